@@ -1,0 +1,338 @@
+/* arena.c -- see arena.h. */
+#include "core/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ALIGNMENT 64
+#define SMALL_CHUNK (256 * 1024)
+#define HUGE_PAGE (2 * 1024 * 1024)
+#define POISON 0xdb
+
+#ifdef ATTNSCOPE_DEBUG
+#define GUARD 64
+#else
+#define GUARD 0
+#endif
+#define GUARD_BYTE 0xfd
+
+typedef struct Chunk Chunk;
+struct Chunk {
+    Chunk   *next;
+    int64_t  size; /* usable bytes */
+    int64_t  offset;
+    int64_t  last; /* debug: offset of the newest allocation's header, -1 */
+    bool     mapped;
+    uint8_t *data;
+};
+
+/* Debug only: stands before each allocation so that bands can be found. */
+typedef struct Header {
+    int64_t previous; /* header offset of the allocation before, -1: none */
+    int64_t size;
+} Header;
+
+struct Arena {
+    Chunk  *first, *current;
+    int64_t used, peak, reserved, limit, refused;
+    int64_t fail_in; /* allocations left before a forced failure; -1: off */
+};
+
+static int64_t round_up(int64_t value, int64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+Arena *arena_new(void)
+{
+    Arena *arena = calloc(1, sizeof(*arena));
+
+    if (arena)
+        arena->fail_in = -1;
+    return arena;
+}
+
+static void chunk_free(Chunk *chunk)
+{
+    if (chunk->mapped)
+        munmap(chunk->data, (size_t)chunk->size);
+    else
+        free(chunk->data);
+    free(chunk);
+}
+
+void arena_free(Arena *arena)
+{
+    Chunk *next;
+
+    if (!arena)
+        return;
+    for (Chunk *chunk = arena->first; chunk; chunk = next) {
+        next = chunk->next;
+        chunk_free(chunk);
+    }
+    free(arena);
+}
+
+static bool chunk_map(Chunk *chunk, int64_t size)
+{
+    void *data;
+
+    chunk->size = round_up(size, HUGE_PAGE);
+    data = mmap(NULL, (size_t)chunk->size, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return false;
+    madvise(data, (size_t)chunk->size, MADV_HUGEPAGE);
+    chunk->data = data;
+    chunk->mapped = true;
+    return true;
+}
+
+static Chunk *chunk_new(int64_t size)
+{
+    Chunk *chunk = calloc(1, sizeof(*chunk));
+
+    if (!chunk)
+        return NULL;
+    chunk->last = -1;
+    if (size >= HUGE_PAGE ? chunk_map(chunk, size)
+                          : (chunk->size = round_up(size > SMALL_CHUNK ? size : SMALL_CHUNK,
+                                                    ALIGNMENT),
+                             chunk->data = aligned_alloc(ALIGNMENT, (size_t)chunk->size),
+                             chunk->data != NULL))
+        return chunk;
+    free(chunk);
+    return NULL;
+}
+
+/* The first chunk after the current one that can hold `size`, else a new one
+ * put right behind the current one. */
+static Chunk *chunk_for(Arena *arena, int64_t size)
+{
+    Chunk *chunk = arena->current ? arena->current->next : arena->first;
+
+    for (; chunk; chunk = chunk->next) {
+        chunk->offset = 0;
+        chunk->last = -1;
+        if (chunk->size >= size)
+            return chunk;
+    }
+    chunk = chunk_new(size);
+    if (!chunk)
+        return NULL;
+    arena->reserved += chunk->size;
+    if (arena->current) {
+        chunk->next = arena->current->next;
+        arena->current->next = chunk;
+    } else {
+        chunk->next = arena->first;
+        arena->first = chunk;
+    }
+    return chunk;
+}
+
+static bool refuse(Arena *arena, int64_t bytes)
+{
+    if (bytes > arena->refused)
+        arena->refused = bytes;
+    return false;
+}
+
+static bool admitted(Arena *arena, int64_t count, int64_t size, int64_t *bytes)
+{
+    if (count < 0 || size < 0 || __builtin_mul_overflow(count, size, bytes))
+        return refuse(arena, INT64_MAX);
+    if (*bytes > INT64_MAX / 2)
+        return refuse(arena, *bytes);
+    if (arena->fail_in >= 0 && arena->fail_in-- == 0)
+        return refuse(arena, *bytes);
+    if (arena->limit > 0 && *bytes > arena->limit - arena->used)
+        return refuse(arena, *bytes);
+    return true;
+}
+
+static void guard_set(Chunk *chunk, int64_t at, int64_t bytes)
+{
+#ifdef ATTNSCOPE_DEBUG
+    Header header = { .previous = chunk->last, .size = bytes };
+
+    memcpy(chunk->data + at - GUARD, &header, sizeof(header));
+    memset(chunk->data + at + bytes, GUARD_BYTE, GUARD);
+    chunk->last = at - GUARD;
+#else
+    (void)chunk, (void)at, (void)bytes;
+#endif
+}
+
+void *arena_alloc(Arena *arena, int64_t count, int64_t size)
+{
+    int64_t bytes, need, at;
+    Chunk  *chunk = arena->current;
+
+    if (!admitted(arena, count, size, &bytes))
+        return NULL;
+    need = round_up(bytes + 2 * GUARD, ALIGNMENT);
+    if (!chunk || chunk->size - chunk->offset < need) {
+        chunk = chunk_for(arena, need);
+        if (!chunk) {
+            refuse(arena, bytes);
+            return NULL;
+        }
+        arena->current = chunk;
+    }
+    at = chunk->offset + GUARD;
+    chunk->offset += need;
+    arena->used += round_up(bytes, ALIGNMENT);
+    if (arena->used > arena->peak)
+        arena->peak = arena->used;
+    guard_set(chunk, at, bytes);
+    return chunk->data + at;
+}
+
+void *arena_zalloc(Arena *arena, int64_t count, int64_t size)
+{
+    void *data = arena_alloc(arena, count, size);
+
+    return data ? memset(data, 0, (size_t)(count * size)) : NULL;
+}
+
+char *arena_strdup(Arena *arena, const char *text)
+{
+    int64_t size = (int64_t)strlen(text) + 1;
+    char   *copy = arena_alloc(arena, size, 1);
+
+    return copy ? memcpy(copy, text, (size_t)size) : NULL;
+}
+
+char *arena_printf(Arena *arena, const char *fmt, ...)
+{
+    va_list args;
+    int     length;
+    char   *text;
+
+    va_start(args, fmt);
+    length = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    text = length < 0 ? NULL : arena_alloc(arena, length + 1, 1);
+    if (!text)
+        return NULL;
+    va_start(args, fmt);
+    vsnprintf(text, (size_t)length + 1, fmt, args);
+    va_end(args);
+    return text;
+}
+
+ArenaMark arena_mark(Arena *arena)
+{
+    return (ArenaMark){
+        .chunk = arena->current,
+        .offset = arena->current ? arena->current->offset : 0,
+        .used = arena->used,
+    };
+}
+
+#ifdef ATTNSCOPE_DEBUG
+/* Forgets the headers past `offset` and poisons what they stood for. */
+static void chunk_rewind(Chunk *chunk, int64_t offset)
+{
+    Header header;
+
+    while (chunk->last >= offset) {
+        memcpy(&header, chunk->data + chunk->last, sizeof(header));
+        chunk->last = header.previous;
+    }
+    if (chunk->offset > offset)
+        memset(chunk->data + offset, POISON, (size_t)(chunk->offset - offset));
+    chunk->offset = offset;
+}
+#else
+static void chunk_rewind(Chunk *chunk, int64_t offset)
+{
+    chunk->offset = offset;
+}
+#endif
+
+void arena_release(Arena *arena, ArenaMark mark)
+{
+    Chunk *chunk = mark.chunk ? mark.chunk : arena->first;
+
+    if (!chunk)
+        return;
+    if (mark.chunk)
+        chunk_rewind(chunk, mark.offset);
+    for (Chunk *after = mark.chunk ? chunk->next : chunk; after; after = after->next)
+        chunk_rewind(after, 0);
+    arena->current = mark.chunk;
+    arena->used = mark.used;
+}
+
+void arena_reset(Arena *arena)
+{
+    arena_release(arena, (ArenaMark){ 0 });
+}
+
+int64_t arena_used(const Arena *arena)
+{
+    return arena->used;
+}
+
+int64_t arena_peak(const Arena *arena)
+{
+    return arena->peak;
+}
+
+void arena_peak_reset(Arena *arena)
+{
+    arena->peak = arena->used;
+}
+
+int64_t arena_reserved(const Arena *arena)
+{
+    return arena->reserved;
+}
+
+void arena_limit(Arena *arena, int64_t bytes)
+{
+    arena->limit = bytes;
+}
+
+int64_t arena_largest_refused(const Arena *arena)
+{
+    return arena->refused;
+}
+
+void arena_fail_at(Arena *arena, int64_t k)
+{
+    arena->fail_in = k;
+}
+
+#ifdef ATTNSCOPE_DEBUG
+static bool chunk_check(const Chunk *chunk)
+{
+    Header header;
+
+    for (int64_t at = chunk->last; at >= 0; at = header.previous) {
+        memcpy(&header, chunk->data + at, sizeof(header));
+        for (int64_t i = 0; i < GUARD; i++)
+            if (chunk->data[at + GUARD + header.size + i] != GUARD_BYTE)
+                return false;
+    }
+    return true;
+}
+#endif
+
+bool arena_check(const Arena *arena)
+{
+#ifdef ATTNSCOPE_DEBUG
+    for (const Chunk *chunk = arena->first; chunk; chunk = chunk->next)
+        if (!chunk_check(chunk))
+            return false;
+#else
+    (void)arena;
+#endif
+    return true;
+}

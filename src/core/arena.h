@@ -1,0 +1,60 @@
+/* core/arena.h -- memory that ends together.
+ *
+ * Everything a Run allocates comes from one arena and is freed at once.  The
+ * arena's peak is a measurement: it is the mechanism's own working memory.
+ *
+ * Allocations are 64-byte aligned and not zeroed.  Chunks of 2 MiB and more
+ * come from mmap with huge pages asked for, because first touch of 4 KiB pages
+ * costs more than the arithmetic done on them.  A reset keeps the chunks.
+ *
+ * Built with ATTNSCOPE_DEBUG, every allocation is followed by a guard band and
+ * released memory is poisoned; arena_check() tells whether a band was touched.
+ *
+ * Not thread-safe: an op takes the scratch of all its workers before it
+ * starts them.
+ */
+#ifndef CORE_ARENA_H
+#define CORE_ARENA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Arena Arena;
+
+typedef struct ArenaMark {
+    void   *chunk;  /* private */
+    int64_t offset; /* private */
+    int64_t used;   /* private */
+} ArenaMark;
+
+Arena *arena_new(void); /* NULL when memory is out; free with arena_free */
+void   arena_free(Arena *arena);
+
+/* count * size bytes, or NULL when the product overflows, the limit or the
+ * machine's memory is reached, or arena_fail_at says so.  Zero bytes give a
+ * valid pointer. */
+void *arena_alloc(Arena *arena, int64_t count, int64_t size);
+void *arena_zalloc(Arena *arena, int64_t count, int64_t size); /* zeroed */
+char *arena_strdup(Arena *arena, const char *text);
+char *arena_printf(Arena *arena, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Frees what was allocated after the mark; marks nest. */
+ArenaMark arena_mark(Arena *arena);
+void      arena_release(Arena *arena, ArenaMark mark);
+void      arena_reset(Arena *arena); /* all of it; the peak stays */
+
+int64_t arena_used(const Arena *arena); /* bytes in use now */
+int64_t arena_peak(const Arena *arena); /* largest `used` since peak_reset */
+void    arena_peak_reset(Arena *arena);
+int64_t arena_reserved(const Arena *arena); /* bytes held from the system */
+void    arena_limit(Arena *arena, int64_t bytes); /* 0: no limit */
+int64_t arena_largest_refused(const Arena *arena); /* bytes; 0: none yet */
+
+/* For tests: the k-th allocation from now on (0-based) of this arena fails;
+ * -1 switches it off. */
+void arena_fail_at(Arena *arena, int64_t k);
+/* Debug builds: false when a guard band was overwritten.  Else true. */
+bool arena_check(const Arena *arena);
+
+#endif

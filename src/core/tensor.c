@@ -1,0 +1,177 @@
+/* tensor.c -- see tensor.h. */
+#include "core/tensor.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    int64_t     size;
+} dtypes[] = {
+    [DT_F32] = { "f32", 4 }, [DT_F64] = { "f64", 8 }, [DT_I32] = { "i32", 4 },
+    [DT_I64] = { "i64", 8 }, [DT_U8] = { "u8", 1 },
+};
+
+int64_t dtype_size(DType dtype)
+{
+    return dtypes[dtype].size;
+}
+
+const char *dtype_name(DType dtype)
+{
+    return dtypes[dtype].name;
+}
+
+Tensor tensor_of(DType dtype, int rank, const int64_t *shape, void *data)
+{
+    Tensor  t = { .dtype = dtype, .rank = rank, .data = data };
+    int64_t stride = 1;
+
+    for (int i = TENSOR_MAX_RANK - 1; i >= 0; i--) {
+        t.shape[i] = i < rank ? shape[i] : 1;
+        t.stride[i] = stride;
+        stride *= t.shape[i];
+    }
+    return t;
+}
+
+Tensor tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape)
+{
+    Tensor  t = tensor_of(dtype, rank, shape, NULL);
+    int64_t count = 1;
+
+    for (int i = 0; i < rank; i++)
+        if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i], &count))
+            count = -1;
+    t.data = arena_alloc(arena, count, dtype_size(dtype));
+    return t;
+}
+
+int64_t tensor_count(const Tensor *t)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < t->rank; i++)
+        count *= t->shape[i];
+    return count;
+}
+
+int64_t tensor_bytes(const Tensor *t)
+{
+    return tensor_count(t) * dtype_size(t->dtype);
+}
+
+bool tensor_given(const Tensor *t)
+{
+    return t->data != NULL;
+}
+
+bool tensor_contiguous(const Tensor *t)
+{
+    int64_t stride = 1;
+
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (t->shape[i] != 1 && t->stride[i] != stride)
+            return false;
+        stride *= t->shape[i];
+    }
+    return true;
+}
+
+bool tensor_same_shape(const Tensor *a, const Tensor *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i])
+            return false;
+    return true;
+}
+
+Tensor tensor_with_rank(Tensor t, int rank)
+{
+    int64_t shape[TENSOR_MAX_RANK];
+
+    for (int i = 0; i < rank; i++) {
+        int from = i + t.rank - rank;
+        shape[i] = from >= 0 ? t.shape[from] : 1;
+    }
+    return tensor_of(t.dtype, rank, shape, t.data);
+}
+
+void *tensor_head(const Tensor *t, int64_t head, int64_t heads)
+{
+    int64_t slice = head * t->shape[0] / heads;
+
+    return (char *)t->data + slice * t->stride[0] * dtype_size(t->dtype);
+}
+
+static double element(const Tensor *t, int64_t at)
+{
+    switch (t->dtype) {
+    case DT_F32: return (double)((const float *)t->data)[at];
+    case DT_F64: return ((const double *)t->data)[at];
+    case DT_I32: return ((const int32_t *)t->data)[at];
+    case DT_I64: return (double)((const int64_t *)t->data)[at];
+    case DT_U8: return ((const uint8_t *)t->data)[at];
+    }
+    return 0;
+}
+
+double tensor_get(const Tensor *t, const int64_t *index)
+{
+    int64_t at = 0;
+
+    for (int i = 0; i < t->rank; i++)
+        at += index[i] * t->stride[i];
+    return element(t, at);
+}
+
+static void store(Tensor *t, int64_t at, double value, int64_t exact)
+{
+    switch (t->dtype) {
+    case DT_F32: ((float *)t->data)[at] = (float)value; break;
+    case DT_F64: ((double *)t->data)[at] = value; break;
+    case DT_I32: ((int32_t *)t->data)[at] = (int32_t)exact; break;
+    case DT_I64: ((int64_t *)t->data)[at] = exact; break;
+    case DT_U8: ((uint8_t *)t->data)[at] = (uint8_t)exact; break;
+    }
+}
+
+static int64_t exact_element(const Tensor *t, int64_t at)
+{
+    return t->dtype == DT_I64 ? ((const int64_t *)t->data)[at] : (int64_t)element(t, at);
+}
+
+Tensor tensor_convert(Arena *arena, Tensor src, DType dtype)
+{
+    Tensor  out;
+    int64_t count = tensor_count(&src), index[TENSOR_MAX_RANK] = { 0 };
+
+    if (!src.data || (src.dtype == dtype && tensor_contiguous(&src)))
+        return src;
+    out = tensor_new(arena, dtype, src.rank, src.shape);
+    if (!out.data)
+        return out;
+    for (int64_t n = 0; n < count; n++) {
+        int64_t at = 0;
+
+        for (int i = 0; i < src.rank; i++)
+            at += index[i] * src.stride[i];
+        store(&out, n, element(&src, at), exact_element(&src, at));
+        for (int i = src.rank - 1; i >= 0 && ++index[i] == src.shape[i]; i--)
+            index[i] = 0;
+    }
+    return out;
+}
+
+char *tensor_shape_text(const Tensor *t, char *text, size_t size)
+{
+    size_t at = (size_t)snprintf(text, size, "[");
+
+    for (int i = 0; i < t->rank && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%lld", i ? "," : "",
+                               (long long)t->shape[i]);
+    if (at < size)
+        snprintf(text + at, size - at, "]");
+    return text;
+}

@@ -1,0 +1,75 @@
+/* core/tensor.h -- a typed, strided view of numbers; it never owns them.
+ *
+ * A Tensor is passed by value.  rank 0 is a scalar; unused extents are 1.
+ * Strides count elements, not bytes.  A Tensor whose data is NULL is "not
+ * given" or "failed"; every op accepts it and does nothing.
+ */
+#ifndef CORE_TENSOR_H
+#define CORE_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+
+#define TENSOR_MAX_RANK 4
+
+typedef enum DType { DT_F32, DT_F64, DT_I32, DT_I64, DT_U8 } DType;
+
+typedef struct Tensor {
+    DType   dtype;
+    int     rank;
+    int64_t shape[TENSOR_MAX_RANK];
+    int64_t stride[TENSOR_MAX_RANK]; /* in elements */
+    void   *data;                    /* borrowed */
+} Tensor;
+
+int64_t     dtype_size(DType dtype); /* bytes */
+const char *dtype_name(DType dtype); /* "f32"; static */
+
+/* A contiguous row-major view of `data`. */
+Tensor tensor_of(DType dtype, int rank, const int64_t *shape, void *data);
+/* Allocates the bytes, not zeroed; data is NULL when the arena refuses. */
+Tensor tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape);
+
+int64_t tensor_count(const Tensor *t); /* elements */
+int64_t tensor_bytes(const Tensor *t);
+bool    tensor_given(const Tensor *t); /* data is not NULL */
+bool    tensor_contiguous(const Tensor *t);
+bool    tensor_same_shape(const Tensor *a, const Tensor *b);
+
+/* The contiguous t seen with leading extents of 1 added or removed. */
+Tensor tensor_with_rank(Tensor t, int rank);
+
+/* Slice `head` of a [h', ...] tensor used by `heads` heads.  A tensor with
+ * fewer heads than `heads` is shared by groups (grouped-query attention, or
+ * h' = 1: shared by all): head t reads slice floor(t * h' / heads). */
+void *tensor_head(const Tensor *t, int64_t head, int64_t heads);
+
+/* Element at a multi-index as double, whatever the dtype. */
+double tensor_get(const Tensor *t, const int64_t *index);
+
+/* Copies src into a contiguous tensor of another dtype; data is NULL when the
+ * arena refuses.  Returns src itself when nothing would change. */
+Tensor tensor_convert(Arena *arena, Tensor src, DType dtype);
+
+/* "[2,8,64]" into `text`; returns text. */
+char *tensor_shape_text(const Tensor *t, char *text, size_t size);
+
+static inline float *tensor_f32(const Tensor *t)
+{
+    return (float *)t->data;
+}
+
+static inline int32_t *tensor_i32(const Tensor *t)
+{
+    return (int32_t *)t->data;
+}
+
+static inline uint8_t *tensor_u8(const Tensor *t)
+{
+    return (uint8_t *)t->data;
+}
+
+#endif

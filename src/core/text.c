@@ -1,0 +1,283 @@
+/* text.c -- see text.h. */
+#include "core/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void text_free(Text *text)
+{
+    free(text->data);
+    *text = (Text){ 0 };
+}
+
+bool text_ok(const Text *text)
+{
+    return !text->failed;
+}
+
+void text_clear(Text *text)
+{
+    text->length = 0;
+    if (text->data)
+        text->data[0] = '\0';
+}
+
+static bool text_room(Text *text, size_t more)
+{
+    size_t need = text->length + more + 1, capacity = text->capacity ? text->capacity : 64;
+    char  *data;
+
+    if (text->failed || need <= text->capacity)
+        return !text->failed;
+    while (capacity < need)
+        capacity *= 2;
+    data = realloc(text->data, capacity);
+    if (!data) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void text_add_bytes(Text *text, const void *bytes, size_t length)
+{
+    if (!text_room(text, length))
+        return;
+    memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = '\0';
+}
+
+void text_add(Text *text, const char *s)
+{
+    text_add_bytes(text, s, strlen(s));
+}
+
+void text_addf(Text *text, const char *fmt, ...)
+{
+    va_list args;
+    int     length;
+
+    va_start(args, fmt);
+    length = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (length < 0 || !text_room(text, (size_t)length))
+        return;
+    va_start(args, fmt);
+    vsnprintf(text->data + text->length, (size_t)length + 1, fmt, args);
+    va_end(args);
+    text->length += (size_t)length;
+}
+
+const char *text_str(const Text *text)
+{
+    return text->data ? text->data : "";
+}
+
+Json jsonw_to(Text *out)
+{
+    return (Json){ .out = out };
+}
+
+static void json_item(Json *j)
+{
+    if (j->comma[j->depth])
+        text_add(j->out, ",");
+    j->comma[j->depth] = true;
+}
+
+void jsonw_open(Json *j, char bracket)
+{
+    json_item(j);
+    text_add_bytes(j->out, &bracket, 1);
+    j->comma[++j->depth] = false;
+}
+
+void jsonw_close(Json *j, char bracket)
+{
+    j->depth--;
+    text_add_bytes(j->out, &bracket, 1);
+}
+
+static void json_quoted(Text *out, const char *s)
+{
+    text_add(out, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '"' || c == '\\')
+            text_addf(out, "\\%c", c);
+        else if (c < 0x20)
+            text_addf(out, "\\u%04x", c);
+        else
+            text_add_bytes(out, s, 1);
+    }
+    text_add(out, "\"");
+}
+
+void jsonw_key(Json *j, const char *key)
+{
+    json_item(j);
+    json_quoted(j->out, key);
+    text_add(j->out, ":");
+    j->comma[j->depth] = false; /* the value follows without a comma */
+}
+
+void jsonw_string(Json *j, const char *value)
+{
+    json_item(j);
+    if (value)
+        json_quoted(j->out, value);
+    else
+        text_add(j->out, "null");
+}
+
+void jsonw_number(Json *j, double value)
+{
+    char text[40];
+
+    if (!isfinite(value)) {
+        jsonw_null(j);
+        return;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    jsonw_raw(j, text);
+}
+
+void jsonw_int(Json *j, int64_t value)
+{
+    json_item(j);
+    text_addf(j->out, "%lld", (long long)value);
+}
+
+void jsonw_bool(Json *j, bool value)
+{
+    jsonw_raw(j, value ? "true" : "false");
+}
+
+void jsonw_null(Json *j)
+{
+    jsonw_raw(j, "null");
+}
+
+void jsonw_raw(Json *j, const char *json)
+{
+    json_item(j);
+    text_add(j->out, json);
+}
+
+void csv_cell(Text *out, const char *value, bool first)
+{
+    if (!first)
+        text_add(out, ",");
+    if (!value)
+        return;
+    if (!strpbrk(value, ",\"\r\n")) {
+        text_add(out, value);
+        return;
+    }
+    text_add(out, "\"");
+    for (; *value; value++) {
+        if (*value == '"')
+            text_add(out, "\"");
+        text_add_bytes(out, value, 1);
+    }
+    text_add(out, "\"");
+}
+
+static char *format_scaled(double value, double base, const char *const *units, char *text,
+                           size_t size)
+{
+    int unit = 0;
+
+    while (fabs(value) >= base && units[unit + 1]) {
+        value /= base;
+        unit++;
+    }
+    snprintf(text, size, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    if (!*units[unit] && *text)
+        text[strlen(text) - 1] = '\0';
+    return text;
+}
+
+char *format_bytes(int64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", NULL };
+
+    return format_scaled((double)bytes, 1024, units, text, size);
+}
+
+char *format_count(double count, char *text, size_t size)
+{
+    static const char *const units[] = { "", "k", "M", "G", "T", "P", NULL };
+
+    return format_scaled(count, 1000, units, text, size);
+}
+
+#define MAX_NAME 63
+
+int text_distance(const char *a, const char *b)
+{
+    int d[3][MAX_NAME + 1];
+    int n = (int)strnlen(a, MAX_NAME), m = (int)strnlen(b, MAX_NAME);
+
+    for (int j = 0; j <= m; j++)
+        d[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = d[i % 3], *up = d[(i + 2) % 3], *up2 = d[(i + 1) % 3];
+
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = up[j - 1] + (a[i - 1] != b[j - 1]);
+
+            if (up[j] + 1 < best)
+                best = up[j] + 1;
+            if (now[j - 1] + 1 < best)
+                best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                up2[j - 2] + 1 < best)
+                best = up2[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return d[n % 3][m];
+}
+
+static bool write_stream(FILE *file, const void *bytes, size_t length)
+{
+    return fwrite(bytes, 1, length, file) == length && fflush(file) == 0;
+}
+
+bool file_write(const char *path, const void *bytes, size_t length, Error *err)
+{
+    char  temporary[4096];
+    FILE *file;
+    bool  ok;
+
+    if (strcmp(path, "-") == 0)
+        return write_stream(stdout, bytes, length) ||
+               error_set(err, ERR_FILE, "standard output: %s", strerror(errno));
+    if (snprintf(temporary, sizeof(temporary), "%s.tmp", path) >= (int)sizeof(temporary))
+        return error_set(err, ERR_FILE, "%.200s...: the path is too long", path);
+    file = fopen(temporary, "wb");
+    if (!file)
+        return error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+    ok = write_stream(file, bytes, length);
+    ok = fclose(file) == 0 && ok;
+    if (ok && rename(temporary, path) == 0)
+        return true;
+    error_set(err, ERR_FILE, "%s: writing failed: %s", path, strerror(errno));
+    unlink(temporary);
+    return false;
+}

@@ -1,0 +1,62 @@
+/* core/text.h -- growing text, JSON and CSV writers, name distance.
+ *
+ * A Text grows on the heap and remembers a failed allocation instead of
+ * reporting each one: check text_ok() once at the end.
+ */
+#ifndef CORE_TEXT_H
+#define CORE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+typedef struct Text {
+    char  *data; /* NUL-terminated, or NULL while empty; owned */
+    size_t length, capacity;
+    bool   failed;
+} Text;
+
+void text_free(Text *text);
+bool text_ok(const Text *text);
+void text_clear(Text *text);
+void text_add(Text *text, const char *s);
+void text_add_bytes(Text *text, const void *bytes, size_t length);
+void text_addf(Text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *text_str(const Text *text); /* never NULL */
+
+/* JSON.  Commas are put in by the writer; a NaN or infinity is null, because
+ * JSON has no other word for "no number". */
+typedef struct Json {
+    Text *out;
+    int   depth;
+    bool  comma[16]; /* the level already holds an item */
+} Json;
+
+Json jsonw_to(Text *out);
+void jsonw_open(Json *j, char bracket);  /* '{' or '[' */
+void jsonw_close(Json *j, char bracket); /* '}' or ']' */
+void jsonw_key(Json *j, const char *key);
+void jsonw_string(Json *j, const char *value); /* NULL is null */
+void jsonw_number(Json *j, double value);      /* shortest that reads back */
+void jsonw_int(Json *j, int64_t value);
+void jsonw_bool(Json *j, bool value);
+void jsonw_null(Json *j);
+void jsonw_raw(Json *j, const char *json); /* already JSON */
+
+/* One CSV cell; quotes it only if it must (RFC 4180). */
+void csv_cell(Text *out, const char *value, bool first);
+
+/* "12.3 M" style: bytes with binary units, counts with decimal ones. */
+char *format_bytes(int64_t bytes, char *text, size_t size);
+char *format_count(double count, char *text, size_t size);
+
+/* Edits (insert, delete, replace, swap neighbours) from a to b. */
+int text_distance(const char *a, const char *b);
+
+/* Writes to path.tmp and renames it, so a reader never sees half a file;
+ * "-" is standard output. */
+bool file_write(const char *path, const void *bytes, size_t length, Error *err);
+
+#endif

@@ -1,0 +1,146 @@
+/* threads.c -- see threads.h. */
+#include "core/threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+typedef struct Worker {
+    Threads  *pool;
+    int       index;
+    pthread_t thread;
+} Worker;
+
+struct Threads {
+    int             count, started;
+    Worker         *workers; /* count entries; entry 0 is the caller */
+    pthread_mutex_t lock;
+    pthread_cond_t  work, done;
+    uint64_t        generation;
+    int             busy;
+    bool            quit;
+    atomic_llong    next;
+    int64_t         items;
+    ThreadsFn       fn;
+    void           *context;
+};
+
+static void take_items(Threads *pool, int worker)
+{
+    long long item;
+
+    while ((item = atomic_fetch_add(&pool->next, 1)) < pool->items)
+        pool->fn(pool->context, item, worker);
+}
+
+static void *worker_main(void *opaque)
+{
+    Worker  *self = opaque;
+    Threads *pool = self->pool;
+    uint64_t seen = 0;
+
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (!pool->quit && pool->generation == seen)
+            pthread_cond_wait(&pool->work, &pool->lock);
+        if (pool->quit)
+            break;
+        seen = pool->generation;
+        pthread_mutex_unlock(&pool->lock);
+        take_items(pool, self->index);
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->busy == 0)
+            pthread_cond_signal(&pool->done);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static bool start_workers(Threads *pool)
+{
+    sigset_t all, old;
+    bool     ok = true;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    for (pool->started = 1; pool->started < pool->count && ok; pool->started += ok) {
+        Worker *w = &pool->workers[pool->started];
+
+        *w = (Worker){ .pool = pool, .index = pool->started };
+        ok = pthread_create(&w->thread, NULL, worker_main, w) == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return ok;
+}
+
+Threads *threads_new(int count)
+{
+    Threads *pool = calloc(1, sizeof(*pool));
+
+    if (!pool)
+        return NULL;
+    pool->count = count < 1 ? 1 : count;
+    pool->workers = calloc((size_t)pool->count, sizeof(*pool->workers));
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->work, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    if (pool->workers && start_workers(pool))
+        return pool;
+    threads_free(pool);
+    return NULL;
+}
+
+void threads_free(Threads *pool)
+{
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->quit = true;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 1; i < pool->started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->workers);
+    free(pool);
+}
+
+int threads_count(const Threads *pool)
+{
+    return pool ? pool->count : 1;
+}
+
+int threads_hardware(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void threads_run(Threads *pool, int64_t count, ThreadsFn fn, void *context)
+{
+    if (!pool || pool->count == 1 || count <= 1) {
+        for (int64_t i = 0; i < count; i++)
+            fn(context, i, 0);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->fn = fn;
+    pool->context = context;
+    pool->items = count;
+    atomic_store(&pool->next, 0);
+    pool->busy = pool->count - 1;
+    pool->generation++;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    take_items(pool, 0);
+    pthread_mutex_lock(&pool->lock);
+    while (pool->busy > 0)
+        pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}

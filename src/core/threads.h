@@ -1,0 +1,24 @@
+/* core/threads.h -- one pool of worker threads.
+ *
+ * threads_run() hands out items 0..count-1 one at a time; the caller works
+ * too, as worker 0.  Results must not depend on which worker takes an item.
+ * Workers block all signals, so that they reach the main thread.
+ */
+#ifndef CORE_THREADS_H
+#define CORE_THREADS_H
+
+#include <stdint.h>
+
+typedef struct Threads Threads;
+typedef void (*ThreadsFn)(void *context, int64_t item, int worker);
+
+Threads *threads_new(int count); /* >= 1; NULL when the system refuses */
+void     threads_free(Threads *threads);
+int      threads_count(const Threads *threads); /* NULL counts as 1 */
+int      threads_hardware(void);                /* CPUs this process may use */
+
+/* Returns when all items are done.  threads may be NULL: the caller does all.
+ * Not reentrant: only one thread may call it on one pool at a time. */
+void threads_run(Threads *threads, int64_t count, ThreadsFn fn, void *context);
+
+#endif

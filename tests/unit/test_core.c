@@ -1,0 +1,272 @@
+/* test_core.c -- error, arena, tensor, rng, threads, text. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+#include "core/text.h"
+#include "core/threads.h"
+
+static void error_prefix_goes_before_the_text(void **state)
+{
+    Error err = ERROR_INIT;
+    char  expected[sizeof(err.text)];
+
+    (void)state;
+    assert_false(error_set(&err, ERR_FILE, "cannot open %d", 7));
+    assert_false(error_prefix(&err, "reading %s", "x"));
+    assert_string_equal(err.text, "reading x: cannot open 7");
+    assert_int_equal(error_exit_status(ERR_PARAM), 2);
+    assert_int_equal(error_exit_status(ERR_CANCELLED), 130);
+    assert_false(error_set(NULL, ERR_FILE, "nobody listens"));
+    memset(expected, 'x', sizeof(expected));
+    expected[sizeof(expected) - 1] = '\0';
+    error_set(&err, ERR_FILE, "%s", expected);
+    error_prefix(&err, "long");
+    assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+}
+
+static void arena_counts_its_peak(void **state)
+{
+    Arena    *a = arena_new();
+    ArenaMark mark;
+
+    (void)state;
+    assert_non_null(arena_alloc(a, 100, 1));
+    mark = arena_mark(a);
+    assert_non_null(arena_alloc(a, 1000, 64));
+    assert_int_equal(arena_used(a), 128 + 64000);
+    arena_release(a, mark);
+    assert_int_equal(arena_used(a), 128);
+    assert_int_equal(arena_peak(a), 128 + 64000);
+    arena_reset(a);
+    assert_int_equal(arena_used(a), 0);
+    arena_peak_reset(a);
+    assert_int_equal(arena_peak(a), 0);
+    arena_free(a);
+}
+
+static void arena_memory_is_aligned_and_reused(void **state)
+{
+    Arena  *a = arena_new();
+    int64_t reserved;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        for (int64_t size = 1; size < 5000000; size = size * 3 + 1) {
+            uint8_t *p = arena_alloc(a, size, 1);
+
+            assert_non_null(p);
+            assert_int_equal((uintptr_t)p % 64, 0);
+            p[0] = p[size - 1] = 1;
+        }
+        if (round == 0)
+            reserved = arena_reserved(a);
+        assert_int_equal(arena_reserved(a), reserved);
+        assert_true(arena_check(a));
+        arena_reset(a);
+    }
+    arena_free(a);
+}
+
+static void arena_refuses_what_it_must(void **state)
+{
+    Arena *a = arena_new();
+
+    (void)state;
+    assert_null(arena_alloc(a, INT64_MAX / 2, 4));
+    assert_null(arena_alloc(a, -1, 4));
+    arena_limit(a, 1000);
+    assert_null(arena_alloc(a, 1001, 1));
+    assert_non_null(arena_alloc(a, 900, 1));
+    arena_limit(a, 0);
+    arena_fail_at(a, 2);
+    assert_non_null(arena_alloc(a, 1, 1));
+    assert_non_null(arena_alloc(a, 1, 1));
+    assert_null(arena_alloc(a, 1, 1));
+    assert_non_null(arena_alloc(a, 1, 1));
+    arena_free(a);
+}
+
+static void tensor_heads_are_shared_by_groups(void **state)
+{
+    float  data[2 * 3] = { 0 };
+    Tensor t = tensor_of(DT_F32, 3, (int64_t[]){ 2, 3, 1 }, data);
+    Tensor one = tensor_of(DT_F32, 3, (int64_t[]){ 1, 3, 1 }, data);
+
+    (void)state;
+    assert_ptr_equal(tensor_head(&t, 0, 4), data);
+    assert_ptr_equal(tensor_head(&t, 1, 4), data);
+    assert_ptr_equal(tensor_head(&t, 2, 4), data + 3);
+    assert_ptr_equal(tensor_head(&t, 3, 4), data + 3);
+    assert_ptr_equal(tensor_head(&one, 3, 4), data);
+}
+
+static void tensor_conversion_follows_strides(void **state)
+{
+    Arena  *a = arena_new();
+    int64_t data[6] = { 0, 1, 2, 3, 4, INT64_C(1) << 31 };
+    Tensor  t = tensor_of(DT_I64, 2, (int64_t[]){ 2, 3 }, data), out;
+    char    text[32];
+
+    (void)state;
+    t.shape[0] = 3, t.shape[1] = 2, t.stride[0] = 1, t.stride[1] = 3; /* transposed */
+    assert_false(tensor_contiguous(&t));
+    out = tensor_convert(a, t, DT_F32);
+    assert_true(tensor_f32(&out)[1] == 3);
+    assert_true(tensor_f32(&out)[2] == 1);
+    assert_string_equal(tensor_shape_text(&out, text, sizeof(text)), "[3,2]");
+    arena_free(a);
+}
+
+/* First outputs of Philox 4x32-10 with key and counter 0, published with the
+ * Random123 library (kat_vectors): 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
+static void rng_is_philox(void **state)
+{
+    (void)state;
+    assert_true(rng_at(0, 0, 0) == UINT64_C(0xe169c58d6627e8d5));
+    assert_true(rng_at(0, 0, 1) == UINT64_C(0x9b00dbd8bc57ac4c));
+}
+
+static void rng_draws_what_it_says(void **state)
+{
+    Rng    rng = rng_named(3, "a"), again = rng_named(3, "a"), other = rng_named(3, "b");
+    double sum = 0, squares = 0;
+    int    counts[7] = { 0 };
+
+    (void)state;
+    assert_true(rng_next(&rng) == rng_next(&again));
+    assert_true(rng_next(&rng) != rng_next(&other));
+    for (int i = 0; i < 20000; i++) {
+        double x = rng_normal(&rng);
+
+        sum += x;
+        squares += x * x;
+        counts[rng_below(&rng, 7)]++;
+    }
+    CHECK_NEAR(sum / 20000, 0, 0.03);      /* 4 standard errors of the mean */
+    CHECK_NEAR(squares / 20000, 1, 0.04);  /* 4 standard errors of the variance */
+    for (int i = 0; i < 7; i++)
+        CHECK_NEAR(counts[i] / 20000.0, 1 / 7.0, 0.01);
+}
+
+static void count_item(void *context, int64_t item, int worker)
+{
+    (void)worker;
+    ((int *)context)[item]++;
+}
+
+static void threads_do_each_item_once(void **state)
+{
+    int *items = calloc(10000, sizeof(*items));
+
+    (void)state;
+    for (int count = 1; count <= 4; count++) {
+        Threads *pool = threads_new(count);
+
+        memset(items, 0, 10000 * sizeof(*items));
+        for (int round = 0; round < 20; round++)
+            threads_run(pool, 10000, count_item, items);
+        for (int i = 0; i < 10000; i++)
+            assert_int_equal(items[i], 20);
+        threads_free(pool);
+    }
+    threads_run(NULL, 3, count_item, items);
+    assert_int_equal(items[2], 21);
+    free(items);
+}
+
+static void json_is_written_with_its_commas(void **state)
+{
+    Text text = { 0 };
+    Json j = jsonw_to(&text);
+
+    (void)state;
+    jsonw_open(&j, '{');
+    jsonw_key(&j, "a\"\n");
+    jsonw_open(&j, '[');
+    jsonw_int(&j, 1);
+    jsonw_number(&j, 0.1);
+    jsonw_number(&j, NAN);
+    jsonw_string(&j, NULL);
+    jsonw_close(&j, ']');
+    jsonw_key(&j, "b");
+    jsonw_bool(&j, true);
+    jsonw_close(&j, '}');
+    assert_string_equal(text_str(&text), "{\"a\\\"\\u000a\":[1,0.1,null,null],\"b\":true}");
+    text_free(&text);
+}
+
+static void csv_quotes_only_where_it_must(void **state)
+{
+    Text text = { 0 };
+
+    (void)state;
+    csv_cell(&text, "plain", true);
+    csv_cell(&text, "a,\"b\"", false);
+    csv_cell(&text, NULL, false);
+    assert_string_equal(text_str(&text), "plain,\"a,\"\"b\"\"\",");
+    text_free(&text);
+}
+
+static void names_have_distances(void **state)
+{
+    (void)state;
+    assert_int_equal(text_distance("reformer", "reformer"), 0);
+    assert_int_equal(text_distance("refomer", "reformer"), 1);
+    assert_int_equal(text_distance("refromer", "reformer"), 1);
+    assert_int_equal(text_distance("", "full"), 4);
+}
+
+static void sizes_read_well(void **state)
+{
+    char text[32];
+
+    (void)state;
+    assert_string_equal(format_bytes(512, text, sizeof(text)), "512 B");
+    assert_string_equal(format_bytes(1536, text, sizeof(text)), "1.5 KiB");
+    assert_string_equal(format_count(999, text, sizeof(text)), "999");
+    assert_string_equal(format_count(2.5e9, text, sizeof(text)), "2.5 G");
+}
+
+static void files_appear_whole_or_not_at_all(void **state)
+{
+    Error err = ERROR_INIT;
+    char  path[] = "/tmp/attnscope-test-XXXXXX";
+    int   fd = mkstemp(path);
+
+    (void)state;
+    close(fd);
+    assert_true(file_write(path, "abc", 3, &err));
+    assert_false(file_write("/nonexistent/folder/x", "abc", 3, &err));
+    assert_int_equal(err.code, ERR_FILE);
+    assert_non_null(strstr(err.text, "/nonexistent/folder/x"));
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_prefix_goes_before_the_text),
+        cmocka_unit_test(arena_counts_its_peak),
+        cmocka_unit_test(arena_memory_is_aligned_and_reused),
+        cmocka_unit_test(arena_refuses_what_it_must),
+        cmocka_unit_test(tensor_heads_are_shared_by_groups),
+        cmocka_unit_test(tensor_conversion_follows_strides),
+        cmocka_unit_test(rng_is_philox),
+        cmocka_unit_test(rng_draws_what_it_says),
+        cmocka_unit_test(threads_do_each_item_once),
+        cmocka_unit_test(json_is_written_with_its_commas),
+        cmocka_unit_test(csv_quotes_only_where_it_must),
+        cmocka_unit_test(names_have_distances),
+        cmocka_unit_test(sizes_read_well),
+        cmocka_unit_test(files_appear_whole_or_not_at_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
