@@ -1,0 +1,292 @@
+/* assemble.c -- from the named arrays of a file to one Input.
+ *
+ * Names: q, k, v, x, attn (or attentions); or layers.{L}.q and so on.
+ * Ranks: (n,d), (h,n,d), (1,h,n,d); x (n,dm), (1,n,dm); attn (n,m), (h,n,m),
+ * (L,h,n,m), (L,1,h,n,m).  The metadata `layout` ("n,h,d") gives the order of
+ * the axes of q, k and v.  An only array that is square with rows summing to 1
+ * is taken for finished weights.
+ *
+ * Every shape is checked, and the sum of all sizes held against the limit,
+ * before the first tensor is allocated; then only the layer and the first n
+ * positions asked for are converted.
+ */
+#include "input/assemble.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "input/metadata.h"
+
+#define WEIGHT_TOLERANCE 1e-3
+
+static const char *const role_names[] = { "q", "k", "v", "x", "attn" };
+
+/* ---- names --------------------------------------------------------------- */
+
+/* "layers.12.q" gives 12 and "q"; -1 when the name is not of that form. */
+static int64_t layer_of(const char *name, const char **role)
+{
+    int64_t layer = 0;
+    int     digits = 0;
+
+    if (strncmp(name, "layers.", 7) != 0)
+        return -1;
+    for (name += 7; *name >= '0' && *name <= '9' && digits < 9; name++, digits++)
+        layer = 10 * layer + (*name - '0');
+    if (!digits || *name != '.')
+        return -1;
+    *role = name + 1;
+    return layer;
+}
+
+static int role_of(const char *name)
+{
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (strcmp(name, role_names[role]) == 0)
+            return role;
+    return strcmp(name, "attentions") == 0 ? ROLE_ATTN : -1;
+}
+
+/* The layers a file holds, as text for a message. */
+static const char *layer_list(const Store *store, char *text, size_t size)
+{
+    size_t  length = 0;
+    int64_t last = -1;
+
+    text[0] = '\0';
+    for (int64_t i = 0; i < store->count; i++) {
+        const char *role;
+        int64_t     layer = layer_of(store->entries[i].info.name, &role);
+
+        if (layer < 0 || role_of(role) < 0 || layer == last || length + 16 > size)
+            continue;
+        length += (size_t)snprintf(text + length, size - length, "%s%lld", length ? ", " : "",
+                                   (long long)layer);
+        last = layer;
+    }
+    return text;
+}
+
+static bool find_parts(Assembly *a, Error *err)
+{
+    bool any = false, wanted = false;
+    char text[120];
+
+    for (int64_t i = 0; i < a->store->count; i++) {
+        StoreEntry *entry = &a->store->entries[i];
+        const char *name = entry->info.name;
+        int64_t     layer = layer_of(name, &name);
+        int         role = role_of(name);
+
+        if (role < 0)
+            continue;
+        any = any || layer >= 0;
+        if (layer + 1 > a->layers)
+            a->layers = layer + 1;
+        if (layer == a->choice->layer)
+            wanted = true;
+        if (layer == a->choice->layer || (layer < 0 && !a->parts[role].entry))
+            a->parts[role] = (Part){ .entry = entry, .layered = layer >= 0 };
+    }
+    if (!any || wanted)
+        return true;
+    return error_set(err, ERR_DATA, "layer %lld is not in the file; it holds layers %s",
+                     (long long)a->choice->layer, layer_list(a->store, text, sizeof(text)));
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static void cut_to(int64_t *extent, int64_t n)
+{
+    if (n > 0 && *extent > n)
+        *extent = n;
+}
+
+static void cut_parts(Assembly *a)
+{
+    int64_t n = a->choice->n;
+
+    for (int role = 0; role < ROLE_COUNT; role++)
+        cut_to(&a->parts[role].box.extent[1], n);
+    cut_to(&a->parts[ROLE_ATTN].box.extent[2], n);
+    cut_to(&a->in->n, n);
+    cut_to(&a->in->m, n);
+}
+
+static bool check_total(const Assembly *a, Error *err)
+{
+    int64_t total = 0, bytes;
+
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        const int64_t *extent = a->parts[role].box.extent;
+
+        if (!a->parts[role].entry)
+            continue;
+        if (__builtin_mul_overflow(extent[0] * 4, extent[1], &bytes) ||
+            __builtin_mul_overflow(bytes, extent[2], &bytes) ||
+            __builtin_add_overflow(total, bytes, &total))
+            total = INT64_MAX;
+    }
+    return total <= load_limit(a->choice) || load_no_memory(err, "the tensors", total, a->choice);
+}
+
+static bool read_part(Assembly *a, Role role, Tensor *out, Error *err)
+{
+    Part          *part = &a->parts[role];
+    const int64_t *extent = part->box.extent;
+    int            skip = role == ROLE_X;
+
+    if (!part->entry)
+        return true;
+    if (!store_fetch(a->store, part->entry, err))
+        return false;
+    *out = tensor_new(a->in->arena, DT_F32, 3 - skip, extent + skip);
+    if (!out->data)
+        return load_no_memory(err, role_names[role], extent[0] * extent[1] * extent[2] * 4,
+                              a->choice);
+    store_copy_f32(part->entry, &part->box, out->data);
+    if (a->store->fetch) /* it can be had again */
+        store_drop(part->entry);
+    return true;
+}
+
+static bool read_parts(Assembly *a, Error *err)
+{
+    Input *in = a->in;
+
+    return check_total(a, err) && read_part(a, ROLE_Q, &in->q, err) &&
+           read_part(a, ROLE_K, &in->k, err) && read_part(a, ROLE_V, &in->v, err) &&
+           read_part(a, ROLE_X, &in->x, err) && read_part(a, ROLE_ATTN, &in->attn, err);
+}
+
+/* ---- an only array ------------------------------------------------------- */
+
+static bool no_names(const Assembly *a, Error *err)
+{
+    char   names[160];
+    size_t length = 0;
+
+    names[0] = '\0';
+    for (int64_t i = 0; i < a->store->count && length + 40 < sizeof(names); i++)
+        length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%.30s",
+                                   i ? ", " : "", a->store->entries[i].info.name);
+    return error_set(err, ERR_DATA, "holds no q, k, v, x or attn (nor layers.0.q and so on); it "
+                     "holds %lld array%s: %s%s", (long long)a->store->count,
+                     a->store->count == 1 ? "" : "s", names,
+                     length + 40 < sizeof(names) ? "" : ", ...");
+}
+
+/* The one array, or the one with two axes or more, or NULL. */
+static StoreEntry *only_array(const Store *store)
+{
+    StoreEntry *only = NULL;
+
+    if (store->count == 1)
+        return store->entries;
+    for (int64_t i = 0; i < store->count; i++) {
+        StoreEntry *entry = &store->entries[i];
+
+        if (entry->info.rank < 2)
+            continue;
+        if (only)
+            return NULL;
+        only = entry;
+    }
+    return only;
+}
+
+/* Names the first row that does not sum to 1. */
+static bool check_rows(const Tensor *t, const char *name, Error *err)
+{
+    int64_t rows = t->shape[0] * t->shape[1], m = t->shape[2];
+
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0;
+
+        for (int64_t j = 0; j < m; j++)
+            sum += (double)tensor_f32(t)[i * m + j];
+        if (!(fabs(sum - 1) <= WEIGHT_TOLERANCE))
+            return error_set(err, ERR_DATA,
+                             "the only array, %.80s, is not finished attention weights: row %lld "
+                             "sums to %g, not 1; name arrays q, k, v, x or attn (a file with one "
+                             "array: x.npy, attn.npy)", name, (long long)i, sum);
+    }
+    return true;
+}
+
+static bool try_weights(Assembly *a, Error *err)
+{
+    StoreEntry *entry = only_array(a->store);
+    char        shape[200];
+    int         rank;
+
+    if (!entry)
+        return no_names(a, err);
+    if (!store_is_number(entry, err))
+        return false;
+    rank = entry->info.rank;
+    if (rank < 2 || rank > 3 || entry->info.shape[rank - 1] != entry->info.shape[rank - 2])
+        return error_set(err, ERR_DATA,
+                         "the only array, %.80s of shape %s, is not square weights; name arrays "
+                         "q, k, v, x or attn (a file with one array: x.npy, attn.npy)",
+                         entry->info.name, store_shape_text(entry, shape, sizeof(shape)));
+    a->parts[ROLE_ATTN] = (Part){ .entry = entry };
+    return true;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+/* The rows are judged whole, before a cut. */
+static bool check_guess(Assembly *a, Error *err)
+{
+    Part     *part = &a->parts[ROLE_ATTN];
+    ArenaMark mark = arena_mark(a->in->arena);
+    Tensor    all = { .data = NULL };
+    bool      ok = check_total(a, err) && read_part(a, ROLE_ATTN, &all, err) &&
+              check_rows(&all, part->entry->info.name, err);
+
+    arena_release(a->in->arena, mark);
+    return ok;
+}
+
+static bool find_and_place(Assembly *a, Error *err)
+{
+    bool named = false;
+
+    if (!metadata_layout(a->store, a->layout, err) || !find_parts(a, err))
+        return false;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        named = named || a->parts[role].entry;
+    if (!named && !try_weights(a, err))
+        return false;
+    for (Role role = ROLE_Q; role < ROLE_COUNT; role++)
+        if (!shapes_place(a, role, err))
+            return false;
+    return named || check_guess(a, err);
+}
+
+static bool note_cut(Assembly *a, Error *err)
+{
+    int64_t m = a->in->m;
+
+    if (!a->parts[ROLE_ATTN].entry || a->choice->n <= 0 || m <= a->choice->n)
+        return true;
+    a->in->note = arena_printf(a->in->arena, "weights of the first %lld of %lld keys: rows may sum "
+                               "to less than 1", (long long)a->choice->n, (long long)m);
+    return a->in->note || error_set(err, ERR_NOMEM, "no memory for a note");
+}
+
+bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err)
+{
+    Assembly a = { .in = in, .store = store, .choice = choice };
+
+    in->kind = arena_strdup(in->arena, store->kind);
+    if (!in->kind)
+        return error_set(err, ERR_NOMEM, "no memory for an input");
+    if (!metadata_scalars(in, store, err) || !find_and_place(&a, err) || !shapes_check(&a, err) ||
+        !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) || !note_cut(&a, err))
+        return false;
+    cut_parts(&a);
+    return read_parts(&a, err);
+}

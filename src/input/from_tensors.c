@@ -1,0 +1,145 @@
+/* from_tensors.c -- an Input made of tensors in memory (a script's).
+ *
+ * The tensors are copied and converted to float32; (n,d) stands for one head.
+ * Either q, k and v are given, or the layer's own input x, or all four.  The
+ * fingerprint is that of the converted bytes.
+ */
+#include "input/input.h"
+
+#include <string.h>
+
+#include "input/labels.h"
+#include "input/load.h"
+
+static bool given(const Tensor *t)
+{
+    return t && t->data;
+}
+
+/* A contiguous float32 copy of `rank` axes. */
+static bool take(Input *in, const char *name, const Tensor *t, int rank, Tensor *out, Error *err)
+{
+    Tensor copy;
+    char   shape[80];
+
+    if (!given(t))
+        return true;
+    if (t->rank != rank && !(rank == 3 && t->rank == 2))
+        return error_set(err, ERR_DATA, "%s has shape %s; expected %s", name,
+                         tensor_shape_text(t, shape, sizeof(shape)),
+                         rank == 3 ? "(n,d) or (h,n,d)" : "(n,dm)");
+    if (tensor_count(t) == 0)
+        return error_set(err, ERR_DATA, "%s of shape %s is empty", name,
+                         tensor_shape_text(t, shape, sizeof(shape)));
+    copy = tensor_convert(in->arena, *t, DT_F32);
+    if (!copy.data)
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", name);
+    *out = tensor_with_rank(copy, rank);
+    if (copy.data != t->data)
+        return true;
+    out->data = arena_alloc(in->arena, tensor_count(out), dtype_size(DT_F32));
+    if (!out->data)
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", name);
+    memcpy(out->data, copy.data, (size_t)tensor_bytes(out));
+    return true;
+}
+
+static bool differ(Error *err, const char *what, const char *a, int64_t x, const char *b,
+                   int64_t y)
+{
+    return error_set(err, ERR_DATA, "%s differ: %s has %lld, %s has %lld", what, a, (long long)x, b,
+                     (long long)y);
+}
+
+static bool check_qkv(const Input *in, Error *err)
+{
+    const int64_t *q = in->q.shape, *k = in->k.shape, *v = in->v.shape;
+
+    if (!in->q.data || !in->k.data || !in->v.data)
+        return error_set(err, ERR_DATA, "q, k and v go together (or x alone); %s is missing",
+                         !in->q.data ? "q" : !in->k.data ? "k" : "v");
+    if (q[2] != k[2])
+        return differ(err, "the head sizes d", "q", q[2], "k", k[2]);
+    if (k[1] != v[1])
+        return differ(err, "the numbers of keys", "k", k[1], "v", v[1]);
+    if (k[0] != v[0])
+        return differ(err, "the numbers of heads", "k", k[0], "v", v[0]);
+    if (in->x.data && in->x.shape[0] != q[1])
+        return differ(err, "the lengths", "q", q[1], "x", in->x.shape[0]);
+    return q[0] % k[0] == 0 ||
+           error_set(err, ERR_DATA, "%lld query heads cannot share %lld key heads evenly",
+                     (long long)q[0], (long long)k[0]);
+}
+
+static bool set_sizes(Input *in, Error *err)
+{
+    in->layers = 1;
+    in->heads = 1;
+    if (!in->q.data && !in->k.data && !in->v.data && in->x.data) {
+        in->n = in->m = in->x.shape[0];
+        in->d = in->e = in->x.shape[1];
+        return true;
+    }
+    if (!check_qkv(in, err))
+        return false;
+    in->heads = in->q.shape[0];
+    in->n = in->q.shape[1];
+    in->m = in->k.shape[1];
+    in->d = in->q.shape[2];
+    in->e = in->v.shape[2];
+    return true;
+}
+
+/* The labels are the keys'; the queries' too when there are as many. */
+static bool take_tokens(Input *in, char *const *tokens, Error *err)
+{
+    if (!tokens)
+        return true;
+    in->k_tokens = arena_alloc(in->arena, in->m, sizeof(*in->k_tokens));
+    for (int64_t i = 0; in->k_tokens && i < in->m; i++) {
+        in->k_tokens[i] = labels_copy(in->arena, (const uint8_t *)tokens[i],
+                                      (int64_t)strlen(tokens[i]));
+        if (!in->k_tokens[i])
+            in->k_tokens = NULL;
+    }
+    if (in->n == in->m)
+        in->q_tokens = in->k_tokens;
+    return in->k_tokens || error_set(err, ERR_NOMEM, "not enough memory for the tokens");
+}
+
+static void fingerprint(Input *in)
+{
+    const Tensor *all[] = { &in->q, &in->k, &in->v, &in->x };
+    Mapped        parts[4];
+    int64_t       count = 0;
+
+    for (int i = 0; i < 4; i++)
+        if (all[i]->data)
+            parts[count++] = (Mapped){ .data = all[i]->data, .size = tensor_bytes(all[i]) };
+    mapped_sha256(parts, count, in->sha256);
+}
+
+Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, const Tensor *x,
+                          char *const *tokens, Error *err)
+{
+    Arena *arena = arena_new();
+    Input *in = arena ? arena_zalloc(arena, 1, sizeof(*in)) : NULL;
+
+    if (!in) {
+        arena_free(arena);
+        error_set(err, ERR_NOMEM, "not enough memory for an input");
+        return NULL;
+    }
+    in->arena = arena;
+    in->causal = -1;
+    in->name = arena_strdup(arena, "tensors");
+    in->kind = arena_strdup(arena, "tensors");
+    if (in->name && in->kind && take(in, "q", q, 3, &in->q, err) &&
+        take(in, "k", k, 3, &in->k, err) && take(in, "v", v, 3, &in->v, err) &&
+        take(in, "x", x, 2, &in->x, err) && set_sizes(in, err) && take_tokens(in, tokens, err)) {
+        fingerprint(in);
+        return in;
+    }
+    input_free(in);
+    return NULL;
+}

@@ -1,0 +1,302 @@
+/* input.c -- from a spec to an Input: which format, which loader; see input.h.
+ *
+ * The path is put before every message here, so the loaders need not know it.
+ */
+#include "input/input.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input/load.h"
+
+#define SYNTHETIC "synthetic:"
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* The file's name without folder and extension names its one array. */
+static void stem_of(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    char       *dot;
+
+    snprintf(out, size, "%s", slash ? slash + 1 : path);
+    dot = strrchr(out, '.');
+    if (dot && dot != out)
+        *dot = '\0';
+}
+
+static bool open_store(Store *store, const char *path, Mapped bytes, InputFormat format,
+                       Error *err)
+{
+    char stem[256];
+
+    stem_of(path, stem, sizeof(stem));
+    switch (format) {
+    case FORMAT_NPY: return store_open_npy(store, bytes, stem, err);
+    case FORMAT_NPZ: return store_open_npz(store, bytes, err);
+    case FORMAT_SAFETENSORS: return store_open_safetensors(store, bytes, err);
+    case FORMAT_SHARDS: return store_open_shards(store, bytes, path, err);
+    default: return store_open_csv(store, bytes, stem, err);
+    }
+}
+
+/* A sharded model's fingerprint is that of the index and then all shards. */
+static bool hash_store(Input *in, Mapped bytes, const Store *store, Error *err)
+{
+    Mapped *parts = calloc((size_t)store->shards_count + 1, sizeof(*parts));
+
+    if (!parts)
+        return error_set(err, ERR_NOMEM, "no memory for the fingerprint");
+    parts[0] = bytes;
+    for (int64_t i = 0; i < store->shards_count; i++)
+        parts[i + 1] = store->shards[i];
+    mapped_sha256(parts, store->shards_count + 1, in->sha256);
+    free(parts);
+    return true;
+}
+
+static bool load_arrays(Input *in, const char *path, Mapped bytes, InputFormat format,
+                        const InputChoice *choice, Error *err)
+{
+    Store store = { .max_bytes = load_limit(choice) };
+    bool  ok = open_store(&store, path, bytes, format, err) &&
+              load_assemble(in, &store, choice, err) && hash_store(in, bytes, &store, err);
+
+    store_close(&store);
+    return ok;
+}
+
+static bool check_choice(const InputChoice *choice, Error *err)
+{
+    const struct {
+        const char *name;
+        int64_t     value;
+    } fields[] = {
+        { "layer", choice->layer }, { "n", choice->n }, { "d", choice->d },
+        { "heads", choice->heads }, { "the memory limit", choice->max_bytes },
+    };
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (fields[i].value < 0)
+            return error_set(err, ERR_PARAM, "%s must not be negative, got %lld", fields[i].name,
+                             (long long)fields[i].value);
+    return true;
+}
+
+static Input *input_new(const char *name, const InputChoice *choice, Error *err)
+{
+    Arena *arena = arena_new();
+    Input *in = NULL;
+
+    if (arena)
+        arena_limit(arena, load_limit(choice));
+    if (arena && (in = arena_zalloc(arena, 1, sizeof(*in)))) {
+        in->arena = arena;
+        in->name = arena_strdup(arena, name);
+        in->causal = -1;
+        in->layers = 1;
+    }
+    if (in && in->name)
+        return in;
+    arena_free(arena);
+    error_set(err, ERR_NOMEM, "no memory for an input");
+    return NULL;
+}
+
+void input_free(Input *input)
+{
+    if (input)
+        arena_free(input->arena);
+}
+
+/* Texts, pictures and generators hold one layer. */
+static bool only_layer(const InputChoice *choice, Error *err)
+{
+    return choice->layer == 0 ||
+           error_set(err, ERR_DATA, "layer %lld is not there; it has 1 layer, number 0",
+                     (long long)choice->layer);
+}
+
+static bool load_format(Input *in, const char *path, Mapped bytes, const InputChoice *choice,
+                        Error *err)
+{
+    InputFormat format;
+    bool        ok;
+
+    if (!load_find_format(path, bytes, &format, err))
+        return false;
+    if (format != FORMAT_TEXT && format != FORMAT_PNG && format != FORMAT_PNM)
+        return load_arrays(in, path, bytes, format, choice, err);
+    ok = only_layer(choice, err) && (format == FORMAT_TEXT
+                                         ? load_text(in, bytes, choice, err)
+                                         : load_image(in, bytes, format, choice, err));
+    if (ok)
+        mapped_sha256(&bytes, 1, in->sha256);
+    return ok;
+}
+
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
+/* The end of a long path says more than its beginning.  A file's own words
+ * may stand in the message, and must not steer a terminal. */
+bool load_prefix_path(Error *err, const char *path)
+{
+    size_t length = strlen(path);
+
+    if (err)
+        make_printable(err->text);
+    return length <= 200 ? error_prefix(err, "%s", path)
+                         : error_prefix(err, "...%s", path + length - 200);
+}
+
+Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choice, Error *err)
+{
+    Input *in = check_choice(choice, err) ? input_new(path, choice, err) : NULL;
+
+    if (in && !load_format(in, path, bytes, choice, err)) {
+        input_free(in);
+        in = NULL;
+    }
+    if (!in)
+        load_prefix_path(err, path);
+    return in;
+}
+
+/* "-": sizes without tensors, for what needs no data. */
+static bool load_nothing(Input *in, const InputChoice *choice, Error *err)
+{
+    in->heads = choice->heads ? choice->heads : 1;
+    in->n = in->m = choice->n ? choice->n : 64;
+    in->d = in->e = choice->d ? choice->d : 64;
+    in->kind = arena_strdup(in->arena, "none");
+    mapped_sha256(NULL, 0, in->sha256);
+    return in->kind || error_set(err, ERR_NOMEM, "no memory for an input");
+}
+
+static Input *load_made(const char *spec, const InputChoice *choice, Error *err)
+{
+    Input *in = check_choice(choice, err) ? input_new(spec, choice, err) : NULL;
+
+    if (in && only_layer(choice, err) &&
+        (strcmp(spec, "-") == 0 ? load_nothing(in, choice, err)
+                                : load_synthetic(in, spec + strlen(SYNTHETIC), choice, err)))
+        return in;
+    input_free(in);
+    if (err && err->code != ERR_USAGE) /* those name the generator themselves */
+        error_prefix(err, "%.200s", spec);
+    return NULL;
+}
+
+Input *input_load(const char *spec, const InputChoice *choice, Error *err)
+{
+    InputChoice plain = INPUT_CHOICE_DEFAULT;
+    Mapped      bytes;
+    Input      *in;
+
+    choice = choice ? choice : &plain;
+    if (!spec || !*spec) {
+        error_set(err, ERR_USAGE, "no input named: give a file, synthetic:NAME or -");
+        return NULL;
+    }
+    if (strcmp(spec, "-") == 0 || strncmp(spec, SYNTHETIC, strlen(SYNTHETIC)) == 0)
+        return load_made(spec, choice, err);
+    if (!mapped_open(spec, &bytes, err)) {
+        load_prefix_path(err, spec);
+        return NULL;
+    }
+    in = input_load_bytes(spec, bytes, choice, err);
+    mapped_close(&bytes);
+    return in;
+}
+
+/* ---- listing ------------------------------------------------------------- */
+
+/* Takes over the store's metadata. */
+static bool list_store(Store *store, InputListing *out, Error *err)
+{
+    out->entries = calloc((size_t)store->count + 1, sizeof(*out->entries));
+    if (!out->entries)
+        return error_set(err, ERR_NOMEM, "no memory for %lld entries", (long long)store->count);
+    for (int64_t i = 0; i < store->count; i++)
+        out->entries[i] = store->entries[i].info;
+    out->count = store->count;
+    out->keys = store->keys;
+    out->values = store->values;
+    out->metadata_count = store->metadata_count;
+    for (int64_t i = 0; i < out->metadata_count; i++) {
+        make_printable(out->keys[i]);
+        make_printable(out->values[i]);
+    }
+    store->keys = store->values = NULL;
+    store->metadata_count = 0;
+    return true;
+}
+
+/* Texts and pictures as one entry each. */
+static bool list_one(const char *path, Mapped bytes, InputFormat format, InputListing *out,
+                     Error *err)
+{
+    bool        text = format == FORMAT_TEXT;
+    InputEntry *entry = calloc(1, sizeof(*entry));
+
+    out->entries = entry;
+    if (!entry)
+        return error_set(err, ERR_NOMEM, "no memory for an entry");
+    out->count = 1;
+    strcpy(out->kind, text ? "text" : "image");
+    strcpy(entry->name, text ? "tokens" : "pixels");
+    strcpy(entry->dtype, text ? "text" : "u8");
+    entry->rank = text ? 1 : 2;
+    entry->bytes = bytes.size;
+    return text ? text_count(path, bytes, &entry->shape[0], err)
+                : image_size(bytes, format, &entry->shape[1], &entry->shape[0], err);
+}
+
+static bool list_bytes(const char *path, Mapped bytes, InputListing *out, Error *err)
+{
+    InputFormat format;
+    Store       store = { .max_bytes = INPUT_MAX_BYTES_DEFAULT };
+    bool        ok;
+
+    if (!load_find_format(path, bytes, &format, err))
+        return false;
+    if (format == FORMAT_TEXT || format == FORMAT_PNG || format == FORMAT_PNM)
+        return list_one(path, bytes, format, out, err);
+    ok = open_store(&store, path, bytes, format, err) && list_store(&store, out, err);
+    if (ok)
+        snprintf(out->kind, sizeof(out->kind), "%s", store.kind);
+    store_close(&store);
+    return ok;
+}
+
+bool input_list(const char *path, InputListing *out, Error *err)
+{
+    Mapped bytes;
+    bool   ok;
+
+    *out = (InputListing){ .count = 0 };
+    ok = mapped_open(path, &bytes, err) && list_bytes(path, bytes, out, err);
+    mapped_close(&bytes);
+    if (ok)
+        return true;
+    input_listing_free(out);
+    return load_prefix_path(err, path);
+}
+
+void input_listing_free(InputListing *listing)
+{
+    for (int64_t i = 0; i < listing->metadata_count; i++) {
+        free(listing->keys[i]);
+        free(listing->values[i]);
+    }
+    free(listing->keys);
+    free(listing->values);
+    free(listing->entries);
+    *listing = (InputListing){ .count = 0 };
+}

@@ -1,0 +1,35 @@
+/* input/labels.h -- token labels and numbers as text.
+ *
+ * Labels are shown on terminals and written into figures, so they are always
+ * valid UTF-8 without control characters: what is not UTF-8 becomes U+FFFD, a
+ * control character its picture (a newline is U+240A).  Numbers are parsed and printed
+ * with a decimal point whatever the process's locale says.
+ */
+#ifndef INPUT_LABELS_H
+#define INPUT_LABELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "input/element.h"
+
+/* Bytes of the valid UTF-8 sequence at text, or 0 (size 0 included). */
+int labels_utf8(const uint8_t *text, int64_t size);
+
+/* One text element as UTF-8, cut to fit; returns its length. */
+int64_t labels_text(ElementType type, const uint8_t *src, char *out, int64_t size);
+
+/* The bytes as a label in the arena; NULL when it refuses. */
+char *labels_copy(Arena *arena, const uint8_t *text, int64_t size);
+
+/* `count` elements, text or integers, as labels; NULL when the arena refuses. */
+char **labels_of(Arena *arena, ElementType type, const uint8_t *src, int64_t count);
+
+/* The whole text (spaces around it allowed) as a number. */
+bool labels_parse(const char *text, size_t length, double *out);
+/* Shortest text that reads back; returns text. */
+char *labels_number(double value, char *text, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* input/load.h -- what the loaders share.
+ *
+ * Each loader fills a zeroed Input whose arena exists already.  Messages name
+ * no path: input.c puts it before them.
+ */
+#ifndef INPUT_LOAD_H
+#define INPUT_LOAD_H
+
+#include "input/input.h"
+#include "input/mapped.h"
+#include "input/store.h"
+
+#define INPUT_MAX_BYTES_DEFAULT (8ll << 30)
+
+/* By content, then by extension. */
+typedef enum InputFormat {
+    FORMAT_UNKNOWN, FORMAT_NPY, FORMAT_NPZ, FORMAT_SAFETENSORS, FORMAT_SHARDS, FORMAT_CSV,
+    FORMAT_TEXT, FORMAT_PNG, FORMAT_PNM
+} InputFormat;
+
+/* The whole of input_load for bytes that are in memory already; `path` gives
+ * the name and the extension.  For tests and fuzzing as well. */
+Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choice, Error *err);
+
+bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *err);
+bool load_prefix_path(Error *err, const char *path); /* returns false */
+
+bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err);
+bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err);
+bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *choice,
+                Error *err);
+bool load_synthetic(Input *in, const char *spec, const InputChoice *choice, Error *err);
+
+/* How many tokens a text has, how large a picture is. */
+bool text_count(const char *path, Mapped bytes, int64_t *count, Error *err);
+bool image_size(Mapped bytes, InputFormat format, int64_t *width, int64_t *height, Error *err);
+
+/* ERR_NOMEM for `what` of `bytes`; the limit that choice sets. */
+bool    load_no_memory(Error *err, const char *what, int64_t bytes, const InputChoice *choice);
+int64_t load_limit(const InputChoice *choice);
+
+#endif

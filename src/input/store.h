@@ -1,0 +1,94 @@
+/* input/store.h -- an open tensor file: named arrays and metadata.
+ *
+ * The formats that hold arrays (npy, npz, safetensors, CSV) each fill a Store;
+ * everything after that is the same for all.  An entry's header has been
+ * checked against the file's real size before it is in the list; its bytes are
+ * mapped already, or fetched on first use (members of a zip archive).
+ *
+ * Messages set here and by the formats name the array or the byte offset, not
+ * the path: the caller puts the path before.
+ */
+#ifndef INPUT_STORE_H
+#define INPUT_STORE_H
+
+#include "input/element.h"
+#include "input/input.h"
+#include "input/mapped.h"
+
+#define STORE_MAX_RANK 8
+#define STORE_MAX_ENTRIES (1 << 20)
+
+typedef struct StoreEntry {
+    InputEntry     info; /* name without control characters */
+    ElementType    type;
+    bool           fortran; /* first index fastest */
+    const uint8_t *data;    /* info.bytes bytes, or NULL until fetched */
+    uint8_t       *owned;   /* to be freed; data points into it */
+    int64_t        member;  /* the format's own number for it */
+} StoreEntry;
+
+typedef struct Store Store;
+struct Store {
+    const char *kind;
+    StoreEntry *entries;
+    int64_t     count, capacity;
+    char      **keys, **values;
+    int64_t     metadata_count, metadata_capacity;
+    Mapped     *shards; /* further files this one names */
+    int64_t     shards_count;
+    int64_t     max_bytes; /* no single allocation above this */
+    void       *backend;
+    bool (*fetch)(Store *store, StoreEntry *entry, Error *err); /* sets data and owned */
+    void (*close)(Store *store);
+};
+
+/* The formats.  `bytes` must outlive the store; on failure the caller still
+ * calls store_close.  `stem` names the one array of files without names. */
+bool store_open_npy(Store *store, Mapped bytes, const char *stem, Error *err);
+bool store_open_npz(Store *store, Mapped bytes, Error *err);
+bool store_open_safetensors(Store *store, Mapped bytes, Error *err);
+bool store_open_shards(Store *store, Mapped bytes, const char *path, Error *err);
+bool store_open_csv(Store *store, Mapped bytes, const char *stem, Error *err);
+
+void store_close(Store *store);
+
+/* A zeroed entry at the end of the list; NULL with *err set. */
+StoreEntry *store_add(Store *store, const char *name, size_t length, Error *err);
+bool        store_add_metadata(Store *store, const char *key, const char *value, Error *err);
+
+/* Sets rank, shape and bytes from info.shape; false when the product of the
+ * extents and the element size does not fit 63 bits. */
+bool store_entry_size(StoreEntry *entry, Error *err);
+
+StoreEntry *store_find(const Store *store, const char *name); /* NULL: none */
+const char *store_metadata(const Store *store, const char *key); /* NULL: none */
+
+/* False, saying why, when the entry holds no numbers we read. */
+bool store_is_number(const StoreEntry *entry, Error *err);
+
+/* Makes entry->data valid, and ends it. */
+bool store_fetch(Store *store, StoreEntry *entry, Error *err);
+void store_drop(StoreEntry *entry);
+
+/* Elements from one index step to the next, per axis. */
+void store_strides(const StoreEntry *entry, int64_t stride[STORE_MAX_RANK]);
+
+/* A three-dimensional part of an entry, in elements. */
+typedef struct StoreBox {
+    int64_t offset;
+    int64_t extent[3], stride[3];
+} StoreBox;
+
+/* The box's elements, row-major.  The entry must have been fetched. */
+void store_copy_f32(const StoreEntry *entry, const StoreBox *box, float *out);
+
+/* "(2, 8, 64)" of an entry's shape into `text`; returns text. */
+char *store_shape_text(const StoreEntry *entry, char *text, size_t size);
+
+/* The header of one npy file or member: fills entry, sets *offset to where the
+ * data begin.  `size` is what is there, at least the header. */
+bool npy_parse_header(const uint8_t *bytes, int64_t size, StoreEntry *entry, int64_t *offset,
+                      Error *err);
+#define NPY_HEADER_MAX 65536
+
+#endif

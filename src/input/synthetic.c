@@ -1,0 +1,364 @@
+/* synthetic.c -- "synthetic:NAME(argument=value, ...)".
+ *
+ * The argument names and their defaults are read from the generator's own
+ * `arguments` text, so help and parser cannot differ.  What the text does not
+ * give is taken from the InputChoice (n, d, heads, seed), then from the
+ * default; sizes of 0 are settled from n.  The Input's name is the spec with
+ * every argument written out: it makes the same input again, and its SHA-256
+ * is the input's fingerprint.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "input/generators.h"
+#include "input/labels.h"
+#include "input/load.h"
+
+typedef struct Argument {
+    char   name[16];
+    double value;
+    bool   whole; /* no decimal point in its default */
+    bool   set;   /* by the spec */
+} Argument;
+
+typedef struct Spec {
+    const InputGenerator *about;
+    const Generator      *generator;
+    Argument              arguments[GENERATOR_ARGUMENTS];
+    int                   count;
+    uint64_t              seed; /* a double holds only 53 bits of it */
+} Spec;
+
+/* ---- parsing ------------------------------------------------------------- */
+
+typedef struct Cut {
+    const char *text;
+    size_t      length;
+} Cut;
+
+static Cut trimmed(const char *begin, const char *end)
+{
+    while (begin < end && isspace((unsigned char)*begin))
+        begin++;
+    while (end > begin && isspace((unsigned char)end[-1]))
+        end--;
+    return (Cut){ .text = begin, .length = (size_t)(end - begin) };
+}
+
+/* The next "name=value" of a list up to `end`; false after the last. */
+static bool next_pair(const char **at, const char *end, Cut *name, Cut *value)
+{
+    const char *stop, *equals;
+
+    if (*at >= end)
+        return false;
+    stop = memchr(*at, ',', (size_t)(end - *at));
+    stop = stop ? stop : end;
+    equals = memchr(*at, '=', (size_t)(stop - *at));
+    *name = trimmed(*at, equals ? equals : stop);
+    *value = equals ? trimmed(equals + 1, stop) : (Cut){ .text = stop, .length = 0 };
+    *at = stop < end ? stop + 1 : end;
+    return true;
+}
+
+static bool cut_is(Cut cut, const char *text)
+{
+    return strlen(text) == cut.length && memcmp(cut.text, text, cut.length) == 0;
+}
+
+/* The defaults, from the generator's own words. */
+static void declare(Spec *spec)
+{
+    const char *at = spec->about->arguments, *end = at + strlen(at);
+    Cut         name, value;
+
+    while (spec->count < GENERATOR_ARGUMENTS && next_pair(&at, end, &name, &value)) {
+        Argument *argument = &spec->arguments[spec->count++];
+
+        snprintf(argument->name, sizeof(argument->name), "%.*s", (int)name.length, name.text);
+        labels_parse(value.text, value.length, &argument->value);
+        argument->whole = !memchr(value.text, '.', value.length);
+    }
+}
+
+static bool unknown_generator(Cut name, Error *err)
+{
+    const InputGenerator *best = NULL;
+    char                  text[64], list[256] = "";
+    int                   least = 0;
+
+    snprintf(text, sizeof(text), "%.*s", (int)(name.length < 60 ? name.length : 60), name.text);
+    for (const InputGenerator *g = input_generators(); g->name; g++) {
+        int    distance = text_distance(text, g->name);
+        size_t length = strlen(list);
+
+        if (!best || distance < least) {
+            best = g;
+            least = distance;
+        }
+        snprintf(list + length, sizeof(list) - length, "%s%s", length ? ", " : "", g->name);
+    }
+    return error_set(err, ERR_USAGE, "no synthetic input is named \"%s\"; nearest: %s; there are "
+                     "%s", text, best->name, list);
+}
+
+static bool unknown_argument(const Spec *spec, Cut name, Error *err)
+{
+    char text[64];
+    int  best = 0, least = 1 << 20;
+
+    snprintf(text, sizeof(text), "%.*s", (int)(name.length < 60 ? name.length : 60), name.text);
+    for (int i = 0; i < spec->count; i++) {
+        int distance = text_distance(text, spec->arguments[i].name);
+
+        if (distance < least) {
+            best = i;
+            least = distance;
+        }
+    }
+    return error_set(err, ERR_USAGE, "synthetic:%s has no argument \"%s\"; nearest: %s; it takes "
+                     "%s", spec->about->name, text, spec->arguments[best].name,
+                     spec->about->arguments);
+}
+
+static bool bad_value(const Spec *spec, const Argument *argument, Cut value, const char *wanted,
+                      Error *err)
+{
+    return error_set(err, ERR_USAGE, "synthetic:%s: %s must be %s, got \"%.*s\"",
+                     spec->about->name, argument->name, wanted,
+                     (int)(value.length < 40 ? value.length : 40), value.text);
+}
+
+static bool parse_seed(Spec *spec, Argument *argument, Cut value, Error *err)
+{
+    uint64_t seed = 0;
+
+    for (size_t i = 0; i < value.length; i++)
+        if (!isdigit((unsigned char)value.text[i]) || __builtin_mul_overflow(seed, 10u, &seed) ||
+            __builtin_add_overflow(seed, (uint64_t)(value.text[i] - '0'), &seed))
+            return bad_value(spec, argument, value, "a whole number below 2^64", err);
+    if (value.length == 0)
+        return bad_value(spec, argument, value, "a whole number below 2^64", err);
+    spec->seed = seed;
+    argument->set = true;
+    return true;
+}
+
+static bool parse_argument(Spec *spec, Cut name, Cut value, Error *err)
+{
+    Argument *argument = spec->arguments;
+    double    number;
+
+    while (argument < spec->arguments + spec->count && !cut_is(name, argument->name))
+        argument++;
+    if (argument == spec->arguments + spec->count)
+        return unknown_argument(spec, name, err);
+    if (argument->set)
+        return error_set(err, ERR_USAGE, "synthetic:%s: %s is given twice", spec->about->name,
+                         argument->name);
+    if (argument == &spec->arguments[ARGUMENT_SEED])
+        return parse_seed(spec, argument, value, err);
+    if (!labels_parse(value.text, value.length, &number) || !(number >= 0 && number <= 1e12))
+        return bad_value(spec, argument, value, "a number, 0 or above", err);
+    if (argument->whole && number != floor(number))
+        return bad_value(spec, argument, value, "a whole number", err);
+    if (argument < &spec->arguments[ARGUMENT_SEED] && number < 1)
+        return bad_value(spec, argument, value, "at least 1", err);
+    argument->value = number;
+    argument->set = true;
+    return true;
+}
+
+/* NAME or NAME(list). */
+static bool parse_spec(const char *text, Spec *spec, Error *err)
+{
+    const char *open = strchr(text, '('), *end = text + strlen(text), *at;
+    Cut         name = trimmed(text, open ? open : end), value;
+    const InputGenerator *about = input_generators();
+
+    while (about->name && !cut_is(name, about->name))
+        about++;
+    if (!about->name)
+        return unknown_generator(name, err);
+    spec->about = about;
+    spec->generator = &generators[about - input_generators()];
+    declare(spec);
+    if (!open)
+        return true;
+    while (end > open && isspace((unsigned char)end[-1]))
+        end--;
+    if (end[-1] != ')')
+        return error_set(err, ERR_USAGE, "synthetic:%s: expected ')' at the end", about->name);
+    at = trimmed(open + 1, end - 1).text;
+    while (next_pair(&at, end - 1, &name, &value))
+        if (!parse_argument(spec, name, value, err))
+            return false;
+    return true;
+}
+
+/* ---- making -------------------------------------------------------------- */
+
+static void take_choice(Spec *spec, const InputChoice *choice)
+{
+    const int64_t given[] = { choice->n, choice->d, choice->heads };
+
+    for (int i = 0; i < 3; i++)
+        if (!spec->arguments[i].set && given[i] > 0)
+            spec->arguments[i].value = (double)given[i];
+    if (!spec->arguments[ARGUMENT_SEED].set)
+        spec->seed = choice->seed;
+}
+
+static bool settle(Spec *spec, Generation *g, Error *err)
+{
+    Argument *own = &spec->arguments[ARGUMENT_OWN], *match = &spec->arguments[ARGUMENT_MATCH];
+
+    for (int i = 0; ARGUMENT_OWN + i < spec->count; i++) {
+        if (!own[i].whole || own[i].value <= (double)g->n)
+            continue;
+        if (own[i].set)
+            return error_set(err, ERR_USAGE, "synthetic:%s: %s must be at most n = %lld, got %.0f",
+                             spec->about->name, own[i].name, (long long)g->n, own[i].value);
+        own[i].value = (double)g->n; /* a default made for longer sequences */
+    }
+    if (!(match->value > 0)) /* stands out of n others that match by chance */
+        match->value = round(4 + 2 * log((double)g->n));
+    g->match = match->value;
+    if (spec->generator->settle)
+        spec->generator->settle(g, &own[0].value, &own[1].value);
+    g->a = own[0].value;
+    g->b = own[1].value;
+    return true;
+}
+
+/* The spec with all values, as the input's name. */
+static bool name_input(const Spec *spec, Input *in, Error *err)
+{
+    Text   text = { 0 };
+    char   number[40];
+    Mapped bytes;
+
+    text_addf(&text, "synthetic:%s(", spec->about->name);
+    for (int i = 0; i < spec->count; i++) {
+        const Argument *argument = &spec->arguments[i];
+
+        text_addf(&text, "%s%s=", i ? ", " : "", argument->name);
+        if (i == ARGUMENT_SEED)
+            text_addf(&text, "%llu", (unsigned long long)spec->seed);
+        else if (argument->whole)
+            text_addf(&text, "%.0f", argument->value);
+        else
+            text_add(&text, labels_number(argument->value, number, sizeof(number)));
+    }
+    text_add(&text, ")");
+    bytes = (Mapped){ .data = (const uint8_t *)text_str(&text), .size = (int64_t)text.length };
+    mapped_sha256(&bytes, 1, in->sha256);
+    in->name = text_ok(&text) ? arena_strdup(in->arena, text_str(&text)) : NULL;
+    in->kind = arena_strdup(in->arena, "synthetic");
+    in->note = arena_strdup(in->arena, spec->about->help);
+    text_free(&text);
+    return (in->name && in->kind && in->note) ||
+           error_set(err, ERR_NOMEM, "no memory for an input");
+}
+
+#define ROWS 256 /* positions of one work item */
+
+typedef struct PlaceTask {
+    const Generation *g;
+    const Generator  *generator;
+    float            *scratch; /* d numbers for each worker */
+} PlaceTask;
+
+static void place_row(const Generation *g, const Position *position, int64_t i, int64_t head,
+                      float *scratch)
+{
+    int64_t at = (head * g->n + i) * g->d;
+    double  amplitude = generate_amplitude(g->match, g->d);
+
+    generate_sum(g->seed, position->q, GENERATOR_TERMS, head, amplitude, scratch,
+                 tensor_f32(&g->in->q) + at, g->d);
+    generate_sum(g->seed, position->k, GENERATOR_TERMS, head, amplitude, scratch,
+                 tensor_f32(&g->in->k) + at, g->d);
+    generate_sum(g->seed, position->v, GENERATOR_TERMS, head, 1, scratch,
+                 tensor_f32(&g->in->v) + at, g->d);
+}
+
+static void place_rows(void *context, int64_t item, int worker)
+{
+    const PlaceTask  *task = context;
+    const Generation *g = task->g;
+    float            *scratch = task->scratch + worker * g->d;
+
+    for (int64_t i = item * ROWS; i < (item + 1) * ROWS && i < g->n; i++) {
+        Position position = { .label = "" };
+
+        task->generator->place(g, i, &position);
+        for (int64_t head = 0; head < g->heads; head++)
+            place_row(g, &position, i, head, scratch);
+    }
+}
+
+/* Labels are short and come from one thread: an arena serves only one. */
+static bool label_positions(const Generation *g, const Generator *generator, Error *err)
+{
+    Input *in = g->in;
+
+    for (int64_t i = 0; i < g->n; i++) {
+        Position position = { .label = "" };
+
+        generator->place(g, i, &position);
+        if (!position.label[0])
+            return true; /* of all or of none */
+        if (i == 0)
+            in->q_tokens = arena_alloc(in->arena, g->n, sizeof(*in->q_tokens));
+        if (!in->q_tokens || !(in->q_tokens[i] = arena_strdup(in->arena, position.label)))
+            return error_set(err, ERR_NOMEM, "no memory for %lld labels", (long long)g->n);
+    }
+    in->k_tokens = in->q_tokens;
+    return true;
+}
+
+static bool run_generator(Generation *g, const Generator *generator, Error *err)
+{
+    float    *scratch = calloc((size_t)g->d + 1, (size_t)threads_hardware() * sizeof(*scratch));
+    PlaceTask task = { .g = g, .generator = generator, .scratch = scratch };
+    bool      ok = true;
+
+    g->table = generator->plan ? calloc((size_t)g->n, sizeof(*g->table)) : NULL;
+    if (!scratch || (generator->plan && !g->table)) {
+        ok = error_set(err, ERR_NOMEM, "no memory to make %lld positions", (long long)g->n);
+        goto out;
+    }
+    if (generator->plan)
+        generator->plan(g);
+    if (generator->fill)
+        generator->fill(g, scratch);
+    else if ((ok = label_positions(g, generator, err)))
+        generate_parallel((g->n + ROWS - 1) / ROWS, place_rows, &task);
+out:
+    free(g->table);
+    free(scratch);
+    g->table = NULL;
+    return ok;
+}
+
+bool load_synthetic(Input *in, const char *text, const InputChoice *choice, Error *err)
+{
+    Spec       spec = { .count = 0 };
+    Generation g = { .in = in };
+
+    if (!parse_spec(text, &spec, err))
+        return false;
+    take_choice(&spec, choice);
+    g.n = (int64_t)spec.arguments[ARGUMENT_N].value;
+    g.d = (int64_t)spec.arguments[ARGUMENT_D].value;
+    g.heads = (int64_t)spec.arguments[ARGUMENT_HEADS].value;
+    g.seed = spec.seed;
+    return settle(&spec, &g, err) && name_input(&spec, in, err) &&
+           generate_allocate(in, g.heads, g.n, g.d, choice, err) &&
+           run_generator(&g, spec.generator, err) && generate_x(in, choice, err);
+}
