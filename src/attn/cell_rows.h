@@ -1,0 +1,43 @@
+/* attn/cell_rows.h -- the cells a data-dependent mechanism visited, as lists.
+ *
+ * Where data decide which key a query meets (buckets, clusters), the picture
+ * needs the finished sets: for every head and query a sorted list of keys, and
+ * how often each was met.  Only made when views are wanted; memory is that of
+ * the cells, never n x n.
+ */
+#ifndef ATTN_CELL_ROWS_H
+#define ATTN_CELL_ROWS_H
+
+#include <stdint.h>
+
+#include "attn/pattern.h"
+#include "attn/view.h"
+
+typedef struct Run Run;
+
+/* Lists the keys of one row: each once into `key` (room for m, any order), how
+ * often into count[key], which is all zero before.  Returns how many keys. */
+typedef int64_t (*CellRowFn)(const void *context, int64_t head, int64_t i, int32_t *count,
+                             int32_t *key);
+
+/* All in the run's arena. */
+typedef struct CellRows {
+    int64_t  n;     /* queries */
+    int64_t *start; /* [h*n+1] offsets into the lists below; row = head * n + i */
+    int32_t *key;   /* increasing within a row */
+    int32_t *count;
+} CellRows;
+
+/* NULL when views are not wanted or the run failed. */
+const CellRows *cell_rows_new(Run *r, CellRowFn list, const void *context);
+Pattern *cell_rows_pattern(Run *r, const CellRows *rows, uint8_t bits);
+/* 0 when the cell is not in. */
+int32_t cell_rows_count(const CellRows *rows, int64_t head, int64_t i, int64_t j);
+/* A view's reader of the counts; the view's context is the CellRows. */
+void cell_rows_read(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                    int64_t step, float *out);
+
+/* First index of keys [lo, hi), which increase, that is not below `wanted`. */
+int64_t key_lower_bound(const int32_t *keys, int64_t lo, int64_t hi, int64_t wanted);
+
+#endif

@@ -1,0 +1,99 @@
+/* attend_avx512.c -- the kernels of kernel.h on 512-bit vectors.
+ *
+ * 24 of the 32 registers accumulate a tile of 6 x 64; chosen at run time, so
+ * this file needs no compiler flag.
+ */
+#include "attn/cpu/kernel.h"
+
+#if defined(__x86_64__)
+
+#include "attn/cpu/vector.h"
+
+#include <immintrin.h>
+#include <math.h>
+
+#define TARGET __attribute__((target("avx512f")))
+#define INLINE static inline TARGET __attribute__((always_inline))
+#define WIDTH 16
+#define VECS 4
+#define WIDE 8
+#define KERNEL kernel_avx512
+#define KERNEL_NAME "avx512"
+
+typedef __m512 Vec;
+typedef double Wide __attribute__((vector_size(64)));
+
+static inline TARGET Vec poly_exp2(Vec f);
+
+INLINE Vec vec_splat(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+INLINE Vec vec_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+INLINE Vec vec_load_part(const float *p, int64_t count)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
+}
+
+INLINE void vec_store(float *p, Vec x)
+{
+    _mm512_storeu_ps(p, x);
+}
+
+INLINE Vec vec_add(Vec a, Vec b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+INLINE Vec vec_sub(Vec a, Vec b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+INLINE Vec vec_mul(Vec a, Vec b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+INLINE Vec vec_fma(Vec a, Vec b, Vec c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+INLINE Vec vec_max(Vec a, Vec b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+INLINE Vec vec_keep(Vec x, uint64_t bits)
+{
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), (__mmask16)bits, x);
+}
+
+INLINE float vec_total(Vec x)
+{
+    return _mm512_reduce_add_ps(x);
+}
+
+INLINE float vec_top(Vec x)
+{
+    return _mm512_reduce_max_ps(x);
+}
+
+/* A NaN passes the comparison and stays a NaN. */
+INLINE Vec vec_exp2(Vec x)
+{
+    __mmask16 live = _mm512_cmp_ps_mask(x, vec_splat(EXP2_LOWEST), _CMP_NLT_UQ);
+    Vec       whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT);
+
+    return _mm512_maskz_scalef_ps(live, poly_exp2(vec_sub(x, whole)), whole);
+}
+
+#include "attn/cpu/kernel_body.h"
+
+#endif

@@ -1,0 +1,80 @@
+/* attn/cpu/cpu.h -- what the CPU's ops share: scratch, cancellation, threads.
+ *
+ * Outputs are allocated before an op is called.  Scratch comes from the run's
+ * arena between arena_mark and arena_release, all of it before threads start.
+ */
+#ifndef ATTN_CPU_CPU_H
+#define ATTN_CPU_CPU_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/cpu/kernel.h"
+#include "attn/run.h"
+
+#define LOG2_E 1.4426950408889634074
+#define LN_2 0.69314718055994530942
+
+/* Asked between tiles and rows; run_failed() is for the thread of the run. */
+static inline bool cpu_cancelled(const Run *r)
+{
+    return r->spec.cancel && atomic_load_explicit(r->spec.cancel, memory_order_relaxed);
+}
+
+static inline int64_t round_up_to(int64_t value, int64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+static inline int64_t ceil_div(int64_t value, int64_t by)
+{
+    return (value + by - 1) / by;
+}
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* count * size bytes of the arena, or NULL with the run failed. */
+void *cpu_scratch(Run *r, int64_t count, int64_t size);
+
+/* The entries of ops_cpu(), by file. */
+void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                double *cells);
+void cpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
+void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
+              double beta, Tensor *c);
+void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
+void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
+void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
+void cpu_sort(Run *r, const Tensor *key, Tensor *order);
+void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
+void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
+                  Tensor *y);
+void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
+void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+
+/* cpu_attend and cpu_group_attend on a given kernel, for tests and benchmarks. */
+void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pattern *pattern,
+                   AttendResult *out, double *cells);
+void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, GroupResult *out);
+
+typedef struct Matrix {
+    const float *data;
+    int64_t      ld;
+    bool         turned; /* read transposed */
+} Matrix;
+/* OpenBLAS must not start threads of its own; call before threads_run. */
+void cpu_single_blas(void);
+/* c = alpha a b + beta c on this thread, row-major; beta 0 does not read c. */
+void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, float alpha,
+               float beta, float *c, int64_t ldc);
+
+#endif

@@ -1,0 +1,66 @@
+/* attn/cpu/kernel.h -- the inner loops of attention, one table per instruction set.
+ *
+ * Scores live in tiles of TILE_ROWS queries by TILE_KEYS keys, in base-2
+ * logarithms (queries are scaled by scale * log2 e), so that softmax needs
+ * only 2^x.  Keys come transposed in panels [d][TILE_KEYS] (pack.c); values
+ * are read where they lie.  All sizes are general; padded lanes hold nothing
+ * that can reach a result.
+ *
+ * The loops are written once in kernel_body.h; attend_avx512.c, attend_avx2.c
+ * and attend_generic.c give them vectors.
+ */
+#ifndef ATTN_CPU_KERNEL_H
+#define ATTN_CPU_KERNEL_H
+
+#include <stdint.h>
+
+#define TILE_ROWS 6
+#define TILE_KEYS 64
+#define LANES 16 /* floats kept per row for a running maximum; padding of e */
+
+typedef struct Kernel {
+    const char *name; /* "avx512", "avx2", "generic" */
+    /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
+     * NULL: all stay); top[r][LANES] is raised to the lanewise maximum. */
+    void (*score)(const float *q, int64_t ldq, const float *panel, int64_t d,
+                  const uint64_t *keep, float *s, int64_t lds, float *top);
+    /* One step of the online softmax over `count` (a multiple of TILE_KEYS) scores of
+     * each row: s becomes 2^(s - max), max and sum advance, factor is what the
+     * row's earlier results must be multiplied by.  top NULL: found from s. */
+    void (*softmax)(float *s, int64_t lds, int rows, int64_t count, const float *top, float *max,
+                    float *sum, float *factor);
+    /* acc[r][0..e) = factor[r] * acc[r] + sum_j w[r][j] v[j] for TILE_ROWS rows. */
+    void (*mix)(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, int64_t e,
+                const float *factor, float *acc, int64_t lda);
+    /* s[x] = q . k[keys[x]] */
+    void (*dots)(const float *q, const float *k, int64_t ldk, const int32_t *keys, int64_t count,
+                 int64_t d, float *s);
+    /* acc = factor * acc + sum_x w[x] v[keys[x]] */
+    void (*mix_row)(const float *w, const float *v, int64_t ldv, const int32_t *keys,
+                    int64_t count, int64_t e, float factor, float *acc);
+    /* One token of a recurrence, e a multiple of LANES: state[f][e] += fk v, then
+     * out = fq state. */
+    void (*recur)(const float *fq, const float *fk, const float *v, int64_t f, int64_t e,
+                  float *state, float *out);
+    /* x[i] = 2^(scale x[i] - shift); exactly 0 far below. */
+    void (*exp2)(float *x, int64_t count, float scale, float shift);
+    void (*scale)(const float *x, int64_t count, float factor, float *y);
+    /* sum += x, and the sum of x z, in double */
+    void (*fold)(const float *x, int64_t count, double *sum);
+    double (*dot_wide)(const float *x, const double *z, int64_t count);
+    /* y[r][0..cols) = sum_t x[r][t] w[t], t in order, in double; cols a multiple of
+     * LANES.  Products of floats are exact in double, so every kernel and every
+     * row gives the same bits. */
+    void (*dots64)(const float *x, int64_t ldx, int64_t rows, int64_t d, const double *w,
+                   int64_t cols, double *y, int64_t ldy);
+} Kernel;
+
+/* Kernels this CPU can run, best first; NULL past the end. */
+const Kernel *kernel_at(int index);
+
+extern const Kernel kernel_generic;
+#if defined(__x86_64__)
+extern const Kernel kernel_avx2, kernel_avx512;
+#endif
+
+#endif

@@ -1,0 +1,386 @@
+/* attn/cpu/kernel_body.h -- the loops of kernel.h, over a file's own vectors.
+ *
+ * The including file defines Vec (WIDTH floats), VECS (vectors per row of a
+ * register tile: TILE_ROWS * VECS accumulators must fit the registers), TARGET
+ * (the function attribute), UNROLL and the vec_* functions, Wide (WIDE
+ * doubles), and KERNEL, the name of the table at the end.
+ *
+ * 2^x: x = r + f with r whole and |f| <= 1/2; 2^f by a polynomial of degree 5
+ * whose relative error is 1e-7, minimax with p(0) = 1.  Below EXP2_LOWEST the
+ * result is exactly 0, so a cell that is masked (-inf) leaves nothing behind.
+ */
+#define STRIP (VECS * WIDTH)
+/* Long dot products are summed in pieces: rounding grows with a piece's length. */
+#define SCORE_DEPTH 64
+
+static inline TARGET __attribute__((always_inline)) Vec poly_exp2(Vec f)
+{
+    Vec p = vec_splat(1.326472731307149e-3f);
+
+    p = vec_fma(p, f, vec_splat(9.671512991189957e-3f));
+    p = vec_fma(p, f, vec_splat(5.550733581185341e-2f));
+    p = vec_fma(p, f, vec_splat(2.4022242426872253e-1f));
+    p = vec_fma(p, f, vec_splat(6.931470036506653e-1f));
+    return vec_fma(p, f, vec_splat(1.0f));
+}
+
+/* TILE_ROWS x STRIP scores; `at` is the strip's first column in the panel. */
+static inline TARGET __attribute__((always_inline)) void strip_score(
+    const float *q, int64_t ldq, const float *panel, int64_t d, const uint64_t *keep, int at,
+    float *s, int64_t lds, float *top)
+{
+    Vec     c[TILE_ROWS][VECS];
+    int64_t from = 0;
+
+    do {
+        int64_t to = d - from < SCORE_DEPTH ? d : from + SCORE_DEPTH;
+
+        UNROLL for (int r = 0; r < TILE_ROWS; r++)
+            UNROLL for (int x = 0; x < VECS; x++)
+                c[r][x] = vec_splat(0.0f);
+        for (int64_t t = from; t < to; t++) {
+            Vec b[VECS];
+
+            UNROLL for (int x = 0; x < VECS; x++)
+                b[x] = vec_load(panel + t * TILE_KEYS + at + x * WIDTH);
+            UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+                Vec a = vec_splat(q[r * ldq + t]);
+
+                UNROLL for (int x = 0; x < VECS; x++)
+                    c[r][x] = vec_fma(a, b[x], c[r][x]);
+            }
+        }
+        if (from > 0)
+            UNROLL for (int r = 0; r < TILE_ROWS; r++)
+                UNROLL for (int x = 0; x < VECS; x++)
+                    c[r][x] = vec_add(c[r][x], vec_load(s + r * lds + at + x * WIDTH));
+        if (to < d)
+            UNROLL for (int r = 0; r < TILE_ROWS; r++)
+                UNROLL for (int x = 0; x < VECS; x++)
+                    vec_store(s + r * lds + at + x * WIDTH, c[r][x]);
+        from = to;
+    } while (from < d);
+    if (keep)
+        UNROLL for (int r = 0; r < TILE_ROWS; r++)
+            UNROLL for (int x = 0; x < VECS; x++)
+                c[r][x] = vec_keep(c[r][x], keep[r] >> (at + x * WIDTH));
+    UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+        Vec high = vec_load(top + r * LANES);
+
+        UNROLL for (int x = 0; x < VECS; x++) {
+            vec_store(s + r * lds + at + x * WIDTH, c[r][x]);
+            high = vec_max(c[r][x], high);
+        }
+        vec_store(top + r * LANES, high);
+    }
+}
+
+static TARGET void tile_score(const float *q, int64_t ldq, const float *panel, int64_t d,
+                              const uint64_t *keep, float *s, int64_t lds, float *top)
+{
+    for (int at = 0; at < TILE_KEYS; at += STRIP)
+        strip_score(q, ldq, panel, d, keep, at, s, lds, top);
+}
+
+static inline TARGET __attribute__((always_inline)) Vec row_top(const float *s, int64_t count)
+{
+    Vec high = vec_load(s);
+
+    for (int64_t j = WIDTH; j < count; j += WIDTH)
+        high = vec_max(vec_load(s + j), high);
+    return high;
+}
+
+/* s becomes 2^(s - base); returns the sum. */
+static inline TARGET __attribute__((always_inline)) float row_exp2(float *s, int64_t count,
+                                                                   float base)
+{
+    Vec sum[4], low = vec_splat(base);
+
+    UNROLL for (int x = 0; x < 4; x++)
+        sum[x] = vec_splat(0.0f);
+    for (int64_t j = 0; j < count; j += 4 * WIDTH)
+        UNROLL for (int x = 0; x < 4; x++) {
+            Vec w = vec_exp2(vec_sub(vec_load(s + j + x * WIDTH), low));
+
+            vec_store(s + j + x * WIDTH, w);
+            sum[x] = vec_add(sum[x], w);
+        }
+    return vec_total(vec_add(vec_add(sum[0], sum[1]), vec_add(sum[2], sum[3])));
+}
+
+static TARGET void tile_softmax(float *s, int64_t lds, int rows, int64_t count, const float *top,
+                                float *max, float *sum, float *factor)
+{
+    for (int r = 0; r < rows; r++) {
+        float high = vec_top(top ? vec_load(top + r * LANES) : row_top(s + r * lds, count));
+        float before = max[r];
+        float now = high > before ? high : before;
+        float base = now > -INFINITY ? now : 0.0f; /* nothing allowed yet */
+
+        factor[r] = now > before ? exp2f(before - base) : 1.0f;
+        max[r] = now;
+        sum[r] = sum[r] * factor[r] + row_exp2(s + r * lds, count, base);
+    }
+}
+
+/* `vecs` vectors of columns; the last has only `part` columns when part > 0. */
+static inline TARGET __attribute__((always_inline)) void strip_mix(
+    const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, const int vecs,
+    const int64_t part, const float *factor, float *acc, int64_t lda)
+{
+    Vec c[TILE_ROWS][VECS];
+
+    UNROLL for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL for (int x = 0; x < vecs; x++)
+            c[r][x] = vec_mul(vec_splat(factor[r]), vec_load(acc + r * lda + x * WIDTH));
+    for (int64_t j = 0; j < keys; j++) {
+        Vec b[VECS];
+
+        UNROLL for (int x = 0; x < vecs; x++)
+            b[x] = part ? vec_load_part(v + j * ldv, part) : vec_load(v + j * ldv + x * WIDTH);
+        UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+            Vec a = vec_splat(w[r * ldw + j]);
+
+            UNROLL for (int x = 0; x < vecs; x++)
+                c[r][x] = vec_fma(a, b[x], c[r][x]);
+        }
+    }
+    UNROLL for (int r = 0; r < TILE_ROWS; r++)
+        UNROLL for (int x = 0; x < vecs; x++)
+            vec_store(acc + r * lda + x * WIDTH, c[r][x]);
+}
+
+static TARGET void tile_mix(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys,
+                            int64_t e, const float *factor, float *acc, int64_t lda)
+{
+    int64_t at = 0;
+
+    for (; e - at >= STRIP; at += STRIP)
+        strip_mix(w, ldw, v + at, ldv, keys, VECS, 0, factor, acc + at, lda);
+    for (; e - at >= WIDTH; at += WIDTH)
+        strip_mix(w, ldw, v + at, ldv, keys, 1, 0, factor, acc + at, lda);
+    if (at < e)
+        strip_mix(w, ldw, v + at, ldv, keys, 1, e - at, factor, acc + at, lda);
+}
+
+static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const int32_t *keys,
+                            int64_t count, int64_t d, float *s)
+{
+    enum { GROUP = 4 };
+
+    for (int64_t x = 0; x < count; x += GROUP) {
+        const float *row[GROUP];
+        Vec          sum[GROUP];
+        int64_t      t = 0;
+
+        UNROLL for (int g = 0; g < GROUP; g++) {
+            row[g] = k + (int64_t)keys[x + g < count ? x + g : x] * ldk;
+            sum[g] = vec_splat(0.0f);
+        }
+        for (; t + WIDTH <= d; t += WIDTH) {
+            Vec a = vec_load(q + t);
+
+            UNROLL for (int g = 0; g < GROUP; g++)
+                sum[g] = vec_fma(a, vec_load(row[g] + t), sum[g]);
+        }
+        if (t < d) {
+            Vec a = vec_load_part(q + t, d - t);
+
+            UNROLL for (int g = 0; g < GROUP; g++)
+                sum[g] = vec_fma(a, vec_load_part(row[g] + t, d - t), sum[g]);
+        }
+        UNROLL for (int g = 0; g < GROUP; g++)
+            if (x + g < count)
+                s[x + g] = vec_total(sum[g]);
+    }
+}
+
+static inline TARGET __attribute__((always_inline)) void strip_mix_row(
+    const float *w, const float *v, int64_t ldv, const int32_t *keys, int64_t count,
+    const int vecs, const int64_t part, float factor, float *acc)
+{
+    Vec c[VECS];
+
+    UNROLL for (int x = 0; x < vecs; x++)
+        c[x] = vec_mul(vec_splat(factor), vec_load(acc + x * WIDTH));
+    for (int64_t j = 0; j < count; j++) {
+        const float *row = v + (int64_t)keys[j] * ldv;
+        Vec          a = vec_splat(w[j]);
+
+        UNROLL for (int x = 0; x < vecs; x++)
+            c[x] = vec_fma(a, part ? vec_load_part(row, part) : vec_load(row + x * WIDTH), c[x]);
+    }
+    UNROLL for (int x = 0; x < vecs; x++)
+        vec_store(acc + x * WIDTH, c[x]);
+}
+
+static TARGET void row_mix(const float *w, const float *v, int64_t ldv, const int32_t *keys,
+                           int64_t count, int64_t e, float factor, float *acc)
+{
+    int64_t at = 0;
+
+    for (; e - at >= STRIP; at += STRIP)
+        strip_mix_row(w, v + at, ldv, keys, count, VECS, 0, factor, acc + at);
+    for (; e - at >= WIDTH; at += WIDTH)
+        strip_mix_row(w, v + at, ldv, keys, count, 1, 0, factor, acc + at);
+    if (at < e)
+        strip_mix_row(w, v + at, ldv, keys, count, 1, e - at, factor, acc + at);
+}
+
+static inline TARGET __attribute__((always_inline)) void strip_recur(
+    const float *fq, const float *fk, const float *v, int64_t f, int64_t e, const int vecs,
+    float *state, float *out)
+{
+    Vec value[VECS], sum[VECS];
+
+    UNROLL for (int x = 0; x < vecs; x++) {
+        value[x] = vec_load(v + x * WIDTH);
+        sum[x] = vec_splat(0.0f);
+    }
+    for (int64_t r = 0; r < f; r++)
+        UNROLL for (int x = 0; x < vecs; x++) {
+            float *cell = state + r * e + x * WIDTH;
+            Vec    now = vec_fma(vec_splat(fk[r]), value[x], vec_load(cell));
+
+            vec_store(cell, now);
+            sum[x] = vec_fma(vec_splat(fq[r]), now, sum[x]);
+        }
+    UNROLL for (int x = 0; x < vecs; x++)
+        vec_store(out + x * WIDTH, sum[x]);
+}
+
+static TARGET void token_recur(const float *fq, const float *fk, const float *v, int64_t f,
+                               int64_t e, float *state, float *out)
+{
+    int64_t at = 0;
+
+    for (; e - at >= STRIP; at += STRIP)
+        strip_recur(fq, fk, v + at, f, e, VECS, state + at, out + at);
+    for (; at < e; at += WIDTH)
+        strip_recur(fq, fk, v + at, f, e, 1, state + at, out + at);
+}
+
+static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
+{
+    float tail[WIDTH] = { 0 };
+    Vec   a = vec_splat(scale), b = vec_splat(-shift);
+
+    for (; count >= WIDTH; count -= WIDTH, x += WIDTH)
+        vec_store(x, vec_exp2(vec_fma(a, vec_load(x), b)));
+    for (int64_t i = 0; i < count; i++)
+        tail[i] = x[i];
+    vec_store(tail, vec_exp2(vec_fma(a, vec_load(tail), b)));
+    for (int64_t i = 0; i < count; i++)
+        x[i] = tail[i];
+}
+
+static TARGET void array_scale(const float *x, int64_t count, float factor, float *y)
+{
+    int64_t i = 0;
+
+    for (; i + WIDTH <= count; i += WIDTH)
+        vec_store(y + i, vec_mul(vec_splat(factor), vec_load(x + i)));
+    for (; i < count; i++)
+        y[i] = factor * x[i];
+}
+
+typedef float Half __attribute__((vector_size(4 * WIDE)));
+
+static inline TARGET __attribute__((always_inline)) Wide wide_load(const double *p)
+{
+    Wide x;
+
+    __builtin_memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+static inline TARGET __attribute__((always_inline)) Wide wide_from(const float *p)
+{
+    Half x;
+
+    __builtin_memcpy(&x, p, sizeof(x));
+    return __builtin_convertvector(x, Wide);
+}
+
+static TARGET void array_fold(const float *x, int64_t count, double *sum)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(sum + i) + wide_from(x + i);
+
+        __builtin_memcpy(sum + i, &now, sizeof(now));
+    }
+    for (; i < count; i++)
+        sum[i] += (double)x[i];
+}
+
+static TARGET double array_dot_wide(const float *x, const double *z, int64_t count)
+{
+    Wide    part[2] = { { 0 }, { 0 } };
+    double  sum = 0;
+    int64_t i = 0;
+
+    for (; i + 2 * WIDE <= count; i += 2 * WIDE)
+        UNROLL for (int p = 0; p < 2; p++)
+            part[p] += wide_from(x + i + p * WIDE) * wide_load(z + i + p * WIDE);
+    part[0] += part[1];
+    for (int c = 0; c < WIDE; c++)
+        sum += part[0][c];
+    for (; i < count; i++)
+        sum += (double)x[i] * z[i];
+    return sum;
+}
+
+#define DOUBLES (LANES / 2) /* columns of dots64 at once */
+#define DOUBLE_ROWS 4
+
+static inline TARGET __attribute__((always_inline)) void strip_dots64(
+    const float *x, int64_t ldx, const int rows, int64_t d, const double *w, int64_t ldw,
+    double *y, int64_t ldy)
+{
+    Wide sum[DOUBLE_ROWS][DOUBLES / WIDE];
+
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int c = 0; c < DOUBLES / WIDE; c++)
+            sum[r][c] = (Wide){ 0 };
+    for (int64_t t = 0; t < d; t++)
+        UNROLL for (int c = 0; c < DOUBLES / WIDE; c++) {
+            Wide b = wide_load(w + t * ldw + c * WIDE);
+
+            UNROLL for (int r = 0; r < rows; r++)
+                sum[r][c] += (double)x[r * ldx + t] * b;
+        }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int c = 0; c < DOUBLES / WIDE; c++)
+            __builtin_memcpy(y + r * ldy + c * WIDE, &sum[r][c], sizeof(Wide));
+}
+
+static TARGET void rows_dots64(const float *x, int64_t ldx, int64_t rows, int64_t d,
+                               const double *w, int64_t cols, double *y, int64_t ldy)
+{
+    for (int64_t at = 0; at < cols; at += DOUBLES) {
+        int64_t r = 0;
+
+        for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
+            strip_dots64(x + r * ldx, ldx, DOUBLE_ROWS, d, w + at, cols, y + r * ldy + at, ldy);
+        for (; r < rows; r++)
+            strip_dots64(x + r * ldx, ldx, 1, d, w + at, cols, y + r * ldy + at, ldy);
+    }
+}
+
+const Kernel KERNEL = {
+    .name = KERNEL_NAME,
+    .score = tile_score,
+    .softmax = tile_softmax,
+    .mix = tile_mix,
+    .dots = row_dots,
+    .mix_row = row_mix,
+    .recur = token_recur,
+    .exp2 = array_exp2,
+    .scale = array_scale,
+    .fold = array_fold,
+    .dot_wide = array_dot_wide,
+    .dots64 = rows_dots64,
+};

@@ -1,0 +1,357 @@
+/* linear.c -- attention through features (spec: linear, steps 2 to 5).
+ *
+ *     S = sum_j fk_j^T v_j,  z = sum_j fk_j,  out_i = fq_i S / divisor(fq_i . z)
+ *
+ * with the sums over all keys, or over j <= i when causal.  Factorised: panels
+ * of keys in f32, added in double, then rows read the state by tiles.
+ * Recurrent, chunked and matrix compute what their names say.  z is always in
+ * double.  Slices and blocks have fixed sizes: threads change no bit.
+ */
+#include "attn/cpu/cpu.h"
+
+#include "attn/cpu/pack.h"
+
+#include <math.h>
+#include <string.h>
+
+#define READ_ROWS 256
+#define SLICE_KEYS 1024 /* least keys of a slice */
+#define SLICES 8        /* most slices of a head */
+#define MATRIX_ROWS 96
+#define MATRIX_KEYS 512
+
+typedef struct Job {
+    Run                *run;
+    const Kernel       *kernel;
+    const LinearAttend *in;
+    LinearResult       *out;
+    int64_t             h, n, m, f, e;
+    int64_t             slices, slice_keys;
+    int64_t             chunk;
+    int64_t             blocks;  /* of rows, per head */
+    double             *state;   /* [h][slices][f][e] */
+    double             *z;       /* [h][slices][f]; slice 0 becomes the head's sum */
+    float              *work;    /* [workers][work_size] */
+    int64_t             work_size;
+} Job;
+
+static const float *fq_of(const Job *job, int64_t head, int64_t i)
+{
+    return (const float *)tensor_head(&job->in->fq, head, job->h) + i * job->in->fq.stride[1];
+}
+
+static const float *fk_of(const Job *job, int64_t head, int64_t j)
+{
+    return (const float *)tensor_head(&job->in->fk, head, job->h) + j * job->in->fk.stride[1];
+}
+
+static const float *v_of(const Job *job, int64_t head, int64_t j)
+{
+    return (const float *)tensor_head(&job->in->v, head, job->h) + j * job->in->v.stride[1];
+}
+
+static float *out_of(const Job *job, int64_t head, int64_t i)
+{
+    return (float *)job->out->out.data + (head * job->n + i) * job->e;
+}
+
+static double divisor_of(const Job *job, double z, const float *fq)
+{
+    double eps = job->in->eps, sum = 0;
+
+    switch (job->in->denominator) {
+    case DENOMINATOR_GUARD: return fabs(z) <= eps ? z + 2 * eps : z;
+    case DENOMINATOR_ADD: return z + eps;
+    case DENOMINATOR_ADD_FEATURES:
+        for (int64_t t = 0; t < job->f; t++)
+            sum += (double)fq[t];
+        return z + eps * sum;
+    case DENOMINATOR_NONE: break;
+    }
+    return 1;
+}
+
+/* Row i of the output from its sums (which may be the row itself); notes z. */
+static void finish_row(const Job *job, int64_t head, int64_t i, double z, const float *sums)
+{
+    double divisor = divisor_of(job, z, fq_of(job, head, i));
+
+    tensor_f32(&job->out->denominator)[head * job->n + i] = (float)z;
+    tensor_f32(&job->out->divisor)[head * job->n + i] = (float)divisor;
+    job->kernel->scale(sums, job->e, (float)(1 / divisor), out_of(job, head, i));
+}
+
+/* ---- the state over all keys -------------------------------------------------------------- */
+
+/* part [f][lda] = the keys [j, j + keys)' share of the state, keys <= TILE_KEYS.
+ * A packed panel of features is already the transposed left factor. */
+static void add_panel(const Job *job, int64_t head, int64_t j, int64_t keys, float *panel,
+                      float *part)
+{
+    static const float zeros[TILE_ROWS] = { 0 };
+    int64_t            lda = round_up_to(job->e, LANES);
+
+    pack_panel(fk_of(job, head, j), job->in->fk.stride[1], keys, job->f, panel);
+    for (int64_t t = 0; t < job->f; t += TILE_ROWS)
+        job->kernel->mix(panel + t * TILE_KEYS, TILE_KEYS, v_of(job, head, j),
+                         job->in->v.stride[1], keys, job->e, zeros, part + t * lda, lda);
+}
+
+static void state_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    int64_t    head = item / job->slices, first = item % job->slices * job->slice_keys;
+    int64_t    end = min_i64(job->m, first + job->slice_keys);
+    int64_t    size = job->f * job->e, padded = round_up_to(job->f, TILE_ROWS);
+    int64_t    lda = round_up_to(job->e, LANES);
+    double    *state = job->state + item * size, *z = job->z + item * job->f;
+    float     *panel = job->work + worker * job->work_size, *part = panel + padded * TILE_KEYS;
+
+    if (cpu_cancelled(job->run))
+        return;
+    memset(state, 0, (size_t)size * sizeof(*state));
+    memset(z, 0, (size_t)job->f * sizeof(*z));
+    memset(panel, 0, (size_t)(padded * (TILE_KEYS + lda)) * sizeof(*panel));
+    for (int64_t j = first; j < end; j += TILE_KEYS) {
+        int64_t keys = min_i64(TILE_KEYS, end - j);
+
+        add_panel(job, head, j, keys, panel, part);
+        for (int64_t t = 0; t < job->f; t++)
+            job->kernel->fold(part + t * lda, job->e, state + t * job->e);
+        for (int64_t x = 0; x < keys; x++)
+            job->kernel->fold(fk_of(job, head, j + x), job->f, z);
+    }
+}
+
+/* The head's state from its slices. */
+static void sum_item(void *context, int64_t head, int worker)
+{
+    const Job    *job = context;
+    int64_t       size = job->f * job->e;
+    const double *state = job->state + head * job->slices * size;
+    double       *z = job->z + head * job->slices * job->f;
+    float        *memory = (float *)job->out->memory.data + head * size;
+
+    (void)worker;
+    for (int64_t c = 0; c < size; c++) {
+        double sum = 0;
+
+        for (int64_t s = 0; s < job->slices; s++)
+            sum += state[s * size + c];
+        memory[c] = (float)sum;
+    }
+    for (int64_t s = 1; s < job->slices; s++)
+        for (int64_t t = 0; t < job->f; t++)
+            z[t] += z[s * job->f + t];
+}
+
+static void read_item(void *context, int64_t item, int worker)
+{
+    static const float zeros[TILE_ROWS] = { 0 };
+    const Job         *job = context;
+    int64_t            head = item / job->blocks, first = item % job->blocks * READ_ROWS;
+    int64_t            end = min_i64(job->n, first + READ_ROWS), lda = round_up_to(job->e, LANES);
+    int64_t            ldq = job->in->fq.stride[1];
+    const float       *state = (const float *)job->out->memory.data + head * job->f * job->e;
+    const double      *z = job->z + head * job->slices * job->f;
+    float             *sums = job->work + worker * job->work_size;
+    float             *last = sums + TILE_ROWS * lda; /* queries of the last, short tile */
+
+    if (cpu_cancelled(job->run))
+        return;
+    memset(sums, 0, (size_t)(TILE_ROWS * lda) * sizeof(*sums));
+    for (int64_t i = first; i < end; i += TILE_ROWS) {
+        int64_t      rows = min_i64(TILE_ROWS, end - i);
+        const float *fq = fq_of(job, head, i);
+
+        if (rows < TILE_ROWS) {
+            memset(last, 0, (size_t)(TILE_ROWS * job->f) * sizeof(*last));
+            for (int64_t x = 0; x < rows; x++)
+                memcpy(last + x * job->f, fq + x * ldq, (size_t)job->f * sizeof(*last));
+        }
+        job->kernel->mix(rows < TILE_ROWS ? last : fq, rows < TILE_ROWS ? job->f : ldq, state,
+                         job->e, job->f, job->e, zeros, sums, lda);
+        for (int64_t x = 0; x < rows; x++)
+            finish_row(job, head, i + x,
+                       job->kernel->dot_wide(fq_of(job, head, i + x), z, job->f), sums + x * lda);
+    }
+}
+
+static bool worker_memory(Job *job, int64_t floats)
+{
+    job->work_size = round_up_to(floats, LANES);
+    job->work = cpu_scratch(job->run, threads_count(job->run->threads),
+                            job->work_size * (int64_t)sizeof(float));
+    return job->work != NULL;
+}
+
+static bool sum_state(Job *job)
+{
+    Run    *r = job->run;
+    int64_t lda = round_up_to(job->e, LANES);
+    int64_t work = round_up_to(job->f, TILE_ROWS) * (TILE_KEYS + lda) +
+                   TILE_ROWS * (lda + job->f);
+
+    job->slice_keys = max_i64(SLICE_KEYS, round_up_to(ceil_div(job->m, SLICES), READ_ROWS));
+    job->slices = max_i64(1, ceil_div(job->m, job->slice_keys));
+    job->state = cpu_scratch(r, job->h * job->slices, job->f * job->e * (int64_t)sizeof(double));
+    job->z = cpu_scratch(r, job->h * job->slices, job->f * (int64_t)sizeof(double));
+    if (!job->state || !job->z ||
+        !worker_memory(job, work))
+        return false;
+    threads_run(r->threads, job->h * job->slices, state_item, job);
+    threads_run(r->threads, job->h, sum_item, job);
+    return true;
+}
+
+static void factorised(Job *job)
+{
+    job->blocks = ceil_div(job->n, READ_ROWS);
+    if (sum_state(job))
+        threads_run(job->run->threads, job->h * job->blocks, read_item, job);
+}
+
+/* ---- causal, token by token --------------------------------------------------------------- */
+
+static void recurrent_item(void *context, int64_t head, int worker)
+{
+    const Job    *job = context;
+    const Kernel *kernel = job->kernel;
+    int64_t       f = job->f, e = job->e, padded = round_up_to(e, LANES);
+    float        *state = job->work + worker * job->work_size;
+    float        *value = state + f * padded, *row = value + padded;
+    double       *z = job->z + worker * f;
+
+    memset(state, 0, (size_t)(f * padded + 2 * padded) * sizeof(*state));
+    memset(z, 0, (size_t)f * sizeof(*z));
+    for (int64_t i = 0; i < job->n && !cpu_cancelled(job->run); i++) {
+        memcpy(value, v_of(job, head, i), (size_t)e * sizeof(*value));
+        kernel->recur(fq_of(job, head, i), fk_of(job, head, i), value, f, padded, state, row);
+        kernel->fold(fk_of(job, head, i), f, z);
+        finish_row(job, head, i, kernel->dot_wide(fq_of(job, head, i), z, f), row);
+    }
+    for (int64_t t = 0; t < f; t++)
+        memcpy((float *)job->out->memory.data + (head * f + t) * e, state + t * padded,
+               (size_t)e * sizeof(*state));
+}
+
+static void recurrent(Job *job)
+{
+    job->z = cpu_scratch(job->run, threads_count(job->run->threads),
+                         job->f * (int64_t)sizeof(double));
+    if (job->z && worker_memory(job, (job->f + 2) * round_up_to(job->e, LANES)))
+        threads_run(job->run->threads, job->h, recurrent_item, job);
+}
+
+/* ---- causal, chunk by chunk --------------------------------------------------------------- */
+
+/* Zeroes a[x][y] for y > x + shift; sums[x] += what remains of row x. */
+static void lower_triangle(float *a, int64_t rows, int64_t cols, int64_t lda, int64_t shift,
+                           double *sums)
+{
+    for (int64_t x = 0; x < rows; x++)
+        for (int64_t y = 0; y < cols; y++) {
+            if (y > x + shift)
+                a[x * lda + y] = 0;
+            sums[x] += (double)a[x * lda + y];
+        }
+}
+
+static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows, float *inner,
+                       double *z, double *sums)
+{
+    float *state = (float *)job->out->memory.data + head * job->f * job->e;
+    Matrix fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
+    Matrix fk = { fk_of(job, head, first), job->in->fk.stride[1], true };
+    Matrix v = { v_of(job, head, first), job->in->v.stride[1], false };
+    Matrix before = { state, job->e, false }, inside = { inner, rows, false };
+
+    for (int64_t i = 0; i < rows; i++)
+        sums[i] = job->kernel->dot_wide(fq_of(job, head, first + i), z, job->f);
+    cpu_sgemm(fq, fk, rows, rows, job->f, 1, 0, inner, rows);
+    lower_triangle(inner, rows, rows, rows, 0, sums);
+    cpu_sgemm(fq, before, rows, job->e, job->f, 1, 0, out_of(job, head, first), job->e);
+    cpu_sgemm(inside, v, rows, job->e, rows, 1, 1, out_of(job, head, first), job->e);
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(job, head, first + i, sums[i], out_of(job, head, first + i));
+    cpu_sgemm(fk, v, job->f, job->e, rows, 1, 1, state, job->e);
+    for (int64_t i = 0; i < rows; i++)
+        job->kernel->fold(fk_of(job, head, first + i), job->f, z);
+}
+
+static void chunked_item(void *context, int64_t head, int worker)
+{
+    const Job *job = context;
+    float     *inner = job->work + worker * job->work_size;
+    double    *z = job->z + worker * (job->f + job->chunk);
+
+    memset((float *)job->out->memory.data + head * job->f * job->e, 0,
+           (size_t)(job->f * job->e) * sizeof(float));
+    memset(z, 0, (size_t)job->f * sizeof(*z));
+    for (int64_t first = 0; first < job->n && !cpu_cancelled(job->run); first += job->chunk)
+        take_chunk(job, head, first, min_i64(job->chunk, job->n - first), inner, z, z + job->f);
+}
+
+static void chunked(Job *job)
+{
+    int64_t workers = threads_count(job->run->threads);
+
+    job->chunk = max_i64(1, min_i64(job->in->chunk, job->n));
+    job->z = cpu_scratch(job->run, workers, (job->f + job->chunk) * (int64_t)sizeof(double));
+    if (job->z && worker_memory(job, job->chunk * job->chunk))
+        threads_run(job->run->threads, job->h, chunked_item, job);
+}
+
+/* ---- the matrix itself -------------------------------------------------------------------- */
+
+static void matrix_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    int64_t    head = item / job->blocks, first = item % job->blocks * MATRIX_ROWS;
+    int64_t    rows = min_i64(MATRIX_ROWS, job->n - first);
+    int64_t    end = job->in->causal ? min_i64(job->m, first + rows) : job->m;
+    float     *a = job->work + worker * job->work_size, *out = out_of(job, head, first);
+    Matrix     fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
+    double     sums[MATRIX_ROWS] = { 0 };
+
+    memset(out, 0, (size_t)(rows * job->e) * sizeof(*out));
+    for (int64_t j = 0; j < end && !cpu_cancelled(job->run); j += MATRIX_KEYS) {
+        int64_t keys = min_i64(MATRIX_KEYS, end - j);
+        Matrix  fk = { fk_of(job, head, j), job->in->fk.stride[1], true };
+        Matrix  v = { v_of(job, head, j), job->in->v.stride[1], false };
+        Matrix  weights = { a, keys, false };
+
+        cpu_sgemm(fq, fk, rows, keys, job->f, 1, 0, a, keys);
+        lower_triangle(a, rows, keys, keys, job->in->causal ? first - j : keys, sums);
+        cpu_sgemm(weights, v, rows, job->e, keys, 1, 1, out, job->e);
+    }
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(job, head, first + i, sums[i], out + i * job->e);
+}
+
+/* The state is not used here, but it is what `memory` shows. */
+static void matrix(Job *job)
+{
+    job->blocks = ceil_div(job->n, MATRIX_ROWS);
+    if (sum_state(job) && worker_memory(job, MATRIX_ROWS * MATRIX_KEYS))
+        threads_run(job->run->threads, job->h * job->blocks, matrix_item, job);
+}
+
+void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Job       job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out, .h = out->out.shape[0],
+                      .n = in->fq.shape[1], .m = in->fk.shape[1], .f = in->fq.shape[2],
+                      .e = in->v.shape[2] };
+
+    cpu_single_blas();
+    if (in->form == LINEAR_MATRIX)
+        matrix(&job);
+    else if (!in->causal)
+        factorised(&job);
+    else if (in->form == LINEAR_CHUNKED)
+        chunked(&job);
+    else
+        recurrent(&job);
+    arena_release(r->arena, mark);
+}

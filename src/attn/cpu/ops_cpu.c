@@ -1,0 +1,33 @@
+/* ops_cpu.c -- the CPU's table of operations; see attn/ops.h. */
+#include "attn/cpu/cpu.h"
+
+void *cpu_scratch(Run *r, int64_t count, int64_t size)
+{
+    void *data = arena_alloc(r->arena, count, size);
+
+    if (!data)
+        run_fail(r, ERR_NOMEM, "not enough memory: %lld items of %lld bytes of scratch; raise "
+                 "--mem or take a smaller n", (long long)count, (long long)size);
+    return data;
+}
+
+const Ops *ops_cpu(void)
+{
+    static const Ops ops = {
+        .abi_version = OPS_ABI_VERSION,
+        .name = "cpu",
+        .attend = cpu_attend,
+        .group_attend = cpu_group_attend,
+        .gemm = cpu_gemm,
+        .dots64 = cpu_dots64,
+        .argmax = cpu_argmax,
+        .top_k = cpu_top_k,
+        .sort = cpu_sort,
+        .normalise = cpu_normalise,
+        .features = cpu_features,
+        .linear_attend = cpu_linear_attend,
+        .sinkhorn = cpu_sinkhorn,
+    };
+
+    return &ops;
+}

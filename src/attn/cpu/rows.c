@@ -1,0 +1,94 @@
+/* rows.c -- operations on single rows: normalisation and Sinkhorn's balancing.
+ *
+ * Statistics are taken in double.
+ */
+#include "attn/cpu/cpu.h"
+
+#include <math.h>
+
+#define ROWS 64 /* of one item of work */
+
+typedef struct Normalise {
+    const Tensor *x;
+    int           kind;
+    double        eps;
+    Tensor       *y;
+} Normalise;
+
+static void normalise_row(const float *x, int64_t count, int kind, double eps, float *y)
+{
+    double sum = 0, squares = 0, mean = 0, factor = 1;
+
+    for (int64_t c = 0; c < count; c++)
+        sum += (double)x[c];
+    if (kind == NORMALISE_LAYER)
+        mean = sum / (double)count;
+    for (int64_t c = 0; c < count; c++)
+        squares += ((double)x[c] - mean) * ((double)x[c] - mean);
+    if (kind == NORMALISE_RMS || kind == NORMALISE_LAYER)
+        factor = 1 / sqrt(squares / (double)count + eps);
+    if (kind == NORMALISE_L2)
+        factor = 1 / fmax(sqrt(squares), eps);
+    for (int64_t c = 0; c < count; c++)
+        y[c] = (float)(((double)x[c] - mean) * factor);
+}
+
+static void normalise_item(void *context, int64_t item, int worker)
+{
+    const Normalise *job = context;
+    int64_t          h = job->y->shape[0], n = job->y->shape[1], d = job->y->shape[2];
+
+    (void)worker;
+    for (int64_t i = item * ROWS; i < min_i64(h * n, (item + 1) * ROWS); i++) {
+        const float *x = tensor_head(job->x, i / n, h);
+
+        normalise_row(x + i % n * job->x->stride[1], d, job->kind, job->eps,
+                      (float *)job->y->data + i * d);
+    }
+}
+
+void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y)
+{
+    Normalise job = { .x = x, .kind = kind, .eps = eps, .y = y };
+
+    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], ROWS), normalise_item, &job);
+}
+
+typedef struct Balance {
+    double        *log_p;
+    const uint8_t *allowed; /* NULL: all */
+    int64_t        b;
+    bool           columns;
+} Balance;
+
+/* Subtracts the log-sum-exp of a line's allowed entries from them. */
+static void balance_item(void *context, int64_t item, int worker)
+{
+    const Balance *job = context;
+    int64_t        b = job->b, line = item % b, step = job->columns ? b : 1;
+    int64_t        from = job->columns ? line : line * b;
+    double        *x = job->log_p + item / b * b * b + from;
+    const uint8_t *allowed = job->allowed ? job->allowed + from : NULL;
+    double         top = -(double)INFINITY, sum = 0;
+
+    (void)worker;
+    for (int64_t c = 0; c < b; c++)
+        if (!allowed || allowed[c * step])
+            top = fmax(top, x[c * step]);
+    if (top == -(double)INFINITY)
+        return;
+    for (int64_t c = 0; c < b; c++)
+        if (!allowed || allowed[c * step])
+            sum += exp(x[c * step] - top);
+    for (int64_t c = 0; c < b; c++)
+        if (!allowed || allowed[c * step])
+            x[c * step] -= top + log(sum);
+}
+
+void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
+{
+    Balance job = { .log_p = log_p->data, .b = log_p->shape[1], .columns = columns,
+                    .allowed = tensor_given(allowed) ? allowed->data : NULL };
+
+    threads_run(r->threads, log_p->shape[0] * job.b, balance_item, &job);
+}

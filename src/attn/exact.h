@@ -1,0 +1,40 @@
+/* attn/exact.h -- arithmetic in double for what discrete decisions are taken on.
+ *
+ * Sums run in index order and the same way for every row, so identical rows
+ * give identical bits wherever they stand and exact ties stay ties.  Tensors
+ * called exact are f64 [h,rows,cols], one slice for every head.
+ */
+#ifndef ATTN_EXACT_H
+#define ATTN_EXACT_H
+
+#include <stdint.h>
+
+#include "attn/ops.h"
+#include "core/tensor.h"
+
+/* x f32 [h',rows,cols] widened. */
+Tensor exact_of(Run *r, Tensor x);
+/* f32 of an exact tensor. */
+Tensor exact_rounded(Run *r, Tensor x);
+/* As op_normalise of x f32 [h',rows,d]; charges 5 per element. */
+Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps);
+Tensor exact_sum(Run *r, Tensor a, Tensor b);
+/* The first `cols` columns of x w + bias; x f64 [h',rows,in], w f32 [h',in,>=cols],
+ * bias f32 [h',>=cols] or absent.  Charges 2 rows in cols per head to overhead. */
+Tensor exact_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols);
+/* f64 [1,n,count]: x y^T of one head with rows [first, first+count) of y.
+ * Charges nothing: callers tile. */
+Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, int64_t count);
+
+/* Centroids mu [h,C,d] and vectors x [h,n,d], both exact.  The products with
+ * the centroids are held a tile at a time; none of these charges FLOPs. */
+
+/* i32 [h,n]: the centroid with the largest product; ties: the lowest. */
+Tensor centroids_nearest(Run *r, Tensor mu, Tensor x);
+/* i32 [h,C*w]: for each centroid the w rows with the largest products, in
+ * increasing order; ties: the lower row. */
+Tensor centroids_members(Run *r, Tensor mu, Tensor x, int64_t w);
+/* Adds each vector to sum f64 [h,C,d] of its centroid and to count [h*C]. */
+void centroids_gather(Run *r, Tensor x, Tensor nearest, Tensor sum, int64_t *count);
+
+#endif

@@ -1,0 +1,388 @@
+/* performer.c -- kernel attention with random features (FAVOR+).
+ *
+ * exp(q . k) is the mean over random directions w of exp(w.q - |q|^2/2) times
+ * exp(w.k - |k|^2/2).  With M directions as features phi the softmax becomes a
+ * product that can be summed over the keys first:
+ *
+ *     S = sum_j phi(k_j)^T v_j,   z_i = phi(q_i) . sum_j phi(k_j)
+ *     output_i = phi(q_i) S / guarded z_i        (causal: sums over j <= i)
+ *
+ * The n x n matrix phi(q_i).phi(k_j) / z_i is implicit and only made for the
+ * cells somebody looks at.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define AUTO -1.0             /* eps, denominator_eps: by the kernel */
+#define COMPARED (1 << 22)    /* most cells for which exact attention is run beside it */
+
+static const char *const kernels[] = { "positive", "hyperbolic", "relu", "trig", NULL };
+static const FeatureKind kinds[] = { FEATURE_POSITIVE, FEATURE_HYPERBOLIC, FEATURE_RELU,
+                                     FEATURE_TRIG };
+enum { NORMS_CHI, NORMS_SQRT_D };
+static const char *const row_norms[] = { "chi", "sqrt-d", NULL };
+static const char *const relu_forms[] = { "deterministic", "projected", NULL };
+static const char *const denominators[] = { "guard", "add", "add-features", NULL };
+static const char *const forms[] = { "auto", "matrix", "recurrent", "chunked", NULL };
+
+typedef struct Params {
+    int64_t features, chunk;
+    int     kernel, ortho_scaling, relu_features, denominator_form, form;
+    bool    orthogonal, stabilize, renormalize;
+    double  eps, denominator_eps, scale;
+    Tensor  projection;
+} Params;
+
+static const Param params[] = {
+    PARAM_ENUM(Params, kernel, 0, kernels, "feature map; trig can give negative weights"),
+    PARAM_INT(Params, features, 256, 1, INT32_MAX, "random directions M, when they are drawn"),
+    PARAM_BOOL(Params, orthogonal, true, "draw them orthogonal in blocks of d: less variance"),
+    PARAM_ENUM(Params, ortho_scaling, NORMS_CHI, row_norms, "lengths of orthogonal directions: "
+               "like Gaussian vectors', or all sqrt(d)"),
+    PARAM_TENSOR(Params, projection, "[M,d] or [h,M,d]", "N(0,1), orthogonal in blocks of d rows",
+                 "the random directions"),
+    PARAM_ENUM(Params, relu_features, 0, relu_forms, "relu: of the vectors themselves or of their "
+               "projections"),
+    PARAM_BOOL(Params, stabilize, true, "subtract the largest exponent before exp"),
+    PARAM_FLOAT(Params, eps, AUTO, AUTO, 1e30, "added to every feature; -1: 1e-6, relu 1e-3"),
+    PARAM_FLOAT(Params, denominator_eps, AUTO, AUTO, 1e30, "guard of the denominator; -1: 1e-6, "
+                "relu 0"),
+    PARAM_ENUM(Params, denominator_form, 0, denominators, "how it enters: only near 0, added, or "
+               "added to the summed keys"),
+    PARAM_BOOL(Params, renormalize, true, "divide by the denominator at all"),
+    PARAM_ENUM(Params, form, 0, forms, "how it is computed; the result is the same to rounding"),
+    PARAM_INT(Params, chunk, 64, 1, INT32_MAX, "tokens of a chunk (form=chunked)"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d); relu has none"),
+    PARAM_END
+};
+
+static bool is_relu(const Params *p)
+{
+    return kinds[p->kernel] == FEATURE_RELU;
+}
+
+static bool projects(const Params *p)
+{
+    return !is_relu(p) || p->relu_features == 1;
+}
+
+static double feature_eps(const Params *p)
+{
+    if (kinds[p->kernel] == FEATURE_TRIG)
+        return 0;
+    return p->eps >= 0 ? p->eps : is_relu(p) ? 1e-3 : 1e-6;
+}
+
+static double guard_eps(const Params *p)
+{
+    return p->denominator_eps >= 0 ? p->denominator_eps : is_relu(p) ? 0 : 1e-6;
+}
+
+/* ---- the random directions --------------------------------------------------------------- */
+
+static double dot(const double *a, const double *b, int64_t d)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        sum += a[t] * b[t];
+    return sum;
+}
+
+/* Unit rows, each orthogonal to those before it (Gram-Schmidt, twice, which is
+ * as good as Householder's QR here). */
+static void orthonormalise(double *rows, int64_t count, int64_t d)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double *row = rows + i * d, size;
+
+        for (int64_t j = 0; j < 2 * i; j++) {
+            const double *other = rows + j % i * d;
+            double        along = dot(row, other, d);
+
+            for (int64_t t = 0; t < d; t++)
+                row[t] -= along * other[t];
+        }
+        size = sqrt(dot(row, row, d));
+        for (int64_t t = 0; t < d; t++)
+            row[t] /= size;
+    }
+}
+
+static double gaussian_length(Rng *rng, int64_t d)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < d; t++) {
+        double x = rng_normal(rng);
+
+        sum += x * x;
+    }
+    return sqrt(sum);
+}
+
+/* Blocks of up to d orthogonal rows with the lengths of Gaussian vectors. */
+static void draw_orthogonal(Run *r, const Params *p, Tensor w)
+{
+    int64_t d = r->d, count = w.shape[1];
+    Rng     rng = run_rng(r, "projection");
+    double *block = run_alloc(r, d * d, sizeof(*block));
+
+    for (int64_t first = 0; first < count && !run_failed(r); first += d) {
+        int64_t rows = count - first < d ? count - first : d;
+
+        for (int64_t x = 0; x < d * d; x++)
+            block[x] = rng_normal(&rng);
+        orthonormalise(block, rows, d);
+        for (int64_t i = 0; i < rows; i++) {
+            double size = p->ortho_scaling == NORMS_CHI ? gaussian_length(&rng, d)
+                                                        : sqrt((double)d);
+
+            for (int64_t t = 0; t < d; t++)
+                tensor_f32(&w)[(first + i) * d + t] = (float)(size * block[i * d + t]);
+        }
+    }
+}
+
+static int64_t direction_count(const Params *p)
+{
+    const Tensor *w = &p->projection;
+
+    return w->data && w->rank >= 2 ? w->shape[w->rank - 2] : p->features;
+}
+
+/* The view always has the head axis written out. */
+static void show_projection(Run *r, Tensor w, bool drawn)
+{
+    Tensor all;
+
+    if (!run_wants_views(r) || !w.data)
+        return;
+    all = run_tensor3(r, DT_F32, r->h, w.shape[1], w.shape[2]);
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+        memcpy(tensor_f32(&all) + t * w.shape[1] * w.shape[2], tensor_head(&w, t, r->h),
+               (size_t)(w.shape[1] * w.shape[2]) * sizeof(float));
+    if (drawn)
+        view_drawn(r, "projection", all);
+    else
+        view_tensor(r, "projection", VIEW_TENSOR, all, "feature", "component");
+}
+
+/* W [1 or h,M,d]; not drawn when nothing is projected. */
+static Tensor directions(Run *r, const Params *p)
+{
+    int64_t shape[3] = { r->h, direction_count(p), r->d };
+    Tensor  w = run_param_given(r, "projection", p->projection, DT_F32, 3, shape);
+    Rng     rng = run_rng(r, "projection");
+
+    if (!w.data && projects(p)) {
+        w = run_tensor3(r, DT_F32, 1, shape[1], r->d);
+        if (p->orthogonal)
+            draw_orthogonal(r, p, w);
+        else if (w.data)
+            rng_fill_normal(&rng, w.data, tensor_count(&w), 1);
+    }
+    show_projection(r, w, !p->projection.data);
+    return w;
+}
+
+/* ---- views ---------------------------------------------------------------------------------- */
+
+typedef struct Implicit {
+    Tensor fq, fk, divisor;
+    int64_t heads;
+    bool    causal;
+} Implicit;
+
+static double implicit_cell(const Implicit *c, int64_t head, int64_t i, int64_t j)
+{
+    int64_t      f = c->fq.shape[2];
+    const float *a = (float *)tensor_head(&c->fq, head, c->heads) + i * f;
+    const float *b = (float *)tensor_head(&c->fk, head, c->heads) + j * f;
+    double       sum = 0;
+
+    for (int64_t t = 0; t < f; t++)
+        sum += (double)a[t] * (double)b[t];
+    return sum / (double)tensor_f32(&c->divisor)[head * c->fq.shape[1] + i];
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    for (int64_t c = 0; c < count; c++)
+        out[c] = (float)implicit_cell(view->context, head, i, start + c * step);
+}
+
+/* Half the sum of |implicit - softmax| of one row, and its squared output error. */
+static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
+                        double *exact, double *variation, double *wrong, double *size)
+{
+    int64_t keys = r->causal ? i + 1 : r->m;
+    double  top = -HUGE_VAL, sum = 0;
+
+    for (int64_t j = 0; j < keys; j++)
+        top = fmax(top, exact[j] = attend_score(in, r->h, head, i, j));
+    for (int64_t j = 0; j < keys; j++)
+        sum += exact[j] = exp(exact[j] - top);
+    for (int64_t j = 0; j < keys; j++)
+        *variation += fabs(implicit_cell(c, head, i, j) - exact[j] / sum) / 2;
+    for (int64_t x = 0; x < r->e; x++) {
+        double value = 0, got = (double)tensor_f32(&r->out)[(head * r->n + i) * r->e + x];
+
+        for (int64_t j = 0; j < keys; j++)
+            value += exact[j] / sum *
+                     (double)((float *)tensor_head(&r->v, head, r->h))[j * r->e + x];
+        *wrong += (got - value) * (got - value);
+        *size += value * value;
+    }
+}
+
+static void compare(Run *r, const Implicit *c, double scale)
+{
+    AttendInput in = { .q = r->q, .k = r->k, .v = r->v, .scale = scale };
+    double     *exact, variation = 0, wrong = 0, size = 0;
+
+    if ((double)(r->h * r->n) * (double)r->m > COMPARED)
+        return;
+    exact = run_alloc(r, r->m, sizeof(*exact));
+    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++)
+        compare_row(r, c, &in, x / r->n, x % r->n, exact, &variation, &wrong, &size);
+    run_figure(r, "total_variation", variation / (double)(r->h * r->n));
+    run_figure(r, "output_error", size > 0 ? sqrt(wrong / size) : sqrt(wrong));
+}
+
+static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m };
+    bool         negative = kinds[p->kernel] == FEATURE_TRIG;
+    Implicit    *c;
+    Pattern     *all;
+
+    if (!run_wants_views(r))
+        return;
+    c = run_alloc(r, 1, sizeof(*c));
+    all = pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
+    if (!all)
+        run_fail(r, ERR_NOMEM, "performer: not enough memory for the pattern");
+    if (run_failed(r))
+        return;
+    *c = (Implicit){ .fq = in->fq, .fk = in->fk, .divisor = result->divisor, .heads = r->h };
+    view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");
+    view_tensor(r, "denominator", VIEW_TENSOR, result->denominator, "head", "query");
+    view_pattern(r, all, false);
+    view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, c,
+                all);
+    compare(r, c, run_scale(r, p->scale));
+}
+
+/* ---- the mechanism -------------------------------------------------------------------------- */
+
+static void performer_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if ((p->eps < 0 && p->eps != AUTO) || (p->denominator_eps < 0 && p->denominator_eps != AUTO))
+        run_fail(r, ERR_PARAM, "performer: eps=%g, denominator_eps=%g: neither may be negative "
+                 "(-1 alone means: by the kernel)", p->eps, p->denominator_eps);
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "performer: causal needs as many keys as queries: the input has "
+                 "n=%lld queries and m=%lld keys", (long long)r->n, (long long)r->m);
+}
+
+static void performer_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    FeatureMap    map = { .kind = kinds[p->kernel], .eps = feature_eps(p),
+                          .stabilise = p->stabilize, .project = projects(p),
+                          .input_scale = is_relu(p) ? 1 : sqrt(run_scale(r, p->scale)) };
+    LinearAttend  in = { .v = r->v, .causal = r->causal, .form = (LinearForm)p->form,
+                         .chunk = p->chunk, .eps = guard_eps(p),
+                         .denominator = p->renormalize ? (DenominatorForm)p->denominator_form
+                                                       : DENOMINATOR_NONE };
+    LinearResult  result;
+    Tensor        w;
+
+    run_stage(r, "directions");
+    w = directions(r, p);
+    run_stage(r, "features");
+    in.fq = op_features(r, r->q, w, map, false);
+    in.fk = op_features(r, r->k, w, map, true);
+    view_tensor(r, "features_q", VIEW_FEATURES, in.fq, "query", "feature");
+    view_tensor(r, "features_k", VIEW_FEATURES, in.fk, "key", "feature");
+    run_stage(r, "state and read");
+    result = op_linear_attend(r, &in);
+    r->out = result.out;
+    if (r->causal && p->stabilize && !is_relu(p) && map.eps > 0)
+        run_warn(r, "performer: the keys' common maximum looks at all keys, so through eps=%g a "
+                 "later key can change earlier outputs; stabilize=false or eps=0 is exactly "
+                 "causal", map.eps);
+    show(r, p, &in, &result);
+}
+
+static Flops performer_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    bool          two = kinds[p->kernel] == FEATURE_HYPERBOLIC || kinds[p->kernel] == FEATURE_TRIG;
+    double        h = (double)r->h, n = (double)r->n, m = (double)r->m, d = (double)r->d;
+    double        e = (double)r->e, rows = projects(p) ? (double)direction_count(p) : 0;
+    double        f = projects(p) ? (two ? 2 : 1) * rows : d, chunk = (double)p->chunk;
+    Flops         sum = { .overhead = h * (n + m) * (2 * rows * d + 5 * f) };
+
+    if (p->form == LINEAR_MATRIX) {
+        double cells = r->causal ? n * (n + 1) / 2 : n * m;
+
+        sum.score = 2 * h * cells * f;
+        sum.mix = 2 * h * cells * e;
+        sum.overhead += 2 * h * cells;
+        return sum;
+    }
+    sum.mix = 2 * h * (n + m) * f * e;
+    sum.overhead += h * (m * f + 2 * n * f + n * e);
+    if (r->causal && p->form == LINEAR_CHUNKED) {
+        sum.score = 2 * h * n * chunk * f;
+        sum.mix += 2 * h * n * chunk * e;
+    }
+    return sum;
+}
+
+static const ViewPromise views[] = {
+    { .name = "projection", .kind = VIEW_TENSOR, .maybe = true,
+      .help = "the random directions (not with relu_features=deterministic)" },
+    { .name = "features_q", .kind = VIEW_FEATURES, .help = "phi of the queries" },
+    { .name = "features_k", .kind = VIEW_FEATURES, .help = "phi of the keys" },
+    { .name = "memory", .kind = VIEW_VECTORS, .help = "the state S after the last key" },
+    { .name = "denominator", .kind = VIEW_TENSOR, .help = "z of each query, before the guard" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
+    { .name = "weights", .kind = VIEW_WEIGHTS,
+      .help = "implicit weights; with kernel=trig some are negative" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_performer = {
+    .id = "performer",
+    .title = "Performer (FAVOR+)",
+    .authors = "Choromanski et al.",
+    .year = 2020,
+    .arxiv = "2009.14794",
+    .source = "paper; google-research performer/fast_attention/jax/fast_attention.py",
+    .formula = "phi(x) = exp(W x - |x|^2/2) / sqrt(M),  x = q or k times d^-1/4\n"
+               "output_i = phi(q_i) sum_j phi(k_j)^T v_j / (phi(q_i) . sum_j phi(k_j))",
+    .teaches = "Random features rebuild the softmax map without ever forming it: noisy with few "
+               "features, close with many, and the state they are summed into does not grow "
+               "with n.",
+    .classes = CLASS_KR,
+    .claim_time = "O(n M d)",
+    .claim_memory = "O(n M + M d + n d)",
+    .claim_decode = "yes",
+    .claim_exponent = 1,
+    .causal = true,
+    .cross = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = performer_check,
+    .run = performer_run,
+    .flops = performer_flops,
+};

@@ -1,0 +1,509 @@
+/* reformer.c -- LSH attention (Reformer).
+ *
+ * Queries and keys are the same vectors x_i = q_i.  In every round a random
+ * rotation gives each position a bucket; positions are sorted by (bucket,
+ * position) and cut into chunks; a chunk attends to itself and its neighbours,
+ * inside the bucket:
+ *
+ *     bucket_i = argmax [x_i R ; -x_i R]
+ *     s_ij     = scale * x_i . normalised(x_j)
+ *     l_ij     = s_ij - ln N_ij          N_ij: rounds in which i visited j
+ *     output   = softmax over the visits of all rounds together
+ *
+ * The rounds are merged by their log-sum-exp as they come, so only one round
+ * is in memory.  A position sees itself only if it sees nothing else: the
+ * published penalty of 1e5 is 1e30 here, the same rule at any size of score.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define KEY_EPS_RMS 1e-6
+#define KEY_EPS_L2 1e-12
+#define SELF_PENALTY 1e30
+#define ONLY_SELF -1e29       /* a log-sum-exp below it: nothing but the position itself */
+#define COARSE 16             /* a log-sum-exp as large as this is not exact enough in float */
+
+enum { KEY_RMS, KEY_L2, KEY_NONE };
+enum { LAYOUT_PER_ROUND, LAYOUT_JOINT };
+
+static const char *const key_norms[] = { "rms", "l2", "none", NULL };
+static const char *const layouts[] = { "per_round", "joint", NULL };
+
+typedef struct Params {
+    int64_t rounds, block, n_buckets, n_buckets2, chunks_before, chunks_after;
+    bool    attend_across_buckets, dedup, exclude_self;
+    int     key_norm, layout;
+    double  scale;
+    Tensor  rotations;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, rounds, 4, 1, 1e6, "independent hash rounds; a pair missed by one may meet "
+              "in another"),
+    PARAM_INT(Params, block, 64, 1, PARAM_COUNT_MAX, "length of the chunks the sorted order is "
+              "cut into"),
+    PARAM_EVEN(Params, n_buckets, 0, 0, INT32_MAX - 1, "buckets of the (first) hash; 0: "
+               "2 floor(n/block), at least 2"),
+    PARAM_EVEN(Params, n_buckets2, 0, 0, INT32_MAX - 1, "second hash factor, the bucket is the "
+               "pair; 0: off"),
+    PARAM_INT(Params, chunks_before, 1, 0, PARAM_COUNT_MAX, "chunks before its own a query sees"),
+    PARAM_INT(Params, chunks_after, 0, 0, PARAM_COUNT_MAX, "chunks after its own a query sees"),
+    PARAM_BOOL(Params, attend_across_buckets, false, "see the whole window, whatever the bucket "
+               "(current trax and HF)"),
+    PARAM_BOOL(Params, dedup, true, "divide a pair by how often it was visited, so it counts once"),
+    PARAM_BOOL(Params, exclude_self, true, "a position sees itself only if it sees nothing else"),
+    PARAM_ENUM(Params, key_norm, KEY_RMS, key_norms, "how keys are normalised (queries are not)"),
+    PARAM_ENUM(Params, layout, LAYOUT_PER_ROUND, layouts, "chunks inside each round, or of all "
+               "rounds end to end with wrap-around"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_TENSOR(Params, rotations, "[h,d,rounds,R] or [d,rounds,R], R = (n_buckets+n_buckets2)/2",
+                 "N(0,1)", "the random rotations"),
+    PARAM_END
+};
+
+typedef struct Lsh {
+    int64_t h, n, rounds;
+    bool    joint, across, causal;
+    Chunks  chunks; /* of one sorted list: a round, or all rounds end to end */
+    Tensor  bucket; /* i32 [h,rounds,n] of each position */
+    Tensor  order;  /* i32 [h,rounds,n] position at each sorted slot */
+    Tensor  chunk;  /* i32 [h,rounds,n] of each position */
+} Lsh;
+
+/* ---- shape of the computation ---------------------------------------------------------- */
+
+static int64_t first_factor(const Run *r, const Params *p)
+{
+    const Tensor *w = &p->rotations;
+    int64_t       columns = w->data && w->rank ? w->shape[w->rank - 1] : 0;
+
+    if (p->n_buckets)
+        return p->n_buckets;
+    if (2 * columns > p->n_buckets2)
+        return 2 * columns - p->n_buckets2;
+    return 2 * (r->n / p->block > 1 ? r->n / p->block : 1);
+}
+
+static Lsh lsh_shape(const Run *r, const Params *p)
+{
+    bool joint = p->layout == LAYOUT_JOINT;
+
+    return (Lsh){ .h = r->h, .n = r->n, .rounds = p->rounds, .joint = joint,
+                  .across = p->attend_across_buckets, .causal = r->causal,
+                  .chunks = chunks_of(joint ? p->rounds * r->n : r->n, p->block,
+                                      p->chunks_before, p->chunks_after, joint) };
+}
+
+/* ---- hashing and sorting --------------------------------------------------------------- */
+
+static void hash(Run *r, const Params *p, Lsh *l)
+{
+    int64_t buckets = first_factor(r, p);
+    Tensor  w;
+
+    run_stage(r, "hash");
+    if (buckets * (p->n_buckets2 ? p->n_buckets2 : 1) > INT32_MAX)
+        run_fail(r, ERR_PARAM, "reformer: %lld buckets times n_buckets2=%lld are more than can be "
+                 "numbered; take smaller factors", (long long)buckets, (long long)p->n_buckets2);
+    w = run_param(r, "rotations", p->rotations, DT_F32, 4,
+                  (int64_t[]){ r->h, r->d, l->rounds, (buckets + p->n_buckets2) / 2 },
+                  (Init){ INIT_NORMAL, 1 });
+    l->bucket = lsh_buckets(r, r->q, w, buckets / 2);
+    view_tensor(r, "buckets", VIEW_BUCKETS, l->bucket, "round", "token");
+}
+
+static void number_chunks(Run *r, Lsh *l)
+{
+    if (run_failed(r))
+        return;
+    for (int64_t t = 0; t < l->h; t++)
+        for (int64_t s = 0; s < l->rounds * l->n; s++) {
+            int64_t base = t * l->rounds * l->n, list = s / l->n * l->n;
+            int64_t i = tensor_i32(&l->order)[base + s];
+
+            tensor_i32(&l->chunk)[base + list + i] =
+                (int32_t)((l->joint ? s : s - list) / l->chunks.block);
+        }
+}
+
+static void sort(Run *r, Lsh *l)
+{
+    run_stage(r, "sort");
+    l->order = op_sort(r, l->bucket);
+    l->chunk = run_tensor3(r, DT_I32, l->h, l->rounds, l->n);
+    number_chunks(r, l);
+    view_tensor(r, "order", VIEW_ORDER, l->order, "round", "slot");
+    view_tensor(r, "chunks", VIEW_BUCKETS, l->chunk, "round", "token");
+    run_figure(r, "sort_comparisons",
+               (double)(l->h * l->rounds * l->n) * log2((double)l->n));
+}
+
+/* ---- visits ---------------------------------------------------------------------------- */
+
+/* N_ij, without the causal rule: that is for the caller. */
+static int32_t visits(const Lsh *l, int64_t head, int64_t i, int64_t j)
+{
+    int64_t        all = l->rounds * l->n;
+    const int32_t *bucket = tensor_i32(&l->bucket) + head * all;
+    const int32_t *chunk = tensor_i32(&l->chunk) + head * all;
+    int32_t        count = 0;
+
+    for (int64_t x = 0; x < all; x += l->n) {
+        if (!l->joint || !l->across)
+            count += (l->across || bucket[x + i] == bucket[x + j]) &&
+                     chunks_sees(&l->chunks, chunk[x + i], chunk[x + j]);
+        for (int64_t y = 0; l->joint && l->across && y < all; y += l->n)
+            count += chunks_sees(&l->chunks, chunk[x + i], chunk[y + j]);
+    }
+    return count;
+}
+
+/* ---- attention ------------------------------------------------------------------------- */
+
+/* The sorted list attention works on: one round, or all end to end.  Its rows
+ * are slots. */
+typedef struct List {
+    const Lsh *l;
+    Tensor     order; /* i32 [h,slots] position of each slot */
+} List;
+
+static int32_t slot_visits(const void *context, int64_t head, int64_t query, int64_t key)
+{
+    const List    *list = context;
+    const int32_t *order = tensor_head(&list->order, head, list->l->h);
+
+    return visits(list->l, head, order[query], order[key]);
+}
+
+static List list_of(const Lsh *l, int64_t round)
+{
+    Tensor order = { .dtype = DT_I32, .rank = 2, .shape = { l->h, l->chunks.slots, 1, 1 },
+                     .stride = { l->rounds * l->n, 1, 1, 1 },
+                     .data = tensor_i32(&l->order) + round * l->n };
+
+    return (List){ .l = l, .order = order };
+}
+
+/* Row s of the copy is row order[s] of x. */
+static Tensor sorted_rows(Run *r, const List *list, Tensor x)
+{
+    int64_t slots = list->l->chunks.slots, width = x.shape[2];
+    Tensor  y = run_tensor3(r, DT_F32, r->h, slots, width);
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        const float   *from = tensor_head(&x, t, r->h);
+        const int32_t *order = tensor_head(&list->order, t, r->h);
+        float         *to = tensor_head(&y, t, r->h);
+
+        for (int64_t s = 0; s < slots; s++)
+            memcpy(to + s * width, from + order[s] * width, (size_t)width * sizeof(float));
+    }
+    op_traffic(r, (double)tensor_bytes(&y), (double)tensor_bytes(&y));
+    return y;
+}
+
+/* Equal tags: same bucket and same round.  Sorted, so a tag is a count of ends. */
+static Tensor slot_tags(Run *r, const List *list, int64_t round)
+{
+    const Lsh *l = list->l;
+    Tensor     tag = run_tensor2(r, DT_I32, l->h, l->chunks.slots);
+
+    for (int64_t t = 0; t < l->h && !run_failed(r); t++) {
+        const int32_t *order = tensor_head(&list->order, t, l->h);
+        const int32_t *bucket = tensor_i32(&l->bucket) + (t * l->rounds + round) * l->n;
+        int32_t        kind = 0;
+
+        for (int64_t s = 0; s < l->chunks.slots; s++) {
+            if (s && s % l->n == 0)
+                bucket += l->n;
+            kind += s && (s % l->n == 0 || bucket[order[s]] != bucket[order[s - 1]]);
+            tensor_i32(&tag)[t * l->chunks.slots + s] = kind;
+        }
+    }
+    return tag;
+}
+
+static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupAttend g,
+                               Tensor keys, int64_t round)
+{
+    g.q = sorted_rows(r, list, r->q);
+    g.k = sorted_rows(r, list, keys);
+    g.v = sorted_rows(r, list, r->v);
+    g.scale = run_scale(r, p->scale);
+    if (!list->l->across)
+        g.query_tag = g.key_tag = slot_tags(r, list, round);
+    g.query_at = g.key_at = list->order;
+    g.causal = r->causal;
+    g.self_last = p->exclude_self;
+    g.self_penalty = p->exclude_self ? SELF_PENALTY : 0;
+    if (p->dedup && list->l->rounds > 1) {
+        g.count = slot_visits;
+        g.count_context = list;
+    }
+    return op_group_attend(r, &g);
+}
+
+/* Adds one round's row to what the rounds before gave: a softmax over both. */
+static void merge(float *out, float *z, const float *row, float z_row, int64_t e)
+{
+    double largest = (double)(*z > z_row ? *z : z_row);
+    double a = exp((double)*z - largest), b = exp((double)z_row - largest);
+
+    if (!(z_row > -INFINITY))
+        return;
+    for (int64_t c = 0; c < e; c++)
+        out[c] = (float)((a * (double)out[c] + b * (double)row[c]) / (a + b));
+    *z = (float)(largest + log(a + b));
+}
+
+static void combine(Run *r, const List *list, GroupResult result, Tensor z)
+{
+    int64_t slots = list->l->chunks.slots, e = r->e;
+
+    if (run_failed(r))
+        return;
+    for (int64_t t = 0; t < r->h; t++) {
+        const int32_t *order = tensor_head(&list->order, t, r->h);
+
+        for (int64_t s = 0; s < slots; s++) {
+            int64_t at = t * r->n + order[s];
+
+            merge(tensor_f32(&r->out) + at * e, tensor_f32(&z) + at,
+                  tensor_f32(&result.out) + (t * slots + s) * e,
+                  tensor_f32(&result.lse)[t * slots + s], e);
+        }
+    }
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * slots * e));
+}
+
+static Tensor empty_rows(Run *r)
+{
+    Tensor z = run_tensor2(r, DT_F32, r->h, r->n);
+
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    if (run_failed(r))
+        return z;
+    memset(r->out.data, 0, (size_t)tensor_bytes(&r->out));
+    for (int64_t i = 0; i < r->h * r->n; i++)
+        tensor_f32(&z)[i] = -INFINITY;
+    return z;
+}
+
+/* Returns the log-sum-exp of every row over all rounds. */
+static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
+{
+    Tensor      z = empty_rows(r);
+    GroupAttend g = { .scale = 0 };
+
+    chunks_groups(r, &l->chunks, &g);
+    for (int64_t round = 0; round < (l->joint ? 1 : l->rounds) && !run_failed(r); round++) {
+        ArenaMark   mark = arena_mark(r->arena);
+        List        list = list_of(l, round);
+        GroupResult result;
+
+        run_iteration(r, "attend", l->joint ? -1 : round);
+        result = attend_list(r, p, &list, g, keys, round);
+        run_iteration(r, "combine", l->joint ? -1 : round);
+        combine(r, &list, result, z);
+        arena_release(r->arena, mark);
+    }
+    return z;
+}
+
+/* ---- views ----------------------------------------------------------------------------- */
+
+typedef struct Seen {
+    const Lsh      *l;
+    AttendInput     in;
+    double         *z; /* [h*n] log-sum-exp of each row */
+    bool            exclude_self, weigh; /* weigh: w ~ N exp(s) */
+    const CellRows *visits, *kept;
+} Seen;
+
+/* The cells with N_ij > 0. */
+static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *count, int32_t *key)
+{
+    const Lsh     *l = ((const Seen *)context)->l;
+    const int32_t *order = tensor_i32(&l->order) + head * l->rounds * l->n;
+    const int32_t *bucket = tensor_i32(&l->bucket) + head * l->rounds * l->n;
+    const int32_t *chunk = tensor_i32(&l->chunk) + head * l->rounds * l->n;
+    int64_t        found = 0, first;
+
+    for (int64_t own = 0; own < l->rounds * l->n; own += l->n) {
+        int64_t base = l->joint ? 0 : own;
+        int64_t chunks = chunks_window(&l->chunks, chunk[own + i], &first);
+
+        for (int64_t w = 0; w < chunks; w++) {
+            int64_t c = (first + w) % l->chunks.count, s = base + c * l->chunks.block;
+
+            for (; s < base + chunks_end(&l->chunks, c); s++) {
+                int32_t j = order[s];
+                bool    same = s >= own && s < own + l->n && bucket[own + j] == bucket[own + i];
+
+                if ((same || l->across) && !(l->causal && j > i) && !count[j]++)
+                    key[found++] = j;
+            }
+        }
+    }
+    return found;
+}
+
+/* K_i: without the own position, unless there is no other. */
+static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *count,
+                        int32_t *key)
+{
+    int64_t found = visited(context, head, i, count, key), kept = 0;
+
+    if (!((const Seen *)context)->exclude_self || found == 1)
+        return found;
+    for (int64_t c = 0; c < found; c++)
+        if (key[c] != i)
+            key[kept++] = key[c];
+    count[i] = 0;
+    return kept;
+}
+
+static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z)
+{
+    double times = s->weigh ? (double)cell_rows_count(s->visits, head, i, j) : 1;
+
+    return times * exp(attend_score(&s->in, s->l->h, head, i, j) - z);
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Seen *s = view->context;
+    double      z = s->z[head * s->l->n + i];
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = z < ONLY_SELF ? 1 : (float)cell(s, head, i, start + c * step, z);
+}
+
+/* The kernel's sums are in float: where the last digits of a large one would be
+ * seen in the weights they are put right. */
+static void refine(Run *r, Seen *s, Tensor z)
+{
+    for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++) {
+        double sum = 0;
+
+        s->z[row] = (double)tensor_f32(&z)[row];
+        if (fabs(s->z[row]) < COARSE || s->z[row] < ONLY_SELF)
+            continue;
+        for (int64_t c = s->kept->start[row]; c < s->kept->start[row + 1]; c++)
+            sum += cell(s, row / r->n, row % r->n, s->kept->key[c], s->z[row]);
+        s->z[row] += log(sum);
+    }
+}
+
+static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
+{
+    Seen    *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
+    Pattern *k;
+
+    if (!s)
+        return;
+    *s = (Seen){ .l = l, .weigh = !p->dedup, .exclude_self = p->exclude_self,
+                 .z = run_alloc(r, r->h * r->n, sizeof(*s->z)),
+                 .in = { .q = r->q, .k = keys, .v = r->v, .scale = run_scale(r, p->scale) } };
+    s->visits = cell_rows_new(r, visited, s);
+    s->kept = cell_rows_new(r, attended, s);
+    k = cell_rows_pattern(r, s->kept, COMPONENT_OTHER);
+    refine(r, s, z);
+    view_pattern(r, k, false);
+    view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
+}
+
+/* ---- the mechanism --------------------------------------------------------------------- */
+
+static Tensor normalised_keys(Run *r, const Params *p)
+{
+    if (p->key_norm == KEY_RMS)
+        return op_normalise(r, r->q, NORMALISE_RMS, KEY_EPS_RMS);
+    return p->key_norm == KEY_L2 ? op_normalise(r, r->q, NORMALISE_L2, KEY_EPS_L2) : r->q;
+}
+
+static void reformer_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Lsh          *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+    Tensor        keys, z;
+
+    if (!l)
+        return;
+    *l = lsh_shape(r, p);
+    hash(r, p, l);
+    sort(r, l);
+    run_stage(r, "normalise keys");
+    keys = normalised_keys(r, p);
+    z = attend(r, p, l, keys);
+    show(r, p, l, keys, z);
+}
+
+static void reformer_check(Run *r, const void *opaque)
+{
+    (void)opaque;
+    if (tensor_same_shape(&r->q, &r->k) &&
+        memcmp(r->q.data, r->k.data, (size_t)tensor_bytes(&r->q)) == 0)
+        return;
+    run_warn(r, "reformer uses q as the keys too and ignores the given k: on a head trained with "
+             "q and k apart this is another head");
+}
+
+static Flops reformer_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Lsh           l = lsh_shape(r, p);
+    double        h = (double)r->h, n = (double)r->n, d = (double)r->d, e = (double)r->e;
+    double        rounds = (double)l.rounds;
+    double        pairs = h * chunks_pairs(&l.chunks) * (l.joint ? 1 : rounds);
+    double        columns = (double)((first_factor(r, p) + p->n_buckets2) / 2);
+
+    return (Flops){ .score = 2 * pairs * d, .mix = 2 * pairs * e,
+                    .overhead = 2 * h * n * d * rounds * columns + FLOPS_SOFTMAX * pairs +
+                                2 * h * rounds * n * e +
+                                (p->key_norm == KEY_NONE ? 0 : 5 * h * n * d) };
+}
+
+static const ViewPromise views[] = {
+    { .name = "buckets", .kind = VIEW_BUCKETS, .help = "bucket of each token, by round" },
+    { .name = "order", .kind = VIEW_ORDER, .help = "position at each slot of the sorted order" },
+    { .name = "chunks", .kind = VIEW_BUCKETS, .help = "chunk of each token, by round" },
+    { .name = "visits", .kind = VIEW_COUNT, .help = "how often a query visits a key" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells that take part in the softmax" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights of all rounds together" },
+    { .name = "rotations", .kind = VIEW_TENSOR, .maybe = true,
+      .help = "the random rotations, when they were drawn" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_reformer = {
+    .id = "reformer",
+    .title = "Reformer (LSH attention)",
+    .authors = "Kitaev, Kaiser, Levskaya",
+    .year = 2020,
+    .arxiv = "2001.04451",
+    .source = "paper, section 2; trax efficient_attention.py for the order of the steps",
+    .formula = "bucket_i = argmax [q_i R ; -q_i R] in each round; sort by bucket, cut into chunks\n"
+               "S[i,j] = scale * q_i . q_j/rms(q_j), j in i's bucket and own or previous chunk\n"
+               "output = softmax over the pairs of all rounds, each pair counted once, times V",
+    .teaches = "Sorted by bucket, attention is a block diagonal with one block before it and an "
+               "empty diagonal; more rounds fill the pairs that one round missed.  The keys are "
+               "the queries: the input's k is ignored, so on a head that was trained with k other "
+               "than q the result is a different head, not an approximation of it.",
+    .classes = CLASS_LP,
+    .claim_time = "O(n log n)",
+    .claim_memory = "O(n log n)",
+    .claim_decode = "yes",
+    .claim_exponent = 1,
+    .causal = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = reformer_check,
+    .run = reformer_run,
+    .flops = reformer_flops,
+};

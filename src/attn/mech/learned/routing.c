@@ -1,0 +1,520 @@
+/* routing.c -- Routing Transformer attention.
+ *
+ * Each of C centroids takes the w positions whose vectors lie nearest to it,
+ * and those attend to each other:
+ *
+ *     Q, K  = normalised q, k                   (K = Q with share_qk)
+ *     QS_c  = the w largest of Q_i . mu_c,  KS_c likewise from K
+ *     p^c_i = softmax over KS_c of scale * Q_i . K_j      for i in QS_c
+ *     output_i = mean over the clusters that hold i of p^c_i V
+ *
+ * Clusters are of equal size, so a token may be in several or in none (output
+ * 0).  Routing vectors, centroids and similarities are in double: top-k and
+ * argmax are decided on them.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LAYER_EPS 1e-6
+#define L2_EPS 1e-12
+#define SMALLEST_SUM 1e-12
+#define SNAPSHOTS 16    /* k-means iterations shown */
+#define COARSE 16       /* a log-sum-exp as large as this is not exact enough in float */
+
+enum { NORM_LAYER, NORM_L2, NORM_NONE };
+enum { SCORE_BOTH, SCORE_KEYS, SCORE_NONE };
+enum { SOURCE_EACH, SOURCE_SUM };
+enum { COMBINE_MEAN, COMBINE_SUM };
+enum { EMA_SPHERICAL, EMA_PAPER };
+
+static const char *const norms[] = { "layernorm", "l2", "none", NULL };
+static const char *const score_norms[] = { "both", "keys", "none", NULL };
+static const char *const sources[] = { "each", "sum", NULL };
+static const char *const combines[] = { "mean", "sum", NULL };
+static const char *const ema_rules[] = { "spherical", "paper", NULL };
+
+typedef struct Params {
+    int64_t n_clusters, cluster_window, kmeans_iters;
+    bool    share_qk, exclude_self;
+    int     normalize, score_norm, routing_source, combine, ema_rule;
+    double  combine_eps, decay, scale;
+    Tensor  routing_proj, centroids;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, n_clusters, 0, 0, INT32_MAX, "clusters; 0: round(sqrt(n))"),
+    PARAM_INT(Params, cluster_window, 0, 0, PARAM_COUNT_MAX, "tokens each cluster takes; 0: "
+              "ceil(n / clusters)"),
+    PARAM_BOOL(Params, share_qk, true, "use the queries as keys too; the given k is then ignored"),
+    PARAM_ENUM(Params, normalize, NORM_LAYER, norms, "normalisation of q and k for routing"),
+    PARAM_ENUM(Params, score_norm, SCORE_BOTH, score_norms, "which of the scores' factors are the "
+               "normalised ones"),
+    PARAM_ENUM(Params, routing_source, SOURCE_EACH, sources, "compare q and k with the centroids "
+               "each for itself, or their sum"),
+    PARAM_TENSOR(Params, routing_proj, "[h,d,d] or [d,d]", "the identity",
+                 "projection of the routing vectors"),
+    PARAM_BOOL(Params, exclude_self, false, "in a cluster a token sees itself only if it sees "
+               "nothing else"),
+    PARAM_ENUM(Params, combine, COMBINE_MEAN, combines, "what a token of several clusters gets"),
+    PARAM_FLOAT(Params, combine_eps, 0, 0, 1e30, "added to the divisor of the mean"),
+    PARAM_INT(Params, kmeans_iters, 0, 0, 1e6, "spherical k-means iterations before use"),
+    PARAM_FLOAT(Params, decay, 0.999, 0, 1, "how much of a centroid stays at an update"),
+    PARAM_ENUM(Params, ema_rule, EMA_SPHERICAL, ema_rules, "centroid update: towards the "
+               "normalised mean, or the paper's plain sum"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d), official code: 1"),
+    PARAM_TENSOR(Params, centroids, "[h,C,d] or [C,d]", "N(0,1), then normalised",
+                 "the clusters' centres"),
+    PARAM_END
+};
+
+typedef struct Routing {
+    int64_t h, n, d, clusters, window;
+    bool    same;        /* keys are routed as the queries are */
+    bool    causal, exclude_self, mean;
+    double  eps;
+    Tensor  rq, rk;      /* f64 [h,n,d] what is compared with the centroids */
+    Tensor  mu;          /* f64 [h,C,d] */
+    Tensor  qs, ks;      /* i32 [h,C*w] members, increasing in each cluster */
+    AttendInput in;      /* what enters the scores */
+    double *z;           /* [h,C*w] log-sum-exp of each member in its cluster */
+    int32_t *times;      /* [h,n] clusters in which a token saw something */
+    int64_t *start;      /* [h*n+1] into entry: the query's places in qs */
+    int32_t *entry;
+} Routing;
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static Routing routing_shape(const Run *r, const Params *p)
+{
+    const Tensor *given = &p->centroids;
+    Routing       s = { .h = r->h, .n = r->n, .d = r->d, .clusters = p->n_clusters,
+                        .same = p->share_qk || p->routing_source == SOURCE_SUM,
+                        .causal = r->causal, .exclude_self = p->exclude_self,
+                        .mean = p->combine == COMBINE_MEAN, .eps = p->combine_eps };
+
+    if (!s.clusters && given->data && given->rank >= 2)
+        s.clusters = given->shape[given->rank - 2];
+    if (s.clusters < 1)
+        s.clusters = (int64_t)floor(sqrt((double)r->n) + 0.5);
+    s.window = p->cluster_window ? p->cluster_window : (s.n + s.clusters - 1) / s.clusters;
+    s.window = min64(s.window, s.n);
+    return s;
+}
+
+/* ---- normalisation and routing vectors ------------------------------------------------- */
+
+/* f64 [h,rows,d] by the parameter normalize. */
+static Tensor normalised(Run *r, const Params *p, Tensor x)
+{
+    static const NormaliseKind kinds[] = { NORMALISE_LAYER, NORMALISE_L2, NORMALISE_NONE };
+
+    return exact_normalised(r, x, kinds[p->normalize],
+                            p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS);
+}
+
+static void prepare(Run *r, const Params *p, Routing *s)
+{
+    Tensor w, q, k, raw_k = p->share_qk ? r->q : r->k;
+
+    run_stage(r, "normalise");
+    w = run_param_given(r, "routing_proj", p->routing_proj, DT_F32, 3,
+                        (int64_t[]){ r->h, r->d, r->d });
+    q = normalised(r, p, r->q);
+    k = p->share_qk ? q : normalised(r, p, r->k);
+    s->in = (AttendInput){ .q = r->q, .k = raw_k, .v = r->v, .scale = run_scale(r, p->scale) };
+    if (p->score_norm != SCORE_NONE)
+        s->in.k = exact_rounded(r, k);
+    if (p->score_norm == SCORE_BOTH)
+        s->in.q = p->share_qk ? s->in.k : exact_rounded(r, q);
+    s->rq = w.data ? exact_linear(r, q, w, (Tensor){ 0 }, r->d) : q;
+    s->rk = p->share_qk ? s->rq : w.data ? exact_linear(r, k, w, (Tensor){ 0 }, r->d) : k;
+    if (p->routing_source == SOURCE_SUM)
+        s->rq = s->rk = exact_sum(r, s->rq, s->rk);
+}
+
+/* ---- centroids ------------------------------------------------------------------------- */
+
+static void show_centroids(Run *r, const char *name, Tensor mu)
+{
+    if (run_wants_views(r))
+        view_tensor(r, name, VIEW_VECTORS, exact_rounded(r, mu), "cluster", "feature");
+}
+
+static void start_centroids(Run *r, const Params *p, Routing *s)
+{
+    int64_t shape[3] = { s->h, s->clusters, s->d };
+    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape);
+    Rng     rng = run_rng(r, "centroids");
+
+    if (!given.data) {
+        given = run_tensor3(r, DT_F32, s->h, s->clusters, s->d);
+        if (run_failed(r))
+            return;
+        rng_fill_normal(&rng, given.data, tensor_count(&given), 1);
+        /* Rounded once, so that a run from the dumped tensor is the same run. */
+        given = exact_rounded(r, normalised(r, p, given));
+        view_drawn(r, "centroids", given);
+    }
+    s->mu = exact_of(r, given);
+    if (p->centroids.data && !p->kmeans_iters)
+        show_centroids(r, "centroids", s->mu);
+}
+
+/* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
+static Tensor member_sums(Run *r, const Routing *s, Tensor nearest_q, int64_t **count)
+{
+    Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
+
+    *count = run_alloc(r, s->h * s->clusters, sizeof(**count));
+    nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, s->rk);
+    if (run_failed(r))
+        return sum;
+    memset(sum.data, 0, (size_t)tensor_bytes(&sum));
+    memset(*count, 0, (size_t)(s->h * s->clusters) * sizeof(**count));
+    centroids_gather(r, s->rq, nearest_q, sum, *count);
+    if (!s->same)
+        centroids_gather(r, s->rk, nearest_k, sum, *count);
+    return sum;
+}
+
+/* M_c: the mean's direction at the radius of normalised vectors; an empty or
+ * balanced cluster keeps its centroid. */
+static void move_to_mean(const Params *p, const Routing *s, const double *mu, int64_t count,
+                         double *sum)
+{
+    double squares = 0, radius = p->normalize == NORM_LAYER ? sqrt((double)s->d) : 1;
+
+    for (int64_t t = 0; t < s->d; t++)
+        squares += sum[t] * sum[t];
+    for (int64_t t = 0; t < s->d; t++)
+        sum[t] = count && sqrt(squares) > SMALLEST_SUM ? radius * sum[t] / sqrt(squares) : mu[t];
+}
+
+static Tensor means(Run *r, const Params *p, const Routing *s, Tensor nearest_q)
+{
+    int64_t *count;
+    Tensor   sum = member_sums(r, s, nearest_q, &count);
+
+    for (int64_t c = 0; c < s->h * s->clusters && !run_failed(r); c++)
+        move_to_mean(p, s, (double *)s->mu.data + c * s->d, count[c],
+                     (double *)sum.data + c * s->d);
+    return sum;
+}
+
+static void kmeans(Run *r, const Params *p, Routing *s)
+{
+    double vectors = (double)(s->h * s->n * (s->same ? 1 : 2));
+
+    for (int64_t t = 0; t < p->kmeans_iters && !run_failed(r); t++) {
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    moved;
+
+        run_iteration(r, "k-means", t);
+        moved = means(r, p, s, centroids_nearest(r, s->mu, s->rq));
+        if (!run_failed(r))
+            memcpy(s->mu.data, moved.data, (size_t)tensor_bytes(&moved));
+        op_charge(r, FLOP_OVERHEAD, vectors * (double)s->d * (2 * (double)s->clusters + 1));
+        arena_release(r->arena, mark);
+        if (t < SNAPSHOTS || t == p->kmeans_iters - 1)
+            show_centroids(r, "centroids", s->mu);
+    }
+}
+
+/* What training would make of the centroids; this run does not use it. */
+static void show_update(Run *r, const Params *p, const Routing *s)
+{
+    Tensor   cluster, moved;
+    int64_t *count;
+    double   keep = p->decay, take = 1 - p->decay;
+
+    if (!run_wants_views(r))
+        return;
+    run_stage(r, "update");
+    cluster = centroids_nearest(r, s->mu, s->rq);
+    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
+    if (p->ema_rule == EMA_PAPER) {
+        moved = member_sums(r, s, cluster, &count);
+        take *= s->same ? 1 : 0.5;
+    } else {
+        moved = means(r, p, s, cluster);
+    }
+    for (int64_t x = 0; x < tensor_count(&moved) && !run_failed(r); x++)
+        ((double *)moved.data)[x] =
+            keep * ((double *)s->mu.data)[x] + take * ((double *)moved.data)[x];
+    show_centroids(r, "centroids_new", moved);
+}
+
+/* ---- membership and attention ---------------------------------------------------------- */
+
+static void route(Run *r, Routing *s)
+{
+    double compared = (double)(s->h * s->n) * (s->same ? 1 : 2);
+
+    run_stage(r, "route");
+    s->qs = centroids_members(r, s->mu, s->rq, s->window);
+    s->ks = s->same ? s->qs : centroids_members(r, s->mu, s->rk, s->window);
+    op_charge(r, FLOP_OVERHEAD, 2 * compared * (double)(s->clusters * s->d));
+}
+
+static GroupResult attend(Run *r, const Routing *s)
+{
+    GroupAttend g = { .q = s->in.q, .k = s->in.k, .v = s->in.v, .scale = s->in.scale,
+                      .groups = s->clusters, .query_index = s->qs, .key_index = s->ks,
+                      .causal = s->causal, .self_last = s->exclude_self };
+
+    run_stage(r, "attend");
+    if (s->clusters * s->window > INT32_MAX)
+        run_fail(r, ERR_PARAM, "routing: %lld clusters of %lld tokens are too many to list; take "
+                 "fewer", (long long)s->clusters, (long long)s->window);
+    g.query_start = g.key_start = run_tensor2(r, DT_I32, 1, s->clusters + 1);
+    g.query_at = g.key_at = run_tensor2(r, DT_I32, 1, s->n);
+    for (int64_t c = 0; c <= s->clusters && !run_failed(r); c++)
+        tensor_i32(&g.query_start)[c] = (int32_t)(c * s->window);
+    for (int64_t i = 0; i < s->n && !run_failed(r); i++)
+        tensor_i32(&g.query_at)[i] = (int32_t)i;
+    return op_group_attend(r, &g);
+}
+
+static double share_of(const Routing *s, int64_t row)
+{
+    return s->mean ? 1 / ((double)s->times[row] + s->eps) : 1;
+}
+
+static void combine(Run *r, Routing *s, GroupResult result)
+{
+    int64_t entries = s->clusters * s->window, e = r->e;
+
+    run_stage(r, "combine");
+    r->out = run_tensor3(r, DT_F32, s->h, s->n, e);
+    s->times = run_alloc(r, s->h * s->n, sizeof(*s->times));
+    if (run_failed(r))
+        return;
+    memset(r->out.data, 0, (size_t)tensor_bytes(&r->out));
+    memset(s->times, 0, (size_t)(s->h * s->n) * sizeof(*s->times));
+    for (int64_t x = 0; x < s->h * entries; x++) {
+        int64_t      row = x / entries * s->n + tensor_i32(&s->qs)[x];
+        float       *to = tensor_f32(&r->out) + row * e;
+        const float *from = tensor_f32(&result.out) + x * e;
+
+        s->times[row] += tensor_f32(&result.lse)[x] > -INFINITY;
+        for (int64_t c = 0; c < e; c++)
+            to[c] += from[c];
+    }
+    for (int64_t x = 0; x < s->h * s->n * e; x++)
+        if (s->times[x / e])
+            tensor_f32(&r->out)[x] *= (float)share_of(s, x / e);
+    op_charge(r, FLOP_OVERHEAD, (double)(s->h * entries) * (double)e);
+}
+
+/* ---- views ----------------------------------------------------------------------------- */
+
+/* Whether i, in cluster c, sees key j of the cluster; keys [w] increasing. */
+static bool sees(const Routing *s, const int32_t *keys, int64_t i, int64_t j)
+{
+    bool others = s->causal ? keys[0] < i : s->window > 1 || keys[0] != i;
+
+    return !(s->causal && j > i) && !(s->exclude_self && i == j && others);
+}
+
+static const int32_t *keys_of(const Routing *s, int64_t head, int32_t entry)
+{
+    return tensor_i32(&s->ks) + (head * s->clusters + entry / s->window) * s->window;
+}
+
+static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                         int32_t *key)
+{
+    const Routing *s = context;
+    int64_t        row = head * s->n + i, found = 0;
+
+    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
+        const int32_t *keys = keys_of(s, head, s->entry[x]);
+
+        for (int64_t y = 0; y < s->window; y++)
+            if (sees(s, keys, i, keys[y]) && !count[keys[y]]++)
+                key[found++] = keys[y];
+    }
+    return found;
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Routing *s = view->context;
+    int64_t        row = head * s->n + i, last = start + (count - 1) * step;
+
+    memset(out, 0, (size_t)count * sizeof(*out));
+    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
+        const int32_t *keys = keys_of(s, head, s->entry[x]);
+        double         z = s->z[head * s->clusters * s->window + s->entry[x]], score;
+        int64_t        y = key_lower_bound(keys, 0, s->window, start);
+
+        for (; y < s->window && keys[y] <= last; y++) {
+            if ((keys[y] - start) % step || !sees(s, keys, i, keys[y]))
+                continue;
+            score = attend_score(&s->in, s->h, head, i, keys[y]);
+            out[(keys[y] - start) / step] += (float)(exp(score - z) * share_of(s, row));
+        }
+    }
+}
+
+/* The kernel's sums are in float: where the last digits of a large one would be
+ * seen in the weights they are put right. */
+static void refine(Run *r, Routing *s, Tensor lse)
+{
+    int64_t w = s->window, all = s->clusters * w;
+
+    s->z = run_alloc(r, s->h * all, sizeof(*s->z));
+    for (int64_t x = 0; x < s->h * all && !run_failed(r); x++) {
+        const int32_t *keys = tensor_i32(&s->ks) + x / w * w;
+        int64_t        i = tensor_i32(&s->qs)[x];
+        double         sum = 0;
+
+        s->z[x] = (double)tensor_f32(&lse)[x];
+        if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
+            continue;
+        for (int64_t y = 0; y < w; y++)
+            if (sees(s, keys, i, keys[y]))
+                sum += exp(attend_score(&s->in, s->h, x / all, i, keys[y]) - s->z[x]);
+        s->z[x] += log(sum);
+    }
+}
+
+/* Plane 2 * head: query sets; 2 * head + 1: key sets. */
+static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
+                            int64_t count, int64_t step, float *out)
+{
+    const Routing *s = view->context;
+    const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs) +
+                         (plane / 2 * s->clusters + c) * s->window;
+
+    memset(out, 0, (size_t)count * sizeof(*out));
+    for (int64_t y = key_lower_bound(set, 0, s->window, start);
+         y < s->window && (set[y] - start) / step < count; y++)
+        if ((set[y] - start) % step == 0)
+            out[(set[y] - start) / step] = 1;
+}
+
+/* For each query its places in the clusters' lists. */
+static void list_places(Run *r, Routing *s)
+{
+    int64_t entries = s->clusters * s->window, rows = s->h * s->n;
+
+    s->start = run_alloc(r, rows + 1, sizeof(*s->start));
+    s->entry = run_alloc(r, s->h * entries, sizeof(*s->entry));
+    if (run_failed(r))
+        return;
+    memset(s->start, 0, (size_t)(rows + 1) * sizeof(*s->start));
+    for (int64_t x = 0; x < s->h * entries; x++)
+        s->start[x / entries * s->n + tensor_i32(&s->qs)[x] + 1]++;
+    for (int64_t row = 0; row < rows; row++)
+        s->start[row + 1] += s->start[row];
+    for (int64_t x = s->h * entries - 1; x >= 0; x--) /* ends become starts */
+        s->entry[--s->start[x / entries * s->n + tensor_i32(&s->qs)[x] + 1]] =
+            (int32_t)(x % entries);
+    memmove(s->start, s->start + 1, (size_t)rows * sizeof(*s->start));
+    s->start[rows] = s->h * entries;
+}
+
+static void show(Run *r, const Params *p, Routing *s, Tensor lse)
+{
+    View    *membership;
+    Pattern *cells;
+
+    if (!run_wants_views(r))
+        return;
+    membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 4,
+                          (int64_t[]){ s->h, 2, s->clusters, s->n });
+    if (membership) {
+        membership->read = read_membership;
+        membership->context = s;
+        membership->rows = "cluster";
+        membership->cols = "token";
+    }
+    list_places(r, s);
+    refine(r, s, lse);
+    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_OTHER);
+    view_pattern(r, cells, false);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
+    show_update(r, p, s);
+}
+
+/* ---- the mechanism --------------------------------------------------------------------- */
+
+static void routing_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Routing      *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    GroupResult   result;
+
+    if (!s)
+        return;
+    *s = routing_shape(r, p);
+    prepare(r, p, s);
+    start_centroids(r, p, s);
+    kmeans(r, p, s);
+    route(r, s);
+    result = attend(r, s);
+    combine(r, s, result);
+    show(r, p, s, result.lse);
+}
+
+static Flops routing_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Routing       s = routing_shape(r, p);
+    double        h = (double)s.h, rows = h * (double)s.n, d = (double)s.d;
+    double        c = (double)s.clusters, w = (double)s.window, pairs = h * c * w * w;
+    double        e = (double)r->e;
+    double        inputs = p->share_qk ? 1 : 2, routed = s.same ? 1 : 2;
+    double        drawn = p->centroids.data ? 0 : h * c; /* centroids to normalise */
+
+    return (Flops){ .score = 2 * pairs * d, .mix = 2 * pairs * e,
+                    .overhead = (p->normalize == NORM_NONE ? 0 : 5 * (inputs * rows + drawn) * d) +
+                                (p->routing_proj.data ? 2 * inputs * rows * d * d : 0) +
+                                (double)p->kmeans_iters * routed * rows * d * (2 * c + 1) +
+                                2 * routed * rows * c * d + FLOPS_SOFTMAX * pairs +
+                                h * c * w * e };
+}
+
+static const ViewPromise views[] = {
+    { .name = "clusters", .kind = VIEW_BUCKETS, .help = "centroid nearest to each query" },
+    { .name = "membership", .kind = VIEW_MEMBERSHIP,
+      .help = "tokens of each cluster: query sets, then key sets" },
+    { .name = "centroids", .kind = VIEW_VECTORS, .help = "the centres that were used" },
+    { .name = "centroids_new", .kind = VIEW_VECTORS,
+      .help = "the centres after one training update by this sequence" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells that share a cluster" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights over all clusters" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_routing = {
+    .id = "routing",
+    .title = "Routing Transformer",
+    .authors = "Roy, Saffar, Vaswani, Grangier",
+    .year = 2020,
+    .arxiv = "2003.05997",
+    .source = "paper, section 4 and Algorithm 1; google-research routing_transformer/utils.py",
+    .formula = "members of cluster c = the w tokens with the largest q_i . mu_c\n"
+               "output_i = mean over i's clusters of softmax in the cluster of scale * q_i . k_j, V",
+    .teaches = "Clusters of equal size overlap and leave tokens out; with rows sorted by cluster "
+               "the connectivity is a row of equal squares.  Causal runs hide later keys, but "
+               "who is a member was decided on the whole sequence.",
+    .classes = CLASS_LP,
+    .claim_time = "O(n sqrt(n))",
+    .claim_memory = "O(n sqrt(n))",
+    .claim_decode = "yes (membership looks ahead)",
+    .claim_exponent = 1.5,
+    .causal = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = routing_run,
+    .flops = routing_flops,
+};

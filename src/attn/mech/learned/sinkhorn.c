@@ -1,0 +1,381 @@
+/* sinkhorn.c -- sparse Sinkhorn attention, with SortCut.
+ *
+ * The sequence is cut into nb blocks of b tokens.  A small network proposes,
+ * from one pooled vector per block, which block each block should look at:
+ *
+ *     R     = net(pooled blocks)               [nb,nb], row = destination
+ *     Perm  = exp of R / tau after rows and columns were normalised in turn
+ *     K'_ut = sum_v Perm[u,v] k_(vb+t)         block u after the soft sort
+ *     output_i = softmax over K' of i's block and i's own block, times V', V
+ *
+ * Pooling, network and balancing are in double because top1 and the picture of
+ * the chosen block decide on them.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SNAPSHOTS 32 /* iterations whose permutation is kept for step-through */
+
+enum { POOL_K, POOL_QK, POOL_X };
+enum { NET_LINEAR, NET_MLP };
+enum { CAUSAL_ROW, CAUSAL_SINKHORN };
+
+static const char *const pools[] = { "k", "qk", "x", NULL };
+static const char *const nets[] = { "linear", "mlp", NULL };
+static const char *const locals[] = { "none", "concat", "sum", NULL }; /* SoftLocal */
+static const char *const causal_norms[] = { "row", "sinkhorn", NULL };
+
+typedef struct Params {
+    int64_t block, sinkhorn_iters, sortcut;
+    int     pool, sort_net, local, causal_norm;
+    double  temperature, scale;
+    bool    noise, top1;
+    Tensor  sort_logits, sort_w1, sort_b1, sort_w2, sort_b2, gumbel;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, block, 64, 1, PARAM_COUNT_MAX, "tokens in a block"),
+    PARAM_ENUM(Params, pool, POOL_K, pools, "what represents a block: its keys, queries and keys, "
+               "or layer input"),
+    PARAM_ENUM(Params, sort_net, NET_LINEAR, nets, "network that scores pairs of blocks"),
+    PARAM_INT(Params, sinkhorn_iters, 8, 0, 1e6, "row and column normalisations; 0: row softmax"),
+    PARAM_POSITIVE(Params, temperature, 0.75, "divides the logits; small: a harder permutation"),
+    PARAM_BOOL(Params, noise, false, "add Gumbel noise to the logits"),
+    PARAM_BOOL(Params, top1, false, "keep only the largest entry of each row, with its value"),
+    PARAM_ENUM(Params, local, SOFT_LOCAL_CONCAT, locals, "the own block: absent, in the same "
+               "softmax, or a second attention that is added"),
+    PARAM_INT(Params, sortcut, 0, 0, PARAM_COUNT_MAX, "every query sees the first so many sorted "
+              "blocks; 0: its own sorted block"),
+    PARAM_ENUM(Params, causal_norm, CAUSAL_ROW, causal_norms, "causal runs: row softmax, or the "
+               "paper's masked balancing, whose column sums leak the future"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_TENSOR(Params, sort_logits, "[h,nb,nb] or [nb,nb]", "the sort network",
+                 "scores of block pairs, in place of the network"),
+    PARAM_TENSOR(Params, sort_w1, "[h,dp,o], dp = d, 2d or dm; linear: o >= nb", "Glorot uniform",
+                 "first layer"),
+    PARAM_TENSOR(Params, sort_b1, "[h,o]", "0", "its bias"),
+    PARAM_TENSOR(Params, sort_w2, "[h,o,o2], o2 >= nb", "Glorot uniform", "second layer (mlp)"),
+    PARAM_TENSOR(Params, sort_b2, "[h,o2]", "0", "its bias"),
+    PARAM_TENSOR(Params, gumbel, "[h,nb,nb] or [nb,nb]", "-ln(-ln U)", "the noise"),
+    PARAM_END
+};
+
+static SoftBlocks blocks_of(const Run *r, const Params *p)
+{
+    return soft_blocks_of(r, p->block, p->sortcut, (SoftLocal)p->local, run_scale(r, p->scale));
+}
+
+static bool balanced(const Run *r, const Params *p)
+{
+    return p->sinkhorn_iters > 0 && !(r->causal && p->causal_norm == CAUSAL_ROW);
+}
+
+/* ---- pooling and the sort network ------------------------------------------------------ */
+
+static int64_t pooled_size(const Run *r, const Params *p)
+{
+    return p->pool == POOL_K ? r->d : p->pool == POOL_QK ? 2 * r->d : r->dm;
+}
+
+/* Row u of out: the sum of block u, or, causal, of all tokens up to the
+ * block's first, so that a block's choice knows nothing later. */
+static void pool_rows(const SoftBlocks *s, const float *x, int64_t width, double *out, int64_t ld)
+{
+    for (int64_t u = 0; u < s->nb; u++, out += ld) {
+        int64_t from = s->causal && u ? (u - 1) * s->b + 1 : u * s->b;
+        int64_t to = s->causal ? u * s->b + 1 : u * s->b + soft_blocks_length(s, u);
+
+        for (int64_t c = 0; c < width; c++)
+            out[c] = s->causal && u ? out[c - ld] : 0;
+        for (int64_t i = from; i < to; i++)
+            for (int64_t c = 0; c < width; c++)
+                out[c] += (double)x[i * width + c];
+    }
+}
+
+static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
+{
+    int64_t dp = pooled_size(r, p), heads = p->pool == POOL_X ? 1 : r->h;
+    Tensor  pooled;
+
+    run_stage(r, "pool");
+    pooled = run_tensor3(r, DT_F64, heads, s->nb, dp);
+    for (int64_t t = 0; t < heads && !run_failed(r); t++) {
+        double *out = tensor_head(&pooled, t, heads);
+
+        if (p->pool == POOL_X)
+            pool_rows(s, tensor_f32(&r->x), dp, out, dp);
+        if (p->pool == POOL_QK)
+            pool_rows(s, tensor_head(&r->q, t, heads), r->d, out, dp);
+        if (p->pool != POOL_X)
+            pool_rows(s, tensor_head(&r->k, t, heads), r->d, out + dp - r->d, dp);
+    }
+    op_charge(r, FLOP_OVERHEAD, (double)(heads * s->n * dp));
+    return pooled;
+}
+
+static int64_t extent(const Tensor *given, int from_end, int64_t fallback)
+{
+    return given->data && given->rank >= from_end ? given->shape[given->rank - from_end]
+                                                  : fallback;
+}
+
+static void need_columns(Run *r, const char *name, int64_t found, int64_t nb)
+{
+    if (found < nb)
+        run_fail(r, ERR_PARAM, "sinkhorn: parameter %s has %lld columns, but there are %lld "
+                 "blocks and each needs one; give a wider one or a larger block", name,
+                 (long long)found, (long long)nb);
+}
+
+static int64_t hidden_size(const Params *p, int64_t dp)
+{
+    return extent(&p->sort_w1, 1, extent(&p->sort_w2, 2, 2 * dp));
+}
+
+static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor pooled)
+{
+    bool    mlp = p->sort_net == NET_MLP;
+    int64_t dp = pooled.shape[2], nb = s->nb;
+    int64_t o = mlp ? hidden_size(p, dp) : extent(&p->sort_w1, 1, nb);
+    int64_t o2 = extent(&p->sort_w2, 1, nb);
+    Tensor  w1, b1, w2, b2, y;
+
+    run_stage(r, "sort net");
+    need_columns(r, mlp ? "sort_w2" : "sort_w1", mlp ? o2 : o, nb);
+    w1 = run_param(r, "sort_w1", p->sort_w1, DT_F32, 3, (int64_t[]){ r->h, dp, o },
+                   (Init){ INIT_GLOROT, (double)(dp + o) });
+    b1 = run_param_given(r, "sort_b1", p->sort_b1, DT_F32, 2, (int64_t[]){ r->h, o });
+    y = exact_linear(r, pooled, w1, b1, mlp ? o : nb);
+    if (!mlp)
+        return y;
+    w2 = run_param(r, "sort_w2", p->sort_w2, DT_F32, 3, (int64_t[]){ r->h, o, o2 },
+                   (Init){ INIT_GLOROT, (double)(o + o2) });
+    b2 = run_param_given(r, "sort_b2", p->sort_b2, DT_F32, 2, (int64_t[]){ r->h, o2 });
+    for (int64_t i = 0; i < tensor_count(&y) && !run_failed(r); i++)
+        ((double *)y.data)[i] = fmax(((double *)y.data)[i], 0);
+    return exact_linear(r, y, w2, b2, nb);
+}
+
+/* R f64 [h,nb,nb] by the network, or as given. */
+static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
+{
+    if (!p->sort_logits.data)
+        return network(r, p, s, pool(r, p, s));
+    return exact_of(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
+                                       (int64_t[]){ r->h, s->nb, s->nb }));
+}
+
+/* ---- balancing ------------------------------------------------------------------------- */
+
+static Tensor gumbel_noise(Run *r, const Params *p, const SoftBlocks *s)
+{
+    Rng    rng = run_rng(r, "gumbel");
+    Tensor g;
+
+    if (p->gumbel.data)
+        return run_param_given(r, "gumbel", p->gumbel, DT_F32, 3,
+                               (int64_t[]){ r->h, s->nb, s->nb });
+    g = run_tensor3(r, DT_F32, r->h, s->nb, s->nb);
+    for (int64_t i = 0; i < tensor_count(&g) && !run_failed(r); i++) {
+        double u = rng_uniform(&rng);
+
+        tensor_f32(&g)[i] = (float)-log(-log(u > 0 ? u : 0x1p-54));
+    }
+    view_drawn(r, "gumbel", g);
+    return g;
+}
+
+static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, bool exponent)
+{
+    Tensor t;
+
+    if (!run_wants_views(r))
+        return;
+    t = run_tensor3(r, DT_F32, logits.shape[0], logits.shape[1], logits.shape[2]);
+    for (int64_t i = 0; i < tensor_count(&t) && !run_failed(r); i++) {
+        double value = ((double *)logits.data)[i];
+
+        tensor_f32(&t)[i] = (float)(exponent ? exp(value) : value);
+    }
+    view_tensor(r, name, kind, t, "block", "source block");
+}
+
+/* L = (R + noise) / tau; -inf where the source is not strictly before. */
+static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tensor logits)
+{
+    int64_t nb = s->nb;
+    Tensor  allowed = { .rank = 0 }, noise = { .rank = 0 };
+    double *l = logits.data;
+
+    if (p->noise)
+        noise = gumbel_noise(r, p, s);
+    if (s->causal)
+        allowed = run_tensor2(r, DT_U8, nb, nb);
+    for (int64_t x = 0; x < r->h * nb * nb && !run_failed(r); x++) {
+        int64_t t = x / (nb * nb), u = x / nb % nb, v = x % nb;
+        double  add = p->noise ? (double)((float *)tensor_head(&noise, t, r->h))[u * nb + v] : 0;
+
+        l[x] = (l[x] + add) / p->temperature;
+        if (!s->causal)
+            continue;
+        tensor_u8(&allowed)[u * nb + v] = v < u;
+        if (v >= u)
+            l[x] = -HUGE_VAL;
+    }
+    return allowed;
+}
+
+static void keep_largest(const SoftBlocks *s, double *row)
+{
+    int64_t best = 0;
+
+    for (int64_t v = 1; v < s->nb; v++)
+        if (row[v] > row[best])
+            best = v;
+    for (int64_t v = 0; v < s->nb; v++)
+        if (v != best)
+            row[v] = 0;
+}
+
+static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
+{
+    Tensor  logits = sort_logits(r, p, s), allowed;
+    double *l = logits.data;
+
+    show_matrix(r, "sort_logits", VIEW_SIGNED, logits, false);
+    run_stage(r, "temperature");
+    allowed = allowed_logits(r, p, s, logits);
+    if (!balanced(r, p)) {
+        run_stage(r, "row softmax");
+        op_sinkhorn(r, logits, allowed, false);
+    }
+    for (int64_t t = 0; balanced(r, p) && t < p->sinkhorn_iters && !run_failed(r); t++) {
+        run_iteration(r, "balance", t);
+        op_sinkhorn(r, logits, allowed, false);
+        op_sinkhorn(r, logits, allowed, true);
+        if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
+            show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
+    }
+    for (int64_t x = 0; x < r->h * s->nb * s->nb && !run_failed(r); x++)
+        l[x] = exp(l[x]);
+    for (int64_t u = 0; p->top1 && u < r->h * s->nb && !run_failed(r); u++)
+        keep_largest(s, l + u * s->nb);
+    show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);
+    return logits;
+}
+
+/* ---- the mechanism --------------------------------------------------------------------- */
+
+static void sinkhorn_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (r->causal && p->sortcut > 0)
+        run_fail(r, ERR_USAGE, "sinkhorn: no causal form (sortcut=%lld: every query sees the first "
+                 "sorted blocks, wherever they come from); use sortcut=0", (long long)p->sortcut);
+    if (p->pool != POOL_X || p->sort_logits.data)
+        return;
+    if (!r->x.data)
+        run_fail(r, ERR_DATA, "sinkhorn: pool=x reads the layer input x, which the input does not "
+                 "hold; use pool=k or pool=qk");
+    else if (r->x.shape[0] != r->n)
+        run_fail(r, ERR_DATA, "sinkhorn: x has %lld rows but q has n=%lld",
+                 (long long)r->x.shape[0], (long long)r->n);
+}
+
+static void sinkhorn_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    SoftBlocks   *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+
+    if (!s)
+        return;
+    *s = blocks_of(r, p);
+    if (r->causal && balanced(r, p))
+        run_warn(r, "sinkhorn: causal_norm=sinkhorn balances columns over later blocks too, so "
+                 "early rows know of the future; causal_norm=row does not");
+    s->perm = permutation(r, p, s);
+    run_stage(r, "sort blocks");
+    soft_blocks_sort(r, s);
+    run_stage(r, "attend");
+    soft_blocks_attend(r, s);
+    soft_blocks_show(r, s);
+}
+
+/* Multiplications of the network over all heads. */
+static double network_flops(const Run *r, const Params *p, const SoftBlocks *s)
+{
+    double h = (double)s->h, nb = (double)s->nb, dp = (double)pooled_size(r, p);
+    double o = (double)hidden_size(p, pooled_size(r, p));
+
+    if (p->sort_logits.data)
+        return 0;
+    return (p->pool == POOL_X ? 1 : h) * (double)s->n * dp +
+           2 * h * nb * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
+}
+
+static Flops sinkhorn_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    SoftBlocks    s = blocks_of(r, p);
+    double        h = (double)s.h, cells_nb = h * (double)s.nb * (double)s.nb, pairs = 0;
+    double        d = (double)s.d, e = (double)s.e;
+
+    for (int64_t u = 0; u < s.nb; u++) {
+        int64_t slots = s.cut ? s.rows * s.b : s.causal && u == 0 ? 0 : s.b;
+        int64_t own = s.local == SOFT_LOCAL_NONE ? 0 : soft_blocks_length(&s, u);
+
+        pairs += h * (double)soft_blocks_length(&s, u) * (double)(slots + own);
+    }
+    return (Flops){ .score = 2 * pairs * d, .mix = 2 * pairs * e,
+                    .overhead = network_flops(r, p, &s) + FLOPS_SOFTMAX * pairs +
+                                4 * cells_nb *
+                                    (double)(balanced(r, p) ? 2 * p->sinkhorn_iters : 1) +
+                                2 * h * (double)(s.rows * s.nb * s.b) * (d + e) +
+                                (s.local == SOFT_LOCAL_SUM ? h * (double)s.n * e : 0) };
+}
+
+static const ViewPromise views[] = {
+    { .name = "sort_logits", .kind = VIEW_SIGNED, .help = "scores of block pairs" },
+    { .name = "permutation", .kind = VIEW_PERMUTATION,
+      .help = "soft permutation: row u mixes its source blocks" },
+    { .name = "connectivity", .kind = VIEW_PATTERN,
+      .help = "exact support; a soft permutation touches nearly everything" },
+    { .name = "connectivity_hard", .kind = VIEW_PATTERN,
+      .help = "own block and the one block that weighs most" },
+    { .name = "weights", .kind = VIEW_WEIGHTS,
+      .help = "weight on each original token, through the sorted blocks" },
+    { .name = "sort_w1", .kind = VIEW_TENSOR, .maybe = true, .help = "first layer, when drawn" },
+    { .name = "sort_w2", .kind = VIEW_TENSOR, .maybe = true, .help = "second layer, when drawn" },
+    { .name = "gumbel", .kind = VIEW_TENSOR, .maybe = true, .help = "the noise, when drawn" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_sinkhorn = {
+    .id = "sinkhorn",
+    .title = "Sparse Sinkhorn attention",
+    .authors = "Tay, Bahri, Yang, Metzler, Juan",
+    .year = 2020,
+    .arxiv = "2002.11296",
+    .source = "paper, section 3; lucidrains sinkhorn_transformer.py for the common softmax",
+    .formula = "Perm = Sinkhorn(net(pooled blocks) / tau);  K' = Perm K,  V' = Perm V by blocks\n"
+               "output = softmax(scale * Q_u [K'_u ; K_u]^T) [V'_u ; V_u] for each block u",
+    .teaches = "A learned permutation of blocks: balancing sharpens one cell in each row and "
+               "column, and every block then sees itself plus one block brought from elsewhere.",
+    .classes = CLASS_LP,
+    .claim_time = "O(b^2) per block, O(n b)",
+    .claim_memory = "O(n b + (n/b)^2)",
+    .claim_decode = "yes (not SortCut)",
+    .claim_exponent = 1,
+    .causal = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = sinkhorn_check,
+    .run = sinkhorn_run,
+    .flops = sinkhorn_flops,
+    .flops_bound = true,
+};

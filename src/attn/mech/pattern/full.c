@@ -1,0 +1,107 @@
+/* full.c -- scaled dot-product attention, self or cross.
+ *
+ *     S[i,j]   = q_i . k_j / sqrt(d)
+ *     W[i,:]   = softmax over the allowed j of S[i,:]
+ *     output_i = sum_j W[i,j] v_j
+ *
+ * Causal: query i is position i + q_offset among the keys and sees j up to
+ * itself.  Computed tile by tile with an online softmax, so memory is O(n);
+ * the n x n matrix exists only where somebody looks at it.
+ */
+#include "attn/run.h"
+
+typedef struct Params {
+    double  scale;
+    int64_t q_offset;
+} Params;
+
+static const Param params[] = {
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_INT(Params, q_offset, PARAM_AUTO, -1e9, 1e9,
+              "position of query 0 among the keys; auto: m - n when causal, else 0"),
+    PARAM_END
+};
+
+static Pattern *full_pattern(Run *r)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+
+    return pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
+}
+
+static void full_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    AttendInput   in;
+    AttendResult  result;
+    Pattern      *all;
+
+    if ((double)p->q_offset > PARAM_AUTO)
+        r->q_offset = p->q_offset;
+    in = run_attend_input(r, p->scale);
+    all = full_pattern(r);
+    run_stage(r, "attend");
+    result = op_attend(r, &in, all);
+    r->out = result.out;
+    view_pattern(r, all, false);
+    view_attention(r, all, &in, result.lse);
+}
+
+/* Row i has min(m, i + q_offset + 1) keys when causal, m otherwise. */
+static double full_cells(const Run *r)
+{
+    double cells = 0;
+
+    if (!r->causal)
+        return (double)r->n * (double)r->m;
+    if (r->q_offset == r->m - r->n && r->m >= r->n)
+        return (double)r->n * (double)r->m - (double)r->n * (double)(r->n - 1) / 2;
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t keys = i + r->q_offset + 1;
+
+        cells += (double)(keys < 0 ? 0 : keys > r->m ? r->m : keys);
+    }
+    return cells;
+}
+
+static Flops full_flops(Run *r, const void *opaque)
+{
+    double cells = (double)r->h * full_cells(r);
+
+    (void)opaque;
+    return (Flops){ .score = 2 * cells * (double)r->d, .mix = 2 * cells * (double)r->e,
+                    .overhead = FLOPS_SOFTMAX * cells };
+}
+
+static const ViewPromise views[] = {
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },
+    { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,
+      .help = "what the position adds to the scores (with --position)" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_full = {
+    .id = "full",
+    .title = "Full attention",
+    .authors = "Vaswani et al.",
+    .year = 2017,
+    .arxiv = "1706.03762",
+    .source = "paper, section 3.2.1",
+    .formula = "output = softmax(Q K^T / sqrt(d)) V",
+    .teaches = "Everything sees everything: the square whose area, quadratic in n, every other "
+               "mechanism tries not to pay for.",
+    .classes = CLASS_BASELINE,
+    .claim_time = "O(n^2)",
+    .claim_memory = "O(n^2), O(n) tiled",
+    .claim_decode = "yes",
+    .claim_exponent = 2,
+    .causal = true,
+    .cross = true,
+    .positions = POSITIONS_ALL,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = full_run,
+    .flops = full_flops,
+};

@@ -1,0 +1,143 @@
+/* pattern.c -- any pattern written as an expression.
+ *
+ * The allowed cells are given by an expression of primitives (window, global,
+ * random, stride, ...) and set operations; head t uses the t-th of the
+ * expressions separated by ';'.  On those cells the scores of full attention
+ * are taken and normalised by one softmax per row.  A cell that several
+ * components allow enters once.
+ */
+#include "attn/run.h"
+
+#include <string.h>
+
+typedef struct Params {
+    const char *expr;
+    double      scale;
+} Params;
+
+static const Param params[] = {
+    PARAM_TEXT(Params, expr, "the pattern, like window(5)+global(2)+random($t)"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_END
+};
+
+typedef struct Names {
+    Run  *run;
+    bool *used; /* one per assignment */
+} Names;
+
+static Tensor lookup(void *context, const char *name)
+{
+    const Names      *names = context;
+    const Assignment *given = assignments_find(names->run->spec.given, name);
+
+    return given ? given->tensor : (Tensor){ 0 };
+}
+
+static void mark_used(void *context, const char *name)
+{
+    const Names       *names = context;
+    const Assignments *given = names->run->spec.given;
+
+    for (int i = 0; i < given->count; i++)
+        if (!strcmp(given->items[i].name, name))
+            names->used[i] = true;
+}
+
+static void show_drawn(void *context, const char *name, Tensor table)
+{
+    view_drawn(((const Names *)context)->run, name, table);
+}
+
+static void reject_unused(const Names *names)
+{
+    const Assignments *given = names->run->spec.given;
+
+    for (int i = 0; i < given->count; i++) {
+        const char *name = given->items[i].name;
+
+        if (given->items[i].tensor.data && !names->used[i] && strncmp(name, "pos_", 4) != 0)
+            run_fail(names->run, ERR_PARAM, "tensor %s is given but the expression uses no $%s",
+                     name, name);
+    }
+}
+
+static Pattern *parse(Run *r, const Params *p)
+{
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal };
+    Names         names = { .run = r };
+    PatternSource source = { .lookup = lookup, .context = &names, .seed = r->seed,
+                             .drawn = show_drawn, .used = mark_used };
+    Pattern      *pattern;
+
+    if (!p->expr) {
+        run_fail(r, ERR_PARAM, "pattern needs its parameter expr, for example "
+                 "-p expr='window(5)+global(2)'");
+        return NULL;
+    }
+    names.used = run_alloc(r, r->spec.given->count, sizeof(*names.used));
+    if (!names.used)
+        return NULL;
+    memset(names.used, 0, (size_t)r->spec.given->count * sizeof(*names.used));
+    pattern = pattern_parse(r->arena, s, p->expr, &source, &r->err);
+    if (!run_failed(r))
+        reject_unused(&names);
+    return run_failed(r) ? NULL : pattern_finish(r->arena, s, pattern, r->causal);
+}
+
+static void pattern_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    AttendInput   in = run_attend_input(r, p->scale);
+    AttendResult  result;
+    Pattern      *cells;
+
+    run_stage(r, "pattern");
+    cells = parse(r, p);
+    run_stage(r, "attend");
+    result = op_attend(r, &in, cells);
+    r->out = result.out;
+    if (!run_failed(r) && run_flops(r).score <= 0)
+        run_warn(r, "pattern: '%s' allows no cell at all: the output is 0", p->expr);
+    view_pattern(r, cells, true);
+    view_attention(r, cells, &in, result.lse);
+}
+
+/* No closed form for an arbitrary set: the exact count of the set algebra. */
+static Flops pattern_flops(Run *r, const void *opaque)
+{
+    Run      quiet = *r;
+    Pattern *cells;
+    double   count;
+
+    quiet.spec.views = false; /* the tables drawn again are the same, and shown already */
+    cells = parse(&quiet, opaque);
+    count = cells ? (double)pattern_count(cells) : 0;
+    return (Flops){ .score = 2 * count * (double)r->d, .mix = 2 * count * (double)r->e,
+                    .overhead = FLOPS_SOFTMAX * count };
+}
+
+static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
+
+const Mechanism mech_pattern = {
+    .id = "pattern",
+    .title = "Pattern expression",
+    .authors = "attnscope",
+    .year = 2026,
+    .source = "the pattern language of this program (docs/patterns.md)",
+    .formula = "A = expression over primitives; output = softmax over A of Q K^T / sqrt(d), times V",
+    .teaches = "Any sparse pattern is a union of a few regular pieces; each piece has its colour.",
+    .example = "expr='window(5)+global(2)+stride(8)'",
+    .classes = CLASS_FP,
+    .claim_time = "O(nnz)",
+    .claim_memory = "O(n)",
+    .claim_decode = "as written",
+    .causal = true,
+    .positions = POSITIONS_ALL,
+    .free_tensors = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = pattern_run,
+    .flops = pattern_flops,
+};

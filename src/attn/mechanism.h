@@ -1,0 +1,98 @@
+/* attn/mechanism.h -- what an attention mechanism is.
+ *
+ * A mechanism is one constant Mechanism at the end of its own file in
+ * attn/mech/FAMILY/, listed by one line of attn/mechanisms.def.  Menus, the
+ * command line, Lua, figures, sweeps, tests and documents are derived from it.
+ * If you are about to name a mechanism anywhere else, add a field here.
+ *
+ * A Mechanism owns nothing and has no mutable state, so one descriptor may run
+ * on several threads at once; all memory belongs to the Run.
+ */
+#ifndef ATTN_MECHANISM_H
+#define ATTN_MECHANISM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "attn/ops.h"
+#include "attn/param.h"
+#include "attn/view.h"
+
+typedef struct Run Run;
+
+/* Class bits of the surveys' table (Tay et al. 2020, Fig. 2 and Table 1). */
+enum {
+    CLASS_BASELINE = 1 << 0,
+    CLASS_FP = 1 << 1, /* fixed patterns */
+    CLASS_M = 1 << 2,  /* memory, inducing points */
+    CLASS_LP = 1 << 3, /* learnable patterns */
+    CLASS_LR = 1 << 4, /* low rank */
+    CLASS_KR = 1 << 5, /* kernels */
+    CLASS_RC = 1 << 6, /* recurrence */
+    CLASS_DS = 1 << 7, /* downsampling */
+    CLASS_SP = 1 << 8, /* sparse (conditional) modules */
+    CLASS_MX = 1 << 9, /* mixers without attention */
+    CLASS_LAB = 1 << 10, /* general methods of the lab */
+};
+
+/* A view the mechanism promises to emit when views are wanted. */
+typedef struct ViewPromise {
+    const char *name;
+    ViewKind    kind;
+    const char *help;     /* one line */
+    bool        maybe;    /* only under some parameters (help says which) */
+} ViewPromise;
+#define VIEW_PROMISE_END { .name = NULL }
+#define VIEWS_OF_PATTERN                                                                       \
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },                 \
+    { .name = "components", .kind = VIEW_COMPONENTS, .help = "what allows a cell" },           \
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },                  \
+    { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,                             \
+      .help = "what the position adds to the scores (with --position)" }
+
+typedef struct Mechanism {
+    const char *id;        /* "window"; stable: files, command line, Lua use it */
+    const char *title;
+    const char *authors;   /* "Beltagy, Peters, Cohan" */
+    int         year;
+    const char *arxiv;     /* "2004.05150"; NULL: none */
+    const char *source;    /* paper section or official file followed */
+    const char *formula;   /* plain-text, one to four lines */
+    const char *teaches;   /* what its picture must make visible */
+    const char *example;   /* parameters that show it, "expr='window(5)'"; NULL: the defaults */
+    unsigned    classes;   /* CLASS_* bits */
+    const char *claim_time, *claim_memory; /* as printed: "O(n w)" */
+    const char *claim_decode;              /* "yes", "no", with a word why */
+    double      claim_exponent; /* of n in claim_time, logs not counted; 0: not stated */
+
+    bool        causal;     /* supports --causal */
+    const char *no_causal;  /* the reason when it does not */
+    bool        cross;      /* m may differ from n */
+    bool        needs_x;    /* reads the layer input x instead of q, k, v */
+    bool        free_tensors; /* accepts tensor parameters of any name ($name) */
+    unsigned    positions;  /* PositionClass bits accepted */
+
+    const ViewPromise *views; /* VIEW_PROMISE_END-terminated */
+    const Param *params;      /* PARAM_END-terminated; offsets into the struct */
+    size_t       params_size;
+
+    /* Rejects what ranges alone cannot, by run_fail().  Optional. */
+    void (*check)(Run *r, const void *params);
+    /* Sets r->out and emits views.  Need not test for errors: see run.h. */
+    void (*run)(Run *r, const void *params);
+    /* Closed form of exactly what run's ops count; may allocate in r->arena. */
+    Flops (*flops)(Run *r, const void *params);
+    bool  flops_bound; /* data decides: flops is an upper bound */
+} Mechanism;
+
+const Mechanism *mechanism_at(size_t index);     /* NULL past the end */
+const Mechanism *mechanism_find(const char *id); /* NULL: unknown */
+size_t           mechanism_count(void);
+/* Unknown: the error lists the valid ids and names the nearest. */
+bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
+/* "FP+M" into text; returns text. */
+char *mechanism_classes(const Mechanism *m, char *text, size_t size);
+const char *class_name(unsigned bit);  /* "FP"; static */
+const char *class_title(unsigned bit); /* "Fixed patterns"; static */
+
+#endif

@@ -1,0 +1,220 @@
+/* attn/ops.h -- the operations mechanisms are written in.
+ *
+ * A back end is one constant Ops table.  Mechanisms call the op_* functions,
+ * which check the run's sticky error and the shapes, charge FLOPs and bytes to
+ * the current stage by the closed rules stated at each, and call the back end.
+ * A fused kernel is a new op, never a new mechanism.
+ *
+ * FLOP conventions: multiply-add = 2; exp, compare, divide = 1 each.  score:
+ * products of queries and keys; mix: weights times values; overhead: all else,
+ * softmax included; position: what a positional modifier adds.
+ *
+ * Shapes are in the field's letters: h heads, n queries, m keys, d key size,
+ * e value size.  A tensor with fewer heads than asked for is shared by groups
+ * (tensor_head).  All float tensors are f32 unless said otherwise.
+ */
+#ifndef ATTN_OPS_H
+#define ATTN_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/pattern.h"
+#include "core/tensor.h"
+
+typedef struct Run Run;
+
+typedef struct Flops {
+    double score, mix, overhead, position;
+} Flops;
+
+typedef struct Bytes {
+    double read, written; /* traffic an op must cause at least once */
+} Bytes;
+
+typedef enum FlopClass { FLOP_SCORE, FLOP_MIX, FLOP_OVERHEAD, FLOP_POSITION } FlopClass;
+
+static inline double flops_total(Flops f)
+{
+    return f.score + f.mix + f.overhead + f.position;
+}
+
+#define OPS_ABI_VERSION 1
+#define FLOPS_SOFTMAX 5 /* per cell: scale, subtract max, exp, add, divide */
+
+/* A dot product that depends on the distance: scale * side . table[index]. */
+typedef struct DistanceTerm {
+    Tensor         side;  /* [h,n,d] for rows, [h,m,d] for columns; data NULL: absent */
+    Tensor         table; /* [h' ,R,d] */
+    const int32_t *index; /* [n+m-1], entry i - j + m - 1; run's arena */
+} DistanceTerm;
+
+/* Scores S[i,j] = scale * (q_i . k_j + row term + column term) + distance[..]. */
+typedef struct AttendInput {
+    Tensor q, k, v; /* [h,n,d], [h',m,d], [h',m,e] after the position's changes */
+    double scale;
+    Tensor distance;         /* f32 [h' ,n+m-1] added after scaling, entry i-j+m-1; or absent */
+    DistanceTerm row, col;
+    DistanceTerm value;      /* output_i += sum_j W_ij table[index]; side unused */
+    Tensor raw_q, raw_k;     /* the unmodified inputs, for position_bias */
+    /* Added to the score of a cell last of all (BigBird's repeated keys: the log of how
+     * often a cell counts).  NULL: off.  A back end on another device may decline it. */
+    double (*cell_term)(const void *context, int64_t head, int64_t i, int64_t j);
+    const void *cell_context;
+    double cell_flops;       /* position FLOPs per allowed cell */
+} AttendInput;
+
+typedef struct AttendResult {
+    Tensor out; /* [h,n,e] */
+    Tensor lse; /* [h,n] log of the sum of exp of the row's allowed scores; -inf: no key */
+} AttendResult;
+
+/* One group attends to one list of keys (chunks, clusters, blocks).  All
+ * index arrays are int32 in the run's arena.
+ *
+ * Group g of head t: queries query_index[query_start[t,g] .. query_start[t,g+1])
+ * and keys key_index[key_start[t,g] .. key_start[t,g+1]) are ROWS of q and of
+ * k, v.  Every such query attends to every such key except where a rule below
+ * removes the cell. */
+typedef struct GroupAttend {
+    Tensor q, k, v;   /* [h,nq,d], [h,nk,d], [h,nk,e] */
+    double scale;
+    int64_t groups;   /* per head */
+    Tensor query_start, key_start; /* i32 [h,groups+1] offsets into the lists below, per head */
+    Tensor query_index, key_index; /* i32 [h,total] rows of q / of k and v */
+    /* Optional rules; absent when the tensor's data is NULL. */
+    Tensor query_tag, key_tag;     /* i32 [h,nq], [h,nk]: cell stays iff tags are equal */
+    Tensor query_at, key_at;       /* i32 [h,nq], [h,nk]: original positions */
+    bool   causal;                 /* cell stays iff key_at <= query_at; key_at < 0 always stays */
+    bool   self_last;              /* cell with key_at == query_at only if nothing else stays */
+    double self_penalty;           /* subtracted from the score when key_at == query_at; 0: off */
+    /* log of the multiplicity is subtracted from the score: count(context, head,
+     * query row, key row) >= 1.  NULL: off.  A back end on another device may
+     * decline it. */
+    int32_t (*count)(const void *context, int64_t head, int64_t query, int64_t key);
+    const void *count_context;
+} GroupAttend;
+
+typedef struct GroupResult {
+    Tensor out; /* [h,total queries,e]: one row per entry of query_index */
+    Tensor lse; /* [h,total queries]; -inf: no cell stayed, out row is 0 */
+} GroupResult;
+
+typedef struct Ops Ops;
+const Ops *ops_cpu(void);
+
+/* Fused pattern attention with an online softmax; nothing n x n is stored.
+ * Charges per allowed cell: score 2d, mix 2e, overhead 5, position by terms. */
+AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
+
+/* Attention inside groups.  Charges per (query entry, key entry) pair of a
+ * group, masked or not, because that is what is computed: 2d, 2e, 5. */
+GroupResult op_group_attend(Run *r, const GroupAttend *g);
+
+/* c = alpha * op(a) op(b) + beta * c, per head; a,b [h',.,.], c [h,.,.].
+ * Charges 2 * rows * cols * inner per head to `charge`. */
+void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double beta, Tensor c,
+             FlopClass charge);
+
+/* y f64 [h,n,R] = x [h,n,d] w[h' ,d,R], accumulated in double in index order,
+ * the same way for every row (spec learned.md rule 2).  Charges 2 n d R per
+ * head to overhead.  Discrete decisions are taken on these. */
+Tensor op_dots64(Run *r, Tensor x, Tensor w);
+
+/* index i32 [h,n] of the largest of the last axis of x f64 [h,n,R] (or of
+ * [x ; -x] when with_negative); ties: lowest index.  Comparisons: overhead. */
+Tensor op_argmax(Run *r, Tensor x, bool with_negative);
+
+/* index i32 [h,R,k]: for each COLUMN of x f64 [h,n,R] the k rows with the
+ * largest values, ties to the lower row, listed in increasing row order. */
+Tensor op_top_k(Run *r, Tensor x, int64_t k);
+
+/* order i32 [.,n]: positions of key i32 [.,n] sorted stably per row. */
+Tensor op_sort(Run *r, Tensor key);
+
+typedef enum NormaliseKind {
+    NORMALISE_NONE,
+    NORMALISE_RMS,   /* x / sqrt(mean(x^2) + eps) */
+    NORMALISE_L2,    /* x / max(|x|, eps) */
+    NORMALISE_LAYER, /* (x - mean) / sqrt(var + eps), population variance */
+} NormaliseKind;
+/* Rows of the last axis; statistics in double.  Overhead 5 per element. */
+Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps);
+
+/* Random-feature maps of kernel attention (spec: performer). */
+typedef enum FeatureKind { FEATURE_POSITIVE, FEATURE_HYPERBOLIC, FEATURE_TRIG, FEATURE_RELU }
+    FeatureKind;
+typedef struct FeatureMap {
+    FeatureKind kind;
+    double      input_scale; /* x is multiplied by it first */
+    double      eps;
+    bool        stabilise;   /* subtract the maxima */
+    bool        project;     /* false: relu of x itself, f = d */
+} FeatureMap;
+/* [h,n,f] from x [h',n,d] and w [h',M,d]; `keys`: one maximum per head instead
+ * of one per row.  Overhead 2 n M d + 5 n f per head. */
+Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys);
+
+/* Attention through features (spec: linear, steps 2-5). */
+typedef enum LinearForm { LINEAR_AUTO, LINEAR_MATRIX, LINEAR_RECURRENT, LINEAR_CHUNKED }
+    LinearForm;
+typedef enum DenominatorForm {
+    DENOMINATOR_GUARD,        /* z + 2 eps [|z| <= eps] */
+    DENOMINATOR_ADD,          /* z + eps */
+    DENOMINATOR_ADD_FEATURES, /* z + eps * sum of the query's features */
+    DENOMINATOR_NONE,         /* 1: no division at all */
+} DenominatorForm;
+typedef struct LinearAttend {
+    Tensor          fq, fk, v; /* [h,n,f], [h,m,f], [h',m,e] */
+    bool            causal;
+    LinearForm      form;
+    int64_t         chunk;
+    DenominatorForm denominator;
+    double          eps;
+} LinearAttend;
+typedef struct LinearResult {
+    Tensor out;         /* [h,n,e] */
+    Tensor memory;      /* [h,f,e] final state S = FK^T V */
+    Tensor denominator; /* [h,n] z before the guard */
+    Tensor divisor;     /* [h,n] what was divided by */
+} LinearResult;
+LinearResult op_linear_attend(Run *r, const LinearAttend *in);
+
+/* One balancing step in place on log_p f64 [h,b,b]: rows (columns = false) or
+ * columns have their log-sum-exp over allowed (u8 [b,b], data NULL: all)
+ * entries subtracted; lines without an allowed entry are skipped.  Overhead 4
+ * per entry. */
+void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
+
+/* What each back end provides.  Every function computes only; charging is done
+ * by op_*.  They report failure through run_fail. */
+struct Ops {
+    int         abi_version;
+    const char *name; /* "cpu" */
+    void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                   double *cells);
+    void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
+    void (*gemm)(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
+                 double beta, Tensor *c);
+    void (*dots64)(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
+    void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);
+    void (*top_k)(Run *r, const Tensor *x, int64_t k, Tensor *index);
+    void (*sort)(Run *r, const Tensor *key, Tensor *order);
+    void (*normalise)(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
+    void (*features)(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,
+                     bool keys, Tensor *y);
+    void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
+    void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+};
+
+/* Adds to the current stage; for work a mechanism does in its own loops. */
+void op_charge(Run *r, FlopClass charge, double flops);
+void op_traffic(Run *r, double bytes_read, double bytes_written);
+
+/* Score of one cell, in double accumulation: for readers and tests. */
+double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j);
+/* Scores of the cells (i, start), (i, start + step), ... in f32: for pictures. */
+void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64_t i,
+                       int64_t start, int64_t count, int64_t step, float *out);
+
+#endif

@@ -1,0 +1,558 @@
+/* pattern_shapes.c -- the primitives of patterns; see pattern.h for each rule.
+ *
+ * Every row of every primitive is a short list of arithmetic runs.
+ */
+#include "attn/pattern_node.h"
+
+#include <string.h>
+
+#include "core/rng.h"
+
+static int64_t floor_div(int64_t a, int64_t b) /* b > 0 */
+{
+    return a / b - (a % b < 0);
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return -floor_div(-a, b);
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Reaches larger than the sequence just saturate; this keeps sums in range. */
+static int64_t clamp_reach(int64_t value, PatternShape s)
+{
+    int64_t most = s.n + s.m;
+
+    return value > most ? most : value < -most ? -most : value;
+}
+
+static void row_full(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    (void)head, (void)i;
+    runs_push_range(row, 0, p->shape.m, p->shape.m, p->bits);
+}
+
+Pattern *pattern_full(Arena *a, PatternShape s, uint8_t bits)
+{
+    return pattern_node(a, s, row_full, bits);
+}
+
+static void row_none(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    (void)p, (void)head, (void)i, (void)row;
+}
+
+Pattern *pattern_none(Arena *a, PatternShape s)
+{
+    return pattern_node(a, s, row_none, 0);
+}
+
+static void row_causal(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    (void)head;
+    runs_push_range(row, 0, i + p->shape.q_offset + 1, p->shape.m, 0);
+}
+
+Pattern *pattern_causal(Arena *a, PatternShape s)
+{
+    return pattern_node(a, s, row_causal, 0);
+}
+
+/* Keys i + t, lo <= t <= hi, t a multiple of step. */
+static void push_band(PatternRow *row, int64_t i, int64_t lo, int64_t hi, int64_t step, int64_t m,
+                      uint8_t bits)
+{
+    int64_t first, last;
+
+    if (lo < -i)
+        lo = -i;
+    if (hi > m - 1 - i)
+        hi = m - 1 - i;
+    if (lo > hi)
+        return;
+    first = ceil_div(lo, step);
+    last = floor_div(hi, step);
+    runs_push(row, i + first * step, last - first + 1, step, bits);
+}
+
+static void row_band(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    (void)head;
+    push_band(row, i, p->a, p->b, p->c, p->shape.m, p->bits);
+}
+
+Pattern *pattern_band(Arena *a, PatternShape s, int64_t lo, int64_t hi, int64_t step,
+                      uint8_t bits)
+{
+    Pattern *p = pattern_node(a, s, row_band, bits);
+
+    if (p) {
+        p->a = clamp_reach(lo, s);
+        p->b = clamp_reach(hi, s);
+        p->c = clamp_reach(step, s);
+    }
+    return p;
+}
+
+static void row_local(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t at = i / p->a * p->a;
+
+    (void)head;
+    runs_push_range(row, at - p->b, at + p->a + p->c, p->shape.m, p->bits);
+}
+
+Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_t right)
+{
+    Pattern *p = pattern_node(a, s, row_local, COMPONENT_BLOCK);
+
+    if (p) {
+        p->a = clamp_reach(b, s);
+        p->b = clamp_reach(left, s);
+        p->c = clamp_reach(right, s);
+    }
+    return p;
+}
+
+Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_t ahead)
+{
+    int64_t size = clamp_reach(b, s);
+
+    return pattern_local(a, s, size, clamp_reach(back, s) * size, clamp_reach(ahead, s) * size);
+}
+
+static void row_shift(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t n = p->shape.n, nb = p->a;
+    int64_t block = (int64_t)((__int128)i * nb / n);
+    int64_t target = (block + p->b) % nb;
+
+    (void)head;
+    if (target < 0)
+        target += nb;
+    runs_push_range(row, (int64_t)(((__int128)target * n + nb - 1) / nb),
+                    (int64_t)(((__int128)(target + 1) * n + nb - 1) / nb), p->shape.m, p->bits);
+}
+
+Pattern *pattern_shift(Arena *a, PatternShape s, int64_t nb, int64_t shift)
+{
+    Pattern *p = pattern_node(a, s, row_shift, COMPONENT_BLOCK);
+
+    if (p) {
+        p->a = nb;
+        p->b = shift % nb;
+    }
+    return p;
+}
+
+static void row_stride(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t start = i % p->a, m = p->shape.m;
+
+    (void)head;
+    if (start < m)
+        runs_push(row, start, (m - 1 - start) / p->a + 1, p->a, p->bits);
+}
+
+Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step)
+{
+    Pattern *p = pattern_node(a, s, row_stride, COMPONENT_STRIDED);
+
+    if (p)
+        p->a = clamp_reach(step, s);
+    return p;
+}
+
+/* c columns in every stride: c strided runs or one interval per period,
+ * whichever are fewer. */
+static void row_summary(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t stride = p->a, c = p->b, first = p->c, m = p->shape.m;
+
+    (void)head, (void)i;
+    if (c <= (m + stride - 1) / stride) {
+        for (int64_t j = first; j < first + c && j < m; j++)
+            runs_push(row, j, (m - 1 - j) / stride + 1, stride, p->bits);
+        return;
+    }
+    for (int64_t at = first; at < m; at += stride)
+        runs_push_range(row, at, at + c, m, p->bits);
+}
+
+Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, int64_t v)
+{
+    Pattern *p = pattern_node(a, s, row_summary, COMPONENT_STRIDED);
+
+    if (p) {
+        p->a = stride;
+        p->b = c;
+        p->c = stride - (v + 1) * c;
+    }
+    return p;
+}
+
+/* Distances x > 0 of row position: local part, then local - 1 + 2^t, all plus
+ * multiples of restart when there is one.  Both sides of i. */
+static void push_distance(PatternRow *row, int64_t i, int64_t x, int64_t m, uint8_t bits)
+{
+    if (i - x >= 0)
+        runs_push(row, i - x, 1, 1, bits);
+    if (x > 0 && i + x < m)
+        runs_push(row, i + x, 1, 1, bits);
+}
+
+static void row_log_plain(const Pattern *p, int64_t i, PatternRow *row)
+{
+    int64_t local = p->a, m = p->shape.m, far = p->shape.n > m ? p->shape.n : m;
+
+    push_band(row, i, 1 - local, local - 1, 1, m, p->bits);
+    for (int64_t t = 1; local - 1 + t < far; t *= 2)
+        push_distance(row, i, local - 1 + t, m, p->bits);
+}
+
+/* One period of distances, 0..restart: repeated by a strided run to each side. */
+static void push_repeated(PatternRow *row, const Pattern *p, int64_t i, int64_t x)
+{
+    int64_t step = p->b, m = p->shape.m;
+
+    if (i - x >= 0)
+        runs_push(row, (i - x) % step, (i - x) / step + 1, step, p->bits);
+    if (i + x < m)
+        runs_push(row, i + x, (m - 1 - i - x) / step + 1, step, p->bits);
+}
+
+static bool log_distance(int64_t x, int64_t local)
+{
+    int64_t power = x - local + 1;
+
+    return x < local || (power > 0 && (power & (power - 1)) == 0);
+}
+
+/* Distances r L + x with x in D0, x <= L: by residues x of 0..L-1 that occur;
+ * x = L is residue 0 again, and residue 0 always occurs. */
+static void row_log_repeat(const Pattern *p, int64_t i, PatternRow *row)
+{
+    int64_t x0 = row->count, restart = p->b;
+
+    for (int64_t x = 0; x < restart; x++)
+        if (log_distance(x, p->a)) {
+            int64_t y = row->count;
+
+            push_repeated(row, p, i, x);
+            if (row->count - y == 2) /* x and L - x, or both sides of i, may share keys */
+                runs_union(row, y, y + 1);
+            if (y > x0)
+                runs_union(row, x0, y);
+        }
+}
+
+static void row_log(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    (void)head;
+    if (p->b > 0)
+        row_log_repeat(p, i, row);
+    else
+        row_log_plain(p, i, row);
+}
+
+Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart)
+{
+    Pattern *p = pattern_node(a, s, row_log, COMPONENT_STRIDED);
+
+    if (p) {
+        p->a = clamp_reach(local, s);
+        p->b = clamp_reach(restart, s);
+    }
+    return p;
+}
+
+/* ---- flags: rows and columns --------------------------------------------------- */
+
+static void row_rows(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    (void)head;
+    if (((const uint8_t *)p->table)[i])
+        runs_push_range(row, 0, p->shape.m, p->shape.m, p->bits);
+}
+
+Pattern *pattern_rows(Arena *a, PatternShape s, const uint8_t *flags)
+{
+    Pattern *p = pattern_node(a, s, row_rows, COMPONENT_GLOBAL);
+    uint8_t *copy = arena_alloc(a, s.n, 1);
+
+    if (!p || !copy)
+        return NULL;
+    p->table = memcpy(copy, flags, (size_t)s.n);
+    return p;
+}
+
+static void row_cols(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const PatternRun *runs = p->table;
+
+    (void)head, (void)i;
+    for (int64_t r = 0; r < p->a; r++)
+        runs_push(row, runs[r].start, runs[r].count, 1, p->bits);
+}
+
+Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
+{
+    Pattern    *p = pattern_node(a, s, row_cols, COMPONENT_GLOBAL);
+    PatternRun *runs;
+    int64_t     count = 0;
+
+    for (int64_t j = 0; j < s.m; j++)
+        count += flags[j] && (j == 0 || !flags[j - 1]);
+    runs = arena_alloc(a, count, sizeof(*runs));
+    if (!p || !runs)
+        return NULL;
+    p->table = runs;
+    p->a = count;
+    count = -1;
+    for (int64_t j = 0; j < s.m; j++) {
+        if (!flags[j])
+            continue;
+        if (j == 0 || !flags[j - 1])
+            runs[++count] = (PatternRun){ .start = j, .step = 1 };
+        runs[count].count++;
+    }
+    return p;
+}
+
+/* ---- tables --------------------------------------------------------------------- */
+
+static void push_key(PatternRow *row, int64_t x, int64_t key, uint8_t bits)
+{
+    for (int64_t r = x; r < row->count; r++)
+        if (row->runs[r].start == key)
+            return;
+    runs_push(row, key, 1, 1, bits);
+}
+
+static void row_table(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const Tensor  *t = &p->tensor;
+    int64_t        r = t->shape[t->rank - 1], x = row->count;
+    const int32_t *keys = (const int32_t *)t->data +
+                          ((t->rank == 3 ? head * t->shape[0] / p->shape.heads : 0) * p->shape.n +
+                           i) * r;
+
+    for (int64_t c = 0; c < r; c++)
+        if (keys[c] >= 0)
+            push_key(row, x, keys[c], p->bits);
+    runs_tidy(row, x);
+}
+
+Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bits)
+{
+    Pattern *p = table->data ? pattern_node(a, s, row_table, bits) : NULL;
+
+    if (p) {
+        p->tensor = *table;
+        p->per_head = table->rank == 3 && table->shape[0] > 1;
+    }
+    return p;
+}
+
+static void row_lists(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const int64_t *offset = p->table;
+    const int32_t *keys = p->tensor.data;
+    int64_t        at = head * p->shape.n + i, c = offset[at];
+
+    while (c < offset[at + 1]) {
+        int64_t length = 1;
+
+        while (c + length < offset[at + 1] && keys[c + length] == keys[c] + length)
+            length++;
+        runs_push(row, keys[c], length, 1, p->bits);
+        c += length;
+    }
+}
+
+Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const int32_t *keys,
+                       uint8_t bits)
+{
+    Pattern *p = pattern_node(a, s, row_lists, bits);
+    union {
+        const int32_t *in;
+        void          *out;
+    } cast = { .in = keys }; /* a Tensor's data is not const, this one is only read */
+
+    if (p) {
+        p->table = offset;
+        p->tensor.data = cast.out;
+        p->per_head = s.heads > 1;
+    }
+    return p;
+}
+
+static void row_mask(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const Tensor  *t = &p->tensor;
+    int64_t        m = p->shape.m;
+    const uint8_t *flags = (const uint8_t *)t->data +
+                           ((t->rank == 3 ? head * t->shape[0] / p->shape.heads : 0) *
+                                p->shape.n + i) * m;
+
+    for (int64_t j = 0; j < m;) {
+        int64_t end = j;
+
+        while (end < m && flags[end])
+            end++;
+        runs_push_range(row, j, end, m, p->bits);
+        for (j = end; j < m && !flags[j]; j++)
+            ;
+    }
+}
+
+Pattern *pattern_mask(Arena *a, PatternShape s, const Tensor *mask)
+{
+    Pattern *p = mask->data ? pattern_node(a, s, row_mask, COMPONENT_OTHER) : NULL;
+
+    if (p) {
+        p->tensor = *mask;
+        p->per_head = mask->rank == 3 && mask->shape[0] > 1;
+    }
+    return p;
+}
+
+/* ---- images and rings ------------------------------------------------------------- */
+
+static void row_image(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t width = p->a, hq = p->b, wq = p->c;
+    int64_t top = i / width / hq * hq, left = i % width / wq * wq;
+    int64_t y0 = top - p->d > 0 ? top - p->d : 0, y1 = top + hq + p->f;
+    int64_t x0 = left - p->e > 0 ? left - p->e : 0, x1 = min64(left + wq + p->e, width);
+    int64_t x = row->count;
+
+    (void)head;
+    for (int64_t y = y0; y < y1 && y * width < p->shape.m; y++)
+        runs_push_range(row, y * width + x0, y * width + x1, p->shape.m, p->bits);
+    runs_tidy(row, x);
+}
+
+Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq,
+                       int64_t hm, int64_t wm, int64_t below)
+{
+    Pattern *p = pattern_node(a, s, row_image, COMPONENT_BLOCK);
+
+    if (p) {
+        p->a = width;
+        p->b = clamp_reach(hq, s);
+        p->c = clamp_reach(wq, s);
+        p->d = clamp_reach(hm, s);
+        p->e = clamp_reach(wm, s);
+        p->f = clamp_reach(below, s);
+    }
+    return p;
+}
+
+static void row_ring(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t first = p->a, last = p->shape.n - 1;
+
+    (void)head;
+    if (last > first && (i == first || i == last))
+        runs_push(row, i == first ? last : first, 1, 1, p->bits);
+}
+
+Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first)
+{
+    Pattern *p = pattern_node(a, s, row_ring, COMPONENT_OTHER);
+
+    if (p)
+        p->a = first;
+    return p;
+}
+
+/* ---- random tables ------------------------------------------------------------------ */
+
+typedef struct Draw {
+    PatternShape shape;
+    PatternSkip  skip;
+    void        *context;
+    Rng          rng;
+    int32_t     *candidates; /* [m], scratch of one row */
+} Draw;
+
+static bool taken(const int32_t *out, int64_t count, int64_t key)
+{
+    for (int64_t t = 0; t < count; t++)
+        if (out[t] == key)
+            return true;
+    return false;
+}
+
+/* Robert Floyd's sampling needs no list when every position is a candidate. */
+static void draw_from_range(Draw *d, int64_t range, int64_t take, int32_t *out)
+{
+    for (int64_t c = 0; c < take; c++) {
+        int64_t top = range - take + c, key = (int64_t)rng_below(&d->rng, (uint64_t)top + 1);
+
+        out[c] = (int32_t)(taken(out, c, key) ? top : key);
+    }
+}
+
+#define TRIES 32
+
+/* One more key: by rejection, which is cheap when few positions are left out;
+ * from the list of what remains when it keeps failing.  -1: nothing remains. */
+static int32_t draw_allowed(Draw *d, int64_t i, int64_t range, const int32_t *out, int64_t c)
+{
+    int64_t count = 0;
+
+    for (int t = 0; t < TRIES; t++) {
+        int64_t key = (int64_t)rng_below(&d->rng, (uint64_t)range);
+
+        if (!taken(out, c, key) && !d->skip(d->context, i, key))
+            return (int32_t)key;
+    }
+    for (int64_t j = 0; j < range; j++)
+        if (!taken(out, c, j) && !d->skip(d->context, i, j))
+            d->candidates[count++] = (int32_t)j;
+    return count ? d->candidates[rng_below(&d->rng, (uint64_t)count)] : -1;
+}
+
+static void draw_row(Draw *d, int64_t i, int64_t r, int32_t *out)
+{
+    int64_t range = d->shape.causal ? min64(i + d->shape.q_offset + 1, d->shape.m) : d->shape.m;
+    int64_t c = 0;
+
+    if (range < 0)
+        range = 0;
+    if (!d->skip) {
+        c = min64(r, range);
+        draw_from_range(d, range, c, out);
+    } else if (range > 0 && !d->skip(d->context, i, -1)) {
+        for (; c < r; c++)
+            if ((out[c] = draw_allowed(d, i, range, out, c)) < 0)
+                break;
+    }
+    for (; c < r; c++)
+        out[c] = -1;
+}
+
+Tensor pattern_draw_random(Arena *a, PatternShape s, int64_t r, uint64_t seed, const char *name,
+                           PatternSkip skip, void *context)
+{
+    int64_t shape[3] = { s.heads, s.n, r };
+    Tensor  table = tensor_new(a, DT_I32, 3, shape);
+    Draw    d = { .shape = s, .skip = skip, .context = context, .rng = rng_named(seed, name) };
+    ArenaMark mark = arena_mark(a);
+
+    d.candidates = arena_alloc(a, skip ? s.m : 1, sizeof(*d.candidates));
+    if (!table.data || !d.candidates)
+        return (Tensor){ 0 };
+    for (int64_t h = 0; h < s.heads; h++)
+        for (int64_t i = 0; i < s.n; i++)
+            draw_row(&d, i, r, tensor_i32(&table) + (h * s.n + i) * r);
+    arena_release(a, mark);
+    return table;
+}

@@ -1,0 +1,172 @@
+/* disentangled.c -- DeBERTa's content-to-position and position-to-content terms.
+ *
+ *     delta(a,b) = clamp(a - b + k, 0, 2k-1)
+ *     S = s [ q_i . k_j
+ *             + q_i . Kr[delta(p_i,j)]                       c2p
+ *             + k_j . Qr[delta(j,p_i)]                       p2c
+ *             + Qr[delta(j,p_i)] . Kr[delta(p_i,j)] ]        p2p
+ *
+ * with only the listed terms, and 1/sqrt(d (1 + terms)) as the default scale.
+ * The paper reads the p2c table at delta(j,p_i); the released code at
+ * delta(p_i,j): pos_p2c_index.  pos_max_distance > 0 makes distances
+ * logarithmic beyond k/2, as versions 2 and 3 of the model do.
+ */
+#include "attn/position_terms.h"
+
+#include <math.h>
+
+#define DEVIATION 0.02
+#define K_MAX 1000000000 /* 2k must fit an int32 index */
+
+typedef struct Params {
+    int64_t  pos_k, pos_max_distance;
+    Tensor   pos_key, pos_query;
+    unsigned pos_terms;
+    int      pos_p2c_index;
+} Params;
+
+enum { TERM_C2P = 1, TERM_P2C = 2, TERM_P2P = 4 };
+enum { INDEX_PAPER, INDEX_CODE };
+static const char *const terms[] = { "c2p", "p2c", "p2p", NULL };
+static const char *const indices[] = { "paper", "code", NULL };
+
+static const Param params[] = {
+    PARAM_INT(Params, pos_k, 0, 0, K_MAX, "maximum relative distance; 0: the sequence's length"),
+    PARAM_TENSOR(Params, pos_key, "[h,2k,d] or [2k,d]", "N(0, 0.02^2)",
+                 "projected keys of the relative distances"),
+    PARAM_TENSOR(Params, pos_query, "[h,2k,d] or [2k,d]", "N(0, 0.02^2)",
+                 "projected queries of the relative distances"),
+    PARAM_FLAGS(Params, pos_terms, TERM_C2P | TERM_P2C, terms, "which terms the score gains"),
+    PARAM_ENUM(Params, pos_p2c_index, INDEX_PAPER, indices,
+               "row of pos_query: the paper's, or the released code's"),
+    PARAM_INT(Params, pos_max_distance, 0, 0, PARAM_COUNT_MAX,
+              "logarithmic distances up to this one; 0: off"),
+    PARAM_END,
+};
+
+static int term_count(unsigned listed)
+{
+    return __builtin_popcount(listed);
+}
+
+static double disentangled_scale(const void *opaque, int64_t d)
+{
+    const Params *p = opaque;
+
+    return 1 / sqrt((double)d * (1 + term_count(p->pos_terms)));
+}
+
+/* Logarithmic beyond c = floor(k/2); max = pos_max_distance. */
+static int64_t squeezed(int64_t distance, int64_t k, int64_t max)
+{
+    int64_t x = distance < 0 ? -distance : distance, c = k / 2;
+
+    x = x < max - 1 ? x : max - 1;
+    if (x > c)
+        x = c + (int64_t)ceil(log((double)x / (double)c) / log((double)(max - 1) / (double)c) *
+                              (double)(c - 1) - 1e-9);
+    return distance < 0 ? -x : x;
+}
+
+static int64_t delta(const Params *p, int64_t k, int64_t distance)
+{
+    int64_t at = k + (p->pos_max_distance ? squeezed(distance, k, p->pos_max_distance) : distance);
+
+    return at < 0 ? 0 : at > 2 * k - 1 ? 2 * k - 1 : at;
+}
+
+static void check(Run *r, const Params *p, int64_t k)
+{
+    if (p->pos_max_distance && (k < 2 || p->pos_max_distance - 1 <= k / 2))
+        run_fail(r, ERR_PARAM, "position disentangled: logarithmic distances need pos_k >= 2 and "
+                 "pos_max_distance > pos_k/2 + 1, got pos_k=%lld, pos_max_distance=%lld",
+                 (long long)k, (long long)p->pos_max_distance);
+}
+
+/* delta(p_i, j) of every entry, or delta(j, p_i). */
+static int32_t *delta_index(Run *r, const Params *p, const AttendInput *in, int64_t k,
+                            bool reversed)
+{
+    int64_t  entries = position_entries(in);
+    int32_t *index = run_alloc(r, entries, sizeof(*index));
+
+    for (int64_t x = 0; index && x < entries; x++) {
+        int64_t distance = position_distance(r, in, x);
+
+        index[x] = (int32_t)delta(p, k, reversed ? -distance : distance);
+    }
+    return index;
+}
+
+/* A table nobody reads is not drawn, but a given one is still checked. */
+static Tensor table(Run *r, const char *name, Tensor given, bool used, const int64_t shape[3])
+{
+    if (!used && !tensor_given(&given))
+        return (Tensor){ 0 };
+    return run_param(r, name, given, DT_F32, 3, shape,
+                     (Init){ .kind = INIT_NORMAL, .a = DEVIATION });
+}
+
+/* The p2p term depends on the distance alone. */
+static void add_p2p(Run *r, AttendInput *in, const Tensor *kr, const int32_t *at_key,
+                    const Tensor *qr, const int32_t *at_query)
+{
+    int64_t entries = position_entries(in), d = in->q.shape[2];
+    int64_t heads = kr->shape[0] > qr->shape[0] ? kr->shape[0] : qr->shape[0];
+
+    in->distance = run_tensor2(r, DT_F32, heads, entries);
+    if (run_failed(r))
+        return;
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t x = 0; x < entries; x++) {
+            const float *a = (const float *)tensor_head(qr, head, heads) + at_query[x] * d;
+            const float *b = (const float *)tensor_head(kr, head, heads) + at_key[x] * d;
+            double       sum = 0;
+
+            for (int64_t c = 0; c < d; c++)
+                sum += (double)a[c] * (double)b[c];
+            tensor_f32(&in->distance)[head * entries + x] = (float)(in->scale * sum);
+        }
+    op_traffic(r, (double)(tensor_bytes(kr) + tensor_bytes(qr)),
+               (double)tensor_bytes(&in->distance));
+}
+
+static void disentangled_apply(Run *r, const void *opaque, AttendInput *in)
+{
+    const Params *p = opaque;
+    int64_t       h = in->q.shape[0], n = in->q.shape[1], m = in->k.shape[1], d = in->q.shape[2];
+    /* The longer side is the sequence: rows decoded alone use the same k as the whole run. */
+    int64_t       k = p->pos_k ? p->pos_k : n > m ? n : m;
+    int64_t       shape[] = { h, 2 * k, d };
+    unsigned      listed = p->pos_terms;
+    Tensor        kr, qr;
+    int32_t      *forward, *back;
+
+    check(r, p, k);
+    kr = table(r, "pos_key", p->pos_key, listed & (TERM_C2P | TERM_P2P), shape);
+    qr = table(r, "pos_query", p->pos_query, listed & (TERM_P2C | TERM_P2P), shape);
+    forward = delta_index(r, p, in, k, false);
+    back = delta_index(r, p, in, k, true);
+    if (listed & TERM_C2P)
+        in->row = (DistanceTerm){ .side = in->q, .table = kr, .index = forward };
+    if (listed & TERM_P2C)
+        in->col = (DistanceTerm){ .side = in->k, .table = qr,
+                                  .index = p->pos_p2c_index == INDEX_CODE ? forward : back };
+    if ((listed & TERM_P2P) && !run_failed(r))
+        add_p2p(r, in, &kr, forward, &qr, back);
+    in->cell_flops = term_count(listed);
+    op_charge(r, FLOP_POSITION, 4 * (double)d * (double)h * (double)k *
+              ((listed & TERM_C2P ? (double)n : 0) + (listed & TERM_P2C ? (double)m : 0)));
+}
+
+const Position position_disentangled = {
+    .id = "disentangled",
+    .title = "Disentangled attention",
+    .source = "He et al. 2020 (DeBERTa), arXiv:2006.03654, section 3.1",
+    .help = "scores gain products of contents with relative positions",
+    .class_ = POSITION_BIAS,
+    .params = params,
+    .params_size = sizeof(Params),
+    .apply = disentangled_apply,
+    .default_scale = disentangled_scale,
+};

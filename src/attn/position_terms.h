@@ -1,0 +1,39 @@
+/* attn/position_terms.h -- what several positional modifiers share; private to
+ * attn/position/.
+ *
+ * A bias that depends on the distance alone is one number per entry x of a list
+ * of n + m - 1 entries, x = i - j + m - 1 (attn/ops.h).  The distance of an
+ * entry is p_i - j, where p_i = i + q_offset is the position of query i.
+ */
+#ifndef ATTN_POSITION_TERMS_H
+#define ATTN_POSITION_TERMS_H
+
+#include "attn/run.h"
+
+static inline int64_t position_entries(const AttendInput *in)
+{
+    return in->q.shape[1] + in->k.shape[1] - 1;
+}
+
+/* p_i - j of entry x. */
+static inline int64_t position_distance(const Run *r, const AttendInput *in, int64_t x)
+{
+    return x - (in->k.shape[1] - 1) + r->q_offset;
+}
+
+/* A contiguous copy of x [h,n,d] f32 in the run, because the inputs stay as they are. */
+Tensor position_copy(Run *r, Tensor x);
+
+/* base^(2t/width) for t < count: what a position is divided by to give an angle. */
+double *position_periods(Run *r, double base, int64_t width, int64_t count);
+
+/* Rows of y [h,n,.] in blocks, shared out to the run's threads. */
+typedef void (*PositionRowFn)(const void *context, int64_t i);
+void position_rows(Run *r, int64_t rows, PositionRowFn fn, const void *context);
+
+/* y[.,i,:] += amplitude * PE(first + i), in double, y [h,n,D] contiguous f32.
+ * PE: Vaswani et al. 2017, section 3.5; concat: all sines before the cosines. */
+void position_sinusoid(Run *r, Tensor y, int64_t first, double base, bool concat,
+                       double amplitude);
+
+#endif

@@ -1,0 +1,306 @@
+/* run.c -- executing a mechanism; see run.h. */
+#include "attn/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors ----------------------------------------------------------------------- */
+
+bool run_failed(const Run *r)
+{
+    return r->err.code != ERR_NONE || (r->spec.cancel && atomic_load(r->spec.cancel));
+}
+
+void run_fail(Run *r, ErrorCode code, const char *fmt, ...)
+{
+    va_list args;
+
+    if (r->err.code != ERR_NONE)
+        return;
+    va_start(args, fmt);
+    error_vset(&r->err, code, fmt, args);
+    va_end(args);
+}
+
+void run_warn(Run *r, const char *fmt, ...)
+{
+    char    line[400];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    text_addf(&r->warnings, "%s\n", line);
+}
+
+/* ---- stages ------------------------------------------------------------------------ */
+
+static Stage *current_stage(Run *r)
+{
+    return r->stage_count ? &r->stages[r->stage_count - 1] : NULL;
+}
+
+static void stage_end(Run *r)
+{
+    Stage *stage = current_stage(r);
+
+    if (stage)
+        stage->arena_peak = arena_peak(r->arena);
+}
+
+void run_iteration(Run *r, const char *name, int64_t iteration)
+{
+    Stage *stage;
+
+    if (run_failed(r))
+        return;
+    stage_end(r);
+    /* A very long iteration keeps counting in its last stage. */
+    if (r->stage_count < RUN_MAX_STAGES)
+        r->stage_count++;
+    stage = current_stage(r);
+    if (r->stage_count < RUN_MAX_STAGES || !stage->name)
+        *stage = (Stage){ .name = name, .iteration = iteration };
+    if (r->spec.observer)
+        r->spec.observer(r->spec.observer_context, r, stage);
+}
+
+void run_stage(Run *r, const char *name)
+{
+    run_iteration(r, name, -1);
+}
+
+void op_charge(Run *r, FlopClass charge, double flops)
+{
+    Stage *stage = current_stage(r);
+
+    if (!stage || run_failed(r))
+        return;
+    switch (charge) {
+    case FLOP_SCORE: stage->flops.score += flops; break;
+    case FLOP_MIX: stage->flops.mix += flops; break;
+    case FLOP_OVERHEAD: stage->flops.overhead += flops; break;
+    case FLOP_POSITION: stage->flops.position += flops; break;
+    }
+}
+
+void op_traffic(Run *r, double bytes_read, double bytes_written)
+{
+    Stage *stage = current_stage(r);
+
+    if (!stage || run_failed(r))
+        return;
+    stage->bytes.read += bytes_read;
+    stage->bytes.written += bytes_written;
+}
+
+Flops run_flops(const Run *r)
+{
+    Flops sum = { 0 };
+
+    for (int i = 0; i < r->stage_count; i++) {
+        sum.score += r->stages[i].flops.score;
+        sum.mix += r->stages[i].flops.mix;
+        sum.overhead += r->stages[i].flops.overhead;
+        sum.position += r->stages[i].flops.position;
+    }
+    return sum;
+}
+
+Bytes run_bytes(const Run *r)
+{
+    Bytes sum = { 0 };
+
+    for (int i = 0; i < r->stage_count; i++) {
+        sum.read += r->stages[i].bytes.read;
+        sum.written += r->stages[i].bytes.written;
+    }
+    return sum;
+}
+
+bool run_closed_form(Run *r, Flops *flops, bool *bound)
+{
+    const Mechanism *m = r->mechanism;
+
+    if (!m->flops || run_failed(r))
+        return false;
+    *flops = m->flops(r, r->params);
+    *bound = m->flops_bound;
+    return !run_failed(r);
+}
+
+const View *run_view(const Run *r, const char *name)
+{
+    for (int i = r->view_count - 1; i >= 0; i--)
+        if (!strcmp(r->views[i].name, name))
+            return &r->views[i];
+    return NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+static void out_of_memory(Run *r)
+{
+    char    text[32];
+    int64_t bytes = arena_largest_refused(r->arena);
+
+    run_fail(r, ERR_NOMEM, "%s: not enough memory: %s were asked for in one piece%s",
+             r->mechanism->id,
+             bytes == INT64_MAX ? "more bytes than can be counted"
+                                : format_bytes(bytes, text, sizeof(text)),
+             r->spec.memory_limit ? " (raise --mem, or take a smaller n)" : "");
+}
+
+void *run_alloc(Run *r, int64_t count, int64_t size)
+{
+    void *data;
+
+    if (run_failed(r))
+        return NULL;
+    data = arena_alloc(r->arena, count, size);
+    if (!data)
+        out_of_memory(r);
+    return data;
+}
+
+static Tensor run_tensor(Run *r, DType dtype, int rank, const int64_t *shape)
+{
+    Tensor t = tensor_of(dtype, rank, shape, NULL);
+
+    if (run_failed(r))
+        return t;
+    t = tensor_new(r->arena, dtype, rank, shape);
+    if (!t.data)
+        out_of_memory(r);
+    return t;
+}
+
+Tensor run_tensor1(Run *r, DType dtype, int64_t a)
+{
+    return run_tensor(r, dtype, 1, (int64_t[]){ a });
+}
+
+Tensor run_tensor2(Run *r, DType dtype, int64_t a, int64_t b)
+{
+    return run_tensor(r, dtype, 2, (int64_t[]){ a, b });
+}
+
+Tensor run_tensor3(Run *r, DType dtype, int64_t a, int64_t b, int64_t c)
+{
+    return run_tensor(r, dtype, 3, (int64_t[]){ a, b, c });
+}
+
+Tensor run_tensor4(Run *r, DType dtype, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return run_tensor(r, dtype, 4, (int64_t[]){ a, b, c, d });
+}
+
+/* ---- tensor parameters --------------------------------------------------------------- */
+
+/* The given tensor with its head axis put in where it is missing. */
+static bool fit_shape(Tensor *t, int rank, const int64_t *shape)
+{
+    if (t->rank == rank - 1)
+        *t = tensor_with_rank(*t, rank);
+    if (t->rank != rank)
+        return false;
+    for (int i = 0; i < rank; i++)
+        if (t->shape[i] != shape[i] && !(i == 0 && t->shape[0] == 1))
+            return false;
+    return true;
+}
+
+Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
+                       const int64_t *shape)
+{
+    Tensor want = tensor_of(dtype, rank, shape, NULL), found = given;
+    char   want_text[80], found_text[80];
+
+    if (run_failed(r) || !given.data)
+        return want;
+    if (!tensor_contiguous(&given))
+        given = tensor_convert(r->arena, given, given.dtype);
+    if (!fit_shape(&given, rank, shape)) {
+        run_fail(r, ERR_PARAM, "%s: parameter %s: expected shape %s (or without its first axis), "
+                 "found %s", r->mechanism->id, name,
+                 tensor_shape_text(&want, want_text, sizeof(want_text)),
+                 tensor_shape_text(&found, found_text, sizeof(found_text)));
+        return want;
+    }
+    given = tensor_convert(r->arena, given, dtype);
+    if (!given.data)
+        out_of_memory(r);
+    return given;
+}
+
+Rng run_rng(Run *r, const char *name)
+{
+    return rng_named(r->seed, name);
+}
+
+static void draw(Run *r, const char *name, Tensor *t, Init init)
+{
+    Rng     rng = run_rng(r, name);
+    int64_t count = tensor_count(t);
+    double  bound = init.kind == INIT_GLOROT ? sqrt(6 / init.a) : init.a;
+
+    if (init.kind == INIT_ZERO)
+        memset(t->data, 0, (size_t)tensor_bytes(t));
+    else if (init.kind == INIT_NORMAL)
+        rng_fill_normal(&rng, tensor_f32(t), count, init.a);
+    else
+        rng_fill_uniform(&rng, tensor_f32(t), count, -bound, bound);
+}
+
+Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
+                 const int64_t *shape, Init init)
+{
+    Tensor t;
+
+    if (given.data || run_failed(r))
+        return run_param_given(r, name, given, dtype, rank, shape);
+    t = run_tensor(r, dtype, rank, shape);
+    if (!t.data)
+        return t;
+    draw(r, name, &t, init);
+    if (init.kind != INIT_ZERO)
+        view_drawn(r, name, t);
+    return t;
+}
+
+double run_scale(const Run *r, double scale)
+{
+    return scale > 0 ? scale : 1 / sqrt((double)r->d);
+}
+
+AttendInput run_attend_input(Run *r, double scale)
+{
+    const Position *position = r->spec.position;
+    AttendInput     in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, scale),
+                           .raw_q = r->q, .raw_k = r->k };
+
+    if (run_failed(r) || !position)
+        return in;
+    if (position->default_scale && !(scale > 0))
+        in.scale = position->default_scale(r->position_params, r->d);
+    run_stage(r, "position");
+    position->apply(r, r->position_params, &in);
+    return in;
+}
+
+void run_figure(Run *r, const char *name, double value)
+{
+    if (r->figure_count < (int)(sizeof(r->figures) / sizeof(*r->figures))) {
+        r->figures[r->figure_count].name = name;
+        r->figures[r->figure_count].integer = false;
+        r->figures[r->figure_count++].value = value;
+    }
+}
+
+void run_figure_int(Run *r, const char *name, int64_t value)
+{
+    run_figure(r, name, (double)value);
+    r->figures[r->figure_count - 1].integer = true;
+}

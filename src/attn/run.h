@@ -1,0 +1,171 @@
+/* attn/run.h -- one execution of a mechanism; all that a mechanism may see.
+ *
+ * Inside a Run the error is sticky: once something failed every op does
+ * nothing and yields an empty tensor, so mechanism code reads like the paper
+ * and never checks.  Loops over tensor data in a mechanism begin with
+ * `if (run_failed(r)) return;`.
+ *
+ * Lifetimes: inputs and parameters are borrowed and outlive the run; all else
+ * lives in the run's arena until run_free.
+ */
+#ifndef ATTN_RUN_H
+#define ATTN_RUN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/cell_rows.h"
+#include "attn/chunks.h"
+#include "attn/exact.h"
+#include "attn/lsh.h"
+#include "attn/mechanism.h"
+#include "attn/ops.h"
+#include "attn/param.h"
+#include "attn/pattern.h"
+#include "attn/position.h"
+#include "attn/soft_blocks.h"
+#include "attn/view.h"
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+#include "core/threads.h"
+
+#define RUN_MAX_STAGES 512
+#define RUN_MAX_VIEWS 96
+
+/* A named step of the algorithm: the profiler's span and step-through's step. */
+typedef struct Stage {
+    const char *name;      /* static */
+    int64_t     iteration; /* -1: not iterated */
+    Flops       flops;     /* counted as it ran */
+    Bytes       bytes;
+    int64_t     arena_peak; /* largest arena use during the stage, bytes */
+} Stage;
+
+/* Told of every stage as it begins, and of the end (stage NULL).  The profiler
+ * puts its clock here; attn itself knows no clocks. */
+typedef void (*RunObserver)(void *context, const Run *run, const Stage *stage);
+
+/* What to run.  All pointers are borrowed and must outlive the Run. */
+typedef struct RunSpec {
+    const Mechanism   *mechanism;
+    Tensor             q, k, v;  /* [h,n,d], [h_kv,m,d], [h_kv,m,e] f32 contiguous */
+    Tensor             x;        /* [n,dm] f32 or data NULL */
+    int64_t            width;    /* image width of the sequence, 0: not an image */
+    bool               causal;
+    const Position    *position; /* NULL: none */
+    const Assignments *given;    /* NULL: all defaults */
+    uint64_t           seed;
+    const Ops         *ops;      /* NULL: the CPU's */
+    Threads           *threads;  /* NULL: this thread only */
+    bool               views;    /* false for timed runs: no view is made */
+    int64_t            memory_limit; /* bytes of the run's arena; 0: none */
+    const atomic_bool *cancel;   /* NULL: cannot be cancelled */
+    RunObserver        observer; /* NULL: none */
+    void              *observer_context;
+    int64_t            fail_at;  /* tests: the k-th allocation fails, counted from 1; 0: off */
+} RunSpec;
+
+struct Run {
+    const Mechanism *mechanism;
+    RunSpec          spec;
+    Tensor           q, k, v, x;  /* as in spec */
+    int64_t          h, n, m, d, e, dm;
+    bool             causal;
+    int64_t          q_offset;    /* position of query 0 among the keys */
+    uint64_t         seed;
+    const Ops       *ops;
+    Threads         *threads;
+    Arena           *arena;
+    bool             owns_arena;
+    const void      *params;      /* the mechanism's bound struct */
+    const void      *position_params;
+    Error            err;
+    Tensor           out;         /* [h,n,e], set by the mechanism */
+    Stage            stages[RUN_MAX_STAGES];
+    int              stage_count;
+    View             views[RUN_MAX_VIEWS];
+    int              view_count;
+    Text             warnings;    /* one per line, for the user */
+    struct { const char *name; double value; bool integer; } figures[32];
+    int              figure_count;
+};
+
+/* ---- for those who start runs ------------------------------------------------ */
+
+/* Executes spec.  Never fails as a call: look at run->err.  NULL only when there
+ * is no memory for the Run itself. */
+Run *run_new(const RunSpec *spec);
+/* As run_new, but uses (and resets) an arena the caller keeps, so that repeated
+ * timed runs do not pay for fresh pages.  The arena outlives the run. */
+Run *run_new_in(const RunSpec *spec, Arena *arena);
+void run_free(Run *run);
+
+Flops run_flops(const Run *run);   /* counted, all stages */
+Bytes run_bytes(const Run *run);
+/* The mechanism's closed form for this run; *bound: an upper bound only.
+ * False when it has none. */
+bool  run_closed_form(Run *run, Flops *flops, bool *bound);
+const View *run_view(const Run *run, const char *name); /* NULL: not there */
+
+/* ---- for mechanisms and positions ---------------------------------------------- */
+
+bool run_failed(const Run *r); /* also true once cancelled */
+void run_fail(Run *r, ErrorCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void run_warn(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+void run_stage(Run *r, const char *name);                    /* name static */
+void run_iteration(Run *r, const char *name, int64_t iteration);
+
+bool run_wants_views(const Run *r);
+
+/* Memory of the run; data NULL (and the run failed) when there is none. */
+void  *run_alloc(Run *r, int64_t count, int64_t size);
+Tensor run_tensor1(Run *r, DType dtype, int64_t a);
+Tensor run_tensor2(Run *r, DType dtype, int64_t a, int64_t b);
+Tensor run_tensor3(Run *r, DType dtype, int64_t a, int64_t b, int64_t c);
+Tensor run_tensor4(Run *r, DType dtype, int64_t a, int64_t b, int64_t c, int64_t d);
+
+/* A tensor parameter: the given one, checked against `shape` (rank axes, the
+ * first being heads; a given tensor without the head axis or with extent 1
+ * there is shared), converted to dtype; or one drawn by `init` with the stream
+ * named `name`.  A drawn tensor is also shown as a view called `name`. */
+typedef enum InitKind { INIT_ZERO, INIT_NORMAL, INIT_UNIFORM, INIT_GLOROT } InitKind;
+typedef struct Init {
+    InitKind kind;
+    double   a; /* NORMAL: deviation; UNIFORM: +-a; GLOROT: in + out */
+} Init;
+Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
+                 const int64_t *shape, Init init);
+/* Only the check and the conversion; data NULL when not given. */
+Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
+                       const int64_t *shape);
+Rng run_rng(Run *r, const char *name);
+
+/* scale parameter (0: automatic) resolved to 1/sqrt(d). */
+double run_scale(const Run *r, double scale);
+
+/* Applies the run's position to q and k: what op_attend takes. */
+AttendInput run_attend_input(Run *r, double scale);
+
+/* ---- views ----------------------------------------------------------------------- */
+
+View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
+               const int64_t *shape); /* NULL: not wanted or failed */
+void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *rows,
+                 const char *cols);
+void view_drawn(Run *r, const char *name, Tensor t); /* a drawn parameter */
+/* connectivity and components (the latter only when with_components) */
+void view_pattern(Run *r, const Pattern *pattern, bool with_components);
+/* weights (and position_bias when a position is set) of a pattern attention */
+void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse);
+/* weights by a mechanism's own reader over its support */
+View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewReadRun read,
+                  const void *context, const Pattern *support);
+/* A scalar for figures.json; name static. */
+void run_figure(Run *r, const char *name, double value);
+void run_figure_int(Run *r, const char *name, int64_t value);
+
+#endif

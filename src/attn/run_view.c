@@ -1,0 +1,148 @@
+/* run_view.c -- how a run offers its views; see the last part of run.h. */
+#include "attn/run.h"
+
+#include <math.h>
+#include <stdio.h>
+
+bool run_wants_views(const Run *r)
+{
+    return r->spec.views && !run_failed(r);
+}
+
+View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
+               const int64_t *shape)
+{
+    View *v;
+
+    if (!run_wants_views(r))
+        return NULL;
+    if (r->view_count == RUN_MAX_VIEWS) {
+        run_fail(r, ERR_INTERNAL, "%s offers more than %d views", r->mechanism->id,
+                 RUN_MAX_VIEWS);
+        return NULL;
+    }
+    v = &r->views[r->view_count++];
+    *v = (View){ .kind = kind, .dtype = dtype, .rank = rank, .iteration = -1,
+                 .rows = "query", .cols = "key" };
+    snprintf(v->name, sizeof(v->name), "%s", name);
+    for (int i = 0; i < rank; i++)
+        v->shape[i] = shape[i];
+    if (r->stage_count) {
+        v->stage = r->stages[r->stage_count - 1].name;
+        v->iteration = r->stages[r->stage_count - 1].iteration;
+    }
+    return v;
+}
+
+void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *rows,
+                 const char *cols)
+{
+    View *v = t.data ? view_add(r, name, kind, t.dtype, t.rank, t.shape) : NULL;
+
+    if (!v)
+        return;
+    v->tensor = t;
+    v->rows = rows;
+    v->cols = cols;
+}
+
+void view_drawn(Run *r, const char *name, Tensor t)
+{
+    int before = r->view_count;
+
+    view_tensor(r, name, VIEW_TENSOR, t, "row", "column");
+    if (r->view_count > before)
+        r->views[before].origin = arena_printf(r->arena, "random seed %llu",
+                                               (unsigned long long)r->seed);
+}
+
+static View *add_matrix(Run *r, const char *name, ViewKind kind, DType dtype,
+                        const Pattern *pattern)
+{
+    int64_t shape[3] = { r->h, pattern_queries(pattern), pattern_keys(pattern) };
+    bool    shared = !pattern_per_head(pattern);
+    View   *v = view_add(r, name, kind, dtype, shared ? 2 : 3, shared ? shape + 1 : shape);
+
+    if (v)
+        v->support = pattern;
+    return v;
+}
+
+void view_pattern(Run *r, const Pattern *pattern, bool with_components)
+{
+    if (!pattern || !run_wants_views(r))
+        return;
+    add_matrix(r, "connectivity", VIEW_PATTERN, DT_U8, pattern);
+    if (with_components)
+        add_matrix(r, "components", VIEW_COMPONENTS, DT_U8, pattern);
+}
+
+View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewReadRun read,
+                  const void *context, const Pattern *support)
+{
+    int64_t shape[3] = { r->h, support ? pattern_queries(support) : r->n,
+                         support ? pattern_keys(support) : r->m };
+    View   *v = view_add(r, name, kind, dtype, 3, shape);
+
+    if (!v)
+        return NULL;
+    v->read = read;
+    v->context = context;
+    v->support = support;
+    return v;
+}
+
+/* ---- pattern attention ----------------------------------------------------------------- */
+
+typedef struct AttentionViews {
+    AttendInput in;
+    Tensor      lse; /* [h,n] */
+    int64_t     heads;
+} AttentionViews;
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const AttentionViews *a = view->context;
+    float lse = tensor_f32(&a->lse)[head * a->lse.shape[1] + i];
+
+    attend_scores_run(&a->in, a->heads, head, i, start, count, step, out);
+    for (int64_t c = 0; c < count; c++)
+        out[c] = expf(out[c] - lse);
+}
+
+static double raw_score(const AttentionViews *a, int64_t head, int64_t i, int64_t j)
+{
+    AttendInput raw = { .q = a->in.raw_q, .k = a->in.raw_k, .v = a->in.v, .scale = a->in.scale };
+
+    return attend_score(&raw, a->heads, head, i, j);
+}
+
+static void read_bias(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
+{
+    const AttentionViews *a = view->context;
+
+    for (int64_t c = 0; c < count; c++) {
+        int64_t j = start + c * step;
+
+        out[c] = (float)(attend_score(&a->in, a->heads, head, i, j) - raw_score(a, head, i, j));
+        if (a->in.cell_term)
+            out[c] -= (float)a->in.cell_term(a->in.cell_context, head, i, j);
+    }
+}
+
+void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse)
+{
+    AttentionViews *a;
+
+    if (!run_wants_views(r))
+        return;
+    a = run_alloc(r, 1, sizeof(*a));
+    if (!a)
+        return;
+    *a = (AttentionViews){ .in = *in, .lse = lse, .heads = r->h };
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, pattern);
+    if (r->spec.position)
+        view_reader(r, "position_bias", VIEW_SIGNED, DT_F32, read_bias, a, NULL);
+}

@@ -1,0 +1,99 @@
+/* score.c -- scores of single cells and short runs of cells, for readers of views.
+ *
+ *     S[i,j] = scale (q_i . k_j + row term + column term) + distance[i - j + m - 1]
+ *
+ * attend_score accumulates in double and is what tests compare with;
+ * attend_scores_run is for pictures of thousands of cells: 16 partial sums in
+ * f32, which any compiler turns into vectors.
+ */
+#include "attn/ops.h"
+
+#define PARTS 16
+
+static double dot64(const float *a, const float *b, int64_t d)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        sum += (double)a[t] * (double)b[t];
+    return sum;
+}
+
+static float dot32(const float *a, const float *b, int64_t d)
+{
+    float   part[PARTS] = { 0 }, sum = 0;
+    int64_t t = 0;
+
+    for (; t + PARTS <= d; t += PARTS)
+        for (int x = 0; x < PARTS; x++)
+            part[x] += a[t + x] * b[t + x];
+    for (int x = 0; x < PARTS / 2; x++)
+        part[x] += part[x + PARTS / 2];
+    for (int x = 0; x < PARTS / 2; x++)
+        sum += part[x];
+    for (; t < d; t++)
+        sum += a[t] * b[t];
+    return sum;
+}
+
+static const float *row_at(const Tensor *t, int64_t head, int64_t heads, int64_t row)
+{
+    return (const float *)tensor_head(t, head, heads) + row * t->stride[1];
+}
+
+static double term64(const DistanceTerm *term, int64_t head, int64_t heads, int64_t side,
+                     int64_t entry, int64_t d)
+{
+    if (!tensor_given(&term->table))
+        return 0;
+    return dot64(row_at(&term->side, head, heads, side),
+                 row_at(&term->table, head, heads, term->index[entry]), d);
+}
+
+double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j)
+{
+    int64_t d = in->q.shape[2], entry = i - j + in->k.shape[1] - 1;
+    double  sum = dot64(row_at(&in->q, head, heads, i), row_at(&in->k, head, heads, j), d);
+
+    sum += term64(&in->row, head, heads, i, entry, d);
+    sum += term64(&in->col, head, heads, j, entry, d);
+    sum *= in->scale;
+    if (tensor_given(&in->distance))
+        sum += (double)((const float *)tensor_head(&in->distance, head, heads))[entry];
+    if (in->cell_term)
+        sum += in->cell_term(in->cell_context, head, i, j);
+    return sum;
+}
+
+static float term32(const DistanceTerm *term, int64_t head, int64_t heads, int64_t side,
+                    int64_t entry, int64_t d)
+{
+    if (!tensor_given(&term->table))
+        return 0;
+    return dot32(row_at(&term->side, head, heads, side),
+                 row_at(&term->table, head, heads, term->index[entry]), d);
+}
+
+void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64_t i,
+                       int64_t start, int64_t count, int64_t step, float *out)
+{
+    int64_t      d = in->q.shape[2], m = in->k.shape[1];
+    const float *q = row_at(&in->q, head, heads, i);
+    const float *k = tensor_head(&in->k, head, heads);
+    const float *distance = tensor_given(&in->distance)
+                                ? tensor_head(&in->distance, head, heads) : NULL;
+    bool         terms = tensor_given(&in->row.table) || tensor_given(&in->col.table);
+    float        scale = (float)in->scale;
+
+    for (int64_t x = 0; x < count; x++) {
+        int64_t j = start + x * step, entry = i - j + m - 1;
+        float   sum = dot32(q, k + j * in->k.stride[1], d);
+
+        if (terms)
+            sum += term32(&in->row, head, heads, i, entry, d) +
+                   term32(&in->col, head, heads, j, entry, d);
+        out[x] = scale * sum + (distance ? distance[entry] : 0.0f);
+        if (in->cell_term)
+            out[x] += (float)in->cell_term(in->cell_context, head, i, j);
+    }
+}

@@ -1,0 +1,213 @@
+/* start.c -- from a RunSpec to a finished Run: checks, binding, execution. */
+#include "attn/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- parameters ----------------------------------------------------------------------- */
+
+static void list_names(const Param *table, Text *out)
+{
+    for (; table && table->name; table++)
+        text_addf(out, "%s%s", out->length ? ", " : "", table->name);
+}
+
+static void nearest_name(const Param *table, const char *name, const char **nearest, int *best)
+{
+    for (; table && table->name; table++) {
+        int distance = text_distance(name, table->name);
+
+        if (distance < *best) {
+            *best = distance;
+            *nearest = table->name;
+        }
+    }
+}
+
+static void unknown_parameter(Run *r, const char *name)
+{
+    const Position *position = r->spec.position;
+    const char     *nearest = "?";
+    int             best = 1 << 20;
+    Text            names = { 0 };
+
+    if (!strncmp(name, "pos_", 4)) {
+        if (position)
+            list_names(position->params, &names);
+        run_fail(r, ERR_PARAM, "position %s has no parameter '%s'%s%s%s",
+                 position ? position->id : "none", name, names.length ? " (it has: " : "",
+                 text_str(&names), names.length ? ")" : "; choose one by --position");
+    } else {
+        list_names(r->mechanism->params, &names);
+        nearest_name(r->mechanism->params, name, &nearest, &best);
+        run_fail(r, ERR_PARAM, "%s has no parameter '%s'; nearest is '%s' (it has: %s)",
+                 r->mechanism->id, name, nearest, text_str(&names));
+    }
+    text_free(&names);
+}
+
+static void check_names(Run *r)
+{
+    const Assignments *given = r->spec.given;
+
+    for (int i = 0; given && i < given->count; i++) {
+        const Assignment *item = &given->items[i];
+        bool position = !strncmp(item->name, "pos_", 4);
+        const Param *table = !position ? r->mechanism->params
+                             : r->spec.position ? r->spec.position->params : NULL;
+
+        if (params_find(table, item->name))
+            continue;
+        if (r->mechanism->free_tensors && item->tensor.data && !position)
+            continue;
+        unknown_parameter(r, item->name);
+        return;
+    }
+}
+
+static const void *bind(Run *r, const Param *table, size_t size)
+{
+    void *out = run_alloc(r, 1, (int64_t)(size ? size : 1));
+
+    if (!out)
+        return NULL;
+    memset(out, 0, size);
+    params_bind(table, out, r->spec.given, &r->err);
+    return out;
+}
+
+/* ---- inputs ----------------------------------------------------------------------------- */
+
+static void check_mechanism_fits(Run *r)
+{
+    const Mechanism *m = r->mechanism;
+    const Position  *position = r->spec.position;
+
+    if (r->causal && !m->causal)
+        run_fail(r, ERR_USAGE, "%s has no causal form (%s); run it without --causal", m->id,
+                 m->no_causal ? m->no_causal : "its paper gives none");
+    if (position && !(m->positions & position->class_))
+        run_fail(r, ERR_USAGE, "position=%s is not supported by %s", position->id, m->id);
+    if (m->needs_x ? !r->x.data : !r->q.data)
+        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold", m->id,
+                 m->needs_x ? "the layer input x" : "q, k and v");
+}
+
+static void check_shapes(Run *r)
+{
+    const Mechanism *m = r->mechanism;
+
+    if (r->n < 1 || r->m < 1)
+        run_fail(r, ERR_DATA, "%s: the sequence is empty (n=%lld, m=%lld)", m->id,
+                 (long long)r->n, (long long)r->m);
+    if (!r->q.data)
+        return;
+    if (r->k.shape[2] != r->d)
+        run_fail(r, ERR_DATA, "q has head size %lld but k has %lld", (long long)r->d,
+                 (long long)r->k.shape[2]);
+    if (r->v.shape[1] != r->m)
+        run_fail(r, ERR_DATA, "k has %lld positions but v has %lld", (long long)r->m,
+                 (long long)r->v.shape[1]);
+    if (r->h % r->k.shape[0] || r->h % r->v.shape[0])
+        run_fail(r, ERR_DATA, "%lld query heads cannot be shared by %lld key and %lld value heads",
+                 (long long)r->h, (long long)r->k.shape[0], (long long)r->v.shape[0]);
+    if (r->m != r->n && !m->cross)
+        run_fail(r, ERR_DATA, "%s needs as many keys as queries: the input has n=%lld queries and "
+                 "m=%lld keys", m->id, (long long)r->n, (long long)r->m);
+}
+
+static void take_shapes(Run *r)
+{
+    const RunSpec *s = &r->spec;
+
+    r->q = s->q;
+    r->k = s->k;
+    r->v = s->v;
+    r->x = s->x;
+    r->causal = s->causal;
+    r->seed = s->seed;
+    r->ops = s->ops ? s->ops : ops_cpu();
+    r->threads = s->threads;
+    if (r->q.data) {
+        r->h = r->q.shape[0];
+        r->n = r->q.shape[1];
+        r->d = r->q.shape[2];
+        r->m = r->k.shape[1];
+        r->e = r->v.shape[2];
+    }
+    if (r->x.data) {
+        r->dm = r->x.shape[1];
+        if (!r->q.data) {
+            r->n = r->m = r->x.shape[0];
+            r->h = 1;
+        }
+    }
+    r->q_offset = r->causal ? r->m - r->n : 0;
+}
+
+/* ---- execution ------------------------------------------------------------------------------ */
+
+static void execute(Run *r)
+{
+    const Mechanism *m = r->mechanism;
+    const Position  *position = r->spec.position;
+
+    check_mechanism_fits(r);
+    check_shapes(r);
+    check_names(r);
+    r->params = bind(r, m->params, m->params_size);
+    if (position)
+        r->position_params = bind(r, position->params, position->params_size);
+    if (!run_failed(r) && m->check)
+        m->check(r, r->params);
+    if (!run_failed(r))
+        m->run(r, r->params);
+    if (r->spec.cancel && atomic_load(r->spec.cancel))
+        run_fail(r, ERR_CANCELLED, "%s: interrupted", m->id);
+    if (r->stage_count)
+        r->stages[r->stage_count - 1].arena_peak = arena_peak(r->arena);
+    if (r->spec.observer)
+        r->spec.observer(r->spec.observer_context, r, NULL);
+}
+
+Run *run_new_in(const RunSpec *spec, Arena *arena)
+{
+    Run *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->spec = *spec;
+    r->mechanism = spec->mechanism;
+    r->arena = arena;
+    arena_reset(arena);
+    arena_peak_reset(arena);
+    arena_limit(arena, spec->memory_limit);
+    arena_fail_at(arena, spec->fail_at > 0 ? spec->fail_at - 1 : -1);
+    take_shapes(r);
+    execute(r);
+    arena_fail_at(arena, -1);
+    return r;
+}
+
+Run *run_new(const RunSpec *spec)
+{
+    Arena *arena = arena_new();
+    Run   *r = arena ? run_new_in(spec, arena) : NULL;
+
+    if (!r) {
+        arena_free(arena);
+        return NULL;
+    }
+    r->owns_arena = true;
+    return r;
+}
+
+void run_free(Run *r)
+{
+    if (!r)
+        return;
+    if (r->owns_arena)
+        arena_free(r->arena);
+    text_free(&r->warnings);
+    free(r);
+}

@@ -1,0 +1,69 @@
+/* attn/view.h -- what a run lets one look at.
+ *
+ * A View is a named matrix (per head) or tensor.  Its source is either a small
+ * tensor or a reader that fills any piece on demand; nothing n x n is stored.
+ * Views borrow from the Run and die with it.  Reading is thread-safe.
+ */
+#ifndef ATTN_VIEW_H
+#define ATTN_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/pattern.h"
+#include "core/error.h"
+#include "core/tensor.h"
+
+typedef enum ViewKind {
+#define VIEW_KIND(name, cell) VIEW_##name,
+#include "attn/views.def"
+#undef VIEW_KIND
+    VIEW_KIND_COUNT
+} ViewKind;
+
+typedef struct View View;
+
+/* Values of row i of `head` at keys start, start + step, ... (count of them).
+ * Only cells that `support` allows are asked for when there is a support. */
+typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t start,
+                            int64_t count, int64_t step, float *out);
+
+struct View {
+    char        name[48]; /* as in the spec: "weights" */
+    ViewKind    kind;
+    const char *stage;     /* stage that made it; static */
+    int64_t     iteration; /* -1: not of an iteration */
+    DType       dtype;     /* as dumped */
+    int         rank;      /* 1..4, as dumped */
+    int64_t     shape[TENSOR_MAX_RANK];
+    Tensor      tensor;    /* data NULL: use the reader */
+    ViewReadRun read;      /* NULL: use the tensor */
+    const void *context;   /* the reader's; lives in the run's arena */
+    const Pattern *support; /* cells that can be non-zero; NULL: all */
+    const char *rows, *cols; /* what the last two axes are: "query", "key", "block"; static */
+    const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */
+};
+
+/* The last two axes; everything before is folded into "head" planes. */
+int64_t view_planes(const View *view);
+int64_t view_rows(const View *view);
+int64_t view_cols(const View *view);
+
+/* True when the plane does not depend on the head (one plane for all). */
+bool view_shared(const View *view);
+
+/* Row i, columns start, start+step, ...: any view.  Unsupported cells are 0. */
+void view_read(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+               int64_t step, float *out);
+/* rows [i0, i0+rows) x cols [j0, j0+cols) into out (row-major, float). */
+bool view_read_rect(const View *view, int64_t plane, int64_t i0, int64_t rows, int64_t j0,
+                    int64_t cols, float *out, Error *err);
+/* The whole view in its own dtype and shape, for dumps and tests.  Refuses with
+ * the size when it exceeds max_bytes (0: no limit). */
+bool view_materialise(const View *view, Arena *arena, int64_t max_bytes, Tensor *out,
+                      Error *err);
+
+const char *view_kind_name(ViewKind kind);    /* "weights"; static, lower case */
+const char *view_kind_meaning(ViewKind kind); /* static */
+
+#endif

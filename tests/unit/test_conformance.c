@@ -1,0 +1,393 @@
+/* test_conformance.c -- the promises of attn/mechanism.h, for every mechanism.
+ *
+ * Everything is derived from the catalogue: a new mechanism is tested here
+ * without editing this file.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/run.h"
+#include "check.h"
+
+typedef struct Case {
+    int64_t h, n, d, e;
+    bool    causal;
+    uint64_t seed;
+    int     threads;
+    bool    no_views;
+    int64_t fail_at;
+    const Position *position;
+    int64_t bend_from; /* rows of q, k, v from here on are changed; 0: none */
+} Case;
+
+/* Owns what a run borrows. */
+typedef struct Fixture {
+    Arena      *arena;
+    Assignments given;
+    Threads    *threads;
+    Run        *run;
+} Fixture;
+
+static Tensor draw(Arena *arena, const char *name, int64_t h, int64_t n, int64_t w, int64_t bend)
+{
+    Tensor t = tensor_new(arena, DT_F32, 3, (int64_t[]){ h, n, w });
+    Rng    rng = rng_named(42, name);
+
+    assert_non_null(t.data);
+    rng_fill_normal(&rng, tensor_f32(&t), tensor_count(&t), 1);
+    for (int64_t s = 0; bend > 0 && s < h; s++)
+        for (int64_t i = bend; i < n; i++)
+            for (int64_t c = 0; c < w; c++)
+                tensor_f32(&t)[(s * n + i) * w + c] += 0.7f * (float)(c + 1);
+    return t;
+}
+
+static void start(Fixture *f, const Mechanism *m, Case c)
+{
+    Error   err = ERROR_INIT;
+    RunSpec spec = { .mechanism = m, .causal = c.causal, .seed = c.seed, .views = !c.no_views,
+                     .fail_at = c.fail_at, .position = c.position };
+
+    *f = (Fixture){ .arena = arena_new(), .threads = threads_new(c.threads ? c.threads : 1) };
+    assert_non_null(f->arena);
+    if (m->example)
+        assert_true(assignments_parse(&f->given, m->example, &err));
+    spec.given = &f->given;
+    spec.threads = f->threads;
+    spec.q = draw(f->arena, "q", c.h, c.n, c.d, c.bend_from);
+    spec.k = draw(f->arena, "k", c.h, c.n, c.d, c.bend_from);
+    spec.v = draw(f->arena, "v", c.h, c.n, c.e, c.bend_from);
+    spec.x = draw(f->arena, "x", 1, c.n, c.h * c.d, c.bend_from);
+    spec.x = tensor_with_rank(spec.x, 2);
+    f->run = run_new(&spec);
+    assert_non_null(f->run);
+}
+
+static void stop(Fixture *f)
+{
+    run_free(f->run);
+    threads_free(f->threads);
+    assignments_free(&f->given);
+    arena_free(f->arena);
+}
+
+static const Case shapes[] = {
+    { .h = 1, .n = 1, .d = 4, .e = 3 },  { .h = 2, .n = 2, .d = 1, .e = 1 },
+    { .h = 3, .n = 13, .d = 5, .e = 7 }, { .h = 2, .n = 64, .d = 16, .e = 16 },
+    { .h = 1, .n = 101, .d = 8, .e = 8 },
+};
+#define SHAPES (sizeof(shapes) / sizeof(*shapes))
+
+typedef void (*Check)(const Mechanism *m, Case c);
+
+static void for_all(Check check)
+{
+    for (size_t i = 0; mechanism_at(i); i++)
+        for (size_t s = 0; s < SHAPES; s++)
+            for (int causal = 0; causal <= mechanism_at(i)->causal; causal++) {
+                Case c = shapes[s];
+
+                c.causal = causal;
+                check(mechanism_at(i), c);
+            }
+}
+
+static void assert_ran(const Run *r)
+{
+    CHECK(r->err.code == ERR_NONE, "%s h=%d n=%d causal=%d: %s", r->mechanism->id, (int)r->h,
+          (int)r->n, r->causal, r->err.text);
+}
+
+/* ---- the promises ---------------------------------------------------------------------- */
+
+static void check_output(const Mechanism *m, Case c)
+{
+    Fixture f;
+
+    start(&f, m, c);
+    assert_ran(f.run);
+    CHECK(f.run->out.data && f.run->out.shape[1] == c.n, "%s n=%d: no output", m->id, (int)c.n);
+    for (int64_t i = 0; i < tensor_count(&f.run->out); i++)
+        CHECK(isfinite(tensor_f32(&f.run->out)[i]), "%s n=%d: output %d is not finite", m->id,
+              (int)c.n, (int)i);
+    CHECK(arena_check(f.run->arena), "%s n=%d: a guard band was overwritten", m->id, (int)c.n);
+    stop(&f);
+}
+
+static void every_output_is_finite(void **state)
+{
+    (void)state;
+    for_all(check_output);
+}
+
+static void check_views(const Mechanism *m, Case c)
+{
+    Fixture f;
+
+    start(&f, m, c);
+    for (const ViewPromise *p = m->views; p && p->name; p++) {
+        const View *v = run_view(f.run, p->name);
+
+        CHECK(v || p->maybe, "%s n=%d: promised view %s is missing", m->id, (int)c.n, p->name);
+        if (!v)
+            continue;
+        CHECK(v->kind == p->kind, "%s: view %s is %s, promised %s", m->id, p->name,
+              view_kind_name(v->kind), view_kind_name(p->kind));
+        CHECK(v->tensor.data || v->read || v->support, "%s: view %s has no source", m->id, p->name);
+    }
+    for (int i = 0; i < f.run->view_count; i++) {
+        bool promised = false;
+
+        for (const ViewPromise *p = m->views; p && p->name; p++)
+            promised = promised || !strcmp(p->name, f.run->views[i].name);
+        for (const Param *p = m->params; p && p->name; p++)
+            promised = promised || !strcmp(p->name, f.run->views[i].name);
+        CHECK(promised || m->free_tensors, "%s shows %s without promising it", m->id,
+              f.run->views[i].name);
+    }
+    stop(&f);
+}
+
+static void promised_views_are_there(void **state)
+{
+    (void)state;
+    for_all(check_views);
+}
+
+/* output = weights @ V, in double. */
+static void check_weights(const Mechanism *m, Case c)
+{
+    Fixture     f;
+    const View *w;
+    float      *row = calloc((size_t)c.n, sizeof(*row));
+
+    start(&f, m, c);
+    assert_ran(f.run);
+    w = run_view(f.run, "weights");
+    for (int64_t h = 0; w && h < c.h; h++)
+        for (int64_t i = 0; i < c.n; i++) {
+            view_read(w, view_shared(w) ? 0 : h, i, 0, c.n, 1, row);
+            for (int64_t t = 0; t < c.e; t++) {
+                double sum = 0;
+
+                for (int64_t j = 0; j < c.n; j++)
+                    sum += (double)row[j] * (double)tensor_f32(&f.run->v)[(h * c.n + j) * c.e + t];
+                CHECK_NEAR((double)tensor_f32(&f.run->out)[(h * c.n + i) * c.e + t], sum, 2e-5);
+            }
+        }
+    free(row);
+    stop(&f);
+}
+
+/* 2e-5: both sides are float32 sums of up to 101 products, taken in different
+ * orders, so each may carry half of the 1e-5 asked of one of them. */
+static void weights_times_values_is_the_output(void **state)
+{
+    (void)state;
+    for_all(check_weights);
+}
+
+static void check_zero_outside(const Mechanism *m, Case c)
+{
+    Fixture     f;
+    const View *w, *a;
+    float      *row = calloc((size_t)c.n, sizeof(*row)), *in = calloc((size_t)c.n, sizeof(*in));
+
+    start(&f, m, c);
+    w = run_view(f.run, "weights");
+    a = run_view(f.run, "connectivity");
+    for (int64_t h = 0; w && a && h < c.h; h++)
+        for (int64_t i = 0; i < c.n; i++) {
+            view_read(w, view_shared(w) ? 0 : h, i, 0, c.n, 1, row);
+            view_read(a, view_shared(a) ? 0 : h, i, 0, c.n, 1, in);
+            for (int64_t j = 0; j < c.n; j++) {
+                CHECK(in[j] > 0 || fabsf(row[j]) <= 0, "%s: (%d,%d) is not connected but weighs %g",
+                      m->id, (int)i, (int)j, (double)row[j]);
+                CHECK(!c.causal || j <= i || in[j] <= 0, "%s: causal, yet (%d,%d) is connected",
+                      m->id, (int)i, (int)j);
+            }
+        }
+    free(row);
+    free(in);
+    stop(&f);
+}
+
+static void no_connection_no_weight(void **state)
+{
+    (void)state;
+    for_all(check_zero_outside);
+}
+
+static void assert_same_output(const Run *a, const Run *b, int64_t rows, const char *what)
+{
+    int64_t n = a->out.shape[1], e = a->out.shape[2];
+
+    for (int64_t h = 0; h < a->out.shape[0]; h++)
+        CHECK(!memcmp(tensor_f32(&a->out) + h * n * e, tensor_f32(&b->out) + h * n * e,
+                      (size_t)(rows * e) * sizeof(float)),
+              "%s n=%d causal=%d head %d: %s", a->mechanism->id, (int)n, a->causal, (int)h, what);
+}
+
+static void check_repeat(const Mechanism *m, Case c)
+{
+    Fixture a, b;
+
+    start(&a, m, c);
+    start(&b, m, c);
+    assert_same_output(a.run, b.run, c.n, "the same seed gave other bits");
+    stop(&b);
+    c.threads = 3;
+    start(&b, m, c);
+    assert_same_output(a.run, b.run, c.n, "three threads gave other bits than one");
+    stop(&b);
+    c.no_views = true;
+    start(&b, m, c);
+    assert_same_output(a.run, b.run, c.n, "without views the output has other bits");
+    assert_int_equal(b.run->view_count, 0);
+    stop(&b);
+    stop(&a);
+}
+
+static void same_seed_same_bits(void **state)
+{
+    (void)state;
+    for_all(check_repeat);
+}
+
+static void check_flops(const Mechanism *m, Case c)
+{
+    Fixture f;
+    Flops   counted, closed;
+    bool    bound;
+
+    start(&f, m, c);
+    assert_ran(f.run);
+    counted = run_flops(f.run);
+    CHECK(m->flops, "%s has no closed form", m->id);
+    assert_true(run_closed_form(f.run, &closed, &bound));
+    CHECK(bound ? flops_total(counted) <= flops_total(closed) * (1 + 1e-12)
+                : fabs(flops_total(counted) - flops_total(closed)) <= 1e-9 * flops_total(closed),
+          "%s h=%d n=%d causal=%d: counted %.17g (%g %g %g), closed form %.17g (%g %g %g)", m->id,
+          (int)c.h, (int)c.n, c.causal, flops_total(counted), counted.score, counted.mix,
+          counted.overhead, flops_total(closed), closed.score, closed.mix, closed.overhead);
+    stop(&f);
+}
+
+static void counted_flops_are_the_closed_form(void **state)
+{
+    (void)state;
+    for_all(check_flops);
+}
+
+/* The k-th allocation fails, for every k until the run succeeds. */
+static void check_allocations(const Mechanism *m, Case c)
+{
+    bool done = c.n > 13; /* small shapes take the same path */
+
+    for (c.fail_at = 1; !done; c.fail_at++) {
+        Fixture f;
+
+        start(&f, m, c);
+        done = f.run->err.code == ERR_NONE;
+        CHECK(done || f.run->err.code == ERR_NOMEM, "%s n=%d, allocation %d: %s", m->id, (int)c.n,
+              (int)c.fail_at, f.run->err.text);
+        stop(&f);
+    }
+}
+
+static void every_failed_allocation_is_an_ordinary_error(void **state)
+{
+    (void)state;
+    for_all(check_allocations);
+}
+
+static void a_cancelled_run_says_so(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mechanism_at(i); i++) {
+        Fixture     f;
+        atomic_bool cancel = true;
+        RunSpec     spec;
+
+        start(&f, mechanism_at(i), shapes[3]);
+        spec = f.run->spec;
+        spec.cancel = &cancel;
+        run_free(f.run);
+        f.run = run_new(&spec);
+        CHECK(f.run->err.code == ERR_CANCELLED, "%s: %s", mechanism_at(i)->id, f.run->err.text);
+        f.run->spec.cancel = NULL;
+        stop(&f);
+    }
+}
+
+static void causal_where_there_is_none_is_an_error(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mechanism_at(i); i++) {
+        Fixture f;
+        Case    c = shapes[3];
+
+        if (mechanism_at(i)->causal)
+            continue;
+        c.causal = true;
+        start(&f, mechanism_at(i), c);
+        assert_int_equal(f.run->err.code, ERR_USAGE);
+        stop(&f);
+    }
+}
+
+static void positions_run_or_are_refused_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mechanism_at(i); i++)
+        for (size_t p = 0; position_at(p); p++) {
+            const Mechanism *m = mechanism_at(i);
+            Fixture f;
+            Case    c = shapes[2];
+
+            c.position = position_at(p);
+            start(&f, m, c);
+            if (m->positions & c.position->class_)
+                assert_ran(f.run);
+            else
+                CHECK(f.run->err.code == ERR_USAGE && strstr(f.run->err.text, m->id),
+                      "%s with %s: %s", m->id, c.position->id, f.run->err.text);
+            stop(&f);
+        }
+}
+
+static void every_card_is_filled_in(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mechanism_at(i); i++) {
+        const Mechanism *m = mechanism_at(i);
+
+        CHECK(m->id && m->title && m->authors && m->source && m->formula && m->teaches,
+              "mechanism %d: a text is missing", (int)i);
+        CHECK(m->classes && m->claim_time && m->claim_memory && m->claim_decode && m->views,
+              "%s: a claim is missing", m->id);
+        for (const Param *p = m->params; p && p->name; p++)
+            CHECK(p->help && (p->type != PARAM_TYPE_TENSOR || (p->shape && p->drawn)),
+                  "%s: parameter %s is not described", m->id, p->name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_card_is_filled_in),
+        cmocka_unit_test(every_output_is_finite),
+        cmocka_unit_test(promised_views_are_there),
+        cmocka_unit_test(weights_times_values_is_the_output),
+        cmocka_unit_test(no_connection_no_weight),
+        cmocka_unit_test(same_seed_same_bits),
+        cmocka_unit_test(counted_flops_are_the_closed_form),
+        cmocka_unit_test(every_failed_allocation_is_an_ordinary_error),
+        cmocka_unit_test(a_cancelled_run_says_so),
+        cmocka_unit_test(causal_where_there_is_none_is_an_error),
+        cmocka_unit_test(positions_run_or_are_refused_by_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

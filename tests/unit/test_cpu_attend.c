@@ -1,0 +1,365 @@
+/* test_cpu_attend.c -- the fused attention against a plain double reference.
+ *
+ * Every kernel this CPU has, awkward shapes, patterns from full to nearly
+ * empty, all score terms, and the promise that threads change no bit.
+ */
+#include "cpu_fixture.h"
+
+typedef struct Shape {
+    int64_t h, h_kv, n, m, d, e;
+} Shape;
+
+typedef struct Case {
+    Fixture      f;
+    Shape        s;
+    AttendInput  in;
+    Pattern     *pattern;
+    AttendResult out;
+    double       cells;
+} Case;
+
+static const Shape shapes[] = {
+    { 1, 1, 1, 1, 1, 1 },    { 2, 1, 7, 7, 5, 3 },       { 3, 3, 64, 64, 64, 64 },
+    { 1, 1, 97, 97, 7, 65 }, { 4, 2, 131, 131, 65, 17 }, { 2, 2, 5, 200, 16, 48 },
+    { 6, 3, 13, 65, 128, 80 }, { 1, 1, 389, 389, 33, 130 }, { 2, 1, 1, 513, 64, 64 },
+};
+
+static Case case_new(Shape s, int threads, double size)
+{
+    Case c = { .f = fixture_new(threads, 11), .s = s };
+
+    c.in.q = fixture_normal(&c.f, s.h, s.n, s.d, size);
+    c.in.k = fixture_normal(&c.f, s.h_kv, s.m, s.d, size);
+    c.in.v = fixture_normal(&c.f, s.h_kv, s.m, s.e, 1);
+    c.in.scale = 1 / sqrt((double)s.d);
+    c.out.out = fixture_tensor(&c.f, DT_F32, s.h, s.n, s.e);
+    c.out.lse = fixture_tensor(&c.f, DT_F32, 1, s.h, s.n);
+    c.out.lse = tensor_with_rank(c.out.lse, 2);
+    return c;
+}
+
+static PatternShape pattern_shape(const Case *c)
+{
+    return (PatternShape){ .heads = c->s.h, .n = c->s.n, .m = c->s.m };
+}
+
+/* Row i of head t by definition, in double. */
+static void reference_row(const Case *c, int64_t t, int64_t i, PatternRow *row, double *out,
+                          double *lse, int64_t *cells)
+{
+    const Shape *s = &c->s;
+    const float *v = tensor_head(&c->in.v, t, s->h);
+    double      *w = calloc((size_t)s->m, sizeof(*w)), top = -INFINITY, sum = 0;
+    char        *kept = calloc((size_t)s->m, 1);
+
+    pattern_row(c->pattern, t, i, row);
+    for (int64_t x = 0; x < row->count; x++)
+        for (int64_t y = 0; y < row->runs[x].count; y++) {
+            int64_t j = row->runs[x].start + y * row->runs[x].step;
+
+            kept[j] = 1;
+            w[j] = attend_score(&c->in, s->h, t, i, j);
+            top = fmax(top, w[j]);
+            ++*cells;
+        }
+    for (int64_t p = 0; p < s->e; p++)
+        out[p] = 0;
+    for (int64_t j = 0; j < s->m; j++)
+        if (kept[j])
+            sum += exp(w[j] - top);
+    *lse = sum > 0 ? top + log(sum) : -(double)INFINITY;
+    for (int64_t j = 0; j < s->m; j++)
+        for (int64_t p = 0; kept[j] && p < s->e; p++) {
+            double value = (double)v[j * s->e + p];
+
+            if (tensor_given(&c->in.value.table)) {
+                const float *table = tensor_head(&c->in.value.table, t, s->h);
+
+                value += (double)table[c->in.value.index[i - j + s->m - 1] * s->e + p];
+            }
+            out[p] += exp(w[j] - *lse) * value;
+        }
+    free(w);
+    free(kept);
+}
+
+static void check_case(const Case *c, double tolerance, const char *what)
+{
+    const Shape *s = &c->s;
+    double      *out = calloc((size_t)s->e, sizeof(*out)), lse;
+    PatternRow   row = { 0 };
+    int64_t      cells = 0;
+
+    for (int64_t t = 0; t < s->h; t++)
+        for (int64_t i = 0; i < s->n; i++) {
+            const float *got = (const float *)c->out.out.data + (t * s->n + i) * s->e;
+
+            reference_row(c, t, i, &row, out, &lse, &cells);
+            CHECK_BELOW(worst_error(got, out, s->e), tolerance, "%s out[%d,%d] n=%d d=%d", what,
+                        (int)t, (int)i, (int)s->n, (int)s->d);
+            CHECK_BELOW(worst_error((const float *)c->out.lse.data + t * s->n + i, &lse, 1),
+                        tolerance, "%s lse[%d,%d]", what, (int)t, (int)i);
+        }
+    assert_true(c->cells == (double)cells);
+    pattern_row_free(&row);
+    free(out);
+}
+
+static void run_kernels(Case *c, double tolerance, const char *what)
+{
+    const Kernel *kernel;
+
+    assert_non_null(c->pattern);
+    for (int x = 0; (kernel = kernel_at(x)); x++) {
+        char text[80];
+
+        snprintf(text, sizeof(text), "%s %s", what, kernel->name);
+        memset(c->out.out.data, 0x5a, (size_t)tensor_bytes(&c->out.out));
+        cpu_attend_on(kernel, c->f.run, &c->in, c->pattern, &c->out, &c->cells);
+        assert_int_equal(c->f.run->err.code, ERR_NONE);
+        check_case(c, tolerance, text);
+    }
+}
+
+static Pattern *some_pattern(const Case *c, int which, const char **name)
+{
+    Arena       *a = c->f.run->arena;
+    PatternShape s = pattern_shape(c);
+    uint8_t     *flags = calloc((size_t)(s.n > s.m ? s.n : s.m), 1);
+    Pattern     *p = NULL;
+
+    for (int64_t i = 0; i < s.m; i += 19)
+        flags[i] = 1;
+    switch (which) {
+    case 0: *name = "full"; p = pattern_full(a, s, 1); break;
+    case 1: *name = "causal"; p = pattern_causal(a, s); break;
+    case 2: *name = "window"; p = pattern_band(a, s, -9, 8, 1, 1); break;
+    case 3: *name = "dilated"; p = pattern_band(a, s, -60, 0, 5, 1); break;
+    case 4: *name = "nothing"; p = pattern_none(a, s); break;
+    case 5: *name = "stride"; p = pattern_stride(a, s, 37); break;
+    case 6:
+        *name = "global";
+        if (s.n == s.m)
+            p = pattern_union(a, pattern_rows(a, s, flags), pattern_cols(a, s, flags));
+        else
+            p = pattern_full(a, s, 1);
+        break;
+    case 7:
+        *name = "ahead only"; /* the last rows have no key */
+        p = pattern_band(a, s, 3, 100000, 1, 1);
+        break;
+    default: break;
+    }
+    free(flags);
+    return p;
+}
+
+static void patterns_and_shapes(void **state)
+{
+    (void)state;
+    for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
+        for (int which = 0; which < 8; which++) {
+            Case        c = case_new(shapes[x], 1, 1);
+            const char *name = "";
+
+            c.pattern = some_pattern(&c, which, &name);
+            run_kernels(&c, 2e-6, name);
+            fixture_free(&c.f);
+        }
+}
+
+/* Scores up to about 80 and a long sum: relative 1e-5. */
+static void large_scores(void **state)
+{
+    Shape s = { 1, 1, 70, 150, 512, 8 };
+    Case  c = case_new(s, 1, 1);
+
+    (void)state;
+    for (int64_t x = 0; x < tensor_count(&c.in.q); x++)
+        tensor_f32(&c.in.q)[x] *= 20.0f;
+    c.pattern = pattern_full(c.f.run->arena, pattern_shape(&c), 1);
+    run_kernels(&c, 1e-5, "large");
+    fixture_free(&c.f);
+}
+
+/* One key far above the others takes everything, and nothing overflows. */
+static void extreme_scores(void **state)
+{
+    Shape s = { 1, 1, 9, 70, 4, 4 };
+    Case  c = case_new(s, 1, 1);
+
+    (void)state;
+    c.in.scale = 1;
+    for (int64_t x = 0; x < tensor_count(&c.in.q); x++)
+        tensor_f32(&c.in.q)[x] = 1;
+    for (int64_t x = 0; x < tensor_count(&c.in.k); x++)
+        tensor_f32(&c.in.k)[x] = x / 4 == 33 ? 1e7f : x % 3 ? -1e7f : 2.0f;
+    c.pattern = pattern_full(c.f.run->arena, pattern_shape(&c), 1);
+    run_kernels(&c, 2e-6, "extreme");
+    fixture_free(&c.f);
+}
+
+static int32_t *index_of(Case *c, int64_t rows, bool weird)
+{
+    int64_t  entries = c->s.n + c->s.m - 1;
+    int32_t *index = arena_alloc(c->f.run->arena, entries, sizeof(*index));
+
+    for (int64_t x = 0; x < entries; x++) {
+        int64_t at = weird ? x * 7919 % rows : x - c->s.m + 1 + rows / 2;
+
+        index[x] = (int32_t)(at < 0 ? 0 : at >= rows ? rows - 1 : at);
+    }
+    return index;
+}
+
+static void add_terms(Case *c, int which)
+{
+    Shape   s = c->s;
+    int64_t rows = which & 16 ? s.n + s.m - 1 : 9;
+
+    if (which & 1)
+        c->in.distance = tensor_with_rank(
+            fixture_normal(&c->f, 1, which & 16 ? s.h : 1, s.n + s.m - 1, 1), 2);
+    if (which & 2)
+        c->in.row = (DistanceTerm){ .side = fixture_normal(&c->f, s.h, s.n, s.d, 1),
+                                    .table = fixture_normal(&c->f, s.h, rows, s.d, 1),
+                                    .index = index_of(c, rows, which & 32) };
+    if (which & 4)
+        c->in.col = (DistanceTerm){ .side = fixture_normal(&c->f, s.h, s.m, s.d, 1),
+                                    .table = fixture_normal(&c->f, 1, rows, s.d, 1),
+                                    .index = index_of(c, rows, which & 32) };
+    if (which & 8)
+        c->in.value = (DistanceTerm){ .table = fixture_normal(&c->f, 1, rows, s.e, 1),
+                                      .index = index_of(c, rows, which & 32) };
+}
+
+static void score_terms(void **state)
+{
+    static const int sets[] = { 1, 2, 4, 8, 15, 31, 63, 15 + 32 };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
+        for (size_t y = 0; y < sizeof(sets) / sizeof(sets[0]); y++)
+            for (int which = 0; which < 7; which += 3) {
+                Case        c = case_new(shapes[x], 1, 1);
+                const char *name = "";
+
+                add_terms(&c, sets[y]);
+                c.pattern = some_pattern(&c, which, &name);
+                run_kernels(&c, 5e-6, name);
+                fixture_free(&c.f);
+            }
+}
+
+/* The same bits from 1 and from 3 threads, shared and own patterns. */
+static void threads_change_nothing(void **state)
+{
+    Shape s = { 4, 2, 777, 777, 24, 40 };
+
+    (void)state;
+    for (int which = 0; which < 8; which++) {
+        Case        a = case_new(s, 1, 1), b = case_new(s, 3, 1);
+        const char *name = "";
+
+        a.pattern = some_pattern(&a, which, &name);
+        b.pattern = some_pattern(&b, which, &name);
+        cpu_attend(a.f.run, &a.in, a.pattern, &a.out, &a.cells);
+        cpu_attend(b.f.run, &b.in, b.pattern, &b.out, &b.cells);
+        assert_memory_equal(a.out.out.data, b.out.out.data, (size_t)tensor_bytes(&a.out.out));
+        assert_memory_equal(a.out.lse.data, b.out.lse.data, (size_t)tensor_bytes(&a.out.lse));
+        assert_true(a.cells == b.cells);
+        fixture_free(&a.f);
+        fixture_free(&b.f);
+    }
+}
+
+static void heads_of_their_own(void **state)
+{
+    Shape    s = { 3, 1, 150, 150, 8, 8 };
+    Case     c = case_new(s, 2, 1);
+    Pattern *own[3];
+
+    (void)state;
+    for (int x = 0; x < 3; x++)
+        own[x] = pattern_band(c.f.run->arena, pattern_shape(&c), -10 * x, 4 * x, 1, 1);
+    c.pattern = pattern_by_head(c.f.run->arena, pattern_shape(&c), own, 3);
+    run_kernels(&c, 2e-6, "by head");
+    fixture_free(&c.f);
+}
+
+/* What a query must not see may hold anything that is a number. */
+static void masked_keys_leave_no_trace(void **state)
+{
+    Shape  s = { 1, 1, 90, 90, 16, 16 };
+    Case   a = case_new(s, 1, 1), b = case_new(s, 1, 1);
+    size_t past = 60 * 16 * sizeof(float);
+
+    (void)state;
+    for (int64_t x = 60 * 16; x < 90 * 16; x++) {
+        tensor_f32(&b.in.k)[x] = 1e30f;
+        tensor_f32(&b.in.v)[x] = -1e30f;
+    }
+    a.pattern = pattern_causal(a.f.run->arena, pattern_shape(&a));
+    b.pattern = pattern_causal(b.f.run->arena, pattern_shape(&b));
+    cpu_attend(a.f.run, &a.in, a.pattern, &a.out, &a.cells);
+    cpu_attend(b.f.run, &b.in, b.pattern, &b.out, &b.cells);
+    assert_memory_equal(a.out.out.data, b.out.out.data, past);
+    fixture_free(&a.f);
+    fixture_free(&b.f);
+}
+
+static void runs_of_scores(void **state)
+{
+    Case  c = case_new((Shape){ 4, 2, 20, 33, 37, 4 }, 1, 1);
+    float got[11];
+
+    (void)state;
+    add_terms(&c, 7);
+    for (int64_t t = 0; t < 4; t++) {
+        attend_scores_run(&c.in, 4, t, 13, 2, 11, 3, got);
+        for (int64_t x = 0; x < 11; x++) {
+            double want = attend_score(&c.in, 4, t, 13, 2 + 3 * x);
+
+            CHECK_BELOW(worst_error(got + x, &want, 1), 2e-6, "score %d", (int)x);
+        }
+    }
+    fixture_free(&c.f);
+}
+
+static void failed_allocations(void **state)
+{
+    Shape s = { 2, 1, 40, 40, 8, 8 };
+    bool  done = false;
+
+    (void)state;
+    for (int64_t k = 0; !done; k++) {
+        Case c = case_new(s, 2, 1);
+
+        c.pattern = pattern_causal(c.f.run->arena, pattern_shape(&c));
+        add_terms(&c, 15);
+        arena_fail_at(c.f.run->arena, k);
+        cpu_attend(c.f.run, &c.in, c.pattern, &c.out, &c.cells);
+        done = c.f.run->err.code == ERR_NONE;
+        assert_true(done || c.f.run->err.code == ERR_NOMEM);
+        arena_fail_at(c.f.run->arena, -1);
+        c.f.run->err = ERROR_INIT;
+        fixture_free(&c.f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_and_shapes),
+        cmocka_unit_test(large_scores),
+        cmocka_unit_test(extreme_scores),
+        cmocka_unit_test(score_terms),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(heads_of_their_own),
+        cmocka_unit_test(masked_keys_leave_no_trace),
+        cmocka_unit_test(runs_of_scores),
+        cmocka_unit_test(failed_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* test_cpu_group.c -- attention inside groups against its definition in double. */
+#include "cpu_fixture.h"
+
+typedef struct Case {
+    Fixture     f;
+    GroupAttend g;
+    GroupResult out;
+    int64_t     h, total, keys, d, e;
+} Case;
+
+enum { TAGS = 1, POSITIONS_CAUSAL = 2, SELF_LAST = 4, PENALTY = 8, COUNTS = 16 };
+
+static int32_t count_rule(const void *context, int64_t head, int64_t query, int64_t key)
+{
+    const int32_t *add = context;
+
+    return (int32_t)((head + query * 3 + key) % 4) + *add;
+}
+
+static Tensor integers(Fixture *f, int64_t h, int64_t count)
+{
+    return tensor_with_rank(fixture_tensor(f, DT_I32, 1, h, count), 2);
+}
+
+/* Group x holds a different number of queries and keys, some none at all. */
+static void fill_lists(Case *c, int64_t nq, int64_t nk)
+{
+    static const int32_t add = 1;
+    int64_t              groups = c->g.groups;
+
+    c->g.query_start = integers(&c->f, c->h, groups + 1);
+    c->g.key_start = integers(&c->f, c->h, groups + 1);
+    c->g.query_index = integers(&c->f, c->h, c->total);
+    c->g.key_index = integers(&c->f, c->h, c->keys);
+    for (int64_t t = 0; t < c->h; t++) {
+        for (int64_t x = 0; x <= groups; x++) {
+            tensor_i32(&c->g.query_start)[t * (groups + 1) + x] =
+                (int32_t)(x == groups ? c->total : c->total * x * x / (groups * groups));
+            tensor_i32(&c->g.key_start)[t * (groups + 1) + x] =
+                (int32_t)(x == groups ? c->keys : x < 2 ? 0 : c->keys * x / (2 * groups));
+        }
+        for (int64_t x = 0; x < c->total; x++)
+            tensor_i32(&c->g.query_index)[t * c->total + x] = (int32_t)((x * 5 + t) % nq);
+        for (int64_t x = 0; x < c->keys; x++)
+            tensor_i32(&c->g.key_index)[t * c->keys + x] = (int32_t)((x * 7 + t) % nk);
+    }
+    c->g.count_context = &add;
+}
+
+static Tensor cycle(Fixture *f, int64_t h, int64_t count, int64_t period, int64_t step)
+{
+    Tensor t = integers(f, h, count);
+
+    for (int64_t x = 0; x < h * count; x++)
+        tensor_i32(&t)[x] = (int32_t)(x % count * step % period);
+    return t;
+}
+
+static Case case_new(int64_t h, int64_t nq, int64_t nk, int64_t d, int64_t e, int rules,
+                     int threads)
+{
+    Case c = { .f = fixture_new(threads, 5), .h = h, .total = nq + 3, .keys = 2 * nk, .d = d,
+               .e = e };
+
+    c.g = (GroupAttend){ .scale = 1 / sqrt((double)d), .groups = 4 };
+    c.g.q = fixture_normal(&c.f, h, nq, d, 1);
+    c.g.k = fixture_normal(&c.f, 1, nk, d, 1);
+    c.g.v = fixture_normal(&c.f, h, nk, e, 1);
+    fill_lists(&c, nq, nk);
+    if (rules & TAGS) {
+        c.g.query_tag = cycle(&c.f, h, nq, 3, 1);
+        c.g.key_tag = cycle(&c.f, h, nk, 3, 2);
+    }
+    if (rules & (POSITIONS_CAUSAL | SELF_LAST | PENALTY)) {
+        c.g.query_at = cycle(&c.f, h, nq, nq, 1);
+        c.g.key_at = cycle(&c.f, h, nk, nk, 1);
+        for (int64_t t = 0; t < h && nk > 4; t++)
+            tensor_i32(&c.g.key_at)[t * nk + 2] = -1;
+    }
+    c.g.causal = rules & POSITIONS_CAUSAL;
+    c.g.self_last = rules & SELF_LAST;
+    c.g.self_penalty = rules & PENALTY ? 1e5 : 0;
+    c.g.count = rules & COUNTS ? count_rule : NULL;
+    c.out.out = fixture_tensor(&c.f, DT_F32, h, c.total, e);
+    c.out.lse = tensor_with_rank(fixture_tensor(&c.f, DT_F32, 1, h, c.total), 2);
+    return c;
+}
+
+static int32_t at(const Tensor *t, int64_t head, int64_t x)
+{
+    return t->data ? tensor_i32(t)[head * t->shape[1] + x] : 0;
+}
+
+static bool stays(const GroupAttend *g, int64_t t, int64_t q, int64_t k)
+{
+    if (at(&g->query_tag, t, q) != at(&g->key_tag, t, k))
+        return false;
+    return !g->causal || at(&g->key_at, t, k) < 0 || at(&g->key_at, t, k) <= at(&g->query_at, t, q);
+}
+
+static double score(const Case *c, int64_t t, int64_t q, int64_t k)
+{
+    const float *a = tensor_f32(&c->g.q) + (t * c->g.q.shape[1] + q) * c->d;
+    const float *b = tensor_f32(&c->g.k) + k * c->d;
+    double       sum = 0;
+
+    for (int64_t x = 0; x < c->d; x++)
+        sum += (double)a[x] * (double)b[x];
+    sum *= c->g.scale;
+    if (c->g.self_penalty != 0 && at(&c->g.query_at, t, q) == at(&c->g.key_at, t, k))
+        sum -= c->g.self_penalty;
+    if (c->g.count)
+        sum -= log((double)count_rule(c->g.count_context, t, q, k));
+    return sum;
+}
+
+/* One entry of the query list, by definition. */
+static void reference(const Case *c, int64_t t, int64_t group, int64_t entry, double *out,
+                      double *lse)
+{
+    const GroupAttend *g = &c->g;
+    int64_t            q = at(&g->query_index, t, entry), from = at(&g->key_start, t, group);
+    int64_t            to = at(&g->key_start, t, group + 1);
+    bool               others = false;
+    double             top = -(double)INFINITY, sum = 0;
+
+    for (int64_t x = from; x < to; x++) {
+        int64_t k = at(&g->key_index, t, x);
+
+        others |= stays(g, t, q, k) && at(&g->key_at, t, k) != at(&g->query_at, t, q);
+    }
+    for (int64_t p = 0; p < c->e; p++)
+        out[p] = 0;
+    for (int pass = 0; pass < 3; pass++)
+        for (int64_t x = from; x < to; x++) {
+            int64_t k = at(&g->key_index, t, x);
+            double  s = score(c, t, q, k);
+
+            if (!stays(g, t, q, k) ||
+                (g->self_last && others && at(&g->key_at, t, k) == at(&g->query_at, t, q)))
+                continue;
+            if (pass == 0)
+                top = fmax(top, s);
+            else if (pass == 1)
+                sum += exp(s - top);
+            for (int64_t p = 0; pass == 2 && p < c->e; p++)
+                out[p] += exp(s - top) / sum *
+                          (double)tensor_f32(&g->v)[(t * g->v.shape[1] + k) * c->e + p];
+        }
+    *lse = sum > 0 ? top + log(sum) : -(double)INFINITY;
+}
+
+static void check_case(const Case *c, const char *what)
+{
+    double *out = calloc((size_t)c->e, sizeof(*out)), lse;
+
+    for (int64_t t = 0; t < c->h; t++)
+        for (int64_t group = 0; group < c->g.groups; group++)
+            for (int64_t x = at(&c->g.query_start, t, group);
+                 x < at(&c->g.query_start, t, group + 1); x++) {
+                const float *got = tensor_f32(&c->out.out) + (t * c->total + x) * c->e;
+
+                reference(c, t, group, x, out, &lse);
+                CHECK_BELOW(worst_error(got, out, c->e), 2e-6, "%s out %d", what, (int)x);
+                CHECK_BELOW(worst_error(tensor_f32(&c->out.lse) + t * c->total + x, &lse, 1), 2e-6,
+                            "%s lse %d", what, (int)x);
+            }
+    free(out);
+}
+
+static void rules_and_shapes(void **state)
+{
+    static const int64_t shapes[][5] = {
+        { 1, 1, 1, 1, 1 }, { 2, 7, 5, 3, 9 }, { 2, 64, 128, 64, 64 }, { 1, 131, 300, 20, 65 },
+        { 3, 300, 90, 33, 16 },
+    };
+    const Kernel *kernel;
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
+        for (int rules = 0; rules < 32; rules++)
+            for (int y = 0; (kernel = kernel_at(y)); y++) {
+                const int64_t *s = shapes[x];
+                Case           c = case_new(s[0], s[1], s[2], s[3], s[4], rules, 2);
+                char           what[80];
+
+                snprintf(what, sizeof(what), "%s shape %d rules %d", kernel->name, (int)x, rules);
+                cpu_group_attend_on(kernel, c.f.run, &c.g, &c.out);
+                check_case(&c, what);
+                fixture_free(&c.f);
+            }
+}
+
+static void threads_change_nothing(void **state)
+{
+    Case a = case_new(3, 300, 90, 33, 16, 31, 1), b = case_new(3, 300, 90, 33, 16, 31, 3);
+
+    (void)state;
+    cpu_group_attend(a.f.run, &a.g, &a.out);
+    cpu_group_attend(b.f.run, &b.g, &b.out);
+    assert_memory_equal(a.out.out.data, b.out.out.data, (size_t)tensor_bytes(&a.out.out));
+    assert_memory_equal(a.out.lse.data, b.out.lse.data, (size_t)tensor_bytes(&a.out.lse));
+    fixture_free(&a.f);
+    fixture_free(&b.f);
+}
+
+/* Alone, a cell under the penalty has weight 1; beside another it is nothing. */
+static void penalty_is_absolute(void **state)
+{
+    Case  c = case_new(1, 2, 2, 4, 3, PENALTY, 1);
+    float *out = tensor_f32(&c.out.out), *v = tensor_f32(&c.g.v);
+
+    (void)state;
+    for (int x = 0; x < 5; x++)
+        tensor_i32(&c.g.query_start)[x] = x == 0 ? 0 : x == 1 ? 2 : 5;
+    for (int x = 0; x < 5; x++)
+        tensor_i32(&c.g.key_start)[x] = x == 0 ? 0 : x == 1 ? 1 : 3;
+    tensor_i32(&c.g.key_index)[0] = 0; /* group 0: key 0 only; group 1: keys 0 and 1 */
+    tensor_i32(&c.g.key_index)[1] = 0;
+    tensor_i32(&c.g.key_index)[2] = 1;
+    for (int x = 0; x < 5; x++)
+        tensor_i32(&c.g.query_index)[x] = 0;
+    tensor_i32(&c.g.query_at)[0] = 0;
+    tensor_i32(&c.g.key_at)[0] = 0;
+    tensor_i32(&c.g.key_at)[1] = 1;
+    cpu_group_attend(c.f.run, &c.g, &c.out);
+    for (int p = 0; p < 3; p++) {
+        assert_true(out[p] == v[p]);
+        assert_true(out[2 * 3 + p] == v[3 + p]);
+    }
+    fixture_free(&c.f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_and_shapes),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(penalty_is_absolute),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* test_cpu_ops.c -- products, decisions and row operations of the CPU's back end. */
+#include "cpu_fixture.h"
+
+static double element(const Tensor *t, int64_t head, int64_t heads, int64_t r, int64_t c,
+                      bool turned)
+{
+    const float *x = tensor_head(t, head, heads);
+
+    return (double)x[turned ? c * t->stride[1] + r : r * t->stride[1] + c];
+}
+
+static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool tb)
+{
+    Fixture f = fixture_new(2, 3);
+    Tensor  a = fixture_normal(&f, 1, ta ? inner : rows, ta ? rows : inner, 1);
+    Tensor  b = fixture_normal(&f, 2, tb ? cols : inner, tb ? inner : cols, 1);
+    Tensor  c = fixture_normal(&f, 4, rows, cols, 1);
+    float  *old = malloc((size_t)tensor_bytes(&c));
+
+    memcpy(old, c.data, (size_t)tensor_bytes(&c));
+    cpu_gemm(f.run, &a, ta, &b, tb, 0.5, 2, &c);
+    for (int64_t t = 0; t < 4; t++)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t x = 0; x < cols; x++) {
+                int64_t at = (t * rows + r) * cols + x;
+                double  want = 2 * (double)old[at];
+
+                for (int64_t k = 0; k < inner; k++)
+                    want += 0.5 * element(&a, t, 4, r, k, ta) * element(&b, t, 4, k, x, tb);
+                CHECK_BELOW(worst_error(tensor_f32(&c) + at, &want, 1), 1e-5, "gemm %d %d %d",
+                            (int)rows, (int)cols, (int)inner);
+            }
+    free(old);
+    fixture_free(&f);
+}
+
+static void gemm(void **state)
+{
+    static const int64_t sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 300, 33, 65 }, { 2, 64, 400 } };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
+        for (int turned = 0; turned < 4; turned++)
+            check_gemm(sizes[x][0], sizes[x][1], sizes[x][2], turned & 1, turned & 2);
+}
+
+/* Exactly the sum in index order, for every row, column and kernel. */
+static void dots64(void **state)
+{
+    static const int64_t sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 131, 64, 16 }, { 70, 65, 37 } };
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        int64_t n = sizes[s][0], d = sizes[s][1], cols = sizes[s][2];
+        Fixture f = fixture_new(2, 3);
+        Tensor  x = fixture_normal(&f, 2, n, d, 1), w = fixture_normal(&f, 1, d, cols, 1);
+        Tensor  y = fixture_tensor(&f, DT_F64, 2, n, cols);
+
+        cpu_dots64(f.run, &x, &w, &y);
+        for (int64_t r = 0; r < 2 * n; r++)
+            for (int64_t c = 0; c < cols; c++) {
+                double want = 0;
+
+                for (int64_t t = 0; t < d; t++)
+                    want += (double)tensor_f32(&x)[r * d + t] *
+                            (double)tensor_f32(&w)[t * cols + c];
+                assert_true(((double *)y.data)[r * cols + c] == want);
+            }
+        fixture_free(&f);
+    }
+}
+
+static void kernels_agree_on_dots64(void **state)
+{
+    Fixture       f = fixture_new(1, 9);
+    Tensor        x = fixture_normal(&f, 1, 23, 50, 1);
+    Tensor        w = fixture_tensor(&f, DT_F64, 1, 50, 48);
+    Tensor        y[4];
+    const Kernel *kernel;
+
+    (void)state;
+    for (int64_t i = 0; i < 50 * 48; i++)
+        ((double *)w.data)[i] = (double)(float)rng_normal(&f.rng);
+    for (int k = 0; (kernel = kernel_at(k)); k++) {
+        y[k] = fixture_tensor(&f, DT_F64, 1, 23, 48);
+        kernel->dots64(x.data, 50, 23, 50, w.data, 48, y[k].data, 48);
+        assert_memory_equal(y[0].data, y[k].data, (size_t)tensor_bytes(&y[k]));
+    }
+    fixture_free(&f);
+}
+
+static void argmax_takes_the_lowest(void **state)
+{
+    Fixture f = fixture_new(2, 1);
+    Tensor  x = fixture_tensor(&f, DT_F64, 1, 4, 3), index = fixture_tensor(&f, DT_I32, 1, 1, 4);
+    double  rows[] = { 1, 2, 2, 0, 0, 0, -3, 1, 3, -5, 4, 4 };
+
+    (void)state;
+    memcpy(x.data, rows, sizeof(rows));
+    cpu_argmax(f.run, &x, false, &index);
+    assert_memory_equal(index.data, ((int32_t[]){ 1, 0, 2, 1 }), 16);
+    cpu_argmax(f.run, &x, true, &index);
+    assert_memory_equal(index.data, ((int32_t[]){ 1, 0, 2, 3 }), 16);
+    fixture_free(&f);
+}
+
+/* By definition: i is in iff fewer than k rows beat it. */
+static void check_top_k(int64_t n, int64_t cols, int64_t k, int levels)
+{
+    Fixture f = fixture_new(2, (uint64_t)n);
+    Tensor  x = fixture_tensor(&f, DT_F64, 2, n, cols);
+    Tensor  index = fixture_tensor(&f, DT_I32, 2, cols, k);
+    double *v = x.data;
+
+    for (int64_t i = 0; i < 2 * n * cols; i++)
+        v[i] = levels ? (double)rng_below(&f.rng, (uint64_t)levels) - 1 : rng_normal(&f.rng);
+    cpu_top_k(f.run, &x, k, &index);
+    for (int64_t t = 0; t < 2; t++)
+        for (int64_t c = 0; c < cols; c++) {
+            const int32_t *got = tensor_i32(&index) + (t * cols + c) * k;
+            int64_t        found = 0;
+
+            for (int64_t i = 0; i < n; i++) {
+                double  own = v[(t * n + i) * cols + c];
+                int64_t better = 0;
+
+                for (int64_t j = 0; j < n; j++) {
+                    double other = v[(t * n + j) * cols + c];
+
+                    better += other > own || (other == own && j < i);
+                }
+                if (better < k)
+                    assert_int_equal(got[found++], i);
+            }
+            assert_int_equal(found, k);
+        }
+    fixture_free(&f);
+}
+
+static void top_k(void **state)
+{
+    (void)state;
+    check_top_k(1, 1, 1, 0);
+    check_top_k(97, 5, 13, 0);
+    check_top_k(97, 5, 13, 3);
+    check_top_k(64, 3, 64, 2);
+    check_top_k(200, 2, 1, 1);
+}
+
+static void check_sort(int64_t n, int64_t spread)
+{
+    Fixture  f = fixture_new(2, (uint64_t)n);
+    Tensor   key = fixture_tensor(&f, DT_I32, 2, 3, n), order = fixture_tensor(&f, DT_I32, 2, 3, n);
+    int32_t *k = tensor_i32(&key);
+
+    for (int64_t i = 0; i < 6 * n; i++)
+        k[i] = (int32_t)((int64_t)rng_below(&f.rng, (uint64_t)spread) - spread / 2);
+    cpu_sort(f.run, &key, &order);
+    for (int64_t r = 0; r < 6; r++)
+        for (int64_t i = 1; i < n; i++) {
+            int32_t a = tensor_i32(&order)[r * n + i - 1], b = tensor_i32(&order)[r * n + i];
+
+            assert_true(k[r * n + a] < k[r * n + b] || (k[r * n + a] == k[r * n + b] && a < b));
+        }
+    fixture_free(&f);
+}
+
+static void sort_is_stable(void **state)
+{
+    (void)state;
+    check_sort(1, 3);
+    check_sort(1000, 7);
+    check_sort(1000, 100000);
+    check_sort(777, INT64_C(0xffffffff));
+}
+
+static void normalise(void **state)
+{
+    (void)state;
+    for (int kind = NORMALISE_RMS; kind <= NORMALISE_LAYER; kind++) {
+        Fixture f = fixture_new(2, 4);
+        Tensor  x = fixture_normal(&f, 1, 130, 37, 3), y = fixture_tensor(&f, DT_F32, 2, 130, 37);
+
+        memset(x.data, 0, 37 * sizeof(float)); /* a row of zeros */
+        cpu_normalise(f.run, &x, kind, 1e-6, &y);
+        for (int64_t r = 0; r < 260; r++) {
+            const float *row = tensor_f32(&x) + r % 130 * 37;
+            double       mean = 0, square = 0, want[37];
+
+            for (int c = 0; c < 37; c++)
+                mean += kind == NORMALISE_LAYER ? (double)row[c] / 37 : 0;
+            for (int c = 0; c < 37; c++)
+                square += ((double)row[c] - mean) * ((double)row[c] - mean);
+            for (int c = 0; c < 37; c++)
+                want[c] = ((double)row[c] - mean) /
+                          (kind == NORMALISE_L2 ? fmax(sqrt(square), 1e-6)
+                                                : sqrt(square / 37 + 1e-6));
+            CHECK_BELOW(worst_error(tensor_f32(&y) + r * 37, want, 37), 1e-6, "kind %d", kind);
+        }
+        fixture_free(&f);
+    }
+}
+
+static void check_line_sums(const double *p, const uint8_t *allowed, int64_t b, bool columns)
+{
+    for (int64_t line = 0; line < b; line++) {
+        double sum = 0;
+        bool   any = false;
+
+        for (int64_t c = 0; c < b; c++) {
+            int64_t at = columns ? c * b + line : line * b + c;
+
+            any |= allowed[at] != 0;
+            sum += allowed[at] ? exp(p[at]) : 0;
+        }
+        CHECK_BELOW(fabs(sum - any), 1e-12, "line %d", (int)line);
+    }
+}
+
+static void sinkhorn(void **state)
+{
+    enum { B = 19 };
+    Fixture  f = fixture_new(2, 8);
+    Tensor   p = fixture_tensor(&f, DT_F64, 3, B, B), allowed = fixture_tensor(&f, DT_U8, 1, B, B);
+    double  *x = p.data;
+    Tensor   none = { 0 };
+
+    (void)state;
+    for (int64_t i = 0; i < 3 * B * B; i++)
+        x[i] = 5 * rng_normal(&f.rng);
+    for (int64_t i = 0; i < B * B; i++)
+        tensor_u8(&allowed)[i] = i % B < i / B; /* row 0 and the last column: nothing */
+    cpu_sinkhorn(f.run, &p, &allowed, false);
+    check_line_sums(x + B * B, allowed.data, B, false);
+    cpu_sinkhorn(f.run, &p, &allowed, true);
+    check_line_sums(x, allowed.data, B, true);
+    memset(allowed.data, 1, B * B);
+    cpu_sinkhorn(f.run, &p, &none, false);
+    check_line_sums(x + 2 * B * B, allowed.data, B, false);
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gemm),
+        cmocka_unit_test(dots64),
+        cmocka_unit_test(kernels_agree_on_dots64),
+        cmocka_unit_test(argmax_takes_the_lowest),
+        cmocka_unit_test(top_k),
+        cmocka_unit_test(sort_is_stable),
+        cmocka_unit_test(normalise),
+        cmocka_unit_test(sinkhorn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,394 @@
+/* test_pattern.c -- patterns against the rules of the language, cell by cell.
+ *
+ * Each primitive is compared with its rule evaluated as written; each operator
+ * with the same operator on booleans; for every n up to where all edge cases
+ * have occurred.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/pattern.h"
+#include "attn/runs.h"
+#include "check.h"
+
+#define MOST 41
+
+typedef bool (*Rule)(int64_t i, int64_t j, int64_t n);
+
+static int64_t dist(int64_t i, int64_t j)
+{
+    return i > j ? i - j : j - i;
+}
+
+static int64_t mod(int64_t a, int64_t b)
+{
+    return ((a % b) + b) % b;
+}
+
+static bool window5(int64_t i, int64_t j, int64_t n) { (void)n; return dist(i, j) <= 2; }
+static bool window4(int64_t i, int64_t j, int64_t n) { (void)n; return dist(i, j) <= 2; }
+static bool window0(int64_t i, int64_t j, int64_t n) { (void)n; return i == j; }
+static bool dilated(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    return mod(i - j, 3) == 0 && dist(i, j) <= 6;
+}
+static bool band(int64_t i, int64_t j, int64_t n) { (void)n; return j - i >= -4 && j - i <= -1; }
+static bool block4(int64_t i, int64_t j, int64_t n) { (void)n; return i / 4 == j / 4; }
+static bool chunk(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    return i / 3 - 1 <= j / 3 && j / 3 <= i / 3 + 2;
+}
+static bool local(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    return i / 5 * 5 - 2 <= j && j < i / 5 * 5 + 5 + 1;
+}
+static bool shifted(int64_t i, int64_t j, int64_t n) { return mod(i * 3 / n - 1, 3) == j * 3 / n; }
+static bool stride(int64_t i, int64_t j, int64_t n) { (void)n; return mod(i - j, 4) == 0; }
+static bool summary(int64_t i, int64_t j, int64_t n)
+{
+    (void)n, (void)i;
+    return 7 - 2 * 2 <= j % 7 && j % 7 < 7 - 2;
+}
+static bool power(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
+static bool logs(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    return dist(i, j) < 2 || power(dist(i, j) - 1);
+}
+static bool restarted(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    for (int64_t x = 0; x <= 6; x++)
+        if ((x < 1 || power(x)) && dist(i, j) >= x && (dist(i, j) - x) % 6 == 0)
+            return true;
+    return false;
+}
+static bool global3(int64_t i, int64_t j, int64_t n) { (void)n; return i < 3 || j < 3; }
+static bool ends(int64_t i, int64_t j, int64_t n)
+{
+    return i == 0 || j == 0 || i == n - 1 || j == n - 1;
+}
+static bool slices(int64_t i, int64_t j, int64_t n) { (void)n, (void)i; return j >= 1 && j < 9 && (j - 1) % 3 == 0; }
+static bool image(int64_t i, int64_t j, int64_t n)
+{
+    int64_t r = i / 6 / 2 * 2, c = i % 6 / 3 * 3, y = j / 6, x = j % 6;
+
+    (void)n;
+    return r - 1 <= y && y < r + 2 + 1 && c - 1 <= x && x < c + 3 + 1;
+}
+static bool ring(int64_t i, int64_t j, int64_t n)
+{
+    return n - 1 > 1 && ((i == 1 && j == n - 1) || (j == 1 && i == n - 1));
+}
+static bool everything(int64_t i, int64_t j, int64_t n) { (void)i, (void)j, (void)n; return true; }
+static bool nothing(int64_t i, int64_t j, int64_t n) { (void)i, (void)j, (void)n; return false; }
+static bool diagonal(int64_t i, int64_t j, int64_t n) { (void)n; return i == j; }
+static bool past(int64_t i, int64_t j, int64_t n) { (void)n; return j <= i; }
+static bool tiles(int64_t i, int64_t j, int64_t n)
+{
+    (void)n;
+    return dist(i / 3, j / 3) <= 1 || (i / 3 - j / 3) % 4 == 0;
+}
+
+static const struct {
+    const char *expr;
+    Rule        rule;
+    uint8_t     bits;
+} primitives[] = {
+    { "full", everything, 32 }, { "none", nothing, 0 }, { "self", diagonal, 32 },
+    { "causal", past, 0 }, { "window(5)", window5, 1 }, { "window(w=4)", window4, 1 },
+    { "window(0)", window0, 1 }, { "window(5, d=3)", dilated, 8 }, { "band(-4,-1)", band, 1 },
+    { "block(4)", block4, 16 }, { "row(4)", block4, 16 }, { "chunk(3,1,2)", chunk, 16 },
+    { "local(5,2,1)", local, 16 }, { "shift(3,-1)", shifted, 16 }, { "stride(4)", stride, 8 },
+    { "col(width=4)", stride, 8 }, { "summary(7,2,1)", summary, 8 }, { "log(2)", logs, 8 },
+    { "log(1, 6)", restarted, 8 }, { "global(3)", global3, 2 }, { "global([0,-1])", ends, 2 },
+    { "cols([1:9:3])", slices, 2 }, { "image(6,2,3,1,1,below=1)", image, 16 },
+    { "ring(first=1)", ring, 32 }, { "tile(3, window(3)+stride(4))", tiles, 0 },
+};
+#define PRIMITIVES (sizeof(primitives) / sizeof(*primitives))
+
+static PatternShape shape_of(int64_t n)
+{
+    return (PatternShape){ .heads = 1, .n = n, .m = n };
+}
+
+static Pattern *parsed(Arena *a, int64_t n, const char *expr)
+{
+    Error    err = ERROR_INIT;
+    Pattern *p = pattern_parse(a, shape_of(n), expr, NULL, &err);
+
+    CHECK(p, "%s at n=%d: %s", expr, (int)n, err.text);
+    return p;
+}
+
+/* The row as bits per cell (0x80: allowed); fails when a cell comes twice. */
+static void row_cells(const Pattern *p, int64_t i, uint8_t *cells)
+{
+    PatternRow row = { 0 };
+
+    memset(cells, 0, (size_t)pattern_keys(p));
+    pattern_row(p, 0, i, &row);
+    for (int64_t r = 0; r < row.count; r++)
+        for (int64_t c = 0; c < row.runs[r].count; c++) {
+            int64_t j = row.runs[r].start + c * row.runs[r].step;
+
+            CHECK(j >= 0 && j < pattern_keys(p), "row %d: key %d", (int)i, (int)j);
+            CHECK(!cells[j], "row %d: key %d comes twice", (int)i, (int)j);
+            cells[j] = 0x80 | row.runs[r].bits;
+        }
+    assert_false(row.failed);
+    pattern_row_free(&row);
+}
+
+static void primitives_follow_their_rules(void **state)
+{
+    uint8_t cells[MOST];
+
+    (void)state;
+    for (size_t p = 0; p < PRIMITIVES; p++)
+        for (int64_t n = 3; n < MOST; n++) {
+            Arena   *a = arena_new();
+            Pattern *x = parsed(a, n, primitives[p].expr);
+            int64_t  count = 0;
+
+            for (int64_t i = 0; i < n; i++) {
+                row_cells(x, i, cells);
+                for (int64_t j = 0; j < n; j++) {
+                    bool in = primitives[p].rule(i, j, n);
+
+                    count += in;
+                    CHECK((cells[j] & 0x80) == (in ? 0x80 : 0), "%s n=%d (%d,%d): %d, rule says %d",
+                          primitives[p].expr, (int)n, (int)i, (int)j, cells[j] >> 7, in);
+                    CHECK(!in || !primitives[p].bits || (cells[j] & 0x3f) == primitives[p].bits,
+                          "%s n=%d (%d,%d): bits %d", primitives[p].expr, (int)n, (int)i, (int)j,
+                          cells[j] & 0x3f);
+                }
+            }
+            assert_int_equal(pattern_count(x), count);
+            arena_free(a);
+        }
+}
+
+/* What an operator makes of two cells, bits included. */
+static uint8_t combined(char op, uint8_t x, uint8_t y)
+{
+    switch (op) {
+    case '+': return x | y;
+    case '&': return x && y ? x | y : 0;
+    default: return y ? 0 : x;
+    }
+}
+
+static void check_operator(int64_t n, const char *x, char op, const char *y)
+{
+    Arena   *a = arena_new();
+    char     expr[128];
+    Pattern *px = parsed(a, n, x), *py = parsed(a, n, y), *both;
+    uint8_t  cx[MOST], cy[MOST], cells[MOST];
+
+    snprintf(expr, sizeof(expr), "%s %c %s", x, op, y);
+    both = parsed(a, n, expr);
+    for (int64_t i = 0; i < n; i++) {
+        row_cells(px, i, cx);
+        row_cells(py, i, cy);
+        row_cells(both, i, cells);
+        for (int64_t j = 0; j < n; j++)
+            CHECK(cells[j] == combined(op, cx[j], cy[j]), "%s n=%d (%d,%d): %02x, expected %02x",
+                  expr, (int)n, (int)i, (int)j, cells[j], combined(op, cx[j], cy[j]));
+    }
+    arena_free(a);
+}
+
+static void operators_are_set_operations(void **state)
+{
+    (void)state;
+    for (size_t x = 0; x < PRIMITIVES; x++)
+        for (size_t y = 0; y < PRIMITIVES; y++)
+            for (const char *op = "+&-"; *op; op++)
+                check_operator(37, primitives[x].expr, *op, primitives[y].expr);
+}
+
+static void complement_is_the_rest(void **state)
+{
+    uint8_t in[MOST], out[MOST];
+
+    (void)state;
+    for (size_t p = 0; p < PRIMITIVES; p++) {
+        Arena   *a = arena_new();
+        char     expr[128];
+        Pattern *x = parsed(a, 29, primitives[p].expr), *rest;
+
+        snprintf(expr, sizeof(expr), "!%s", primitives[p].expr);
+        rest = parsed(a, 29, expr);
+        for (int64_t i = 0; i < 29; i++) {
+            row_cells(x, i, in);
+            row_cells(rest, i, out);
+            for (int64_t j = 0; j < 29; j++)
+                assert_int_equal(out[j], in[j] ? 0 : 0x80 | 32);
+        }
+        arena_free(a);
+    }
+}
+
+static void transpose_swaps_rows_and_columns(void **state)
+{
+    uint8_t in[MOST], out[MOST];
+
+    (void)state;
+    for (size_t p = 0; p < PRIMITIVES; p++) {
+        Arena   *a = arena_new();
+        Pattern *x = parsed(a, 31, primitives[p].expr), *t = pattern_transpose(a, x);
+
+        assert_non_null(t);
+        for (int64_t i = 0; i < 31; i++) {
+            row_cells(x, i, in);
+            for (int64_t j = 0; j < 31; j++) {
+                row_cells(t, j, out);
+                assert_int_equal(out[i], in[j]);
+            }
+        }
+        arena_free(a);
+    }
+}
+
+static void finished_cells_have_a_bit_and_no_future(void **state)
+{
+    Arena   *a = arena_new();
+    Pattern *p = pattern_finish(a, shape_of(20), parsed(a, 20, "causal + window(9)"), true);
+    uint8_t  cells[MOST];
+
+    (void)state;
+    for (int64_t i = 0; i < 20; i++) {
+        row_cells(p, i, cells);
+        for (int64_t j = 0; j < 20; j++)
+            assert_int_equal(cells[j], j > i ? 0 : 0x80 | (i - j <= 4 ? 1 : 32));
+    }
+    arena_free(a);
+}
+
+static void heads_take_turns(void **state)
+{
+    Arena       *a = arena_new();
+    Error        err = ERROR_INIT;
+    PatternShape s = { .heads = 3, .n = 9, .m = 9 };
+    Pattern     *p = pattern_parse(a, s, "self;full", NULL, &err);
+    bool         in;
+
+    (void)state;
+    assert_true(pattern_per_head(p));
+    pattern_cell(p, 0, 1, 2, &in);
+    assert_false(in);
+    pattern_cell(p, 1, 1, 2, &in);
+    assert_true(in);
+    pattern_cell(p, 2, 1, 2, &in);
+    assert_false(in);
+    assert_int_equal(pattern_count(p), 9 + 81 + 9);
+    arena_free(a);
+}
+
+static const struct {
+    const char *expr, *says;
+} mistakes[] = {
+    { "", "offset 0" }, { "window", "needs its argument 'w'" }, { "window(5", "offset 8" },
+    { "windw(5)", "nearest is 'window'" }, { "window(5,1,2)", "one argument too many" },
+    { "window(w=5,w=3)", "given twice" }, { "window(w=5,3)", "positional argument after" },
+    { "window(-1)", "at least 0" }, { "block(0)", "at least 1" }, { "full;", "offset 5" },
+    { "full full", "offset 5" }, { "full+", "offset 5" }, { "(full", "expected ')'" },
+    { "global([99])", "outside the 10 positions" }, { "global(-1)", "at least 0" },
+    { "global([1:5:0])", "step" }, { "random($t)", "$t is not given" },
+    { "random($expr)", "belongs to a parameter" }, { "mask(3)", "must be a tensor" },
+    { "summary(3,2,1)", "must not exceed the stride" }, { "tile(0,full)", "at least 1" },
+    { "window(99999999999)", "too large" }, { "window(x)", "no argument 'x'" }, { "!", "offset 1" },
+};
+
+static void mistakes_are_told_with_their_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
+        Arena *a = arena_new();
+        Error  err = ERROR_INIT;
+
+        assert_null(pattern_parse(a, shape_of(10), mistakes[i].expr, NULL, &err));
+        assert_int_equal(err.code, ERR_PARAM);
+        CHECK(strstr(err.text, mistakes[i].says) && strstr(err.text, "offset"), "'%s' says: %s",
+              mistakes[i].expr, err.text);
+        arena_free(a);
+    }
+}
+
+static void deep_nesting_is_refused_not_fatal(void **state)
+{
+    Arena *a = arena_new();
+    Error  err = ERROR_INIT;
+    char   text[5001];
+
+    (void)state;
+    memset(text, '(', 5000);
+    text[5000] = '\0';
+    assert_null(pattern_parse(a, shape_of(10), text, NULL, &err));
+    memset(text, '!', 5000);
+    assert_null(pattern_parse(a, shape_of(10), text, NULL, &err));
+    arena_free(a);
+}
+
+static bool odd_only(void *context, int64_t i, int64_t j)
+{
+    (void)context, (void)i;
+    return j >= 0 && j % 2 == 0;
+}
+
+static void random_tables_are_distinct_and_allowed(void **state)
+{
+    Arena       *a = arena_new();
+    PatternShape s = { .heads = 2, .n = 30, .m = 30, .causal = true };
+    Tensor       t = pattern_draw_random(a, s, 4, 9, "t", odd_only, NULL);
+
+    (void)state;
+    for (int64_t row = 0; row < 60; row++) {
+        const int32_t *keys = tensor_i32(&t) + row * 4;
+        int64_t        candidates = (row % 30 + 1) / 2;
+
+        for (int64_t c = 0; c < 4; c++) {
+            assert_int_equal(keys[c] >= 0, c < candidates);
+            if (keys[c] < 0)
+                continue;
+            assert_true(keys[c] <= row % 30 && keys[c] % 2 == 1);
+            for (int64_t b = 0; b < c; b++)
+                assert_int_not_equal(keys[b], keys[c]);
+        }
+    }
+    arena_free(a);
+}
+
+/* The bound of the design: 64k x 64k without n x n storage. */
+static void a_long_pattern_stays_small(void **state)
+{
+    Arena   *a = arena_new();
+    Pattern *p = parsed(a, 65536, "window(513)+global(4)+stride(256)");
+
+    (void)state;
+    assert_true(arena_used(a) < 1 << 20);
+    assert_true(pattern_count(p) > INT64_C(33000000));
+    arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(primitives_follow_their_rules),
+        cmocka_unit_test(operators_are_set_operations),
+        cmocka_unit_test(complement_is_the_rest),
+        cmocka_unit_test(transpose_swaps_rows_and_columns),
+        cmocka_unit_test(finished_cells_have_a_bit_and_no_future),
+        cmocka_unit_test(heads_take_turns),
+        cmocka_unit_test(mistakes_are_told_with_their_place),
+        cmocka_unit_test(deep_nesting_is_refused_not_fatal),
+        cmocka_unit_test(random_tables_are_distinct_and_allowed),
+        cmocka_unit_test(a_long_pattern_stays_small),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

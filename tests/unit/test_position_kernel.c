@@ -1,0 +1,180 @@
+/* test_position_kernel.c -- positional modifiers through the attention kernel.
+ *
+ * Decoding (the last rows of a causal sequence equal those of the whole run),
+ * the kernel against the scores of single cells, counted FLOPs, and memory
+ * that runs out.
+ */
+#include "position_setup.h"
+
+static const Mechanism *full(void)
+{
+    return mechanism_find("full");
+}
+
+static void kernel_setup(Setup *s, int64_t n, int64_t m, const char *position)
+{
+    setup_open(s, 3, n, m, 5, true);
+    if (!strcmp(position, "disentangled"))
+        set(s, "pos_terms=[c2p,p2c,p2p]");
+    if (!strcmp(position, "shaw"))
+        s->b = give(s, "pos_value", 2, (int64_t[]){ 9, s->e });
+}
+
+/* Drawn tables do not depend on n (pos_k of disentangled follows m), so both runs agree. */
+static void test_decoding_equals_the_whole_run(void **state)
+{
+    enum { M = 130, LAST = 9 };
+
+    (void)state;
+    for (size_t x = 0; position_at(x); x++) {
+        const char *id = position_at(x)->id;
+        Setup       s;
+        Run        *whole, *last;
+        Tensor      q;
+
+        kernel_setup(&s, M, M, id);
+        whole = run_any(&s, full(), id);
+        q = s.q;
+        s.n = LAST;
+        s.q = filled(&s, "tail", 3, (int64_t[]){ s.h, LAST, s.d }, 1);
+        for (int64_t head = 0; head < s.h; head++)
+            memcpy(tensor_f32(&s.q) + head * LAST * s.d,
+                   tensor_f32(&q) + (head * M + M - LAST) * s.d, LAST * 5 * sizeof(float));
+        last = run_any(&s, full(), id);
+        assert_int_equal(whole->err.code, ERR_NONE);
+        assert_int_equal(last->err.code, ERR_NONE);
+        for (int64_t head = 0; head < s.h; head++)
+            for (int64_t i = 0; i < LAST; i++)
+                for (int64_t c = 0; c < s.e; c++)
+                    near(at(&last->out, head, i, c), at(&whole->out, head, M - LAST + i, c), 2e-6);
+        run_free(whole);
+        run_free(last);
+        setup_close(&s);
+    }
+}
+
+/* output of the kernel = softmax over j <= p_i of the probe's scores, times values. */
+static void test_kernel_equals_the_scores(void **state)
+{
+    (void)state;
+    for (size_t x = 0; position_at(x); x++) {
+        const char *id = position_at(x)->id;
+        Setup       s;
+        Run        *run, *scores;
+
+        kernel_setup(&s, 75, 133, id);
+        run = run_any(&s, full(), id);
+        scores = run_probe(&s, id);
+        assert_int_equal(run->err.code, ERR_NONE);
+        for (int64_t head = 0; head < s.h; head++)
+            for (int64_t i = 0; i < s.n; i++) {
+                int64_t p = (int64_t)where(&s, i);
+                double  sum = 0, mixed = 0;
+
+                for (int64_t j = 0; j <= p; j++) {
+                    double  weight = exp(shown(scores, "scores", head, i, j));
+                    int64_t c = (j - p < -4 ? -4 : j - p) + 4;
+
+                    sum += weight;
+                    mixed += weight * (shown(scores, "v", head, j, 1) +
+                                       (s.b.data ? at(&s.b, head, c, 1) : 0));
+                }
+                near(at(&run->out, head, i, 1), mixed / sum, 5e-6);
+            }
+        run_free(run);
+        run_free(scores);
+        setup_close(&s);
+    }
+}
+
+/* Rows are shared out to threads, but each is a function of its position alone. */
+static void test_threads_change_nothing(void **state)
+{
+    Threads *threads = threads_new(3);
+
+    (void)state;
+    assert_non_null(threads);
+    for (size_t x = 0; position_at(x); x++) {
+        const char *id = position_at(x)->id;
+        Setup       s;
+        Run        *alone, *together;
+
+        setup_open(&s, 2, 150, 150, 5, true);
+        alone = run_probe(&s, id);
+        s.threads = threads;
+        together = run_probe(&s, id);
+        assert_memory_equal(run_view(alone, "scores")->tensor.data,
+                            run_view(together, "scores")->tensor.data,
+                            2 * 150 * 150 * sizeof(double));
+        run_free(alone);
+        run_free(together);
+        setup_close(&s);
+    }
+    threads_free(threads);
+}
+
+static void test_flops(void **state)
+{
+    /* h = 3, n = m = 10, d = 5, e = 3, causal: nnz = 165 */
+    static const struct {
+        const char *position;
+        double      flops;
+    } want[] = {
+        { "sinusoidal", 5 * 20 * 3 },
+        { "rope", 3 * 4 * 20 * 3 },
+        { "alibi", 2 * 165 },
+        { "t5", 165 },
+        { "xl", 2 * 5 * 165 + 2 * 3 * 10 * 5 + 2 * 3 * 15 * 5 * 19 },
+        { "disentangled", 2 * 5 * 3 * 2 * 10 * 20 + 3 * 165 },
+        { "shaw", 2 * 5 * 3 * 10 * 9 + 165 + 3 * 165 },
+    };
+
+    (void)state;
+    for (int x = 0; x < LENGTH(want); x++) {
+        Setup s;
+        Run  *run;
+
+        kernel_setup(&s, 10, 10, want[x].position);
+        run = run_any(&s, full(), want[x].position);
+        near(run_flops(run).position, want[x].flops, 0);
+        run_free(run);
+        setup_close(&s);
+    }
+}
+
+static void test_every_failed_allocation_is_an_error(void **state)
+{
+    (void)state;
+    for (size_t x = 0; position_at(x); x++) {
+        Setup s;
+        bool  done = false;
+
+        kernel_setup(&s, 10, 10, position_at(x)->id);
+        for (int64_t k = 1; !done; k++) {
+            RunSpec spec = { .mechanism = full(), .q = s.q, .k = s.k, .v = s.v, .causal = true,
+                             .position = position_at(x), .given = &s.given, .views = true,
+                             .fail_at = k };
+            Run    *run = run_new(&spec);
+
+            assert_non_null(run);
+            done = run->err.code == ERR_NONE;
+            if (!done)
+                assert_int_equal(run->err.code, ERR_NOMEM);
+            run_free(run);
+        }
+        setup_close(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_decoding_equals_the_whole_run),
+        cmocka_unit_test(test_kernel_equals_the_scores),
+        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_every_failed_allocation_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
