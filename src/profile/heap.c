@@ -1,0 +1,221 @@
+/* heap.c -- the interposed malloc family, so that library workspaces count.
+ *
+ * The program defines malloc and its kin itself; the dynamic linker then sends
+ * every caller in the process here, OpenBLAS and libc included.  Each call is
+ * passed on to glibc and accounted by malloc_usable_size: what the block really
+ * occupies, the same number at allocation and at release.
+ *
+ * The three counters are the one piece of mutable state of the program outside
+ * a session: malloc has no context argument.  They are atomics without order,
+ * for nobody reads other memory on their word.
+ *
+ * Not compiled under sanitizers, which have a malloc of their own, and where
+ * the C library is not glibc; heap_hooks_active() then says why.
+ */
+#include "profile/measure.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(ATTNSCOPE_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEAP_WHY "built with a sanitizer, which brings its own malloc"
+#elif !defined(__GLIBC__)
+#define HEAP_WHY "the C library is not glibc"
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                     \
+    __has_feature(memory_sanitizer)
+#define HEAP_WHY "built with a sanitizer, which brings its own malloc"
+#endif
+#endif
+
+#ifdef HEAP_WHY
+
+bool heap_hooks_active(const char **why)
+{
+    if (why)
+        *why = HEAP_WHY;
+    return false;
+}
+
+int64_t heap_current(void)
+{
+    return 0;
+}
+
+int64_t heap_peak(void)
+{
+    return 0;
+}
+
+void heap_peak_reset(void)
+{
+}
+
+int64_t heap_allocations(void)
+{
+    return 0;
+}
+
+#else
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+void  __libc_free(void *block);
+
+static atomic_llong current, peak, calls;
+
+static void account(long long bytes)
+{
+    long long now = atomic_fetch_add_explicit(&current, bytes, memory_order_relaxed) + bytes;
+    long long top = atomic_load_explicit(&peak, memory_order_relaxed);
+
+    while (now > top && !atomic_compare_exchange_weak_explicit(
+                            &peak, &top, now, memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+static void *taken(void *block)
+{
+    if (!block)
+        return NULL;
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    account((long long)malloc_usable_size(block));
+    return block;
+}
+
+static void given_back(size_t bytes)
+{
+    atomic_fetch_sub_explicit(&current, (long long)bytes, memory_order_relaxed);
+}
+
+/* ---- the family ----------------------------------------------------------------- */
+
+void *malloc(size_t size)
+{
+    return taken(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return taken(__libc_calloc(count, size));
+}
+
+void free(void *block)
+{
+    if (!block)
+        return;
+    given_back(malloc_usable_size(block));
+    __libc_free(block);
+}
+
+/* The old block is gone when this succeeds, and also when size is 0. */
+void *realloc(void *block, size_t size)
+{
+    size_t before = block ? malloc_usable_size(block) : 0;
+    void  *moved = __libc_realloc(block, size);
+
+    if (!moved) {
+        if (block && size == 0)
+            given_back(before);
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    account((long long)malloc_usable_size(moved) - (long long)before);
+    return moved;
+}
+
+static bool power_of_two(size_t x)
+{
+    return x && !(x & (x - 1));
+}
+
+void *memalign(size_t alignment, size_t size)
+{
+    return taken(__libc_memalign(alignment, size));
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (!power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return taken(__libc_memalign(alignment, size));
+}
+
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    int   saved = errno;
+    void *block;
+
+    if (!power_of_two(alignment) || alignment % sizeof(void *))
+        return EINVAL;
+    block = taken(__libc_memalign(alignment, size));
+    errno = saved;
+    if (!block)
+        return ENOMEM;
+    *out = block;
+    return 0;
+}
+
+void *valloc(size_t size)
+{
+    return taken(__libc_memalign((size_t)sysconf(_SC_PAGESIZE), size));
+}
+
+void *pvalloc(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    if (size > SIZE_MAX - page) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return taken(__libc_memalign(page, (size + page - 1) / page * page));
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+
+/* What a library finds when it looks for malloc: ours, unless the program was
+ * linked without exporting it. */
+bool heap_hooks_active(const char **why)
+{
+    void *(*ours)(size_t) = malloc;
+    void *found = dlsym(RTLD_DEFAULT, "malloc");
+
+    if (memcmp(&found, &ours, sizeof(found)) == 0)
+        return true;
+    if (why)
+        *why = "libraries of this program do not use its malloc (linked static or not exported)";
+    return false;
+}
+
+int64_t heap_current(void)
+{
+    return atomic_load_explicit(&current, memory_order_relaxed);
+}
+
+int64_t heap_peak(void)
+{
+    return atomic_load_explicit(&peak, memory_order_relaxed);
+}
+
+void heap_peak_reset(void)
+{
+    atomic_store_explicit(&peak, atomic_load_explicit(&current, memory_order_relaxed),
+                          memory_order_relaxed);
+}
+
+int64_t heap_allocations(void)
+{
+    return atomic_load_explicit(&calls, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,270 @@
+/* measure.c -- first call, warm-up, repeats, and the Record of it; see measure.h.
+ *
+ * Order of the runs:
+ *   1. the first call, in an arena of its own: `first`, what the run says of
+ *      itself, and memory in case it stays the only run;
+ *   2. the warm-up, again in a fresh arena: memory, now that libraries have
+ *      their one-time allocations behind them;
+ *   3. timed runs in the warm-up's arena, whose pages are touched: samples.
+ */
+#include "profile/measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "profile/watch.h"
+
+#define OUTLIERS_USUAL 0.05 /* share of samples not worth a warning */
+#define PAGE 4096
+
+typedef struct Measurement {
+    RunSpec     spec;     /* with our observer, without views */
+    Assignments given;    /* owned copy */
+    MeasurePlan plan;
+    Watch       watch;
+    Record     *out;
+    double      began;    /* clock_wall */
+    double      timed;    /* seconds in timed runs so far */
+    double     *cpu_ms;   /* one per sample; owned */
+    double     *stage_ms; /* [sample][stage]; owned */
+    int         capacity; /* samples there is room for */
+} Measurement;
+
+static bool out_of_memory(const Measurement *m, Error *err)
+{
+    return error_set(err, ERR_NOMEM, "%s: not enough memory to keep the measurement",
+                     m->spec.mechanism->id);
+}
+
+/* ---- samples -------------------------------------------------------------------- */
+
+static bool grow(double **values, int count, int width)
+{
+    double *grown = realloc(*values, (size_t)count * (size_t)(width ? width : 1) *
+                                         sizeof(*grown));
+
+    if (grown)
+        *values = grown;
+    return grown != NULL;
+}
+
+static bool add_sample(Measurement *m, Error *err)
+{
+    Timing *time = &m->out->time;
+    int     stages = m->out->stage_count, more = m->capacity ? 2 * m->capacity : 16;
+
+    if (time->count == m->capacity) {
+        if (!grow(&time->samples, more, 1) || !grow(&m->cpu_ms, more, 1) ||
+            !grow(&m->stage_ms, more, stages))
+            return out_of_memory(m, err);
+        m->capacity = more;
+    }
+    for (int i = 0; i < stages; i++)
+        m->stage_ms[(int64_t)time->count * stages + i] = m->watch.stage_ms[i];
+    m->cpu_ms[time->count] = 1e3 * m->watch.cpu;
+    time->samples[time->count++] = 1e3 * m->watch.wall;
+    m->timed += m->watch.wall;
+    return true;
+}
+
+/* The median of column `stage` over all samples. */
+static Number stage_median(Measurement *m, int stage)
+{
+    int     count = m->out->time.count, stages = m->out->stage_count;
+    double *column = malloc((size_t)count * sizeof(*column));
+    Number  median = NUMBER_NONE;
+
+    for (int i = 0; column && i < count; i++)
+        column[i] = m->stage_ms[(int64_t)i * stages + stage];
+    if (column)
+        median = number_of(stats_quantile(column, count, 0.5));
+    free(column);
+    return median;
+}
+
+static void summarise(Measurement *m)
+{
+    Record *out = m->out;
+
+    if (!out->time.count)
+        return;
+    timing_summarise(&out->time);
+    out->cpu_ms = number_of(stats_quantile(m->cpu_ms, out->time.count, 0.5));
+    for (int i = 0; i < out->stage_count; i++)
+        out->stages[i].time_ms = stage_median(m, i);
+    if (out->time.outliers > OUTLIERS_USUAL * out->time.count)
+        record_warn(out, "%d of %d timed runs are outliers: something else used the machine",
+                    out->time.outliers, out->time.count);
+}
+
+/* ---- runs ----------------------------------------------------------------------- */
+
+/* glibc makes a block up to 16 bytes larger than asked for, depending on what
+ * was freed before: whole pages hide that. */
+static Number whole_pages(int64_t bytes)
+{
+    return number_of((double)((bytes + PAGE - 1) / PAGE * PAGE));
+}
+
+static void take_memory(Measurement *m)
+{
+    const Watch *w = &m->watch;
+    Record      *out = m->out;
+    const char  *why = "";
+    bool         heap = heap_hooks_active(&why);
+
+    out->arena_peak = number_of((double)w->arena);
+    out->heap_peak = heap ? whole_pages(w->heap) : NUMBER_NONE;
+    out->rss_peak = w->rss >= 0 ? number_of((double)w->rss) : NUMBER_NONE;
+    snprintf(out->heap_note, sizeof(out->heap_note), "%s", heap ? "" : why);
+    for (int i = 0; i < out->stage_count; i++)
+        out->stages[i].heap_peak = heap ? number_of((double)w->stage_heap[i]) : NUMBER_NONE;
+}
+
+static void take_failure(Measurement *m, const Run *run)
+{
+    Record *out = m->out;
+
+    out->code = run ? run->err.code : ERR_NOMEM;
+    out->status = record_status_of(out->code);
+    snprintf(out->message, sizeof(out->message), "%s",
+             run ? run->err.text : "not enough memory to begin the run");
+}
+
+/* The run itself could not be made: what the record can still say. */
+static void take_nothing(Measurement *m)
+{
+    Record *out = m->out;
+
+    snprintf(out->mechanism, sizeof(out->mechanism), "%s", m->spec.mechanism->id);
+    snprintf(out->position, sizeof(out->position), "%s",
+             m->spec.position ? m->spec.position->id : "none");
+    out->quality.worst_query = out->quality.worst_head = -1;
+    take_failure(m, NULL);
+}
+
+static bool first_call(Measurement *m, Error *err)
+{
+    Arena *arena = arena_new();
+    Run   *run;
+    bool   ok = true;
+
+    m->watch.memory = true;
+    run = arena ? watch_run(&m->watch, &m->spec, arena) : NULL;
+    if (run)
+        ok = record_of_run(run, m->out, err);
+    else
+        take_nothing(m);
+    if (ok && m->out->status == RECORD_OK) {
+        take_memory(m);
+        m->out->time.first = number_of(1e3 * m->watch.wall);
+    }
+    run_free(run);
+    arena_free(arena);
+    return ok;
+}
+
+/* One more run in `arena`.  False: it failed and the record says how. */
+static bool run_again(Measurement *m, Arena *arena, bool memory)
+{
+    Run *run;
+    bool ok;
+
+    m->watch.memory = memory;
+    run = watch_run(&m->watch, &m->spec, arena);
+    ok = run && run->err.code == ERR_NONE;
+    if (!ok)
+        take_failure(m, run);
+    else if (memory)
+        take_memory(m);
+    run_free(run);
+    return ok;
+}
+
+static double spread(const Timing *time)
+{
+    double q1 = stats_quantile(time->samples, time->count, 0.25);
+    double q3 = stats_quantile(time->samples, time->count, 0.75);
+
+    return (q3 - q1) / stats_quantile(time->samples, time->count, 0.5);
+}
+
+/* Whether the budget has room for one more run as long as the last. */
+static bool time_left(const Measurement *m)
+{
+    return clock_wall() - m->began + m->watch.wall <= m->plan.max_seconds;
+}
+
+static bool enough(const Measurement *m)
+{
+    const Timing *time = &m->out->time;
+
+    if (!time_left(m) || time->count >= m->plan.most)
+        return true;
+    if (time->count < m->plan.repeats || m->timed < m->plan.min_seconds)
+        return false;
+    return spread(time) <= m->plan.spread;
+}
+
+/* False only when there is no memory for bookkeeping. */
+static bool repeat(Measurement *m, Error *err)
+{
+    Arena *arena;
+    bool   ok = true;
+
+    if (m->plan.repeats <= 0 || !time_left(m))
+        return add_sample(m, err);
+    arena = arena_new();
+    if (!arena)
+        return out_of_memory(m, err);
+    if (run_again(m, arena, true)) {
+        if (!time_left(m))
+            ok = add_sample(m, err);
+        while (ok && !enough(m) && run_again(m, arena, false))
+            ok = add_sample(m, err);
+    }
+    arena_free(arena);
+    return ok;
+}
+
+static bool prepare(Measurement *m, const RunSpec *spec, const MeasurePlan *plan, Record *out,
+                    Error *err)
+{
+    m->spec = *spec;
+    if (spec->given && !assignments_copy(&m->given, spec->given, err))
+        return false;
+    m->spec.given = spec->given ? &m->given : NULL;
+    m->spec.views = false;
+    m->spec.observer = watch_stage;
+    m->spec.observer_context = &m->watch;
+    m->watch.next = spec->observer;
+    m->watch.next_context = spec->observer_context;
+    m->plan = *plan;
+    if (m->plan.most < m->plan.repeats)
+        m->plan.most = m->plan.repeats;
+    m->out = out;
+    m->began = clock_wall();
+    return true;
+}
+
+bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *err)
+{
+    Measurement *m = calloc(1, sizeof(*m));
+    bool         ok;
+
+    *out = (Record){ 0 };
+    if (!m)
+        return error_set(err, ERR_NOMEM, "%s: not enough memory to measure",
+                         spec->mechanism->id);
+    ok = prepare(m, spec, plan, out, err) && first_call(m, err) &&
+         (out->status != RECORD_OK || repeat(m, err));
+    if (ok)
+        summarise(m);
+    else
+        record_free(out);
+    assignments_free(&m->given);
+    free(m->cpu_ms);
+    free(m->stage_ms);
+    free(m);
+    return ok;
+}

@@ -1,0 +1,69 @@
+/* profile/measure.h -- times and counts any Run.
+ *
+ * measure() runs a spec once apart (first call), warms up, repeats until the
+ * spread is known or the budget ends, and fills a Record.  Timed runs want no
+ * views.  Memory is isolated: each measurement uses an arena of its own, so
+ * A,B and B,A give the same numbers.  A first call that leaves no time for
+ * another run within max_seconds is itself the one sample.
+ */
+#ifndef PROFILE_MEASURE_H
+#define PROFILE_MEASURE_H
+
+#include "profile/record.h"
+
+typedef struct MeasurePlan {
+    int    repeats;     /* timed runs at least; 0: take the time of one run only */
+    int    most;        /* timed runs at most */
+    double min_seconds; /* keep repeating until this much was timed ... */
+    double max_seconds; /* ... but never longer than this */
+    double spread;      /* stop once (q3 - q1) / median is below; 0.02 */
+} MeasurePlan;
+
+#define MEASURE_ONCE ((MeasurePlan){ .repeats = 0 })
+#define MEASURE_DEFAULT                                                                        \
+    ((MeasurePlan){ .repeats = 7, .most = 200, .min_seconds = 0.2, .max_seconds = 10,          \
+                    .spread = 0.02 })
+
+/* Fills *out (zeroed first; free with record_free, also after false).  A failed
+ * or refused run is a record with its status, not a failure of this call; false
+ * only when bookkeeping memory is out.  spec->given is copied, so a live run
+ * made with the same assignments is not disturbed; spec->observer is still
+ * told of the stages of every run. */
+bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *err);
+
+/* Record of a run that already happened (views and all), without timing.  Its
+ * arena_peak then holds what the views needed besides. */
+bool record_of_run(Run *run, Record *out, Error *err);
+
+/* Against exact attention on the same q, k, v, position and scale: streams over
+ * rows, O(n) memory, O(h n m d) time.  `run` must have been made with views; its
+ * threads and cancel flag are used.  What makes no sense stays not valid:
+ *   mass             needs a view `connectivity` of n x m cells, and either a
+ *                    mechanism that chooses cells (baseline, FP, LP) or a set
+ *                    that leaves out a cell full attention weighs: where all is
+ *                    connected by design, 1.000 would say nothing;
+ *   output_error     needs an output of the shape of full attention's;
+ *   total_variation  needs a view `weights` of n x m cells.
+ * A mechanism that reads the layer input instead of q, k, v is not compared.
+ * False: the reference failed, no memory, or cancelled. */
+bool quality_measure(const Run *run, Quality *out, Error *err);
+
+/* ---- heap: the interposed malloc family ------------------------------------------ */
+
+/* False under sanitizers and in static programs; *why says so. */
+bool    heap_hooks_active(const char **why);
+int64_t heap_current(void);    /* usable bytes allocated and not freed, whole process */
+int64_t heap_peak(void);       /* since the last heap_peak_reset */
+void    heap_peak_reset(void);
+int64_t heap_allocations(void); /* calls since start */
+
+/* ---- clocks ------------------------------------------------------------------------ */
+double clock_wall(void); /* seconds, monotonic */
+double clock_cpu(void);  /* seconds of this process, all threads */
+
+/* ---- statistics -------------------------------------------------------------------- */
+/* Sorts a copy; q in [0,1], linear between neighbours. NaN when count is 0. */
+double stats_quantile(const double *values, int count, double q);
+void   timing_summarise(Timing *timing); /* from samples */
+
+#endif

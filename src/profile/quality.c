@@ -1,0 +1,324 @@
+/* quality.c -- a run against exact attention, row by row; see measure.h.
+ *
+ *     mass_i  = sum over kept j of w*[i,j] / sum over all j of w*[i,j]
+ *     error   = |o - o*| / |o*|                     (Frobenius, all heads)
+ *     tv_i    = 1/2 sum_j |w[i,j] - w*[i,j]|
+ *
+ * w* and o* are those of the catalogue's baseline, run here on the same q, k,
+ * v, position and scale; its weights are read one row at a time, so a worker
+ * holds three rows and nothing n x n exists.  Rows without a key do not count.
+ * Per-row results are kept and summed in order: threads change no bit.
+ */
+#include "profile/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_PER_ITEM 8
+#define CHOOSES_CELLS (CLASS_BASELINE | CLASS_FP | CLASS_LP)
+
+typedef struct Row {
+    double mass;            /* NaN: the row has no key */
+    double variation;
+    double error2, norm2;   /* |o_i - o*_i|^2, |o*_i|^2 */
+} Row;
+
+typedef struct Comparison {
+    const Run  *run, *exact;
+    const View *kept, *weights; /* NULL: not comparable */
+    const View *exact_weights;
+    bool        output;
+    Row        *rows;       /* [h][n] */
+    float      *lines;      /* three of m cells for each worker */
+    atomic_bool left_out;   /* some cell exact attention weighs is not kept */
+} Comparison;
+
+/* ---- the reference -------------------------------------------------------------- */
+
+static const Mechanism *baseline(void)
+{
+    const Mechanism *m;
+
+    for (size_t i = 0; (m = mechanism_at(i)); i++)
+        if (m->classes & CLASS_BASELINE)
+            return m;
+    return NULL;
+}
+
+/* The scale and the like, under the same name and type, and the position's. */
+static bool shared_assignments(const Run *run, const Mechanism *exact, Assignments *out,
+                               Error *err)
+{
+    const Assignments *given = run->spec.given;
+    const Position    *position = run->spec.position;
+
+    for (int i = 0; given && i < given->count; i++) {
+        const Assignment *item = &given->items[i];
+        const Param *ours = params_find(run->mechanism->params, item->name);
+        const Param *theirs = params_find(exact->params, item->name);
+        bool same = ours && theirs && ours->type == theirs->type;
+
+        if (!same && !(position && params_find(position->params, item->name)))
+            continue;
+        if (!assignments_set_tensor(out, item->name, item->tensor, item->text, err))
+            return false;
+    }
+    return true;
+}
+
+static Run *exact_run(const Run *run, const Assignments *given)
+{
+    RunSpec spec = run->spec;
+
+    spec.mechanism = baseline();
+    spec.given = given;
+    spec.views = true;
+    spec.observer = NULL;
+    spec.fail_at = 0;
+    return run_new(&spec);
+}
+
+/* ---- what can be compared ------------------------------------------------------- */
+
+static const View *matrix_view(const Run *run, const char *name)
+{
+    const View *view = run_view(run, name);
+
+    if (!view || view->rank < 2 || view_rows(view) != run->n || view_cols(view) != run->m)
+        return NULL;
+    return view_planes(view) == run->h || view_planes(view) == 1 ? view : NULL;
+}
+
+static bool comparable_output(const Run *run)
+{
+    const Tensor *o = &run->out;
+
+    return o->data && o->dtype == DT_F32 && o->rank == 3 && tensor_contiguous(o) &&
+           o->shape[0] == run->h && o->shape[1] == run->n && o->shape[2] == run->e;
+}
+
+/* ---- one row -------------------------------------------------------------------- */
+
+static void read_row(const View *view, int64_t head, int64_t i, float *out)
+{
+    view_read(view, view_planes(view) > 1 ? head : 0, i, 0, view_cols(view), 1, out);
+}
+
+static void compare_output(const Comparison *c, int64_t head, int64_t i, Row *row)
+{
+    int64_t      e = c->run->e, at = (head * c->run->n + i) * e;
+    const float *o = tensor_f32(&c->run->out) + at, *exact = tensor_f32(&c->exact->out) + at;
+
+    for (int64_t p = 0; p < e; p++) {
+        double diff = (double)o[p] - (double)exact[p];
+
+        row->error2 += diff * diff;
+        row->norm2 += (double)exact[p] * (double)exact[p];
+    }
+}
+
+/* lines: exact weights, kept flags, weights. */
+static void compare_weights(Comparison *c, int64_t head, int64_t i, float *exact, Row *row)
+{
+    int64_t m = c->run->m;
+    float  *kept = exact + m, *weights = kept + m;
+    double  total = 0, mass = 0, distance = 0;
+    bool    left_out = false;
+
+    read_row(c->exact_weights, head, i, exact);
+    for (int64_t j = 0; j < m; j++)
+        total += (double)exact[j];
+    if (!(total > 0))
+        return;
+    if (c->kept) {
+        read_row(c->kept, head, i, kept);
+        for (int64_t j = 0; j < m; j++) {
+            mass += kept[j] > 0 ? (double)exact[j] : 0;
+            left_out |= !(kept[j] > 0) && exact[j] > 0;
+        }
+        row->mass = mass / total;
+        if (left_out)
+            atomic_store(&c->left_out, true);
+    }
+    if (c->weights) {
+        read_row(c->weights, head, i, weights);
+        for (int64_t j = 0; j < m; j++)
+            distance += fabs((double)weights[j] - (double)exact[j] / total);
+        row->variation = distance / 2;
+    }
+}
+
+static bool cancelled(const Comparison *c)
+{
+    return c->run->spec.cancel && atomic_load(c->run->spec.cancel);
+}
+
+static void compare_rows(void *context, int64_t item, int worker)
+{
+    Comparison *c = context;
+    int64_t     n = c->run->n, rows = c->run->h * n, from = item * ROWS_PER_ITEM;
+    float      *lines = c->lines ? c->lines + 3 * c->run->m * worker : NULL;
+
+    for (int64_t r = from; r < from + ROWS_PER_ITEM && r < rows && !cancelled(c); r++) {
+        Row *row = &c->rows[r];
+
+        *row = (Row){ .mass = (double)NAN, .variation = (double)NAN };
+        if (c->output)
+            compare_output(c, r / n, r % n, row);
+        if (lines)
+            compare_weights(c, r / n, r % n, lines, row);
+    }
+}
+
+/* ---- all rows ------------------------------------------------------------------- */
+
+static void mass_summary(const Comparison *c, Quality *out, double *values)
+{
+    int64_t rows = c->run->h * c->run->n;
+    int     count = 0;
+    double  sum = 0;
+
+    for (int64_t r = 0; r < rows; r++)
+        if (!isnan(c->rows[r].mass)) {
+            sum += c->rows[r].mass;
+            values[count++] = c->rows[r].mass;
+        }
+    if (!count)
+        return;
+    out->mass_mean = number_of(sum / count);
+    out->mass_p5 = number_of(stats_quantile(values, count, 0.05));
+    out->mass_min = number_of(stats_quantile(values, count, 0));
+}
+
+static void variation_summary(const Comparison *c, Quality *out)
+{
+    double  sum = 0;
+    int64_t count = 0;
+
+    for (int64_t r = 0; r < c->run->h * c->run->n; r++)
+        if (!isnan(c->rows[r].variation)) {
+            sum += c->rows[r].variation;
+            count++;
+        }
+    if (count)
+        out->total_variation = number_of(sum / (double)count);
+}
+
+static void error_summary(const Comparison *c, Quality *out)
+{
+    double error2 = 0, norm2 = 0;
+
+    for (int64_t r = 0; r < c->run->h * c->run->n; r++) {
+        error2 += c->rows[r].error2;
+        norm2 += c->rows[r].norm2;
+    }
+    if (norm2 > 0)
+        out->output_error = number_of(sqrt(error2 / norm2));
+}
+
+/* How bad a row is: mass lost, else the row's output error, else variation. */
+static double badness(const Row *row, const Quality *q)
+{
+    if (q->mass_mean.valid)
+        return -row->mass;
+    if (q->output_error.valid)
+        return row->norm2 > 0 ? sqrt(row->error2 / row->norm2) : (double)NAN;
+    return row->variation;
+}
+
+static void find_worst(const Comparison *c, Quality *out)
+{
+    int64_t n = c->run->n, worst = -1;
+
+    for (int64_t r = 0; r < c->run->h * n; r++) {
+        double bad = badness(&c->rows[r], out);
+
+        if (!isnan(bad) && (worst < 0 || bad > badness(&c->rows[worst], out)))
+            worst = r;
+    }
+    out->worst_query = worst < 0 ? -1 : worst % n;
+    out->worst_head = worst < 0 ? -1 : worst / n;
+}
+
+static bool no_memory(const Run *run, Error *err)
+{
+    return error_set(err, ERR_NOMEM, "quality of %s: not enough memory for the comparison of "
+                     "%lld rows", run->mechanism->id, (long long)(run->h * run->n));
+}
+
+static bool compare(Comparison *c, Quality *out, Error *err)
+{
+    const Run *run = c->run;
+    int64_t    rows = run->h * run->n;
+    double    *values;
+
+    threads_run(run->threads, (rows + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM, compare_rows, c);
+    if (cancelled(c))
+        return error_set(err, ERR_CANCELLED, "quality of %s: interrupted", run->mechanism->id);
+    values = calloc((size_t)rows, sizeof(*values));
+    if (!values)
+        return no_memory(run, err);
+    if (c->kept && (atomic_load(&c->left_out) || run->mechanism->classes & CHOOSES_CELLS))
+        mass_summary(c, out, values);
+    if (c->weights)
+        variation_summary(c, out);
+    if (c->output)
+        error_summary(c, out);
+    find_worst(c, out);
+    free(values);
+    return true;
+}
+
+static bool compare_with(Comparison *c, Quality *out, Error *err)
+{
+    const Run *run = c->run;
+    size_t     lines = 3 * (size_t)run->m * (size_t)threads_count(run->threads);
+    bool       wanted = c->kept || c->weights, ok;
+
+    c->exact_weights = matrix_view(c->exact, "weights");
+    if (wanted && !c->exact_weights)
+        return error_set(err, ERR_INTERNAL, "quality of %s: the baseline %s shows no weights",
+                         run->mechanism->id, c->exact->mechanism->id);
+    c->output = c->output && comparable_output(c->exact);
+    c->rows = calloc((size_t)(run->h * run->n), sizeof(*c->rows));
+    c->lines = wanted ? calloc(lines, sizeof(*c->lines)) : NULL;
+    ok = c->rows && (c->lines || !wanted) ? compare(c, out, err) : no_memory(run, err);
+    free(c->rows);
+    free(c->lines);
+    return ok;
+}
+
+bool quality_measure(const Run *run, Quality *out, Error *err)
+{
+    Comparison  c = { .run = run, .kept = matrix_view(run, "connectivity"),
+                      .weights = matrix_view(run, "weights"), .output = comparable_output(run) };
+    Assignments given = { 0 };
+    Run        *exact = NULL;
+    bool        ok = false;
+
+    *out = (Quality){ .worst_query = -1, .worst_head = -1 };
+    if (run->mechanism->needs_x || !run->q.data || (!c.kept && !c.weights && !c.output))
+        return true;
+    if (!baseline()) {
+        error_set(err, ERR_INTERNAL, "the catalogue has no baseline to compare %s with",
+                  run->mechanism->id);
+        goto done;
+    }
+    if (!shared_assignments(run, baseline(), &given, err))
+        goto done;
+    exact = exact_run(run, &given);
+    if (!exact)
+        no_memory(run, err);
+    else if (exact->err.code)
+        error_set(err, exact->err.code, "quality of %s, reference: %.200s", run->mechanism->id,
+                  exact->err.text);
+    else {
+        c.exact = exact;
+        ok = compare_with(&c, out, err);
+    }
+done:
+    run_free(exact);
+    assignments_free(&given);
+    return ok;
+}

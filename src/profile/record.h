@@ -1,0 +1,121 @@
+/* profile/record.h -- one measured run, every number with its own "valid".
+ *
+ * "Not measured" is a Number without the valid bit, never 0; JSON writes null.
+ * Units: milliseconds, bytes, floating point operations.
+ *
+ * Three memories, reported apart and not to be added up:
+ *   arena_peak  largest sum of live allocations of the run's arena: the
+ *               mechanism's own working memory, output included;
+ *   heap_peak   process heap (malloc family) above its level at the start of
+ *               the run, in pages of 4 KiB: library workspaces, the Run itself,
+ *               and the arena's chunks below 2 MiB (larger ones are mapped and
+ *               not in it);
+ *   rss_peak    resident memory of the whole process during the run; it holds
+ *               the inputs and whatever else lives, so it depends on history.
+ * The first two are taken in a run with an arena of its own after the first
+ * call, so measuring A, B or B, A gives the same.  The heap is the process's:
+ * what other threads allocate at that time counts too.
+ */
+#ifndef PROFILE_RECORD_H
+#define PROFILE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/run.h"
+#include "core/error.h"
+#include "core/text.h"
+
+typedef struct Number {
+    double value;
+    bool   valid;
+} Number;
+
+static inline Number number_of(double value)
+{
+    return (Number){ .value = value, .valid = true };
+}
+
+#define NUMBER_NONE ((Number){ .valid = false })
+
+typedef enum RecordStatus {
+    RECORD_OK,
+    RECORD_OOM,
+    RECORD_UNSUPPORTED,
+    RECORD_CANCELLED,
+    RECORD_FAILED,
+} RecordStatus;
+
+/* Summary of repeated measurements, milliseconds. */
+typedef struct Timing {
+    Number  median, q1, q3, min;
+    Number  first;      /* the first call, cold; also the only sample when it is the only run */
+    double *samples;    /* owned by the record; in order of measurement */
+    int     count;
+    int     outliers;   /* samples beyond q3 + 3 (q3 - q1) */
+} Timing;
+
+typedef struct StageRecord {
+    char   name[48];
+    int64_t iteration;  /* -1: none */
+    Number time_ms;     /* median over repeats */
+    Flops  flops;
+    Bytes  bytes;
+    Number heap_peak;   /* bytes above the stage's start */
+    Number arena_peak;  /* bytes since the run began */
+} StageRecord;
+
+typedef struct Quality {
+    /* Softmax mass of full attention on the kept set, over rows: see quality_measure. */
+    Number mass_mean, mass_p5, mass_min;
+    Number output_error;    /* |o - o*| / |o*| (Frobenius), against full attention */
+    Number total_variation; /* mean over rows of half the L1 distance of the weight rows */
+    int64_t worst_query;    /* smallest kept mass, else largest error; -1: unknown */
+    int64_t worst_head;
+} Quality;
+
+typedef struct Record {
+    char        mechanism[48];
+    char       *params;    /* JSON object of every bound parameter; owned */
+    int64_t     n, m, d, e, heads;
+    bool        causal;
+    char        position[24];
+    uint64_t    seed;
+    char        device[16]; /* "cpu" */
+    int         threads;
+    char        input[128]; /* the input's name, shortened */
+    RecordStatus status;
+    ErrorCode   code;         /* of the run's error; ERR_NONE when OK */
+    char        message[512]; /* why not OK; else "" */
+    Flops       counted;      /* valid when status is OK */
+    Flops       closed_form;
+    bool        has_closed_form, closed_form_is_bound;
+    Number      hardware_flops;
+    Bytes       bytes;
+    Timing      time;         /* wall */
+    Number      cpu_ms;       /* process cpu time per run, median */
+    Number      arena_peak, heap_peak, device_peak, rss_peak; /* bytes */
+    char        heap_note[96];   /* why heap_peak is not valid, or "" */
+    Quality     quality;
+    StageRecord *stages;      /* owned */
+    int         stage_count;
+    char       *warnings;     /* owned, lines; NULL: none */
+} Record;
+
+void record_free(Record *record); /* also fine on a zeroed one */
+bool record_copy(Record *to, const Record *from, Error *err);
+const char *record_status_name(RecordStatus status); /* "OK", "OOM", ... */
+RecordStatus record_status_of(ErrorCode code);
+/* Adds a line to the warnings; silent when there is no memory for it. */
+void record_warn(Record *record, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The record as one flat-readable JSON object; the keys are stable. */
+void record_json(const Record *record, Json *out);
+/* Readable summary for a terminal, a few lines. */
+void record_text(const Record *record, Text *out);
+/* The machine: cpu, cores, OpenBLAS core, compiler, kernel, version. */
+void environment_json(Json *out);
+/* NULL, or a warning when OpenBLAS runs a kernel too old for this CPU. */
+const char *environment_blas_warning(void);
+
+#endif

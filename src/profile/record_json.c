@@ -1,0 +1,227 @@
+/* record_json.c -- a Record as one JSON object; the same from every front end.
+ *
+ *   flops.counted, flops.closed_form, flops.hardware   totals; the first two
+ *       also in parts: counted_parts, closed_form_parts {score, mixing,
+ *       overhead, position}
+ *   bytes          traffic at least caused, read + written
+ *   time_ms        of one run; samples in order of measurement
+ *   memory         bytes; see record.h for what each one is
+ *   stages[]       in order; iteration null when not iterated
+ *
+ * Whatever was not measured is null, so a reader never mistakes it for 0.
+ */
+#include "profile/record.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXACT 9007199254740992.0 /* up to here a double holds every integer */
+
+/* Bytes and counts read better without an exponent. */
+static void key_number(Json *j, const char *key, Number number)
+{
+    jsonw_key(j, key);
+    if (!number.valid)
+        jsonw_null(j);
+    else if (fabs(number.value) < EXACT && number.value == floor(number.value))
+        jsonw_int(j, (int64_t)number.value);
+    else
+        jsonw_number(j, number.value);
+}
+
+static void key_int(Json *j, const char *key, int64_t value)
+{
+    jsonw_key(j, key);
+    jsonw_int(j, value);
+}
+
+/* A negative index means there is none. */
+static void key_index(Json *j, const char *key, int64_t value)
+{
+    jsonw_key(j, key);
+    if (value >= 0)
+        jsonw_int(j, value);
+    else
+        jsonw_null(j);
+}
+
+static void key_string(Json *j, const char *key, const char *value)
+{
+    jsonw_key(j, key);
+    jsonw_string(j, *value ? value : NULL);
+}
+
+static void key_raw(Json *j, const char *key, const char *json)
+{
+    jsonw_key(j, key);
+    jsonw_raw(j, json);
+}
+
+static Number when(bool valid, double value)
+{
+    return (Number){ .value = value, .valid = valid };
+}
+
+/* ---- groups --------------------------------------------------------------------- */
+
+static void settings(Json *j, const Record *r)
+{
+    char seed[24];
+
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)r->seed);
+    key_string(j, "mechanism", r->mechanism);
+    key_raw(j, "params", r->params ? r->params : "{}");
+    key_string(j, "input", r->input);
+    key_int(j, "n", r->n);
+    key_int(j, "m", r->m);
+    key_int(j, "d", r->d);
+    key_int(j, "e", r->e);
+    key_int(j, "heads", r->heads);
+    jsonw_key(j, "causal");
+    jsonw_bool(j, r->causal);
+    key_string(j, "position", r->position);
+    key_raw(j, "seed", seed);
+    key_string(j, "device", r->device);
+    key_int(j, "threads", r->threads);
+    key_string(j, "status", record_status_name(r->status));
+    key_string(j, "message", r->message);
+}
+
+static void parts(Json *j, const char *key, bool valid, Flops flops)
+{
+    jsonw_key(j, key);
+    jsonw_open(j, '{');
+    key_number(j, "score", when(valid, flops.score));
+    key_number(j, "mixing", when(valid, flops.mix));
+    key_number(j, "overhead", when(valid, flops.overhead));
+    key_number(j, "position", when(valid, flops.position));
+    jsonw_close(j, '}');
+}
+
+static void flops(Json *j, const Record *r)
+{
+    bool counted = r->status == RECORD_OK, closed = counted && r->has_closed_form;
+
+    jsonw_key(j, "flops");
+    jsonw_open(j, '{');
+    key_number(j, "counted", when(counted, flops_total(r->counted)));
+    key_number(j, "closed_form", when(closed, flops_total(r->closed_form)));
+    key_number(j, "hardware", r->hardware_flops);
+    jsonw_key(j, "closed_form_is_bound");
+    if (closed)
+        jsonw_bool(j, r->closed_form_is_bound);
+    else
+        jsonw_null(j);
+    parts(j, "counted_parts", counted, r->counted);
+    parts(j, "closed_form_parts", closed, r->closed_form);
+    jsonw_close(j, '}');
+    key_number(j, "bytes", when(counted, r->bytes.read + r->bytes.written));
+}
+
+static void timing(Json *j, const Record *r)
+{
+    const Timing *t = &r->time;
+
+    jsonw_key(j, "time_ms");
+    jsonw_open(j, '{');
+    key_number(j, "median", t->median);
+    key_number(j, "q1", t->q1);
+    key_number(j, "q3", t->q3);
+    key_number(j, "min", t->min);
+    jsonw_key(j, "samples");
+    if (t->count) {
+        jsonw_open(j, '[');
+        for (int i = 0; i < t->count; i++)
+            jsonw_number(j, t->samples[i]);
+        jsonw_close(j, ']');
+    } else {
+        jsonw_null(j);
+    }
+    key_number(j, "first", t->first);
+    key_number(j, "outliers", when(t->count > 0, t->outliers));
+    jsonw_close(j, '}');
+    key_number(j, "cpu_ms", r->cpu_ms);
+}
+
+static void memory(Json *j, const Record *r)
+{
+    jsonw_key(j, "memory");
+    jsonw_open(j, '{');
+    key_number(j, "arena_peak", r->arena_peak);
+    key_number(j, "heap_peak", r->heap_peak);
+    key_number(j, "device_peak", r->device_peak);
+    key_number(j, "rss_peak", r->rss_peak);
+    key_string(j, "heap_note", r->heap_note);
+    jsonw_close(j, '}');
+}
+
+static void quality(Json *j, const Quality *q)
+{
+    bool measured = q->mass_mean.valid || q->output_error.valid || q->total_variation.valid;
+
+    jsonw_key(j, "quality");
+    jsonw_open(j, '{');
+    key_number(j, "mass_mean", q->mass_mean);
+    key_number(j, "mass_p5", q->mass_p5);
+    key_number(j, "mass_min", q->mass_min);
+    key_number(j, "output_error", q->output_error);
+    key_number(j, "total_variation", q->total_variation);
+    key_index(j, "worst_query", measured ? q->worst_query : -1);
+    key_index(j, "worst_head", measured ? q->worst_head : -1);
+    jsonw_close(j, '}');
+}
+
+static void stages(Json *j, const Record *r)
+{
+    jsonw_key(j, "stages");
+    jsonw_open(j, '[');
+    for (int i = 0; i < r->stage_count; i++) {
+        const StageRecord *s = &r->stages[i];
+
+        jsonw_open(j, '{');
+        key_string(j, "name", s->name);
+        key_index(j, "iteration", s->iteration);
+        key_number(j, "time_ms", s->time_ms);
+        key_number(j, "flops", number_of(flops_total(s->flops)));
+        key_number(j, "bytes", number_of(s->bytes.read + s->bytes.written));
+        key_number(j, "heap_peak", s->heap_peak);
+        key_number(j, "arena_peak", s->arena_peak);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
+static void warnings(Json *j, const char *lines)
+{
+    Text line = { 0 };
+
+    jsonw_key(j, "warnings");
+    jsonw_open(j, '[');
+    while (lines && *lines) {
+        size_t length = strcspn(lines, "\n");
+
+        text_clear(&line);
+        text_add_bytes(&line, lines, length);
+        if (length)
+            jsonw_string(j, text_str(&line));
+        lines += length + (lines[length] == '\n');
+    }
+    jsonw_close(j, ']');
+    text_free(&line);
+}
+
+void record_json(const Record *record, Json *out)
+{
+    jsonw_open(out, '{');
+    settings(out, record);
+    flops(out, record);
+    timing(out, record);
+    memory(out, record);
+    quality(out, &record->quality);
+    stages(out, record);
+    warnings(out, record->warnings);
+    jsonw_key(out, "environment");
+    environment_json(out);
+    jsonw_close(out, '}');
+}

@@ -1,0 +1,189 @@
+/* record_text.c -- a Record as a few lines for a terminal of 80 columns.
+ *
+ * Plain ASCII, no colour.  A line appears only when at least one of its numbers
+ * was measured; a number that was not is a dash.
+ */
+#include "profile/record.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHOWN_STAGES 24
+
+/* ---- numbers -------------------------------------------------------------------- */
+
+static const char *ms_text(Number ms, char *text, size_t size)
+{
+    if (!ms.valid)
+        snprintf(text, size, "-");
+    else if (ms.value < 0.1)
+        snprintf(text, size, "%.2f us", 1e3 * ms.value);
+    else if (ms.value < 1e4)
+        snprintf(text, size, "%.*f ms", ms.value < 10 ? 3 : ms.value < 100 ? 2 : 1, ms.value);
+    else
+        snprintf(text, size, "%.2f s", 1e-3 * ms.value);
+    return text;
+}
+
+static const char *bytes_text(Number bytes, char *text, size_t size)
+{
+    if (!bytes.valid)
+        snprintf(text, size, "-");
+    else
+        format_bytes((int64_t)bytes.value, text, size);
+    return text;
+}
+
+static const char *share_text(Number number, char *text, size_t size)
+{
+    if (number.valid)
+        snprintf(text, size, fabs(number.value) < 1e-3 ? "%.1e" : "%.4f", number.value);
+    else
+        snprintf(text, size, "-");
+    return text;
+}
+
+/* ---- lines ---------------------------------------------------------------------- */
+
+static void head_line(const Record *r, Text *out)
+{
+    text_addf(out, "%s  n=%lld", r->mechanism, (long long)r->n);
+    if (r->m != r->n)
+        text_addf(out, " m=%lld", (long long)r->m);
+    text_addf(out, " d=%lld heads=%lld%s", (long long)r->d, (long long)r->heads,
+              r->causal ? " causal" : "");
+    if (strcmp(r->position, "none") != 0)
+        text_addf(out, " position=%s", r->position);
+    text_addf(out, "  seed %llu  %s, %d thread%s\n", (unsigned long long)r->seed, r->device,
+              r->threads, r->threads == 1 ? "" : "s");
+    if (r->status != RECORD_OK)
+        text_addf(out, "  %-8s %s\n", record_status_name(r->status), r->message);
+}
+
+static void time_lines(const Record *r, Text *out)
+{
+    const Timing *t = &r->time;
+    char          a[32], b[32], c[32], d[32];
+
+    if (t->count > 1)
+        text_addf(out, "  time     %s median of %d (q1 %s, q3 %s, min %s)\n",
+                  ms_text(t->median, a, sizeof(a)), t->count, ms_text(t->q1, b, sizeof(b)),
+                  ms_text(t->q3, c, sizeof(c)), ms_text(t->min, d, sizeof(d)));
+    else if (t->count)
+        text_addf(out, "  time     %s, one run\n", ms_text(t->median, a, sizeof(a)));
+    if (t->first.valid)
+        text_addf(out, "           first call %s; cpu %s a run\n",
+                  ms_text(t->first, a, sizeof(a)), ms_text(r->cpu_ms, b, sizeof(b)));
+}
+
+static void flops_line(const Record *r, Text *out)
+{
+    double counted = flops_total(r->counted), closed = flops_total(r->closed_form);
+    char   text[32];
+
+    if (r->status != RECORD_OK)
+        return;
+    text_addf(out, "  flops    %s counted", format_count(counted, text, sizeof(text)));
+    if (r->has_closed_form) {
+        text_addf(out, ", %s%s closed form", r->closed_form_is_bound ? "at most " : "",
+                  format_count(closed, text, sizeof(text)));
+        if (closed > 0)
+            text_addf(out, " (%+.1f %%)", 100 * (counted - closed) / closed);
+    }
+    if (r->hardware_flops.valid)
+        text_addf(out, ", %s hardware",
+                  format_count(r->hardware_flops.value, text, sizeof(text)));
+    if (r->time.median.valid && r->time.median.value > 0)
+        text_addf(out, "; %.1f GF/s", counted / r->time.median.value * 1e-6);
+    text_add(out, "\n");
+}
+
+static void memory_line(const Record *r, Text *out)
+{
+    char text[32];
+
+    if (!r->arena_peak.valid && !r->heap_peak.valid && !r->rss_peak.valid)
+        return;
+    text_addf(out, "  memory   arena %s", bytes_text(r->arena_peak, text, sizeof(text)));
+    text_addf(out, ", heap %s", bytes_text(r->heap_peak, text, sizeof(text)));
+    if (r->device_peak.valid)
+        text_addf(out, ", device %s", bytes_text(r->device_peak, text, sizeof(text)));
+    text_addf(out, ", process %s", bytes_text(r->rss_peak, text, sizeof(text)));
+    if (r->status == RECORD_OK)
+        text_addf(out, "; traffic %s",
+                  format_bytes((int64_t)(r->bytes.read + r->bytes.written), text, sizeof(text)));
+    text_add(out, "\n");
+}
+
+static void quality_lines(const Quality *q, Text *out)
+{
+    char a[32], b[32], c[32];
+
+    if (q->mass_mean.valid)
+        text_addf(out, "  quality  mass kept %s mean, %s p5, %s min\n",
+                  share_text(q->mass_mean, a, sizeof(a)), share_text(q->mass_p5, b, sizeof(b)),
+                  share_text(q->mass_min, c, sizeof(c)));
+    if (q->output_error.valid || q->total_variation.valid)
+        text_addf(out, "  %-8s output error %s, total variation %s", q->mass_mean.valid ? "" :
+                  "quality", share_text(q->output_error, a, sizeof(a)),
+                  share_text(q->total_variation, b, sizeof(b)));
+    if ((q->output_error.valid || q->total_variation.valid) && q->worst_query >= 0)
+        text_addf(out, "; worst query %lld of head %lld", (long long)q->worst_query,
+                  (long long)q->worst_head);
+    if (q->output_error.valid || q->total_variation.valid)
+        text_add(out, "\n");
+}
+
+static void stage_line(const StageRecord *s, double total, Text *out)
+{
+    char name[80], ms[32], count[32], bytes[32], share[16] = "-";
+
+    if (s->iteration >= 0)
+        snprintf(name, sizeof(name), "%s %lld", s->name, (long long)s->iteration);
+    else
+        snprintf(name, sizeof(name), "%s", s->name);
+    if (s->time_ms.valid && total > 0)
+        snprintf(share, sizeof(share), "%.1f", 100 * s->time_ms.value / total);
+    text_addf(out, "    %-20.20s %11s %6s %9s %10s\n", name, ms_text(s->time_ms, ms, sizeof(ms)),
+              share, format_count(flops_total(s->flops), count, sizeof(count)),
+              format_bytes((int64_t)(s->bytes.read + s->bytes.written), bytes, sizeof(bytes)));
+}
+
+static void stage_table(const Record *r, Text *out)
+{
+    int    shown = r->stage_count > SHOWN_STAGES ? SHOWN_STAGES : r->stage_count;
+    double total = 0;
+
+    if (r->status != RECORD_OK || !r->stage_count)
+        return;
+    for (int i = 0; i < r->stage_count; i++)
+        total += r->stages[i].time_ms.value;
+    text_addf(out, "    %-20s %11s %6s %9s %10s\n", "stage", "time", "%", "flops", "traffic");
+    for (int i = 0; i < shown; i++)
+        stage_line(&r->stages[i], total, out);
+    if (shown < r->stage_count)
+        text_addf(out, "    ... and %d more stages\n", r->stage_count - shown);
+}
+
+static void warning_lines(const char *lines, Text *out)
+{
+    while (lines && *lines) {
+        size_t length = strcspn(lines, "\n");
+
+        if (length)
+            text_addf(out, "  warning  %.*s\n", (int)length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
+void record_text(const Record *record, Text *out)
+{
+    head_line(record, out);
+    time_lines(record, out);
+    flops_line(record, out);
+    memory_line(record, out);
+    quality_lines(&record->quality, out);
+    stage_table(record, out);
+    warning_lines(record->warnings, out);
+}

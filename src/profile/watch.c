@@ -1,0 +1,70 @@
+/* watch.c -- see watch.h.
+ *
+ * Time before the first stage (checks, binding) belongs to no stage.  A stage
+ * that is entered again (the last one of a very long iteration) adds up.
+ */
+#include "profile/watch.h"
+
+#include <string.h>
+
+#include "profile/measure.h"
+#include "profile/rss.h"
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Closes the heap's account since the last call. */
+static void heap_account(Watch *w)
+{
+    int64_t peak = heap_peak();
+
+    w->top = larger(w->top, peak);
+    if (w->stage >= 0)
+        w->stage_heap[w->stage] = larger(w->stage_heap[w->stage], peak - w->base);
+    heap_peak_reset();
+    w->base = heap_current();
+}
+
+void watch_stage(void *context, const Run *run, const Stage *stage)
+{
+    Watch *w = context;
+    double now = clock_wall();
+
+    if (w->stage >= 0)
+        w->stage_ms[w->stage] += 1e3 * (now - w->since);
+    if (w->memory)
+        heap_account(w);
+    w->stage = stage ? (int)(stage - run->stages) : -1;
+    if (w->next)
+        w->next(w->next_context, run, stage);
+    w->since = clock_wall();
+}
+
+Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
+{
+    bool    rss = w->memory && rss_reset();
+    int64_t start = heap_current();
+    double  wall, cpu;
+    Run    *run;
+
+    memset(w->stage_ms, 0, sizeof(w->stage_ms));
+    memset(w->stage_heap, 0, sizeof(w->stage_heap));
+    w->stage = -1;
+    w->top = w->base = start;
+    if (w->memory)
+        heap_peak_reset();
+    cpu = clock_cpu();
+    wall = clock_wall();
+    run = run_new_in(spec, arena);
+    w->wall = clock_wall() - wall;
+    w->cpu = clock_cpu() - cpu;
+    w->arena = arena_peak(arena);
+    if (w->memory) {
+        heap_account(w);
+        w->heap = w->top - start;
+        w->rss = rss ? rss_peak() : -1;
+    }
+    return run;
+}

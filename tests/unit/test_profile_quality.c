@@ -1,0 +1,310 @@
+/* test_profile_quality.c -- quality against exact attention, checked by definition.
+ *
+ * The reference here is a plain double softmax over whole rows, n x n.
+ */
+#include "profile_fixture.h"
+
+static Quality quality_of(const RunSpec *spec)
+{
+    RunSpec viewed = *spec;
+    Quality q;
+    Error   err = ERROR_INIT;
+    Run    *run;
+
+    viewed.views = true;
+    run = run_new(&viewed);
+    assert_non_null(run);
+    if (run->err.code)
+        fail_msg("%s", run->err.text);
+    if (!quality_measure(run, &q, &err))
+        fail_msg("%s", err.text);
+    run_free(run);
+    return q;
+}
+
+static void full_loses_nothing(void **state)
+{
+    (void)state;
+    for (int causal = 0; causal < 2; causal++) {
+        Fixture f = fixture_new(2, 67, 16, 2);
+        Quality q;
+
+        fixture_choose(&f, "full", "");
+        f.spec.causal = causal;
+        q = quality_of(&f.spec);
+        assert_true(q.mass_mean.valid && q.mass_p5.valid && q.mass_min.valid);
+        CHECK_NEAR(q.mass_mean.value, 1, 1e-12);
+        CHECK_NEAR(q.mass_min.value, 1, 1e-12);
+        assert_true(q.output_error.valid && q.output_error.value < 1e-6);
+        assert_true(q.total_variation.valid && q.total_variation.value < 1e-5);
+        fixture_free(&f);
+    }
+}
+
+static void a_wider_window_keeps_more(void **state)
+{
+    static const char *const windows[] = { "expr=window(1)", "expr=window(5)", "expr=window(17)",
+                                           "expr=window(65)", "expr=window(161)" };
+    Fixture f = fixture_new(2, 80, 16, 2);
+    Quality last = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
+        Quality q;
+
+        fixture_choose(&f, "pattern", windows[i]);
+        q = quality_of(&f.spec);
+        assert_true(q.mass_mean.valid && q.output_error.valid && q.total_variation.valid);
+        assert_true(q.mass_min.value <= q.mass_p5.value && q.mass_p5.value <= 1);
+        assert_true(q.mass_min.value <= q.mass_mean.value);
+        /* Renormalised over the kept set, the variation of a row is its lost mass. */
+        CHECK_NEAR(q.total_variation.value, 1 - q.mass_mean.value, 1e-5);
+        if (i) {
+            assert_true(q.mass_mean.value > last.mass_mean.value);
+            assert_true(q.output_error.value < last.output_error.value);
+        }
+        last = q;
+    }
+    CHECK_NEAR(last.mass_mean.value, 1, 1e-12);
+    assert_true(last.output_error.value < 1e-6);
+    fixture_free(&f);
+}
+
+/* Mass of one row by definition. */
+static double kept_mass(const Fixture *f, int64_t head, int64_t i, int64_t reach, double scale)
+{
+    int64_t      n = f->spec.q.shape[1], d = f->spec.q.shape[2];
+    const float *q = tensor_f32(&f->spec.q) + (head * n + i) * d;
+    double       score, top = -(double)INFINITY, sum = 0, kept = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t j = 0; j < n; j++) {
+            const float *k = tensor_f32(&f->spec.k) + (head * n + j) * d;
+
+            score = 0;
+            for (int64_t p = 0; p < d; p++)
+                score += (double)q[p] * (double)k[p];
+            score *= scale;
+            top = fmax(top, score);
+            if (pass) {
+                sum += exp(score - top);
+                kept += llabs(i - j) <= reach ? exp(score - top) : 0;
+            }
+        }
+    return kept / sum;
+}
+
+static void mass_and_worst_row_are_as_defined(void **state)
+{
+    static const struct {
+        const char *params;
+        double      scale;
+    } cases[] = { { "expr=window(5)", 0.25 }, { "expr=window(5),scale=0.1", 0.1 } };
+    Fixture f = fixture_new(2, 50, 16, 2);
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        double  mean = 0, worst = 2;
+        int64_t query = -1, head = -1;
+        Quality q;
+
+        for (int64_t r = 0; r < 100; r++) {
+            double mass = kept_mass(&f, r / 50, r % 50, 2, cases[c].scale);
+
+            mean += mass / 100;
+            if (mass < worst) {
+                worst = mass;
+                query = r % 50;
+                head = r / 50;
+            }
+        }
+        fixture_choose(&f, "pattern", cases[c].params);
+        q = quality_of(&f.spec);
+        CHECK_NEAR(q.mass_mean.value, mean, 1e-5);
+        CHECK_NEAR(q.mass_min.value, worst, 1e-5);
+        assert_int_equal(q.worst_query, query);
+        assert_int_equal(q.worst_head, head);
+    }
+    fixture_free(&f);
+}
+
+static void the_position_is_part_of_the_reference(void **state)
+{
+    Fixture f = fixture_new(2, 40, 16, 1);
+    Quality q;
+
+    (void)state;
+    f.spec.position = position_find("alibi");
+    assert_non_null(f.spec.position);
+    fixture_choose(&f, "pattern", "expr=window(999),pos_future=signed");
+    q = quality_of(&f.spec);
+    CHECK_NEAR(q.mass_mean.value, 1, 1e-12);
+    assert_true(q.output_error.value < 1e-6);
+    assert_true(q.total_variation.value < 1e-5);
+    fixture_free(&f);
+}
+
+static void grouped_heads_and_cross_lengths_work(void **state)
+{
+    Fixture f = fixture_new(4, 20, 8, 2);
+    Quality q;
+
+    (void)state;
+    f.spec.k = fixture_normal(&f, "k2", 2, 33, 8, 1);
+    f.spec.v = fixture_normal(&f, "v2", 2, 33, 5, 1);
+    fixture_choose(&f, "full", "");
+    q = quality_of(&f.spec);
+    CHECK_NEAR(q.mass_mean.value, 1, 1e-12);
+    assert_true(q.output_error.value < 1e-6);
+    fixture_free(&f);
+}
+
+static void threads_change_no_bit(void **state)
+{
+    Fixture one = fixture_new(3, 61, 16, 1), four = fixture_new(3, 61, 16, 4);
+    Quality a, b;
+
+    (void)state;
+    fixture_choose(&one, "pattern", "expr=window(7)");
+    fixture_choose(&four, "pattern", "expr=window(7)");
+    a = quality_of(&one.spec);
+    b = quality_of(&four.spec);
+    CHECK_NEAR(a.mass_mean.value, b.mass_mean.value, 0);
+    CHECK_NEAR(a.output_error.value, b.output_error.value, 0);
+    CHECK_NEAR(a.total_variation.value, b.total_variation.value, 0);
+    assert_int_equal(a.worst_query, b.worst_query);
+    fixture_free(&one);
+    fixture_free(&four);
+}
+
+static void an_empty_set_keeps_no_mass(void **state)
+{
+    Fixture f = fixture_new(1, 12, 8, 1);
+    Quality q;
+
+    (void)state;
+    fixture_choose(&f, "pattern", "expr=window(1)-window(1)");
+    q = quality_of(&f.spec);
+    CHECK_NEAR(q.mass_mean.value, 0, 0);
+    CHECK_NEAR(q.output_error.value, 1, 1e-9);
+    CHECK_NEAR(q.total_variation.value, 0.5, 1e-6);
+    fixture_free(&f);
+}
+
+/* Extra global tokens make the matrix larger than n x n: only outputs compare. */
+static void another_matrix_leaves_only_the_output(void **state)
+{
+    Fixture f = fixture_new(1, 30, 8, 1);
+    Quality q;
+
+    (void)state;
+    fixture_choose(&f, "bigbird", "variant=etc,global=2");
+    q = quality_of(&f.spec);
+    assert_false(q.mass_mean.valid || q.mass_p5.valid || q.mass_min.valid);
+    assert_false(q.total_variation.valid);
+    assert_true(q.output_error.valid && q.output_error.value > 0);
+    assert_true(q.worst_query >= 0);
+    fixture_free(&f);
+}
+
+/* A mechanism of no pattern class over all cells, or over a band. */
+typedef struct {
+    int64_t reach;
+} DenseParams;
+
+static const Param dense_params[] = {
+    PARAM_INT(DenseParams, reach, 1000, 0, 1000, "largest distance"),
+    PARAM_END
+};
+
+static void dense_run(Run *r, const void *opaque)
+{
+    const DenseParams *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m };
+    Pattern      *cells = pattern_band(r->arena, s, -p->reach, p->reach, 1, COMPONENT_WINDOW);
+    AttendInput   in = run_attend_input(r, 0);
+    AttendResult  result;
+
+    run_stage(r, "attend");
+    result = op_attend(r, &in, cells);
+    r->out = result.out;
+    view_pattern(r, cells, false);
+}
+
+static const Mechanism dense = { .id = "dense", .classes = CLASS_KR, .params = dense_params,
+                                 .params_size = sizeof(DenseParams), .run = dense_run };
+
+static void mass_is_only_for_sets_that_leave_something_out(void **state)
+{
+    Fixture f = fixture_new(1, 30, 8, 1);
+    Quality q;
+
+    (void)state;
+    f.spec.mechanism = &dense;
+    q = quality_of(&f.spec);
+    assert_false(q.mass_mean.valid || q.total_variation.valid);
+    assert_true(q.output_error.valid && q.output_error.value < 1e-6);
+    assert_true(assignments_parse(&f.given, "reach=3", NULL));
+    f.spec.given = &f.given;
+    q = quality_of(&f.spec);
+    assert_true(q.mass_mean.valid && q.mass_mean.value < 1);
+    fixture_free(&f);
+}
+
+static void without_views_only_the_output_compares(void **state)
+{
+    Fixture f = fixture_new(1, 30, 8, 1);
+    Quality q;
+    Error   err = ERROR_INIT;
+    Run    *run;
+
+    (void)state;
+    fixture_choose(&f, "pattern", "expr=window(3)");
+    run = run_new(&f.spec);
+    assert_true(quality_measure(run, &q, &err));
+    assert_false(q.mass_mean.valid || q.total_variation.valid);
+    assert_true(q.output_error.valid);
+    run_free(run);
+    fixture_free(&f);
+}
+
+static void cancelling_is_an_error(void **state)
+{
+    Fixture     f = fixture_new(1, 30, 8, 1);
+    atomic_bool cancel;
+    Quality     q;
+    Error       err = ERROR_INIT;
+    Run        *run;
+
+    (void)state;
+    atomic_init(&cancel, false);
+    fixture_choose(&f, "pattern", "expr=window(3)");
+    f.spec.views = true;
+    f.spec.cancel = &cancel;
+    run = run_new(&f.spec);
+    atomic_store(&cancel, true);
+    assert_false(quality_measure(run, &q, &err));
+    assert_int_equal(err.code, ERR_CANCELLED);
+    assert_false(q.mass_mean.valid);
+    run_free(run);
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_loses_nothing),
+        cmocka_unit_test(a_wider_window_keeps_more),
+        cmocka_unit_test(mass_and_worst_row_are_as_defined),
+        cmocka_unit_test(the_position_is_part_of_the_reference),
+        cmocka_unit_test(grouped_heads_and_cross_lengths_work),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(an_empty_set_keeps_no_mass),
+        cmocka_unit_test(another_matrix_leaves_only_the_output),
+        cmocka_unit_test(mass_is_only_for_sets_that_leave_something_out),
+        cmocka_unit_test(without_views_only_the_output_compares),
+        cmocka_unit_test(cancelling_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

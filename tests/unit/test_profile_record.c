@@ -1,0 +1,203 @@
+/* test_profile_record.c -- the record's JSON and text, its copy, its environment. */
+#include "profile_fixture.h"
+
+static Record filled(void)
+{
+    Record r = { .mechanism = "bigbird", .position = "none", .device = "cpu", .n = 64, .m = 64,
+                 .d = 16, .e = 16, .heads = 2, .seed = 7, .threads = 2,
+                 .quality = { .worst_query = -1, .worst_head = -1 } };
+
+    r.params = strdup("{\"window\":3}");
+    r.counted = (Flops){ .score = 100, .mix = 200, .overhead = 30, .position = 4 };
+    r.time.samples = calloc(3, sizeof(double));
+    r.time.count = 3;
+    for (int i = 0; i < 3; i++)
+        r.time.samples[i] = 3 - i;
+    timing_summarise(&r.time);
+    r.arena_peak = number_of(4096);
+    r.stages = calloc(2, sizeof(*r.stages));
+    r.stage_count = 2;
+    r.stages[0] = (StageRecord){ .name = "draw", .iteration = -1, .time_ms = number_of(0.5) };
+    r.stages[1] = (StageRecord){ .name = "attend", .iteration = 4, .time_ms = number_of(1.5),
+                                 .flops = { .score = 100 }, .bytes = { 10, 20 } };
+    record_warn(&r, "first \"warning\"");
+    record_warn(&r, "%d%% \t second", 5);
+    return r;
+}
+
+static void json_holds_the_contract(void **state)
+{
+    static const char *const keys[] = {
+        "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "seed", "device",
+        "threads", "status", "message", "flops.counted", "flops.closed_form", "flops.hardware",
+        "bytes", "time_ms.median", "time_ms.q1", "time_ms.q3", "time_ms.min", "time_ms.samples",
+        "time_ms.first", "memory.arena_peak", "memory.heap_peak", "memory.device_peak",
+        "memory.rss_peak", "quality.mass_mean", "quality.mass_p5", "quality.mass_min",
+        "quality.output_error", "quality.total_variation", "stages", "environment",
+    };
+    static const char *const stage_keys[] = { "name", "iteration", "time_ms", "flops", "bytes",
+                                              "heap_peak" };
+    Record  r = filled();
+    json_t *root = record_parsed(&r), *stage;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        json_at(root, keys[i]);
+    stage = json_array_get(json_at(root, "stages"), 1);
+    for (size_t i = 0; i < sizeof(stage_keys) / sizeof(*stage_keys); i++)
+        json_at(stage, stage_keys[i]);
+    assert_int_equal(json_integer_value(json_at(root, "params.window")), 3);
+    assert_string_equal(json_string_value(json_at(root, "status")), "OK");
+    CHECK_NEAR(json_number_value(json_at(root, "flops.counted")), 334, 0);
+    CHECK_NEAR(json_number_value(json_at(root, "flops.counted_parts.mixing")), 200, 0);
+    assert_int_equal(json_array_size(json_at(root, "time_ms.samples")), 3);
+    CHECK_NEAR(json_number_value(json_array_get(json_at(root, "time_ms.samples"), 0)), 3,
+                       0);
+    CHECK_NEAR(json_number_value(json_at(root, "time_ms.median")), 2, 0);
+    assert_int_equal(json_integer_value(json_at(stage, "iteration")), 4);
+    CHECK_NEAR(json_number_value(json_at(stage, "bytes")), 30, 0);
+    assert_string_equal(json_string_value(json_array_get(json_at(root, "warnings"), 0)),
+                        "first \"warning\"");
+    assert_int_equal(json_array_size(json_at(root, "warnings")), 2);
+    json_decref(root);
+    record_free(&r);
+}
+
+static void not_measured_is_null(void **state)
+{
+    static const char *const nulls[] = {
+        "message", "flops.closed_form", "flops.hardware", "flops.closed_form_is_bound",
+        "time_ms.first", "memory.heap_peak", "memory.device_peak", "memory.rss_peak",
+        "quality.mass_mean", "quality.output_error", "quality.total_variation",
+        "quality.worst_query", "cpu_ms",
+    };
+    static const char *const failed[] = { "flops.counted", "flops.counted_parts.score", "bytes",
+                                          "time_ms.median", "time_ms.samples" };
+    Record  r = filled(), empty = { .status = RECORD_OOM, .message = "too much" };
+    json_t *root = record_parsed(&r);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(nulls) / sizeof(*nulls); i++)
+        if (!json_is_null(json_at(root, nulls[i])))
+            fail_msg("%s is not null", nulls[i]);
+    assert_true(json_is_null(json_at(json_array_get(json_at(root, "stages"), 0), "iteration")));
+    json_decref(root);
+    root = record_parsed(&empty);
+    for (size_t i = 0; i < sizeof(failed) / sizeof(*failed); i++)
+        if (!json_is_null(json_at(root, failed[i])))
+            fail_msg("%s is not null", failed[i]);
+    assert_string_equal(json_string_value(json_at(root, "status")), "OOM");
+    assert_string_equal(json_string_value(json_at(root, "message")), "too much");
+    json_decref(root);
+    record_free(&r);
+    record_free(&empty);
+}
+
+static void a_number_that_is_none_is_null(void **state)
+{
+    Record  r = filled();
+    json_t *root;
+
+    (void)state;
+    r.quality.output_error = number_of((double)NAN);
+    r.cpu_ms = number_of((double)INFINITY);
+    root = record_parsed(&r);
+    assert_true(json_is_null(json_at(root, "quality.output_error")));
+    assert_true(json_is_null(json_at(root, "cpu_ms")));
+    json_decref(root);
+    record_free(&r);
+}
+
+static void a_copy_owns_itself(void **state)
+{
+    Record r = filled(), copy;
+    Text   before = { 0 }, after = { 0 };
+    Json   a = jsonw_to(&before), b = jsonw_to(&after);
+    Error  err = ERROR_INIT;
+
+    (void)state;
+    record_json(&r, &a);
+    assert_true(record_copy(&copy, &r, &err));
+    assert_ptr_not_equal(copy.stages, r.stages);
+    record_free(&r);
+    record_json(&copy, &b);
+    assert_string_equal(text_str(&before), text_str(&after));
+    record_free(&copy);
+    record_free(&copy);
+    text_free(&before);
+    text_free(&after);
+}
+
+static void text_is_short_and_fits_a_terminal(void **state)
+{
+    Record r = filled();
+    Text   text = { 0 };
+    char  *line, *rest = NULL;
+
+    (void)state;
+    record_text(&r, &text);
+    assert_non_null(strstr(text_str(&text), "bigbird"));
+    assert_non_null(strstr(text_str(&text), "attend 4"));
+    assert_non_null(strstr(text_str(&text), "75.0"));
+    assert_non_null(strstr(text_str(&text), "first \"warning\""));
+    for (line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        assert_true(strlen(line) <= 80);
+    text_clear(&text);
+    r.status = RECORD_UNSUPPORTED;
+    snprintf(r.message, sizeof(r.message), "no causal form");
+    record_text(&r, &text);
+    assert_non_null(strstr(text_str(&text), "UNSUPPORTED no causal form"));
+    assert_null(strstr(text_str(&text), "GF/s"));
+    text_free(&text);
+    record_free(&r);
+}
+
+static void every_error_has_a_status(void **state)
+{
+    (void)state;
+    assert_int_equal(record_status_of(ERR_NONE), RECORD_OK);
+    assert_int_equal(record_status_of(ERR_NOMEM), RECORD_OOM);
+    assert_int_equal(record_status_of(ERR_UNSUPPORTED), RECORD_UNSUPPORTED);
+    assert_int_equal(record_status_of(ERR_USAGE), RECORD_UNSUPPORTED);
+    assert_int_equal(record_status_of(ERR_CANCELLED), RECORD_CANCELLED);
+    assert_int_equal(record_status_of(ERR_DATA), RECORD_FAILED);
+    assert_string_equal(record_status_name(RECORD_CANCELLED), "CANCELLED");
+}
+
+static void the_environment_names_the_machine(void **state)
+{
+    static const char *const keys[] = { "cpu", "cores", "memory", "openblas_core", "compiler",
+                                        "kernel", "version", "warning" };
+    Text    text = { 0 };
+    Json    j = jsonw_to(&text);
+    json_t *root;
+
+    (void)state;
+    environment_json(&j);
+    root = json_loads(text_str(&text), 0, NULL);
+    assert_non_null(root);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        json_at(root, keys[i]);
+    assert_true(json_integer_value(json_at(root, "cores")) >= 1);
+    assert_true(json_integer_value(json_at(root, "memory")) > 1 << 20);
+    if (environment_blas_warning())
+        assert_string_equal(json_string_value(json_at(root, "warning")),
+                            environment_blas_warning());
+    json_decref(root);
+    text_free(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_holds_the_contract),
+        cmocka_unit_test(not_measured_is_null),
+        cmocka_unit_test(a_number_that_is_none_is_null),
+        cmocka_unit_test(a_copy_owns_itself),
+        cmocka_unit_test(text_is_short_and_fits_a_terminal),
+        cmocka_unit_test(every_error_has_a_status),
+        cmocka_unit_test(the_environment_names_the_machine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
