@@ -1,0 +1,51 @@
+/* draw/canvas.h -- one vector drawing interface for all figure files.
+ *
+ * Coordinates are pixels of the asked resolution, y down.  Text stands on its
+ * baseline.  The fonts are those inside the program: what is drawn depends on
+ * the build, never on the fonts of the machine.  Errors are sticky: look at
+ * canvas_ok once at the end.
+ */
+#ifndef DRAW_CANVAS_H
+#define DRAW_CANVAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "draw/colour.h"
+
+typedef struct Canvas Canvas;
+
+typedef enum CanvasFont { FONT_SANS, FONT_MONO, FONT_COUNT } CanvasFont;
+typedef enum CanvasAlign { ALIGN_LEFT, ALIGN_CENTRE, ALIGN_RIGHT } CanvasAlign;
+
+typedef struct CanvasText {
+    CanvasFont  font;
+    CanvasAlign align;  /* of the text at the point */
+    double      size;   /* em, pixels */
+    bool        upward; /* turned by 90 degrees, reading from bottom to top */
+    Rgb         rgb;
+} CanvasText;
+
+/* An image surface of width x height pixels; `background` NULL: transparent. */
+Canvas *canvas_new_image(int width, int height, const Rgb *background, Error *err);
+void    canvas_free(Canvas *canvas);
+bool    canvas_ok(const Canvas *canvas, Error *err);
+
+void canvas_rect(Canvas *canvas, double x, double y, double width, double height, Rgb rgb);
+void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double width,
+                 Rgb rgb, double alpha);
+/* Malformed UTF-8 is shown as replacement characters. */
+void canvas_text(Canvas *canvas, double x, double y, const char *text, CanvasText style);
+/* Advance width in pixels. */
+double canvas_text_width(Canvas *canvas, const char *text, CanvasFont font, double size);
+/* cols x rows colours, row-major, each cell_w x cell_h whole pixels, no
+ * smoothing; the pixels whose `skip` is set are left as they are. */
+void canvas_image(Canvas *canvas, int x, int y, const Rgb *cells, const uint8_t *skip, int64_t cols,
+                  int64_t rows, int cell_w, int cell_h);
+
+/* The finished pixels: 4 bytes red, green, blue, alpha, not premultiplied.
+ * Owned by the caller; NULL when memory is out. */
+uint8_t *canvas_pixels(Canvas *canvas, int *width, int *height);
+
+#endif

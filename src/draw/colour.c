@@ -1,0 +1,183 @@
+/* colour.c -- names, components, categories and the 256-colour terminal.
+ *
+ * The component colours are those of Okabe and Ito; the 256-colour ramps were
+ * chosen so that lightness never falls along them, which nearest-colour
+ * quantisation of a map does not guarantee.
+ */
+#include "draw/colour.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "attn/pattern.h"
+#include "draw/colour_maps.h"
+
+static const char *const map_names[MAP_COUNT] = {
+    [MAP_VIRIDIS] = "viridis", [MAP_CIVIDIS] = "cividis",     [MAP_MAGMA] = "magma",
+    [MAP_GREY] = "grey",       [MAP_DIVERGING] = "diverging",
+};
+
+const char *colour_map_name(ColourMap map)
+{
+    return map >= 0 && map < MAP_COUNT ? map_names[map] : "?";
+}
+
+bool colour_map_parse(const char *name, ColourMap *out, Error *err)
+{
+    for (int map = 0; map < MAP_COUNT; map++)
+        if (strcmp(name, map_names[map]) == 0) {
+            *out = (ColourMap)map;
+            return true;
+        }
+    return error_set(err, ERR_USAGE,
+                     "there is no colour map '%.40s'; choose viridis, cividis, magma, grey or "
+                     "diverging", name);
+}
+
+static const struct Component {
+    uint8_t     bit, index256;
+    char        letter;
+    const char *name;
+    Rgb         rgb;
+} components[] = {
+    { COMPONENT_WINDOW, 25, '#', "window", { 0x00, 0x72, 0xB2 } },
+    { COMPONENT_GLOBAL, 166, '=', "global", { 0xD5, 0x5E, 0x00 } },
+    { COMPONENT_RANDOM, 36, '*', "random", { 0x00, 0x9E, 0x73 } },
+    { COMPONENT_STRIDED, 175, '/', "strided", { 0xCC, 0x79, 0xA7 } },
+    { COMPONENT_BLOCK, 214, '%', "block", { 0xE6, 0x9F, 0x00 } },
+    { COMPONENT_OTHER, 247, '+', "other", { 0x99, 0x99, 0x99 } },
+};
+
+static const struct Component *component_of(uint8_t bit)
+{
+    size_t last = sizeof(components) / sizeof(*components) - 1, i = 0;
+
+    while (i < last && components[i].bit != bit)
+        i++;
+    return &components[i];
+}
+
+Rgb colour_of_component(uint8_t bit)
+{
+    return component_of(bit)->rgb;
+}
+
+const char *component_name(uint8_t bit)
+{
+    return component_of(bit)->name;
+}
+
+char component_letter(uint8_t bit)
+{
+    return component_of(bit)->letter;
+}
+
+uint8_t colour_component_256(uint8_t bit)
+{
+    return component_of(bit)->index256;
+}
+
+/* The faintest shade keeps 30 % of the hue: less could pass for background. */
+Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background)
+{
+    Rgb    from = dark_background ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
+    double share = strength > 0 ? fmin(strength, 1) : 0;
+
+    return colour_mix(from, colour_of_component(bit), 0.3 + 0.7 * share);
+}
+
+Rgb colour_odd(void)
+{
+    return (Rgb){ 0xE8, 0x00, 0xC8 };
+}
+
+Rgb colour_of_category(int64_t category)
+{
+    static const Rgb hues[12] = {
+        { 0x33, 0x60, 0xA9 }, { 0xE0, 0x7B, 0x39 }, { 0x2A, 0x92, 0x5C }, { 0xC0, 0x4E, 0x6E },
+        { 0x7C, 0xC4, 0xE4 }, { 0x7A, 0x4B, 0x94 }, { 0xD8, 0xC2, 0x4C }, { 0x1F, 0x2A, 0x63 },
+        { 0x9A, 0xCB, 0x7A }, { 0x8C, 0x3A, 0x2B }, { 0xD9, 0xA3, 0xD0 }, { 0x6B, 0x74, 0x7D },
+    };
+
+    return category < 0 ? (Rgb){ 0xC8, 0xC8, 0xC8 } : hues[category % 12];
+}
+
+const uint8_t *colour_ramp_256(ColourMap map, int *length)
+{
+    static const uint8_t viridis[] = { 53, 24, 60, 30, 67, 35, 72, 77, 148, 184, 220, 191 };
+    static const uint8_t magma[] = { 16,  233, 234, 53,  54,  89, 125,
+                                     167, 203, 209, 216, 222, 229 };
+    static const uint8_t cividis[] = { 239, 240, 241, 242, 243, 244, 102,
+                                       246, 247, 144, 179, 185, 221 };
+    static const uint8_t grey[] = { 16,  232, 233, 234, 235, 236, 237, 238, 239,
+                                    240, 241, 242, 243, 244, 245, 246, 247, 248,
+                                    249, 250, 251, 252, 253, 254, 255, 231 };
+    static const uint8_t diverging[] = { 60,  97,  98,  140, 146, 189, 255,
+                                         223, 215, 172, 166, 130, 94 };
+    static const struct {
+        const uint8_t *entries;
+        int            length;
+    } ramps[MAP_COUNT] = {
+        [MAP_VIRIDIS] = { viridis, sizeof(viridis) }, [MAP_CIVIDIS] = { cividis, sizeof(cividis) },
+        [MAP_MAGMA] = { magma, sizeof(magma) },       [MAP_GREY] = { grey, sizeof(grey) },
+        [MAP_DIVERGING] = { diverging, sizeof(diverging) },
+    };
+
+    *length = ramps[map].length;
+    return ramps[map].entries;
+}
+
+static const int cube[6] = { 0, 95, 135, 175, 215, 255 };
+
+static Rgb palette_256(int index)
+{
+    int level;
+
+    if (index >= 232) {
+        level = 8 + 10 * (index - 232);
+        return (Rgb){ (uint8_t)level, (uint8_t)level, (uint8_t)level };
+    }
+    index -= 16;
+    return (Rgb){ (uint8_t)cube[index / 36], (uint8_t)cube[index / 6 % 6],
+                  (uint8_t)cube[index % 6] };
+}
+
+/* Squared RGB distance weighted by the mean red: close to a perceptual
+ * distance at a fraction of the cost of CIELAB. */
+static int colour_distance(Rgb a, Rgb b)
+{
+    int red = (a.r + b.r) / 2, dr = a.r - b.r, dg = a.g - b.g, db = a.b - b.b;
+
+    return (((512 + red) * dr * dr) >> 8) + 4 * dg * dg + (((767 - red) * db * db) >> 8);
+}
+
+static int cube_below(int value)
+{
+    int level = 4;
+
+    while (level > 0 && cube[level] > value)
+        level--;
+    return level;
+}
+
+/* The eight corners of the surrounding cube cell and the two nearest greys
+ * hold the nearest entry or one as good. */
+uint8_t colour_nearest_256(Rgb rgb)
+{
+    int r = cube_below(rgb.r), g = cube_below(rgb.g), b = cube_below(rgb.b);
+    int mean = (rgb.r + 2 * rgb.g + rgb.b) / 4;
+    int step = mean < 8 ? 0 : mean > 238 ? 22 : (mean - 8) / 10;
+    int grey = 232 + step, best = grey;
+
+    for (int candidate = 0; candidate < 9; candidate++) {
+        int index = candidate == 8 ? grey + 1
+                                   : 16 + 36 * (r + (candidate >> 2)) +
+                                         6 * (g + (candidate >> 1 & 1)) + b + (candidate & 1);
+
+        if (index <= 255 &&
+            colour_distance(palette_256(index), rgb) < colour_distance(palette_256(best), rgb))
+            best = index;
+    }
+    return (uint8_t)best;
+}

@@ -1,0 +1,43 @@
+/* draw/colour.h -- colours by meaning, safe for colour-blind readers and print.
+ *
+ * Components use the Okabe-Ito set; values use perceptual maps; differences a
+ * diverging map symmetric around 0.  256-colour terminals get fixed monotone
+ * ramps, because nearest-colour quantisation breaks their order.
+ */
+#ifndef DRAW_COLOUR_H
+#define DRAW_COLOUR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+typedef struct Rgb {
+    uint8_t r, g, b;
+} Rgb;
+
+typedef enum ColourMap {
+    MAP_VIRIDIS, MAP_CIVIDIS, MAP_MAGMA, MAP_GREY, MAP_DIVERGING, MAP_COUNT
+} ColourMap;
+
+const char *colour_map_name(ColourMap map);
+bool        colour_map_parse(const char *name, ColourMap *out, Error *err);
+/* t in [0,1]; NaN gives the colour of odd values. */
+Rgb colour_of_value(ColourMap map, double t);
+Rgb colour_of_component(uint8_t bit);      /* one COMPONENT_* bit */
+Rgb colour_of_category(int64_t category);  /* 12 hues, repeating */
+Rgb colour_odd(void);                      /* NaN, infinity */
+/* A component's hue at `strength` in (0,1]: light on white, dark on black. */
+Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background);
+
+const char *component_name(uint8_t bit);   /* "window"; static */
+/* ASCII: # window = global * random / strided % block + other */
+char        component_letter(uint8_t bit);
+
+/* The monotone 256-colour ramp of a map; *length entries, static. */
+const uint8_t *colour_ramp_256(ColourMap map, int *length);
+uint8_t colour_component_256(uint8_t bit);
+/* The palette entry nearest in a perceptual sense, for anything else. */
+uint8_t colour_nearest_256(Rgb rgb);
+
+#endif

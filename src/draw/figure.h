@@ -1,0 +1,103 @@
+/* draw/figure.h -- what is to be shown, free of any device.
+ *
+ * A Figure is a grid of Panels made from views.  The pane on the screen, the
+ * PNG and the test fixture are the same Figure drawn by another surface.  A
+ * Figure borrows its views (the runs must outlive it) and owns its texts.
+ */
+#ifndef DRAW_FIGURE_H
+#define DRAW_FIGURE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "draw/colour.h"
+#include "draw/grid.h"
+
+typedef struct Panel {
+    const View    *view;
+    const Pattern *components;  /* colour by cause; NULL: by value */
+    int64_t        plane;       /* head */
+    Region         region;      /* all zero: the whole view */
+    Pool           pool;
+    Scale          scale;
+    ColourMap      map;
+    double         lo, hi;      /* value range; lo == hi: from the data */
+    const View    *minus;       /* show view - minus on a diverging map; NULL: off */
+    const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
+    char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
+    char           title[128];
+    char           caption[256]; /* nnz, density, what a cell covers; made if empty */
+} Panel;
+
+typedef struct Figure {
+    char   title[256];
+    char   caption[512];
+    Panel *panels;   /* owned */
+    int    count;
+    int    rows, cols; /* arrangement; 0: chosen */
+    bool   shared_scale; /* one value range for all panels */
+    bool   legend;
+    Threads *threads;    /* borrowed; may be NULL */
+    double   budget_entries; /* as in GridRequest; 0: exact */
+    const atomic_bool *cancel; /* borrowed; may be NULL */
+} Figure;
+
+Figure *figure_new(int panels, Error *err);
+void    figure_free(Figure *figure);
+/* Fills a panel with the defaults of the view's kind. */
+void    panel_init(Panel *panel, const View *view, const Pattern *components, int64_t plane,
+                   const char *title);
+/* "nnz 1.2 k  26.1 %  cell 1x1  max" */
+void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
+
+/* Everything a cell of a drawn panel needs: colour and character. */
+typedef struct Paint {
+    Rgb     rgb;
+    uint8_t index256;
+    char    ascii;
+    bool    background; /* nothing allowed here */
+    int     level;      /* 0..levels-1 as grid_level */
+} Paint;
+/* levels: how many steps the device has. */
+Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                  bool dark_background);
+
+/* What the legend of these panels must explain. */
+typedef struct LegendItem {
+    char    text[48];
+    Rgb     rgb;
+    uint8_t index256;
+    char    ascii;
+} LegendItem;
+int figure_legend(const Figure *figure, LegendItem *items, int most);
+
+/* ---- surfaces ------------------------------------------------------------------------ */
+
+typedef struct PngOptions {
+    double      width_inch;  /* 0: chosen from the panels (at most 6.75) */
+    int         dpi;         /* 0: 300 */
+    bool        transparent;
+    const char *theme;       /* "light" (default), "dark" */
+    /* key, value, ..., NULL: put into the file's text chunks */
+    const char *const *metadata;
+} PngOptions;
+
+/* Byte-identical for the same figure, options and build. */
+bool figure_png(const Figure *figure, const PngOptions *options, Text *bytes, Error *err);
+/* Text of at most width columns; colour: 0 none (ASCII or half blocks by utf8),
+ * 256, or 24 (true colour escapes). */
+typedef struct TextOptions {
+    int  width, height; /* columns, lines; 0: 80 x as needed */
+    bool utf8;
+    int  colours;       /* 0, 256, 24 */
+} TextOptions;
+bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Error *err);
+
+/* Metadata of a PNG written by figure_png: value of key, or NULL.  The caller
+ * frees the returned string. */
+char *figure_png_metadata(const char *path, const char *key, Error *err);
+
+#endif

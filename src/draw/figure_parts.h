@@ -1,0 +1,45 @@
+/* draw/figure_parts.h -- what the surfaces share; private to draw.
+ *
+ * A surface chooses how many cells a panel gets, then asks for a Scene: the
+ * panels with their value ranges settled and their grids reduced.
+ */
+#ifndef DRAW_FIGURE_PARTS_H
+#define DRAW_FIGURE_PARTS_H
+
+#include "draw/figure.h"
+
+typedef enum PanelStyle {
+    STYLE_CAUSE,    /* hue by component, strength by cover or value */
+    STYLE_CATEGORY, /* hue by bucket, cluster or group */
+    STYLE_VALUE,    /* colour map */
+} PanelStyle;
+
+typedef struct Scene {
+    Panel *panels; /* owned; copies with lo and hi settled */
+    Grid  *grids;  /* owned */
+    int    count;
+} Scene;
+
+typedef struct CellCount {
+    int64_t rows, cols;
+} CellCount;
+
+PanelStyle panel_style(const Panel *panel);
+Region     panel_region(const Panel *panel);
+/* Settles lo < hi from the grid if the panel leaves them open. */
+void panel_settle(Panel *panel, const Grid *grid);
+/* The number a panel's colour bar ends with: rounded to what a reader needs. */
+void number_text(double value, char *text, size_t size);
+
+/* cells[k]: at most so many for panel k.  Free with scene_free. */
+bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err);
+void scene_free(Scene *scene);
+/* Component bits, categories, odd values of all panels. */
+int  scene_legend(const Scene *scene, LegendItem *items, int most);
+/* True when some cell stands for many entries, so shades of cover matter. */
+bool scene_shows_cover(const Scene *scene);
+
+/* The arrangement asked for, or a usual one. */
+void figure_arrange(const Figure *figure, int *rows, int *cols);
+
+#endif

@@ -1,0 +1,327 @@
+/* grid.c -- a view reduced to cells: the request, the two passes, the result.
+ *
+ * See grid.h for what is kept and grid_rows.c for how a band is read.  Memory
+ * is O(cells + columns); nothing rows x cols of the view is ever stored.
+ */
+#include "draw/grid.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "draw/grid_job.h"
+
+Region grid_cell_region(const Grid *grid, int64_t row, int64_t col)
+{
+    int64_t height = grid->region.row1 - grid->region.row0;
+    int64_t width = grid->region.col1 - grid->region.col0;
+
+    return (Region){ .row0 = grid->region.row0 + row * height / grid->rows,
+                     .row1 = grid->region.row0 + (row + 1) * height / grid->rows,
+                     .col0 = grid->region.col0 + col * width / grid->cols,
+                     .col1 = grid->region.col0 + (col + 1) * width / grid->cols };
+}
+
+double grid_cell_area(const Grid *grid, int64_t row, int64_t col)
+{
+    Region cell = grid_cell_region(grid, row, col);
+
+    return (double)(cell.row1 - cell.row0) * (double)(cell.col1 - cell.col0);
+}
+
+void grid_free(Grid *grid)
+{
+    free(grid->cells);
+    free(grid->row_peak);
+    *grid = (Grid){ 0 };
+}
+
+bool grid_job_stopped(GridJob *job)
+{
+    const atomic_bool *cancel = job->request->cancel;
+
+    if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+        atomic_store(&job->cancelled, true);
+    return atomic_load_explicit(&job->cancelled, memory_order_relaxed) ||
+           atomic_load_explicit(&job->failed, memory_order_relaxed);
+}
+
+/* ---- the request ------------------------------------------------------------- */
+
+static int64_t within(int64_t value, int64_t lo, int64_t hi)
+{
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
+static Region region_of(const GridRequest *q)
+{
+    int64_t rows = view_rows(q->view), cols = view_cols(q->view);
+    Region  r = q->region;
+
+    if (r.row1 == 0 && r.col1 == 0)
+        return (Region){ 0, rows, 0, cols };
+    r.row0 = within(r.row0, 0, rows);
+    r.row1 = within(r.row1, r.row0, rows);
+    r.col0 = within(r.col0, 0, cols);
+    r.col1 = within(r.col1, r.col0, cols);
+    return r;
+}
+
+static GridMode mode_of(const GridRequest *q, const Pattern *support)
+{
+    ViewKind kind = q->view->kind;
+
+    if (q->minus)
+        return GRID_VALUES;
+    if (kind == VIEW_BUCKETS)
+        return GRID_CATEGORY;
+    if (kind == VIEW_PATTERN || kind == VIEW_COMPONENTS || kind == VIEW_MEMBERSHIP)
+        return support ? GRID_PATTERN : GRID_MASK;
+    return GRID_VALUES;
+}
+
+/* Builders take a plain pointer although they only store it. */
+static Pattern *operand(const Pattern *pattern)
+{
+    Pattern *plain;
+
+    memcpy(&plain, &pattern, sizeof(plain));
+    return plain;
+}
+
+/* The entries a request speaks about; the union of both sides of a difference. */
+static bool find_support(GridJob *job, Arena *arena, Error *err)
+{
+    const GridRequest *q = job->request;
+    const Pattern     *own = q->view->support ? q->view->support : q->components;
+
+    job->support = own;
+    if (!q->minus || !own)
+        return true;
+    job->support = q->minus->support;
+    if (!job->support || job->support == own)
+        return true;
+    job->support = pattern_union(arena, operand(own), operand(q->minus->support));
+    return job->support || error_set(err, ERR_NOMEM, "drawing a difference: out of memory");
+}
+
+static bool check_request(const GridRequest *q, const Grid *g, Error *err)
+{
+    if (g->region.row1 <= g->region.row0 || g->region.col1 <= g->region.col0)
+        return error_set(err, ERR_DATA, "view %s: the region to draw is empty", q->view->name);
+    if (q->rows < 1 || q->cols < 1 || g->cols > INT32_MAX || g->rows > INT64_MAX / 64 / g->cols)
+        return error_set(err, ERR_USAGE, "view %s: %lld x %lld cells cannot be drawn",
+                         q->view->name, (long long)q->rows, (long long)q->cols);
+    if (q->plane < 0 || (q->plane >= view_planes(q->view) && !view_shared(q->view)))
+        return error_set(err, ERR_USAGE, "view %s has %lld planes (heads); %lld is not one",
+                         q->view->name, (long long)view_planes(q->view), (long long)q->plane);
+    if (q->minus && (view_rows(q->minus) != view_rows(q->view) ||
+                     view_cols(q->minus) != view_cols(q->view)))
+        return error_set(err, ERR_DATA, "views %s and %s differ in shape: no difference to draw",
+                         q->view->name, q->minus->name);
+    return true;
+}
+
+static bool job_columns(GridJob *job)
+{
+    const GridRequest *q = job->request;
+    Grid              *g = job->grid;
+    int64_t            width = g->region.col1 - g->region.col0;
+
+    job->edges = calloc((size_t)g->cols + 1, sizeof(*job->edges));
+    for (int64_t c = 0; job->edges && c <= g->cols; c++)
+        job->edges[c] = c * width / g->cols;
+    if (!job->edges || !q->col_order)
+        return job->edges != NULL;
+    job->col_cell = malloc((size_t)job->view_cols * sizeof(*job->col_cell));
+    for (int64_t j = 0; job->col_cell && j < job->view_cols; j++)
+        job->col_cell[j] = -1;
+    for (int64_t c = 0; job->col_cell && c < g->cols; c++)
+        for (int64_t k = job->edges[c]; k < job->edges[c + 1]; k++) {
+            int64_t j = q->col_order[g->region.col0 + k];
+
+            if (j >= 0 && j < job->view_cols)
+                job->col_cell[j] = (int32_t)c;
+        }
+    return job->col_cell != NULL;
+}
+
+static bool job_memory(GridJob *job)
+{
+    Grid *g = job->grid;
+    int   workers = threads_count(job->request->threads);
+
+    g->cells = calloc((size_t)(g->rows * g->cols), sizeof(*g->cells));
+    g->row_peak = calloc((size_t)g->rows * POOL_COUNT, sizeof(*g->row_peak));
+    job->workers = calloc((size_t)workers, sizeof(*job->workers));
+    for (int k = 0; job->workers && k < workers; k++) {
+        job->workers[k].read = calloc((size_t)g->cols, sizeof(double));
+        if (!job->workers[k].read)
+            return false;
+    }
+    for (int64_t c = 0; g->cells && c < g->rows * g->cols; c++)
+        g->cells[c].category = -1;
+    return g->cells && g->row_peak && job->workers && job_columns(job);
+}
+
+static void job_free(GridJob *job)
+{
+    int workers = threads_count(job->request->threads);
+
+    for (int k = 0; job->workers && k < workers; k++) {
+        pattern_row_free(&job->workers[k].row);
+        free(job->workers[k].read);
+        free(job->workers[k].tallies);
+    }
+    free(job->workers);
+    free(job->edges);
+    free(job->col_cell);
+}
+
+/* ---- the passes -------------------------------------------------------------- */
+
+static void count_item(void *context, int64_t row, int worker)
+{
+    GridJob *job = context;
+
+    if (!grid_job_stopped(job))
+        grid_count_band(job, row, &job->workers[worker]);
+}
+
+static void read_item(void *context, int64_t row, int worker)
+{
+    GridJob *job = context;
+
+    if (!grid_job_stopped(job))
+        grid_read_band(job, row, &job->workers[worker]);
+}
+
+static double count_cells(const Grid *g)
+{
+    double count = 0;
+
+    for (int64_t c = 0; c < g->rows * g->cols; c++)
+        count += g->cells[c].count;
+    return count;
+}
+
+static void run_passes(GridJob *job)
+{
+    const GridRequest *q = job->request;
+    Grid              *g = job->grid;
+
+    job->share = 1;
+    if (job->mode == GRID_PATTERN || job->mode == GRID_VALUES)
+        threads_run(q->threads, g->rows, count_item, job);
+    g->count = count_cells(g);
+    if (job->mode == GRID_VALUES && q->budget_entries > 0 && g->count > q->budget_entries) {
+        job->share = q->budget_entries / g->count;
+        g->sampled = g->rows < g->region.row1 - g->region.row0;
+    }
+    if (job->mode != GRID_PATTERN)
+        threads_run(q->threads, g->rows, read_item, job);
+    g->count = count_cells(g);
+    g->sampled_share = g->sampled ? job->share : 1;
+}
+
+/* ---- the result -------------------------------------------------------------- */
+
+static uint8_t rarest_bit(uint8_t bits)
+{
+    static const uint8_t order[] = { COMPONENT_RANDOM, COMPONENT_GLOBAL, COMPONENT_STRIDED,
+                                     COMPONENT_BLOCK,  COMPONENT_WINDOW, COMPONENT_OTHER };
+
+    for (size_t k = 0; k < sizeof(order); k++)
+        if (bits & order[k])
+            return order[k];
+    return 0;
+}
+
+static void finish_cell(const GridJob *job, GridCell *cell)
+{
+    if (job->mode == GRID_CATEGORY && cell->count > 0)
+        cell->purity /= (float)cell->count;
+    cell->rarest = rarest_bit(cell->components);
+    if ((job->mode == GRID_PATTERN || job->mode == GRID_MASK) && cell->any) {
+        cell->sum = cell->count;
+        cell->max = cell->min = 1;
+    }
+    if (job->mode != GRID_VALUES)
+        cell->extreme = cell->max;
+}
+
+static void finish_pools(Grid *g, int pool)
+{
+    bool first = true;
+
+    for (int64_t r = 0; r < g->rows; r++)
+        for (int64_t c = 0; c < g->cols; c++) {
+            double *peak = &g->row_peak[r * POOL_COUNT + pool];
+            double  value = grid_value(g, r, c, (Pool)pool);
+
+            if (!g->cells[r * g->cols + c].any)
+                continue;
+            g->pool_lo[pool] = first || value < g->pool_lo[pool] ? value : g->pool_lo[pool];
+            g->pool_hi[pool] = first || value > g->pool_hi[pool] ? value : g->pool_hi[pool];
+            *peak = fmax(*peak, fabs(value));
+            first = false;
+        }
+}
+
+static void finish(GridJob *job)
+{
+    Grid *g = job->grid;
+    bool  first = true;
+    int   workers = threads_count(job->request->threads);
+
+    for (int64_t c = 0; c < g->rows * g->cols; c++) {
+        GridCell *cell = &g->cells[c];
+
+        finish_cell(job, cell);
+        if (!cell->any)
+            continue;
+        g->value_min = first || (double)cell->min < g->value_min ? (double)cell->min : g->value_min;
+        g->value_max = first || (double)cell->max > g->value_max ? (double)cell->max : g->value_max;
+        first = false;
+    }
+    for (int k = 0; k < workers; k++)
+        g->odd_count += job->workers[k].odd;
+    for (int pool = 0; pool < POOL_COUNT; pool++)
+        finish_pools(g, pool);
+}
+
+bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
+{
+    GridJob job = { .request = q, .grid = out, .view_cols = view_cols(q->view) };
+    Arena  *arena = arena_new();
+    bool    ok;
+
+    *out = (Grid){ .region = region_of(q) };
+    out->rows = within(q->rows, 1, out->region.row1 - out->region.row0);
+    out->cols = within(q->cols, 1, out->region.col1 - out->region.col0);
+    ok = arena ? check_request(q, out, err) && find_support(&job, arena, err)
+               : error_set(err, ERR_NOMEM, "drawing %s: out of memory", q->view->name);
+    if (!ok)
+        goto out;
+    job.mode = mode_of(q, job.support);
+    job.causes = q->components && q->components != job.support ? q->components : NULL;
+    job.plane = within(q->plane, 0, view_planes(q->view) - 1);
+    job.minus_plane = q->minus ? within(q->plane, 0, view_planes(q->minus) - 1) : 0;
+    ok = job_memory(&job);
+    if (ok)
+        run_passes(&job);
+    if (!ok || atomic_load(&job.failed))
+        ok = error_set(err, ERR_NOMEM, "drawing %s in %lld x %lld cells: out of memory",
+                       q->view->name, (long long)out->rows, (long long)out->cols);
+    else if (atomic_load(&job.cancelled))
+        ok = error_set(err, ERR_CANCELLED, "drawing %s was interrupted", q->view->name);
+    else
+        finish(&job);
+out:
+    job_free(&job);
+    arena_free(arena);
+    if (!ok)
+        grid_free(out);
+    return ok;
+}

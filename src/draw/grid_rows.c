@@ -1,0 +1,362 @@
+/* grid_rows.c -- one band of source rows put into one row of cells.
+ *
+ * Cell c of C covers the displayed columns [floor(c W / C), floor((c+1) W / C))
+ * of a region W wide, so column j lies in cell floor(((j+1) C - 1) / W).  Runs
+ * are split at these edges; a run costs O(cells it touches), never O(keys).
+ * With a column order the cells of a run are scattered, and each key is
+ * looked up.
+ */
+#include "draw/grid_job.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t cell_of(const GridJob *job, int64_t column)
+{
+    const Grid *g = job->grid;
+
+    return ((column + 1) * g->cols - 1) / (g->region.col1 - g->region.col0);
+}
+
+/* ceil(a / b); 32-bit division is several times faster and nearly always enough. */
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    int64_t sum = a + b - 1;
+
+    return sum <= (int64_t)UINT32_MAX ? (int64_t)((uint32_t)sum / (uint32_t)b) : sum / b;
+}
+
+/* The part of a run inside the region, in region columns; count 0: nothing. */
+static PatternRun clip(const GridJob *job, PatternRun run)
+{
+    int64_t lo = job->grid->region.col0, hi = job->grid->region.col1;
+    int64_t skip = run.start >= lo ? 0 : divide_up(lo - run.start, run.step);
+    int64_t end = run.start >= hi ? 0 : smaller(run.count, divide_up(hi - run.start, run.step));
+
+    run.count = end > skip ? end - skip : 0;
+    run.start += skip * run.step - lo;
+    return run;
+}
+
+static void count_cell(GridCell *cell, int64_t count, uint8_t bits)
+{
+    cell->count += (double)count;
+    cell->components |= bits;
+    cell->any = true;
+}
+
+static void count_ordered(const GridJob *job, GridCell *cells, PatternRun run)
+{
+    for (int64_t k = 0; k < run.count; k++) {
+        int64_t j = run.start + k * run.step;
+        int32_t cell = j < job->view_cols ? job->col_cell[j] : -1;
+
+        if (cell >= 0)
+            count_cell(&cells[cell], 1, run.bits);
+    }
+}
+
+static void count_run(const GridJob *job, GridCell *cells, PatternRun run)
+{
+    int64_t cell, done = 0;
+
+    if (job->col_cell) {
+        count_ordered(job, cells, run);
+        return;
+    }
+    run = clip(job, run);
+    if (run.count == 0)
+        return;
+    cell = cell_of(job, run.start);
+    while (done < run.count) {
+        int64_t reach = job->edges[cell + 1] - run.start;
+        int64_t end = run.step == 1 ? reach : divide_up(reach, run.step);
+
+        end = smaller(end, run.count);
+        if (end > done)
+            count_cell(&cells[cell], end - done, run.bits);
+        done = end;
+        cell++;
+    }
+}
+
+/* Bits of a second pattern, only where the support allows something. */
+static void cause_run(const GridJob *job, GridCell *cells, PatternRun run)
+{
+    int64_t column = -1;
+
+    if (!job->col_cell)
+        run = clip(job, run);
+    for (int64_t k = 0; k < run.count; k++) {
+        int64_t j = run.start + k * run.step, cell;
+
+        if (job->col_cell && j >= job->view_cols)
+            break;
+        cell = job->col_cell ? job->col_cell[j] : cell_of(job, j);
+        if (cell < 0)
+            continue;
+        cells[cell].components |= run.bits;
+        column = job->edges[cell + 1];
+        if (!job->col_cell && run.start + (k + 1) * run.step < column) /* rest of the cell */
+            k = divide_up(column - run.start, run.step) - 1;
+    }
+}
+
+int64_t grid_source_row(const GridJob *job, int64_t displayed)
+{
+    const GridRequest *q = job->request;
+    int64_t            row = q->row_order ? q->row_order[displayed] : displayed;
+
+    return row >= 0 && row < view_rows(q->view) ? row : -1;
+}
+
+/* Planes of a view are heads, or heads x rounds; a pattern has one per head. */
+static int64_t head_of(const GridJob *job, const Pattern *p)
+{
+    int64_t plane = job->plane, heads = pattern_heads(p);
+    int64_t planes = view_planes(job->request->view);
+
+    if (planes > heads)
+        return plane * heads / planes;
+    return smaller(plane, heads - 1);
+}
+
+static bool pattern_runs(GridJob *job, const Pattern *p, int64_t i, PatternRow *row)
+{
+    row->count = 0;
+    if (i < 0 || i >= pattern_queries(p))
+        return true;
+    pattern_row(p, head_of(job, p), i, row);
+    if (row->failed)
+        atomic_store(&job->failed, true);
+    return !row->failed;
+}
+
+/* The support's runs of source row i, or one run over everything. */
+static bool support_runs(GridJob *job, int64_t i, PatternRow *row, PatternRun *whole,
+                         const PatternRun **runs, int64_t *count)
+{
+    *whole = (PatternRun){ .start = 0, .count = job->view_cols, .step = 1 };
+    *runs = whole;
+    *count = i >= 0;
+    if (!job->support)
+        return true;
+    if (!pattern_runs(job, job->support, i, row))
+        return false;
+    *runs = row->runs;
+    *count = row->count;
+    return true;
+}
+
+static void count_dense(const GridJob *job, int64_t row, GridCell *cells)
+{
+    for (int64_t c = 0; c < job->grid->cols; c++)
+        count_cell(&cells[c], (int64_t)grid_cell_area(job->grid, row, c), 0);
+}
+
+void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
+{
+    GridCell *cells = job->grid->cells + row * job->grid->cols;
+    Region    band = grid_cell_region(job->grid, row, 0);
+
+    if (!job->support)
+        count_dense(job, row, cells);
+    for (int64_t r = band.row0; job->support && r < band.row1 && !grid_job_stopped(job); r++) {
+        if (!pattern_runs(job, job->support, grid_source_row(job, r), &w->row))
+            return;
+        for (int64_t k = 0; k < w->row.count; k++)
+            count_run(job, cells, w->row.runs[k]);
+    }
+    for (int64_t r = band.row0; job->causes && r < band.row1 && !grid_job_stopped(job); r++) {
+        if (!pattern_runs(job, job->causes, grid_source_row(job, r), &w->row))
+            return;
+        for (int64_t k = 0; k < w->row.count; k++)
+            cause_run(job, cells, w->row.runs[k]);
+    }
+}
+
+/* ---- values ------------------------------------------------------------------ */
+
+static void take_value(GridWorker *w, GridCell *cell, float value)
+{
+    if (!isfinite(value)) {
+        cell->odd = true;
+        w->odd++;
+        return;
+    }
+    cell->sum += (double)value;
+    if (value > cell->max)
+        cell->max = value;
+    if (value < cell->min)
+        cell->min = value;
+}
+
+static void take(GridJob *job, GridWorker *w, GridCell *cells, int64_t cell, const float *values,
+                 int64_t count)
+{
+    w->read[cell] += (double)count;
+    for (int64_t k = 0; k < count && job->mode == GRID_VALUES; k++)
+        take_value(w, &cells[cell], values[k]);
+    for (int64_t k = 0; k < count && job->mode == GRID_MASK; k++)
+        if (values[k] != 0)
+            count_cell(&cells[cell], 1,
+                       job->request->view->kind == VIEW_COMPONENTS ? (uint8_t)values[k] : 0);
+    for (int64_t k = 0, same; k < count && job->mode == GRID_CATEGORY; k += same) {
+        for (same = 1; k + same < count && values[k + same] == values[k]; same++)
+            ;
+        if (values[k] >= 0)
+            grid_tally(job, w, cell, (int32_t)values[k], same);
+    }
+}
+
+/* Values of source columns start, start + step, ... dealt out to their cells. */
+static void deal(GridJob *job, GridWorker *w, GridCell *cells, PatternRun run)
+{
+    int64_t column = run.start - job->grid->region.col0, cell, same;
+
+    for (int64_t k = 0; job->col_cell && k < run.count; k++) {
+        int64_t j = run.start + k * run.step;
+
+        if (job->col_cell[j] >= 0)
+            take(job, w, cells, job->col_cell[j], &w->values[k], 1);
+    }
+    if (job->col_cell)
+        return;
+    cell = cell_of(job, column);
+    for (int64_t k = 0; k < run.count; k += same, cell++) {
+        int64_t end = divide_up(job->edges[cell + 1] - column, run.step);
+
+        same = smaller(end, run.count) - k;
+        if (same > 0)
+            take(job, w, cells, cell, &w->values[k], same);
+    }
+}
+
+static void read_chunk(const GridJob *job, GridWorker *w, int64_t i, PatternRun run)
+{
+    const GridRequest *q = job->request;
+    const View        *v = q->view;
+
+    if (v->read && !v->tensor.data && v->support && job->support == v->support)
+        v->read(v, job->plane, i, run.start, run.count, run.step, w->values);
+    else /* view_read would look the support up once more */
+        view_read(v, job->plane, i, run.start, run.count, run.step, w->values);
+    if (!q->minus)
+        return;
+    view_read(q->minus, job->minus_plane, i, run.start, run.count, run.step, w->minus);
+    for (int64_t k = 0; k < run.count; k++)
+        w->values[k] -= w->minus[k];
+}
+
+static void read_run(GridJob *job, GridWorker *w, GridCell *cells, int64_t i, PatternRun run)
+{
+    if (!job->col_cell) {
+        run = clip(job, run);
+        run.start += job->grid->region.col0;
+    }
+    if (run.start + (run.count - 1) * run.step >= job->view_cols)
+        run.count = run.start < job->view_cols ? divide_up(job->view_cols - run.start, run.step)
+                                               : 0;
+    while (run.count > 0 && !grid_job_stopped(job)) {
+        PatternRun part = run;
+
+        part.count = smaller(run.count, GRID_CHUNK);
+        read_chunk(job, w, i, part);
+        deal(job, w, cells, part);
+        run.start += part.count * run.step;
+        run.count -= part.count;
+    }
+}
+
+static void read_row(GridJob *job, GridWorker *w, GridCell *cells, int64_t displayed)
+{
+    int64_t           i = grid_source_row(job, displayed), count;
+    PatternRun        whole;
+    const PatternRun *runs;
+
+    if (!support_runs(job, i, &w->row, &whole, &runs, &count))
+        return;
+    for (int64_t k = 0; k < count; k++)
+        read_run(job, w, cells, i, runs[k]);
+}
+
+/* Sampled rows may miss a cell whole (a global row, a random key).  It is given
+ * the value of its first allowed entry found, so that its colour is not made up. */
+static void read_missing(GridJob *job, GridWorker *w, GridCell *cells, int64_t displayed)
+{
+    int64_t           i = grid_source_row(job, displayed), count, cell = 0;
+    PatternRun        whole;
+    const PatternRun *runs;
+
+    if (!support_runs(job, i, &w->row, &whole, &runs, &count))
+        return;
+    for (int64_t k = 0; k < count; k++) {
+        PatternRun run = job->col_cell ? runs[k] : clip(job, runs[k]);
+
+        for (int64_t at = 0; at < run.count; at++) {
+            PatternRun one = { .start = run.start + at * run.step, .count = 1, .step = 1 };
+
+            if (job->col_cell && one.start >= job->view_cols)
+                break;
+            cell = job->col_cell ? job->col_cell[one.start] : cell_of(job, one.start);
+            if (!job->col_cell) {
+                at = divide_up(job->edges[cell + 1] - run.start, run.step) - 1;
+                one.start += job->grid->region.col0;
+            }
+            if (cell >= 0 && w->read[cell] == 0)
+                read_run(job, w, cells, i, one);
+        }
+    }
+}
+
+static bool band_misses(const GridJob *job, const GridWorker *w, const GridCell *cells)
+{
+    for (int64_t c = 0; c < job->grid->cols; c++)
+        if (cells[c].any && w->read[c] == 0)
+            return true;
+    return false;
+}
+
+/* Sums become estimates of the whole cell; empty extremes become 0. */
+static void settle_cells(const GridJob *job, const GridWorker *w, GridCell *cells)
+{
+    for (int64_t c = 0; c < job->grid->cols; c++) {
+        GridCell *cell = &cells[c];
+
+        if (w->read[c] > 0 && job->share < 1)
+            cell->sum *= cell->count / w->read[c];
+        if (!(cell->max >= cell->min))
+            cell->max = cell->min = 0;
+        cell->extreme = fabsf(cell->min) > fabsf(cell->max) ? cell->min : cell->max;
+    }
+}
+
+void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
+{
+    GridCell *cells = job->grid->cells + row * job->grid->cols;
+    Region    band = grid_cell_region(job->grid, row, 0);
+    int64_t   height = band.row1 - band.row0;
+    int64_t   rows = (int64_t)ceil((double)height * job->share);
+
+    memset(w->read, 0, (size_t)job->grid->cols * sizeof(*w->read));
+    for (int64_t c = 0; c < job->grid->cols && job->mode == GRID_VALUES; c++) {
+        cells[c].max = -INFINITY;
+        cells[c].min = INFINITY;
+    }
+    rows = rows < 1 ? 1 : smaller(rows, height);
+    for (int64_t k = 0; k < rows && !grid_job_stopped(job); k++)
+        read_row(job, w, cells, band.row0 + (2 * k + 1) * height / (2 * rows));
+    for (int64_t r = band.row0;
+         rows < height && r < band.row1 && band_misses(job, w, cells) && !grid_job_stopped(job);
+         r++)
+        read_missing(job, w, cells, r);
+    if (job->mode == GRID_VALUES)
+        settle_cells(job, w, cells);
+    if (job->mode == GRID_CATEGORY)
+        grid_tally_settle(w, cells);
+}

@@ -1,0 +1,163 @@
+/* paint.c -- the colour and the character of one cell; see figure.h.
+ *
+ * All surfaces go through panel_paint, so a cell means the same everywhere.
+ * Values are quantised to the levels of the device first: a screen with twelve
+ * colours and an image with 256 show the same order.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/colour_maps.h"
+#include "draw/figure_parts.h"
+
+PanelStyle panel_style(const Panel *panel)
+{
+    ViewKind kind = panel->view->kind;
+
+    if (panel->minus)
+        return STYLE_VALUE;
+    if (kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP)
+        return STYLE_CATEGORY;
+    if (panel->components || kind == VIEW_PATTERN || kind == VIEW_COMPONENTS)
+        return STYLE_CAUSE;
+    return STYLE_VALUE;
+}
+
+static ColourMap panel_map(const Panel *panel)
+{
+    return panel->minus ? MAP_DIVERGING : panel->map;
+}
+
+void panel_settle(Panel *panel, const Grid *grid)
+{
+    double lo = grid->pool_lo[panel->pool], hi = grid->pool_hi[panel->pool];
+
+    if (panel->hi > panel->lo)
+        return;
+    if (panel_map(panel) == MAP_DIVERGING) {
+        hi = fmax(fabs(lo), fabs(hi));
+        hi = hi > 0 ? hi : 1;
+        lo = -hi;
+    } else {
+        lo = fmin(lo, 0);
+    }
+    panel->lo = lo;
+    panel->hi = hi > lo ? hi : lo + 1;
+}
+
+/* Where a value stands on the colour map, quantised; 0..1 or NaN. */
+static double place_of(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                       int *level)
+{
+    Panel  settled;
+    double lo = panel->lo, hi = panel->hi, unit;
+
+    if (!(hi > lo)) {
+        settled = *panel;
+        panel_settle(&settled, grid);
+        lo = settled.lo;
+        hi = settled.hi;
+    }
+    unit = grid_unit(grid, row, col, panel->pool, panel->scale, lo, hi);
+    *level = grid_unit_level(unit, levels);
+    if (isnan(unit) || levels <= 2)
+        return isnan(unit) ? unit : 1;
+    return (double)(*level - 1) / (levels - 2);
+}
+
+static Paint paint_background(const Panel *panel, bool dark)
+{
+    bool    masked = panel_map(panel) == MAP_DIVERGING && panel_style(panel) == STYLE_VALUE;
+    uint8_t grey = dark ? (masked ? 64 : 0) : masked ? 200 : 255;
+    uint8_t index = dark ? (masked ? 238 : 16) : masked ? 251 : 231;
+
+    return (Paint){ .rgb = { grey, grey, grey },
+                    .index256 = index,
+                    .ascii = panel_style(panel) == STYLE_VALUE ? ' ' : '.',
+                    .background = true };
+}
+
+static char value_letter(ColourMap map, double t)
+{
+    static const char ramp[] = ".:-=+*#%@", signs[] = "Nn-.+pP";
+
+    if (map == MAP_DIVERGING)
+        return signs[lround(t * ((int)sizeof(signs) - 2))];
+    return ramp[lround(t * ((int)sizeof(ramp) - 2))];
+}
+
+static void paint_value(Paint *paint, const Panel *panel, double t)
+{
+    ColourMap      map = panel_map(panel);
+    int            length;
+    const uint8_t *ramp = colour_ramp_256(map, &length);
+
+    paint->rgb = colour_of_value(map, t);
+    paint->index256 = ramp[lround(t * (length - 1))];
+    paint->ascii = value_letter(map, t);
+}
+
+static void paint_cause(Paint *paint, const GridCell *cell, double strength, bool dark)
+{
+    uint8_t bit = cell->rarest ? cell->rarest : COMPONENT_OTHER;
+
+    paint->rgb = colour_component_shade(bit, strength, dark);
+    paint->index256 = strength > 0.9 ? colour_component_256(bit) : colour_nearest_256(paint->rgb);
+    paint->ascii = component_letter(bit);
+}
+
+static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
+                           int64_t col, bool dark)
+{
+    const GridCell *cell = &grid->cells[row * grid->cols + col];
+    int64_t         category = cell->category, group = grid_cell_region(grid, row, col).row0;
+    bool            mixed = false;
+    Rgb             from = dark ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
+
+    if (panel->view->kind == VIEW_MEMBERSHIP)
+        category = panel->row_order ? panel->row_order[group] : group;
+    else
+        mixed = cell->purity < 0.5f;
+    paint->rgb = colour_of_category(category);
+    if (mixed)
+        paint->rgb = colour_mix(paint->rgb, from, 0.5);
+    paint->index256 = colour_nearest_256(paint->rgb);
+    paint->ascii = (char)((mixed ? 'a' : 'A') + category % 26);
+}
+
+Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                  bool dark_background)
+{
+    const GridCell *cell = &grid->cells[row * grid->cols + col];
+    Paint           paint = { .level = 1 };
+    double          t;
+
+    if (!cell->any)
+        return paint_background(panel, dark_background);
+    t = place_of(panel, grid, row, col, levels, &paint.level);
+    if (isnan(t)) {
+        paint.rgb = colour_odd();
+        paint.index256 = 200;
+        paint.ascii = '!';
+        return paint;
+    }
+    switch (panel_style(panel)) {
+    case STYLE_CAUSE:
+        paint_cause(&paint, cell, t, dark_background);
+        break;
+    case STYLE_CATEGORY:
+        paint_category(&paint, panel, grid, row, col, dark_background);
+        break;
+    default:
+        paint_value(&paint, panel, t);
+    }
+    return paint;
+}
+
+void number_text(double value, char *text, size_t size)
+{
+    snprintf(text, size, "%.3g", value);
+    if (fabs(value) >= 1000 && fabs(value) < 1e6)
+        snprintf(text, size, "%.0f", value);
+}

@@ -1,0 +1,193 @@
+/* scene.c -- all panels of a figure reduced, ranged and explained.
+ *
+ * The legend lists what is there: components that some cell has, categories
+ * while there are hues to tell them apart, and the colours of odd or masked
+ * cells when they occur.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "draw/figure_parts.h"
+
+#define MOST_CATEGORIES 12
+
+static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cells, Grid *grid,
+                         Error *err)
+{
+    GridRequest request = {
+        .view = panel->view,
+        .minus = panel->minus,
+        .components = panel->components,
+        .plane = panel->plane,
+        .region = panel->region,
+        .rows = cells.rows,
+        .cols = cells.cols,
+        .row_order = panel->row_order,
+        .col_order = panel->col_order,
+        .threads = figure->threads,
+        .budget_entries = figure->budget_entries,
+        .cancel = figure->cancel,
+    };
+
+    return grid_reduce(&request, grid, err);
+}
+
+/* One range for all value panels of the figure that leave it open. */
+static void share_range(Scene *scene)
+{
+    double lo = 0, hi = 0;
+    bool   any = false;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < scene->count; k++) {
+            Panel *panel = &scene->panels[k];
+            Panel  own = *panel;
+
+            if (panel_style(panel) != STYLE_VALUE || (pass && !any))
+                continue;
+            if (pass) {
+                panel->lo = lo;
+                panel->hi = hi;
+                continue;
+            }
+            panel_settle(&own, &scene->grids[k]);
+            lo = any ? fmin(lo, own.lo) : own.lo;
+            hi = any ? fmax(hi, own.hi) : own.hi;
+            any = true;
+        }
+}
+
+bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err)
+{
+    size_t count = (size_t)(figure->count > 0 ? figure->count : 1);
+
+    *scene = (Scene){ .panels = calloc(count, sizeof(*scene->panels)),
+                      .grids = calloc(count, sizeof(*scene->grids)) };
+    if (!scene->panels || !scene->grids) {
+        scene_free(scene);
+        return error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    }
+    for (; scene->count < figure->count; scene->count++) {
+        int k = scene->count;
+
+        scene->panels[k] = figure->panels[k];
+        if (!panel_reduce(figure, &figure->panels[k], cells[k], &scene->grids[k], err)) {
+            scene_free(scene);
+            return false;
+        }
+    }
+    if (figure->shared_scale)
+        share_range(scene);
+    for (int k = 0; k < scene->count; k++)
+        panel_settle(&scene->panels[k], &scene->grids[k]);
+    return true;
+}
+
+void scene_free(Scene *scene)
+{
+    for (int k = 0; k < scene->count; k++)
+        grid_free(&scene->grids[k]);
+    free(scene->panels);
+    free(scene->grids);
+    *scene = (Scene){ 0 };
+}
+
+bool scene_shows_cover(const Scene *scene)
+{
+    for (int k = 0; k < scene->count; k++) {
+        const Grid *g = &scene->grids[k];
+
+        if (panel_style(&scene->panels[k]) == STYLE_CAUSE &&
+            scene->panels[k].pool == POOL_COVER &&
+            (g->rows < g->region.row1 - g->region.row0 ||
+             g->cols < g->region.col1 - g->region.col0))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the legend ---------------------------------------------------------------- */
+
+typedef struct Present {
+    uint8_t bits;
+    int     categories; /* largest + 1 */
+    bool    odd, masked;
+} Present;
+
+static void present_add(Present *present, const Panel *panel, const Grid *grid)
+{
+    PanelStyle style = panel_style(panel);
+    double     area = (double)(grid->region.row1 - grid->region.row0) *
+                      (double)(grid->region.col1 - grid->region.col0);
+
+    present->odd |= grid->odd_count > 0;
+    if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
+        grid->value_max + 1 > present->categories)
+        present->categories = (int)fmin(grid->value_max + 1, 1e6);
+    if (style == STYLE_VALUE && (panel->minus || panel->map == MAP_DIVERGING))
+        present->masked |= grid->count < area;
+    for (int64_t c = 0; style == STYLE_CAUSE && c < grid->rows * grid->cols; c++)
+        if (grid->cells[c].any)
+            present->bits |= grid->cells[c].components ? grid->cells[c].components
+                                                       : COMPONENT_OTHER;
+}
+
+static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char ascii)
+{
+    LegendItem item = { .rgb = rgb, .index256 = index256, .ascii = ascii };
+
+    snprintf(item.text, sizeof(item.text), "%s", text);
+    return item;
+}
+
+static int legend_items(const Present *present, LegendItem *items, int most)
+{
+    int  count = 0;
+    char text[48];
+
+    for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_OTHER && count < most; bit <<= 1)
+        if (present->bits & bit)
+            items[count++] = item_of(component_name((uint8_t)bit),
+                                     colour_of_component((uint8_t)bit),
+                                     colour_component_256((uint8_t)bit),
+                                     component_letter((uint8_t)bit));
+    for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
+                    count < most; c++) {
+        Rgb rgb = colour_of_category(c);
+
+        snprintf(text, sizeof(text), "%d", c);
+        items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
+    }
+    if (present->masked && count < most)
+        items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
+    if (present->odd && count < most)
+        items[count++] = item_of("NaN or infinite", colour_odd(), 200, '!');
+    return count;
+}
+
+int scene_legend(const Scene *scene, LegendItem *items, int most)
+{
+    Present present = { 0 };
+
+    for (int k = 0; k < scene->count; k++)
+        present_add(&present, &scene->panels[k], &scene->grids[k]);
+    return legend_items(&present, items, most);
+}
+
+/* Without grids at hand: one column of cells holds all bits and categories. */
+int figure_legend(const Figure *figure, LegendItem *items, int most)
+{
+    Present present = { 0 };
+
+    for (int k = 0; k < figure->count; k++) {
+        Grid grid;
+
+        if (panel_style(&figure->panels[k]) == STYLE_VALUE ||
+            !panel_reduce(figure, &figure->panels[k], (CellCount){ 64, 1 }, &grid, NULL))
+            continue;
+        present_add(&present, &figure->panels[k], &grid);
+        grid_free(&grid);
+    }
+    return legend_items(&present, items, most);
+}

@@ -1,0 +1,72 @@
+/* draw/sheet.h -- a figure on its way to a page; private to draw.
+ *
+ * sheet_plan measures texts, lays out and reduces; sheet_draw puts it on the
+ * canvas.  All lengths are pixels; the sizes come from points and the
+ * resolution, so a figure looks the same at any dpi.
+ */
+#ifndef DRAW_SHEET_H
+#define DRAW_SHEET_H
+
+#include "draw/canvas.h"
+#include "draw/figure_parts.h"
+#include "draw/layout.h"
+
+#define SHEET_ITEMS 32
+#define SHEET_LINES 6
+#define SHEET_TICKS 16
+#define SHEET_GRID_MOST 64   /* entries a side that still get a cell grid */
+#define SHEET_TOKENS_MOST 32 /* entries a side that still get token labels */
+
+typedef struct SheetStyle {
+    int    dpi;
+    bool   dark;
+    Rgb    paper, ink, muted, rule; /* background, text, secondary text, cell grid */
+    double head, title, axis, tick, small, legend; /* font sizes */
+    double hair, frame;             /* line widths */
+    int    tick_length, space;      /* space: the usual small distance */
+} SheetStyle;
+
+typedef struct Lines { /* text broken into lines */
+    char text[SHEET_LINES][256];
+    int  count;
+} Lines;
+
+typedef struct SheetPanel {
+    bool  row_tokens, col_tokens; /* labels of the tokens themselves */
+    Lines caption;
+} SheetPanel;
+
+typedef struct Sheet {
+    const Figure *figure;
+    SheetStyle    style;
+    int           width;
+    bool          free_width; /* nobody asked for this width */
+    int           rows, cols; /* arrangement */
+    Canvas       *canvas; /* owned; a scrap one while measuring */
+    Layout        layout;
+    Scene         scene;
+    PanelNeed    *needs;  /* owned */
+    SheetPanel   *panels; /* owned */
+    LegendItem    items[SHEET_ITEMS];
+    int           item_count;
+    Lines         caption;
+} Sheet;
+
+SheetStyle sheet_style(const PngOptions *options);
+double     sheet_points(const SheetStyle *style, double points);
+
+bool sheet_plan(Sheet *sheet, Error *err);
+void sheet_draw(Sheet *sheet);
+void sheet_free(Sheet *sheet);
+
+/* One label of an axis: the token or the position shown at index `at`. */
+void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size);
+/* Cuts the text so that it is at most `room` wide. */
+void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size);
+/* Height of the legend; draws it too when `draw`. */
+int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
+/* The labelled places of a value panel's colour bar, 0..1, and their texts. */
+int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
+void sheet_bar(Sheet *sheet, int panel);
+
+#endif

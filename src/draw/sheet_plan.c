@@ -1,0 +1,338 @@
+/* sheet_plan.c -- measuring, laying out and reducing a figure; see sheet.h.
+ *
+ * The number of cells depends on the room, captions depend on the cells, and
+ * the height depends on the captions.  So the layout is made once without
+ * captions to learn the cells, and again when their texts are known; the
+ * second changes heights only.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/sheet.h"
+#include "draw/utf8.h"
+
+#define LINE_HEIGHT 1.3
+#define LABEL_SHARE 0.22 /* of a panel's width that token labels may take */
+
+double sheet_points(const SheetStyle *style, double points)
+{
+    return points * style->dpi / 72.0;
+}
+
+SheetStyle sheet_style(const PngOptions *options)
+{
+    SheetStyle s = { .dpi = options->dpi > 0 ? options->dpi : 300 };
+
+    s.dark = options->theme && strcmp(options->theme, "dark") == 0;
+    s.paper = s.dark ? (Rgb){ 18, 18, 18 } : (Rgb){ 255, 255, 255 };
+    s.ink = s.dark ? (Rgb){ 235, 235, 235 } : (Rgb){ 20, 20, 20 };
+    s.muted = s.dark ? (Rgb){ 165, 165, 165 } : (Rgb){ 90, 90, 90 };
+    s.rule = s.dark ? (Rgb){ 60, 60, 60 } : (Rgb){ 216, 216, 216 };
+    s.head = sheet_points(&s, 9);
+    s.title = sheet_points(&s, 8);
+    s.axis = sheet_points(&s, 7);
+    s.tick = sheet_points(&s, 6);
+    s.small = sheet_points(&s, 5.5);
+    s.legend = sheet_points(&s, 6.5);
+    s.hair = fmax(1, floor(sheet_points(&s, 0.25)));
+    s.frame = fmax(1, round(sheet_points(&s, 0.5)));
+    s.tick_length = (int)ceil(sheet_points(&s, 1.8));
+    s.space = (int)ceil(sheet_points(&s, 2.2));
+    return s;
+}
+
+void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size)
+{
+    int columns = utf8_columns(text);
+
+    utf8_fit(text, columns + 1, false, out, size);
+    while (columns > 1 && canvas_text_width(canvas, out, FONT_SANS, font) > room)
+        utf8_fit(text, --columns, false, out, size);
+}
+
+/* Breaks at blanks; the last line is cut when there are too many. */
+static void wrap(Canvas *canvas, const char *text, double font, double room, Lines *out)
+{
+    char line[256] = "", longer[512];
+
+    out->count = 0;
+    while (*text && out->count < SHEET_LINES) {
+        size_t blanks = strspn(text, " "), word = strcspn(text + blanks, " ");
+
+        snprintf(longer, sizeof(longer), "%s%.*s", line, (int)(blanks + word), text);
+        if (*line && canvas_text_width(canvas, longer, FONT_SANS, font) > room) {
+            memcpy(out->text[out->count++], line, sizeof(line));
+            *line = '\0';
+            text += blanks;
+            continue;
+        }
+        snprintf(line, sizeof(line), "%.255s", longer);
+        text += blanks + word;
+    }
+    if (*line && out->count < SHEET_LINES)
+        memcpy(out->text[out->count++], line, sizeof(line));
+    for (int k = 0; k < out->count; k++) {
+        snprintf(longer, sizeof(longer), "%s", out->text[k]);
+        sheet_fit(canvas, longer, font, room, out->text[k], sizeof(out->text[k]));
+    }
+}
+
+static int lines_height(const Lines *lines, double font, int space)
+{
+    return lines->count ? (int)ceil(lines->count * font * LINE_HEIGHT) + space : 0;
+}
+
+void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size)
+{
+    const Panel   *p = &sheet->figure->panels[panel];
+    Region         region = panel_region(p);
+    bool           tokens = rows ? sheet->panels[panel].row_tokens
+                                 : sheet->panels[panel].col_tokens;
+    const int32_t *order = rows ? p->row_order : p->col_order;
+
+    at += rows ? region.row0 : region.col0;
+    if (tokens)
+        snprintf(text, size, "%s", (rows ? p->row_labels : p->col_labels)[order ? order[at] : at]);
+    else
+        snprintf(text, size, "%lld", (long long)at);
+}
+
+/* Pixels that the labels of one axis need across it. */
+static int labels_extent(const Sheet *sheet, int panel, bool rows)
+{
+    const SheetStyle *s = &sheet->style;
+    const PanelNeed  *need = &sheet->needs[panel];
+    int64_t           count = rows ? need->rows : need->cols;
+    double            widest = 0, most = LABEL_SHARE * sheet->width / sheet->cols;
+    bool tokens = rows ? sheet->panels[panel].row_tokens : sheet->panels[panel].col_tokens;
+    char text[256];
+
+    if (count <= 1)
+        return 0;
+    if (!tokens && !rows)
+        return (int)ceil(s->tick) + s->tick_length;
+    for (int64_t at = tokens ? 0 : count - 1; at < count; at++) {
+        sheet_label(sheet, panel, rows, at, text, sizeof(text));
+        widest = fmax(widest, canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick));
+    }
+    return (int)ceil(fmin(widest, most)) + s->tick_length + s->space / 2;
+}
+
+static const char *axis_name(const Panel *panel, bool rows)
+{
+    const char *name = rows ? panel->view->rows : panel->view->cols;
+
+    return name ? name : "";
+}
+
+/* Names are written once per row and column of panels while they agree. */
+static bool names_axis(const Sheet *sheet, int panel, bool rows)
+{
+    const Figure *f = sheet->figure;
+    int           before = rows ? panel - 1 : panel - sheet->cols;
+    const char   *name = axis_name(&f->panels[panel], rows);
+
+    if (!*name || (rows ? sheet->needs[panel].rows : sheet->needs[panel].cols) <= 1)
+        return false;
+    if (rows ? panel % sheet->cols == 0 : panel < sheet->cols)
+        return true;
+    return strcmp(axis_name(&f->panels[before], rows), name) != 0;
+}
+
+/* Before the values are known the numbers of a bar get room for seven signs;
+ * afterwards no more than they need. */
+static double bar_numbers(const Sheet *sheet, int panel)
+{
+    double font = sheet->style.tick, widest = 0, places[SHEET_TICKS];
+    double most = canvas_text_width(sheet->canvas, "0.00000", FONT_SANS, font);
+    char   texts[SHEET_TICKS][16];
+    int    count;
+
+    if (!sheet->scene.count)
+        return most;
+    count = sheet_bar_ticks(&sheet->scene.panels[panel], 6, places, texts);
+    for (int k = 0; k < count; k++)
+        widest = fmax(widest, canvas_text_width(sheet->canvas, texts[k], FONT_SANS, font));
+    return fmin(widest, most);
+}
+
+/* With one scale for all, the last value panel of a row has the bar. */
+static bool has_bar(const Sheet *sheet, int panel)
+{
+    const Figure *f = sheet->figure;
+    int           end = (panel / sheet->cols + 1) * sheet->cols;
+
+    for (int k = panel + 1; f->shared_scale && k < end && k < f->count; k++)
+        if (panel_style(&f->panels[k]) == STYLE_VALUE)
+            return false;
+    return panel_style(&f->panels[panel]) == STYLE_VALUE;
+}
+
+static int bar_extent(const Sheet *sheet, int panel)
+{
+    const SheetStyle *s = &sheet->style;
+
+    if (!has_bar(sheet, panel))
+        return 0;
+    return 3 * s->space + (int)sheet_points(s, 5) + s->tick_length +
+           (int)ceil(bar_numbers(sheet, panel));
+}
+
+static void measure_panel(Sheet *sheet, int k)
+{
+    const SheetStyle *s = &sheet->style;
+    PanelNeed        *need = &sheet->needs[k];
+    const Panel      *panel = &sheet->figure->panels[k];
+    Region            region = panel_region(panel);
+
+    *need = (PanelNeed){ .rows = region.row1 - region.row0, .cols = region.col1 - region.col0 };
+    need->rows = need->rows > 0 ? need->rows : 1;
+    need->cols = need->cols > 0 ? need->cols : 1;
+    if (sheet->scene.count) {
+        need->row_cells = sheet->scene.grids[k].rows;
+        need->col_cells = sheet->scene.grids[k].cols;
+    }
+    need->title_h = *panel->title ? (int)ceil(s->title * 1.25) + s->space : 0;
+    need->row_axis_w = names_axis(sheet, k, true) ? (int)ceil(s->axis * 1.35) : 0;
+    need->col_axis_h = names_axis(sheet, k, false) ? (int)ceil(s->axis * 1.35) : 0;
+    need->row_labels_w = labels_extent(sheet, k, true);
+    need->col_labels_h = labels_extent(sheet, k, false);
+    need->bar_w = bar_extent(sheet, k);
+    need->caption_h = lines_height(&sheet->panels[k].caption, s->small, s->space);
+}
+
+static bool make_layout(Sheet *sheet, Error *err)
+{
+    const SheetStyle *s = &sheet->style;
+    LayoutNeed        need = {
+        .width = sheet->width,
+        .margin = (int)ceil(sheet_points(s, 3)),
+        .gap = (int)ceil(sheet_points(s, 9)),
+        .fine = s->dpi >= 150 ? (s->dpi + 75) / 150 : 1,
+        .strip = (int)ceil(sheet_points(s, 10)),
+        .rows = sheet->rows,
+        .cols = sheet->cols,
+        .count = sheet->figure->count,
+        .panels = sheet->needs,
+        .title_h = *sheet->figure->title ? (int)ceil(s->head * 1.4) + s->space : 0,
+        .caption_h = lines_height(&sheet->caption, s->legend, s->space),
+    };
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        measure_panel(sheet, k);
+    need.footer_h = sheet_legend(sheet, 0, 0, need.width - 2 * need.margin, false);
+    layout_free(&sheet->layout);
+    return layout_make(&need, &sheet->layout, err);
+}
+
+/* Token labels need cells large enough to set type in. */
+static bool drop_small_tokens(Sheet *sheet)
+{
+    double least = sheet_points(&sheet->style, 4.4); /* smaller type is not read */
+    bool   dropped = false;
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        SheetPanel       *panel = &sheet->panels[k];
+        const PanelBoxes *boxes = &sheet->layout.panels[k];
+
+        if (panel->row_tokens && boxes->cell_h < least)
+            dropped = !(panel->row_tokens = false);
+        if (panel->col_tokens && boxes->cell_w < least)
+            dropped = !(panel->col_tokens = false);
+    }
+    return dropped;
+}
+
+/* Whole pixels may leave much of the room empty (512 entries in 900 pixels).  A
+ * sheet whose width is ours to choose then grows to the next whole pixel, if it
+ * stays near a column's width, or shrinks to what is used. */
+static bool adjust_width(Sheet *sheet)
+{
+    int widest = 0, grown, limit = (int)sheet_points(&sheet->style, 72 * 4.6);
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        if (sheet->layout.panels[k].matrix.w > sheet->layout.panels[widest].matrix.w)
+            widest = k;
+    grown = (int)sheet->layout.panels[widest].cols * (sheet->layout.panels[widest].cell_w + 1);
+    grown -= sheet->layout.room;
+    widest = sheet->layout.panels[widest].matrix.w;
+    if (!sheet->free_width || widest >= 0.8 * sheet->layout.room)
+        return false;
+    if (sheet->cols == 1 && sheet->width + grown <= limit)
+        sheet->width += grown;
+    else
+        sheet->width -= (sheet->layout.room - widest) * sheet->cols;
+    return true;
+}
+
+static bool reduce(Sheet *sheet, Error *err)
+{
+    int        count = sheet->figure->count;
+    CellCount *cells = calloc((size_t)(count > 0 ? count : 1), sizeof(*cells));
+    bool       ok;
+
+    for (int k = 0; cells && k < count; k++)
+        cells[k] = (CellCount){ sheet->layout.panels[k].rows, sheet->layout.panels[k].cols };
+    ok = cells ? scene_make(&sheet->scene, sheet->figure, cells, err)
+               : error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    free(cells);
+    return ok;
+}
+
+static void make_captions(Sheet *sheet)
+{
+    const SheetStyle *s = &sheet->style;
+    char              text[256];
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
+        if (!*text)
+            panel_caption(&sheet->figure->panels[k], &sheet->scene.grids[k], text, sizeof(text));
+        wrap(sheet->canvas, text, s->small, sheet->layout.panels[k].column_w,
+             &sheet->panels[k].caption);
+    }
+    wrap(sheet->canvas, sheet->figure->caption, s->legend,
+         sheet->width - 2 * sheet_points(s, 3), &sheet->caption);
+    if (sheet->figure->legend)
+        sheet->item_count = scene_legend(&sheet->scene, sheet->items, SHEET_ITEMS);
+}
+
+bool sheet_plan(Sheet *sheet, Error *err)
+{
+    const Figure *f = sheet->figure;
+    size_t        count = (size_t)(f->count > 0 ? f->count : 1);
+
+    figure_arrange(f, &sheet->rows, &sheet->cols);
+    sheet->needs = calloc(count, sizeof(*sheet->needs));
+    sheet->panels = calloc(count, sizeof(*sheet->panels));
+    sheet->canvas = canvas_new_image(1, 1, NULL, err);
+    if (!sheet->canvas)
+        return false;
+    if (!sheet->needs || !sheet->panels)
+        return error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    for (int k = 0; k < f->count; k++) {
+        Region region = panel_region(&f->panels[k]);
+
+        sheet->panels[k].row_tokens =
+            f->panels[k].row_labels && region.row1 - region.row0 <= SHEET_TOKENS_MOST;
+        sheet->panels[k].col_tokens =
+            f->panels[k].col_labels && region.col1 - region.col0 <= SHEET_TOKENS_MOST;
+    }
+    if (!make_layout(sheet, err) || (drop_small_tokens(sheet) && !make_layout(sheet, err)))
+        return false;
+    if ((adjust_width(sheet) && !make_layout(sheet, err)) || !reduce(sheet, err))
+        return false;
+    make_captions(sheet);
+    return make_layout(sheet, err);
+}
+
+void sheet_free(Sheet *sheet)
+{
+    canvas_free(sheet->canvas);
+    layout_free(&sheet->layout);
+    scene_free(&sheet->scene);
+    free(sheet->needs);
+    free(sheet->panels);
+}

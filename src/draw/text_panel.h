@@ -1,0 +1,35 @@
+/* draw/text_panel.h -- one panel as characters; private to the text surface. */
+#ifndef DRAW_TEXT_PANEL_H
+#define DRAW_TEXT_PANEL_H
+
+#include "draw/figure_parts.h"
+#include "draw/text_block.h"
+
+/* How cells become characters. */
+typedef enum TextMode {
+    TEXT_LETTERS, /* a letter of the component, a sign of the ramp */
+    TEXT_SHADES,  /* four block shades */
+    TEXT_HALVES,  /* two cells above each other in one character */
+    TEXT_FIELDS,  /* a coloured blank */
+} TextMode;
+
+typedef struct TextPlan { /* one panel's place and size */
+    TextMode  mode;
+    int       width;      /* columns of the whole panel */
+    int       gutter;     /* of the row labels */
+    CellCount cells;
+    int       across;     /* characters per cell */
+    int       down;       /* characters, or halves of one, per cell */
+    bool      tokens;     /* row labels are tokens */
+} TextPlan;
+
+/* lines: most lines for the matrix itself, 0 for as many as it takes.
+ * several_causes: the figure has more than one component. */
+TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, int lines,
+                   bool several_causes);
+/* Lines a panel has besides its matrix, at most. */
+int  text_overhead(const Panel *panel);
+void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
+                const TextOptions *options, const char *title, Block *out);
+
+#endif

@@ -1,0 +1,183 @@
+/* test_draw_colour.c -- colours keep their order, their names and their sides. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/pattern.h"
+#include "draw/colour.h"
+#include "draw/utf8.h"
+
+static double linear(uint8_t c)
+{
+    double v = c / 255.0;
+
+    return v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4);
+}
+
+/* CIE L*, 0..100 */
+static double lightness(Rgb c)
+{
+    double y = 0.2126 * linear(c.r) + 0.7152 * linear(c.g) + 0.0722 * linear(c.b);
+
+    return y > 0.008856 ? 116 * cbrt(y) - 16 : 903.3 * y;
+}
+
+static Rgb entry_256(int index)
+{
+    static const uint8_t cube[6] = { 0, 95, 135, 175, 215, 255 };
+    uint8_t              grey = (uint8_t)(8 + 10 * (index - 232));
+
+    if (index >= 232)
+        return (Rgb){ grey, grey, grey };
+    index -= 16;
+    return (Rgb){ cube[index / 36], cube[index / 6 % 6], cube[index % 6] };
+}
+
+static void value_maps_grow_lighter_all_the_way(void **state)
+{
+    (void)state;
+    for (int map = 0; map < MAP_DIVERGING; map++) {
+        const uint8_t *ramp;
+        int            length;
+
+        for (int k = 0; k < 250; k++)
+            assert_true(lightness(colour_of_value((ColourMap)map, (k + 5) / 255.0)) >
+                        lightness(colour_of_value((ColourMap)map, k / 255.0)));
+        ramp = colour_ramp_256((ColourMap)map, &length);
+        assert_true(length >= 12);
+        for (int k = 1; k < length; k++)
+            assert_true(lightness(entry_256(ramp[k])) > lightness(entry_256(ramp[k - 1])));
+    }
+}
+
+static void known_ends_of_known_maps(void **state)
+{
+    static const struct {
+        ColourMap map;
+        Rgb       lo, hi;
+    } ends[] = {
+        { MAP_VIRIDIS, { 68, 1, 84 }, { 253, 231, 37 } },
+        { MAP_MAGMA, { 0, 0, 4 }, { 252, 253, 191 } },
+        { MAP_CIVIDIS, { 0, 34, 78 }, { 254, 232, 56 } },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(ends) / sizeof(*ends); k++) {
+        Rgb lo = colour_of_value(ends[k].map, -1), hi = colour_of_value(ends[k].map, 2);
+
+        assert_memory_equal(&lo, &ends[k].lo, sizeof(lo));
+        assert_memory_equal(&hi, &ends[k].hi, sizeof(hi));
+    }
+}
+
+static void differences_look_equally_strong_on_both_sides(void **state)
+{
+    const uint8_t *ramp;
+    int            length;
+
+    (void)state;
+    for (int k = 0; k <= 100; k++)
+        assert_true(fabs(lightness(colour_of_value(MAP_DIVERGING, 0.5 + k / 200.0)) -
+                         lightness(colour_of_value(MAP_DIVERGING, 0.5 - k / 200.0))) < 2.5);
+    ramp = colour_ramp_256(MAP_DIVERGING, &length);
+    assert_int_equal(length % 2, 1);
+    for (int k = 0; k < length / 2; k++)
+        assert_true(fabs(lightness(entry_256(ramp[k])) -
+                         lightness(entry_256(ramp[length - 1 - k]))) < 8);
+}
+
+static void not_a_number_has_a_colour_of_its_own(void **state)
+{
+    Rgb odd = colour_odd(), nan = colour_of_value(MAP_VIRIDIS, (double)NAN);
+
+    (void)state;
+    assert_memory_equal(&odd, &nan, sizeof(odd));
+}
+
+static void components_differ_in_colour_letter_and_name(void **state)
+{
+    (void)state;
+    for (int a = 1; a <= COMPONENT_OTHER; a <<= 1)
+        for (int b = 1; b < a; b <<= 1) {
+            Rgb x = colour_of_component((uint8_t)a), y = colour_of_component((uint8_t)b);
+
+            assert_true(abs(x.r - y.r) + abs(x.g - y.g) + abs(x.b - y.b) > 40);
+            assert_true(component_letter((uint8_t)a) != component_letter((uint8_t)b));
+            assert_true(colour_component_256((uint8_t)a) != colour_component_256((uint8_t)b));
+            assert_string_not_equal(component_name((uint8_t)a), component_name((uint8_t)b));
+        }
+    assert_string_equal(component_name(COMPONENT_STRIDED), "strided");
+}
+
+static void shades_never_fade_into_the_background(void **state)
+{
+    (void)state;
+    for (int bit = 1; bit <= COMPONENT_OTHER; bit <<= 1) {
+        assert_true(lightness(colour_component_shade((uint8_t)bit, 0, false)) < 93);
+        assert_true(lightness(colour_component_shade((uint8_t)bit, 0, true)) > 9);
+    }
+}
+
+static void the_nearest_entry_of_an_entry_is_itself(void **state)
+{
+    (void)state;
+    for (int k = 16; k < 256; k++) {
+        Rgb entry = entry_256(k), found = entry_256(colour_nearest_256(entry));
+
+        assert_memory_equal(&entry, &found, sizeof(entry));
+    }
+}
+
+static void map_names_are_read_back(void **state)
+{
+    ColourMap map;
+    Error     err = ERROR_INIT;
+
+    (void)state;
+    for (int k = 0; k < MAP_COUNT; k++)
+        assert_true(colour_map_parse(colour_map_name((ColourMap)k), &map, NULL) && (int)map == k);
+    assert_false(colour_map_parse("jet", &map, &err));
+    assert_non_null(strstr(err.text, "viridis"));
+}
+
+static void labels_are_cut_to_columns(void **state)
+{
+    char out[64];
+
+    (void)state;
+    assert_int_equal(utf8_columns("\xE6\x97\xA5\xE6\x9C\xAC"), 4);
+    assert_int_equal(utf8_columns("e\xCC\x81"), 1);
+    assert_int_equal(utf8_columns("\xFF\xC3"), 2);
+    utf8_fit("gathering", 5, true, out, sizeof(out));
+    assert_string_equal(out, "gath.");
+    utf8_fit("\xE6\x97\xA5\xE6\x9C\xAC", 3, false, out, sizeof(out));
+    assert_string_equal(out, "\xE6\x97\xA5\xE2\x80\xA6");
+    utf8_fit("a\tb\xFF", 9, false, out, sizeof(out));
+    assert_string_equal(out, "a\xEF\xBF\xBD" "b\xEF\xBF\xBD");
+    utf8_fit("too long for it", 40, false, out, 5);
+    assert_true(strlen(out) < 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(value_maps_grow_lighter_all_the_way),
+        cmocka_unit_test(known_ends_of_known_maps),
+        cmocka_unit_test(differences_look_equally_strong_on_both_sides),
+        cmocka_unit_test(not_a_number_has_a_colour_of_its_own),
+        cmocka_unit_test(components_differ_in_colour_letter_and_name),
+        cmocka_unit_test(shades_never_fade_into_the_background),
+        cmocka_unit_test(the_nearest_entry_of_an_entry_is_itself),
+        cmocka_unit_test(map_names_are_read_back),
+        cmocka_unit_test(labels_are_cut_to_columns),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

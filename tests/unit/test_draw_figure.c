@@ -1,0 +1,435 @@
+/* test_draw_figure.c -- figures as PNG and as text.
+ *
+ * Pixels at known cells, bytes equal twice, settings read back from the file,
+ * text never wider or higher than asked, legends that list what is there.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "draw/figure.h"
+#include "draw/utf8.h"
+
+typedef struct Scenery { /* a window + global + random pattern over n tokens */
+    Arena   *arena;
+    Pattern *pattern;
+    View     view, weights;
+    Figure  *figure;
+} Scenery;
+
+static void read_values(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    (void)view;
+    (void)head;
+    for (int64_t k = 0; k < count; k++)
+        out[k] = 1.0f / (float)(1 + llabs(i - (start + k * step)));
+}
+
+static void scenery_make(Scenery *s, int64_t n, int panels)
+{
+    PatternShape shape = { .heads = 1, .n = n, .m = n };
+    Tensor       table;
+
+    s->arena = arena_new();
+    table = pattern_draw_random(s->arena, shape, 1, 4, "random", NULL, NULL);
+    s->pattern = pattern_union(s->arena, pattern_band(s->arena, shape, -2, 2, 1, COMPONENT_WINDOW),
+                               pattern_table(s->arena, shape, &table, COMPONENT_RANDOM));
+    s->pattern = pattern_finish(s->arena, shape, s->pattern, false);
+    s->view = (View){ .name = "connectivity", .kind = VIEW_PATTERN, .dtype = DT_U8, .rank = 2,
+                      .shape = { n, n }, .support = s->pattern, .rows = "query", .cols = "key" };
+    s->weights = s->view;
+    s->weights.kind = VIEW_WEIGHTS;
+    s->weights.read = read_values;
+    s->figure = figure_new(panels, NULL);
+    for (int k = 0; k < panels; k++)
+        panel_init(&s->figure->panels[k], k % 2 ? &s->weights : &s->view, s->pattern, 0, NULL);
+}
+
+static void scenery_free(Scenery *s)
+{
+    figure_free(s->figure);
+    arena_free(s->arena);
+}
+
+static uint8_t *decode(const Text *bytes, png_image *image)
+{
+    uint8_t *pixels;
+
+    memset(image, 0, sizeof(*image));
+    image->version = PNG_IMAGE_VERSION;
+    assert_true(png_image_begin_read_from_memory(image, bytes->data, bytes->length));
+    image->format = PNG_FORMAT_RGBA;
+    pixels = malloc(PNG_IMAGE_SIZE(*image));
+    assert_true(png_image_finish_read(image, NULL, pixels, 0, NULL));
+    return pixels;
+}
+
+static int64_t count_colour(const uint8_t *pixels, const png_image *image, Rgb rgb)
+{
+    int64_t count = 0;
+
+    for (int64_t k = 0; k < (int64_t)image->width * image->height; k++)
+        count += pixels[4 * k] == rgb.r && pixels[4 * k + 1] == rgb.g &&
+                 pixels[4 * k + 2] == rgb.b && pixels[4 * k + 3] == 255;
+    return count;
+}
+
+static void the_same_figure_gives_the_same_bytes(void **state)
+{
+    Scenery s;
+    Text    first = { 0 }, second = { 0 };
+
+    (void)state;
+    scenery_make(&s, 32, 3);
+    s.figure->threads = threads_new(2);
+    assert_true(figure_png(s.figure, NULL, &first, NULL));
+    threads_free(s.figure->threads);
+    s.figure->threads = NULL;
+    assert_true(figure_png(s.figure, NULL, &second, NULL));
+    assert_int_equal(first.length, second.length);
+    assert_memory_equal(first.data, second.data, first.length);
+    text_free(&first);
+    text_free(&second);
+    scenery_free(&s);
+}
+
+static void cells_have_the_colour_of_their_cause(void **state)
+{
+    Scenery   s;
+    Text      bytes = { 0 };
+    png_image image;
+    uint8_t  *pixels;
+    int64_t   window, blank;
+
+    (void)state;
+    scenery_make(&s, 100, 1); /* no cell grid: pure colours */
+    *s.figure->panels[0].title = '\0';
+    assert_true(figure_png(s.figure, &(PngOptions){ .width_inch = 3.25 }, &bytes, NULL));
+    pixels = decode(&bytes, &image);
+    assert_int_equal(image.width, 975);
+    window = count_colour(pixels, &image, colour_of_component(COMPONENT_WINDOW));
+    assert_true(window > 480 * 64); /* at least 8 x 8 pixels a cell */
+    assert_true(count_colour(pixels, &image, colour_of_component(COMPONENT_RANDOM)) > 90 * 64);
+    assert_int_equal(count_colour(pixels, &image, colour_of_component(COMPONENT_GLOBAL)), 0);
+    blank = count_colour(pixels, &image, (Rgb){ 255, 255, 255 });
+    assert_true(blank > (int64_t)image.width * image.height / 2);
+    free(pixels);
+    text_free(&bytes);
+    scenery_free(&s);
+}
+
+static void few_colours_make_a_palette_and_no_time_is_written(void **state)
+{
+    Scenery s;
+    Text    bytes = { 0 };
+    bool    density = false;
+
+    (void)state;
+    scenery_make(&s, 48, 1);
+    assert_true(figure_png(s.figure, NULL, &bytes, NULL));
+    assert_int_equal(bytes.data[25], PNG_COLOR_TYPE_PALETTE);
+    for (size_t k = 0; k + 13 < bytes.length; k++) {
+        assert_true(memcmp(bytes.data + k, "tIME", 4) != 0);
+        if (memcmp(bytes.data + k, "pHYs", 4) == 0) /* 300 dpi = 11811 per metre */
+            density = memcmp(bytes.data + k + 4, "\0\0\x2E\x23\0\0\x2E\x23\1", 9) == 0;
+    }
+    assert_true(density);
+    text_free(&bytes);
+    scenery_free(&s);
+}
+
+static void settings_are_read_back(void **state)
+{
+    static const char *const metadata[] = { "Software", "attnscope", "attnscope:params",
+                                            "{\"token\":\"\xC3\x86r\xC3\xB8\"}", NULL };
+    char    path[] = "/tmp/attnscope-figure-XXXXXX";
+    int     fd = mkstemp(path);
+    Scenery s;
+    Text    bytes = { 0 };
+    Error   err = ERROR_INIT;
+    char   *value;
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    scenery_make(&s, 16, 1);
+    assert_true(figure_png(s.figure, &(PngOptions){ .metadata = metadata }, &bytes, NULL));
+    assert_true(file_write(path, bytes.data, bytes.length, NULL));
+    for (int k = 0; k < 4; k += 2) {
+        value = figure_png_metadata(path, metadata[k], &err);
+        assert_non_null(value);
+        assert_string_equal(value, metadata[k + 1]);
+        free(value);
+    }
+    assert_null(figure_png_metadata(path, "nothing", &err));
+    assert_int_equal(err.code, ERR_NONE);
+    assert_true(file_write(path, bytes.data, 40, NULL));
+    assert_null(figure_png_metadata(path, "Software", &err));
+    assert_int_equal(err.code, ERR_FORMAT);
+    unlink(path);
+    assert_null(figure_png_metadata(path, "Software", &err));
+    assert_int_equal(err.code, ERR_FILE);
+    text_free(&bytes);
+    scenery_free(&s);
+}
+
+static void transparent_paper_has_no_colour(void **state)
+{
+    Scenery   s;
+    Text      bytes = { 0 };
+    png_image image;
+    uint8_t  *pixels;
+
+    (void)state;
+    scenery_make(&s, 100, 1);
+    assert_true(figure_png(s.figure, &(PngOptions){ .transparent = true }, &bytes, NULL));
+    pixels = decode(&bytes, &image);
+    assert_int_equal(pixels[3], 0);
+    free(pixels);
+    text_free(&bytes);
+    scenery_free(&s);
+}
+
+static void any_token_bytes_can_be_drawn(void **state)
+{
+    char        plain[] = "ok", broken[] = "\xFF\xFE", control[] = "\n";
+    char        wide[] = "\xE6\x97\xA5\xE6\x9C\xAC";
+    char *const words[4] = { plain, broken, control, wide };
+    Scenery s;
+    Text    bytes = { 0 };
+
+    (void)state;
+    scenery_make(&s, 4, 2);
+    for (int k = 0; k < 2; k++)
+        s.figure->panels[k].row_labels = s.figure->panels[k].col_labels = words;
+    assert_true(figure_png(s.figure, NULL, &bytes, NULL));
+    text_clear(&bytes);
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 60 }, &bytes, NULL));
+    for (size_t k = 0; k < bytes.length; k++)
+        assert_true((unsigned char)bytes.data[k] < 0x80);
+    text_free(&bytes);
+    scenery_free(&s);
+}
+
+/* Columns of the widest line, escape sequences not counted; *lines their number. */
+static int widest_line(const Text *text, int *lines)
+{
+    char line[8192];
+    int  widest = 0, used = 0;
+    bool escape = false;
+
+    *lines = 0;
+    for (size_t k = 0; k < text->length; k++) {
+        char c = text->data[k];
+
+        if (c == '\n') {
+            line[used] = '\0';
+            widest = utf8_columns(line) > widest ? utf8_columns(line) : widest;
+            used = 0;
+            (*lines)++;
+        } else if (c == '\033' || escape) {
+            escape = c == '\033' || !(c == 'm');
+        } else {
+            assert_true(used < (int)sizeof(line) - 1);
+            line[used++] = c;
+        }
+    }
+    assert_int_equal(used, 0);
+    return widest;
+}
+
+static void text_stays_inside_its_width_and_height(void **state)
+{
+    static const int sizes[] = { 1, 7, 32, 100, 3000 }, colours[] = { 0, 256, 24 };
+    Text out = { 0 };
+
+    (void)state;
+    for (int k = 0; k < 5 * 3 * 2 * 4; k++) {
+        TextOptions options = { .utf8 = k % 2, .colours = colours[k / 2 % 3] };
+        Scenery     s;
+        int         lines;
+
+        scenery_make(&s, sizes[k / 6 % 5], 1 + k / 30);
+        snprintf(s.figure->title, sizeof(s.figure->title), "a title of some length for the figure");
+        options.width = 40 + 37 * (k % 4);
+        options.height = k % 3 ? 60 : 0;
+        text_clear(&out);
+        assert_true(figure_text(s.figure, &options, &out, NULL));
+        assert_true(widest_line(&out, &lines) <= options.width);
+        if (options.height && s.figure->count <= 2 && options.width >= 77)
+            assert_true(lines <= options.height);
+        assert_true(lines > 3);
+        scenery_free(&s);
+    }
+    text_free(&out);
+}
+
+static void text_shows_components_by_letter(void **state)
+{
+    Scenery s;
+    Text    out = { 0 };
+
+    (void)state;
+    scenery_make(&s, 10, 1);
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 14 }, &out, NULL));
+    assert_non_null(strstr(out.data, "\n0 ###"));
+    assert_non_null(strstr(out.data, "# window"));
+    assert_non_null(strstr(out.data, "* random"));
+    assert_null(strstr(out.data, "global"));
+    text_free(&out);
+    scenery_free(&s);
+}
+
+static void the_legend_lists_what_is_there(void **state)
+{
+    LegendItem items[8];
+    Scenery    s;
+
+    (void)state;
+    scenery_make(&s, 5000, 2);
+    assert_int_equal(figure_legend(s.figure, items, 8), 2);
+    assert_string_equal(items[0].text, "window");
+    assert_int_equal(items[0].index256, 25);
+    assert_string_equal(items[1].text, "random");
+    assert_int_equal(figure_legend(s.figure, items, 1), 1);
+    scenery_free(&s);
+}
+
+static void a_difference_is_signed_and_shows_what_is_masked(void **state)
+{
+    Scenery s;
+    View    zero;
+    Text    out = { 0 };
+    float   none[64] = { 0 };
+
+    (void)state;
+    scenery_make(&s, 8, 2);
+    zero = s.weights;
+    zero.read = NULL;
+    zero.tensor = tensor_of(DT_F32, 2, (int64_t[]){ 8, 8 }, none);
+    s.figure->panels[0] = s.figure->panels[1];
+    s.figure->panels[0].view = &zero;
+    s.figure->panels[0].minus = &s.weights;
+    s.figure->count = 1;
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 40 }, &out, NULL));
+    assert_non_null(strstr(out.data, "0 NN")); /* 0 - 1, the strongest negative */
+    assert_non_null(strstr(out.data, "-1 Nn-.+pP 1"));
+    assert_non_null(strstr(out.data, "not allowed"));
+    text_free(&out);
+    scenery_free(&s);
+}
+
+static void a_cancelled_figure_says_so(void **state)
+{
+    atomic_bool cancel = true;
+    Scenery     s;
+    Text        out = { 0 };
+    Error       err = ERROR_INIT;
+
+    (void)state;
+    scenery_make(&s, 64, 1);
+    s.figure->cancel = &cancel;
+    assert_false(figure_png(s.figure, NULL, &out, &err));
+    assert_int_equal(err.code, ERR_CANCELLED);
+    text_free(&out);
+    scenery_free(&s);
+}
+
+static void captions_say_what_was_done(void **state)
+{
+    Scenery     s;
+    Grid        grid;
+    GridRequest q = { .rows = 50, .cols = 25, .budget_entries = 100 };
+    char        text[256];
+
+    (void)state;
+    scenery_make(&s, 1000, 2);
+    q.view = &s.weights;
+    assert_true(grid_reduce(&q, &grid, NULL));
+    s.figure->panels[1].scale = SCALE_LOG;
+    panel_caption(&s.figure->panels[1], &grid, text, sizeof(text));
+    assert_non_null(strstr(text, "cell 40x20  max  log scale  sampled"));
+    assert_non_null(strstr(text, "nnz 6.0 k  0.59"));
+    grid_free(&grid);
+    scenery_free(&s);
+}
+
+static void background_is_never_a_value(void **state)
+{
+    Scenery     s;
+    Grid        grid;
+    GridRequest q = { .rows = 30, .cols = 30 };
+
+    (void)state;
+    scenery_make(&s, 3000, 2);
+    for (int k = 0; k < 2; k++) {
+        const Panel *panel = &s.figure->panels[k];
+
+        q.view = panel->view;
+        q.components = panel->components;
+        assert_true(grid_reduce(&q, &grid, NULL));
+        for (int64_t c = 0; c < 900; c++) {
+            Paint paint = panel_paint(panel, &grid, c / 30, c % 30, 12, c % 2);
+
+            assert_int_equal(paint.background, !grid.cells[c].any);
+            assert_int_equal(paint.level > 0, grid.cells[c].any);
+            if (!paint.background)
+                assert_true(paint.ascii != ' ' && paint.rgb.r + paint.rgb.g + paint.rgb.b > 0 &&
+                            paint.rgb.r + paint.rgb.g + paint.rgb.b < 765);
+        }
+        grid_free(&grid);
+    }
+    scenery_free(&s);
+}
+
+static void impossible_figures_are_refused(void **state)
+{
+    Scenery s;
+    Text    out = { 0 };
+    Error   err = ERROR_INIT;
+
+    (void)state;
+    scenery_make(&s, 16, 4);
+    s.figure->cols = 4;
+    assert_false(figure_png(s.figure, &(PngOptions){ .width_inch = 0.3 }, &out, &err));
+    assert_int_equal(err.code, ERR_USAGE);
+    s.figure->panels[2].region = (Region){ 20, 30, 0, 4 };
+    assert_false(figure_text(s.figure, NULL, &out, &err));
+    assert_int_equal(err.code, ERR_DATA);
+    s.figure->count = 0;
+    assert_false(figure_png(s.figure, NULL, &out, &err));
+    text_free(&out);
+    scenery_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_figure_gives_the_same_bytes),
+        cmocka_unit_test(cells_have_the_colour_of_their_cause),
+        cmocka_unit_test(few_colours_make_a_palette_and_no_time_is_written),
+        cmocka_unit_test(settings_are_read_back),
+        cmocka_unit_test(transparent_paper_has_no_colour),
+        cmocka_unit_test(any_token_bytes_can_be_drawn),
+        cmocka_unit_test(text_stays_inside_its_width_and_height),
+        cmocka_unit_test(text_shows_components_by_letter),
+        cmocka_unit_test(the_legend_lists_what_is_there),
+        cmocka_unit_test(a_difference_is_signed_and_shows_what_is_masked),
+        cmocka_unit_test(a_cancelled_figure_says_so),
+        cmocka_unit_test(captions_say_what_was_done),
+        cmocka_unit_test(background_is_never_a_value),
+        cmocka_unit_test(impossible_figures_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

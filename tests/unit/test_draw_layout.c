@@ -1,0 +1,180 @@
+/* test_draw_layout.c -- the geometry of figures: inside, disjoint, non-empty.
+ *
+ * Needs are drawn at random; every layout must keep the promises of layout.h.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "core/rng.h"
+#include "draw/layout.h"
+
+#define MOST_PANELS 9
+#define MOST_BOXES (3 + 8 * MOST_PANELS)
+
+static PanelNeed random_need(Rng *rng)
+{
+    static const int64_t sizes[] = { 1, 2, 4, 16, 48, 64, 100, 1000, 4096, 65536 };
+
+    return (PanelNeed){
+        .rows = sizes[rng_below(rng, 10)],
+        .cols = sizes[rng_below(rng, 10)],
+        .title_h = (int)rng_below(rng, 2) * 40,
+        .row_axis_w = (int)rng_below(rng, 2) * 30,
+        .col_axis_h = (int)rng_below(rng, 2) * 30,
+        .row_labels_w = (int)rng_below(rng, 90),
+        .col_labels_h = (int)rng_below(rng, 90),
+        .bar_w = (int)rng_below(rng, 2) * 120,
+        .caption_h = (int)rng_below(rng, 3) * 25,
+    };
+}
+
+static int collect(const Layout *l, Box *boxes)
+{
+    int count = 0;
+
+    boxes[count++] = l->title;
+    boxes[count++] = l->footer;
+    boxes[count++] = l->caption;
+    for (int k = 0; k < l->count; k++) {
+        const PanelBoxes *p = &l->panels[k];
+        const Box own[] = { p->title, p->col_axis, p->col_labels, p->row_axis, p->row_labels,
+                            p->matrix, p->bar, p->caption };
+
+        memcpy(boxes + count, own, sizeof(own));
+        count += 8;
+    }
+    return count;
+}
+
+static bool overlap(Box a, Box b)
+{
+    return a.w > 0 && a.h > 0 && b.w > 0 && b.h > 0 && a.x < b.x + b.w && b.x < a.x + a.w &&
+           a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+static void check_panel(const PanelNeed *need, const PanelBoxes *p)
+{
+    assert_true(p->rows >= 1 && p->rows <= need->rows);
+    assert_true(p->cols >= 1 && p->cols <= need->cols);
+    assert_true(p->cell_w >= 1 && p->cell_h >= 1);
+    assert_int_equal(p->matrix.w, p->cols * p->cell_w);
+    assert_int_equal(p->matrix.h, p->rows * p->cell_h);
+    assert_true(p->title.w > 0 && p->title.h == need->title_h);
+    assert_true(p->bar.w == need->bar_w && p->bar.h > 0);
+    assert_true(p->caption.h == need->caption_h);
+}
+
+static void check_layout(const LayoutNeed *need, const Layout *l)
+{
+    Box boxes[MOST_BOXES];
+    int count = collect(l, boxes);
+
+    assert_int_equal(l->width, need->width);
+    for (int a = 0; a < count; a++) {
+        assert_true(boxes[a].x >= 0 && boxes[a].y >= 0);
+        assert_true(boxes[a].x + boxes[a].w <= l->width && boxes[a].y + boxes[a].h <= l->height);
+        for (int b = 0; b < a; b++)
+            assert_false(overlap(boxes[a], boxes[b]));
+    }
+    for (int k = 0; k < l->count; k++)
+        check_panel(&need->panels[k], &l->panels[k]);
+}
+
+static void random_layouts_keep_the_promises(void **state)
+{
+    Rng rng = rng_named(1, "layout");
+    int made = 0;
+
+    (void)state;
+    for (int trial = 0; trial < 2000; trial++) {
+        PanelNeed  panels[MOST_PANELS];
+        LayoutNeed need = { .width = 300 + (int)rng_below(&rng, 2500), .margin = 12, .gap = 30,
+                            .fine = 2, .strip = 40, .panels = panels };
+        Layout     l;
+
+        need.count = 1 + (int)rng_below(&rng, MOST_PANELS);
+        need.cols = 1 + (int)rng_below(&rng, (uint64_t)need.count);
+        need.rows = (need.count + need.cols - 1) / need.cols;
+        need.title_h = (int)rng_below(&rng, 2) * 50;
+        need.footer_h = (int)rng_below(&rng, 2) * 50;
+        need.caption_h = (int)rng_below(&rng, 2) * 50;
+        for (int k = 0; k < need.count; k++)
+            panels[k] = random_need(&rng);
+        if (!layout_make(&need, &l, NULL))
+            continue;
+        made++;
+        check_layout(&need, &l);
+        layout_free(&l);
+    }
+    assert_true(made > 1000);
+}
+
+static void a_sheet_too_narrow_is_refused(void **state)
+{
+    PanelNeed  panels[4] = { { .rows = 8, .cols = 8, .row_labels_w = 100 },
+                             { .rows = 8, .cols = 8, .row_labels_w = 100 },
+                             { .rows = 8, .cols = 8, .row_labels_w = 100 },
+                             { .rows = 8, .cols = 8, .row_labels_w = 100 } };
+    LayoutNeed need = { .width = 300, .margin = 10, .gap = 10, .fine = 1, .strip = 10, .rows = 1,
+                        .cols = 4, .count = 4, .panels = panels };
+    Layout     l;
+    Error      err = ERROR_INIT;
+
+    (void)state;
+    assert_false(layout_make(&need, &l, &err));
+    assert_non_null(strstr(err.text, "fewer columns"));
+}
+
+static void square_views_get_square_cells(void **state)
+{
+    PanelNeed  panel = { .rows = 48, .cols = 48 };
+    LayoutNeed need = { .width = 1000, .margin = 10, .gap = 10, .fine = 2, .strip = 40, .rows = 1,
+                        .cols = 1, .count = 1, .panels = &panel };
+    Layout     l;
+
+    (void)state;
+    for (int64_t n = 1; n < 5000; n = n * 2 + 1) {
+        panel.rows = panel.cols = n;
+        assert_true(layout_make(&need, &l, NULL));
+        assert_int_equal(l.panels[0].cell_w, l.panels[0].cell_h);
+        assert_int_equal(l.panels[0].rows, l.panels[0].cols);
+        assert_true(l.panels[0].matrix.w > 980 / 2);
+        if (n <= 980) /* one cell per entry as long as there are pixels */
+            assert_int_equal(l.panels[0].rows, n);
+        layout_free(&l);
+    }
+}
+
+static void ticks_are_round_and_few(void **state)
+{
+    (void)state;
+    assert_int_equal(layout_tick_step(48, 8), 8);
+    assert_int_equal(layout_tick_step(4096, 4), 1024);
+    assert_int_equal(layout_tick_step(100, 5), 20);
+    assert_int_equal(layout_tick_step(10, 10), 1);
+    assert_int_equal(layout_tick_step(1000, 4), 500);
+    for (int64_t n = 1; n < 3000; n++)
+        for (int most = 1; most < 9; most++) {
+            int64_t step = layout_tick_step(n, most);
+
+            assert_true(step >= 1 && (n + step - 1) / step <= most);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_layouts_keep_the_promises),
+        cmocka_unit_test(a_sheet_too_narrow_is_refused),
+        cmocka_unit_test(square_views_get_square_cells),
+        cmocka_unit_test(ticks_are_round_and_few),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
