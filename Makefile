@@ -1,0 +1,171 @@
+# attnscope -- one non-recursive Makefile; everything it makes is under build/.
+#
+# CFLAGS, CPPFLAGS, LDFLAGS and LDLIBS given by the user are appended.
+# V=1 shows the commands.  WERROR=1 makes warnings errors (make check does).
+
+VERSION  = 0.1.0
+BUILD   ?= build
+CC      ?= cc
+CUDA    ?= auto
+V       ?= 0
+Q        = $(if $(filter 1,$(V)),,@)
+
+PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson zlib openblas lua5.4
+APT_PACKAGES = build-essential pkg-config ca-certificates libncurses-dev ncurses-bin libpng-dev \
+               libopenblas-dev liblua5.4-dev libcairo2-dev libfreetype-dev libzip-dev \
+               libjansson-dev libmd-dev zlib1g-dev fonts-dejavu-core
+TEST_PACKAGES = libcmocka-dev libvterm-dev clang clang-format
+FONT_DIR ?= /usr/share/fonts/truetype/dejavu
+
+WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual \
+           -Wwrite-strings -Wpointer-arith -Wformat=2 -Wundef -Wvla -Wdouble-promotion
+# -Wconversion is off: it fires on every int64_t -> double of the FLOP formulas.
+SANITIZE ?=
+OPTIMISE ?= -O2
+DEBUG_FLAGS = $(if $(SANITIZE),-DATTNSCOPE_DEBUG -DATTNSCOPE_SANITIZED -fsanitize=$(SANITIZE) \
+              -fno-sanitize-recover=all -fno-omit-frame-pointer)
+
+have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && \
+                 test -f $(FONT_DIR)/DejaVuSans.ttf && echo yes || echo no)
+ALL_CFLAGS = -std=c11 -g $(OPTIMISE) -fno-math-errno -ffp-contract=off $(WARNINGS) \
+             $(if $(filter 1,$(WERROR)),-Werror) $(DEBUG_FLAGS) -MMD -MP -pthread $(CFLAGS)
+ALL_CPPFLAGS = -D_GNU_SOURCE -DATTNSCOPE_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
+               $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
+ALL_LDFLAGS = -pthread -Wl,-E $(DEBUG_FLAGS) $(LDFLAGS)
+ALL_LDLIBS = $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lmd -ldl -lm $(LDLIBS)
+
+PREFIX  ?= /usr/local
+
+sources  := $(sort $(shell find src -name '*.c'))
+objects  := $(sources:src/%.c=$(BUILD)/obj/%.o)
+library  := $(filter-out $(BUILD)/obj/main.o,$(objects))
+units    := $(sort $(wildcard tests/unit/test_*.c))
+unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
+fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+
+.PHONY: all help run deps test unit oracle screen lua check bench docs figures asan ubsan tsan fuzz \
+        coverage clean install uninstall dist config
+.DEFAULT_GOAL := all
+
+ifeq ($(have_packages),no)
+all: missing
+else
+all: $(BUILD)/attnscope ## build build/attnscope
+endif
+
+help: ## this list
+	@sed -n 's/^\([a-z_-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | expand -t 12
+
+# ---- what is needed ----------------------------------------------------------
+
+.PHONY: missing
+missing:
+	@echo "attnscope: some packages are missing. On Debian, run:" >&2
+	@echo "  apt-get install $(strip $(APT_PACKAGES))" >&2
+	@echo "or 'make deps', which does so (with sudo when you are not root)." >&2
+	@exit 1
+
+deps: ## install the Debian packages needed to build and run
+	$(Q)tools/install-packages $(APT_PACKAGES)
+
+test-deps: ## install what the tests need besides
+	$(Q)tools/install-packages $(APT_PACKAGES) $(TEST_PACKAGES)
+
+run: ## install what is missing, build, open the explorer on a sample
+	$(Q)if [ $(have_packages) = no ]; then $(MAKE) --no-print-directory deps; fi
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(BUILD)/attnscope $(ARGS)
+
+# ---- building ------------------------------------------------------------------
+
+$(BUILD)/config.txt: Makefile tools/configuration
+	@mkdir -p $(BUILD)
+	$(Q)CUDA=$(CUDA) tools/configuration > $@.tmp && mv $@.tmp $@
+	@cat $@
+
+$(objects): | $(BUILD)/config.txt
+
+$(BUILD)/obj/%.o: src/%.c
+	@mkdir -p $(@D)
+	@$(if $(filter 1,$(V)),,echo "  CC    $<")
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+include $(wildcard mk/*.mk)
+
+$(BUILD)/attnscope: $(objects) $(extra_objects)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(ALL_LDLIBS) -o $@
+
+$(BUILD)/libattnscope.a: $(library) $(extra_objects)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+-include $(objects:.o=.d)
+
+# ---- tests ----------------------------------------------------------------------
+
+$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
+	@mkdir -p $(@D)
+	@$(if $(filter 1,$(V)),,echo "  TEST  $@")
+	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
+	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -lcmocka -lvterm -lutil -o $@
+
+test: all $(unit_bin) ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
+	$(Q)BUILD=$(BUILD) tests/run-all $(unit_bin)
+
+unit: $(unit_bin) ## the unit tests only
+	$(Q)for t in $(unit_bin); do $$t || exit 1; done
+
+asan: ## the whole suite under the address and undefined-behaviour sanitizers
+	$(Q)$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined \
+	    OPTIMISE=-O1 test
+
+ubsan: asan ## same as asan: both run together
+
+tsan: ## the suite under the thread sanitizer
+	$(Q)$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 test
+
+fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
+	$(Q)BUILD=build/fuzz tests/fuzz/run $(fuzzers)
+
+$(BUILD)/bench: tests/bench.c $(BUILD)/libattnscope.a
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
+	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -o $@
+
+bench: $(BUILD)/bench all ## measure the kernels against this machine's ceilings, as ratios
+	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench
+
+check: ## layers, tables against files, documents fresh, format, warnings as errors
+	$(Q)tools/check-layers
+	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 all
+	$(Q)tools/check-docs build/check/attnscope
+	$(Q)tools/check-warnings-clang "$(PACKAGES)"
+
+docs: all ## write docs/*.md, the man page and the Lua stubs from the tables
+	$(Q)tools/write-docs $(BUILD)/attnscope
+
+figures: all ## the README's pictures
+	$(Q)$(BUILD)/attnscope lua scripts/lua/readme.lua docs/images
+
+# ---- the rest -----------------------------------------------------------------------
+
+compile_commands.json: ## for editors
+	$(Q)bear -- $(MAKE) -B all
+
+install: all ## install under PREFIX (default /usr/local)
+	install -Dm755 $(BUILD)/attnscope $(DESTDIR)$(PREFIX)/bin/attnscope
+	install -Dm644 docs/attnscope.1 $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1
+	install -d $(DESTDIR)$(PREFIX)/share/attnscope/samples $(DESTDIR)$(PREFIX)/share/attnscope/lua
+	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png \
+	    $(DESTDIR)$(PREFIX)/share/attnscope/samples
+	install -m644 scripts/lua/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua
+
+uninstall: ## remove what install put there
+	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(DESTDIR)$(PREFIX)/share/attnscope \
+	    $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1
+
+dist: ## build/attnscope-VERSION.tar.gz from the committed files
+	@mkdir -p $(BUILD)
+	git archive --prefix=attnscope-$(VERSION)/ -o $(BUILD)/attnscope-$(VERSION).tar.gz HEAD
+
+clean: ## remove build/
+	rm -rf build

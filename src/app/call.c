@@ -1,0 +1,279 @@
+/* call.c -- words to a Call, by the option table; see command.h. */
+#include "app/command_parts.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const Option options[] = {
+#define OPTION(id, flag, letter, value, commands, help) { flag, letter, value, commands, help },
+#include "app/options.def"
+#undef OPTION
+};
+
+const Option *option_at(int id)
+{
+    return id >= 0 && id < OPT_COUNT ? &options[id] : NULL;
+}
+
+bool command_takes(const Command *command, const Option *option)
+{
+    size_t length = strlen(command->name);
+
+    if (!strcmp(option->commands, "*"))
+        return true;
+    for (const char *s = option->commands; (s = strstr(s, command->name)); s += length)
+        if ((s == option->commands || s[-1] == ' ') && (!s[length] || s[length] == ' '))
+            return true;
+    return false;
+}
+
+static int by_flag(const Command *command, const char *name, size_t length)
+{
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (strlen(options[i].flag) == length && !strncmp(options[i].flag, name, length) &&
+            command_takes(command, &options[i]))
+            return i;
+    return -1;
+}
+
+static int by_letter(const Command *command, char letter)
+{
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (letter && options[i].letter == letter && command_takes(command, &options[i]))
+            return i;
+    return -1;
+}
+
+static bool unknown_option(const Command *command, const char *word, Error *err)
+{
+    const char *name = word + strspn(word, "-"), *nearest = NULL;
+    int         best = 4;
+
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (command_takes(command, &options[i]) && text_distance(name, options[i].flag) < best) {
+            best = text_distance(name, options[i].flag);
+            nearest = options[i].flag;
+        }
+    return error_set(err, ERR_USAGE, "%s has no option '%s'%s%s%s; attnscope %s --help lists them",
+                     command->name, word, nearest ? "; did you mean --" : "",
+                     nearest ? nearest : "", nearest ? "?" : "", command->name);
+}
+
+static bool set_option(Call *call, int id, const char *value, Error *err)
+{
+    if (id != OPT_PARAM) {
+        call->values[id] = value;
+        return true;
+    }
+    if (call->param_count == CALL_MAX_WORDS)
+        return error_set(err, ERR_USAGE, "more than %d parameters", CALL_MAX_WORDS);
+    call->params[call->param_count++] = value;
+    return true;
+}
+
+/* One option word; *at moves past a value given as the next word. */
+static bool parse_option(Call *call, const char *const *words, int count, int *at, Error *err)
+{
+    const char *word = words[*at], *value = NULL;
+    bool        is_long = word[1] == '-';
+    size_t      length = is_long ? strcspn(word + 2, "=") : 1;
+    int         id = is_long ? by_flag(call->command, word + 2, length)
+                             : by_letter(call->command, word[1]);
+
+    if (id < 0)
+        return unknown_option(call->command, word, err);
+    value = word + (is_long ? 2 : 1) + length;
+    if (!options[id].value) {
+        if (*value)
+            return error_set(err, ERR_USAGE, "--%s takes no value, got '%s'", options[id].flag,
+                             word);
+        return set_option(call, id, "", err);
+    }
+    if (*value == '=' && (is_long || value[1]))
+        return set_option(call, id, value + 1, err);
+    if (*value)
+        return set_option(call, id, value, err);
+    if (*at + 1 >= count)
+        return error_set(err, ERR_USAGE, "--%s needs a value: %s", options[id].flag,
+                         options[id].value);
+    return set_option(call, id, words[++*at], err);
+}
+
+bool call_parse(Call *call, const char *const *words, int count, Error *err)
+{
+    bool only_words = false;
+
+    *call = (Call){ .command = count ? command_find(words[0]) : NULL };
+    if (!call->command)
+        return error_set(err, ERR_USAGE, "unknown command '%s'; attnscope --help lists them",
+                         count ? words[0] : "");
+    for (int i = 1; i < count; i++) {
+        const char *word = words[i];
+
+        if (!only_words && !strcmp(word, "--")) {
+            only_words = true;
+        } else if (!only_words && word[0] == '-' && word[1]) {
+            if (!parse_option(call, words, count, &i, err))
+                return false;
+        } else if (call->word_count == CALL_MAX_WORDS) {
+            return error_set(err, ERR_USAGE, "more than %d words", CALL_MAX_WORDS);
+        } else {
+            call->words[call->word_count++] = word;
+        }
+    }
+    return true;
+}
+
+/* ---- a typed line ------------------------------------------------------------------------- */
+
+/* Copies one word without its quotes; returns where it ended, NULL: open quote. */
+static const char *split_word(const char *s, Text *out)
+{
+    char quote = 0;
+
+    for (; *s && (quote || !isspace((unsigned char)*s)); s++) {
+        if (quote && *s == quote)
+            quote = 0;
+        else if (!quote && (*s == '\'' || *s == '"'))
+            quote = *s;
+        else if (*s == '\\' && s[1] && quote != '\'')
+            text_add_bytes(out, ++s, 1);
+        else
+            text_add_bytes(out, s, 1);
+    }
+    return quote ? NULL : s;
+}
+
+bool call_split(const char *line, const char **words, int most, int *count, Text *storage,
+                Error *err)
+{
+    size_t starts[CALL_MAX_WORDS];
+
+    *count = 0;
+    if (most > CALL_MAX_WORDS)
+        most = CALL_MAX_WORDS;
+    for (;;) {
+        while (isspace((unsigned char)*line))
+            line++;
+        if (!*line)
+            break;
+        if (*count == most)
+            return error_set(err, ERR_USAGE, "more than %d words", most);
+        starts[(*count)++] = storage->length;
+        line = split_word(line, storage);
+        if (!line)
+            return error_set(err, ERR_USAGE, "a quote is not closed");
+        text_add_bytes(storage, "", 1);
+    }
+    if (!text_ok(storage))
+        return error_set(err, ERR_NOMEM, "not enough memory for the line");
+    for (int i = 0; i < *count; i++)
+        words[i] = storage->data + starts[i];
+    return true;
+}
+
+/* ---- numbers of options ---------------------------------------------------------------------- */
+
+static bool option_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err)
+{
+    const char *text = call->values[id];
+    char       *end;
+    long long   value;
+
+    if (!text)
+        return true;
+    value = strtoll(text, &end, 10);
+    if (end == text || *end || value < lo || value > hi)
+        return error_set(err, ERR_USAGE, "--%s: expected an integer from %lld to %lld, got '%s'",
+                         options[id].flag, (long long)lo, (long long)hi, text);
+    *out = value;
+    return true;
+}
+
+/* "8G", "512M", "1.5GiB" or plain bytes. */
+static bool option_size(const Call *call, int id, int64_t *out, Error *err)
+{
+    static const char units[] = "KMGT";
+    const char *text = call->values[id], *unit;
+    char       *end;
+    double      value;
+
+    if (!text)
+        return true;
+    value = strtod(text, &end);
+    unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (end == text || !(value > 0) || (*end && !unit) ||
+        (unit && end[1] && strcasecmp(end + 1, "iB") != 0 && strcasecmp(end + 1, "B") != 0))
+        return error_set(err, ERR_USAGE, "--%s: expected a size like 512M or 8G, got '%s'",
+                         options[id].flag, text);
+    for (const char *u = units; unit && u <= unit; u++)
+        value *= 1024;
+    *out = (int64_t)value;
+    return true;
+}
+
+bool call_load_input(Session *s, const Call *call, Error *err)
+{
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+    const char *spec = call->values[OPT_INPUT];
+    int64_t     seed = 0;
+
+    if (!option_int(call, OPT_LAYER, 0, 100000, &choice.layer, err) ||
+        !option_int(call, OPT_N, 1, INT64_C(1) << 40, &choice.n, err) ||
+        !option_int(call, OPT_D, 1, 65536, &choice.d, err) ||
+        !option_int(call, OPT_HEADS, 1, 65536, &choice.heads, err) ||
+        !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err))
+        return false;
+    choice.seed = (uint64_t)seed;
+    if (!spec && session_input(s) && !call->values[OPT_N] && !call->values[OPT_D] &&
+        !call->values[OPT_HEADS] && !call->values[OPT_LAYER])
+        return true;
+    if (!spec && (choice.n || choice.d || choice.heads))
+        spec = "synthetic:normal";
+    if (!spec)
+        spec = session_default_sample(s, err);
+    return spec && session_load(s, spec, &choice, err);
+}
+
+static bool check_device(const Call *call, Error *err)
+{
+    const char *device = call->values[OPT_DEVICE];
+
+    if (!device || !strcmp(device, "cpu") || !strcmp(device, "auto"))
+        return true;
+    if (!strcmp(device, "cuda"))
+        return error_set(err, ERR_UNSUPPORTED, "--device cuda: this build has no CUDA back end; use "
+                         "--device cpu");
+    return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
+}
+
+bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err)
+{
+    int64_t seed = 0, threads = 0, repeat = 0;
+
+    *out = REQUEST_INIT;
+    if (call->values[OPT_POSITION])
+        snprintf(out->position, sizeof(out->position), "%s", call->values[OPT_POSITION]);
+    if (!check_device(call, err) ||
+        !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
+        !option_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
+        !option_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
+        !option_size(call, OPT_MEM, &out->memory_limit, err) ||
+        !request_parse(s, out, mechanism, err))
+        goto failed;
+    out->seed = (uint64_t)seed;
+    out->threads = (int)threads;
+    out->repeat = (int)repeat;
+    if (call->values[OPT_CAUSAL] || call->values[OPT_NOCAUSAL])
+        out->causal = call->values[OPT_CAUSAL] != NULL;
+    for (int i = 0; i < call->param_count; i++)
+        if (!request_set(s, out, call->params[i], err))
+            goto failed;
+    return true;
+failed:
+    request_free(out);
+    return false;
+}

@@ -1,0 +1,96 @@
+/* command.c -- the table of commands, and their help; see command.h. */
+#include "app/command.h"
+
+#include <string.h>
+
+#include "app/command_parts.h"
+
+static const Command commands[] = {
+#define COMMAND(name, arguments, help, run) { #name, arguments, help, run },
+#include "app/commands.def"
+#undef COMMAND
+};
+
+const Command *command_at(size_t index)
+{
+    return index < sizeof(commands) / sizeof(*commands) ? &commands[index] : NULL;
+}
+
+const Command *command_find(const char *name)
+{
+    for (size_t i = 0; command_at(i); i++)
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    return NULL;
+}
+
+bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
+                 Error *err)
+{
+    Call call;
+    Text line = { 0 };
+    bool ok;
+
+    if (!call_parse(&call, words, count, err))
+        return false;
+    call.tty = tty;
+    call.columns = columns;
+    if (call.values[OPT_HELP]) {
+        command_help(call.command, out);
+        return true;
+    }
+    if (!call.command->run)
+        return error_set(err, ERR_USAGE, "'%s' can only be started from a shell", words[0]);
+    words_join(words, count, &line);
+    call.line = text_str(&line);
+    ok = call.command->run(s, &call, out, err);
+    text_free(&line);
+    return ok;
+}
+
+static void option_line(const Option *option, Text *out)
+{
+    size_t start = out->length;
+
+    if (option->letter)
+        text_addf(out, "  -%c, ", option->letter);
+    else
+        text_add(out, "      ");
+    text_addf(out, "--%s%s%s", option->flag, option->value ? " " : "",
+              option->value ? option->value : "");
+    while (out->length - start < 28)
+        text_add(out, " ");
+    text_addf(out, " %s\n", option->help);
+}
+
+void command_help(const Command *command, Text *out)
+{
+    text_addf(out, "usage: attnscope %s %s [options]\n\n%s\n\noptions\n", command->name,
+              command->arguments, command->help);
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (command_takes(command, option_at(i)))
+            option_line(option_at(i), out);
+}
+
+void command_overview(Text *out)
+{
+    text_add(out, "attnscope -- the same Q, K, V through every attention mechanism: what it "
+                  "connects,\nwhat it loses, what it costs\n\nusage\n"
+                  "  attnscope [INPUT]                    the explorer (a shipped sample when no "
+                  "INPUT)\n");
+    for (size_t i = 0; command_at(i); i++) {
+        size_t start = out->length;
+
+        text_addf(out, "  attnscope %s %s", commands[i].name, commands[i].arguments);
+        while (out->length - start < 38)
+            text_add(out, " ");
+        text_addf(out, " %s\n", commands[i].help);
+    }
+    text_add(out, "\nexamples\n"
+                  "  attnscope                                    look around\n"
+                  "  attnscope figure bigbird -n 48 -o bigbird.png\n"
+                  "  attnscope compare full 'pattern(window(129))' performer -n 2048 -d 64\n"
+                  "  attnscope run reformer --input samples/induction.safetensors --layer 1\n"
+                  "\nattnscope COMMAND --help shows the options of a command; the manual is "
+                  "attnscope(1).\n");
+}

@@ -1,0 +1,269 @@
+/* command_catalogue.c -- list and info: what there is to run, and on what. */
+#include "app/command_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static TableStyle style_of(const Call *call)
+{
+    return call->values[OPT_CSV] ? TABLE_CSV
+           : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
+}
+
+static void list_row(Table *t, const Mechanism *m, bool claims)
+{
+    char classes[32];
+
+    table_cell(t, "%s", m->id);
+    table_cell(t, "%s", m->title);
+    table_cell(t, "%s", mechanism_classes(m, classes, sizeof(classes)));
+    table_cell(t, "%s", m->claim_time);
+    if (claims) {
+        table_cell(t, "%s", m->claim_memory);
+        table_cell(t, "%s", m->claim_decode);
+        table_cell(t, "%d", m->year);
+        table_cell(t, "%s", m->arxiv ? m->arxiv : "");
+    }
+}
+
+static void list_json(Text *out)
+{
+    Json json = jsonw_to(out);
+    char classes[32];
+
+    jsonw_open(&json, '[');
+    for (size_t i = 0; mechanism_at(i); i++) {
+        const Mechanism *m = mechanism_at(i);
+
+        jsonw_open(&json, '{');
+        jsonw_key(&json, "id"), jsonw_string(&json, m->id);
+        jsonw_key(&json, "title"), jsonw_string(&json, m->title);
+        jsonw_key(&json, "class");
+        jsonw_string(&json, mechanism_classes(m, classes, sizeof(classes)));
+        jsonw_key(&json, "year"), jsonw_int(&json, m->year);
+        jsonw_key(&json, "arxiv"), jsonw_string(&json, m->arxiv);
+        jsonw_key(&json, "claim_time"), jsonw_string(&json, m->claim_time);
+        jsonw_key(&json, "claim_memory"), jsonw_string(&json, m->claim_memory);
+        jsonw_key(&json, "claim_decode"), jsonw_string(&json, m->claim_decode);
+        jsonw_key(&json, "causal"), jsonw_bool(&json, m->causal);
+        jsonw_close(&json, '}');
+    }
+    jsonw_close(&json, ']');
+    text_add(out, "\n");
+}
+
+bool command_list(Session *s, const Call *call, Text *out, Error *err)
+{
+    bool  claims = call->values[OPT_TABLE] || call->values[OPT_CSV] || call->values[OPT_MD];
+    Table t = { .cols = claims ? 8 : 4 };
+
+    (void)s;
+    if (call->values[OPT_JSON]) {
+        list_json(out);
+        return true;
+    }
+    for (const char *const *head = (const char *const[]){ "id", "title", "class", "time", "memory",
+                                                          "decoding", "year", "arXiv", NULL };
+         *head && t.count < t.cols; head++)
+        table_cell(&t, "%s", *head);
+    for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
+        for (size_t i = 0; mechanism_at(i); i++) {
+            unsigned classes = mechanism_at(i)->classes;
+
+            if ((classes & -classes) == bit) /* by its first class */
+                list_row(&t, mechanism_at(i), claims);
+        }
+    table_write(&t, style_of(call), out);
+    table_free(&t);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for the list");
+}
+
+/* ---- cards -------------------------------------------------------------------------------------- */
+
+static void range_text(const Param *p, char *text, size_t size)
+{
+    *text = '\0';
+    if (p->type == PARAM_TYPE_ENUM || p->type == PARAM_TYPE_FLAGS) {
+        for (int i = 0; p->choices[i]; i++)
+            snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? "|" : "",
+                     p->choices[i]);
+    } else if (p->type == PARAM_TYPE_TENSOR) {
+        snprintf(text, size, "%s", p->shape);
+    } else if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT) {
+        if (p->lo <= -1e9)
+            snprintf(text, size, "%s", "any");
+        else if (p->hi >= 1e9)
+            snprintf(text, size, "%s %g", p->above_lo ? ">" : ">=", p->lo);
+        else
+            snprintf(text, size, "%g..%g", p->lo, p->hi);
+    }
+}
+
+static void params_table(const Param *table, Text *out)
+{
+    Table t = { .cols = 5 };
+    char  range[128];
+
+    for (const Param *p = table; p && p->name; p++) {
+        Text fallback = { 0 };
+
+        params_print(p, NULL, &fallback);
+        range_text(p, range, sizeof(range));
+        table_cell(&t, "  %s", p->name);
+        table_cell(&t, "%s", param_type_name(p->type));
+        table_cell(&t, "%s", range);
+        table_cell(&t, "%s", p->type == PARAM_TYPE_TENSOR ? "drawn" : text_str(&fallback));
+        table_cell(&t, "%s%s%s", p->help, p->drawn ? "; without a file: " : "",
+                   p->drawn ? p->drawn : "");
+        text_free(&fallback);
+    }
+    table_write(&t, TABLE_TEXT, out);
+    table_free(&t);
+}
+
+static void info_mechanism(const Mechanism *m, Text *out)
+{
+    char classes[32];
+
+    text_addf(out, "%s -- %s\n%s %d%s%s\nsource    %s\nclass     %s\ntime      %s\nmemory    %s\n"
+              "decoding  %s\ncausal    %s%s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
+              m->id, m->title, m->authors, m->year, m->arxiv ? ", arXiv " : "",
+              m->arxiv ? m->arxiv : "", m->source,
+              mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
+              m->claim_decode, m->causal ? "yes" : "no", m->causal || !m->no_causal ? "" : ": ",
+              m->formula, m->teaches);
+    params_table(m->params, out);
+    text_add(out, "\nviews\n");
+    for (const ViewPromise *v = m->views; v && v->name; v++)
+        text_addf(out, "  %-18s %s%s\n", v->name, v->help, v->maybe ? " (not always there)" : "");
+}
+
+static void info_positions(Text *out)
+{
+    for (size_t i = 0; position_at(i); i++) {
+        const Position *p = position_at(i);
+
+        text_addf(out, "%s%s -- %s\n  %s\n  source: %s\n", i ? "\n" : "", p->id, p->title, p->help,
+                  p->source);
+        params_table(p->params, out);
+    }
+}
+
+/* ---- files ---------------------------------------------------------------------------------------- */
+
+static void entry_row(Table *t, const InputEntry *entry)
+{
+    char shape[160] = "[", bytes[32];
+
+    for (int i = 0; i < entry->rank; i++)
+        snprintf(shape + strlen(shape), sizeof(shape) - strlen(shape), "%s%lld", i ? "," : "",
+                 (long long)entry->shape[i]);
+    table_cell(t, "  %s", entry->name);
+    table_cell(t, "%s", entry->dtype);
+    table_cell(t, "%s]", shape);
+    table_cell(t, "%s", format_bytes(entry->bytes, bytes, sizeof(bytes)));
+}
+
+/* Long metadata (a token list) is cut: info is an overview. */
+#define METADATA_SHOWN 100
+
+static void describe_listing(const char *path, const InputListing *l, Text *out)
+{
+    Table t = { .cols = 4 };
+
+    text_addf(out, "%s: %s, %lld tensors\n", path, l->kind, (long long)l->count);
+    for (int64_t i = 0; i < l->count; i++)
+        entry_row(&t, &l->entries[i]);
+    table_write(&t, TABLE_TEXT, out);
+    table_free(&t);
+    for (int64_t i = 0; i < l->metadata_count; i++)
+        text_addf(out, "  %s = %.*s%s\n", l->keys[i], METADATA_SHOWN, l->values[i],
+                  strlen(l->values[i]) > METADATA_SHOWN ? "..." : "");
+}
+
+static void describe_input(const Input *input, Text *out)
+{
+    if (input->q.data)
+        text_addf(out, "as input: layer %lld of %lld, h=%lld n=%lld m=%lld d=%lld e=%lld%s%s\n",
+                  (long long)input->layer, (long long)input->layers, (long long)input->heads,
+                  (long long)input->n, (long long)input->m, (long long)input->d,
+                  (long long)input->e, input->q_tokens ? ", tokens" : "",
+                  input->causal > 0 ? ", causal" : input->causal == 0 ? ", not causal" : "");
+    else if (input->x.data)
+        text_addf(out, "as input: x only, n=%lld dm=%lld\n", (long long)input->x.shape[0],
+                  (long long)input->x.shape[1]);
+    else
+        text_addf(out, "as input: finished weights only, h=%lld n=%lld m=%lld\n",
+                  (long long)input->attn.shape[0], (long long)input->attn.shape[1],
+                  (long long)input->attn.shape[2]);
+    if (input->note)
+        text_addf(out, "%s\n", input->note);
+}
+
+static bool png_card(const char *path, Text *out)
+{
+    static const char *const keys[] = { "attnscope:version", "attnscope:command",
+                                        "attnscope:params", "attnscope:seed", "attnscope:input",
+                                        "attnscope:input-sha256" };
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        Error ignored;
+        char *value = figure_png_metadata(path, keys[i], &ignored);
+
+        if (value)
+            text_addf(out, "%s%-13s %s\n", found ? "" : "a figure made by attnscope\n",
+                      keys[i] + strlen("attnscope:"), value);
+        found = found || value;
+        free(value);
+    }
+    return found;
+}
+
+static bool info_file(const char *path, Text *out, Error *err)
+{
+    InputListing listing = { 0 };
+    Input       *input;
+    InputChoice  choice = INPUT_CHOICE_DEFAULT;
+
+    if (png_card(path, out))
+        return true;
+    if (!input_list(path, &listing, err))
+        return false;
+    describe_listing(path, &listing, out);
+    input_listing_free(&listing);
+    input = input_load(path, &choice, err);
+    if (!input) { /* a file of other tensors is still worth listing */
+        text_addf(out, "as input: no (%s)\n", err->text);
+        *err = ERROR_INIT;
+        return true;
+    }
+    describe_input(input, out);
+    input_free(input);
+    return true;
+}
+
+bool command_info(Session *s, const Call *call, Text *out, Error *err)
+{
+    const char      *what = call->word_count ? call->words[0] : NULL;
+    const Mechanism *m;
+
+    (void)s;
+    if (!what)
+        return error_set(err, ERR_USAGE, "info needs a mechanism (attnscope list), 'positions', or "
+                         "a file");
+    if (!strcmp(what, "positions")) {
+        info_positions(out);
+        return true;
+    }
+    m = mechanism_find(what);
+    if (m) {
+        info_mechanism(m, out);
+        return true;
+    }
+    if (access(what, F_OK) == 0)
+        return info_file(what, out, err);
+    return mechanism_parse(what, &m, err);
+}

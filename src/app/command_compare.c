@@ -1,0 +1,245 @@
+/* command_compare.c -- mechanisms side by side: cost, quality, crossover.
+ *
+ * Exact tiled attention always stands first: a saving is a saving only against
+ * that.  The crossover is measured: both run on N(0,1) inputs of growing n with
+ * this input's heads and head size, until the mechanism is faster and stays so.
+ */
+#include "app/command_parts.h"
+#include "app/session_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST 64
+#define DEFAULT_REPEATS 5
+
+typedef struct Comparison {
+    Result *results[MOST];
+    Number  crossover[MOST]; /* n; not valid: not reached or not measured */
+    char    crossover_note[MOST][48];
+    int     count;
+} Comparison;
+
+/* ---- crossover ------------------------------------------------------------------------------- */
+
+#define CROSSOVER_FIRST 64
+#define CROSSOVER_LAST 4096
+#define CROSSOVER_TRIES 3
+
+/* Smallest of a few wall times on n tokens; not valid when the run fails. */
+static Number time_at(Session *s, const Request *request, const Input *like, int64_t n)
+{
+    InputChoice choice = { .n = n, .d = like->d, .heads = like->heads, .seed = 1 };
+    Number      best = NUMBER_NONE;
+    Error       err = ERROR_INIT;
+    Input      *input = input_load("synthetic:normal", &choice, &err);
+    Loaded      loaded = { .input = input, .references = 1 };
+    Request     timed = *request;
+
+    timed.measure = true;
+    timed.repeat = 0;
+    timed.quality = false;
+    for (int t = 0; input && t < CROSSOVER_TRIES; t++) {
+        Result *r = execute_request(&loaded, &timed, session_threads(s, request->threads), NULL,
+                                    NULL, &err);
+
+        if (!r)
+            break;
+        if (r->record.status == RECORD_OK && r->record.time.min.valid &&
+            (!best.valid || r->record.time.min.value < best.value))
+            best = r->record.time.min;
+        result_release(r);
+    }
+    input_free(input);
+    return best;
+}
+
+/* Tensors from files fit one length only, so there is nothing to vary. */
+static bool has_tensors(const Request *request)
+{
+    for (int i = 0; i < request->given.count; i++)
+        if (request->given.items[i].tensor.data)
+            return true;
+    return false;
+}
+
+static void find_crossover(Session *s, Comparison *c, int index)
+{
+    const Request *base = &c->results[0]->request, *request = &c->results[index]->request;
+    const Input   *like = session_input(s);
+    int64_t        from = 0;
+
+    if (index == 0 || has_tensors(request) || c->results[index]->record.status != RECORD_OK) {
+        snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
+        return;
+    }
+    for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST; n *= 2) {
+        Number full = time_at(s, base, like, n), other = time_at(s, request, like, n);
+
+        if (!full.valid || !other.valid || !(other.value < full.value))
+            from = 0;
+        else if (!from)
+            from = n;
+    }
+    if (from) {
+        c->crossover[index] = number_of((double)from);
+        snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "%lld",
+                 (long long)from);
+    } else {
+        snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "> %d",
+                 CROSSOVER_LAST);
+    }
+}
+
+/* ---- running ----------------------------------------------------------------------------------- */
+
+static const Mechanism *baseline(void)
+{
+    for (size_t i = 0; mechanism_at(i); i++)
+        if (mechanism_at(i)->classes & CLASS_BASELINE)
+            return mechanism_at(i);
+    return NULL;
+}
+
+static bool add(Session *s, const Call *call, const char *mechanism, Comparison *c, Error *err)
+{
+    Request request;
+    Result *result;
+
+    if (c->count == MOST)
+        return error_set(err, ERR_USAGE, "more than %d mechanisms", MOST);
+    if (!call_request(s, call, mechanism, &request, err))
+        return false;
+    request.measure = true;
+    request.quality = true;
+    if (!request.repeat)
+        request.repeat = DEFAULT_REPEATS;
+    result = session_run(s, &request, err);
+    request_free(&request);
+    if (!result)
+        return false;
+    c->results[c->count++] = result;
+    return true;
+}
+
+static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
+{
+    const Mechanism *exact = baseline();
+    const char      *first = call->words[0];
+
+    if (exact && strncmp(first, exact->id, strcspn(first, "(")) != 0 &&
+        !add(s, call, exact->id, c, err))
+        return false;
+    for (int i = 0; i < call->word_count; i++)
+        if (!add(s, call, call->words[i], c, err))
+            return false;
+    for (int i = 0; i < c->count; i++)
+        find_crossover(s, c, i);
+    return true;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------- */
+
+static const char *const heads[] = { "mechanism", "time ms", "+-", "vs full", "FLOP",
+                                     "arena", "heap", "mass mean", "mass p5", "mass min",
+                                     "output err", "TV", "faster from n" };
+#define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
+
+static void spread_cell(Table *t, const Timing *time)
+{
+    char text[32];
+
+    if (time->q1.valid && time->q3.valid)
+        table_cell(t, "%s", format_ms(number_of(time->q3.value - time->q1.value), text,
+                                      sizeof(text)));
+    else
+        table_cell(t, "n/a");
+}
+
+static void result_row(const Comparison *c, int index, Table *t)
+{
+    const Record *r = &c->results[index]->record, *base = &c->results[0]->record;
+    Text          name = { 0 };
+    char          text[48];
+
+    request_text(&c->results[index]->request, &name);
+    table_cell(t, "%s", text_str(&name));
+    text_free(&name);
+    table_cell(t, "%s", format_ms(r->time.median, text, sizeof(text)));
+    spread_cell(t, &r->time);
+    if (r->time.median.valid && base->time.median.valid)
+        table_cell(t, "%.2fx", base->time.median.value / r->time.median.value);
+    else
+        table_cell(t, "n/a");
+    table_cell(t, "%s", r->status == RECORD_OK
+                            ? format_count(flops_total(r->counted), text, sizeof(text)) : "n/a");
+    table_cell(t, "%s", format_size(r->arena_peak, text, sizeof(text)));
+    table_cell(t, "%s", format_size(r->heap_peak, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.mass_mean, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.mass_p5, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.mass_min, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.output_error, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.total_variation, text, sizeof(text)));
+    table_cell(t, "%s", c->crossover_note[index]);
+}
+
+static void show_notes(Session *s, const Comparison *c, Text *out)
+{
+    const Input *input = session_input(s);
+
+    text_addf(out, "\ninput %s: h=%lld n=%lld d=%lld. time: median, and distance of the quartiles. "
+              "vs full: above 1 is faster.\nmass: softmax mass of full attention that the allowed "
+              "cells keep. TV: mean total variation of the rows.\nfaster from n: measured on N(0,1) "
+              "inputs up to n=%d. n/a: not measured, or without meaning here.\n", input->name,
+              (long long)input->heads, (long long)input->n, (long long)input->d, CROSSOVER_LAST);
+    for (int i = 0; i < c->count; i++)
+        if (c->results[i]->record.status != RECORD_OK)
+            text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
+                      record_status_name(c->results[i]->record.status),
+                      c->results[i]->record.message);
+}
+
+static void show_table(Session *s, const Call *call, const Comparison *c, Text *out)
+{
+    TableStyle style = call->values[OPT_CSV] ? TABLE_CSV
+                       : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
+    Table      t = { .cols = COLUMNS };
+
+    for (int i = 0; i < COLUMNS; i++)
+        table_cell(&t, "%s", heads[i]);
+    for (int i = 0; i < c->count; i++)
+        result_row(c, i, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+    if (style != TABLE_CSV)
+        show_notes(s, c, out);
+}
+
+static void show_json(const Comparison *c, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < c->count; i++)
+        record_json(&c->results[i]->record, &json);
+    jsonw_close(&json, ']');
+    text_add(out, "\n");
+}
+
+bool command_compare(Session *s, const Call *call, Text *out, Error *err)
+{
+    Comparison c = { .count = 0 };
+    bool       ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "compare needs mechanisms, for example attnscope compare "
+                         "bigbird reformer performer");
+    ok = call_load_input(s, call, err) && add_all(s, call, &c, err);
+    if (ok && call->values[OPT_JSON])
+        show_json(&c, out);
+    else if (ok)
+        show_table(s, call, &c, out);
+    for (int i = 0; i < c.count; i++)
+        result_release(c.results[i]);
+    return ok;
+}

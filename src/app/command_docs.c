@@ -1,0 +1,231 @@
+/* command_docs.c -- documents made from the tables: Markdown, man page,
+ * completions.  `make docs` writes them, `make check` compares them. */
+#include "app/command_parts.h"
+
+#include <string.h>
+
+/* ---- Markdown ------------------------------------------------------------------------------------ */
+
+static void cell_escaped(Text *out, const char *s)
+{
+    for (; *s; s++)
+        text_addf(out, *s == '|' ? "\\%c" : "%c", *s);
+}
+
+static void params_markdown(const Param *table, Text *out)
+{
+    if (!table || !table->name)
+        return;
+    text_add(out, "| parameter | type | default | meaning |\n| --- | --- | --- | --- |\n");
+    for (const Param *p = table; p->name; p++) {
+        Text fallback = { 0 };
+
+        params_print(p, NULL, &fallback);
+        text_addf(out, "| `%s` | %s", p->name, param_type_name(p->type));
+        for (int i = 0; p->choices && p->choices[i]; i++)
+            text_addf(out, "%s%s", i ? ", " : ": ", p->choices[i]);
+        if (p->shape)
+            text_addf(out, " %s", p->shape);
+        text_addf(out, " | %s | ", p->type == PARAM_TYPE_TENSOR ? p->drawn : text_str(&fallback));
+        cell_escaped(out, p->help);
+        text_add(out, " |\n");
+        text_free(&fallback);
+    }
+    text_add(out, "\n");
+}
+
+static void mechanism_markdown(const Mechanism *m, Text *out)
+{
+    char classes[32];
+
+    text_addf(out, "## %s\n\n**%s**. %s %d", m->id, m->title, m->authors, m->year);
+    if (m->arxiv)
+        text_addf(out, ", arXiv %s", m->arxiv);
+    text_addf(out, ". Class %s. Time %s, memory %s, decoding: %s. Causal: %s.\n\n    ",
+              mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
+              m->claim_decode, m->causal ? "yes" : m->no_causal ? m->no_causal : "no");
+    for (const char *c = m->formula; *c; c++)
+        text_addf(out, *c == '\n' ? "%c    " : "%c", *c);
+    text_addf(out, "\n\n%s\n\nSource: %s.\n\n", m->teaches, m->source);
+    params_markdown(m->params, out);
+    text_add(out, "| view | kind | what it shows |\n| --- | --- | --- |\n");
+    for (const ViewPromise *v = m->views; v && v->name; v++) {
+        text_addf(out, "| `%s` | %s | ", v->name, view_kind_name(v->kind));
+        cell_escaped(out, v->help);
+        text_addf(out, "%s |\n", v->maybe ? " (not always there)" : "");
+    }
+    text_add(out, "\n");
+}
+
+static bool docs_mechanisms(Text *out)
+{
+    text_add(out, "# Mechanisms\n\nMade by `attnscope docs mechanisms`; do not edit.\n\n");
+    for (size_t i = 0; mechanism_at(i); i++)
+        mechanism_markdown(mechanism_at(i), out);
+    text_add(out, "# Positions\n\nAny mechanism that takes one: `--position KIND`.\n\n");
+    for (size_t i = 0; position_at(i); i++) {
+        const Position *p = position_at(i);
+
+        text_addf(out, "## %s\n\n**%s**. %s Source: %s.\n\n", p->id, p->title, p->help, p->source);
+        params_markdown(p->params, out);
+    }
+    return true;
+}
+
+static bool docs_commands(Text *out)
+{
+    text_add(out, "# Commands\n\nMade by `attnscope docs commands`; do not edit.\n\n");
+    for (size_t i = 0; command_at(i); i++) {
+        const Command *c = command_at(i);
+
+        text_addf(out, "## attnscope %s %s\n\n%s.\n\n", c->name, c->arguments, c->help);
+        text_add(out, "| option | meaning |\n| --- | --- |\n");
+        for (int id = 0; id < OPT_COUNT; id++) {
+            const Option *o = option_at(id);
+
+            if (!command_takes(c, o))
+                continue;
+            text_add(out, "| ");
+            if (o->letter)
+                text_addf(out, "`-%c`, ", o->letter);
+            text_addf(out, "`--%s%s%s` | ", o->flag, o->value ? " " : "", o->value ? o->value : "");
+            cell_escaped(out, o->help);
+            text_add(out, " |\n");
+        }
+        text_add(out, "\n");
+    }
+    return true;
+}
+
+static bool docs_views(Text *out)
+{
+    text_add(out, "# Kinds of view\n\nMade by `attnscope docs views`; do not edit.\n\n"
+                  "| kind | one cell is |\n| --- | --- |\n");
+    for (int k = 0; k < VIEW_KIND_COUNT; k++)
+        text_addf(out, "| %s | %s |\n", view_kind_name((ViewKind)k),
+                  view_kind_meaning((ViewKind)k));
+    return true;
+}
+
+/* ---- man page ------------------------------------------------------------------------------------- */
+
+static void roff(Text *out, const char *s)
+{
+    for (bool start = true; *s; start = *s++ == '\n') {
+        if (start && (*s == '.' || *s == '\''))
+            text_add(out, "\\&");
+        text_addf(out, *s == '-' || *s == '\\' ? "\\%c" : "%c", *s);
+    }
+}
+
+static void man_option(const Option *o, Text *out)
+{
+    text_add(out, ".TP\n.B ");
+    if (o->letter)
+        text_addf(out, "\\-%c, ", o->letter);
+    text_add(out, "\\-\\-");
+    roff(out, o->flag);
+    if (o->value)
+        text_addf(out, " \\fI%s\\fR", o->value);
+    text_add(out, "\n");
+    roff(out, o->help);
+    text_add(out, "\n");
+}
+
+static bool docs_man(Text *out)
+{
+    text_addf(out, ".TH ATTNSCOPE 1 \"\" \"attnscope %s\"\n.SH NAME\nattnscope \\- see, compare and "
+              "measure attention mechanisms\n.SH SYNOPSIS\n.B attnscope\n[\\fIINPUT\\fR]\n.br\n"
+              ".B attnscope\n\\fICOMMAND\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\nRuns the same "
+              "queries, keys and values through many attention mechanisms and shows what each "
+              "connects, what it loses and what it costs. Without a command the explorer opens.\n"
+              ".SH COMMANDS\n", ATTNSCOPE_VERSION);
+    for (size_t i = 0; command_at(i); i++) {
+        text_addf(out, ".TP\n.B %s \\fI", command_at(i)->name);
+        roff(out, command_at(i)->arguments);
+        text_add(out, "\\fR\n");
+        roff(out, command_at(i)->help);
+        text_add(out, "\n");
+    }
+    text_add(out, ".SH OPTIONS\nEach command takes those that make sense for it; "
+                  "\\fBattnscope COMMAND \\-\\-help\\fR lists them.\n");
+    for (int id = 0; id < OPT_COUNT; id++)
+        man_option(option_at(id), out);
+    text_add(out, ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
+                  "130 interrupted.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours when not empty.\n"
+                  ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME\nas usual.\n");
+    return true;
+}
+
+static const struct {
+    const char *name;
+    bool (*write)(Text *out);
+} documents[] = {
+    { "mechanisms", docs_mechanisms },
+    { "commands", docs_commands },
+    { "views", docs_views },
+    { "man", docs_man },
+};
+
+bool command_docs(Session *s, const Call *call, Text *out, Error *err)
+{
+    const char *kind = call->word_count ? call->words[0] : "";
+
+    (void)s;
+    for (size_t i = 0; i < sizeof(documents) / sizeof(*documents); i++)
+        if (!strcmp(documents[i].name, kind))
+            return documents[i].write(out);
+    return error_set(err, ERR_USAGE, "docs: expected mechanisms, commands, views, man or luals, got "
+                     "'%s'", kind);
+}
+
+/* ---- completions -------------------------------------------------------------------------------------- */
+
+static void word_lists(Text *commands, Text *mechanisms, Text *flags)
+{
+    for (size_t i = 0; command_at(i); i++)
+        text_addf(commands, "%s%s", i ? " " : "", command_at(i)->name);
+    for (size_t i = 0; mechanism_at(i); i++)
+        text_addf(mechanisms, "%s%s", i ? " " : "", mechanism_at(i)->id);
+    for (int id = 0; id < OPT_COUNT; id++)
+        text_addf(flags, "%s--%s", id ? " " : "", option_at(id)->flag);
+}
+
+static bool write_completions(const char *shell, const char *commands, const char *mechanisms,
+                              const char *flags, Text *out)
+{
+    if (!strcmp(shell, "bash"))
+        text_addf(out, "_attnscope() {\n    local word=${COMP_WORDS[COMP_CWORD]} list='%s'\n"
+                  "    [ \"$COMP_CWORD\" -eq 1 ] && list='%s'\n"
+                  "    case $word in -*) list='%s' ;; esac\n"
+                  "    COMPREPLY=($(compgen -W \"$list\" -- \"$word\") "
+                  "$(compgen -f -- \"$word\"))\n}\ncomplete -F _attnscope attnscope\n",
+                  mechanisms, commands, flags);
+    else if (!strcmp(shell, "zsh"))
+        text_addf(out, "#compdef attnscope\nif (( CURRENT == 2 )); then compadd -- %s; _files\n"
+                  "elif [[ $PREFIX == -* ]]; then compadd -- %s\nelse compadd -- %s; _files\nfi\n",
+                  commands, flags, mechanisms);
+    else if (!strcmp(shell, "fish"))
+        text_addf(out, "complete -c attnscope -n __fish_use_subcommand -a '%s'\n"
+                  "complete -c attnscope -n 'not __fish_use_subcommand' -a '%s'\n", commands,
+                  mechanisms);
+    else
+        return false;
+    return true;
+}
+
+bool command_completions(Session *s, const Call *call, Text *out, Error *err)
+{
+    const char *shell = call->word_count ? call->words[0] : "";
+    Text        commands = { 0 }, mechanisms = { 0 }, flags = { 0 };
+    bool        ok;
+
+    (void)s;
+    word_lists(&commands, &mechanisms, &flags);
+    ok = write_completions(shell, text_str(&commands), text_str(&mechanisms), text_str(&flags), out);
+    text_free(&commands);
+    text_free(&mechanisms);
+    text_free(&flags);
+    return ok || error_set(err, ERR_USAGE, "completions: expected bash, zsh or fish, got '%s'",
+                           shell);
+}

@@ -1,0 +1,70 @@
+/* command_doctor.c -- what this machine and terminal can do, and what is amiss. */
+#include "app/command_parts.h"
+
+#include <langinfo.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : "(not set)";
+}
+
+static void terminal_lines(const Call *call, Text *out)
+{
+    text_addf(out, "terminal\n  TERM       %s\n  COLORTERM  %s\n  NO_COLOR   %s\n  codeset    %s%s\n",
+              variable("TERM"), variable("COLORTERM"), variable("NO_COLOR"), nl_langinfo(CODESET),
+              strcmp(nl_langinfo(CODESET), "UTF-8") ? " (ASCII pictures; --utf8 overrides)" : "");
+    if (call->columns > 0)
+        text_addf(out, "  columns    %d\n", call->columns);
+    if (getenv("TMUX"))
+        text_add(out, "  tmux       a short escape-time makes Esc quick: "
+                      "tmux set -sg escape-time 25\n");
+}
+
+static void warning_lines(Session *s, Text *out)
+{
+    const char *why;
+
+    text_addf(out, "measuring\n  heap hooks %s\n",
+              heap_hooks_active(&why) ? "active: library workspaces count too" : why);
+    text_add(out, "  GPU        this build has no CUDA back end; the CPU is used\n");
+    text_addf(out, "  OpenBLAS   %s\n", session_warning(s) ? session_warning(s) : "fits this CPU");
+}
+
+static void add_number(Text *out, const char *json, const char *key)
+{
+    const char *at = strstr(json, key);
+    size_t      length;
+
+    if (!at)
+        return;
+    at = strchr(at, ':') + 1;
+    length = strcspn(at, *at == '"' ? "\"" : ",}");
+    if (*at == '"')
+        length = strcspn(++at, "\"");
+    text_addf(out, "  %-10s %.*s\n", key + 1, (int)length, at);
+}
+
+bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
+{
+    static const char *const keys[] = { "\"cpu", "\"cores", "\"memory", "\"blas", "\"compiler",
+                                        "\"kernel", "\"version" };
+    Text environment = { 0 };
+    Json json = jsonw_to(call->values[OPT_JSON] ? out : &environment);
+
+    environment_json(&json);
+    if (call->values[OPT_JSON]) {
+        text_add(out, "\n");
+        return true;
+    }
+    text_add(out, "machine\n");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        add_number(out, text_str(&environment), keys[i]);
+    text_free(&environment);
+    warning_lines(s, out);
+    terminal_lines(call, out);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory");
+}

@@ -1,0 +1,47 @@
+/* app/command_parts.h -- shared by the commands; private to app/. */
+#ifndef APP_COMMAND_PARTS_H
+#define APP_COMMAND_PARTS_H
+
+#include "app/command.h"
+#include "app/picture.h"
+
+#define COMMAND_FUNCTION(name)                                                                 \
+    bool command_##name(Session *s, const Call *call, Text *out, Error *err)
+COMMAND_FUNCTION(list);
+COMMAND_FUNCTION(info);
+COMMAND_FUNCTION(run_mechanism);
+COMMAND_FUNCTION(compare);
+COMMAND_FUNCTION(figure);
+COMMAND_FUNCTION(rerender);
+COMMAND_FUNCTION(docs);
+COMMAND_FUNCTION(doctor);
+COMMAND_FUNCTION(completions);
+#undef COMMAND_FUNCTION
+
+bool command_takes(const Command *command, const Option *option);
+/* "attnscope figure 'bigbird(block=2)' ...": quoted as a shell reads it. */
+void words_join(const char *const *words, int count, Text *out);
+void word_quote(Text *out, const char *word);
+
+/* Writes output.npy, the views, figures.json and flops.json of a run. */
+bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
+                 Error *err);
+
+/* A plain text table: cells are added row by row, then laid out at once. */
+typedef struct Table {
+    int    cols;
+    char **cells; /* owned, row-major; the first row is the head */
+    int    count, capacity;
+    bool   failed;
+} Table;
+void table_cell(Table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
+void table_write(const Table *t, TableStyle style, Text *out);
+void table_free(Table *t);
+
+/* "[,pad]": number in milliseconds, or "n/a". */
+const char *format_ms(Number ms, char *text, size_t size);
+const char *format_size(Number bytes, char *text, size_t size);
+const char *format_share(Number share, char *text, size_t size);
+
+#endif

@@ -1,0 +1,156 @@
+/* execute.c -- one request becomes one Result; the only place that starts runs.
+ *
+ * Runs on whichever thread asks: it touches no session.
+ */
+#include "app/session_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Watch {
+    _Atomic(const char *) *stage;
+} Watch;
+
+static void watch_stage(void *context, const Run *run, const Stage *stage)
+{
+    (void)run;
+    atomic_store(((Watch *)context)->stage, stage ? stage->name : "");
+}
+
+static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
+                      Threads *threads, const atomic_bool *cancel, Error *err)
+{
+    *spec = (RunSpec){
+        .q = input->q, .k = input->k, .v = input->v, .x = input->x, .width = input->width,
+        .causal = request->causal < 0 ? input->causal > 0 : request->causal > 0,
+        .given = &request->given, .seed = request->seed, .threads = threads, .views = true,
+        .memory_limit = request->memory_limit, .cancel = cancel,
+    };
+    return mechanism_parse(request->mechanism, &spec->mechanism, err) &&
+           position_parse(request->position, &spec->position, err);
+}
+
+/* An input that says it is causal is run that way only by mechanisms that can;
+ * the user is told. */
+static bool soften_causal(RunSpec *spec, const Request *request)
+{
+    if (request->causal >= 0 || !spec->causal || spec->mechanism->causal)
+        return false;
+    spec->causal = false;
+    return true;
+}
+
+static bool fill_record(Result *result, const RunSpec *spec, const Request *request, Error *err)
+{
+    MeasurePlan plan = MEASURE_DEFAULT;
+    RunSpec     timed = *spec;
+
+    if (!request->measure || result->run->err.code != ERR_NONE)
+        return record_of_run(result->run, &result->record, err);
+    timed.views = false;
+    timed.observer = NULL;
+    if (request->repeat > 0)
+        plan.repeats = request->repeat;
+    else
+        plan = MEASURE_ONCE;
+    return measure(&timed, &plan, &result->record, err);
+}
+
+static Result *result_new(Loaded *loaded, const Request *request, Error *err)
+{
+    Result *result = calloc(1, sizeof(*result));
+
+    if (!result) {
+        error_set(err, ERR_NOMEM, "not enough memory for a result");
+        return NULL;
+    }
+    if (!request_copy(&result->request, request, err)) {
+        free(result);
+        return NULL;
+    }
+    result->references = 1;
+    result->loaded = loaded_retain(loaded);
+    result->input = loaded->input;
+    return result;
+}
+
+static void finish_record(Result *result, bool softened)
+{
+    Record *record = &result->record;
+
+    record->threads = result->run->threads ? threads_count(result->run->threads) : 1;
+    snprintf(record->input, sizeof(record->input), "%s", result->input->name);
+    if (softened)
+        run_warn(result->run, "%s has no causal form: the input's causal mask was left out",
+                 result->request.mechanism);
+}
+
+static bool measure_quality(Result *result, Error *err)
+{
+    if (!result->request.quality || result->run->err.code != ERR_NONE)
+        return true;
+    return quality_measure(result->run, &result->record.quality, err);
+}
+
+Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
+                        const atomic_bool *cancel, _Atomic(const char *) *stage, Error *err)
+{
+    Result *result = result_new(loaded, request, err);
+    Watch   watch = { .stage = stage };
+    RunSpec spec;
+    bool    softened;
+    double  start;
+
+    if (!result)
+        return NULL;
+    if (!fill_spec(&spec, loaded->input, &result->request, threads, cancel, err))
+        goto failed;
+    softened = soften_causal(&spec, request);
+    if (stage) {
+        spec.observer = watch_stage;
+        spec.observer_context = &watch;
+    }
+    start = clock_wall();
+    result->run = run_new(&spec);
+    result->run_ms = (clock_wall() - start) * 1e3;
+    if (!result->run) {
+        error_set(err, ERR_NOMEM, "not enough memory for a run");
+        goto failed;
+    }
+    result->run->spec.observer = NULL; /* the watch ends with this function */
+    if (!fill_record(result, &spec, request, err) || !measure_quality(result, err))
+        goto failed;
+    finish_record(result, softened);
+    return result;
+failed:
+    result_release(result);
+    return NULL;
+}
+
+Result *session_run(Session *s, const Request *request, Error *err)
+{
+    if (!s->loaded) {
+        error_set(err, ERR_USAGE, "no input: give --input FILE or --input synthetic:NAME");
+        return NULL;
+    }
+    return execute_request(s->loaded, request, session_threads(s, request->threads), NULL, NULL,
+                           err);
+}
+
+Result *result_retain(Result *result)
+{
+    result->references++;
+    return result;
+}
+
+void result_release(Result *result)
+{
+    if (!result || --result->references > 0)
+        return;
+    run_free(result->run);
+    record_free(&result->record);
+    request_free(&result->request);
+    loaded_release(result->loaded);
+    free(result);
+}

@@ -1,0 +1,345 @@
+/* picture.c -- which view to show, and how; see picture.h. */
+#include "app/picture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_matrix(const View *view)
+{
+    return view->rank >= 2 && view_rows(view) > 0 && view_cols(view) > 0;
+}
+
+/* True when the allowed cells are all cells, or all of the causal triangle:
+ * then the set says nothing and the weights are the picture. */
+static bool is_trivial(const Run *run, const Pattern *p)
+{
+    double n = (double)pattern_queries(p), m = (double)pattern_keys(p);
+    double cells = (double)pattern_count(p) / (double)pattern_heads(p);
+    double all = run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m;
+
+    return cells >= all;
+}
+
+static const View *telling_view(const Run *run)
+{
+    const View *connectivity = run_view(run, "connectivity");
+    const View *weights = run_view(run, "weights");
+
+    if (connectivity && connectivity->support && !is_trivial(run, connectivity->support))
+        return connectivity;
+    if (weights)
+        return weights;
+    if (connectivity)
+        return connectivity;
+    for (int i = 0; i < run->view_count; i++)
+        if (is_matrix(&run->views[i]))
+            return &run->views[i];
+    return NULL;
+}
+
+static void list_views(const Run *run, Text *out)
+{
+    for (int i = 0; i < run->view_count; i++)
+        if (run_view(run, run->views[i].name) == &run->views[i])
+            text_addf(out, "%s%s", out->length ? ", " : "", run->views[i].name);
+}
+
+const View *result_view(const Result *result, const char *name, Error *err)
+{
+    const Run  *run = result->run;
+    const View *view = name && strcmp(name, "auto") ? run_view(run, name) : telling_view(run);
+    Text        names = { 0 };
+
+    if (run->err.code != ERR_NONE) {
+        if (err)
+            *err = run->err;
+        return NULL;
+    }
+    if (view && is_matrix(view))
+        return view;
+    list_views(run, &names);
+    error_set(err, ERR_USAGE, "%s has no %s '%s' (views: %s)", run->mechanism->id,
+              view ? "matrix called" : "view", name ? name : "auto", text_str(&names));
+    text_free(&names);
+    return NULL;
+}
+
+const Pattern *result_components(const Result *result, const View *view)
+{
+    const View *components = run_view(result->run, "components");
+
+    if (view->kind == VIEW_COMPONENTS)
+        return view->support;
+    /* Only the set the mechanism itself works on carries its components. */
+    if (view->kind == VIEW_PATTERN && components && components->support == view->support)
+        return view->support;
+    return NULL;
+}
+
+/* ---- order of tokens -------------------------------------------------------------------------- */
+
+static int32_t *order_of_view(Run *run, const View *order, int64_t head)
+{
+    int64_t n = view_cols(order), rounds = view_planes(order) * view_rows(order) / run->h;
+    int32_t *out = arena_alloc(run->arena, n, sizeof(*out));
+    const int32_t *slots;
+
+    if (!out || order->tensor.dtype != DT_I32)
+        return NULL;
+    slots = tensor_i32(&order->tensor) + head * rounds * n; /* the first round's */
+    return memcpy(out, slots, (size_t)n * sizeof(*out));
+}
+
+/* Stable counting sort of the tokens by their category. */
+static int32_t *order_of_categories(Run *run, const View *view, int64_t head)
+{
+    int64_t  n = view_cols(view), rows = view_planes(view) * view_rows(view) / run->h;
+    int32_t *out = arena_alloc(run->arena, n, sizeof(*out)), *category, most = 0;
+    int64_t  at = 0;
+
+    if (!out || view->tensor.dtype != DT_I32)
+        return NULL;
+    category = tensor_i32(&view->tensor) + head * rows * n;
+    for (int64_t i = 0; i < n; i++)
+        most = category[i] > most ? category[i] : most;
+    for (int32_t c = -1; c <= most; c++)
+        for (int64_t i = 0; i < n; i++)
+            if (category[i] == c)
+                out[at++] = (int32_t)i;
+    return at == n ? out : NULL;
+}
+
+const int32_t *result_sorted_order(const Result *result, int64_t head)
+{
+    Run *run = result->run;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < run->view_count; i++) {
+            const View *view = &run->views[i];
+
+            if (!view->tensor.data || view_cols(view) != run->n)
+                continue;
+            if (pass == 0 && view->kind == VIEW_ORDER)
+                return order_of_view(run, view, head);
+            if (pass == 1 && view->kind == VIEW_BUCKETS)
+                return order_of_categories(run, view, head);
+        }
+    return NULL;
+}
+
+/* ---- panels ------------------------------------------------------------------------------------- */
+
+static void label_panel(const Result *result, const View *view, Panel *out)
+{
+    const Input *input = result->input;
+
+    if (!strcmp(view->rows, "query") && view_rows(view) == input->n)
+        out->row_labels = input->q_tokens;
+    if (!strcmp(view->cols, "key") && view_cols(view) == input->m)
+        out->col_labels = input->k_tokens;
+}
+
+bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, Error *err)
+{
+    const View *view = result_view(result, name, err);
+    char        title[128];
+    Text        request = { 0 };
+    int64_t     plane = 0;
+
+    if (!view)
+        return false;
+    if (head >= 0 && head >= result->run->h)
+        return error_set(err, ERR_USAGE, "head %lld: there are %lld (0..%lld)", (long long)head,
+                         (long long)result->run->h, (long long)result->run->h - 1);
+    if (head > 0 && !view_shared(view))
+        plane = head * (view_planes(view) / result->run->h);
+    request_text(&result->request, &request);
+    snprintf(title, sizeof(title), "%s \xc2\xb7 %s", text_str(&request), view->name);
+    text_free(&request);
+    panel_init(out, view, result_components(result, view), plane, title);
+    label_panel(result, view, out);
+    return true;
+}
+
+static bool set_looks(Panel *panel, const PictureOptions *options, Error *err)
+{
+    if (options->pool && !pool_parse(options->pool, &panel->pool, err))
+        return false;
+    if (options->scale && !scale_parse(options->scale, &panel->scale, err))
+        return false;
+    if (options->map && !colour_map_parse(options->map, &panel->map, err))
+        return false;
+    return true;
+}
+
+static bool set_region(Panel *panel, Region region, Error *err)
+{
+    if (region.row1 == 0 && region.col1 == 0)
+        return true;
+    if (region.row0 < 0 || region.col0 < 0 || region.row0 >= region.row1 ||
+        region.col0 >= region.col1 || region.row1 > view_rows(panel->view) ||
+        region.col1 > view_cols(panel->view))
+        return error_set(err, ERR_USAGE, "the region %lld:%lld,%lld:%lld is not inside the %lld x "
+                         "%lld view %s", (long long)region.row0, (long long)region.row1,
+                         (long long)region.col0, (long long)region.col1,
+                         (long long)view_rows(panel->view), (long long)view_cols(panel->view),
+                         panel->view->name);
+    panel->region = region;
+    return true;
+}
+
+static void sort_panel(Result *result, int64_t head, Panel *panel)
+{
+    const int32_t *order = result_sorted_order(result, head < 0 ? 0 : head);
+
+    if (!order)
+        return;
+    if (!strcmp(panel->view->rows, "query"))
+        panel->row_order = order;
+    if (!strcmp(panel->view->cols, "key"))
+        panel->col_order = order;
+}
+
+static bool subtract_first(Result *const *results, int index, const char *view, Panel *panel,
+                           Error *err)
+{
+    const View *first = result_view(results[0], view ? view : "weights", err);
+
+    if (!first)
+        return false;
+    if (view_rows(first) != view_rows(panel->view) || view_cols(first) != view_cols(panel->view))
+        return error_set(err, ERR_USAGE, "no difference: %s and %s have views of other shapes",
+                         results[0]->request.mechanism, results[index]->request.mechanism);
+    if (index == 0)
+        return true;
+    panel->minus = first;
+    panel->components = NULL;
+    panel->map = MAP_DIVERGING;
+    return true;
+}
+
+static bool make_panel(Result *const *results, int index, const PictureOptions *options,
+                       Panel *panel, Error *err)
+{
+    const char *view = options->view;
+
+    if (options->difference && !view)
+        view = "weights";
+    if (!picture_panel(results[index], view, options->head, panel, err) ||
+        !set_looks(panel, options, err) || !set_region(panel, options->region, err))
+        return false;
+    if (options->difference && !subtract_first(results, index, view, panel, err))
+        return false;
+    if (options->sorted)
+        sort_panel(results[index], options->head, panel);
+    return true;
+}
+
+Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,
+                           Error *err)
+{
+    Figure    *figure = figure_new(count, err);
+    const Run *run = results[0]->run;
+
+    if (!figure)
+        return NULL;
+    figure->rows = options->rows;
+    figure->cols = options->cols;
+    figure->legend = true;
+    figure->threads = options->threads;
+    for (int i = 0; i < count; i++)
+        if (!make_panel(results, i, options, &figure->panels[i], err)) {
+            figure_free(figure);
+            return NULL;
+        }
+    if (options->title)
+        snprintf(figure->title, sizeof(figure->title), "%s", options->title);
+    snprintf(figure->caption, sizeof(figure->caption),
+             "%s, n = %lld, d = %lld, head %lld of %lld%s, seed %llu", results[0]->input->name,
+             (long long)run->n, (long long)run->d,
+             (long long)(options->head < 0 ? 0 : options->head), (long long)run->h,
+             run->causal ? ", causal" : "", (unsigned long long)run->seed);
+    return figure;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------- */
+
+static void add_pair(Text *storage, size_t *starts, int *count, const char *key, const char *value)
+{
+    starts[(*count)++] = storage->length;
+    text_add_bytes(storage, key, strlen(key) + 1);
+    starts[(*count)++] = storage->length;
+    text_add_bytes(storage, value, strlen(value) + 1);
+}
+
+static void params_of(Result *const *results, int count, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < count; i++) {
+        jsonw_open(&json, '{');
+        jsonw_key(&json, "mechanism");
+        jsonw_string(&json, results[i]->request.mechanism);
+        jsonw_key(&json, "params");
+        jsonw_raw(&json, results[i]->record.params ? results[i]->record.params : "{}");
+        jsonw_close(&json, '}');
+    }
+    jsonw_close(&json, ']');
+}
+
+#define METADATA_PAIRS 8
+
+const char *const *picture_metadata(Session *s, Result *const *results, int count,
+                                    const char *command, Text *storage)
+{
+    size_t       starts[2 * METADATA_PAIRS];
+    int          pairs = 0;
+    Text         params = { 0 };
+    char         seed[32];
+    const char **list;
+
+    (void)s;
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
+    params_of(results, count, &params);
+    add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
+    add_pair(storage, starts, &pairs, "attnscope:version", ATTNSCOPE_VERSION);
+    add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
+    add_pair(storage, starts, &pairs, "attnscope:params", text_str(&params));
+    add_pair(storage, starts, &pairs, "attnscope:seed", seed);
+    add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
+    add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    text_free(&params);
+    list = calloc((size_t)pairs + 1, sizeof(*list));
+    for (int i = 0; list && i < pairs && text_ok(storage); i++)
+        list[i] = storage->data + starts[i];
+    return list;
+}
+
+bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
+                  const char *command, const PngOptions *options, const char *path, Error *err)
+{
+    const char *ending = strrchr(path, '.');
+    PngOptions  png = options ? *options : (PngOptions){ 0 };
+    TextOptions plain = { .width = 100, .utf8 = true };
+    Text        bytes = { 0 }, storage = { 0 };
+    const char *const *metadata = NULL;
+    bool        ok = false;
+
+    if (!strcmp(path, "-") || (ending && !strcmp(ending, ".png"))) {
+        metadata = picture_metadata(s, results, count, command, &storage);
+        png.metadata = metadata;
+        ok = figure_png(figure, &png, &bytes, err);
+    } else if (ending && !strcmp(ending, ".txt")) {
+        ok = figure_text(figure, &plain, &bytes, err);
+    } else {
+        error_set(err, ERR_USAGE, "%s: the ending says what to write: .png or .txt", path);
+    }
+    ok = ok && (text_ok(&bytes) ? file_write(path, bytes.data, bytes.length, err)
+                                : error_set(err, ERR_NOMEM, "%s: not enough memory", path));
+    free((void *)(uintptr_t)metadata);
+    text_free(&storage);
+    text_free(&bytes);
+    return ok;
+}

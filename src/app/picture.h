@@ -1,0 +1,46 @@
+/* app/picture.h -- figures of results: the same for the screen, PNG and Lua. */
+#ifndef APP_PICTURE_H
+#define APP_PICTURE_H
+
+#include "app/session.h"
+#include "draw/figure.h"
+
+/* The view of this name, or the mechanism's most telling one (NULL or "auto"):
+ * connectivity coloured by components, else weights, else the first matrix.
+ * NULL with an error that lists the views there are. */
+const View *result_view(const Result *result, const char *name, Error *err);
+/* The pattern behind a connectivity-like view, to colour by cause; or NULL. */
+const Pattern *result_components(const Result *result, const View *view);
+
+/* Panel of a result's view with titles, token labels and defaults.  head < 0:
+ * plane 0. */
+bool picture_panel(Result *result, const char *view, int64_t head, Panel *out, Error *err);
+/* Rows and columns in the order the mechanism sorted them (buckets, clusters),
+ * when it has one; owned by the run's arena; NULL: token order is all there is. */
+const int32_t *result_sorted_order(const Result *result, int64_t head);
+
+typedef struct PictureOptions {
+    const char *view;   /* NULL: chosen */
+    int64_t     head;   /* -1: the first */
+    int         rows, cols; /* 0: chosen */
+    const char *pool, *scale, *map; /* NULL: default of the kind */
+    const char *title;  /* NULL: made */
+    Region      region; /* all zero: everything */
+    bool        difference; /* every panel minus the first */
+    bool        sorted;
+    Threads    *threads;
+} PictureOptions;
+/* One panel per result (at least 1).  The results must outlive the figure. */
+Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,
+                           Error *err);
+
+/* Text chunks of a PNG: command, params, seed, input hash, version. key, value,
+ * ..., NULL; the strings live in *storage, the list is freed with free(). */
+const char *const *picture_metadata(Session *s, Result *const *results, int count,
+                                    const char *command, Text *storage);
+
+/* .png writes a PNG; other endings: an error that lists what there is. */
+bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
+                  const char *command, const PngOptions *options, const char *path, Error *err);
+
+#endif

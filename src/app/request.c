@@ -1,0 +1,195 @@
+/* request.c -- requests from text and back; see session.h. */
+#include "app/command_parts.h"
+#include "app/session_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void request_free(Request *request)
+{
+    assignments_free(&request->given);
+}
+
+bool request_copy(Request *to, const Request *from, Error *err)
+{
+    Assignments given;
+
+    if (!assignments_copy(&given, &from->given, err))
+        return false;
+    *to = *from;
+    to->given = given;
+    return true;
+}
+
+static bool set_file(Session *s, Request *request, const char *name, const char *value, Error *err)
+{
+    Tensor tensor;
+
+    if (!input_read_npy(value + 1, s->tensors, &tensor, err))
+        return error_prefix(err, "parameter %s", name);
+    return assignments_set_tensor(&request->given, name, tensor, value, err);
+}
+
+static bool set_one(Session *s, Request *request, const char *name, const char *value, Error *err)
+{
+    if (!strcmp(name, "position"))
+        return snprintf(request->position, sizeof(request->position), "%s", value) > 0 ||
+               error_set(err, ERR_PARAM, "position: expected a name");
+    return *value == '@' ? set_file(s, request, name, value, err)
+                         : assignments_set(&request->given, name, value, err);
+}
+
+bool request_set(Session *s, Request *request, const char *assignment, Error *err)
+{
+    const char *equals = strchr(assignment, '=');
+    char        name[64];
+
+    if (!equals || equals == assignment)
+        return error_set(err, ERR_PARAM, "'%s': expected name=value", assignment);
+    if ((size_t)(equals - assignment) >= sizeof(name))
+        return error_set(err, ERR_PARAM, "'%s': the name is too long", assignment);
+    snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
+    return set_one(s, request, name, equals + 1, err);
+}
+
+bool request_set_tensor(Session *s, Request *request, const char *name, const Tensor *t,
+                        Error *err)
+{
+    Tensor copy = tensor_new(s->tensors, t->dtype, t->rank, t->shape);
+    char   shape[80];
+
+    if (!copy.data)
+        return error_set(err, ERR_NOMEM, "parameter %s: not enough memory", name);
+    if (!tensor_contiguous(t))
+        return error_set(err, ERR_PARAM, "parameter %s: the tensor is not contiguous", name);
+    memcpy(copy.data, t->data, (size_t)tensor_bytes(t));
+    return assignments_set_tensor(&request->given, name, copy,
+                                  tensor_shape_text(t, shape, sizeof(shape)), err);
+}
+
+/* A text without "name=" is the mechanism's text parameter itself:
+ * pattern(window(5)+global(2)). */
+static const Param *bare_text_param(const char *mechanism, const char *content)
+{
+    const Mechanism *m = mechanism_find(mechanism);
+    int              depth = 0;
+
+    for (const char *c = content; *c; c++) {
+        depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
+        if (*c == '=' && depth == 0)
+            return NULL;
+    }
+    for (const Param *p = m ? m->params : NULL; p && p->name; p++)
+        if (p->type == PARAM_TYPE_TEXT)
+            return p;
+    return NULL;
+}
+
+static bool parse_content(Session *s, Request *request, const char *content, Error *err)
+{
+    const Param *bare = *content ? bare_text_param(request->mechanism, content) : NULL;
+    Assignments  list = { 0 };
+    bool         ok;
+
+    if (bare)
+        return assignments_set(&request->given, bare->name, content, err);
+    ok = assignments_parse(&list, content, err);
+    for (int i = 0; ok && i < list.count; i++)
+        ok = set_one(s, request, list.items[i].name, list.items[i].text, err);
+    assignments_free(&list);
+    return ok;
+}
+
+bool request_parse(Session *s, Request *request, const char *text, Error *err)
+{
+    const char      *open = strchr(text, '(');
+    size_t           length = open ? (size_t)(open - text) : strlen(text);
+    const Mechanism *mechanism;
+    char            *content;
+    bool             ok;
+
+    if (length >= sizeof(request->mechanism))
+        length = sizeof(request->mechanism) - 1;
+    snprintf(request->mechanism, sizeof(request->mechanism), "%.*s", (int)length, text);
+    if (!mechanism_parse(request->mechanism, &mechanism, err))
+        return false;
+    if (!open)
+        return true;
+    if (text[strlen(text) - 1] != ')')
+        return error_set(err, ERR_USAGE, "'%s': the parenthesis is not closed", text);
+    content = strndup(open + 1, strlen(open + 1) - 1);
+    if (!content)
+        return error_set(err, ERR_NOMEM, "not enough memory");
+    ok = parse_content(s, request, content, err);
+    free(content);
+    return ok || error_prefix(err, "%s", request->mechanism);
+}
+
+bool request_example(Session *s, Request *request, const Mechanism *m, Error *err)
+{
+    Text text = { 0 };
+    bool ok;
+
+    text_addf(&text, "%s(%s)", m->id, m->example ? m->example : "");
+    ok = request_parse(s, request, text_str(&text), err);
+    text_free(&text);
+    return ok;
+}
+
+/* ---- back to text -------------------------------------------------------------------------- */
+
+void request_text(const Request *request, Text *out)
+{
+    text_add(out, request->mechanism);
+    for (int i = 0; i < request->given.count; i++) {
+        const Assignment *item = &request->given.items[i];
+        bool quote = strpbrk(item->text, ",=") && *item->text != '[';
+
+        text_addf(out, "%s%s=%s%s%s", i ? "," : "(", item->name, quote ? "\"" : "", item->text,
+                  quote ? "\"" : "");
+    }
+    if (request->given.count)
+        text_add(out, ")");
+}
+
+static void add_word(Text *out, const char *word)
+{
+    text_add(out, " ");
+    word_quote(out, word);
+}
+
+static void add_choice(const Session *s, Text *out)
+{
+    const InputChoice *c = &s->choice;
+
+    if (s->spec) {
+        text_add(out, " --input");
+        add_word(out, s->spec);
+    }
+    if (c->layer)
+        text_addf(out, " --layer %lld", (long long)c->layer);
+    if (c->n)
+        text_addf(out, " -n %lld", (long long)c->n);
+    if (c->d)
+        text_addf(out, " -d %lld", (long long)c->d);
+    if (c->heads)
+        text_addf(out, " --heads %lld", (long long)c->heads);
+}
+
+void request_command(const Session *s, const Request *request, const char *verb, Text *out)
+{
+    Text word = { 0 };
+
+    text_addf(out, "attnscope %s", verb);
+    request_text(request, &word);
+    add_word(out, text_str(&word));
+    text_free(&word);
+    add_choice(s, out);
+    if (request->causal >= 0)
+        text_add(out, request->causal ? " --causal" : " --no-causal");
+    if (strcmp(request->position, "none") != 0)
+        text_addf(out, " --position %s", request->position);
+    if (request->seed)
+        text_addf(out, " --seed %llu", (unsigned long long)request->seed);
+}

@@ -1,0 +1,159 @@
+/* session.c -- the session itself, its input and its threads; see session.h. */
+#include "app/session_parts.h"
+
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+Loaded *loaded_retain(Loaded *loaded)
+{
+    if (loaded)
+        atomic_fetch_add(&loaded->references, 1);
+    return loaded;
+}
+
+void loaded_release(Loaded *loaded)
+{
+    if (!loaded || atomic_fetch_sub(&loaded->references, 1) > 1)
+        return;
+    input_free(loaded->input);
+    free(loaded);
+}
+
+Session *session_new(Error *err)
+{
+    Session    *s = calloc(1, sizeof(*s));
+    const char *warning = environment_blas_warning();
+
+    if (s)
+        s->tensors = arena_new();
+    if (!s || !s->tensors) {
+        free(s);
+        error_set(err, ERR_NOMEM, "not enough memory to start");
+        return NULL;
+    }
+    s->warning = warning ? strdup(warning) : NULL;
+    if (worker_start(s, err))
+        return s;
+    session_free(s);
+    return NULL;
+}
+
+void session_free(Session *s)
+{
+    if (!s)
+        return;
+    worker_stop(s);
+    loaded_release(s->loaded);
+    threads_free(s->threads);
+    arena_free(s->tensors);
+    text_free(&s->path);
+    free(s->warning);
+    free(s->spec);
+    free(s);
+}
+
+static bool take_input(Session *s, Input *input, const char *spec, Error *err)
+{
+    Loaded *loaded = calloc(1, sizeof(*loaded));
+    char   *name = strdup(spec);
+
+    if (!loaded || !name) {
+        free(loaded);
+        free(name);
+        input_free(input);
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", spec);
+    }
+    loaded->input = input;
+    atomic_init(&loaded->references, 1);
+    loaded_release(s->loaded);
+    free(s->spec);
+    s->loaded = loaded;
+    s->spec = name;
+    return true;
+}
+
+bool session_load(Session *s, const char *spec, const InputChoice *choice, Error *err)
+{
+    InputChoice chosen = choice ? *choice : INPUT_CHOICE_DEFAULT;
+    Input      *input = input_load(spec, &chosen, err);
+
+    if (!input || !take_input(s, input, spec, err))
+        return false;
+    s->choice = chosen;
+    return true;
+}
+
+bool session_set_input(Session *s, Input *input, const char *name, Error *err)
+{
+    s->choice = INPUT_CHOICE_DEFAULT;
+    return take_input(s, input, name, err);
+}
+
+const Input *session_input(const Session *s)
+{
+    return s->loaded ? s->loaded->input : NULL;
+}
+
+const char *session_input_spec(const Session *s)
+{
+    return s->spec;
+}
+
+const InputChoice *session_choice(const Session *s)
+{
+    return &s->choice;
+}
+
+const char *session_warning(const Session *s)
+{
+    return s->warning;
+}
+
+Threads *session_threads(Session *s, int count)
+{
+    if (count <= 0)
+        count = threads_hardware();
+    if (s->threads && s->thread_count == count)
+        return s->threads;
+    threads_free(s->threads);
+    s->threads = threads_new(count);
+    s->thread_count = count;
+    return s->threads;
+}
+
+/* ---- shipped files ------------------------------------------------------------------------ */
+
+/* The binary's folder, its parent (the source tree around build/, or a build
+ * folder one deeper) and PREFIX/share/attnscope. */
+static const char *const roots[] = { "/../", "/../../", "/../share/attnscope/" };
+
+const char *session_find_shipped(Session *s, const char *folder, const char *name)
+{
+    char    binary[4096];
+    ssize_t length = readlink("/proc/self/exe", binary, sizeof(binary) - 1);
+    char   *home;
+
+    if (length <= 0)
+        return NULL;
+    binary[length] = '\0';
+    home = dirname(binary);
+    for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
+        text_clear(&s->path);
+        text_addf(&s->path, "%s%s%s/%s", home, roots[i], folder, name);
+        if (text_ok(&s->path) && access(text_str(&s->path), R_OK) == 0)
+            return text_str(&s->path);
+    }
+    return NULL;
+}
+
+const char *session_default_sample(Session *s, Error *err)
+{
+    const char *path = session_find_shipped(s, "samples", "induction.safetensors");
+
+    if (!path)
+        error_set(err, ERR_FILE, "the shipped sample samples/induction.safetensors is not beside "
+                  "the program; give an input, for example synthetic:induction(n=64)");
+    return path;
+}

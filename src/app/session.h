@@ -1,0 +1,117 @@
+/* app/session.h -- what the user has before them: an input, requests, results.
+ *
+ * Front ends (cli, ui, script) start the same work on the same Session; none
+ * has a feature the others lack.  Nothing here calls up: a front end polls
+ * jobs and may give a wake-up descriptor.
+ *
+ * Threads: a Session belongs to the thread that made it.  Jobs run one after
+ * the other on the session's worker thread; all functions below are called by
+ * the owner only.
+ */
+#ifndef APP_SESSION_H
+#define APP_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/run.h"
+#include "input/input.h"
+#include "profile/measure.h"
+#include "profile/record.h"
+
+/* What to run, independent of how it was asked for. */
+typedef struct Request {
+    char        mechanism[48];
+    Assignments given;       /* owned; tensors in it are owned by the session */
+    char        position[24]; /* "none" */
+    int         causal;      /* 1, 0, or -1: as the input says */
+    uint64_t    seed;
+    int         threads;     /* 0: all CPUs */
+    int64_t     memory_limit; /* bytes; 0: none */
+    int         repeat;      /* timed runs at least; 0: time one run only */
+    bool        measure;     /* take time and memory in runs of their own */
+    bool        quality;     /* compare with full attention */
+} Request;
+
+#define REQUEST_INIT ((Request){ .position = "none", .causal = -1 })
+
+/* A finished run with what was measured.  Shared and counted: keep it with
+ * result_retain, give it up with result_release (owner thread only). */
+typedef struct Result {
+    Request      request;  /* owned copy; texts valid as long as the result */
+    const Input *input;    /* borrowed from the session, kept alive by it */
+    Run         *run;      /* with views; never NULL, but may have failed: run->err */
+    Record       record;
+    double       run_ms;   /* wall time of the run with views, for live re-runs */
+    int          references;
+    struct Loaded *loaded; /* private: keeps the input */
+} Result;
+
+typedef struct Session Session;
+
+Session *session_new(Error *err);
+void     session_free(Session *s); /* cancels and joins the worker first */
+
+/* Replaces the input.  Results made before keep theirs. */
+bool         session_load(Session *s, const char *spec, const InputChoice *choice, Error *err);
+/* Takes over an input made in memory, even on failure. */
+bool         session_set_input(Session *s, Input *input, const char *name, Error *err);
+const Input *session_input(const Session *s);        /* NULL: none yet */
+const char  *session_input_spec(const Session *s);
+const InputChoice *session_choice(const Session *s);
+/* The shipped sample: next to the binary, in the source tree or installed. */
+const char  *session_default_sample(Session *s, Error *err); /* path; session's */
+/* Path of a shipped sample or script by its file name; NULL: not found. */
+const char  *session_find_shipped(Session *s, const char *folder, const char *name);
+
+/* "bigbird(window=5,random=@table.npy)": id and parameters in parentheses.
+ * Tensor files are loaded; the request's other fields stay as they are. */
+bool request_parse(Session *s, Request *request, const char *text, Error *err);
+/* A mechanism as one first meets it: its defaults, or its example where it
+ * cannot run without parameters. */
+bool request_example(Session *s, Request *request, const Mechanism *m, Error *err);
+/* "name=value" or "name=@file.npy" */
+bool request_set(Session *s, Request *request, const char *assignment, Error *err);
+/* A tensor made in memory (Lua); its bytes are copied into the session. */
+bool request_set_tensor(Session *s, Request *request, const char *name, const Tensor *t,
+                        Error *err);
+bool request_copy(Request *to, const Request *from, Error *err);
+void request_free(Request *request);
+/* The command line that repeats it on the session's input: "attnscope run ...". */
+void request_command(const Session *s, const Request *request, const char *verb, Text *out);
+/* "bigbird(window=5)" */
+void request_text(const Request *request, Text *out);
+
+/* Runs now, on the calling thread.  A run that failed is still a Result (see
+ * run->err); NULL only for a request that is not valid or no memory. */
+Result *session_run(Session *s, const Request *request, Error *err);
+Result *result_retain(Result *result);
+void    result_release(Result *result);
+
+/* ---- jobs ------------------------------------------------------------------------- */
+
+typedef struct Job Job;
+typedef enum JobState { JOB_WAITING, JOB_RUNNING, JOB_DONE, JOB_CANCELLED, JOB_FAILED } JobState;
+
+/* Queued on the worker; NULL with *err when the request is not valid.  Free
+ * with job_free, which cancels a job that is not done. */
+Job     *session_submit(Session *s, const Request *request, Error *err);
+/* Any other work on the worker: `work` must look at *cancel now and then, must
+ * not touch the session, and reports failure by false and *err. */
+typedef bool (*JobWork)(void *context, const atomic_bool *cancel, Error *err);
+Job     *session_submit_work(Session *s, JobWork work, void *context, Error *err);
+JobState job_state(const Job *job);
+const char *job_stage(const Job *job);   /* the stage it is in, or "" */
+Result  *job_result(Job *job);           /* retained for the caller; NULL unless JOB_DONE */
+const Error *job_error(const Job *job);  /* of JOB_FAILED */
+void     job_cancel(Job *job);
+void     job_wait(Job *job);
+void     job_free(Job *job);
+/* Readable when some job changed its state; read it empty.  -1: none. */
+int      session_wake_fd(const Session *s);
+bool     session_busy(const Session *s); /* a job waits or runs */
+
+/* ---- warnings of the environment, once per session ---------------------------------- */
+const char *session_warning(const Session *s); /* NULL: none */
+
+#endif

@@ -1,0 +1,60 @@
+/* app/session_parts.h -- the inside of a Session; private to app/session*.c. */
+#ifndef APP_SESSION_PARTS_H
+#define APP_SESSION_PARTS_H
+
+#include <pthread.h>
+
+#include "app/session.h"
+
+/* A loaded input, kept alive by the session and by every result on it. */
+typedef struct Loaded {
+    Input      *input;
+    atomic_int  references;
+} Loaded;
+
+struct Job {
+    Session    *session;
+    Job        *next;     /* in the queue */
+    JobState    state;    /* guarded by the session's lock */
+    bool        detached; /* nobody will ask any more: the worker frees it */
+    atomic_bool cancel;
+    _Atomic(const char *) stage;
+    Request     request;  /* of a run */
+    Loaded     *loaded;
+    JobWork     work;     /* of other work; NULL: a run */
+    void       *context;
+    Result     *result;
+    Error       err;
+};
+
+struct Session {
+    Loaded     *loaded;
+    char       *spec;      /* of the input */
+    InputChoice choice;
+    Arena      *tensors;   /* tensor parameters; until the session ends */
+    Threads    *threads;   /* of the owner */
+    int         thread_count;
+    Text        path;      /* last answer of session_find_shipped */
+    char       *warning;
+    /* worker */
+    pthread_t       worker;
+    bool            started, quit;
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;
+    Job            *queue, *running;
+    int             wake[2];
+};
+
+Loaded *loaded_retain(Loaded *loaded);
+void    loaded_release(Loaded *loaded);
+
+/* Runs the request on the given input; any thread.  stage may be NULL. */
+Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
+                        const atomic_bool *cancel, _Atomic(const char *) *stage, Error *err);
+/* The owner's pool with `count` threads (0: all CPUs); NULL: one thread. */
+Threads *session_threads(Session *s, int count);
+
+bool worker_start(Session *s, Error *err);
+void worker_stop(Session *s);
+
+#endif

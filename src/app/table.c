@@ -1,0 +1,148 @@
+/* table.c -- text tables, numbers in words, quoted words; see command_parts.h. */
+#include "app/command_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void table_cell(Table *t, const char *fmt, ...)
+{
+    va_list args;
+    char   *cell = NULL;
+
+    if (t->count == t->capacity) {
+        int    capacity = t->capacity ? 2 * t->capacity : 64;
+        char **cells = realloc(t->cells, (size_t)capacity * sizeof(*cells));
+
+        if (!cells) {
+            t->failed = true;
+            return;
+        }
+        t->cells = cells;
+        t->capacity = capacity;
+    }
+    va_start(args, fmt);
+    t->failed |= vasprintf(&cell, fmt, args) < 0;
+    va_end(args);
+    if (!t->failed)
+        t->cells[t->count++] = cell;
+}
+
+void table_free(Table *t)
+{
+    for (int i = 0; i < t->count; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    *t = (Table){ 0 };
+}
+
+/* Columns a UTF-8 text takes: its bytes that begin a character. */
+static int display_width(const char *s)
+{
+    int width = 0;
+
+    for (; *s; s++)
+        width += ((unsigned char)*s & 0xc0) != 0x80;
+    return width;
+}
+
+static bool is_numeric(const char *cell)
+{
+    return (*cell >= '0' && *cell <= '9') || (*cell == '-' && cell[1]) || !strcmp(cell, "n/a") ||
+           *cell == '>' || *cell == '<';
+}
+
+static void write_padded(const char *cell, int width, bool right, bool last, Text *out)
+{
+    int pad = width - display_width(cell);
+
+    if (right)
+        text_addf(out, "%*s%s", pad > 0 ? pad : 0, "", cell);
+    else
+        text_addf(out, "%s%*s", cell, last || pad < 0 ? 0 : pad, "");
+}
+
+static void write_text(const Table *t, bool markdown, Text *out)
+{
+    for (int i = 0; i < t->count; i++) {
+        int  col = i % t->cols, width = 0;
+        bool right = t->count > t->cols, last = col == t->cols - 1;
+
+        for (int j = col; j < t->count; j += t->cols) {
+            int w = display_width(t->cells[j]);
+
+            width = w > width ? w : width;
+            right = right && (j < t->cols || is_numeric(t->cells[j]));
+        }
+        text_add(out, markdown ? "| " : col ? "  " : "");
+        write_padded(t->cells[i], width, right, last && !markdown, out);
+        text_add(out, markdown ? (last ? " |" : " ") : "");
+        if (!last)
+            continue;
+        text_add(out, "\n");
+        for (int c = 0; markdown && i == t->cols - 1 && c < t->cols; c++)
+            text_add(out, c < t->cols - 1 ? "| --- " : "| --- |\n");
+    }
+}
+
+void table_write(const Table *t, TableStyle style, Text *out)
+{
+    if (style != TABLE_CSV) {
+        write_text(t, style == TABLE_MARKDOWN, out);
+        return;
+    }
+    for (int i = 0; i < t->count; i++) {
+        const char *cell = t->cells[i];
+
+        csv_cell(out, strcmp(cell, "n/a") ? cell : "", i % t->cols == 0);
+        if (i % t->cols == t->cols - 1)
+            text_add(out, "\n");
+    }
+}
+
+const char *format_ms(Number ms, char *text, size_t size)
+{
+    if (!ms.valid)
+        return "n/a";
+    snprintf(text, size, ms.value < 1 ? "%.3f" : ms.value < 100 ? "%.2f" : "%.0f", ms.value);
+    return text;
+}
+
+const char *format_size(Number bytes, char *text, size_t size)
+{
+    return bytes.valid ? format_bytes((int64_t)bytes.value, text, size) : "n/a";
+}
+
+const char *format_share(Number share, char *text, size_t size)
+{
+    if (!share.valid)
+        return "n/a";
+    snprintf(text, size, "%.4g", share.value);
+    return text;
+}
+
+void word_quote(Text *out, const char *word)
+{
+    if (*word && !strpbrk(word, " \t\n'\"\\$&|;<>()*?[]#~`!{}")) {
+        text_add(out, word);
+        return;
+    }
+    text_add(out, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            text_add(out, "'\\''");
+        else
+            text_add_bytes(out, word, 1);
+    }
+    text_add(out, "'");
+}
+
+void words_join(const char *const *words, int count, Text *out)
+{
+    for (int i = 0; i < count; i++) {
+        if (i)
+            text_add(out, " ");
+        word_quote(out, words[i]);
+    }
+}

@@ -1,0 +1,93 @@
+/* cli.c -- commands from a shell: result on stdout, messages on stderr. */
+#include "cli/cli.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "app/command.h"
+
+static int terminal_columns(void)
+{
+    struct winsize size;
+    const char    *columns = getenv("COLUMNS");
+
+    if (columns && atoi(columns) > 0)
+        return atoi(columns);
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static int complain(const Error *err)
+{
+    fprintf(stderr, "attnscope: %s\n", err->text);
+    return error_exit_status(err->code);
+}
+
+static int print(Text *text)
+{
+    if (text->length)
+        fwrite(text->data, 1, text->length, stdout);
+    if (fflush(stdout) != 0) {
+        fprintf(stderr, "attnscope: standard output cannot be written\n");
+        return 1;
+    }
+    return 0;
+}
+
+static int overview(void)
+{
+    Text text = { 0 };
+    int  status;
+
+    command_overview(&text);
+    status = print(&text);
+    text_free(&text);
+    return status;
+}
+
+/* Ctrl-C ends the process as a shell expects; files are written under a
+ * temporary name, so nothing half-made is left behind. */
+static void interrupted(int number)
+{
+    (void)number;
+    _exit(130);
+}
+
+static int run_words(int argc, char **argv)
+{
+    Error    err = ERROR_INIT;
+    Session *session = session_new(&err);
+    Text     out = { 0 };
+    bool     ok;
+    int      status;
+
+    if (!session)
+        return complain(&err);
+    ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
+                     terminal_columns(), &out, &err);
+    status = print(&out);
+    if (!ok)
+        status = complain(&err);
+    else if (session_warning(session) && isatty(STDERR_FILENO))
+        fprintf(stderr, "attnscope: %s\n", session_warning(session));
+    text_free(&out);
+    session_free(session);
+    return status;
+}
+
+int cli_main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    signal(SIGINT, interrupted);
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+        printf("attnscope %s\n", ATTNSCOPE_VERSION);
+        return 0;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+        return overview();
+    return run_words(argc - 1, argv + 1);
+}

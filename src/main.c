@@ -1,0 +1,55 @@
+/* main.c -- picks a front end: a command, a Lua script, or the explorer. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/command.h"
+#include "cli/cli.h"
+#include "script/script.h"
+#include "ui/ui.h"
+
+static bool is(const char *word, const char *name)
+{
+    return word && !strcmp(word, name);
+}
+
+static bool is_command(const char *word)
+{
+    return word && (command_find(word) || is(word, "--help") || is(word, "-h") ||
+                    is(word, "help") || is(word, "--version") || is(word, "-V"));
+}
+
+/* A word that is neither a command nor a file is a slip, not an input. */
+static bool is_input(const char *word)
+{
+    return !word || *word == '-' || !strncmp(word, "synthetic:", 10) || access(word, F_OK) == 0 ||
+           strchr(word, '/') || strchr(word, '.');
+}
+
+/* The one document that is made from the Lua room's tables. */
+static int print_stubs(void)
+{
+    Text text = { 0 };
+    bool ok = script_stubs(&text);
+
+    fputs(text_str(&text), stdout);
+    text_free(&text);
+    return ok ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+
+    if (is(word, "lua"))
+        return script_main(argc, argv);
+    if (is(word, "docs") && argc > 2 && is(argv[2], "luals"))
+        return print_stubs();
+    if (is_command(word) || !is_input(word))
+        return cli_main(argc, argv);
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+        return ui_main(argc, argv);
+    fprintf(stderr, "attnscope: the explorer needs a terminal; in a pipe or a script use a command "
+                    "(attnscope --help)\n");
+    return 2;
+}
