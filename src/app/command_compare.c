@@ -68,19 +68,26 @@ static void find_crossover(Session *s, Comparison *c, int index)
     const Request *base = &c->results[0]->request, *request = &c->results[index]->request;
     const Input   *like = session_input(s);
     int64_t        from = 0;
+    bool           measured = true;
 
-    if (index == 0 || has_tensors(request) || c->results[index]->record.status != RECORD_OK) {
-        snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
+    snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
+    if (index == 0 || has_tensors(request) || c->results[index]->record.status != RECORD_OK)
         return;
-    }
-    for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST; n *= 2) {
-        Number full = time_at(s, base, like, n), other = time_at(s, request, like, n);
+    for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST && measured; n *= 2) {
+        Number full, other;
 
-        if (!full.valid || !other.valid || !(other.value < full.value))
+        session_progress(s, "crossover of %s: n = %lld", request->mechanism, (long long)n);
+        full = time_at(s, base, like, n);
+        other = time_at(s, request, like, n);
+
+        measured = full.valid && other.valid;
+        if (!measured || !(other.value < full.value))
             from = 0;
         else if (!from)
             from = n;
     }
+    if (!measured)
+        return;
     if (from) {
         c->crossover[index] = number_of((double)from);
         snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "%lld",
@@ -110,6 +117,7 @@ static bool add(Session *s, const Call *call, const char *mechanism, Comparison 
         return error_set(err, ERR_USAGE, "more than %d mechanisms", MOST);
     if (!call_request(s, call, mechanism, &request, err))
         return false;
+    session_progress(s, "measuring %s", mechanism);
     request.measure = true;
     request.quality = true;
     if (!request.repeat)

@@ -38,6 +38,7 @@ static void add_number(Text *out, const char *json, const char *key)
 {
     const char *at = strstr(json, key);
     size_t      length;
+    char        size[32];
 
     if (!at)
         return;
@@ -45,7 +46,11 @@ static void add_number(Text *out, const char *json, const char *key)
     length = strcspn(at, *at == '"' ? "\"" : ",}");
     if (*at == '"')
         length = strcspn(++at, "\"");
-    text_addf(out, "  %-10s %.*s\n", key + 1, (int)length, at);
+    if (!strcmp(key, "\"memory"))
+        text_addf(out, "  %-10s %s\n", key + 1,
+                  format_bytes(strtoll(at, NULL, 10), size, sizeof(size)));
+    else
+        text_addf(out, "  %-10s %.*s\n", key + 1, (int)length, at);
 }
 
 bool command_doctor(Session *s, const Call *call, Text *out, Error *err)

@@ -22,7 +22,8 @@ static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
                       Threads *threads, const atomic_bool *cancel, Error *err)
 {
     *spec = (RunSpec){
-        .q = input->q, .k = input->k, .v = input->v, .x = input->x, .width = input->width,
+        .q = input->q, .k = input->k, .v = input->v, .x = input->x, .attn = input->attn,
+        .width = input->width,
         .causal = request->causal < 0 ? input->causal > 0 : request->causal > 0,
         .given = &request->given, .seed = request->seed, .threads = threads, .views = true,
         .memory_limit = request->memory_limit, .cancel = cancel,

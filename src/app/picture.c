@@ -25,7 +25,10 @@ static const View *telling_view(const Run *run)
 {
     const View *connectivity = run_view(run, "connectivity");
     const View *weights = run_view(run, "weights");
+    const char *picture = run->mechanism->picture;
 
+    if (picture && run_view(run, picture))
+        return run_view(run, picture);
     if (connectivity && connectivity->support && !is_trivial(run, connectivity->support))
         return connectivity;
     if (weights)
@@ -67,14 +70,8 @@ const View *result_view(const Result *result, const char *name, Error *err)
 
 const Pattern *result_components(const Result *result, const View *view)
 {
-    const View *components = run_view(result->run, "components");
-
-    if (view->kind == VIEW_COMPONENTS)
-        return view->support;
-    /* Only the set the mechanism itself works on carries its components. */
-    if (view->kind == VIEW_PATTERN && components && components->support == view->support)
-        return view->support;
-    return NULL;
+    (void)result;
+    return view->kind == VIEW_COMPONENTS || view->kind == VIEW_PATTERN ? view->support : NULL;
 }
 
 /* ---- order of tokens -------------------------------------------------------------------------- */
@@ -236,6 +233,26 @@ static bool make_panel(Result *const *results, int index, const PictureOptions *
     return true;
 }
 
+/* What a reader needs to know of the data; a generator's text says the rest. */
+static void caption_figure(Figure *figure, const Run *run, const Input *input, int64_t head)
+{
+    const char *slash = strrchr(input->name, '/');
+    bool        generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
+    char        heads[64] = "", layer[48] = "";
+
+    if (run->h > 1)
+        snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
+    if (input->layers > 1)
+        snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
+    if (generated)
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s", input->name, heads,
+                 run->causal ? ", causal" : "");
+    else
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s, n = %lld%s%s, seed %llu",
+                 slash ? slash + 1 : input->name, layer, (long long)run->n, heads,
+                 run->causal ? ", causal" : "", (unsigned long long)run->seed);
+}
+
 Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,
                            Error *err)
 {
@@ -255,11 +272,7 @@ Figure *picture_of_results(Result *const *results, int count, const PictureOptio
         }
     if (options->title)
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
-    snprintf(figure->caption, sizeof(figure->caption),
-             "%s, n = %lld, d = %lld, head %lld of %lld%s, seed %llu", results[0]->input->name,
-             (long long)run->n, (long long)run->d,
-             (long long)(options->head < 0 ? 0 : options->head), (long long)run->h,
-             run->causal ? ", causal" : "", (unsigned long long)run->seed);
+    caption_figure(figure, run, results[0]->input, options->head < 0 ? 0 : options->head);
     return figure;
 }
 

@@ -2,6 +2,8 @@
 #include "app/session_parts.h"
 
 #include <libgen.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,6 +111,25 @@ const InputChoice *session_choice(const Session *s)
 const char *session_warning(const Session *s)
 {
     return s->warning;
+}
+
+void session_on_progress(Session *s, SessionProgress progress, void *context)
+{
+    s->progress = progress;
+    s->progress_context = context;
+}
+
+void session_progress(Session *s, const char *fmt, ...)
+{
+    char    text[160];
+    va_list args;
+
+    if (!s->progress)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    s->progress(s->progress_context, text);
 }
 
 Threads *session_threads(Session *s, int count)

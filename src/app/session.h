@@ -111,6 +111,11 @@ void     job_free(Job *job);
 int      session_wake_fd(const Session *s);
 bool     session_busy(const Session *s); /* a job waits or runs */
 
+/* ---- progress of long commands, told on the owner's thread ---------------------------- */
+typedef void (*SessionProgress)(void *context, const char *text);
+void session_on_progress(Session *s, SessionProgress progress, void *context);
+void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* ---- warnings of the environment, once per session ---------------------------------- */
 const char *session_warning(const Session *s); /* NULL: none */
 

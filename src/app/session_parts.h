@@ -36,6 +36,8 @@ struct Session {
     int         thread_count;
     Text        path;      /* last answer of session_find_shipped */
     char       *warning;
+    SessionProgress progress;
+    void       *progress_context;
     /* worker */
     pthread_t       worker;
     bool            started, quit;

@@ -59,6 +59,7 @@ typedef struct Mechanism {
     const char *source;    /* paper section or official file followed */
     const char *formula;   /* plain-text, one to four lines */
     const char *teaches;   /* what its picture must make visible */
+    const char *picture;   /* view that is its picture in print; NULL: connectivity, or weights */
     const char *example;   /* parameters that show it, "expr='window(5)'"; NULL: the defaults */
     unsigned    classes;   /* CLASS_* bits */
     const char *claim_time, *claim_memory; /* as printed: "O(n w)" */
@@ -69,6 +70,7 @@ typedef struct Mechanism {
     const char *no_causal;  /* the reason when it does not */
     bool        cross;      /* m may differ from n */
     bool        needs_x;    /* reads the layer input x instead of q, k, v */
+    bool        needs_attn; /* shows finished weights instead of computing */
     bool        free_tensors; /* accepts tensor parameters of any name ($name) */
     unsigned    positions;  /* PositionClass bits accepted */
 

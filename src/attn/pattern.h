@@ -28,6 +28,9 @@ enum {
     COMPONENT_STRIDED = 8, /* strided, dilated, logarithmic */
     COMPONENT_BLOCK = 16,
     COMPONENT_OTHER = 32,
+    COMPONENT_BUCKET = 64,   /* content decides: same hash bucket; never dumped */
+    COMPONENT_CLUSTER = 128, /* same cluster; never dumped */
+    COMPONENT_LAST = COMPONENT_CLUSTER,
 };
 
 typedef struct PatternRun {

@@ -53,6 +53,7 @@ typedef struct RunSpec {
     const Mechanism   *mechanism;
     Tensor             q, k, v;  /* [h,n,d], [h_kv,m,d], [h_kv,m,e] f32 contiguous */
     Tensor             x;        /* [n,dm] f32 or data NULL */
+    Tensor             attn;     /* [h,n,m] f32 finished weights or data NULL */
     int64_t            width;    /* image width of the sequence, 0: not an image */
     bool               causal;
     const Position    *position; /* NULL: none */
@@ -71,7 +72,7 @@ typedef struct RunSpec {
 struct Run {
     const Mechanism *mechanism;
     RunSpec          spec;
-    Tensor           q, k, v, x;  /* as in spec */
+    Tensor           q, k, v, x, attn; /* as in spec */
     int64_t          h, n, m, d, e, dm;
     bool             causal;
     int64_t          q_offset;    /* position of query 0 among the keys */

@@ -48,12 +48,16 @@ void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *
 
 void view_drawn(Run *r, const char *name, Tensor t)
 {
-    int before = r->view_count;
+    int         before = r->view_count;
+    const char *origin;
 
     view_tensor(r, name, VIEW_TENSOR, t, "row", "column");
-    if (r->view_count > before)
-        r->views[before].origin = arena_printf(r->arena, "random seed %llu",
-                                               (unsigned long long)r->seed);
+    if (r->view_count == before)
+        return;
+    origin = arena_printf(r->arena, "random seed %llu", (unsigned long long)r->seed);
+    if (!origin)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for a view", r->mechanism->id);
+    r->views[before].origin = origin;
 }
 
 static View *add_matrix(Run *r, const char *name, ViewKind kind, DType dtype,

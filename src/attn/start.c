@@ -88,9 +88,11 @@ static void check_mechanism_fits(Run *r)
                  m->no_causal ? m->no_causal : "its paper gives none");
     if (position && !(m->positions & position->class_))
         run_fail(r, ERR_USAGE, "position=%s is not supported by %s", position->id, m->id);
-    if (m->needs_x ? !r->x.data : !r->q.data)
-        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold", m->id,
-                 m->needs_x ? "the layer input x" : "q, k and v");
+    if (m->needs_attn ? !r->attn.data : m->needs_x ? !r->x.data : !r->q.data)
+        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold%s", m->id,
+                 m->needs_attn ? "finished weights (attn)"
+                 : m->needs_x ? "the layer input x" : "q, k and v",
+                 r->attn.data ? "; it holds finished weights, which 'given' shows" : "");
 }
 
 static void check_shapes(Run *r)
@@ -124,6 +126,7 @@ static void take_shapes(Run *r)
     r->k = s->k;
     r->v = s->v;
     r->x = s->x;
+    r->attn = s->attn;
     r->causal = s->causal;
     r->seed = s->seed;
     r->ops = s->ops ? s->ops : ops_cpu();
@@ -141,6 +144,11 @@ static void take_shapes(Run *r)
             r->n = r->m = r->x.shape[0];
             r->h = 1;
         }
+    }
+    if (r->attn.data && (r->mechanism->needs_attn || !r->q.data)) {
+        r->h = r->attn.shape[0];
+        r->n = r->attn.shape[1];
+        r->m = r->attn.shape[2];
     }
     r->q_offset = r->causal ? r->m - r->n : 0;
 }

@@ -57,6 +57,14 @@ static void interrupted(int number)
     _exit(130);
 }
 
+/* One line on a terminal, overwritten as work goes on. */
+static void show_progress(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "\r\033[K%s", text);
+    fflush(stderr);
+}
+
 static int run_words(int argc, char **argv)
 {
     Error    err = ERROR_INIT;
@@ -67,8 +75,12 @@ static int run_words(int argc, char **argv)
 
     if (!session)
         return complain(&err);
+    if (isatty(STDERR_FILENO))
+        session_on_progress(session, show_progress, NULL);
     ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
                      terminal_columns(), &out, &err);
+    if (isatty(STDERR_FILENO))
+        show_progress(NULL, "");
     status = print(&out);
     if (!ok)
         status = complain(&err);

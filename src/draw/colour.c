@@ -46,6 +46,8 @@ static const struct Component {
     { COMPONENT_RANDOM, 36, '*', "random", { 0x00, 0x9E, 0x73 } },
     { COMPONENT_STRIDED, 175, '/', "strided", { 0xCC, 0x79, 0xA7 } },
     { COMPONENT_BLOCK, 214, '%', "block", { 0xE6, 0x9F, 0x00 } },
+    { COMPONENT_BUCKET, 74, '@', "bucket", { 0x56, 0xB4, 0xE9 } },
+    { COMPONENT_CLUSTER, 125, '&', "cluster", { 0x88, 0x22, 0x55 } },
     { COMPONENT_OTHER, 247, '+', "other", { 0x99, 0x99, 0x99 } },
 };
 

@@ -31,7 +31,8 @@ Rgb colour_odd(void);                      /* NaN, infinity */
 Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background);
 
 const char *component_name(uint8_t bit);   /* "window"; static */
-/* ASCII: # window = global * random / strided % block + other */
+/* ASCII: # window = global * random / strided % block @ bucket & cluster
+                                            + other */
 char        component_letter(uint8_t bit);
 
 /* The monotone 256-colour ramp of a map; *length entries, static. */

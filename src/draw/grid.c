@@ -230,7 +230,8 @@ static void run_passes(GridJob *job)
 static uint8_t rarest_bit(uint8_t bits)
 {
     static const uint8_t order[] = { COMPONENT_RANDOM, COMPONENT_GLOBAL, COMPONENT_STRIDED,
-                                     COMPONENT_BLOCK,  COMPONENT_WINDOW, COMPONENT_OTHER };
+                                     COMPONENT_BLOCK,  COMPONENT_WINDOW, COMPONENT_BUCKET,
+                                     COMPONENT_CLUSTER, COMPONENT_OTHER };
 
     for (size_t k = 0; k < sizeof(order); k++)
         if (bits & order[k])

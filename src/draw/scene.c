@@ -146,7 +146,7 @@ static int legend_items(const Present *present, LegendItem *items, int most)
     int  count = 0;
     char text[48];
 
-    for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_OTHER && count < most; bit <<= 1)
+    for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && count < most; bit <<= 1)
         if (present->bits & bit)
             items[count++] = item_of(component_name((uint8_t)bit),
                                      colour_of_component((uint8_t)bit),

@@ -91,7 +91,7 @@ static bool set_sizes(Input *in, Error *err)
 }
 
 /* The labels are the keys'; the queries' too when there are as many. */
-static bool take_tokens(Input *in, char *const *tokens, Error *err)
+static bool take_tokens(Input *in, const char *const *tokens, Error *err)
 {
     if (!tokens)
         return true;
@@ -120,7 +120,7 @@ static void fingerprint(Input *in)
 }
 
 Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, const Tensor *x,
-                          char *const *tokens, Error *err)
+                          const char *const *tokens, Error *err)
 {
     Arena *arena = arena_new();
     Input *in = arena ? arena_zalloc(arena, 1, sizeof(*in)) : NULL;

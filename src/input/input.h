@@ -60,7 +60,7 @@ void   input_free(Input *input);
  * ((n,dm)), or all; the others NULL.  tokens: as many as there are keys (or
  * positions of x), or NULL. */
 Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, const Tensor *x,
-                          char *const *tokens, Error *err);
+                          const char *const *tokens, Error *err);
 
 /* The tensors of a file without loading them, for `info FILE`. */
 typedef struct InputEntry {

@@ -74,7 +74,7 @@ static inline double worst_error(const float *a, const double *b, int64_t count)
         if (!(error <= worst))
             worst = error;
         if (isnan(error))
-            return NAN;
+            return (double)NAN;
     }
     return worst;
 }

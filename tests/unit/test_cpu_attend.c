@@ -49,7 +49,7 @@ static void reference_row(const Case *c, int64_t t, int64_t i, PatternRow *row, 
 {
     const Shape *s = &c->s;
     const float *v = tensor_head(&c->in.v, t, s->h);
-    double      *w = calloc((size_t)s->m, sizeof(*w)), top = -INFINITY, sum = 0;
+    double      *w = calloc((size_t)s->m, sizeof(*w)), top = -(double)INFINITY, sum = 0;
     char        *kept = calloc((size_t)s->m, 1);
 
     pattern_row(c->pattern, t, i, row);

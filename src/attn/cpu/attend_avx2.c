@@ -97,6 +97,22 @@ INLINE float vec_top(Vec x)
     return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
 }
 
+INLINE uint64_t bits_equal(const int32_t *p, int32_t value)
+{
+    __m256i x = _mm256_loadu_si256((const __m256i *)p);
+    __m256i hit = _mm256_cmpeq_epi32(x, _mm256_set1_epi32(value));
+
+    return (uint64_t)_mm256_movemask_ps(_mm256_castsi256_ps(hit));
+}
+
+INLINE uint64_t bits_at_most(const int32_t *p, int32_t value)
+{
+    __m256i x = _mm256_loadu_si256((const __m256i *)p);
+    __m256i above = _mm256_cmpgt_epi32(x, _mm256_set1_epi32(value));
+
+    return (uint64_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) ^ 0xff;
+}
+
 /* The whole part goes into the exponent's bits.  A NaN stays a NaN. */
 INLINE Vec vec_exp2(Vec x)
 {

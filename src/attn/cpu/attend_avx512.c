@@ -85,6 +85,16 @@ INLINE float vec_top(Vec x)
     return _mm512_reduce_max_ps(x);
 }
 
+INLINE uint64_t bits_equal(const int32_t *p, int32_t value)
+{
+    return _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(p), _mm512_set1_epi32(value));
+}
+
+INLINE uint64_t bits_at_most(const int32_t *p, int32_t value)
+{
+    return _mm512_cmple_epi32_mask(_mm512_loadu_si512(p), _mm512_set1_epi32(value));
+}
+
 /* A NaN passes the comparison and stays a NaN. */
 INLINE Vec vec_exp2(Vec x)
 {

@@ -99,6 +99,24 @@ INLINE float vec_top(Vec x)
     return fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
 }
 
+INLINE uint64_t bits_equal(const int32_t *p, int32_t value)
+{
+    uint64_t bits = 0;
+
+    for (int i = 0; i < WIDTH; i++)
+        bits |= (uint64_t)(p[i] == value) << i;
+    return bits;
+}
+
+INLINE uint64_t bits_at_most(const int32_t *p, int32_t value)
+{
+    uint64_t bits = 0;
+
+    for (int i = 0; i < WIDTH; i++)
+        bits |= (uint64_t)(p[i] <= value) << i;
+    return bits;
+}
+
 /* Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits. */
 INLINE Vec vec_exp2(Vec x)
 {

@@ -47,10 +47,7 @@ void block_begin(Block *b, int64_t rows)
 
 void block_query(Block *b, int64_t row, const float *q, double scale)
 {
-    float *to = b->q + row * b->d;
-
-    for (int64_t t = 0; t < b->d; t++)
-        to[t] = (float)((double)q[t] * (scale * LOG2_E));
+    b->kernel->scale(q, b->d, (float)(scale * LOG2_E), b->q + row * b->d);
 }
 
 float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
@@ -101,9 +98,10 @@ void block_row(const Block *b, int64_t row, float *out, float *lse)
     const float *acc = b->acc + row * b->lda;
     float        sum = b->sum[row];
     bool         any = b->max[row] > -INFINITY || sum != 0.0f; /* a NaN counts as a key */
-    float        weight = any ? 1.0f / sum : 0.0f;
 
-    for (int64_t t = 0; t < b->e; t++)
-        out[t] = any ? acc[t] * weight : 0.0f;
+    if (any)
+        b->kernel->scale(acc, b->e, 1.0f / sum, out);
+    else
+        memset(out, 0, (size_t)b->e * sizeof(*out));
     *lse = any ? (float)(((double)b->max[row] + log2((double)sum)) * LN_2) : -INFINITY;
 }

@@ -33,7 +33,7 @@ typedef struct Job {
     GroupResult       *out;
     int64_t            h, d, e;
     int64_t            blocks;   /* most blocks of a group */
-    bool               rules;    /* cells can be removed */
+    bool               tags, rules; /* cells can be removed: by tags, by anything */
     bool               changed;  /* scores can be altered */
     Worker            *workers;
 } Job;
@@ -46,18 +46,21 @@ typedef struct Part {
     int64_t        count;
 } Part;
 
-static int32_t entry_of(const Tensor *t, int64_t head, int64_t heads, int64_t row)
+/* to[x] = list[rows[x]] of the head; an absent list is all zeros. */
+static void load_list(const Job *job, const Tensor *list, int64_t head, const int32_t *rows,
+                      int64_t count, int32_t *to)
 {
-    return t->data ? ((const int32_t *)tensor_head(t, head, heads))[row] : 0;
+    const int32_t *from = tensor_given(list) ? tensor_head(list, head, job->h) : NULL;
+
+    for (int64_t x = 0; x < count; x++)
+        to[x] = from ? from[rows[x]] : 0;
 }
 
 /* Tags and positions of keys [from, from + count) of the group. */
 static void load_keys(const Job *job, Worker *w, const Part *p, int64_t from, int64_t count)
 {
-    for (int64_t x = 0; x < count; x++) {
-        w->key_tag[x] = entry_of(&job->g->key_tag, p->head, job->h, p->keys[from + x]);
-        w->key_at[x] = entry_of(&job->g->key_at, p->head, job->h, p->keys[from + x]);
-    }
+    load_list(job, &job->g->key_tag, p->head, p->keys + from, count, w->key_tag);
+    load_list(job, &job->g->key_at, p->head, p->keys + from, count, w->key_at);
 }
 
 static void load_queries(const Job *job, Worker *w, const Part *p)
@@ -65,36 +68,35 @@ static void load_queries(const Job *job, Worker *w, const Part *p)
     const float *q = tensor_head(&job->g->q, p->head, job->h);
 
     block_begin(&w->block, p->rows);
-    for (int64_t i = 0; i < p->rows; i++) {
+    for (int64_t i = 0; i < p->rows; i++)
         block_query(&w->block, i, q + p->queries[i] * job->g->q.stride[1], job->g->scale);
-        w->query_tag[i] = entry_of(&job->g->query_tag, p->head, job->h, p->queries[i]);
-        w->query_at[i] = entry_of(&job->g->query_at, p->head, job->h, p->queries[i]);
-    }
+    load_list(job, &job->g->query_tag, p->head, p->queries, p->rows, w->query_tag);
+    load_list(job, &job->g->query_at, p->head, p->queries, p->rows, w->query_at);
 }
 
-/* Bits of up to TILE_KEYS keys that stay for row i, the row's own included. */
-static uint64_t stay_bits(const Job *job, const Worker *w, int64_t i, int64_t from, int64_t count)
+static uint64_t real_bits(int64_t count)
 {
-    const int32_t *tag = w->key_tag + from, *at = w->key_at + from;
-    int32_t        own_tag = w->query_tag[i], own_at = w->query_at[i];
-    uint64_t       bits = 0;
+    return ~UINT64_C(0) >> (TILE_KEYS - count);
+}
 
-    if (job->g->causal)
-        for (int64_t x = 0; x < count; x++)
-            bits |= (uint64_t)((tag[x] == own_tag) & ((at[x] <= own_at) | (at[x] < 0))) << x;
-    else
-        for (int64_t x = 0; x < count; x++)
-            bits |= (uint64_t)(tag[x] == own_tag) << x;
+/* Of a panel's keys (from `at` in the step's lists) those that tags and
+ * causality leave to row i, itself included. */
+static uint64_t stay_bits(const Job *job, const Worker *w, int64_t i, int64_t at)
+{
+    const Kernel *kernel = w->block.kernel;
+    int32_t       own = w->query_at[i];
+    uint64_t      bits = ~UINT64_C(0);
+
+    if (job->tags)
+        bits &= kernel->equal(w->key_tag + at, w->query_tag[i]);
+    if (job->g->causal) /* a key at -1 always stays */
+        bits &= kernel->at_most(w->key_at + at, own > -1 ? own : -1);
     return bits;
 }
 
-static uint64_t self_bits(const Worker *w, int64_t i, int64_t from, int64_t count)
+static uint64_t self_bits(const Worker *w, int64_t i, int64_t at)
 {
-    uint64_t bits = 0;
-
-    for (int64_t x = 0; x < count; x++)
-        bits |= (uint64_t)(w->key_at[from + x] == w->query_at[i]) << x;
-    return bits;
+    return w->block.kernel->equal(w->key_at + at, w->query_at[i]);
 }
 
 /* Which rows keep a key that is not themselves, over the whole group. */
@@ -107,7 +109,7 @@ static void find_others(const Job *job, Worker *w, const Part *p)
 
         load_keys(job, w, p, from, count);
         for (int64_t i = 0; i < p->rows; i++)
-            w->others[i] |= (stay_bits(job, w, i, 0, count) & ~self_bits(w, i, 0, count)) != 0;
+            w->others[i] |= (stay_bits(job, w, i, 0) & ~self_bits(w, i, 0) & real_bits(count)) != 0;
     }
 }
 
@@ -115,7 +117,7 @@ static void find_others(const Job *job, Worker *w, const Part *p)
 static bool make_masks(const Job *job, Worker *w, const Part *p, int64_t x, int64_t count)
 {
     uint64_t *keep = w->keep + x * GROUP_BLOCK;
-    uint64_t  real = ~UINT64_C(0) >> (TILE_KEYS - count);
+    int64_t   at = x * TILE_KEYS;
 
     if (!job->rules && count == TILE_KEYS)
         return false;
@@ -124,9 +126,9 @@ static bool make_masks(const Job *job, Worker *w, const Part *p, int64_t x, int6
             keep[i] = 0;
             continue;
         }
-        keep[i] = job->rules ? stay_bits(job, w, i, x * TILE_KEYS, count) : real;
+        keep[i] = stay_bits(job, w, i, at) & real_bits(count);
         if (job->g->self_last && w->others[i])
-            keep[i] &= ~self_bits(w, i, x * TILE_KEYS, count);
+            keep[i] &= ~self_bits(w, i, at);
     }
     return true;
 }
@@ -253,8 +255,8 @@ static bool workers_init(Job *job, const Kernel *kernel, int count)
 
         w->panels = arena_alloc(arena, STEP_KEYS, job->d * (int64_t)sizeof(float));
         w->values = arena_alloc(arena, STEP_KEYS, job->e * (int64_t)sizeof(float));
-        w->key_tag = arena_alloc(arena, STEP_KEYS, size);
-        w->key_at = arena_alloc(arena, STEP_KEYS, size);
+        w->key_tag = arena_zalloc(arena, STEP_KEYS, size);
+        w->key_at = arena_zalloc(arena, STEP_KEYS, size);
         w->query_tag = arena_alloc(arena, GROUP_BLOCK, size);
         w->query_at = arena_alloc(arena, GROUP_BLOCK, size);
         w->others = arena_alloc(arena, GROUP_BLOCK, sizeof(*w->others));
@@ -287,6 +289,7 @@ void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, Gro
     Job       job = {
         .run = r, .g = g, .out = out, .h = out->out.shape[0], .d = g->q.shape[2],
         .e = out->out.shape[2],
+        .tags = tensor_given(&g->key_tag),
         .rules = tensor_given(&g->key_tag) || g->causal || g->self_last,
         .changed = g->self_penalty != 0 || g->count != NULL,
     };

@@ -48,6 +48,9 @@ typedef struct Kernel {
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
+    /* Bit j: x[j] == value, x[j] <= value; TILE_KEYS entries. */
+    uint64_t (*equal)(const int32_t *x, int32_t value);
+    uint64_t (*at_most)(const int32_t *x, int32_t value);
     /* y[r][0..cols) = sum_t x[r][t] w[t], t in order, in double; cols a multiple of
      * LANES.  Products of floats are exact in double, so every kernel and every
      * row gives the same bits. */

@@ -2,8 +2,8 @@
  *
  * The including file defines Vec (WIDTH floats), VECS (vectors per row of a
  * register tile: TILE_ROWS * VECS accumulators must fit the registers), TARGET
- * (the function attribute), UNROLL and the vec_* functions, Wide (WIDE
- * doubles), and KERNEL, the name of the table at the end.
+ * (the function attribute), UNROLL and the vec_* and bits_* functions, Wide
+ * (WIDE doubles), and KERNEL, the name of the table at the end.
  *
  * 2^x: x = r + f with r whole and |f| <= 1/2; 2^f by a polynomial of degree 5
  * whose relative error is 1e-7, minimax with p(0) = 1.  Below EXP2_LOWEST the
@@ -333,6 +333,24 @@ static TARGET double array_dot_wide(const float *x, const double *z, int64_t cou
     return sum;
 }
 
+static TARGET uint64_t keys_equal(const int32_t *x, int32_t value)
+{
+    uint64_t bits = 0;
+
+    for (int j = 0; j < TILE_KEYS; j += WIDTH)
+        bits |= bits_equal(x + j, value) << j;
+    return bits;
+}
+
+static TARGET uint64_t keys_at_most(const int32_t *x, int32_t value)
+{
+    uint64_t bits = 0;
+
+    for (int j = 0; j < TILE_KEYS; j += WIDTH)
+        bits |= bits_at_most(x + j, value) << j;
+    return bits;
+}
+
 #define DOUBLES (LANES / 2) /* columns of dots64 at once */
 #define DOUBLE_ROWS 4
 
@@ -382,5 +400,7 @@ const Kernel KERNEL = {
     .scale = array_scale,
     .fold = array_fold,
     .dot_wide = array_dot_wide,
+    .equal = keys_equal,
+    .at_most = keys_at_most,
     .dots64 = rows_dots64,
 };

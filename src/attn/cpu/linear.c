@@ -340,9 +340,9 @@ static void matrix(Job *job)
 void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
 {
     ArenaMark mark = arena_mark(r->arena);
-    Job       job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out, .h = out->out.shape[0],
-                      .n = in->fq.shape[1], .m = in->fk.shape[1], .f = in->fq.shape[2],
-                      .e = in->v.shape[2] };
+    Job       job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out,
+                      .h = out->out.shape[0], .n = in->fq.shape[1], .m = in->fk.shape[1],
+                      .f = in->fq.shape[2], .e = in->v.shape[2] };
 
     cpu_single_blas();
     if (in->form == LINEAR_MATRIX)

@@ -253,6 +253,22 @@ static void compare(Run *r, const Implicit *c, double scale)
     run_figure(r, "output_error", size > 0 ? sqrt(wrong / size) : sqrt(wrong));
 }
 
+/* Rows whose denominator fell under the guard: their weights are not normalised. */
+static void count_guarded(Run *r, const Params *p, const LinearResult *result)
+{
+    int64_t guarded = 0;
+
+    if (!p->renormalize || p->denominator_form != DENOMINATOR_GUARD)
+        return;
+    for (int64_t i = 0; i < r->h * r->n; i++)
+        guarded += fabs((double)tensor_f32(&result->denominator)[i]) <= guard_eps(p);
+    run_figure_int(r, "guarded_rows", guarded);
+    if (guarded)
+        run_warn(r, "performer: %lld of %lld rows have a denominator within denominator_eps=%g "
+                 "of 0 and are changed by its guard", (long long)guarded,
+                 (long long)(r->h * r->n), guard_eps(p));
+}
+
 static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
 {
     PatternShape s = { .heads = r->h, .n = r->n, .m = r->m };
@@ -274,6 +290,7 @@ static void show(Run *r, const Params *p, const LinearAttend *in, const LinearRe
     view_pattern(r, all, false);
     view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, c,
                 all);
+    count_guarded(r, p, result);
     compare(r, c, run_scale(r, p->scale));
 }
 

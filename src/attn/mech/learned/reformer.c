@@ -410,7 +410,7 @@ static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
                  .in = { .q = r->q, .k = keys, .v = r->v, .scale = run_scale(r, p->scale) } };
     s->visits = cell_rows_new(r, visited, s);
     s->kept = cell_rows_new(r, attended, s);
-    k = cell_rows_pattern(r, s->kept, COMPONENT_OTHER);
+    k = cell_rows_pattern(r, s->kept, COMPONENT_BUCKET);
     refine(r, s, z);
     view_pattern(r, k, false);
     view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);

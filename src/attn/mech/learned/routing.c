@@ -438,7 +438,7 @@ static void show(Run *r, const Params *p, Routing *s, Tensor lse)
     }
     list_places(r, s);
     refine(r, s, lse);
-    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_OTHER);
+    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
     view_pattern(r, cells, false);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
     show_update(r, p, s);
@@ -502,7 +502,7 @@ const Mechanism mech_routing = {
     .arxiv = "2003.05997",
     .source = "paper, section 4 and Algorithm 1; google-research routing_transformer/utils.py",
     .formula = "members of cluster c = the w tokens with the largest q_i . mu_c\n"
-               "output_i = mean over i's clusters of softmax in the cluster of scale * q_i . k_j, V",
+               "output_i = mean over i's clusters c of softmax_c(scale * q_i . k_j) V",
     .teaches = "Clusters of equal size overlap and leave tokens out; with rows sorted by cluster "
                "the connectivity is a row of equal squares.  Causal runs hide later keys, but "
                "who is a member was decided on the whole sequence.",

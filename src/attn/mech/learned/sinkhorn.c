@@ -363,6 +363,7 @@ const Mechanism mech_sinkhorn = {
     .source = "paper, section 3; lucidrains sinkhorn_transformer.py for the common softmax",
     .formula = "Perm = Sinkhorn(net(pooled blocks) / tau);  K' = Perm K,  V' = Perm V by blocks\n"
                "output = softmax(scale * Q_u [K'_u ; K_u]^T) [V'_u ; V_u] for each block u",
+    .picture = "connectivity_hard",
     .teaches = "A learned permutation of blocks: balancing sharpens one cell in each row and "
                "column, and every block then sees itself plus one block brought from elsewhere.",
     .classes = CLASS_LP,

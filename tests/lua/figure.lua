@@ -1,0 +1,77 @@
+-- Figures: panels, text, PNG.
+local check = require "support.check"
+local case, equal, raises = check.case, check.equal, check.raises
+
+local input = assert(attn.random { structure = "induction", n = 24, d = 16, heads = 2 })
+local full = assert(attn.run("full", { input = input }))
+local bigbird = assert(attn.run("bigbird", { input = input }))
+
+case("text", function()
+  local fig = attn.figure { panels = { full, { result = bigbird, title = "the birds" } },
+    title = "two of them", layout = "1x2" }
+  equal(#fig, 2)
+  equal(tostring(fig), "Figure of 2 panels")
+  local text = assert(attn.text(fig, { width = 70 }))
+  assert(text:find("two of them", 1, true) and text:find("the birds", 1, true))
+  equal(text, fig:text { width = 70 })
+  for line in text:gmatch("[^\n]+") do
+    assert(utf8.len(line) <= 70, line)
+  end
+  assert(not fig:text({ width = 70, utf8 = false }):find("[\x80-\xff]"), "only ASCII")
+  assert(fig:text({ colours = 24 }):find("\27[", 1, true), "colours")
+end)
+
+case("PNG, the same bytes twice", function()
+  local paths, bytes = { check.scratch("attnscope-a.png"), check.scratch("attnscope-b.png") }, {}
+  for i, path in ipairs(paths) do
+    local fig = attn.figure { panels = { { result = full, view = "weights", head = 1 },
+      { result = bigbird, view = "weights", minus = full, region = { q = { 4, 20 } } } } }
+    assert(fig:save(path, { width = 3.25, dpi = 100 }))
+    local file <close> = assert(io.open(path, "rb"))
+    bytes[i] = file:read("a")
+    os.remove(path)
+  end
+  equal(bytes[1]:sub(2, 4), "PNG")
+  equal(bytes[1] == bytes[2], true)
+end)
+
+case("text files and refusals", function()
+  local fig = attn.figure { panels = { full } }
+  local path = check.scratch("attnscope-figure.txt")
+  assert(fig:save(path))
+  os.remove(path)
+  check.refuses("FILE", fig.save, fig, "/nonexistent-folder/a.png")
+  raises("", fig.save, fig, "a.jpeg")
+end)
+
+case("panels of tensors", function()
+  local t = attn.tensor { { 0.1, 0.9 }, { 0.5, 0.5 } }
+  local fig = attn.figure { panels = { { tensor = t, kind = "weights", title = "by hand" },
+    { tensor = t:transpose() }, { tensor = full.output, head = 1, cmap = "magma" } } }
+  assert(fig:text { width = 90 })
+  raises("at least 2 axes", attn.figure, { panels = { { tensor = attn.vector { 1 } } } })
+  raises("kind", attn.figure, { panels = { { tensor = t, kind = "weight" } } })
+end)
+
+case("misuse", function()
+  raises("expected a list", attn.figure, {})
+  raises("1 to 1000", attn.figure, { panels = {} })
+  raises("panel 1", attn.figure, { panels = { 5 } })
+  raises("needs a result or a tensor", attn.figure, { panels = { {} } })
+  raises("did you mean 'view'", attn.figure, { panels = { { result = full, veiw = "weights" } } })
+  raises("weights", attn.figure, { panels = { { result = full, view = "wieghts" } } })
+  raises("head", attn.figure, { panels = { { result = full, head = 2 } } })
+  raises("not inside", attn.figure, { panels = { { result = full, region = { 0, 99 } } } })
+  raises("pool", attn.figure, { panels = { { result = full, pool = "median" } } })
+  raises("do not fit", attn.figure, { panels = { full, bigbird }, layout = "1x1" })
+  raises("ROWSxCOLS", attn.figure, { panels = { full }, layout = "one" })
+  local fig = attn.figure { panels = { full } }
+  raises("width", fig.text, fig, { width = 5 })
+  raises("0, 256 or 24", fig.text, fig, { colours = 16 })
+  raises("did you mean 'dpi'", fig.save, fig, "a.png", { dip = 3 })
+end)
+
+case("sorted order", function()
+  local r = assert(attn.run("reformer", { input = input }))
+  assert(attn.figure { panels = { r, { result = r, sorted = true } } }:text { width = 80 })
+end)

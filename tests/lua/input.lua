@@ -1,0 +1,96 @@
+-- Inputs: generated, of tensors, saved and loaded.
+local check = require "support.check"
+local case, equal, raises = check.case, check.equal, check.raises
+
+case("random", function()
+  local i = assert(attn.random { n = 16, d = 8, heads = 2, seed = 3 })
+  equal(i.n, 16)
+  equal(i.m, 16)
+  equal(i.d, 8)
+  equal(i.heads, 2)
+  equal(i.kind, "synthetic")
+  equal(#i, 16)
+  check.same(i.q.shape, { 2, 16, 8 })
+  equal(i.causal, nil)
+  equal(i.model, nil)
+  assert(tostring(i):find("n=16", 1, true))
+  local same = attn.random { n = 16, d = 8, heads = 2, seed = 3 }
+  equal(i.sha256, same.sha256)
+  equal((i.q:allclose(same.q, 0, 0)), true)
+  equal((i.q:allclose(attn.random({ n = 16, d = 8, heads = 2, seed = 4 }).q)), false)
+end)
+
+case("structures", function()
+  local i = assert(attn.synthetic("induction(period=4)", { n = 16, d = 16 }))
+  equal(#i.tokens, 16)
+  equal(i:token(0), i.tokens[1])
+  raises("outside 0..15", i.token, i, 16)
+  local j = assert(attn.random { structure = "induction", n = 16, d = 16, period = 4 })
+  equal((i.q:allclose(j.q, 0, 0)), true)
+  for _, g in ipairs(attn.generators()) do
+    assert(attn.synthetic(g.name, { n = 12, d = 8 }), g.name)
+  end
+end)
+
+case("inputs cannot be written", function()
+  local i = attn.random { n = 4, d = 4 }
+  raises("belongs to a run or an input", function() i.q:set(0, 0, 0, 1) end)
+  i.q:copy():set(0, 0, 0, 1)
+end)
+
+case("of tensors", function()
+  local t = attn.random({ n = 6, d = 4 })
+  local i = assert(attn.input { q = t.q, k = t.k, v = t.v, causal = true, name = "mine",
+    tokens = { "a", "b", "c", "d", "e", "f" } })
+  equal(i.causal, true)
+  equal(i:token(5), "f")
+  check.same(i.q.shape, { 1, 6, 4 })
+  local flat = assert(attn.input { q = t.q:slice { 0 }, k = t.k:slice { 0 }, v = t.v:slice { 0 } })
+  equal((flat.q:allclose(i.q, 0, 0)), true)
+  local cross = assert(attn.input { q = t.q, k = t.k:slice { nil, { 0, 3 } },
+    v = t.v:slice { nil, { 0, 3 } } })
+  equal(cross.n, 6)
+  equal(cross.m, 3)
+  equal(assert(attn.input { x = attn.tensor { 5, 4 } }).n, 5)
+  check.refuses("DATA", attn.input, { q = t.q, k = t.k })
+  check.refuses("DATA", attn.input, { q = attn.tensor { 2, 3 }, k = attn.tensor { 2, 4 },
+    v = attn.tensor { 2, 4 } })
+  check.refuses("DATA", attn.input, { q = attn.tensor { 0, 3 }, k = attn.tensor { 0, 3 },
+    v = attn.tensor { 0, 3 } })
+  check.refuses("DATA", attn.input, { q = attn.vector { 1 }, k = attn.vector { 1 },
+    v = attn.vector { 1 } })
+  raises("expected 6", attn.input, { q = t.q, k = t.k, v = t.v, tokens = { "a" } })
+  raises("did you mean 'tokens'", attn.input, { token = {} })
+  raises("expected a Tensor", attn.input, { q = 1 })
+end)
+
+case("saved and loaded", function()
+  local t = attn.random { n = 5, d = 4, heads = 2 }
+  local i = attn.input { q = t.q, k = t.k, v = t.v, causal = true,
+    tokens = { "x", '"y"', "z\n", "w", "\xff" } }
+  local path = check.scratch("attnscope-lua-test.safetensors")
+  assert(i:save(path))
+  local back = assert(attn.load(path))
+  equal((back.k:allclose(i.k, 0, 0)), true)
+  equal(back.causal, true)
+  equal(back:token(1), '"y"')
+  equal(assert(attn.load(path, { n = 3 })).n, 3)
+  os.remove(path)
+  path = check.scratch("attnscope-lua-test.npz")
+  assert(i:save(path))
+  equal((assert(attn.load(path)).v:allclose(i.v, 0, 0)), true)
+  os.remove(path)
+  check.refuses("FILE", attn.load, path)
+  raises(".npz or .safetensors", i.save, i, "x.bin")
+  raises("did you mean 'heads'", attn.load, "x", { head = 1 })
+  raises("whole number", attn.load, "x", { n = 1.5 })
+end)
+
+case("closed", function()
+  local i = attn.random { n = 4, d = 4 }
+  local q = i.q
+  i:close()
+  raises("closed", function() return i.n end)
+  raises("closed", attn.run, "full", { input = i })
+  equal(#q, 1)
+end)

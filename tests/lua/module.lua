@@ -1,0 +1,103 @@
+-- The catalogue, commands, JSON, CSV, fits and the like.
+local check = require "support.check"
+local case, equal, near, raises = check.case, check.equal, check.near, check.raises
+
+case("the module", function()
+  equal(require "attnscope", attn)
+  equal(type(attn.version), "string")
+  equal(attn.has_ui, false)
+  equal(attn.interrupted(), false)
+  equal(package.cpath, "")
+  for entry in package.path:gmatch("[^;]+") do
+    equal(entry:sub(1, 1), "/", entry)
+  end
+  equal(type(attn.environment().cores), "number")
+end)
+
+case("catalogue", function()
+  local ids = attn.mechanisms()
+  assert(#ids >= 7)
+  for _, id in ipairs(ids) do
+    local info = attn.info(id)
+    equal(info.id, id)
+    assert(#info.classes > 0 and info.title and info.claim and info.views)
+    for _, p in ipairs(info.params) do
+      assert(p.name and p.type and p.default and p.help, id)
+    end
+  end
+  assert(#attn.mechanisms { class = "lp" } < #ids)
+  equal(attn.mechanisms({ text = "REFORMER" })[1], "reformer")
+  for _, id in ipairs(attn.mechanisms { causal = false }) do
+    equal(attn.info(id).causal, false)
+  end
+  raises("class", attn.mechanisms, { class = "XX" })
+  raises("did you mean 'class'", attn.mechanisms, { clas = "LP" })
+  raises("reformer", attn.info, "reforner")
+  assert(#attn.positions() > 0 and #attn.generators() > 0)
+end)
+
+case("commands", function()
+  local text = assert(attn.command("run", "full", "-n", "16", "-d", "8", "--json"))
+  equal(assert(attn.from_json(text)).mechanism, "full")
+  assert(attn.command("list"):find("bigbird", 1, true))
+  check.refuses("FILE", attn.command, "run", "full", "--input", "/nonexistent.npz")
+  raises("unknown command", attn.command, "rnu")
+  raises("only be started", attn.command, "lua", "x.lua")
+  raises("string expected", attn.command, "run", {})
+end)
+
+case("JSON", function()
+  equal(attn.json { b = 1, a = { 1, 2.5, "x\n\"" }, c = true }, '{"a":[1,2.5,"x\\n\\""],"b":1,"c":true}')
+  equal(attn.json {}, "[]")
+  equal(attn.json(attn.from_json "{}"), "{}")
+  equal(attn.json(0 / 0), "null")
+  equal(attn.json(0.1), "0.1")
+  equal(attn.json({ 1, { x = 2 } }, 2), '[\n  1,\n  {\n    "x": 2\n  }\n]')
+  check.same(attn.from_json '{"a": [1, null, 2.5], "b": null}', { a = { 1, attn.null, 2.5 } })
+  equal(math.type(attn.from_json "3"), "integer")
+  check.refuses("FORMAT", attn.from_json, '{"a": ')
+  raises("holds itself", function() local t = {} t[1] = t attn.json(t) end)
+  raises("no word for a function", attn.json, { print })
+  local deep = string.rep("[", 1500) .. string.rep("]", 1500)
+  assert(attn.from_json(deep))
+end)
+
+case("CSV", function()
+  local path = check.scratch("attnscope-lua-test.csv")
+  local rows = { { a = 1, b = "x,y", t = { m = 0.5 } }, { a = 2, b = 'q"' } }
+  assert(attn.csv(path, rows, { "a", "b", "t.m" }))
+  local file <close> = assert(io.open(path))
+  equal(file:read("a"), 'a,b,t.m\n1,"x,y",0.5\n2,"q""",\n')
+  os.remove(path)
+  check.refuses("FILE", attn.csv, "/nonexistent-folder/a.csv", rows)
+  local stream <close> = io.tmpfile()
+  assert(attn.csv(stream, rows, { "b" }))
+  stream:seek("set")
+  equal(stream:read("a"), 'b\n"x,y"\n"q"""\n')
+  raises("expected table", attn.csv, path, 5)
+end)
+
+case("fit", function()
+  local xs, ys = {}, {}
+  for i = 1, 6 do
+    xs[i] = 2 ^ i
+    ys[i] = 3 * xs[i] ^ 1.5
+  end
+  local fit = attn.fit(xs, ys)
+  near(fit.alpha, 1.5, 1e-12)
+  near(fit.c, 3, 1e-9)
+  near(fit.r2, 1, 1e-12)
+  near(fit.stderr, 0, 1e-7)
+  raises("at least 2", attn.fit, { 1 }, { 1 })
+  raises("all x are the same", attn.fit, { 2, 2 }, { 1, 3 })
+end)
+
+case("log", function()
+  raises("debug, info", attn.log, "loud", "x")
+end)
+
+case("script arguments", function()
+  equal(attn.args, arg)
+  equal(arg[1], nil)
+  assert(arg[0]:find("module.lua", 1, true))
+end)

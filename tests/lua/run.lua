@@ -1,0 +1,201 @@
+-- Runs, results, records.
+local check = require "support.check"
+local case, equal, near, raises = check.case, check.equal, check.near, check.raises
+
+local input = assert(attn.random { n = 24, d = 8, heads = 2 })
+
+case("output is weights times values", function()
+  local r = assert(attn.run("full", { input = input }))
+  equal(r.mechanism, "full")
+  equal(r.input, input)
+  equal(#r, 24)
+  local weights = r.views.weights
+  check.same(weights.shape, { 2, 24, 24 })
+  local close, worst = weights:matmul(input.v):allclose(r.output, 1e-4, 1e-5)
+  assert(close, worst)
+  local rows = weights:sum(2)
+  near(rows:min(), 1, 1e-5)
+  near(rows:max(), 1, 1e-5)
+  equal(rawequal(weights, r.views.weights), true, "the view is made once")
+end)
+
+case("every mechanism of the catalogue runs or says why not", function()
+  for _, id in ipairs(attn.mechanisms { needs_x = false }) do
+    local good, r, message, code = pcall(attn.run, id, { input = input })
+    if good and r then
+      check.same(r.output.shape, { 2, 24, 8 })
+      for _, name in ipairs(r:view_names()) do
+        assert(r:view(name), id .. "." .. name)
+      end
+      assert(r.stats.flops.total > 0, id)
+    elseif good then
+      equal(type(message), "string", id)
+      equal(type(code), "string", id)
+    end
+  end
+end)
+
+case("parameters of every type", function()
+  local r = assert(attn.run("bigbird", { input = input, window = 5, seed = 4 }))
+  equal(r.params.window, 5)
+  equal(r.text, "bigbird(window=5)")
+  local same = assert(attn.run("bigbird(window=5)", { input = input, seed = 4 }))
+  equal((r.output:allclose(same.output, 0, 0)), true)
+  local nested = assert(attn.run("bigbird", { input = input, params = { window = 5.0 }, seed = 4 }))
+  equal((r.output:allclose(nested.output, 0, 0)), true)
+  local p = assert(attn.run("pattern", { input = input, expr = "window(3)+global(1)" }))
+  equal(p:cell(5, 0).allowed, true)
+  equal(p:cell(5, 9).allowed, false)
+  local half = assert(attn.run("full", { input = input, scale = 0.5 }))
+  near(half.params.scale, 0.5, 0)
+end)
+
+case("a tensor parameter", function()
+  local mask = attn.tensor({ 24, 24 }, "u8")
+  for i = 0, 23 do
+    mask:set(i, 23 - i, 1)
+  end
+  local r = assert(attn.run("pattern", { input = input, expr = "mask($m)", m = mask }))
+  equal(r.stats.nnz, 48)
+  near(r.output:get(0, 0, 0), input.v:get(0, 23, 0), 1e-6)
+  local turned = assert(attn.run("pattern", { input = input, expr = "mask($m)",
+    m = mask:transpose() }))
+  equal((r.output:allclose(turned.output, 0, 0)), true)
+end)
+
+case("misuse raises", function()
+  raises("bigbird", attn.run, "bigbrid", { input = input })
+  raises("did you mean 'window'", attn.run, "bigbird", { input = input, windo = 5 })
+  raises("did you mean 'causal'", attn.run, "bigbird", { input = input, casual = true })
+  raises("window", attn.run, "bigbird", { input = input, window = -1 })
+  raises("window", attn.run, "bigbird", { input = input, window = "many" })
+  raises("position", attn.run, "full", { input = input, position = "rop" })
+  raises("the input here is loaded", attn.run, "full", { input = input, n = 5 })
+  raises("seed", attn.run, "full", { input = input, seed = "x" })
+  raises("true or false", attn.run, "full", { input = input, causal = 1 })
+  raises("table expected", attn.run, "full", 5)
+  raises("expected a number, string", attn.run, "bigbird", { input = input, window = print })
+  raises("parameters are named", attn.run, "bigbird", { 5, input = input })
+end)
+
+case("the world refuses", function()
+  check.refuses("FILE", attn.run, "full", { input = "/nonexistent.npz" })
+  local r, message, code, record = attn.run("full", { input = input, memory = 1000 })
+  equal(r, nil)
+  equal(code, "NOMEM", message)
+  equal(record.status, "OOM")
+  local cross = attn.input { q = input.q, k = input.k:slice { nil, { 0, 12 } },
+    v = input.v:slice { nil, { 0, 12 } } }
+  for _, id in ipairs(attn.mechanisms { cross = false, needs_x = false }) do
+    if id ~= "pattern" then
+      equal(select(3, attn.run(id, { input = cross })), "DATA", id)
+    end
+  end
+end)
+
+case("causal and positions", function()
+  local r = assert(attn.run("full", { input = input, causal = true }))
+  equal(r.views.weights:get(0, 3, 4), 0)
+  equal(r:cell(3, 4).allowed, false)
+  equal(r.record.causal, true)
+  local plain = assert(attn.run("full", { input = input }))
+  for _, position in ipairs(attn.positions()) do
+    local p = assert(attn.run("full", { input = input, position = position.id }))
+    equal(p.record.position, position.id)
+    equal((p.output:allclose(plain.output)), false, position.id)
+  end
+  assert(attn.run("full", { input = input, position = "t5", pos_buckets = nil }))
+end)
+
+case("parts of views", function()
+  local r = assert(attn.run("full", { input = input }))
+  local all = r:view("weights")
+  check.same(r:view("weights", 1).shape, { 24, 24 })
+  local part = r:view("weights", 1, { 2, 5, 10, 20 })
+  check.same(part.shape, { 3, 10 })
+  equal((part:allclose(all:slice { 1, { 2, 5 }, { 10, 20 } }, 0, 0)), true)
+  equal((part:allclose(r:view("weights", 1, { q = { 2, 5 }, k = { 10, 20 } }), 0, 0)), true)
+  raises("not inside 24 x 24", r.view, r, "weights", 0, { 0, 25 })
+  raises("outside 0..1", r.view, r, "weights", 2)
+  raises("did you mean 'weights'", r.view, r, "weigths")
+  raises("did you mean 'weights'", function() return r.views.wieghts end)
+  raises("belongs to a run", function() r.output:set(0, 0, 0, 1) end)
+end)
+
+case("cells and rows say why", function()
+  local r = assert(attn.run("bigbird", { input = input, window = 3 }))
+  local cell = r:cell(12, 12, 1)
+  equal(cell.allowed, true)
+  equal(cell.components[1], "window")
+  near(cell.weight, r.views.weights:get(1, 12, 12), 1e-6)
+  near(cell.values.weights, cell.weight, 0)
+  local total, rank = 0, 1
+  for _, key in ipairs(r:row(12, 1)) do
+    total = total + key.weight
+    rank = rank + (key.weight > cell.weight and 1 or 0)
+    assert(#key.components > 0)
+  end
+  near(total, 1, 1e-5)
+  equal(cell.rank, rank)
+  raises("query 24 is outside 0..23", r.cell, r, 24, 0)
+  raises("key", r.cell, r, 0, -1)
+  raises("head", r.cell, r, 0, 0, 2)
+end)
+
+case("stages", function()
+  local r = assert(attn.run("reformer", { input = input }))
+  local stages, sum = r:stages(), 0
+  assert(#stages > 1)
+  for _, stage in ipairs(stages) do
+    equal(type(stage.name), "string")
+    sum = sum + stage.flops.total
+  end
+  near(sum, r.stats.flops.total, 1e-6 * sum)
+end)
+
+case("comparison", function()
+  local full = assert(attn.run("full", { input = input }))
+  local same = full:compare(assert(attn.run("full", { input = input })))
+  equal(same.max_abs, 0)
+  equal(same.rel_l2, 0)
+  equal(same.total_variation, 0)
+  local narrow = assert(attn.run("pattern(window(3))", { input = input }))
+  local d = narrow:compare(full)
+  assert(d.max_abs >= d.mean_abs and d.mean_abs > 0)
+  assert(d.total_variation > 0 and d.total_variation <= 1)
+  near((narrow.output - full.output):map("abs"):max(), d.max_abs, 1e-6)
+  raises("shapes", full.compare, full, attn.run("full", { n = 8, d = 8 }))
+end)
+
+case("records", function()
+  local record = assert(attn.profile("full", { input = input, quality = true }, { reps = 3 }))
+  equal(record.mechanism, "full")
+  equal(record.status, "OK")
+  assert(#record.time_ms.samples >= 3)
+  assert(record.time_ms.median > 0 and record.memory.arena_peak > 0)
+  near(record.quality.mass_mean, 1, 1e-6)
+  local r = assert(attn.run("full", { input = input }))
+  equal(r.record.time_ms.median, nil, "not measured is absent")
+  equal(r.stats.status, "OK")
+  assert(r.stats.run_ms > 0)
+  raises("did you mean 'reps'", attn.profile, "full", { input = input }, { rep = 3 })
+  local nothing, _, code, failed = attn.profile("full", { input = input, memory = 1000 })
+  equal(nothing, nil)
+  equal(code, "NOMEM")
+  equal(failed.status, "OOM")
+end)
+
+case("compare of several", function()
+  local records = attn.compare { "full", "pattern(window(3))", input = input, reps = 2 }
+  equal(#records, 2)
+  near(records[1].quality.output_error, 0, 1e-5)
+  assert(records[2].quality.mass_mean < 1)
+end)
+
+case("inputs by name are shared", function()
+  local a = assert(attn.run("full", { n = 16, d = 8 }))
+  local b = assert(attn.run("bigbird", { n = 16, d = 8 }))
+  equal(a.input, b.input)
+  local s = assert(attn.run("full", { input = "synthetic:sink", n = 8, d = 4 }))
+  equal(s.input.n, 8)
+end)

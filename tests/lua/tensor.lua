@@ -1,0 +1,171 @@
+-- Tensors: elements, slices, arithmetic, reductions, files.
+local check = require "support.check"
+local case, equal, near, raises = check.case, check.equal, check.near, check.raises
+
+case("tensor of a shape is zero", function()
+  local t = attn.tensor { 2, 3 }
+  equal(t.dtype, "f32")
+  check.same(t.shape, { 2, 3 })
+  equal(#t, 2)
+  equal(t:sum(), 0)
+  equal(t:bytes(), 24)
+  equal(tostring(t), "Tensor f32 [2,3]")
+end)
+
+case("tensor of nested lists", function()
+  local t = attn.tensor({ { 1, 2 }, { 3, 4 } }, "i32")
+  equal(t:get(1, 0), 3)
+  equal(math.type(t:get(1, 0)), "integer")
+  check.same(t:totable(), { { 1, 2 }, { 3, 4 } })
+  check.same(attn.vector({ 5, 6, 7 }, "i64"):totable(), { 5, 6, 7 })
+  raises("differ", attn.tensor, { { 1, 2 }, { 3 } })
+  raises("at most 4", attn.tensor, { { { { { 1 } } } } })
+  raises("expected a number", attn.tensor, { { 1, "x" } })
+  raises("attn.vector", attn.tensor, { 1.5, 2 })
+  raises("f32, f64", attn.tensor, { 2 }, "float")
+  raises("too large", attn.tensor, { 1 << 40, 1 << 40 })
+end)
+
+case("indices count from 0 and are checked", function()
+  local t = attn.tensor { 2, 3 }
+  t:set(1, 2, 7.5)
+  equal(t:get(1, 2), 7.5)
+  raises("outside 0..2", t.get, t, 0, 3)
+  raises("outside 0..1", t.get, t, -1, 0)
+  raises("2 axes", t.get, t, 0)
+  raises("whole number", function() attn.tensor({ 1 }, "u8"):set(0, 256) end)
+  raises("whole number", function() attn.tensor({ 1 }, "i32"):set(0, 1.5) end)
+end)
+
+case("i64 keeps all digits", function()
+  local t = attn.tensor({ 1 }, "i64")
+  t:set(0, math.maxinteger)
+  equal(t:get(0), math.maxinteger)
+  equal(t:copy():get(0), math.maxinteger)
+end)
+
+case("slices share the elements", function()
+  local t = attn.tensor { { 0, 1, 2, 3 }, { 4, 5, 6, 7 }, { 8, 9, 10, 11 } }
+  local s = t:slice { { 1, 3 }, { 0, 4, 2 } }
+  check.same(s.shape, { 2, 2 })
+  check.same(s:totable(), { { 4, 6 }, { 8, 10 } })
+  s:set(0, 1, 60)
+  equal(t:get(1, 2), 60)
+  check.same(t:slice({ nil, 1 }):totable(), { 1, 5, 9 })
+  check.same(t:slice({ 2 }):totable(), { 8, 9, 10, 11 })
+  equal(t:slice({ 2, 3 }):get(), 11)
+  check.same(t:transpose():slice({ 0 }):totable(), { 0, 4, 8 })
+  equal(#t:slice { { 1, 1 } }, 0)
+  raises("slice", t.slice, t, { { 2, 9 } })
+  raises("outside 0..2", t.slice, t, { 3 })
+end)
+
+case("a slice outlives its closed base", function()
+  local t = attn.tensor { { 1, 2 }, { 3, 4 } }
+  local s = t:slice { 1 }
+  t:close()
+  raises("closed", t.get, t, 0, 0)
+  collectgarbage()
+  check.same(s:totable(), { 3, 4 })
+  equal(tostring(t), "Tensor (closed)")
+end)
+
+case("to-be-closed", function()
+  local kept
+  do
+    local t <close> = attn.tensor { 1 }
+    kept = t
+  end
+  raises("closed", function() return kept.shape end)
+end)
+
+case("arithmetic", function()
+  local a, b = attn.tensor { { 1, 2 }, { 3, 4 } }, attn.tensor { { 10, 20 }, { 30, 40 } }
+  check.same((a + b):totable(), { { 11.0, 22.0 }, { 33.0, 44.0 } })
+  check.same((b - a):totable(), { { 9.0, 18.0 }, { 27.0, 36.0 } })
+  check.same((a * b):totable(), { { 10.0, 40.0 }, { 90.0, 160.0 } })
+  check.same((b / a):totable(), { { 10.0, 10.0 }, { 10.0, 10.0 } })
+  check.same((1 - a):totable(), { { 0.0, -1.0 }, { -2.0, -3.0 } })
+  check.same((-a):totable(), { { -1.0, -2.0 }, { -3.0, -4.0 } })
+  equal((a + b).dtype, "f32")
+  equal((a + attn.tensor({ 2, 2 }, "i64")).dtype, "f64")
+  raises("[2,2] and [1,2] differ", function() return a + attn.tensor { { 1, 2 } } end)
+  raises("Tensor expected", function() return a + "x" end)
+end)
+
+case("matmul", function()
+  local a, b = attn.tensor { { 1, 2, 3 }, { 4, 5, 6 } }, attn.tensor { { 1, 0 }, { 0, 1 }, { 1, 1 } }
+  check.same(a:matmul(b):totable(), { { 4.0, 5.0 }, { 10.0, 11.0 } })
+  check.same(a:matmul(a:transpose()):totable(), { { 14.0, 32.0 }, { 32.0, 77.0 } })
+  local h = attn.tensor { { { 1, 2 } }, { { 3, 4 } } }
+  check.same(h:matmul(h:transpose()):totable(), { { { 5.0 } }, { { 25.0 } } })
+  raises("matmul", a.matmul, a, a)
+end)
+
+case("reductions", function()
+  local t = attn.tensor { { 1, 5, 3 }, { 7, 2, 6 } }
+  equal(t:sum(), 24)
+  equal(t:mean(), 4)
+  equal(t:min(), 1)
+  equal(t:max(), 7)
+  check.same({ t:argmax() }, { 1, 0 })
+  check.same(t:sum(0):totable(), { 8.0, 7.0, 9.0 })
+  check.same(t:mean(1):totable(), { 3.0, 5.0 })
+  check.same(t:max(1):totable(), { 5.0, 7.0 })
+  check.same(t:min(0):totable(), { 1.0, 2.0, 3.0 })
+  check.same(t:argmax(1):totable(), { 1, 0 })
+  equal(t:transpose():sum(), 24)
+  check.same(t:transpose():sum(0):totable(), { 9.0, 15.0 })
+  equal(t:slice({ nil, { 0, 3, 2 } }):max(), 7)
+  equal(attn.tensor({ { 0, 1 }, { 2, 0 } }, "u8"):nnz(), 2)
+  equal(math.type(attn.tensor({ { 1, 2 } }, "i32"):sum()), "integer")
+  raises("outside 0..1", t.sum, t, 2)
+  raises("no elements", function() attn.tensor({ 0 }):max() end)
+  equal(attn.tensor({ 0 }):sum(), 0)
+end)
+
+case("NaN is not lost", function()
+  local t = attn.vector { 1, 0 / 0, 3 }
+  assert(t:max() ~= t:max() and t:min() ~= t:min() and t:sum() ~= t:sum())
+  equal(t:argmax(), 2)
+  equal(t:allclose(t), false)
+end)
+
+case("map and allclose", function()
+  local t = attn.vector { 0, 1, 4 }
+  check.same(t:map("sqrt"):totable(), { 0.0, 1.0, 2.0 })
+  check.same(t:map(function(x) return x + 1 end):totable(), { 1.0, 2.0, 5.0 })
+  local close, worst = t:allclose(t + 1e-7)
+  equal(close, true)
+  assert(worst < 1e-6)
+  equal((t:allclose(t + 0.5)), false)
+  equal((t:allclose(t + 0.5, 0, 1)), true)
+  raises("exp, log", t.map, t, "cosine")
+  raises("must return a number", t.map, t, function() end)
+  raises("closed", t.map, t, function() t:close() return 1 end)
+end)
+
+case("text", function()
+  equal(attn.tensor({ { 1, 2 }, { 3, 4 } }, "i32"):tostring(), "{{1, 2},\n{3, 4}}")
+  equal(attn.vector({ 0.5, 0.25 }):tostring("%.2f"), "{0.50, 0.25}")
+  equal(attn.tensor({ 20 }):tostring("%d", 2), "{0, 0, ...}")
+end)
+
+case("files", function()
+  local path = check.scratch("attnscope-lua-test.npy")
+  local t = attn.tensor({ { 1, 2 }, { 3, 4 } }, "i64")
+  assert(t:transpose():write(path))
+  local back = assert(attn.read(path))
+  equal(back.dtype, "i64")
+  check.same(back:totable(), { { 1, 3 }, { 2, 4 } })
+  os.remove(path)
+  check.refuses("FILE", attn.read, path)
+  check.refuses("FILE", t.write, t, "/nonexistent-folder/t.npy")
+end)
+
+case("members are known by name", function()
+  local t = attn.tensor { 1 }
+  raises("did you mean 'shape'", function() return t.shap end)
+  raises("no member", function() return t[1] end)
+  raises("Tensor expected, got table", t.sum, {})
+end)

@@ -1,0 +1,224 @@
+/* test_app.c -- calls, requests, the worker. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "app/command.h"
+#include "check.h"
+
+static void options_are_read_in_every_spelling(void **state)
+{
+    const char *words[] = { "run", "-n4", "full", "--seed=7", "-p", "window=3", "-p=global=2",
+                            "--causal", "--", "-n" };
+    Call        call;
+    Error       err = ERROR_INIT;
+
+    (void)state;
+    CHECK(call_parse(&call, words, 10, &err), "%s", err.text);
+    assert_string_equal(call.values[OPT_N], "4");
+    assert_string_equal(call.values[OPT_SEED], "7");
+    assert_string_equal(call.values[OPT_CAUSAL], "");
+    assert_int_equal(call.param_count, 2);
+    assert_string_equal(call.params[1], "global=2");
+    assert_int_equal(call.word_count, 2);
+    assert_string_equal(call.words[1], "-n");
+}
+
+static const struct {
+    const char *line, *says;
+} slips[] = {
+    { "rnu full", "unknown command" }, { "run full --sede 3", "did you mean --seed" },
+    { "run full --seed", "needs a value" }, { "run full --causal=1", "takes no value" },
+    { "run full -z", "no option '-z'" }, { "figure full --dump x", "no option '--dump'" },
+    { "run 'full", "quote is not closed" },
+};
+
+static void slips_are_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(slips) / sizeof(*slips); i++) {
+        const char *words[CALL_MAX_WORDS];
+        Text        storage = { 0 };
+        Error       err = ERROR_INIT;
+        Call        call;
+        int         count;
+
+        assert_false(call_split(slips[i].line, words, CALL_MAX_WORDS, &count, &storage, &err) &&
+                     call_parse(&call, words, count, &err));
+        assert_int_equal(err.code, ERR_USAGE);
+        CHECK(strstr(err.text, slips[i].says), "'%s' says: %s", slips[i].line, err.text);
+        text_free(&storage);
+    }
+}
+
+static void lines_split_like_a_shell(void **state)
+{
+    const char *words[8];
+    Text        storage = { 0 };
+    Error       err = ERROR_INIT;
+    int         count;
+
+    (void)state;
+    assert_true(call_split("  a 'b c'  \"d 'e'\" f\\ g ''", words, 8, &count, &storage, &err));
+    assert_int_equal(count, 5);
+    assert_string_equal(words[1], "b c");
+    assert_string_equal(words[2], "d 'e'");
+    assert_string_equal(words[3], "f g");
+    assert_string_equal(words[4], "");
+    text_free(&storage);
+}
+
+static Session *session_on(const char *spec)
+{
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    assert_non_null(s);
+    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
+    return s;
+}
+
+static void requests_survive_the_way_to_text_and_back(void **state)
+{
+    static const char *const texts[] = {
+        "full", "bigbird(window=5,global=2)", "pattern(expr=\"tile(2,window(3))\")",
+    };
+    Session *s = session_on("synthetic:normal(n=8,d=4)");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        Request r = REQUEST_INIT;
+        Error   err = ERROR_INIT;
+        Text    text = { 0 };
+
+        CHECK(request_parse(s, &r, texts[i], &err), "%s", err.text);
+        request_text(&r, &text);
+        assert_string_equal(text_str(&text), texts[i]);
+        text_free(&text);
+        request_free(&r);
+    }
+    session_free(s);
+}
+
+static void a_bare_expression_is_the_text_parameter(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=8,d=4)");
+    Request  r = REQUEST_INIT;
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    CHECK(request_parse(s, &r, "pattern(window(w=5)+global(2))", &err), "%s", err.text);
+    assert_string_equal(assignments_find(&r.given, "expr")->text, "window(w=5)+global(2)");
+    request_free(&r);
+    session_free(s);
+}
+
+static void the_command_repeats_the_request(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=8,d=4)");
+    Request  r = REQUEST_INIT;
+    Error    err = ERROR_INIT;
+    Text     text = { 0 };
+
+    (void)state;
+    assert_true(request_parse(s, &r, "bigbird(window=5)", &err));
+    r.causal = 1;
+    r.seed = 3;
+    request_command(s, &r, "run", &text);
+    assert_string_equal(text_str(&text), "attnscope run 'bigbird(window=5)' --input "
+                        "'synthetic:normal(n=8,d=4)' --causal --seed 3");
+    text_free(&text);
+    request_free(&r);
+    session_free(s);
+}
+
+static void jobs_give_what_runs_give(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=64,d=8,heads=2)");
+    Request  r = REQUEST_INIT;
+    Error    err = ERROR_INIT;
+    Result  *now, *later;
+    Job     *job;
+
+    (void)state;
+    assert_true(request_parse(s, &r, "bigbird", &err));
+    now = session_run(s, &r, &err);
+    job = session_submit(s, &r, &err);
+    job_wait(job);
+    assert_int_equal(job_state(job), JOB_DONE);
+    later = job_result(job);
+    job_free(job);
+    assert_memory_equal(now->run->out.data, later->run->out.data, tensor_bytes(&now->run->out));
+    result_release(now);
+    result_release(later);
+    request_free(&r);
+    session_free(s);
+}
+
+static void a_result_outlives_its_input(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=32,d=8)");
+    Request  r = REQUEST_INIT;
+    Error    err = ERROR_INIT;
+    Result  *result;
+    float    row[32];
+
+    (void)state;
+    assert_true(request_parse(s, &r, "full", &err));
+    result = session_run(s, &r, &err);
+    assert_true(session_load(s, "synthetic:normal(n=16,d=8)", NULL, &err));
+    view_read(run_view(result->run, "weights"), 0, 31, 0, 32, 1, row);
+    assert_int_equal(result->input->n, 32);
+    result_release(result);
+    request_free(&r);
+    session_free(s);
+}
+
+static bool wait_for_cancel(void *context, const atomic_bool *cancel, Error *err)
+{
+    struct timespec nap = { .tv_nsec = 1000000 };
+
+    (void)context;
+    while (!atomic_load(cancel))
+        nanosleep(&nap, NULL);
+    return error_set(err, ERR_CANCELLED, "interrupted");
+}
+
+static void jobs_can_be_cancelled_waiting_or_running(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=2048,d=64)");
+    Request  r = REQUEST_INIT;
+    Error    err = ERROR_INIT;
+    Job     *work = session_submit_work(s, wait_for_cancel, NULL, &err), *run;
+
+    (void)state;
+    assert_true(request_parse(s, &r, "full", &err));
+    run = session_submit(s, &r, &err);
+    assert_true(session_busy(s));
+    job_free(run); /* waiting behind the work */
+    job_cancel(work);
+    job_wait(work);
+    assert_int_equal(job_state(work), JOB_CANCELLED);
+    job_free(work);
+    run = session_submit(s, &r, &err);
+    job_free(run); /* perhaps running: the worker lets it go */
+    request_free(&r);
+    session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_read_in_every_spelling),
+        cmocka_unit_test(slips_are_told),
+        cmocka_unit_test(lines_split_like_a_shell),
+        cmocka_unit_test(requests_survive_the_way_to_text_and_back),
+        cmocka_unit_test(a_bare_expression_is_the_text_parameter),
+        cmocka_unit_test(the_command_repeats_the_request),
+        cmocka_unit_test(jobs_give_what_runs_give),
+        cmocka_unit_test(a_result_outlives_its_input),
+        cmocka_unit_test(jobs_can_be_cancelled_waiting_or_running),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

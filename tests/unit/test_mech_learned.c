@@ -1,0 +1,205 @@
+/* test_mech_learned.c -- reformer, routing and sinkhorn against what they must
+ * equal: exact attention where nothing is left out, and their own promises. */
+#include "mech_fixture.h"
+
+static const int64_t lengths[] = { 1, 2, 13, 16 };
+#define LENGTHS (sizeof(lengths) / sizeof(*lengths))
+
+static void check_equals_full(const char *id, const char *params, bool keys_are_queries,
+                              bool causal)
+{
+    for (size_t x = 0; x < LENGTHS; x++) {
+        Fixture f = fixture_new(lengths[x]);
+        float  *exact;
+
+        if (keys_are_queries)
+            f.k = f.q;
+        fixture_run(&f, "full", "", causal);
+        exact = fixture_output(&f);
+        fixture_run(&f, id, params, causal);
+        check_near(tensor_f32(&f.run->out), exact, tensor_count(&f.run->out), 1e-5);
+        check_weights(&f);
+        free(exact);
+        fixture_free(&f);
+    }
+}
+
+static void everything_visible_is_exact_attention(void **state)
+{
+    const char *reformer = "block=64,attend_across_buckets=true,exclude_self=false,key_norm=none,"
+                           "rounds=3";
+    const char *routing = "n_clusters=1,share_qk=false,score_norm=none";
+
+    (void)state;
+    for (int causal = 0; causal < 2; causal++) {
+        check_equals_full("reformer", reformer, true, causal);
+        check_equals_full("routing", routing, false, causal);
+        check_equals_full("sinkhorn", "block=64", false, causal);
+    }
+}
+
+static void weights_give_the_output(void **state)
+{
+    static const struct {
+        const char *id, *params;
+    } runs[] = {
+        { "reformer", "block=4" },
+        { "reformer", "block=3,layout=joint,n_buckets=4,n_buckets2=2,chunks_after=1" },
+        { "reformer", "block=3,dedup=false,exclude_self=false,attend_across_buckets=true" },
+        { "routing", "" },
+        { "routing", "share_qk=false,exclude_self=true,combine=sum,kmeans_iters=2" },
+        { "routing", "normalize=l2,score_norm=keys,routing_source=sum,combine_eps=0.01" },
+        { "sinkhorn", "block=4" },
+        { "sinkhorn", "block=3,local=sum,pool=qk,sort_net=mlp,noise=true" },
+        { "sinkhorn", "block=3,local=none,top1=true,sinkhorn_iters=0" },
+    };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(runs) / sizeof(*runs) * LENGTHS * 2; x++) {
+        Fixture f = fixture_new(lengths[x / 2 % LENGTHS]);
+
+        fixture_run(&f, runs[x / 2 / LENGTHS].id, runs[x / 2 / LENGTHS].params, x % 2);
+        check_weights(&f);
+        check_flops(&f);
+        fixture_free(&f);
+    }
+}
+
+static void reformer_sorts_by_bucket_then_position(void **state)
+{
+    Fixture f = fixture_new(16);
+    Tensor  bucket, order, chunk;
+
+    (void)state;
+    fixture_run(&f, "reformer", "block=4,rounds=3", false);
+    bucket = fixture_view(&f, "buckets");
+    order = fixture_view(&f, "order");
+    chunk = fixture_view(&f, "chunks");
+    for (int64_t s = 0; s < HEADS * 3 * 16; s++) {
+        const int32_t *b = tensor_i32(&bucket) + s / 16 * 16, *o = tensor_i32(&order);
+
+        assert_int_equal(tensor_i32(&chunk)[s / 16 * 16 + o[s]], s % 16 / 4);
+        if (s % 16)
+            assert_true(b[o[s - 1]] < b[o[s]] || (b[o[s - 1]] == b[o[s]] && o[s - 1] < o[s]));
+    }
+    fixture_free(&f);
+}
+
+static void reformer_zero_rows_share_bucket_zero(void **state)
+{
+    Fixture f = fixture_new(7);
+    Tensor  bucket, visits;
+
+    (void)state;
+    memset(f.q.data, 0, (size_t)tensor_bytes(&f.q));
+    fixture_run(&f, "reformer", "rounds=2", false);
+    bucket = fixture_view(&f, "buckets");
+    visits = fixture_view(&f, "visits");
+    for (int64_t i = 0; i < tensor_count(&bucket); i++)
+        assert_int_equal(tensor_i32(&bucket)[i], 0);
+    for (int64_t i = 0; i < tensor_count(&visits); i++)
+        assert_int_equal(tensor_i32(&visits)[i], 2);
+    check_weights(&f);
+    fixture_free(&f);
+}
+
+static void routing_leaves_out_whom_no_cluster_takes(void **state)
+{
+    Fixture f = fixture_new(13);
+    Tensor  members;
+    int     zero = 0;
+
+    (void)state;
+    fixture_run(&f, "routing", "n_clusters=2,cluster_window=3", false);
+    members = fixture_view(&f, "membership");
+    for (int64_t row = 0; row < HEADS * 2 * 2; row++) {
+        int size = 0;
+
+        for (int64_t i = 0; i < 13; i++)
+            size += tensor_u8(&members)[row * 13 + i];
+        assert_int_equal(size, 3);
+    }
+    for (int64_t i = 0; i < HEADS * 13; i++)
+        zero += tensor_f32(&f.run->out)[i * VALUE_SIZE] == 0;
+    assert_true(zero >= HEADS * (13 - 6));
+    fixture_free(&f);
+}
+
+static void sinkhorn_balances_the_columns(void **state)
+{
+    Fixture f = fixture_new(16);
+    Tensor  p;
+
+    (void)state;
+    fixture_run(&f, "sinkhorn", "block=4,sinkhorn_iters=20", false);
+    p = fixture_view(&f, "permutation");
+    for (int64_t head = 0; head < HEADS; head++)
+        for (int64_t v = 0; v < 4; v++) {
+            float sum = 0;
+
+            for (int64_t u = 0; u < 4; u++)
+                sum += tensor_f32(&p)[(head * 4 + u) * 4 + v];
+            assert_true(fabsf(sum - 1) < 1e-5f);
+        }
+    fixture_free(&f);
+}
+
+static void causal_runs_know_nothing_later(void **state)
+{
+    (void)state;
+    for (int64_t t = 0; t < 13; t += 3) {
+        Fixture f = fixture_new(13);
+
+        check_causal(&f, "sinkhorn", "block=3", t);
+        check_causal(&f, "sinkhorn", "block=4,local=sum,pool=qk,sort_net=mlp,top1=true", t);
+        check_causal(&f, "reformer", "block=64,attend_across_buckets=true", t);
+        fixture_free(&f);
+    }
+}
+
+static void expect_error(const char *id, const char *params, bool causal, const char *says)
+{
+    Fixture f = fixture_new(13);
+    Run    *r = fixture_run_at(&f, id, params, causal, true, 0);
+
+    if (r->err.code == ERR_NONE || !strstr(r->err.text, says))
+        fail_msg("%s(%s): '%s' does not say '%s'", id, params, r->err.text, says);
+    fixture_free(&f);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    expect_error("reformer", "n_buckets=3", false, "n_buckets");
+    expect_error("reformer", "n_buckets=65536,n_buckets2=65536", false, "n_buckets2=65536");
+    expect_error("sinkhorn", "sortcut=1", true, "no causal form");
+    expect_error("sinkhorn", "pool=x", false, "pool=x");
+}
+
+static void failed_allocations_are_ordinary_errors(void **state)
+{
+    Fixture f = fixture_new(13);
+
+    (void)state;
+    check_out_of_memory(&f, "reformer", "block=4,rounds=2");
+    check_out_of_memory(&f, "routing", "share_qk=false,kmeans_iters=1");
+    check_out_of_memory(&f, "sinkhorn", "block=4,local=sum,sort_net=mlp,noise=true");
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_visible_is_exact_attention),
+        cmocka_unit_test(weights_give_the_output),
+        cmocka_unit_test(reformer_sorts_by_bucket_then_position),
+        cmocka_unit_test(reformer_zero_rows_share_bucket_zero),
+        cmocka_unit_test(routing_leaves_out_whom_no_cluster_takes),
+        cmocka_unit_test(sinkhorn_balances_the_columns),
+        cmocka_unit_test(causal_runs_know_nothing_later),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(failed_allocations_are_ordinary_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* test_mech_performer.c -- random-feature attention: its forms agree, it nears
+ * exact attention, and its directions are what they are said to be. */
+#include "mech_fixture.h"
+
+static void all_forms_are_one_result(void **state)
+{
+    static const char *const kernels[] = { "positive", "hyperbolic", "relu" };
+    static const char *const forms[] = { "matrix", "recurrent", "chunked,chunk=3" };
+
+    (void)state;
+    for (size_t x = 0; x < 3 * 3 * 2; x++) {
+        Fixture f = fixture_new(13);
+        char    params[100];
+        float  *plain;
+
+        snprintf(params, sizeof(params), "features=20,kernel=%s", kernels[x / 6]);
+        fixture_run(&f, "performer", params, x % 2);
+        check_weights(&f);
+        check_flops(&f);
+        plain = fixture_output(&f);
+        snprintf(params, sizeof(params), "features=20,kernel=%s,form=%s", kernels[x / 6],
+                 forms[x / 2 % 3]);
+        fixture_run(&f, "performer", params, x % 2);
+        check_near(tensor_f32(&f.run->out), plain, tensor_count(&f.run->out), 1e-5);
+        check_flops(&f);
+        free(plain);
+        fixture_free(&f);
+    }
+}
+
+static double figure_of(const Run *r, const char *name)
+{
+    for (int i = 0; i < r->figure_count; i++)
+        if (!strcmp(r->figures[i].name, name))
+            return r->figures[i].value;
+    fail_msg("no figure %s", name);
+    return 0;
+}
+
+static void more_features_come_nearer(void **state)
+{
+    Fixture f = fixture_new(32);
+    double  few, many;
+
+    (void)state;
+    /* No constants: those added to features and denominators are errors of their own. */
+    fixture_run(&f, "performer", "features=8,eps=0,denominator_eps=0", false);
+    few = figure_of(f.run, "total_variation");
+    fixture_run(&f, "performer", "features=8192,eps=0,denominator_eps=0", false);
+    many = figure_of(f.run, "total_variation");
+    assert_true(many < 0.1 && many < few / 3);
+    fixture_free(&f);
+}
+
+static void directions_are_orthogonal_in_blocks(void **state)
+{
+    Fixture f = fixture_new(4);
+    Tensor  w;
+
+    (void)state;
+    fixture_run(&f, "performer", "features=12,ortho_scaling=sqrt-d", false);
+    w = fixture_view(&f, "projection");
+    for (int64_t i = 0; i < 12; i++)
+        for (int64_t j = i / KEY_SIZE * KEY_SIZE; j <= i; j++) {
+            double sum = 0;
+
+            for (int64_t t = 0; t < KEY_SIZE; t++)
+                sum += (double)tensor_f32(&w)[i * KEY_SIZE + t] *
+                       (double)tensor_f32(&w)[j * KEY_SIZE + t];
+            assert_true(fabs(sum - (i == j ? KEY_SIZE : 0)) < 1e-5);
+        }
+    fixture_free(&f);
+}
+
+static void causal_without_common_maximum_leaks_nothing(void **state)
+{
+    Fixture f = fixture_new(13);
+
+    (void)state;
+    check_causal(&f, "performer", "features=20,stabilize=false", 4);
+    check_causal(&f, "performer", "features=20,kernel=relu,form=chunked,chunk=4", 7);
+    fixture_run(&f, "performer", "features=20", true);
+    assert_non_null(strstr(text_str(&f.run->warnings), "stabilize=false"));
+    fixture_free(&f);
+}
+
+static void failed_allocations_are_ordinary_errors(void **state)
+{
+    Fixture f = fixture_new(13);
+
+    (void)state;
+    check_out_of_memory(&f, "performer", "features=20");
+    fixture_free(&f);
+}
+
+static void one_token_is_its_value(void **state)
+{
+    Fixture f = fixture_new(1);
+
+    (void)state;
+    fixture_run(&f, "performer", "", true);
+    check_near(tensor_f32(&f.run->out), tensor_f32(&f.v), HEADS * VALUE_SIZE, 1e-5);
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_forms_are_one_result),
+        cmocka_unit_test(more_features_come_nearer),
+        cmocka_unit_test(directions_are_orthogonal_in_blocks),
+        cmocka_unit_test(causal_without_common_maximum_leaks_nothing),
+        cmocka_unit_test(failed_allocations_are_ordinary_errors),
+        cmocka_unit_test(one_token_is_its_value),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

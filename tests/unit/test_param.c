@@ -1,0 +1,191 @@
+/* test_param.c -- parameters from text: types, ranges, messages, stepping. */
+#include <string.h>
+
+#include "attn/param.h"
+#include "check.h"
+
+typedef struct Values {
+    int64_t     window, offset, buckets;
+    double      scale, rate;
+    bool        self;
+    int         mode;
+    unsigned    terms;
+    IndexList   global;
+    const char *expr;
+    Tensor      table;
+} Values;
+
+static const char *const modes[] = { "once", "count", NULL };
+static const char *const terms[] = { "c2p", "p2c", "p2p", NULL };
+
+static const Param table[] = {
+    PARAM_INT(Values, window, 7, 0, PARAM_COUNT_MAX, "reach"),
+    PARAM_INT(Values, offset, PARAM_AUTO, -1e9, 1e9, "offset"),
+    PARAM_EVEN(Values, buckets, 0, 0, 100, "buckets"),
+    PARAM_POSITIVE(Values, scale, 1, "factor"),
+    PARAM_FLOAT(Values, rate, 0.5, 0, 1, "rate"),
+    PARAM_BOOL(Values, self, true, "itself"),
+    PARAM_ENUM(Values, mode, 0, modes, "mode"),
+    PARAM_FLAGS(Values, terms, 3, terms, "terms"),
+    PARAM_LIST(Values, global, 1, 0, PARAM_COUNT_MAX, "globals"),
+    PARAM_TEXT(Values, expr, "text"),
+    PARAM_TENSOR(Values, table, "[n,r]", "uniform", "table"),
+    PARAM_END
+};
+
+static bool bind(const char *list, Values *v, Assignments *given, Error *err)
+{
+    return assignments_parse(given, list, err) && params_bind(table, v, given, err);
+}
+
+static void defaults_stand_without_assignments(void **state)
+{
+    Values v;
+    Error  err = ERROR_INIT;
+
+    (void)state;
+    assert_true(params_bind(table, &v, NULL, &err));
+    assert_int_equal(v.window, 7);
+    assert_true(v.self);
+    assert_int_equal(v.terms, 3);
+    assert_false(v.global.is_list);
+    assert_int_equal(v.global.count, 1);
+    assert_null(v.table.data);
+    assert_null(v.expr);
+}
+
+static void every_type_is_read(void **state)
+{
+    Values      v;
+    Error       err = ERROR_INIT;
+    Assignments given = { 0 };
+
+    (void)state;
+    CHECK(bind("window=9, offset=auto,buckets=4,scale=0.25,rate=1,self=off,mode=count,"
+               "terms=[c2p,p2p],global=[0,-1],expr='window(3)+tile(2,full)'", &v, &given, &err),
+          "%s", err.text);
+    assert_int_equal(v.window, 9);
+    assert_true((double)v.offset <= PARAM_AUTO);
+    assert_int_equal(v.buckets, 4);
+    CHECK_NEAR(v.scale, 0.25, 0);
+    assert_false(v.self);
+    assert_int_equal(v.mode, 1);
+    assert_int_equal(v.terms, 5);
+    assert_true(v.global.is_list);
+    assert_int_equal(v.global.count, 2);
+    assert_int_equal(v.global.items[1], -1);
+    assert_string_equal(v.expr, "window(3)+tile(2,full)");
+    assignments_free(&given);
+}
+
+static const struct {
+    const char *list, *says;
+} mistakes[] = {
+    { "window=x", "expected an integer, got 'x'" }, { "window=-1", "at least 0, got -1" },
+    { "window=1.5", "expected an integer" }, { "buckets=3", "must be even" },
+    { "buckets=102", "from 0 to 100" }, { "scale=0", "greater than 0" },
+    { "scale=nan", "expected a number" }, { "rate=1.01", "from 0 to 1" },
+    { "self=maybe", "true or false" }, { "mode=twice", "none of once, count" },
+    { "terms=[c2c]", "none of c2p, p2c, p2p" }, { "global=[1,x]", "expected a list" },
+    { "global=[1", "expected a list" }, { "global=-1", "at least 0" },
+    { "table=3", "give it as table=@FILE.npy" }, { "window", "expected name=value" },
+    { "window=99999999999999999999", "expected an integer" },
+};
+
+static void mistakes_name_the_parameter(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
+        Values      v;
+        Error       err = ERROR_INIT;
+        Assignments given = { 0 };
+
+        assert_false(bind(mistakes[i].list, &v, &given, &err));
+        assert_int_equal(err.code, ERR_PARAM);
+        CHECK(strstr(err.text, mistakes[i].says), "'%s' says: %s", mistakes[i].list, err.text);
+        assignments_free(&given);
+    }
+}
+
+static void the_last_assignment_wins(void **state)
+{
+    Values      v;
+    Error       err = ERROR_INIT;
+    Assignments given = { 0 }, copy;
+
+    (void)state;
+    assert_true(bind("window=3,window=5", &v, &given, &err));
+    assert_int_equal(v.window, 5);
+    assert_int_equal(given.count, 1);
+    assert_true(assignments_copy(&copy, &given, &err));
+    assignments_remove(&given, "window");
+    assert_null(assignments_find(&given, "window"));
+    assert_string_equal(assignments_find(&copy, "window")->text, "5");
+    assignments_free(&given);
+    assignments_free(&copy);
+}
+
+static void check_print(const char *name, const char *list, const char *expected)
+{
+    Values      v;
+    Error       err = ERROR_INIT;
+    Assignments given = { 0 };
+    Text        text = { 0 };
+
+    assert_true(bind(list, &v, &given, &err));
+    params_print(params_find(table, name), &v, &text);
+    assert_string_equal(text_str(&text), expected);
+    text_free(&text);
+    assignments_free(&given);
+}
+
+static void values_print_as_they_are_read(void **state)
+{
+    (void)state;
+    check_print("window", "window=12", "12");
+    check_print("offset", "", "auto");
+    check_print("scale", "scale=0.1", "0.1");
+    check_print("self", "self=no", "false");
+    check_print("mode", "mode=count", "count");
+    check_print("terms", "terms=c2p+p2c", "[c2p,p2c]");
+    check_print("global", "global=[3,1]", "[3,1]");
+    check_print("table", "", "drawn");
+}
+
+static void check_step(const char *name, const char *from, int direction, const char *expected)
+{
+    Text text = { 0 };
+    bool ok = params_step(params_find(table, name), from, direction, &text);
+
+    if (expected)
+        assert_string_equal(text_str(&text), expected);
+    else
+        assert_false(ok);
+    text_free(&text);
+}
+
+static void editors_step_inside_the_range(void **state)
+{
+    (void)state;
+    check_step("window", "7", 1, "8");
+    check_step("window", "0", -1, NULL);
+    check_step("buckets", "4", 1, "6");
+    check_step("rate", "1", 1, NULL);
+    check_step("self", "true", 1, "false");
+    check_step("mode", "count", 1, "once");
+    check_step("mode", "once", -1, "count");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_stand_without_assignments),
+        cmocka_unit_test(every_type_is_read),
+        cmocka_unit_test(mistakes_name_the_parameter),
+        cmocka_unit_test(the_last_assignment_wins),
+        cmocka_unit_test(values_print_as_they_are_read),
+        cmocka_unit_test(editors_step_inside_the_range),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
