@@ -144,7 +144,11 @@ docs: all ## write docs/*.md, the man page and the Lua stubs from the tables
 	$(Q)tools/write-docs $(BUILD)/attnscope
 
 figures: all ## the README's pictures
-	$(Q)$(BUILD)/attnscope lua scripts/lua/readme.lua docs/images
+	@mkdir -p docs/images
+	$(Q)$(BUILD)/attnscope figure bigbird -n 48 -o docs/images/bigbird.png
+	$(Q)$(BUILD)/attnscope figure full bigbird 'pattern(window(9)+stride(8))' 'reformer(block=12)' \
+	    routing 'sinkhorn(block=12)' --input samples/induction.safetensors --layer 1 --head 1 \
+	    --grid 2x3 --width 6.75 --dpi 200 -o docs/images/mechanisms.png
 
 # ---- the rest -----------------------------------------------------------------------
 

@@ -299,6 +299,7 @@ static Pattern *cells(Run *r, const SoftBlocks *s, bool hard)
 void soft_blocks_show(Run *r, SoftBlocks *s)
 {
     const Pattern *soft, *hard;
+    View          *view;
 
     if (!run_wants_views(r))
         return;
@@ -309,6 +310,8 @@ void soft_blocks_show(Run *r, SoftBlocks *s)
     soft = cells(r, s, false);
     hard = cells(r, s, true);
     view_pattern(r, soft, false);
-    view_reader(r, "connectivity_hard", VIEW_PATTERN, DT_U8, read_ones, s, hard);
+    view = view_reader(r, "connectivity_hard", VIEW_PATTERN, DT_U8, read_ones, s, hard);
+    if (view)
+        view->other = "sorted block";
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, soft);
 }

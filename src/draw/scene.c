@@ -113,6 +113,7 @@ typedef struct Present {
     uint8_t bits;
     int     categories; /* largest + 1 */
     bool    odd, masked;
+    const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing special */
 } Present;
 
 static void present_add(Present *present, const Panel *panel, const Grid *grid)
@@ -127,6 +128,8 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
         present->categories = (int)fmin(grid->value_max + 1, 1e6);
     if (style == STYLE_VALUE && (panel->minus || panel->map == MAP_DIVERGING))
         present->masked |= grid->count < area;
+    if (style == STYLE_CAUSE && panel->view->other)
+        present->other = panel->view->other;
     for (int64_t c = 0; style == STYLE_CAUSE && c < grid->rows * grid->cols; c++)
         if (grid->cells[c].any)
             present->bits |= grid->cells[c].components ? grid->cells[c].components
@@ -148,7 +151,8 @@ static int legend_items(const Present *present, LegendItem *items, int most)
 
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && count < most; bit <<= 1)
         if (present->bits & bit)
-            items[count++] = item_of(component_name((uint8_t)bit),
+            items[count++] = item_of(bit == COMPONENT_OTHER && present->other
+                                         ? present->other : component_name((uint8_t)bit),
                                      colour_of_component((uint8_t)bit),
                                      colour_component_256((uint8_t)bit),
                                      component_letter((uint8_t)bit));

@@ -38,7 +38,8 @@ case("a figure keeps what it shows", function()
     local a <close> = assert(attn.run("full", { input = input }))
     local b <close> = assert(attn.run("bigbird", { input = input }))
     local t <close> = attn.tensor { { 1, 2 }, { 3, 4 } }
-    fig = attn.figure { panels = { a, { result = b, view = "weights", minus = a }, { tensor = t } } }
+    fig = attn.figure { panels = { a, { result = b, view = "weights", minus = a },
+      { tensor = t } } }
   end
   collectgarbage()
   local text = assert(fig:text { width = 60 })
@@ -79,6 +80,36 @@ case("failures in the middle leave nothing behind", function()
     attn.from_json('{"a": [1, 2,')
   end
   collectgarbage()
+end)
+
+-- Every step finds Lua's memory at its end once; ASan watches the rest.
+case("running out of memory anywhere is an ordinary error", function()
+  local enough = attn.memory().limit
+  local function scenario()
+    local input <close> = attn.random { n = 8, d = 4, structure = "induction" }
+    local r = attn.run("bigbird", { input = input, window = 3 })
+    local t = attn.tensor { { 1, 2 }, { 3, 4 } } + r.output:slice { 0, { 0, 2 }, { 0, 2 } }
+    local figure = attn.figure { panels = { r, { tensor = t } } }
+    return r.record, r:row(3), r:stages(), figure:text(), attn.command("list"), r.views.weights,
+      t:totable(), attn.info("bigbird")
+  end
+  scenario()
+  local failures, extra = 0, 64
+  repeat
+    collectgarbage()
+    collectgarbage()
+    local good, why = pcall(function()
+      attn.memory(attn.memory().bytes + extra)
+      return scenario()
+    end)
+    attn.memory(enough)
+    if not good then
+      failures = failures + 1
+      assert(tostring(why):find("memory"), why)
+    end
+    extra = extra + 96
+  until good
+  assert(failures > 50, failures)
 end)
 
 case("a coroutine may run things", function()

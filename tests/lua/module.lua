@@ -47,7 +47,8 @@ case("commands", function()
 end)
 
 case("JSON", function()
-  equal(attn.json { b = 1, a = { 1, 2.5, "x\n\"" }, c = true }, '{"a":[1,2.5,"x\\n\\""],"b":1,"c":true}')
+  equal(attn.json { b = 1, a = { 1, 2.5, "x\n\"" }, c = true },
+    '{"a":[1,2.5,"x\\n\\""],"b":1,"c":true}')
   equal(attn.json {}, "[]")
   equal(attn.json(attn.from_json "{}"), "{}")
   equal(attn.json(0 / 0), "null")

@@ -347,6 +347,19 @@ static void failed_allocations(void **state)
     }
 }
 
+static void cancelled_before_it_begins(void **state)
+{
+    Case              c = case_new((Shape){ 1, 1, 300, 300, 8, 8 }, 2, 1);
+    const atomic_bool stop = true;
+
+    (void)state;
+    c.pattern = pattern_full(c.f.run->arena, pattern_shape(&c), 1);
+    c.f.run->spec.cancel = &stop;
+    cpu_attend(c.f.run, &c.in, c.pattern, &c.out, &c.cells);
+    assert_true(c.cells == 0);
+    fixture_free(&c.f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +372,7 @@ int main(void)
         cmocka_unit_test(masked_keys_leave_no_trace),
         cmocka_unit_test(runs_of_scores),
         cmocka_unit_test(failed_allocations),
+        cmocka_unit_test(cancelled_before_it_begins),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

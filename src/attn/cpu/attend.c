@@ -22,8 +22,10 @@
 #define LONG_BLOCK 384
 #define SHORT_BLOCK 96
 #define LONG_ROW 1024
-/* Packed keys of one batch: this much is always allowed, beyond it an eighth
- * of the tensors. */
+/* Packed keys of one batch, per thread: small enough to stay in the caches until
+ * they are used, enough heads for every thread to have work.  Beyond
+ * BATCH_FREE at most an eighth of the tensors. */
+#define BATCH_BYTES (2 << 20)
 #define BATCH_FREE (4 << 20)
 #define LIST_KEYS 512 /* a multiple of TILE_KEYS, at most TERMS_LIST */
 
@@ -252,13 +254,12 @@ static bool choose_blocks(Job *job)
 }
 
 /* How many slices of k are packed at once. */
-static int64_t batch_slices(const Job *job)
+static int64_t batch_slices(const Job *job, int threads)
 {
-    double  bytes = (double)sizeof(float) * (double)job->h *
-                   ((double)job->n * (double)(job->d + job->e) +
-                    (double)job->m * (double)(job->d + job->e));
-    double  one = (double)sizeof(float) * (double)(job->panels * TILE_KEYS) * (double)job->d;
-    double  limit = bytes / 8 > BATCH_FREE ? bytes / 8 : BATCH_FREE;
+    double  size = (double)sizeof(float), rows = (double)job->n + (double)job->m;
+    double  tensors = size * (double)job->h * rows * (double)(job->d + job->e);
+    double  one = size * (double)(job->panels * TILE_KEYS) * (double)job->d;
+    double  limit = fmax(BATCH_FREE, fmin(tensors / 8, (double)BATCH_BYTES * threads));
     int64_t fit = (int64_t)(limit / one);
 
     return fit < 1 ? 1 : min_i64(fit, job->in->k.shape[0]);
@@ -337,7 +338,7 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
     if (!choose_blocks(&job))
         return;
     job.panels = ceil_div(job.m, TILE_KEYS);
-    slices = batch_slices(&job);
+    slices = batch_slices(&job, threads);
     job.packed = arena_alloc(r->arena, slices * job.panels,
                              job.d * TILE_KEYS * (int64_t)sizeof(float));
     if (job.packed && workers_init(&job, threads))

@@ -1,0 +1,15 @@
+# The Lua prelude, put into the program as bytes.
+extra_objects += $(BUILD)/obj/prelude.o
+
+$(BUILD)/gen/prelude.c: scripts/lua/prelude.lua
+	@mkdir -p $(@D)
+	$(Q){ echo '#include <stddef.h>'; \
+	    echo 'extern const unsigned char script_prelude[]; extern const size_t script_prelude_size;'; \
+	    echo 'const unsigned char script_prelude[] = {'; \
+	    od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g'; \
+	    echo '};'; \
+	    echo 'const size_t script_prelude_size = sizeof(script_prelude);'; } > $@.tmp && mv $@.tmp $@
+
+$(BUILD)/obj/prelude.o: $(BUILD)/gen/prelude.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -g -c $< -o $@

@@ -1,0 +1,334 @@
+-- The part of the module `attnscope` that is better written in Lua.
+--
+-- Embedded in the program and run once at start with the module and the
+-- classes' method tables.  Each function here is a row of the registration
+-- table (src/script/lua_module.c), which describes it; misuse raises at the
+-- caller's line, the world's failures give nil, message, code.
+
+local attn, classes = ...
+local Tensor = classes.Tensor
+
+local function raise(level, format, ...)
+  error(string.format(format, ...), level + 1)
+end
+
+local function expect(kind, value, name)
+  if type(value) ~= kind then
+    raise(3, "%s: expected %s, got %s", name, kind, type(value))
+  end
+end
+
+local function sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  return keys
+end
+
+-- inputs ------------------------------------------------------------------------
+
+local choice_keys = { layer = true, n = true, d = true, heads = true, seed = true }
+
+function attn.synthetic(spec, options)
+  expect("string", spec, "spec")
+  return attn.load("synthetic:" .. spec, options)
+end
+
+function attn.random(options)
+  local choice, arguments = {}, {}
+  options = options or {}
+  expect("table", options, "options")
+  for _, key in ipairs(sorted_keys(options)) do
+    if choice_keys[key] then
+      choice[key] = options[key]
+    elseif key ~= "structure" then
+      arguments[#arguments + 1] = string.format("%s=%s", key, options[key])
+    end
+  end
+  local spec = options.structure or "normal"
+  if #arguments > 0 then
+    spec = spec .. "(" .. table.concat(arguments, ",") .. ")"
+  end
+  return attn.synthetic(spec, choice)
+end
+
+-- tensors -----------------------------------------------------------------------
+
+local function rows(t, format, most)
+  local parts, count = {}, t.shape[1]
+  if not count then
+    return string.format(format, t:get())
+  end
+  for i = 0, math.min(count, most) - 1 do
+    parts[i + 1] = rows(t:slice { i }, format, most)
+  end
+  if count > most then
+    parts[#parts + 1] = "..."
+  end
+  return "{" .. table.concat(parts, #t.shape == 1 and ", " or ",\n") .. "}"
+end
+
+function Tensor.tostring(t, format, most)
+  local whole = t.dtype ~= "f32" and t.dtype ~= "f64"
+  return rows(t, format or (whole and "%d" or "%.4g"), most or 12)
+end
+
+-- figures -----------------------------------------------------------------------
+
+function attn.text(figure, options)
+  return figure:text(options)
+end
+
+-- numbers -----------------------------------------------------------------------
+
+-- The slope's standard error is that of ordinary least squares.
+function attn.fit(xs, ys)
+  expect("table", xs, "xs")
+  expect("table", ys, "ys")
+  local count, sx, sy = 0, 0, 0
+  local points = {}
+  for i = 1, math.min(#xs, #ys) do
+    if xs[i] > 0 and ys[i] > 0 then
+      local x, y = math.log(xs[i]), math.log(ys[i])
+      count = count + 1
+      points[count] = { x, y }
+      sx, sy = sx + x, sy + y
+    end
+  end
+  if count < 2 then
+    raise(2, "fit: expected at least 2 points with x > 0 and y > 0, got %d", count)
+  end
+  local mx, my, sxx, sxy, syy = sx / count, sy / count, 0, 0, 0
+  for _, point in ipairs(points) do
+    local dx, dy = point[1] - mx, point[2] - my
+    sxx, sxy, syy = sxx + dx * dx, sxy + dx * dy, syy + dy * dy
+  end
+  if not (sxx > 0) then
+    raise(2, "fit: all x are the same")
+  end
+  local alpha = sxy / sxx
+  local residual = math.max(0, syy - alpha * sxy)
+  return {
+    alpha = alpha,
+    stderr = count > 2 and math.sqrt(residual / (count - 2) / sxx) or 0 / 0,
+    c = math.exp(my - alpha * mx),
+    r2 = syy > 0 and 1 - residual / syy or 1,
+    count = count,
+  }
+end
+
+-- Mechanisms are the list part, options of the runs the named part.
+function attn.compare(options)
+  expect("table", options, "options")
+  local shared, records = {}, {}
+  for key, value in pairs(options) do
+    if math.type(key) ~= "integer" then
+      shared[key] = value
+    end
+  end
+  if shared.quality == nil then
+    shared.quality = true
+  end
+  for _, mechanism in ipairs(options) do
+    local record, message, code, failed = attn.profile(mechanism, shared)
+    records[#records + 1] = record or failed
+      or { mechanism = mechanism, status = "FAILED", message = message, code = code }
+    if code == "CANCELLED" then
+      break
+    end
+  end
+  return records
+end
+
+-- JSON --------------------------------------------------------------------------
+
+local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+
+local function json_string(s)
+  return '"' .. s:gsub('[%c"\\]', function(c)
+    return escapes[c] or string.format("\\u%04x", c:byte())
+  end) .. '"'
+end
+
+-- The shortest text that reads back; JSON has no word for NaN and infinity.
+local function json_number(x)
+  if math.type(x) == "integer" then
+    return tostring(x)
+  elseif x ~= x or x == math.huge or x == -math.huge then
+    return "null"
+  end
+  for digits = 6, 17 do
+    local text = string.format("%." .. digits .. "g", x)
+    if tonumber(text) == x then
+      return text
+    end
+  end
+end
+
+local write_json
+
+local function json_members(t, indent, depth, seen)
+  local parts = {}
+  if #t > 0 or (next(t) == nil and getmetatable(t) ~= attn.object) then
+    for i = 1, #t do
+      parts[i] = write_json(t[i], indent, depth + 1, seen)
+    end
+    return parts, "[", "]"
+  end
+  for _, key in ipairs(sorted_keys(t)) do
+    if type(key) ~= "string" and type(key) ~= "number" then
+      error("json: a key is a " .. type(key), 0)
+    end
+    parts[#parts + 1] = json_string(tostring(key)) .. (indent and ": " or ":")
+      .. write_json(t[key], indent, depth + 1, seen)
+  end
+  return parts, "{", "}"
+end
+
+local function json_table(t, indent, depth, seen)
+  if seen[t] then
+    error("json: a table holds itself", 0)
+  end
+  seen[t] = true
+  local parts, open, close = json_members(t, indent, depth, seen)
+  seen[t] = nil
+  if not indent or #parts == 0 then
+    return open .. table.concat(parts, ",") .. close
+  end
+  local margin = "\n" .. string.rep(" ", indent * (depth + 1))
+  return open .. margin .. table.concat(parts, "," .. margin)
+    .. "\n" .. string.rep(" ", indent * depth) .. close
+end
+
+function write_json(value, indent, depth, seen)
+  local kind = type(value)
+  if value == nil or value == attn.null then
+    return "null"
+  elseif kind == "boolean" then
+    return tostring(value)
+  elseif kind == "number" then
+    return json_number(value)
+  elseif kind == "string" then
+    return json_string(value)
+  elseif kind == "table" then
+    return json_table(value, indent, depth, seen)
+  end
+  error("json: no word for a " .. kind, 0)
+end
+
+function attn.json(value, indent)
+  local ok, text = pcall(write_json, value, indent, 0, {})
+  if not ok then
+    error(text, 2)
+  end
+  return text
+end
+
+-- CSV ---------------------------------------------------------------------------
+
+-- "time_ms.median" of a nested row; a key of just that name wins.
+local function lookup(row, column)
+  local value = row[column]
+  if value ~= nil then
+    return value
+  end
+  for part in column:gmatch("[^.]+") do
+    if type(row) ~= "table" then
+      return nil
+    end
+    row = row[part]
+  end
+  return row
+end
+
+local function csv_cell(value)
+  local kind = type(value)
+  if value == nil or value == attn.null then
+    return ""
+  elseif kind == "number" and math.type(value) == "float" then
+    value = value == value and json_number(value) or "nan"
+  elseif kind == "table" then
+    value = attn.json(value)
+  else
+    value = tostring(value)
+  end
+  if value:find('[,"\r\n]') then
+    value = '"' .. value:gsub('"', '""') .. '"'
+  end
+  return value
+end
+
+local function csv_columns(rows)
+  local all = {}
+  for _, row in ipairs(rows) do
+    for key in pairs(row) do
+      all[key] = true
+    end
+  end
+  return sorted_keys(all)
+end
+
+local function csv_text(rows, columns)
+  local out, cells = {}, {}
+  for i, column in ipairs(columns) do
+    cells[i] = csv_cell(column)
+  end
+  out[1] = table.concat(cells, ",")
+  for _, row in ipairs(rows) do
+    for i, column in ipairs(columns) do
+      cells[i] = csv_cell(lookup(row, column))
+    end
+    out[#out + 1] = table.concat(cells, ",")
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+local function write_file(path, text)
+  local file <close>, message = io.open(path .. ".tmp", "wb")
+  if not file then
+    return nil, message, "FILE"
+  end
+  local ok, why = file:write(text)
+  if ok then
+    ok, why = file:close()
+  end
+  if ok then
+    ok, why = os.rename(path .. ".tmp", path)
+  end
+  if not ok then
+    os.remove(path .. ".tmp")
+    return nil, why, "FILE"
+  end
+  return true
+end
+
+function attn.csv(target, rows, columns)
+  expect("table", rows, "rows")
+  local text = csv_text(rows, columns or csv_columns(rows))
+  if io.type(target) == "file" then
+    local ok, message = target:write(text)
+    if not ok then
+      return nil, message, "FILE"
+    end
+    return true
+  end
+  expect("string", target, "target")
+  return write_file(target, text)
+end
+
+-- messages ----------------------------------------------------------------------
+
+local levels = { debug = true, info = true, warning = true, error = true }
+
+function attn.log(level, format, ...)
+  if not levels[level] then
+    raise(2, "log: expected debug, info, warning or error, got '%s'", tostring(level))
+  end
+  if level == "debug" and not os.getenv("ATTNSCOPE_DEBUG") then
+    return
+  end
+  local prefix = level == "info" and "" or level .. ": "
+  io.stderr:write("attnscope: ", prefix, string.format(format, ...), "\n")
+end

@@ -1,0 +1,209 @@
+/* script/lua_binding.h -- what the Lua bindings share.
+ *
+ * Every function and field a script can reach is one Member row of a Class;
+ * metatables, "did you mean" and the language server's stubs are made from
+ * these rows.
+ *
+ * Misuse (a wrong type, an unknown name, a value out of range) raises; what the
+ * world refuses (files, formats, memory, an interrupt) gives nil, message, code.
+ * Each binding's comment gives its stack effect [-popped, +pushed, raises]: m
+ * out of memory only, v on misuse, e through a callback.
+ *
+ * A raise jumps over C frames, so nothing that must be freed may be held
+ * across one: it belongs to a userdata on the stack first.  Such a userdata is
+ * made closed, gets its metatable, and is filled then.
+ */
+#ifndef SCRIPT_LUA_BINDING_H
+#define SCRIPT_LUA_BINDING_H
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/command.h"
+#include "app/session.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "draw/grid.h"
+
+/* ---- registration tables (lua_class.c) ---------------------------------------- */
+
+typedef struct Member {
+    const char   *name;
+    lua_CFunction call; /* NULL: args given: written in the prelude; else a key of a table */
+    const char   *args; /* "i: integer, v?: number"; NULL: a field, which `call` reads */
+    const char   *type; /* of the field, or of the results; "" none */
+    const char   *help;
+} Member;
+#define MEMBER_END { .name = NULL }
+
+typedef struct Class {
+    const char     *name;    /* "Tensor": its metatable is called attnscope.Tensor */
+    const char     *help;
+    const Member   *members; /* MEMBER_END-terminated */
+    const luaL_Reg *meta;    /* metamethods; NULL: a plain table, described only */
+    const char     *operators; /* further lines of the stub, or NULL */
+    bool            open;    /* a table that takes other keys as well */
+} Class;
+
+extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
+extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
+    class_filter, class_panel, class_figure_options, class_save_options, class_text_options,
+    class_compare_options;
+extern const Class *const script_classes[]; /* NULL-terminated */
+
+/* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
+void class_open_all(lua_State *L);
+/* A closed (zeroed) object of the class with `values` user values.  [-0, +1, m] */
+void *class_push(lua_State *L, const Class *class, size_t size, int values);
+/* The object at `arg`; raises when it is something else.  [-0, +0, v] */
+void *class_check(lua_State *L, int arg, const Class *class);
+void *class_test(lua_State *L, int arg, const Class *class); /* NULL: something else */
+/* The member with the nearest name.  [-0, +0, -] */
+const char *class_nearest(const Class *class, const char *name);
+bool        class_has(const Class *class, const char *name);
+
+/* ---- option tables (lua_util.c) ------------------------------------------------ */
+
+/* Puts an empty table for a missing argument; raises on unknown keys. [-0, +0, v] */
+void options_check(lua_State *L, int arg, const Class *class);
+/* Fields of the table at absolute index `t`.  [-0, +0, v] */
+int64_t     option_integer(lua_State *L, int t, const char *key, int64_t fallback, int64_t lo,
+                           int64_t hi);
+double      option_number(lua_State *L, int t, const char *key, double fallback);
+bool        option_bool(lua_State *L, int t, const char *key, bool fallback);
+int         option_tristate(lua_State *L, int t, const char *key); /* -1: absent */
+const char *option_string(lua_State *L, int t, const char *key, const char *fallback);
+/* An index in 0..count-1.  [-0, +0, v] */
+int64_t check_index(lua_State *L, int arg, int64_t count, const char *what);
+void    push_strings(lua_State *L, char *const *texts, int64_t count); /* [-0, +1, m] */
+
+/* ---- failures and owners (lua_util.c) -------------------------------------------- */
+
+/* nil, message, code; raises when the request itself was not valid. [-0, +3, v] */
+int failure(lua_State *L, const Error *err);
+
+/* A Text freed by the collector.  [-0, +1, m] */
+Text *text_box(lua_State *L);
+/* Its content as a string.  [-0, +1, m] */
+void text_box_push(lua_State *L, const Text *text);
+
+/* A counted thing that userdata borrow from; `below` is kept as long.  Objects
+ * may so be closed in any order. */
+typedef struct Keep {
+    int          references;
+    void       (*drop)(void *thing);
+    void        *thing;
+    struct Keep *below;
+} Keep;
+
+/* Takes `thing` (dropped when there is no memory: NULL), retains `below`. */
+Keep *keep_new(void *thing, void (*drop)(void *), Keep *below);
+Keep *keep_retain(Keep *keep);
+void  keep_release(Keep *keep); /* NULL is fine */
+
+/* Tells the collector of memory outside Lua.  [-0, +0, e] */
+void account(lua_State *L, int64_t bytes);
+
+/* ---- the running script (lua_state.c) ---------------------------------------------- */
+
+typedef struct Script {
+    Keep       *session;  /* for attn.command only */
+    Call        options;  /* before FILE */
+    uint64_t    seed;     /* of these */
+    int         threads;
+    const char *line;     /* the command line, for figures */
+    int64_t     bytes, peak, limit; /* of Lua's own memory */
+} Script;
+
+Script     *script_of(lua_State *L);
+lua_State  *script_state_new(Script *script);
+bool        script_interrupted(void);
+/* SIGINT stops the script of this state; NULL: as it was. */
+void        script_catch_interrupt(lua_State *L);
+/* Where `require` looks: the script's folder, the user's, the shipped one.
+ * [-0, +0, m] */
+void        script_set_path(lua_State *L, const char *file);
+/* The script meant by this name; "" when there is none.  [-0, +1, m] */
+void        script_push_file(lua_State *L, const char *name);
+
+/* ---- objects ------------------------------------------------------------------------- */
+
+typedef struct LuaTensor {
+    Tensor t;
+    Keep  *keep;   /* the owner of its bytes; NULL: closed */
+    bool   frozen; /* belongs to a run or an input */
+} LuaTensor;
+
+Tensor *tensor_check(lua_State *L, int arg);       /* [-0, +0, v] */
+/* A zeroed tensor of its own.  [-0, +1, v] */
+Tensor *tensor_push(lua_State *L, DType dtype, int rank, const int64_t *shape);
+/* One that looks into the bytes of `keep`.  [-0, +1, m] */
+void tensor_push_shared(lua_State *L, Tensor t, Keep *keep, bool frozen);
+/* A contiguous copy.  [-0, +1, v] */
+Tensor *tensor_push_copy(lua_State *L, const Tensor *t, DType dtype);
+/* Fills the tensor on the top with the arena's, which it owns from now on, or
+ * closes the arena.  Pushed before by tensor_push_closed.  [-0, +0, v] */
+LuaTensor *tensor_push_closed(lua_State *L);
+bool       tensor_adopt(LuaTensor *tensor, Tensor t, Arena *arena);
+
+typedef struct LuaInput {
+    Keep        *keep;    /* the session made for it; NULL: closed */
+    Session     *session;
+    const Input *input;
+} LuaInput;
+
+LuaInput *input_check(lua_State *L, int arg); /* [-0, +0, v] */
+/* The input a table of run options asks for; 1, or the count of a failure's
+ * values.  [-0, +1 or 3, v] */
+int input_push_chosen(lua_State *L, int options);
+
+typedef struct LuaResult {
+    Keep    *keep;   /* the result, above its input's session; NULL: closed */
+    Result  *result;
+    Session *session;
+} LuaResult;
+enum { RESULT_INPUT = 1, RESULT_VIEWS, RESULT_RECORD, RESULT_VALUES = RESULT_RECORD };
+
+LuaResult *result_check(lua_State *L, int arg); /* [-0, +0, v] */
+/* The table of a record.  [-0, +1, v] */
+void record_push(lua_State *L, const Record *record);
+/* Region {q0,q1,k0,k1} or {q={..},k={..}} at `arg` (nil: all) of rows x cols. */
+Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols);
+/* Names of the component bits as a list.  [-0, +1, m] */
+void push_components(lua_State *L, uint8_t bits);
+
+/* Metatable of an empty JSON object: attn.object. */
+#define JSON_OBJECT_MARK "attnscope.object"
+
+/* Parsed JSON text; an object's nulls are absent, a list's are attn.null.
+ * [-0, +1 or 3, v] */
+int json_push_text(lua_State *L, const char *text, size_t length);
+
+/* ---- functions of the module, by file -------------------------------------------------- */
+
+int attn_mechanisms(lua_State *L);
+int attn_info(lua_State *L);
+int attn_positions(lua_State *L);
+int attn_generators(lua_State *L);
+int attn_load(lua_State *L);
+int attn_input(lua_State *L);
+int attn_tensor(lua_State *L);
+int attn_vector(lua_State *L);
+int attn_read(lua_State *L);
+int attn_run(lua_State *L);
+int attn_profile(lua_State *L);
+int attn_figure(lua_State *L);
+int attn_from_json(lua_State *L);
+int attn_command(lua_State *L);
+int attn_interrupted(lua_State *L);
+int attn_memory(lua_State *L);
+int attn_environment(lua_State *L);
+
+/* Methods of a result that look at single cells. */
+int result_cell(lua_State *L);
+int result_row(lua_State *L);
+int result_compare(lua_State *L);
+
+#endif

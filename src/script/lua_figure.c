@@ -1,0 +1,429 @@
+/* lua_figure.c -- figures in Lua: panels of results and of plain tensors.
+ *
+ * A Figure borrows what its panels show; the object keeps those owners.
+ */
+#include "script/lua_binding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/picture.h"
+#include "draw/colour.h"
+
+typedef struct LuaFigure {
+    Figure  *figure;  /* NULL: closed */
+    Arena   *arena;   /* of the arrays below */
+    Keep   **keeps;   /* owners of what is shown, of the panels and what is subtracted */
+    int      keep_count;
+    View    *views;   /* of tensor panels; one a panel */
+    Result **results; /* shown; borrowed from the keeps */
+    int      result_count;
+} LuaFigure;
+
+/* ---- the object ----------------------------------------------------------------- */
+
+static LuaFigure *check(lua_State *L)
+{
+    LuaFigure *figure = class_check(L, 1, &class_figure);
+
+    if (!figure->figure)
+        luaL_argerror(L, 1, "the figure is closed");
+    return figure;
+}
+
+/* [-0, +0, -] */
+static int figure_close(lua_State *L)
+{
+    LuaFigure *figure = class_check(L, 1, &class_figure), old = *figure;
+
+    *figure = (LuaFigure){ 0 };
+    figure_free(old.figure);
+    for (int i = 0; i < old.keep_count; i++)
+        keep_release(old.keeps[i]);
+    arena_free(old.arena);
+    return 0;
+}
+
+/* [-0, +1, m] */
+static int figure_describe(lua_State *L)
+{
+    const LuaFigure *figure = class_check(L, 1, &class_figure);
+
+    if (!figure->figure)
+        lua_pushliteral(L, "Figure (closed)");
+    else
+        lua_pushfstring(L, "Figure of %d panel%s", figure->figure->count,
+                        figure->figure->count == 1 ? "" : "s");
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int figure_length(lua_State *L)
+{
+    lua_pushinteger(L, check(L)->figure->count);
+    return 1;
+}
+
+/* A figure of `count` empty panels.  [-0, +1, v] */
+static LuaFigure *push_figure(lua_State *L, int count)
+{
+    LuaFigure *out = class_push(L, &class_figure, sizeof(*out), 0);
+    Error      err = ERROR_INIT;
+
+    out->arena = arena_new();
+    if (out->arena) {
+        out->keeps = arena_zalloc(out->arena, 2 * count, sizeof(*out->keeps));
+        out->views = arena_zalloc(out->arena, count, sizeof(*out->views));
+        out->results = arena_zalloc(out->arena, count, sizeof(*out->results));
+    }
+    if (!out->arena || !out->keeps || !out->views || !out->results)
+        luaL_error(L, "not enough memory for a figure");
+    out->figure = figure_new(count, &err);
+    if (!out->figure)
+        luaL_error(L, "%s", err.text);
+    return out;
+}
+
+static void keep_for(LuaFigure *figure, Keep *keep)
+{
+    figure->keeps[figure->keep_count++] = keep_retain(keep);
+}
+
+/* ---- panels ------------------------------------------------------------------------- */
+
+static void check_ok(lua_State *L, bool ok, const Error *err)
+{
+    if (!ok)
+        luaL_error(L, "%s", err->text);
+}
+
+/* Looks that any panel takes, from the table at t.  [-0, +0, v] */
+static void set_looks(lua_State *L, int t, Panel *panel)
+{
+    const char *pool = option_string(L, t, "pool", NULL);
+    const char *scale = option_string(L, t, "scale", NULL);
+    const char *map = option_string(L, t, "cmap", NULL);
+    const char *title = option_string(L, t, "title", NULL);
+    const char *caption = option_string(L, t, "caption", NULL);
+    Error       err = ERROR_INIT;
+
+    check_ok(L, !pool || pool_parse(pool, &panel->pool, &err), &err);
+    check_ok(L, !scale || scale_parse(scale, &panel->scale, &err), &err);
+    check_ok(L, !map || colour_map_parse(map, &panel->map, &err), &err);
+    if (title)
+        snprintf(panel->title, sizeof(panel->title), "%s", title);
+    if (caption)
+        snprintf(panel->caption, sizeof(panel->caption), "%s", caption);
+    panel->lo = option_number(L, t, "lo", panel->lo);
+    panel->hi = option_number(L, t, "hi", panel->hi);
+    if (lua_getfield(L, t, "region") != LUA_TNIL)
+        panel->region = check_region(L, lua_gettop(L), view_rows(panel->view),
+                                     view_cols(panel->view));
+    lua_pop(L, 1);
+}
+
+static ViewKind check_kind(lua_State *L, const char *name)
+{
+    for (int kind = 0; kind < VIEW_KIND_COUNT; kind++) {
+        char lower[32];
+
+        snprintf(lower, sizeof(lower), "%s", view_kind_name(kind));
+        for (char *c = lower; *c; c++)
+            *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+        if (!strcmp(lower, name))
+            return kind;
+    }
+    luaL_error(L, "kind: unknown '%s'; expected for example weights, signed, pattern", name);
+    return VIEW_TENSOR;
+}
+
+/* The table at t shows the tensor at index `at`.  [-0, +0, v] */
+static void tensor_panel(lua_State *L, int t, int at, LuaFigure *figure, int index)
+{
+    const LuaTensor *tensor = lua_touserdata(L, at);
+    const Tensor    *shown = tensor_check(L, at);
+    View            *view = &figure->views[index];
+    int64_t          planes;
+
+    if (!tensor_contiguous(shown) || shown->rank < 2) {
+        luaL_argcheck(L, shown->rank >= 2, 1, "a panel's tensor has at least 2 axes");
+        shown = tensor_push_copy(L, shown, shown->dtype);
+        tensor = lua_touserdata(L, -1);
+    }
+    keep_for(figure, tensor->keep);
+    *view = (View){ .name = "tensor", .kind = check_kind(L, option_string(L, t, "kind", "tensor")),
+                    .iteration = -1, .dtype = shown->dtype, .rank = shown->rank, .tensor = *shown,
+                    .rows = "row", .cols = "column" };
+    memcpy(view->shape, shown->shape, sizeof(view->shape));
+    planes = view_planes(view);
+    panel_init(&figure->figure->panels[index], view, NULL,
+               option_integer(L, t, "head", 0, 0, planes - 1), "tensor");
+}
+
+static void set_minus(lua_State *L, int t, LuaFigure *figure, Panel *panel)
+{
+    const LuaResult *other;
+    Error            err = ERROR_INIT;
+
+    if (lua_getfield(L, t, "minus") != LUA_TNIL) {
+        if (!class_test(L, -1, &class_result))
+            luaL_error(L, "minus: expected a Result, got %s", luaL_typename(L, -1));
+        other = result_check(L, lua_gettop(L));
+        panel->minus = result_view(other->result, panel->view->name, &err);
+        check_ok(L, panel->minus != NULL, &err);
+        if (view_rows(panel->minus) != view_rows(panel->view) ||
+            view_cols(panel->minus) != view_cols(panel->view))
+            luaL_error(L, "minus: the views differ in size");
+        keep_for(figure, other->keep);
+        panel->components = NULL;
+        panel->map = MAP_DIVERGING;
+    }
+    lua_pop(L, 1);
+}
+
+/* Tokens in the mechanism's own order, where the axes are tokens. */
+static void set_sorted(const Result *result, int64_t head, Panel *panel)
+{
+    const int32_t *order = result_sorted_order(result, head < 0 ? 0 : head);
+
+    if (order && !strcmp(panel->view->rows, "query") && view_rows(panel->view) == result->run->n)
+        panel->row_order = order;
+    if (order && !strcmp(panel->view->cols, "key") && view_cols(panel->view) == result->run->n)
+        panel->col_order = order;
+}
+
+/* The table at t (0: no options) shows the result at `at`.  [-0, +0, v] */
+static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int index)
+{
+    const LuaResult *result = result_check(L, at);
+    Panel           *panel = &figure->figure->panels[index];
+    const char      *view = t ? option_string(L, t, "view", NULL) : NULL;
+    int64_t          head = t ? option_integer(L, t, "head", -1, 0, INT32_MAX) : -1;
+    Error            err = ERROR_INIT;
+
+    check_ok(L, picture_panel(result->result, view, head, panel, &err), &err);
+    keep_for(figure, result->keep);
+    figure->results[figure->result_count++] = result->result;
+    if (!t)
+        return;
+    set_minus(L, t, figure, panel);
+    if (option_bool(L, t, "sorted", false))
+        set_sorted(result->result, head, panel);
+}
+
+/* The panel whose description is at the top.  [-0, +0, v] */
+static void set_panel(lua_State *L, LuaFigure *figure, int index)
+{
+    int t = lua_gettop(L);
+
+    if (class_test(L, t, &class_result)) {
+        result_panel(L, 0, t, figure, index);
+        return;
+    }
+    if (!lua_istable(L, t))
+        luaL_error(L, "panel %d: expected a Result or a table, got %s", index + 1,
+                   luaL_typename(L, t));
+    options_check(L, t, &class_panel);
+    if (lua_getfield(L, t, "result") != LUA_TNIL)
+        result_panel(L, t, lua_gettop(L), figure, index);
+    else if (lua_getfield(L, t, "tensor") != LUA_TNIL)
+        tensor_panel(L, t, lua_gettop(L), figure, index);
+    else
+        luaL_error(L, "panel %d: it needs a result or a tensor", index + 1);
+    set_looks(L, t, &figure->figure->panels[index]);
+    lua_settop(L, t);
+}
+
+/* "2x3" or rows= and cols=. */
+static void set_layout(lua_State *L, Figure *figure)
+{
+    const char *layout = option_string(L, 1, "layout", NULL);
+    int         end = 0;
+
+    figure->rows = (int)option_integer(L, 1, "rows", 0, 1, 1000);
+    figure->cols = (int)option_integer(L, 1, "cols", 0, 1, 1000);
+    if (layout && (sscanf(layout, "%4dx%4d%n", &figure->rows, &figure->cols, &end) != 2 ||
+                   layout[end] || figure->rows < 1 || figure->cols < 1))
+        luaL_error(L, "layout: expected ROWSxCOLS like 2x3, got '%s'", layout);
+    if (figure->rows && figure->cols && figure->rows * figure->cols < figure->count)
+        luaL_error(L, "%d panels do not fit %d x %d", figure->count, figure->rows, figure->cols);
+}
+
+/* [-0, +1, v] */
+int attn_figure(lua_State *L)
+{
+    LuaFigure  *out;
+    const char *title;
+    int64_t     count;
+    int         panels;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    options_check(L, 1, &class_figure_options);
+    if (lua_getfield(L, 1, "panels") != LUA_TTABLE)
+        return luaL_error(L, "panels: expected a list, got %s", luaL_typename(L, -1));
+    panels = lua_gettop(L);
+    count = (int64_t)lua_rawlen(L, panels);
+    if (count < 1 || count > 1000)
+        return luaL_error(L, "panels: expected 1 to 1000, got %I", (lua_Integer)count);
+    out = push_figure(L, (int)count);
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(L, panels, i + 1);
+        set_panel(L, out, i);
+        lua_pop(L, 1);
+    }
+    title = option_string(L, 1, "title", "");
+    snprintf(out->figure->title, sizeof(out->figure->title), "%s", title);
+    snprintf(out->figure->caption, sizeof(out->figure->caption), "%s",
+             option_string(L, 1, "caption", ""));
+    out->figure->shared_scale = option_bool(L, 1, "shared_scale", false);
+    out->figure->legend = option_bool(L, 1, "legend", true);
+    set_layout(L, out->figure);
+    return 1;
+}
+
+/* ---- surfaces ------------------------------------------------------------------------------ */
+
+static bool to_text(const LuaFigure *figure, const TextOptions *options, Text *out, Error *err)
+{
+    return figure_text(figure->figure, options, out, err) &&
+           (text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for the figure"));
+}
+
+/* [-0, +1 or 3, v] */
+static int figure_as_text(lua_State *L)
+{
+    const LuaFigure *figure = check(L);
+    TextOptions      options = { 0 };
+    int64_t          colours;
+    Text            *text;
+    Error            err = ERROR_INIT;
+
+    options_check(L, 2, &class_text_options);
+    options.width = (int)option_integer(L, 2, "width", 80, 20, 10000);
+    options.height = (int)option_integer(L, 2, "height", 0, 1, 10000);
+    options.utf8 = option_bool(L, 2, "utf8", true);
+    colours = option_integer(L, 2, "colours", 0, 0, 256);
+    luaL_argcheck(L, colours == 0 || colours == 24 || colours == 256, 2,
+                  "colours: expected 0, 256 or 24");
+    options.colours = (int)colours;
+    text = text_box(L);
+    if (!to_text(figure, &options, text, &err))
+        return failure(L, &err);
+    text_box_push(L, text);
+    return 1;
+}
+
+static bool save_text(const LuaFigure *figure, const char *path, Text *text, Error *err)
+{
+    TextOptions options = { .width = 100, .utf8 = true };
+
+    return to_text(figure, &options, text, err) &&
+           file_write(path, text_str(text), text->length, err);
+}
+
+/* [-0, +1 or 3, v] */
+static int figure_save(lua_State *L)
+{
+    const LuaFigure *figure = check(L);
+    const char      *path = luaL_checkstring(L, 2), *ending = strrchr(path, '.');
+    PngOptions       options = { 0 };
+    Text            *text;
+    Error            err = ERROR_INIT;
+    bool             ok;
+
+    options_check(L, 3, &class_save_options);
+    text = text_box(L);
+    options.width_inch = option_number(L, 3, "width", 0);
+    luaL_argcheck(L, options.width_inch >= 0 && options.width_inch <= 100, 3,
+                  "width: expected inches from 0 to 100");
+    options.dpi = (int)option_integer(L, 3, "dpi", 0, 1, 4800);
+    options.theme = option_string(L, 3, "theme", NULL);
+    options.transparent = option_bool(L, 3, "transparent", false);
+    ok = ending && !strcmp(ending, ".txt")
+             ? save_text(figure, path, text, &err)
+             : picture_save(script_of(L)->session->thing, figure->figure, figure->results,
+                            figure->result_count, script_of(L)->line, &options, path, &err);
+    if (!ok)
+        return failure(L, &err);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* ---- tables ---------------------------------------------------------------------- */
+
+static const luaL_Reg figure_meta[] = {
+    { "__gc", figure_close }, { "__close", figure_close }, { "__tostring", figure_describe },
+    { "__len", figure_length }, { NULL, NULL },
+};
+
+static const Member figure_members[] = {
+    { "save", figure_save, "path: string, options?: attnscope.SaveOptions",
+      "true?, string?, string?", "Writes .png or .txt." },
+    { "text", figure_as_text, "options?: attnscope.TextOptions", "string?, string?, string?",
+      "The figure as lines of text." },
+    { "close", figure_close, "", "", "Lets go of what it shows." },
+    MEMBER_END,
+};
+
+const Class class_figure = {
+    .name = "Figure",
+    .help = "Panels side by side, for a file or the terminal.",
+    .members = figure_members,
+    .meta = figure_meta,
+    .operators = "---@operator len: integer\n",
+};
+
+static const Member panel_members[] = {
+    { "result", NULL, NULL, "attnscope.Result", "what to show" },
+    { "tensor", NULL, NULL, "attnscope.Tensor", "or this matrix" },
+    { "kind", NULL, NULL, "string", "what a tensor's cell is: weights, signed, pattern, ..." },
+    { "view", NULL, NULL, "string", "default: the most telling one" },
+    { "head", NULL, NULL, "integer", "counted from 0" },
+    { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
+    { "minus", NULL, NULL, "attnscope.Result", "show the difference from the same view of this" },
+    { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
+    { "pool", NULL, NULL, "string", "max, mean, mass, cover or count" },
+    { "scale", NULL, NULL, "string", "linear, log or row" },
+    { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey or diverging" },
+    { "lo", NULL, NULL, "number", "value of the map's beginning" },
+    { "hi", NULL, NULL, "number", "value of the map's end" },
+    { "title", NULL, NULL, "string", "above the panel" },
+    { "caption", NULL, NULL, "string", "below the panel" },
+    MEMBER_END,
+};
+const Class class_panel = { .name = "Panel", .help = "One picture of a figure.",
+                            .members = panel_members };
+
+static const Member figure_options[] = {
+    { "panels", NULL, NULL, "(attnscope.Result|attnscope.Panel)[]", "what to show" },
+    { "title", NULL, NULL, "string", "above all panels" },
+    { "caption", NULL, NULL, "string", "below all panels" },
+    { "layout", NULL, NULL, "string", "ROWSxCOLS" },
+    { "rows", NULL, NULL, "integer", "rows of panels" },
+    { "cols", NULL, NULL, "integer", "columns of panels" },
+    { "legend", NULL, NULL, "boolean", "default true" },
+    { "shared_scale", NULL, NULL, "boolean", "one range of values for all panels" },
+    MEMBER_END,
+};
+const Class class_figure_options = { .name = "FigureOptions", .help = "What attn.figure takes.",
+                                     .members = figure_options };
+
+static const Member save_options[] = {
+    { "width", NULL, NULL, "number", "inches, like 3.25 or 6.75" },
+    { "dpi", NULL, NULL, "integer", "dots an inch (default 300)" },
+    { "theme", NULL, NULL, "string", "light or dark" },
+    { "transparent", NULL, NULL, "boolean", "no background" },
+    MEMBER_END,
+};
+const Class class_save_options = { .name = "SaveOptions", .help = "How to write a picture.",
+                                   .members = save_options };
+
+static const Member text_options[] = {
+    { "width", NULL, NULL, "integer", "columns (default 80)" },
+    { "height", NULL, NULL, "integer", "lines (default: as needed)" },
+    { "utf8", NULL, NULL, "boolean", "half blocks instead of ASCII (default true)" },
+    { "colours", NULL, NULL, "integer", "0 none, 256, or 24 for true colour" },
+    MEMBER_END,
+};
+const Class class_text_options = { .name = "TextOptions", .help = "How to write text.",
+                                   .members = text_options };

@@ -1,0 +1,488 @@
+/* lua_input.c -- inputs in Lua: loaded, generated, or made of tensors.
+ *
+ * Each input has a Session of its own, so that several can be held at once and
+ * each gives its memory back when the script lets go of it.  Inputs a run asks
+ * for by name are remembered as long as somebody holds them.
+ */
+#include "script/lua_binding.h"
+
+#include <string.h>
+
+/* ---- the object ----------------------------------------------------------------- */
+
+LuaInput *input_check(lua_State *L, int arg)
+{
+    LuaInput *input = class_check(L, arg, &class_input);
+
+    if (!input->keep)
+        luaL_argerror(L, arg, "the input is closed");
+    return input;
+}
+
+static const Input *check(lua_State *L)
+{
+    return input_check(L, 1)->input;
+}
+
+/* [-0, +0, -] */
+static int input_close(lua_State *L)
+{
+    LuaInput *input = class_check(L, 1, &class_input);
+    Keep     *keep = input->keep;
+
+    *input = (LuaInput){ 0 };
+    keep_release(keep);
+    return 0;
+}
+
+/* [-0, +1, m] */
+static int input_describe(lua_State *L)
+{
+    const LuaInput *input = class_check(L, 1, &class_input);
+    const Input    *in = input->input;
+
+    if (!input->keep)
+        lua_pushliteral(L, "Input (closed)");
+    else
+        lua_pushfstring(L, "Input %s n=%I m=%I d=%I heads=%I", in->name, (lua_Integer)in->n,
+                        (lua_Integer)in->m, (lua_Integer)in->d, (lua_Integer)in->heads);
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int input_length(lua_State *L)
+{
+    lua_pushinteger(L, check(L)->n);
+    return 1;
+}
+
+static void drop_session(void *session)
+{
+    session_free(session);
+}
+
+/* An input without content; its session is made.  [-0, +1, v] */
+static LuaInput *push_empty(lua_State *L)
+{
+    LuaInput *input = class_push(L, &class_input, sizeof(*input), 0);
+    Error     err = ERROR_INIT;
+
+    input->session = session_new(&err);
+    if (!input->session)
+        luaL_error(L, "%s", err.text);
+    input->keep = keep_new(input->session, drop_session, NULL);
+    if (!input->keep)
+        luaL_error(L, "not enough memory");
+    return input;
+}
+
+/* The input at the top has its content now. */
+static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
+{
+    const Input *in = ok ? session_input(input->session) : NULL;
+
+    if (!ok) {
+        keep_release(input->keep);
+        *input = (LuaInput){ 0 };
+        return failure(L, err);
+    }
+    input->input = in;
+    account(L, arena_used(in->arena));
+    return 1;
+}
+
+/* ---- loading ----------------------------------------------------------------------- */
+
+static InputChoice choice_of(lua_State *L, int t)
+{
+    return (InputChoice){
+        .layer = option_integer(L, t, "layer", 0, 0, 100000),
+        .n = option_integer(L, t, "n", 0, 1, INT64_C(1) << 40),
+        .d = option_integer(L, t, "d", 0, 1, 65536),
+        .heads = option_integer(L, t, "heads", 0, 1, 65536),
+        .seed = (uint64_t)option_integer(L, t, "seed", (int64_t)script_of(L)->seed, 0, INT64_MAX),
+    };
+}
+
+/* [-0, +1 or 3, v] */
+static int load(lua_State *L, const char *spec, const InputChoice *choice)
+{
+    LuaInput *input = push_empty(L);
+    Error     err = ERROR_INIT;
+
+    return finish(L, input, session_load(input->session, spec, choice, &err), &err);
+}
+
+/* [-0, +1 or 3, v] */
+int attn_load(lua_State *L)
+{
+    const char *spec = luaL_checkstring(L, 1);
+    InputChoice choice;
+
+    options_check(L, 2, &class_input_options);
+    choice = choice_of(L, 2);
+    return load(L, spec, &choice);
+}
+
+/* What the options before FILE say, as the shell would load it.  [-0, +1 or 3, v] */
+static int load_default(lua_State *L)
+{
+    Script   *script = script_of(L);
+    LuaInput *input = push_empty(L);
+    Error     err = ERROR_INIT;
+
+    return finish(L, input, call_load_input(input->session, &script->options, &err), &err);
+}
+
+static int load_spec(lua_State *L, const char *spec, const InputChoice *choice)
+{
+    const char *given = script_of(L)->options.values[OPT_INPUT];
+
+    if (spec)
+        return load(L, spec, choice);
+    if (!choice->n && !choice->d && !choice->heads && !choice->layer)
+        return load_default(L);
+    return load(L, given ? given : "synthetic:normal", choice);
+}
+
+/* The table of inputs by name; its values are weak.  [-0, +1, m] */
+static void push_known(lua_State *L)
+{
+    if (luaL_getsubtable(L, LUA_REGISTRYINDEX, "attnscope.inputs"))
+        return;
+    lua_newtable(L);
+    lua_pushliteral(L, "v");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+}
+
+/* A known one that was closed meanwhile is loaded again. */
+static bool is_open(lua_State *L)
+{
+    const LuaInput *input = class_test(L, -1, &class_input);
+
+    return input && input->keep;
+}
+
+static int push_named(lua_State *L, const char *spec, const InputChoice *choice)
+{
+    int known, count;
+
+    push_known(L);
+    known = lua_gettop(L);
+    lua_pushfstring(L, "%s|%I|%I|%I|%I|%I", spec ? spec : "", (lua_Integer)choice->layer,
+                    (lua_Integer)choice->n, (lua_Integer)choice->d, (lua_Integer)choice->heads,
+                    (lua_Integer)choice->seed);
+    lua_pushvalue(L, -1);
+    lua_rawget(L, known);
+    if (is_open(L))
+        return 1;
+    lua_pop(L, 1);
+    count = load_spec(L, spec, choice);
+    if (count != 1)
+        return count;
+    lua_pushvalue(L, -2);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, known);
+    return 1;
+}
+
+int input_push_chosen(lua_State *L, int t)
+{
+    InputChoice choice = choice_of(L, t);
+
+    if (lua_getfield(L, t, "input") == LUA_TUSERDATA) {
+        if (!class_test(L, -1, &class_input))
+            luaL_error(L, "input: expected an Input or its name, got %s", luaL_typename(L, -1));
+        if (choice.n || choice.d || choice.heads || choice.layer)
+            luaL_error(L, "n, d, heads and layer choose while loading; the input here is loaded");
+        if (!is_open(L))
+            luaL_error(L, "input: it is closed");
+        return 1;
+    }
+    lua_pop(L, 1);
+    return push_named(L, option_string(L, t, "input", NULL), &choice);
+}
+
+/* ---- of tensors ---------------------------------------------------------------------- */
+
+static const Tensor *tensor_field(lua_State *L, const char *key)
+{
+    const Tensor *t = NULL;
+
+    if (lua_getfield(L, 1, key) != LUA_TNIL) {
+        if (!class_test(L, -1, &class_tensor))
+            luaL_error(L, "%s: expected a Tensor, got %s", key, luaL_typename(L, -1));
+        t = tensor_check(L, lua_gettop(L)); /* the table keeps it */
+    }
+    lua_pop(L, 1);
+    return t;
+}
+
+/* The token list as texts, borrowed from the list; on the stack.  [-0, +1, v] */
+static const char **push_tokens(lua_State *L, int64_t count)
+{
+    const char **texts;
+    int          list;
+
+    if (lua_getfield(L, 1, "tokens") == LUA_TNIL)
+        return NULL;
+    luaL_checktype(L, -1, LUA_TTABLE);
+    list = lua_gettop(L);
+    if ((int64_t)lua_rawlen(L, list) != count)
+        luaL_error(L, "tokens: expected %I, one a key, got %I", (lua_Integer)count,
+                   (lua_Integer)lua_rawlen(L, list));
+    texts = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*texts), 0);
+    for (int64_t i = 0; i < count; i++) {
+        if (lua_rawgeti(L, list, i + 1) != LUA_TSTRING)
+            luaL_error(L, "tokens: item %I is no string", (lua_Integer)i + 1);
+        texts[i] = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_replace(L, list);
+    return texts;
+}
+
+/* [-0, +1 or 3, v] */
+int attn_input(lua_State *L)
+{
+    const Tensor *q, *k, *v, *x;
+    const char   *name, **tokens;
+    int           causal;
+    LuaInput     *input;
+    Input        *in;
+    Error         err = ERROR_INIT;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    options_check(L, 1, &class_tensors);
+    q = tensor_field(L, "q");
+    k = tensor_field(L, "k");
+    v = tensor_field(L, "v");
+    x = tensor_field(L, "x");
+    name = option_string(L, 1, "name", "tensors");
+    causal = option_tristate(L, 1, "causal");
+    tokens = push_tokens(L, k ? k->shape[k->rank - 2 < 0 ? 0 : k->rank - 2] : x ? x->shape[0] : 0);
+    input = push_empty(L);
+    in = input_from_tensors(q, k, v, x, tokens, &err);
+    if (!in)
+        return finish(L, input, false, &err);
+    in->causal = causal;
+    return finish(L, input, session_set_input(input->session, in, name, &err), &err);
+}
+
+/* ---- fields ----------------------------------------------------------------------------- */
+
+/* Each [-0, +1, v]. */
+#define INTEGER_FIELD(field)                                                                     \
+    static int input_##field(lua_State *L)                                                       \
+    {                                                                                            \
+        lua_pushinteger(L, check(L)->field);                                                     \
+        return 1;                                                                                \
+    }
+#define TEXT_FIELD(field)                                                                        \
+    static int input_##field(lua_State *L)                                                       \
+    {                                                                                            \
+        lua_pushstring(L, check(L)->field);                                                      \
+        return 1;                                                                                \
+    }
+#define TENSOR_FIELD(field)                                                                      \
+    static int input_##field(lua_State *L)                                                       \
+    {                                                                                            \
+        const LuaInput *input = input_check(L, 1);                                               \
+                                                                                                 \
+        if (input->input->field.data)                                                            \
+            tensor_push_shared(L, input->input->field, input->keep, true);                       \
+        else                                                                                     \
+            lua_pushnil(L);                                                                      \
+        return 1;                                                                                \
+    }
+
+INTEGER_FIELD(n)
+INTEGER_FIELD(m)
+INTEGER_FIELD(d)
+INTEGER_FIELD(e)
+INTEGER_FIELD(heads)
+INTEGER_FIELD(layer)
+INTEGER_FIELD(layers)
+INTEGER_FIELD(width)
+TEXT_FIELD(name)
+TEXT_FIELD(kind)
+TEXT_FIELD(model)
+TEXT_FIELD(note)
+TEXT_FIELD(sha256)
+TENSOR_FIELD(q)
+TENSOR_FIELD(k)
+TENSOR_FIELD(v)
+TENSOR_FIELD(x)
+TENSOR_FIELD(attn)
+
+/* [-0, +1, v] */
+static int input_causal(lua_State *L)
+{
+    int causal = check(L)->causal;
+
+    if (causal < 0)
+        lua_pushnil(L);
+    else
+        lua_pushboolean(L, causal);
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int input_tokens(lua_State *L)
+{
+    const Input *in = check(L);
+
+    if (in->k_tokens)
+        push_strings(L, in->k_tokens, in->m);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int input_token(lua_State *L)
+{
+    const Input *in = check(L);
+    int64_t      j = check_index(L, 2, in->m, "token");
+
+    lua_pushstring(L, in->k_tokens ? in->k_tokens[j] : NULL);
+    return 1;
+}
+
+/* ---- saving ------------------------------------------------------------------------------ */
+
+static void tokens_json(const Input *in, Text *out)
+{
+    Json j = jsonw_to(out);
+
+    jsonw_open(&j, '[');
+    for (int64_t i = 0; i < in->m; i++)
+        jsonw_string(&j, in->k_tokens[i]);
+    jsonw_close(&j, ']');
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t length = strlen(path), size = strlen(ending);
+
+    return length >= size && !strcmp(path + length - size, ending);
+}
+
+/* [-0, +1 or 3, v] */
+static int input_save(lua_State *L)
+{
+    const Input *in = check(L);
+    const char  *path = luaL_checkstring(L, 2), *metadata[5] = { NULL };
+    NamedTensor  all[] = { { "q", in->q }, { "k", in->k }, { "v", in->v }, { "x", in->x },
+                           { "attn", in->attn } }, items[5];
+    Text        *tokens = text_box(L);
+    int          count = 0, words = 0;
+    Error        err = ERROR_INIT;
+    bool         ok;
+
+    for (int i = 0; i < 5; i++)
+        if (all[i].tensor.data)
+            items[count++] = all[i];
+    if (in->k_tokens) {
+        tokens_json(in, tokens);
+        metadata[words++] = "tokens";
+        metadata[words++] = text_str(tokens);
+    }
+    if (in->causal >= 0) {
+        metadata[words++] = "causal";
+        metadata[words] = in->causal ? "true" : "false";
+    }
+    if (has_ending(path, ".safetensors"))
+        ok = input_write_safetensors(path, items, count, metadata, &err);
+    else if (has_ending(path, ".npz"))
+        ok = input_write_npz(path, items, count, &err);
+    else
+        return luaL_argerror(L, 2, "expected a path ending in .npz or .safetensors");
+    if (!ok)
+        return failure(L, &err);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static const luaL_Reg input_meta[] = {
+    { "__gc", input_close }, { "__close", input_close }, { "__tostring", input_describe },
+    { "__len", input_length }, { NULL, NULL },
+};
+
+static const Member input_members[] = {
+    { "n", input_n, NULL, "integer", "queries" },
+    { "m", input_m, NULL, "integer", "keys" },
+    { "d", input_d, NULL, "integer", "size of a query and a key" },
+    { "e", input_e, NULL, "integer", "size of a value" },
+    { "heads", input_heads, NULL, "integer", "query heads" },
+    { "layer", input_layer, NULL, "integer", "which layer of the file this is" },
+    { "layers", input_layers, NULL, "integer", "layers of the file" },
+    { "width", input_width, NULL, "integer", "pixels of a line of an image; 0: no image" },
+    { "causal", input_causal, NULL, "boolean?", "as the file says; nil: it does not" },
+    { "name", input_name, NULL, "string", "path or generator" },
+    { "kind", input_kind, NULL, "string", "npz, safetensors, text, image, synthetic, tensors" },
+    { "model", input_model, NULL, "string?", "the model it came from" },
+    { "note", input_note, NULL, "string?", "how q, k and v came to be" },
+    { "sha256", input_sha256, NULL, "string", "fingerprint of the content" },
+    { "q", input_q, NULL, "attnscope.Tensor?", "[h,n,d], read only" },
+    { "k", input_k, NULL, "attnscope.Tensor?", "[h,m,d], read only" },
+    { "v", input_v, NULL, "attnscope.Tensor?", "[h,m,e], read only" },
+    { "x", input_x, NULL, "attnscope.Tensor?", "the layer's own input [n,dm], read only" },
+    { "attn", input_attn, NULL, "attnscope.Tensor?", "finished weights [h,n,m], read only" },
+    { "tokens", input_tokens, NULL, "string[]?", "labels of the keys" },
+    { "token", input_token, "j: integer", "string?", "Label of key j, counted from 0." },
+    { "save", input_save, "path: string", "true?, string?, string?",
+      "Writes .npz, or .safetensors with the tokens." },
+    { "close", input_close, "", "", "Lets go of it now; runs made on it stay." },
+    MEMBER_END,
+};
+
+const Class class_input = {
+    .name = "Input",
+    .help = "One layer of one sequence: what mechanisms are run on.",
+    .members = input_members,
+    .meta = input_meta,
+    .operators = "---@operator len: integer\n",
+};
+
+static const Member tensors_members[] = {
+    { "q", NULL, NULL, "attnscope.Tensor", "[n,d] or [h,n,d]" },
+    { "k", NULL, NULL, "attnscope.Tensor", "[m,d] or [h,m,d]" },
+    { "v", NULL, NULL, "attnscope.Tensor", "[m,e] or [h,m,e]" },
+    { "x", NULL, NULL, "attnscope.Tensor", "the layer's own input [n,dm]" },
+    { "tokens", NULL, NULL, "string[]", "one label a key" },
+    { "causal", NULL, NULL, "boolean", "queries see no later key" },
+    { "name", NULL, NULL, "string", "for messages and figures" },
+    MEMBER_END,
+};
+const Class class_tensors = { .name = "Tensors", .help = "What attn.input is made of.",
+                              .members = tensors_members };
+
+static const Member options_members[] = {
+    { "layer", NULL, NULL, "integer", "layer of the file" },
+    { "n", NULL, NULL, "integer", "length: cuts a file, sizes a generator" },
+    { "d", NULL, NULL, "integer", "head size of generated q, k, v" },
+    { "heads", NULL, NULL, "integer", "heads of generated q, k, v" },
+    { "seed", NULL, NULL, "integer", "of generated q, k, v" },
+    MEMBER_END,
+};
+const Class class_input_options = { .name = "InputOptions", .help = "What to take of a source.",
+                                    .members = options_members };
+
+static const Member random_members[] = {
+    { "n", NULL, NULL, "integer", "length" },
+    { "d", NULL, NULL, "integer", "head size" },
+    { "heads", NULL, NULL, "integer", "heads" },
+    { "seed", NULL, NULL, "integer", "of the draw" },
+    { "structure", NULL, NULL, "string", "a generator's name (default normal)" },
+    MEMBER_END,
+};
+const Class class_random_options = {
+    .name = "RandomOptions",
+    .help = "Sizes and structure; other keys are the generator's own arguments.",
+    .members = random_members,
+    .open = true,
+};

@@ -1,0 +1,138 @@
+/* lua_module.c -- the table of the module `attnscope`, and its odds and ends. */
+#include "script/lua_binding.h"
+
+/* ---- commands --------------------------------------------------------------------- */
+
+/* The words as texts; they stay on the stack.  [-0, +1, v] */
+static const char **push_words(lua_State *L, int count)
+{
+    const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
+
+    for (int i = 0; i < count; i++)
+        words[i] = luaL_checkstring(L, i + 1);
+    return words;
+}
+
+/* The script's own input, when the command names none.  */
+static bool load_given(Script *script, Session *s, Error *err)
+{
+    const char *const *values = script->options.values;
+    bool given = values[OPT_INPUT] || values[OPT_N] || values[OPT_D] || values[OPT_HEADS] ||
+                 values[OPT_LAYER];
+
+    return session_input(s) || !given || call_load_input(s, &script->options, err);
+}
+
+/* [-0, +1 or 3, v] */
+int attn_command(lua_State *L)
+{
+    Script      *script = script_of(L);
+    Session     *s = script->session->thing;
+    int          count = lua_gettop(L);
+    const char **words;
+    Text        *text;
+    Error        err = ERROR_INIT;
+
+    luaL_checkstring(L, 1);
+    words = push_words(L, count);
+    text = text_box(L);
+    if (!load_given(script, s, &err) ||
+        !command_run(s, words, count, false, 0, text, &err))
+        return failure(L, &err);
+    text_box_push(L, text);
+    return 1;
+}
+
+/* [-0, +1, -] */
+int attn_interrupted(lua_State *L)
+{
+    lua_pushboolean(L, script_interrupted());
+    return 1;
+}
+
+/* [-0, +1, v] */
+int attn_memory(lua_State *L)
+{
+    Script     *script = script_of(L);
+    lua_Integer limit = luaL_optinteger(L, 1, script->limit);
+
+    luaL_argcheck(L, limit > script->bytes, 1, "the limit is below what is in use");
+    script->limit = limit;
+    lua_newtable(L);
+    lua_pushinteger(L, script->bytes);
+    lua_setfield(L, -2, "bytes");
+    lua_pushinteger(L, script->peak);
+    lua_setfield(L, -2, "peak");
+    lua_pushinteger(L, script->limit);
+    lua_setfield(L, -2, "limit");
+    return 1;
+}
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+#define OR_FAILURE "?, string?, string?"
+
+static const Member attn_members[] = {
+    { "version", NULL, NULL, "string", "of attnscope" },
+    { "has_ui", NULL, NULL, "boolean", "the interactive program is there" },
+    { "null", NULL, NULL, "any", "JSON's null in a list" },
+    { "object", NULL, NULL, "table", "metatable of a table that JSON writes as {} when empty" },
+    { "args", NULL, NULL, "string[]", "words after FILE; [0] is FILE" },
+    { "mechanisms", attn_mechanisms, "filter?: attnscope.Filter", "string[]",
+      "Ids of the mechanisms, in the order of the catalogue." },
+    { "info", attn_info, "id: string", "table",
+      "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
+      "classes, claim, causal, cross, needs_x, params, views." },
+    { "positions", attn_positions, "", "table[]", "The positional modifiers." },
+    { "generators", attn_generators, "", "table[]", "The synthetic inputs." },
+    { "load", attn_load, "spec: string, options?: attnscope.InputOptions",
+      "attnscope.Input" OR_FAILURE, "A file, or synthetic:NAME(arguments)." },
+    { "synthetic", NULL, "spec: string, options?: attnscope.InputOptions",
+      "attnscope.Input" OR_FAILURE, "attn.load of a generator: \"induction(period=4)\"." },
+    { "random", NULL, "options?: attnscope.RandomOptions", "attnscope.Input" OR_FAILURE,
+      "Normal numbers, or a structure to be found." },
+    { "input", attn_input, "tensors: attnscope.Tensors", "attnscope.Input" OR_FAILURE,
+      "An input made of tensors, which are copied." },
+    { "tensor", attn_tensor, "shape: integer[]|number[][], dtype?: string", "attnscope.Tensor",
+      "Zeros of a shape, or the numbers of nested lists; dtype f32 unless given." },
+    { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
+      "A tensor with one axis." },
+    { "read", attn_read, "path: string", "attnscope.Tensor" OR_FAILURE, "Reads a .npy file." },
+    { "run", attn_run, "mechanism: string, options?: attnscope.RunOptions",
+      "attnscope.Result" OR_FAILURE ", table?",
+      "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
+      "record as a fourth value." },
+    { "profile", attn_profile,
+      "mechanism: string, options?: attnscope.RunOptions, plan?: attnscope.ProfileOptions",
+      "table" OR_FAILURE ", table?", "Measures a mechanism; its record." },
+    { "compare", NULL, "options: table", "table[]",
+      "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
+      "failed is a record too." },
+    { "figure", attn_figure, "options: attnscope.FigureOptions", "attnscope.Figure",
+      "A figure of panels." },
+    { "text", NULL, "figure: attnscope.Figure, options?: attnscope.TextOptions",
+      "string" OR_FAILURE, "A figure as lines of text." },
+    { "fit", NULL, "xs: number[], ys: number[]", "table",
+      "y = c x^alpha by least squares of the logarithms: alpha, stderr, c, r2, count." },
+    { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]",
+      "true" OR_FAILURE, "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
+    { "json", NULL, "value: any, indent?: integer", "string",
+      "JSON with sorted keys; an empty table is [] unless its metatable is attn.object." },
+    { "from_json", attn_from_json, "text: string", "any" OR_FAILURE,
+      "An object's nulls are absent; a list's are attn.null." },
+    { "command", attn_command, "...: string", "string" OR_FAILURE,
+      "Any command as in the shell: attn.command(\"run\", \"full\", \"-n\", \"64\")." },
+    { "log", NULL, "level: string, format: string, ...: any", "",
+      "A line on standard error: debug (if ATTNSCOPE_DEBUG is set), info, warning or error." },
+    { "interrupted", attn_interrupted, "", "boolean", "Ctrl-C was pressed." },
+    { "memory", attn_memory, "limit?: integer", "table",
+      "Of Lua's own objects: bytes, peak, limit; sets the limit." },
+    { "environment", attn_environment, "", "table", "The machine, as in every record." },
+    MEMBER_END,
+};
+
+const Class class_attn = {
+    .name = "attn",
+    .help = "The module: `local attn = require \"attnscope\"`; also the global attn.",
+    .members = attn_members,
+};

@@ -1,0 +1,351 @@
+/* lua_run.c -- attn.run and attn.profile: a table of options becomes a Request.
+ *
+ * Keys that are not options of a run are the mechanism's or the position's own
+ * parameters.  The run is a job of the session's worker, so that SIGINT can
+ * cancel it.
+ */
+#include "script/lua_binding.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MEMORY_LIMIT (8ll << 30)
+
+/* ---- the request ------------------------------------------------------------------ */
+
+#define REQUEST_BOX "attnscope.request"
+
+static int request_box_close(lua_State *L)
+{
+    request_free(luaL_checkudata(L, 1, REQUEST_BOX));
+    return 0;
+}
+
+/* A Request freed by the collector.  [-0, +1, m] */
+static Request *push_request(lua_State *L)
+{
+    Request *request = lua_newuserdatauv(L, sizeof(*request), 0);
+
+    *request = REQUEST_INIT;
+    request->memory_limit = MEMORY_LIMIT;
+    if (luaL_newmetatable(L, REQUEST_BOX)) {
+        lua_pushcfunction(L, request_box_close);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    return request;
+}
+
+static void check(lua_State *L, bool ok, const Error *err)
+{
+    if (!ok)
+        luaL_error(L, "%s", err->text);
+}
+
+/* The value at the top as it is written on a command line.  [-0, +1, v] */
+static void push_written(lua_State *L, const char *name)
+{
+    luaL_Buffer text;
+    int         value = lua_gettop(L);
+
+    if (!lua_istable(L, value)) {
+        if (lua_isuserdata(L, value) || lua_isfunction(L, value) || lua_isnil(L, value))
+            luaL_error(L, "parameter %s: expected a number, text, boolean, list or Tensor, got %s",
+                       name, luaL_typename(L, value));
+        luaL_tolstring(L, value, NULL);
+        return;
+    }
+    luaL_buffinit(L, &text);
+    luaL_addchar(&text, '[');
+    for (lua_Integer i = 1, count = (lua_Integer)lua_rawlen(L, value); i <= count; i++) {
+        if (i > 1)
+            luaL_addchar(&text, ',');
+        lua_rawgeti(L, value, i);
+        luaL_tolstring(L, -1, NULL);
+        lua_remove(L, -2);
+        luaL_addvalue(&text);
+    }
+    luaL_addchar(&text, ']');
+    luaL_pushresult(&text);
+}
+
+/* luaL_tolstring writes 1e+20 and 0.1 as %.14g; numbers keep all digits. */
+static void push_exact(lua_State *L, const char *name)
+{
+    char number[40];
+
+    if (lua_type(L, -1) != LUA_TNUMBER || lua_isinteger(L, -1)) {
+        push_written(L, name);
+        return;
+    }
+    snprintf(number, sizeof(number), "%.17g", lua_tonumber(L, -1));
+    lua_pushstring(L, number);
+}
+
+/* The parameter whose value is at the top.  [-0, +0, v] */
+static void set_parameter(lua_State *L, Session *s, Request *request, const char *name)
+{
+    const LuaTensor *tensor = class_test(L, -1, &class_tensor);
+    Error            err = ERROR_INIT;
+    int              top = lua_gettop(L);
+
+    if (tensor) {
+        const Tensor *t = tensor_check(L, -1);
+
+        if (!tensor_contiguous(t))
+            t = tensor_push_copy(L, t, t->dtype);
+        check(L, request_set_tensor(s, request, name, t, &err), &err);
+    } else {
+        push_exact(L, name);
+        lua_pushfstring(L, "%s=%s", name, lua_tostring(L, -1));
+        check(L, request_set(s, request, lua_tostring(L, -1), &err), &err);
+    }
+    lua_settop(L, top);
+}
+
+static bool is_parameter(const Request *request, const char *name)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+
+    return !strncmp(name, "pos_", 4) || m->free_tensors || params_find(m->params, name);
+}
+
+/* A key that is neither an option nor a parameter: whichever is nearest. */
+static void unknown_key(lua_State *L, const Request *request, const char *name)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+    const char      *nearest = class_nearest(&class_run_options, name);
+
+    for (const Param *p = m->params; p && p->name; p++)
+        if (text_distance(name, p->name) < text_distance(name, nearest))
+            nearest = p->name;
+    luaL_error(L, "%s has no parameter '%s', and it is no option of a run; did you mean '%s'?",
+               m->id, name, nearest);
+}
+
+/* Of the table at `t`; `options`: keys that are options are passed over. */
+static void set_parameters(lua_State *L, int t, Session *s, Request *request, bool options)
+{
+    for (lua_pushnil(L); lua_next(L, t); lua_pop(L, 1)) {
+        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
+
+        if (!name)
+            luaL_error(L, "parameters are named, like window=5, but a key is a %s",
+                       luaL_typename(L, -2));
+        else if (options && class_has(&class_run_options, name))
+            continue;
+        else if (!is_parameter(request, name))
+            unknown_key(L, request, name);
+        else
+            set_parameter(L, s, request, name);
+    }
+}
+
+static void set_position(lua_State *L, int t, Request *request)
+{
+    const char     *name = option_string(L, t, "position", "none");
+    const Position *position;
+    Error           err = ERROR_INIT;
+
+    check(L, position_parse(name, &position, &err), &err);
+    snprintf(request->position, sizeof(request->position), "%s", name);
+}
+
+static void fill_request(lua_State *L, int t, Session *s, Request *request)
+{
+    const Script *script = script_of(L);
+
+    set_position(L, t, request);
+    request->causal = option_tristate(L, t, "causal");
+    request->seed = (uint64_t)option_integer(L, t, "seed", (int64_t)script->seed, 0, INT64_MAX);
+    request->memory_limit = option_integer(L, t, "memory", MEMORY_LIMIT, 1, INT64_MAX);
+    request->threads = (int)option_integer(L, t, "threads", script->threads, 0, 4096);
+    request->repeat = (int)option_integer(L, t, "reps", 0, 1, 1000000);
+    request->measure = option_bool(L, t, "measure", request->repeat > 0);
+    request->quality = option_bool(L, t, "quality", false);
+    set_parameters(L, t, s, request, true);
+    if (lua_getfield(L, t, "params") != LUA_TNIL) {
+        if (!lua_istable(L, -1))
+            luaL_error(L, "params: expected a table, got %s", luaL_typename(L, -1));
+        set_parameters(L, lua_gettop(L), s, request, false);
+    }
+    lua_pop(L, 1);
+}
+
+/* ---- running -------------------------------------------------------------------------- */
+
+/* Until the job ends; SIGINT ends the wait too, and the job with it. */
+static void wait_for(Session *s, Job *job)
+{
+    struct pollfd wake = { .fd = session_wake_fd(s), .events = POLLIN };
+    char          bytes[64];
+    JobState      state;
+
+    while ((state = job_state(job)) == JOB_WAITING || state == JOB_RUNNING) {
+        poll(&wake, 1, 100);
+        while (read(wake.fd, bytes, sizeof(bytes)) > 0)
+            continue;
+        if (script_interrupted()) {
+            job_cancel(job);
+            job_wait(job);
+        }
+    }
+}
+
+/* No Lua in here, so nothing jumps over the job. */
+static Result *run_request(Session *s, const Request *request, Error *err)
+{
+    Job    *job = session_submit(s, request, err);
+    Result *result;
+
+    if (!job)
+        return NULL;
+    wait_for(s, job);
+    result = job_result(job);
+    if (!result && job_state(job) == JOB_CANCELLED)
+        error_set(err, ERR_CANCELLED, "%s: interrupted", request->mechanism);
+    else if (!result)
+        *err = *job_error(job);
+    job_free(job);
+    return result;
+}
+
+/* What a run refused that was asked for in the right way. */
+static int run_failure(lua_State *L, Error err)
+{
+    if (err.code == ERR_USAGE)
+        err.code = ERR_UNSUPPORTED;
+    return failure(L, &err);
+}
+
+static void drop_result(void *result)
+{
+    result_release(result);
+}
+
+/* The result of arguments 1 and 2, or a failure's values; a failed run leaves
+ * its record as a fourth.  [-0, +1, 3 or 4, v] */
+static int push_result(lua_State *L)
+{
+    LuaInput  *input;
+    Request   *request;
+    LuaResult *out;
+    Error      err = ERROR_INIT;
+    int        count = input_push_chosen(L, 2), at = lua_gettop(L);
+
+    if (count != 1)
+        return count;
+    input = input_check(L, at);
+    request = push_request(L);
+    check(L, request_parse(input->session, request, luaL_checkstring(L, 1), &err), &err);
+    fill_request(L, 2, input->session, request);
+    out = class_push(L, &class_result, sizeof(*out), RESULT_VALUES);
+    out->result = run_request(input->session, request, &err);
+    if (!out->result)
+        return failure(L, &err);
+    out->keep = keep_new(out->result, drop_result, input->keep);
+    if (!out->keep)
+        return luaL_error(L, "not enough memory");
+    out->session = input->session;
+    lua_pushvalue(L, at);
+    lua_setiuservalue(L, -2, RESULT_INPUT);
+    account(L, arena_used(out->result->run->arena));
+    if (out->result->run->err.code == ERR_NONE)
+        return 1;
+    count = run_failure(L, out->result->run->err);
+    record_push(L, &out->result->record);
+    return count + 1;
+}
+
+/* A mechanism by its text, options in a table of its own.  [-0, +0, v] */
+static void check_arguments(lua_State *L)
+{
+    luaL_checkstring(L, 1);
+    if (!lua_isnoneornil(L, 2))
+        luaL_checktype(L, 2, LUA_TTABLE);
+    options_check(L, 2, &class_run_options);
+    lua_settop(L, 2);
+}
+
+/* [-0, +1, 3 or 4, v] */
+int attn_run(lua_State *L)
+{
+    check_arguments(L);
+    return push_result(L);
+}
+
+/* Argument 3 goes into a copy of the options.  [-0, +0, v] */
+static void merge_plan(lua_State *L)
+{
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
+        lua_pushvalue(L, -2);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -5);
+    }
+    lua_pushinteger(L, 7);
+    lua_setfield(L, -2, "reps");
+    for (int t = 2; t <= 3; t++) {
+        if (lua_getfield(L, t, "reps") == LUA_TNIL)
+            lua_pop(L, 1);
+        else
+            lua_setfield(L, -2, "reps");
+    }
+    lua_replace(L, 2);
+}
+
+/* [-0, +1, 3 or 4, v] */
+int attn_profile(lua_State *L)
+{
+    LuaResult *result;
+    int        count;
+
+    luaL_checkstring(L, 1);
+    options_check(L, 2, &class_run_options);
+    options_check(L, 3, &class_compare_options);
+    lua_settop(L, 3);
+    merge_plan(L);
+    count = push_result(L);
+    if (count != 1)
+        return count;
+    result = class_check(L, -1, &class_result);
+    record_push(L, &result->result->record);
+    return 1;
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+static const Member run_members[] = {
+    { "input", NULL, NULL, "attnscope.Input|string",
+      "default: --input; else synthetic:normal of n; else the shipped sample" },
+    { "n", NULL, NULL, "integer", "length, of an input given by name" },
+    { "d", NULL, NULL, "integer", "head size, of a generated input" },
+    { "heads", NULL, NULL, "integer", "heads, of a generated input" },
+    { "layer", NULL, NULL, "integer", "layer, of a file given by name" },
+    { "causal", NULL, NULL, "boolean", "default: as the input says" },
+    { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
+    { "seed", NULL, NULL, "integer", "of every random draw" },
+    { "threads", NULL, NULL, "integer", "default: all CPUs" },
+    { "memory", NULL, NULL, "integer", "limit of the run in bytes (default 8 GiB)" },
+    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "measure", NULL, NULL, "boolean", "take time and memory in runs of their own" },
+    { "quality", NULL, NULL, "boolean", "compare with full attention" },
+    { "params", NULL, NULL, "table<string, any>",
+      "parameters of the mechanism, for names that are options too" },
+    MEMBER_END,
+};
+const Class class_run_options = {
+    .name = "RunOptions",
+    .help = "How to run; other keys are the mechanism's own parameters.",
+    .members = run_members,
+    .open = true,
+};
+
+static const Member compare_members[] = {
+    { "reps", NULL, NULL, "integer", "timed runs at least (default 7)" },
+    MEMBER_END,
+};
+const Class class_compare_options = { .name = "ProfileOptions", .help = "How to measure.",
+                                      .members = compare_members };

@@ -1,0 +1,130 @@
+/* lua_tensor_make.c -- tensors from shapes, nested lists and files. */
+#include "script/lua_walk.h"
+
+#include <string.h>
+
+static const DType dtypes[] = { DT_F32, DT_F64, DT_I32, DT_I64, DT_U8 };
+
+/* [-0, +0, v] */
+static DType check_dtype(lua_State *L, int arg)
+{
+    const char *name = luaL_optstring(L, arg, "f32");
+
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++)
+        if (!strcmp(name, dtype_name(dtypes[i])))
+            return dtypes[i];
+    luaL_argerror(L, arg, lua_pushfstring(L, "dtype '%s': expected f32, f64, i32, i64 or u8",
+                                          name));
+    return DT_F32;
+}
+
+/* The shape of nested lists, from their first elements. */
+static int nested_shape(lua_State *L, int64_t *shape)
+{
+    int rank = 0, top = lua_gettop(L);
+
+    for (lua_pushvalue(L, 1); lua_istable(L, -1); lua_rawgeti(L, -1, 1)) {
+        if (rank == TENSOR_MAX_RANK)
+            luaL_argerror(L, 1, "a tensor has at most 4 axes");
+        shape[rank++] = (int64_t)lua_rawlen(L, -1);
+        luaL_checkstack(L, 2, "nested lists");
+    }
+    lua_settop(L, top);
+    return rank;
+}
+
+/* The list at the top into out from offset `at` on. */
+static void store_nested(lua_State *L, Tensor *out, int axis, int64_t at)
+{
+    luaL_checkstack(L, 2, "nested lists");
+    if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != out->shape[axis])
+        luaL_error(L, "the lists of axis %d differ: expected %I elements each", axis,
+                   (lua_Integer)out->shape[axis]);
+    for (int64_t i = 0; i < out->shape[axis]; i++) {
+        lua_rawgeti(L, -1, i + 1);
+        if (axis + 1 < out->rank) {
+            store_nested(L, out, axis + 1, at + i * out->stride[axis]);
+        } else {
+            if (lua_type(L, -1) != LUA_TNUMBER)
+                luaL_error(L, "expected a number, got %s", luaL_typename(L, -1));
+            element_store(L, out, at + i, lua_gettop(L));
+        }
+        lua_pop(L, 1);
+    }
+}
+
+static int push_nested_values(lua_State *L, DType dtype)
+{
+    int64_t shape[TENSOR_MAX_RANK];
+    int     rank = nested_shape(L, shape);
+    Tensor *out = tensor_push(L, dtype, rank, shape);
+
+    lua_pushvalue(L, 1);
+    store_nested(L, out, 0, 0);
+    lua_pop(L, 1);
+    return 1;
+}
+
+/* A flat list is a shape, because a vector of values has a function of its own.
+ * [-0, +1, v] */
+int attn_tensor(lua_State *L)
+{
+    DType   dtype = check_dtype(L, 2);
+    int64_t shape[TENSOR_MAX_RANK];
+    int     rank;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_rawgeti(L, 1, 1);
+    if (lua_istable(L, -1))
+        return push_nested_values(L, dtype);
+    rank = (int)lua_rawlen(L, 1);
+    luaL_argcheck(L, rank >= 1 && rank <= TENSOR_MAX_RANK, 1,
+                  "expected a shape of 1 to 4 axes, or nested lists of numbers");
+    for (int i = 0; i < rank; i++) {
+        int whole;
+
+        lua_rawgeti(L, 1, i + 1);
+        shape[i] = lua_tointegerx(L, -1, &whole);
+        luaL_argcheck(L, whole && shape[i] >= 0, 1,
+                      "a shape holds whole numbers; for a vector of values see attn.vector");
+    }
+    tensor_push(L, dtype, rank, shape);
+    return 1;
+}
+
+/* [-0, +1, v] */
+int attn_vector(lua_State *L)
+{
+    DType dtype = check_dtype(L, 2);
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    lua_rawgeti(L, 1, 1);
+    luaL_argcheck(L, !lua_istable(L, -1), 1,
+                  "expected a flat list of numbers; for nested lists see attn.tensor");
+    lua_pop(L, 1);
+    return push_nested_values(L, dtype);
+}
+
+/* [-0, +1 or 3, v] */
+int attn_read(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    LuaTensor  *tensor = tensor_push_closed(L);
+    Arena      *arena = arena_new();
+    Tensor      t;
+    Error       err = ERROR_INIT;
+
+    if (!arena) {
+        error_set(&err, ERR_NOMEM, "%s: not enough memory", path);
+        return failure(L, &err);
+    }
+    if (!input_read_npy(path, arena, &t, &err)) {
+        arena_free(arena);
+        return failure(L, &err);
+    }
+    if (!tensor_adopt(tensor, t, arena))
+        return luaL_error(L, "not enough memory");
+    account(L, tensor_bytes(&t));
+    return 1;
+}

@@ -1,0 +1,174 @@
+/* lua_tensor_reduce.c -- sums, extremes and counts of tensors in Lua.
+ *
+ * Sums are taken in double.  Along an axis the result is f64 (i64 for argmax)
+ * without that axis.  A NaN makes an extreme NaN; argmax passes over it.
+ */
+#include "script/lua_walk.h"
+
+#include <math.h>
+
+typedef enum Reduction { REDUCE_SUM, REDUCE_MEAN, REDUCE_MIN, REDUCE_MAX, REDUCE_ARGMAX } Reduction;
+
+/* The elements from offset `at` along one line of `count` with this step. */
+static double reduce_line(const Tensor *t, int64_t at, int64_t count, int64_t step,
+                          Reduction reduction)
+{
+    double  result = reduction <= REDUCE_MEAN ? 0 : (double)NAN;
+    int64_t best = -1;
+
+    for (int64_t i = 0; i < count; i++, at += step) {
+        double x = element_number(t, at);
+
+        if (reduction <= REDUCE_MEAN) {
+            result += x;
+        } else if (isnan(x)) {
+            if (reduction != REDUCE_ARGMAX)
+                return x;
+        } else if (best < 0 || (reduction == REDUCE_MIN ? x < result : x > result)) {
+            result = x;
+            best = i;
+        }
+    }
+    if (reduction == REDUCE_ARGMAX)
+        return (double)(best < 0 ? 0 : best);
+    return reduction == REDUCE_MEAN ? result / (double)count : result;
+}
+
+/* The last axis is walked as a line of its own, so any strides do. */
+static double reduce_all(const Tensor *t, Reduction reduction)
+{
+    Tensor  outer = *t;
+    int64_t count = t->rank ? t->shape[t->rank - 1] : 1, lines;
+    int64_t step = t->rank ? t->stride[t->rank - 1] : 1;
+    double  result = 0;
+    Walk    walk;
+
+    outer.rank = t->rank ? t->rank - 1 : 0;
+    lines = tensor_count(&outer);
+    walk = walk_begin(&outer);
+    for (int64_t i = 0; i < lines; i++, walk_next(&walk)) {
+        double x = reduce_line(t, walk.at, count, step,
+                               reduction == REDUCE_MEAN ? REDUCE_SUM : reduction);
+
+        if (reduction <= REDUCE_MEAN)
+            result += x;
+        else if (isnan(x))
+            return x;
+        else if (i == 0 || (reduction == REDUCE_MIN ? x < result : x > result))
+            result = x;
+    }
+    return reduction == REDUCE_MEAN ? result / (double)tensor_count(t) : result;
+}
+
+static Tensor without_axis(const Tensor *t, int axis)
+{
+    Tensor out = *t;
+
+    for (int i = axis; i + 1 < t->rank; i++) {
+        out.shape[i] = t->shape[i + 1];
+        out.stride[i] = t->stride[i + 1];
+    }
+    out.rank = t->rank - 1;
+    return out;
+}
+
+static int reduce_axis(lua_State *L, const Tensor *t, int axis, Reduction reduction)
+{
+    Tensor  outer = without_axis(t, axis);
+    Tensor *out = tensor_push(L, reduction == REDUCE_ARGMAX ? DT_I64 : DT_F64, outer.rank,
+                              outer.shape);
+    Walk    walk = walk_begin(&outer);
+
+    for (int64_t i = 0, count = tensor_count(&outer); i < count; i++, walk_next(&walk)) {
+        double x = reduce_line(t, walk.at, t->shape[axis], t->stride[axis], reduction);
+
+        if (reduction == REDUCE_ARGMAX)
+            ((int64_t *)out->data)[i] = (int64_t)x;
+        else
+            element_set(out, i, x);
+    }
+    return 1;
+}
+
+static void check_elements(lua_State *L, const Tensor *t, int axis, Reduction reduction)
+{
+    int64_t count = axis < 0 ? tensor_count(t) : t->shape[axis];
+
+    if (reduction != REDUCE_SUM && count == 0)
+        luaL_error(L, "there are no elements to choose from");
+}
+
+/* [-0, +1, v] */
+static int reduce(lua_State *L, Reduction reduction)
+{
+    const Tensor *t = tensor_check(L, 1);
+    int           axis = check_axis(L, 2, t);
+    double        value;
+
+    check_elements(L, t, axis, reduction);
+    if (axis >= 0)
+        return reduce_axis(L, t, axis, reduction);
+    value = reduce_all(t, reduction);
+    if (!dtype_is_float(t->dtype) && reduction != REDUCE_MEAN)
+        lua_pushinteger(L, (lua_Integer)value);
+    else
+        lua_pushnumber(L, value);
+    return 1;
+}
+
+int tensor_sum(lua_State *L)
+{
+    return reduce(L, REDUCE_SUM);
+}
+
+int tensor_mean(lua_State *L)
+{
+    return reduce(L, REDUCE_MEAN);
+}
+
+int tensor_min(lua_State *L)
+{
+    return reduce(L, REDUCE_MIN);
+}
+
+int tensor_max(lua_State *L)
+{
+    return reduce(L, REDUCE_MAX);
+}
+
+/* [-0, +rank or 1, v] */
+int tensor_argmax(lua_State *L)
+{
+    const Tensor *t = tensor_check(L, 1);
+    int           axis = check_axis(L, 2, t);
+    Walk          walk = walk_begin(t), best = walk;
+    double        largest = (double)NAN;
+
+    check_elements(L, t, axis, REDUCE_ARGMAX);
+    if (axis >= 0)
+        return reduce_axis(L, t, axis, REDUCE_ARGMAX);
+    for (int64_t i = 0, count = tensor_count(t); i < count; i++, walk_next(&walk)) {
+        double x = element_number(t, walk.at);
+
+        if (x > largest || (isnan(largest) && !isnan(x))) {
+            largest = x;
+            best = walk;
+        }
+    }
+    for (int i = 0; i < t->rank; i++)
+        lua_pushinteger(L, best.index[i]);
+    return t->rank;
+}
+
+/* [-0, +1, v] */
+int tensor_nnz(lua_State *L)
+{
+    const Tensor *t = tensor_check(L, 1);
+    Walk          walk = walk_begin(t);
+    int64_t       found = 0;
+
+    for (int64_t i = 0, count = tensor_count(t); i < count; i++, walk_next(&walk))
+        found += element_number(t, walk.at) != 0;
+    lua_pushinteger(L, found);
+    return 1;
+}

@@ -1,0 +1,298 @@
+/* script.c -- `attnscope lua`: options, the state, the script, the exit status.
+ *
+ * 0 done, 1 the script failed, 2 usage, 130 interrupted; os.exit(n) as the
+ * script likes.  Everything the script writes is its own; messages go to
+ * standard error.
+ */
+#include "script/script.h"
+
+#include <errno.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "script/lua_binding.h"
+
+#define LUA_MEMORY_LIMIT (8ll << 30)
+#define USAGE_STATUS 2
+#define INTERRUPTED_STATUS 130
+
+typedef struct Start {
+    Script      script;
+    const char *code;  /* of -e; NULL: a file */
+    const char *file;  /* "-": standard input */
+    char      **args;  /* after it */
+    int         arg_count;
+    Text        line;
+} Start;
+
+/* ---- in the state ------------------------------------------------------------------ */
+
+/* The message with a traceback.  [-1, +1, m] */
+static int add_traceback(lua_State *L)
+{
+    const char *message = lua_tostring(L, 1);
+
+    if (!message)
+        message = luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING
+                      ? lua_tostring(L, -1)
+                      : lua_pushfstring(L, "(the error is a %s value)", luaL_typename(L, 1));
+    luaL_traceback(L, L, message, 1);
+    return 1;
+}
+
+static void open_libraries(lua_State *L)
+{
+    static const luaL_Reg libraries[] = {
+        { LUA_GNAME, luaopen_base }, { LUA_LOADLIBNAME, luaopen_package },
+        { LUA_COLIBNAME, luaopen_coroutine }, { LUA_TABLIBNAME, luaopen_table },
+        { LUA_IOLIBNAME, luaopen_io }, { LUA_OSLIBNAME, luaopen_os },
+        { LUA_STRLIBNAME, luaopen_string }, { LUA_MATHLIBNAME, luaopen_math },
+        { LUA_UTF8LIBNAME, luaopen_utf8 }, { LUA_DBLIBNAME, luaopen_debug }, { NULL, NULL },
+    };
+
+    for (const luaL_Reg *library = libraries; library->func; library++) {
+        luaL_requiref(L, library->name, library->func, 1);
+        lua_pop(L, 1);
+    }
+}
+
+/* The global `arg`, which is attn.args as well: [0] is the script's name. */
+static void push_args(lua_State *L, const Start *start)
+{
+    lua_createtable(L, start->arg_count, 1);
+    lua_pushstring(L, start->code ? "-e" : start->file);
+    lua_rawseti(L, -2, 0);
+    for (int i = 0; i < start->arg_count; i++) {
+        lua_pushstring(L, start->args[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+static void open_module(lua_State *L, const Start *start)
+{
+    class_open_all(L);
+    push_args(L, start);
+    lua_pushvalue(L, -1);
+    lua_setglobal(L, "arg");
+    lua_setfield(L, -2, "args");
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "attnscope");
+    lua_pop(L, 1);
+    lua_setglobal(L, "attn");
+}
+
+/* The chunk.  [-0, +1, v] */
+static void load_script(lua_State *L, const Start *start)
+{
+    int status;
+
+    if (start->code) {
+        status = luaL_loadbufferx(L, start->code, strlen(start->code), "=-e", "t");
+    } else if (!strcmp(start->file, "-")) {
+        status = luaL_loadfilex(L, NULL, "t");
+    } else {
+        script_push_file(L, start->file);
+        if (!*lua_tostring(L, -1))
+            luaL_error(L, "%s: no such script, neither here nor among the user's and the shipped "
+                       "ones", start->file);
+        script_set_path(L, lua_tostring(L, -1));
+        status = luaL_loadfilex(L, lua_tostring(L, -1), "t");
+    }
+    if (status != LUA_OK)
+        lua_error(L);
+}
+
+/* All that may raise, under the one protected call.  Argument 1: the Start. */
+static int run_all(lua_State *L)
+{
+    const Start *start = lua_touserdata(L, 1);
+
+    luaL_checkversion(L);
+    open_libraries(L);
+    script_set_path(L, NULL);
+    open_module(L, start);
+    load_script(L, start);
+    for (int i = 0; i < start->arg_count; i++) {
+        luaL_checkstack(L, 1, "too many arguments");
+        lua_pushstring(L, start->args[i]);
+    }
+    lua_call(L, start->arg_count, 0);
+    return 0;
+}
+
+static int run_state(lua_State *L, Start *start)
+{
+    int status;
+
+    lua_gc(L, LUA_GCGEN, 0, 0);
+    script_catch_interrupt(L);
+    lua_pushcfunction(L, add_traceback);
+    lua_pushcfunction(L, run_all);
+    lua_pushlightuserdata(L, start);
+    status = lua_pcall(L, 1, 0, 1);
+    script_catch_interrupt(NULL);
+    if (status != LUA_OK)
+        fprintf(stderr, "attnscope: %s\n", luaL_tolstring(L, -1, NULL));
+    if (script_interrupted())
+        return INTERRUPTED_STATUS;
+    return status == LUA_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* ---- the command line ----------------------------------------------------------------- */
+
+/* Does the option word take its value from the next word? */
+static bool takes_next(const char *word)
+{
+    const Option *option;
+    bool          is_long = word[1] == '-';
+
+    for (int id = 0; (option = option_at(id)); id++) {
+        if (!option->value)
+            continue;
+        if (is_long ? !strcmp(option->flag, word + 2)
+                    : option->letter && option->letter == word[1] && !word[2])
+            return true;
+    }
+    return false;
+}
+
+/* Index of FILE or -e: the first word that is no option and no option's value. */
+static int find_script(int argc, char **argv)
+{
+    int i = 2;
+
+    for (; i < argc; i++) {
+        if (argv[i][0] != '-' || !argv[i][1] || !strcmp(argv[i], "-e"))
+            return i;
+        if (!strcmp(argv[i], "--"))
+            return i + 1;
+        if (takes_next(argv[i]))
+            i++;
+    }
+    return i;
+}
+
+static bool whole_option(const Call *call, int id, long long most, long long *out, Error *err)
+{
+    const char *text = call->values[id];
+    char       *end;
+
+    *out = 0;
+    if (!text)
+        return true;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return (end != text && !*end && !errno && *out >= 0 && *out <= most) ||
+           error_set(err, ERR_USAGE, "--%s: expected a whole number from 0 to %lld, got '%s'",
+                     option_at(id)->flag, most, text);
+}
+
+static bool parse_options(Start *start, char **argv, int at, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Call       *call = &start->script.options;
+    int         count = 0;
+    long long   seed, threads;
+
+    for (int i = 1; i < at && count < CALL_MAX_WORDS; i++)
+        words[count++] = argv[i];
+    if (!call_parse(call, words, count, err) ||
+        !whole_option(call, OPT_SEED, INT64_MAX, &seed, err) ||
+        !whole_option(call, OPT_THREADS, 4096, &threads, err))
+        return false;
+    start->script.seed = (uint64_t)seed;
+    start->script.threads = (int)threads;
+    return true;
+}
+
+static bool parse(Start *start, int argc, char **argv, Error *err)
+{
+    int at = find_script(argc, argv);
+
+    if (!parse_options(start, argv, at < argc ? at : argc, err))
+        return false;
+    if (start->script.options.values[OPT_HELP])
+        return true;
+    if (at < argc && !strcmp(argv[at], "-e") && strcmp(argv[at - 1], "--") != 0) {
+        if (++at == argc)
+            return error_set(err, ERR_USAGE, "-e needs Lua code: attnscope lua -e 'CODE'");
+        start->code = argv[at];
+    } else if (at < argc) {
+        start->file = argv[at];
+    } else {
+        return error_set(err, ERR_USAGE, "which script? attnscope lua FILE.lua [ARG...], or "
+                         "attnscope lua -e 'CODE'");
+    }
+    start->args = argv + at + 1;
+    start->arg_count = argc - at - 1;
+    text_add(&start->line, "attnscope");
+    for (int i = 1; i < argc; i++)
+        text_addf(&start->line, " %s", argv[i]);
+    start->script.line = text_str(&start->line);
+    return true;
+}
+
+static void drop_session(void *session)
+{
+    session_free(session);
+}
+
+static bool open_session(Start *start, Error *err)
+{
+    Session *session = session_new(err);
+
+    if (!session)
+        return false;
+    start->script.session = keep_new(session, drop_session, NULL);
+    return start->script.session || error_set(err, ERR_NOMEM, "not enough memory to start");
+}
+
+static int run(Start *start)
+{
+    lua_State *L = script_state_new(&start->script);
+    int        status;
+
+    if (!L) {
+        fprintf(stderr, "attnscope: not enough memory for Lua\n");
+        return EXIT_FAILURE;
+    }
+    status = run_state(L, start);
+    lua_close(L);
+    if (fflush(stdout) != 0 && status == EXIT_SUCCESS) {
+        fprintf(stderr, "attnscope: standard output: %s\n", strerror(errno));
+        status = EXIT_FAILURE;
+    }
+    return status;
+}
+
+static int print_help(void)
+{
+    Text text = { 0 };
+
+    command_help(command_find("lua"), &text);
+    fputs(text_str(&text), stdout);
+    text_free(&text);
+    return EXIT_SUCCESS;
+}
+
+int script_main(int argc, char **argv)
+{
+    Start start = { .script = { .limit = LUA_MEMORY_LIMIT } };
+    Error err = ERROR_INIT;
+    int   status = USAGE_STATUS;
+
+    if (!parse(&start, argc, argv, &err))
+        fprintf(stderr, "attnscope: %s\n", err.text);
+    else if (start.script.options.values[OPT_HELP])
+        status = print_help();
+    else if (open_session(&start, &err))
+        status = run(&start);
+    else
+        fprintf(stderr, "attnscope: %s\n", err.text);
+    keep_release(start.script.session);
+    text_free(&start.line);
+    return err.code ? error_exit_status(err.code) : status;
+}
