@@ -146,8 +146,9 @@ static void drop_below(PatternRow *row, int64_t to, int64_t from)
 {
     if (row->failed)
         return;
-    memmove(row->runs + to, row->runs + from,
-            (size_t)(row->count - from) * sizeof(*row->runs));
+    if (row->count > from) /* an empty row may have no memory at all */
+        memmove(row->runs + to, row->runs + from,
+                (size_t)(row->count - from) * sizeof(*row->runs));
     row->count -= from - to;
 }
 
