@@ -14,7 +14,7 @@ PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson zlib openblas
 APT_PACKAGES = build-essential pkg-config ca-certificates libncurses-dev ncurses-bin libpng-dev \
                libopenblas-dev liblua5.4-dev libcairo2-dev libfreetype-dev libzip-dev \
                libjansson-dev libmd-dev zlib1g-dev fonts-dejavu-core
-TEST_PACKAGES = libcmocka-dev libvterm-dev clang clang-format
+TEST_PACKAGES = libcmocka-dev libvterm-dev clang
 FONT_DIR ?= /usr/share/fonts/truetype/dejavu
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual \
@@ -162,6 +162,8 @@ install: all ## install under PREFIX (default /usr/local)
 	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png \
 	    $(DESTDIR)$(PREFIX)/share/attnscope/samples
 	install -m644 scripts/lua/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua
+	install -Dm644 scripts/lua/library/attnscope.lua \
+	    $(DESTDIR)$(PREFIX)/share/attnscope/lua/library/attnscope.lua
 
 uninstall: ## remove what install put there
 	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(DESTDIR)$(PREFIX)/share/attnscope \

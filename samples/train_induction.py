@@ -233,7 +233,7 @@ def export(model, ids, folder):
         "tokens": json.dumps(tokens)})
     top = {name: tensors[f"layers.{LAYERS - 1}.{name}"] for name in "qkv"}
     np.savez_compressed(os.path.join(folder, "induction.npz"), **top,
-                        tokens=np.array(tokens))
+                        tokens=np.array(tokens), causal=np.array(1))
     print("\n" + " ".join(tokens))
 
 

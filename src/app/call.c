@@ -102,14 +102,46 @@ static bool parse_option(Call *call, const char *const *words, int count, int *a
     return set_option(call, id, words[++*at], err);
 }
 
+static bool unknown_command(const char *word, Error *err)
+{
+    const Command *nearest = command_at(0);
+    Text           names = { 0 };
+
+    for (size_t i = 0; command_at(i); i++) {
+        if (text_distance(word, command_at(i)->name) < text_distance(word, nearest->name))
+            nearest = command_at(i);
+        text_addf(&names, "%s%s", i ? " " : "", command_at(i)->name);
+    }
+    error_set(err, ERR_USAGE, "unknown command '%s'; nearest is '%s' (there are: %s)", word,
+              nearest->name, text_str(&names));
+    text_free(&names);
+    return false;
+}
+
+/* Words and options that would be ignored are a slip. */
+static bool check_surplus(const Call *call, Error *err)
+{
+    int formats = !!call->values[OPT_JSON] + !!call->values[OPT_CSV] + !!call->values[OPT_MD];
+
+    if (call->word_count > call->command->most_words)
+        return error_set(err, ERR_USAGE, "%s takes %d word%s; '%s' is one too many",
+                         call->command->name, call->command->most_words,
+                         call->command->most_words == 1 ? "" : "s",
+                         call->words[call->command->most_words]);
+    if (formats > 1)
+        return error_set(err, ERR_USAGE, "choose one of --json, --csv and --md");
+    if (call->values[OPT_CAUSAL] && call->values[OPT_NOCAUSAL])
+        return error_set(err, ERR_USAGE, "choose one of --causal and --no-causal");
+    return true;
+}
+
 bool call_parse(Call *call, const char *const *words, int count, Error *err)
 {
     bool only_words = false;
 
     *call = (Call){ .command = count ? command_find(words[0]) : NULL };
     if (!call->command)
-        return error_set(err, ERR_USAGE, "unknown command '%s'; attnscope --help lists them",
-                         count ? words[0] : "");
+        return unknown_command(count ? words[0] : "", err);
     for (int i = 1; i < count; i++) {
         const char *word = words[i];
 
@@ -124,7 +156,7 @@ bool call_parse(Call *call, const char *const *words, int count, Error *err)
             call->words[call->word_count++] = word;
         }
     }
-    return true;
+    return check_surplus(call, err);
 }
 
 /* ---- a typed line ------------------------------------------------------------------------- */
@@ -250,6 +282,36 @@ static bool check_device(const Call *call, Error *err)
     return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
 }
 
+/* With several mechanisms a -p goes to those that have the parameter. */
+static bool belongs(const char *mechanism, const char *assignment)
+{
+    const Mechanism *m = mechanism_find(mechanism);
+    char             name[64];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(assignment, "="), assignment);
+    return !strncmp(name, "pos_", 4) ||
+           (m && (params_find(m->params, name) ||
+                  (m->free_tensors && strchr(assignment, '@'))));
+}
+
+bool call_check_params(const Call *call, Error *err)
+{
+    for (int i = 0; i < call->param_count; i++) {
+        bool found = call->word_count < 2;
+
+        for (int w = 0; w < call->word_count && !found; w++) {
+            char id[48];
+
+            snprintf(id, sizeof(id), "%.*s", (int)strcspn(call->words[w], "("), call->words[w]);
+            found = belongs(id, call->params[i]);
+        }
+        if (!found)
+            return error_set(err, ERR_PARAM, "-p %s: none of these mechanisms has this parameter",
+                             call->params[i]);
+    }
+    return true;
+}
+
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err)
 {
     int64_t seed = 0, threads = 0, repeat = 0;
@@ -270,7 +332,8 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     if (call->values[OPT_CAUSAL] || call->values[OPT_NOCAUSAL])
         out->causal = call->values[OPT_CAUSAL] != NULL;
     for (int i = 0; i < call->param_count; i++)
-        if (!request_set(s, out, call->params[i], err))
+        if ((call->word_count == 1 || belongs(out->mechanism, call->params[i])) &&
+            !request_set(s, out, call->params[i], err))
             goto failed;
     return true;
 failed:

@@ -6,7 +6,7 @@
 #include "app/command_parts.h"
 
 static const Command commands[] = {
-#define COMMAND(name, arguments, help, run) { #name, arguments, help, run },
+#define COMMAND(name, arguments, words, help, run) { #name, arguments, help, words, run },
 #include "app/commands.def"
 #undef COMMAND
 };

@@ -42,6 +42,7 @@ typedef struct Call {
 
 typedef struct Command {
     const char *name, *arguments, *help;
+    int         most_words; /* positional words it takes */
     /* NULL: this front end does not run it (the explorer cannot run `lua`). */
     bool (*run)(Session *s, const Call *call, Text *out, Error *err);
 } Command;
@@ -62,6 +63,8 @@ void command_overview(Text *out);                      /* of all */
 /* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
  * session unless it already holds just that. */
 bool call_load_input(Session *s, const Call *call, Error *err);
+/* Every -p must belong to one of the call's mechanisms. */
+bool call_check_params(const Call *call, Error *err);
 /* Request of one mechanism text with the call's options. */
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err);
 

@@ -114,7 +114,7 @@ static void params_table(const Param *table, Text *out)
         table_cell(&t, "  %s", p->name);
         table_cell(&t, "%s", param_type_name(p->type));
         table_cell(&t, "%s", range);
-        table_cell(&t, "%s", p->type == PARAM_TYPE_TENSOR ? "drawn" : text_str(&fallback));
+        table_cell(&t, "%s", p->type == PARAM_TYPE_TENSOR ? "-" : text_str(&fallback));
         table_cell(&t, "%s%s%s", p->help, p->drawn ? "; without a file: " : "",
                    p->drawn ? p->drawn : "");
         text_free(&fallback);
@@ -132,7 +132,8 @@ static void info_mechanism(const Mechanism *m, Text *out)
               m->id, m->title, m->authors, m->year, m->arxiv ? ", arXiv " : "",
               m->arxiv ? m->arxiv : "", m->source,
               mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
-              m->claim_decode, m->causal ? "yes" : "no", m->causal || !m->no_causal ? "" : ": ",
+              m->claim_decode, m->causal ? "yes" : "no: ",
+              m->causal ? "" : m->no_causal ? m->no_causal : "its paper gives no causal form",
               m->formula, m->teaches);
     params_table(m->params, out);
     text_add(out, "\nviews\n");
@@ -185,7 +186,7 @@ static void describe_listing(const char *path, const InputListing *l, Text *out)
 
 static void describe_input(const Input *input, Text *out)
 {
-    if (input->q.data)
+    if (input->q.data && input->k.data && input->v.data)
         text_addf(out, "as input: layer %lld of %lld, h=%lld n=%lld m=%lld d=%lld e=%lld%s%s\n",
                   (long long)input->layer, (long long)input->layers, (long long)input->heads,
                   (long long)input->n, (long long)input->m, (long long)input->d,
@@ -194,6 +195,9 @@ static void describe_input(const Input *input, Text *out)
     else if (input->x.data)
         text_addf(out, "as input: x only, n=%lld dm=%lld\n", (long long)input->x.shape[0],
                   (long long)input->x.shape[1]);
+    else if (!input->attn.data)
+        text_addf(out, "as input:%s%s%s, but not all of q, k and v\n", input->q.data ? " q" : "",
+                  input->k.data ? " k" : "", input->v.data ? " v" : "");
     else
         text_addf(out, "as input: finished weights only, h=%lld n=%lld m=%lld\n",
                   (long long)input->attn.shape[0], (long long)input->attn.shape[1],
@@ -220,6 +224,20 @@ static bool png_card(const char *path, Text *out)
         free(value);
     }
     return found;
+}
+
+/* A generator's input: nothing to list but what comes out. */
+static bool info_input(const char *spec, Text *out, Error *err)
+{
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+    Input      *input = input_load(spec, &choice, err);
+
+    if (!input)
+        return false;
+    text_addf(out, "%s\n", input->name);
+    describe_input(input, out);
+    input_free(input);
+    return true;
 }
 
 static bool info_file(const char *path, Text *out, Error *err)
@@ -263,7 +281,9 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
         info_mechanism(m, out);
         return true;
     }
-    if (access(what, F_OK) == 0)
+    if (!strncmp(what, "synthetic:", strlen("synthetic:")))
+        return info_input(what, out, err);
+    if (access(what, F_OK) == 0 || strpbrk(what, "./"))
         return info_file(what, out, err);
     return mechanism_parse(what, &m, err);
 }

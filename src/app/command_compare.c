@@ -108,6 +108,30 @@ static const Mechanism *baseline(void)
     return NULL;
 }
 
+/* The baseline that nobody named takes no -p. */
+static bool request_for(Session *s, const Call *call, const char *mechanism, Request *out,
+                        Error *err)
+{
+    Call plain = *call;
+
+    for (int i = 0; i < call->word_count; i++)
+        if (call->words[i] == mechanism)
+            return call_request(s, call, mechanism, out, err);
+    plain.param_count = 0;
+    return call_request(s, &plain, mechanism, out, err);
+}
+
+/* Every row is shown; the exit status tells that one of them failed. */
+static bool first_failure(const Comparison *c, Error *err)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->results[i]->run->err.code != ERR_NONE) {
+            *err = c->results[i]->run->err;
+            return false;
+        }
+    return true;
+}
+
 static bool add(Session *s, const Call *call, const char *mechanism, Comparison *c, Error *err)
 {
     Request request;
@@ -115,7 +139,7 @@ static bool add(Session *s, const Call *call, const char *mechanism, Comparison 
 
     if (c->count == MOST)
         return error_set(err, ERR_USAGE, "more than %d mechanisms", MOST);
-    if (!call_request(s, call, mechanism, &request, err))
+    if (!request_for(s, call, mechanism, &request, err))
         return false;
     session_progress(s, "measuring %s", mechanism);
     request.measure = true;
@@ -133,13 +157,12 @@ static bool add(Session *s, const Call *call, const char *mechanism, Comparison 
 static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
     const Mechanism *exact = baseline();
-    const char      *first = call->words[0];
 
-    if (exact && strncmp(first, exact->id, strcspn(first, "(")) != 0 &&
-        !add(s, call, exact->id, c, err))
+    if (!call_check_params(call, err) || (exact && !add(s, call, exact->id, c, err)))
         return false;
     for (int i = 0; i < call->word_count; i++)
-        if (!add(s, call, call->words[i], c, err))
+        if ((!exact || strcmp(call->words[i], exact->id) != 0) &&
+            !add(s, call, call->words[i], c, err))
             return false;
     for (int i = 0; i < c->count; i++)
         find_crossover(s, c, i);
@@ -247,6 +270,7 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
         show_json(&c, out);
     else if (ok)
         show_table(s, call, &c, out);
+    ok = ok && first_failure(&c, err);
     for (int i = 0; i < c.count; i++)
         result_release(c.results[i]);
     return ok;

@@ -140,6 +140,12 @@ static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Tex
 
     if (!picture_options(s, call, &picture, err) || !png_options(call, &png, err))
         return false;
+    if (picture.difference && d->count < 2)
+        return error_set(err, ERR_USAGE, "--diff needs at least two mechanisms: each is shown minus "
+                         "the first");
+    if (picture.rows && picture.rows * picture.cols < d->count)
+        return error_set(err, ERR_USAGE, "--grid %s has no room for %d panels",
+                         call->values[OPT_GRID], d->count);
     figure = picture_of_results(d->results, d->count, &picture, err);
     if (!figure)
         return false;
@@ -152,7 +158,7 @@ static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Tex
 static bool make_figure(Session *s, const Call *call, const char *path, Text *out, Error *err)
 {
     Drawing d = { .count = 0 };
-    bool    ok = call_load_input(s, call, err);
+    bool    ok = call_check_params(call, err) && call_load_input(s, call, err);
 
     for (int i = 0; ok && i < call->word_count; i++)
         ok = add_result(s, call, call->words[i], &d, err);

@@ -49,8 +49,7 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
     bool    ok;
 
     if (call->word_count != 1)
-        return error_set(err, ERR_USAGE, "run takes one mechanism, got %d (attnscope list shows "
-                         "them; compare takes several)", call->word_count);
+        return error_set(err, ERR_USAGE, "run needs a mechanism (attnscope list shows them)");
     if (!call_load_input(s, call, err) || !call_request(s, call, call->words[0], &request, err))
         return false;
     /* A dump wants the values, and only those: no second, timed run. */

@@ -7,8 +7,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* The folder and those above it. */
 static bool make_folder(const char *folder, Error *err)
 {
+    char path[4096];
+
+    if (!*folder || strlen(folder) >= sizeof(path))
+        return error_set(err, ERR_USAGE, "--dump: expected a folder's name of 1 to %zu bytes",
+                         sizeof(path) - 1);
+    strcpy(path, folder);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777); /* whether it is there shows at the end */
+        *slash = '/';
+    }
     if (mkdir(folder, 0777) == 0 || errno == EEXIST)
         return true;
     return error_set(err, ERR_FILE, "%s: the folder cannot be made: %s", folder, strerror(errno));

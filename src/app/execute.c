@@ -25,7 +25,7 @@ static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
         .q = input->q, .k = input->k, .v = input->v, .x = input->x, .attn = input->attn,
         .width = input->width,
         .causal = request->causal < 0 ? input->causal > 0 : request->causal > 0,
-        .given = &request->given, .seed = request->seed, .threads = threads, .views = true,
+        .scale = input->scale, .given = &request->given, .seed = request->seed, .threads = threads, .views = true,
         .memory_limit = request->memory_limit, .cancel = cancel,
     };
     return mechanism_parse(request->mechanism, &spec->mechanism, err) &&
@@ -42,6 +42,12 @@ static bool soften_causal(RunSpec *spec, const Request *request)
     return true;
 }
 
+/* A quick run is repeated even when nobody asks: a median of five costs nothing. */
+#define QUICK_MS 300
+#define QUICK_PLAN                                                                             \
+    ((MeasurePlan){ .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5,         \
+                    .spread = 0.05 })
+
 static bool fill_record(Result *result, const RunSpec *spec, const Request *request, Error *err)
 {
     MeasurePlan plan = MEASURE_DEFAULT;
@@ -53,8 +59,10 @@ static bool fill_record(Result *result, const RunSpec *spec, const Request *requ
     timed.observer = NULL;
     if (request->repeat > 0)
         plan.repeats = request->repeat;
+    else if (result->run_ms < QUICK_MS)
+        plan = QUICK_PLAN;
     else
-        plan = MEASURE_ONCE;
+        plan = MEASURE_ONCE; /* slow: one run tells enough, and says that it was one */
     return measure(&timed, &plan, &result->record, err);
 }
 
@@ -82,9 +90,11 @@ static void finish_record(Result *result, bool softened)
 
     record->threads = result->run->threads ? threads_count(result->run->threads) : 1;
     snprintf(record->input, sizeof(record->input), "%s", result->input->name);
+    if (result->loaded->warning)
+        record_warn(record, "%s", result->loaded->warning);
     if (softened)
-        run_warn(result->run, "%s has no causal form: the input's causal mask was left out",
-                 result->request.mechanism);
+        record_warn(record, "%s has no causal form: the input's causal mask was left out",
+                    result->request.mechanism);
 }
 
 static bool measure_quality(Result *result, Error *err)

@@ -117,7 +117,9 @@ bool request_parse(Session *s, Request *request, const char *text, Error *err)
     if (!open)
         return true;
     if (text[strlen(text) - 1] != ')')
-        return error_set(err, ERR_USAGE, "'%s': the parenthesis is not closed", text);
+        return error_set(err, ERR_USAGE, strchr(text, ')')
+                             ? "'%s': text after the closing parenthesis"
+                             : "'%s': the parenthesis is not closed", text);
     content = strndup(open + 1, strlen(open + 1) - 1);
     if (!content)
         return error_set(err, ERR_NOMEM, "not enough memory");

@@ -2,6 +2,7 @@
 #include "app/session_parts.h"
 
 #include <libgen.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ void loaded_release(Loaded *loaded)
     if (!loaded || atomic_fetch_sub(&loaded->references, 1) > 1)
         return;
     input_free(loaded->input);
+    free(loaded->warning);
     free(loaded);
 }
 
@@ -56,6 +58,38 @@ void session_free(Session *s)
     free(s);
 }
 
+/* First value of t that is not finite; -1: all are. */
+static int64_t first_odd(const Tensor *t)
+{
+    int64_t count = t->data ? tensor_count(t) : 0;
+
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(tensor_f32(t)[i]))
+            return i;
+    return -1;
+}
+
+/* NaN and infinity run like any number; the user is told where they come from. */
+static char *value_warning(const Input *input)
+{
+    const struct {
+        const char   *name;
+        const Tensor *tensor;
+    } all[] = { { "q", &input->q }, { "k", &input->k }, { "v", &input->v }, { "x", &input->x },
+                { "attn", &input->attn } };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        int64_t at = first_odd(all[i].tensor);
+        char   *text;
+
+        if (at >= 0 && asprintf(&text, "the input's %s holds NaN or infinity (first at element "
+                                "%lld); what it touches is NaN too", all[i].name,
+                                (long long)at) > 0)
+            return text;
+    }
+    return NULL;
+}
+
 static bool take_input(Session *s, Input *input, const char *spec, Error *err)
 {
     Loaded *loaded = calloc(1, sizeof(*loaded));
@@ -68,6 +102,7 @@ static bool take_input(Session *s, Input *input, const char *spec, Error *err)
         return error_set(err, ERR_NOMEM, "%s: not enough memory", spec);
     }
     loaded->input = input;
+    loaded->warning = value_warning(input);
     atomic_init(&loaded->references, 1);
     loaded_release(s->loaded);
     free(s->spec);

@@ -109,7 +109,7 @@ void     job_wait(Job *job);
 void     job_free(Job *job);
 /* Readable when some job changed its state; read it empty.  -1: none. */
 int      session_wake_fd(const Session *s);
-bool     session_busy(const Session *s); /* a job waits or runs */
+bool     session_busy(Session *s); /* a job waits or runs */
 
 /* ---- progress of long commands, told on the owner's thread ---------------------------- */
 typedef void (*SessionProgress)(void *context, const char *text);

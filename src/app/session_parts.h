@@ -10,6 +10,7 @@
 typedef struct Loaded {
     Input      *input;
     atomic_int  references;
+    char       *warning; /* of its values; owned; NULL: none */
 } Loaded;
 
 struct Job {

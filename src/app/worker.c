@@ -143,9 +143,14 @@ int session_wake_fd(const Session *s)
     return s->wake[0];
 }
 
-bool session_busy(const Session *s)
+bool session_busy(Session *s)
 {
-    return s->running || s->queue;
+    bool busy;
+
+    pthread_mutex_lock(&s->lock);
+    busy = s->running || s->queue;
+    pthread_mutex_unlock(&s->lock);
+    return busy;
 }
 
 /* ---- jobs, seen by the owner ------------------------------------------------------------- */

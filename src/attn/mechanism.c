@@ -63,8 +63,11 @@ bool mechanism_parse(const char *id, const Mechanism **out, Error *err)
             nearest = catalogue[i];
         text_addf(&names, "%s%s", i ? " " : "", catalogue[i]->id);
     }
-    error_set(err, ERR_USAGE, "unknown mechanism '%s'; nearest is '%s' (there are: %s)", id,
-              nearest->id, text_str(&names));
+    if (text_distance(id, nearest->id) <= 1 + (int)strlen(id) / 3)
+        error_set(err, ERR_USAGE, "unknown mechanism '%s'; nearest is '%s' (there are: %s)", id,
+                  nearest->id, text_str(&names));
+    else
+        error_set(err, ERR_USAGE, "unknown mechanism '%s' (there are: %s)", id, text_str(&names));
     text_free(&names);
     return false;
 }

@@ -354,7 +354,7 @@ Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bi
 
     if (p) {
         p->tensor = *table;
-        p->per_head = table->rank == 3 && table->shape[0] > 1;
+        p->per_head = table->rank == 3 && table->shape[0] > 1 && table->shape[2] > 0;
     }
     return p;
 }

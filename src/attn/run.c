@@ -127,6 +127,10 @@ bool run_closed_form(Run *r, Flops *flops, bool *bound)
     if (!m->flops || run_failed(r))
         return false;
     *flops = m->flops(r, r->params);
+    /* score is 2 d per cell wherever a bias kind is accepted */
+    flops->position = r->position_flops;
+    if (r->position_cell_flops > 0)
+        flops->position += r->position_cell_flops * flops->score / (2 * (double)r->d);
     *bound = m->flops_bound;
     return !run_failed(r);
 }
@@ -143,14 +147,18 @@ const View *run_view(const Run *r, const char *name)
 
 static void out_of_memory(Run *r)
 {
-    char    text[32];
+    char    asked[32], limit[96] = "", text[32];
     int64_t bytes = arena_largest_refused(r->arena);
 
+    if (r->spec.memory_limit)
+        snprintf(limit, sizeof(limit), " with %s in use, and the limit is %s (--mem)",
+                 format_bytes(arena_used(r->arena), asked, sizeof(asked)),
+                 format_bytes(r->spec.memory_limit, text, sizeof(text)));
     run_fail(r, ERR_NOMEM, "%s: not enough memory: %s were asked for in one piece%s",
              r->mechanism->id,
              bytes == INT64_MAX ? "more bytes than can be counted"
-                                : format_bytes(bytes, text, sizeof(text)),
-             r->spec.memory_limit ? " (raise --mem, or take a smaller n)" : "");
+                                : format_bytes(bytes, asked, sizeof(asked)),
+             limit);
 }
 
 void *run_alloc(Run *r, int64_t count, int64_t size)
@@ -272,7 +280,9 @@ Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
 
 double run_scale(const Run *r, double scale)
 {
-    return scale > 0 ? scale : 1 / sqrt((double)r->d);
+    if (scale > 0)
+        return scale;
+    return r->spec.scale > 0 ? r->spec.scale : 1 / sqrt((double)r->d);
 }
 
 AttendInput run_attend_input(Run *r, double scale)
@@ -283,10 +293,12 @@ AttendInput run_attend_input(Run *r, double scale)
 
     if (run_failed(r) || !position)
         return in;
-    if (position->default_scale && !(scale > 0))
+    if (position->default_scale && !(scale > 0) && !(r->spec.scale > 0))
         in.scale = position->default_scale(r->position_params, r->d);
     run_stage(r, "position");
     position->apply(r, r->position_params, &in);
+    r->position_flops = r->stages[r->stage_count - 1].flops.position;
+    r->position_cell_flops = in.cell_flops;
     return in;
 }
 

@@ -56,6 +56,7 @@ typedef struct RunSpec {
     Tensor             attn;     /* [h,n,m] f32 finished weights or data NULL */
     int64_t            width;    /* image width of the sequence, 0: not an image */
     bool               causal;
+    double             scale;    /* of the model the input comes from; 0: 1/sqrt(d) */
     const Position    *position; /* NULL: none */
     const Assignments *given;    /* NULL: all defaults */
     uint64_t           seed;
@@ -83,6 +84,8 @@ struct Run {
     bool             owns_arena;
     const void      *params;      /* the mechanism's bound struct */
     const void      *position_params;
+    double           position_flops;      /* charged by the position itself, by its formula */
+    double           position_cell_flops; /* and per allowed cell */
     Error            err;
     Tensor           out;         /* [h,n,e], set by the mechanism */
     Stage            stages[RUN_MAX_STAGES];
@@ -145,7 +148,7 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
                        const int64_t *shape);
 Rng run_rng(Run *r, const char *name);
 
-/* scale parameter (0: automatic) resolved to 1/sqrt(d). */
+/* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
 double run_scale(const Run *r, double scale);
 
 /* Applies the run's position to q and k: what op_attend takes. */

@@ -78,6 +78,18 @@ static const void *bind(Run *r, const Param *table, size_t size)
 
 /* ---- inputs ----------------------------------------------------------------------------- */
 
+/* What the input lacks for this mechanism; NULL: nothing. */
+static const char *missing(const Run *r)
+{
+    const Mechanism *m = r->mechanism;
+
+    if (m->needs_attn)
+        return r->attn.data ? NULL : "finished weights (attn)";
+    if (m->needs_x)
+        return r->x.data ? NULL : "the layer input x";
+    return !r->q.data ? "q" : !r->k.data ? "k" : !r->v.data ? "v" : NULL;
+}
+
 static void check_mechanism_fits(Run *r)
 {
     const Mechanism *m = r->mechanism;
@@ -88,10 +100,8 @@ static void check_mechanism_fits(Run *r)
                  m->no_causal ? m->no_causal : "its paper gives none");
     if (position && !(m->positions & position->class_))
         run_fail(r, ERR_USAGE, "position=%s is not supported by %s", position->id, m->id);
-    if (m->needs_attn ? !r->attn.data : m->needs_x ? !r->x.data : !r->q.data)
-        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold%s", m->id,
-                 m->needs_attn ? "finished weights (attn)"
-                 : m->needs_x ? "the layer input x" : "q, k and v",
+    if (missing(r))
+        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold%s", m->id, missing(r),
                  r->attn.data ? "; it holds finished weights, which 'given' shows" : "");
 }
 
@@ -102,7 +112,7 @@ static void check_shapes(Run *r)
     if (r->n < 1 || r->m < 1)
         run_fail(r, ERR_DATA, "%s: the sequence is empty (n=%lld, m=%lld)", m->id,
                  (long long)r->n, (long long)r->m);
-    if (!r->q.data)
+    if (m->needs_x || m->needs_attn || !r->q.data || !r->k.data || !r->v.data)
         return;
     if (r->k.shape[2] != r->d)
         run_fail(r, ERR_DATA, "q has head size %lld but k has %lld", (long long)r->d,
@@ -135,9 +145,10 @@ static void take_shapes(Run *r)
         r->h = r->q.shape[0];
         r->n = r->q.shape[1];
         r->d = r->q.shape[2];
-        r->m = r->k.shape[1];
-        r->e = r->v.shape[2];
+        r->m = r->k.data ? r->k.shape[1] : r->n;
     }
+    if (r->v.data)
+        r->e = r->v.shape[2];
     if (r->x.data) {
         r->dm = r->x.shape[1];
         if (!r->q.data) {
@@ -170,6 +181,8 @@ static void execute(Run *r)
         m->check(r, r->params);
     if (!run_failed(r))
         m->run(r, r->params);
+    if (r->out.data && r->out.shape[2] > 0)
+        view_tensor(r, "output", VIEW_VECTORS, r->out, "query", "value");
     if (r->spec.cancel && atomic_load(r->spec.cancel))
         run_fail(r, ERR_CANCELLED, "%s: interrupted", m->id);
     if (r->stage_count)

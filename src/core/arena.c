@@ -25,7 +25,6 @@ struct Chunk {
     int64_t  size; /* usable bytes */
     int64_t  offset;
     int64_t  last; /* debug: offset of the newest allocation's header, -1 */
-    bool     mapped;
     uint8_t *data;
 };
 
@@ -57,10 +56,7 @@ Arena *arena_new(void)
 
 static void chunk_free(Chunk *chunk)
 {
-    if (chunk->mapped)
-        munmap(chunk->data, (size_t)chunk->size);
-    else
-        free(chunk->data);
+    munmap(chunk->data, (size_t)chunk->size);
     free(chunk);
 }
 
@@ -81,14 +77,14 @@ static bool chunk_map(Chunk *chunk, int64_t size)
 {
     void *data;
 
-    chunk->size = round_up(size, HUGE_PAGE);
+    chunk->size = round_up(size, size >= HUGE_PAGE ? HUGE_PAGE : SMALL_CHUNK);
     data = mmap(NULL, (size_t)chunk->size, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return false;
-    madvise(data, (size_t)chunk->size, MADV_HUGEPAGE);
+    if (size >= HUGE_PAGE)
+        madvise(data, (size_t)chunk->size, MADV_HUGEPAGE);
     chunk->data = data;
-    chunk->mapped = true;
     return true;
 }
 
@@ -99,11 +95,7 @@ static Chunk *chunk_new(int64_t size)
     if (!chunk)
         return NULL;
     chunk->last = -1;
-    if (size >= HUGE_PAGE ? chunk_map(chunk, size)
-                          : (chunk->size = round_up(size > SMALL_CHUNK ? size : SMALL_CHUNK,
-                                                    ALIGNMENT),
-                             chunk->data = aligned_alloc(ALIGNMENT, (size_t)chunk->size),
-                             chunk->data != NULL))
+    if (chunk_map(chunk, size))
         return chunk;
     free(chunk);
     return NULL;

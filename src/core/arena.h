@@ -3,9 +3,10 @@
  * Everything a Run allocates comes from one arena and is freed at once.  The
  * arena's peak is a measurement: it is the mechanism's own working memory.
  *
- * Allocations are 64-byte aligned and not zeroed.  Chunks of 2 MiB and more
- * come from mmap with huge pages asked for, because first touch of 4 KiB pages
- * costs more than the arithmetic done on them.  A reset keeps the chunks.
+ * Allocations are 64-byte aligned and not zeroed.  Chunks come from mmap, never
+ * from malloc, so that the heap and the arena are counted apart; those of 2 MiB
+ * and more ask for huge pages, because first touch of 4 KiB pages costs more
+ * than the arithmetic done on them.  A reset keeps the chunks.
  *
  * Built with ATTNSCOPE_DEBUG, every allocation is followed by a guard band and
  * released memory is poisoned; arena_check() tells whether a band was touched.

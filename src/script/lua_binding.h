@@ -143,8 +143,8 @@ Tensor *tensor_push(lua_State *L, DType dtype, int rank, const int64_t *shape);
 void tensor_push_shared(lua_State *L, Tensor t, Keep *keep, bool frozen);
 /* A contiguous copy.  [-0, +1, v] */
 Tensor *tensor_push_copy(lua_State *L, const Tensor *t, DType dtype);
-/* Fills the tensor on the top with the arena's, which it owns from now on, or
- * closes the arena.  Pushed before by tensor_push_closed.  [-0, +0, v] */
+/* A closed one, to be filled by tensor_adopt, which takes over the arena that
+ * holds t's bytes (and frees it when there is no memory).  [-0, +1, m] */
 LuaTensor *tensor_push_closed(lua_State *L);
 bool       tensor_adopt(LuaTensor *tensor, Tensor t, Arena *arena);
 

@@ -259,6 +259,8 @@ int attn_input(lua_State *L)
     k = tensor_field(L, "k");
     v = tensor_field(L, "v");
     x = tensor_field(L, "x");
+    if (!x && (!q || !k || !v))
+        luaL_error(L, "input: needs q, k and v, or x; %s is missing", !q ? "q" : !k ? "k" : "v");
     name = option_string(L, 1, "name", "tensors");
     causal = option_tristate(L, 1, "causal");
     tokens = push_tokens(L, k ? k->shape[k->rank - 2 < 0 ? 0 : k->rank - 2] : x ? x->shape[0] : 0);

@@ -1,6 +1,7 @@
 /* lua_util.c -- failures, owners and option tables; see lua_binding.h. */
 #include "script/lua_binding.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- failures ----------------------------------------------------------------- */
@@ -139,6 +140,8 @@ double option_number(lua_State *L, int t, const char *key, double fallback)
         if (lua_type(L, -1) != LUA_TNUMBER)
             wrong_type(L, key, "a number");
         value = lua_tonumber(L, -1);
+        if (!isfinite(value))
+            luaL_error(L, "%s: expected a finite number, got %f", key, value);
     }
     lua_pop(L, 1);
     return value;

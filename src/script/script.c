@@ -261,7 +261,7 @@ static int run(Start *start)
     }
     status = run_state(L, start);
     lua_close(L);
-    if (fflush(stdout) != 0 && status == EXIT_SUCCESS) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_SUCCESS) {
         fprintf(stderr, "attnscope: standard output: %s\n", strerror(errno));
         status = EXIT_FAILURE;
     }
@@ -273,6 +273,10 @@ static int print_help(void)
     Text text = { 0 };
 
     command_help(command_find("lua"), &text);
+    text_add(&text, "\nInstead of FILE: -e CODE runs Lua code, - reads it from standard input.  FILE may "
+                    "be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of a shipped one "
+                    "(sweep_csv.lua,\nfigure_grid.lua).  Options stand before it; what follows is "
+                    "the script's.\n");
     fputs(text_str(&text), stdout);
     text_free(&text);
     return EXIT_SUCCESS;

@@ -52,7 +52,7 @@ case("of tensors", function()
   equal(cross.n, 6)
   equal(cross.m, 3)
   equal(assert(attn.input { x = attn.tensor { 5, 4 } }).n, 5)
-  check.refuses("DATA", attn.input, { q = t.q, k = t.k })
+  check.raises("v is missing", attn.input, { q = t.q, k = t.k })
   check.refuses("DATA", attn.input, { q = attn.tensor { 2, 3 }, k = attn.tensor { 2, 4 },
     v = attn.tensor { 2, 4 } })
   check.refuses("DATA", attn.input, { q = attn.tensor { 0, 3 }, k = attn.tensor { 0, 3 },

@@ -287,7 +287,7 @@ static void show(Run *r, const Params *p, const LinearAttend *in, const LinearRe
     *c = (Implicit){ .fq = in->fq, .fk = in->fk, .divisor = result->divisor, .heads = r->h };
     view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");
     view_tensor(r, "denominator", VIEW_TENSOR, result->denominator, "head", "query");
-    view_pattern(r, all, false);
+    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, all); /* [h,n,m] by the spec */
     view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, c,
                 all);
     count_guarded(r, p, result);

@@ -1,0 +1,494 @@
+---@meta attnscope
+-- Made by `attnscope docs luals`; do not edit.
+-- Indices of tokens, heads and axes count from 0; Lua lists from 1.
+-- Misuse raises; what the world refuses gives nil, message, code.
+
+---Numbers in up to four axes, row major.
+---@class attnscope.Tensor
+---@field shape integer[] extents of the axes
+---@field dtype string f32, f64, i32, i64 or u8
+---@operator add(attnscope.Tensor|number): attnscope.Tensor
+---@operator sub(attnscope.Tensor|number): attnscope.Tensor
+---@operator mul(attnscope.Tensor|number): attnscope.Tensor
+---@operator div(attnscope.Tensor|number): attnscope.Tensor
+---@operator unm: attnscope.Tensor
+---@operator len: integer
+local Tensor = {}
+
+---The element at these indices.
+---@param ... integer
+---@return number
+function Tensor:get(...) end
+
+---Sets the element at the leading indices to the last argument.
+---@param ... number
+function Tensor:set(...) end
+
+---A view without a copy: per axis {from, to[, step]} (to is left out), an index, or nil.
+---@param axes (integer[]|integer|nil)[]
+---@return attnscope.Tensor
+function Tensor:slice(axes) end
+
+---A view with the last two axes exchanged.
+---@return attnscope.Tensor
+function Tensor:transpose() end
+
+---A contiguous copy that may be written.
+---@return attnscope.Tensor
+function Tensor:copy() end
+
+---Nested Lua lists.
+---@return table
+function Tensor:totable() end
+
+---The numbers as text, at most `most` (default 12) of an axis.
+---@param format? string
+---@param most? integer
+---@return string
+function Tensor:tostring(format, most) end
+
+---Writes a .npy file.
+---@param path string
+---@return true?
+---@return string?
+---@return string?
+function Tensor:write(path) end
+
+---Size of the elements.
+---@return integer
+function Tensor:bytes() end
+
+---Of all elements, or along an axis (counted from 0).
+---@param axis? integer
+---@return number|attnscope.Tensor
+function Tensor:sum(axis) end
+
+---As sum.
+---@param axis? integer
+---@return number|attnscope.Tensor
+function Tensor:mean(axis) end
+
+---As sum; NaN if there is a NaN.
+---@param axis? integer
+---@return number|attnscope.Tensor
+function Tensor:min(axis) end
+
+---As sum; NaN if there is a NaN.
+---@param axis? integer
+---@return number|attnscope.Tensor
+function Tensor:max(axis) end
+
+---Indices of the first largest element, one result per axis; or a tensor along an axis.
+---@param axis? integer
+---@return integer|attnscope.Tensor
+---@return ...integer
+function Tensor:argmax(axis) end
+
+---How many elements are not 0.
+---@return integer
+function Tensor:nnz() end
+
+---exp, log, sqrt, abs, square, sign, or a function, applied to every element.
+---@param f string|fun(x: number): number
+---@return attnscope.Tensor
+function Tensor:map(f) end
+
+---Product of [n,k] and [k,m], or of [h,n,k] and [h,k,m].
+---@param other attnscope.Tensor
+---@return attnscope.Tensor
+function Tensor:matmul(other) end
+
+---Whether all |a - b| <= atol + rtol |b|; and the largest |a - b|.
+---@param other attnscope.Tensor
+---@param rtol? number
+---@param atol? number
+---@return boolean
+---@return number
+function Tensor:allclose(other, rtol, atol) end
+
+---Gives the memory back now.
+function Tensor:close() end
+
+---One layer of one sequence: what mechanisms are run on.
+---@class attnscope.Input
+---@field n integer queries
+---@field m integer keys
+---@field d integer size of a query and a key
+---@field e integer size of a value
+---@field heads integer query heads
+---@field layer integer which layer of the file this is
+---@field layers integer layers of the file
+---@field width integer pixels of a line of an image; 0: no image
+---@field causal boolean? as the file says; nil: it does not
+---@field name string path or generator
+---@field kind string npz, safetensors, text, image, synthetic, tensors
+---@field model string? the model it came from
+---@field note string? how q, k and v came to be
+---@field sha256 string fingerprint of the content
+---@field q attnscope.Tensor? [h,n,d], read only
+---@field k attnscope.Tensor? [h,m,d], read only
+---@field v attnscope.Tensor? [h,m,e], read only
+---@field x attnscope.Tensor? the layer's own input [n,dm], read only
+---@field attn attnscope.Tensor? finished weights [h,n,m], read only
+---@field tokens string[]? labels of the keys
+---@operator len: integer
+local Input = {}
+
+---Label of key j, counted from 0.
+---@param j integer
+---@return string?
+function Input:token(j) end
+
+---Writes .npz, or .safetensors with the tokens.
+---@param path string
+---@return true?
+---@return string?
+---@return string?
+function Input:save(path) end
+
+---Lets go of it now; runs made on it stay.
+function Input:close() end
+
+---A finished run of a mechanism.
+---@class attnscope.Result
+---@field output attnscope.Tensor [h,n,e], read only
+---@field views table<string, attnscope.Tensor> made when asked for
+---@field params table<string, any> every parameter as it was bound
+---@field stats table run_ms, flops{score,mix,overhead,position,total}, nnz, density, time_ms, memory, quality
+---@field record table as `attnscope run --json` prints it
+---@field mechanism string its id
+---@field text string mechanism and parameters as on a command line
+---@field input attnscope.Input what it ran on
+---@field figures table<string, number> the mechanism's own numbers
+---@field warnings string[] what the run warned of
+---@operator len: integer
+local Result = {}
+
+---Names of the views there are.
+---@return string[]
+function Result:view_names() end
+
+---A whole view; or one head's matrix, or the part {q0, q1, k0, k1} of it, as f32.
+---@param name string
+---@param head? integer
+---@param region? integer[]|{ q: integer[], k: integer[] }
+---@return attnscope.Tensor?
+---@return string?
+---@return string?
+function Result:view(name, head, region) end
+
+---Why: allowed, components, weight, rank (1 is the largest), and the value of every view.
+---@param q integer
+---@param k integer
+---@param head? integer
+---@return table
+function Result:cell(q, k, head) end
+
+---The keys query q may see: {k, weight, components} each.
+---@param q integer
+---@param head? integer
+---@return table[]
+function Result:row(q, head) end
+
+---Steps of the algorithm: name, iteration, flops, arena_peak, views.
+---@return table[]
+function Result:stages() end
+
+---max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of the weights.
+---@param other attnscope.Result
+---@return table
+function Result:compare(other) end
+
+---Lets go of it now; its tensors stay.
+function Result:close() end
+
+---Panels side by side, for a file or the terminal.
+---@class attnscope.Figure
+---@operator len: integer
+local Figure = {}
+
+---Writes .png or .txt.
+---@param path string
+---@param options? attnscope.SaveOptions
+---@return true?
+---@return string?
+---@return string?
+function Figure:save(path, options) end
+
+---The figure as lines of text.
+---@param options? attnscope.TextOptions
+---@return string?
+---@return string?
+---@return string?
+function Figure:text(options) end
+
+---Lets go of what it shows.
+function Figure:close() end
+
+---Which mechanisms.
+---@class attnscope.Filter
+---@field class? string a class of the surveys: FP, M, LP, LR, KR, RC, DS, SP, ...
+---@field text? string in id, title, authors or what it teaches
+---@field causal? boolean has a causal form
+---@field cross? boolean takes other keys than queries
+---@field needs_x? boolean reads the layer's input x
+
+---What to take of a source.
+---@class attnscope.InputOptions
+---@field layer? integer layer of the file
+---@field n? integer length: cuts a file, sizes a generator
+---@field d? integer head size of generated q, k, v
+---@field heads? integer heads of generated q, k, v
+---@field seed? integer of generated q, k, v
+
+---Sizes and structure; other keys are the generator's own arguments.
+---@class attnscope.RandomOptions: { [string]: any }
+---@field n? integer length
+---@field d? integer head size
+---@field heads? integer heads
+---@field seed? integer of the draw
+---@field structure? string a generator's name (default normal)
+
+---What attn.input is made of.
+---@class attnscope.Tensors
+---@field q? attnscope.Tensor [n,d] or [h,n,d]
+---@field k? attnscope.Tensor [m,d] or [h,m,d]
+---@field v? attnscope.Tensor [m,e] or [h,m,e]
+---@field x? attnscope.Tensor the layer's own input [n,dm]
+---@field tokens? string[] one label a key
+---@field causal? boolean queries see no later key
+---@field name? string for messages and figures
+
+---How to run; other keys are the mechanism's own parameters.
+---@class attnscope.RunOptions: { [string]: any }
+---@field input? attnscope.Input|string default: --input; else synthetic:normal of n; else the shipped sample
+---@field n? integer length, of an input given by name
+---@field d? integer head size, of a generated input
+---@field heads? integer heads, of a generated input
+---@field layer? integer layer, of a file given by name
+---@field causal? boolean default: as the input says
+---@field position? string positional modifier; see attn.positions
+---@field seed? integer of every random draw
+---@field threads? integer default: all CPUs
+---@field memory? integer limit of the run in bytes (default 8 GiB)
+---@field reps? integer timed runs at least
+---@field measure? boolean take time and memory in runs of their own
+---@field quality? boolean compare with full attention
+---@field params? table<string, any> parameters of the mechanism, for names that are options too
+
+---How to measure.
+---@class attnscope.ProfileOptions
+---@field reps? integer timed runs at least (default 7)
+
+---One picture of a figure.
+---@class attnscope.Panel
+---@field result? attnscope.Result what to show
+---@field tensor? attnscope.Tensor or this matrix
+---@field kind? string what a tensor's cell is: weights, signed, pattern, ...
+---@field view? string default: the most telling one
+---@field head? integer counted from 0
+---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
+---@field minus? attnscope.Result show the difference from the same view of this
+---@field sorted? boolean tokens in the mechanism's own order
+---@field pool? string max, mean, mass, cover or count
+---@field scale? string linear, log or row
+---@field cmap? string viridis, cividis, magma, grey or diverging
+---@field lo? number value of the map's beginning
+---@field hi? number value of the map's end
+---@field title? string above the panel
+---@field caption? string below the panel
+
+---What attn.figure takes.
+---@class attnscope.FigureOptions
+---@field panels? (attnscope.Result|attnscope.Panel)[] what to show
+---@field title? string above all panels
+---@field caption? string below all panels
+---@field layout? string ROWSxCOLS
+---@field rows? integer rows of panels
+---@field cols? integer columns of panels
+---@field legend? boolean default true
+---@field shared_scale? boolean one range of values for all panels
+
+---How to write a picture.
+---@class attnscope.SaveOptions
+---@field width? number inches, like 3.25 or 6.75
+---@field dpi? integer dots an inch (default 300)
+---@field theme? string light or dark
+---@field transparent? boolean no background
+
+---How to write text.
+---@class attnscope.TextOptions
+---@field width? integer columns (default 80)
+---@field height? integer lines (default: as needed)
+---@field utf8? boolean half blocks instead of ASCII (default true)
+---@field colours? integer 0 none, 256, or 24 for true colour
+
+---The module: `local attn = require "attnscope"`; also the global attn.
+---@class attnscope.attn
+---@field version string of attnscope
+---@field has_ui boolean the interactive program is there
+---@field null any JSON's null in a list
+---@field object table metatable of a table that JSON writes as {} when empty
+---@field args string[] words after FILE; [0] is FILE
+local attn = {}
+
+---Ids of the mechanisms, in the order of the catalogue.
+---@param filter? attnscope.Filter
+---@return string[]
+function attn.mechanisms(filter) end
+
+---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, params, views.
+---@param id string
+---@return table
+function attn.info(id) end
+
+---The positional modifiers.
+---@return table[]
+function attn.positions() end
+
+---The synthetic inputs.
+---@return table[]
+function attn.generators() end
+
+---A file, or synthetic:NAME(arguments).
+---@param spec string
+---@param options? attnscope.InputOptions
+---@return attnscope.Input?
+---@return string?
+---@return string?
+function attn.load(spec, options) end
+
+---attn.load of a generator: "induction(period=4)".
+---@param spec string
+---@param options? attnscope.InputOptions
+---@return attnscope.Input?
+---@return string?
+---@return string?
+function attn.synthetic(spec, options) end
+
+---Normal numbers, or a structure to be found.
+---@param options? attnscope.RandomOptions
+---@return attnscope.Input?
+---@return string?
+---@return string?
+function attn.random(options) end
+
+---An input made of tensors, which are copied.
+---@param tensors attnscope.Tensors
+---@return attnscope.Input?
+---@return string?
+---@return string?
+function attn.input(tensors) end
+
+---Zeros of a shape, or the numbers of nested lists; dtype f32 unless given.
+---@param shape integer[]|number[][]
+---@param dtype? string
+---@return attnscope.Tensor
+function attn.tensor(shape, dtype) end
+
+---A tensor with one axis.
+---@param values number[]
+---@param dtype? string
+---@return attnscope.Tensor
+function attn.vector(values, dtype) end
+
+---Reads a .npy file.
+---@param path string
+---@return attnscope.Tensor?
+---@return string?
+---@return string?
+function attn.read(path) end
+
+---Runs a mechanism: "bigbird" or "bigbird(window=5)".  A run that failed gives its record as a fourth value.
+---@param mechanism string
+---@param options? attnscope.RunOptions
+---@return attnscope.Result?
+---@return string?
+---@return string?
+---@return table?
+function attn.run(mechanism, options) end
+
+---Measures a mechanism; its record.
+---@param mechanism string
+---@param options? attnscope.RunOptions
+---@param plan? attnscope.ProfileOptions
+---@return table?
+---@return string?
+---@return string?
+---@return table?
+function attn.profile(mechanism, options, plan) end
+
+---Records with quality: attn.compare{"full", "bigbird", n=512, reps=5}; a point that failed is a record too.
+---@param options table
+---@return table[]
+function attn.compare(options) end
+
+---A figure of panels.
+---@param options attnscope.FigureOptions
+---@return attnscope.Figure
+function attn.figure(options) end
+
+---A figure as lines of text.
+---@param figure attnscope.Figure
+---@param options? attnscope.TextOptions
+---@return string?
+---@return string?
+---@return string?
+function attn.text(figure, options) end
+
+---y = c x^alpha by least squares of the logarithms: alpha, stderr, c, r2, count.
+---@param xs number[]
+---@param ys number[]
+---@return table
+function attn.fit(xs, ys) end
+
+---Rows as CSV; a column "time_ms.median" looks inside a table.
+---@param target string|file*
+---@param rows table[]
+---@param columns? string[]
+---@return true?
+---@return string?
+---@return string?
+function attn.csv(target, rows, columns) end
+
+---JSON with sorted keys; an empty table is [] unless its metatable is attn.object.
+---@param value any
+---@param indent? integer
+---@return string
+function attn.json(value, indent) end
+
+---An object's nulls are absent; a list's are attn.null.
+---@param text string
+---@return any?
+---@return string?
+---@return string?
+function attn.from_json(text) end
+
+---Any command as in the shell: attn.command("run", "full", "-n", "64").
+---@param ... string
+---@return string?
+---@return string?
+---@return string?
+function attn.command(...) end
+
+---A line on standard error: debug (if ATTNSCOPE_DEBUG is set), info, warning or error.
+---@param level string
+---@param format string
+---@param ... any
+function attn.log(level, format, ...) end
+
+---Ctrl-C was pressed.
+---@return boolean
+function attn.interrupted() end
+
+---Of Lua's own objects: bytes, peak, limit; sets the limit.
+---@param limit? integer
+---@return table
+function attn.memory(limit) end
+
+---The machine, as in every record.
+---@return table
+function attn.environment() end
+
+_G.attn = attn
+return attn
