@@ -238,19 +238,24 @@ static void caption_figure(Figure *figure, const Run *run, const Input *input, i
 {
     const char *slash = strrchr(input->name, '/');
     bool        generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
-    char        heads[64] = "", layer[48] = "";
+    char        heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
 
     if (run->h > 1)
         snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
     if (input->layers > 1)
         snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
+    if (run->m != run->n)
+        snprintf(keys, sizeof(keys), ", m = %lld", (long long)run->m);
+    if (run->spec.position)
+        snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
     if (generated)
-        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s", input->name, heads,
-                 run->causal ? ", causal" : "");
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", input->name, heads,
+                 position, run->causal ? ", causal" : "");
     else
-        snprintf(figure->caption, sizeof(figure->caption), "%s%s, n = %lld%s%s, seed %llu",
-                 slash ? slash + 1 : input->name, layer, (long long)run->n, heads,
-                 run->causal ? ", causal" : "", (unsigned long long)run->seed);
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
+                 slash ? slash + 1 : input->name, layer,
+                 input->note ? " (q, k, v made, not from a model)" : "", (long long)run->n, keys,
+                 heads, position, run->causal ? ", causal" : "", (unsigned long long)run->seed);
 }
 
 Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,

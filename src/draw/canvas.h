@@ -35,7 +35,8 @@ bool    canvas_ok(const Canvas *canvas, Error *err);
 void canvas_rect(Canvas *canvas, double x, double y, double width, double height, Rgb rgb);
 void canvas_line(Canvas *canvas, double x0, double y0, double x1, double y1, double width,
                  Rgb rgb, double alpha);
-/* Malformed UTF-8 is shown as replacement characters. */
+/* Malformed UTF-8, control characters and signs that the font lacks are spelled
+ * out as utf8_escape does. */
 void canvas_text(Canvas *canvas, double x, double y, const char *text, CanvasText style);
 /* Advance width in pixels. */
 double canvas_text_width(Canvas *canvas, const char *text, CanvasFont font, double size);

@@ -145,11 +145,19 @@ void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double w
     cairo_stroke(c->cairo);
 }
 
-static double text_start(Canvas *c, const char *text, char *clean, size_t size)
+static bool font_has(const void *opaque, uint32_t code)
+{
+    const Face *face = opaque;
+
+    return FT_Get_Char_Index(face->face, code) != 0;
+}
+
+static double text_start(Canvas *c, const char *text, CanvasFont font, char *clean, size_t size)
 {
     cairo_text_extents_t extents;
 
-    utf8_fit(text, (int)strlen(text) + 1, false, clean, size);
+    utf8_escape(text, font_has, cairo_font_face_get_user_data(c->fonts[font], &face_key), clean,
+                size);
     cairo_text_extents(c->cairo, clean, &extents);
     return extents.x_advance;
 }
@@ -161,7 +169,7 @@ void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText sty
 
     cairo_set_font_face(c->cairo, c->fonts[style.font]);
     cairo_set_font_size(c->cairo, style.size);
-    width = text_start(c, text, clean, sizeof(clean));
+    width = text_start(c, text, style.font, clean, sizeof(clean));
     set_colour(c, style.rgb, 1);
     cairo_save(c->cairo);
     cairo_translate(c->cairo, x, y);
@@ -180,7 +188,7 @@ double canvas_text_width(Canvas *c, const char *text, CanvasFont font, double si
 
     cairo_set_font_face(c->cairo, c->fonts[font]);
     cairo_set_font_size(c->cairo, size);
-    return text_start(c, text, clean, sizeof(clean));
+    return text_start(c, text, font, clean, sizeof(clean));
 }
 
 static void fill_pixels(uint8_t *row, Rgb rgb, int count)

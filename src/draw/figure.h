@@ -29,7 +29,7 @@ typedef struct Panel {
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
     char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
     char           title[128];
-    char           caption[256]; /* nnz, density, what a cell covers; made if empty */
+    char           caption[256]; /* of panel_caption if empty */
 } Panel;
 
 typedef struct Figure {
@@ -50,8 +50,12 @@ void    figure_free(Figure *figure);
 /* Fills a panel with the defaults of the view's kind. */
 void    panel_init(Panel *panel, const View *view, const Pattern *components, int64_t plane,
                    const char *title);
-/* "nnz 1.2 k  26.1 %  cell 1x1  max" */
+/* What the colours alone do not tell, on one line: "462 of 2304 pairs (20.1 %)",
+ * "2.6 M pairs (15.3 %), max of 103 x 103".  Rows x columns; empty when there is
+ * nothing to tell, as for all weights one by one. */
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
+/* What the number behind the colours is: "weight", "bias", "difference". */
+const char *panel_quantity(const Panel *panel);
 
 /* Everything a cell of a drawn panel needs: colour and character. */
 typedef struct Paint {

@@ -19,6 +19,9 @@ typedef struct Region { /* half-open: rows [row0,row1), cols [col0,col1) */
     int64_t row0, row1, col0, col1;
 } Region;
 
+/* Which number of a cell is shown. */
+typedef enum Pool { POOL_MAX, POOL_MEAN, POOL_MASS, POOL_COVER, POOL_PAIRS, POOL_COUNT } Pool;
+
 typedef struct GridCell {
     double  count;  /* supported (allowed) entries in the cell */
     double  sum;    /* of their values */
@@ -40,7 +43,7 @@ typedef struct Grid {
     double    count;          /* supported entries in the region (exact) */
     double    value_min, value_max; /* over the supported entries; 0, 0 when nothing was read */
     double   *row_peak;       /* owned; [rows][POOL_COUNT], largest magnitude in a row of cells */
-    double    pool_lo[4], pool_hi[4]; /* range of each Pool over the cells */
+    double    pool_lo[POOL_COUNT], pool_hi[POOL_COUNT]; /* over the cells */
     int64_t   odd_count;
     bool      sampled;        /* not every entry was read */
     double    sampled_share;  /* share of rows read, 1 when not sampled */
@@ -66,13 +69,12 @@ void   grid_free(Grid *grid);
 Region grid_cell_region(const Grid *grid, int64_t row, int64_t col); /* entries it covers */
 double grid_cell_area(const Grid *grid, int64_t row, int64_t col);
 
-/* Which number of a cell is shown. */
-typedef enum Pool { POOL_MAX, POOL_MEAN, POOL_MASS, POOL_COVER, POOL_COUNT } Pool;
 const char *pool_name(Pool pool);
 bool        pool_parse(const char *name, Pool *out, Error *err);
 Pool        pool_default(ViewKind kind); /* max for weights, cover for patterns */
 /* max (the largest magnitude with its sign where the region has negative
- * values), mean over allowed entries, mass per row, share of allowed entries. */
+ * values), mean over allowed entries, mass per row, share of allowed entries,
+ * number of allowed entries (named "count"). */
 double      grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool);
 
 typedef enum Scale { SCALE_LINEAR, SCALE_LOG, SCALE_ROW, SCALE_COUNT } Scale;

@@ -14,6 +14,7 @@
 
 static const char *const pool_names[POOL_COUNT] = {
     [POOL_MAX] = "max", [POOL_MEAN] = "mean", [POOL_MASS] = "mass", [POOL_COVER] = "cover",
+    [POOL_PAIRS] = "count",
 };
 static const char *const scale_names[SCALE_COUNT] = {
     [SCALE_LINEAR] = "linear", [SCALE_LOG] = "log", [SCALE_ROW] = "row",
@@ -43,7 +44,8 @@ bool pool_parse(const char *name, Pool *out, Error *err)
 
     if (at < 0)
         return error_set(err, ERR_USAGE,
-                         "there is no pooling '%.40s'; choose max, mean, mass or cover", name);
+                         "there is no pooling '%.40s'; choose max, mean, mass, cover or count",
+                         name);
     *out = (Pool)at;
     return true;
 }
@@ -78,6 +80,8 @@ double grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool)
         return cell->sum / (double)(area.row1 - area.row0);
     case POOL_COVER:
         return cell->count / grid_cell_area(grid, row, col);
+    case POOL_PAIRS:
+        return cell->count;
     default:
         return (double)(grid->value_min < 0 ? cell->extreme : cell->max);
     }

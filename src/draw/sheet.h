@@ -10,9 +10,10 @@
 #include "draw/canvas.h"
 #include "draw/figure_parts.h"
 #include "draw/layout.h"
+#include "draw/wrap.h"
 
+#define SHEET_LINE 1.3 /* distance of lines, in font sizes */
 #define SHEET_ITEMS 32
-#define SHEET_LINES 6
 #define SHEET_TICKS 16
 #define SHEET_GRID_MOST 64   /* entries a side that still get a cell grid */
 #define SHEET_TOKENS_MOST 32 /* entries a side that still get token labels */
@@ -26,14 +27,9 @@ typedef struct SheetStyle {
     int    tick_length, space;      /* space: the usual small distance */
 } SheetStyle;
 
-typedef struct Lines { /* text broken into lines */
-    char text[SHEET_LINES][256];
-    int  count;
-} Lines;
-
 typedef struct SheetPanel {
     bool  row_tokens, col_tokens; /* labels of the tokens themselves */
-    Lines caption;
+    Lines title, caption;
 } SheetPanel;
 
 typedef struct Sheet {
@@ -49,7 +45,8 @@ typedef struct Sheet {
     SheetPanel   *panels; /* owned */
     LegendItem    items[SHEET_ITEMS];
     int           item_count;
-    Lines         caption;
+    Lines         title, caption;
+    double        title_font; /* of the panels; all the same */
 } Sheet;
 
 SheetStyle sheet_style(const PngOptions *options);
@@ -63,10 +60,18 @@ void sheet_free(Sheet *sheet);
 void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size);
 /* Cuts the text so that it is at most `room` wide. */
 void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size);
+/* The figure's and panels' words as lines that fit the layout; sheet_words.c. */
+void   sheet_words(Sheet *sheet);
+/* Height of lines with the small distance beside them; 0: there are none. */
+int    sheet_lines_height(const Lines *lines, double font, int space);
+/* A panel's title with its letter. */
+void   sheet_title(const Sheet *sheet, int panel, char *text, size_t size);
 /* Height of the legend; draws it too when `draw`. */
 int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* The labelled places of a value panel's colour bar, 0..1, and their texts. */
 int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
 void sheet_bar(Sheet *sheet, int panel);
+/* What the bar's numbers are. */
+const char *sheet_bar_name(const Sheet *sheet, int panel);
 
 #endif

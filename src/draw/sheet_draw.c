@@ -26,14 +26,13 @@ static void draw_heading(Sheet *sheet, const char *text, double font, Rgb rgb, B
                 box.y + font, fitted, (CanvasText){ .size = font, .rgb = rgb });
 }
 
-static void draw_lines(Sheet *sheet, const Lines *lines, double font, Rgb rgb, Box box,
+/* Lines from `above` pixels below the top of the box. */
+static void draw_lines(Sheet *sheet, const Lines *lines, double font, Rgb rgb, Box box, int above,
                        double middle)
 {
-    double step = box.h && lines->count ? (box.h - sheet->style.space) / (double)lines->count : 0;
-
     for (int k = 0; k < lines->count && box.h; k++)
         draw_heading(sheet, lines->text[k], font, rgb,
-                     (Box){ box.x, box.y + sheet->style.space + (int)(k * step), box.w, box.h },
+                     (Box){ box.x, box.y + above + (int)(k * SHEET_LINE * font), box.w, box.h },
                      middle);
 }
 
@@ -201,8 +200,6 @@ static void draw_axis(Sheet *sheet, int k, bool rows)
     int    cell = rows ? b->cell_h : b->cell_w, extent = rows ? b->matrix.h : b->matrix.w;
     double font = sheet->style.tick;
 
-    if (n <= 1)
-        return;
     if (tokens)
         font = fmin(font, 0.92 * cell);
     else
@@ -241,12 +238,8 @@ static void draw_panel(Sheet *sheet, int k)
     const SheetStyle *s = &sheet->style;
     const PanelBoxes *b = &sheet->layout.panels[k];
     double            middle = b->matrix.x + b->matrix.w / 2.0;
-    char              title[160];
 
-    snprintf(title, sizeof(title), "%s", sheet->figure->panels[k].title);
-    if (sheet->figure->count > 1)
-        snprintf(title, sizeof(title), "(%c) %s", 'a' + k % 26, sheet->figure->panels[k].title);
-    draw_heading(sheet, title, s->title, s->ink, b->title, middle);
+    draw_lines(sheet, &sheet->panels[k].title, sheet->title_font, s->ink, b->title, 0, middle);
     draw_matrix(sheet, k);
     draw_rules(sheet, k);
     draw_frame(sheet, b->matrix, s->ink);
@@ -256,7 +249,8 @@ static void draw_panel(Sheet *sheet, int k)
     draw_axis_names(sheet, k);
     if (b->bar.w)
         sheet_bar(sheet, k);
-    draw_lines(sheet, &sheet->panels[k].caption, s->small, s->muted, b->caption, middle);
+    draw_lines(sheet, &sheet->panels[k].caption, s->small, s->muted, b->caption,
+               s->space, middle);
 }
 
 void sheet_draw(Sheet *sheet)
@@ -265,9 +259,9 @@ void sheet_draw(Sheet *sheet)
     const Layout     *l = &sheet->layout;
     double            middle = l->width / 2.0;
 
-    draw_heading(sheet, sheet->figure->title, s->head, s->ink, l->title, middle);
+    draw_lines(sheet, &sheet->title, s->head, s->ink, l->title, 0, middle);
     for (int k = 0; k < sheet->figure->count; k++)
         draw_panel(sheet, k);
     sheet_legend(sheet, l->footer.x, l->footer.y, l->footer.w, true);
-    draw_lines(sheet, &sheet->caption, s->legend, s->ink, l->caption, middle);
+    draw_lines(sheet, &sheet->caption, s->legend, s->ink, l->caption, s->space, middle);
 }

@@ -140,11 +140,17 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
     }
     step = round_step(range, most);
     first = ceil(panel->lo / step - 1e-9);
-    for (double k = first; k * step <= panel->hi + 1e-9 * range && count <= most; k++, count++) {
-        places[count] = (k * step - panel->lo) / range;
+    /* Rounding may leave the top just below a round number. */
+    for (double k = first; k * step <= panel->hi + 1e-5 * range && count <= most; k++, count++) {
+        places[count] = fmin((k * step - panel->lo) / range, 1);
         snprintf(texts[count], sizeof(*texts), "%.5g", k * step + 0.0);
     }
     return count;
+}
+
+const char *sheet_bar_name(const Sheet *sheet, int panel)
+{
+    return panel_quantity(&sheet->figure->panels[panel]);
 }
 
 void sheet_bar(Sheet *sheet, int k)
@@ -160,6 +166,8 @@ void sheet_bar(Sheet *sheet, int k)
         canvas_rect(sheet->canvas, x, box.y + y, w, 1,
                     colour_of_value(panel->minus ? MAP_DIVERGING : panel->map,
                                     box.h > 1 ? 1 - (double)y / (box.h - 1) : 1));
+    canvas_text(sheet->canvas, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick,
+                sheet_bar_name(sheet, k), (CanvasText){ .size = s->tick, .rgb = s->ink });
     count = sheet_bar_ticks(panel, most < 2 ? 2 : most > 6 ? 6 : (int)most, places, texts);
     for (int t = 0; t < count; t++) {
         double y = box.y + (1 - places[t]) * (box.h - 1) + 0.5;

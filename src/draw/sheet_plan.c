@@ -1,9 +1,9 @@
 /* sheet_plan.c -- measuring, laying out and reducing a figure; see sheet.h.
  *
- * The number of cells depends on the room, captions depend on the cells, and
- * the height depends on the captions.  So the layout is made once without
- * captions to learn the cells, and again when their texts are known; the
- * second changes heights only.
+ * The number of cells depends on the room, words depend on the cells and on the
+ * width of the panels, and the height depends on the words.  So the layout is
+ * made once without words to learn the cells, again when the numbers of the
+ * colour bars are known, and last with the words, which changes heights only.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "draw/sheet.h"
 #include "draw/utf8.h"
 
-#define LINE_HEIGHT 1.3
 #define LABEL_SHARE 0.22 /* of a panel's width that token labels may take */
 
 double sheet_points(const SheetStyle *style, double points)
@@ -43,47 +42,6 @@ SheetStyle sheet_style(const PngOptions *options)
     return s;
 }
 
-void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size)
-{
-    int columns = utf8_columns(text);
-
-    utf8_fit(text, columns + 1, false, out, size);
-    while (columns > 1 && canvas_text_width(canvas, out, FONT_SANS, font) > room)
-        utf8_fit(text, --columns, false, out, size);
-}
-
-/* Breaks at blanks; the last line is cut when there are too many. */
-static void wrap(Canvas *canvas, const char *text, double font, double room, Lines *out)
-{
-    char line[256] = "", longer[512];
-
-    out->count = 0;
-    while (*text && out->count < SHEET_LINES) {
-        size_t blanks = strspn(text, " "), word = strcspn(text + blanks, " ");
-
-        snprintf(longer, sizeof(longer), "%s%.*s", line, (int)(blanks + word), text);
-        if (*line && canvas_text_width(canvas, longer, FONT_SANS, font) > room) {
-            memcpy(out->text[out->count++], line, sizeof(line));
-            *line = '\0';
-            text += blanks;
-            continue;
-        }
-        snprintf(line, sizeof(line), "%.255s", longer);
-        text += blanks + word;
-    }
-    if (*line && out->count < SHEET_LINES)
-        memcpy(out->text[out->count++], line, sizeof(line));
-    for (int k = 0; k < out->count; k++) {
-        snprintf(longer, sizeof(longer), "%s", out->text[k]);
-        sheet_fit(canvas, longer, font, room, out->text[k], sizeof(out->text[k]));
-    }
-}
-
-static int lines_height(const Lines *lines, double font, int space)
-{
-    return lines->count ? (int)ceil(lines->count * font * LINE_HEIGHT) + space : 0;
-}
-
 void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size)
 {
     const Panel   *p = &sheet->figure->panels[panel];
@@ -94,7 +52,8 @@ void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *tex
 
     at += rows ? region.row0 : region.col0;
     if (tokens)
-        snprintf(text, size, "%s", (rows ? p->row_labels : p->col_labels)[order ? order[at] : at]);
+        utf8_token((rows ? p->row_labels : p->col_labels)[order ? order[at] : at], false, text,
+                   size);
     else
         snprintf(text, size, "%lld", (long long)at);
 }
@@ -109,8 +68,6 @@ static int labels_extent(const Sheet *sheet, int panel, bool rows)
     bool tokens = rows ? sheet->panels[panel].row_tokens : sheet->panels[panel].col_tokens;
     char text[256];
 
-    if (count <= 1)
-        return 0;
     if (!tokens && !rows)
         return (int)ceil(s->tick) + s->tick_length;
     for (int64_t at = tokens ? 0 : count - 1; at < count; at++) {
@@ -134,7 +91,7 @@ static bool names_axis(const Sheet *sheet, int panel, bool rows)
     int           before = rows ? panel - 1 : panel - sheet->cols;
     const char   *name = axis_name(&f->panels[panel], rows);
 
-    if (!*name || (rows ? sheet->needs[panel].rows : sheet->needs[panel].cols) <= 1)
+    if (!*name)
         return false;
     if (rows ? panel % sheet->cols == 0 : panel < sheet->cols)
         return true;
@@ -173,11 +130,13 @@ static bool has_bar(const Sheet *sheet, int panel)
 static int bar_extent(const Sheet *sheet, int panel)
 {
     const SheetStyle *s = &sheet->style;
+    double            name, numbers;
 
     if (!has_bar(sheet, panel))
         return 0;
-    return 3 * s->space + (int)sheet_points(s, 5) + s->tick_length +
-           (int)ceil(bar_numbers(sheet, panel));
+    name = canvas_text_width(sheet->canvas, sheet_bar_name(sheet, panel), FONT_SANS, s->tick);
+    numbers = sheet_points(s, 5) + s->tick_length + s->space + bar_numbers(sheet, panel);
+    return 2 * s->space + (int)ceil(fmax(name, numbers));
 }
 
 static void measure_panel(Sheet *sheet, int k)
@@ -194,13 +153,15 @@ static void measure_panel(Sheet *sheet, int k)
         need->row_cells = sheet->scene.grids[k].rows;
         need->col_cells = sheet->scene.grids[k].cols;
     }
-    need->title_h = *panel->title ? (int)ceil(s->title * 1.25) + s->space : 0;
+    need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
     need->row_axis_w = names_axis(sheet, k, true) ? (int)ceil(s->axis * 1.35) : 0;
     need->col_axis_h = names_axis(sheet, k, false) ? (int)ceil(s->axis * 1.35) : 0;
     need->row_labels_w = labels_extent(sheet, k, true);
     need->col_labels_h = labels_extent(sheet, k, false);
     need->bar_w = bar_extent(sheet, k);
-    need->caption_h = lines_height(&sheet->panels[k].caption, s->small, s->space);
+    if (need->bar_w && !need->col_labels_h) /* its name stands above it */
+        need->col_labels_h = (int)ceil(1.3 * s->tick) + s->tick_length;
+    need->caption_h = sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
 }
 
 static bool make_layout(Sheet *sheet, Error *err)
@@ -216,8 +177,8 @@ static bool make_layout(Sheet *sheet, Error *err)
         .cols = sheet->cols,
         .count = sheet->figure->count,
         .panels = sheet->needs,
-        .title_h = *sheet->figure->title ? (int)ceil(s->head * 1.4) + s->space : 0,
-        .caption_h = lines_height(&sheet->caption, s->legend, s->space),
+        .title_h = sheet_lines_height(&sheet->title, s->head, s->space),
+        .caption_h = sheet_lines_height(&sheet->caption, s->legend, s->space),
     };
 
     for (int k = 0; k < sheet->figure->count; k++)
@@ -281,24 +242,6 @@ static bool reduce(Sheet *sheet, Error *err)
     return ok;
 }
 
-static void make_captions(Sheet *sheet)
-{
-    const SheetStyle *s = &sheet->style;
-    char              text[256];
-
-    for (int k = 0; k < sheet->figure->count; k++) {
-        snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
-        if (!*text)
-            panel_caption(&sheet->figure->panels[k], &sheet->scene.grids[k], text, sizeof(text));
-        wrap(sheet->canvas, text, s->small, sheet->layout.panels[k].column_w,
-             &sheet->panels[k].caption);
-    }
-    wrap(sheet->canvas, sheet->figure->caption, s->legend,
-         sheet->width - 2 * sheet_points(s, 3), &sheet->caption);
-    if (sheet->figure->legend)
-        sheet->item_count = scene_legend(&sheet->scene, sheet->items, SHEET_ITEMS);
-}
-
 bool sheet_plan(Sheet *sheet, Error *err)
 {
     const Figure *f = sheet->figure;
@@ -324,7 +267,11 @@ bool sheet_plan(Sheet *sheet, Error *err)
         return false;
     if ((adjust_width(sheet) && !make_layout(sheet, err)) || !reduce(sheet, err))
         return false;
-    make_captions(sheet);
+    if (sheet->figure->legend)
+        sheet->item_count = scene_legend(&sheet->scene, sheet->items, SHEET_ITEMS);
+    if (!make_layout(sheet, err))
+        return false;
+    sheet_words(sheet);
     return make_layout(sheet, err);
 }
 

@@ -21,6 +21,7 @@ typedef struct TextFigure {
     LegendItem         items[ITEMS];
     int                item_count;
     TextPlan          *plans;  /* owned */
+    Lines             *titles; /* owned; of the panels */
     Scene              scene;
     Block              body;
 } TextFigure;
@@ -40,6 +41,45 @@ static void arrange(TextFigure *t)
     t->panel_width = (t->width + GAP) / t->cols - GAP;
 }
 
+static bool make_titles(TextFigure *t, Error *err)
+{
+    WrapRule rule = wrap_columns(t->panel_width, !t->options->utf8);
+
+    t->titles = calloc((size_t)t->figure->count, sizeof(*t->titles));
+    for (int k = 0; t->titles && k < t->figure->count; k++) {
+        const char *name = t->figure->panels[k].title;
+        char        title[192];
+
+        snprintf(title, sizeof(title), "%s", name);
+        if (t->figure->count > 1)
+            snprintf(title, sizeof(title), "(%c) %s", 'a' + k % 26, name);
+        if (!wrap_title(title, &rule, &t->titles[k]))
+            wrap_title_cut(title, &rule, &t->titles[k]);
+    }
+    return t->titles || error_set(err, ERR_NOMEM, "a figure as text: out of memory");
+}
+
+/* Of the highest title among panels first to last - 1. */
+static int title_lines(const TextFigure *t, int first, int last)
+{
+    int most = 1;
+
+    for (int k = first; k < last && k < t->figure->count; k++)
+        most = t->titles[k].count > most ? t->titles[k].count : most;
+    return most;
+}
+
+static int wrapped_lines(const TextFigure *t, const char *text)
+{
+    Block block = { 0 };
+    int   count;
+
+    block_wrap(&block, text, t->width, !t->options->utf8);
+    count = block.count;
+    block_free(&block);
+    return count;
+}
+
 /* Lines left for each matrix; 0: as many as it takes. */
 static int matrix_lines(const TextFigure *t)
 {
@@ -47,14 +87,14 @@ static int matrix_lines(const TextFigure *t)
 
     if (left <= 0)
         return 0;
-    left -= (*t->figure->title != '\0') + (*t->figure->caption != '\0') +
+    left -= wrapped_lines(t, t->figure->title) + wrapped_lines(t, t->figure->caption) +
             t->figure->legend + (t->rows - 1);
     for (int k = 0; k < t->figure->count; k++) {
         int own = text_overhead(&t->figure->panels[k]);
 
         overhead = own > overhead ? own : overhead;
     }
-    left = left / t->rows - overhead;
+    left = left / t->rows - overhead - title_lines(t, 0, t->figure->count);
     return left > 1 ? left : 1;
 }
 
@@ -85,29 +125,17 @@ static bool make_scene(TextFigure *t, Error *err)
     return ok;
 }
 
-static void panel_title(const TextFigure *t, int k, char *text, size_t size)
-{
-    const char *title = t->figure->panels[k].title;
-
-    if (t->figure->count > 1)
-        snprintf(text, size, "(%c) %s", 'a' + k % 26, title);
-    else
-        snprintf(text, size, "%s", title);
-}
-
 /* One row of panels: their blocks beside each other. */
 static void draw_row(TextFigure *t, int row)
 {
     Block *blocks = calloc((size_t)t->cols, sizeof(*blocks));
     int    tallest = 0, first = row * t->cols;
-    char   title[192];
 
     for (int c = 0; blocks && c < t->cols && first + c < t->figure->count; c++) {
         int k = first + c;
 
-        panel_title(t, k, title, sizeof(title));
-        text_panel(&t->scene.panels[k], &t->scene.grids[k], &t->plans[k], t->options, title,
-                   &blocks[c]);
+        text_panel(&t->scene.panels[k], &t->scene.grids[k], &t->plans[k], t->options,
+                   &t->titles[k], title_lines(t, first, first + t->cols), &blocks[c]);
         tallest = blocks[c].count > tallest ? blocks[c].count : tallest;
         t->body.failed |= blocks[c].failed;
     }
@@ -186,7 +214,7 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
         return error_set(err, ERR_USAGE, "the figure has no panel");
     arrange(&t);
     t.item_count = figure_legend(figure, t.items, ITEMS);
-    ok = make_scene(&t, err);
+    ok = make_titles(&t, err) && make_scene(&t, err);
     if (ok) {
         t.item_count = scene_legend(&t.scene, t.items, ITEMS); /* now with what values tell */
         block_wrap(&t.body, figure->title, t.width, !t.options->utf8);
@@ -202,6 +230,7 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
     }
     block_free(&t.body);
     scene_free(&t.scene);
+    free(t.titles);
     free(t.plans);
     return ok;
 }

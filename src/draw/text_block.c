@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "draw/utf8.h"
+#include "draw/wrap.h"
 
 void block_free(Block *block)
 {
@@ -53,23 +54,16 @@ void line_pad(Line *line, int columns)
 
 void block_wrap(Block *block, const char *text, int columns, bool ascii)
 {
-    char  word[512];
-    Line *line = NULL;
+    WrapRule rule = wrap_columns(columns, ascii);
 
-    while (*text) {
-        size_t blanks = strspn(text, " "), length = strcspn(text + blanks, " ");
-        char   raw[512];
+    for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+        size_t length = wrap_break(text, &rule);
+        char   raw[512], line[512];
 
-        snprintf(raw, sizeof(raw), "%.*s", (int)length, text + blanks);
-        utf8_fit(raw, columns, ascii, word, sizeof(word));
-        if (line && line->columns + (int)blanks + utf8_columns(word) > columns)
-            line = NULL;
-        if (line)
-            line_pad(line, line->columns + (int)blanks);
-        else
-            line = block_line(block);
-        line_add(line, word);
-        text += blanks + length;
+        snprintf(raw, sizeof(raw), "%.*s", (int)length, text);
+        utf8_fit(raw, columns, ascii, line, sizeof(line));
+        line_add(block_line(block), line);
+        text += length;
     }
 }
 

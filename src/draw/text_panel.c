@@ -17,6 +17,7 @@
 #define TALL 64         /* lines a matrix may have when no height is asked for */
 #define TOKEN_COLUMNS 12
 #define TOKENS_MOST 32
+#define TOKEN_BYTES 128
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -79,19 +80,22 @@ static void plan_characters(TextPlan *plan, int64_t rows, int64_t cols, int64_t 
         plan->cells.rows = even_cells(rows, (int64_t)((double)rows * fmin(scale / 2, 1)));
 }
 
-static int gutter_of(const Panel *panel, Region region, bool tokens, int width)
+static int gutter_of(const Panel *panel, Region region, bool tokens, bool ascii, int width)
 {
     char text[32];
     int  columns = snprintf(text, sizeof(text), "%lld", (long long)(region.row1 - 1));
 
     for (int64_t at = region.row0; tokens && at < region.row1; at++) {
         int64_t token = panel->row_order ? panel->row_order[at] : at;
-        int     wide = utf8_columns(panel->row_labels[token]);
+        char    label[TOKEN_BYTES];
+        int     wide;
 
+        utf8_token(panel->row_labels[token], ascii, label, sizeof(label));
+        wide = utf8_columns(label);
         columns = wide > columns ? wide : columns;
     }
     columns = (int)least(columns, TOKEN_COLUMNS);
-    return region.row1 - region.row0 > 1 && columns + 1 < width ? columns + 1 : 0;
+    return columns + 1 < width ? columns + 1 : 0;
 }
 
 TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, int lines,
@@ -106,7 +110,7 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
     cols = cols > 0 ? cols : 1;
     plan.tokens = panel->row_labels && rows <= TOKENS_MOST && plan.mode != TEXT_HALVES &&
                   (!lines || rows <= lines);
-    plan.gutter = gutter_of(panel, region, plan.tokens, width);
+    plan.gutter = gutter_of(panel, region, plan.tokens, !options->utf8, width);
     if (plan.mode == TEXT_HALVES)
         plan_halves(&plan, rows, cols, width - plan.gutter, most);
     else
@@ -116,7 +120,7 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
 
 int text_overhead(const Panel *panel)
 {
-    return panel_style(panel) == STYLE_VALUE ? 5 : 4; /* title, ticks, scale, caption twice */
+    return panel_style(panel) == STYLE_VALUE ? 4 : 3; /* ticks, scale, caption twice */
 }
 
 /* ---- cells --------------------------------------------------------------------------- */
@@ -241,9 +245,11 @@ static void row_label(const Panel *panel, const Grid *grid, const TextPlan *plan
     *text = '\0';
     if (plan->tokens) {
         int64_t at = grid->region.row0 + line_at;
+        char    label[TOKEN_BYTES];
 
-        utf8_fit(panel->row_labels[panel->row_order ? panel->row_order[at] : at],
-                 plan->gutter - 1, ascii, text, size);
+        utf8_token(panel->row_labels[panel->row_order ? panel->row_order[at] : at], ascii, label,
+                   sizeof(label));
+        utf8_fit(label, plan->gutter - 1, ascii, text, size);
         return;
     }
     for (int64_t at = 0; at < n; at += step) {
@@ -279,7 +285,7 @@ static void draw_rows(Brush *b, const TextOptions *options, Block *out)
 static Paint paint_step(const Brush *b, int k, int steps)
 {
     GridCell cell = { .any = true, .count = 1, .max = (float)k / (float)(steps - 1) };
-    double   peak[POOL_COUNT] = { 1, 1, 1, 1 };
+    double   peak[POOL_COUNT] = { 1 };
     Grid     grid = { .region = { 0, 1, 0, 1 }, .rows = 1, .cols = 1, .cells = &cell,
                       .row_peak = peak, .value_max = 1 };
     Panel    panel = *b->panel;
@@ -328,31 +334,41 @@ static void draw_scale(Brush *b, Block *out)
     pen_end(&b->pen);
     line_add(line, " ");
     line_add(line, hi);
+    if (line && line->columns + 2 + (int)strlen(panel_quantity(b->panel)) <= b->plan->width) {
+        line_add(line, "  ");
+        line_add(line, panel_quantity(b->panel));
+    }
 }
 
-static void draw_title(const Panel *panel, const TextPlan *plan, const char *title, bool ascii,
-                       Block *out)
+/* The last line names the axes too where there is room. */
+static void draw_title(const Panel *panel, const TextPlan *plan, const Lines *title,
+                       int least_lines, Block *out)
 {
-    char long_title[256], text[512];
+    Line *line = NULL;
+    char  axes[128] = "";
 
-    snprintf(long_title, sizeof(long_title), "%s", title);
     if (panel->view->rows && panel->view->cols)
-        snprintf(long_title, sizeof(long_title), "%s  (%s x %s)", title, panel->view->rows,
+        snprintf(axes, sizeof(axes), "%s(%s x %s)", title->count ? "  " : "", panel->view->rows,
                  panel->view->cols);
-    utf8_fit(utf8_columns(long_title) <= plan->width ? long_title : title, plan->width, ascii,
-             text, sizeof(text));
-    line_add(block_line(out), text);
+    for (int k = 0; k < title->count || k < 1; k++) {
+        line = block_line(out);
+        line_add(line, title->count ? title->text[k] : "");
+    }
+    if (line && line->columns + utf8_columns(axes) <= plan->width)
+        line_add(line, axes);
+    while (out->count < least_lines && !out->failed)
+        block_line(out);
 }
 
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
-                const TextOptions *options, const char *title, Block *out)
+                const TextOptions *options, const Lines *title, int title_lines, Block *out)
 {
     Brush brush = { .panel = panel, .grid = grid, .plan = plan,
                     .pen = { .colours = options->colours },
                     .levels = levels_of(panel, plan->mode, options->colours) };
     char  caption[256];
 
-    draw_title(panel, plan, title, !options->utf8, out);
+    draw_title(panel, plan, title, title_lines, out);
     draw_ticks(grid, plan, block_line(out));
     draw_rows(&brush, options, out);
     if (panel_style(panel) == STYLE_VALUE)

@@ -4,6 +4,7 @@
 
 #include "draw/figure_parts.h"
 #include "draw/text_block.h"
+#include "draw/wrap.h"
 
 /* How cells become characters. */
 typedef enum TextMode {
@@ -27,9 +28,10 @@ typedef struct TextPlan { /* one panel's place and size */
  * several_causes: the figure has more than one component. */
 TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, int lines,
                    bool several_causes);
-/* Lines a panel has besides its matrix, at most. */
+/* Lines a panel has besides its matrix and its title, at most. */
 int  text_overhead(const Panel *panel);
+/* title_lines: how many the title has at least, as those beside it. */
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
-                const TextOptions *options, const char *title, Block *out);
+                const TextOptions *options, const Lines *title, int title_lines, Block *out);
 
 #endif

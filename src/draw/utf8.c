@@ -2,29 +2,44 @@
  * bytes (a token cut in the middle of a letter) can be shown. */
 #include "draw/utf8.h"
 
-#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define REPLACEMENT 0xFFFDu
+#define MALFORMED 0xFFFFFFFFu
+#define OPEN_BOX "\xE2\x90\xA3"
 
-/* One character; *length bytes were used. */
-static uint32_t decode(const unsigned char *s, int *length)
+/* One character or MALFORMED; *length bytes were used. */
+static uint32_t decode_any(const unsigned char *s, int *length)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     int      need = s[0] < 0x80 ? 1 : s[0] >= 0xF8 ? 0 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3
                   : s[0] >= 0xC0 ? 2 : 0;
-    uint32_t code = need == 1 ? s[0] : need ? s[0] & (0xFFu >> (need + 1)) : REPLACEMENT;
+    uint32_t code = need == 1 ? s[0] : need ? s[0] & (0xFFu >> (need + 1)) : MALFORMED;
 
     *length = 1;
     for (int k = 1; k < need; k++) {
         if ((s[k] & 0xC0) != 0x80)
-            return REPLACEMENT;
+            return MALFORMED;
         code = code << 6 | (s[k] & 0x3F);
     }
     if (need && (code < least[need] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)))
-        return REPLACEMENT;
+        return MALFORMED;
     *length = need ? need : 1;
-    return code < 0x20 || code == 0x7F ? REPLACEMENT : code;
+    return code;
+}
+
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0);
+}
+
+/* One character that can be shown. */
+static uint32_t decode(const unsigned char *s, int *length)
+{
+    uint32_t code = decode_any(s, length);
+
+    return code == MALFORMED || is_control(code) ? REPLACEMENT : code;
 }
 
 static int columns_of(uint32_t c)
@@ -57,6 +72,16 @@ static size_t put(char *out, size_t at, size_t size, const char *bytes, size_t l
     return at + length;
 }
 
+/* Columns for a sign beyond ASCII. */
+static const char *ascii_of(uint32_t c, int width)
+{
+    if (c == 0xB7)
+        return "-";
+    if (c == 0x2026)
+        return ".";
+    return width > 1 ? "??" : "?";
+}
+
 void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -72,7 +97,7 @@ void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
             break;
         used += width;
         if (ascii && c >= 0x80)
-            at = put(out, at, size, "??", (size_t)width);
+            at = put(out, at, size, ascii_of(c, width), (size_t)width);
         else if (c == REPLACEMENT)
             at = put(out, at, size, "\xEF\xBF\xBD", 3);
         else
@@ -81,4 +106,71 @@ void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
     if (cut && columns > 0)
         at = ascii ? put(out, at, size, ".", 1) : put(out, at, size, "\xE2\x80\xA6", 3);
     out[at] = '\0';
+}
+
+/* Marks of direction, joiners and other signs without a picture of their own. */
+static bool is_invisible(uint32_t c)
+{
+    return c == 0xAD || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
+           (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;
+}
+
+static void escape_of(uint32_t code, const unsigned char *bytes, char *text, size_t size)
+{
+    static const struct {
+        uint32_t    code;
+        const char *text;
+    } usual[] = { { '\n', "\\n" }, { '\t', "\\t" }, { '\r', "\\r" }, { 0x1B, "\\e" } };
+
+    for (size_t k = 0; k < sizeof(usual) / sizeof(*usual); k++)
+        if (usual[k].code == code) {
+            snprintf(text, size, "%s", usual[k].text);
+            return;
+        }
+    if (code == MALFORMED || code < 0x80)
+        snprintf(text, size, "\\x%02X", bytes[0]);
+    else
+        snprintf(text, size, "\\u%04X", (unsigned)code);
+}
+
+void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t code),
+                 const void *context, char *out, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t at = 0;
+    int    length;
+
+    for (; *s; s += length) {
+        uint32_t code = decode_any(s, &length);
+        char     escape[16];
+
+        if (code != MALFORMED && !is_control(code) && !is_invisible(code) &&
+            (!has || has(context, code))) {
+            at = put(out, at, size, (const char *)s, (size_t)length);
+            continue;
+        }
+        escape_of(code, s, escape, sizeof(escape));
+        at = put(out, at, size, escape, strlen(escape));
+    }
+    out[at] = '\0';
+}
+
+static bool in_ascii(const void *context, uint32_t code)
+{
+    (void)context;
+    return code < 0x80;
+}
+
+void utf8_token(const char *token, bool ascii, char *out, size_t size)
+{
+    const char *box = ascii ? "_" : OPEN_BOX;
+    size_t      at = 0;
+
+    if (*token && !token[strspn(token, " ")]) {
+        for (; *token; token++)
+            at = put(out, at, size, box, strlen(box));
+        out[at] = '\0';
+        return;
+    }
+    utf8_escape(token, ascii ? in_ascii : NULL, NULL, out, size);
 }

@@ -174,16 +174,25 @@ bool labels_parse(const char *text, size_t length, double *out)
     return end == copy + length;
 }
 
-char *labels_number(double value, char *text, size_t size)
+/* The fewest digits that read back as the same number. */
+static void shortest(double value, char *text, size_t size)
 {
-    locale_t plain = newlocale(LC_ALL_MASK, "C", NULL), before;
-
-    before = plain ? uselocale(plain) : NULL;
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, size, "%.*g", digits, value);
         if (strtod(text, NULL) == value)
             break;
     }
+}
+
+char *labels_number(double value, char *text, size_t size)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", NULL), before;
+
+    before = plain ? uselocale(plain) : NULL;
+    if (value >= -1e15 && value <= 1e15 && value == (double)(int64_t)value)
+        snprintf(text, size, "%lld", (long long)value); /* 20, not 2e+01 */
+    else
+        shortest(value, text, size);
     if (plain) {
         uselocale(before);
         freelocale(plain);

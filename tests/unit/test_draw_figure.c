@@ -358,10 +358,168 @@ static void captions_say_what_was_done(void **state)
     assert_true(grid_reduce(&q, &grid, NULL));
     s.figure->panels[1].scale = SCALE_LOG;
     panel_caption(&s.figure->panels[1], &grid, text, sizeof(text));
-    assert_non_null(strstr(text, "cell 40x20  max  log scale  sampled"));
-    assert_non_null(strstr(text, "nnz 6.0 k  0.59"));
+    assert_non_null(strstr(text, ", max of 20 x 40, log scale, sampled "));
+    assert_int_equal(strncmp(text, "6.0 k pairs (0.59", 17), 0);
+    assert_true(utf8_columns(text) <= 70);
+    grid_free(&grid);
+    q.view = &s.view;
+    assert_true(grid_reduce(&q, &grid, NULL));
+    panel_caption(&s.figure->panels[0], &grid, text, sizeof(text));
+    assert_non_null(strstr(text, " %), one cell = 20 x 40, shade = cover"));
+    assert_true(utf8_columns(text) <= 60);
     grid_free(&grid);
     scenery_free(&s);
+}
+
+static void caption_of(const Panel *panel, int64_t cells, char *text, size_t size)
+{
+    Grid        grid;
+    GridRequest q = { .view = panel->view, .rows = cells, .cols = cells };
+
+    assert_true(grid_reduce(&q, &grid, NULL));
+    panel_caption(panel, &grid, text, size);
+    grid_free(&grid);
+}
+
+static void captions_leave_out_what_is_plain(void **state)
+{
+    PatternShape shape = { .heads = 1, .n = 10, .m = 10 };
+    Scenery      s;
+    char         text[256];
+
+    (void)state;
+    scenery_make(&s, 10, 2);
+    caption_of(&s.figure->panels[0], 10, text, sizeof(text));
+    assert_non_null(strstr(text, " of 100 pairs ("));
+    assert_null(strstr(text, "cell"));
+    assert_null(strstr(text, "cover"));
+    caption_of(&s.figure->panels[1], 10, text, sizeof(text)); /* a sparse pattern has a count */
+    assert_non_null(strstr(text, " of 100 pairs ("));
+    assert_null(strstr(text, "max"));
+    for (int causal = 0; causal < 2; causal++) {
+        s.weights.support = pattern_finish(s.arena, shape,
+                                           pattern_full(s.arena, shape, COMPONENT_OTHER), causal);
+        caption_of(&s.figure->panels[1], 10, text, sizeof(text));
+        assert_string_equal(text, "");
+        caption_of(&s.figure->panels[1], 3, text, sizeof(text));
+        assert_string_equal(text, "max of 4 x 4");
+    }
+    scenery_free(&s);
+}
+
+static void colours_have_a_quantity(void **state)
+{
+    Scenery s;
+    Panel  *panel;
+
+    (void)state;
+    scenery_make(&s, 4, 2);
+    panel = &s.figure->panels[1];
+    assert_string_equal(panel_quantity(panel), "weight");
+    s.weights.kind = VIEW_SIGNED;
+    snprintf(s.weights.name, sizeof(s.weights.name), "position_bias");
+    assert_string_equal(panel_quantity(panel), "bias");
+    panel->minus = &s.view;
+    assert_string_equal(panel_quantity(panel), "difference");
+    panel->pool = POOL_PAIRS;
+    assert_string_equal(panel_quantity(panel), "pairs");
+    scenery_free(&s);
+}
+
+/* A figure of one token has all its words. */
+static void a_single_entry_has_axes_and_a_scale(void **state)
+{
+    Scenery   s;
+    Text      bytes = { 0 };
+    png_image image;
+    uint8_t  *pixels;
+
+    (void)state;
+    scenery_make(&s, 1, 2);
+    s.figure->panels[0] = s.figure->panels[1];
+    s.figure->count = 1;
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 40 }, &bytes, NULL));
+    assert_non_null(strstr(bytes.data, "connectivity  (query x key)\n  0\n0 @"));
+    assert_non_null(strstr(bytes.data, "0 .:-=+*#%@ 1  weight\n"));
+    text_clear(&bytes);
+    assert_true(figure_png(s.figure, NULL, &bytes, NULL));
+    pixels = decode(&bytes, &image);
+    assert_true(count_colour(pixels, &image, (Rgb){ 90, 90, 90 }) > 20); /* names of axes */
+    free(pixels);
+    text_free(&bytes);
+    scenery_free(&s);
+}
+
+static void long_titles_are_wrapped_side_by_side(void **state)
+{
+    static const char name[] = "pattern(expr=window(5)+global(2)) \xC2\xB7 weights";
+    Scenery s;
+    Text    out = { 0 };
+    int     lines;
+
+    (void)state;
+    scenery_make(&s, 8, 2);
+    snprintf(s.figure->panels[0].title, sizeof(s.figure->panels[0].title), "%s", name);
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 80, .utf8 = true }, &out, NULL));
+    assert_null(strstr(out.data, "\xE2\x80\xA6")); /* nothing is cut */
+    assert_int_equal(strncmp(out.data, "(a) pattern(expr=window(5)+global(2))", 37), 0);
+    assert_non_null(strstr(out.data, "\nweights  (query x key)\n"));
+    assert_true(widest_line(&out, &lines) <= 80);
+    text_clear(&out);
+    s.figure->count = 1;
+    assert_true(figure_text(s.figure, &(TextOptions){ .width = 24 }, &out, NULL));
+    assert_int_equal(strncmp(out.data, "pattern(expr=window(5)+\nglobal(2)) - weights\n", 45), 0);
+    text_free(&out);
+    scenery_free(&s);
+}
+
+static void long_headings_make_the_sheet_higher(void **state)
+{
+    Scenery   s;
+    Text      bytes = { 0 };
+    png_image image;
+    uint32_t  heights[2];
+
+    (void)state;
+    scenery_make(&s, 16, 1);
+    for (int k = 0; k < 2; k++) {
+        snprintf(s.figure->title, sizeof(s.figure->title), "%s",
+                 k ? "a title that says so much about this figure that it needs two lines" : "a");
+        text_clear(&bytes);
+        assert_true(figure_png(s.figure, &(PngOptions){ .width_inch = 3 }, &bytes, NULL));
+        free(decode(&bytes, &image));
+        heights[k] = image.height;
+    }
+    assert_true(heights[1] >= heights[0] + 45 && heights[1] <= heights[0] + 60);
+    text_free(&bytes);
+    scenery_free(&s);
+}
+
+static void tokens_without_a_picture_are_spelled_out(void **state)
+{
+    static const char *const cases[][3] = { /* token, label, label in ASCII */
+        { "ok", "ok", "ok" },
+        { "\n", "\\n", "\\n" },
+        { "a\tb\x1B", "a\\tb\\e", "a\\tb\\e" },
+        { "\x01", "\\x01", "\\x01" },
+        { "\xFF\xFE", "\\xFF\\xFE", "\\xFF\\xFE" },
+        { " ", "\xE2\x90\xA3", "_" },
+        { " a", " a", " a" },
+        { "\xE6\x97\xA5", "\xE6\x97\xA5", "\\u65E5" },
+        { "\xE2\x80\xAE", "\\u202E", "\\u202E" },
+        { "\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80", "\\u1F600" },
+    };
+    char label[64];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        utf8_token(cases[k][0], false, label, sizeof(label));
+        assert_string_equal(label, cases[k][1]);
+        utf8_token(cases[k][0], true, label, sizeof(label));
+        assert_string_equal(label, cases[k][2]);
+    }
+    utf8_token("\n\n\n", false, label, 6); /* an escape is never cut */
+    assert_string_equal(label, "\\n\\n");
 }
 
 static void background_is_never_a_value(void **state)
@@ -427,6 +585,12 @@ int main(void)
         cmocka_unit_test(a_difference_is_signed_and_shows_what_is_masked),
         cmocka_unit_test(a_cancelled_figure_says_so),
         cmocka_unit_test(captions_say_what_was_done),
+        cmocka_unit_test(captions_leave_out_what_is_plain),
+        cmocka_unit_test(colours_have_a_quantity),
+        cmocka_unit_test(a_single_entry_has_axes_and_a_scale),
+        cmocka_unit_test(long_titles_are_wrapped_side_by_side),
+        cmocka_unit_test(long_headings_make_the_sheet_higher),
+        cmocka_unit_test(tokens_without_a_picture_are_spelled_out),
         cmocka_unit_test(background_is_never_a_value),
         cmocka_unit_test(impossible_figures_are_refused),
     };

@@ -368,6 +368,8 @@ static void names_are_read_back(void **state)
     for (int k = 0; k < SCALE_COUNT; k++)
         assert_true(scale_parse(scale_name((Scale)k), &scale, NULL) && (int)scale == k);
     assert_false(pool_parse("median", &pool, &err));
+    for (int k = 0; k < POOL_COUNT; k++)
+        assert_non_null(strstr(err.text, pool_name((Pool)k)));
     assert_non_null(strstr(err.text, "cover"));
     assert_int_equal(pool_default(VIEW_PATTERN), POOL_COVER);
     assert_int_equal(pool_default(VIEW_WEIGHTS), POOL_MAX);

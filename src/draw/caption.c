@@ -1,0 +1,145 @@
+/* caption.c -- what stands under a panel and beside its colour bar; see figure.h.
+ *
+ * A caption says what cannot be seen: how many entries there are and how many
+ * of them one cell stands for.  A matrix drawn entry by entry needs no word on
+ * cells, and the number of pairs says nothing of a full matrix of values.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/figure_parts.h"
+
+#define EXACT_MOST 1e5 /* counts below are written out */
+
+static int64_t height_of(const Grid *grid)
+{
+    return grid->region.row1 - grid->region.row0;
+}
+
+static int64_t width_of(const Grid *grid)
+{
+    return grid->region.col1 - grid->region.col0;
+}
+
+/* Sum of min(max(t, 0), width) over all t < end. */
+static double clipped_sum(double end, double width)
+{
+    if (end <= 0)
+        return 0;
+    if (end <= width)
+        return end * (end - 1) / 2;
+    return width * (width - 1) / 2 + (end - width) * width;
+}
+
+/* Entries with j <= i + offset in the region. */
+static double triangle(const Grid *grid, int64_t offset)
+{
+    double start = (double)(grid->region.row0 + offset + 1 - grid->region.col0);
+    double width = (double)width_of(grid);
+
+    return clipped_sum(start + (double)height_of(grid), width) - clipped_sum(start, width);
+}
+
+/* Values everywhere, or everywhere a causal run may have some. */
+static bool is_plain(const Panel *panel, const Grid *grid)
+{
+    double  area = (double)height_of(grid) * (double)width_of(grid);
+    int64_t later = view_cols(panel->view) - view_rows(panel->view);
+
+    return grid->count >= area || grid->count == triangle(grid, 0) ||
+           grid->count == triangle(grid, later);
+}
+
+static bool shows_values(const Panel *panel)
+{
+    ViewKind kind = panel->view->kind;
+
+    return panel->minus ||
+           (kind != VIEW_PATTERN && kind != VIEW_COMPONENTS && kind != VIEW_MEMBERSHIP);
+}
+
+static const char *entries_name(const View *view)
+{
+    bool pairs = view->rows && view->cols && strcmp(view->rows, "query") == 0 &&
+                 strcmp(view->cols, "key") == 0;
+
+    return pairs ? "pairs" : "entries";
+}
+
+/* The next part of a caption. */
+static const char *comma(const Text *out)
+{
+    return out->length ? ", " : "";
+}
+
+static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
+{
+    double area = (double)height_of(grid) * (double)width_of(grid);
+    char   count[32];
+
+    if (shows_values(panel) && is_plain(panel, grid))
+        return;
+    if (area < EXACT_MOST)
+        text_addf(out, "%.0f of %.0f", grid->count, area);
+    else
+        text_add(out, format_count(grid->count, count, sizeof(count)));
+    text_addf(out, " %s (%.3g %%)", entries_name(panel->view),
+              area > 0 ? 100 * grid->count / area : 0);
+}
+
+/* Cells differ by at most one entry each way; the larger size is named. */
+static void caption_cell(const Panel *panel, const Grid *grid, bool categories, Text *out)
+{
+    int64_t rows = (height_of(grid) + grid->rows - 1) / grid->rows;
+    int64_t cols = (width_of(grid) + grid->cols - 1) / grid->cols;
+    bool    shade = panel->pool == POOL_COVER && !categories;
+
+    if (rows == 1 && cols == 1)
+        return;
+    text_addf(out, "%s%s %s %lld x %lld", comma(out),
+              categories ? "majority" : shade ? "one cell" : pool_name(panel->pool),
+              shade ? "=" : "of", (long long)rows, (long long)cols);
+    if (shade)
+        text_addf(out, ", shade = %s", pool_name(POOL_COVER));
+}
+
+void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
+{
+    Text out = { 0 };
+    bool categories = panel->view->kind == VIEW_BUCKETS && !panel->minus;
+
+    if (categories)
+        text_addf(&out, "categories %.0f to %.0f", grid->value_min, grid->value_max);
+    else
+        caption_entries(panel, grid, &out);
+    caption_cell(panel, grid, categories, &out);
+    if (panel_style(panel) == STYLE_VALUE && panel->scale != SCALE_LINEAR)
+        text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
+    if (grid->sampled)
+        text_addf(&out, "%ssampled %.2g %%", comma(&out), 100 * grid->sampled_share);
+    if (grid->odd_count > 0)
+        text_addf(&out, "%s%lld NaN or infinite", comma(&out), (long long)grid->odd_count);
+    snprintf(text, size, "%s", text_str(&out));
+    text_free(&out);
+}
+
+const char *panel_quantity(const Panel *panel)
+{
+    static const char *const names[VIEW_KIND_COUNT] = {
+        [VIEW_WEIGHTS] = "weight",  [VIEW_COUNT] = "count",     [VIEW_ORDER] = "position",
+        [VIEW_BUCKETS] = "bucket",  [VIEW_FEATURES] = "feature", [VIEW_PERMUTATION] = "share",
+    };
+    static const char *const signs[] = { "bias", "logit", "weight" };
+    const View *view = panel->view;
+
+    if (panel->pool == POOL_COVER)
+        return "share";
+    if (panel->pool == POOL_PAIRS)
+        return entries_name(view);
+    if (panel->minus)
+        return "difference";
+    for (int k = 0; view->kind == VIEW_SIGNED && k < 3; k++) /* the name tells */
+        if (strstr(view->name, signs[k]))
+            return signs[k];
+    return view->kind < VIEW_KIND_COUNT && names[view->kind] ? names[view->kind] : "value";
+}

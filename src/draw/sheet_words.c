@@ -1,0 +1,107 @@
+/* sheet_words.c -- titles and captions of a sheet, broken into lines; see sheet.h.
+ *
+ * Panels' titles get two lines each and one size for all of them: the largest
+ * in which every title fits, down to four fifths of the usual one.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/sheet.h"
+
+#define HEAD_LINES 3
+#define SMALLEST 0.8
+#define STEPS 4 /* sizes of titles tried */
+
+typedef struct Ruler {
+    Canvas *canvas;
+    double  font;
+} Ruler;
+
+static double ruler_width(void *context, const char *text)
+{
+    const Ruler *ruler = context;
+
+    return canvas_text_width(ruler->canvas, text, FONT_SANS, ruler->font);
+}
+
+static WrapRule rule_of(Ruler *ruler, double room)
+{
+    return (WrapRule){ .width = ruler_width, .context = ruler, .room = room };
+}
+
+void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size)
+{
+    Ruler    ruler = { canvas, font };
+    WrapRule rule = rule_of(&ruler, room);
+
+    wrap_cut(text, &rule, out, size);
+}
+
+int sheet_lines_height(const Lines *lines, double font, int space)
+{
+    return lines->count ? (int)ceil(lines->count * font * SHEET_LINE) + space : 0;
+}
+
+void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
+{
+    const char *title = sheet->figure->panels[panel].title;
+
+    if (sheet->figure->count > 1)
+        snprintf(text, size, "(%c) %s", 'a' + panel % 26, title);
+    else
+        snprintf(text, size, "%s", title);
+}
+
+static bool panel_titles(Sheet *sheet, bool cut)
+{
+    Ruler ruler = { sheet->canvas, sheet->title_font };
+    char  title[160];
+    bool  all = true;
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].title.w);
+        Lines   *lines = &sheet->panels[k].title;
+
+        lines->count = 0;
+        sheet_title(sheet, k, title, sizeof(title));
+        if (!*sheet->figure->panels[k].title || wrap_title(title, &rule, lines))
+            continue;
+        all = false;
+        if (cut)
+            wrap_title_cut(title, &rule, lines);
+    }
+    return all;
+}
+
+static void panel_captions(Sheet *sheet)
+{
+    Ruler ruler = { sheet->canvas, sheet->style.small };
+    char  text[256];
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w);
+
+        snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
+        if (!*text)
+            panel_caption(&sheet->figure->panels[k], &sheet->scene.grids[k], text, sizeof(text));
+        wrap_text(text, &rule, WRAP_LINES, &sheet->panels[k].caption);
+    }
+}
+
+void sheet_words(Sheet *sheet)
+{
+    const SheetStyle *s = &sheet->style;
+    Ruler             head = { sheet->canvas, s->head }, legend = { sheet->canvas, s->legend };
+    WrapRule          title = rule_of(&head, sheet->layout.title.w);
+    WrapRule          caption = rule_of(&legend, sheet->layout.caption.w);
+    bool              fits = false;
+
+    for (int k = 0; k < STEPS && !fits; k++) {
+        sheet->title_font = s->title * (1 - (1 - SMALLEST) * k / (STEPS - 1));
+        fits = panel_titles(sheet, k + 1 == STEPS);
+    }
+    panel_captions(sheet);
+    wrap_text(sheet->figure->title, &title, HEAD_LINES, &sheet->title);
+    wrap_text(sheet->figure->caption, &caption, WRAP_LINES, &sheet->caption);
+}
