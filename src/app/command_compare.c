@@ -161,7 +161,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
     if (!call_check_params(call, err) || (exact && !add(s, call, exact->id, c, err)))
         return false;
     for (int i = 0; i < call->word_count; i++)
-        if ((!exact || strcmp(call->words[i], exact->id) != 0) &&
+        if ((!exact || mechanism_find(call->words[i]) != exact) &&
             !add(s, call, call->words[i], c, err))
             return false;
     for (int i = 0; i < c->count; i++)
