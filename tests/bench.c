@@ -35,7 +35,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- the peak ------------------------------------------------------------------------ */
+/* ---- the peak --------------------------------------------------------------- */
 
 #define PEAK_STEPS 4000000L
 #define CHAINS 12 /* independent sums: enough to hide the latency */
@@ -132,7 +132,7 @@ static void peak_item(void *context, int64_t item, int worker)
         job->flops[item] = 0;
 }
 
-/* ---- what is measured ------------------------------------------------------------------ */
+/* ---- what is measured ------------------------------------------------------- */
 
 typedef struct Problem {
     Run         *run;
@@ -250,7 +250,7 @@ static double rate_sgemm(const float *a, const float *b, float *c, int threads)
     return 2.0 * n * n * n / start;
 }
 
-/* ---- the report -------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------- */
 
 enum {
     PEAK, SGEMM, FULL, CAUSAL, FULL_512, WINDOW_4K, WINDOW_16K, LINEAR_4K, LINEAR_16K, FIGURES

@@ -20,7 +20,7 @@
 
 #define LENGTH(a) ((int)(sizeof(a) / sizeof(*(a))))
 
-/* ---- the probe ------------------------------------------------------------------- */
+/* ---- the probe -------------------------------------------------------------- */
 
 typedef struct ProbeParams {
     double scale;
@@ -55,7 +55,7 @@ static const Mechanism probe = {
     .params = probe_params, .params_size = sizeof(ProbeParams), .run = probe_run,
 };
 
-/* ---- inputs ---------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------- */
 
 typedef struct Setup {
     int64_t     h, n, m, d, e;

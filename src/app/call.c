@@ -80,8 +80,7 @@ static bool parse_option(Call *call, const char *const *words, int count, int *a
     const char *word = words[*at], *value = NULL;
     bool        is_long = word[1] == '-';
     size_t      length = is_long ? strcspn(word + 2, "=") : 1;
-    int         id = is_long ? by_flag(call->command, word + 2, length)
-                             : by_letter(call->command, word[1]);
+    int id = is_long ? by_flag(call->command, word + 2, length) : by_letter(call->command, word[1]);
 
     if (id < 0)
         return unknown_option(call->command, word, err);
@@ -159,7 +158,7 @@ bool call_parse(Call *call, const char *const *words, int count, Error *err)
     return check_surplus(call, err);
 }
 
-/* ---- a typed line ------------------------------------------------------------------------- */
+/* ---- a typed line ----------------------------------------------------------- */
 
 /* Copies one word without its quotes; returns where it ended, NULL: open quote. */
 static const char *split_word(const char *s, Text *out)
@@ -207,7 +206,7 @@ bool call_split(const char *line, const char **words, int most, int *count, Text
     return true;
 }
 
-/* ---- numbers of options ---------------------------------------------------------------------- */
+/* ---- numbers of options ----------------------------------------------------- */
 
 static bool option_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err)
 {
@@ -229,9 +228,9 @@ static bool option_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t
 static bool option_size(const Call *call, int id, int64_t *out, Error *err)
 {
     static const char units[] = "KMGT";
-    const char *text = call->values[id], *unit;
-    char       *end;
-    double      value;
+    const char       *text = call->values[id], *unit;
+    char             *end;
+    double            value;
 
     if (!text)
         return true;
@@ -277,7 +276,8 @@ static bool check_device(const Call *call, Error *err)
     if (!device || !strcmp(device, "cpu") || !strcmp(device, "auto"))
         return true;
     if (!strcmp(device, "cuda"))
-        return error_set(err, ERR_UNSUPPORTED, "--device cuda: this build has no CUDA back end; use "
+        return error_set(err, ERR_UNSUPPORTED,
+                         "--device cuda: this build has no CUDA back end; use "
                          "--device cpu");
     return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
 }
@@ -290,8 +290,7 @@ static bool belongs(const char *mechanism, const char *assignment)
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(assignment, "="), assignment);
     return !strncmp(name, "pos_", 4) ||
-           (m && (params_find(m->params, name) ||
-                  (m->free_tensors && strchr(assignment, '@'))));
+           (m && (params_find(m->params, name) || (m->free_tensors && strchr(assignment, '@'))));
 }
 
 bool call_check_params(const Call *call, Error *err)
@@ -319,8 +318,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     *out = REQUEST_INIT;
     if (call->values[OPT_POSITION])
         snprintf(out->position, sizeof(out->position), "%s", call->values[OPT_POSITION]);
-    if (!check_device(call, err) ||
-        !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
+    if (!check_device(call, err) || !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
         !option_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
         !option_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
         !option_size(call, OPT_MEM, &out->memory_limit, err) ||

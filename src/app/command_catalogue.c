@@ -8,8 +8,7 @@
 
 static TableStyle style_of(const Call *call)
 {
-    return call->values[OPT_CSV] ? TABLE_CSV
-           : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
+    return call->values[OPT_CSV] ? TABLE_CSV : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
 }
 
 static void list_row(Table *t, const Mechanism *m, bool claims)
@@ -80,15 +79,14 @@ bool command_list(Session *s, const Call *call, Text *out, Error *err)
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for the list");
 }
 
-/* ---- cards -------------------------------------------------------------------------------------- */
+/* ---- cards ------------------------------------------------------------------ */
 
 static void range_text(const Param *p, char *text, size_t size)
 {
     *text = '\0';
     if (p->type == PARAM_TYPE_ENUM || p->type == PARAM_TYPE_FLAGS) {
         for (int i = 0; p->choices[i]; i++)
-            snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? "|" : "",
-                     p->choices[i]);
+            snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? "|" : "", p->choices[i]);
     } else if (p->type == PARAM_TYPE_TENSOR) {
         snprintf(text, size, "%s", p->shape);
     } else if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT) {
@@ -127,13 +125,15 @@ static void info_mechanism(const Mechanism *m, Text *out)
 {
     char classes[32];
 
-    text_addf(out, "%s -- %s\n%s %d%s%s\nsource    %s\nclass     %s\ntime      %s\nmemory    %s\n"
+    text_addf(out,
+              "%s -- %s\n%s %d%s%s\nsource    %s\nclass     %s\ntime      %s\nmemory    %s\n"
               "decoding  %s\ncausal    %s%s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
               m->id, m->title, m->authors, m->year, m->arxiv ? ", arXiv " : "",
-              m->arxiv ? m->arxiv : "", m->source,
-              mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
-              m->claim_decode, m->causal ? "yes" : "no: ",
-              m->causal ? "" : m->no_causal ? m->no_causal : "its paper gives no causal form",
+              m->arxiv ? m->arxiv : "", m->source, mechanism_classes(m, classes, sizeof(classes)),
+              m->claim_time, m->claim_memory, m->claim_decode, m->causal ? "yes" : "no: ",
+              m->causal      ? ""
+              : m->no_causal ? m->no_causal
+                             : "its paper gives no causal form",
               m->formula, m->teaches);
     params_table(m->params, out);
     text_add(out, "\nviews\n");
@@ -152,7 +152,7 @@ static void info_positions(Text *out)
     }
 }
 
-/* ---- files ---------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------ */
 
 static void entry_row(Table *t, const InputEntry *entry)
 {
@@ -191,7 +191,9 @@ static void describe_input(const Input *input, Text *out)
                   (long long)input->layer, (long long)input->layers, (long long)input->heads,
                   (long long)input->n, (long long)input->m, (long long)input->d,
                   (long long)input->e, input->q_tokens ? ", tokens" : "",
-                  input->causal > 0 ? ", causal" : input->causal == 0 ? ", not causal" : "");
+                  input->causal > 0    ? ", causal"
+                  : input->causal == 0 ? ", not causal"
+                                       : "");
     else if (input->x.data)
         text_addf(out, "as input: x only, n=%lld dm=%lld\n", (long long)input->x.shape[0],
                   (long long)input->x.shape[1]);
@@ -209,9 +211,9 @@ static void describe_input(const Input *input, Text *out)
 static bool png_card(const char *path, Text *out)
 {
     static const char *const keys[] = { "attnscope:version", "attnscope:command",
-                                        "attnscope:params", "attnscope:seed", "attnscope:input",
-                                        "attnscope:input-sha256" };
-    bool found = false;
+                                        "attnscope:params",  "attnscope:seed",
+                                        "attnscope:input",   "attnscope:input-sha256" };
+    bool                     found = false;
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
         Error ignored;
@@ -270,7 +272,8 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
 
     (void)s;
     if (!what)
-        return error_set(err, ERR_USAGE, "info needs a mechanism (attnscope list), 'positions', or "
+        return error_set(err, ERR_USAGE,
+                         "info needs a mechanism (attnscope list), 'positions', or "
                          "a file");
     if (!strcmp(what, "positions")) {
         info_positions(out);

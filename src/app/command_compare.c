@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST 64
+#define MOST            64
 #define DEFAULT_REPEATS 5
 
 typedef struct Comparison {
@@ -20,10 +20,10 @@ typedef struct Comparison {
     int     count;
 } Comparison;
 
-/* ---- crossover ------------------------------------------------------------------------------- */
+/* ---- crossover -------------------------------------------------------------- */
 
 #define CROSSOVER_FIRST 64
-#define CROSSOVER_LAST 4096
+#define CROSSOVER_LAST  4096
 #define CROSSOVER_TRIES 3
 
 /* Smallest of a few wall times on n tokens; not valid when the run fails. */
@@ -98,7 +98,7 @@ static void find_crossover(Session *s, Comparison *c, int index)
     }
 }
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------- */
 
 static const Mechanism *baseline(void)
 {
@@ -169,11 +169,11 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
     return true;
 }
 
-/* ---- showing ------------------------------------------------------------------------------------- */
+/* ---- showing ---------------------------------------------------------------- */
 
-static const char *const heads[] = { "mechanism", "time ms", "+-", "vs full", "FLOP",
-                                     "arena", "heap", "mass mean", "mass p5", "mass min",
-                                     "output err", "TV", "faster from n" };
+static const char *const heads[] = { "mechanism",  "time ms", "+-",           "vs full", "FLOP",
+                                     "arena",      "heap",    "mass mean",    "mass p5", "mass min",
+                                     "output err", "TV",      "faster from n" };
 #define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
 
 static void spread_cell(Table *t, const Timing *time)
@@ -181,8 +181,8 @@ static void spread_cell(Table *t, const Timing *time)
     char text[32];
 
     if (time->q1.valid && time->q3.valid)
-        table_cell(t, "%s", format_ms(number_of(time->q3.value - time->q1.value), text,
-                                      sizeof(text)));
+        table_cell(t, "%s",
+                   format_ms(number_of(time->q3.value - time->q1.value), text, sizeof(text)));
     else
         table_cell(t, "n/a");
 }
@@ -202,8 +202,9 @@ static void result_row(const Comparison *c, int index, Table *t)
         table_cell(t, "%.2fx", base->time.median.value / r->time.median.value);
     else
         table_cell(t, "n/a");
-    table_cell(t, "%s", r->status == RECORD_OK
-                            ? format_count(flops_total(r->counted), text, sizeof(text)) : "n/a");
+    table_cell(t, "%s",
+               r->status == RECORD_OK ? format_count(flops_total(r->counted), text, sizeof(text))
+                                      : "n/a");
     table_cell(t, "%s", format_size(r->arena_peak, text, sizeof(text)));
     table_cell(t, "%s", format_size(r->heap_peak, text, sizeof(text)));
     table_cell(t, "%s", format_share(r->quality.mass_mean, text, sizeof(text)));
@@ -218,11 +219,14 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
 {
     const Input *input = session_input(s);
 
-    text_addf(out, "\ninput %s: h=%lld n=%lld d=%lld. time: median, and distance of the quartiles. "
-              "vs full: above 1 is faster.\nmass: softmax mass of full attention that the allowed "
-              "cells keep. TV: mean total variation of the rows.\nfaster from n: measured on N(0,1) "
-              "inputs up to n=%d. n/a: not measured, or without meaning here.\n", input->name,
-              (long long)input->heads, (long long)input->n, (long long)input->d, CROSSOVER_LAST);
+    text_addf(
+        out,
+        "\ninput %s: h=%lld n=%lld d=%lld. time: median, and distance of the quartiles. "
+        "vs full: above 1 is faster.\nmass: softmax mass of full attention that the allowed "
+        "cells keep. TV: mean total variation of the rows.\nfaster from n: measured on N(0,1) "
+        "inputs up to n=%d. n/a: not measured, or without meaning here.\n",
+        input->name, (long long)input->heads, (long long)input->n, (long long)input->d,
+        CROSSOVER_LAST);
     for (int i = 0; i < c->count; i++)
         if (c->results[i]->record.status != RECORD_OK)
             text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
@@ -232,8 +236,9 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
 
 static void show_table(Session *s, const Call *call, const Comparison *c, Text *out)
 {
-    TableStyle style = call->values[OPT_CSV] ? TABLE_CSV
-                       : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
+    TableStyle style = call->values[OPT_CSV]  ? TABLE_CSV
+                       : call->values[OPT_MD] ? TABLE_MARKDOWN
+                                              : TABLE_TEXT;
     Table      t = { .cols = COLUMNS };
 
     for (int i = 0; i < COLUMNS; i++)
@@ -263,7 +268,8 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
     bool       ok;
 
     if (!call->word_count)
-        return error_set(err, ERR_USAGE, "compare needs mechanisms, for example attnscope compare "
+        return error_set(err, ERR_USAGE,
+                         "compare needs mechanisms, for example attnscope compare "
                          "bigbird reformer performer");
     ok = call_load_input(s, call, err) && add_all(s, call, &c, err);
     if (ok && call->values[OPT_JSON])

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- Markdown ------------------------------------------------------------------------------------ */
+/* ---- Markdown --------------------------------------------------------------- */
 
 static void cell_escaped(Text *out, const char *s)
 {
@@ -43,7 +43,10 @@ static void mechanism_markdown(const Mechanism *m, Text *out)
         text_addf(out, ", arXiv %s", m->arxiv);
     text_addf(out, ". Class %s. Time %s, memory %s, decoding: %s. Causal: %s.\n\n    ",
               mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
-              m->claim_decode, m->causal ? "yes" : m->no_causal ? m->no_causal : "no");
+              m->claim_decode,
+              m->causal      ? "yes"
+              : m->no_causal ? m->no_causal
+                             : "no");
     for (const char *c = m->formula; *c; c++)
         text_addf(out, *c == '\n' ? "%c    " : "%c", *c);
     text_addf(out, "\n\n%s\n\nSource: %s.\n\n", m->teaches, m->source);
@@ -107,7 +110,7 @@ static bool docs_views(Text *out)
     return true;
 }
 
-/* ---- man page ------------------------------------------------------------------------------------- */
+/* ---- man page --------------------------------------------------------------- */
 
 static void roff(Text *out, const char *s)
 {
@@ -134,12 +137,14 @@ static void man_option(const Option *o, Text *out)
 
 static bool docs_man(Text *out)
 {
-    text_addf(out, ".TH ATTNSCOPE 1 \"\" \"attnscope %s\"\n.SH NAME\nattnscope \\- see, compare and "
+    text_addf(out,
+              ".TH ATTNSCOPE 1 \"\" \"attnscope %s\"\n.SH NAME\nattnscope \\- see, compare and "
               "measure attention mechanisms\n.SH SYNOPSIS\n.B attnscope\n[\\fIINPUT\\fR]\n.br\n"
               ".B attnscope\n\\fICOMMAND\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\nRuns the same "
               "queries, keys and values through many attention mechanisms and shows what each "
               "connects, what it loses and what it costs. Without a command the explorer opens.\n"
-              ".SH COMMANDS\n", ATTNSCOPE_VERSION);
+              ".SH COMMANDS\n",
+              ATTNSCOPE_VERSION);
     for (size_t i = 0; command_at(i); i++) {
         text_addf(out, ".TP\n.B %s \\fI", command_at(i)->name);
         roff(out, command_at(i)->arguments);
@@ -151,9 +156,10 @@ static bool docs_man(Text *out)
                   "\\fBattnscope COMMAND \\-\\-help\\fR lists them.\n");
     for (int id = 0; id < OPT_COUNT; id++)
         man_option(option_at(id), out);
-    text_add(out, ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
-                  "130 interrupted.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours when not empty.\n"
-                  ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME\nas usual.\n");
+    text_add(out,
+             ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
+             "130 interrupted.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours when not empty.\n"
+             ".TP\n.B LINES, COLUMNS, XDG_DATA_HOME\nas usual.\n");
     return true;
 }
 
@@ -175,11 +181,13 @@ bool command_docs(Session *s, const Call *call, Text *out, Error *err)
     for (size_t i = 0; i < sizeof(documents) / sizeof(*documents); i++)
         if (!strcmp(documents[i].name, kind))
             return documents[i].write(out);
-    return error_set(err, ERR_USAGE, "docs: expected mechanisms, commands, views, man or luals, got "
-                     "'%s'", kind);
+    return error_set(err, ERR_USAGE,
+                     "docs: expected mechanisms, commands, views, man or luals, got "
+                     "'%s'",
+                     kind);
 }
 
-/* ---- completions -------------------------------------------------------------------------------------- */
+/* ---- completions ------------------------------------------------------------ */
 
 static void word_lists(Text *commands, Text *mechanisms, Text *flags)
 {
@@ -195,20 +203,23 @@ static bool write_completions(const char *shell, const char *commands, const cha
                               const char *flags, Text *out)
 {
     if (!strcmp(shell, "bash"))
-        text_addf(out, "_attnscope() {\n    local word=${COMP_WORDS[COMP_CWORD]} list='%s'\n"
+        text_addf(out,
+                  "_attnscope() {\n    local word=${COMP_WORDS[COMP_CWORD]} list='%s'\n"
                   "    [ \"$COMP_CWORD\" -eq 1 ] && list='%s'\n"
                   "    case $word in -*) list='%s' ;; esac\n"
                   "    COMPREPLY=($(compgen -W \"$list\" -- \"$word\") "
                   "$(compgen -f -- \"$word\"))\n}\ncomplete -F _attnscope attnscope\n",
                   mechanisms, commands, flags);
     else if (!strcmp(shell, "zsh"))
-        text_addf(out, "#compdef attnscope\nif (( CURRENT == 2 )); then compadd -- %s; _files\n"
+        text_addf(out,
+                  "#compdef attnscope\nif (( CURRENT == 2 )); then compadd -- %s; _files\n"
                   "elif [[ $PREFIX == -* ]]; then compadd -- %s\nelse compadd -- %s; _files\nfi\n",
                   commands, flags, mechanisms);
     else if (!strcmp(shell, "fish"))
-        text_addf(out, "complete -c attnscope -n __fish_use_subcommand -a '%s'\n"
-                  "complete -c attnscope -n 'not __fish_use_subcommand' -a '%s'\n", commands,
-                  mechanisms);
+        text_addf(out,
+                  "complete -c attnscope -n __fish_use_subcommand -a '%s'\n"
+                  "complete -c attnscope -n 'not __fish_use_subcommand' -a '%s'\n",
+                  commands, mechanisms);
     else
         return false;
     return true;
@@ -222,10 +233,11 @@ bool command_completions(Session *s, const Call *call, Text *out, Error *err)
 
     (void)s;
     word_lists(&commands, &mechanisms, &flags);
-    ok = write_completions(shell, text_str(&commands), text_str(&mechanisms), text_str(&flags), out);
+    ok =
+        write_completions(shell, text_str(&commands), text_str(&mechanisms), text_str(&flags), out);
     text_free(&commands);
     text_free(&mechanisms);
     text_free(&flags);
-    return ok || error_set(err, ERR_USAGE, "completions: expected bash, zsh or fish, got '%s'",
-                           shell);
+    return ok ||
+           error_set(err, ERR_USAGE, "completions: expected bash, zsh or fish, got '%s'", shell);
 }

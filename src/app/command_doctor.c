@@ -14,7 +14,8 @@ static const char *variable(const char *name)
 
 static void terminal_lines(const Call *call, Text *out)
 {
-    text_addf(out, "terminal\n  TERM       %s\n  COLORTERM  %s\n  NO_COLOR   %s\n  codeset    %s%s\n",
+    text_addf(out,
+              "terminal\n  TERM       %s\n  COLORTERM  %s\n  NO_COLOR   %s\n  codeset    %s%s\n",
               variable("TERM"), variable("COLORTERM"), variable("NO_COLOR"), nl_langinfo(CODESET),
               strcmp(nl_langinfo(CODESET), "UTF-8") ? " (ASCII pictures; --utf8 overrides)" : "");
     if (call->columns > 0)
@@ -55,10 +56,10 @@ static void add_number(Text *out, const char *json, const char *key)
 
 bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
 {
-    static const char *const keys[] = { "\"cpu", "\"cores", "\"memory", "\"blas", "\"compiler",
-                                        "\"kernel", "\"version" };
-    Text environment = { 0 };
-    Json json = jsonw_to(call->values[OPT_JSON] ? out : &environment);
+    static const char *const keys[] = { "\"cpu",      "\"cores",  "\"memory", "\"blas",
+                                        "\"compiler", "\"kernel", "\"version" };
+    Text                     environment = { 0 };
+    Json                     json = jsonw_to(call->values[OPT_JSON] ? out : &environment);
 
     environment_json(&json);
     if (call->values[OPT_JSON]) {

@@ -75,8 +75,8 @@ static bool parse_number(const char *flag, const char *text, double lo, double h
         return true;
     value = strtod(text, &end);
     if (end == text || *end || !(value >= lo && value <= hi))
-        return error_set(err, ERR_USAGE, "--%s: expected a number from %g to %g, got '%s'", flag, lo,
-                         hi, text);
+        return error_set(err, ERR_USAGE, "--%s: expected a number from %g to %g, got '%s'", flag,
+                         lo, hi, text);
     *out = value;
     return true;
 }
@@ -86,10 +86,15 @@ static bool picture_options(Session *s, const Call *call, PictureOptions *o, Err
     double head = -1;
 
     *o = (PictureOptions){
-        .view = call->values[OPT_VIEW], .head = -1, .pool = call->values[OPT_POOL],
-        .scale = call->values[OPT_SCALE], .map = call->values[OPT_CMAP],
-        .title = call->values[OPT_TITLE], .difference = call->values[OPT_DIFF] != NULL,
-        .sorted = call->values[OPT_SORTED] != NULL, .threads = session_threads(s, 0),
+        .view = call->values[OPT_VIEW],
+        .head = -1,
+        .pool = call->values[OPT_POOL],
+        .scale = call->values[OPT_SCALE],
+        .map = call->values[OPT_CMAP],
+        .title = call->values[OPT_TITLE],
+        .difference = call->values[OPT_DIFF] != NULL,
+        .sorted = call->values[OPT_SORTED] != NULL,
+        .threads = session_threads(s, 0),
     };
     if (!parse_number("head", call->values[OPT_HEAD], 0, 1e6, &head, err))
         return false;
@@ -108,7 +113,9 @@ static bool png_options(const Call *call, PngOptions *o, Error *err)
     if (!parse_number("dpi", call->values[OPT_DPI], 20, 2400, &dpi, err) ||
         !parse_number("width", call->values[OPT_WIDTH], 0.5, 40, &width, err))
         return false;
-    *o = (PngOptions){ .dpi = (int)dpi, .width_inch = width, .theme = theme,
+    *o = (PngOptions){ .dpi = (int)dpi,
+                       .width_inch = width,
+                       .theme = theme,
                        .transparent = call->values[OPT_TRANSPARENT] != NULL };
     return true;
 }
@@ -141,7 +148,8 @@ static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Tex
     if (!picture_options(s, call, &picture, err) || !png_options(call, &png, err))
         return false;
     if (picture.difference && d->count < 2)
-        return error_set(err, ERR_USAGE, "--diff needs at least two mechanisms: each is shown minus "
+        return error_set(err, ERR_USAGE,
+                         "--diff needs at least two mechanisms: each is shown minus "
                          "the first");
     if (picture.rows && picture.rows * picture.cols < d->count)
         return error_set(err, ERR_USAGE, "--grid %s has no room for %d panels",
@@ -170,12 +178,13 @@ static bool make_figure(Session *s, const Call *call, const char *path, Text *ou
 bool command_figure(Session *s, const Call *call, Text *out, Error *err)
 {
     if (!call->word_count)
-        return error_set(err, ERR_USAGE, "figure needs at least one mechanism, for example "
+        return error_set(err, ERR_USAGE,
+                         "figure needs at least one mechanism, for example "
                          "attnscope figure bigbird -n 48 -o bigbird.png");
     return make_figure(s, call, call->values[OPT_OUTPUT], out, err);
 }
 
-/* ---- again ------------------------------------------------------------------------------------------ */
+/* ---- again ------------------------------------------------------------------ */
 
 static bool read_file(const char *path, Text *out, Error *err)
 {
@@ -199,8 +208,10 @@ static bool same_bytes(const char *a, const char *b, Error *err)
     bool ok = read_file(a, &x, err) && read_file(b, &y, err);
 
     if (ok && (x.length != y.length || memcmp(x.data, y.data, x.length) != 0))
-        ok = error_set(err, ERR_DIFFERENCE, "%s: the figure made again differs (another version, "
-                       "input or library?)", a);
+        ok = error_set(err, ERR_DIFFERENCE,
+                       "%s: the figure made again differs (another version, "
+                       "input or library?)",
+                       a);
     text_free(&x);
     text_free(&y);
     return ok;
@@ -249,9 +260,12 @@ bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
         return error_set(err, ERR_USAGE, "rerender needs a PNG made by attnscope figure");
     line = figure_png_metadata(path, "attnscope:command", err);
     if (!line)
-        return err->code != ERR_NONE ? false
-               : error_set(err, ERR_FORMAT, "%s: holds no attnscope:command; only figures made by "
-                           "attnscope can be made again", path);
+        return err->code != ERR_NONE
+                   ? false
+                   : error_set(err, ERR_FORMAT,
+                               "%s: holds no attnscope:command; only figures made by "
+                               "attnscope can be made again",
+                               path);
     snprintf(temporary, sizeof(temporary), "%s.again.png", path);
     to = call->values[OPT_OUTPUT] ? call->values[OPT_OUTPUT] : temporary;
     ok = again(s, call, line, to, out, err);
@@ -260,7 +274,8 @@ bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
     if (to == temporary && call->values[OPT_CHECK])
         remove(temporary);
     else if (to == temporary && ok)
-        ok = rename(temporary, path) == 0 || error_set(err, ERR_FILE, "%s: cannot be replaced", path);
+        ok = rename(temporary, path) == 0 ||
+             error_set(err, ERR_FILE, "%s: cannot be replaced", path);
     free(line);
     return ok;
 }

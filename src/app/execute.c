@@ -18,15 +18,24 @@ static void watch_stage(void *context, const Run *run, const Stage *stage)
     atomic_store(((Watch *)context)->stage, stage ? stage->name : "");
 }
 
-static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
-                      Threads *threads, const atomic_bool *cancel, Error *err)
+static bool fill_spec(RunSpec *spec, const Input *input, const Request *request, Threads *threads,
+                      const atomic_bool *cancel, Error *err)
 {
     *spec = (RunSpec){
-        .q = input->q, .k = input->k, .v = input->v, .x = input->x, .attn = input->attn,
+        .q = input->q,
+        .k = input->k,
+        .v = input->v,
+        .x = input->x,
+        .attn = input->attn,
         .width = input->width,
         .causal = request->causal < 0 ? input->causal > 0 : request->causal > 0,
-        .scale = input->scale, .given = &request->given, .seed = request->seed, .threads = threads, .views = true,
-        .memory_limit = request->memory_limit, .cancel = cancel,
+        .scale = input->scale,
+        .given = &request->given,
+        .seed = request->seed,
+        .threads = threads,
+        .views = true,
+        .memory_limit = request->memory_limit,
+        .cancel = cancel,
     };
     return mechanism_parse(request->mechanism, &spec->mechanism, err) &&
            position_parse(request->position, &spec->position, err);
@@ -44,9 +53,9 @@ static bool soften_causal(RunSpec *spec, const Request *request)
 
 /* A quick run is repeated even when nobody asks: a median of five costs nothing. */
 #define QUICK_MS 300
-#define QUICK_PLAN                                                                             \
-    ((MeasurePlan){ .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5,         \
-                    .spread = 0.05 })
+#define QUICK_PLAN                                                                                 \
+    ((MeasurePlan){                                                                                \
+        .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5, .spread = 0.05 })
 
 static bool fill_record(Result *result, const RunSpec *spec, const Request *request, Error *err)
 {

@@ -74,12 +74,12 @@ const Pattern *result_components(const Result *result, const View *view)
     return view->kind == VIEW_COMPONENTS || view->kind == VIEW_PATTERN ? view->support : NULL;
 }
 
-/* ---- order of tokens -------------------------------------------------------------------------- */
+/* ---- order of tokens -------------------------------------------------------- */
 
 static int32_t *order_of_view(Run *run, const View *order, int64_t head)
 {
-    int64_t n = view_cols(order), rounds = view_planes(order) * view_rows(order) / run->h;
-    int32_t *out = arena_alloc(run->arena, n, sizeof(*out));
+    int64_t        n = view_cols(order), rounds = view_planes(order) * view_rows(order) / run->h;
+    int32_t       *out = arena_alloc(run->arena, n, sizeof(*out));
     const int32_t *slots;
 
     if (!out || order->tensor.dtype != DT_I32)
@@ -125,7 +125,7 @@ const int32_t *result_sorted_order(const Result *result, int64_t head)
     return NULL;
 }
 
-/* ---- panels ------------------------------------------------------------------------------------- */
+/* ---- panels ----------------------------------------------------------------- */
 
 static void label_panel(const Result *result, const View *view, Panel *out)
 {
@@ -177,11 +177,12 @@ static bool set_region(Panel *panel, Region region, Error *err)
     if (region.row0 < 0 || region.col0 < 0 || region.row0 >= region.row1 ||
         region.col0 >= region.col1 || region.row1 > view_rows(panel->view) ||
         region.col1 > view_cols(panel->view))
-        return error_set(err, ERR_USAGE, "the region %lld:%lld,%lld:%lld is not inside the %lld x "
-                         "%lld view %s", (long long)region.row0, (long long)region.row1,
-                         (long long)region.col0, (long long)region.col1,
-                         (long long)view_rows(panel->view), (long long)view_cols(panel->view),
-                         panel->view->name);
+        return error_set(err, ERR_USAGE,
+                         "the region %lld:%lld,%lld:%lld is not inside the %lld x "
+                         "%lld view %s",
+                         (long long)region.row0, (long long)region.row1, (long long)region.col0,
+                         (long long)region.col1, (long long)view_rows(panel->view),
+                         (long long)view_cols(panel->view), panel->view->name);
     panel->region = region;
     return true;
 }
@@ -249,8 +250,8 @@ static void caption_figure(Figure *figure, const Run *run, const Input *input, i
     if (run->spec.position)
         snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
     if (generated)
-        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", input->name, heads,
-                 position, run->causal ? ", causal" : "");
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", input->name, heads, position,
+                 run->causal ? ", causal" : "");
     else
         snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
                  slash ? slash + 1 : input->name, layer,
@@ -281,7 +282,7 @@ Figure *picture_of_results(Result *const *results, int count, const PictureOptio
     return figure;
 }
 
-/* ---- files ----------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------ */
 
 static void add_pair(Text *storage, size_t *starts, int *count, const char *key, const char *value)
 {
@@ -338,12 +339,12 @@ const char *const *picture_metadata(Session *s, Result *const *results, int coun
 bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
                   const char *command, const PngOptions *options, const char *path, Error *err)
 {
-    const char *ending = strrchr(path, '.');
-    PngOptions  png = options ? *options : (PngOptions){ 0 };
-    TextOptions plain = { .width = 100, .utf8 = true };
-    Text        bytes = { 0 }, storage = { 0 };
+    const char        *ending = strrchr(path, '.');
+    PngOptions         png = options ? *options : (PngOptions){ 0 };
+    TextOptions        plain = { .width = 100, .utf8 = true };
+    Text               bytes = { 0 }, storage = { 0 };
     const char *const *metadata = NULL;
-    bool        ok = false;
+    bool               ok = false;
 
     if (!strcmp(path, "-") || (ending && !strcmp(ending, ".png"))) {
         metadata = picture_metadata(s, results, count, command, &storage);

@@ -53,8 +53,7 @@ bool request_set(Session *s, Request *request, const char *assignment, Error *er
     return set_one(s, request, name, equals + 1, err);
 }
 
-bool request_set_tensor(Session *s, Request *request, const char *name, const Tensor *t,
-                        Error *err)
+bool request_set_tensor(Session *s, Request *request, const char *name, const Tensor *t, Error *err)
 {
     Tensor copy = tensor_new(s->tensors, t->dtype, t->rank, t->shape);
     char   shape[80];
@@ -117,9 +116,10 @@ bool request_parse(Session *s, Request *request, const char *text, Error *err)
     if (!open)
         return true;
     if (text[strlen(text) - 1] != ')')
-        return error_set(err, ERR_USAGE, strchr(text, ')')
-                             ? "'%s': text after the closing parenthesis"
-                             : "'%s': the parenthesis is not closed", text);
+        return error_set(err, ERR_USAGE,
+                         strchr(text, ')') ? "'%s': text after the closing parenthesis"
+                                           : "'%s': the parenthesis is not closed",
+                         text);
     content = strndup(open + 1, strlen(open + 1) - 1);
     if (!content)
         return error_set(err, ERR_NOMEM, "not enough memory");
@@ -139,14 +139,14 @@ bool request_example(Session *s, Request *request, const Mechanism *m, Error *er
     return ok;
 }
 
-/* ---- back to text -------------------------------------------------------------------------- */
+/* ---- back to text ----------------------------------------------------------- */
 
 void request_text(const Request *request, Text *out)
 {
     text_add(out, request->mechanism);
     for (int i = 0; i < request->given.count; i++) {
         const Assignment *item = &request->given.items[i];
-        bool quote = strpbrk(item->text, ",=") && *item->text != '[';
+        bool              quote = strpbrk(item->text, ",=") && *item->text != '[';
 
         text_addf(out, "%s%s=%s%s%s", i ? "," : "(", item->name, quote ? "\"" : "", item->text,
                   quote ? "\"" : "");

@@ -75,16 +75,20 @@ static char *value_warning(const Input *input)
     const struct {
         const char   *name;
         const Tensor *tensor;
-    } all[] = { { "q", &input->q }, { "k", &input->k }, { "v", &input->v }, { "x", &input->x },
+    } all[] = { { "q", &input->q },
+                { "k", &input->k },
+                { "v", &input->v },
+                { "x", &input->x },
                 { "attn", &input->attn } };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         int64_t at = first_odd(all[i].tensor);
         char   *text;
 
-        if (at >= 0 && asprintf(&text, "the input's %s holds NaN or infinity (first at element "
-                                "%lld); what it touches is NaN too", all[i].name,
-                                (long long)at) > 0)
+        if (at >= 0 && asprintf(&text,
+                                "the input's %s holds NaN or infinity (first at element "
+                                "%lld); what it touches is NaN too",
+                                all[i].name, (long long)at) > 0)
             return text;
     }
     return NULL;
@@ -179,7 +183,7 @@ Threads *session_threads(Session *s, int count)
     return s->threads;
 }
 
-/* ---- shipped files ------------------------------------------------------------------------ */
+/* ---- shipped files ---------------------------------------------------------- */
 
 /* The binary's folder, its parent (the source tree around build/, or a build
  * folder one deeper) and PREFIX/share/attnscope. */
@@ -209,7 +213,8 @@ const char *session_default_sample(Session *s, Error *err)
     const char *path = session_find_shipped(s, "samples", "induction.safetensors");
 
     if (!path)
-        error_set(err, ERR_FILE, "the shipped sample samples/induction.safetensors is not beside "
+        error_set(err, ERR_FILE,
+                  "the shipped sample samples/induction.safetensors is not beside "
                   "the program; give an input, for example synthetic:induction(n=64)");
     return path;
 }

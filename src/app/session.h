@@ -88,7 +88,7 @@ Result *session_run(Session *s, const Request *request, Error *err);
 Result *result_retain(Result *result);
 void    result_release(Result *result);
 
-/* ---- jobs ------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------- */
 
 typedef struct Job Job;
 typedef enum JobState { JOB_WAITING, JOB_RUNNING, JOB_DONE, JOB_CANCELLED, JOB_FAILED } JobState;
@@ -111,12 +111,12 @@ void     job_free(Job *job);
 int      session_wake_fd(const Session *s);
 bool     session_busy(Session *s); /* a job waits or runs */
 
-/* ---- progress of long commands, told on the owner's thread ---------------------------- */
+/* ---- progress of long commands, told on the owner's thread ------------------ */
 typedef void (*SessionProgress)(void *context, const char *text);
 void session_on_progress(Session *s, SessionProgress progress, void *context);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- warnings of the environment, once per session ---------------------------------- */
+/* ---- warnings of the environment, once per session -------------------------- */
 const char *session_warning(const Session *s); /* NULL: none */
 
 #endif

@@ -34,8 +34,8 @@ static JobState run_job(Job *job, Threads *threads)
         return job->work(job->context, &job->cancel, &job->err) ? JOB_DONE
                : atomic_load(&job->cancel)                      ? JOB_CANCELLED
                                                                 : JOB_FAILED;
-    job->result = execute_request(job->loaded, &job->request, threads, &job->cancel, &job->stage,
-                                  &job->err);
+    job->result =
+        execute_request(job->loaded, &job->request, threads, &job->cancel, &job->stage, &job->err);
     if (job->result)
         job->result->run->spec.cancel = NULL; /* the flag ends with the job */
     if (atomic_load(&job->cancel))
@@ -153,7 +153,7 @@ bool session_busy(Session *s)
     return busy;
 }
 
-/* ---- jobs, seen by the owner ------------------------------------------------------------- */
+/* ---- jobs, seen by the owner ------------------------------------------------ */
 
 static Job *enqueue(Session *s, Job *job)
 {

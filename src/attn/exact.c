@@ -81,7 +81,7 @@ Tensor exact_sum(Run *r, Tensor a, Tensor b)
     return y;
 }
 
-/* ---- products -------------------------------------------------------------------------- */
+/* ---- products --------------------------------------------------------------- */
 
 /* y [rows,cols] = x [rows,in] w [in,cols] + bias, a block of rows per item. */
 typedef struct Product {
@@ -154,7 +154,7 @@ Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, i
     return out;
 }
 
-/* ---- centroids ------------------------------------------------------------------------- */
+/* ---- centroids -------------------------------------------------------------- */
 
 static int64_t tile_size(Tensor mu, Tensor x)
 {

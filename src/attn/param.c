@@ -8,9 +8,9 @@
 #include <string.h>
 
 static const char *const type_names[] = {
-    [PARAM_TYPE_INT] = "int",     [PARAM_TYPE_FLOAT] = "float", [PARAM_TYPE_BOOL] = "bool",
-    [PARAM_TYPE_ENUM] = "enum",   [PARAM_TYPE_FLAGS] = "flags", [PARAM_TYPE_LIST] = "list",
-    [PARAM_TYPE_TEXT] = "text",   [PARAM_TYPE_TENSOR] = "tensor",
+    [PARAM_TYPE_INT] = "int",   [PARAM_TYPE_FLOAT] = "float",   [PARAM_TYPE_BOOL] = "bool",
+    [PARAM_TYPE_ENUM] = "enum", [PARAM_TYPE_FLAGS] = "flags",   [PARAM_TYPE_LIST] = "list",
+    [PARAM_TYPE_TEXT] = "text", [PARAM_TYPE_TENSOR] = "tensor",
 };
 
 const char *param_type_name(ParamType type)
@@ -59,8 +59,8 @@ static bool out_of_range(const Param *p, const char *text, Error *err)
     if (p->hi >= PARAM_COUNT_MAX || p->hi >= 1e30)
         return error_set(err, ERR_PARAM, "parameter %s: must be %s %g, got %s", p->name,
                          p->above_lo ? "greater than" : "at least", p->lo, text);
-    return error_set(err, ERR_PARAM, "parameter %s: must be from %g to %g, got %s", p->name,
-                     p->lo, p->hi, text);
+    return error_set(err, ERR_PARAM, "parameter %s: must be from %g to %g, got %s", p->name, p->lo,
+                     p->hi, text);
 }
 
 static bool in_range(const Param *p, double value)
@@ -131,8 +131,7 @@ static bool unknown_choice(const Param *p, const char *text, Error *err)
 
     for (int i = 0; p->choices[i]; i++)
         text_addf(&names, "%s%s", i ? ", " : "", p->choices[i]);
-    error_set(err, ERR_PARAM, "parameter %s: '%s' is none of %s", p->name, text,
-              text_str(&names));
+    error_set(err, ERR_PARAM, "parameter %s: '%s' is none of %s", p->name, text, text_str(&names));
     text_free(&names);
     return false;
 }
@@ -203,13 +202,14 @@ static bool list_items(const Param *p, const char *text, Assignment *given, int6
         end += strspn(end, " ");
         if (end == s || errno || (*end != ',' && *end != ']'))
             return error_set(err, ERR_PARAM,
-                             "parameter %s: expected a list like [0,5,-1], got '%s'", p->name, text);
+                             "parameter %s: expected a list like [0,5,-1], got '%s'", p->name,
+                             text);
         s = end + (*end == ',');
         s += strspn(s, " ");
     }
     if (*s != ']' || s[1])
-        return error_set(err, ERR_PARAM, "parameter %s: the list '%s' does not end with ]",
-                         p->name, text);
+        return error_set(err, ERR_PARAM, "parameter %s: the list '%s' does not end with ]", p->name,
+                         text);
     return true;
 }
 
@@ -277,7 +277,7 @@ bool params_bind(const Param *table, void *out, const Assignments *given, Error 
     return true;
 }
 
-/* ---- printing and stepping ----------------------------------------------------- */
+/* ---- printing and stepping -------------------------------------------------- */
 
 static void print_int(int64_t value, Text *out)
 {
@@ -322,7 +322,14 @@ static void print_tensor(const Tensor *t, Text *out)
 void params_print(const Param *p, const void *values, Text *out)
 {
     union {
-        int64_t i; double f; bool b; int e; unsigned u; IndexList l; const char *t; Tensor x;
+        int64_t     i;
+        double      f;
+        bool        b;
+        int         e;
+        unsigned    u;
+        IndexList   l;
+        const char *t;
+        Tensor      x;
     } fallback;
     const void *at = values ? (const char *)values + p->offset : (const void *)&fallback;
 
@@ -379,14 +386,9 @@ bool params_step(const Param *p, const char *text, int direction, Text *out)
             return false;
         text_addf(out, "%lld", (long long)value);
         return true;
-    case PARAM_TYPE_FLOAT:
-        return step_float(p, strtod(text, NULL), direction, out);
-    case PARAM_TYPE_BOOL:
-        text_add(out, !strcmp(text, "true") ? "false" : "true");
-        return true;
-    case PARAM_TYPE_ENUM:
-        return step_choice(p, text, direction, out);
-    default:
-        return false;
+    case PARAM_TYPE_FLOAT: return step_float(p, strtod(text, NULL), direction, out);
+    case PARAM_TYPE_BOOL: text_add(out, !strcmp(text, "true") ? "false" : "true"); return true;
+    case PARAM_TYPE_ENUM: return step_choice(p, text, direction, out);
+    default: return false;
     }
 }

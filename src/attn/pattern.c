@@ -154,7 +154,7 @@ Pattern *pattern_complement(Arena *a, Pattern *x)
     return combine(a, x, x, row_complement);
 }
 
-/* ---- whole patterns ----------------------------------------------------------- */
+/* ---- whole patterns --------------------------------------------------------- */
 
 /* A block run {start, count, step} covers count intervals of b keys, or, when
  * that is fewer, b strided runs. */
@@ -275,7 +275,7 @@ Pattern *pattern_finish(Arena *a, PatternShape s, Pattern *x, bool causal)
     return p;
 }
 
-/* ---- transpose ------------------------------------------------------------------ */
+/* ---- transpose -------------------------------------------------------------- */
 
 typedef struct Transposed {
     int64_t *offset; /* [h' * m + 1] */

@@ -157,7 +157,7 @@ static bool parse_integer(Parser *p, int64_t *value)
     return true;
 }
 
-/* ---- lists ------------------------------------------------------------------------ */
+/* ---- lists ------------------------------------------------------------------ */
 
 static int64_t clip(int64_t value, int64_t n)
 {
@@ -261,7 +261,7 @@ static bool parse_value(Parser *p, Value *value)
     return parse_integer(p, &value->number);
 }
 
-/* ---- primitives --------------------------------------------------------------------- */
+/* ---- primitives ------------------------------------------------------------- */
 
 typedef struct Arg {
     const char *name;

@@ -271,7 +271,7 @@ Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart)
     return p;
 }
 
-/* ---- flags: rows and columns --------------------------------------------------- */
+/* ---- flags: rows and columns ------------------------------------------------ */
 
 static void row_rows(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
@@ -324,7 +324,7 @@ Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
     return p;
 }
 
-/* ---- tables --------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------- */
 
 static void push_key(PatternRow *row, int64_t x, int64_t key, uint8_t bits)
 {
@@ -422,7 +422,7 @@ Pattern *pattern_mask(Arena *a, PatternShape s, const Tensor *mask)
     return p;
 }
 
-/* ---- images and rings ------------------------------------------------------------- */
+/* ---- images and rings ------------------------------------------------------- */
 
 static void row_image(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
@@ -472,7 +472,7 @@ Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first)
     return p;
 }
 
-/* ---- random tables ------------------------------------------------------------------ */
+/* ---- random tables ---------------------------------------------------------- */
 
 typedef struct Draw {
     PatternShape shape;

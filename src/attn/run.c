@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- errors ----------------------------------------------------------------------- */
+/* ---- errors ----------------------------------------------------------------- */
 
 bool run_failed(const Run *r)
 {
@@ -35,7 +35,7 @@ void run_warn(Run *r, const char *fmt, ...)
     text_addf(&r->warnings, "%s\n", line);
 }
 
-/* ---- stages ------------------------------------------------------------------------ */
+/* ---- stages ----------------------------------------------------------------- */
 
 static Stage *current_stage(Run *r)
 {
@@ -143,7 +143,7 @@ const View *run_view(const Run *r, const char *name)
     return NULL;
 }
 
-/* ---- memory ------------------------------------------------------------------------ */
+/* ---- memory ----------------------------------------------------------------- */
 
 static void out_of_memory(Run *r)
 {
@@ -205,7 +205,7 @@ Tensor run_tensor4(Run *r, DType dtype, int64_t a, int64_t b, int64_t c, int64_t
     return run_tensor(r, dtype, 4, (int64_t[]){ a, b, c, d });
 }
 
-/* ---- tensor parameters --------------------------------------------------------------- */
+/* ---- tensor parameters ------------------------------------------------------ */
 
 /* The given tensor with its head axis put in where it is missing. */
 static bool fit_shape(Tensor *t, int rank, const int64_t *shape)

@@ -114,7 +114,7 @@ Bytes run_bytes(const Run *run);
 bool  run_closed_form(Run *run, Flops *flops, bool *bound);
 const View *run_view(const Run *run, const char *name); /* NULL: not there */
 
-/* ---- for mechanisms and positions ---------------------------------------------- */
+/* ---- for mechanisms and positions ------------------------------------------- */
 
 bool run_failed(const Run *r); /* also true once cancelled */
 void run_fail(Run *r, ErrorCode code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -154,7 +154,7 @@ double run_scale(const Run *r, double scale);
 /* Applies the run's position to q and k: what op_attend takes. */
 AttendInput run_attend_input(Run *r, double scale);
 
-/* ---- views ----------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------ */
 
 View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
                const int64_t *shape); /* NULL: not wanted or failed */

@@ -96,7 +96,7 @@ View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewRead
     return v;
 }
 
-/* ---- pattern attention ----------------------------------------------------------------- */
+/* ---- pattern attention ------------------------------------------------------ */
 
 typedef struct AttentionViews {
     AttendInput in;

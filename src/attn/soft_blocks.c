@@ -29,7 +29,7 @@ int64_t soft_blocks_length(const SoftBlocks *s, int64_t u)
     return min64(s->b, s->n - u * s->b);
 }
 
-/* ---- sorting and attention ------------------------------------------------------------- */
+/* ---- sorting and attention -------------------------------------------------- */
 
 /* Slots t < filled have a source: only the last block may lack tokens. */
 static void count_slots(Run *r, SoftBlocks *s)
@@ -166,7 +166,7 @@ void soft_blocks_attend(Run *r, SoftBlocks *s)
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->n * s->e));
 }
 
-/* ---- views ----------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------ */
 
 static double cell(const SoftBlocks *s, const AttendInput *in, const double *z, int64_t head,
                    int64_t i, int64_t j)

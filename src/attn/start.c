@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- parameters ----------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------- */
 
 static void list_names(const Param *table, Text *out)
 {
@@ -76,7 +76,7 @@ static const void *bind(Run *r, const Param *table, size_t size)
     return out;
 }
 
-/* ---- inputs ----------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------- */
 
 /* What the input lacks for this mechanism; NULL: nothing. */
 static const char *missing(const Run *r)
@@ -164,7 +164,7 @@ static void take_shapes(Run *r)
     r->q_offset = r->causal ? r->m - r->n : 0;
 }
 
-/* ---- execution ------------------------------------------------------------------------------ */
+/* ---- execution -------------------------------------------------------------- */
 
 static void execute(Run *r)
 {

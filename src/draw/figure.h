@@ -78,7 +78,7 @@ typedef struct LegendItem {
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
 
-/* ---- surfaces ------------------------------------------------------------------------ */
+/* ---- surfaces --------------------------------------------------------------- */
 
 typedef struct PngOptions {
     double      width_inch;  /* 0: chosen from the panels (at most 6.75) */

@@ -221,7 +221,7 @@ bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char 
     return ok;
 }
 
-/* ---- reading back ----------------------------------------------------------------- */
+/* ---- reading back ----------------------------------------------------------- */
 
 static char *text_of(Png *p, const char *key)
 {

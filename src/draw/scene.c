@@ -107,7 +107,7 @@ bool scene_shows_cover(const Scene *scene)
     return false;
 }
 
-/* ---- the legend ---------------------------------------------------------------- */
+/* ---- the legend ------------------------------------------------------------- */
 
 typedef struct Present {
     uint8_t bits;

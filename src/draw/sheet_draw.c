@@ -36,7 +36,7 @@ static void draw_lines(Sheet *sheet, const Lines *lines, double font, Rgb rgb, B
                      middle);
 }
 
-/* ---- the matrix ------------------------------------------------------------------ */
+/* ---- the matrix ------------------------------------------------------------- */
 
 static void draw_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
 {
@@ -132,7 +132,7 @@ static void draw_categories(Sheet *sheet, int k)
     }
 }
 
-/* ---- axes -------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------- */
 
 /* Middle of entry `at` along an axis of n entries, in pixels from its start. */
 static double entry_middle(int64_t at, int64_t n, int extent)

@@ -92,7 +92,7 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
     return lines ? (int)ceil(lines * line_height) + 2 * s->space : 0;
 }
 
-/* ---- colour bars -------------------------------------------------------------------- */
+/* ---- colour bars ------------------------------------------------------------ */
 
 static double round_step(double range, int most)
 {

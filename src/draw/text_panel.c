@@ -123,7 +123,7 @@ int text_overhead(const Panel *panel)
     return panel_style(panel) == STYLE_VALUE ? 4 : 3; /* ticks, scale, caption twice */
 }
 
-/* ---- cells --------------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------------ */
 
 static int levels_of(const Panel *panel, TextMode mode, int colours)
 {
@@ -210,7 +210,7 @@ static void draw_line(Brush *b, int64_t at)
     pen_end(&b->pen);
 }
 
-/* ---- axes ---------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------- */
 
 static void draw_ticks(const Grid *grid, const TextPlan *plan, Line *line)
 {
@@ -278,7 +278,7 @@ static void draw_rows(Brush *b, const TextOptions *options, Block *out)
     }
 }
 
-/* ---- words --------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------ */
 
 /* The place k of the ramp's steps, painted as a cell would be: a grid of one
  * cell whose value is the place. */

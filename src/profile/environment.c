@@ -25,7 +25,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* ---- the CPU -------------------------------------------------------------------- */
+/* ---- the CPU ---------------------------------------------------------------- */
 
 /* "model name" of the first CPU, or the architecture where there is none. */
 static void cpu_name(char *text, size_t size)
@@ -67,7 +67,7 @@ static const char *cpu_vectors(int level)
     return names[level];
 }
 
-/* ---- OpenBLAS ------------------------------------------------------------------- */
+/* ---- OpenBLAS --------------------------------------------------------------- */
 
 static const char *blas_text(const char *function)
 {
@@ -105,7 +105,7 @@ const char *environment_blas_warning(void)
     return NULL;
 }
 
-/* ---- as JSON -------------------------------------------------------------------- */
+/* ---- as JSON ---------------------------------------------------------------- */
 
 static void item(Json *j, const char *key, const char *value)
 {

@@ -95,7 +95,7 @@ static void given_back(size_t bytes)
     atomic_fetch_sub_explicit(&current, (long long)bytes, memory_order_relaxed);
 }
 
-/* ---- the family ----------------------------------------------------------------- */
+/* ---- the family ------------------------------------------------------------- */
 
 void *malloc(size_t size)
 {
@@ -181,7 +181,7 @@ void *pvalloc(size_t size)
     return taken(__libc_memalign(page, (size + page - 1) / page * page));
 }
 
-/* ---- reading -------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------- */
 
 /* What a library finds when it looks for malloc: ours, unless the program was
  * linked without exporting it. */

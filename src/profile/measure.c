@@ -36,7 +36,7 @@ static bool out_of_memory(const Measurement *m, Error *err)
                      m->spec.mechanism->id);
 }
 
-/* ---- samples -------------------------------------------------------------------- */
+/* ---- samples ---------------------------------------------------------------- */
 
 static bool grow(double **values, int count, int width)
 {
@@ -97,7 +97,7 @@ static void summarise(Measurement *m)
                     out->time.outliers, out->time.count);
 }
 
-/* ---- runs ----------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------- */
 
 /* glibc makes a block up to 16 bytes larger than asked for, depending on what
  * was freed before: whole pages hide that. */

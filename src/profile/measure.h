@@ -48,7 +48,7 @@ bool record_of_run(Run *run, Record *out, Error *err);
  * False: the reference failed, no memory, or cancelled. */
 bool quality_measure(const Run *run, Quality *out, Error *err);
 
-/* ---- heap: the interposed malloc family ------------------------------------------ */
+/* ---- heap: the interposed malloc family ------------------------------------- */
 
 /* False under sanitizers and in static programs; *why says so. */
 bool    heap_hooks_active(const char **why);
@@ -57,11 +57,11 @@ int64_t heap_peak(void);       /* since the last heap_peak_reset */
 void    heap_peak_reset(void);
 int64_t heap_allocations(void); /* calls since start */
 
-/* ---- clocks ------------------------------------------------------------------------ */
+/* ---- clocks ----------------------------------------------------------------- */
 double clock_wall(void); /* seconds, monotonic */
 double clock_cpu(void);  /* seconds of this process, all threads */
 
-/* ---- statistics -------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------- */
 /* Sorts a copy; q in [0,1], linear between neighbours. NaN when count is 0. */
 double stats_quantile(const double *values, int count, double q);
 void   timing_summarise(Timing *timing); /* from samples */

@@ -34,7 +34,7 @@ typedef struct Comparison {
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
 } Comparison;
 
-/* ---- the reference -------------------------------------------------------------- */
+/* ---- the reference ---------------------------------------------------------- */
 
 static const Mechanism *baseline(void)
 {
@@ -79,7 +79,7 @@ static Run *exact_run(const Run *run, const Assignments *given)
     return run_new(&spec);
 }
 
-/* ---- what can be compared ------------------------------------------------------- */
+/* ---- what can be compared --------------------------------------------------- */
 
 static const View *matrix_view(const Run *run, const char *name)
 {
@@ -98,7 +98,7 @@ static bool comparable_output(const Run *run)
            o->shape[0] == run->h && o->shape[1] == run->n && o->shape[2] == run->e;
 }
 
-/* ---- one row -------------------------------------------------------------------- */
+/* ---- one row ---------------------------------------------------------------- */
 
 static void read_row(const View *view, int64_t head, int64_t i, float *out)
 {
@@ -171,7 +171,7 @@ static void compare_rows(void *context, int64_t item, int worker)
     }
 }
 
-/* ---- all rows ------------------------------------------------------------------- */
+/* ---- all rows --------------------------------------------------------------- */
 
 static void mass_summary(const Comparison *c, Quality *out, double *values)
 {

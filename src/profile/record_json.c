@@ -63,7 +63,7 @@ static Number when(bool valid, double value)
     return (Number){ .value = value, .valid = valid };
 }
 
-/* ---- groups --------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------- */
 
 static void settings(Json *j, const Record *r)
 {

@@ -13,7 +13,7 @@
 
 #include "profile/measure.h"
 
-/* ---- parameters ----------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------- */
 
 /* A tensor is named by its source; one that was drawn has none. */
 static void json_tensor(Json *j, const Param *p, const Assignments *given)
@@ -119,7 +119,7 @@ static char *params_json(const Run *run)
     return NULL;
 }
 
-/* ---- the rest ------------------------------------------------------------------- */
+/* ---- the rest --------------------------------------------------------------- */
 
 static void take_settings(const Run *run, Record *out)
 {

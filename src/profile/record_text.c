@@ -11,7 +11,7 @@
 
 #define SHOWN_STAGES 24
 
-/* ---- numbers -------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------- */
 
 static const char *ms_text(Number ms, char *text, size_t size)
 {
@@ -44,7 +44,7 @@ static const char *share_text(Number number, char *text, size_t size)
     return text;
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------ */
 
 static void head_line(const Record *r, Text *out)
 {

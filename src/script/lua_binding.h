@@ -27,7 +27,7 @@
 #include "core/text.h"
 #include "draw/grid.h"
 
-/* ---- registration tables (lua_class.c) ---------------------------------------- */
+/* ---- registration tables (lua_class.c) -------------------------------------- */
 
 typedef struct Member {
     const char   *name;
@@ -64,7 +64,7 @@ void *class_test(lua_State *L, int arg, const Class *class); /* NULL: something 
 const char *class_nearest(const Class *class, const char *name);
 bool        class_has(const Class *class, const char *name);
 
-/* ---- option tables (lua_util.c) ------------------------------------------------ */
+/* ---- option tables (lua_util.c) --------------------------------------------- */
 
 /* Puts an empty table for a missing argument; raises on unknown keys. [-0, +0, v] */
 void options_check(lua_State *L, int arg, const Class *class);
@@ -79,7 +79,7 @@ const char *option_string(lua_State *L, int t, const char *key, const char *fall
 int64_t check_index(lua_State *L, int arg, int64_t count, const char *what);
 void    push_strings(lua_State *L, char *const *texts, int64_t count); /* [-0, +1, m] */
 
-/* ---- failures and owners (lua_util.c) -------------------------------------------- */
+/* ---- failures and owners (lua_util.c) --------------------------------------- */
 
 /* nil, message, code; raises when the request itself was not valid. [-0, +3, v] */
 int failure(lua_State *L, const Error *err);
@@ -106,7 +106,7 @@ void  keep_release(Keep *keep); /* NULL is fine */
 /* Tells the collector of memory outside Lua.  [-0, +0, e] */
 void account(lua_State *L, int64_t bytes);
 
-/* ---- the running script (lua_state.c) ---------------------------------------------- */
+/* ---- the running script (lua_state.c) --------------------------------------- */
 
 typedef struct Script {
     Keep       *session;  /* for attn.command only */
@@ -128,7 +128,7 @@ void        script_set_path(lua_State *L, const char *file);
 /* The script meant by this name; "" when there is none.  [-0, +1, m] */
 void        script_push_file(lua_State *L, const char *name);
 
-/* ---- objects ------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------- */
 
 typedef struct LuaTensor {
     Tensor t;
@@ -181,7 +181,7 @@ void push_components(lua_State *L, uint8_t bits);
  * [-0, +1 or 3, v] */
 int json_push_text(lua_State *L, const char *text, size_t length);
 
-/* ---- functions of the module, by file -------------------------------------------------- */
+/* ---- functions of the module, by file --------------------------------------- */
 
 int attn_mechanisms(lua_State *L);
 int attn_info(lua_State *L);

@@ -16,7 +16,7 @@ static void set_bool(lua_State *L, const char *key, bool value)
     lua_setfield(L, -2, key);
 }
 
-/* ---- parameters ------------------------------------------------------------------ */
+/* ---- parameters ------------------------------------------------------------- */
 
 /* Bounds only where they say something. */
 static void set_bounds(lua_State *L, const Param *p)
@@ -74,7 +74,7 @@ static void set_params(lua_State *L, const Param *table)
     lua_setfield(L, -2, "params");
 }
 
-/* ---- mechanisms --------------------------------------------------------------------- */
+/* ---- mechanisms ------------------------------------------------------------- */
 
 static void set_classes(lua_State *L, const Mechanism *m)
 {
@@ -215,7 +215,7 @@ static const Member filter_members[] = {
 const Class class_filter = { .name = "Filter", .help = "Which mechanisms.",
                              .members = filter_members };
 
-/* ---- positions and generators ---------------------------------------------------------- */
+/* ---- positions and generators ----------------------------------------------- */
 
 /* [-0, +1, m] */
 int attn_positions(lua_State *L)

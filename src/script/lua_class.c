@@ -39,7 +39,7 @@ const char *class_nearest(const Class *class, const char *name)
     return nearest;
 }
 
-/* ---- objects -------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------- */
 
 static void push_name(lua_State *L, const Class *class)
 {
@@ -132,7 +132,7 @@ static void open_class(lua_State *L, const Class *class)
     lua_pop(L, 1);
 }
 
-/* ---- the module -------------------------------------------------------------------- */
+/* ---- the module ------------------------------------------------------------- */
 
 /* Every function a row leaves to the prelude is there now.  [-0, +0, v] */
 static void check_prelude(lua_State *L, const Class *class, int table)

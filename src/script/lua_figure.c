@@ -20,7 +20,7 @@ typedef struct LuaFigure {
     int      result_count;
 } LuaFigure;
 
-/* ---- the object ----------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------- */
 
 static LuaFigure *check(lua_State *L)
 {
@@ -89,7 +89,7 @@ static void keep_for(LuaFigure *figure, Keep *keep)
     figure->keeps[figure->keep_count++] = keep_retain(keep);
 }
 
-/* ---- panels ------------------------------------------------------------------------- */
+/* ---- panels ----------------------------------------------------------------- */
 
 static void check_ok(lua_State *L, bool ok, const Error *err)
 {
@@ -281,7 +281,7 @@ int attn_figure(lua_State *L)
     return 1;
 }
 
-/* ---- surfaces ------------------------------------------------------------------------------ */
+/* ---- surfaces --------------------------------------------------------------- */
 
 static bool to_text(const LuaFigure *figure, const TextOptions *options, Text *out, Error *err)
 {
@@ -349,7 +349,7 @@ static int figure_save(lua_State *L)
     return 1;
 }
 
-/* ---- tables ---------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------- */
 
 static const luaL_Reg figure_meta[] = {
     { "__gc", figure_close }, { "__close", figure_close }, { "__tostring", figure_describe },

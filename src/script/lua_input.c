@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- the object ----------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------- */
 
 LuaInput *input_check(lua_State *L, int arg)
 {
@@ -91,7 +91,7 @@ static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
     return 1;
 }
 
-/* ---- loading ----------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------- */
 
 static InputChoice choice_of(lua_State *L, int t)
 {
@@ -204,7 +204,7 @@ int input_push_chosen(lua_State *L, int t)
     return push_named(L, option_string(L, t, "input", NULL), &choice);
 }
 
-/* ---- of tensors ---------------------------------------------------------------------- */
+/* ---- of tensors ------------------------------------------------------------- */
 
 static const Tensor *tensor_field(lua_State *L, const char *key)
 {
@@ -272,7 +272,7 @@ int attn_input(lua_State *L)
     return finish(L, input, session_set_input(input->session, in, name, &err), &err);
 }
 
-/* ---- fields ----------------------------------------------------------------------------- */
+/* ---- fields ----------------------------------------------------------------- */
 
 /* Each [-0, +1, v]. */
 #define INTEGER_FIELD(field)                                                                     \
@@ -352,7 +352,7 @@ static int input_token(lua_State *L)
     return 1;
 }
 
-/* ---- saving ------------------------------------------------------------------------------ */
+/* ---- saving ----------------------------------------------------------------- */
 
 static void tokens_json(const Input *in, Text *out)
 {
@@ -407,7 +407,7 @@ static int input_save(lua_State *L)
     return 1;
 }
 
-/* ---- tables -------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------- */
 
 static const luaL_Reg input_meta[] = {
     { "__gc", input_close }, { "__close", input_close }, { "__tostring", input_describe },

@@ -1,7 +1,7 @@
 /* lua_module.c -- the table of the module `attnscope`, and its odds and ends. */
 #include "script/lua_binding.h"
 
-/* ---- commands --------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------- */
 
 /* The words as texts; they stay on the stack.  [-0, +1, v] */
 static const char **push_words(lua_State *L, int count)
@@ -68,7 +68,7 @@ int attn_memory(lua_State *L)
     return 1;
 }
 
-/* ---- the table -------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------- */
 
 #define OR_FAILURE "?, string?, string?"
 

@@ -9,7 +9,7 @@
 
 #define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */
 
-/* ---- the object ----------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------- */
 
 LuaResult *result_check(lua_State *L, int arg)
 {
@@ -61,7 +61,7 @@ static int result_length(lua_State *L)
     return 1;
 }
 
-/* ---- fields ------------------------------------------------------------------------ */
+/* ---- fields ----------------------------------------------------------------- */
 
 /* [-0, +1, v] */
 static int result_output(lua_State *L)
@@ -205,7 +205,7 @@ static int result_stats(lua_State *L)
     return 1;
 }
 
-/* ---- views ----------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------ */
 
 /* The latest view of each name. */
 static bool is_latest(const Run *run, int i)
@@ -389,7 +389,7 @@ static int result_views(lua_State *L)
     return 1;
 }
 
-/* ---- stages ------------------------------------------------------------------------------ */
+/* ---- stages ----------------------------------------------------------------- */
 
 static void set_stage_views(lua_State *L, const Run *run, const Stage *stage)
 {
@@ -429,7 +429,7 @@ static int result_stages(lua_State *L)
     return 1;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------- */
 
 static const luaL_Reg result_meta[] = {
     { "__gc", result_close }, { "__close", result_close }, { "__tostring", result_describe },

@@ -127,7 +127,7 @@ int result_cell(lua_State *L)
     return 1;
 }
 
-/* ---- rows -------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------- */
 
 typedef struct RowWriter {
     const Pattern *pattern; /* NULL: every key is allowed */
@@ -174,7 +174,7 @@ int result_row(lua_State *L)
     return 1;
 }
 
-/* ---- two results --------------------------------------------------------------------- */
+/* ---- two results ------------------------------------------------------------ */
 
 typedef struct Difference {
     double max_abs, mean_abs, rel_l2;

@@ -13,7 +13,7 @@
 
 #define MEMORY_LIMIT (8ll << 30)
 
-/* ---- the request ------------------------------------------------------------------ */
+/* ---- the request ------------------------------------------------------------ */
 
 #define REQUEST_BOX "attnscope.request"
 
@@ -174,7 +174,7 @@ static void fill_request(lua_State *L, int t, Session *s, Request *request)
     lua_pop(L, 1);
 }
 
-/* ---- running -------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------- */
 
 /* Until the job ends; SIGINT ends the wait too, and the job with it. */
 static void wait_for(Session *s, Job *job)
@@ -315,7 +315,7 @@ int attn_profile(lua_State *L)
     return 1;
 }
 
-/* ---- tables ------------------------------------------------------------------------------ */
+/* ---- tables ----------------------------------------------------------------- */
 
 static const Member run_members[] = {
     { "input", NULL, NULL, "attnscope.Input|string",

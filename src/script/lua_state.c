@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- memory ------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------- */
 
 static void *allocate(void *opaque, void *old, size_t old_size, size_t size)
 {
@@ -54,7 +54,7 @@ lua_State *script_state_new(Script *script)
     return L;
 }
 
-/* ---- interrupt ------------------------------------------------------------------ */
+/* ---- interrupt -------------------------------------------------------------- */
 
 /* Signal flags, the one exception to "no global state". */
 static lua_State *volatile interrupted_state;
@@ -94,7 +94,7 @@ void script_catch_interrupt(lua_State *L)
     sigaction(SIGINT, &action, NULL);
 }
 
-/* ---- files ----------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------ */
 
 /* The shipped scripts stand in scripts/lua of the source tree, in lua of an
  * installation.  NULL: not there. */

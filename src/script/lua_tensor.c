@@ -11,7 +11,7 @@
 
 #define TENSOR_MAX_BYTES (64ll << 30)
 
-/* ---- the object ----------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------- */
 
 static LuaTensor *check_open(lua_State *L, int arg)
 {
@@ -140,7 +140,7 @@ static int tensor_length(lua_State *L)
     return 1;
 }
 
-/* ---- elements ---------------------------------------------------------------------- */
+/* ---- elements --------------------------------------------------------------- */
 
 void element_push(lua_State *L, const Tensor *t, int64_t at)
 {
@@ -235,7 +235,7 @@ static int tensor_totable(lua_State *L)
     return 1;
 }
 
-/* ---- slices ------------------------------------------------------------------------------ */
+/* ---- slices ----------------------------------------------------------------- */
 
 static int64_t slice_field(lua_State *L, int field, int64_t fallback, int64_t lo, int64_t hi)
 {
@@ -313,7 +313,7 @@ static int tensor_transpose(lua_State *L)
     return 1;
 }
 
-/* ---- fields and files ----------------------------------------------------------------------- */
+/* ---- fields and files ------------------------------------------------------- */
 
 /* [-0, +1, v] */
 static int tensor_shape(lua_State *L)

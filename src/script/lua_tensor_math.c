@@ -17,7 +17,7 @@ static DType result_dtype(const Tensor *a, const Tensor *b)
     return narrow ? DT_F32 : DT_F64;
 }
 
-/* ---- elementwise ---------------------------------------------------------------- */
+/* ---- elementwise ------------------------------------------------------------ */
 
 /* The tensor at arg, or NULL and the number there. */
 static const Tensor *check_operand(lua_State *L, int arg, double *number)
@@ -154,7 +154,7 @@ int tensor_map(lua_State *L)
     return 1;
 }
 
-/* ---- products and comparison --------------------------------------------------------- */
+/* ---- products and comparison ------------------------------------------------ */
 
 static void multiply(const Tensor *a, const Tensor *b, Tensor *out, int64_t head)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- failures ----------------------------------------------------------------- */
+/* ---- failures --------------------------------------------------------------- */
 
 int failure(lua_State *L, const Error *err)
 {
@@ -16,7 +16,7 @@ int failure(lua_State *L, const Error *err)
     return 3;
 }
 
-/* ---- owners -------------------------------------------------------------------- */
+/* ---- owners ----------------------------------------------------------------- */
 
 #define TEXT_BOX "attnscope.text"
 
@@ -84,7 +84,7 @@ void account(lua_State *L, int64_t bytes)
         lua_gc(L, LUA_GCSTEP, kib < INT_MAX ? (int)kib : INT_MAX);
 }
 
-/* ---- option tables ---------------------------------------------------------------- */
+/* ---- option tables ---------------------------------------------------------- */
 
 void options_check(lua_State *L, int arg, const Class *class)
 {

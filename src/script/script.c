@@ -27,7 +27,7 @@ typedef struct Start {
     Text        line;
 } Start;
 
-/* ---- in the state ------------------------------------------------------------------ */
+/* ---- in the state ----------------------------------------------------------- */
 
 /* The message with a traceback.  [-1, +1, m] */
 static int add_traceback(lua_State *L)
@@ -141,7 +141,7 @@ static int run_state(lua_State *L, Start *start)
     return status == LUA_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* ---- the command line ----------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------- */
 
 /* Does the option word take its value from the next word? */
 static bool takes_next(const char *word)

@@ -27,7 +27,8 @@ static void options_are_read_in_every_spelling(void **state)
 static const struct {
     const char *line, *says;
 } slips[] = {
-    { "rnu full", "nearest is 'run'" }, { "list full", "takes 0 words" }, { "run full --sede 3", "did you mean --seed" },
+    { "rnu full", "nearest is 'run'" }, { "list full", "takes 0 words" },
+    { "run full --sede 3", "did you mean --seed" },
     { "run full --seed", "needs a value" }, { "run full --causal=1", "takes no value" },
     { "run full -z", "no option '-z'" }, { "figure full --dump x", "no option '--dump'" },
     { "run 'full", "quote is not closed" },

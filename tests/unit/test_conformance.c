@@ -100,7 +100,7 @@ static void assert_ran(const Run *r)
           (int)r->n, r->causal, r->err.text);
 }
 
-/* ---- the promises ---------------------------------------------------------------------- */
+/* ---- the promises ----------------------------------------------------------- */
 
 static void check_output(const Mechanism *m, Case c)
 {

@@ -10,7 +10,7 @@ static const Sizes sizes[] = {
     { 1, 5, 2100, 8, 16, 12 }, { 3, 300, 300, 64, 128, 64 },
 };
 
-/* ---- features -------------------------------------------------------------------------- */
+/* ---- features --------------------------------------------------------------- */
 
 static double u_of(const Tensor *x, const Tensor *w, const FeatureMap *map, int64_t i, int64_t r)
 {
@@ -110,7 +110,7 @@ static void features(void **state)
         }
 }
 
-/* ---- linear attention -------------------------------------------------------------------- */
+/* ---- linear attention ------------------------------------------------------- */
 
 typedef struct Case {
     Fixture      f;

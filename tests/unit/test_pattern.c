@@ -71,7 +71,11 @@ static bool ends(int64_t i, int64_t j, int64_t n)
 {
     return i == 0 || j == 0 || i == n - 1 || j == n - 1;
 }
-static bool slices(int64_t i, int64_t j, int64_t n) { (void)n, (void)i; return j >= 1 && j < 9 && (j - 1) % 3 == 0; }
+static bool slices(int64_t i, int64_t j, int64_t n)
+{
+    (void)n, (void)i;
+    return j >= 1 && j < 9 && (j - 1) % 3 == 0;
+}
 static bool image(int64_t i, int64_t j, int64_t n)
 {
     int64_t r = i / 6 / 2 * 2, c = i % 6 / 3 * 3, y = j / 6, x = j % 6;

@@ -4,7 +4,7 @@
  */
 #include "position_setup.h"
 
-/* ---- formulas in plain double ------------------------------------------------------ */
+/* ---- formulas in plain double ----------------------------------------------- */
 
 typedef double (*Formula)(const Setup *s, int64_t head, int64_t i, int64_t j);
 
@@ -128,7 +128,7 @@ static double shaw_formula(const Setup *s, int64_t head, int64_t i, int64_t j)
     return usual_scale(s) * sum;
 }
 
-/* ---- every formula on awkward shapes --------------------------------------------- */
+/* ---- every formula on awkward shapes ---------------------------------------- */
 
 typedef void (*Prepare)(Setup *s, int variant);
 
@@ -227,7 +227,7 @@ static void test_formulas(void **state)
             check_formula("disentangled", disentangled_prepare, variant, disentangled_formula);
 }
 
-/* ---- single facts ------------------------------------------------------------------ */
+/* ---- single facts ----------------------------------------------------------- */
 
 static void test_names(void **state)
 {

@@ -54,7 +54,7 @@ typedef struct Job {
     Worker            *workers;
 } Job;
 
-/* ---- one item ----------------------------------------------------------------------------- */
+/* ---- one item --------------------------------------------------------------- */
 
 static const float *packed_panel(const Job *job, int64_t head, int64_t panel)
 {
@@ -205,7 +205,7 @@ static void attend_item(void *context, int64_t item, int worker)
         w->failed = true;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------- */
 
 static void pack_item(void *context, int64_t item, int worker)
 {

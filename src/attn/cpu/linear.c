@@ -81,7 +81,7 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
     job->kernel->scale(sums, job->e, (float)(1 / divisor), out_of(job, head, i));
 }
 
-/* ---- the state over all keys -------------------------------------------------------------- */
+/* ---- the state over all keys ------------------------------------------------ */
 
 /* part [f][lda] = the keys [j, j + keys)' share of the state, keys <= TILE_KEYS.
  * A packed panel of features is already the transposed left factor. */
@@ -211,7 +211,7 @@ static void factorised(Job *job)
         threads_run(job->run->threads, job->h * job->blocks, read_item, job);
 }
 
-/* ---- causal, token by token --------------------------------------------------------------- */
+/* ---- causal, token by token ------------------------------------------------- */
 
 static void recurrent_item(void *context, int64_t head, int worker)
 {
@@ -243,7 +243,7 @@ static void recurrent(Job *job)
         threads_run(job->run->threads, job->h, recurrent_item, job);
 }
 
-/* ---- causal, chunk by chunk --------------------------------------------------------------- */
+/* ---- causal, chunk by chunk ------------------------------------------------- */
 
 /* Zeroes a[x][y] for y > x + shift; sums[x] += what remains of row x. */
 static void lower_triangle(float *a, int64_t rows, int64_t cols, int64_t lda, int64_t shift,
@@ -302,7 +302,7 @@ static void chunked(Job *job)
         threads_run(job->run->threads, job->h, chunked_item, job);
 }
 
-/* ---- the matrix itself -------------------------------------------------------------------- */
+/* ---- the matrix itself ------------------------------------------------------ */
 
 static void matrix_item(void *context, int64_t item, int worker)
 {

@@ -10,7 +10,7 @@
 
 #define ROWS 64 /* of one item of work */
 
-/* ---- dots64 ------------------------------------------------------------------------------- */
+/* ---- dots64 ----------------------------------------------------------------- */
 
 typedef struct Dots {
     Run          *run;
@@ -72,7 +72,7 @@ void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
     arena_release(r->arena, mark);
 }
 
-/* ---- argmax ------------------------------------------------------------------------------- */
+/* ---- argmax ----------------------------------------------------------------- */
 
 typedef struct Choose {
     Run          *run;
@@ -119,7 +119,7 @@ void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index)
     threads_run(r->threads, ceil_div(x->shape[0] * x->shape[1], ROWS), argmax_item, &job);
 }
 
-/* ---- top-k -------------------------------------------------------------------------------- */
+/* ---- top-k ------------------------------------------------------------------ */
 
 /* A whole number in the order of x: -0 equals 0, NaN lies beyond infinity. */
 static int64_t order_key(double x)
@@ -194,7 +194,7 @@ void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index)
     arena_release(r->arena, mark);
 }
 
-/* ---- sort --------------------------------------------------------------------------------- */
+/* ---- sort ------------------------------------------------------------------- */
 
 typedef struct Sort {
     Run          *run;

@@ -80,7 +80,7 @@ static double guard_eps(const Params *p)
     return p->denominator_eps >= 0 ? p->denominator_eps : is_relu(p) ? 0 : 1e-6;
 }
 
-/* ---- the random directions --------------------------------------------------------------- */
+/* ---- the random directions -------------------------------------------------- */
 
 static double dot(const double *a, const double *b, int64_t d)
 {
@@ -188,7 +188,7 @@ static Tensor directions(Run *r, const Params *p)
     return w;
 }
 
-/* ---- views ---------------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------ */
 
 typedef struct Implicit {
     Tensor fq, fk, divisor;
@@ -294,7 +294,7 @@ static void show(Run *r, const Params *p, const LinearAttend *in, const LinearRe
     compare(r, c, run_scale(r, p->scale));
 }
 
-/* ---- the mechanism -------------------------------------------------------------------------- */
+/* ---- the mechanism ---------------------------------------------------------- */
 
 static void performer_check(Run *r, const void *opaque)
 {

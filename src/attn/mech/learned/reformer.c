@@ -72,7 +72,7 @@ typedef struct Lsh {
     Tensor  chunk;  /* i32 [h,rounds,n] of each position */
 } Lsh;
 
-/* ---- shape of the computation ---------------------------------------------------------- */
+/* ---- shape of the computation ----------------------------------------------- */
 
 static int64_t first_factor(const Run *r, const Params *p)
 {
@@ -96,7 +96,7 @@ static Lsh lsh_shape(const Run *r, const Params *p)
                                       p->chunks_before, p->chunks_after, joint) };
 }
 
-/* ---- hashing and sorting --------------------------------------------------------------- */
+/* ---- hashing and sorting ---------------------------------------------------- */
 
 static void hash(Run *r, const Params *p, Lsh *l)
 {
@@ -140,7 +140,7 @@ static void sort(Run *r, Lsh *l)
                (double)(l->h * l->rounds * l->n) * log2((double)l->n));
 }
 
-/* ---- visits ---------------------------------------------------------------------------- */
+/* ---- visits ----------------------------------------------------------------- */
 
 /* N_ij, without the causal rule: that is for the caller. */
 static int32_t visits(const Lsh *l, int64_t head, int64_t i, int64_t j)
@@ -160,7 +160,7 @@ static int32_t visits(const Lsh *l, int64_t head, int64_t i, int64_t j)
     return count;
 }
 
-/* ---- attention ------------------------------------------------------------------------- */
+/* ---- attention -------------------------------------------------------------- */
 
 /* The sorted list attention works on: one round, or all end to end.  Its rows
  * are slots. */
@@ -312,7 +312,7 @@ static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
     return z;
 }
 
-/* ---- views ----------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------ */
 
 typedef struct Seen {
     const Lsh      *l;
@@ -417,7 +417,7 @@ static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
 }
 
-/* ---- the mechanism --------------------------------------------------------------------- */
+/* ---- the mechanism ---------------------------------------------------------- */
 
 static Tensor normalised_keys(Run *r, const Params *p)
 {

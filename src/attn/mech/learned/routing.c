@@ -106,7 +106,7 @@ static Routing routing_shape(const Run *r, const Params *p)
     return s;
 }
 
-/* ---- normalisation and routing vectors ------------------------------------------------- */
+/* ---- normalisation and routing vectors -------------------------------------- */
 
 /* f64 [h,rows,d] by the parameter normalize. */
 static Tensor normalised(Run *r, const Params *p, Tensor x)
@@ -137,7 +137,7 @@ static void prepare(Run *r, const Params *p, Routing *s)
         s->rq = s->rk = exact_sum(r, s->rq, s->rk);
 }
 
-/* ---- centroids ------------------------------------------------------------------------- */
+/* ---- centroids -------------------------------------------------------------- */
 
 static void show_centroids(Run *r, const char *name, Tensor mu)
 {
@@ -249,7 +249,7 @@ static void show_update(Run *r, const Params *p, const Routing *s)
     show_centroids(r, "centroids_new", moved);
 }
 
-/* ---- membership and attention ---------------------------------------------------------- */
+/* ---- membership and attention ----------------------------------------------- */
 
 static void route(Run *r, Routing *s)
 {
@@ -311,7 +311,7 @@ static void combine(Run *r, Routing *s, GroupResult result)
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * entries) * (double)e);
 }
 
-/* ---- views ----------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------ */
 
 /* Whether i, in cluster c, sees key j of the cluster; keys [w] increasing. */
 static bool sees(const Routing *s, const int32_t *keys, int64_t i, int64_t j)
@@ -444,7 +444,7 @@ static void show(Run *r, const Params *p, Routing *s, Tensor lse)
     show_update(r, p, s);
 }
 
-/* ---- the mechanism --------------------------------------------------------------------- */
+/* ---- the mechanism ---------------------------------------------------------- */
 
 static void routing_run(Run *r, const void *opaque)
 {

@@ -72,7 +72,7 @@ static bool balanced(const Run *r, const Params *p)
     return p->sinkhorn_iters > 0 && !(r->causal && p->causal_norm == CAUSAL_ROW);
 }
 
-/* ---- pooling and the sort network ------------------------------------------------------ */
+/* ---- pooling and the sort network ------------------------------------------- */
 
 static int64_t pooled_size(const Run *r, const Params *p)
 {
@@ -168,7 +168,7 @@ static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
                                        (int64_t[]){ r->h, s->nb, s->nb }));
 }
 
-/* ---- balancing ------------------------------------------------------------------------- */
+/* ---- balancing -------------------------------------------------------------- */
 
 static Tensor gumbel_noise(Run *r, const Params *p, const SoftBlocks *s)
 {
@@ -267,7 +267,7 @@ static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
     return logits;
 }
 
-/* ---- the mechanism --------------------------------------------------------------------- */
+/* ---- the mechanism ---------------------------------------------------------- */
 
 static void sinkhorn_check(Run *r, const void *opaque)
 {

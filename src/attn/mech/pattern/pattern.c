@@ -17,8 +17,7 @@ typedef struct Params {
 
 static const Param params[] = {
     PARAM_TEXT(Params, expr, "the pattern, like window(5)+global(2)+random($t)"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
-    PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 typedef struct Names {
@@ -66,12 +65,14 @@ static Pattern *parse(Run *r, const Params *p)
 {
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal };
     Names         names = { .run = r };
-    PatternSource source = { .lookup = lookup, .context = &names, .seed = r->seed,
-                             .drawn = show_drawn, .used = mark_used };
-    Pattern      *pattern;
+    PatternSource source = {
+        .lookup = lookup, .context = &names, .seed = r->seed, .drawn = show_drawn, .used = mark_used
+    };
+    Pattern *pattern;
 
     if (!p->expr) {
-        run_fail(r, ERR_PARAM, "pattern needs its parameter expr, for example "
+        run_fail(r, ERR_PARAM,
+                 "pattern needs its parameter expr, for example "
                  "-p expr='window(5)+global(2)'");
         return NULL;
     }
@@ -113,7 +114,8 @@ static Flops pattern_flops(Run *r, const void *opaque)
     quiet.spec.views = false; /* the tables drawn again are the same, and shown already */
     cells = parse(&quiet, opaque);
     count = cells ? (double)pattern_count(cells) : 0;
-    return (Flops){ .score = 2 * count * (double)r->d, .mix = 2 * count * (double)r->e,
+    return (Flops){ .score = 2 * count * (double)r->d,
+                    .mix = 2 * count * (double)r->e,
                     .overhead = FLOPS_SOFTMAX * count };
 }
 
@@ -125,7 +127,8 @@ const Mechanism mech_pattern = {
     .authors = "attnscope",
     .year = 2026,
     .source = "the pattern language of this program (docs/patterns.md)",
-    .formula = "A = expression over primitives; output = softmax over A of Q K^T / sqrt(d), times V",
+    .formula =
+        "A = expression over primitives; output = softmax over A of Q K^T / sqrt(d), times V",
     .teaches = "Any sparse pattern is a union of a few regular pieces; each piece has its colour.",
     .example = "expr='window(5)+global(2)+stride(8)'",
     .classes = CLASS_FP,
