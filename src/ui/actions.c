@@ -1,0 +1,76 @@
+/* actions.c -- see actions.h. */
+#include "ui/actions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/keys.h"
+#include "ui/ui.h"
+
+static const Action actions[] = {
+#define ACTION(id, keys, scope, words, help) { #id, keys, scope, words, help, action_##id },
+#include "ui/actions.def"
+#undef ACTION
+};
+#define ACTION_COUNT (sizeof(actions) / sizeof(*actions))
+
+const Action *action_at(size_t index)
+{
+    return index < ACTION_COUNT ? &actions[index] : NULL;
+}
+
+const Action *action_of_key(unsigned scope, uint32_t key)
+{
+    for (size_t i = 0; i < ACTION_COUNT; i++)
+        if (actions[i].scope & scope && key_among(key, actions[i].keys))
+            return &actions[i];
+    return NULL;
+}
+
+const Action *action_find(const char *id)
+{
+    for (size_t i = 0; i < ACTION_COUNT; i++)
+        if (!strcmp(actions[i].id, id))
+            return &actions[i];
+    return NULL;
+}
+
+char *action_keys(const Action *action, char *text, size_t size)
+{
+    const char *list = action->keys;
+    size_t      used = 0;
+    char        label[32];
+
+    text[0] = '\0';
+    while (*list && used < size) {
+        size_t length = strcspn(list, " ");
+
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "",
+                                 key_label(key_parse(list, length), label, sizeof(label)));
+        list += length + (list[length] == ' ');
+    }
+    return text;
+}
+
+void ui_docs(Text *out)
+{
+    static const struct {
+        unsigned    scope;
+        const char *title;
+    } places[] = {
+        { IN_BROWSE, "Browse" },         { IN_COMPARE, "Compare" },     { IN_INSPECT, "A cell" },
+        { IN_PARAMS, "Parameters" },     { IN_PROFILE, "Profile" },     { IN_TEXT, "Texts" },
+        { IN_LIST, "Help and palette" }, { IN_PROMPT, "Command line" }, { IN_EXPORT, "Export" },
+    };
+    char keys[128];
+
+    for (size_t p = 0; p < sizeof(places) / sizeof(*places); p++) {
+        text_addf(out, "## %s\n\n| keys | name | what it does |\n| --- | --- | --- |\n",
+                  places[p].title);
+        for (size_t i = 0; i < ACTION_COUNT; i++)
+            if (actions[i].scope & places[p].scope)
+                text_addf(out, "| `%s` | %s | %s |\n", action_keys(&actions[i], keys, sizeof(keys)),
+                          actions[i].id, actions[i].help);
+        text_add(out, "\n");
+    }
+}

@@ -1,0 +1,218 @@
+/* browse.c -- the list of mechanisms with the card of the chosen one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "ui/actions.h"
+#include "ui/browse.h"
+#include "ui/keys.h"
+
+/* The mechanism under the cursor, or the first of its group; -1: none. */
+static int chosen(Ui *ui)
+{
+    Browse    *b = &ui->browse;
+    BrowseList list;
+
+    browse_list(b, &list);
+    for (int i = b->cursor; i < list.count; i++)
+        if (list.lines[i].index >= 0)
+            return list.lines[i].index;
+    return -1;
+}
+
+void browse_draw(Ui *ui, Area area)
+{
+    Browse    *b = &ui->browse;
+    BrowseList list;
+    int        width = area.w * 9 / 20, index, marked = 0, y = area.y + area.h;
+
+    browse_list(b, &list);
+    width = width > 56 ? 56 : width;
+    browse_list_draw(ui, (Area){ area.y, 0, area.h, width }, &list);
+    index = chosen(ui);
+    if (index >= 0)
+        browse_card_draw(ui, (Area){ area.y, width, area.h, area.w - width }, index);
+    if (ui->message[0])
+        return;
+    for (int i = 0; i < MARKS_MOST; i++)
+        marked += b->marked[i];
+    if (b->filtering) {
+        term_text(ui->term, y, 1, 8, "filter", ui_style(ui, ROLE_KEY));
+        field_draw(&b->filter, ui->term, y, 8, 30, ui_style(ui, ROLE_FIELD));
+        return;
+    }
+    term_textf(ui->term, y, 1, area.w - 2, ui_style(ui, ROLE_DIM), "%d mechanisms%s%s",
+               list.mechanisms, b->filter.length ? "  filter " : "", b->filter.text);
+    if (marked)
+        term_textf(ui->term, y, 40, area.w - 42, ui_style(ui, ROLE_MARK),
+                   "%d marked: c compares them", marked);
+}
+
+/* ---- keys ------------------------------------------------------------------- */
+
+static void move(Ui *ui, int by)
+{
+    Browse    *b = &ui->browse;
+    BrowseList list;
+
+    b->cursor += by;
+    browse_list(b, &list);
+}
+
+void action_list_up(Ui *ui)
+{
+    move(ui, -1);
+}
+void action_list_down(Ui *ui)
+{
+    move(ui, 1);
+}
+void action_list_page_up(Ui *ui)
+{
+    move(ui, -(ui->term->rows - 6));
+}
+void action_list_page_down(Ui *ui)
+{
+    move(ui, ui->term->rows - 6);
+}
+void action_list_first(Ui *ui)
+{
+    move(ui, -LINES_MOST);
+}
+void action_list_last(Ui *ui)
+{
+    move(ui, LINES_MOST);
+}
+
+static void fold(Ui *ui, bool on)
+{
+    Browse    *b = &ui->browse;
+    BrowseList list;
+    unsigned   group;
+
+    browse_list(b, &list);
+    if (!list.count || b->order != BROWSE_BY_CLASS)
+        return;
+    group = list.lines[b->cursor].group;
+    while (on && b->cursor > 0 && list.lines[b->cursor].index >= 0)
+        b->cursor--;
+    b->folded = on ? b->folded | group : b->folded & ~(uint64_t)group;
+}
+
+void action_list_fold(Ui *ui)
+{
+    fold(ui, true);
+}
+void action_list_unfold(Ui *ui)
+{
+    fold(ui, false);
+}
+
+void action_list_order(Ui *ui)
+{
+    ui->browse.order = (ui->browse.order + 1) % BROWSE_ORDERS;
+    ui->browse.cursor = ui->browse.top = 0;
+}
+
+void action_list_open(Ui *ui)
+{
+    Browse    *b = &ui->browse;
+    BrowseList list;
+    int        index = chosen(ui);
+
+    browse_list(b, &list);
+    if (list.count && list.lines[b->cursor].index < 0 && !b->filter.length) {
+        b->folded ^= list.lines[b->cursor].group;
+        return;
+    }
+    if (index < 0)
+        return;
+    history_note(ui);
+    compare_clear(ui);
+    compare_open(ui, mechanism_at((size_t)index)->id);
+    ui->screen = SCREEN_COMPARE;
+    compare_ask(ui);
+}
+
+static int count_marked(const Browse *b)
+{
+    int count = 0;
+
+    for (int i = 0; i < MARKS_MOST; i++)
+        count += b->marked[i];
+    return count;
+}
+
+void action_list_mark(Ui *ui)
+{
+    Browse    *b = &ui->browse;
+    BrowseList list;
+    int        index;
+
+    browse_list(b, &list);
+    index = list.count ? list.lines[b->cursor].index : -1;
+    if (index >= 0 && !b->marked[index] && count_marked(b) == PANES_MOST)
+        ui_say(ui, ROLE_WARN, "%d are marked; that is as many as fit side by side", PANES_MOST);
+    else if (index >= 0)
+        b->marked[index] = !b->marked[index];
+    move(ui, 1);
+}
+
+void action_list_compare(Ui *ui)
+{
+    Browse *b = &ui->browse;
+
+    if (!count_marked(b)) {
+        ui_say(ui, ROLE_WARN, "nothing is marked: Space marks, up to %d", PANES_MOST);
+        return;
+    }
+    history_note(ui);
+    compare_clear(ui);
+    for (int i = 0; i < MARKS_MOST; i++)
+        if (b->marked[i])
+            compare_open(ui, mechanism_at((size_t)i)->id);
+    ui->compare.focus = 0;
+    ui->screen = SCREEN_COMPARE;
+}
+
+bool browse_key(Ui *ui, uint32_t key)
+{
+    Browse *b = &ui->browse;
+
+    if (!b->filtering || key == K_ARROW_UP || key == K_ARROW_DOWN || key == K_PAGE_UP ||
+        key == K_PAGE_DOWN)
+        return false;
+    if (key == K_RETURN || key == K_ESCAPE) {
+        b->filtering = false;
+        if (key == K_ESCAPE)
+            field_set(&b->filter, "");
+        return true;
+    }
+    if (!field_key(&b->filter, key))
+        return false;
+    b->cursor = b->filter.length && b->order == BROWSE_BY_CLASS ? 1 : 0;
+    b->top = 0;
+    return true;
+}
+
+void browse_press(Ui *ui, const Event *event)
+{
+    Browse *b = &ui->browse;
+
+    if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN)
+        move(ui, event->kind == EVENT_WHEEL_UP ? -3 : 3);
+    if (event->kind != EVENT_PRESS || event->y < 2 || event->y >= ui->term->rows - 3)
+        return;
+    if (b->top + event->y - 2 == b->cursor) {
+        action_list_open(ui);
+        return;
+    }
+    b->cursor = b->top + event->y - 2;
+    move(ui, 0);
+}
+
+int browse_chosen(Ui *ui)
+{
+    return chosen(ui);
+}

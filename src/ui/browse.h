@@ -1,0 +1,30 @@
+/* ui/browse.h -- inside of the first screen; for its own files. */
+#ifndef UI_BROWSE_H
+#define UI_BROWSE_H
+
+#include "ui/explorer.h"
+
+#define LINES_MOST 256
+#define MARKS_MOST 128 /* mechanisms there may be */
+
+enum { BROWSE_BY_CLASS, BROWSE_BY_YEAR, BROWSE_BY_COST, BROWSE_ORDERS };
+
+/* A line of the list: a group or a mechanism. */
+typedef struct BrowseLine {
+    int      index; /* of the mechanism; -1: a group */
+    unsigned group; /* its class bit; 0 in flat orders */
+    char     text[64];
+} BrowseLine;
+
+typedef struct BrowseList {
+    BrowseLine lines[LINES_MOST];
+    int        count, mechanisms;
+} BrowseList;
+
+/* Lines as filtered and folded; clamps the cursor to them. */
+void browse_list(Browse *browse, BrowseList *list);
+void browse_list_draw(Ui *ui, Area area, const BrowseList *list);
+/* The card of mechanism `index`, with its thumbnail. */
+void browse_card_draw(Ui *ui, Area area, int index);
+
+#endif

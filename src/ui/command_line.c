@@ -1,0 +1,200 @@
+/* command_line.c -- what a typed line does: a command of the program, an action of
+ * the screen, or a mechanism to open.
+ *
+ * A command runs on the worker in a session of its own on the same input, so a
+ * long one does not hold up the screen; its result opens as a text.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/actions.h"
+#include "ui/explorer.h"
+
+struct CommandWork {
+    Job        *job;
+    Text        out, storage;
+    char        line[512];
+    char       *spec; /* of the input; NULL: none */
+    InputChoice choice;
+    const char *words[CALL_MAX_WORDS]; /* in storage */
+    int         count, columns;
+};
+
+static bool run_command(void *context, const atomic_bool *cancel, Error *err)
+{
+    struct CommandWork *w = context;
+    Session            *s = session_new(err);
+    bool                ok = s != NULL;
+
+    if (ok && w->spec)
+        ok = session_load(s, w->spec, &w->choice, err);
+    if (ok && atomic_load(cancel))
+        ok = error_set(err, ERR_CANCELLED, "cancelled");
+    if (ok)
+        ok = command_run(s, w->words, w->count, true, w->columns, &w->out, err);
+    session_free(s);
+    return ok;
+}
+
+static void work_free(struct CommandWork *w)
+{
+    job_free(w->job);
+    text_free(&w->out);
+    text_free(&w->storage);
+    free(w->spec);
+    free(w);
+}
+
+static void start_command(Ui *ui, const char *line)
+{
+    struct CommandWork *w = calloc(1, sizeof(*w));
+    Error               err = ERROR_INIT;
+    const char         *spec = session_input_spec(ui->session);
+
+    if (!w)
+        return;
+    if (ui->command.work) {
+        ui_say(ui, ROLE_WARN, "a command is running: Ctrl-C cancels it");
+        free(w);
+        return;
+    }
+    snprintf(w->line, sizeof(w->line), "%s", line);
+    w->columns = ui->term->cols - 4;
+    w->spec = spec ? strdup(spec) : NULL;
+    w->choice = *session_choice(ui->session);
+    if (call_split(line, w->words, CALL_MAX_WORDS, &w->count, &w->storage, &err))
+        w->job = session_submit_work(ui->draughtsman.session, run_command, w, &err);
+    if (!w->job) {
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        work_free(w);
+        return;
+    }
+    ui->command.work = w;
+    ui_say(ui, ROLE_DIM, "running: %s", line);
+}
+
+bool command_poll(Ui *ui)
+{
+    struct CommandWork *w = ui->command.work;
+    JobState            state = w ? job_state(w->job) : JOB_WAITING;
+
+    if (state == JOB_WAITING || state == JOB_RUNNING)
+        return false;
+    ui->command.work = NULL;
+    ui->message[0] = '\0';
+    if (state == JOB_DONE)
+        pager_open(ui, w->line, text_str(&w->out), false);
+    else
+        ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "cancelled");
+    work_free(w);
+    return true;
+}
+
+void command_close(Ui *ui)
+{
+    if (!ui->command.work)
+        return;
+    job_cancel(ui->command.work->job);
+    work_free(ui->command.work);
+    ui->command.work = NULL;
+}
+
+void command_enter(Ui *ui, const char *line)
+{
+    size_t         length = strcspn(line, " (");
+    char           word[64];
+    const Command *command;
+    const Action  *action;
+
+    snprintf(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), line);
+    command = command_find(word);
+    action = action_find(word);
+    if (command && line[length] != '(') {
+        if (command->run)
+            start_command(ui, line);
+        else
+            ui_say(ui, ROLE_WARN, "%s does not run inside the explorer; use it from the shell",
+                   word);
+    } else if (action) {
+        action->run(ui);
+    } else if (mechanism_find(word)) {
+        history_note(ui);
+        if (ui->screen != SCREEN_COMPARE)
+            compare_clear(ui);
+        if (compare_open(ui, line)) {
+            ui->screen = SCREEN_COMPARE;
+            compare_ask(ui);
+        }
+    } else {
+        ui_say(ui, ROLE_ERROR, "'%s' is no command, action or mechanism; Ctrl-P lists everything",
+               word);
+    }
+}
+
+/* ---- completion ------------------------------------------------------------- */
+
+typedef struct Found {
+    const char *stem;
+    size_t      stem_length;
+    char        common[64];
+    Text        all;
+    int         count;
+} Found;
+
+static void consider(Found *f, const char *word)
+{
+    size_t same = 0;
+
+    if (strncmp(word, f->stem, f->stem_length) != 0)
+        return;
+    if (f->count++ == 0) {
+        snprintf(f->common, sizeof(f->common), "%s", word);
+    } else {
+        while (f->common[same] && f->common[same] == word[same])
+            same++;
+        f->common[same] = '\0';
+    }
+    text_addf(&f->all, "%s%s", f->all.length ? "  " : "", word);
+}
+
+static void consider_all(Found *f, bool first_word)
+{
+    const Command   *command;
+    const Mechanism *mechanism;
+    const Action    *action;
+
+    for (size_t i = 0; first_word && (command = command_at(i)); i++)
+        if (command->run)
+            consider(f, command->name);
+    for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
+        consider(f, mechanism->id);
+    for (size_t i = 0; first_word && (action = action_at(i)); i++)
+        if (action->scope & IN_SCREENS && !command_find(action->id))
+            consider(f, action->id);
+}
+
+void command_complete(Ui *ui, Field *field, char *choices, size_t size)
+{
+    const char *stem = field->text + field->cursor;
+    Found       f = { 0 };
+
+    (void)ui;
+    while (stem > field->text && stem[-1] != ' ')
+        stem--;
+    f.stem = stem;
+    f.stem_length = (size_t)(field->text + field->cursor - stem);
+    consider_all(&f, stem == field->text);
+    choices[0] = '\0';
+    if (f.count > 0) {
+        char rest[64];
+
+        snprintf(rest, sizeof(rest), "%s", f.common + f.stem_length);
+        field_insert(field, rest);
+        if (f.count == 1)
+            field_insert(field, " ");
+        else
+            snprintf(choices, size, "%.500s", text_str(&f.all));
+    }
+    text_free(&f.all);
+}

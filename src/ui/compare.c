@@ -1,0 +1,404 @@
+/* compare.c -- the compare screen: tiles, legend, what is linked. */
+#include "ui/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DOCK_FROM  140 /* columns from which the right column is there */
+#define DOCK_LEAST 32  /* its least width */
+#define DOCK_MOST  72
+#define STRIP_FROM 50 /* lines from which the bottom strip is there */
+
+Pane *compare_focus(Ui *ui)
+{
+    Compare *c = &ui->compare;
+
+    return c->count ? &c->panes[c->focus] : NULL;
+}
+
+/* ---- tiles ------------------------------------------------------------------ */
+
+/* Square matrices leave room beside them: for what the cursor is on. */
+static void dock_beside(Ui *ui, CompareRooms *r)
+{
+    Compare *c = &ui->compare;
+    int      needed = r->cols * (2 * (r->panes.h / r->rows - 4) + 9), spare = r->panes.w - needed;
+
+    for (int i = 0; i < c->count; i++)
+        if (!c->panes[i].shape.even && c->panes[i].canvas.h)
+            return;
+    if (spare < (r->dock.w ? 1 : DOCK_LEAST))
+        return;
+    if (r->dock.w + spare > DOCK_MOST)
+        spare = DOCK_MOST - r->dock.w;
+    r->panes.w -= spare;
+    r->dock = (Area){ r->panes.y, r->panes.x + r->panes.w, r->panes.h, r->dock.w + spare };
+}
+
+CompareRooms compare_rooms(Ui *ui, Area area)
+{
+    CompareRooms r = { .panes = area };
+    Compare     *c = &ui->compare;
+    int          most;
+
+    if (area.w >= DOCK_FROM) {
+        r.dock = area;
+        r.dock.w = area.w / 3 < 56 ? area.w / 3 : 56;
+        r.dock.x = area.x + area.w - r.dock.w;
+        r.panes.w -= r.dock.w;
+    }
+    if (ui->term->rows >= STRIP_FROM) {
+        int height = 4 + c->count;
+
+        r.strip = (Area){ area.y + area.h - height, area.x, height, area.w };
+        r.panes.h -= height;
+        r.dock.h -= r.dock.h ? height : 0;
+    }
+    r.panes.h -= 2;
+    r.legend_y = r.panes.y + r.panes.h;
+    r.dock.h -= r.dock.h ? 2 : 0;
+    most = r.panes.w < 96 || r.panes.h < 28 ? 2 : PANES_MOST;
+    r.shown = c->solo ? 1 : c->count < most ? c->count : most;
+    r.rows = r.shown > 2 || (r.shown == 2 && r.panes.w < 70) ? 2 : 1;
+    r.cols = (r.shown + r.rows - 1) / r.rows;
+    r.cols = r.cols > 0 ? r.cols : 1;
+    dock_beside(ui, &r);
+    return r;
+}
+
+static Area tile_of(const CompareRooms *r, int index)
+{
+    int  row = index / r->cols, col = index % r->cols;
+    Area p = r->panes, tile;
+
+    tile.y = p.y + p.h * row / r->rows;
+    tile.h = p.y + p.h * (row + 1) / r->rows - tile.y;
+    tile.x = p.x + p.w * col / r->cols;
+    tile.w = p.x + p.w * (col + 1) / r->cols - tile.x;
+    return tile;
+}
+
+static void choose_first(Compare *c, const CompareRooms *r)
+{
+    if (c->focus < c->first || c->solo)
+        c->first = c->focus;
+    if (c->focus >= c->first + r->shown)
+        c->first = c->focus - r->shown + 1;
+    if (c->first + r->shown > c->count)
+        c->first = c->count - r->shown;
+    if (c->first < 0)
+        c->first = 0;
+}
+
+static void want_drawing(Ui *ui, Pane *pane)
+{
+    Panel       panel;
+    LensView    view;
+    GridRequest request;
+    Pane       *first = &ui->compare.panes[0];
+
+    if (pane->canvas.h < 1 || pane->canvas.w < 1 || !pane_panel(ui, pane, &panel))
+        return;
+    view = lens_view(&pane->lens, &pane->shape);
+    request = (GridRequest){
+        .view = panel.view,
+        .minus = panel.minus,
+        .components = panel.components,
+        .plane = panel.plane,
+        .region = lens_region(&view),
+        .rows = view.row.cells,
+        .cols = view.col.cells,
+        .row_order = panel.row_order,
+        .col_order = panel.col_order,
+    };
+    drawing_want(&ui->draughtsman, &pane->drawing, &request, pane->result,
+                 panel.minus ? first->result : NULL);
+}
+
+void compare_prepare(Ui *ui, Area area)
+{
+    Compare     *c = &ui->compare;
+    CompareRooms r = compare_rooms(ui, area);
+
+    choose_first(c, &r);
+    for (int i = 0; i < c->count; i++) {
+        Pane *pane = &c->panes[i];
+        int   place = i - c->first;
+        bool  shown = place >= 0 && place < r.shown;
+
+        pane_lay_out(ui, pane, shown ? tile_of(&r, place) : (Area){ 0 });
+        if (shown)
+            want_drawing(ui, pane);
+    }
+}
+
+/* ---- legend and state ------------------------------------------------------- */
+
+static int legend_bits(Ui *ui, int y, int x)
+{
+    uint8_t bits = 0;
+    Term   *term = ui->term;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Pane *pane = &ui->compare.panes[i];
+        const Grid *grid = &pane->drawing.grid;
+
+        if (!pane->area.h || !pane->drawing.causes)
+            continue;
+        for (int64_t c = 0; grid->cells && c < grid->rows * grid->cols; c++)
+            if (grid->cells[c].any)
+                bits |= grid->cells[c].components ? grid->cells[c].components : COMPONENT_OTHER;
+    }
+    for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST; bit <<= 1) {
+        Ink  ink = ink_of(colour_of_component((uint8_t)bit), colour_component_256((uint8_t)bit));
+        bool letters = !term->utf8 || term->colours == TERM_MONO;
+
+        if (!(bits & bit))
+            continue;
+        term_char(term, y, x, letters ? (uint32_t)component_letter((uint8_t)bit) : 0x25A0,
+                  (Style){ .fg = ink });
+        x += 2 +
+             term_text(term, y, x + 2, 10, component_name((uint8_t)bit), ui_style(ui, ROLE_TEXT)) +
+             2;
+    }
+    return x;
+}
+
+/* Ends of the colours of the focused pane. */
+static void value_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
+{
+    *lo = grid->pool_lo[panel->pool];
+    *hi = grid->pool_hi[panel->pool];
+    if (panel->minus || panel->map == MAP_DIVERGING) {
+        *hi = fmax(fabs(*lo), fabs(*hi));
+        *lo = -*hi;
+    } else {
+        *lo = fmin(*lo, 0);
+    }
+}
+
+static int legend_values(Ui *ui, const Pane *pane, int y, int x)
+{
+    Panel          panel;
+    double         lo, hi;
+    int            length;
+    const uint8_t *ramp;
+    ColourMap      map;
+
+    if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells ||
+        panel.view->kind == VIEW_BUCKETS || panel.view->kind == VIEW_MEMBERSHIP)
+        return x;
+    if (panel.components || panel.view->kind == VIEW_PATTERN ||
+        panel.view->kind == VIEW_COMPONENTS) {
+        if (pane->drawing.grid.rows <
+            pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
+            x += term_text(ui->term, y, x, 40, "brighter: more of the cell is allowed",
+                           ui_style(ui, ROLE_DIM)) +
+                 2;
+        return x;
+    }
+    value_range(&panel, &pane->drawing.grid, &lo, &hi);
+    map = panel.minus ? MAP_DIVERGING : panel.map;
+    ramp = colour_ramp_256(map, &length);
+    x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%.3g ", lo);
+    for (int i = 0; i < 12; i++) {
+        double t = i / 11.0;
+        Ink    ink = ink_of(colour_of_value(map, t), ramp[lround(t * (length - 1))]);
+
+        if (ui->term->utf8 && ui->term->colours >= TERM_256)
+            term_char(ui->term, y, x++, ' ', (Style){ .bg = ink });
+        else if (i % 3 == 0)
+            term_char(
+                ui->term, y, x++,
+                ui->term->utf8 ? (uint32_t[]){ 0x2591, 0x2592, 0x2593, 0x2588 }[i / 3]
+                               : (uint32_t) ".-*@" [i / 3],
+                (Style) { 0 });
+    }
+    x += term_textf(ui->term, y, x, 30, ui_style(ui, ROLE_DIM), " %.3g %s", hi,
+                    panel.scale == SCALE_LINEAR ? "" : scale_name(panel.scale));
+    return x + 2;
+}
+
+static void zoom_text(const LensView *v, char *text, size_t size)
+{
+    if (v->row.per > 1 || v->col.per > 1)
+        snprintf(text, size, "1:%.4g", fmax(v->row.per, v->col.per));
+    else
+        snprintf(text, size, "%d:1", v->row.size);
+}
+
+static void draw_state(Ui *ui, int y)
+{
+    Compare *c = &ui->compare;
+    Pane    *pane = compare_focus(ui);
+    Panel    panel;
+    LensView v;
+    char     zoom[32];
+    Text     out = { 0 };
+
+    if (!pane)
+        return;
+    if (!pane_panel(ui, pane, &panel)) {
+        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_DIM), "pane %d of %d",
+                   c->focus + 1, c->count);
+        return;
+    }
+    v = lens_view(&pane->lens, &pane->shape);
+    zoom_text(&v, zoom, sizeof(zoom));
+    if (c->count > 1)
+        text_addf(&out, "%s \xe2\x94\x82 ", c->linked ? "linked" : "each its own");
+    text_addf(&out, "zoom %s \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", zoom, panel.view->rows[0],
+              (long long)v.row.first, (long long)v.row.last - 1, panel.view->cols[0],
+              (long long)v.col.first, (long long)v.col.last - 1);
+    if (pane_heads(pane) > 1)
+        text_addf(&out, " \xe2\x94\x82 head %lld of %lld", (long long)pane->head,
+                  (long long)pane_heads(pane));
+    text_addf(&out, " \xe2\x94\x82 %s", pool_name(panel.pool));
+    if (panel.scale != SCALE_LINEAR)
+        text_addf(&out, " \xe2\x94\x82 %s", scale_name(panel.scale));
+    if (pane->sorted)
+        text_add(&out, " \xe2\x94\x82 sorted");
+    if (c->count > 1 && c->solo)
+        text_add(&out, " \xe2\x94\x82 alone (o)");
+    if (c->first > 0 || (!c->solo && c->count > 2 && ui->compare.panes[c->count - 1].area.h == 0))
+        text_addf(&out, " \xe2\x94\x82 pane %d of %d (Tab)", c->focus + 1, c->count);
+    term_text(ui->term, y, 1, ui->term->cols - 2, text_str(&out), ui_style(ui, ROLE_DIM));
+    text_free(&out);
+}
+
+static void draw_empty(Ui *ui, Area area)
+{
+    static const char text[] =
+        "No pane is open.\n\nPress a to pick a mechanism, or 1 for the list: Enter opens one, "
+        "Space marks several and c compares them.";
+
+    term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 6, area.w - 8 }, text,
+                   ui_style(ui, ROLE_TEXT));
+}
+
+void compare_draw(Ui *ui, Area area)
+{
+    Compare     *c = &ui->compare;
+    CompareRooms r = compare_rooms(ui, area);
+    int          x;
+
+    if (c->count == 0) {
+        draw_empty(ui, area);
+        return;
+    }
+    for (int i = 0; i < c->count; i++)
+        if (c->panes[i].area.h)
+            pane_draw(ui, &c->panes[i], i + 1, i == c->focus);
+    x = legend_bits(ui, r.legend_y, 1);
+    legend_values(ui, compare_focus(ui), r.legend_y, x);
+    draw_state(ui, r.legend_y + 1);
+    if (r.dock.h)
+        inspect_dock(ui, r.dock);
+    if (r.strip.h)
+        profile_bars(ui, r.strip, true);
+}
+
+/* ---- linked panes ----------------------------------------------------------- */
+
+void compare_link(Ui *ui)
+{
+    Compare    *c = &ui->compare;
+    Pane       *from = compare_focus(ui);
+    const View *view = from ? pane_view(from) : NULL;
+    int64_t     q, k;
+
+    if (!view || !c->linked)
+        return;
+    pane_cursor(from, &q, &k);
+    for (int i = 0; i < c->count; i++) {
+        Pane       *to = &c->panes[i];
+        const View *other = to == from ? NULL : pane_view(to);
+        bool        rows, cols;
+
+        if (!other)
+            continue;
+        rows = view_rows(other) == view_rows(view);
+        cols = view_cols(other) == view_cols(view);
+        if (rows && cols)
+            to->lens.zoom = from->lens.zoom;
+        to->lens.row0 = rows ? from->lens.row0 : to->lens.row0;
+        to->lens.col0 = cols ? from->lens.col0 : to->lens.col0;
+        pane_point(to, rows ? q : to->lens.q, cols ? k : to->lens.k);
+        if (pane_heads(to) == pane_heads(from))
+            to->head = from->head;
+    }
+}
+
+bool compare_poll(Ui *ui)
+{
+    bool changed = false;
+
+    for (int i = 0; i < ui->compare.count; i++)
+        changed |= pane_poll(ui, &ui->compare.panes[i]);
+    return changed;
+}
+
+/* ---- opening and closing ---------------------------------------------------- */
+
+/* A parameter without a default that must be typed. */
+static bool lacks_text(const Request *request)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+
+    for (const Param *p = m->params; p->name; p++)
+        if (p->type == PARAM_TYPE_TEXT && !p->optional &&
+            !assignments_find(&request->given, p->name))
+            return true;
+    return false;
+}
+
+Pane *compare_open(Ui *ui, const char *mechanism)
+{
+    Compare *c = &ui->compare;
+    Error    err = ERROR_INIT;
+    Pane    *pane;
+    Request  request = { 0 };
+
+    if (c->count == PANES_MOST) {
+        ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
+        return NULL;
+    }
+    if (!request_copy(&request, &ui->defaults, &err) ||
+        !request_parse(ui->session, &request, mechanism, &err)) {
+        request_free(&request);
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        return NULL;
+    }
+    pane = &c->panes[c->count++];
+    *pane = (Pane){ .request = request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+    c->focus = c->count - 1;
+    if (lacks_text(&request))
+        pane->ask = true; /* instead of a run that must fail */
+    else
+        pane_run(ui, pane);
+    return pane;
+}
+
+void compare_ask(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (pane && pane->ask)
+        params_open(ui);
+}
+
+void compare_clear(Ui *ui)
+{
+    Compare *c = &ui->compare;
+
+    while (c->count > 0)
+        pane_close(ui, &c->panes[--c->count]);
+    c->focus = c->first = 0;
+    c->solo = c->difference = false;
+}
+
+void compare_close(Ui *ui)
+{
+    compare_clear(ui);
+}

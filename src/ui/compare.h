@@ -1,0 +1,42 @@
+/* ui/compare.h -- inside of the compare screen; for its own files. */
+#ifndef UI_COMPARE_H
+#define UI_COMPARE_H
+
+#include "ui/explorer.h"
+
+/* Rooms of the compare screen. */
+typedef struct CompareRooms {
+    Area panes, dock, strip; /* h 0: not there */
+    int  legend_y;           /* two lines */
+    int  rows, cols, shown;  /* tiles */
+} CompareRooms;
+
+CompareRooms compare_rooms(Ui *ui, Area area);
+void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
+/* Where the matrix stands in the pane's area. */
+void pane_lay_out(Ui *ui, Pane *pane, Area area);
+/* Reads the row under the cursor; false: not at hand. */
+bool pane_row(Pane *pane, int64_t q);
+
+/* The focused pane if a matrix stands in it, else NULL. */
+Pane *seen_pane(Ui *ui);
+/* Cursor to an entry (token order), in sight, the others following. */
+void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k);
+
+/* What one pane says about a cell. */
+typedef struct CellFacts {
+    bool    known; /* the pane has such a cell */
+    bool    allowed;
+    bool    number; /* value means something beyond allowed */
+    double  value;
+    int64_t rank, of; /* 0: not at hand */
+    uint8_t bits;
+    char    text[80]; /* "0.187 #2/9 window" */
+} CellFacts;
+CellFacts cell_facts(Pane *pane, int64_t q, int64_t k);
+/* "window+global" */
+void        bits_text(uint8_t bits, char *text, size_t size);
+const char *token_of(const Pane *pane, bool key, int64_t index); /* NULL: no labels */
+Pane       *full_pane(Ui *ui); /* a pane of a baseline, to compare with; NULL: none */
+
+#endif

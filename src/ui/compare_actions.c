@@ -1,0 +1,249 @@
+/* compare_actions.c -- what keys do to panes: views, scales, heads, and the panes themselves. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/actions.h"
+#include "ui/compare.h"
+
+/* ---- what is shown ---------------------------------------------------------- */
+
+static void step_view(Ui *ui, int direction)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane || !pane->result)
+        return;
+    pane_step_view(pane, direction);
+    pane->pool = pane->scale = -1;
+    compare_link(ui);
+    if (pane_view(pane))
+        ui_say(ui, ROLE_DIM, "%s: %s", pane_view(pane)->name,
+               view_kind_meaning(pane_view(pane)->kind));
+}
+
+void action_view_next(Ui *ui)
+{
+    step_view(ui, 1);
+}
+void action_view_previous(Ui *ui)
+{
+    step_view(ui, -1);
+}
+
+void action_pool_next(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Panel panel;
+
+    if (!pane || !pane_panel(ui, pane, &panel))
+        return;
+    pane->pool = ((int)panel.pool + 1) % POOL_COUNT;
+    ui_say(ui, ROLE_DIM, "a cell of many pairs shows: %s", pool_name((Pool)pane->pool));
+}
+
+void action_scale_next(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Panel panel;
+
+    if (!pane || !pane_panel(ui, pane, &panel))
+        return;
+    pane->scale = ((int)panel.scale + 1) % SCALE_COUNT;
+    ui_say(ui, ROLE_DIM, "colour scale: %s", scale_name((Scale)pane->scale));
+}
+
+static void step_head(Ui *ui, int direction)
+{
+    Pane   *pane = compare_focus(ui);
+    int64_t heads = pane && pane->result ? pane_heads(pane) : 0;
+
+    if (heads < 1)
+        return;
+    if (heads == 1)
+        ui_say(ui, ROLE_DIM, "this view is the same for every head");
+    pane->head = (pane->head + direction + heads) % heads;
+    compare_link(ui);
+}
+
+void action_head_next(Ui *ui)
+{
+    step_head(ui, 1);
+}
+void action_head_previous(Ui *ui)
+{
+    step_head(ui, -1);
+}
+
+/* Rounds are planes of one view; iterations are views of the same kind. */
+static void step_round(Ui *ui, int direction)
+{
+    Pane       *pane = compare_focus(ui);
+    const View *now = pane ? pane_view(pane) : NULL;
+    int64_t     rounds = now ? pane_rounds(pane) : 0;
+    const Run  *run = pane && pane->result ? pane->result->run : NULL;
+
+    if (rounds > 1) {
+        pane->round = (pane->round + direction + rounds) % rounds;
+        return;
+    }
+    for (int at = now ? (int)(now - run->views) + direction : -1; at >= 0 && at < run->view_count;
+         at += direction)
+        if (run->views[at].kind == now->kind && view_rows(&run->views[at]) == view_rows(now) &&
+            view_cols(&run->views[at]) == view_cols(now) &&
+            run_view(run, run->views[at].name) == &run->views[at]) {
+            snprintf(pane->view, sizeof(pane->view), "%s", run->views[at].name);
+            return;
+        }
+    if (now)
+        ui_say(ui, ROLE_DIM, "%s has no other round or iteration there", now->name);
+}
+
+void action_round_next(Ui *ui)
+{
+    step_round(ui, 1);
+}
+void action_round_previous(Ui *ui)
+{
+    step_round(ui, -1);
+}
+
+void action_sorted(Ui *ui)
+{
+    Pane   *pane = seen_pane(ui);
+    Panel   panel;
+    int64_t q, k;
+
+    if (!pane)
+        return;
+    pane_cursor(pane, &q, &k);
+    pane->sorted = !pane->sorted;
+    if (pane->sorted && (!pane_panel(ui, pane, &panel) || !pane->order)) {
+        pane->sorted = false;
+        ui_say(ui, ROLE_DIM, "%s has no order of its own: it works in token order",
+               pane->request.mechanism);
+        return;
+    }
+    go_to_cell(ui, pane, q, k);
+    ui_say(ui, ROLE_DIM, "tokens in %s order",
+           pane->sorted ? "the mechanism's own" : "their original");
+}
+
+void action_labels(Ui *ui)
+{
+    Compare     *c = &ui->compare;
+    const Input *input = session_input(ui->session);
+
+    c->labels = !c->labels;
+    if (c->labels && input && !input->q_tokens)
+        ui_say(ui, ROLE_DIM, "this input has no token labels");
+}
+
+void action_difference(Ui *ui)
+{
+    Compare *c = &ui->compare;
+
+    if (c->count < 2) {
+        ui_say(ui, ROLE_DIM, "a difference needs a second pane: a adds one");
+        return;
+    }
+    history_note(ui);
+    c->difference = !c->difference;
+    if (c->difference && c->focus == 0)
+        c->focus = 1;
+    if (c->difference && !pane_differs(ui, compare_focus(ui))) {
+        c->difference = false;
+        ui_say(ui, ROLE_WARN, "no difference: the weights of these panes have other shapes");
+    }
+}
+
+void action_link(Ui *ui)
+{
+    ui->compare.linked = !ui->compare.linked;
+    compare_link(ui);
+    ui_say(ui, ROLE_DIM, ui->compare.linked ? "panes linked" : "each pane for itself");
+}
+
+/* ---- panes ------------------------------------------------------------------ */
+
+static void focus(Ui *ui, int direction)
+{
+    Compare *c = &ui->compare;
+
+    if (c->count)
+        c->focus = (c->focus + direction + c->count) % c->count;
+}
+
+void action_next_pane(Ui *ui)
+{
+    focus(ui, 1);
+}
+void action_previous_pane(Ui *ui)
+{
+    focus(ui, -1);
+}
+
+void action_solo(Ui *ui)
+{
+    ui->compare.solo = !ui->compare.solo && ui->compare.count > 1;
+}
+
+void action_pane_add(Ui *ui)
+{
+    ui->compare.adding = true;
+    help_open(ui, true);
+}
+
+void action_pane_close_it(Ui *ui)
+{
+    Compare *c = &ui->compare;
+    int      at = c->focus;
+
+    if (!c->count)
+        return;
+    history_note(ui);
+    pane_close(ui, &c->panes[at]);
+    memmove(&c->panes[at], &c->panes[at + 1], (size_t)(c->count - at - 1) * sizeof(*c->panes));
+    c->count--;
+    c->panes[c->count] = (Pane){ 0 };
+    c->focus = at < c->count ? at : c->count ? c->count - 1 : 0;
+    c->solo = c->solo && c->count > 1;
+    c->difference = c->difference && c->count > 1;
+}
+
+void action_rerun(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (pane)
+        pane_run(ui, pane);
+}
+
+void action_reseed(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane)
+        return;
+    history_note(ui);
+    pane->request.seed++;
+    pane_run(ui, pane);
+    ui_say(ui, ROLE_DIM, "seed %llu", (unsigned long long)pane->request.seed);
+}
+
+void action_parameters(Ui *ui)
+{
+    if (compare_focus(ui))
+        params_open(ui);
+}
+
+void action_undo(Ui *ui)
+{
+    if (!history_undo(ui))
+        ui_say(ui, ROLE_DIM, "nothing to undo");
+}
+
+void action_redo(Ui *ui)
+{
+    if (!history_redo(ui))
+        ui_say(ui, ROLE_DIM, "nothing to redo");
+}

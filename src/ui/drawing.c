@@ -1,0 +1,186 @@
+/* drawing.c -- see drawing.h. */
+#include "ui/drawing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Entries read at most: at once, in a blink, and to be exact at all. */
+static const double efforts[] = { 2e5, 2e7, 0 };
+#define EXACT_MOST 3e8
+
+struct Reduction {
+    Reduction  *next;
+    Job        *job;
+    GridRequest request;
+    Grid        grid;
+    Result     *results[2]; /* retained */
+};
+
+bool draughtsman_open(Draughtsman *d, Error *err)
+{
+    d->session = session_new(err);
+    if (!d->session)
+        return false;
+    d->threads = threads_new(threads_hardware());
+    return true;
+}
+
+static bool reduce(void *context, const atomic_bool *cancel, Error *err)
+{
+    Reduction *r = context;
+
+    r->request.cancel = cancel;
+    return grid_reduce(&r->request, &r->grid, err);
+}
+
+static void reduction_free(Reduction *r)
+{
+    job_free(r->job);
+    for (int i = 0; i < 2; i++)
+        result_release(r->results[i]);
+    grid_free(&r->grid);
+    free(r);
+}
+
+static bool job_over(const Job *job)
+{
+    JobState state = job_state(job);
+
+    return state != JOB_WAITING && state != JOB_RUNNING;
+}
+
+void draughtsman_sweep(Draughtsman *d)
+{
+    for (Reduction **at = &d->abandoned; *at;) {
+        Reduction *r = *at;
+
+        if (!job_over(r->job)) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        reduction_free(r);
+    }
+}
+
+void draughtsman_close(Draughtsman *d)
+{
+    for (Reduction *r = d->abandoned; r; r = r->next)
+        job_wait(r->job);
+    draughtsman_sweep(d);
+    session_free(d->session);
+    threads_free(d->threads);
+    *d = (Draughtsman){ 0 };
+}
+
+static void abandon(Draughtsman *d, Drawing *drawing)
+{
+    if (!drawing->work)
+        return;
+    job_cancel(drawing->work->job);
+    drawing->work->next = d->abandoned;
+    d->abandoned = drawing->work;
+    drawing->work = NULL;
+}
+
+static bool same(const GridRequest *a, const GridRequest *b)
+{
+    return a->view == b->view && a->minus == b->minus && a->components == b->components &&
+           a->plane == b->plane && a->region.row0 == b->region.row0 &&
+           a->region.row1 == b->region.row1 && a->region.col0 == b->region.col0 &&
+           a->region.col1 == b->region.col1 && a->rows == b->rows && a->cols == b->cols &&
+           a->row_order == b->row_order && a->col_order == b->col_order;
+}
+
+static void start(Draughtsman *d, Drawing *drawing, int effort)
+{
+    Reduction *r = calloc(1, sizeof(*r));
+    Error      err = ERROR_INIT;
+
+    if (!r)
+        return;
+    r->request = drawing->wanted;
+    r->request.threads = d->threads;
+    r->request.budget_entries = efforts[effort];
+    r->job = session_submit_work(d->session, reduce, r, &err);
+    if (!r->job) {
+        snprintf(drawing->problem, sizeof(drawing->problem), "%.250s", err.text);
+        free(r);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        r->results[i] = drawing->results[i] ? result_retain(drawing->results[i]) : NULL;
+    drawing->work = r;
+    drawing->effort = effort;
+}
+
+void drawing_want(Draughtsman *d, Drawing *drawing, const GridRequest *request, Result *result,
+                  Result *minus)
+{
+    Result *results[2] = { result, minus };
+
+    if (same(&drawing->wanted, request) && drawing->results[0] == result &&
+        drawing->results[1] == minus)
+        return;
+    abandon(d, drawing);
+    for (int i = 0; i < 2; i++) {
+        Result *before = drawing->results[i];
+
+        drawing->results[i] = results[i] ? result_retain(results[i]) : NULL;
+        result_release(before);
+    }
+    drawing->wanted = *request;
+    drawing->settled = false;
+    start(d, drawing, 0);
+}
+
+static void take(Drawing *drawing)
+{
+    Reduction *r = drawing->work;
+
+    grid_free(&drawing->grid);
+    drawing->grid = r->grid;
+    r->grid = (Grid){ 0 };
+    drawing->shown = r->request.view;
+    drawing->kind = r->request.view->kind;
+    drawing->causes =
+        !r->request.minus && (drawing->kind == VIEW_PATTERN || drawing->kind == VIEW_COMPONENTS);
+    drawing->problem[0] = '\0';
+    drawing->settled = !drawing->grid.sampled ||
+                       (drawing->effort >= 1 && drawing->grid.count > EXACT_MOST) ||
+                       drawing->effort == 2;
+}
+
+bool drawing_poll(Draughtsman *d, Drawing *drawing)
+{
+    Reduction *r = drawing->work;
+    JobState   state = r ? job_state(r->job) : JOB_WAITING;
+
+    if (!r || state == JOB_WAITING || state == JOB_RUNNING)
+        return false;
+    if (state == JOB_DONE)
+        take(drawing);
+    else
+        drawing->settled = true;
+    if (state == JOB_FAILED)
+        snprintf(drawing->problem, sizeof(drawing->problem), "%.250s", job_error(r->job)->text);
+    drawing->work = NULL;
+    reduction_free(r);
+    if (!drawing->settled)
+        start(d, drawing, drawing->effort + 1);
+    return true;
+}
+
+bool drawing_pending(const Drawing *drawing)
+{
+    return drawing->work && drawing->effort == 0;
+}
+
+void drawing_clear(Draughtsman *d, Drawing *drawing)
+{
+    abandon(d, drawing);
+    grid_free(&drawing->grid);
+    for (int i = 0; i < 2; i++)
+        result_release(drawing->results[i]);
+    *drawing = (Drawing){ 0 };
+}

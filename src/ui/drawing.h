@@ -1,0 +1,46 @@
+/* ui/drawing.h -- a matrix reduced to the cells of a pane, on the worker.
+ *
+ * What is wanted is said for every frame; a first answer comes from a sample,
+ * better ones follow, and an old answer stays to be shown until then.  The
+ * worker is the side session's, so that drawing goes on while a run takes long.
+ */
+#ifndef UI_DRAWING_H
+#define UI_DRAWING_H
+
+#include "app/session.h"
+#include "draw/grid.h"
+
+typedef struct Reduction Reduction;
+
+typedef struct Drawing {
+    Grid        grid;   /* cells NULL: nothing yet */
+    const void *shown;  /* the view it is of; to compare with, it may be gone */
+    ViewKind    kind;   /* of that view */
+    bool        causes; /* its cells carry components */
+    GridRequest wanted;
+    Result     *results[2]; /* retained: the views of `wanted` live in them */
+    int         effort;     /* of the work under way or done: 0 coarse, 1, 2 exact */
+    bool        settled;    /* the grid is the best answer to `wanted` there will be */
+    Reduction  *work;       /* under way; NULL: none */
+    char        problem[256];
+} Drawing;
+
+/* The worker and what it still holds. */
+typedef struct Draughtsman {
+    Session   *session;
+    Threads   *threads;   /* used by the worker only */
+    Reduction *abandoned; /* list: cancelled, not yet let go */
+} Draughtsman;
+
+bool draughtsman_open(Draughtsman *d, Error *err);
+void draughtsman_close(Draughtsman *d);
+
+void drawing_want(Draughtsman *d, Drawing *drawing, const GridRequest *request, Result *result,
+                  Result *minus);
+/* Takes what is finished; true when the grid changed. */
+bool drawing_poll(Draughtsman *d, Drawing *drawing);
+bool drawing_pending(const Drawing *drawing); /* the first answer is still to come */
+void drawing_clear(Draughtsman *d, Drawing *drawing);
+void draughtsman_sweep(Draughtsman *d); /* frees what the worker let go */
+
+#endif

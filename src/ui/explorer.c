@@ -1,0 +1,358 @@
+/* explorer.c -- the loop: events, finished jobs, one frame; and the actions of all screens. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ui/explorer_run.h"
+
+#include "ui/actions.h"
+#include "ui/keys.h"
+#include "ui/signals.h"
+
+#define FIRST_ANSWER 12 /* ms a frame waits for a drawing that comes at once */
+
+double ui_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+Style ui_style(const Ui *ui, Role role)
+{
+    return theme_style(ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme, role);
+}
+
+/* ---- layers ----------------------------------------------------------------- */
+
+void ui_push(Ui *ui, const Layer *layer)
+{
+    int most = sizeof(ui->layers) / sizeof(*ui->layers);
+
+    if (ui->layer_count < most)
+        ui->layers[ui->layer_count++] = layer;
+}
+
+void ui_pop(Ui *ui)
+{
+    if (ui->layer_count)
+        ui->layer_count--;
+}
+
+bool ui_has(const Ui *ui, const Layer *layer)
+{
+    for (int i = 0; i < ui->layer_count; i++)
+        if (ui->layers[i] == layer)
+            return true;
+    return false;
+}
+
+unsigned ui_scope(const Ui *ui)
+{
+    static const unsigned screens[] = { IN_BROWSE, IN_COMPARE, IN_PROFILE };
+
+    return ui->layer_count ? ui->layers[ui->layer_count - 1]->scope : screens[ui->screen];
+}
+
+bool ui_job_runs(const Ui *ui)
+{
+    for (int i = 0; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].job || ui->compare.panes[i].measuring)
+            return true;
+    return ui->command.work || ui->export.work;
+}
+
+/* ---- a frame ---------------------------------------------------------------- */
+
+static Area middle(const Ui *ui)
+{
+    return (Area){ 1, 0, ui->term->rows - 3, ui->term->cols };
+}
+
+static bool poll_jobs(Ui *ui)
+{
+    bool changed = compare_poll(ui);
+
+    changed |= browse_poll(ui);
+    changed |= command_poll(ui);
+    changed |= export_poll(ui);
+    draughtsman_sweep(&ui->draughtsman);
+    return changed;
+}
+
+static bool first_answers_pending(const Ui *ui)
+{
+    for (int i = 0; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].area.h && drawing_pending(&ui->compare.panes[i].drawing))
+            return true;
+    return false;
+}
+
+static void drain(int fd)
+{
+    char bytes[64];
+
+    while (fd >= 0 && read(fd, bytes, sizeof(bytes)) > 0)
+        ;
+}
+
+/* Most drawings are done in a few milliseconds: better one frame with them than
+ * two, the first with a stretched old picture. */
+static void wait_for_answers(Ui *ui)
+{
+    double until = ui_now() + FIRST_ANSWER / 1000.0;
+
+    while (first_answers_pending(ui) && ui_now() < until) {
+        struct timespec pause = { .tv_nsec = 500000 };
+
+        nanosleep(&pause, NULL);
+        compare_poll(ui);
+    }
+}
+
+static void draw(Ui *ui)
+{
+    Area area = middle(ui);
+
+    if (ui->screen == SCREEN_COMPARE && ui->term->rows > 8) {
+        compare_prepare(ui, area);
+        wait_for_answers(ui);
+        compare_prepare(ui, area); /* results may have come meanwhile */
+    }
+    term_clear(ui->term, (Style){ 0 });
+    if (status_draw(ui)) {
+        if (ui->screen == SCREEN_BROWSE)
+            browse_draw(ui, area);
+        else if (ui->screen == SCREEN_COMPARE)
+            compare_draw(ui, area);
+        else
+            profile_draw(ui, area);
+        for (int i = 0; i < ui->layer_count; i++)
+            ui->layers[i]->draw(ui);
+    }
+    term_flush(ui->term);
+    ui->dirty = false;
+}
+
+/* ---- events ----------------------------------------------------------------- */
+
+static void handle_key(Ui *ui, uint32_t key)
+{
+    const Layer  *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
+    const Action *action;
+
+    if (top ? top->key && top->key(ui, key) : ui->screen == SCREEN_BROWSE && browse_key(ui, key))
+        return;
+    ui->message[0] = '\0';
+    action = action_of_key(ui_scope(ui), key);
+    if (action)
+        action->run(ui);
+}
+
+static void handle_mouse(Ui *ui, const Event *event)
+{
+    if (ui->layer_count || event->button == 2)
+        return;
+    if (event->kind == EVENT_PRESS)
+        ui->message[0] = '\0';
+    if (ui->screen == SCREEN_COMPARE)
+        compare_mouse(ui, event);
+    else if (ui->screen == SCREEN_BROWSE)
+        browse_press(ui, event);
+}
+
+static void handle(Ui *ui, const Event *event)
+{
+    ui->dirty = true;
+    switch (event->kind) {
+    case EVENT_KEY: handle_key(ui, event->key); break;
+    case EVENT_RESIZE: break;
+    case EVENT_SUSPEND: term_suspend(ui->term); break;
+    case EVENT_END:
+        ui->signal = signals_ending();
+        ui->quit = true;
+        break;
+    default: handle_mouse(ui, event);
+    }
+}
+
+/* All that was typed counts before a frame is drawn, so the screen never lags behind. */
+static void drain_events(Ui *ui)
+{
+    Event event;
+
+    for (int i = 0; i < 256 && !ui->quit && term_event(ui->term, &event); i++)
+        handle(ui, &event);
+}
+
+void explorer_loop(Ui *ui)
+{
+    ui->dirty = true;
+    while (!ui->quit) {
+        int    fds[3];
+        double deadline;
+
+        drain_events(ui);
+        params_tick(ui);
+        ui->dirty |= poll_jobs(ui);
+        if (ui->quit)
+            break;
+        if (ui->dirty)
+            draw(ui);
+        deadline = params_deadline(ui);
+        if (deadline < 0 && ui_job_runs(ui)) {
+            deadline = 0.25; /* the stage of a run is shown as it changes */
+            ui->dirty = true;
+        }
+        fds[0] = session_wake_fd(ui->session);
+        fds[1] = session_wake_fd(ui->draughtsman.session);
+        fds[2] = ui->browse.side ? session_wake_fd(ui->browse.side) : -1;
+        term_wait(ui->term, fds, 3, deadline < 0 ? -1 : (int)(deadline * 1000) + 1);
+        for (int i = 0; i < 3; i++)
+            drain(fds[i]);
+    }
+}
+
+/* ---- actions of all screens ------------------------------------------------- */
+
+void action_close(Ui *ui)
+{
+    const Layer *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
+
+    if (!top) {
+        if (ui->screen == SCREEN_BROWSE)
+            field_set(&ui->browse.filter, "");
+        ui->compare.solo = false;
+        return;
+    }
+    ui_pop(ui);
+    if (top->leave)
+        top->leave(ui);
+}
+
+static void confirm_draw(Ui *ui)
+{
+    Term *term = ui->term;
+    Area  area = { term->rows / 2 - 2, term->cols / 2 - 22, 5, 44 };
+
+    term_fill(term, area, ' ', (Style){ 0 });
+    term_frame(term, area, "Quit", true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    term_text(term, area.y + 2, area.x + 3, 38, "A job is running. Quit anyway? y/n",
+              ui_style(ui, ROLE_WARN));
+}
+
+const Layer confirm_layer = { .mode = "QUIT", .scope = IN_CONFIRM, .draw = confirm_draw };
+
+void action_confirm_yes(Ui *ui)
+{
+    ui->quit = true;
+}
+
+void action_confirm_no(Ui *ui)
+{
+    ui_pop(ui);
+}
+
+void action_leave(Ui *ui)
+{
+    if (ui->layer_count)
+        action_close(ui);
+    else if (ui->screen != SCREEN_BROWSE)
+        ui->screen = SCREEN_BROWSE;
+    else if (ui_job_runs(ui))
+        ui_push(ui, &confirm_layer);
+    else
+        ui->quit = true;
+}
+
+void action_quit_now(Ui *ui)
+{
+    ui->quit = true;
+}
+
+/* Cancelling is the worker's business; what it frees is taken by the next poll. */
+void action_cancel(Ui *ui)
+{
+    bool any = false;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *pane = &ui->compare.panes[i];
+
+        if (pane->job)
+            job_cancel(pane->job);
+        if (pane->measuring)
+            job_cancel(pane->measuring);
+        any |= pane->job || pane->measuring;
+    }
+    if (any) {
+        ui_say(ui, ROLE_WARN, "cancelling\xe2\x80\xa6");
+        return;
+    }
+    ui->quit = true;
+}
+
+void action_redraw(Ui *ui)
+{
+    term_redraw(ui->term);
+}
+
+void action_suspend(Ui *ui)
+{
+    term_suspend(ui->term);
+}
+
+static void go_to(Ui *ui, Screen screen)
+{
+    ui->layer_count = 0;
+    ui->screen = screen;
+}
+
+void action_screen_browse(Ui *ui)
+{
+    go_to(ui, SCREEN_BROWSE);
+}
+void action_screen_compare(Ui *ui)
+{
+    go_to(ui, SCREEN_COMPARE);
+}
+void action_screen_profile(Ui *ui)
+{
+    go_to(ui, SCREEN_PROFILE);
+}
+
+void action_glyphs(Ui *ui)
+{
+    ui->glyphs = (ui->glyphs + 1) % GLYPHS_COUNT;
+    if (!ui->term->utf8)
+        ui_say(ui, ROLE_DIM, "this locale shows ASCII only (--utf8 insists)");
+    else
+        ui_say(ui, ROLE_DIM, "matrix as %s", glyphs_name(ui->glyphs));
+}
+
+void action_colours(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Panel panel;
+    int   map = 0;
+
+    if (pane && pane_panel(ui, pane, &panel))
+        map = ((int)panel.map + 1) % MAP_DIVERGING;
+    for (int i = 0; i < ui->compare.count; i++)
+        ui->compare.panes[i].map = map;
+    ui_say(ui, ROLE_DIM, "colour map: %s", colour_map_name((ColourMap)map));
+}
+
+void action_theme(Ui *ui)
+{
+    ui->theme = (ui->theme + 1) % THEME_COUNT;
+    ui_say(ui, ROLE_DIM, "theme: %s", theme_name(ui->theme));
+}
+
+void action_mouse(Ui *ui)
+{
+    term_mouse(ui->term, !ui->term->mouse);
+    ui_say(ui, ROLE_DIM,
+           ui->term->mouse ? "mouse: on (Shift+drag selects text)" : "mouse: left to the terminal");
+}

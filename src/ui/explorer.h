@@ -1,0 +1,211 @@
+/* ui/explorer.h -- everything the explorer has open; shared by the ui files only. */
+#ifndef UI_EXPLORER_H
+#define UI_EXPLORER_H
+
+#include "app/command.h"
+#include "app/session.h"
+#include "ui/drawing.h"
+#include "ui/field.h"
+#include "ui/history.h"
+#include "ui/pane.h"
+#include "ui/term.h"
+#include "ui/theme.h"
+
+#define PANES_MOST 4
+
+typedef enum Screen { SCREEN_BROWSE, SCREEN_COMPARE, SCREEN_PROFILE, SCREEN_COUNT } Screen;
+
+/* Where an action is valid: bits. */
+enum {
+    IN_BROWSE = 1,
+    IN_COMPARE = 2,
+    IN_PROFILE = 4,
+    IN_SCREENS = IN_BROWSE | IN_COMPARE | IN_PROFILE,
+    IN_INSPECT = 8, /* the cell overlay */
+    IN_PARAMS = 16,
+    IN_TEXT = 32, /* pager */
+    IN_LIST = 64, /* help and palette */
+    IN_PROMPT = 128,
+    IN_EXPORT = 256,
+    IN_CONFIRM = 512,
+    IN_MATRIX = IN_COMPARE | IN_INSPECT,
+    IN_ALL = 1023,
+};
+
+/* Something laid over the screen; it gets the keys first. */
+typedef struct Layer {
+    const char *mode;  /* "PARAM", in the first line */
+    unsigned    scope; /* one IN_ bit */
+    void (*draw)(Ui *ui);
+    bool (*key)(Ui *ui, uint32_t key); /* true: taken.  NULL: actions only */
+    void (*leave)(Ui *ui);             /* Esc; NULL: nothing to undo */
+} Layer;
+
+typedef struct Browse {
+    Field    filter;
+    bool     filtering;   /* keys go to the filter */
+    int      order;       /* BROWSE_BY_* */
+    uint64_t folded;      /* groups, by index */
+    int      cursor, top; /* line of the list */
+    bool     marked[128]; /* by index in the table */
+    int64_t  card_scroll;
+    Session *side; /* owned; its input is the sample cut to 64; NULL: not open */
+    bool     side_failed;
+    Result  *thumbs[128]; /* retained, of `side` */
+    Job     *thumb_job;
+    int      thumb_of; /* index the job is for */
+    bool     thumb_failed[128];
+    Drawing  thumb;
+} Browse;
+
+typedef struct Compare {
+    Pane panes[PANES_MOST];
+    int  count, focus;
+    int  first; /* first pane on the screen when not all fit */
+    bool solo, linked, difference, labels, adding;
+    char sought[64];
+    int  drag_y, drag_x; /* -1: no drag */
+} Compare;
+
+typedef struct Params {
+    int     pane; /* its index */
+    int     line, top;
+    bool    typing;
+    Field   field;
+    Request before;     /* owned; for Esc */
+    bool    changed;    /* something is to be run */
+    double  changed_at; /* seconds */
+    char    problem[512];
+} Params;
+
+typedef struct Help {
+    Field filter;
+    int   line, top;
+    bool  palette;
+} Help;
+
+typedef struct Pager {
+    Text text;
+    char title[96];
+    int  top, left;
+    bool from_end;
+} Pager;
+
+typedef enum PromptKind { PROMPT_COMMAND, PROMPT_SEARCH } PromptKind;
+
+typedef struct Prompt {
+    PromptKind kind;
+    Field      field;
+    char       past[32][256]; /* newest last */
+    int        past_count, past_at;
+    char       choices[512]; /* what Tab found */
+} Prompt;
+
+typedef struct Export {
+    Field              field;
+    struct ExportWork *work; /* being written; NULL: none */
+} Export;
+
+typedef struct Commanding {
+    struct CommandWork *work; /* a command that runs; NULL: none */
+} Commanding;
+
+struct Ui {
+    Term        *term;
+    Session     *session;
+    Draughtsman  draughtsman;
+    Theme        theme;
+    Glyphs       glyphs;
+    Screen       screen;
+    const Layer *layers[6];
+    int          layer_count;
+    bool         quit, dirty;
+    int          signal;   /* that ended us; 0: none */
+    Request      defaults; /* causal, seed, threads for new panes; no parameters */
+    char         message[512];
+    Role         message_role;
+    Text         log;
+    Browse       browse;
+    Compare      compare;
+    Params       params;
+    Help         help;
+    Pager        pager;
+    Prompt       prompt;
+    Export export;
+    Commanding command;
+    History    history;
+    bool       inspect_by_key; /* row of the inspector by position instead of weight */
+};
+
+double ui_now(void); /* seconds, monotonic */
+
+/* Message line; also kept in the log. */
+void  ui_say(Ui *ui, Role role, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+Style ui_style(const Ui *ui, Role role);
+
+void ui_push(Ui *ui, const Layer *layer);
+void ui_pop(Ui *ui); /* without telling it */
+bool ui_has(const Ui *ui, const Layer *layer);
+/* The IN_ bit that decides which keys are valid now. */
+unsigned ui_scope(const Ui *ui);
+bool     ui_job_runs(const Ui *ui);
+
+/* ---- the parts, each in its file -------------------------------------------- */
+
+bool status_draw(Ui *ui);        /* first and last lines; false: the terminal is too small */
+int  status_lines(const Ui *ui); /* lines at the bottom that are taken */
+
+void browse_draw(Ui *ui, Area area);
+bool browse_key(Ui *ui, uint32_t key);
+bool browse_poll(Ui *ui);
+void browse_press(Ui *ui, const Event *event);
+void browse_close(Ui *ui);
+int  browse_chosen(Ui *ui); /* index in the table, -1: none */
+void card_text(const Mechanism *m, Text *out);
+
+Pane *compare_focus(Ui *ui);              /* NULL: no pane */
+void  compare_prepare(Ui *ui, Area area); /* lays out, asks for drawings */
+void  compare_draw(Ui *ui, Area area);
+void  compare_link(Ui *ui); /* the others follow the focused pane */
+bool  compare_poll(Ui *ui);
+void  compare_mouse(Ui *ui, const Event *event);
+void  compare_close(Ui *ui);
+/* A pane for "bigbird(window=5)"; NULL with a message. */
+Pane *compare_open(Ui *ui, const char *mechanism);
+/* Asks for what the focused pane cannot run without. */
+void compare_ask(Ui *ui);
+void compare_clear(Ui *ui); /* closes all panes */
+void compare_search(Ui *ui, const char *text);
+
+void               inspect_line(Ui *ui, int y);
+void               inspect_dock(Ui *ui, Area area);
+extern const Layer inspect_layer;
+
+void profile_draw(Ui *ui, Area area);
+void profile_bars(Ui *ui, Area area, bool wide);
+
+void               params_open(Ui *ui);
+void               params_tick(Ui *ui);           /* the live re-run */
+double             params_deadline(const Ui *ui); /* seconds from now; < 0: none */
+extern const Layer params_layer;
+
+void               help_open(Ui *ui, bool palette);
+extern const Layer help_layer;
+void               pager_open(Ui *ui, const char *title, const char *text, bool from_end);
+extern const Layer pager_layer;
+void               prompt_open(Ui *ui, PromptKind kind);
+extern const Layer prompt_layer;
+/* Runs a typed line: a command, an action, or a mechanism to open. */
+void               command_enter(Ui *ui, const char *line);
+bool               command_poll(Ui *ui);
+void               command_close(Ui *ui);
+void               command_complete(Ui *ui, Field *field, char *choices, size_t size);
+void               export_open(Ui *ui);
+bool               export_poll(Ui *ui);
+void               export_close(Ui *ui);
+extern const Layer export_layer;
+extern const Layer confirm_layer;
+/* The command line that draws the pane's picture again. */
+void reproduce(Ui *ui, Pane *pane, Text *out);
+
+#endif

@@ -1,0 +1,9 @@
+/* ui/explorer_run.h -- the loop of the explorer, for ui.c. */
+#ifndef UI_EXPLORER_RUN_H
+#define UI_EXPLORER_RUN_H
+
+#include "ui/explorer.h"
+
+void explorer_loop(Ui *ui); /* until it is left */
+
+#endif

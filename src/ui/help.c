@@ -1,0 +1,204 @@
+/* help.c -- what works here, or everything by name: a list to filter and run. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "ui/actions.h"
+#include "ui/explorer.h"
+#include "ui/keys.h"
+
+#define CHOICES_MOST 512
+
+typedef struct Choice {
+    const Action    *action; /* or */
+    const Mechanism *mechanism;
+    const Command   *command;
+} Choice;
+
+typedef struct Choices {
+    Choice items[CHOICES_MOST];
+    int    count;
+} Choices;
+
+/* What the layer below this one allows. */
+static unsigned scope_below(const Ui *ui)
+{
+    static const unsigned screens[] = { IN_BROWSE, IN_COMPARE, IN_PROFILE };
+
+    return ui->layer_count > 1 ? ui->layers[ui->layer_count - 2]->scope : screens[ui->screen];
+}
+
+static void choice_text(const Choice *c, char *keys, size_t keys_size, char *text, size_t size)
+{
+    keys[0] = '\0';
+    if (c->action) {
+        action_keys(c->action, keys, keys_size);
+        snprintf(text, size, "%s", c->action->help);
+    } else if (c->mechanism) {
+        snprintf(keys, keys_size, "%s", c->mechanism->id);
+        snprintf(text, size, "open %s", c->mechanism->title);
+    } else {
+        snprintf(keys, keys_size, ":%s", c->command->name);
+        snprintf(text, size, "%s", c->command->help);
+    }
+}
+
+static void add(const Ui *ui, Choices *list, Choice choice)
+{
+    const char *wanted = ui->help.filter.text;
+    char        keys[128], text[256];
+
+    choice_text(&choice, keys, sizeof(keys), text, sizeof(text));
+    if (list->count == CHOICES_MOST ||
+        (*wanted && !strcasestr(text, wanted) && !strcasestr(keys, wanted) &&
+         !(choice.action && strcasestr(choice.action->id, wanted))))
+        return;
+    list->items[list->count++] = choice;
+}
+
+static void make_choices(const Ui *ui, Choices *list)
+{
+    const Action    *action;
+    const Mechanism *mechanism;
+    const Command   *command;
+    unsigned         scope = scope_below(ui);
+
+    list->count = 0;
+    for (size_t i = 0; ui->help.palette && (mechanism = mechanism_at(i)); i++)
+        add(ui, list, (Choice){ .mechanism = mechanism });
+    for (size_t i = 0; !ui->compare.adding && (action = action_at(i)); i++)
+        if (action->scope & scope)
+            add(ui, list, (Choice){ .action = action });
+    for (size_t i = 0; ui->help.palette && !ui->compare.adding && (command = command_at(i)); i++)
+        if (command->run)
+            add(ui, list, (Choice){ .command = command });
+}
+
+static void help_draw(Ui *ui)
+{
+    Help   *h = &ui->help;
+    Term   *term = ui->term;
+    Choices list;
+    int     width = term->cols - 4 < 100 ? term->cols - 4 : 100, keys_width = h->palette ? 20 : 14;
+    Area    area = { 2, (term->cols - width) / 2, term->rows - 5, width };
+    int     room = area.h - 4;
+    char    title[96];
+
+    make_choices(ui, &list);
+    h->line = h->line >= list.count ? list.count - 1 : h->line;
+    h->line = h->line < 0 ? 0 : h->line;
+    h->top = h->line < h->top ? h->line : h->line >= h->top + room ? h->line - room + 1 : h->top;
+    snprintf(title, sizeof(title), "%s  %d-%d/%d",
+             ui->compare.adding ? "Add a pane"
+             : h->palette       ? "Everything"
+                                : "What works here",
+             list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,
+             list.count);
+    term_fill(term, area, ' ', (Style){ 0 });
+    term_frame(term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    term_text(term, area.y + 1, area.x + 2, 8, "filter", ui_style(ui, ROLE_DIM));
+    field_draw(&h->filter, term, area.y + 1, area.x + 9, area.w - 12, ui_style(ui, ROLE_FIELD));
+    for (int i = 0; i < room && h->top + i < list.count; i++) {
+        bool  here = h->top + i == h->line;
+        Style style = ui_style(ui, here ? ROLE_SELECT : ROLE_TEXT);
+        char  keys[128], text[256];
+        int   y = area.y + 3 + i;
+
+        choice_text(&list.items[h->top + i], keys, sizeof(keys), text, sizeof(text));
+        if (here)
+            term_fill(term, (Area){ y, area.x + 1, 1, area.w - 2 }, ' ', style);
+        term_text(term, y, area.x + 2, keys_width, keys, here ? style : ui_style(ui, ROLE_KEY));
+        term_text(term, y, area.x + 3 + keys_width, area.w - keys_width - 5, text, style);
+    }
+}
+
+static bool help_key(Ui *ui, uint32_t key)
+{
+    if (!ui->help.filter.length && key == '?') {
+        action_close(ui);
+        return true;
+    }
+    if (key == K_ARROW_LEFT || key == K_ARROW_RIGHT || !field_key(&ui->help.filter, key))
+        return false;
+    ui->help.line = ui->help.top = 0;
+    return true;
+}
+
+static void help_leave(Ui *ui)
+{
+    ui->compare.adding = false;
+}
+
+const Layer help_layer = {
+    .mode = "HELP",
+    .scope = IN_LIST,
+    .draw = help_draw,
+    .key = help_key,
+    .leave = help_leave,
+};
+
+void help_open(Ui *ui, bool palette)
+{
+    ui->help = (Help){ .palette = palette };
+    ui_push(ui, &help_layer);
+}
+
+void action_help(Ui *ui)
+{
+    help_open(ui, false);
+}
+
+void action_palette(Ui *ui)
+{
+    help_open(ui, true);
+}
+
+void action_choice_up(Ui *ui)
+{
+    ui->help.line--;
+}
+void action_choice_down(Ui *ui)
+{
+    ui->help.line++;
+}
+void action_choice_page_up(Ui *ui)
+{
+    ui->help.line -= ui->term->rows - 9;
+}
+void action_choice_page_down(Ui *ui)
+{
+    ui->help.line += ui->term->rows - 9;
+}
+
+static void open_mechanism(Ui *ui, const Mechanism *m, bool adding)
+{
+    history_note(ui);
+    if (!adding)
+        compare_clear(ui);
+    if (compare_open(ui, m->id)) {
+        ui->screen = SCREEN_COMPARE;
+        compare_ask(ui);
+    }
+}
+
+void action_choice_run(Ui *ui)
+{
+    Choices list;
+    Choice  choice;
+    bool    adding = ui->compare.adding;
+
+    make_choices(ui, &list);
+    if (ui->help.line < 0 || ui->help.line >= list.count)
+        return;
+    choice = list.items[ui->help.line];
+    action_close(ui);
+    if (choice.action)
+        choice.action->run(ui);
+    else if (choice.mechanism)
+        open_mechanism(ui, choice.mechanism, adding || ui->screen == SCREEN_COMPARE);
+    else {
+        prompt_open(ui, PROMPT_COMMAND);
+        field_set(&ui->prompt.field, choice.command->name);
+        field_insert(&ui->prompt.field, " ");
+    }
+}

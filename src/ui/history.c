@@ -1,0 +1,164 @@
+/* history.c -- see history.h. */
+#include "ui/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/explorer.h"
+
+typedef struct PaneState {
+    Request request; /* owned */
+    char    view[48];
+    Lens    lens;
+    int64_t head, round;
+    bool    sorted;
+} PaneState;
+
+struct Snapshot {
+    PaneState panes[PANES_MOST];
+    int       count, focus;
+    bool      difference, linked, solo;
+};
+
+static void snapshot_free(Snapshot *s)
+{
+    for (int i = 0; s && i < s->count; i++)
+        request_free(&s->panes[i].request);
+    free(s);
+}
+
+static Snapshot *snapshot_take(const Ui *ui)
+{
+    const Compare *c = &ui->compare;
+    Snapshot      *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return NULL;
+    s->focus = c->focus;
+    s->difference = c->difference;
+    s->linked = c->linked;
+    s->solo = c->solo;
+    for (int i = 0; i < c->count; i++) {
+        const Pane *pane = &c->panes[i];
+        PaneState  *state = &s->panes[i];
+
+        if (!request_copy(&state->request, &pane->request, NULL)) {
+            snapshot_free(s);
+            return NULL;
+        }
+        s->count++;
+        memcpy(state->view, pane->view, sizeof(state->view));
+        state->lens = pane->lens;
+        state->head = pane->head;
+        state->round = pane->round;
+        state->sorted = pane->sorted;
+    }
+    return s;
+}
+
+static bool same_request(const Request *a, const Request *b)
+{
+    Text x = { 0 }, y = { 0 };
+    bool same;
+
+    request_text(a, &x);
+    request_text(b, &y);
+    same = !strcmp(text_str(&x), text_str(&y)) && !strcmp(a->position, b->position) &&
+           a->causal == b->causal && a->seed == b->seed;
+    text_free(&x);
+    text_free(&y);
+    return same;
+}
+
+static void restore_pane(Ui *ui, Pane *pane, PaneState *state)
+{
+    bool same = same_request(&pane->request, &state->request);
+
+    memcpy(pane->view, state->view, sizeof(pane->view));
+    pane->lens = state->lens;
+    pane->head = state->head;
+    pane->round = state->round;
+    pane->sorted = state->sorted;
+    if (same)
+        return;
+    request_free(&pane->request);
+    pane->request = state->request;
+    state->request = (Request){ 0 };
+    pane_run(ui, pane);
+}
+
+/* Panes that were closed come back; panes opened since go. */
+static void snapshot_restore(Ui *ui, Snapshot *s)
+{
+    Compare *c = &ui->compare;
+
+    while (c->count > s->count)
+        pane_close(ui, &c->panes[--c->count]);
+    while (c->count < s->count) {
+        c->panes[c->count] = (Pane){ .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+        c->count++;
+    }
+    for (int i = 0; i < s->count; i++)
+        restore_pane(ui, &c->panes[i], &s->panes[i]);
+    c->focus = s->focus;
+    c->difference = s->difference;
+    c->linked = s->linked;
+    c->solo = s->solo;
+}
+
+static void push(Snapshot **list, int *count, Snapshot *s)
+{
+    if (!s)
+        return;
+    if (*count == HISTORY_MOST) {
+        snapshot_free(list[0]);
+        memmove(list, list + 1, (HISTORY_MOST - 1) * sizeof(*list));
+        --*count;
+    }
+    list[(*count)++] = s;
+}
+
+static void forget(Snapshot **list, int *count)
+{
+    while (*count > 0)
+        snapshot_free(list[--*count]);
+}
+
+void history_note(Ui *ui)
+{
+    push(ui->history.past, &ui->history.past_count, snapshot_take(ui));
+    forget(ui->history.future, &ui->history.future_count);
+}
+
+static bool go(Ui *ui, Snapshot **from, int *from_count, Snapshot **to, int *to_count)
+{
+    Snapshot *s;
+
+    if (*from_count == 0)
+        return false;
+    push(to, to_count, snapshot_take(ui));
+    s = from[--*from_count];
+    snapshot_restore(ui, s);
+    snapshot_free(s);
+    return true;
+}
+
+bool history_undo(Ui *ui)
+{
+    History *h = &ui->history;
+
+    return go(ui, h->past, &h->past_count, h->future, &h->future_count);
+}
+
+bool history_redo(Ui *ui)
+{
+    History *h = &ui->history;
+
+    return go(ui, h->future, &h->future_count, h->past, &h->past_count);
+}
+
+void history_clear(Ui *ui)
+{
+    forget(ui->history.past, &ui->history.past_count);
+    forget(ui->history.future, &ui->history.future_count);
+}

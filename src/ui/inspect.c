@@ -1,0 +1,305 @@
+/* inspect.c -- the cell under the cursor: one line, a column, or a screen of its own. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/actions.h"
+#include "ui/compare.h"
+
+#define BAR_MOST 24
+
+static void place_text(const Pane *pane, bool key, int64_t index, char *text, size_t size)
+{
+    const char *token = token_of(pane, key, index);
+
+    if (token)
+        snprintf(text, size, "%s=%lld '%.20s'", key ? "k" : "q", (long long)index, token);
+    else
+        snprintf(text, size, "%s=%lld", key ? "k" : "q", (long long)index);
+}
+
+/* Axes of other views are named in full: "round 0, token 17". */
+static void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
+{
+    const View *view = pane_view(pane);
+    char        row[56], col[56];
+
+    if (!strcmp(view->rows, "query") && !strcmp(view->cols, "key")) {
+        place_text(pane, false, q, row, sizeof(row));
+        place_text(pane, true, k, col, sizeof(col));
+        snprintf(text, size, "(%s, %s)", row, col);
+    } else {
+        const char *token = !strcmp(view->cols, "token") ? token_of(pane, true, k) : NULL;
+
+        snprintf(text, size, "%s %lld, %s %lld%s%.20s%s", view->rows, (long long)q, view->cols,
+                 (long long)k, token ? " '" : "", token ? token : "", token ? "'" : "");
+    }
+}
+
+void inspect_line(Ui *ui, int y)
+{
+    Compare *c = &ui->compare;
+    Pane    *pane = compare_focus(ui);
+    Term    *term = ui->term;
+    int64_t  q, k;
+    char     where[128];
+    int      x = 1;
+
+    if (!pane || !pane_view(pane))
+        return;
+    pane_cursor(pane, &q, &k);
+    cursor_text(pane, q, k, where, sizeof(where));
+    x += term_text(term, y, x, term->cols - 2, where, ui_style(ui, ROLE_TITLE));
+    for (int i = 0; i < c->count; i++) {
+        CellFacts f = cell_facts(&c->panes[i], q, k);
+
+        if (!f.known || x + 8 > term->cols)
+            continue;
+        x += term_text(term, y, x, 3, " \xe2\x94\x82 ", ui_style(ui, ROLE_DIM));
+        if (c->count > 1)
+            x += term_textf(term, y, x, 4, ui_style(ui, ROLE_KEY), "%d: ", i + 1);
+        x += term_text(term, y, x, term->cols - 1 - x, f.text,
+                       ui_style(ui, f.allowed ? ROLE_TEXT : ROLE_DIM));
+    }
+}
+
+/* ---- the row ---------------------------------------------------------------- */
+
+static void draw_row_line(Ui *ui, const Pane *pane, Area area, int line, const RowCell *cell,
+                          double most, int64_t k)
+{
+    const char *token = token_of(pane, true, cell->key);
+    char        bits[64], place[48];
+    int         y = area.y + line, bar_x = area.x + 24, room = area.w - 24 - 10;
+    int         bar = room < BAR_MOST ? room : BAR_MOST, length;
+
+    bits_text(cell->bits, bits, sizeof(bits));
+    snprintf(place, sizeof(place), "%lld %.12s", (long long)cell->key, token ? token : "");
+    term_text(ui->term, y, area.x, 14, place, ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
+    term_textf(ui->term, y, area.x + 14, 9, ui_style(ui, ROLE_TEXT), "%.4g", (double)cell->value);
+    length = most > 0 ? (int)lround(fabs((double)cell->value) / most * bar) : 0;
+    for (int x = 0; x < length; x++)
+        term_char(ui->term, y, bar_x + x, 0x2588, ui_style(ui, ROLE_METER));
+    if (bar > 0)
+        term_text(ui->term, y, bar_x + bar + 1, area.w - 24 - bar - 1, bits,
+                  ui_style(ui, ROLE_DIM));
+}
+
+static void draw_row(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
+{
+    const RowCell *cells;
+    double         most = 0;
+    int64_t        first = 0;
+
+    if (!pane_row(pane, q))
+        return;
+    cells = ui->inspect_by_key ? pane->row.cells : row_by_weight(&pane->row);
+    for (int64_t c = 0; cells && c < pane->row.count; c++)
+        most = fmax(most, fabs((double)cells[c].value));
+    for (int64_t c = 0; ui->inspect_by_key && c < pane->row.count; c++)
+        first = cells[c].key <= k ? c : first;
+    first = ui->inspect_by_key && first > area.h / 2 ? first - area.h / 2 : 0;
+    for (int line = 0; cells && line < area.h && first + line < pane->row.count; line++)
+        draw_row_line(ui, pane, area, line, &cells[first + line], most, k);
+}
+
+static void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
+{
+    const Row *row = &pane->row;
+
+    if (row->view && row->view->kind == VIEW_WEIGHTS)
+        snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f, entropy %.3g nats",
+                 (long long)q, (long long)row->count, (long long)row->all, row->sum, row->entropy);
+    else
+        snprintf(text, size, "row %lld: %lld of %lld keys", (long long)q, (long long)row->count,
+                 (long long)row->all);
+}
+
+/* ---- facts ------------------------------------------------------------------ */
+
+/* Bucket or cluster of both tokens, where the mechanism has such a view. */
+static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
+{
+    const Run *run = pane->result->run;
+
+    for (int i = 0; i < run->view_count; i++) {
+        const View *view = &run->views[i];
+        float       a, b;
+        int64_t     plane;
+
+        if (view->kind != VIEW_BUCKETS || view_cols(view) <= q || view_cols(view) <= k)
+            continue;
+        plane = pane->head < view_planes(view) ? pane->head : 0;
+        view_read(view, plane, 0, q, 1, 1, &a);
+        view_read(view, plane, 0, k, 1, 1, &b);
+        text_addf(out, "%-10s q: %.0f  k: %.0f  %s\n", view->name, (double)a, (double)b,
+                  a == b ? "same" : "not the same");
+    }
+}
+
+static void add_full(Ui *ui, Pane *pane, int64_t q, int64_t k, double value, Text *out)
+{
+    Pane     *full = full_pane(ui);
+    CellFacts f = full && full != pane ? cell_facts(full, q, k) : (CellFacts){ 0 };
+
+    if (f.known && f.number)
+        text_addf(out, "full       %.4g   \xce\x94 %+.4g\n", f.value, value - f.value);
+}
+
+static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
+{
+    CellFacts   f = cell_facts(pane, q, k);
+    const char *query = token_of(pane, false, q), *key = token_of(pane, true, k);
+    char        bits[64];
+    double      above = 0;
+
+    text_addf(out, "query      %lld %s\nkey        %lld %s\n", (long long)q, query ? query : "",
+              (long long)k, key ? key : "");
+    if (!f.known)
+        return;
+    if (!f.allowed) {
+        text_add(out, "masked     this pair is not computed\n");
+        add_full(ui, pane, q, k, 0, out);
+        add_categories(pane, q, k, out);
+        return;
+    }
+    bits_text(f.bits, bits, sizeof(bits));
+    if (f.number)
+        text_addf(out, "value      %.6g   log %.4g\n", f.value, log(f.value));
+    for (int64_t c = 0; c < pane->row.count; c++)
+        above += (double)pane->row.cells[c].value >= f.value ? (double)pane->row.cells[c].value : 0;
+    if (f.rank)
+        text_addf(out, "rank       %lld of %lld, cumulative %.4g\n", (long long)f.rank,
+                  (long long)f.of, above);
+    if (*bits)
+        text_addf(out, "component  %s\n", bits);
+    add_full(ui, pane, q, k, f.value, out);
+    add_categories(pane, q, k, out);
+}
+
+/* ---- the column beside the panes -------------------------------------------- */
+
+void inspect_dock(Ui *ui, Area area)
+{
+    Compare *c = &ui->compare;
+    Pane    *pane = compare_focus(ui);
+    Term    *term = ui->term;
+    int64_t  q, k;
+    char     title[128], summary[160];
+    int      y = area.y + 1;
+    Area     row;
+
+    if (!pane || !pane_view(pane) || area.h < 8)
+        return;
+    pane_cursor(pane, &q, &k);
+    cursor_text(pane, q, k, title, sizeof(title));
+    term_frame(term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    for (int i = 0; i < c->count; i++) {
+        CellFacts f = cell_facts(&c->panes[i], q, k);
+
+        term_textf(term, y, area.x + 2, 18, ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT),
+                   "%d %s", i + 1, c->panes[i].request.mechanism);
+        term_text(term, y++, area.x + 21, area.w - 23, f.known ? f.text : "\xe2\x80\x94",
+                  ui_style(ui, f.allowed ? ROLE_TEXT : ROLE_DIM));
+    }
+    y++;
+    if (!pane_row(pane, q))
+        return;
+    row_summary(pane, q, summary, sizeof(summary));
+    y += term_paragraph(term, (Area){ y, area.x + 2, 2, area.w - 4 }, summary,
+                        ui_style(ui, ROLE_DIM));
+    row = (Area){ y + 1, area.x + 2, area.y + area.h - y - 2, area.w - 4 };
+    draw_row(ui, pane, row, q, k);
+}
+
+/* ---- a screen of its own ---------------------------------------------------- */
+
+static void draw_number(Ui *ui, int y, int x, const RowCell *cell, bool here, const View *view)
+{
+    char text[16] = "\xc2\xb7";
+
+    if (cell && (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS))
+        snprintf(text, sizeof(text), "%c", component_letter((uint8_t)(cell->bits & -cell->bits)));
+    else if (cell)
+        snprintf(text, sizeof(text), fabs((double)cell->value) < 1 ? "%.3f" : "%.3g",
+                 (double)cell->value);
+    term_text(ui->term, y, x + 6 - term_width(text), 6, text[0] == '0' ? text + 1 : text,
+              ui_style(ui, here   ? ROLE_SELECT
+                           : cell ? ROLE_TEXT
+                                  : ROLE_DIM));
+}
+
+/* The numbers around the cursor, as far as they fit. */
+static void draw_around(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
+{
+    const View *view = pane_weights(pane);
+    int64_t     rows = view_rows(view), cols = view_cols(view);
+    int         across = (area.w - 9) / 6, down = area.h - 3;
+    int64_t     q0 = q - down / 2, k0 = k - across / 2;
+
+    q0 = q0 + down > rows ? rows - down : q0;
+    k0 = k0 + across > cols ? cols - across : k0;
+    q0 = q0 < 0 ? 0 : q0;
+    k0 = k0 < 0 ? 0 : k0;
+    for (int x = 0; x < across && k0 + x < cols; x++)
+        term_textf(ui->term, area.y + 1, area.x + 8 + 6 * x, 6,
+                   ui_style(ui, k0 + x == k ? ROLE_KEY : ROLE_DIM), "%6lld", (long long)(k0 + x));
+    for (int y = 0; y < down && q0 + y < rows; y++) {
+        term_textf(ui->term, area.y + 2 + y, area.x + 1, 7,
+                   ui_style(ui, q0 + y == q ? ROLE_KEY : ROLE_DIM), "%6lld", (long long)(q0 + y));
+        if (!pane_row(pane, q0 + y))
+            continue;
+        for (int x = 0; x < across && k0 + x < cols; x++)
+            draw_number(ui, area.y + 2 + y, area.x + 8 + 6 * x, row_find(&pane->row, k0 + x),
+                        q0 + y == q && k0 + x == k, view);
+    }
+}
+
+static void inspect_draw(Ui *ui)
+{
+    Pane   *pane = compare_focus(ui);
+    Term   *term = ui->term;
+    Area    all = { 1, 0, term->rows - 3, term->cols }, left, right, low;
+    Text    text = { 0 };
+    char    title[128], summary[160];
+    int64_t q, k;
+
+    if (!pane || !pane_view(pane))
+        return;
+    pane_cursor(pane, &q, &k);
+    term_fill(term, all, ' ', (Style){ 0 });
+    left = (Area){ all.y, 0, all.h / 2, all.w / 2 };
+    right = (Area){ all.y, left.w, left.h, all.w - left.w };
+    low = (Area){ all.y + left.h, 0, all.h - left.h - 1, all.w };
+    snprintf(title, sizeof(title), "%s \xc2\xb7 %s", pane->request.mechanism,
+             pane_weights(pane)->name);
+    term_frame(term, left, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    draw_around(ui, pane, left, q, k);
+    cursor_text(pane, q, k, title, sizeof(title));
+    term_frame(term, right, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    cell_text(ui, pane, q, k, &text);
+    term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },
+                   text_str(&text), ui_style(ui, ROLE_TEXT));
+    text_free(&text);
+    snprintf(title, sizeof(title), "row %lld, %s", (long long)q,
+             ui->inspect_by_key ? "by position" : "by weight");
+    term_frame(term, low, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    draw_row(ui, pane, (Area){ low.y + 1, low.x + 2, low.h - 2, low.w - 4 }, q, k);
+    row_summary(pane, q, summary, sizeof(summary));
+    term_text(term, low.y + low.h, 1, all.w - 2, summary, ui_style(ui, ROLE_DIM));
+}
+
+const Layer inspect_layer = { .mode = "INSPECT", .scope = IN_INSPECT, .draw = inspect_draw };
+
+void action_inspect(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (pane && pane_view(pane))
+        ui_push(ui, &inspect_layer);
+}
+
+void action_inspect_sort(Ui *ui)
+{
+    ui->inspect_by_key = !ui->inspect_by_key;
+}

@@ -1,0 +1,147 @@
+/* pager.c -- a text laid over the screen: cards, results of commands, messages. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/actions.h"
+#include "ui/explorer.h"
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+
+    for (; *text; text++)
+        lines += *text == '\n' || !text[1];
+    return lines;
+}
+
+static const char *line_at(const char *text, int line)
+{
+    while (line-- > 0 && text) {
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return text;
+}
+
+static Area room(const Ui *ui)
+{
+    return (Area){ 1, 0, ui->term->rows - 3, ui->term->cols };
+}
+
+static void pager_draw(Ui *ui)
+{
+    Pager *p = &ui->pager;
+    Area   area = room(ui);
+    int    lines = count_lines(text_str(&p->text)), most = lines - (area.h - 2);
+    char   title[160];
+
+    p->top = p->top > most ? most : p->top;
+    p->top = p->top < 0 ? 0 : p->top;
+    snprintf(title, sizeof(title), "%s  %d-%d/%d", p->title, lines ? p->top + 1 : 0,
+             p->top + area.h - 2 < lines ? p->top + area.h - 2 : lines, lines);
+    term_fill(ui->term, area, ' ', (Style){ 0 });
+    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    for (int i = 0; i < area.h - 2; i++) {
+        const char *line = line_at(text_str(&p->text), p->top + i);
+        char        copy[1024];
+
+        if (!line || !*line)
+            break;
+        snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(line, "\n"), line);
+        if ((int)strlen(copy) > p->left)
+            term_text(ui->term, area.y + 1 + i, area.x + 2, area.w - 4, copy + p->left,
+                      ui_style(ui, ROLE_TEXT));
+    }
+}
+
+const Layer pager_layer = { .mode = "TEXT", .scope = IN_TEXT, .draw = pager_draw };
+
+/* Long lines of prose are broken at the width there is now. */
+static void wrap(const char *text, int width, Text *out)
+{
+    int column = 0;
+
+    while (*text) {
+        size_t word = strcspn(text, " \n"), blanks = strspn(text + word, " ");
+
+        if (column > 0 && column + (int)word > width) {
+            text_add(out, "\n    ");
+            column = 4;
+        }
+        text_add_bytes(out, text, word + (text[word] == ' ' ? blanks : 0));
+        column += (int)(word + blanks);
+        text += word + blanks;
+        if (*text == '\n') {
+            text_add(out, "\n");
+            column = 0;
+            text++;
+        }
+    }
+}
+
+void pager_open(Ui *ui, const char *title, const char *text, bool from_end)
+{
+    Pager *p = &ui->pager;
+
+    text_clear(&p->text);
+    wrap(text, ui->term->cols - 5 > 200 ? 200 : ui->term->cols - 5, &p->text);
+    snprintf(p->title, sizeof(p->title), "%s", title);
+    p->top = from_end ? count_lines(text_str(&p->text)) : 0;
+    p->left = 0;
+    if (!ui_has(ui, &pager_layer))
+        ui_push(ui, &pager_layer);
+}
+
+void action_text_up(Ui *ui)
+{
+    ui->pager.top--;
+}
+void action_text_down(Ui *ui)
+{
+    ui->pager.top++;
+}
+void action_text_page_up(Ui *ui)
+{
+    ui->pager.top -= ui->term->rows - 6;
+}
+void action_text_page_down(Ui *ui)
+{
+    ui->pager.top += ui->term->rows - 6;
+}
+void action_text_first(Ui *ui)
+{
+    ui->pager.top = 0;
+}
+void action_text_last(Ui *ui)
+{
+    ui->pager.top = count_lines(text_str(&ui->pager.text));
+}
+void action_text_right(Ui *ui)
+{
+    ui->pager.left += 8;
+}
+void action_text_left(Ui *ui)
+{
+    ui->pager.left -= ui->pager.left >= 8 ? 8 : ui->pager.left;
+}
+
+void action_messages(Ui *ui)
+{
+    pager_open(ui, "Messages", ui->log.length ? text_str(&ui->log) : "no messages yet\n", true);
+}
+
+void action_info(Ui *ui)
+{
+    int              index = browse_chosen(ui);
+    const Mechanism *m = index >= 0 ? mechanism_at((size_t)index) : NULL;
+    Pane            *pane = compare_focus(ui);
+    Text             text = { 0 };
+
+    if (ui->screen != SCREEN_BROWSE && pane)
+        m = mechanism_find(pane->request.mechanism);
+    if (!m)
+        return;
+    card_text(m, &text);
+    pager_open(ui, m->id, text_str(&text), false);
+    text_free(&text);
+}

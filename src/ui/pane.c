@@ -1,0 +1,334 @@
+/* pane.c -- see pane.h. */
+#include "ui/pane.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/explorer.h"
+
+/* ---- runs ------------------------------------------------------------------- */
+
+void pane_run(Ui *ui, Pane *pane)
+{
+    Error err = ERROR_INIT;
+
+    job_free(pane->job);
+    pane->problem[0] = '\0';
+    pane->ask = false;
+    pane->request.measure = false;
+    pane->request.repeat = 0;
+    pane->job = session_submit(ui->session, &pane->request, &err);
+    if (!pane->job)
+        snprintf(pane->problem, sizeof(pane->problem), "%.500s", err.text);
+}
+
+void pane_measure(Ui *ui, Pane *pane)
+{
+    Error   err = ERROR_INIT;
+    Request request = pane->request;
+
+    job_free(pane->measuring);
+    request.measure = true;
+    request.repeat = 7;
+    /* The comparison with full attention costs n x n: not for long inputs. */
+    request.quality = session_input(ui->session)->n <= 8192;
+    pane->measuring = session_submit(ui->session, &request, &err);
+    if (!pane->measuring)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+static void fail(Ui *ui, Pane *pane, const char *text)
+{
+    snprintf(pane->problem, sizeof(pane->problem), "%.500s", text);
+    ui_say(ui, ROLE_ERROR, "%s: %s", pane->request.mechanism, text);
+}
+
+/* Once each: a live re-run must not repeat it, nor hide an answer to the last key. */
+static void say_warning(Ui *ui, const char *lines)
+{
+    char first[256];
+
+    snprintf(first, sizeof(first), "%.*s", (int)strcspn(lines, "\n"), lines);
+    if (first[0] && !strstr(text_str(&ui->log), first) && !ui->message[0])
+        ui_say(ui, ROLE_WARN, "%s", first);
+}
+
+static void accept_result(Ui *ui, Pane *pane, Result *result)
+{
+    const char *warnings = text_str(&result->run->warnings);
+
+    bool first = !pane->result;
+
+    result_release(pane->result);
+    pane->result = result;
+    pane->problem[0] = '\0';
+    pane->row.owner = NULL; /* a new run may stand where the old one stood */
+    pane->order = NULL;
+    pane->order_head = -1;
+    pane->telling = result_view(result, NULL, NULL);
+    if (pane->view[0] && !run_view(result->run, pane->view))
+        pane->view[0] = '\0';
+    if (first && pane->telling && !pane->lens.q && !pane->lens.k) {
+        pane->lens.q = view_rows(pane->telling) / 2; /* on the diagonal something is allowed */
+        pane->lens.k = view_cols(pane->telling) / 2;
+    }
+    if (pane->measured) {
+        result_release(pane->measured);
+        pane->measured = NULL;
+    }
+    say_warning(ui, warnings);
+}
+
+static bool poll_run(Ui *ui, Pane *pane)
+{
+    JobState state = pane->job ? job_state(pane->job) : JOB_WAITING;
+    Result  *result;
+
+    if (state == JOB_WAITING || state == JOB_RUNNING)
+        return false;
+    result = state == JOB_DONE ? job_result(pane->job) : NULL;
+    if (result && result->run->err.code == ERR_NONE) {
+        accept_result(ui, pane, result);
+    } else if (result) {
+        fail(ui, pane, result->run->err.text);
+        result_release(result);
+    } else {
+        fail(ui, pane, state == JOB_FAILED ? job_error(pane->job)->text : "cancelled");
+    }
+    job_free(pane->job);
+    pane->job = NULL;
+    return true;
+}
+
+static bool poll_measure(Ui *ui, Pane *pane)
+{
+    JobState state = pane->measuring ? job_state(pane->measuring) : JOB_WAITING;
+
+    if (state == JOB_WAITING || state == JOB_RUNNING)
+        return false;
+    result_release(pane->measured);
+    pane->measured = job_result(pane->measuring);
+    if (!pane->measured)
+        ui_say(ui, ROLE_ERROR, "%s: not measured: %s", pane->request.mechanism,
+               state == JOB_FAILED ? job_error(pane->measuring)->text : "cancelled");
+    job_free(pane->measuring);
+    pane->measuring = NULL;
+    return true;
+}
+
+bool pane_poll(Ui *ui, Pane *pane)
+{
+    bool changed = poll_run(ui, pane);
+
+    changed |= poll_measure(ui, pane);
+    changed |= drawing_poll(&ui->draughtsman, &pane->drawing);
+    return changed;
+}
+
+void pane_close(Ui *ui, Pane *pane)
+{
+    drawing_clear(&ui->draughtsman, &pane->drawing);
+    job_free(pane->job);
+    job_free(pane->measuring);
+    result_release(pane->result);
+    result_release(pane->measured);
+    request_free(&pane->request);
+    row_free(&pane->row);
+    *pane = (Pane){ 0 };
+}
+
+bool pane_ready(const Pane *pane)
+{
+    return pane->result && !pane->job && pane->drawing.settled;
+}
+
+/* ---- what is looked at ------------------------------------------------------ */
+
+const View *pane_view(const Pane *pane)
+{
+    const View *wanted =
+        pane->result && pane->view[0] ? run_view(pane->result->run, pane->view) : NULL;
+
+    return wanted ? wanted : pane->result ? pane->telling : NULL;
+}
+
+const View *pane_weights(const Pane *pane)
+{
+    const View *shown = pane_view(pane), *weights;
+
+    if (!shown || shown->kind == VIEW_WEIGHTS || shown->kind == VIEW_SIGNED)
+        return shown;
+    weights = run_view(pane->result->run, "weights");
+    return weights && view_rows(weights) == view_rows(shown) &&
+                   view_cols(weights) == view_cols(shown)
+               ? weights
+               : shown;
+}
+
+int64_t pane_heads(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+    int64_t planes = view ? view_planes(view) : 1, heads = pane->result ? pane->result->run->h : 1;
+
+    return planes % heads == 0 && planes >= heads ? heads : planes;
+}
+
+int64_t pane_rounds(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+    int64_t     heads = pane_heads(pane);
+
+    return view && heads > 0 && view_planes(view) > heads ? view_planes(view) / heads : 1;
+}
+
+/* A view without heads of its own has one plane for all. */
+int64_t pane_plane(const Pane *pane, const View *view)
+{
+    int64_t planes = view_planes(view), heads = pane->result->run->h;
+    int64_t rounds = planes % heads == 0 ? planes / heads : 1;
+    int64_t plane =
+        planes == 1 ? 0 : pane->head * rounds + (pane->round < rounds ? pane->round : 0);
+
+    return plane < planes ? plane : planes - 1;
+}
+
+bool pane_differs(Ui *ui, const Pane *pane)
+{
+    const Compare *c = &ui->compare;
+    const View    *view = pane_weights(pane), *first;
+
+    if (!c->difference || pane == &c->panes[0] || !view || !c->panes[0].result)
+        return false;
+    first = pane_weights(&c->panes[0]);
+    return first && view_rows(first) == view_rows(view) && view_cols(first) == view_cols(view);
+}
+
+static const int32_t *sorted_order(Pane *pane)
+{
+    if (pane->order_head != pane->head) {
+        pane->order = result_sorted_order(pane->result, pane->head);
+        pane->order_head = pane->head;
+    }
+    return pane->order;
+}
+
+static void set_labels(const Pane *pane, Panel *panel)
+{
+    const Input *input = pane->result->input;
+
+    if (!strcmp(panel->view->rows, "query") && view_rows(panel->view) == input->n)
+        panel->row_labels = input->q_tokens;
+    if ((!strcmp(panel->view->cols, "key") || !strcmp(panel->view->cols, "token")) &&
+        view_cols(panel->view) == input->m)
+        panel->col_labels = input->k_tokens;
+}
+
+bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
+{
+    bool           differs = pane_differs(ui, pane);
+    const View    *view = differs ? pane_weights(pane) : pane_view(pane);
+    const int32_t *order;
+
+    if (!view)
+        return false;
+    panel_init(panel, view, result_components(pane->result, view), pane_plane(pane, view), "");
+    if (differs) {
+        panel->minus = pane_weights(&ui->compare.panes[0]);
+        panel->components = NULL;
+        panel->map = MAP_DIVERGING;
+        panel->pool = POOL_MAX;
+    }
+    if (pane->pool >= 0)
+        panel->pool = (Pool)pane->pool;
+    if (pane->scale >= 0)
+        panel->scale = (Scale)pane->scale;
+    if (pane->map >= 0 && panel->map != MAP_DIVERGING)
+        panel->map = (ColourMap)pane->map;
+    order = pane->sorted ? sorted_order(pane) : NULL;
+    if (order && !strcmp(view->rows, "query"))
+        panel->row_order = order;
+    if (order && (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")))
+        panel->col_order = order;
+    set_labels(pane, panel);
+    return true;
+}
+
+/* ---- cursor ----------------------------------------------------------------- */
+
+void pane_cursor(const Pane *pane, int64_t *q, int64_t *k)
+{
+    const View    *view = pane_view(pane);
+    const int32_t *order = pane->sorted && pane->order_head == pane->head ? pane->order : NULL;
+
+    *q = pane->lens.q;
+    *k = pane->lens.k;
+    if (order && view && !strcmp(view->rows, "query"))
+        *q = order[*q];
+    if (order && view && (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")))
+        *k = order[*k];
+}
+
+static int64_t position_of(const int32_t *order, int64_t count, int64_t entry)
+{
+    for (int64_t i = 0; order && i < count; i++)
+        if (order[i] == entry)
+            return i;
+    return entry;
+}
+
+void pane_point(Pane *pane, int64_t q, int64_t k)
+{
+    const View    *view = pane_view(pane);
+    const int32_t *order = pane->sorted && pane->result ? sorted_order(pane) : NULL;
+
+    if (!view)
+        return;
+    pane->lens.q =
+        order && !strcmp(view->rows, "query") ? position_of(order, view_rows(view), q) : q;
+    pane->lens.k = order && (!strcmp(view->cols, "key") || !strcmp(view->cols, "token"))
+                       ? position_of(order, view_cols(view), k)
+                       : k;
+}
+
+void pane_step_view(Pane *pane, int direction)
+{
+    const Run  *run = pane->result ? pane->result->run : NULL;
+    const View *now = pane_view(pane);
+    int         at = now ? (int)(now - run->views) : 0;
+
+    for (int tries = 0; run && tries < run->view_count; tries++) {
+        const View *view;
+
+        at = (at + direction + run->view_count) % run->view_count;
+        view = &run->views[at];
+        if (view->rank < 2 || run_view(run, view->name) != view ||
+            view_rows(view) * view_cols(view) < 2)
+            continue;
+        snprintf(pane->view, sizeof(pane->view), "%s", view->name);
+        return;
+    }
+}
+
+void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
+{
+    const View *view = pane_view(pane);
+    Text        out = { 0 };
+    bool        differs = pane_differs(ui, pane);
+
+    text_addf(&out, "%d %s", number, pane->request.mechanism);
+    if (view)
+        text_addf(&out, " \xc2\xb7 %s", differs ? pane_weights(pane)->name : view->name);
+    if (differs)
+        text_add(&out, " \xe2\x88\x92 pane 1");
+    if (pane_heads(pane) > 1)
+        text_addf(&out, " \xc2\xb7 h%lld", (long long)pane->head);
+    if (pane_rounds(pane) > 1)
+        text_addf(&out, " round %lld/%lld", (long long)pane->round + 1,
+                  (long long)pane_rounds(pane));
+    if (pane->sorted && pane->order)
+        text_add(&out, " sorted");
+    if (pane->job || (pane->result && !pane->drawing.settled))
+        text_add(&out, " \xe2\x80\xa6");
+    snprintf(text, size, "%s", text_str(&out));
+    text_free(&out);
+}

@@ -1,0 +1,215 @@
+/* pane_draw.c -- a pane on the screen: frame, axes, matrix, caption. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/layout.h"
+#include "ui/compare.h"
+
+#define GUTTER        6 /* columns left of the matrix, with numbers */
+#define GUTTER_LABELS 10
+
+static int gutter_of(const Ui *ui, const Pane *pane)
+{
+    return ui->compare.labels && pane->result && pane->result->input->q_tokens ? GUTTER_LABELS
+                                                                               : GUTTER;
+}
+
+void pane_lay_out(Ui *ui, Pane *pane, Area area)
+{
+    const View *view;
+    Panel       panel;
+    Glyphs      glyphs;
+    int         gutter = gutter_of(ui, pane);
+
+    pane->area = area;
+    pane->canvas = (Area){ 0 };
+    if (!area.h || area.w < gutter + 6 || area.h < 6 || !pane_panel(ui, pane, &panel))
+        return;
+    view = panel.view;
+    pane->canvas = (Area){ area.y + 2, area.x + 1 + gutter, area.h - 4, area.w - 2 - gutter };
+    glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
+    pane->shape = (LensShape){ .rows = view_rows(view),
+                               .cols = view_cols(view),
+                               .tall = glyphs_size(glyphs).tall };
+    matrix_pixels(pane->canvas, glyphs, &pane->shape.height, &pane->shape.width);
+    pane->shape.even = pane->shape.rows > 8 && pane->shape.cols > 8 &&
+                       pane->shape.rows <= 4 * pane->shape.cols &&
+                       pane->shape.cols <= 4 * pane->shape.rows;
+    lens_view(&pane->lens, &pane->shape);
+}
+
+static void number_label(int64_t value, char *text, size_t size)
+{
+    if (value >= 10000 && value % 1024 == 0)
+        snprintf(text, size, "%lldk", (long long)value / 1024);
+    else if (value >= 100000)
+        snprintf(text, size, "%.4gM", (double)value / 1e6);
+    else
+        snprintf(text, size, "%lld", (long long)value);
+}
+
+static void label_of(const Ui *ui, char *const *tokens, const int32_t *order, int64_t entry,
+                     char *text, size_t size)
+{
+    if (ui->compare.labels && tokens)
+        snprintf(text, size, "%s", tokens[order ? order[entry] : entry]);
+    else
+        number_label(entry, text, size);
+}
+
+static int64_t first_multiple(int64_t from, int64_t step)
+{
+    return (from + step - 1) / step * step;
+}
+
+static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                          GlyphSize glyph)
+{
+    Area    c = pane->canvas;
+    int     gutter = c.x - pane->area.x - 1, cursor = lens_pixel(&v->row, pane->lens.q);
+    int64_t seen = v->row.last - v->row.first;
+    bool    labels = ui->compare.labels && panel->row_labels;
+    int64_t step =
+        labels && v->row.size >= glyph.down ? 1 : layout_tick_step(seen, c.h / 3 > 0 ? c.h / 3 : 1);
+
+    for (int64_t e = first_multiple(v->row.first, step); e < v->row.last; e += step) {
+        int  y = c.y + lens_pixel(&v->row, e) / glyph.down, width;
+        char text[64];
+
+        label_of(ui, panel->row_labels, panel->row_order, e, text, sizeof(text));
+        width = term_width(text) < gutter - 1 ? term_width(text) : gutter - 1;
+        term_text(ui->term, y, c.x - 1 - width, width, text, ui_style(ui, ROLE_DIM));
+    }
+    if (cursor >= 0)
+        term_char(ui->term, c.y + (cursor + v->row.size / 2) / glyph.down, c.x - 1, 0x25B8,
+                  ui_style(ui, ROLE_KEY));
+}
+
+static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                          GlyphSize glyph)
+{
+    Area    c = pane->canvas;
+    int     cursor = lens_pixel(&v->col, pane->lens.k), free_x = c.x;
+    int64_t seen = v->col.last - v->col.first;
+    int     used = (int)(v->col.cells * v->col.size) * glyph.columns / glyph.across;
+    bool    labels = ui->compare.labels && panel->col_labels;
+    int64_t step = layout_tick_step(seen, used / 8 > 0 ? used / 8 : 1);
+    int mark = cursor < 0 ? -1 : c.x + (cursor + v->col.size / 2) / glyph.across * glyph.columns;
+
+    if (labels && v->col.size * glyph.columns / glyph.across >= 3)
+        step = 1;
+    for (int64_t e = first_multiple(v->col.first, step); e < v->col.last; e += step) {
+        int  x = c.x + lens_pixel(&v->col, e) / glyph.across * glyph.columns, room;
+        char text[64];
+
+        label_of(ui, panel->col_labels, panel->col_order, e, text, sizeof(text));
+        room = c.x + c.w - x;
+        if (labels && step == 1)
+            room = v->col.size * glyph.columns / glyph.across - 1;
+        if (x < free_x || (!labels && room < term_width(text)) ||
+            (step > 1 && mark >= x && mark < x + term_width(text)))
+            continue;
+        free_x =
+            x + term_text(ui->term, c.y - 1, x, room < 8 ? room : 8, text, ui_style(ui, ROLE_DIM)) +
+            1;
+    }
+    if (cursor >= 0)
+        term_char(ui->term, c.y - 1, mark, 0x25BE, ui_style(ui, ROLE_KEY));
+}
+
+/* Always how many, how dense, what a cell stands for and which number it shows: a
+ * picture of many pairs per cell means nothing without them. */
+static void caption_text(const Panel *panel, const Grid *g, Text *out)
+{
+    double height = (double)(g->region.row1 - g->region.row0);
+    double width = (double)(g->region.col1 - g->region.col0);
+    bool   majority = panel->view->kind == VIEW_BUCKETS && !panel->minus;
+    char   count[32];
+
+    if (majority)
+        text_addf(out, "%.0f to %.0f", g->value_min, g->value_max);
+    else
+        text_addf(out, "nnz %s %.3g%%", format_count(g->count, count, sizeof(count)),
+                  height * width > 0 ? 100 * g->count / (height * width) : 0);
+    text_addf(out, "  cell %.0fx%.0f  %s", ceil(width / (double)g->cols),
+              ceil(height / (double)g->rows), majority ? "majority" : pool_name(panel->pool));
+    if (g->sampled)
+        text_addf(out, "  sampled %.2g%%", 100 * g->sampled_share);
+    if (g->odd_count > 0)
+        text_addf(out, "  %lld NaN or infinite", (long long)g->odd_count);
+}
+
+static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
+{
+    Area area = pane->area;
+    Text caption = { 0 };
+    int  y = area.y + area.h - 2, width = area.w - 4;
+
+    if (pane->problem[0] || pane->drawing.problem[0]) {
+        term_text(ui->term, y, area.x + 2, width,
+                  pane->problem[0] ? pane->problem : pane->drawing.problem,
+                  ui_style(ui, ROLE_ERROR));
+        return;
+    }
+    if (!pane->drawing.grid.cells)
+        return;
+    caption_text(panel, &pane->drawing.grid, &caption);
+    term_text(ui->term, y, area.x + 2, width, text_str(&caption), ui_style(ui, ROLE_DIM));
+    text_free(&caption);
+}
+
+static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
+{
+    LensView   v = lens_view(&pane->lens, &pane->shape);
+    Glyphs     glyphs = glyphs_for(ui->term, ui->glyphs, panel);
+    GlyphSize  glyph = glyphs_size(glyphs);
+    MatrixLook look = { .theme = ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme,
+                        .glyphs = glyphs,
+                        .q = pane->lens.q,
+                        .k = pane->lens.k,
+                        .cross = focused };
+
+    matrix_draw(ui->term, pane->canvas, panel, &pane->drawing.grid, &v, &look);
+    draw_row_axis(ui, pane, panel, &v, glyph);
+    draw_col_axis(ui, pane, panel, &v, glyph);
+    term_textf(ui->term, pane->canvas.y - 1, pane->area.x + 1, pane->canvas.x - pane->area.x - 1,
+               ui_style(ui, ROLE_DIM), "%c\xe2\x86\x93 %c\xe2\x86\x92", panel->view->rows[0],
+               panel->view->cols[0]);
+}
+
+static void draw_waiting(Ui *ui, const Pane *pane)
+{
+    Area inside = { pane->area.y + 2, pane->area.x + 3, pane->area.h - 4, pane->area.w - 6 };
+    Text out = { 0 };
+
+    if (pane->problem[0])
+        text_addf(&out, "%s\n\np edits the parameters, x closes the pane.", pane->problem);
+    else if (pane->ask)
+        text_addf(&out, "%s needs a parameter: p, then type its value and Enter.",
+                  pane->request.mechanism);
+    else if (pane->job)
+        text_addf(&out, "running %s\xe2\x80\xa6", job_stage(pane->job));
+    else if (pane->result && !pane_view(pane))
+        text_add(&out, "This mechanism has no matrix to show; its numbers are on screen 4.");
+    term_paragraph(ui->term, inside, text_str(&out),
+                   ui_style(ui, pane->problem[0] ? ROLE_ERROR : ROLE_DIM));
+    text_free(&out);
+}
+
+void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
+{
+    char  title[160];
+    Panel panel;
+
+    pane_title(ui, pane, number, title, sizeof(title));
+    term_frame(ui->term, pane->area, title, focused,
+               ui_style(ui, focused ? ROLE_FOCUS : ROLE_FRAME),
+               ui_style(ui, focused ? ROLE_TITLE : ROLE_TEXT));
+    if (!pane->canvas.h || !pane_panel(ui, pane, &panel)) {
+        draw_waiting(ui, pane);
+        return;
+    }
+    draw_matrix(ui, pane, &panel, focused);
+    draw_caption(ui, pane, &panel);
+}

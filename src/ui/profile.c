@@ -1,0 +1,244 @@
+/* profile.c -- what the panes cost: bars of time, FLOPs and memory, and stages.
+ *
+ * A number that was not measured is said to be so; it is never an empty bar.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/actions.h"
+#include "ui/compare.h"
+
+typedef enum Metric { METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP, METRIC_COUNT } Metric;
+
+static const char *const metric_names[METRIC_COUNT] = {
+    "time, median",
+    "FLOPs counted",
+    "memory of the mechanism, peak",
+    "heap, peak",
+};
+
+static const Record *record_of(const Pane *pane)
+{
+    return pane->measured ? &pane->measured->record : NULL;
+}
+
+/* FLOPs are counted by every run; the rest is measured when asked for. */
+static Number number_for(const Pane *pane, Metric metric)
+{
+    const Record *r = record_of(pane), *any = r ? r : pane->result ? &pane->result->record : NULL;
+
+    switch (metric) {
+    case METRIC_TIME: return r ? r->time.median : NUMBER_NONE;
+    case METRIC_FLOPS:
+        return any && any->status == RECORD_OK ? number_of(flops_total(any->counted)) : NUMBER_NONE;
+    case METRIC_ARENA: return r ? r->arena_peak : NUMBER_NONE;
+    default: return r ? r->heap_peak : NUMBER_NONE;
+    }
+}
+
+static void number_label(const Pane *pane, Metric metric, Number number, char *text, size_t size)
+{
+    const Record *r = record_of(pane);
+    char          part[48];
+
+    if (pane->measuring)
+        snprintf(text, size, "measuring\xe2\x80\xa6");
+    else if (!number.valid)
+        snprintf(text, size, "not measured");
+    else if (metric == METRIC_TIME && r->time.q1.valid && r->time.q3.valid)
+        snprintf(text, size, "%.3g ms  [%.3g, %.3g]", number.value, r->time.q1.value,
+                 r->time.q3.value);
+    else if (metric == METRIC_TIME)
+        snprintf(text, size, "%.3g ms", number.value);
+    else if (metric == METRIC_FLOPS)
+        snprintf(text, size, "%sFLOP", format_count(number.value, part, sizeof(part)));
+    else
+        snprintf(text, size, "%s", format_bytes((int64_t)number.value, part, sizeof(part)));
+}
+
+static void draw_bar(Ui *ui, int y, int x, int width, double share, Role role)
+{
+    static const uint32_t eighths[] = {
+        ' ', 0x258F, 0x258E, 0x258D, 0x258C, 0x258B, 0x258A, 0x2589
+    };
+    int full = (int)(share * width * 8 + 0.5);
+
+    for (int i = 0; i < width && full > 0; i++, full -= 8)
+        term_char(ui->term, y, x + i, full >= 8 || !ui->term->utf8 ? 0x2588 : eighths[full],
+                  ui_style(ui, role));
+}
+
+static double largest(const Ui *ui, Metric metric)
+{
+    double most = 0;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Number number = number_for(&ui->compare.panes[i], metric);
+
+        if (number.valid)
+            most = fmax(most, number.value);
+    }
+    return most;
+}
+
+static void draw_metric(Ui *ui, Area area, Metric metric)
+{
+    Compare *c = &ui->compare;
+    double   most = largest(ui, metric);
+    int      value_width = metric == METRIC_TIME ? 28 : 15;
+    int      bar = area.w - 4 - 16 - value_width;
+
+    term_frame(ui->term, area, metric_names[metric], false, ui_style(ui, ROLE_FRAME),
+               ui_style(ui, ROLE_TITLE));
+    for (int i = 0; i < c->count && i < area.h - 2; i++) {
+        Pane  *pane = &c->panes[i];
+        Number number = number_for(pane, metric);
+        int    y = area.y + 1 + i;
+        char   label[64];
+
+        number_label(pane, metric, number, label, sizeof(label));
+        term_textf(ui->term, y, area.x + 2, 15,
+                   ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT), "%d %s", i + 1,
+                   pane->request.mechanism);
+        if (number.valid && most > 0 && bar > 4)
+            draw_bar(ui, y, area.x + 18, bar, number.value / most, ROLE_METER);
+        term_text(ui->term, y, area.x + area.w - 2 - term_width(label), area.w - 20, label,
+                  ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
+    }
+}
+
+/* ---- stages and quality ----------------------------------------------------- */
+
+static void stage_line(Ui *ui, Area line, const StageRecord *stage, double most)
+{
+    char   name[96], flops[32], time[32] = "not measured";
+    double share = stage->time_ms.valid && most > 0 ? stage->time_ms.value / most : 0;
+
+    if (stage->iteration >= 0)
+        snprintf(name, sizeof(name), "%s %lld", stage->name, (long long)stage->iteration);
+    else
+        snprintf(name, sizeof(name), "%s", stage->name);
+    if (stage->time_ms.valid)
+        snprintf(time, sizeof(time), "%.3g ms", stage->time_ms.value);
+    term_text(ui->term, line.y, line.x, 20, name, ui_style(ui, ROLE_TEXT));
+    term_textf(ui->term, line.y, line.x + 21, 26, ui_style(ui, ROLE_DIM), "%12s %9sFLOP", time,
+               format_count(flops_total(stage->flops), flops, sizeof(flops)));
+    if (line.w > 54)
+        draw_bar(ui, line.y, line.x + 50, line.w - 52, share, ROLE_GOOD);
+}
+
+static void draw_stages(Ui *ui, Area area, const Pane *pane)
+{
+    const Record *r = record_of(pane);
+    double        most = 0;
+    char          title[96];
+
+    if (!r)
+        r = pane->result ? &pane->result->record : NULL;
+    snprintf(title, sizeof(title), "stages of %s", pane->request.mechanism);
+    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    for (int i = 0; r && i < r->stage_count; i++)
+        if (r->stages[i].time_ms.valid)
+            most = fmax(most, r->stages[i].time_ms.value);
+    for (int i = 0; r && i < r->stage_count && i < area.h - 2; i++)
+        stage_line(ui, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 }, &r->stages[i], most);
+}
+
+static void quality_text(const Pane *pane, Text *out)
+{
+    const Record *r = record_of(pane);
+
+    if (!r) {
+        text_addf(out, "%s: not measured; r measures", pane->request.mechanism);
+        return;
+    }
+    if (r->status != RECORD_OK) {
+        text_addf(out, "%s: %s %s", pane->request.mechanism, record_status_name(r->status),
+                  r->message);
+        return;
+    }
+    text_addf(out, "%s against full attention: ", pane->request.mechanism);
+    if (r->quality.mass_mean.valid)
+        text_addf(out, "softmax mass kept %.1f %%  ", 100 * r->quality.mass_mean.value);
+    if (r->quality.output_error.valid)
+        text_addf(out, "output error %.3g  ", r->quality.output_error.value);
+    if (!r->quality.mass_mean.valid && !r->quality.output_error.valid)
+        text_add(out, "not measured  ");
+    if (!r->heap_peak.valid && r->heap_note[0])
+        text_addf(out, "(heap: %s)", r->heap_note);
+}
+
+void profile_draw(Ui *ui, Area area)
+{
+    Compare *c = &ui->compare;
+    Pane    *pane = compare_focus(ui);
+    bool     wide = area.w >= 110;
+    int      height = c->count + 2, y = area.y, columns = wide ? 2 : 1;
+    Text     quality = { 0 };
+
+    if (!pane) {
+        term_paragraph(ui->term, (Area){ area.y + area.h / 3, 4, 4, area.w - 8 },
+                       "No pane is open, so there is nothing to measure.\n\n"
+                       "1 goes to the list: Space marks, c compares.",
+                       ui_style(ui, ROLE_TEXT));
+        return;
+    }
+    for (int m = 0; m < METRIC_COUNT; m++) {
+        int width = area.w / columns, x = m % columns * width;
+
+        if (y + height > area.y + area.h - 1)
+            break;
+        draw_metric(ui, (Area){ y, x, height, m % columns == columns - 1 ? area.w - x : width },
+                    (Metric)m);
+        y += m % columns == columns - 1 ? height : 0;
+    }
+    quality_text(pane, &quality);
+    term_text(ui->term, y, 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
+    text_free(&quality);
+    if (area.y + area.h - y - 1 >= 4)
+        draw_stages(ui, (Area){ y + 1, 0, area.y + area.h - y - 1, area.w }, pane);
+}
+
+/* Under the panes of a tall screen: the bars of time, the rest as numbers. */
+void profile_bars(Ui *ui, Area area, bool wide)
+{
+    Compare *c = &ui->compare;
+    double   most = largest(ui, METRIC_TIME);
+    int      bar = area.w - 4 - 17 - 31 - 3 * 14;
+
+    if (!wide || area.h < 4)
+        return;
+    term_frame(ui->term, area, "cost (4 measures)", false, ui_style(ui, ROLE_FRAME),
+               ui_style(ui, ROLE_TITLE));
+    term_textf(ui->term, area.y + 1, area.x + area.w - 2 - 42 - 29, 71, ui_style(ui, ROLE_DIM),
+               "%29s%14s%14s%14s", "time", "FLOPs", "own peak", "heap peak");
+    for (int i = 0; i < c->count && i < area.h - 3; i++) {
+        Pane  *pane = &c->panes[i];
+        int    y = area.y + 2 + i, x = area.x + area.w - 2 - 42 - 29;
+        Number time = number_for(pane, METRIC_TIME);
+
+        term_textf(ui->term, y, area.x + 2, 16, ui_style(ui, ROLE_TEXT), "%d %s", i + 1,
+                   pane->request.mechanism);
+        if (time.valid && most > 0)
+            draw_bar(ui, y, area.x + 19, bar, time.value / most, ROLE_METER);
+        for (int m = 0; m < METRIC_COUNT; m++) {
+            Number number = number_for(pane, (Metric)m);
+            int    width = m == METRIC_TIME ? 29 : 14;
+            char   label[64];
+
+            number_label(pane, (Metric)m, number, label, sizeof(label));
+            term_text(ui->term, y, x + width - term_width(label), width, label,
+                      ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
+            x += width;
+        }
+    }
+}
+
+void action_measure(Ui *ui)
+{
+    if (!ui->compare.count)
+        ui_say(ui, ROLE_WARN, "no pane is open");
+    for (int i = 0; i < ui->compare.count; i++)
+        pane_measure(ui, &ui->compare.panes[i]);
+}

@@ -1,0 +1,170 @@
+/* row.c -- see row.h. */
+#include "ui/row.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST 262144 /* keys; beyond, a row is not read at the speed of a key press */
+
+void row_free(Row *row)
+{
+    free(row->cells);
+    free(row->by_weight);
+    *row = (Row){ 0 };
+}
+
+static bool reserve(Row *row, int64_t more)
+{
+    int64_t  wanted = row->count + more;
+    RowCell *grown;
+
+    if (wanted <= row->capacity)
+        return true;
+    wanted = wanted < 256 ? 256 : wanted * 3 / 2;
+    grown = realloc(row->cells, (size_t)wanted * sizeof(*grown));
+    if (!grown)
+        return false;
+    row->cells = grown;
+    row->capacity = wanted;
+    return true;
+}
+
+static bool add_run(Row *row, PatternRun run)
+{
+    float   values[512];
+    int64_t step = run.step > 0 ? run.step : 1;
+
+    if (!reserve(row, run.count))
+        return false;
+    for (int64_t done = 0; done < run.count;) {
+        int64_t piece = run.count - done < 512 ? run.count - done : 512;
+
+        view_read(row->view, row->plane, row->query, run.start + done * step, piece, step, values);
+        for (int64_t c = 0; c < piece; c++)
+            row->cells[row->count++] = (RowCell){ .key = run.start + (done + c) * step,
+                                                  .value = values[c],
+                                                  .bits = run.bits };
+        done += piece;
+    }
+    return true;
+}
+
+static int by_key(const void *x, const void *y)
+{
+    const RowCell *a = x, *b = y;
+
+    return (a->key > b->key) - (a->key < b->key);
+}
+
+static int by_value(const void *x, const void *y)
+{
+    const RowCell *a = x, *b = y;
+
+    if (a->value != b->value)
+        return a->value < b->value ? 1 : -1;
+    return by_key(x, y);
+}
+
+static bool add_all(Row *row, const Pattern *support)
+{
+    PatternRow runs = { 0 };
+    int64_t    heads = support ? pattern_heads(support) : 1;
+    int64_t    planes = view_planes(row->view);
+    int64_t    head = planes >= heads ? row->plane / (planes / heads) : row->plane;
+    bool       ok = true, sorted = true;
+
+    if (!support)
+        return add_run(row, (PatternRun){ .count = row->all, .step = 1 });
+    pattern_row(support, head < heads ? head : heads - 1, row->query, &runs);
+    ok = !runs.failed;
+    for (int64_t i = 0; ok && i < runs.count; i++)
+        ok = add_run(row, runs.runs[i]);
+    for (int64_t c = 1; c < row->count; c++)
+        sorted &= row->cells[c - 1].key < row->cells[c].key;
+    if (!sorted)
+        qsort(row->cells, (size_t)row->count, sizeof(*row->cells), by_key);
+    pattern_row_free(&runs);
+    return ok;
+}
+
+static void take_bits(Row *row, const Pattern *components)
+{
+    bool allowed;
+
+    for (int64_t c = 0; c < row->count; c++)
+        row->cells[c].bits =
+            pattern_cell(components, row->plane < pattern_heads(components) ? row->plane : 0,
+                         row->query, row->cells[c].key, &allowed);
+}
+
+bool row_read(Row *row, const void *owner, const View *view, const Pattern *components,
+              int64_t plane, int64_t query)
+{
+    if (row->owner == owner && row->view == view && row->plane == plane && row->query == query)
+        return !row->sampled;
+    free(row->by_weight);
+    *row = (Row){ .owner = owner,
+                  .view = view,
+                  .plane = plane,
+                  .query = query,
+                  .cells = row->cells,
+                  .capacity = row->capacity,
+                  .all = view_cols(view) };
+    row->sampled = row->all > LONGEST && !view->support;
+    if (row->sampled || query < 0 || query >= view_rows(view) || !add_all(row, view->support))
+        return false;
+    if (components && components != view->support && row->count <= 4096)
+        take_bits(row, components);
+    for (int64_t c = 0; c < row->count; c++)
+        row->sum += (double)row->cells[c].value;
+    for (int64_t c = 0; c < row->count && row->sum > 0; c++) {
+        double p = (double)row->cells[c].value / row->sum;
+
+        row->entropy -= p > 0 ? p * log(p) : 0;
+    }
+    return true;
+}
+
+const RowCell *row_find(const Row *row, int64_t key)
+{
+    RowCell wanted = { .key = key };
+
+    return row->count
+               ? bsearch(&wanted, row->cells, (size_t)row->count, sizeof(*row->cells), by_key)
+               : NULL;
+}
+
+int64_t row_rank(const Row *row, int64_t key)
+{
+    const RowCell *cell = row_find(row, key);
+    int64_t        rank = 1;
+
+    if (!cell)
+        return 0;
+    for (int64_t c = 0; c < row->count; c++)
+        rank += row->cells[c].value > cell->value;
+    return rank;
+}
+
+const RowCell *row_by_weight(Row *row)
+{
+    if (!row->by_weight && row->count) {
+        row->by_weight = malloc((size_t)row->count * sizeof(*row->by_weight));
+        if (!row->by_weight)
+            return NULL;
+        memcpy(row->by_weight, row->cells, (size_t)row->count * sizeof(*row->by_weight));
+        qsort(row->by_weight, (size_t)row->count, sizeof(*row->by_weight), by_value);
+    }
+    return row->by_weight;
+}
+
+int64_t row_edge(const Row *row, int64_t key, int direction)
+{
+    bool    inside = row_find(row, key) != NULL;
+    int64_t at = key + direction;
+
+    while (at >= 0 && at < row->all && (row_find(row, at) != NULL) == inside)
+        at += direction;
+    return at >= 0 && at < row->all ? at : -1;
+}

@@ -1,0 +1,193 @@
+/* status.c -- the first line, the message line and the line of keys. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/actions.h"
+#include "ui/capability.h"
+#include "ui/explorer.h"
+#include "ui/keys.h"
+
+#define LEAST_ROWS 16
+#define LEAST_COLS 60
+
+static const struct {
+    Screen      screen;
+    const char *name, *mode;
+} tabs[] = {
+    { SCREEN_BROWSE, "1 Browse", "BROWSE" },
+    { SCREEN_COMPARE, "2 Compare", "VIEW" },
+    { SCREEN_PROFILE, "4 Profile", "PROFILE" },
+};
+
+static int draw_tabs(Ui *ui)
+{
+    Term *term = ui->term;
+    int   x = 1;
+
+    x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
+    for (size_t i = 0; i < sizeof(tabs) / sizeof(*tabs); i++)
+        x += term_text(term, 0, x, 20, tabs[i].name,
+                       ui_style(ui, tabs[i].screen == ui->screen ? ROLE_TAB : ROLE_BAR)) +
+             2;
+    return x;
+}
+
+static void describe_input(const Ui *ui, Text *out)
+{
+    const Input *input = session_input(ui->session);
+    const char  *name, *slash;
+    size_t       length;
+
+    if (!input)
+        return;
+    slash = strrchr(input->name, '/');
+    name = slash && strncmp(input->name, "synthetic", 9) ? slash + 1 : input->name;
+    length = strcspn(name, ui->term->cols < 100 ? ".(" : "");
+    text_addf(out, "%.*s  n=%lld", (int)length, name, (long long)input->n);
+    if (input->m != input->n)
+        text_addf(out, " m=%lld", (long long)input->m);
+    text_addf(out, " d=%lld", (long long)input->d);
+    if (input->heads > 1)
+        text_addf(out, " h=%lld", (long long)input->heads);
+    if (input->causal == 1)
+        text_add(out, " causal");
+}
+
+static void draw_first_line(Ui *ui)
+{
+    Term       *term = ui->term;
+    Text        input = { 0 };
+    char        mode[24];
+    int         left = draw_tabs(ui), width, mode_x;
+    const char *name =
+        ui->layer_count ? ui->layers[ui->layer_count - 1]->mode : tabs[ui->screen].mode;
+
+    snprintf(mode, sizeof(mode), "[%s]", name);
+    mode_x = term->cols - (int)strlen(mode) - 1;
+    term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
+    describe_input(ui, &input);
+    width = term_width(text_str(&input));
+    if (width > mode_x - left - 2)
+        width = mode_x - left - 2;
+    term_text(term, 0, mode_x - width - 2, width, text_str(&input), ui_style(ui, ROLE_BAR));
+    text_free(&input);
+}
+
+/* Columns the words of an action take, with the blanks after them. */
+static int hint_width(const Action *action, char *key, size_t size)
+{
+    if (action->words[0] == '=') {
+        key[0] = '\0';
+        return term_width(action->words + 1) + 2;
+    }
+    key_label(key_parse(action->keys, strcspn(action->keys, " ")), key, size);
+    return term_width(key) + 1 + term_width(action->words) + 2;
+}
+
+static void draw_last_line(Ui *ui)
+{
+    Term         *term = ui->term;
+    unsigned      scope = ui_scope(ui);
+    int           y = term->rows - 1, x = 1, reserve = 0;
+    char          key[32];
+    const Action *action, *help = action_find("help"), *leave = action_find("leave");
+
+    /* The way to help and out always fits. */
+    if (help->scope & scope)
+        reserve = hint_width(help, key, sizeof(key)) + hint_width(leave, key, sizeof(key));
+    for (size_t i = 0; (action = action_at(i)); i++) {
+        bool last = action == help || action == leave;
+        int  width = hint_width(action, key, sizeof(key));
+
+        if (!(action->scope & scope) || !action->words[0] ||
+            x + width - 1 > term->cols - (last ? 0 : reserve))
+            continue;
+        if (key[0]) {
+            x += term_text(term, y, x, 24, key, ui_style(ui, ROLE_KEY)) + 1;
+            x += term_text(term, y, x, 40, action->words, ui_style(ui, ROLE_TEXT)) + 2;
+        } else {
+            x += term_text(term, y, x, 40, action->words + 1, ui_style(ui, ROLE_TEXT)) + 2;
+        }
+        if (last)
+            reserve -= width;
+    }
+    if (ui->layer_count && x + 10 < term->cols && !(leave->scope & scope)) {
+        x += term_text(term, y, x, 4, "Esc", ui_style(ui, ROLE_KEY)) + 1;
+        term_text(term, y, x, 8, "close", ui_style(ui, ROLE_TEXT));
+    }
+}
+
+static const char *running_stage(const Ui *ui, const Pane **which)
+{
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Pane *pane = &ui->compare.panes[i];
+        const Job  *job = pane->job ? pane->job : pane->measuring;
+
+        if (job && job_state(job) == JOB_RUNNING) {
+            *which = pane;
+            return pane->job ? job_stage(job) : "measuring";
+        }
+    }
+    return NULL;
+}
+
+static void draw_message(Ui *ui)
+{
+    const Pane *pane = NULL;
+    const char *stage = running_stage(ui, &pane);
+    int         y = ui->term->rows - 2;
+
+    if (ui->message[0]) {
+        term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
+        return;
+    }
+    if (stage)
+        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
+                   "running %s%s%s   Ctrl-C cancels", pane->request.mechanism, *stage ? ": " : "",
+                   stage);
+    else if (ui->screen == SCREEN_COMPARE)
+        inspect_line(ui, y);
+}
+
+int status_lines(const Ui *ui)
+{
+    (void)ui;
+    return 2;
+}
+
+bool status_draw(Ui *ui)
+{
+    Term *term = ui->term;
+
+    if (term->rows < LEAST_ROWS || term->cols < LEAST_COLS) {
+        term_clear(term, (Style){ 0 });
+        term_textf(term, term->rows / 2, 0, term->cols, ui_style(ui, ROLE_WARN),
+                   "Terminal too small: %dx%d, needs %dx%d. q quits.", term->cols, term->rows,
+                   LEAST_COLS, LEAST_ROWS);
+        return false;
+    }
+    draw_first_line(ui);
+    draw_message(ui);
+    draw_last_line(ui);
+    return true;
+}
+
+/* ---- messages --------------------------------------------------------------- */
+
+void ui_say(Ui *ui, Role role, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
+    va_end(args);
+    ui->message_role = role;
+    ui->dirty = true;
+    if (ui->log.length < 200000)
+        text_addf(&ui->log, "%s%s\n",
+                  role == ROLE_ERROR  ? "error: "
+                  : role == ROLE_WARN ? "note: "
+                                      : "",
+                  ui->message);
+}

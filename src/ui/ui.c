@@ -1,0 +1,224 @@
+/* ui.c -- options of the explorer, its beginning and its end; see ui.h. */
+#include "ui/ui.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ui/capability.h"
+#include "ui/explorer_run.h"
+#include "ui/signals.h"
+
+typedef struct Start {
+    TermOptions term;
+    InputChoice choice;
+    const char *input; /* NULL: the shipped sample */
+    Request     defaults;
+    bool        help;
+} Start;
+
+static const char usage[] =
+    "usage: attnscope [INPUT] [options]\n"
+    "\n"
+    "Opens the explorer on INPUT: npy, npz, safetensors, csv, txt or png file, or\n"
+    "synthetic:NAME(args).  Without one, on a shipped sample.  ? lists the keys.\n"
+    "\n"
+    "  -n N             length: cuts a file, sizes a generator\n"
+    "  -d D             head size of generated q, k, v\n"
+    "      --heads H    heads of generated q, k, v\n"
+    "      --layer L    layer of the file (default 0)\n"
+    "      --seed S     of every random draw (default 0)\n"
+    "      --causal     queries see no later key (default: as the input says)\n"
+    "      --threads T  threads (default: all CPUs)\n"
+    "      --color C    auto, truecolor, 256, 16, 8 or mono (NO_COLOR is honoured)\n"
+    "      --utf8       the terminal shows UTF-8 whatever the locale says\n"
+    "      --ascii      ASCII only\n"
+    "      --no-mouse   leave the mouse to the terminal (M switches)\n"
+    "  -h, --help       this help\n";
+
+enum {
+    ARG_LAYER = 256,
+    ARG_HEADS,
+    ARG_SEED,
+    ARG_CAUSAL,
+    ARG_THREADS,
+    ARG_COLOUR,
+    ARG_UTF8,
+    ARG_ASCII,
+    ARG_NO_MOUSE
+};
+
+static const struct option options[] = {
+    { "n", required_argument, NULL, 'n' },
+    { "d", required_argument, NULL, 'd' },
+    { "heads", required_argument, NULL, ARG_HEADS },
+    { "layer", required_argument, NULL, ARG_LAYER },
+    { "seed", required_argument, NULL, ARG_SEED },
+    { "causal", no_argument, NULL, ARG_CAUSAL },
+    { "threads", required_argument, NULL, ARG_THREADS },
+    { "color", required_argument, NULL, ARG_COLOUR },
+    { "colour", required_argument, NULL, ARG_COLOUR },
+    { "utf8", no_argument, NULL, ARG_UTF8 },
+    { "ascii", no_argument, NULL, ARG_ASCII },
+    { "no-mouse", no_argument, NULL, ARG_NO_MOUSE },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+};
+
+static bool whole(const char *name, const char *text, int64_t least, int64_t *out, Error *err)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    if (errno || *end || end == text || *out < least)
+        return error_set(err, ERR_USAGE, "%s: '%.40s' is not a whole number from %lld", name, text,
+                         (long long)least);
+    return true;
+}
+
+static bool take_option(Start *start, int option, const char *value, Error *err)
+{
+    int64_t number = 0;
+    bool    ok;
+
+    switch (option) {
+    case 'n': return whole("-n", value, 1, &start->choice.n, err);
+    case 'd': return whole("-d", value, 1, &start->choice.d, err);
+    case ARG_HEADS: return whole("--heads", value, 1, &start->choice.heads, err);
+    case ARG_LAYER: return whole("--layer", value, 0, &start->choice.layer, err);
+    case ARG_SEED:
+        ok = whole("--seed", value, 0, &number, err);
+        start->choice.seed = start->defaults.seed = (uint64_t)number;
+        return ok;
+    case ARG_CAUSAL: start->defaults.causal = 1; return true;
+    case ARG_THREADS:
+        ok = whole("--threads", value, 1, &number, err);
+        start->defaults.threads = (int)(number < 4096 ? number : 4096);
+        return ok;
+    case ARG_COLOUR: return capability_parse(value, &start->term.colours, err);
+    case ARG_UTF8: start->term.utf8 = 1; return true;
+    case ARG_ASCII: start->term.utf8 = 0; return true;
+    case ARG_NO_MOUSE: start->term.mouse = false; return true;
+    case 'h': start->help = true; return true;
+    default: return error_set(err, ERR_USAGE, "see attnscope --help");
+    }
+}
+
+static bool parse(Start *start, int argc, char **argv, Error *err)
+{
+    int option;
+
+    optind = 1;
+    while ((option = getopt_long(argc, argv, "n:d:h", options, NULL)) != -1)
+        if (!take_option(start, option, optarg, err))
+            return false;
+    if (optind < argc)
+        start->input = argv[optind++];
+    return optind >= argc ||
+           error_set(err, ERR_USAGE, "one input at a time: '%.60s' is one too many", argv[optind]);
+}
+
+static bool load(Ui *ui, const Start *start, Error *err)
+{
+    const char *spec = start->input;
+
+    if (!spec)
+        spec = session_default_sample(ui->session, err);
+    return spec && session_load(ui->session, spec, &start->choice, err);
+}
+
+static void say_start(Ui *ui)
+{
+    const Input *input = session_input(ui->session);
+
+    if (session_warning(ui->session))
+        ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
+    else if (input->note)
+        ui_say(ui, ROLE_DIM, "%s", input->note);
+}
+
+/* The screen first, then what may take time to load. */
+static bool open_all(Ui *ui, const Start *start, Error *err)
+{
+    ui->term = term_open(&start->term, err);
+    if (!ui->term)
+        return false;
+    term_clear(ui->term, (Style){ 0 });
+    term_textf(ui->term, 0, 1, ui->term->cols - 2, theme_style(THEME_DEFAULT, ROLE_TITLE),
+               "attnscope  loading %s\xe2\x80\xa6", start->input ? start->input : "the sample");
+    term_flush(ui->term);
+    ui->session = session_new(err);
+    if (!ui->session || !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
+        return false;
+    ui->defaults = start->defaults;
+    ui->theme = THEME_DEFAULT;
+    ui->compare.linked = true;
+    ui->compare.drag_y = -1;
+    ui->browse.cursor = 1;
+    say_start(ui);
+    return true;
+}
+
+/* The terminal comes back at once, whatever the worker is still doing. */
+static void close_all(Ui *ui)
+{
+    term_close(ui->term);
+    ui->term = NULL;
+    export_close(ui);
+    command_close(ui);
+    compare_close(ui);
+    history_clear(ui);
+    browse_close(ui);
+    if (ui->draughtsman.session)
+        draughtsman_close(&ui->draughtsman);
+    session_free(ui->session);
+    request_free(&ui->params.before);
+    text_free(&ui->log);
+    text_free(&ui->pager.text);
+}
+
+static int fail(const Error *err)
+{
+    fprintf(stderr, "attnscope: %s\n", err->text);
+    return error_exit_status(err->code);
+}
+
+int ui_main(int argc, char **argv)
+{
+    Start start = { .term = { .colours = -1, .utf8 = -1, .mouse = true },
+                    .choice = INPUT_CHOICE_DEFAULT,
+                    .defaults = REQUEST_INIT };
+    Error err = ERROR_INIT;
+    Ui   *ui;
+    int   ended;
+    bool  opened;
+
+    if (!parse(&start, argc, argv, &err))
+        return fail(&err);
+    if (start.help) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        error_set(&err, ERR_USAGE, "the explorer needs a terminal; see attnscope --help");
+        return fail(&err);
+    }
+    ui = calloc(1, sizeof(*ui));
+    if (!ui)
+        return 1;
+    opened = open_all(ui, &start, &err);
+    if (opened)
+        explorer_loop(ui);
+    ended = ui->signal;
+    close_all(ui);
+    free(ui);
+    if (!opened)
+        return fail(&err);
+    if (ended)
+        signals_raise(ended);
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* ui/ui.h -- the explorer: the front end that lives in a terminal. */
+#ifndef UI_UI_H
+#define UI_UI_H
+
+#include "core/text.h"
+
+/* Opens the terminal, explores, and gives the process's exit status.  argv[0]
+ * is skipped.  Needs a terminal on standard input and output: without one it
+ * says so on standard error and returns 2. */
+int ui_main(int argc, char **argv);
+
+/* The keys as a Markdown table, from the action table. */
+void ui_docs(Text *out);
+
+#endif
