@@ -133,6 +133,9 @@ $(BUILD)/bench: tests/bench.c $(BUILD)/libattnscope.a
 
 bench: $(BUILD)/bench all ## measure the kernels against this machine's ceilings, as ratios
 	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench
+	@echo
+	@echo 'explorer, from the key (or the start) to the screen, through a pseudo-terminal'
+	$(Q)SCREEN_TIMES=1 tests/screen/run $(BUILD)/attnscope speed
 
 check: ## layers, tables against files, documents fresh, format, warnings as errors
 	$(Q)tools/check-layers

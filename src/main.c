@@ -26,12 +26,16 @@ static bool is_input(const char *word)
            strchr(word, '/') || strchr(word, '.');
 }
 
-/* The one document that is made from the Lua room's tables. */
-static int print_stubs(void)
+/* The two documents that are made from the front ends' own tables. */
+static int print_document(const char *kind)
 {
     Text text = { 0 };
-    bool ok = script_stubs(&text);
+    bool ok = true;
 
+    if (is(kind, "keys"))
+        ui_docs(&text);
+    else
+        ok = script_stubs(&text);
     fputs(text_str(&text), stdout);
     text_free(&text);
     return ok ? 0 : 1;
@@ -43,8 +47,8 @@ int main(int argc, char **argv)
 
     if (is(word, "lua"))
         return script_main(argc, argv);
-    if (is(word, "docs") && argc > 2 && is(argv[2], "luals"))
-        return print_stubs();
+    if (is(word, "docs") && argc == 3 && (is(argv[2], "luals") || is(argv[2], "keys")))
+        return print_document(argv[2]);
     if (is_command(word) || !is_input(word))
         return cli_main(argc, argv);
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))

@@ -182,7 +182,7 @@ bool command_docs(Session *s, const Call *call, Text *out, Error *err)
         if (!strcmp(documents[i].name, kind))
             return documents[i].write(out);
     return error_set(err, ERR_USAGE,
-                     "docs: expected mechanisms, commands, views, man or luals, got "
+                     "docs: expected mechanisms, commands, views, keys, man or luals, got "
                      "'%s'",
                      kind);
 }

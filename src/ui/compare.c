@@ -137,8 +137,9 @@ void compare_prepare(Ui *ui, Area area)
 
 static int legend_bits(Ui *ui, int y, int x)
 {
-    uint8_t bits = 0;
-    Term   *term = ui->term;
+    uint8_t     bits = 0;
+    Term       *term = ui->term;
+    const char *other = component_name(COMPONENT_OTHER);
 
     for (int i = 0; i < ui->compare.count; i++) {
         const Pane *pane = &ui->compare.panes[i];
@@ -146,6 +147,8 @@ static int legend_bits(Ui *ui, int y, int x)
 
         if (!pane->area.h || !pane->drawing.causes)
             continue;
+        if (pane_view(pane) && pane_view(pane)->other)
+            other = pane_view(pane)->other;
         for (int64_t c = 0; grid->cells && c < grid->rows * grid->cols; c++)
             if (grid->cells[c].any)
                 bits |= grid->cells[c].components ? grid->cells[c].components : COMPONENT_OTHER;
@@ -159,7 +162,9 @@ static int legend_bits(Ui *ui, int y, int x)
         term_char(term, y, x, letters ? (uint32_t)component_letter((uint8_t)bit) : 0x25A0,
                   (Style){ .fg = ink });
         x += 2 +
-             term_text(term, y, x + 2, 10, component_name((uint8_t)bit), ui_style(ui, ROLE_TEXT)) +
+             term_text(term, y, x + 2, 12,
+                       bit == COMPONENT_OTHER ? other : component_name((uint8_t)bit),
+                       ui_style(ui, ROLE_TEXT)) +
              2;
     }
     return x;
@@ -353,6 +358,16 @@ static bool lacks_text(const Request *request)
     return false;
 }
 
+/* A bare id opens as one first meets the mechanism: with its example where it
+ * has one. */
+static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
+{
+    const Mechanism *m = mechanism_find(text);
+
+    return m ? request_example(ui->session, request, m, err)
+             : request_parse(ui->session, request, text, err);
+}
+
 Pane *compare_open(Ui *ui, const char *mechanism)
 {
     Compare *c = &ui->compare;
@@ -365,7 +380,7 @@ Pane *compare_open(Ui *ui, const char *mechanism)
         return NULL;
     }
     if (!request_copy(&request, &ui->defaults, &err) ||
-        !request_parse(ui->session, &request, mechanism, &err)) {
+        !request_open(ui, &request, mechanism, &err)) {
         request_free(&request);
         ui_say(ui, ROLE_ERROR, "%s", err.text);
         return NULL;
