@@ -111,7 +111,7 @@ static bool unknown_command(const char *word, Error *err)
             nearest = command_at(i);
         text_addf(&names, "%s%s", i ? " " : "", command_at(i)->name);
     }
-    error_set(err, ERR_USAGE, "unknown command '%s'; nearest is '%s' (there are: %s)", word,
+    error_set(err, ERR_USAGE, "'%s' is neither a command nor a file; nearest is '%s' (there are: %s)", word,
               nearest->name, text_str(&names));
     text_free(&names);
     return false;
@@ -301,7 +301,7 @@ bool call_check_params(const Call *call, Error *err)
         for (int w = 0; w < call->word_count && !found; w++) {
             char id[48];
 
-            snprintf(id, sizeof(id), "%.*s", (int)strcspn(call->words[w], "("), call->words[w]);
+            snprintf(id, sizeof(id), "%.*s", (int)strcspn(call->words[w], "(:"), call->words[w]);
             found = belongs(id, call->params[i]);
         }
         if (!found)

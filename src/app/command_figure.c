@@ -9,9 +9,25 @@
 #define MOST_PANELS 64
 
 typedef struct Drawing {
-    Result *results[MOST_PANELS];
-    int     count;
+    Result     *results[MOST_PANELS];
+    char        names[MOST_PANELS][48]; /* of a view given with the panel */
+    const char *views[MOST_PANELS];     /* names, or NULL */
+    int         count;
 } Drawing;
+
+/* "bigbird(window=5):weights": the view after the last colon, outside brackets. */
+static char *split_view(const char *word, Drawing *d)
+{
+    const char *close = strrchr(word, ')');
+    const char *colon = strrchr(close ? close : word, ':');
+
+    d->views[d->count] = NULL;
+    if (!colon)
+        return strdup(word);
+    snprintf(d->names[d->count], sizeof(d->names[0]), "%s", colon + 1);
+    d->views[d->count] = d->names[d->count];
+    return strndup(word, (size_t)(colon - word));
+}
 
 static void drawing_free(Drawing *d)
 {
@@ -19,14 +35,20 @@ static void drawing_free(Drawing *d)
         result_release(d->results[i]);
 }
 
-static bool add_result(Session *s, const Call *call, const char *mechanism, Drawing *d, Error *err)
+static bool add_result(Session *s, const Call *call, const char *word, Drawing *d, Error *err)
 {
     Request request;
     Result *result;
+    char   *mechanism;
+    bool    ok;
 
     if (d->count == MOST_PANELS)
         return error_set(err, ERR_USAGE, "more than %d panels in one figure", MOST_PANELS);
-    if (!call_request(s, call, mechanism, &request, err))
+    mechanism = split_view(word, d);
+    ok = mechanism ? call_request(s, call, mechanism, &request, err)
+                   : error_set(err, ERR_NOMEM, "not enough memory");
+    free(mechanism);
+    if (!ok)
         return false;
     result = session_run(s, &request, err);
     request_free(&request);
@@ -145,8 +167,13 @@ static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Tex
     Figure        *figure;
     bool           ok;
 
+    bool given = false;
+
+    for (int i = 0; i < d->count; i++)
+        given = given || d->views[i];
     if (!picture_options(s, call, &picture, err) || !png_options(call, &png, err))
         return false;
+    picture.views = given ? d->views : NULL;
     if (picture.difference && d->count < 2)
         return error_set(err, ERR_USAGE,
                          "--diff needs at least two mechanisms: each is shown minus "
@@ -238,9 +265,11 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
     Text        storage = { 0 };
     Call        figure;
     int         count;
-    bool        ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err) &&
-              call_parse(&figure, words, count, err);
 
+    bool ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
+    int  skip = ok && count > 0 && !strcmp(words[0], "attnscope"); /* as one pastes it */
+
+    ok = ok && call_parse(&figure, words + skip, count - skip, err);
     if (ok) {
         figure.line = line;
         ok = make_figure(s, &figure, to, out, err);

@@ -1,6 +1,8 @@
 /* picture.c -- which view to show, and how; see picture.h. */
 #include "app/picture.h"
 
+#include "app/command_parts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +222,8 @@ static bool subtract_first(Result *const *results, int index, const char *view, 
 static bool make_panel(Result *const *results, int index, const PictureOptions *options,
                        Panel *panel, Error *err)
 {
-    const char *view = options->view;
+    const char *view = options->views && options->views[index] ? options->views[index]
+                                                               : options->view;
 
     if (options->difference && !view)
         view = "weights";
@@ -280,6 +283,71 @@ Figure *picture_of_results(Result *const *results, int count, const PictureOptio
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
     caption_figure(figure, run, results[0]->input, options->head < 0 ? 0 : options->head);
     return figure;
+}
+
+/* ---- the command that draws it again ---------------------------------------- */
+
+/* What a request has that the first one has not, as assignments. */
+static void differing_fields(const Request *first, const Request *request, Request *out)
+{
+    char number[32];
+
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)request->seed);
+    if (request->seed != first->seed)
+        assignments_set(&out->given, "seed", number, NULL);
+    if (request->causal != first->causal && request->causal >= 0)
+        assignments_set(&out->given, "causal", request->causal ? "true" : "false", NULL);
+    if (strcmp(request->position, first->position) != 0)
+        assignments_set(&out->given, "position", request->position, NULL);
+}
+
+static void add_panel_word(const Request *first, const Request *request, const char *view,
+                           Text *out)
+{
+    Request copy;
+    Text    word = { 0 };
+
+    if (!request_copy(&copy, request, NULL))
+        return;
+    differing_fields(first, request, &copy);
+    request_text(&copy, &word);
+    if (view)
+        text_addf(&word, ":%s", view);
+    text_add(out, " ");
+    word_quote(out, text_str(&word));
+    text_free(&word);
+    request_free(&copy);
+}
+
+static void add_picture_options(const PictureOptions *o, Text *out)
+{
+    if (o->head > 0)
+        text_addf(out, " --head %lld", (long long)o->head);
+    if (o->region.row1 > 0)
+        text_addf(out, " --region %lld:%lld,%lld:%lld", (long long)o->region.row0,
+                  (long long)o->region.row1, (long long)o->region.col0,
+                  (long long)o->region.col1);
+    if (o->pool)
+        text_addf(out, " --pool %s", o->pool);
+    if (o->scale)
+        text_addf(out, " --scale %s", o->scale);
+    if (o->map)
+        text_addf(out, " --cmap %s", o->map);
+    text_add(out, o->difference ? " --diff" : "");
+    text_add(out, o->sorted ? " --sorted" : "");
+}
+
+void picture_command(const Session *s, Result *const *results, int count,
+                     const PictureOptions *options, Text *out)
+{
+    const Request *first = &results[0]->request;
+
+    text_add(out, "figure");
+    for (int i = 0; i < count; i++)
+        add_panel_word(first, &results[i]->request,
+                       options->views ? options->views[i] : options->view, out);
+    request_options(s, first, out);
+    add_picture_options(options, out);
 }
 
 /* ---- files ------------------------------------------------------------------ */

@@ -20,7 +20,8 @@ bool picture_panel(Result *result, const char *view, int64_t head, Panel *out, E
 const int32_t *result_sorted_order(const Result *result, int64_t head);
 
 typedef struct PictureOptions {
-    const char *view;   /* NULL: chosen */
+    const char *view;   /* of every panel; NULL: chosen */
+    const char *const *views; /* of each panel, instead; an entry may be NULL; NULL: none */
     int64_t     head;   /* -1: the first */
     int         rows, cols; /* 0: chosen */
     const char *pool, *scale, *map; /* NULL: default of the kind */
@@ -33,6 +34,12 @@ typedef struct PictureOptions {
 /* One panel per result (at least 1).  The results must outlive the figure. */
 Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,
                            Error *err);
+
+/* The command that draws this again, without the program's name: "figure
+ * 'bigbird(window=5):weights' ...".  What differs between the requests (seed,
+ * position, causal) stands in the parentheses of each. */
+void picture_command(const Session *s, Result *const *results, int count,
+                     const PictureOptions *options, Text *out);
 
 /* Text chunks of a PNG: command, params, seed, input hash, version. key, value,
  * ..., NULL; the strings live in *storage, the list is freed with free(). */

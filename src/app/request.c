@@ -31,11 +31,38 @@ static bool set_file(Session *s, Request *request, const char *name, const char 
     return assignments_set_tensor(&request->given, name, tensor, value, err);
 }
 
+/* What is no parameter of a mechanism but may differ between those side by side:
+ * position, seed and causal.  False: it is none of them. */
+static bool set_common(Request *request, const char *name, const char *value, Error *err, bool *ok)
+{
+    const Mechanism *m = mechanism_find(request->mechanism);
+    char            *end;
+
+    if (m && params_find(m->params, name))
+        return false;
+    *ok = true;
+    if (!strcmp(name, "position")) {
+        snprintf(request->position, sizeof(request->position), "%s", value);
+    } else if (!strcmp(name, "seed")) {
+        request->seed = strtoull(value, &end, 10);
+        *ok = (*value && !*end && *value != '-') ||
+              error_set(err, ERR_PARAM, "seed: expected a number from 0, got '%s'", value);
+    } else if (!strcmp(name, "causal")) {
+        request->causal = !strcmp(value, "true");
+        *ok = request->causal || !strcmp(value, "false") ||
+              error_set(err, ERR_PARAM, "causal: expected true or false, got '%s'", value);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static bool set_one(Session *s, Request *request, const char *name, const char *value, Error *err)
 {
-    if (!strcmp(name, "position"))
-        return snprintf(request->position, sizeof(request->position), "%s", value) > 0 ||
-               error_set(err, ERR_PARAM, "position: expected a name");
+    bool ok;
+
+    if (set_common(request, name, value, err, &ok))
+        return ok;
     return *value == '@' ? set_file(s, request, name, value, err)
                          : assignments_set(&request->given, name, value, err);
 }
@@ -179,6 +206,17 @@ static void add_choice(const Session *s, Text *out)
         text_addf(out, " --heads %lld", (long long)c->heads);
 }
 
+void request_options(const Session *s, const Request *request, Text *out)
+{
+    add_choice(s, out);
+    if (request->causal >= 0)
+        text_add(out, request->causal ? " --causal" : " --no-causal");
+    if (strcmp(request->position, "none") != 0)
+        text_addf(out, " --position %s", request->position);
+    if (request->seed)
+        text_addf(out, " --seed %llu", (unsigned long long)request->seed);
+}
+
 void request_command(const Session *s, const Request *request, const char *verb, Text *out)
 {
     Text word = { 0 };
@@ -187,11 +225,5 @@ void request_command(const Session *s, const Request *request, const char *verb,
     request_text(request, &word);
     add_word(out, text_str(&word));
     text_free(&word);
-    add_choice(s, out);
-    if (request->causal >= 0)
-        text_add(out, request->causal ? " --causal" : " --no-causal");
-    if (strcmp(request->position, "none") != 0)
-        text_addf(out, " --position %s", request->position);
-    if (request->seed)
-        text_addf(out, " --seed %llu", (unsigned long long)request->seed);
+    request_options(s, request, out);
 }

@@ -79,6 +79,8 @@ bool request_copy(Request *to, const Request *from, Error *err);
 void request_free(Request *request);
 /* The command line that repeats it on the session's input: "attnscope run ...". */
 void request_command(const Session *s, const Request *request, const char *verb, Text *out);
+/* " --input F --layer 1 --causal --position rope --seed 3": all but the mechanism. */
+void request_options(const Session *s, const Request *request, Text *out);
 /* "bigbird(window=5)" */
 void request_text(const Request *request, Text *out);
 
