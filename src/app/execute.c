@@ -93,10 +93,25 @@ static Result *result_new(Loaded *loaded, const Request *request, Error *err)
     return result;
 }
 
+/* What the run with views warned of belongs to the record of the timed one too. */
+static void take_warnings(Record *record, const char *lines)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        char   line[400];
+
+        snprintf(line, sizeof(line), "%.*s", (int)length, lines);
+        if (!record->warnings || !strstr(record->warnings, line))
+            record_warn(record, "%s", line);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
 static void finish_record(Result *result, bool softened)
 {
     Record *record = &result->record;
 
+    take_warnings(record, text_str(&result->run->warnings));
     record->threads = result->run->threads ? threads_count(result->run->threads) : 1;
     snprintf(record->input, sizeof(record->input), "%s", result->input->name);
     if (result->loaded->warning)

@@ -7,8 +7,9 @@
  *   arena_peak  largest sum of live allocations of the run's arena: the
  *               mechanism's own working memory, output included;
  *   heap_peak   process heap (malloc family) above its level at the start of
- *               the run, in pages of 4 KiB: library workspaces and the Run
- *               itself; the arena is mapped and not in it;
+ *               the run, in pages of 4 KiB: workspaces of libraries and of the
+ *               run's bookkeeping, without the Run struct; the arena is mapped and
+ *               not in it;
  *   rss_peak    resident memory of the whole process during the run; it holds
  *               the inputs and whatever else lives, so it depends on history.
  * The first two are taken in a run with an arena of its own after the first

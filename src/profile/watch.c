@@ -5,6 +5,7 @@
  */
 #include "profile/watch.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "profile/measure.h"
@@ -42,6 +43,12 @@ void watch_stage(void *context, const Run *run, const Stage *stage)
     w->since = clock_wall();
 }
 
+/* The Run itself is ours, not the mechanism's; it stands from start to end. */
+static int64_t bookkeeping(Run *run)
+{
+    return run ? (int64_t)malloc_usable_size(run) : 0;
+}
+
 Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
 {
     bool    rss = w->memory && rss_reset();
@@ -63,7 +70,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     w->arena = arena_peak(arena);
     if (w->memory) {
         heap_account(w);
-        w->heap = w->top - start;
+        w->heap = larger(0, w->top - start - bookkeeping(run));
         w->rss = rss ? rss_peak() : -1;
     }
     return run;

@@ -269,6 +269,31 @@ static void count_guarded(Run *r, const Params *p, const LinearResult *result)
                  (long long)(r->h * r->n), guard_eps(p));
 }
 
+#define FLAT_FACTOR 2 /* a feature of up to 2 eps says no more than eps does */
+
+/* Keys whose every feature has sunk to eps: under the one maximum of all keys they
+ * look alike, and the implicit matrix flattens (spec: warning b). */
+static void count_flat(Run *r, const Params *p, const Tensor *fk)
+{
+    int64_t keys = fk->shape[0] * fk->shape[1], f = fk->shape[2], flat = 0;
+    double  level = FLAT_FACTOR * feature_eps(p) / sqrt((double)f);
+
+    if (!(feature_eps(p) > 0) ||
+        (kinds[p->kernel] != FEATURE_POSITIVE && kinds[p->kernel] != FEATURE_HYPERBOLIC))
+        return;
+    for (int64_t j = 0; j < keys; j++) {
+        double top = 0;
+
+        for (int64_t c = 0; c < f; c++)
+            top = fmax(top, (double)tensor_f32(fk)[j * f + c]);
+        flat += top <= level;
+    }
+    if (flat > 0)
+        run_warn(r, "performer: %lld of %lld keys have sunk to eps=%g in every feature, so the "
+                 "weights flatten: their norms differ too much (try stabilize=false, a smaller "
+                 "eps, or scale)", (long long)flat, (long long)keys, feature_eps(p));
+}
+
 static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
 {
     PatternShape s = { .heads = r->h, .n = r->n, .m = r->m };
@@ -291,6 +316,7 @@ static void show(Run *r, const Params *p, const LinearAttend *in, const LinearRe
     view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, c,
                 all);
     count_guarded(r, p, result);
+    count_flat(r, p, &in->fk);
     compare(r, c, run_scale(r, p->scale));
 }
 
