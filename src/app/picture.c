@@ -262,6 +262,10 @@ static void caption_figure(Figure *figure, const Run *run, const Input *input, i
                  heads, position, run->causal ? ", causal" : "", (unsigned long long)run->seed);
 }
 
+/* Entries read exactly for one panel; a dense view beyond it (n > 31622) is sampled
+ * by rows, and its caption says so. */
+#define MOST_ENTRIES 1e9
+
 Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,
                            Error *err)
 {
@@ -274,6 +278,7 @@ Figure *picture_of_results(Result *const *results, int count, const PictureOptio
     figure->cols = options->cols;
     figure->legend = true;
     figure->threads = options->threads;
+    figure->budget_entries = MOST_ENTRIES;
     for (int i = 0; i < count; i++)
         if (!make_panel(results, i, options, &figure->panels[i], err)) {
             figure_free(figure);
