@@ -321,14 +321,16 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     if (!check_device(call, err) || !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
         !option_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
         !option_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
-        !option_size(call, OPT_MEM, &out->memory_limit, err) ||
-        !request_parse(s, out, mechanism, err))
-        goto failed;
+        !option_size(call, OPT_MEM, &out->memory_limit, err))
+        return false;
     out->seed = (uint64_t)seed;
     out->threads = (int)threads;
     out->repeat = (int)repeat;
     if (call->values[OPT_CAUSAL] || call->values[OPT_NOCAUSAL])
         out->causal = call->values[OPT_CAUSAL] != NULL;
+    /* What stands in the mechanism's own parentheses has the last word. */
+    if (!request_parse(s, out, mechanism, err))
+        goto failed;
     for (int i = 0; i < call->param_count; i++)
         if ((call->word_count == 1 || belongs(out->mechanism, call->params[i])) &&
             !request_set(s, out, call->params[i], err))

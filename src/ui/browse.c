@@ -135,6 +135,11 @@ void action_list_open(Ui *ui)
     compare_ask(ui);
 }
 
+void action_filter_keep(Ui *ui)
+{
+    ui->browse.filtering = false;
+}
+
 static int count_marked(const Browse *b)
 {
     int count = 0;
@@ -173,6 +178,7 @@ void action_list_compare(Ui *ui)
         if (b->marked[i])
             compare_open(ui, mechanism_at((size_t)i)->id);
     ui->compare.focus = 0;
+    ui->compare.align = true;
     ui->screen = SCREEN_COMPARE;
 }
 
@@ -183,10 +189,9 @@ bool browse_key(Ui *ui, uint32_t key)
     if (!b->filtering || key == K_ARROW_UP || key == K_ARROW_DOWN || key == K_PAGE_UP ||
         key == K_PAGE_DOWN)
         return false;
-    if (key == K_RETURN || key == K_ESCAPE) {
+    if (key == K_ESCAPE) {
         b->filtering = false;
-        if (key == K_ESCAPE)
-            field_set(&b->filter, "");
+        field_set(&b->filter, "");
         return true;
     }
     if (!field_key(&b->filter, key))

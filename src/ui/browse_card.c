@@ -37,13 +37,15 @@ static void want_thumb(Ui *ui, int index)
 {
     Browse *b = &ui->browse;
     Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
 
     if (b->thumbs[index] || b->thumb_failed[index] || b->thumb_job || !open_side(ui))
         return;
-    snprintf(request.mechanism, sizeof(request.mechanism), "%s", mechanism_at((size_t)index)->id);
     b->thumb_of = index;
-    b->thumb_job = session_submit(b->side, &request, NULL);
+    if (request_example(b->side, &request, mechanism_at((size_t)index), &err))
+        b->thumb_job = session_submit(b->side, &request, &err);
     b->thumb_failed[index] = !b->thumb_job;
+    request_free(&request);
 }
 
 bool browse_poll(Ui *ui)

@@ -5,27 +5,60 @@
 
 #include "ui/compare.h"
 
-bool pane_row(Pane *pane, int64_t q)
+/* What the pane's numbers are a difference to; NULL: they are its own. */
+static const View *minus_of(Ui *ui, const Pane *pane)
 {
-    const View *view = pane->result ? pane_weights(pane) : NULL;
+    return pane_differs(ui, pane) ? pane_numbers(&ui->compare.panes[0]) : NULL;
+}
+
+bool pane_row(Ui *ui, Pane *pane, int64_t q)
+{
+    const View *view = pane->result ? pane_numbers(pane) : NULL;
     const View *components;
 
     if (!view)
         return false;
     components = run_view(pane->result->run, "components");
-    return row_read(&pane->row, pane->result, view, components ? components->support : NULL,
-                    pane_plane(pane, view), q);
+    if (view_rows(view) != pane->result->run->n || view_cols(view) != pane->result->run->m)
+        components = NULL;
+    return row_read(&pane->row, pane->result, view, minus_of(ui, pane),
+                    components ? components->support : NULL, pane_plane(pane, view), q);
 }
 
-const char *token_of(const Pane *pane, bool key, int64_t index)
+const char *row_token(const Pane *pane, const View *view, int64_t index)
 {
-    const Input *input = pane->result ? pane->result->input : NULL;
+    const Input *input = pane->result->input;
 
-    if (!input || index < 0 || index >= (key ? input->m : input->n))
-        return NULL;
-    if (key)
-        return input->k_tokens ? input->k_tokens[index] : NULL;
-    return input->q_tokens ? input->q_tokens[index] : NULL;
+    return !strcmp(view->rows, "query") && view_rows(view) == input->n && input->q_tokens &&
+                   index >= 0 && index < input->n
+               ? input->q_tokens[index]
+               : NULL;
+}
+
+const char *col_token(const Pane *pane, const View *view, int64_t index)
+{
+    const Input *input = pane->result->input;
+
+    return (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")) &&
+                   view_cols(view) == input->m && input->k_tokens && index >= 0 && index < input->m
+               ? input->k_tokens[index]
+               : NULL;
+}
+
+char *token_short(const char *token, int columns, char *text, size_t size)
+{
+    size_t length = strlen(token);
+
+    snprintf(text, size, "%s", token);
+    if (length < size && term_width(token) <= columns)
+        return text;
+    length = length + 4 < size ? length : size - 4;
+    do {
+        while (length > 0 && ((unsigned char)token[--length] & 0xC0) == 0x80)
+            ;
+        snprintf(text, size, "%.*s\xe2\x80\xa6", (int)length, token);
+    } while (length > 0 && term_width(text) > columns);
+    return text;
 }
 
 void bits_text(uint8_t bits, char *text, size_t size)
@@ -39,25 +72,21 @@ void bits_text(uint8_t bits, char *text, size_t size)
                                      component_name((uint8_t)bit));
 }
 
-static bool same_axes(const View *view, const Pane *pane)
-{
-    const View *weights = pane_weights(pane);
-
-    return weights && view_rows(weights) == view_rows(view) &&
-           view_cols(weights) == view_cols(view);
-}
-
-static void describe(CellFacts *f, const View *view)
+static void describe(CellFacts *f, const View *view, bool differs)
 {
     char bits[64];
 
     bits_text(f->bits, bits, sizeof(bits));
     if (!f->allowed)
-        snprintf(f->text, sizeof(f->text), "masked");
+        snprintf(f->text, sizeof(f->text), differs ? "masked in both" : "masked");
+    else if (differs)
+        snprintf(f->text, sizeof(f->text), "\xce\x94 %+.4g to pane 1", f->value);
     else if (view->kind == VIEW_BUCKETS)
         snprintf(f->text, sizeof(f->text), "category %.0f", f->value);
     else if (!f->number)
         snprintf(f->text, sizeof(f->text), "allowed %s", bits);
+    else if (view->kind == VIEW_COUNT)
+        snprintf(f->text, sizeof(f->text), "count %.6g", f->value);
     else if (f->rank)
         snprintf(f->text, sizeof(f->text), "%.4g #%lld/%lld %s", f->value, (long long)f->rank,
                  (long long)f->of, bits);
@@ -65,23 +94,38 @@ static void describe(CellFacts *f, const View *view)
         snprintf(f->text, sizeof(f->text), "%.4g %s", f->value, bits);
 }
 
-CellFacts cell_facts(Pane *pane, int64_t q, int64_t k)
+/* A row too long to be read: the one cell. */
+static double read_cell(Ui *ui, const Pane *pane, const View *view, int64_t q, int64_t k)
+{
+    const View *minus = minus_of(ui, pane);
+    int64_t     plane = pane_plane(pane, view);
+    float       value = 0, other = 0;
+
+    view_read(view, plane, q, k, 1, 1, &value);
+    if (minus)
+        view_read(minus, plane < view_planes(minus) ? plane : view_planes(minus) - 1, q, k, 1, 1,
+                  &other);
+    return (double)value - (double)other;
+}
+
+CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
 {
     CellFacts      f = { 0 };
-    const View    *view = pane->result ? pane_weights(pane) : NULL;
+    const View    *view = pane->result ? pane_numbers(pane) : NULL;
+    const View    *asked = compare_focus(ui) ? pane_view(compare_focus(ui)) : NULL;
+    bool           differs = pane_differs(ui, pane);
     const RowCell *cell;
-    float          value = 0;
 
-    if (!view || !same_axes(view, pane) || q < 0 || k < 0 || q >= view_rows(view) ||
-        k >= view_cols(view))
+    /* The place is one of the focused pane: other axes have no such cell. */
+    if (!view || !asked || !views_share_rows(view, asked) || !views_share_cols(view, asked) ||
+        q < 0 || k < 0 || q >= view_rows(view) || k >= view_cols(view))
         return f;
     f.known = true;
     f.number = view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS;
-    if (!pane_row(pane, q)) {
-        view_read(view, pane_plane(pane, view), q, k, 1, 1, &value);
-        f.value = (double)value;
+    if (!pane_row(ui, pane, q)) {
+        f.value = read_cell(ui, pane, view, q, k);
         f.allowed = true;
-        describe(&f, view);
+        describe(&f, view, differs);
         return f;
     }
     cell = row_find(&pane->row, k);
@@ -90,9 +134,9 @@ CellFacts cell_facts(Pane *pane, int64_t q, int64_t k)
         f.value = (double)cell->value;
         f.bits = cell->bits;
         f.of = pane->row.count;
-        f.rank = f.number && view->kind != VIEW_BUCKETS ? row_rank(&pane->row, k) : 0;
+        f.rank = view->kind == VIEW_WEIGHTS && !differs ? row_rank(&pane->row, k) : 0;
     }
-    describe(&f, view);
+    describe(&f, view, differs);
     return f;
 }
 

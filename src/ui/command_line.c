@@ -91,6 +91,13 @@ bool command_poll(Ui *ui)
     return true;
 }
 
+bool command_cancel(Ui *ui)
+{
+    if (ui->command.work)
+        job_cancel(ui->command.work->job);
+    return ui->command.work != NULL;
+}
+
 void command_close(Ui *ui)
 {
     if (!ui->command.work)

@@ -25,6 +25,8 @@ static void dock_beside(Ui *ui, CompareRooms *r)
     Compare *c = &ui->compare;
     int      needed = r->cols * (2 * (r->panes.h / r->rows - 4) + 9), spare = r->panes.w - needed;
 
+    if (!r->dock.w && r->rows > 1)
+        return; /* small tiles: better wide captions */
     for (int i = 0; i < c->count; i++)
         if (!c->panes[i].shape.even && c->panes[i].canvas.h)
             return;
@@ -36,11 +38,33 @@ static void dock_beside(Ui *ui, CompareRooms *r)
     r->dock = (Area){ r->panes.y, r->panes.x + r->panes.w, r->panes.h, r->dock.w + spare };
 }
 
+/* Lines and columns a matrix needs to be worth a tile, and what is around it. */
+#define MATRIX_ROWS 8
+#define MATRIX_COLS 24
+#define AROUND_ROWS 4
+#define AROUND_COLS 8
+
+static bool tiles_fit(const CompareRooms *r, int rows, int cols)
+{
+    return r->panes.h / rows - AROUND_ROWS >= MATRIX_ROWS &&
+           r->panes.w / cols - AROUND_COLS >= MATRIX_COLS;
+}
+
+/* As many tiles as fit, two at least. */
+static void choose_tiles(const Compare *c, CompareRooms *r)
+{
+    r->shown = c->solo ? 1 : c->count < PANES_MOST ? c->count : PANES_MOST;
+    if (r->shown > 2 && !tiles_fit(r, 2, 2))
+        r->shown = 2;
+    r->rows = r->shown > 2 || (r->shown == 2 && !tiles_fit(r, 1, 2) && tiles_fit(r, 2, 1)) ? 2 : 1;
+    r->cols = (r->shown + r->rows - 1) / r->rows;
+    r->cols = r->cols > 0 ? r->cols : 1;
+}
+
 CompareRooms compare_rooms(Ui *ui, Area area)
 {
     CompareRooms r = { .panes = area };
     Compare     *c = &ui->compare;
-    int          most;
 
     if (area.w >= DOCK_FROM) {
         r.dock = area;
@@ -58,11 +82,7 @@ CompareRooms compare_rooms(Ui *ui, Area area)
     r.panes.h -= 2;
     r.legend_y = r.panes.y + r.panes.h;
     r.dock.h -= r.dock.h ? 2 : 0;
-    most = r.panes.w < 96 || r.panes.h < 28 ? 2 : PANES_MOST;
-    r.shown = c->solo ? 1 : c->count < most ? c->count : most;
-    r.rows = r.shown > 2 || (r.shown == 2 && r.panes.w < 70) ? 2 : 1;
-    r.cols = (r.shown + r.rows - 1) / r.rows;
-    r.cols = r.cols > 0 ? r.cols : 1;
+    choose_tiles(c, &r);
     dock_beside(ui, &r);
     return r;
 }
@@ -170,9 +190,19 @@ static int legend_bits(Ui *ui, int y, int x)
     return x;
 }
 
-/* Ends of the colours of the focused pane. */
-static void value_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
+static bool colours_values(const Panel *panel)
 {
+    ViewKind kind = panel->view->kind;
+
+    return panel->minus || !(panel->components || kind == VIEW_PATTERN ||
+                             kind == VIEW_COMPONENTS || kind == VIEW_BUCKETS ||
+                             kind == VIEW_MEMBERSHIP);
+}
+
+bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
+{
+    if (!colours_values(panel))
+        return false;
     *lo = grid->pool_lo[panel->pool];
     *hi = grid->pool_hi[panel->pool];
     if (panel->minus || panel->map == MAP_DIVERGING) {
@@ -181,6 +211,11 @@ static void value_range(const Panel *panel, const Grid *grid, double *lo, double
     } else {
         *lo = fmin(*lo, 0);
     }
+    if (panel->hi > panel->lo) { /* fixed by the kind */
+        *lo = panel->lo;
+        *hi = panel->hi;
+    }
+    return true;
 }
 
 static int legend_values(Ui *ui, const Pane *pane, int y, int x)
@@ -191,19 +226,17 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     const uint8_t *ramp;
     ColourMap      map;
 
-    if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells ||
-        panel.view->kind == VIEW_BUCKETS || panel.view->kind == VIEW_MEMBERSHIP)
+    if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells)
         return x;
-    if (panel.components || panel.view->kind == VIEW_PATTERN ||
-        panel.view->kind == VIEW_COMPONENTS) {
-        if (pane->drawing.grid.rows <
+    if (!pane_range(&panel, &pane->drawing.grid, &lo, &hi)) {
+        if (panel.view->kind != VIEW_BUCKETS && panel.view->kind != VIEW_MEMBERSHIP &&
+            pane->drawing.grid.rows <
             pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
             x += term_text(ui->term, y, x, 40, "brighter: more of the cell is allowed",
                            ui_style(ui, ROLE_DIM)) +
                  2;
         return x;
     }
-    value_range(&panel, &pane->drawing.grid, &lo, &hi);
     map = panel.minus ? MAP_DIVERGING : panel.map;
     ramp = colour_ramp_256(map, &length);
     x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%.3g ", lo);
@@ -257,8 +290,8 @@ static void draw_state(Ui *ui, int y)
               (long long)v.row.first, (long long)v.row.last - 1, panel.view->cols[0],
               (long long)v.col.first, (long long)v.col.last - 1);
     if (pane_heads(pane) > 1)
-        text_addf(&out, " \xe2\x94\x82 head %lld of %lld", (long long)pane->head,
-                  (long long)pane_heads(pane));
+        text_addf(&out, " \xe2\x94\x82 head %lld (of 0-%lld)", (long long)pane->head,
+                  (long long)pane_heads(pane) - 1);
     text_addf(&out, " \xe2\x94\x82 %s", pool_name(panel.pool));
     if (panel.scale != SCALE_LINEAR)
         text_addf(&out, " \xe2\x94\x82 %s", scale_name(panel.scale));
@@ -306,33 +339,51 @@ void compare_draw(Ui *ui, Area area)
 
 /* ---- linked panes ----------------------------------------------------------- */
 
+/* Cursor and sight of one pane for another, as far as their axes are the same. */
+static bool follow(const Pane *from, Pane *to)
+{
+    const View *view = pane_view(from), *other = pane_view(to);
+    bool        rows = view && other && views_share_rows(view, other);
+    bool        cols = view && other && views_share_cols(view, other);
+    int64_t     q, k;
+
+    if (!rows && !cols)
+        return false;
+    pane_cursor(from, &q, &k);
+    if (rows && cols)
+        to->lens.zoom = from->lens.zoom;
+    to->lens.row0 = rows ? from->lens.row0 : to->lens.row0;
+    to->lens.col0 = cols ? from->lens.col0 : to->lens.col0;
+    pane_point(to, rows ? q : to->lens.q, cols ? k : to->lens.k);
+    return rows && cols;
+}
+
 void compare_link(Ui *ui)
 {
     Compare    *c = &ui->compare;
-    Pane       *from = compare_focus(ui);
-    const View *view = from ? pane_view(from) : NULL;
-    int64_t     q, k;
+    const Pane *from = compare_focus(ui);
 
-    if (!view || !c->linked)
+    if (!from || !pane_view(from) || !c->linked)
         return;
-    pane_cursor(from, &q, &k);
     for (int i = 0; i < c->count; i++) {
-        Pane       *to = &c->panes[i];
-        const View *other = to == from ? NULL : pane_view(to);
-        bool        rows, cols;
+        Pane *to = &c->panes[i];
 
-        if (!other)
+        if (to == from || !pane_view(to))
             continue;
-        rows = view_rows(other) == view_rows(view);
-        cols = view_cols(other) == view_cols(view);
-        if (rows && cols)
-            to->lens.zoom = from->lens.zoom;
-        to->lens.row0 = rows ? from->lens.row0 : to->lens.row0;
-        to->lens.col0 = cols ? from->lens.col0 : to->lens.col0;
-        pane_point(to, rows ? q : to->lens.q, cols ? k : to->lens.k);
+        follow(from, to);
         if (pane_heads(to) == pane_heads(from))
             to->head = from->head;
     }
+}
+
+bool compare_adopt(Ui *ui, Pane *pane)
+{
+    Compare *c = &ui->compare;
+
+    for (int i = 0; c->linked && i < c->count; i++)
+        if (&c->panes[i] != pane && follow(&c->panes[i], pane))
+            return true;
+    return false;
 }
 
 bool compare_poll(Ui *ui)
@@ -341,79 +392,5 @@ bool compare_poll(Ui *ui)
 
     for (int i = 0; i < ui->compare.count; i++)
         changed |= pane_poll(ui, &ui->compare.panes[i]);
-    return changed;
-}
-
-/* ---- opening and closing ---------------------------------------------------- */
-
-/* A parameter without a default that must be typed. */
-static bool lacks_text(const Request *request)
-{
-    const Mechanism *m = mechanism_find(request->mechanism);
-
-    for (const Param *p = m->params; p->name; p++)
-        if (p->type == PARAM_TYPE_TEXT && !p->optional &&
-            !assignments_find(&request->given, p->name))
-            return true;
-    return false;
-}
-
-/* A bare id opens as one first meets the mechanism: with its example where it
- * has one. */
-static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
-{
-    const Mechanism *m = mechanism_find(text);
-
-    return m ? request_example(ui->session, request, m, err)
-             : request_parse(ui->session, request, text, err);
-}
-
-Pane *compare_open(Ui *ui, const char *mechanism)
-{
-    Compare *c = &ui->compare;
-    Error    err = ERROR_INIT;
-    Pane    *pane;
-    Request  request = { 0 };
-
-    if (c->count == PANES_MOST) {
-        ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
-        return NULL;
-    }
-    if (!request_copy(&request, &ui->defaults, &err) ||
-        !request_open(ui, &request, mechanism, &err)) {
-        request_free(&request);
-        ui_say(ui, ROLE_ERROR, "%s", err.text);
-        return NULL;
-    }
-    pane = &c->panes[c->count++];
-    *pane = (Pane){ .request = request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
-    c->focus = c->count - 1;
-    if (lacks_text(&request))
-        pane->ask = true; /* instead of a run that must fail */
-    else
-        pane_run(ui, pane);
-    return pane;
-}
-
-void compare_ask(Ui *ui)
-{
-    Pane *pane = compare_focus(ui);
-
-    if (pane && pane->ask)
-        params_open(ui);
-}
-
-void compare_clear(Ui *ui)
-{
-    Compare *c = &ui->compare;
-
-    while (c->count > 0)
-        pane_close(ui, &c->panes[--c->count]);
-    c->focus = c->first = 0;
-    c->solo = c->difference = false;
-}
-
-void compare_close(Ui *ui)
-{
-    compare_clear(ui);
+    return compare_align(ui) || changed;
 }

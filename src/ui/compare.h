@@ -15,8 +15,10 @@ CompareRooms compare_rooms(Ui *ui, Area area);
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
 /* Where the matrix stands in the pane's area. */
 void pane_lay_out(Ui *ui, Pane *pane, Area area);
+/* Once the panes opened together have results: views of one kind; true: something changed. */
+bool compare_align(Ui *ui);
 /* Reads the row under the cursor; false: not at hand. */
-bool pane_row(Pane *pane, int64_t q);
+bool pane_row(Ui *ui, Pane *pane, int64_t q);
 
 /* The focused pane if a matrix stands in it, else NULL. */
 Pane *seen_pane(Ui *ui);
@@ -33,10 +35,16 @@ typedef struct CellFacts {
     uint8_t bits;
     char    text[80]; /* "0.187 #2/9 window" */
 } CellFacts;
-CellFacts cell_facts(Pane *pane, int64_t q, int64_t k);
+CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
 /* "window+global" */
 void        bits_text(uint8_t bits, char *text, size_t size);
-const char *token_of(const Pane *pane, bool key, int64_t index); /* NULL: no labels */
+/* Token of an entry of a view's axis; NULL: no labels, or the axis is not of tokens. */
+const char *row_token(const Pane *pane, const View *view, int64_t index);
+const char *col_token(const Pane *pane, const View *view, int64_t index);
+/* At most so many columns of it, cut with an ellipsis. */
+char       *token_short(const char *token, int columns, char *text, size_t size);
+/* Ends of the colours of a pane; false: its colours are not of values. */
+bool        pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi);
 Pane       *full_pane(Ui *ui); /* a pane of a baseline, to compare with; NULL: none */
 
 #endif

@@ -15,6 +15,7 @@ static void step_view(Ui *ui, int direction)
         return;
     pane_step_view(pane, direction);
     pane->pool = pane->scale = -1;
+    pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     compare_link(ui);
     if (pane_view(pane))
         ui_say(ui, ROLE_DIM, "%s: %s", pane_view(pane)->name,
@@ -152,7 +153,8 @@ void action_difference(Ui *ui)
         c->focus = 1;
     if (c->difference && !pane_differs(ui, compare_focus(ui))) {
         c->difference = false;
-        ui_say(ui, ROLE_WARN, "no difference: the weights of these panes have other shapes");
+        ui_say(ui, ROLE_WARN,
+               "no difference: this pane and pane 1 show other things; v steps the view");
     }
 }
 

@@ -147,7 +147,7 @@ static void next_allowed(Ui *ui, int direction)
     if (!pane)
         return;
     pane_cursor(pane, &q, &k);
-    if (!pane_row(pane, q))
+    if (!pane_row(ui, pane, q))
         return;
     for (int64_t c = 0; c < pane->row.count; c++) {
         int64_t key = pane->row.cells[c].key;
@@ -179,7 +179,7 @@ static void next_edge(Ui *ui, int direction)
     if (!pane)
         return;
     pane_cursor(pane, &q, &k);
-    if (!pane_row(pane, q))
+    if (!pane_row(ui, pane, q))
         return;
     at = row_edge(&pane->row, k, direction);
     if (at < 0)
@@ -275,13 +275,21 @@ void compare_search(Ui *ui, const char *text)
     if (!pane || !input)
         return;
     pane_cursor(pane, &q, &k);
-    if (!*rest)
-        rest = c->sought;
-    snprintf(c->sought, sizeof(c->sought), "%s", rest);
+    if (*rest)
+        snprintf(c->sought, sizeof(c->sought), "%s", rest);
+    rest = c->sought;
     at = strtoll(rest, &end, 10);
-    if (!(key || query) || *end || end == rest)
+    if ((key || query) && !*end && end != rest) {
+        int64_t most = (key ? pane->shape.cols : pane->shape.rows) - 1;
+
+        if (at < 0 || at > most) {
+            ui_say(ui, ROLE_WARN, "%s is outside 0..%lld", text, (long long)most);
+            return;
+        }
+    } else {
         at = key ? find_token(input->k_tokens, input->m, k, rest)
                  : find_token(input->q_tokens, input->n, q, rest);
+    }
     if (at < 0 || at >= (key ? pane->shape.cols : pane->shape.rows)) {
         ui_say(ui, ROLE_WARN, "'%s' not found%s", rest,
                input->q_tokens ? ""

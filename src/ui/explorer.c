@@ -49,11 +49,18 @@ bool ui_has(const Ui *ui, const Layer *layer)
     return false;
 }
 
+unsigned ui_screen_scope(const Ui *ui)
+{
+    switch (ui->screen) {
+    case SCREEN_BROWSE: return ui->browse.filtering ? IN_FILTER : IN_BROWSE;
+    case SCREEN_COMPARE: return ui->compare.count ? IN_COMPARE : IN_EMPTY;
+    default: return IN_PROFILE;
+    }
+}
+
 unsigned ui_scope(const Ui *ui)
 {
-    static const unsigned screens[] = { IN_BROWSE, IN_COMPARE, IN_PROFILE };
-
-    return ui->layer_count ? ui->layers[ui->layer_count - 1]->scope : screens[ui->screen];
+    return ui->layer_count ? ui->layers[ui->layer_count - 1]->scope : ui_screen_scope(ui);
 }
 
 bool ui_job_runs(const Ui *ui)
@@ -286,11 +293,12 @@ void action_cancel(Ui *ui)
             job_cancel(pane->measuring);
         any |= pane->job || pane->measuring;
     }
-    if (any) {
+    any |= command_cancel(ui);
+    any |= export_cancel(ui);
+    if (any)
         ui_say(ui, ROLE_WARN, "cancelling\xe2\x80\xa6");
-        return;
-    }
-    ui->quit = true;
+    else
+        ui_say(ui, ROLE_DIM, "nothing runs; q leaves");
 }
 
 void action_redraw(Ui *ui)
@@ -310,6 +318,10 @@ static void go_to(Ui *ui, Screen screen)
 }
 
 void action_screen_browse(Ui *ui)
+{
+    go_to(ui, SCREEN_BROWSE);
+}
+void action_to_list(Ui *ui)
 {
     go_to(ui, SCREEN_BROWSE);
 }

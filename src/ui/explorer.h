@@ -20,7 +20,6 @@ enum {
     IN_BROWSE = 1,
     IN_COMPARE = 2,
     IN_PROFILE = 4,
-    IN_SCREENS = IN_BROWSE | IN_COMPARE | IN_PROFILE,
     IN_INSPECT = 8, /* the cell overlay */
     IN_PARAMS = 16,
     IN_TEXT = 32, /* pager */
@@ -28,8 +27,14 @@ enum {
     IN_PROMPT = 128,
     IN_EXPORT = 256,
     IN_CONFIRM = 512,
+    IN_EMPTY = 1024,  /* compare without a pane */
+    IN_FILTER = 2048, /* of the list, being typed */
+    IN_SEARCH = 4096,
+    IN_FILLED = IN_BROWSE | IN_COMPARE | IN_PROFILE,
+    IN_SCREENS = IN_FILLED | IN_EMPTY,
+    IN_LISTED = IN_BROWSE | IN_FILTER,
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
-    IN_ALL = 1023,
+    IN_ALL = 8191,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -39,6 +44,7 @@ typedef struct Layer {
     void (*draw)(Ui *ui);
     bool (*key)(Ui *ui, uint32_t key); /* true: taken.  NULL: actions only */
     void (*leave)(Ui *ui);             /* Esc; NULL: nothing to undo */
+    const char *escape;                /* what Esc does, in the last line; NULL: "close" */
 } Layer;
 
 typedef struct Browse {
@@ -63,6 +69,7 @@ typedef struct Compare {
     int  count, focus;
     int  first; /* first pane on the screen when not all fit */
     bool solo, linked, difference, labels, adding;
+    bool align; /* the views are to be made alike once all panes have a result */
     char sought[64];
     int  drag_y, drag_x; /* -1: no drag */
 } Compare;
@@ -146,6 +153,8 @@ Style ui_style(const Ui *ui, Role role);
 void ui_push(Ui *ui, const Layer *layer);
 void ui_pop(Ui *ui); /* without telling it */
 bool ui_has(const Ui *ui, const Layer *layer);
+/* The IN_ bit of the screen under the layers. */
+unsigned ui_screen_scope(const Ui *ui);
 /* The IN_ bit that decides which keys are valid now. */
 unsigned ui_scope(const Ui *ui);
 bool     ui_job_runs(const Ui *ui);
@@ -167,6 +176,8 @@ Pane *compare_focus(Ui *ui);              /* NULL: no pane */
 void  compare_prepare(Ui *ui, Area area); /* lays out, asks for drawings */
 void  compare_draw(Ui *ui, Area area);
 void  compare_link(Ui *ui); /* the others follow the focused pane */
+/* A pane's first cursor: where the linked panes have theirs; false: nowhere yet. */
+bool compare_adopt(Ui *ui, Pane *pane);
 bool  compare_poll(Ui *ui);
 void  compare_mouse(Ui *ui, const Event *event);
 void  compare_close(Ui *ui);
@@ -182,6 +193,8 @@ void               inspect_dock(Ui *ui, Area area);
 extern const Layer inspect_layer;
 
 void profile_draw(Ui *ui, Area area);
+/* "130 kFLOP" */
+char *flops_text(double flops, char *text, size_t size);
 void profile_bars(Ui *ui, Area area, bool wide);
 
 void               params_open(Ui *ui);
@@ -194,18 +207,18 @@ extern const Layer help_layer;
 void               pager_open(Ui *ui, const char *title, const char *text, bool from_end);
 extern const Layer pager_layer;
 void               prompt_open(Ui *ui, PromptKind kind);
-extern const Layer prompt_layer;
+extern const Layer prompt_layer, search_layer;
 /* Runs a typed line: a command, an action, or a mechanism to open. */
 void               command_enter(Ui *ui, const char *line);
 bool               command_poll(Ui *ui);
+bool               command_cancel(Ui *ui); /* false: none runs */
 void               command_close(Ui *ui);
 void               command_complete(Ui *ui, Field *field, char *choices, size_t size);
 void               export_open(Ui *ui);
 bool               export_poll(Ui *ui);
+bool               export_cancel(Ui *ui);
 void               export_close(Ui *ui);
 extern const Layer export_layer;
 extern const Layer confirm_layer;
-/* The command line that draws the pane's picture again. */
-void reproduce(Ui *ui, Pane *pane, Text *out);
 
 #endif

@@ -1,22 +1,27 @@
 /* export.c -- what is on the screen as a file: PNG for papers, text for notes.
  *
- * The figure is made from the panes as they stand (view, region, head, pooling,
- * order) and drawn by the worker; the results are kept until it is written.
+ * The figure is the one that a command draws (see shot.h), and a PNG carries the
+ * command, so that it can be made again; where there is none the panes are drawn
+ * as they stand and the message says so.  The worker draws; the results are kept
+ * until the file is written.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "app/command_parts.h"
 #include "ui/actions.h"
 #include "ui/compare.h"
+#include "ui/shot.h"
 
 struct ExportWork {
     Job               *job;
     Figure            *figure;
-    Result            *results[2 * PANES_MOST]; /* retained */
+    Result            *results[PANES_MOST + 1]; /* retained */
     int                count;
     char               path[512];
+    const char        *obstacle; /* why the file has no command; NULL: it has; static */
     Text               storage; /* of the metadata */
     const char *const *metadata;
     Threads           *threads; /* of the worker; borrowed */
@@ -57,55 +62,31 @@ static void work_free(struct ExportWork *w)
     free(w);
 }
 
-/* The panes on the screen, each as it is seen. */
-static int collect(Ui *ui, struct ExportWork *w)
+/* ---- the file ----------------------------------------------------------------- */
+
+/* The panes exactly as seen, when no command draws the same. */
+static Figure *figure_as_seen(const Shot *shot, Error *err)
 {
-    Compare *c = &ui->compare;
-    int      shown = 0;
+    Figure *figure = figure_new(shot->count, err);
 
-    for (int i = 0; i < c->count; i++) {
-        Pane    *pane = &c->panes[i];
-        Panel    panel;
-        LensView v;
-
-        if (!pane->area.h || !pane_panel(ui, pane, &panel))
-            continue;
-        v = lens_view(&pane->lens, &pane->shape);
-        panel.region = lens_region(&v);
-        pane_title(ui, pane, i + 1, panel.title, sizeof(panel.title));
-        w->figure->panels[shown++] = panel;
-        w->results[w->count++] = result_retain(pane->result);
-    }
-    if (c->difference && c->count && c->panes[0].result)
-        w->results[w->count++] = result_retain(c->panes[0].result);
-    return shown;
+    for (int i = 0; figure && i < shot->count; i++)
+        figure->panels[i] = shot->panels[i];
+    return figure;
 }
 
-void reproduce(Ui *ui, Pane *pane, Text *out)
+static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
 {
-    const View *view = pane_view(pane);
-    Panel       panel;
-    LensView    v;
-
-    request_command(ui->session, &pane->request, "figure", out);
-    if (!view || !pane_panel(ui, pane, &panel))
-        return;
-    text_addf(out, " --view %s", view->name);
-    if (pane_heads(pane) > 1)
-        text_addf(out, " --head %lld", (long long)pane->head);
-    v = lens_view(&pane->lens, &pane->shape);
-    if (pane->lens.zoom)
-        text_addf(out, " --region %lld:%lld,%lld:%lld", (long long)v.row.first,
-                  (long long)v.row.last, (long long)v.col.first, (long long)v.col.last);
-    if (pane->pool >= 0)
-        text_addf(out, " --pool %s", pool_name(panel.pool));
-    if (pane->scale >= 0)
-        text_addf(out, " --scale %s", scale_name(panel.scale));
-    if (pane->map >= 0)
-        text_addf(out, " --cmap %s", colour_map_name(panel.map));
-    if (pane->sorted)
-        text_add(out, " --sorted");
-    text_addf(out, " -o %s.png", pane->request.mechanism);
+    w->figure = shot->obstacle ? figure_as_seen(shot, err)
+                               : picture_of_results(shot->results, shot->count, &shot->options,
+                                                    err);
+    if (!w->figure)
+        return false;
+    for (int i = 0; i < shot->count; i++)
+        w->results[w->count++] = result_retain(shot->results[i]);
+    /* What is subtracted may be of a pane that is not shown. */
+    if (shot->base)
+        w->results[w->count++] = result_retain(shot->base);
+    return true;
 }
 
 static void start(Ui *ui, const char *path)
@@ -113,17 +94,23 @@ static void start(Ui *ui, const char *path)
     struct ExportWork *w = calloc(1, sizeof(*w));
     Error              err = ERROR_INIT;
     Text               command = { 0 };
+    Shot               shot;
 
-    if (!w || !(w->figure = figure_new(PANES_MOST, &err)))
+    if (!w)
+        return;
+    shot_take(ui, NULL, &shot);
+    if (!shot.count && !error_set(&err, ERR_DATA, "no pane shows a picture"))
         goto fail;
-    w->figure->count = collect(ui, w);
-    if (!w->figure->count) {
-        error_set(&err, ERR_DATA, "no pane shows a picture");
+    if (!make_figure(w, &shot, &err))
         goto fail;
-    }
     snprintf(w->path, sizeof(w->path), "%s", path);
-    reproduce(ui, compare_focus(ui), &command);
-    w->metadata = picture_metadata(ui->session, w->results, w->figure->count, text_str(&command),
+    w->obstacle = shot.obstacle;
+    if (!shot.obstacle) {
+        picture_command(ui->session, shot.results, shot.count, &shot.options, &command);
+        text_add(&command, " -o ");
+        word_quote(&command, path);
+    }
+    w->metadata = picture_metadata(ui->session, w->results, shot.count, text_str(&command),
                                    &w->storage);
     w->threads = ui->draughtsman.threads;
     w->job = session_submit_work(ui->draughtsman.session, write_figure, w, &err);
@@ -135,8 +122,7 @@ static void start(Ui *ui, const char *path)
     return;
 fail:
     ui_say(ui, ROLE_ERROR, "not written: %s", err.text);
-    if (w)
-        work_free(w);
+    work_free(w);
 }
 
 bool export_poll(Ui *ui)
@@ -147,12 +133,21 @@ bool export_poll(Ui *ui)
     if (state == JOB_WAITING || state == JOB_RUNNING)
         return false;
     ui->export.work = NULL;
-    if (state == JOB_DONE)
+    if (state == JOB_DONE && w->obstacle)
+        ui_say(ui, ROLE_WARN, "written: %s  (no rerender: %s)", w->path, w->obstacle);
+    else if (state == JOB_DONE)
         ui_say(ui, ROLE_GOOD, "written: %s", w->path);
     else
         ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "not written");
     work_free(w);
     return true;
+}
+
+bool export_cancel(Ui *ui)
+{
+    if (ui->export.work)
+        job_cancel(ui->export.work->job);
+    return ui->export.work != NULL;
 }
 
 void export_close(Ui *ui)
@@ -234,6 +229,8 @@ void action_export_write(Ui *ui)
     start(ui, ui->export.field.text);
 }
 
+#define CLIPBOARD "sent to the terminal's clipboard (OSC 52)"
+
 /* ---- the clipboard ---------------------------------------------------------- */
 
 void action_copy_value(Ui *ui)
@@ -246,22 +243,62 @@ void action_copy_value(Ui *ui)
     if (!pane || !pane_view(pane))
         return;
     pane_cursor(pane, &q, &k);
-    f = cell_facts(pane, q, k);
+    f = cell_facts(ui, pane, q, k);
     if (f.allowed)
         snprintf(value, sizeof(value), "%.9g", f.number ? f.value : 1.0);
     term_copy(ui->term, value);
-    ui_say(ui, ROLE_GOOD, "copied: %s", value);
+    ui_say(ui, ROLE_GOOD, CLIPBOARD ": %s", value);
 }
 
+/* A line too long for the screen, in the way a shell takes it. */
+static void break_line(const char *line, Text *out)
+{
+    for (const char *at = line; *at; at++)
+        if (!strncmp(at, " --", 3))
+            text_add(out, " \\\n   ");
+        else
+            text_add_bytes(out, at, 1);
+    text_add(out, "\n");
+}
+
+static void show_sent(Ui *ui, const Shot *shot, const char *command)
+{
+    Text lines = { 0 };
+
+    if (shot->obstacle)
+        text_addf(&lines, "Not exactly what is seen: %s.\n\n", shot->obstacle);
+    ui_say(ui, ROLE_GOOD, CLIPBOARD ": %s", command);
+    if (shot->obstacle || term_width(ui->message) > ui->term->cols - 2) {
+        break_line(command, &lines);
+        ui->message[0] = '\0';
+        pager_open(ui, CLIPBOARD, text_str(&lines), false);
+    }
+    text_free(&lines);
+}
+
+/* All panes in one figure where one command draws them, else the focused one. */
 void action_copy_command(Ui *ui)
 {
     Pane *pane = compare_focus(ui);
     Text  command = { 0 };
+    char  path[256];
+    Shot  shot;
 
     if (!pane)
         return;
-    reproduce(ui, pane, &command);
+    shot_take(ui, ui->screen == SCREEN_COMPARE ? NULL : pane, &shot);
+    if (shot.obstacle && shot.count > 1)
+        shot_take(ui, pane, &shot);
+    if (!shot.count) {
+        ui_say(ui, ROLE_WARN, "no pane shows a picture");
+        return;
+    }
+    suggest(ui, path, sizeof(path));
+    text_add(&command, "attnscope ");
+    picture_command(ui->session, shot.results, shot.count, &shot.options, &command);
+    text_add(&command, " -o ");
+    word_quote(&command, path);
     term_copy(ui->term, text_str(&command));
-    ui_say(ui, ROLE_GOOD, "%s", text_str(&command));
+    show_sent(ui, &shot, text_str(&command));
     text_free(&command);
 }

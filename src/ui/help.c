@@ -23,9 +23,7 @@ typedef struct Choices {
 /* What the layer below this one allows. */
 static unsigned scope_below(const Ui *ui)
 {
-    static const unsigned screens[] = { IN_BROWSE, IN_COMPARE, IN_PROFILE };
-
-    return ui->layer_count > 1 ? ui->layers[ui->layer_count - 2]->scope : screens[ui->screen];
+    return ui->layer_count > 1 ? ui->layers[ui->layer_count - 2]->scope : ui_screen_scope(ui);
 }
 
 static void choice_text(const Choice *c, char *keys, size_t keys_size, char *text, size_t size)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/explorer.h"
+#include "ui/compare.h"
 
 typedef struct PaneState {
     Request request; /* owned */
@@ -56,7 +56,7 @@ static Snapshot *snapshot_take(const Ui *ui)
     return s;
 }
 
-static bool same_request(const Request *a, const Request *b)
+bool request_same(const Request *a, const Request *b)
 {
     Text x = { 0 }, y = { 0 };
     bool same;
@@ -72,13 +72,14 @@ static bool same_request(const Request *a, const Request *b)
 
 static void restore_pane(Ui *ui, Pane *pane, PaneState *state)
 {
-    bool same = same_request(&pane->request, &state->request);
+    bool same = request_same(&pane->request, &state->request);
 
     memcpy(pane->view, state->view, sizeof(pane->view));
     pane->lens = state->lens;
     pane->head = state->head;
     pane->round = state->round;
     pane->sorted = state->sorted;
+    pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     if (same)
         return;
     request_free(&pane->request);
@@ -128,6 +129,12 @@ void history_note(Ui *ui)
 {
     push(ui->history.past, &ui->history.past_count, snapshot_take(ui));
     forget(ui->history.future, &ui->history.future_count);
+}
+
+void history_drop(Ui *ui)
+{
+    if (ui->history.past_count > 0)
+        snapshot_free(ui->history.past[--ui->history.past_count]);
 }
 
 static bool go(Ui *ui, Snapshot **from, int *from_count, Snapshot **to, int *to_count)

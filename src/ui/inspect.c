@@ -8,32 +8,31 @@
 
 #define BAR_MOST 24
 
-static void place_text(const Pane *pane, bool key, int64_t index, char *text, size_t size)
+#define TOKEN_COLUMNS 20
+
+static void place_text(const char *name, int64_t index, const char *token, char *text, size_t size)
 {
-    const char *token = token_of(pane, key, index);
+    char word[TOKEN_COLUMNS * 4 + 8];
 
     if (token)
-        snprintf(text, size, "%s=%lld '%.20s'", key ? "k" : "q", (long long)index, token);
+        snprintf(text, size, "%s%lld '%s'", name, (long long)index,
+                 token_short(token, TOKEN_COLUMNS, word, sizeof(word)));
     else
-        snprintf(text, size, "%s=%lld", key ? "k" : "q", (long long)index);
+        snprintf(text, size, "%s%lld", name, (long long)index);
 }
 
 /* Axes of other views are named in full: "round 0, token 17". */
 static void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
 {
     const View *view = pane_view(pane);
-    char        row[56], col[56];
+    bool        pairs = !strcmp(view->rows, "query") && !strcmp(view->cols, "key");
+    char        row[128], col[128], row_name[32], col_name[32];
 
-    if (!strcmp(view->rows, "query") && !strcmp(view->cols, "key")) {
-        place_text(pane, false, q, row, sizeof(row));
-        place_text(pane, true, k, col, sizeof(col));
-        snprintf(text, size, "(%s, %s)", row, col);
-    } else {
-        const char *token = !strcmp(view->cols, "token") ? token_of(pane, true, k) : NULL;
-
-        snprintf(text, size, "%s %lld, %s %lld%s%.20s%s", view->rows, (long long)q, view->cols,
-                 (long long)k, token ? " '" : "", token ? token : "", token ? "'" : "");
-    }
+    snprintf(row_name, sizeof(row_name), "%s ", view->rows);
+    snprintf(col_name, sizeof(col_name), "%s ", view->cols);
+    place_text(pairs ? "q=" : row_name, q, row_token(pane, view, q), row, sizeof(row));
+    place_text(pairs ? "k=" : col_name, k, col_token(pane, view, k), col, sizeof(col));
+    snprintf(text, size, pairs ? "(%s, %s)" : "%s, %s", row, col);
 }
 
 void inspect_line(Ui *ui, int y)
@@ -42,7 +41,7 @@ void inspect_line(Ui *ui, int y)
     Pane    *pane = compare_focus(ui);
     Term    *term = ui->term;
     int64_t  q, k;
-    char     where[128];
+    char     where[300];
     int      x = 1;
 
     if (!pane || !pane_view(pane))
@@ -51,10 +50,15 @@ void inspect_line(Ui *ui, int y)
     cursor_text(pane, q, k, where, sizeof(where));
     x += term_text(term, y, x, term->cols - 2, where, ui_style(ui, ROLE_TITLE));
     for (int i = 0; i < c->count; i++) {
-        CellFacts f = cell_facts(&c->panes[i], q, k);
+        CellFacts f = cell_facts(ui, &c->panes[i], q, k);
 
-        if (!f.known || x + 8 > term->cols)
+        if (!f.known)
             continue;
+        if (x + 12 > term->cols) { /* not a value that looks whole */
+            term_char(term, y, x < term->cols - 2 ? x + 1 : term->cols - 2, 0x2026,
+                      ui_style(ui, ROLE_DIM));
+            break;
+        }
         x += term_text(term, y, x, 3, " \xe2\x94\x82 ", ui_style(ui, ROLE_DIM));
         if (c->count > 1)
             x += term_textf(term, y, x, 4, ui_style(ui, ROLE_KEY), "%d: ", i + 1);
@@ -68,15 +72,16 @@ void inspect_line(Ui *ui, int y)
 static void draw_row_line(Ui *ui, const Pane *pane, Area area, int line, const RowCell *cell,
                           double most, int64_t k)
 {
-    const char *token = token_of(pane, true, cell->key);
-    char        bits[64], place[48];
+    const char *token = col_token(pane, pane->row.view, cell->key);
+    char        bits[64], place[128];
     int         y = area.y + line, bar_x = area.x + 24, room = area.w - 24 - 10;
     int         bar = room < BAR_MOST ? room : BAR_MOST, length;
 
     bits_text(cell->bits, bits, sizeof(bits));
-    snprintf(place, sizeof(place), "%lld %.12s", (long long)cell->key, token ? token : "");
+    snprintf(place, sizeof(place), "%lld %.100s", (long long)cell->key, token ? token : "");
     term_text(ui->term, y, area.x, 14, place, ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
-    term_textf(ui->term, y, area.x + 14, 9, ui_style(ui, ROLE_TEXT), "%.4g", (double)cell->value);
+    term_textf(ui->term, y, area.x + 14, 9, ui_style(ui, ROLE_TEXT),
+               pane->row.minus ? "%+.3g" : "%.4g", (double)cell->value);
     length = most > 0 ? (int)lround(fabs((double)cell->value) / most * bar) : 0;
     for (int x = 0; x < length; x++)
         term_char(ui->term, y, bar_x + x, 0x2588, ui_style(ui, ROLE_METER));
@@ -91,7 +96,7 @@ static void draw_row(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
     double         most = 0;
     int64_t        first = 0;
 
-    if (!pane_row(pane, q))
+    if (!pane_row(ui, pane, q))
         return;
     cells = ui->inspect_by_key ? pane->row.cells : row_by_weight(&pane->row);
     for (int64_t c = 0; cells && c < pane->row.count; c++)
@@ -105,14 +110,28 @@ static void draw_row(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
 
 static void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
 {
-    const Row *row = &pane->row;
+    const Row  *row = &pane->row;
+    const char *entries = !row->view ? "" : row->view->cols;
 
-    if (row->view && row->view->kind == VIEW_WEIGHTS)
+    if (row->minus)
+        snprintf(text, size, "row %lld: difference to pane 1 at %lld of %lld keys, sum |\xce\x94| "
+                             "%.4f",
+                 (long long)q, (long long)row->count, (long long)row->all, row->magnitude);
+    else if (row->view && row->view->kind == VIEW_WEIGHTS)
         snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f, entropy %.3g nats",
                  (long long)q, (long long)row->count, (long long)row->all, row->sum, row->entropy);
     else
-        snprintf(text, size, "row %lld: %lld of %lld keys", (long long)q, (long long)row->count,
-                 (long long)row->all);
+        snprintf(text, size, "%s %lld: %lld of %lld %ss", row->view ? row->view->rows : "row",
+                 (long long)q, (long long)row->count, (long long)row->all, entries);
+}
+
+/* Weights of a row are shares of one: clearly another sum is worth a second look. */
+static Role row_role(const Row *row)
+{
+    return row->view && row->view->kind == VIEW_WEIGHTS && !row->minus && row->count > 0 &&
+                   !(row->sum >= 0.9 && row->sum <= 1.1)
+               ? ROLE_WARN
+               : ROLE_DIM;
 }
 
 /* ---- facts ------------------------------------------------------------------ */
@@ -139,8 +158,14 @@ static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
 
 static void add_full(Ui *ui, Pane *pane, int64_t q, int64_t k, double value, Text *out)
 {
-    Pane     *full = full_pane(ui);
-    CellFacts f = full && full != pane ? cell_facts(full, q, k) : (CellFacts){ 0 };
+    Pane       *full = full_pane(ui);
+    CellFacts   f = full && full != pane && !pane_differs(ui, pane) && !pane_differs(ui, full)
+                      ? cell_facts(ui, full, q, k)
+                      : (CellFacts){ 0 };
+    const View *mine = pane_numbers(pane), *its = full ? pane_numbers(full) : NULL;
+
+    if (!its || its->kind != mine->kind)
+        return;
 
     if (f.known && f.number)
         text_addf(out, "full       %.4g   \xce\x94 %+.4g\n", f.value, value - f.value);
@@ -148,24 +173,32 @@ static void add_full(Ui *ui, Pane *pane, int64_t q, int64_t k, double value, Tex
 
 static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
-    CellFacts   f = cell_facts(pane, q, k);
-    const char *query = token_of(pane, false, q), *key = token_of(pane, true, k);
+    CellFacts   f = cell_facts(ui, pane, q, k);
+    const View *view = pane_view(pane);
+    const char *row = row_token(pane, view, q), *col = col_token(pane, view, k);
+    bool        differs = pane_differs(ui, pane), pairs = !strcmp(view->cols, "key");
     char        bits[64];
     double      above = 0;
 
-    text_addf(out, "query      %lld %s\nkey        %lld %s\n", (long long)q, query ? query : "",
-              (long long)k, key ? key : "");
+    text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row ? row : "",
+              view->cols, (long long)k, col ? col : "");
     if (!f.known)
         return;
     if (!f.allowed) {
-        text_add(out, "masked     this pair is not computed\n");
-        add_full(ui, pane, q, k, 0, out);
-        add_categories(pane, q, k, out);
+        text_addf(out, "masked     this %s is not computed\n", pairs ? "pair" : "entry");
+        if (pairs) {
+            add_full(ui, pane, q, k, 0, out);
+            add_categories(pane, q, k, out);
+        }
         return;
     }
     bits_text(f.bits, bits, sizeof(bits));
-    if (f.number)
-        text_addf(out, "value      %.6g   log %.4g\n", f.value, log(f.value));
+    if (differs)
+        text_addf(out, "difference %+.6g   %s minus pane 1\n", f.value, pane_numbers(pane)->name);
+    else if (f.number && pane_numbers(pane)->kind == VIEW_WEIGHTS)
+        text_addf(out, "weight     %.6g   log %.4g\n", f.value, log(f.value));
+    else if (f.number)
+        text_addf(out, "%-10s %.6g\n", pane_numbers(pane)->name, f.value);
     for (int64_t c = 0; c < pane->row.count; c++)
         above += (double)pane->row.cells[c].value >= f.value ? (double)pane->row.cells[c].value : 0;
     if (f.rank)
@@ -173,8 +206,10 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
                   (long long)f.of, above);
     if (*bits)
         text_addf(out, "component  %s\n", bits);
-    add_full(ui, pane, q, k, f.value, out);
-    add_categories(pane, q, k, out);
+    if (pairs) {
+        add_full(ui, pane, q, k, f.value, out);
+        add_categories(pane, q, k, out);
+    }
 }
 
 /* ---- the column beside the panes -------------------------------------------- */
@@ -185,7 +220,7 @@ void inspect_dock(Ui *ui, Area area)
     Pane    *pane = compare_focus(ui);
     Term    *term = ui->term;
     int64_t  q, k;
-    char     title[128], summary[160];
+    char     title[300], summary[160];
     int      y = area.y + 1;
     Area     row;
 
@@ -195,7 +230,7 @@ void inspect_dock(Ui *ui, Area area)
     cursor_text(pane, q, k, title, sizeof(title));
     term_frame(term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     for (int i = 0; i < c->count; i++) {
-        CellFacts f = cell_facts(&c->panes[i], q, k);
+        CellFacts f = cell_facts(ui, &c->panes[i], q, k);
 
         term_textf(term, y, area.x + 2, 18, ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT),
                    "%d %s", i + 1, c->panes[i].request.mechanism);
@@ -203,11 +238,11 @@ void inspect_dock(Ui *ui, Area area)
                   ui_style(ui, f.allowed ? ROLE_TEXT : ROLE_DIM));
     }
     y++;
-    if (!pane_row(pane, q))
+    if (!pane_row(ui, pane, q))
         return;
     row_summary(pane, q, summary, sizeof(summary));
     y += term_paragraph(term, (Area){ y, area.x + 2, 2, area.w - 4 }, summary,
-                        ui_style(ui, ROLE_DIM));
+                        ui_style(ui, row_role(&pane->row)));
     row = (Area){ y + 1, area.x + 2, area.y + area.h - y - 2, area.w - 4 };
     draw_row(ui, pane, row, q, k);
 }
@@ -232,7 +267,7 @@ static void draw_number(Ui *ui, int y, int x, const RowCell *cell, bool here, co
 /* The numbers around the cursor, as far as they fit. */
 static void draw_around(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
 {
-    const View *view = pane_weights(pane);
+    const View *view = pane_numbers(pane);
     int64_t     rows = view_rows(view), cols = view_cols(view);
     int         across = (area.w - 9) / 6, down = area.h - 3;
     int64_t     q0 = q - down / 2, k0 = k - across / 2;
@@ -247,7 +282,7 @@ static void draw_around(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
     for (int y = 0; y < down && q0 + y < rows; y++) {
         term_textf(ui->term, area.y + 2 + y, area.x + 1, 7,
                    ui_style(ui, q0 + y == q ? ROLE_KEY : ROLE_DIM), "%6lld", (long long)(q0 + y));
-        if (!pane_row(pane, q0 + y))
+        if (!pane_row(ui, pane, q0 + y))
             continue;
         for (int x = 0; x < across && k0 + x < cols; x++)
             draw_number(ui, area.y + 2 + y, area.x + 8 + 6 * x, row_find(&pane->row, k0 + x),
@@ -261,7 +296,7 @@ static void inspect_draw(Ui *ui)
     Term   *term = ui->term;
     Area    all = { 1, 0, term->rows - 3, term->cols }, left, right, low;
     Text    text = { 0 };
-    char    title[128], summary[160];
+    char    title[300], summary[160];
     int64_t q, k;
 
     if (!pane || !pane_view(pane))
@@ -271,8 +306,8 @@ static void inspect_draw(Ui *ui)
     left = (Area){ all.y, 0, all.h / 2, all.w / 2 };
     right = (Area){ all.y, left.w, left.h, all.w - left.w };
     low = (Area){ all.y + left.h, 0, all.h - left.h - 1, all.w };
-    snprintf(title, sizeof(title), "%s \xc2\xb7 %s", pane->request.mechanism,
-             pane_weights(pane)->name);
+    snprintf(title, sizeof(title), "%s \xc2\xb7 %s%s", pane->request.mechanism,
+             pane_numbers(pane)->name, pane_differs(ui, pane) ? " \xe2\x88\x92 pane 1" : "");
     term_frame(term, left, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     draw_around(ui, pane, left, q, k);
     cursor_text(pane, q, k, title, sizeof(title));
@@ -281,12 +316,12 @@ static void inspect_draw(Ui *ui)
     term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },
                    text_str(&text), ui_style(ui, ROLE_TEXT));
     text_free(&text);
-    snprintf(title, sizeof(title), "row %lld, %s", (long long)q,
-             ui->inspect_by_key ? "by position" : "by weight");
+    snprintf(title, sizeof(title), "%s %lld, %s", pane_view(pane)->rows, (long long)q,
+             ui->inspect_by_key ? "by position" : "by value");
     term_frame(term, low, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     draw_row(ui, pane, (Area){ low.y + 1, low.x + 2, low.h - 2, low.w - 4 }, q, k);
     row_summary(pane, q, summary, sizeof(summary));
-    term_text(term, low.y + low.h, 1, all.w - 2, summary, ui_style(ui, ROLE_DIM));
+    term_text(term, low.y + low.h, 1, all.w - 2, summary, ui_style(ui, row_role(&pane->row)));
 }
 
 const Layer inspect_layer = { .mode = "INSPECT", .scope = IN_INSPECT, .draw = inspect_draw };

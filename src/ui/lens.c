@@ -122,7 +122,7 @@ void lens_zoom_to(Lens *lens, const LensShape *s, int zoom)
     after = lens_view(lens, s);
     lens->row0 = keep_place(lens->q, &before.row, &after.row);
     lens->col0 = keep_place(lens->k, &before.col, &after.col);
-    lens_view(lens, s);
+    lens_move(lens, s, 0, 0); /* at the edges rounding would lose it */
 }
 
 void lens_zoom(Lens *lens, const LensShape *s, int direction)

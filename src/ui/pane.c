@@ -37,10 +37,20 @@ void pane_measure(Ui *ui, Pane *pane)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
 }
 
+/* The mechanism is named once. */
+static const char *without_name(const Pane *pane, const char *text)
+{
+    size_t length = strlen(pane->request.mechanism);
+
+    return !strncmp(text, pane->request.mechanism, length) && !strncmp(text + length, ": ", 2)
+               ? text + length + 2
+               : text;
+}
+
 static void fail(Ui *ui, Pane *pane, const char *text)
 {
     snprintf(pane->problem, sizeof(pane->problem), "%.500s", text);
-    ui_say(ui, ROLE_ERROR, "%s: %s", pane->request.mechanism, text);
+    ui_say(ui, ROLE_ERROR, "%s: %s", pane->request.mechanism, without_name(pane, text));
 }
 
 /* Once each: a live re-run must not repeat it, nor hide an answer to the last key. */
@@ -68,7 +78,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     pane->telling = result_view(result, NULL, NULL);
     if (pane->view[0] && !run_view(result->run, pane->view))
         pane->view[0] = '\0';
-    if (first && pane->telling && !pane->lens.q && !pane->lens.k) {
+    if (first && pane->telling && !pane->lens.q && !pane->lens.k && !compare_adopt(ui, pane)) {
         pane->lens.q = view_rows(pane->telling) / 2; /* on the diagonal something is allowed */
         pane->lens.k = view_cols(pane->telling) / 2;
     }
@@ -110,7 +120,8 @@ static bool poll_measure(Ui *ui, Pane *pane)
     pane->measured = job_result(pane->measuring);
     if (!pane->measured)
         ui_say(ui, ROLE_ERROR, "%s: not measured: %s", pane->request.mechanism,
-               state == JOB_FAILED ? job_error(pane->measuring)->text : "cancelled");
+               state == JOB_FAILED ? without_name(pane, job_error(pane->measuring)->text)
+                                   : "cancelled");
     job_free(pane->measuring);
     pane->measuring = NULL;
     return true;
@@ -152,17 +163,34 @@ const View *pane_view(const Pane *pane)
     return wanted ? wanted : pane->result ? pane->telling : NULL;
 }
 
-const View *pane_weights(const Pane *pane)
+const View *pane_numbers(const Pane *pane)
 {
     const View *shown = pane_view(pane), *weights;
 
-    if (!shown || shown->kind == VIEW_WEIGHTS || shown->kind == VIEW_SIGNED)
+    if (!shown || (shown->kind != VIEW_PATTERN && shown->kind != VIEW_COMPONENTS))
         return shown;
     weights = run_view(pane->result->run, "weights");
     return weights && view_rows(weights) == view_rows(shown) &&
                    view_cols(weights) == view_cols(shown)
                ? weights
                : shown;
+}
+
+static bool same_axis(const char *a, const char *b)
+{
+    bool tokens = !strcmp(a, "key") || !strcmp(a, "token");
+
+    return !strcmp(a, b) || (tokens && (!strcmp(b, "key") || !strcmp(b, "token")));
+}
+
+bool views_share_rows(const View *a, const View *b)
+{
+    return view_rows(a) == view_rows(b) && same_axis(a->rows, b->rows);
+}
+
+bool views_share_cols(const View *a, const View *b)
+{
+    return view_cols(a) == view_cols(b) && same_axis(a->cols, b->cols);
 }
 
 int64_t pane_heads(const Pane *pane)
@@ -192,15 +220,23 @@ int64_t pane_plane(const Pane *pane, const View *view)
     return plane < planes ? plane : planes - 1;
 }
 
+static bool like_weights(const View *view)
+{
+    return view->kind == VIEW_WEIGHTS || view->kind == VIEW_SIGNED;
+}
+
 bool pane_differs(Ui *ui, const Pane *pane)
 {
     const Compare *c = &ui->compare;
-    const View    *view = pane_weights(pane), *first;
+    const View    *view = pane_numbers(pane), *first;
 
     if (!c->difference || pane == &c->panes[0] || !view || !c->panes[0].result)
         return false;
-    first = pane_weights(&c->panes[0]);
-    return first && view_rows(first) == view_rows(view) && view_cols(first) == view_cols(view);
+    first = pane_numbers(&c->panes[0]);
+    return first && views_share_rows(first, view) && views_share_cols(first, view) &&
+           (first->kind == view->kind || (like_weights(first) && like_weights(view))) &&
+           view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS &&
+           view->kind != VIEW_BUCKETS;
 }
 
 static const int32_t *sorted_order(Pane *pane)
@@ -210,6 +246,14 @@ static const int32_t *sorted_order(Pane *pane)
         pane->order_head = pane->head;
     }
     return pane->order;
+}
+
+bool pane_has_order(Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view && (same_axis(view->rows, "query") || same_axis(view->cols, "key")) &&
+           sorted_order(pane) != NULL;
 }
 
 static void set_labels(const Pane *pane, Panel *panel)
@@ -226,14 +270,14 @@ static void set_labels(const Pane *pane, Panel *panel)
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
 {
     bool           differs = pane_differs(ui, pane);
-    const View    *view = differs ? pane_weights(pane) : pane_view(pane);
+    const View    *view = differs ? pane_numbers(pane) : pane_view(pane);
     const int32_t *order;
 
     if (!view)
         return false;
     panel_init(panel, view, result_components(pane->result, view), pane_plane(pane, view), "");
     if (differs) {
-        panel->minus = pane_weights(&ui->compare.panes[0]);
+        panel->minus = pane_numbers(&ui->compare.panes[0]);
         panel->components = NULL;
         panel->map = MAP_DIVERGING;
         panel->pool = POOL_MAX;
@@ -290,6 +334,33 @@ void pane_point(Pane *pane, int64_t q, int64_t k)
                        : k;
 }
 
+static bool place_is(const Place *p, const View *view)
+{
+    return p->row && p->rows == view_rows(view) && p->cols == view_cols(view) &&
+           same_axis(p->row, view->rows) && same_axis(p->col, view->cols);
+}
+
+/* Keeps the sight of the view that is left, and takes that of the one that comes. */
+static void change_place(Pane *pane, const View *from, const View *to)
+{
+    Place *kept = NULL, *was = NULL, *spare = &pane->places[0];
+
+    if (views_share_rows(from, to) && views_share_cols(from, to))
+        return;
+    for (int i = 0; i < PLACES_MOST; i++) {
+        Place *p = &pane->places[i];
+
+        was = place_is(p, from) ? p : was;
+        kept = place_is(p, to) ? p : kept;
+        spare = p->row ? spare : p;
+    }
+    spare = was ? was : spare == kept ? &pane->places[1] : spare;
+    *spare = (Place){ from->rows, from->cols, view_rows(from), view_cols(from), pane->lens };
+    pane->lens = kept ? kept->lens
+                      : (Lens){ .q = views_share_rows(from, to) ? pane->lens.q : 0,
+                                .k = views_share_cols(from, to) ? pane->lens.k : 0 };
+}
+
 void pane_step_view(Pane *pane, int direction)
 {
     const Run  *run = pane->result ? pane->result->run : NULL;
@@ -305,8 +376,18 @@ void pane_step_view(Pane *pane, int direction)
             view_rows(view) * view_cols(view) < 2)
             continue;
         snprintf(pane->view, sizeof(pane->view), "%s", view->name);
+        change_place(pane, now ? now : view, view);
         return;
     }
+}
+
+bool pane_says_round(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view && (view->kind == VIEW_BUCKETS || view->kind == VIEW_ORDER ||
+                    view->kind == VIEW_MEMBERSHIP || view->kind == VIEW_COUNT ||
+                    view->kind == VIEW_PERMUTATION);
 }
 
 void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
@@ -317,14 +398,14 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
 
     text_addf(&out, "%d %s", number, pane->request.mechanism);
     if (view)
-        text_addf(&out, " \xc2\xb7 %s", differs ? pane_weights(pane)->name : view->name);
+        text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (differs)
         text_add(&out, " \xe2\x88\x92 pane 1");
     if (pane_heads(pane) > 1)
         text_addf(&out, " \xc2\xb7 h%lld", (long long)pane->head);
     if (pane_rounds(pane) > 1)
-        text_addf(&out, " round %lld/%lld", (long long)pane->round + 1,
-                  (long long)pane_rounds(pane));
+        text_addf(&out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
+                  (long long)pane->round + 1, (long long)pane_rounds(pane));
     if (pane->sorted && pane->order)
         text_add(&out, " sorted");
     if (pane->job || (pane->result && !pane->drawing.settled))

@@ -11,6 +11,15 @@
 
 typedef struct Ui Ui;
 
+/* The sight of a view of another shape, for coming back to it. */
+typedef struct Place {
+    const char *row, *col; /* what the axes are; NULL: none */
+    int64_t     rows, cols;
+    Lens        lens;
+} Place;
+
+#define PLACES_MOST 4
+
 typedef struct Pane {
     Request     request;      /* what is asked for; owned */
     Result     *result;       /* the last good one, retained; NULL: none yet */
@@ -25,6 +34,7 @@ typedef struct Pane {
     int         pool, scale, map; /* -1: the kind's own */
     bool        sorted;
     Lens        lens;
+    Place       places[PLACES_MOST];
     Drawing     drawing;
     Row         row; /* of the weights at the cursor */
     /* Sorted orders of the result, found once. */
@@ -45,14 +55,20 @@ void pane_close(Ui *ui, Pane *pane);
 
 /* The view looked at, or NULL. */
 const View *pane_view(const Pane *pane);
-/* "weights" if the mechanism has them, else the view looked at; NULL: none. */
-const View *pane_weights(const Pane *pane);
+/* Where the numbers of a cell come from: the view looked at, or the weights for
+ * one that only says allowed or not; NULL: none. */
+const View *pane_numbers(const Pane *pane);
+/* Axes of two views that stand for the same things. */
+bool        views_share_rows(const View *a, const View *b);
+bool        views_share_cols(const View *a, const View *b);
 int64_t     pane_heads(const Pane *pane); /* 1 at least */
 int64_t     pane_rounds(const Pane *pane);
 int64_t     pane_plane(const Pane *pane, const View *view);
 /* Everything picture-like about it; false: nothing to show. */
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel);
 bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */
+bool pane_has_order(Pane *pane);             /* there is one, and the view has tokens to order */
+bool pane_says_round(const Pane *pane);      /* the planes of a head are rounds */
 /* Entry of the view under the cursor (displayed order undone). */
 void pane_cursor(const Pane *pane, int64_t *q, int64_t *k);
 /* Displayed position of an entry. */

@@ -36,7 +36,7 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
     pane->shape.even = pane->shape.rows > 8 && pane->shape.cols > 8 &&
                        pane->shape.rows <= 4 * pane->shape.cols &&
                        pane->shape.cols <= 4 * pane->shape.rows;
-    lens_view(&pane->lens, &pane->shape);
+    lens_move(&pane->lens, &pane->shape, 0, 0); /* the cursor stays in sight */
 }
 
 static void number_label(int64_t value, char *text, size_t size)
@@ -119,12 +119,14 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
 }
 
 /* Always how many, how dense, what a cell stands for and which number it shows: a
- * picture of many pairs per cell means nothing without them. */
-static void caption_text(const Panel *panel, const Grid *g, Text *out)
+ * picture of many pairs per cell means nothing without them.  The ranges of panes
+ * differ, so each tells its own. */
+static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *out)
 {
     double height = (double)(g->region.row1 - g->region.row0);
     double width = (double)(g->region.col1 - g->region.col0);
     bool   majority = panel->view->kind == VIEW_BUCKETS && !panel->minus;
+    double lo, hi;
     char   count[32];
 
     if (majority)
@@ -132,8 +134,10 @@ static void caption_text(const Panel *panel, const Grid *g, Text *out)
     else
         text_addf(out, "nnz %s %.3g%%", format_count(g->count, count, sizeof(count)),
                   height * width > 0 ? 100 * g->count / (height * width) : 0);
-    text_addf(out, "  cell %.0fx%.0f  %s", ceil(width / (double)g->cols),
+    text_addf(out, tight ? " %.0fx%.0f %s" : "  cell %.0fx%.0f  %s", ceil(width / (double)g->cols),
               ceil(height / (double)g->rows), majority ? "majority" : pool_name(panel->pool));
+    if (pane_range(panel, g, &lo, &hi))
+        text_addf(out, tight ? " %.2g..%.2g" : ", %.3g..%.3g", lo, hi);
     if (g->sampled)
         text_addf(out, "  sampled %.2g%%", 100 * g->sampled_share);
     if (g->odd_count > 0)
@@ -154,7 +158,12 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
     }
     if (!pane->drawing.grid.cells)
         return;
-    caption_text(panel, &pane->drawing.grid, &caption);
+    caption_text(panel, &pane->drawing.grid, false, &caption);
+    if (term_width(text_str(&caption)) > width) {
+        text_free(&caption);
+        caption = (Text){ 0 };
+        caption_text(panel, &pane->drawing.grid, true, &caption);
+    }
     term_text(ui->term, y, area.x + 2, width, text_str(&caption), ui_style(ui, ROLE_DIM));
     text_free(&caption);
 }

@@ -74,7 +74,10 @@ static void select_row(Ui *ui, int by)
     if (!pane)
         return;
     form_make(pane, &form);
+    if (ui->params.typing)
+        apply(ui, &form.rows[ui->params.line], ui->params.field.text, false);
     ui->params.typing = false;
+    form_make(pane, &form); /* another position has other rows */
     ui->params.line = (ui->params.line + by + form.count) % form.count;
 }
 
@@ -112,15 +115,16 @@ void action_param_apply(Ui *ui)
     if (!pane)
         return;
     form_make(pane, &form);
-    if (p->typing) {
-        p->typing = false;
+    p->problem[0] = '\0';
+    if (p->typing)
         apply(ui, &form.rows[p->line], p->field.text, true);
+    p->typing = false;
+    if (p->problem[0]) /* what cannot be taken is to be seen and typed again */
         return;
-    }
-    if (p->changed) {
-        p->changed_at = 0;
-        params_tick(ui);
-    }
+    p->changed_at = 0;
+    params_tick(ui);
+    if (request_same(&pane->request, &p->before))
+        history_drop(ui);
     request_free(&p->before);
     p->before = (Request){ 0 };
     ui_pop(ui);
@@ -132,10 +136,6 @@ static bool params_key(Ui *ui, uint32_t key)
 
     if (p->typing && key != K_CONTROL('U') && (key == K_ARROW_LEFT || key == K_ARROW_RIGHT))
         return field_key(&p->field, key);
-    if (key == K_ESCAPE && p->typing) {
-        p->typing = false;
-        return true;
-    }
     if (key < 32 || key == K_LINE_HOME || key == K_LINE_END || key >= K_FIRST)
         return false;
     if (!p->typing && key != K_BACK)
@@ -158,18 +158,12 @@ static void params_leave(Ui *ui)
 {
     Params *p = &ui->params;
     Pane   *pane = edited(ui);
-    Text    now = { 0 }, before = { 0 };
     bool    same;
 
     if (!pane)
         return;
-    request_text(&pane->request, &now);
-    request_text(&p->before, &before);
-    same = !strcmp(text_str(&now), text_str(&before)) && pane->request.seed == p->before.seed &&
-           pane->request.causal == p->before.causal &&
-           !strcmp(pane->request.position, p->before.position);
-    text_free(&now);
-    text_free(&before);
+    same = request_same(&pane->request, &p->before);
+    history_drop(ui);
     request_free(&pane->request);
     pane->request = p->before;
     p->before = (Request){ 0 };
@@ -279,8 +273,8 @@ static void last_run(const Pane *pane, Text *out)
     if (pane->result->record.arena_peak.valid)
         text_addf(out, ", %s",
                   format_bytes((int64_t)pane->result->record.arena_peak.value, peak, sizeof(peak)));
-    text_addf(out, ", %sFLOP",
-              format_count(flops_total(pane->result->record.counted), flops, sizeof(flops)));
+    text_addf(out, ", %s",
+              flops_text(flops_total(pane->result->record.counted), flops, sizeof(flops)));
 }
 
 static void draw_foot(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
@@ -336,4 +330,5 @@ const Layer params_layer = {
     .draw = params_draw,
     .key = params_key,
     .leave = params_leave,
+    .escape = "back as it was",
 };

@@ -37,6 +37,16 @@ static Number number_for(const Pane *pane, Metric metric)
     }
 }
 
+char *flops_text(double flops, char *text, size_t size)
+{
+    char   count[32];
+    size_t length = strlen(format_count(flops, count, sizeof(count)));
+    bool   bare = length > 0 && count[length - 1] >= '0' && count[length - 1] <= '9';
+
+    snprintf(text, size, "%s%sFLOP", count, bare ? " " : "");
+    return text;
+}
+
 static void number_label(const Pane *pane, Metric metric, Number number, char *text, size_t size)
 {
     const Record *r = record_of(pane);
@@ -52,7 +62,7 @@ static void number_label(const Pane *pane, Metric metric, Number number, char *t
     else if (metric == METRIC_TIME)
         snprintf(text, size, "%.3g ms", number.value);
     else if (metric == METRIC_FLOPS)
-        snprintf(text, size, "%sFLOP", format_count(number.value, part, sizeof(part)));
+        flops_text(number.value, text, size);
     else
         snprintf(text, size, "%s", format_bytes((int64_t)number.value, part, sizeof(part)));
 }
@@ -122,8 +132,8 @@ static void stage_line(Ui *ui, Area line, const StageRecord *stage, double most)
     if (stage->time_ms.valid)
         snprintf(time, sizeof(time), "%.3g ms", stage->time_ms.value);
     term_text(ui->term, line.y, line.x, 20, name, ui_style(ui, ROLE_TEXT));
-    term_textf(ui->term, line.y, line.x + 21, 26, ui_style(ui, ROLE_DIM), "%12s %9sFLOP", time,
-               format_count(flops_total(stage->flops), flops, sizeof(flops)));
+    term_textf(ui->term, line.y, line.x + 21, 26, ui_style(ui, ROLE_DIM), "%12s %13s", time,
+               flops_text(flops_total(stage->flops), flops, sizeof(flops)));
     if (line.w > 54)
         draw_bar(ui, line.y, line.x + 50, line.w - 52, share, ROLE_GOOD);
 }

@@ -34,6 +34,13 @@ const Layer prompt_layer = {
     .key = prompt_key,
 };
 
+const Layer search_layer = {
+    .mode = "FIND",
+    .scope = IN_SEARCH,
+    .draw = prompt_draw,
+    .key = prompt_key,
+};
+
 void prompt_open(Ui *ui, PromptKind kind)
 {
     Prompt *p = &ui->prompt;
@@ -43,7 +50,7 @@ void prompt_open(Ui *ui, PromptKind kind)
     p->choices[0] = '\0';
     p->past_at = p->past_count;
     ui->message[0] = '\0';
-    ui_push(ui, &prompt_layer);
+    ui_push(ui, kind == PROMPT_SEARCH ? &search_layer : &prompt_layer);
 }
 
 void action_command(Ui *ui)

@@ -57,6 +57,14 @@ static int by_key(const void *x, const void *y)
     return (a->key > b->key) - (a->key < b->key);
 }
 
+static int by_magnitude(const void *x, const void *y)
+{
+    const RowCell *a = x, *b = y;
+    float          left = fabsf(a->value), right = fabsf(b->value);
+
+    return left != right ? (left < right ? 1 : -1) : by_key(x, y);
+}
+
 static int by_value(const void *x, const void *y)
 {
     const RowCell *a = x, *b = y;
@@ -98,14 +106,67 @@ static void take_bits(Row *row, const Pattern *components)
                          row->query, row->cells[c].key, &allowed);
 }
 
-bool row_read(Row *row, const void *owner, const View *view, const Pattern *components,
-              int64_t plane, int64_t query)
+/* Both rows are by key; where only one has a cell the other counts as 0. */
+static bool subtract(Row *row, const Row *other)
 {
-    if (row->owner == owner && row->view == view && row->plane == plane && row->query == query)
+    int64_t  a = 0, b = 0, count = 0;
+    RowCell *cells = malloc((size_t)(row->count + other->count + 1) * sizeof(*cells));
+
+    if (!cells)
+        return false;
+    while (a < row->count || b < other->count) {
+        int64_t mine = a < row->count ? row->cells[a].key : INT64_MAX;
+        int64_t its = b < other->count ? other->cells[b].key : INT64_MAX;
+        RowCell cell = mine <= its ? row->cells[a] : (RowCell){ .key = its };
+
+        if (its <= mine)
+            cell.value -= other->cells[b].value;
+        cells[count++] = cell;
+        a += mine <= its;
+        b += its <= mine;
+    }
+    free(row->cells);
+    row->cells = cells;
+    row->capacity = row->count + other->count + 1;
+    row->count = count;
+    return true;
+}
+
+static bool subtract_view(Row *row)
+{
+    int64_t plane = row->plane, planes = view_planes(row->minus);
+    Row     other = { 0 };
+    bool    ok = row_read(&other, row->owner, row->minus, NULL, NULL,
+                       plane < planes ? plane : planes - 1, row->query) &&
+              subtract(row, &other);
+
+    row_free(&other);
+    return ok;
+}
+
+static void add_up(Row *row)
+{
+    for (int64_t c = 0; c < row->count; c++) {
+        row->sum += (double)row->cells[c].value;
+        row->magnitude += fabs((double)row->cells[c].value);
+    }
+    for (int64_t c = 0; c < row->count && row->sum > 0; c++) {
+        double p = (double)row->cells[c].value / row->sum;
+
+        row->entropy -= p > 0 ? p * log(p) : 0;
+    }
+}
+
+bool row_read(Row *row, const void *owner, const View *view, const View *minus,
+              const Pattern *components, int64_t plane, int64_t query)
+{
+    if (row->owner == owner && row->view == view && row->minus == minus && row->plane == plane &&
+        row->query == query)
         return !row->sampled;
     free(row->by_weight);
     *row = (Row){ .owner = owner,
                   .view = view,
+                  .minus = minus,
                   .plane = plane,
                   .query = query,
                   .cells = row->cells,
@@ -116,13 +177,11 @@ bool row_read(Row *row, const void *owner, const View *view, const Pattern *comp
         return false;
     if (components && components != view->support && row->count <= 4096)
         take_bits(row, components);
-    for (int64_t c = 0; c < row->count; c++)
-        row->sum += (double)row->cells[c].value;
-    for (int64_t c = 0; c < row->count && row->sum > 0; c++) {
-        double p = (double)row->cells[c].value / row->sum;
-
-        row->entropy -= p > 0 ? p * log(p) : 0;
+    if (minus && !subtract_view(row)) {
+        row->sampled = true; /* not at hand as a difference */
+        return false;
     }
+    add_up(row);
     return true;
 }
 
@@ -154,7 +213,8 @@ const RowCell *row_by_weight(Row *row)
         if (!row->by_weight)
             return NULL;
         memcpy(row->by_weight, row->cells, (size_t)row->count * sizeof(*row->by_weight));
-        qsort(row->by_weight, (size_t)row->count, sizeof(*row->by_weight), by_value);
+        qsort(row->by_weight, (size_t)row->count, sizeof(*row->by_weight),
+              row->minus ? by_magnitude : by_value);
     }
     return row->by_weight;
 }

@@ -14,18 +14,20 @@ typedef struct RowCell {
 typedef struct Row {
     const void *owner; /* the result it was read from */
     const View *view;
+    const View *minus; /* cells are view - minus, where either has one; NULL: off */
     int64_t     plane, query;
     RowCell    *cells;     /* owned; by key */
     RowCell    *by_weight; /* owned; largest first; NULL until asked for */
     int64_t     count, capacity;
     int64_t     all;          /* keys there are, allowed or not */
     double      sum, entropy; /* of positive values; natural logarithm */
+    double      magnitude;    /* sum without signs */
     bool        sampled;      /* too long: not read */
 } Row;
 
-/* components: where bits come from; may be NULL. */
-bool           row_read(Row *row, const void *owner, const View *view, const Pattern *components,
-                        int64_t plane, int64_t query);
+/* minus: NULL, or what is subtracted.  components: where bits come from; may be NULL. */
+bool           row_read(Row *row, const void *owner, const View *view, const View *minus,
+                        const Pattern *components, int64_t plane, int64_t query);
 void           row_free(Row *row);
 const RowCell *row_find(const Row *row, int64_t key); /* NULL: masked */
 /* 1 is the largest; 0: masked. */

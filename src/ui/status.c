@@ -85,12 +85,29 @@ static int hint_width(const Action *action, char *key, size_t size)
     return term_width(key) + 1 + term_width(action->words) + 2;
 }
 
+static const char *escape_words(const Ui *ui)
+{
+    const Layer *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
+
+    if (top)
+        return top->escape ? top->escape : "close";
+    return ui_scope(ui) == IN_FILTER ? "clear" : NULL;
+}
+
+/* Some keys work only with what is in the focused pane. */
+static bool hint_applies(Ui *ui, const Action *action)
+{
+    return strcmp(action->id, "sorted") != 0 ||
+           (compare_focus(ui) && pane_has_order(compare_focus(ui)));
+}
+
 static void draw_last_line(Ui *ui)
 {
     Term         *term = ui->term;
     unsigned      scope = ui_scope(ui);
     int           y = term->rows - 1, x = 1, reserve = 0;
     char          key[32];
+    const char   *escape = escape_words(ui);
     const Action *action, *help = action_find("help"), *leave = action_find("leave");
 
     /* The way to help and out always fits. */
@@ -100,7 +117,7 @@ static void draw_last_line(Ui *ui)
         bool last = action == help || action == leave;
         int  width = hint_width(action, key, sizeof(key));
 
-        if (!(action->scope & scope) || !action->words[0] ||
+        if (!(action->scope & scope) || !action->words[0] || !hint_applies(ui, action) ||
             x + width - 1 > term->cols - (last ? 0 : reserve))
             continue;
         if (key[0]) {
@@ -112,9 +129,9 @@ static void draw_last_line(Ui *ui)
         if (last)
             reserve -= width;
     }
-    if (ui->layer_count && x + 10 < term->cols && !(leave->scope & scope)) {
+    if (escape && x + 10 < term->cols && !(leave->scope & scope)) {
         x += term_text(term, y, x, 4, "Esc", ui_style(ui, ROLE_KEY)) + 1;
-        term_text(term, y, x, 8, "close", ui_style(ui, ROLE_TEXT));
+        term_text(term, y, x, term->cols - x, escape, ui_style(ui, ROLE_TEXT));
     }
 }
 

@@ -1,0 +1,172 @@
+/* shot.c -- see shot.h. */
+#include "ui/shot.h"
+
+#include <string.h>
+
+#include "ui/compare.h"
+
+static Region whole(const View *view)
+{
+    return (Region){ 0, view_rows(view), 0, view_cols(view) };
+}
+
+static bool same_region(Region a, Region b)
+{
+    return a.row0 == b.row0 && a.row1 == b.row1 && a.col0 == b.col0 && a.col1 == b.col1;
+}
+
+/* Linked panes are cut as the focused one: tiles differ by a column now and then. */
+static Region region_of(Ui *ui, Pane *pane, const View *view)
+{
+    Pane       *focus = compare_focus(ui);
+    const View *shown = pane_view(focus);
+    bool        follows = ui->compare.linked && shown && views_share_rows(shown, view) &&
+                   views_share_cols(shown, view) && focus->canvas.h;
+    Pane       *from = follows ? focus : pane;
+    LensView    v = lens_view(&from->lens, &from->shape);
+
+    return from->canvas.h ? lens_region(&v) : whole(view);
+}
+
+static void add_pane(Ui *ui, Shot *shot, Pane *pane)
+{
+    Panel *panel = &shot->panels[shot->count];
+
+    if (!pane_panel(ui, pane, panel))
+        return;
+    panel->region = region_of(ui, pane, panel->view);
+    pane_title(ui, pane, (int)(pane - ui->compare.panes) + 1, panel->title, sizeof(panel->title));
+    shot->panes[shot->count] = pane;
+    shot->results[shot->count] = pane->result;
+    shot->views[shot->count] = panel->view->name;
+    shot->count++;
+}
+
+static bool same_sight(const Shot *shot)
+{
+    const Panel *first = &shot->panels[0];
+    bool         all = same_region(first->region, whole(first->view));
+
+    for (int i = 1; i < shot->count; i++) {
+        const Panel *p = &shot->panels[i];
+
+        if (all ? !same_region(p->region, whole(p->view)) : !same_region(p->region, first->region))
+            return false;
+    }
+    return true;
+}
+
+/* The head of those that have heads; -1: they differ. */
+static int64_t shared_head(const Shot *shot)
+{
+    int64_t head = 0;
+
+    for (int i = 0; i < shot->count; i++)
+        if (pane_heads(shot->panes[i]) > 1) {
+            if (head && shot->panes[i]->head != head)
+                return -1;
+            head = shot->panes[i]->head;
+        }
+    for (int i = 0; i < shot->count; i++)
+        if (pane_heads(shot->panes[i]) > 1 && shot->panes[i]->head != head)
+            return -1;
+    return head;
+}
+
+/* A look that was chosen must hold for all; one that was not is the kind's own. */
+static bool shared_looks(Shot *shot)
+{
+    PictureOptions *o = &shot->options;
+    const Panel    *first = &shot->panels[0];
+    bool            pool = false, scale = false, map = false;
+
+    for (int i = 0; i < shot->count; i++) {
+        pool = pool || shot->panes[i]->pool >= 0;
+        scale = scale || shot->panes[i]->scale >= 0;
+        map = map || (shot->panes[i]->map >= 0 && !shot->panels[i].minus);
+    }
+    for (int i = 1; i < shot->count; i++) {
+        const Panel *p = &shot->panels[i];
+
+        if ((pool && p->pool != first->pool) || (scale && p->scale != first->scale) ||
+            (map && !p->minus && p->map != first->map))
+            return false;
+    }
+    o->pool = pool ? pool_name(first->pool) : NULL;
+    o->scale = scale ? scale_name(first->scale) : NULL;
+    o->map = map ? colour_map_name(first->map) : NULL;
+    return true;
+}
+
+static bool shared_order(Shot *shot)
+{
+    for (int i = 0; i < shot->count; i++)
+        shot->options.sorted = shot->options.sorted || shot->panels[i].row_order ||
+                               shot->panels[i].col_order;
+    for (int i = 0; i < shot->count; i++) {
+        const Panel *p = &shot->panels[i];
+        bool         sorted = p->row_order || p->col_order;
+
+        if ((shot->options.sorted && !sorted && pane_has_order(shot->panes[i])) ||
+            (p->col_order && strcmp(p->view->cols, "key") != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Either none is a difference, or all but the first are, to the view of the same name. */
+static bool shared_difference(Shot *shot)
+{
+    for (int i = 0; i < shot->count; i++)
+        shot->options.difference = shot->options.difference || shot->panels[i].minus;
+    for (int i = 0; shot->options.difference && i < shot->count; i++)
+        if (i == 0 ? shot->panels[i].minus != NULL
+                   : !shot->panels[i].minus ||
+                         strcmp(shot->panels[i].minus->name, shot->views[i]) != 0)
+            return false;
+    return true;
+}
+
+static bool shows_round(const Shot *shot)
+{
+    for (int i = 0; i < shot->count; i++)
+        if (shot->panes[i]->round > 0 && pane_rounds(shot->panes[i]) > 1)
+            return true;
+    return false;
+}
+
+/* All options are set as far as they are shared, whatever stands in the way. */
+static const char *find_obstacle(Shot *shot)
+{
+    int64_t head = shared_head(shot);
+    bool    sight = same_sight(shot), looks = shared_looks(shot), order = shared_order(shot);
+    bool    difference = shared_difference(shot);
+
+    shot->options.head = head > 0 ? head : 0;
+    if (sight && !same_region(shot->panels[0].region, whole(shot->panels[0].view)))
+        shot->options.region = shot->panels[0].region;
+    return shows_round(shot) ? "a round of a view has no option"
+           : head < 0        ? "the panes show different heads"
+           : !sight          ? "the panes show different regions"
+           : !looks          ? "the panes differ in pooling, scale or colours"
+           : !order          ? "the panes differ in the order of tokens"
+           : !difference     ? "not every pane is a difference to pane 1"
+                             : NULL;
+}
+
+void shot_take(Ui *ui, Pane *only, Shot *shot)
+{
+    Compare *c = &ui->compare;
+    bool     first = only && pane_differs(ui, only);
+
+    *shot = (Shot){ .base = c->difference ? c->panes[0].result : NULL };
+    for (int i = 0; i < c->count && !only; i++)
+        first = first || (c->panes[i].area.h && pane_differs(ui, &c->panes[i]));
+    for (int i = 0; i < c->count; i++)
+        if ((i == 0 && first) || (only ? only == &c->panes[i] : c->panes[i].area.h > 0))
+            add_pane(ui, shot, &c->panes[i]);
+    if (!shot->count)
+        return;
+    shot->options.views = shot->views;
+    shot->obstacle = find_obstacle(shot);
+}
