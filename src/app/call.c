@@ -111,7 +111,8 @@ static bool unknown_command(const char *word, Error *err)
             nearest = command_at(i);
         text_addf(&names, "%s%s", i ? " " : "", command_at(i)->name);
     }
-    error_set(err, ERR_USAGE, "'%s' is neither a command nor a file; nearest is '%s' (there are: %s)", word,
+    error_set(err, ERR_USAGE,
+              "'%s' is neither a command nor a file; nearest is '%s' (there are: %s)", word,
               nearest->name, text_str(&names));
     text_free(&names);
     return false;
