@@ -43,8 +43,8 @@ units    := $(sort $(wildcard tests/unit/test_*.c))
 unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all help run deps test unit oracle screen lua check bench docs figures asan ubsan tsan fuzz \
-        coverage clean install uninstall dist config
+.PHONY: all help run deps test-deps test unit check bench docs figures asan ubsan tsan fuzz \
+        clean install uninstall dist
 .DEFAULT_GOAL := all
 
 ifeq ($(have_packages),no)

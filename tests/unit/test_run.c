@@ -1,0 +1,139 @@
+/* test_run.c -- what a Run does for every mechanism: inputs, scale, closed form. */
+#include <math.h>
+#include <string.h>
+
+#include "attn/run.h"
+#include "check.h"
+
+#define N 12
+#define D 4
+
+typedef struct Data {
+    float q[N * D], k[N * D], v[N * D];
+} Data;
+
+static Tensor matrix(float *data)
+{
+    return tensor_of(DT_F32, 3, (int64_t[]){ 1, N, D }, data);
+}
+
+static RunSpec spec_on(Data *data, const char *mechanism)
+{
+    Rng rng = rng_named(1, "test_run");
+
+    rng_fill_normal(&rng, data->q, N * D, 1);
+    rng_fill_normal(&rng, data->k, N * D, 1);
+    rng_fill_normal(&rng, data->v, N * D, 1);
+    return (RunSpec){ .mechanism = mechanism_find(mechanism), .q = matrix(data->q),
+                      .k = matrix(data->k), .v = matrix(data->v), .views = true };
+}
+
+static void a_missing_tensor_is_an_error_that_names_it(void **state)
+{
+    static const char *const names[] = { "reads q", "reads k", "reads v" };
+
+    (void)state;
+    for (int which = 0; which < 3; which++) {
+        Data    data;
+        RunSpec spec = spec_on(&data, "full");
+        Tensor *all[] = { &spec.q, &spec.k, &spec.v };
+        Run    *r;
+
+        *all[which] = (Tensor){ 0 };
+        r = run_new(&spec);
+        assert_int_equal(r->err.code, ERR_DATA);
+        CHECK(strstr(r->err.text, names[which]), "%s", r->err.text);
+        run_free(r);
+    }
+}
+
+/* A file says how its model scaled its scores; a parameter has the last word. */
+static void the_scale_of_the_input_stands_unless_a_parameter_says_otherwise(void **state)
+{
+    Data        data;
+    Error       err = ERROR_INIT;
+    Assignments given = { 0 };
+    RunSpec     by_input = spec_on(&data, "full"), by_param = by_input, plain = by_input;
+    Run        *a, *b, *c;
+
+    (void)state;
+    by_input.scale = 0.125;
+    assert_true(assignments_set(&given, "scale", "0.125", &err));
+    by_param.given = &given;
+    by_param.scale = 3;
+    a = run_new(&by_input);
+    b = run_new(&by_param);
+    c = run_new(&plain);
+    assert_memory_equal(a->out.data, b->out.data, sizeof(data.v));
+    assert_memory_not_equal(a->out.data, c->out.data, sizeof(data.v));
+    run_free(a);
+    run_free(b);
+    run_free(c);
+    assignments_free(&given);
+}
+
+static void the_closed_form_holds_with_every_position(void **state)
+{
+    (void)state;
+    for (size_t i = 0; position_at(i); i++) {
+        Data    data;
+        RunSpec spec = spec_on(&data, "full");
+        Flops   closed;
+        bool    bound;
+        Run    *r;
+
+        spec.position = position_at(i);
+        spec.causal = i % 2;
+        r = run_new(&spec);
+        CHECK(r->err.code == ERR_NONE, "%s", r->err.text);
+        assert_true(run_closed_form(r, &closed, &bound));
+        CHECK(run_flops(r).position > 0, "%s: no position FLOPs", spec.position->id);
+        CHECK_NEAR(flops_total(run_flops(r)), flops_total(closed), 1e-12);
+        run_free(r);
+    }
+}
+
+static void every_run_shows_its_output(void **state)
+{
+    Data        data;
+    RunSpec     spec = spec_on(&data, "full");
+    Run        *r = run_new(&spec);
+    const View *view = run_view(r, "output");
+    float       row[D];
+
+    (void)state;
+    assert_non_null(view);
+    view_read(view, 0, 3, 0, D, 1, row);
+    assert_memory_equal(row, tensor_f32(&r->out) + 3 * D, sizeof(row));
+    run_free(r);
+}
+
+static void fewer_key_heads_are_shared(void **state)
+{
+    Data    data;
+    RunSpec spec = spec_on(&data, "full");
+    float   both[2 * N * D];
+    Run    *r;
+
+    (void)state;
+    memcpy(both, data.q, sizeof(data.q));
+    memcpy(both + N * D, data.q, sizeof(data.q));
+    spec.q = tensor_of(DT_F32, 3, (int64_t[]){ 2, N, D }, both);
+    r = run_new(&spec);
+    assert_int_equal(r->err.code, ERR_NONE);
+    assert_memory_equal(tensor_f32(&r->out), tensor_f32(&r->out) + N * D, sizeof(data.v));
+    run_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_missing_tensor_is_an_error_that_names_it),
+        cmocka_unit_test(the_scale_of_the_input_stands_unless_a_parameter_says_otherwise),
+        cmocka_unit_test(the_closed_form_holds_with_every_position),
+        cmocka_unit_test(every_run_shows_its_output),
+        cmocka_unit_test(fewer_key_heads_are_shared),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
