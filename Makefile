@@ -137,7 +137,7 @@ bench: $(BUILD)/bench all ## measure the kernels against this machine's ceilings
 	@echo 'explorer, from the key (or the start) to the screen, through a pseudo-terminal'
 	$(Q)SCREEN_TIMES=1 tests/screen/run $(BUILD)/attnscope speed
 
-check: ## layers, tables against files, documents fresh, format, warnings as errors
+check: ## layers, tables against files, documents fresh, warnings of gcc and clang as errors
 	$(Q)tools/check-layers
 	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 all
 	$(Q)tools/check-docs build/check/attnscope

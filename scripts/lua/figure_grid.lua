@@ -55,7 +55,8 @@ local function chosen()
     for _, id in ipairs(attn.mechanisms { class = class }) do
       if not seen[id] then
         seen[id] = true
-        out[#out + 1] = id
+        local example = attn.info(id).example -- what cannot run without parameters brings some
+        out[#out + 1] = example and ("%s(%s)"):format(id, example) or id
       end
     end
   end

@@ -65,7 +65,11 @@ end
 local function mechanisms(text)
   local out, depth, item = {}, 0, ""
   if text == "" then
-    return attn.mechanisms { needs_x = false }
+    for _, id in ipairs(attn.mechanisms { needs_x = false, needs_attn = false }) do
+      local example = attn.info(id).example -- what cannot run without parameters brings some
+      out[#out + 1] = example and ("%s(%s)"):format(id, example) or id
+    end
+    return out
   end
   for c in (text .. ","):gmatch(".") do
     depth = depth + (c == "(" and 1 or 0) - (c == ")" and 1 or 0)

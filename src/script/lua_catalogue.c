@@ -138,10 +138,12 @@ int attn_info(lua_State *L)
     set_string(L, "source", m->source);
     set_string(L, "formula", m->formula);
     set_string(L, "teaches", m->teaches);
+    set_string(L, "example", m->example);
     set_string(L, "no_causal", m->no_causal);
     set_bool(L, "causal", m->causal);
     set_bool(L, "cross", m->cross);
     set_bool(L, "needs_x", m->needs_x);
+    set_bool(L, "needs_attn", m->needs_attn);
     set_bool(L, "position", m->positions != 0);
     set_classes(L, m);
     set_claims(L, m);
@@ -152,7 +154,7 @@ int attn_info(lua_State *L)
 
 typedef struct Filter {
     const char *class, *text;
-    int         causal, cross, needs_x; /* -1: any */
+    int         causal, cross, needs_x, needs_attn; /* -1: any */
 } Filter;
 
 static unsigned check_class(lua_State *L, const char *name)
@@ -174,7 +176,8 @@ static bool passes(const Mechanism *m, const Filter *f, unsigned bits)
     if (bits && !(m->classes & bits))
         return false;
     if ((f->causal >= 0 && m->causal != f->causal) || (f->cross >= 0 && m->cross != f->cross) ||
-        (f->needs_x >= 0 && m->needs_x != f->needs_x))
+        (f->needs_x >= 0 && m->needs_x != f->needs_x) ||
+        (f->needs_attn >= 0 && m->needs_attn != f->needs_attn))
         return false;
     return !f->text || has_text(m->id, f->text) || has_text(m->title, f->text) ||
            has_text(m->authors, f->text) || has_text(m->teaches, f->text);
@@ -193,7 +196,8 @@ int attn_mechanisms(lua_State *L)
                   .text = option_string(L, 1, "text", NULL),
                   .causal = option_tristate(L, 1, "causal"),
                   .cross = option_tristate(L, 1, "cross"),
-                  .needs_x = option_tristate(L, 1, "needs_x") };
+                  .needs_x = option_tristate(L, 1, "needs_x"),
+                  .needs_attn = option_tristate(L, 1, "needs_attn") };
     bits = f.class ? check_class(L, f.class) : 0;
     lua_newtable(L);
     for (size_t i = 0; (m = mechanism_at(i)); i++)
@@ -210,6 +214,7 @@ static const Member filter_members[] = {
     { "causal", NULL, NULL, "boolean", "has a causal form" },
     { "cross", NULL, NULL, "boolean", "takes other keys than queries" },
     { "needs_x", NULL, NULL, "boolean", "reads the layer's input x" },
+    { "needs_attn", NULL, NULL, "boolean", "shows finished weights of the input" },
     MEMBER_END,
 };
 const Class class_filter = { .name = "Filter", .help = "Which mechanisms.",

@@ -232,6 +232,7 @@ function Figure:close() end
 ---@field causal? boolean has a causal form
 ---@field cross? boolean takes other keys than queries
 ---@field needs_x? boolean reads the layer's input x
+---@field needs_attn? boolean shows finished weights of the input
 
 ---What to take of a source.
 ---@class attnscope.InputOptions
@@ -337,7 +338,7 @@ local attn = {}
 ---@return string[]
 function attn.mechanisms(filter) end
 
----Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, params, views.
+---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, example, params, views.
 ---@param id string
 ---@return table
 function attn.info(id) end
