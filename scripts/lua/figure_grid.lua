@@ -76,7 +76,7 @@ local function panels(input)
     local good, result, message = pcall(attn.run, id, { input = input, seed = whole "seed" })
     if good and result then
       out[#out + 1] = {
-        result = result, view = settings.view, title = attn.info(id).title,
+        result = result, view = settings.view, title = attn.info(id:match("^[^(]+")).title,
         head = math.min(whole "head", input.heads - 1), sorted = settings.sorted == "true",
       }
     else
