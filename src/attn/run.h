@@ -154,6 +154,12 @@ double run_scale(const Run *r, double scale);
 /* Applies the run's position to q and k: what op_attend takes. */
 AttendInput run_attend_input(Run *r, double scale);
 
+/* A mechanism that is only a set of cells: one masked softmax over them, r->out and
+ * the views of VIEWS_OF_PATTERN. */
+void run_pattern_attention(Run *r, double scale, const Pattern *cells);
+/* Its closed form; cells summed over heads. */
+Flops run_pattern_flops(const Run *r, double cells);
+
 /* ---- views ------------------------------------------------------------------ */
 
 View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,

@@ -17,8 +17,7 @@ typedef struct Params {
 static const Param params[] = {
     PARAM_INT(Params, window, 7, 0, PARAM_COUNT_MAX,
               "total width; reach to each side is half of it, rounded down"),
-    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
-    PARAM_END
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
 static void window_run(Run *r, const void *opaque)
@@ -28,14 +27,8 @@ static void window_run(Run *r, const void *opaque)
     int64_t       reach = p->window / 2;
     Pattern      *band = pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW);
     Pattern      *seen = pattern_finish(r->arena, s, band, r->causal);
-    AttendInput   in = run_attend_input(r, p->scale);
-    AttendResult  result;
 
-    run_stage(r, "attend");
-    result = op_attend(r, &in, seen);
-    r->out = result.out;
-    view_pattern(r, seen, true);
-    view_attention(r, seen, &in, result.lse);
+    run_pattern_attention(r, p->scale, seen);
 }
 
 /* k' = min(k, n-1): n (2k' + 1) - k' (k' + 1) cells, causal n (k' + 1) - k' (k' + 1) / 2. */
@@ -44,11 +37,9 @@ static Flops window_flops(Run *r, const void *opaque)
     const Params *p = opaque;
     double        n = (double)r->n, h = (double)r->h;
     double        k = (double)(p->window / 2 < r->n ? p->window / 2 : r->n - 1);
-    double        cells = h * (r->causal ? n * (k + 1) - k * (k + 1) / 2
-                                         : n * (2 * k + 1) - k * (k + 1));
+    double cells = h * (r->causal ? n * (k + 1) - k * (k + 1) / 2 : n * (2 * k + 1) - k * (k + 1));
 
-    return (Flops){ .score = 2 * cells * (double)r->d, .mix = 2 * cells * (double)r->e,
-                    .overhead = FLOPS_SOFTMAX * cells };
+    return run_pattern_flops(r, cells);
 }
 
 static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };

@@ -1,0 +1,120 @@
+/* random.c -- each query sees r random keys.
+ *
+ * BigBird's random component by itself, and a null model for every pattern: short
+ * paths without locality.  A key listed twice counts once.
+ */
+#include "attn/run.h"
+
+typedef struct Params {
+    int64_t r;
+    Tensor  indices;
+    bool    self;
+    double  scale;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, r, 3, 0, PARAM_COUNT_MAX, "random keys per query"),
+    PARAM_TENSOR(Params, indices, "[h,n,r] or [n,r]",
+                 "distinct keys, uniformly (causal: from the past)",
+                 "keys of each query; -1: unused"),
+    PARAM_BOOL(Params, self, false, "every query sees itself too"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+static PatternShape shape_of(const Run *r)
+{
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = r->n, .causal = r->causal };
+}
+
+static void check_table(Run *r, const Tensor *table)
+{
+    for (int64_t c = 0; c < tensor_count(table) && !run_failed(r); c++)
+        if (tensor_i32(table)[c] < -1 || tensor_i32(table)[c] >= r->n)
+            run_fail(r, ERR_PARAM,
+                     "random: indices hold key %d, but there are %lld positions "
+                     "(0..%lld, -1: unused)",
+                     tensor_i32(table)[c], (long long)r->n, (long long)r->n - 1);
+}
+
+static Tensor table_of(Run *r, const Params *p)
+{
+    const Tensor *given = &p->indices;
+    Tensor        table = { 0 };
+
+    if (given->data) {
+        int64_t shape[3] = { r->h, r->n, given->shape[given->rank > 0 ? given->rank - 1 : 0] };
+
+        table = run_param_given(r, "indices", *given, DT_I32, 3, shape);
+        if (!run_failed(r))
+            check_table(r, &table);
+        return table;
+    }
+    table = pattern_draw_random(r->arena, shape_of(r), p->r < r->n ? p->r : r->n, r->seed,
+                                "indices", NULL, NULL);
+    if (!table.data)
+        run_fail(r, ERR_NOMEM, "random: not enough memory for the table");
+    view_drawn(r, "indices", table);
+    return table;
+}
+
+static Pattern *cells_of(Run *r, const Params *p)
+{
+    PatternShape s = shape_of(r);
+    Tensor       table = table_of(r, p);
+    Pattern     *cells;
+
+    if (run_failed(r))
+        return NULL;
+    cells = pattern_table(r->arena, s, &table, COMPONENT_RANDOM);
+    if (p->self)
+        cells = pattern_union(r->arena, cells, pattern_band(r->arena, s, 0, 0, 1, COMPONENT_OTHER));
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
+static void random_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    run_stage(r, "draw");
+    run_pattern_attention(r, p->scale, cells_of(r, p));
+}
+
+/* No formula for a table: its distinct entries, counted by the set algebra. */
+static Flops random_flops(Run *r, const void *opaque)
+{
+    Run      quiet = *r;
+    Pattern *cells;
+
+    quiet.spec.views = false; /* the table drawn again is the same, and shown already */
+    cells = cells_of(&quiet, opaque);
+    return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
+}
+
+static const ViewPromise views[] = {
+    VIEWS_OF_PATTERN,
+    { .name = "indices", .kind = VIEW_TENSOR, .maybe = true, .help = "the table, when drawn" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_random = {
+    .id = "random",
+    .title = "Random attention",
+    .authors = "Zaheer et al.",
+    .year = 2020,
+    .arxiv = "2007.14062",
+    .source = "BigBird paper, section 2; survey of Tay et al., section 3.2.8",
+    .formula = "A = r random keys per query",
+    .teaches = "Salt and pepper: no locality, yet any two tokens are a few hops apart.",
+    .classes = CLASS_FP,
+    .claim_time = "O(n r)",
+    .claim_memory = "O(n r)",
+    .claim_decode = "possible",
+    .claim_exponent = 1,
+    .causal = true,
+    .positions = POSITIONS_ALL,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = random_run,
+    .flops = random_flops,
+};
