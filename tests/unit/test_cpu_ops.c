@@ -16,6 +16,9 @@ static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool 
     Tensor  b = fixture_normal(&f, 2, tb ? cols : inner, tb ? inner : cols, 1);
     Tensor  c = fixture_normal(&f, 4, rows, cols, 1);
     float  *old = malloc((size_t)tensor_bytes(&c));
+    /* The rounding of a float32 sum grows with its length, and OpenBLAS kernels for
+     * other CPUs add in other orders: 1.03e-5 was seen for 400 products. */
+    double tolerance = inner > 256 ? 2e-5 : 1e-5;
 
     memcpy(old, c.data, (size_t)tensor_bytes(&c));
     cpu_gemm(f.run, &a, ta, &b, tb, 0.5, 2, &c);
@@ -27,7 +30,7 @@ static void check_gemm(int64_t rows, int64_t cols, int64_t inner, bool ta, bool 
 
                 for (int64_t k = 0; k < inner; k++)
                     want += 0.5 * element(&a, t, 4, r, k, ta) * element(&b, t, 4, k, x, tb);
-                CHECK_BELOW(worst_error(tensor_f32(&c) + at, &want, 1), 1e-5, "gemm %d %d %d",
+                CHECK_BELOW(worst_error(tensor_f32(&c) + at, &want, 1), tolerance, "gemm %d %d %d",
                             (int)rows, (int)cols, (int)inner);
             }
     free(old);
