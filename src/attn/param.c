@@ -26,15 +26,6 @@ const Param *params_find(const Param *table, const char *name)
     return NULL;
 }
 
-int params_length(const Param *table)
-{
-    int count = 0;
-
-    while (table && table[count].name)
-        count++;
-    return count;
-}
-
 static void *field(void *out, const Param *p)
 {
     return (char *)out + p->offset;

@@ -113,7 +113,6 @@ bool assignments_parse(Assignments *a, const char *list, Error *err);
 bool params_bind(const Param *table, void *out, const Assignments *given, Error *err);
 
 const Param *params_find(const Param *table, const char *name);
-int          params_length(const Param *table);
 /* The bound value (or the default, with `values` NULL) as it would be written. */
 void         params_print(const Param *param, const void *values, Text *out);
 const char  *param_type_name(ParamType type);

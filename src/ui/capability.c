@@ -24,11 +24,6 @@ bool capability_parse(const char *name, int *out, Error *err)
                      name);
 }
 
-const char *capability_name(TermColours colours)
-{
-    return names[colours];
-}
-
 static const char *environment(const char *name)
 {
     const char *value = getenv(name);

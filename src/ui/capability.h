@@ -16,6 +16,5 @@ typedef struct Capability {
 Capability capability_find(const TermOptions *options);
 /* "auto", "truecolor", "256", "16", "8", "mono" */
 bool        capability_parse(const char *name, int *out, Error *err);
-const char *capability_name(TermColours colours);
 
 #endif

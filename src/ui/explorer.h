@@ -162,7 +162,6 @@ bool     ui_job_runs(const Ui *ui);
 /* ---- the parts, each in its file -------------------------------------------- */
 
 bool status_draw(Ui *ui);        /* first and last lines; false: the terminal is too small */
-int  status_lines(const Ui *ui); /* lines at the bottom that are taken */
 
 void browse_draw(Ui *ui, Area area);
 bool browse_key(Ui *ui, uint32_t key);

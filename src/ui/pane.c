@@ -148,11 +148,6 @@ void pane_close(Ui *ui, Pane *pane)
     *pane = (Pane){ 0 };
 }
 
-bool pane_ready(const Pane *pane)
-{
-    return pane->result && !pane->job && pane->drawing.settled;
-}
-
 /* ---- what is looked at ------------------------------------------------------ */
 
 const View *pane_view(const Pane *pane)

@@ -75,6 +75,5 @@ void pane_cursor(const Pane *pane, int64_t *q, int64_t *k);
 void pane_point(Pane *pane, int64_t q, int64_t k);
 void pane_step_view(Pane *pane, int direction);
 void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size);
-bool pane_ready(const Pane *pane);
 
 #endif

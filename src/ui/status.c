@@ -167,12 +167,6 @@ static void draw_message(Ui *ui)
         inspect_line(ui, y);
 }
 
-int status_lines(const Ui *ui)
-{
-    (void)ui;
-    return 2;
-}
-
 bool status_draw(Ui *ui)
 {
     Term *term = ui->term;

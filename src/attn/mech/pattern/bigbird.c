@@ -291,8 +291,7 @@ static Flops bigbird_flops(Run *r, const void *opaque)
     quiet.spec.views = false;
     cells = all_cells(&quiet, p, make_layout(&quiet, p));
     count = cells ? (double)pattern_count(cells) : 0;
-    return (Flops){ .score = 2 * count * (double)r->d, .mix = 2 * count * (double)r->e,
-                    .overhead = FLOPS_SOFTMAX * count };
+    return run_pattern_flops(r, count);
 }
 
 static const ViewPromise views[] = {

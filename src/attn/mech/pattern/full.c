@@ -69,8 +69,7 @@ static Flops full_flops(Run *r, const void *opaque)
     double cells = (double)r->h * full_cells(r);
 
     (void)opaque;
-    return (Flops){ .score = 2 * cells * (double)r->d, .mix = 2 * cells * (double)r->e,
-                    .overhead = FLOPS_SOFTMAX * cells };
+    return run_pattern_flops(r, cells);
 }
 
 static const ViewPromise views[] = {

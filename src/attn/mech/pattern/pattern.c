@@ -89,19 +89,11 @@ static Pattern *parse(Run *r, const Params *p)
 static void pattern_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    AttendInput   in = run_attend_input(r, p->scale);
-    AttendResult  result;
-    Pattern      *cells;
 
     run_stage(r, "pattern");
-    cells = parse(r, p);
-    run_stage(r, "attend");
-    result = op_attend(r, &in, cells);
-    r->out = result.out;
+    run_pattern_attention(r, p->scale, parse(r, p));
     if (!run_failed(r) && run_flops(r).score <= 0)
         run_warn(r, "pattern: '%s' allows no cell at all: the output is 0", p->expr);
-    view_pattern(r, cells, true);
-    view_attention(r, cells, &in, result.lse);
 }
 
 /* No closed form for an arbitrary set: the exact count of the set algebra. */
@@ -114,9 +106,7 @@ static Flops pattern_flops(Run *r, const void *opaque)
     quiet.spec.views = false; /* the tables drawn again are the same, and shown already */
     cells = parse(&quiet, opaque);
     count = cells ? (double)pattern_count(cells) : 0;
-    return (Flops){ .score = 2 * count * (double)r->d,
-                    .mix = 2 * count * (double)r->e,
-                    .overhead = FLOPS_SOFTMAX * count };
+    return run_pattern_flops(r, count);
 }
 
 static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
