@@ -50,6 +50,12 @@ typedef struct ViewPromise {
     { .name = "position_bias", .kind = VIEW_SIGNED, .maybe = true,                             \
       .help = "what the position adds to the scores (with --position)" }
 
+/* What a stage does, for those who watch it; the table ends with a NULL stage. */
+typedef struct StageNote {
+    const char *stage; /* as given to run_stage */
+    const char *note;  /* one to three plain sentences */
+} StageNote;
+
 typedef struct Mechanism {
     const char *id;        /* "window"; stable: files, command line, Lua use it */
     const char *title;
@@ -75,6 +81,7 @@ typedef struct Mechanism {
     unsigned    positions;  /* PositionClass bits accepted */
 
     const ViewPromise *views; /* VIEW_PROMISE_END-terminated */
+    const StageNote *notes;   /* NULL: the stages' names must do */
     const Param *params;      /* PARAM_END-terminated; offsets into the struct */
     size_t       params_size;
 

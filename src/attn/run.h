@@ -34,6 +34,7 @@
 
 #define RUN_MAX_STAGES 512
 #define RUN_MAX_VIEWS 96
+#define RUN_MAX_TRACES 1024
 
 /* A named step of the algorithm: the profiler's span and step-through's step. */
 typedef struct Stage {
@@ -43,6 +44,13 @@ typedef struct Stage {
     Bytes       bytes;
     int64_t     arena_peak; /* largest arena use during the stage, bytes */
 } Stage;
+
+/* A number that a stage is watched by (an error, a change); never dumped. */
+typedef struct Trace {
+    const char *name; /* static: "row error" */
+    int         step; /* index of the stage */
+    double      value;
+} Trace;
 
 /* Told of every stage as it begins, and of the end (stage NULL).  The profiler
  * puts its clock here; attn itself knows no clocks. */
@@ -92,6 +100,9 @@ struct Run {
     int              stage_count;
     View             views[RUN_MAX_VIEWS];
     int              view_count;
+    int              view_step;   /* stage that new views belong to; -1: the current one */
+    Trace            traces[RUN_MAX_TRACES];
+    int              trace_count;
     Text             warnings;    /* one per line, for the user */
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
@@ -174,6 +185,12 @@ void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tenso
 /* weights by a mechanism's own reader over its support */
 View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewReadRun read,
                   const void *context, const Pattern *support);
+/* Views made from here on belong to an earlier stage (what it did is only known now);
+ * name NULL: to the current one again. */
+void view_stage(Run *r, const char *name, int64_t iteration);
+/* A number of the current stage for those who watch; costs nothing when no views are
+ * wanted.  Numbers beyond RUN_MAX_TRACES are not kept. */
+void run_trace(Run *r, const char *name, double value);
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 bool run_wants_views(const Run *r)
 {
@@ -27,11 +28,26 @@ View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
     snprintf(v->name, sizeof(v->name), "%s", name);
     for (int i = 0; i < rank; i++)
         v->shape[i] = shape[i];
-    if (r->stage_count) {
-        v->stage = r->stages[r->stage_count - 1].name;
-        v->iteration = r->stages[r->stage_count - 1].iteration;
+    v->step = r->view_step >= 0 ? r->view_step : r->stage_count - 1;
+    if (v->step >= 0) {
+        v->stage = r->stages[v->step].name;
+        v->iteration = r->stages[v->step].iteration;
     }
     return v;
+}
+
+void view_stage(Run *r, const char *name, int64_t iteration)
+{
+    r->view_step = -1;
+    for (int i = 0; name && i < r->stage_count; i++)
+        if (!strcmp(r->stages[i].name, name) && r->stages[i].iteration == iteration)
+            r->view_step = i;
+}
+
+void run_trace(Run *r, const char *name, double value)
+{
+    if (run_wants_views(r) && r->stage_count && r->trace_count < RUN_MAX_TRACES)
+        r->traces[r->trace_count++] = (Trace){ name, r->stage_count - 1, value };
 }
 
 void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *rows,

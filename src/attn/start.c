@@ -204,6 +204,7 @@ Run *run_new_in(const RunSpec *spec, Arena *arena)
     arena_peak_reset(arena);
     arena_limit(arena, spec->memory_limit);
     arena_fail_at(arena, spec->fail_at > 0 ? spec->fail_at - 1 : -1);
+    r->view_step = -1;
     take_shapes(r);
     execute(r);
     arena_fail_at(arena, -1);

@@ -33,6 +33,7 @@ struct View {
     ViewKind    kind;
     const char *stage;     /* stage that made it; static */
     int64_t     iteration; /* -1: not of an iteration */
+    int         step;      /* index of that stage in the run; -1: none */
     DType       dtype;     /* as dumped */
     int         rank;      /* 1..4, as dumped */
     int64_t     shape[TENSOR_MAX_RANK];

@@ -28,6 +28,10 @@
 enum { KEY_RMS, KEY_L2, KEY_NONE };
 enum { LAYOUT_PER_ROUND, LAYOUT_JOINT };
 
+/* Rounds, and their cells together, that get a picture of their own. */
+#define ROUNDS_SHOWN 8
+#define CELLS_SHOWN  4e6
+
 static const char *const key_norms[] = { "rms", "l2", "none", NULL };
 static const char *const layouts[] = { "per_round", "joint", NULL };
 
@@ -65,6 +69,7 @@ static const Param params[] = {
 
 typedef struct Lsh {
     int64_t h, n, rounds;
+    int64_t first, end; /* rounds that are looked at: all, or one for a picture of it */
     bool    joint, across, causal;
     Chunks  chunks; /* of one sorted list: a round, or all rounds end to end */
     Tensor  bucket; /* i32 [h,rounds,n] of each position */
@@ -90,7 +95,8 @@ static Lsh lsh_shape(const Run *r, const Params *p)
 {
     bool joint = p->layout == LAYOUT_JOINT;
 
-    return (Lsh){ .h = r->h, .n = r->n, .rounds = p->rounds, .joint = joint,
+    return (Lsh){ .h = r->h, .n = r->n, .rounds = p->rounds, .end = p->rounds,
+                  .joint = joint,
                   .across = p->attend_across_buckets, .causal = r->causal,
                   .chunks = chunks_of(joint ? p->rounds * r->n : r->n, p->block,
                                       p->chunks_before, p->chunks_after, joint) };
@@ -331,7 +337,7 @@ static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *co
     const int32_t *chunk = tensor_i32(&l->chunk) + head * l->rounds * l->n;
     int64_t        found = 0, first;
 
-    for (int64_t own = 0; own < l->rounds * l->n; own += l->n) {
+    for (int64_t own = l->first * l->n; own < l->end * l->n; own += l->n) {
         int64_t base = l->joint ? 0 : own;
         int64_t chunks = chunks_window(&l->chunks, chunk[own + i], &first);
 
@@ -398,6 +404,28 @@ static void refine(Run *r, Seen *s, Tensor z)
     }
 }
 
+/* What each round saw by itself, before their union; not for very many cells. */
+static void show_rounds(Run *r, const Seen *all)
+{
+    const Lsh *l = all->l;
+    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
+
+    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
+        return;
+    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
+        Lsh  one = *l; /* read here and now only */
+        Seen seen = *all;
+
+        one.first = round;
+        one.end = round + 1;
+        seen.l = &one;
+        view_stage(r, "attend", round);
+        view_pattern(r, cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET),
+                     false);
+    }
+    view_stage(r, NULL, -1);
+}
+
 static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
 {
     Seen    *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
@@ -412,6 +440,7 @@ static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
     s->kept = cell_rows_new(r, attended, s);
     k = cell_rows_pattern(r, s->kept, COMPONENT_BUCKET);
     refine(r, s, z);
+    show_rounds(r, s);
     view_pattern(r, k, false);
     view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
@@ -468,6 +497,22 @@ static Flops reformer_flops(Run *r, const void *opaque)
                                 (p->key_norm == KEY_NONE ? 0 : 5 * h * n * d) };
 }
 
+static const StageNote notes[] = {
+    { "hash", "Each query is turned by random rotations; the axis it ends up nearest to is its "
+              "bucket.  Vectors that point the same way tend to share a bucket.  Every round "
+              "turns differently." },
+    { "sort", "Tokens are sorted by bucket, and by position within a bucket, then cut into chunks "
+              "of equal length.  A bucket may be cut by a chunk's border: that is why a chunk "
+              "also looks at the one before it." },
+    { "normalise keys", "The keys are the queries brought to one length, so that a token does not "
+                        "simply prefer long vectors, or itself." },
+    { "attend", "In the sorted order each chunk attends to itself and to the chunks before it, to "
+                "keys of the same bucket only.  A token sees itself only if it sees nobody else." },
+    { "combine", "The round's results go back to the original order and are merged with the "
+                 "earlier rounds, weighted by how much softmax mass each round saw." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "buckets", .kind = VIEW_BUCKETS, .help = "bucket of each token, by round" },
     { .name = "order", .kind = VIEW_ORDER, .help = "position at each slot of the sorted order" },
@@ -501,6 +546,7 @@ const Mechanism mech_reformer = {
     .claim_exponent = 1,
     .causal = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = reformer_check,

@@ -482,6 +482,22 @@ static Flops routing_flops(Run *r, const void *opaque)
                                 h * c * w * e };
 }
 
+static const StageNote notes[] = {
+    { "normalise", "Queries and keys are brought to one length, so that only their direction "
+                   "decides." },
+    { "k-means", "Every vector goes to its nearest centroid, then each centroid moves to the mean "
+                 "direction of its vectors.  A centroid without vectors stays." },
+    { "route", "Each cluster takes the tokens nearest to its centroid, all clusters the same "
+               "number.  A token may be in several clusters, or in none." },
+    { "attend", "Inside a cluster every query sees every key of the cluster, wherever they stand "
+                "in the sequence." },
+    { "combine", "Results go back to their tokens.  A token of several clusters gets their sum or "
+                 "mean; one of none gets 0." },
+    { "update", "How training would move the centroids after this batch.  This run does not use "
+                "it." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "clusters", .kind = VIEW_BUCKETS, .help = "centroid nearest to each query" },
     { .name = "membership", .kind = VIEW_MEMBERSHIP,
@@ -513,6 +529,7 @@ const Mechanism mech_routing = {
     .claim_exponent = 1.5,
     .causal = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .run = routing_run,

@@ -240,6 +240,29 @@ static void keep_largest(const SoftBlocks *s, double *row)
             row[v] = 0;
 }
 
+/* How far the rows and the columns of exp(L) are from summing to 1. */
+static void trace_errors(Run *r, const SoftBlocks *s, Tensor logits)
+{
+    const double *l = logits.data;
+    int64_t       nb = s->nb;
+    double        worst[2] = { 0, 0 };
+
+    if (!run_wants_views(r))
+        return;
+    for (int64_t x = 0; x < 2 * r->h * nb; x++) {
+        const double *plane = l + x / 2 / nb * nb * nb;
+        int64_t       line = x / 2 % nb;
+        double        sum = 0;
+
+        for (int64_t c = 0; c < nb; c++)
+            sum += exp(x % 2 ? plane[c * nb + line] : plane[line * nb + c]);
+        if (sum > 0) /* a line without allowed entries has nothing to balance */
+            worst[x % 2] = fmax(worst[x % 2], fabs(sum - 1));
+    }
+    run_trace(r, "row error", worst[0]);
+    run_trace(r, "column error", worst[1]);
+}
+
 static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
 {
     Tensor  logits = sort_logits(r, p, s), allowed;
@@ -256,6 +279,7 @@ static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
         run_iteration(r, "balance", t);
         op_sinkhorn(r, logits, allowed, false);
         op_sinkhorn(r, logits, allowed, true);
+        trace_errors(r, s, logits);
         if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
             show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
     }
@@ -338,6 +362,22 @@ static Flops sinkhorn_flops(Run *r, const void *opaque)
                                 (s.local == SOFT_LOCAL_SUM ? h * (double)s.n * e : 0) };
 }
 
+static const StageNote notes[] = {
+    { "pool", "Each block of tokens becomes one vector: the sum of its keys (or queries and keys, "
+              "or layer inputs).  In a causal run a block knows only what came before it." },
+    { "sort net", "A small network scores every pair of blocks: how much should block u (row) "
+                  "bring in block v (column)?" },
+    { "temperature", "The scores are divided by the temperature: lower means sharper." },
+    { "row softmax", "Each row becomes shares that sum to 1; columns are left as they come." },
+    { "balance", "Rows, then columns, are divided by their sums.  Repeating it brings the matrix "
+                 "towards one with all row and column sums 1: a soft permutation of blocks." },
+    { "sort blocks", "Keys and values are moved: sorted block u is the mixture of blocks that "
+                     "row u of the permutation says." },
+    { "attend", "Every query sees its own block and the block that was sorted next to it, in "
+                "one softmax (or as the parameter local says)." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "sort_logits", .kind = VIEW_SIGNED, .help = "scores of block pairs" },
     { .name = "permutation", .kind = VIEW_PERMUTATION,
@@ -373,6 +413,7 @@ const Mechanism mech_sinkhorn = {
     .claim_exponent = 1,
     .causal = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = sinkhorn_check,
