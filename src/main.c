@@ -44,15 +44,16 @@ static int print_document(const char *kind)
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
+    bool        terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 
     if (is(word, "lua"))
         return script_main(argc, argv);
     if (is(word, "docs") && argc == 3 && (is(argv[2], "luals") || is(argv[2], "keys")))
         return print_document(argv[2]);
+    if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
+        return ui_main(argc, argv);
     if (is_command(word) || !is_input(word))
         return cli_main(argc, argv);
-    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-        return ui_main(argc, argv);
     fprintf(stderr, "attnscope: the explorer needs a terminal; in a pipe or a script use a command "
                     "(attnscope --help)\n");
     return 2;

@@ -103,7 +103,7 @@ static bool parse_number(const char *flag, const char *text, double lo, double h
     return true;
 }
 
-static bool picture_options(Session *s, const Call *call, PictureOptions *o, Error *err)
+bool call_picture_options(Session *s, const Call *call, PictureOptions *o, Error *err)
 {
     double head = -1;
 
@@ -125,7 +125,7 @@ static bool picture_options(Session *s, const Call *call, PictureOptions *o, Err
            parse_grid(call->values[OPT_GRID], o, err);
 }
 
-static bool png_options(const Call *call, PngOptions *o, Error *err)
+bool call_png_options(const Call *call, PngOptions *o, Error *err)
 {
     const char *theme = call->values[OPT_THEME];
     double      dpi = 0, width = 0;
@@ -142,22 +142,29 @@ static bool png_options(const Call *call, PngOptions *o, Error *err)
     return true;
 }
 
-static bool text_figure(const Call *call, const Figure *figure, Text *out, Error *err)
+bool call_text_options(const Call *call, TextOptions *o, Error *err)
 {
     const char *when = call->values[OPT_COLOR] ? call->values[OPT_COLOR] : "auto";
     const char *term = getenv("COLORTERM"), *no_colour = getenv("NO_COLOR");
-    TextOptions o = { .width = call->columns > 0 ? call->columns : 80, .utf8 = true };
 
+    *o = (TextOptions){ .width = call->columns > 0 ? call->columns : 80, .utf8 = true };
     if (!strcmp(when, "truecolor"))
-        o.colours = 24;
+        o->colours = 24;
     else if (!strcmp(when, "256"))
-        o.colours = 256;
+        o->colours = 256;
     else if (strcmp(when, "auto") && strcmp(when, "none"))
         return error_set(err, ERR_USAGE, "--color: expected auto, truecolor, 256 or none, got '%s'",
                          when);
     else if (!strcmp(when, "auto") && call->tty && !(no_colour && *no_colour))
-        o.colours = term && (!strcmp(term, "truecolor") || !strcmp(term, "24bit")) ? 24 : 256;
-    return figure_text(figure, &o, out, err);
+        o->colours = term && (!strcmp(term, "truecolor") || !strcmp(term, "24bit")) ? 24 : 256;
+    return true;
+}
+
+static bool text_figure(const Call *call, const Figure *figure, Text *out, Error *err)
+{
+    TextOptions o;
+
+    return call_text_options(call, &o, err) && figure_text(figure, &o, out, err);
 }
 
 static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Text *out, Error *err)
@@ -171,7 +178,7 @@ static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Tex
 
     for (int i = 0; i < d->count; i++)
         given = given || d->views[i];
-    if (!picture_options(s, call, &picture, err) || !png_options(call, &png, err))
+    if (!call_picture_options(s, call, &picture, err) || !call_png_options(call, &png, err))
         return false;
     picture.views = given ? d->views : NULL;
     if (picture.difference && d->count < 2)
@@ -190,9 +197,10 @@ static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Tex
     return ok;
 }
 
-static bool make_figure(Session *s, const Call *call, const char *path, Text *out, Error *err)
+static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
 {
-    Drawing d = { .count = 0 };
+    const char *path = call->values[OPT_OUTPUT];
+    Drawing     d = { .count = 0 };
     bool    ok = call_check_params(call, err) && call_load_input(s, call, err);
 
     for (int i = 0; ok && i < call->word_count; i++)
@@ -208,7 +216,7 @@ bool command_figure(Session *s, const Call *call, Text *out, Error *err)
         return error_set(err, ERR_USAGE,
                          "figure needs at least one mechanism, for example "
                          "attnscope figure bigbird -n 48 -o bigbird.png");
-    return make_figure(s, call, call->values[OPT_OUTPUT], out, err);
+    return make_figure(s, call, out, err);
 }
 
 /* ---- again ------------------------------------------------------------------ */
@@ -270,9 +278,14 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
     int  skip = ok && count > 0 && !strcmp(words[0], "attnscope"); /* as one pastes it */
 
     ok = ok && call_parse(&figure, words + skip, count - skip, err);
+    if (ok && (!command_takes(figure.command, option_at(OPT_OUTPUT)) ||
+               figure.command == call->command))
+        ok = error_set(err, ERR_FORMAT, "%s: '%s' is not a command that draws", call->words[0],
+                       figure.command->name);
     if (ok) {
         figure.line = line;
-        ok = make_figure(s, &figure, to, out, err);
+        figure.values[OPT_OUTPUT] = to;
+        ok = figure.command->run(s, &figure, out, err);
         check_input(s, call->words[0], out);
     }
     text_free(&storage);

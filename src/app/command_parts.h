@@ -13,6 +13,7 @@ COMMAND_FUNCTION(run_mechanism);
 COMMAND_FUNCTION(compare);
 COMMAND_FUNCTION(figure);
 COMMAND_FUNCTION(rerender);
+COMMAND_FUNCTION(step);
 COMMAND_FUNCTION(docs);
 COMMAND_FUNCTION(doctor);
 COMMAND_FUNCTION(completions);
@@ -22,6 +23,11 @@ bool command_takes(const Command *command, const Option *option);
 /* "attnscope figure 'bigbird(block=2)' ...": quoted as a shell reads it. */
 void words_join(const char *const *words, int count, Text *out);
 void word_quote(Text *out, const char *word);
+
+/* The options of figures, read from a call. */
+bool call_picture_options(Session *s, const Call *call, PictureOptions *out, Error *err);
+bool call_png_options(const Call *call, PngOptions *out, Error *err);
+bool call_text_options(const Call *call, TextOptions *out, Error *err);
 
 /* Writes output.npy, the views, figures.json and flops.json of a run. */
 bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,

@@ -78,16 +78,12 @@ const Pattern *result_components(const Result *result, const View *view)
 
 /* ---- order of tokens -------------------------------------------------------- */
 
-static int32_t *order_of_view(Run *run, const View *order, int64_t head)
+/* The first round's. */
+static const int32_t *order_of_view(const Run *run, const View *order, int64_t head)
 {
-    int64_t        n = view_cols(order), rounds = view_planes(order) * view_rows(order) / run->h;
-    int32_t       *out = arena_alloc(run->arena, n, sizeof(*out));
-    const int32_t *slots;
+    int64_t n = view_cols(order), rounds = view_planes(order) * view_rows(order) / run->h;
 
-    if (!out || order->tensor.dtype != DT_I32)
-        return NULL;
-    slots = tensor_i32(&order->tensor) + head * rounds * n; /* the first round's */
-    return memcpy(out, slots, (size_t)n * sizeof(*out));
+    return order->tensor.dtype == DT_I32 ? tensor_i32(&order->tensor) + head * rounds * n : NULL;
 }
 
 /* Stable counting sort of the tokens by their category. */
@@ -109,22 +105,34 @@ static int32_t *order_of_categories(Run *run, const View *view, int64_t head)
     return at == n ? out : NULL;
 }
 
-const int32_t *result_sorted_order(const Result *result, int64_t head)
+const View *result_order_source(const Result *result)
 {
-    Run *run = result->run;
+    static const ViewKind kinds[] = { VIEW_ORDER, VIEW_BUCKETS };
+    const Run            *run = result->run;
 
-    for (int pass = 0; pass < 2; pass++)
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
         for (int i = 0; i < run->view_count; i++) {
             const View *view = &run->views[i];
 
-            if (!view->tensor.data || view_cols(view) != run->n)
-                continue;
-            if (pass == 0 && view->kind == VIEW_ORDER)
-                return order_of_view(run, view, head);
-            if (pass == 1 && view->kind == VIEW_BUCKETS)
-                return order_of_categories(run, view, head);
+            if (view->kind == kinds[k] && view->tensor.data && view_cols(view) == run->n)
+                return view;
         }
     return NULL;
+}
+
+const int32_t *result_sorted_order(Result *result, int64_t head)
+{
+    const View *source = result_order_source(result);
+
+    if (!source)
+        return NULL;
+    if (source->kind == VIEW_ORDER)
+        return order_of_view(result->run, source, head);
+    if (!result->order || result->order_head != head) {
+        result->order = order_of_categories(result->run, source, head);
+        result->order_head = head;
+    }
+    return result->order;
 }
 
 /* ---- panels ----------------------------------------------------------------- */
@@ -189,15 +197,11 @@ static bool set_region(Panel *panel, Region region, Error *err)
     return true;
 }
 
-static void sort_panel(Result *result, int64_t head, Panel *panel)
+void picture_sort_panel(const int32_t *order, Panel *panel)
 {
-    const int32_t *order = result_sorted_order(result, head < 0 ? 0 : head);
-
-    if (!order)
-        return;
-    if (!strcmp(panel->view->rows, "query"))
+    if (order && !strcmp(panel->view->rows, "query"))
         panel->row_order = order;
-    if (!strcmp(panel->view->cols, "key"))
+    if (order && !strcmp(panel->view->cols, "key"))
         panel->col_order = order;
 }
 
@@ -233,7 +237,8 @@ static bool make_panel(Result *const *results, int index, const PictureOptions *
     if (options->difference && !subtract_first(results, index, view, panel, err))
         return false;
     if (options->sorted)
-        sort_panel(results[index], options->head, panel);
+        picture_sort_panel(result_sorted_order(results[index],
+                                               options->head < 0 ? 0 : options->head), panel);
     return true;
 }
 

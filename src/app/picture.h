@@ -17,7 +17,11 @@ const Pattern *result_components(const Result *result, const View *view);
 bool picture_panel(Result *result, const char *view, int64_t head, Panel *out, Error *err);
 /* Rows and columns in the order the mechanism sorted them (buckets, clusters),
  * when it has one; owned by the run's arena; NULL: token order is all there is. */
-const int32_t *result_sorted_order(const Result *result, int64_t head);
+const int32_t *result_sorted_order(Result *result, int64_t head);
+/* The view that order is read from: an order, else categories; NULL: none. */
+const View *result_order_source(const Result *result);
+/* Rows and columns of the panel in that order, as far as they are tokens. */
+void picture_sort_panel(const int32_t *order, Panel *panel);
 
 typedef struct PictureOptions {
     const char *view;   /* of every panel; NULL: chosen */

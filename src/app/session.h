@@ -45,6 +45,8 @@ typedef struct Result {
     double       run_ms;   /* wall time of the run with views, for live re-runs */
     int          references;
     struct Loaded *loaded; /* private: keeps the input */
+    int32_t     *order;      /* private to picture.c: of the categories of order_head */
+    int64_t      order_head;
 } Result;
 
 typedef struct Session Session;

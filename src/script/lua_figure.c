@@ -182,7 +182,7 @@ static void set_minus(lua_State *L, int t, LuaFigure *figure, Panel *panel)
 }
 
 /* Tokens in the mechanism's own order, where the axes are tokens. */
-static void set_sorted(const Result *result, int64_t head, Panel *panel)
+static void set_sorted(Result *result, int64_t head, Panel *panel)
 {
     const int32_t *order = result_sorted_order(result, head < 0 ? 0 : head);
 

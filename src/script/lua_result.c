@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "app/steps.h"
+
 #define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */
 
 /* ---- the object ------------------------------------------------------------- */
@@ -391,39 +393,61 @@ static int result_views(lua_State *L)
 
 /* ---- stages ----------------------------------------------------------------- */
 
-static void set_stage_views(lua_State *L, const Run *run, const Stage *stage)
+static void set_step_views(lua_State *L, const Step *step)
 {
-    int count = 0;
+    const View *views[RUN_MAX_VIEWS];
+    int         count = step_views(step, views, RUN_MAX_VIEWS);
+
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        lua_pushstring(L, views[i]->name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "views");
+}
+
+static void set_traces(lua_State *L, const Run *run, int step)
+{
+    lua_newtable(L);
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step == step) {
+            lua_pushnumber(L, run->traces[i].value);
+            lua_setfield(L, -2, run->traces[i].name);
+        }
+    lua_setfield(L, -2, "traces");
+}
+
+static void push_step(lua_State *L, const Step *step)
+{
+    const Stage *stage = step->stage;
 
     lua_newtable(L);
-    for (int i = 0; i < run->view_count; i++)
-        if (run->views[i].stage == stage->name && run->views[i].iteration == stage->iteration) {
-            lua_pushstring(L, run->views[i].name);
-            lua_rawseti(L, -2, ++count);
-        }
-    lua_setfield(L, -2, "views");
+    lua_pushstring(L, stage->name);
+    lua_setfield(L, -2, "name");
+    if (stage->iteration >= 0) {
+        lua_pushinteger(L, stage->iteration);
+        lua_setfield(L, -2, "iteration");
+    }
+    if (step->note) {
+        lua_pushstring(L, step->note);
+        lua_setfield(L, -2, "note");
+    }
+    set_flops(L, stage->flops);
+    lua_pushinteger(L, stage->arena_peak);
+    lua_setfield(L, -2, "arena_peak");
+    set_step_views(L, step);
+    set_traces(L, step->result->run, step->index);
 }
 
 /* [-0, +1, v] */
 static int result_stages(lua_State *L)
 {
-    const Run *run = result_check(L, 1)->result->run;
+    Result *result = result_check(L, 1)->result;
+    Step    step;
 
-    lua_createtable(L, run->stage_count, 0);
-    for (int i = 0; i < run->stage_count; i++) {
-        const Stage *stage = &run->stages[i];
-
-        lua_newtable(L);
-        lua_pushstring(L, stage->name);
-        lua_setfield(L, -2, "name");
-        if (stage->iteration >= 0) {
-            lua_pushinteger(L, stage->iteration);
-            lua_setfield(L, -2, "iteration");
-        }
-        set_flops(L, stage->flops);
-        lua_pushinteger(L, stage->arena_peak);
-        lua_setfield(L, -2, "arena_peak");
-        set_stage_views(L, run, stage);
+    lua_createtable(L, result_steps(result), 0);
+    for (int i = 0; result_step(result, i, &step); i++) {
+        push_step(L, &step);
         lua_rawseti(L, -2, i + 1);
     }
     return 1;
@@ -458,7 +482,7 @@ static const Member result_members[] = {
     { "row", result_row, "q: integer, head?: integer", "table[]",
       "The keys query q may see: {k, weight, components} each." },
     { "stages", result_stages, "", "table[]",
-      "Steps of the algorithm: name, iteration, flops, arena_peak, views." },
+      "Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces." },
     { "compare", result_compare, "other: attnscope.Result", "table",
       "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of "
       "the weights." },

@@ -111,7 +111,7 @@ static void choose_first(Compare *c, const CompareRooms *r)
         c->first = 0;
 }
 
-static void want_drawing(Ui *ui, Pane *pane)
+void pane_want_drawing(Ui *ui, Pane *pane)
 {
     Panel       panel;
     LensView    view;
@@ -149,7 +149,7 @@ void compare_prepare(Ui *ui, Area area)
 
         pane_lay_out(ui, pane, shown ? tile_of(&r, place) : (Area){ 0 });
         if (shown)
-            want_drawing(ui, pane);
+            pane_want_drawing(ui, pane);
     }
 }
 

@@ -13,6 +13,8 @@ typedef struct CompareRooms {
 
 CompareRooms compare_rooms(Ui *ui, Area area);
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
+/* Asks for what its matrix shows, as laid out. */
+void         pane_want_drawing(Ui *ui, Pane *pane);
 /* Where the matrix stands in the pane's area. */
 void pane_lay_out(Ui *ui, Pane *pane, Area area);
 /* Once the panes opened together have results: views of one kind; true: something changed. */

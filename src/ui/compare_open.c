@@ -28,31 +28,37 @@ static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
              : request_parse(ui->session, request, text, err);
 }
 
-Pane *compare_open(Ui *ui, const char *mechanism)
+Pane *compare_open_request(Ui *ui, Request *request)
 {
     Compare *c = &ui->compare;
-    Error    err = ERROR_INIT;
     Pane    *pane;
-    Request  request = { 0 };
 
     if (c->count == PANES_MOST) {
         ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
-        return NULL;
-    }
-    if (!request_copy(&request, &ui->defaults, &err) ||
-        !request_open(ui, &request, mechanism, &err)) {
-        request_free(&request);
-        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        request_free(request);
         return NULL;
     }
     pane = &c->panes[c->count++];
-    *pane = (Pane){ .request = request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+    *pane = (Pane){ .request = *request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
     c->focus = c->count - 1;
-    if (lacks_text(&request))
+    if (lacks_text(request))
         pane->ask = true; /* instead of a run that must fail */
     else
         pane_run(ui, pane);
     return pane;
+}
+
+Pane *compare_open(Ui *ui, const char *mechanism)
+{
+    Error   err = ERROR_INIT;
+    Request request = { 0 };
+
+    if (request_copy(&request, &ui->defaults, &err) &&
+        request_open(ui, &request, mechanism, &err))
+        return compare_open_request(ui, &request);
+    request_free(&request);
+    ui_say(ui, ROLE_ERROR, "%s", err.text);
+    return NULL;
 }
 
 void compare_ask(Ui *ui)

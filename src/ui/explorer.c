@@ -54,6 +54,7 @@ unsigned ui_screen_scope(const Ui *ui)
     switch (ui->screen) {
     case SCREEN_BROWSE: return ui->browse.filtering ? IN_FILTER : IN_BROWSE;
     case SCREEN_COMPARE: return ui->compare.count ? IN_COMPARE : IN_EMPTY;
+    case SCREEN_STEP: return ui->compare.count ? IN_STEP : IN_EMPTY;
     default: return IN_PROFILE;
     }
 }
@@ -82,6 +83,7 @@ static bool poll_jobs(Ui *ui)
 {
     bool changed = compare_poll(ui);
 
+    changed |= step_poll(ui);
     changed |= browse_poll(ui);
     changed |= command_poll(ui);
     changed |= export_poll(ui);
@@ -94,7 +96,7 @@ static bool first_answers_pending(const Ui *ui)
     for (int i = 0; i < ui->compare.count; i++)
         if (ui->compare.panes[i].area.h && drawing_pending(&ui->compare.panes[i].drawing))
             return true;
-    return false;
+    return ui->screen == SCREEN_STEP && step_pending(ui);
 }
 
 static void drain(int fd)
@@ -116,17 +118,26 @@ static void wait_for_answers(Ui *ui)
 
         nanosleep(&pause, NULL);
         compare_poll(ui);
+        step_poll(ui);
     }
+}
+
+static void prepare(Ui *ui, Area area)
+{
+    if (ui->screen == SCREEN_COMPARE)
+        compare_prepare(ui, area);
+    else
+        step_prepare(ui, area);
 }
 
 static void draw(Ui *ui)
 {
     Area area = middle(ui);
 
-    if (ui->screen == SCREEN_COMPARE && ui->term->rows > 8) {
-        compare_prepare(ui, area);
+    if ((ui->screen == SCREEN_COMPARE || ui->screen == SCREEN_STEP) && ui->term->rows > 8) {
+        prepare(ui, area);
         wait_for_answers(ui);
-        compare_prepare(ui, area); /* results may have come meanwhile */
+        prepare(ui, area); /* results may have come meanwhile */
     }
     term_clear(ui->term, (Style){ 0 });
     if (status_draw(ui)) {
@@ -134,6 +145,8 @@ static void draw(Ui *ui)
             browse_draw(ui, area);
         else if (ui->screen == SCREEN_COMPARE)
             compare_draw(ui, area);
+        else if (ui->screen == SCREEN_STEP)
+            step_draw(ui, area);
         else
             profile_draw(ui, area);
         for (int i = 0; i < ui->layer_count; i++)
@@ -209,6 +222,8 @@ void explorer_loop(Ui *ui)
         if (ui->dirty)
             draw(ui);
         deadline = params_deadline(ui);
+        if (step_deadline(ui) >= 0 && (deadline < 0 || step_deadline(ui) < deadline))
+            deadline = step_deadline(ui);
         if (deadline < 0 && ui_job_runs(ui)) {
             deadline = 0.25; /* the stage of a run is shown as it changes */
             ui->dirty = true;
@@ -328,6 +343,10 @@ void action_to_list(Ui *ui)
 void action_screen_compare(Ui *ui)
 {
     go_to(ui, SCREEN_COMPARE);
+}
+void action_screen_step(Ui *ui)
+{
+    go_to(ui, SCREEN_STEP);
 }
 void action_screen_profile(Ui *ui)
 {

@@ -13,7 +13,7 @@
 
 #define PANES_MOST 4
 
-typedef enum Screen { SCREEN_BROWSE, SCREEN_COMPARE, SCREEN_PROFILE, SCREEN_COUNT } Screen;
+typedef enum Screen { SCREEN_BROWSE, SCREEN_COMPARE, SCREEN_STEP, SCREEN_PROFILE, SCREEN_COUNT } Screen;
 
 /* Where an action is valid: bits. */
 enum {
@@ -30,11 +30,12 @@ enum {
     IN_EMPTY = 1024,  /* compare without a pane */
     IN_FILTER = 2048, /* of the list, being typed */
     IN_SEARCH = 4096,
-    IN_FILLED = IN_BROWSE | IN_COMPARE | IN_PROFILE,
+    IN_STEP = 8192,
+    IN_FILLED = IN_BROWSE | IN_COMPARE | IN_STEP | IN_PROFILE,
     IN_SCREENS = IN_FILLED | IN_EMPTY,
     IN_LISTED = IN_BROWSE | IN_FILTER,
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
-    IN_ALL = 8191,
+    IN_ALL = 16383,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -73,6 +74,16 @@ typedef struct Compare {
     char sought[64];
     int  drag_y, drag_x; /* -1: no drag */
 } Compare;
+
+/* The focused pane's run, stage by stage. */
+typedef struct Stepping {
+    Pane   panes[2]; /* the step's matrix by position, and sorted; they own no request */
+    const Mechanism *of; /* whose stages; another one begins at its first */
+    int    at;       /* step */
+    bool   playing, sorted_alone;
+    int    speed;    /* index of the pace */
+    double due;      /* when playing goes on, seconds */
+} Stepping;
 
 typedef struct Params {
     int     pane; /* its index */
@@ -134,6 +145,7 @@ struct Ui {
     Text         log;
     Browse       browse;
     Compare      compare;
+    Stepping     stepping;
     Params       params;
     Help         help;
     Pager        pager;
@@ -182,6 +194,8 @@ void  compare_mouse(Ui *ui, const Event *event);
 void  compare_close(Ui *ui);
 /* A pane for "bigbird(window=5)"; NULL with a message. */
 Pane *compare_open(Ui *ui, const char *mechanism);
+/* A pane for a request, which it takes over; NULL with a message (then it is freed). */
+Pane *compare_open_request(Ui *ui, Request *request);
 /* Asks for what the focused pane cannot run without. */
 void compare_ask(Ui *ui);
 void compare_clear(Ui *ui); /* closes all panes */
@@ -190,6 +204,13 @@ void compare_search(Ui *ui, const char *text);
 void               inspect_line(Ui *ui, int y);
 void               inspect_dock(Ui *ui, Area area);
 extern const Layer inspect_layer;
+
+void   step_prepare(Ui *ui, Area area);
+void   step_draw(Ui *ui, Area area);
+bool   step_poll(Ui *ui);             /* true: something is to be drawn */
+double step_deadline(const Ui *ui);   /* seconds from now; < 0: none */
+bool   step_pending(const Ui *ui);    /* a first drawing is still to come */
+void   step_close(Ui *ui);
 
 void profile_draw(Ui *ui, Area area);
 /* "130 kFLOP" */

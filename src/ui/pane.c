@@ -150,12 +150,17 @@ void pane_close(Ui *ui, Pane *pane)
 
 /* ---- what is looked at ------------------------------------------------------ */
 
-const View *pane_view(const Pane *pane)
+static const View *named_view(const Pane *pane)
 {
     const View *wanted =
         pane->result && pane->view[0] ? run_view(pane->result->run, pane->view) : NULL;
 
     return wanted ? wanted : pane->result ? pane->telling : NULL;
+}
+
+const View *pane_view(const Pane *pane)
+{
+    return pane->result && pane->pinned ? pane->pinned : named_view(pane);
 }
 
 const View *pane_numbers(const Pane *pane)
@@ -225,7 +230,7 @@ bool pane_differs(Ui *ui, const Pane *pane)
     const Compare *c = &ui->compare;
     const View    *view = pane_numbers(pane), *first;
 
-    if (!c->difference || pane == &c->panes[0] || !view || !c->panes[0].result)
+    if (!c->difference || pane == &c->panes[0] || pane->pinned || !view || !c->panes[0].result)
         return false;
     first = pane_numbers(&c->panes[0]);
     return first && views_share_rows(first, view) && views_share_cols(first, view) &&
@@ -391,7 +396,10 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
     Text        out = { 0 };
     bool        differs = pane_differs(ui, pane);
 
-    text_addf(&out, "%d %s", number, pane->request.mechanism);
+    if (pane->pinned)
+        text_add(&out, pane->sorted ? "sorted" : "by position");
+    else
+        text_addf(&out, "%d %s", number, pane->request.mechanism);
     if (view)
         text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (differs)
@@ -401,7 +409,7 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
     if (pane_rounds(pane) > 1)
         text_addf(&out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
                   (long long)pane->round + 1, (long long)pane_rounds(pane));
-    if (pane->sorted && pane->order)
+    if (pane->sorted && pane->order && !pane->pinned)
         text_add(&out, " sorted");
     if (pane->job || (pane->result && !pane->drawing.settled))
         text_add(&out, " \xe2\x80\xa6");

@@ -29,6 +29,7 @@ typedef struct Pane {
     Result     *measured;     /* retained; NULL: not measured */
     Job        *measuring;
     const View *telling;  /* of the result, found once; NULL: it has no matrix */
+    const View *pinned;   /* shown whatever `view` says; NULL: off */
     char        view[48]; /* wanted; "": the most telling one */
     int64_t     head, round;
     int         pool, scale, map; /* -1: the kind's own */

@@ -17,6 +17,7 @@ static const struct {
 } tabs[] = {
     { SCREEN_BROWSE, "1 Browse", "BROWSE" },
     { SCREEN_COMPARE, "2 Compare", "VIEW" },
+    { SCREEN_STEP, "3 Step", "STEP" },
     { SCREEN_PROFILE, "4 Profile", "PROFILE" },
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/command.h"
 #include "ui/capability.h"
 #include "ui/explorer_run.h"
 #include "ui/signals.h"
@@ -17,6 +18,7 @@ typedef struct Start {
     InputChoice choice;
     const char *input; /* NULL: the shipped sample */
     Request     defaults;
+    Call        step; /* `attnscope step MECH`; without a command: not that */
     bool        help;
 } Start;
 
@@ -122,10 +124,30 @@ static bool parse(Start *start, int argc, char **argv, Error *err)
            error_set(err, ERR_USAGE, "one input at a time: '%.60s' is one too many", argv[optind]);
 }
 
+/* The command's own words, without the program's name. */
+static bool parse_step(Start *start, int argc, char **argv, Error *err)
+{
+    return call_parse(&start->step, (const char *const *)argv + 1, argc - 1, err);
+}
+
+bool ui_takes(int argc, char **argv)
+{
+    Start start = { 0 };
+    Error err = ERROR_INIT;
+
+    return argc > 2 && !strcmp(argv[1], "step") && parse_step(&start, argc, argv, &err) &&
+           start.step.word_count == 1 && !start.step.values[OPT_HELP] &&
+           !start.step.values[OPT_OUTPUT] && !start.step.values[OPT_JSON] &&
+           !start.step.values[OPT_AT] && !start.step.values[OPT_COLOR];
+}
+
 static bool load(Ui *ui, const Start *start, Error *err)
 {
     const char *spec = start->input;
 
+    if (start->step.command)
+        return call_check_params(&start->step, err) && call_load_input(ui->session, &start->step,
+                                                                       err);
     if (!spec)
         spec = session_default_sample(ui->session, err);
     return spec && session_load(ui->session, spec, &start->choice, err);
@@ -139,6 +161,20 @@ static void say_start(Ui *ui)
         ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
     else if (input->note)
         ui_say(ui, ROLE_DIM, "%s", input->note);
+}
+
+/* The mechanism whose stages were asked for, and the screen that shows them. */
+static bool open_step(Ui *ui, const Start *start, Error *err)
+{
+    Request request;
+
+    if (!start->step.command)
+        return true;
+    if (!call_request(ui->session, &start->step, start->step.words[0], &request, err))
+        return false;
+    compare_open_request(ui, &request);
+    ui->screen = SCREEN_STEP;
+    return true;
 }
 
 /* The screen first, then what may take time to load. */
@@ -159,8 +195,9 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     ui->compare.linked = true;
     ui->compare.drag_y = -1;
     ui->browse.cursor = 1;
+    ui->stepping.speed = 1;
     say_start(ui);
-    return true;
+    return open_step(ui, start, err);
 }
 
 /* The terminal comes back at once, whatever the worker is still doing. */
@@ -170,6 +207,7 @@ static void close_all(Ui *ui)
     ui->term = NULL;
     export_close(ui);
     command_close(ui);
+    step_close(ui);
     compare_close(ui);
     history_clear(ui);
     browse_close(ui);
@@ -197,7 +235,8 @@ int ui_main(int argc, char **argv)
     int   ended;
     bool  opened;
 
-    if (!parse(&start, argc, argv, &err))
+    if (!(ui_takes(argc, argv) ? parse_step(&start, argc, argv, &err)
+                               : parse(&start, argc, argv, &err)))
         return fail(&err);
     if (start.help) {
         fputs(usage, stdout);

@@ -2,12 +2,18 @@
 #ifndef UI_UI_H
 #define UI_UI_H
 
+#include <stdbool.h>
+
 #include "core/text.h"
 
 /* Opens the terminal, explores, and gives the process's exit status.  argv[0]
  * is skipped.  Needs a terminal on standard input and output: without one it
  * says so on standard error and returns 2. */
 int ui_main(int argc, char **argv);
+
+/* True when these words are a command the explorer shows better than a text can:
+ * `step MECH` without an option that asks for text or a file. */
+bool ui_takes(int argc, char **argv);
 
 /* The keys as a Markdown table, from the action table. */
 void ui_docs(Text *out);

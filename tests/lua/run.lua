@@ -146,8 +146,13 @@ case("stages", function()
   assert(#stages > 1)
   for _, stage in ipairs(stages) do
     equal(type(stage.name), "string")
+    equal(type(stage.note), "string")
     sum = sum + stage.flops.total
   end
+  equal(stages[1].views[2], "buckets")
+  local errors = assert(attn.run("sinkhorn", { input = input, params = { block = 4 } })):stages()
+  equal(errors[4].name, "balance")
+  assert(errors[4].traces["row error"] > errors[5].traces["row error"])
   near(sum, r.stats.flops.total, 1e-6 * sum)
 end)
 

@@ -190,7 +190,7 @@ function Result:cell(q, k, head) end
 ---@return table[]
 function Result:row(q, head) end
 
----Steps of the algorithm: name, iteration, flops, arena_peak, views.
+---Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces.
 ---@return table[]
 function Result:stages() end
 

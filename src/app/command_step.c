@@ -1,0 +1,367 @@
+/* command_step.c -- the algorithm of a mechanism, stage by stage: as text, as one
+ * figure of all stages, or as JSON.  On a terminal the explorer does it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command_parts.h"
+#include "app/step_strip.h"
+
+#define TEXT_WIDTH 78
+#define TEXT_LINES 24 /* of one picture among many */
+
+/* ---- pictures --------------------------------------------------------------- */
+
+/* The plane of a head; views of several rounds show the first. */
+static int64_t plane_of(const Step *step, int64_t head)
+{
+    int64_t heads = step->result->run->h, planes = view_planes(step->shown);
+
+    return head > 0 && planes % heads == 0 && !view_shared(step->shown) ? head * (planes / heads)
+                                                                        : 0;
+}
+
+static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
+{
+    char          name[64], title[128];
+    const int32_t *order = o->sorted ? step_order(step, o->head < 0 ? 0 : o->head) : NULL;
+
+    step_name(step, name, sizeof(name));
+    snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
+    panel_init(panel, step->shown, result_components(step->result, step->shown),
+               plane_of(step, o->head), title);
+    picture_sort_panel(order, panel);
+}
+
+static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)
+{
+    return (!o->pool || pool_parse(o->pool, &panel->pool, err)) &&
+           (!o->scale || scale_parse(o->scale, &panel->scale, err)) &&
+           (!o->map || colour_map_parse(o->map, &panel->map, err));
+}
+
+/* One panel for each step of `which` (indices) that made something to see. */
+static Figure *figure_of_steps(Result *result, const int *which, int count,
+                               const PictureOptions *o, Error *err)
+{
+    Figure *figure = figure_new(count, err);
+    bool    ok = figure != NULL;
+
+    for (int i = 0; ok && i < count; i++) {
+        Step step;
+
+        result_step(result, which[i], &step);
+        step_panel(&step, o, &figure->panels[i]);
+        ok = panel_looks(o, &figure->panels[i], err);
+    }
+    if (!ok) {
+        figure_free(figure);
+        return NULL;
+    }
+    figure->rows = o->rows;
+    figure->cols = o->cols;
+    figure->legend = true;
+    figure->threads = o->threads;
+    return figure;
+}
+
+/* Indices of the steps with a picture of their own. */
+static int telling_steps(Result *result, int from, int to, int *which, int most)
+{
+    int count = 0;
+
+    for (int i = from; i < to && count < most; i++) {
+        Step step;
+
+        if (result_step(result, i, &step) && step.fresh)
+            which[count++] = i;
+    }
+    return count;
+}
+
+/* ---- text ------------------------------------------------------------------- */
+
+/* Words of text in lines of TEXT_WIDTH, each after the indent. */
+static void add_wrapped(Text *out, const char *text, const char *indent)
+{
+    size_t column = 0;
+
+    while (*text) {
+        size_t length = strcspn(text, " \n");
+
+        if (column && column + 1 + length > TEXT_WIDTH) {
+            text_add(out, "\n");
+            column = 0;
+        }
+        text_add(out, column ? " " : indent);
+        text_add_bytes(out, text, length);
+        column += length + 1;
+        text += length;
+        if (*text == '\n') {
+            text_add(out, "\n");
+            column = 0;
+        }
+        text += *text != '\0';
+        text += strspn(text, " ");
+    }
+    if (column)
+        text_add(out, "\n");
+}
+
+static bool add_picture(Result *result, int index, const Call *call, const PictureOptions *o,
+                        bool alone, Text *out, Error *err)
+{
+    TextOptions text;
+    Figure     *figure;
+    bool        ok;
+
+    if (!call_text_options(call, &text, err))
+        return false;
+    text.height = alone ? 0 : TEXT_LINES;
+    figure = figure_of_steps(result, &index, 1, o, err);
+    ok = figure && figure_text(figure, &text, out, err);
+    figure_free(figure);
+    return ok;
+}
+
+/* "bucket EBCF...": as many tokens as a line holds. */
+static void add_strip_line(Text *out, const char *name, const Strip *strip, const int32_t *values)
+{
+    int64_t shown = strip->n < TEXT_WIDTH - 12 ? strip->n : TEXT_WIDTH - 12;
+
+    text_addf(out, "  %-9s", name);
+    for (int64_t i = 0; i < shown; i++)
+        text_addf(out, "%c", values ? strip_letter(values[i]) : strip_border(strip, i));
+    text_add(out, shown < strip->n ? "..\n" : "\n");
+}
+
+/* The tokens by position and sorted, where a step made or sorted categories. */
+static void add_strip(const Step *step, int64_t head, Text *out)
+{
+    const View *categories = step_categories(step);
+    const View *order = result_order_source(step->result);
+    Strip       strip;
+
+    if (!categories || (categories->step != step->index && order->step != step->index) ||
+        !strip_read(step, head, &strip))
+        return;
+    text_add(out, "\n");
+    add_strip_line(out, "position", &strip, strip.original);
+    if (strip.sorted)
+        add_strip_line(out, "sorted", &strip, strip.sorted);
+    if (strip.chunk)
+        add_strip_line(out, "chunks", &strip, NULL);
+    strip_free(&strip);
+}
+
+static bool add_step(Result *result, int index, const Call *call, const PictureOptions *o,
+                     bool alone, Text *out, Error *err)
+{
+    Step step;
+    Text words = { 0 };
+    char name[64];
+    bool ok = true;
+
+    result_step(result, index, &step);
+    step_name(&step, name, sizeof(name));
+    text_addf(out, "step %d of %d: %s\n", index + 1, step.count, name);
+    step_describe(&step, &words);
+    add_wrapped(out, text_str(&words), "  ");
+    text_free(&words);
+    add_strip(&step, o->head < 0 ? 0 : o->head, out);
+    if (step.shown && (step.fresh || alone)) {
+        text_add(out, "\n");
+        ok = add_picture(result, index, call, o, alone, out, err);
+    }
+    text_add(out, "\n");
+    return ok;
+}
+
+/* ---- JSON ------------------------------------------------------------------- */
+
+static void json_views(const Step *step, Json *json)
+{
+    const View *views[RUN_MAX_VIEWS];
+    int         count = step_views(step, views, RUN_MAX_VIEWS);
+
+    jsonw_open(json, '[');
+    for (int i = 0; i < count; i++)
+        jsonw_string(json, views[i]->name);
+    jsonw_close(json, ']');
+}
+
+static void json_traces(const Step *step, Json *json)
+{
+    const Run *run = step->result->run;
+
+    jsonw_open(json, '{');
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step == step->index) {
+            jsonw_key(json, run->traces[i].name);
+            jsonw_number(json, run->traces[i].value);
+        }
+    jsonw_close(json, '}');
+}
+
+static void json_step(const Step *step, Json *json)
+{
+    jsonw_open(json, '{');
+    jsonw_key(json, "step");
+    jsonw_int(json, step->index + 1);
+    jsonw_key(json, "stage");
+    jsonw_string(json, step->stage->name);
+    jsonw_key(json, "iteration");
+    if (step->stage->iteration >= 0)
+        jsonw_int(json, step->stage->iteration);
+    else
+        jsonw_raw(json, "null");
+    jsonw_key(json, "note");
+    if (step->note)
+        jsonw_string(json, step->note);
+    else
+        jsonw_raw(json, "null");
+    jsonw_key(json, "flops");
+    jsonw_number(json, flops_total(step->stage->flops));
+    jsonw_key(json, "views");
+    json_views(step, json);
+    jsonw_key(json, "traces");
+    json_traces(step, json);
+    jsonw_close(json, '}');
+}
+
+static void json_steps(Result *result, int from, int to, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    jsonw_key(&json, "mechanism");
+    jsonw_string(&json, result->request.mechanism);
+    jsonw_key(&json, "steps");
+    jsonw_open(&json, '[');
+    for (int i = from; i < to; i++) {
+        Step step;
+
+        result_step(result, i, &step);
+        json_step(&step, &json);
+    }
+    jsonw_close(&json, ']');
+    jsonw_close(&json, '}');
+    text_add(out, "\n");
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+static void list_stages(Result *result, Text *out)
+{
+    for (int i = 0; i < result_steps(result); i++) {
+        Step step;
+
+        result_step(result, i, &step);
+        if (step.stage->iteration <= 0)
+            text_addf(out, "%s%d %s", out->length ? ", " : "", i + 1, step.stage->name);
+    }
+}
+
+/* Steps [*from, *to) that --at asks for: a number, or all of a stage. */
+static bool choose_steps(Result *result, const char *at, int *from, int *to, Error *err)
+{
+    int   count = result_steps(result);
+    char *end;
+    long  number = at ? strtol(at, &end, 10) : 0;
+    Text  stages = { 0 };
+
+    *from = 0;
+    *to = count;
+    if (!at)
+        return true;
+    if (end != at && !*end && number >= 1 && number <= count) {
+        *from = (int)number - 1;
+        *to = (int)number;
+        return true;
+    }
+    for (*from = 0; *from < count && strcmp(result->run->stages[*from].name, at); ++*from)
+        ;
+    for (*to = *from; *to < count && !strcmp(result->run->stages[*to].name, at); ++*to)
+        ;
+    if (*from < count)
+        return true;
+    list_stages(result, &stages);
+    error_set(err, ERR_USAGE, "--at: %s has no step '%.40s'; it has %s", result->request.mechanism,
+              at, text_str(&stages));
+    text_free(&stages);
+    return false;
+}
+
+static bool write_figure(Session *s, const Call *call, Result *result, int from, int to,
+                         const PictureOptions *o, Error *err)
+{
+    int        which[RUN_MAX_STAGES], count = telling_steps(result, from, to, which, 48);
+    PngOptions png;
+    Figure    *figure;
+    Text       request = { 0 };
+    bool       ok;
+
+    if (!count)
+        return error_set(err, ERR_USAGE, "%s: no matrix is made at these steps; leave out --at",
+                         result->request.mechanism);
+    if (!call_png_options(call, &png, err))
+        return false;
+    figure = figure_of_steps(result, which, count, o, err);
+    if (!figure)
+        return false;
+    request_text(&result->request, &request);
+    snprintf(figure->title, sizeof(figure->title), "%s",
+             o->title ? o->title : text_str(&request));
+    text_free(&request);
+    ok = picture_save(s, figure, &result, 1, call->line, &png, call->values[OPT_OUTPUT], err);
+    figure_free(figure);
+    return ok;
+}
+
+static bool show(Session *s, const Call *call, Result *result, Text *out, Error *err)
+{
+    PictureOptions o;
+    int            from, to;
+    bool           ok;
+
+    if (!call_picture_options(s, call, &o, err) ||
+        !choose_steps(result, call->values[OPT_AT], &from, &to, err))
+        return false;
+    if (o.head >= result->run->h)
+        return error_set(err, ERR_USAGE, "head %lld: there are %lld (0..%lld)", (long long)o.head,
+                         (long long)result->run->h, (long long)result->run->h - 1);
+    if (call->values[OPT_OUTPUT])
+        return write_figure(s, call, result, from, to, &o, err);
+    if (call->values[OPT_JSON]) {
+        json_steps(result, from, to, out);
+        return true;
+    }
+    ok = true;
+    for (int i = from; ok && i < to; i++)
+        ok = add_step(result, i, call, &o, to - from == 1, out, err);
+    return ok;
+}
+
+bool command_step(Session *s, const Call *call, Text *out, Error *err)
+{
+    Request request;
+    Result *result;
+    bool    ok;
+
+    if (call->word_count != 1)
+        return error_set(err, ERR_USAGE, "step needs a mechanism, for example "
+                                         "attnscope step reformer -n 64 -p block=8");
+    if (!call_check_params(call, err) || !call_load_input(s, call, err) ||
+        !call_request(s, call, call->words[0], &request, err))
+        return false;
+    result = session_run(s, &request, err);
+    request_free(&request);
+    if (!result)
+        return false;
+    ok = result->run->err.code == ERR_NONE;
+    if (!ok)
+        *err = result->run->err;
+    ok = ok && show(s, call, result, out, err);
+    result_release(result);
+    return ok;
+}

@@ -1,0 +1,173 @@
+/* steps.c -- see steps.h. */
+#include "app/steps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/picture.h"
+
+int result_steps(const Result *result)
+{
+    return result->run->err.code == ERR_NONE ? result->run->stage_count : 0;
+}
+
+static bool is_picture(const View *view)
+{
+    return view->rank >= 2 && view_rows(view) * view_cols(view) > 1 && view->kind != VIEW_TENSOR &&
+           strcmp(view->name, "output") != 0;
+}
+
+/* The mechanism's own picture first, then what decides, then what results. */
+static int telling(const Run *run, const View *view)
+{
+    const char *picture = run->mechanism->picture;
+
+    if (!is_picture(view))
+        return 0;
+    if (picture && !strcmp(view->name, picture))
+        return 5;
+    switch (view->kind) {
+    case VIEW_BUCKETS: return 4;
+    case VIEW_PERMUTATION: return 4;
+    case VIEW_PATTERN: return 3;
+    case VIEW_WEIGHTS: return 2;
+    default: return 1;
+    }
+}
+
+static const View *shown_at(const Run *run, int index)
+{
+    const View *best = NULL;
+
+    for (int i = 0; i < run->view_count; i++) {
+        const View *view = &run->views[i];
+
+        if (view->step == index && telling(run, view) > (best ? telling(run, best) : 0))
+            best = view;
+    }
+    return best;
+}
+
+static const char *note_of(const Mechanism *m, const char *stage)
+{
+    for (const StageNote *n = m->notes; n && n->stage; n++)
+        if (!strcmp(n->stage, stage))
+            return n->note;
+    return NULL;
+}
+
+bool result_step(Result *result, int index, Step *out)
+{
+    const Run *run = result->run;
+
+    if (index < 0 || index >= result_steps(result))
+        return false;
+    *out = (Step){ .result = result, .stage = &run->stages[index], .index = index,
+                   .count = result_steps(result) };
+    out->note = note_of(run->mechanism, out->stage->name);
+    for (int i = 0; out->stage->iteration >= 0 && i < run->stage_count; i++)
+        out->total += !strcmp(run->stages[i].name, out->stage->name);
+    for (int i = index; i >= 0 && !out->shown; i--)
+        out->shown = shown_at(run, i);
+    out->fresh = out->shown && out->shown->step == index;
+    return true;
+}
+
+void step_name(const Step *step, char *text, size_t size)
+{
+    if (step->total > 0)
+        snprintf(text, size, "%s, %lld of %lld", step->stage->name,
+                 (long long)step->stage->iteration + 1, (long long)step->total);
+    else
+        snprintf(text, size, "%s", step->stage->name);
+}
+
+int step_views(const Step *step, const View **out, int most)
+{
+    const Run *run = step->result->run;
+    int        count = 0;
+
+    for (int i = 0; i < run->view_count; i++)
+        if (run->views[i].step == step->index) {
+            if (count < most)
+                out[count] = &run->views[i];
+            count++;
+        }
+    return count;
+}
+
+const int32_t *step_order(const Step *step, int64_t head)
+{
+    const View *source = result_order_source(step->result);
+
+    return source && source->step <= step->index ? result_sorted_order(step->result, head) : NULL;
+}
+
+const View *step_categories(const Step *step)
+{
+    const Run *run = step->result->run;
+
+    for (int i = 0; i < run->view_count; i++) {
+        const View *view = &run->views[i];
+
+        if (view->kind == VIEW_BUCKETS && view->step <= step->index && view->tensor.data &&
+            view->tensor.dtype == DT_I32 && view_cols(view) == run->n)
+            return view;
+    }
+    return NULL;
+}
+
+void step_traces(const Step *step, Text *out)
+{
+    const Run *run = step->result->run;
+
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step == step->index)
+            text_addf(out, "%s %.3g\n", run->traces[i].name, run->traces[i].value);
+}
+
+const char *step_trace_name(const Step *step)
+{
+    const Run *run = step->result->run;
+
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step == step->index)
+            return run->traces[i].name;
+    return NULL;
+}
+
+int step_curve(const Step *step, const char *name, double *out, int most)
+{
+    const Run *run = step->result->run;
+    int        count = 0;
+
+    for (int i = 0; i < run->trace_count && count < most; i++)
+        if (run->traces[i].step <= step->index && !strcmp(run->traces[i].name, name))
+            out[count++] = run->traces[i].value;
+    return count;
+}
+
+static void describe_views(const Step *step, Text *out)
+{
+    const View *views[16];
+    int         count = step_views(step, views, 16);
+
+    for (int i = 0; i < count && i < 16; i++)
+        text_addf(out, "%s%s", i ? ", " : "made: ", views[i]->name);
+    text_add(out, count ? "\n" : "");
+}
+
+void step_describe(const Step *step, Text *out)
+{
+    char   count[32];
+    double flops = flops_total(step->stage->flops);
+
+    if (step->note)
+        text_addf(out, "%s\n", step->note);
+    if (flops > 0)
+        text_addf(out, "FLOPs counted: %s (%.3g %% of the run)\n",
+                  format_count(flops, count, sizeof(count)),
+                  100 * flops / flops_total(run_flops(step->result->run)));
+    step_traces(step, out);
+    describe_views(step, out);
+}

@@ -1,0 +1,43 @@
+/* app/steps.h -- a run as steps one can go through: what each stage did and made.
+ *
+ * A step is a stage of the run, in the order they ran.  The command `step`, the
+ * explorer's step screen and Lua read the same steps.
+ */
+#ifndef APP_STEPS_H
+#define APP_STEPS_H
+
+#include "app/session.h"
+
+typedef struct Step {
+    Result       *result;
+    const Stage  *stage;
+    int           index, count; /* from 0; of all steps */
+    int64_t       total;        /* iterations of this stage in the run; 0: not iterated */
+    const char   *note;         /* what the stage does; static; NULL: none */
+    /* The matrix to look at: the most telling one made here, else the last one made
+     * before; NULL: none yet. */
+    const View   *shown;
+    bool          fresh;        /* it was made here */
+} Step;
+
+int  result_steps(const Result *result);
+bool result_step(Result *result, int index, Step *out); /* false: no such step */
+
+/* "attend, 2 of 4" */
+void step_name(const Step *step, char *text, size_t size);
+/* The views made at the step, in order; *count of them in all, `most` are written. */
+int  step_views(const Step *step, const View **out, int most);
+/* Order of the tokens that is known by then (slot -> token), and the categories they
+ * are sorted by; NULL: not yet, or never.  The order lives in the run's arena. */
+const int32_t *step_order(const Step *step, int64_t head);
+const View    *step_categories(const Step *step);
+/* "row error 0.0123": what the stage is watched by, one item each line. */
+void step_traces(const Step *step, Text *out);
+/* Values of a trace up to this step, for a curve; returns how many (at most `most`). */
+int  step_curve(const Step *step, const char *name, double *out, int most);
+/* First trace of this step; NULL: none. */
+const char *step_trace_name(const Step *step);
+/* Text of the step without its picture: name, note, cost, views, traces. */
+void step_describe(const Step *step, Text *out);
+
+#endif

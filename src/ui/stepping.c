@@ -1,0 +1,476 @@
+/* stepping.c -- the step screen: the focused pane's algorithm, stage by stage.
+ *
+ * Two panes of its own look at the matrix a stage made, by position and in the
+ * mechanism's order; they borrow the compared pane's result and never run anything.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command_parts.h"
+#include "app/step_strip.h"
+#include "ui/actions.h"
+#include "ui/compare.h"
+
+#define WIDE 120 /* columns from which both orders stand side by side */
+
+static const double paces[] = { 4, 2, 1, 0.5, 0.25 }; /* seconds a stage stays */
+#define PACES ((int)(sizeof(paces) / sizeof(*paces)))
+
+typedef struct StepRooms {
+    Area rail, strip, first, second, words; /* h 0: not there */
+} StepRooms;
+
+/* ---- what is looked at ------------------------------------------------------ */
+
+static bool step_now(Ui *ui, Step *step)
+{
+    Pane *pane = compare_focus(ui);
+    int   count = pane && pane->result ? result_steps(pane->result) : 0;
+
+    if (!count)
+        return false;
+    if (ui->stepping.of != pane->result->run->mechanism) {
+        ui->stepping.of = pane->result->run->mechanism;
+        ui->stepping.at = 0;
+        ui->stepping.playing = false;
+    }
+    if (ui->stepping.at >= count)
+        ui->stepping.at = count - 1;
+    return result_step(pane->result, ui->stepping.at, step);
+}
+
+static int64_t head_of(const Pane *pane)
+{
+    int64_t heads = pane->result->run->h;
+
+    return pane->head < heads ? pane->head : heads - 1;
+}
+
+static bool has_tokens(const View *view)
+{
+    return view && (!strcmp(view->rows, "query") || !strcmp(view->cols, "key"));
+}
+
+/* The order known at this step, for a matrix of tokens; NULL: none. */
+static const int32_t *order_now(const Step *step, int64_t head)
+{
+    return has_tokens(step->shown) ? step_order(step, head) : NULL;
+}
+
+static void forget(Ui *ui, Pane *pane)
+{
+    drawing_clear(&ui->draughtsman, &pane->drawing);
+    result_release(pane->result);
+    *pane = (Pane){ .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+}
+
+/* A pane of ours on the step's matrix. */
+static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bool sorted)
+{
+    int64_t head = head_of(source);
+
+    if (pane->result != source->result || pane->pinned != step->shown || pane->head != head ||
+        pane->sorted != sorted) {
+        const View *before = pane->result == source->result ? pane->pinned : NULL;
+        Lens        lens = pane->lens;
+
+        if (pane->result != source->result) {
+            forget(ui, pane);
+            pane->result = result_retain(source->result);
+        }
+        pane->lens = before && views_share_rows(before, step->shown) &&
+                             views_share_cols(before, step->shown)
+                         ? lens
+                         : (Lens){ .q = 0 };
+    }
+    pane->pinned = step->shown;
+    pane->telling = step->shown;
+    pane->head = head;
+    pane->sorted = sorted;
+    pane->pool = source->pool;
+    pane->scale = source->scale;
+    pane->map = source->map;
+    pane->order = sorted ? order_now(step, head) : NULL;
+    pane->order_head = head;
+}
+
+/* ---- rooms ------------------------------------------------------------------ */
+
+static int strip_lines(const Strip *strip)
+{
+    return strip->original ? 4 + (strip->sorted != NULL) + (strip->chunk != NULL) : 0;
+}
+
+static StepRooms rooms_of(Area area, int strip, bool matrix, bool second)
+{
+    StepRooms r = { .rail = { area.y, area.x, 1, area.w } };
+    Area      rest = { area.y + 1, area.x, area.h - 1, area.w };
+    int       words;
+
+    if (strip && rest.h - strip >= 10) {
+        r.strip = (Area){ rest.y, rest.x, strip, rest.w };
+        rest.y += strip;
+        rest.h -= strip;
+    }
+    words = !matrix ? rest.w : area.w >= WIDE ? 46 : rest.w / 2 - 2;
+    r.words = (Area){ rest.y, rest.x + rest.w - words, rest.h, words };
+    rest.w -= words;
+    if (!matrix)
+        return r;
+    r.first = rest;
+    if (!second || area.w < WIDE)
+        return r;
+    r.first.w = rest.w / 2;
+    r.second = (Area){ rest.y, rest.x + r.first.w, rest.h, rest.w - r.first.w };
+    return r;
+}
+
+static StepRooms rooms_now(const Pane *pane, const Step *step, Area area)
+{
+    Strip     strip = { 0 };
+    StepRooms rooms;
+
+    if (area.w < 20)
+        return (StepRooms){ .words = area };
+    strip_read(step, head_of(pane), &strip);
+    rooms = rooms_of(area, strip_lines(&strip), step->shown != NULL,
+                     step->shown && order_now(step, head_of(pane)));
+    strip_free(&strip);
+    return rooms;
+}
+
+void step_prepare(Ui *ui, Area area)
+{
+    Stepping *s = &ui->stepping;
+    Pane     *source = compare_focus(ui);
+    Step      step;
+    StepRooms rooms;
+    bool      narrow;
+
+    s->panes[0].area.h = s->panes[1].area.h = 0;
+    if (!step_now(ui, &step) || !step.shown)
+        return;
+    rooms = rooms_now(source, &step, area);
+    narrow = !rooms.second.h;
+    look_at(ui, &s->panes[0], source, &step,
+            narrow && s->sorted_alone && order_now(&step, head_of(source)));
+    look_at(ui, &s->panes[1], source, &step, !narrow);
+    pane_lay_out(ui, &s->panes[0], rooms.first);
+    pane_lay_out(ui, &s->panes[1], rooms.second);
+    for (int i = 0; i < 2; i++)
+        if (s->panes[i].area.h)
+            pane_want_drawing(ui, &s->panes[i]);
+}
+
+/* ---- drawing ---------------------------------------------------------------- */
+
+/* "1 hash > 2 sort > [3 attend 1/4] > ...", the present one in the middle. */
+static void draw_rail(Ui *ui, const Step *now, Area area)
+{
+    Term *term = ui->term;
+    int   x = area.x + 1, first = now->index, width = 0;
+
+    for (int i = now->index; i >= 0 && width < area.w / 2; i--) {
+        Step step;
+        char name[80];
+
+        result_step(now->result, i, &step);
+        step_name(&step, name, sizeof(name));
+        width += term_width(name) + 6;
+        first = i;
+    }
+    if (first > 0)
+        x += term_text(term, area.y, x, 2, "\xe2\x80\xa6", ui_style(ui, ROLE_DIM)) + 1;
+    for (int i = first; i < now->count && x < area.x + area.w - 4; i++) {
+        Step step;
+        char name[80];
+
+        result_step(now->result, i, &step);
+        step_name(&step, name, sizeof(name));
+        x += term_textf(term, area.y, x, area.x + area.w - 1 - x,
+                        ui_style(ui, i == now->index ? ROLE_SELECT : ROLE_DIM), " %d %s ", i + 1,
+                        name);
+        if (i + 1 < now->count)
+            x += term_text(term, area.y, x, 1, "\xe2\x94\x80", ui_style(ui, ROLE_DIM));
+    }
+}
+
+/* A line of tokens as letters, coloured by category. */
+static void draw_tokens(Ui *ui, Area line, const char *name, const Strip *strip,
+                        const int32_t *values)
+{
+    Term *term = ui->term;
+    int   x = line.x + 10;
+
+    term_text(term, line.y, line.x, 9, name, ui_style(ui, ROLE_DIM));
+    for (int64_t i = 0; i < strip->n && x < line.x + line.w - 1; i++, x++) {
+        Rgb   rgb = values ? colour_of_category(values[i]) : (Rgb){ 0 };
+        Style style = values ? (Style){ .fg = ink_of(rgb, colour_nearest_256(rgb)) }
+                             : ui_style(ui, ROLE_DIM);
+
+        term_char(term, line.y, x, (uint32_t)(values ? strip_letter(values[i])
+                                                     : strip_border(strip, i)), style);
+    }
+    if (line.x + 10 + strip->n > line.x + line.w - 1)
+        term_char(term, line.y, line.x + line.w - 1, 0x2026, ui_style(ui, ROLE_DIM));
+}
+
+static void draw_positions(Ui *ui, Area line, int64_t n)
+{
+    for (int64_t i = 0; i < n && i + 4 < line.w - 10; i += 10)
+        term_textf(ui->term, line.y, line.x + 10 + (int)i, 6, ui_style(ui, ROLE_DIM), "%lld",
+                   (long long)i);
+}
+
+static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
+{
+    Strip strip;
+    Area  line = { area.y + 1, area.x + 2, 1, area.w - 4 };
+    char  title[96];
+
+    if (!area.h || !strip_read(step, head, &strip))
+        return;
+    snprintf(title, sizeof(title), "tokens by %s (letter = %s)", strip.sorted
+             ? "position, then sorted" : "position", step_categories(step)->name);
+    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TEXT));
+    draw_positions(ui, line, strip.n);
+    line.y++;
+    draw_tokens(ui, line, "position", &strip, strip.original);
+    line.y++;
+    if (strip.sorted) {
+        draw_tokens(ui, line, "sorted", &strip, strip.sorted);
+        line.y++;
+    }
+    if (strip.chunk)
+        draw_tokens(ui, line, "chunks", &strip, NULL);
+    strip_free(&strip);
+}
+
+/* The watched number of an iteration, as bars from the first to this one. */
+static void draw_curve(Ui *ui, const Step *step, int y, Area area)
+{
+    static const uint32_t eighths[] = { 0x2581, 0x2582, 0x2583, 0x2584,
+                                        0x2585, 0x2586, 0x2587, 0x2588 };
+    const char *name = step_trace_name(step);
+    double      values[256], most = 0;
+    int         count = name ? step_curve(step, name, values, 256) : 0, x = area.x + 2;
+    int         room = area.w - 4, from = count > room ? count - room : 0;
+
+    if (count < 2 || y + 1 >= area.y + area.h - 1)
+        return;
+    for (int i = 0; i < count; i++)
+        most = values[i] > most ? values[i] : most;
+    term_textf(ui->term, y, x, room, ui_style(ui, ROLE_DIM), "%s so far, largest %.3g", name, most);
+    for (int i = from; i < count; i++) {
+        int level = most > 0 ? (int)(7.999 * values[i] / most) : 0;
+
+        term_char(ui->term, y + 1, x + i - from,
+                  ui->term->utf8 ? eighths[level] : (uint32_t)('0' + level),
+                  ui_style(ui, ROLE_METER));
+    }
+}
+
+static void draw_words(Ui *ui, const Step *step, Area area)
+{
+    Text out = { 0 };
+    char title[96], name[64];
+    int  lines;
+
+    step_name(step, name, sizeof(name));
+    snprintf(title, sizeof(title), "what happens: %s", name);
+    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    step_describe(step, &out);
+    if (step->shown && !step->fresh)
+        text_addf(&out, "\nThe matrix beside is of step %d: this one makes none.",
+                  step->shown->step + 1);
+    lines = term_paragraph(ui->term,
+                           (Area){ area.y + 1, area.x + 2, area.h - 2, area.w - 4 },
+                           text_str(&out), ui_style(ui, ROLE_TEXT));
+    text_free(&out);
+    draw_curve(ui, step, area.y + 2 + lines, area);
+}
+
+static void draw_nothing(Ui *ui, Area area)
+{
+    const Pane *pane = compare_focus(ui);
+    char        text[600];
+
+    snprintf(text, sizeof(text), "%s",
+             !pane             ? "No pane is open, so there is no algorithm to watch.\n\n"
+                                 "1 goes to the list: Enter opens a mechanism, 3 comes back here."
+             : pane->problem[0] ? pane->problem
+                                : "running\xe2\x80\xa6");
+    term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 6, area.w - 8 }, text,
+                   ui_style(ui, pane && pane->problem[0] ? ROLE_ERROR : ROLE_TEXT));
+}
+
+void step_draw(Ui *ui, Area area)
+{
+    Stepping *s = &ui->stepping;
+    Pane     *source = compare_focus(ui);
+    StepRooms rooms;
+    Step      step;
+
+    if (!step_now(ui, &step)) {
+        draw_nothing(ui, area);
+        return;
+    }
+    rooms = rooms_now(source, &step, area);
+    draw_rail(ui, &step, rooms.rail);
+    draw_strip(ui, rooms.strip, &step, head_of(source));
+    for (int i = 0; i < 2; i++)
+        if (s->panes[i].area.h)
+            pane_draw(ui, &s->panes[i], i + 1, false);
+    draw_words(ui, &step, rooms.words);
+}
+
+/* ---- time ------------------------------------------------------------------- */
+
+bool step_pending(const Ui *ui)
+{
+    const Stepping *s = &ui->stepping;
+
+    return (s->panes[0].area.h && drawing_pending(&s->panes[0].drawing)) ||
+           (s->panes[1].area.h && drawing_pending(&s->panes[1].drawing));
+}
+
+double step_deadline(const Ui *ui)
+{
+    double left = ui->stepping.due - ui_now();
+
+    return !ui->stepping.playing || ui->screen != SCREEN_STEP ? -1 : left > 0 ? left : 0.001;
+}
+
+static void play(Ui *ui)
+{
+    Stepping *s = &ui->stepping;
+    Step      step;
+
+    if (step_deadline(ui) < 0 || ui_now() < s->due || !step_now(ui, &step))
+        return;
+    if (s->at + 1 < step.count)
+        s->at++;
+    else
+        s->playing = false;
+    s->due = ui_now() + paces[s->speed];
+    ui->dirty = true;
+}
+
+bool step_poll(Ui *ui)
+{
+    bool changed = false;
+
+    if (ui->screen != SCREEN_STEP)
+        return false;
+    play(ui);
+    for (int i = 0; i < 2; i++)
+        changed |= drawing_poll(&ui->draughtsman, &ui->stepping.panes[i].drawing);
+    return changed;
+}
+
+void step_close(Ui *ui)
+{
+    for (int i = 0; i < 2; i++)
+        forget(ui, &ui->stepping.panes[i]);
+}
+
+/* ---- actions ---------------------------------------------------------------- */
+
+static void go_to_step(Ui *ui, int at)
+{
+    Step step;
+
+    if (!step_now(ui, &step))
+        return;
+    ui->stepping.playing = false;
+    if (at >= 0 && at < step.count)
+        ui->stepping.at = at;
+    else
+        ui_say(ui, ROLE_DIM, at < 0 ? "this is the first stage" : "this is the last stage");
+}
+
+void action_step_next(Ui *ui)
+{
+    go_to_step(ui, ui->stepping.at + 1);
+}
+void action_step_back(Ui *ui)
+{
+    go_to_step(ui, ui->stepping.at - 1);
+}
+void action_step_first(Ui *ui)
+{
+    go_to_step(ui, 0);
+}
+void action_step_last(Ui *ui)
+{
+    Step step;
+
+    if (step_now(ui, &step))
+        go_to_step(ui, step.count - 1);
+}
+
+void action_step_play(Ui *ui)
+{
+    Stepping *s = &ui->stepping;
+    Step      step;
+
+    if (!step_now(ui, &step))
+        return;
+    s->playing = !s->playing;
+    if (s->playing && s->at + 1 == step.count)
+        s->at = 0;
+    s->due = ui_now() + paces[s->speed];
+    ui_say(ui, ROLE_DIM, s->playing ? "playing, %g s a stage; Space pauses" : "paused",
+           paces[s->speed]);
+}
+
+static void change_speed(Ui *ui, int by)
+{
+    Stepping *s = &ui->stepping;
+
+    s->speed += by;
+    s->speed = s->speed < 0 ? 0 : s->speed >= PACES ? PACES - 1 : s->speed;
+    ui_say(ui, ROLE_DIM, "%g s a stage", paces[s->speed]);
+}
+
+void action_step_faster(Ui *ui)
+{
+    change_speed(ui, 1);
+}
+void action_step_slower(Ui *ui)
+{
+    change_speed(ui, -1);
+}
+
+void action_step_order(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Step  step;
+
+    if (!step_now(ui, &step))
+        return;
+    if (!order_now(&step, head_of(pane))) {
+        ui_say(ui, ROLE_DIM, "no order is known at this stage, or its matrix is not of tokens");
+        return;
+    }
+    ui->stepping.sorted_alone = !ui->stepping.sorted_alone;
+    if (ui->stepping.panes[1].area.h)
+        ui_say(ui, ROLE_DIM, "both orders are shown, side by side");
+    else
+        ui_say(ui, ROLE_DIM, ui->stepping.sorted_alone ? "tokens in the mechanism's order"
+                                                       : "tokens by position");
+}
+
+void action_step_export(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Text  line = { 0 };
+
+    if (!pane)
+        return;
+    request_command(ui->session, &pane->request, "step", &line);
+    text_addf(&line, " -o %s-steps.png", pane->request.mechanism);
+    prompt_open(ui, PROMPT_COMMAND);
+    field_set(&ui->prompt.field, text_str(&line) + strlen("attnscope "));
+    text_free(&line);
+}
