@@ -314,7 +314,7 @@ bool call_check_params(const Call *call, Error *err)
 
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err)
 {
-    int64_t seed = 0, threads = 0, repeat = 0;
+    int64_t seed = 0, threads = 0, repeat = 0, seeds = 0;
 
     *out = REQUEST_INIT;
     if (call->values[OPT_POSITION])
@@ -322,11 +322,13 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     if (!check_device(call, err) || !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
         !option_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
         !option_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
+        !option_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
         !option_size(call, OPT_MEM, &out->memory_limit, err))
         return false;
     out->seed = (uint64_t)seed;
     out->threads = (int)threads;
     out->repeat = (int)repeat;
+    out->seeds = (int)seeds;
     if (call->values[OPT_CAUSAL] || call->values[OPT_NOCAUSAL])
         out->causal = call->values[OPT_CAUSAL] != NULL;
     /* What stands in the mechanism's own parentheses has the last word. */

@@ -39,6 +39,7 @@ static Number time_at(Session *s, const Request *request, const Input *like, int
     timed.measure = true;
     timed.repeat = 0;
     timed.quality = false;
+    timed.seeds = 0;
     for (int t = 0; input && t < CROSSOVER_TRIES; t++) {
         Result *r = execute_request(&loaded, &timed, session_threads(s, request->threads), NULL,
                                     NULL, &err);
@@ -176,6 +177,23 @@ static const char *const heads[] = { "mechanism",  "time ms", "+-",           "v
                                      "output err", "TV",      "faster from n" };
 #define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
 
+/* Only with --seeds. */
+static const char *const seed_heads[] = { "mass [seeds]", "error [seeds]" };
+#define SEED_COLUMNS ((int)(sizeof(seed_heads) / sizeof(*seed_heads)))
+
+static bool over_seeds(const Comparison *c)
+{
+    return c->count > 0 && c->results[c->count - 1]->request.seeds > 1;
+}
+
+static void band_cell(Table *t, const SeedSpread *seeds, const SeedBand *band)
+{
+    if (seeds->count && band->mean.valid)
+        table_cell(t, "%.4g [%.4g, %.4g]", band->mean.value, band->min.value, band->max.value);
+    else
+        table_cell(t, seeds->count ? "n/a" : "not drawn");
+}
+
 static void spread_cell(Table *t, const Timing *time)
 {
     char text[32];
@@ -213,6 +231,10 @@ static void result_row(const Comparison *c, int index, Table *t)
     table_cell(t, "%s", format_share(r->quality.output_error, text, sizeof(text)));
     table_cell(t, "%s", format_share(r->quality.total_variation, text, sizeof(text)));
     table_cell(t, "%s", c->crossover_note[index]);
+    if (over_seeds(c)) {
+        band_cell(t, &r->seeds, &r->seeds.mass);
+        band_cell(t, &r->seeds, &r->seeds.output_error);
+    }
 }
 
 static void show_notes(Session *s, const Comparison *c, Text *out)
@@ -227,6 +249,10 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
         "inputs up to n=%d. n/a: not measured, or without meaning here.\n",
         input->name, (long long)input->heads, (long long)input->n, (long long)input->d,
         CROSSOVER_LAST);
+    if (over_seeds(c))
+        text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
+                  c->results[c->count - 1]->request.seeds,
+                  (unsigned long long)c->results[c->count - 1]->request.seed);
     for (int i = 0; i < c->count; i++)
         if (c->results[i]->record.status != RECORD_OK)
             text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
@@ -239,10 +265,10 @@ static void show_table(Session *s, const Call *call, const Comparison *c, Text *
     TableStyle style = call->values[OPT_CSV]  ? TABLE_CSV
                        : call->values[OPT_MD] ? TABLE_MARKDOWN
                                               : TABLE_TEXT;
-    Table      t = { .cols = COLUMNS };
+    Table      t = { .cols = COLUMNS + (over_seeds(c) ? SEED_COLUMNS : 0) };
 
-    for (int i = 0; i < COLUMNS; i++)
-        table_cell(&t, "%s", heads[i]);
+    for (int i = 0; i < t.cols; i++)
+        table_cell(&t, "%s", i < COLUMNS ? heads[i] : seed_heads[i - COLUMNS]);
     for (int i = 0; i < c->count; i++)
         result_row(c, i, &t);
     table_write(&t, style, out);

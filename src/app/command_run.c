@@ -54,7 +54,7 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
         return false;
     /* A dump wants the values, and only those: no second, timed run. */
     request.measure = !call->values[OPT_DUMP] || request.repeat > 0;
-    request.quality = call->values[OPT_QUALITY] != NULL;
+    request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
     if (!request.memory_limit)
         request.memory_limit = default_limit();
     result = session_run(s, &request, err);

@@ -121,11 +121,50 @@ static void finish_record(Result *result, bool softened)
                     result->request.mechanism);
 }
 
-static bool measure_quality(Result *result, Error *err)
+/* The run again from another seed, for its quality only. */
+static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Error *err)
+{
+    RunSpec other = *spec;
+    Quality quality;
+    Run    *run;
+    bool    ok;
+
+    other.seed = seed;
+    run = run_new(&other);
+    if (!run)
+        return error_set(err, ERR_NOMEM, "not enough memory for a run");
+    ok = run->err.code == ERR_NONE && quality_measure(run, &quality, err);
+    if (run->err.code != ERR_NONE)
+        *err = run->err;
+    run_free(run);
+    if (ok)
+        seeds_add(spread, &quality);
+    return ok;
+}
+
+static bool measure_seeds(Result *result, const RunSpec *spec, Error *err)
+{
+    Record *record = &result->record;
+
+    if (result->request.seeds < 2)
+        return true;
+    if (!run_is_drawn(result->run)) {
+        record_warn(record, "nothing is drawn at random here: every seed gives the same result");
+        return true;
+    }
+    seeds_add(&record->seeds, &record->quality);
+    for (int i = 1; i < result->request.seeds; i++)
+        if (!add_seed(spec, spec->seed + (uint64_t)i, &record->seeds, err))
+            return false;
+    return true;
+}
+
+static bool measure_quality(Result *result, const RunSpec *spec, Error *err)
 {
     if (!result->request.quality || result->run->err.code != ERR_NONE)
         return true;
-    return quality_measure(result->run, &result->record.quality, err);
+    return quality_measure(result->run, &result->record.quality, err) &&
+           measure_seeds(result, spec, err);
 }
 
 Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
@@ -154,7 +193,8 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
         goto failed;
     }
     result->run->spec.observer = NULL; /* the watch ends with this function */
-    if (!fill_record(result, &spec, request, err) || !measure_quality(result, err))
+    if (!fill_record(result, &spec, request, err) ||
+        !measure_quality(result, &spec, err))
         goto failed;
     finish_record(result, softened);
     return result;

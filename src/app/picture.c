@@ -267,6 +267,19 @@ static void caption_figure(Figure *figure, const Run *run, const Input *input, i
                  heads, position, run->causal ? ", causal" : "", (unsigned long long)run->seed);
 }
 
+/* ", rotations random seed 7": where the tensors behind the picture are from. */
+static void caption_tensors(Figure *figure, const Run *run)
+{
+    size_t used = strlen(figure->caption);
+    char   origin[48];
+
+    for (int i = 0; i < run->tensor_count && used < sizeof(figure->caption); i++)
+        used += (size_t)snprintf(figure->caption + used, sizeof(figure->caption) - used, ", %s: %s",
+                                 run->tensors[i].name,
+                                 run_origin_text(run, run->tensors[i].origin, origin,
+                                                 sizeof(origin)));
+}
+
 /* Entries read exactly for one panel; a dense view beyond it (n > 31622) is sampled
  * by rows, and its caption says so. */
 #define MOST_ENTRIES 1e9
@@ -292,6 +305,8 @@ Figure *picture_of_results(Result *const *results, int count, const PictureOptio
     if (options->title)
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
     caption_figure(figure, run, results[0]->input, options->head < 0 ? 0 : options->head);
+    if (count == 1)
+        caption_tensors(figure, run);
     return figure;
 }
 
@@ -386,28 +401,42 @@ static void params_of(Result *const *results, int count, Text *out)
     jsonw_close(&json, ']');
 }
 
-#define METADATA_PAIRS 8
+/* What each panel's tensor parameters are from, as its record says it. */
+static void tensors_of(Result *const *results, int count, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < count; i++)
+        jsonw_raw(&json, results[i]->record.tensors ? results[i]->record.tensors : "{}");
+    jsonw_close(&json, ']');
+}
+
+#define METADATA_PAIRS 9
 
 const char *const *picture_metadata(Session *s, Result *const *results, int count,
                                     const char *command, Text *storage)
 {
     size_t       starts[2 * METADATA_PAIRS];
     int          pairs = 0;
-    Text         params = { 0 };
+    Text         params = { 0 }, tensors = { 0 };
     char         seed[32];
     const char **list;
 
     (void)s;
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
     params_of(results, count, &params);
+    tensors_of(results, count, &tensors);
     add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
     add_pair(storage, starts, &pairs, "attnscope:version", ATTNSCOPE_VERSION);
     add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
     add_pair(storage, starts, &pairs, "attnscope:params", text_str(&params));
+    add_pair(storage, starts, &pairs, "attnscope:tensors", text_str(&tensors));
     add_pair(storage, starts, &pairs, "attnscope:seed", seed);
     add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
     add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
     text_free(&params);
+    text_free(&tensors);
     list = calloc((size_t)pairs + 1, sizeof(*list));
     for (int i = 0; list && i < pairs && text_ok(storage); i++)
         list[i] = storage->data + starts[i];

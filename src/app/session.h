@@ -31,6 +31,7 @@ typedef struct Request {
     int         repeat;      /* timed runs at least; 0: time one run only */
     bool        measure;     /* take time and memory in runs of their own */
     bool        quality;     /* compare with full attention */
+    int         seeds;       /* quality over so many seeds from `seed` on; 0, 1: one */
 } Request;
 
 #define REQUEST_INIT ((Request){ .position = "none", .causal = -1 })

@@ -153,7 +153,8 @@ static void describe_views(const Step *step, Text *out)
     int         count = step_views(step, views, 16);
 
     for (int i = 0; i < count && i < 16; i++)
-        text_addf(out, "%s%s", i ? ", " : "made: ", views[i]->name);
+        text_addf(out, views[i]->origin ? "%s%s (%s)" : "%s%s", i ? ", " : "made: ",
+                  views[i]->name, views[i]->origin);
     text_add(out, count ? "\n" : "");
 }
 

@@ -220,6 +220,28 @@ static bool fit_shape(Tensor *t, int rank, const int64_t *shape)
     return true;
 }
 
+void run_origin(Run *r, const char *name, Origin origin)
+{
+    int i = 0;
+
+    while (i < r->tensor_count && strcmp(r->tensors[i].name, name) != 0)
+        i++;
+    if (i == RUN_MAX_TENSORS)
+        return;
+    r->tensor_count = i == r->tensor_count ? i + 1 : r->tensor_count;
+    snprintf(r->tensors[i].name, sizeof(r->tensors[i].name), "%s", name);
+    r->tensors[i].origin = origin;
+}
+
+char *run_origin_text(const Run *r, Origin origin, char *text, size_t size)
+{
+    if (origin == ORIGIN_DRAWN)
+        snprintf(text, size, "random seed %llu", (unsigned long long)r->seed);
+    else
+        snprintf(text, size, origin == ORIGIN_FILE ? "file" : "fitted");
+    return text;
+}
+
 Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
                        const int64_t *shape)
 {
@@ -228,6 +250,7 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
 
     if (run_failed(r) || !given.data)
         return want;
+    run_origin(r, name, ORIGIN_FILE);
     if (!tensor_contiguous(&given))
         given = tensor_convert(r->arena, given, given.dtype);
     if (!fit_shape(&given, rank, shape)) {

@@ -35,6 +35,7 @@
 #define RUN_MAX_STAGES 512
 #define RUN_MAX_VIEWS 96
 #define RUN_MAX_TRACES 1024
+#define RUN_MAX_TENSORS 64
 
 /* A named step of the algorithm: the profiler's span and step-through's step. */
 typedef struct Stage {
@@ -44,6 +45,9 @@ typedef struct Stage {
     Bytes       bytes;
     int64_t     arena_peak; /* largest arena use during the stage, bytes */
 } Stage;
+
+/* Where a learned or random tensor is from. */
+typedef enum Origin { ORIGIN_FILE, ORIGIN_DRAWN, ORIGIN_FITTED } Origin;
 
 /* A number that a stage is watched by (an error, a change); never dumped. */
 typedef struct Trace {
@@ -103,6 +107,8 @@ struct Run {
     int              view_step;   /* stage that new views belong to; -1: the current one */
     Trace            traces[RUN_MAX_TRACES];
     int              trace_count;
+    struct { char name[32]; Origin origin; } tensors[RUN_MAX_TENSORS]; /* parameters used */
+    int              tensor_count;
     Text             warnings;    /* one per line, for the user */
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
@@ -158,6 +164,11 @@ Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
 Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
                        const int64_t *shape);
 Rng run_rng(Run *r, const char *name);
+/* Says where a tensor parameter is from; run_param, run_param_given and view_drawn do it.
+ * The last word on a name counts. */
+void run_origin(Run *r, const char *name, Origin origin);
+/* "file", "random seed 7", "fitted"; returns text. */
+char *run_origin_text(const Run *r, Origin origin, char *text, size_t size);
 
 /* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
 double run_scale(const Run *r, double scale);

@@ -67,6 +67,7 @@ void view_drawn(Run *r, const char *name, Tensor t)
     int         before = r->view_count;
     const char *origin;
 
+    run_origin(r, name, ORIGIN_DRAWN);
     view_tensor(r, name, VIEW_TENSOR, t, "row", "column");
     if (r->view_count == before)
         return;

@@ -47,6 +47,10 @@ bool record_of_run(Run *run, Record *out, Error *err);
  * A mechanism that reads the layer input instead of q, k, v is not compared.
  * False: the reference failed, no memory, or cancelled. */
 bool quality_measure(const Run *run, Quality *out, Error *err);
+/* True when the run drew a tensor, so that another seed gives another result. */
+bool run_is_drawn(const Run *run);
+/* Adds the quality of one more seed. */
+void seeds_add(SeedSpread *spread, const Quality *quality);
 
 /* ---- heap: the interposed malloc family ------------------------------------- */
 

@@ -13,6 +13,7 @@
 void record_free(Record *record)
 {
     free(record->params);
+    free(record->tensors);
     free(record->time.samples);
     free(record->stages);
     free(record->warnings);
@@ -44,6 +45,7 @@ bool record_copy(Record *to, const Record *from, Error *err)
 
     *to = *from;
     ok = duplicate(&to->params, from->params, text_size(from->params));
+    ok = duplicate(&to->tensors, from->tensors, text_size(from->tensors)) && ok;
     ok = duplicate(&to->time.samples, from->time.samples,
                    (size_t)from->time.count * sizeof(*from->time.samples)) && ok;
     ok = duplicate(&to->stages, from->stages,

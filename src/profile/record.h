@@ -74,6 +74,17 @@ typedef struct Quality {
     int64_t worst_head;
 } Quality;
 
+/* Quality over several seeds of a mechanism that draws: mean and band. */
+typedef struct SeedBand {
+    Number mean, min, max;
+} SeedBand;
+
+typedef struct SeedSpread {
+    int      count;        /* runs, the record's own included; 0: one seed only */
+    SeedBand mass;         /* of Quality.mass_mean */
+    SeedBand output_error;
+} SeedSpread;
+
 typedef struct Record {
     char        mechanism[48];
     char       *params;    /* JSON object of every bound parameter; owned */
@@ -97,6 +108,8 @@ typedef struct Record {
     Number      arena_peak, heap_peak, device_peak, rss_peak; /* bytes */
     char        heap_note[96];   /* why heap_peak is not valid, or "" */
     Quality     quality;
+    SeedSpread  seeds;
+    char       *tensors;      /* JSON object: tensor parameter -> where it is from; owned */
     StageRecord *stages;      /* owned */
     int         stage_count;
     char       *warnings;     /* owned, lines; NULL: none */

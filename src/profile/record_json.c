@@ -172,6 +172,30 @@ static void quality(Json *j, const Quality *q)
     jsonw_close(j, '}');
 }
 
+static void band(Json *j, const char *key, const SeedBand *b)
+{
+    jsonw_key(j, key);
+    jsonw_open(j, '{');
+    key_number(j, "mean", b->mean);
+    key_number(j, "min", b->min);
+    key_number(j, "max", b->max);
+    jsonw_close(j, '}');
+}
+
+static void seeds(Json *j, const SeedSpread *s)
+{
+    jsonw_key(j, "seeds");
+    if (!s->count) {
+        jsonw_raw(j, "null");
+        return;
+    }
+    jsonw_open(j, '{');
+    key_index(j, "count", s->count);
+    band(j, "mass", &s->mass);
+    band(j, "output_error", &s->output_error);
+    jsonw_close(j, '}');
+}
+
 static void stages(Json *j, const Record *r)
 {
     jsonw_key(j, "stages");
@@ -219,6 +243,9 @@ void record_json(const Record *record, Json *out)
     timing(out, record);
     memory(out, record);
     quality(out, &record->quality);
+    seeds(out, &record->seeds);
+    jsonw_key(out, "tensors");
+    jsonw_raw(out, record->tensors ? record->tensors : "{}");
     stages(out, record);
     warnings(out, record->warnings);
     jsonw_key(out, "environment");

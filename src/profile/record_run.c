@@ -92,6 +92,24 @@ static void json_given(Json *j, const Run *run, bool all)
     }
 }
 
+static char *tensors_json(const Run *run)
+{
+    Text  text = { 0 };
+    Json  json = jsonw_to(&text);
+    char  origin[48];
+
+    jsonw_open(&json, '{');
+    for (int i = 0; i < run->tensor_count; i++) {
+        jsonw_key(&json, run->tensors[i].name);
+        jsonw_string(&json, run_origin_text(run, run->tensors[i].origin, origin, sizeof(origin)));
+    }
+    jsonw_close(&json, '}');
+    if (text_ok(&text))
+        return text.data;
+    text_free(&text);
+    return NULL;
+}
+
 static char *params_json(const Run *run)
 {
     const Mechanism *m = run->mechanism;
@@ -182,7 +200,8 @@ bool record_of_run(Run *run, Record *out, Error *err)
     if (out->status == RECORD_OK)
         out->arena_peak = number_of((double)arena_peak(run->arena));
     out->params = params_json(run);
-    if (!out->params || !take_stages(run, out))
+    out->tensors = tensors_json(run);
+    if (!out->params || !out->tensors || !take_stages(run, out))
         goto out_of_memory;
     if (run->warnings.length) {
         out->warnings = strdup(text_str(&run->warnings));

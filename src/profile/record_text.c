@@ -135,6 +135,41 @@ static void quality_lines(const Quality *q, Text *out)
         text_add(out, "\n");
 }
 
+static void band_text(const char *name, const SeedBand *b, Text *out)
+{
+    char mean[32], min[32], max[32];
+
+    if (b->mean.valid)
+        text_addf(out, "  %s %s [%s, %s]", name, share_text(b->mean, mean, sizeof(mean)),
+                  share_text(b->min, min, sizeof(min)), share_text(b->max, max, sizeof(max)));
+}
+
+static void seeds_line(const SeedSpread *s, Text *out)
+{
+    if (!s->count)
+        return;
+    text_addf(out, "  seeds    %d runs, mean [least, most]:", s->count);
+    band_text("mass kept", &s->mass, out);
+    band_text("output error", &s->output_error, out);
+    if (!s->mass.mean.valid && !s->output_error.mean.valid)
+        text_add(out, " not measured");
+    text_add(out, "\n");
+}
+
+/* {"rotations":"random seed 0"}: the braces and quotes are not for people. */
+static void tensors_line(const char *json, Text *out)
+{
+    if (!json || !strcmp(json, "{}"))
+        return;
+    text_add(out, "  tensors  ");
+    for (; *json; json++) {
+        if (*json == '"' || *json == '{' || *json == '}')
+            continue;
+        text_addf(out, *json == ':' ? ": " : *json == ',' ? ", " : "%c", *json);
+    }
+    text_add(out, "\n");
+}
+
 static void stage_line(const StageRecord *s, double total, Text *out)
 {
     char name[80], ms[32], count[32], bytes[32], share[16] = "-";
@@ -184,6 +219,8 @@ void record_text(const Record *record, Text *out)
     flops_line(record, out);
     memory_line(record, out);
     quality_lines(&record->quality, out);
+    seeds_line(&record->seeds, out);
+    tensors_line(record->tensors, out);
     stage_table(record, out);
     warning_lines(record->warnings, out);
 }

@@ -164,7 +164,8 @@ static void fill_request(lua_State *L, int t, Session *s, Request *request)
     request->threads = (int)option_integer(L, t, "threads", script->threads, 0, 4096);
     request->repeat = (int)option_integer(L, t, "reps", 0, 1, 1000000);
     request->measure = option_bool(L, t, "measure", request->repeat > 0);
-    request->quality = option_bool(L, t, "quality", false);
+    request->seeds = (int)option_integer(L, t, "seeds", 0, 1, 100000);
+    request->quality = option_bool(L, t, "quality", request->seeds > 1);
     set_parameters(L, t, s, request, true);
     if (lua_getfield(L, t, "params") != LUA_TNIL) {
         if (!lua_istable(L, -1))
@@ -332,6 +333,7 @@ static const Member run_members[] = {
     { "reps", NULL, NULL, "integer", "timed runs at least" },
     { "measure", NULL, NULL, "boolean", "take time and memory in runs of their own" },
     { "quality", NULL, NULL, "boolean", "compare with full attention" },
+    { "seeds", NULL, NULL, "integer", "quality over so many seeds, from `seed` on" },
     { "params", NULL, NULL, "table<string, any>",
       "parameters of the mechanism, for names that are options too" },
     MEMBER_END,

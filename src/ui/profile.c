@@ -175,6 +175,14 @@ static void quality_text(const Pane *pane, Text *out)
         text_addf(out, "output error %.3g  ", r->quality.output_error.value);
     if (!r->quality.mass_mean.valid && !r->quality.output_error.valid)
         text_add(out, "not measured  ");
+    if (r->seeds.count && r->seeds.mass.mean.valid)
+        text_addf(out, "over %d seeds: mass %.1f-%.1f %%  ", r->seeds.count,
+                  100 * r->seeds.mass.min.value, 100 * r->seeds.mass.max.value);
+    if (r->seeds.count && r->seeds.output_error.mean.valid)
+        text_addf(out, "error %.3g-%.3g  ", r->seeds.output_error.min.value,
+                  r->seeds.output_error.max.value);
+    if (r->tensors && strcmp(r->tensors, "{}") != 0)
+        text_addf(out, "tensors %s  ", r->tensors);
     if (!r->heap_peak.valid && r->heap_note[0])
         text_addf(out, "(heap: %s)", r->heap_note);
 }

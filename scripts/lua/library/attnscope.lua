@@ -275,6 +275,7 @@ function Figure:close() end
 ---@field reps? integer timed runs at least
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
+---@field seeds? integer quality over so many seeds, from `seed` on
 ---@field params? table<string, any> parameters of the mechanism, for names that are options too
 
 ---How to measure.

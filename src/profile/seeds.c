@@ -1,0 +1,35 @@
+/* seeds.c -- the spread of quality over seeds: a lucky draw is not a result. */
+#include <math.h>
+
+#include "profile/measure.h"
+
+bool run_is_drawn(const Run *run)
+{
+    for (int i = 0; i < run->tensor_count; i++)
+        if (run->tensors[i].origin == ORIGIN_DRAWN)
+            return true;
+    return false;
+}
+
+/* A seed without the number leaves the band without meaning. */
+static void band_add(SeedBand *band, int before, Number value)
+{
+    if (!before) {
+        *band = (SeedBand){ value, value, value };
+        return;
+    }
+    if (!value.valid || !band->mean.valid) {
+        *band = (SeedBand){ .mean = NUMBER_NONE, .min = NUMBER_NONE, .max = NUMBER_NONE };
+        return;
+    }
+    band->mean.value += (value.value - band->mean.value) / (before + 1);
+    band->min.value = fmin(band->min.value, value.value);
+    band->max.value = fmax(band->max.value, value.value);
+}
+
+void seeds_add(SeedSpread *spread, const Quality *quality)
+{
+    band_add(&spread->mass, spread->count, quality->mass_mean);
+    band_add(&spread->output_error, spread->count, quality->output_error);
+    spread->count++;
+}

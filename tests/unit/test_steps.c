@@ -1,0 +1,196 @@
+/* test_steps.c -- a run as steps: notes, order, traces, strips, provenance, seeds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/session.h"
+#include "app/step_strip.h"
+#include "check.h"
+
+static Session *session;
+
+static int open_session(void **state)
+{
+    Error err = ERROR_INIT;
+
+    (void)state;
+    session = session_new(&err);
+    return session && session_load(session, "synthetic:normal(n=40,d=8,heads=2)", NULL, &err) ? 0
+                                                                                               : -1;
+}
+
+static int close_session(void **state)
+{
+    (void)state;
+    session_free(session);
+    return 0;
+}
+
+static Result *run_of(const char *text, int seeds)
+{
+    Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+    Result *result;
+
+    request.quality = seeds > 0;
+    request.seeds = seeds;
+    CHECK(request_parse(session, &request, text, &err), "%s: %s", text, err.text);
+    result = session_run(session, &request, &err);
+    CHECK(result && result->run->err.code == ERR_NONE, "%s: %s", text,
+          result ? result->run->err.text : err.text);
+    request_free(&request);
+    return result;
+}
+
+/* A mechanism that has notes has one for every stage it runs, and no other. */
+static void every_stage_has_its_note(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mechanism_at(i); i++) {
+        const Mechanism *m = mechanism_at(i);
+        Request          request = REQUEST_INIT;
+        Error            err = ERROR_INIT;
+        Result          *result;
+        Step             step;
+
+        if (!m->notes || m->needs_x || m->needs_attn)
+            continue;
+        assert_true(request_example(session, &request, m, &err));
+        result = session_run(session, &request, &err);
+        CHECK(result && result->run->err.code == ERR_NONE, "%s: %s", m->id, err.text);
+        for (int s = 0; result_step(result, s, &step); s++)
+            CHECK(step.note || !strcmp(step.stage->name, "position"), "%s: stage '%s' has no note",
+                  m->id, step.stage->name);
+        result_release(result);
+        request_free(&request);
+    }
+}
+
+static void views_belong_to_the_stage_that_made_them(void **state)
+{
+    Result     *result = run_of("reformer(block=8,rounds=2)", 0);
+    const View *views[8];
+    Step        step;
+    char        name[64];
+
+    (void)state;
+    assert_int_equal(result_steps(result), 7);
+    assert_true(result_step(result, 0, &step));
+    assert_int_equal(step_views(&step, views, 8), 2);
+    assert_string_equal(views[1]->name, "buckets");
+    assert_true(step.fresh);
+    assert_null(step_order(&step, 0)); /* nothing is sorted yet */
+    assert_true(result_step(result, 3, &step));
+    assert_string_equal(step.shown->name, "connectivity");
+    assert_true(step.shown != run_view(result->run, "connectivity")); /* of one round only */
+    step_name(&step, name, sizeof(name));
+    assert_string_equal(name, "attend, 1 of 2");
+    assert_true(result_step(result, 4, &step));
+    assert_false(step.fresh); /* combining round 0 makes no matrix: the one before stays */
+    assert_false(result_step(result, 7, &step));
+    result_release(result);
+}
+
+/* The union of the rounds is what the run attended to. */
+static void rounds_add_up_to_the_connectivity(void **state)
+{
+    Result     *result = run_of("reformer(block=8,rounds=3,exclude_self=false)", 0);
+    const View *whole = run_view(result->run, "connectivity");
+    float       row[40], sum[40], all[40];
+
+    (void)state;
+    for (int64_t i = 0; i < 80; i++) {
+        memset(sum, 0, sizeof(sum));
+        for (int v = 0; v < result->run->view_count; v++) {
+            const View *view = &result->run->views[v];
+
+            if (strcmp(view->name, "connectivity") != 0 || view == whole)
+                continue;
+            view_read(view, i / 40, i % 40, 0, 40, 1, row);
+            for (int j = 0; j < 40; j++)
+                sum[j] = row[j] > 0 ? 1 : sum[j];
+        }
+        view_read(whole, i / 40, i % 40, 0, 40, 1, all);
+        assert_memory_equal(sum, all, sizeof(all));
+    }
+    result_release(result);
+}
+
+static void both_orders_hold_the_same_tokens(void **state)
+{
+    Result *result = run_of("reformer(block=8,rounds=2)", 0);
+    Strip   strip;
+    Step    step;
+    int     count[64] = { 0 };
+
+    (void)state;
+    assert_true(result_step(result, 1, &step));
+    for (int64_t head = 0; head < 2; head++) {
+        assert_true(strip_read(&step, head, &strip));
+        assert_true(strip.sorted && strip.chunk);
+        for (int64_t i = 0; i < strip.n; i++) {
+            count[strip.original[i]]++;
+            count[strip.sorted[i]]--;
+            assert_true(i == 0 || strip.sorted[i - 1] <= strip.sorted[i]);
+        }
+        for (int c = 0; c < 64; c++)
+            assert_int_equal(count[c], 0);
+        assert_int_equal(strip_border(&strip, 0), '[');
+        assert_int_equal(strip_border(&strip, 7), ']');
+        strip_free(&strip);
+    }
+    result_release(result);
+}
+
+static void balancing_can_be_watched(void **state)
+{
+    Result *result = run_of("sinkhorn(block=8,sinkhorn_iters=6)", 0);
+    double  errors[16];
+    Step    step;
+
+    (void)state;
+    assert_true(result_step(result, result_steps(result) - 1, &step));
+    assert_int_equal(step_curve(&step, "row error", errors, 16), 6);
+    assert_true(errors[5] < errors[0]);
+    assert_int_equal(step_curve(&step, "column error", errors, 16), 6);
+    assert_true(errors[5] < 1e-9); /* columns are balanced last */
+    result_release(result);
+}
+
+static void tensors_say_where_they_are_from(void **state)
+{
+    Result *drawn = run_of("reformer(block=8,seed=7)", 0);
+
+    (void)state;
+    assert_non_null(strstr(drawn->record.tensors, "\"rotations\":\"random seed 7\""));
+    result_release(drawn);
+}
+
+static void seeds_give_a_band(void **state)
+{
+    Result *drawn = run_of("random(r=5)", 6), *fixed = run_of("window", 6);
+    const SeedSpread *s = &drawn->record.seeds;
+
+    (void)state;
+    assert_int_equal(s->count, 6);
+    assert_true(s->mass.min.value < s->mass.mean.value && s->mass.mean.value < s->mass.max.value);
+    assert_true(s->output_error.mean.valid);
+    assert_int_equal(fixed->record.seeds.count, 0);
+    assert_non_null(strstr(fixed->record.warnings, "every seed"));
+    result_release(drawn);
+    result_release(fixed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_stage_has_its_note),
+        cmocka_unit_test(views_belong_to_the_stage_that_made_them),
+        cmocka_unit_test(rounds_add_up_to_the_connectivity),
+        cmocka_unit_test(both_orders_hold_the_same_tokens),
+        cmocka_unit_test(balancing_can_be_watched),
+        cmocka_unit_test(tensors_say_where_they_are_from),
+        cmocka_unit_test(seeds_give_a_band),
+    };
+
+    return cmocka_run_group_tests(tests, open_session, close_session);
+}
