@@ -87,6 +87,8 @@ Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_
 Pattern *pattern_local(Arena *a, PatternShape s, int64_t b, int64_t left, int64_t right);
 /* (floor(i nb/n) + s) mod nb = floor(j nb/n) */
 Pattern *pattern_shift(Arena *a, PatternShape s, int64_t nb, int64_t shift);
+/* block(j) = table[head, block(i)], block(i) = floor(i nb/n); i32 [h',nb], borrowed */
+Pattern *pattern_permuted(Arena *a, PatternShape s, int64_t nb, const Tensor *table);
 /* (i - j) mod step = 0 */
 Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step);
 /* stride - (v+1)c <= j mod stride < stride - v c */

@@ -126,17 +126,45 @@ Pattern *pattern_chunk(Arena *a, PatternShape s, int64_t b, int64_t back, int64_
     return pattern_local(a, s, size, clamp_reach(back, s) * size, clamp_reach(ahead, s) * size);
 }
 
-static void row_shift(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+static int64_t share_of(const Pattern *p, int64_t i)
+{
+    return (int64_t)((__int128)i * p->a / p->shape.n);
+}
+
+/* The tokens of block `target` when n tokens make p->a blocks. */
+static void push_share(const Pattern *p, int64_t target, PatternRow *row)
 {
     int64_t n = p->shape.n, nb = p->a;
-    int64_t block = (int64_t)((__int128)i * nb / n);
-    int64_t target = (block + p->b) % nb;
 
-    (void)head;
-    if (target < 0)
-        target += nb;
     runs_push_range(row, (int64_t)(((__int128)target * n + nb - 1) / nb),
                     (int64_t)(((__int128)(target + 1) * n + nb - 1) / nb), p->shape.m, p->bits);
+}
+
+static void row_shift(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t target = (share_of(p, i) + p->b) % p->a;
+
+    (void)head;
+    push_share(p, target < 0 ? target + p->a : target, row);
+}
+
+static void row_permuted(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const int32_t *table = tensor_head(&p->tensor, head, p->shape.heads);
+
+    push_share(p, table[share_of(p, i)], row);
+}
+
+Pattern *pattern_permuted(Arena *a, PatternShape s, int64_t nb, const Tensor *table)
+{
+    Pattern *p = pattern_node(a, s, row_permuted, COMPONENT_BLOCK);
+
+    if (p) {
+        p->a = nb;
+        p->tensor = *table;
+        p->per_head = table->rank == 2 && table->shape[0] > 1;
+    }
+    return p;
 }
 
 Pattern *pattern_shift(Arena *a, PatternShape s, int64_t nb, int64_t shift)

@@ -18,6 +18,7 @@
 #include "attn/cell_rows.h"
 #include "attn/chunks.h"
 #include "attn/exact.h"
+#include "attn/extra_tokens.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"
 #include "attn/ops.h"

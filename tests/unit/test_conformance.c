@@ -60,7 +60,8 @@ static void start(Fixture *f, const Mechanism *m, Case c)
     spec.v = draw(f->arena, "v", c.h, c.n, c.e, c.bend_from);
     spec.x = draw(f->arena, "x", 1, c.n, c.h * c.d, c.bend_from);
     spec.x = tensor_with_rank(spec.x, 2);
-    spec.attn = draw(f->arena, "attn", c.h, c.n, c.n, 0);
+    if (m->needs_attn)
+        spec.attn = draw(f->arena, "attn", c.h, c.n, c.n, 0);
     f->run = run_new(&spec);
     assert_non_null(f->run);
 }
@@ -282,6 +283,24 @@ static void counted_flops_are_the_closed_form(void **state)
     for_all(check_flops);
 }
 
+/* At real lengths too: formulas that hold for 13 tokens may not for 4096. */
+static void check_large_flops(const Mechanism *m, Case c)
+{
+    static const int64_t lengths[] = { 257, 1024, 4096 };
+
+    if (c.n != shapes[0].n)
+        return; /* once for each order, not for every small shape */
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+        check_flops(m, (Case){ .h = 2, .n = lengths[i], .d = 4, .e = 4, .causal = c.causal,
+                               .no_views = true, .threads = 2 });
+}
+
+static void counted_flops_are_the_closed_form_at_real_lengths(void **state)
+{
+    (void)state;
+    for_all(check_large_flops);
+}
+
 /* The k-th allocation fails, for every k until the run succeeds. */
 static void check_allocations(const Mechanism *m, Case c)
 {
@@ -385,6 +404,7 @@ int main(void)
         cmocka_unit_test(no_connection_no_weight),
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(counted_flops_are_the_closed_form),
+        cmocka_unit_test(counted_flops_are_the_closed_form_at_real_lengths),
         cmocka_unit_test(every_failed_allocation_is_an_ordinary_error),
         cmocka_unit_test(a_cancelled_run_says_so),
         cmocka_unit_test(causal_where_there_is_none_is_an_error),

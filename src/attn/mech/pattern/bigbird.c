@@ -191,44 +191,16 @@ static double log_repeats(const void *context, int64_t head, int64_t i, int64_t 
     return log(count);
 }
 
-/* [extra, tokens] of every head, one after the other. */
-static Tensor stack(Run *r, Tensor extra, Tensor tokens)
-{
-    int64_t g = extra.shape[1], n = tokens.shape[1], w = tokens.shape[2];
-    Tensor  out = run_tensor3(r, DT_F32, r->h, g + n, w);
-
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        float *at = tensor_f32(&out) + t * (g + n) * w;
-
-        memcpy(at, tensor_head(&extra, t, r->h), (size_t)(g * w) * sizeof(*at));
-        memcpy(at + g * w, tensor_head(&tokens, t, r->h), (size_t)(n * w) * sizeof(*at));
-    }
-    return out;
-}
-
 static void add_globals(Run *r, const Params *p, AttendInput *in)
 {
     const Init init = { INIT_NORMAL, 0.02 };
     int64_t    qk[3] = { r->h, p->global, r->d }, v[3] = { r->h, p->global, r->e };
 
-    in->q = stack(r, run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init), in->q);
-    in->k = stack(r, run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init), in->k);
-    in->v = stack(r, run_param(r, "v_global", p->v_global, DT_F32, 3, v, init), in->v);
+    in->q = tokens_behind(r, run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init), in->q);
+    in->k = tokens_behind(r, run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init), in->k);
+    in->v = tokens_behind(r, run_param(r, "v_global", p->v_global, DT_F32, 3, v, init), in->v);
     in->raw_q = in->q;
     in->raw_k = in->k;
-}
-
-/* Rows [from, from + count) of every head. */
-static Tensor rows_of(Run *r, Tensor all, int64_t from, int64_t count)
-{
-    int64_t w = all.shape[2];
-    Tensor  out = run_tensor3(r, DT_F32, r->h, count, w);
-
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        memcpy(tensor_f32(&out) + t * count * w,
-               tensor_f32(&all) + (t * all.shape[1] + from) * w,
-               (size_t)(count * w) * sizeof(float));
-    return out;
 }
 
 static void bigbird_check(Run *r, const void *opaque)
@@ -272,8 +244,8 @@ static void bigbird_run(Run *r, const void *opaque)
     result = op_attend(r, &in, cells);
     r->out = result.out;
     if (p->variant == VARIANT_ETC) {
-        r->out = rows_of(r, result.out, p->global, r->n);
-        view_tensor(r, "output_global", VIEW_VECTORS, rows_of(r, result.out, 0, p->global),
+        r->out = tokens_rows(r, result.out, p->global, r->n);
+        view_tensor(r, "output_global", VIEW_VECTORS, tokens_rows(r, result.out, 0, p->global),
                     "global token", "value");
     }
     view_pattern(r, cells, true);

@@ -1,0 +1,191 @@
+/* star.c -- Star-Transformer: a thin band and one relay that sees everybody.
+ *
+ * Position 0 is the relay: its row and its column are full.  The others (satellites)
+ * see |i - j| <= floor(window / 2); ring=true closes their chain, distance
+ * min(|i - j|, N-1 - |i - j|).  relay=mean puts an extra relay in front whose q, k, v
+ * are the means over the tokens, N = n + 1.
+ */
+#include "attn/run.h"
+
+#include <string.h>
+
+enum { RELAY_TOKEN, RELAY_MEAN };
+
+static const char *const relays[] = { "token", "mean", NULL };
+
+typedef struct Params {
+    int     relay;
+    bool    ring;
+    int64_t window;
+    double  scale;
+} Params;
+
+static const Param params[] = {
+    PARAM_ENUM(Params, relay, RELAY_TOKEN, relays,
+               "token: position 0; mean: an extra node, the mean of the tokens"),
+    PARAM_BOOL(Params, ring, false, "close the chain of satellites to a ring"),
+    PARAM_INT(Params, window, 3, 0, PARAM_COUNT_MAX, "neighbourhood of a satellite, total width"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+static PatternShape shape_of(const Run *r, const Params *p)
+{
+    int64_t nodes = r->n + (p->relay == RELAY_MEAN);
+
+    return (PatternShape){ .heads = r->h, .n = nodes, .m = nodes };
+}
+
+static int64_t reach_of(PatternShape s, const Params *p)
+{
+    int64_t k = p->window / 2;
+
+    return k < s.n ? k : s.n;
+}
+
+static Pattern *relay_cells(Run *r, PatternShape s)
+{
+    uint8_t *flags = run_alloc(r, s.n, 1);
+
+    if (run_failed(r))
+        return NULL;
+    memset(flags, 0, (size_t)s.n);
+    flags[0] = 1;
+    return pattern_union(r->arena, pattern_rows(r->arena, s, flags),
+                         pattern_cols(r->arena, s, flags));
+}
+
+/* Satellites the long way round: N-1 - |i - j| <= k, that is |i - j| >= N-1 - k, not the
+ * satellite itself. */
+static Pattern *closing_cells(Run *r, PatternShape s, const Params *p)
+{
+    int64_t      least = s.n - 1 - reach_of(s, p);
+    PatternShape ring = { .heads = s.heads, .n = s.n - 1, .m = s.n - 1 };
+    Pattern     *up, *down;
+
+    least = least < 1 ? 1 : least;
+    down = pattern_band(r->arena, ring, -s.n, -least, 1, COMPONENT_OTHER);
+    up = pattern_band(r->arena, ring, least, s.n, 1, COMPONENT_OTHER);
+    return pattern_offset(r->arena, s, 1, 1, pattern_union(r->arena, down, up));
+}
+
+static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
+{
+    int64_t  k = reach_of(s, p);
+    Pattern *cells = pattern_band(r->arena, s, -k, k, 1, COMPONENT_WINDOW);
+
+    cells = pattern_union(r->arena, cells, relay_cells(r, s));
+    if (p->ring && s.n > 2)
+        cells = pattern_union(r->arena, cells, closing_cells(r, s, p));
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
+static void star_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->relay != RELAY_MEAN)
+        return;
+    if (r->causal)
+        run_fail(r, ERR_USAGE, "star: relay=mean has no causal form (the mean is of the whole "
+                               "sequence); use relay=token");
+    if (r->spec.position && r->spec.position->class_ == POSITION_BIAS)
+        run_fail(r, ERR_USAGE, "position=%s is not supported by star with relay=mean",
+                 r->spec.position->id);
+}
+
+static void add_relay(Run *r, AttendInput *in)
+{
+    run_stage(r, "relay");
+    in->q = tokens_behind(r, tokens_mean(r, in->q), in->q);
+    in->k = tokens_behind(r, tokens_mean(r, in->k), in->k);
+    in->v = tokens_behind(r, tokens_mean(r, in->v), in->v);
+    in->raw_q = tokens_behind(r, tokens_rows(r, in->q, 0, 1), in->raw_q);
+    in->raw_k = tokens_behind(r, tokens_rows(r, in->k, 0, 1), in->raw_k);
+}
+
+static void name_ring(Run *r)
+{
+    for (int i = 0; i < r->view_count; i++)
+        if (r->views[i].kind == VIEW_PATTERN || r->views[i].kind == VIEW_COMPONENTS)
+            r->views[i].other = "ring";
+}
+
+static void star_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    AttendInput   in = run_attend_input(r, p->scale);
+    Pattern      *cells = cells_of(r, shape_of(r, p), p);
+    AttendResult  result;
+
+    if (p->relay == RELAY_MEAN)
+        add_relay(r, &in);
+    run_stage(r, "attend");
+    result = op_attend(r, &in, cells);
+    r->out = result.out;
+    if (p->relay == RELAY_MEAN) {
+        r->out = tokens_rows(r, result.out, 1, r->n);
+        view_tensor(r, "output_relay", VIEW_VECTORS, tokens_rows(r, result.out, 0, 1), "relay",
+                    "value");
+    }
+    view_pattern(r, cells, true);
+    view_attention(r, cells, &in, result.lse);
+    name_ring(r);
+}
+
+/* Cells of satellites a and b (numbered from 0 of N-1) that are neighbours. */
+static double satellite_cells(const Run *r, PatternShape s, const Params *p)
+{
+    int64_t n = s.n - 1, k = reach_of(s, p);
+    double  cells = (double)n;
+
+    for (int64_t apart = 1; apart < n; apart++)
+        if (apart <= k || (p->ring && n - apart <= k))
+            cells += (r->causal ? 1 : 2) * (double)(n - apart);
+    return cells;
+}
+
+/* The relay's row and column, and the satellites' neighbourhoods. */
+static Flops star_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    PatternShape  s = shape_of(r, p);
+    double        h = (double)r->h, n = (double)s.n;
+    double        cells = (r->causal ? n : 2 * n - 1) + satellite_cells(r, s, p);
+    Flops         flops = run_pattern_flops(r, h * cells);
+
+    if (p->relay == RELAY_MEAN)
+        flops.overhead += h * (double)r->n * (double)(2 * r->d + r->e);
+    return flops;
+}
+
+static const ViewPromise views[] = {
+    VIEWS_OF_PATTERN,
+    { .name = "output_relay", .kind = VIEW_VECTORS, .maybe = true,
+      .help = "output of the extra relay (relay=mean)" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_star = {
+    .id = "star",
+    .title = "Star-Transformer",
+    .authors = "Guo et al.",
+    .year = 2019,
+    .arxiv = "1902.09113",
+    .source = "survey of Fournier et al., figure 10 (default); paper, section 3 (ring, mean)",
+    .formula = "A = { i = 0 or j = 0 } + { |i - j| <= floor(window / 2) }",
+    .teaches = "A thin band and one full row and column: through the relay any two tokens are two "
+               "hops apart.",
+    .classes = CLASS_FP,
+    .claim_time = "O(n)",
+    .claim_memory = "O(n)",
+    .claim_decode = "no",
+    .claim_exponent = 1,
+    .causal = true,
+    .positions = POSITIONS_ALL,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = star_check,
+    .run = star_run,
+    .flops = star_flops,
+};
