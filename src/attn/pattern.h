@@ -106,6 +106,14 @@ Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const in
 /* Image Transformer 2-D: key pixel in the memory rectangle of i's query block */
 Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq,
                        int64_t hm, int64_t wm, int64_t below);
+/* The order in which the Image Transformer makes pixels: blocks of hq x wq in raster
+ * order, pixels in raster order inside; cells whose key is not later; no bits */
+Pattern *pattern_image_order(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq);
+/* Key pixels that a pass along one axis and then the other reaches over a pixel that
+ * exists.  corner_row: the one between them is in the key's image row, else in the
+ * query's.  causal: only rows and columns not after the query's. */
+Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool corner_row,
+                               bool causal);
 /* {i,j} = {first, n-1}, n-1 > first */
 Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first);
 /* mask[i,j] != 0; any dtype's u8 copy [n,n] or [h,n,n]; borrowed */

@@ -308,11 +308,18 @@ double run_scale(const Run *r, double scale)
     return r->spec.scale > 0 ? r->spec.scale : 1 / sqrt((double)r->d);
 }
 
-AttendInput run_attend_input(Run *r, double scale)
+int64_t run_image_width(const Run *r, int64_t width)
+{
+    int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
+
+    return width > 0 ? width : r->spec.width > 0 ? r->spec.width : root > 1 ? root : 1;
+}
+
+static AttendInput positioned(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 {
     const Position *position = r->spec.position;
-    AttendInput     in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, scale),
-                           .raw_q = r->q, .raw_k = r->k };
+    AttendInput     in = { .q = q, .k = k, .v = v, .scale = run_scale(r, scale), .raw_q = q,
+                           .raw_k = k };
 
     if (run_failed(r) || !position)
         return in;
@@ -320,8 +327,24 @@ AttendInput run_attend_input(Run *r, double scale)
         in.scale = position->default_scale(r->position_params, r->d);
     run_stage(r, "position");
     position->apply(r, r->position_params, &in);
-    r->position_flops = r->stages[r->stage_count - 1].flops.position;
+    r->position_flops += r->stages[r->stage_count - 1].flops.position;
     r->position_cell_flops = in.cell_flops;
+    return in;
+}
+
+AttendInput run_attend_input(Run *r, double scale)
+{
+    return positioned(r, r->q, r->k, r->v, scale);
+}
+
+AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale)
+{
+    bool        views = r->spec.views;
+    AttendInput in;
+
+    r->spec.views = false;
+    in = positioned(r, q, k, v, scale);
+    r->spec.views = views;
     return in;
 }
 

@@ -89,6 +89,7 @@ struct Run {
     Tensor           q, k, v, x, attn; /* as in spec */
     int64_t          h, n, m, d, e, dm;
     bool             causal;
+    bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
     int64_t          q_offset;    /* position of query 0 among the keys */
     uint64_t         seed;
     const Ops       *ops;
@@ -174,8 +175,15 @@ char *run_origin_text(const Run *r, Origin origin, char *text, size_t size);
 /* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
 double run_scale(const Run *r, double scale);
 
+/* Columns of the sequence read as an image: the parameter; when 0 the input's own width,
+ * else sqrt(n), rounded. */
+int64_t run_image_width(const Run *r, int64_t width);
+
 /* Applies the run's position to q and k: what op_attend takes. */
 AttendInput run_attend_input(Run *r, double scale);
+/* The same for tensors beside the run's own (projections of some tokens).  What the
+ * position draws comes from the same streams, so it is the same, and is shown once. */
+AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double scale);
 
 /* A mechanism that is only a set of cells: one masked softmax over them, r->out and
  * the views of VIEWS_OF_PATTERN. */
@@ -192,6 +200,10 @@ void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *
 void view_drawn(Run *r, const char *name, Tensor t); /* a drawn parameter */
 /* connectivity and components (the latter only when with_components) */
 void view_pattern(Run *r, const Pattern *pattern, bool with_components);
+/* the cells of one part, under a name of their own */
+View *view_cells(Run *r, const char *name, const Pattern *pattern);
+/* what COMPONENT_OTHER means in all views made so far over these cells; other static */
+void view_meaning(Run *r, const Pattern *pattern, const char *other);
 /* weights (and position_bias when a position is set) of a pattern attention */
 void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse);
 /* weights by a mechanism's own reader over its support */

@@ -40,7 +40,8 @@ typedef struct Ladder {
 static Ladder ladder_of(Run *r, const Params *p)
 {
     bool   both = p->pos_bidirectional == BIDIRECTIONAL_TRUE ||
-                  (p->pos_bidirectional == BIDIRECTIONAL_AUTO && !r->causal);
+                  (p->pos_bidirectional == BIDIRECTIONAL_AUTO &&
+                   (!r->causal || r->keys_ahead));
     Ladder l = { .both = both, .count = both ? p->pos_buckets / 2 : p->pos_buckets,
                  .far = p->pos_max_distance };
 

@@ -1,0 +1,131 @@
+/* image_local_2d.c -- Image Transformer, 2-D local attention.
+ *
+ * The sequence is an image of `width` columns, cut into query blocks of h_q x w_q
+ * pixels.  A query sees the memory rectangle of its block: the block itself, h_m rows
+ * above it (both: below it too) and w_m columns to each side:
+ *
+ *     r0 - h_m <= y < r0 + h_q (+ h_m),   c0 - w_m <= x < c0 + w_q + w_m
+ *
+ * Causal, order=blocks: keys that are not later when the blocks, and the pixels in a
+ * block, are made in raster order; the matrix is then not triangular in token order.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+
+enum { ORDER_BLOCKS, ORDER_RASTER };
+
+static const char *const orders[] = { "blocks", "raster", NULL };
+
+typedef struct Params {
+    int64_t width, query_height, query_width, memory_height, memory_width;
+    bool    both;
+    int     order;
+    double  scale;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, width, 0, 0, PARAM_COUNT_MAX,
+              "columns of the image; 0: as the input says, else sqrt(n), rounded"),
+    PARAM_INT(Params, query_height, 2, 1, PARAM_COUNT_MAX, "h_q, rows of a query block"),
+    PARAM_INT(Params, query_width, 2, 1, PARAM_COUNT_MAX, "w_q, columns of a query block"),
+    PARAM_INT(Params, memory_height, 1, 0, PARAM_COUNT_MAX, "h_m, rows seen above the block"),
+    PARAM_INT(Params, memory_width, 1, 0, PARAM_COUNT_MAX, "w_m, columns seen on each side"),
+    PARAM_BOOL(Params, both, false, "as many rows below the block too"),
+    PARAM_ENUM(Params, order, ORDER_BLOCKS, orders,
+               "what is earlier in a causal run: block by block, or row by row"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+static int64_t smaller(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
+{
+    int64_t  width = run_image_width(r, p->width);
+    Pattern *seen = pattern_image(r->arena, s, width, p->query_height, p->query_width,
+                                  p->memory_height, p->memory_width,
+                                  p->both ? p->memory_height : 0);
+
+    if (r->keys_ahead)
+        seen = pattern_intersect(r->arena, seen,
+                                 pattern_image_order(r->arena, s, width, p->query_height,
+                                                     p->query_width));
+    return pattern_finish(r->arena, s, seen, r->causal && !r->keys_ahead);
+}
+
+static void image_local_2d_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+
+    r->keys_ahead = r->causal && p->order == ORDER_BLOCKS;
+    run_pattern_attention(r, p->scale, cells_of(r, s, p));
+}
+
+/* Pixels of the rectangle [y0, y1) x [x0, x1) that exist. */
+static double area(const Run *r, int64_t width, int64_t y0, int64_t y1, int64_t x0, int64_t x1)
+{
+    int64_t rows = (r->n - 1) / width, rest = r->n - rows * width; /* full rows; the last one */
+    double  pixels;
+
+    y0 = y0 < 0 ? 0 : y0;
+    x0 = x0 < 0 ? 0 : x0;
+    x1 = smaller(x1, width);
+    pixels = smaller(y1, rows) > y0 ? (double)(smaller(y1, rows) - y0) * (double)(x1 - x0) : 0;
+    if (y0 <= rows && y1 > rows && smaller(x1, rest) > x0)
+        pixels += (double)(smaller(x1, rest) - x0);
+    return pixels;
+}
+
+/* sum over query blocks of (its pixels) (pixels of its memory rectangle); what a causal
+ * order leaves of it is counted by the set algebra. */
+static Flops image_local_2d_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    int64_t       width = run_image_width(r, p->width), rows = (r->n - 1) / width + 1;
+    int64_t       hq = smaller(p->query_height, r->n), wq = smaller(p->query_width, r->n);
+    int64_t       hm = smaller(p->memory_height, r->n), wm = smaller(p->memory_width, r->n);
+    PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
+    double        cells = 0;
+
+    if (r->causal) {
+        Pattern *seen = cells_of(r, s, p);
+
+        return run_pattern_flops(r, seen ? (double)pattern_count(seen) : 0);
+    }
+    for (int64_t y = 0; y < rows; y += hq)
+        for (int64_t x = 0; x < width; x += wq)
+            cells += area(r, width, y, y + hq, x, x + wq) *
+                     area(r, width, y - hm, y + hq + (p->both ? hm : 0), x - wm, x + wq + wm);
+    return run_pattern_flops(r, (double)r->h * cells);
+}
+
+static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
+
+const Mechanism mech_image_local_2d = {
+    .id = "image-local-2d",
+    .title = "Image Transformer, 2-D local",
+    .authors = "Parmar et al.",
+    .year = 2018,
+    .arxiv = "1802.05751",
+    .source = "paper, section 3.2; survey of Tay et al., section 3.2.2 and figure 3",
+    .formula = "A = { key pixel in the rectangle of the query's block:\n"
+               "      h_m rows above, w_m columns to each side }",
+    .teaches = "On the image: one block of queries shares one rectangle of memory.  In the matrix "
+               "the same is a comb.",
+    .classes = CLASS_FP,
+    .claim_time = "O(n m)",
+    .claim_memory = "O(n m)",
+    .claim_decode = "yes, block by block",
+    .claim_exponent = 1,
+    .causal = true,
+    .positions = POSITIONS_ALL,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = image_local_2d_run,
+    .flops = image_local_2d_flops,
+};
