@@ -116,6 +116,7 @@ bool call_picture_options(Session *s, const Call *call, PictureOptions *o, Error
         .title = call->values[OPT_TITLE],
         .difference = call->values[OPT_DIFF] != NULL,
         .sorted = call->values[OPT_SORTED] != NULL,
+        .span = call->values[OPT_SPAN],
         .threads = session_threads(s, 0),
     };
     if (!parse_number("head", call->values[OPT_HEAD], 0, 1e6, &head, err))

@@ -236,6 +236,8 @@ static bool make_panel(Result *const *results, int index, const PictureOptions *
         return false;
     if (options->difference && !subtract_first(results, index, view, panel, err))
         return false;
+    if (options->span)
+        return picture_span(results[index], options->span, NULL, panel, err);
     if (options->sorted)
         picture_sort_panel(result_sorted_order(results[index],
                                                options->head < 0 ? 0 : options->head), panel);
@@ -358,6 +360,8 @@ static void add_picture_options(const PictureOptions *o, Text *out)
         text_addf(out, " --scale %s", o->scale);
     if (o->map)
         text_addf(out, " --cmap %s", o->map);
+    if (o->span)
+        text_addf(out, " --span %s", o->span);
     text_add(out, o->difference ? " --diff" : "");
     text_add(out, o->sorted ? " --sorted" : "");
 }

@@ -23,6 +23,13 @@ const View *result_order_source(const Result *result);
 /* Rows and columns of the panel in that order, as far as they are tokens. */
 void picture_sort_panel(const int32_t *order, Panel *panel);
 
+/* Turns a panel of queries against keys into the picture one query sees: its row laid
+ * out on the image (the input's, or as the mechanism reads the sequence).  query: "137"
+ * or "row,column".  The picture lives in the arena; NULL: as long as the run. */
+bool picture_span(Result *result, const char *query, Arena *arena, Panel *panel, Error *err);
+/* Columns of that image; 0: the sequence is none. */
+int64_t picture_width(const Result *result);
+
 typedef struct PictureOptions {
     const char *view;   /* of every panel; NULL: chosen */
     const char *const *views; /* of each panel, instead; an entry may be NULL; NULL: none */
@@ -33,6 +40,7 @@ typedef struct PictureOptions {
     Region      region; /* all zero: everything */
     bool        difference; /* every panel minus the first */
     bool        sorted;
+    const char *span;       /* the query whose picture is shown; NULL: matrices */
     Threads    *threads;
 } PictureOptions;
 /* One panel per result (at least 1).  The results must outlive the figure. */

@@ -308,11 +308,12 @@ double run_scale(const Run *r, double scale)
     return r->spec.scale > 0 ? r->spec.scale : 1 / sqrt((double)r->d);
 }
 
-int64_t run_image_width(const Run *r, int64_t width)
+int64_t run_image_width(Run *r, int64_t width)
 {
     int64_t root = (int64_t)floor(sqrt((double)r->n) + 0.5);
 
-    return width > 0 ? width : r->spec.width > 0 ? r->spec.width : root > 1 ? root : 1;
+    r->width = width > 0 ? width : r->spec.width > 0 ? r->spec.width : root > 1 ? root : 1;
+    return r->width;
 }
 
 static AttendInput positioned(Run *r, Tensor q, Tensor k, Tensor v, double scale)

@@ -90,6 +90,7 @@ struct Run {
     int64_t          h, n, m, d, e, dm;
     bool             causal;
     bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
+    int64_t          width;       /* columns it reads the sequence as an image with; 0: it does not */
     int64_t          q_offset;    /* position of query 0 among the keys */
     uint64_t         seed;
     const Ops       *ops;
@@ -177,7 +178,7 @@ double run_scale(const Run *r, double scale);
 
 /* Columns of the sequence read as an image: the parameter; when 0 the input's own width,
  * else sqrt(n), rounded. */
-int64_t run_image_width(const Run *r, int64_t width);
+int64_t run_image_width(Run *r, int64_t width);
 
 /* Applies the run's position to q and k: what op_attend takes. */
 AttendInput run_attend_input(Run *r, double scale);

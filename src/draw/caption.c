@@ -103,12 +103,22 @@ static void caption_cell(const Panel *panel, const Grid *grid, bool categories, 
         text_addf(out, ", shade = %s", pool_name(POOL_COVER));
 }
 
+/* "query at row 5, column 7 sees 12 of 256 pixels (4.69 %)" */
+static void caption_picture(const Panel *panel, const Grid *grid, Text *out)
+{
+    text_addf(out, "query at row %lld, column %lld sees %.0f of %lld pixels (%.3g %%)",
+              (long long)panel->mark_row, (long long)panel->mark_col, grid->count,
+              (long long)panel->pixel_count, 100 * grid->count / (double)panel->pixel_count);
+}
+
 void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
 {
     Text out = { 0 };
     bool categories = panel->view->kind == VIEW_BUCKETS && !panel->minus;
 
-    if (categories)
+    if (panel->picture)
+        caption_picture(panel, grid, &out);
+    else if (categories)
         text_addf(&out, "categories %.0f to %.0f", grid->value_min, grid->value_max);
     else
         caption_entries(panel, grid, &out);

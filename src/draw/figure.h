@@ -28,6 +28,12 @@ typedef struct Panel {
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
     char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
+    /* The view is a picture (attn/span.h): its pixels, 0 black to 1 white, row by row, lie
+     * behind the cells; NULL: none known.  The query's pixel is marked. */
+    bool           picture;
+    const float   *pixels;      /* borrowed */
+    int64_t        pixel_count; /* those past it do not exist */
+    int64_t        mark_row, mark_col;
     char           title[128];
     char           caption[256]; /* of panel_caption if empty */
 } Panel;

@@ -25,6 +25,11 @@ typedef struct CellCount {
 } CellCount;
 
 PanelStyle panel_style(const Panel *panel);
+/* "Other" on a picture, where grey is the picture itself; and the query's pixel. */
+#define PICTURE_OTHER     ((Rgb){ 116, 66, 200 })
+#define PICTURE_OTHER_256 98
+#define PICTURE_MARK      ((Rgb){ 230, 25, 75 })
+#define PICTURE_MARK_256  197
 Region     panel_region(const Panel *panel);
 /* Settles lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);

@@ -126,8 +126,62 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
     paint->ascii = (char)((mixed ? 'a' : 'A') + category % 26);
 }
 
-Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
-                  bool dark_background)
+/* ---- pictures ---------------------------------------------------------------- */
+
+#define TINT_SHARE 0.62 /* of the cell's colour; the rest is the picture behind it */
+
+/* Mean brightness of the pixels under a cell; -1: there are none. */
+static double brightness(const Panel *panel, Region r)
+{
+    int64_t width = view_cols(panel->view), count = 0;
+    double  sum = 0;
+
+    for (int64_t y = r.row0; y < r.row1; y++)
+        for (int64_t x = r.col0; x < r.col1 && y * width + x < panel->pixel_count; x++) {
+            sum += panel->pixels ? (double)panel->pixels[y * width + x] : 0.5;
+            count++;
+        }
+    return count ? sum / (double)count : -1;
+}
+
+static Rgb grey_of(double light)
+{
+    uint8_t g = (uint8_t)lround(255 * (light < 0 ? 0 : light > 1 ? 1 : light));
+
+    return (Rgb){ g, g, g };
+}
+
+static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
+                          int64_t col, bool seen)
+{
+    static const char shades[] = " .,:-";
+    Region            r = grid_cell_region(grid, row, col);
+    double            light = brightness(panel, r);
+    bool              marked = panel->mark_row >= r.row0 && panel->mark_row < r.row1 &&
+                  panel->mark_col >= r.col0 && panel->mark_col < r.col1;
+
+    if (light < 0)
+        return; /* the image ends here */
+    paint->background = false;
+    if (marked) {
+        *paint = (Paint){ .rgb = PICTURE_MARK, .index256 = PICTURE_MARK_256, .ascii = 'Q', .level = paint->level };
+        return;
+    }
+    if (seen) {
+        if (panel_style(panel) == STYLE_CAUSE &&
+            grid->cells[row * grid->cols + col].rarest == COMPONENT_OTHER)
+            paint->rgb = PICTURE_OTHER;
+        paint->rgb = colour_mix(grey_of(light), paint->rgb, TINT_SHARE);
+    } else {
+        paint->rgb = grey_of(light);
+        paint->ascii = shades[lround(light * ((int)sizeof(shades) - 2))];
+        paint->level = 1;
+    }
+    paint->index256 = colour_nearest_256(paint->rgb);
+}
+
+static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                        bool dark_background)
 {
     const GridCell *cell = &grid->cells[row * grid->cols + col];
     Paint           paint = { .level = 1 };
@@ -152,6 +206,16 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
     default:
         paint_value(&paint, panel, t);
     }
+    return paint;
+}
+
+Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                  bool dark_background)
+{
+    Paint paint = paint_cell(panel, grid, row, col, levels, dark_background);
+
+    if (panel->picture)
+        paint_picture(&paint, panel, grid, row, col, grid->cells[row * grid->cols + col].any);
     return paint;
 }
 

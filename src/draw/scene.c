@@ -112,7 +112,7 @@ bool scene_shows_cover(const Scene *scene)
 typedef struct Present {
     uint8_t bits;
     int     categories; /* largest + 1 */
-    bool    odd, masked;
+    bool    odd, masked, mark;
     const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing special */
 } Present;
 
@@ -122,6 +122,7 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     double     area = (double)(grid->region.row1 - grid->region.row0) *
                       (double)(grid->region.col1 - grid->region.col0);
 
+    present->mark |= panel->picture;
     present->odd |= grid->odd_count > 0;
     if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
         grid->value_max + 1 > present->categories)
@@ -153,8 +154,10 @@ static int legend_items(const Present *present, LegendItem *items, int most)
         if (present->bits & bit)
             items[count++] = item_of(bit == COMPONENT_OTHER && present->other
                                          ? present->other : component_name((uint8_t)bit),
-                                     colour_of_component((uint8_t)bit),
-                                     colour_component_256((uint8_t)bit),
+                                     present->mark && bit == COMPONENT_OTHER
+                                         ? PICTURE_OTHER : colour_of_component((uint8_t)bit),
+                                     present->mark && bit == COMPONENT_OTHER
+                                         ? PICTURE_OTHER_256 : colour_component_256((uint8_t)bit),
                                      component_letter((uint8_t)bit));
     for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
                     count < most; c++) {
@@ -165,6 +168,8 @@ static int legend_items(const Present *present, LegendItem *items, int most)
     }
     if (present->masked && count < most)
         items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
+    if (present->mark && count < most)
+        items[count++] = item_of("the query", PICTURE_MARK, PICTURE_MARK_256, 'Q');
     if (present->odd && count < most)
         items[count++] = item_of("NaN or infinite", colour_odd(), 200, '!');
     return count;

@@ -191,6 +191,21 @@ static void fill_head(const Input *in, const Picture *picture, int64_t head, flo
     }
 }
 
+/* Rec. 601 luma, for pictures of what a query sees. */
+static bool keep_pixels(Input *in, const Picture *picture, Error *err)
+{
+    in->pixels = tensor_new(in->arena, DT_F32, 1, (int64_t[]){ in->n });
+    if (!in->pixels.data)
+        return error_set(err, ERR_NOMEM, "no memory for the picture");
+    for (int64_t i = 0; i < in->n; i++) {
+        const uint8_t *rgb = picture->rgb + 3 * i;
+
+        tensor_f32(&in->pixels)[i] =
+            (float)((0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2]) / 255);
+    }
+    return true;
+}
+
 static bool fill(Input *in, const Picture *picture, const InputChoice *choice, Error *err)
 {
     float *frequencies = malloc((size_t)(in->d + 1) / 2 * 8 * sizeof(*frequencies));
@@ -231,7 +246,8 @@ bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *
         return false;
     in->width = picture.width;
     picture.rgb = calloc((size_t)n, 3);
-    ok = picture.rgb ? decode(bytes, format, &picture, err) && fill(in, &picture, choice, err)
+    ok = picture.rgb ? decode(bytes, format, &picture, err) && fill(in, &picture, choice, err) &&
+                           keep_pixels(in, &picture, err)
                      : load_no_memory(err, "the pixels", 3 * n, choice);
     free(picture.rgb);
     return ok;

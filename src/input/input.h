@@ -32,6 +32,7 @@ typedef struct Input {
     int    causal;      /* 1, 0, or -1: the file does not say */
     double scale;       /* 0: the file does not say */
     int64_t width;      /* image width in pixels when the sequence is a raster, else 0 */
+    Tensor pixels;      /* f32 [n] brightness 0..1 of the image's pixels; data NULL: no image */
     char  *name;        /* "samples/induction.safetensors", "synthetic:..." */
     char  *kind;        /* "npz", "safetensors", "text", "image", "synthetic" */
     char  *model;       /* metadata, or NULL */

@@ -181,6 +181,18 @@ static void set_minus(lua_State *L, int t, LuaFigure *figure, Panel *panel)
     lua_pop(L, 1);
 }
 
+/* The picture of one query: span = 137 or "row,column". */
+static void set_span(lua_State *L, int t, Result *result, Panel *panel)
+{
+    Error err = ERROR_INIT;
+
+    lua_getfield(L, t, "span");
+    if (!lua_isnil(L, -1) &&
+        !picture_span(result, luaL_tolstring(L, -1, NULL), NULL, panel, &err))
+        luaL_error(L, "%s", err.text);
+    lua_settop(L, t);
+}
+
 /* Tokens in the mechanism's own order, where the axes are tokens. */
 static void set_sorted(Result *result, int64_t head, Panel *panel)
 {
@@ -209,6 +221,7 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     set_minus(L, t, figure, panel);
     if (option_bool(L, t, "sorted", false))
         set_sorted(result->result, head, panel);
+    set_span(L, t, result->result, panel);
 }
 
 /* The panel whose description is at the top.  [-0, +0, v] */
@@ -382,6 +395,7 @@ static const Member panel_members[] = {
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
     { "minus", NULL, NULL, "attnscope.Result", "show the difference from the same view of this" },
     { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
+    { "span", NULL, NULL, "integer|string", "what this query sees, on the image; or \"row,column\"" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover or count" },
     { "scale", NULL, NULL, "string", "linear, log or row" },
     { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey or diverging" },

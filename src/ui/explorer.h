@@ -35,7 +35,8 @@ enum {
     IN_SCREENS = IN_FILLED | IN_EMPTY,
     IN_LISTED = IN_BROWSE | IN_FILTER,
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
-    IN_ALL = 16383,
+    IN_SPAN = 16384, /* the picture of a query */
+    IN_ALL = 32767,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -84,6 +85,18 @@ typedef struct Stepping {
     int    speed;    /* index of the pace */
     double due;      /* when playing goes on, seconds */
 } Stepping;
+
+/* What the query under the cursor sees, on the image. */
+typedef struct Spanning {
+    Arena        *arena; /* owned: of the picture; NULL: none yet */
+    Panel         panel;
+    Grid          grid;
+    const Result *of; /* what they are of; to compare with only */
+    const View   *view;
+    int64_t       plane, query;
+    int           height, width; /* pixels it was reduced to */
+    char          problem[256];
+} Spanning;
 
 typedef struct Params {
     int     pane; /* its index */
@@ -146,6 +159,7 @@ struct Ui {
     Browse       browse;
     Compare      compare;
     Stepping     stepping;
+    Spanning     spanning;
     Params       params;
     Help         help;
     Pager        pager;
@@ -204,6 +218,9 @@ void compare_search(Ui *ui, const char *text);
 void               inspect_line(Ui *ui, int y);
 void               inspect_dock(Ui *ui, Area area);
 extern const Layer inspect_layer;
+
+extern const Layer span_layer;
+void               span_close(Ui *ui);
 
 void   step_prepare(Ui *ui, Area area);
 void   step_draw(Ui *ui, Area area);

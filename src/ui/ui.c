@@ -208,6 +208,7 @@ static void close_all(Ui *ui)
     export_close(ui);
     command_close(ui);
     step_close(ui);
+    span_close(ui);
     compare_close(ui);
     history_clear(ui);
     browse_close(ui);

@@ -21,6 +21,17 @@ case("text", function()
   assert(fig:text({ colours = 24 }):find("\27[", 1, true), "colours")
 end)
 
+case("what a query sees, on the image", function()
+  local image = assert(attn.load("samples/image.png"))
+  local r = assert(attn.run("image-local-2d", { input = image }))
+  local text = attn.figure { panels = { { result = r, span = "13,17" } } }:text { width = 90 }
+  assert(text:find("query at row 13, column 17 sees 12 of 1024 pixels", 1, true), text)
+  equal(text, attn.figure { panels = { { result = r, span = 13 * 32 + 17 } } }:text { width = 90 })
+  raises("there are 1024 queries", function()
+    return attn.figure { panels = { { result = r, span = 1024 } } }
+  end)
+end)
+
 case("PNG, the same bytes twice", function()
   local paths, bytes = { check.scratch("attnscope-a.png"), check.scratch("attnscope-b.png") }, {}
   for i, path in ipairs(paths) do

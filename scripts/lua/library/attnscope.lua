@@ -292,6 +292,7 @@ function Figure:close() end
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
 ---@field minus? attnscope.Result show the difference from the same view of this
 ---@field sorted? boolean tokens in the mechanism's own order
+---@field span? integer|string what this query sees, on the image; or "row,column"
 ---@field pool? string max, mean, mass, cover or count
 ---@field scale? string linear, log or row
 ---@field cmap? string viridis, cividis, magma, grey or diverging
