@@ -114,6 +114,8 @@ Pattern *pattern_image_order(Arena *a, PatternShape s, int64_t width, int64_t hq
  * query's.  causal: only rows and columns not after the query's. */
 Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool corner_row,
                                bool causal);
+/* t[i] = t[j]; int64 [n] or [h,n], contiguous, not kept */
+Pattern *pattern_same(Arena *a, PatternShape s, const Tensor *t);
 /* {i,j} = {first, n-1}, n-1 > first */
 Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first);
 /* mask[i,j] != 0; any dtype's u8 copy [n,n] or [h,n,n]; borrowed */

@@ -25,6 +25,7 @@ typedef struct PatternParser {
     const PatternSource *source;
     Error               *err;
     int                  depth;
+    bool                 tiled; /* inside a tile */
     int                  draws; /* random tables drawn so far */
 } PatternParser;
 

@@ -339,6 +339,7 @@ static Pattern *parse_primitive(PatternParser *p, const char *name, size_t offse
 static Pattern *parse_tile(PatternParser *p)
 {
     PatternShape outer = p->shape;
+    bool         tiled = p->tiled;
     size_t       offset;
     int64_t      b;
     Pattern     *inner;
@@ -355,8 +356,10 @@ static Pattern *parse_tile(PatternParser *p)
         return NULL;
     p->shape.n = (outer.n + b - 1) / b;
     p->shape.m = (outer.m + b - 1) / b;
+    p->tiled = true;
     inner = parse_expression(p);
     p->shape = outer;
+    p->tiled = tiled;
     if (!inner || !expect(p, ')'))
         return NULL;
     return pattern_built(p, pattern_tile(p->arena, outer, b, inner));

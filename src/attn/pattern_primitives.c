@@ -257,6 +257,37 @@ static Pattern *build_mask(PatternParser *p, const PatternValue *v)
     return pattern_built(p, pattern_mask(p->arena, p->shape, &flags));
 }
 
+/* One whole number a token: [n], or [h,n] where heads differ. */
+static bool numbers_fit(PatternParser *p, const PatternValue *v)
+{
+    const Tensor *t = &v->tensor;
+    int64_t       n = p->shape.n, h = p->shape.heads;
+    char          shape[80];
+
+    if (t->dtype == DT_F32 || t->dtype == DT_F64)
+        return pattern_fail(p, v->offset,
+                            "same: $%s has dtype %s; expected whole numbers (int32 or int64), "
+                            "one a token",
+                            v->name, dtype_name(t->dtype)) != NULL;
+    if ((t->rank == 1 && t->shape[0] == n) ||
+        (t->rank == 2 && t->shape[1] == n && (t->shape[0] == h || t->shape[0] == 1)))
+        return true;
+    return pattern_fail(p, v->offset, "same: $%s: expected [%lld] or [%lld,%lld]%s, it is %s",
+                        v->name, (long long)n, (long long)h, (long long)n,
+                        p->tiled ? " (inside tile: one number a block)" : "",
+                        tensor_shape_text(t, shape, sizeof(shape))) != NULL;
+}
+
+static Pattern *build_same(PatternParser *p, const PatternValue *v)
+{
+    Tensor numbers;
+
+    if (!numbers_fit(p, &v[0]))
+        return NULL;
+    numbers = tensor_convert(p->arena, v[0].tensor, DT_I64);
+    return pattern_built(p, pattern_same(p->arena, p->shape, &numbers));
+}
+
 static const PatternPrimitive primitives[] = {
     { "full", build_full, { { 0 } } },
     { "none", build_none, { { 0 } } },
@@ -294,6 +325,7 @@ static const PatternPrimitive primitives[] = {
         { "wm", "i", false, 0, 0 },
         { "below", "i", false, 0, 0 } } },
     { "ring", build_ring, { { "first", "i", false, 0, 0 } } },
+    { "same", build_same, { { "t", "t", true, 0, 0 } } },
     { "mask", build_mask, { { "t", "t", true, 0, 0 } } },
 };
 #define PRIMITIVES (sizeof(primitives) / sizeof(*primitives))

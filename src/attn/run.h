@@ -67,6 +67,7 @@ typedef struct RunSpec {
     Tensor             q, k, v;  /* [h,n,d], [h_kv,m,d], [h_kv,m,e] f32 contiguous */
     Tensor             x;        /* [n,dm] f32 or data NULL */
     Tensor             attn;     /* [h,n,m] f32 finished weights or data NULL */
+    Tensor             segments; /* [n] int64 of the input: $segments; or data NULL */
     int64_t            width;    /* image width of the sequence, 0: not an image */
     bool               causal;
     double             scale;    /* of the model the input comes from; 0: 1/sqrt(d) */

@@ -110,6 +110,8 @@ static void cut_parts(Assembly *a)
     for (int role = 0; role < ROLE_COUNT; role++)
         cut_to(&a->parts[role].box.extent[1], n);
     cut_to(&a->parts[ROLE_ATTN].box.extent[2], n);
+    if (a->in->segments.data)
+        cut_to(&a->in->segments.shape[0], n);
     cut_to(&a->in->n, n);
     cut_to(&a->in->m, n);
 }
@@ -285,7 +287,8 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
     if (!in->kind)
         return error_set(err, ERR_NOMEM, "no memory for an input");
     if (!metadata_scalars(in, store, err) || !find_and_place(&a, err) || !shapes_check(&a, err) ||
-        !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) || !note_cut(&a, err))
+        !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) ||
+        !metadata_segments(in, store, err) || !note_cut(&a, err))
         return false;
     cut_parts(&a);
     return read_parts(&a, err);

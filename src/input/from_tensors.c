@@ -109,11 +109,11 @@ static bool take_tokens(Input *in, const char *const *tokens, Error *err)
 
 static void fingerprint(Input *in)
 {
-    const Tensor *all[] = { &in->q, &in->k, &in->v, &in->x };
-    Mapped        parts[4];
+    const Tensor *all[] = { &in->q, &in->k, &in->v, &in->x, &in->segments };
+    Mapped        parts[5];
     int64_t       count = 0;
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (all[i]->data)
             parts[count++] = (Mapped){ .data = all[i]->data, .size = tensor_bytes(all[i]) };
     mapped_sha256(parts, count, in->sha256);
@@ -142,4 +142,25 @@ Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, con
     }
     input_free(in);
     return NULL;
+}
+
+bool input_set_segments(Input *in, const Tensor *segments, Error *err)
+{
+    Tensor copy;
+    char   shape[80];
+
+    if (segments->dtype == DT_F32 || segments->dtype == DT_F64)
+        return error_set(err, ERR_DATA, "segments has dtype %s; expected whole numbers, one a "
+                         "position", dtype_name(segments->dtype));
+    if (segments->rank != 1 || segments->shape[0] != in->n)
+        return error_set(err, ERR_DATA, "segments has shape %s; expected [%lld], one number a "
+                         "position", tensor_shape_text(segments, shape, sizeof(shape)),
+                         (long long)in->n);
+    copy = tensor_convert(in->arena, *segments, DT_I64);
+    in->segments = tensor_new(in->arena, DT_I64, 1, &in->n);
+    if (!copy.data || !in->segments.data)
+        return error_set(err, ERR_NOMEM, "no memory for %lld segments", (long long)in->n);
+    memcpy(in->segments.data, copy.data, (size_t)tensor_bytes(&copy));
+    fingerprint(in);
+    return true;
 }

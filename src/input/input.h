@@ -24,6 +24,7 @@ typedef struct Input {
     Tensor q, k, v;     /* [h,n,d], [h_kv,m,d], [h_kv,m,e]; data NULL: not in the file */
     Tensor x;           /* [n,dm]; data NULL: not in the file; generated: v, heads side by side */
     Tensor attn;        /* [h,n,m] finished weights; data NULL: not in the file */
+    Tensor segments;    /* int64 [n]: document or segment of each position; data NULL: none */
     /* Of a missing tensor, what the others say: with v alone, d is its e. */
     int64_t heads, n, m, d, e;
     int64_t layer, layers; /* which one this is, how many the file holds (>= 1) */
@@ -62,6 +63,9 @@ void   input_free(Input *input);
  * positions of x), or NULL. */
 Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, const Tensor *x,
                           const char *const *tokens, Error *err);
+
+/* Copies one whole number a position, [n], to in->segments, before the input is used. */
+bool input_set_segments(Input *in, const Tensor *segments, Error *err);
 
 /* The tensors of a file without loading them, for `info FILE`. */
 typedef struct InputEntry {

@@ -187,3 +187,33 @@ bool metadata_tokens(Input *in, Store *store, Error *err)
         in->k_tokens = in->q_tokens;
     return true;
 }
+
+/* ---- segments ------------------------------------------------------------ */
+
+bool metadata_segments(Input *in, Store *store, Error *err)
+{
+    StoreEntry *entry = store_find(store, "segments");
+    ElementKind kind = entry ? entry->type.kind : ELEMENT_UNKNOWN;
+    int         rank = entry ? entry->info.rank : 0;
+    int64_t     count = rank ? entry->info.shape[rank - 1] : 0;
+    char        shape[200];
+
+    if (!entry)
+        return true;
+    if (kind != ELEMENT_INT && kind != ELEMENT_UINT)
+        return error_set(err, ERR_DATA, "segments has dtype %s; expected whole numbers, one a "
+                         "position", entry->info.dtype);
+    if (count != in->n || (rank != 1 && !(rank == 2 && entry->info.shape[0] == 1)))
+        return error_set(err, ERR_DATA, "segments has shape %s; expected (%lld,), one number a "
+                         "position", store_shape_text(entry, shape, sizeof(shape)),
+                         (long long)in->n);
+    if (!store_fetch(store, entry, err))
+        return false;
+    in->segments = tensor_new(in->arena, DT_I64, 1, &count);
+    for (int64_t i = 0; in->segments.data && i < count; i++)
+        ((int64_t *)in->segments.data)[i] =
+            element_to_i64(entry->type, entry->data + i * entry->type.size);
+    store_drop(entry);
+    return in->segments.data ||
+           error_set(err, ERR_NOMEM, "no memory for %lld segments", (long long)count);
+}

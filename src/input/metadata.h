@@ -19,4 +19,7 @@ bool metadata_scalars(Input *in, const Store *store, Error *err);
 /* The labels of `in`, whose n and m are the file's. */
 bool metadata_tokens(Input *in, Store *store, Error *err);
 
+/* The array `segments` of `in`: one whole number a position. */
+bool metadata_segments(Input *in, Store *store, Error *err);
+
 #endif

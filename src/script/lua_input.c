@@ -246,7 +246,7 @@ static const char **push_tokens(lua_State *L, int64_t count)
 /* [-0, +1 or 3, v] */
 int attn_input(lua_State *L)
 {
-    const Tensor *q, *k, *v, *x;
+    const Tensor *q, *k, *v, *x, *segments;
     const char   *name, **tokens;
     int           causal;
     LuaInput     *input;
@@ -261,6 +261,7 @@ int attn_input(lua_State *L)
     x = tensor_field(L, "x");
     if (!x && (!q || !k || !v))
         luaL_error(L, "input: needs q, k and v, or x; %s is missing", !q ? "q" : !k ? "k" : "v");
+    segments = tensor_field(L, "segments");
     name = option_string(L, 1, "name", "tensors");
     causal = option_tristate(L, 1, "causal");
     tokens = push_tokens(L, k ? k->shape[k->rank - 2 < 0 ? 0 : k->rank - 2] : x ? x->shape[0] : 0);
@@ -268,6 +269,10 @@ int attn_input(lua_State *L)
     in = input_from_tensors(q, k, v, x, tokens, &err);
     if (!in)
         return finish(L, input, false, &err);
+    if (segments && !input_set_segments(in, segments, &err)) {
+        input_free(in);
+        return finish(L, input, false, &err);
+    }
     in->causal = causal;
     return finish(L, input, session_set_input(input->session, in, name, &err), &err);
 }
@@ -317,6 +322,7 @@ TENSOR_FIELD(k)
 TENSOR_FIELD(v)
 TENSOR_FIELD(x)
 TENSOR_FIELD(attn)
+TENSOR_FIELD(segments)
 
 /* [-0, +1, v] */
 static int input_causal(lua_State *L)
@@ -377,13 +383,13 @@ static int input_save(lua_State *L)
     const Input *in = check(L);
     const char  *path = luaL_checkstring(L, 2), *metadata[5] = { NULL };
     NamedTensor  all[] = { { "q", in->q }, { "k", in->k }, { "v", in->v }, { "x", in->x },
-                           { "attn", in->attn } }, items[5];
+                           { "attn", in->attn }, { "segments", in->segments } }, items[6];
     Text        *tokens = text_box(L);
     int          count = 0, words = 0;
     Error        err = ERROR_INIT;
     bool         ok;
 
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         if (all[i].tensor.data)
             items[count++] = all[i];
     if (in->k_tokens) {
@@ -434,6 +440,8 @@ static const Member input_members[] = {
     { "v", input_v, NULL, "attnscope.Tensor?", "[h,m,e], read only" },
     { "x", input_x, NULL, "attnscope.Tensor?", "the layer's own input [n,dm], read only" },
     { "attn", input_attn, NULL, "attnscope.Tensor?", "finished weights [h,n,m], read only" },
+    { "segments", input_segments, NULL, "attnscope.Tensor?",
+      "document of each position [n]: $segments of patterns; read only" },
     { "tokens", input_tokens, NULL, "string[]?", "labels of the keys" },
     { "token", input_token, "j: integer", "string?", "Label of key j, counted from 0." },
     { "save", input_save, "path: string", "true?, string?, string?",
@@ -455,6 +463,7 @@ static const Member tensors_members[] = {
     { "k", NULL, NULL, "attnscope.Tensor", "[m,d] or [h,m,d]" },
     { "v", NULL, NULL, "attnscope.Tensor", "[m,e] or [h,m,e]" },
     { "x", NULL, NULL, "attnscope.Tensor", "the layer's own input [n,dm]" },
+    { "segments", NULL, NULL, "attnscope.Tensor", "[n] whole numbers: $segments of patterns" },
     { "tokens", NULL, NULL, "string[]", "one label a key" },
     { "causal", NULL, NULL, "boolean", "queries see no later key" },
     { "name", NULL, NULL, "string", "for messages and figures" },

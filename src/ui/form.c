@@ -11,6 +11,39 @@ static void add_table(Form *form, const Param *table)
         form->rows[form->count++] = (FormRow){ .kind = ROW_PARAM, .param = p };
 }
 
+static void add_tensor(Form *form, const char *name, size_t length)
+{
+    FormRow row = { .kind = ROW_TENSOR };
+
+    if (length == 0 || length >= sizeof(row.name) || form->count >= ROWS_MOST - 3)
+        return;
+    memcpy(row.name, name, length);
+    for (int i = 0; i < form->count; i++)
+        if (!strcmp(form->rows[i].name, row.name))
+            return;
+    form->rows[form->count++] = row;
+}
+
+/* Tensors by names of the user's own: those that a text asks for, and those given. */
+static void add_tensors(Form *form, const Mechanism *m, const Assignments *given)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+    for (int i = 0; i < given->count; i++) {
+        const Param *p = params_find(m->params, given->items[i].name);
+        const char  *at = p && p->type == PARAM_TYPE_TEXT ? given->items[i].text : "";
+
+        while ((at = strchr(at, '$'))) {
+            at++;
+            add_tensor(form, at, strspn(at, letters));
+        }
+    }
+    for (int i = 0; i < given->count; i++)
+        if (!params_find(m->params, given->items[i].name) &&
+            strncmp(given->items[i].name, "pos_", 4) != 0)
+            add_tensor(form, given->items[i].name, strlen(given->items[i].name));
+}
+
 void form_make(const Pane *pane, Form *form)
 {
     const Mechanism *m = mechanism_find(pane->request.mechanism);
@@ -18,6 +51,8 @@ void form_make(const Pane *pane, Form *form)
 
     form->count = 0;
     add_table(form, m->params);
+    if (m->free_tensors)
+        add_tensors(form, m, &pane->request.given);
     if (m->positions != POSITIONS_NONE)
         form->rows[form->count++] = (FormRow){ .kind = ROW_POSITION };
     if (position)
@@ -28,9 +63,11 @@ void form_make(const Pane *pane, Form *form)
 
 const char *form_name(const FormRow *row)
 {
-    static const char *const names[] = { "", "seed", "causal", "position" };
+    static const char *const names[] = { "", "", "seed", "causal", "position" };
 
-    return row->kind == ROW_PARAM ? row->param->name : names[row->kind];
+    return row->kind == ROW_PARAM    ? row->param->name
+           : row->kind == ROW_TENSOR ? row->name
+                                     : names[row->kind];
 }
 
 void form_default(const FormRow *row, Text *out)
@@ -42,6 +79,7 @@ void form_default(const FormRow *row, Text *out)
         else
             params_print(row->param, NULL, out);
         break;
+    case ROW_TENSOR: text_add(out, strcmp(row->name, "segments") ? "none" : "input"); break;
     case ROW_SEED: text_add(out, "0"); break;
     case ROW_CAUSAL: text_add(out, "input"); break;
     case ROW_POSITION: text_add(out, "none"); break;
@@ -54,7 +92,8 @@ void form_value(const Pane *pane, const FormRow *row, Text *out)
 
     switch (row->kind) {
     case ROW_PARAM:
-        given = assignments_find(&pane->request.given, row->param->name);
+    case ROW_TENSOR:
+        given = assignments_find(&pane->request.given, form_name(row));
         if (given)
             text_add(out, given->text);
         else
@@ -84,6 +123,7 @@ void form_range(const FormRow *row, Text *out)
     if (row->kind != ROW_PARAM) {
         text_add(out, row->kind == ROW_SEED     ? "0.."
                       : row->kind == ROW_CAUSAL ? "input yes no"
+                      : row->kind == ROW_TENSOR ? "@file.npy"
                                                 : "");
         return;
     }
@@ -106,6 +146,7 @@ const char *form_help(const Pane *pane, const FormRow *row)
 
     switch (row->kind) {
     case ROW_PARAM: return row->param->help;
+    case ROW_TENSOR: return "the tensor that the expression names $...";
     case ROW_SEED: return "seed of every random draw";
     case ROW_CAUSAL: return "queries see no later key; input: as the input says";
     default: return position ? position->help : "how positions enter the scores";
@@ -118,11 +159,16 @@ bool form_set(Session *session, Pane *pane, const FormRow *row, const char *text
     char *end;
 
     switch (row->kind) {
+    case ROW_TENSOR:
+        if (*text && *text != '@')
+            return error_set(err, ERR_PARAM, "%s: expected @FILE.npy, got '%.40s'", row->name,
+                             text);
+        /* fall through */
     case ROW_PARAM:
-        assignments_remove(&pane->request.given, row->param->name);
+        assignments_remove(&pane->request.given, form_name(row));
         if (!*text)
             return true;
-        snprintf(assignment, sizeof(assignment), "%s=%s", row->param->name, text);
+        snprintf(assignment, sizeof(assignment), "%s=%s", form_name(row), text);
         return request_set(session, &pane->request, assignment, err);
     case ROW_SEED:
         pane->request.seed = strtoull(text, &end, 10);
@@ -167,6 +213,7 @@ bool form_step(const Pane *pane, const FormRow *row, int direction, Text *out)
         form_value(pane, row, &value);
         ok = params_step(row->param, text_str(&value), direction, out);
         break;
+    case ROW_TENSOR: ok = false; break;
     case ROW_SEED:
         ok = direction > 0 || pane->request.seed > 0;
         text_addf(out, "%llu",

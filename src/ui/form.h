@@ -1,7 +1,7 @@
 /* ui/form.h -- a request as rows of names and values: what the parameter editor edits.
  *
- * The rows come from the mechanism's Param table and the position's; position,
- * causal and seed stand below them.
+ * The rows come from the mechanism's Param table and the position's; the tensors that
+ * a text names as $name have a row each.  Position, causal and seed stand below them.
  */
 #ifndef UI_FORM_H
 #define UI_FORM_H
@@ -10,11 +10,12 @@
 
 #define ROWS_MOST 64
 
-typedef enum RowKind { ROW_PARAM, ROW_SEED, ROW_CAUSAL, ROW_POSITION } RowKind;
+typedef enum RowKind { ROW_PARAM, ROW_TENSOR, ROW_SEED, ROW_CAUSAL, ROW_POSITION } RowKind;
 
 typedef struct FormRow {
     RowKind      kind;
-    const Param *param; /* of ROW_PARAM */
+    const Param *param;    /* of ROW_PARAM */
+    char         name[64]; /* of ROW_TENSOR */
 } FormRow;
 
 typedef struct Form {

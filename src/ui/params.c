@@ -100,7 +100,8 @@ void action_param_default(Ui *ui)
         return;
     form_make(pane, &form);
     ui->params.typing = false;
-    if (form.rows[ui->params.line].kind != ROW_PARAM)
+    if (form.rows[ui->params.line].kind != ROW_PARAM &&
+        form.rows[ui->params.line].kind != ROW_TENSOR)
         form_default(&form.rows[ui->params.line], &text);
     apply(ui, &form.rows[ui->params.line], text_str(&text), false);
     text_free(&text);

@@ -27,16 +27,32 @@ static void check_row(const PatternRow *row)
         }
 }
 
+/* $t has a number a token, $u one a head and token, $w keys; others are not given. */
+static Tensor lookup(void *context, const char *name)
+{
+    static int32_t numbers[2 * TOKENS];
+
+    (void)context;
+    for (int i = 0; i < 2 * TOKENS; i++)
+        numbers[i] = i * i % 7;
+    if (!strcmp(name, "t"))
+        return tensor_of(DT_I32, 1, (int64_t[]){ TOKENS }, numbers);
+    if (!strcmp(name, "u"))
+        return tensor_of(DT_I32, 2, (int64_t[]){ 2, TOKENS }, numbers);
+    return tensor_of(DT_I32, 2, (int64_t[]){ TOKENS, 2 }, strcmp(name, "w") ? NULL : numbers);
+}
+
 static void try_pattern(const char *text)
 {
-    PatternShape shape = { .heads = 2, .n = TOKENS, .m = TOKENS };
+    PatternShape  shape = { .heads = 2, .n = TOKENS, .m = TOKENS };
+    PatternSource source = { .lookup = lookup };
     Arena       *arena = arena_new();
     PatternRow   row = { 0 };
     Error        err = ERROR_INIT;
     Pattern     *p;
 
     arena_limit(arena, 1 << 24);
-    p = pattern_finish(arena, shape, pattern_parse(arena, shape, text, NULL, &err), true);
+    p = pattern_finish(arena, shape, pattern_parse(arena, shape, text, &source, &err), true);
     if (!p && err.code == ERR_NONE)
         abort();
     for (int64_t i = 0; p && i < TOKENS; i++) {

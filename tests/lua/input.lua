@@ -64,6 +64,24 @@ case("of tensors", function()
   raises("expected a Tensor", attn.input, { q = 1 })
 end)
 
+case("segments", function()
+  local t = attn.random { n = 6, d = 4 }
+  local ids = attn.tensor({ 6 }, "i64")
+  for i = 3, 5 do ids:set(i, 1) end
+  local i = assert(attn.input { q = t.q, k = t.k, v = t.v, segments = ids })
+  equal(i.segments.dtype, "i64")
+  equal(assert(attn.run("pattern(same($segments))", { input = i })).stats.nnz, 18)
+  equal(assert(attn.run("pattern(same($doc))", { input = t, doc = ids })).stats.nnz, 18)
+  local path = check.scratch("attnscope-lua-segments.npz")
+  assert(i:save(path))
+  equal(assert(attn.load(path)).segments:get(5), 1)
+  os.remove(path)
+  check.refuses("DATA", attn.input, { q = t.q, k = t.k, v = t.v, segments = attn.tensor { 6 } })
+  check.refuses("DATA", attn.input, { q = t.q, k = t.k, v = t.v,
+    segments = attn.tensor({ 5 }, "i64") })
+  equal(t.segments, nil)
+end)
+
 case("saved and loaded", function()
   local t = attn.random { n = 5, d = 4, heads = 2 }
   local i = attn.input { q = t.q, k = t.k, v = t.v, causal = true,

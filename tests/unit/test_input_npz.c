@@ -219,6 +219,30 @@ static void layers_of_x_and_v_alone_are_inputs(void **state)
     input_free(in);
 }
 
+static void segments_are_one_number_a_position(void **state)
+{
+    int64_t     ids[] = { 7, 7, INT64_MIN };
+    NamedTensor items[] = { named("x", 2, (int64_t[]){ 3, 4 }, numbers),
+                            { "segments", tensor_of(DT_I64, 1, (int64_t[]){ 3 }, ids) } };
+    Bytes       b = archive(items, 2);
+    InputChoice two = { .n = 2, .max_bytes = 1 << 22 };
+    Input      *in = load("t.npz", &b, NULL);
+
+    (void)state;
+    assert_int_equal(in->segments.shape[0], 3);
+    assert_memory_equal(in->segments.data, ids, sizeof(ids));
+    input_free(in);
+    in = load("t.npz", &b, &two);
+    assert_int_equal(in->segments.shape[0], 2);
+    input_free(in);
+    items[1].tensor = tensor_of(DT_I64, 1, (int64_t[]){ 2 }, ids);
+    b = archive(items, 2);
+    refuse("t.npz", &b, NULL, ERR_DATA, "segments has shape (2)|expected (3,)");
+    items[1] = named("segments", 1, (int64_t[]){ 3 }, numbers);
+    b = archive(items, 2);
+    refuse("t.npz", &b, NULL, ERR_DATA, "segments has dtype <f4|whole numbers");
+}
+
 /* ---- hand-made archives --------------------------------------------------- */
 
 static uint32_t crc32_of(const uint8_t *data, int64_t size)
@@ -362,6 +386,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(shapes_must_agree),
         cmocka_unit_test(layers_of_x_and_v_alone_are_inputs),
+        cmocka_unit_test(segments_are_one_number_a_position),
         cmocka_unit_test(a_wrong_checksum_is_seen),
         cmocka_unit_test(declared_sizes_must_be_possible),
         cmocka_unit_test(pickles_are_refused),

@@ -30,6 +30,8 @@ static Tensor lookup(void *context, const char *name)
     const Names      *names = context;
     const Assignment *given = assignments_find(names->run->spec.given, name);
 
+    if (!given && !strcmp(name, "segments"))
+        return names->run->spec.segments;
     return given ? given->tensor : (Tensor){ 0 };
 }
 
