@@ -302,8 +302,9 @@ bool call_check_params(const Call *call, Error *err)
         for (int w = 0; w < call->word_count && !found; w++) {
             char id[48];
 
-            snprintf(id, sizeof(id), "%.*s", (int)strcspn(call->words[w], "(:"), call->words[w]);
-            found = belongs(id, call->params[i]);
+            snprintf(id, sizeof(id), "%.*s", (int)strcspn(call->words[w], "(: >"),
+                     call->words[w]);
+            found = belongs(id, call->params[i]) || strchr(call->words[w], '>');
         }
         if (!found)
             return error_set(err, ERR_PARAM, "-p %s: none of these mechanisms has this parameter",
@@ -334,12 +335,22 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     /* What stands in the mechanism's own parentheses has the last word. */
     if (!request_parse(s, out, mechanism, err))
         goto failed;
-    for (int i = 0; i < call->param_count; i++)
-        if ((call->word_count == 1 || belongs(out->mechanism, call->params[i])) &&
-            !request_set(s, out, call->params[i], err))
-            goto failed;
+    for (Request *r = out; r; r = r->above)
+        for (int i = 0; i < call->param_count; i++)
+            if (((call->word_count == 1 && !out->above) || belongs(r->mechanism, call->params[i])) &&
+                !request_set(s, r, call->params[i], err))
+                goto failed;
     return true;
 failed:
     request_free(out);
     return false;
+}
+
+bool call_refuse_stack(const Call *call, Request *request, Error *err)
+{
+    if (!request->above)
+        return true;
+    request_free(request);
+    return error_set(err, ERR_USAGE, "%s takes single mechanisms; a stack of layers (A > B) is for "
+                     "reach and for figures of it", call->command->name);
 }

@@ -67,5 +67,7 @@ bool call_load_input(Session *s, const Call *call, Error *err);
 bool call_check_params(const Call *call, Error *err);
 /* Request of one mechanism text with the call's options. */
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err);
+/* For commands that have nothing to say of a stack of layers. */
+bool call_refuse_stack(const Call *call, Request *request, Error *err);
 
 #endif

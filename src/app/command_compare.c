@@ -140,7 +140,8 @@ static bool add(Session *s, const Call *call, const char *mechanism, Comparison 
 
     if (c->count == MOST)
         return error_set(err, ERR_USAGE, "more than %d mechanisms", MOST);
-    if (!request_for(s, call, mechanism, &request, err))
+    if (!request_for(s, call, mechanism, &request, err) ||
+        !call_refuse_stack(call, &request, err))
         return false;
     session_progress(s, "measuring %s", mechanism);
     request.measure = true;

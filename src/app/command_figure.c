@@ -105,7 +105,7 @@ static bool parse_number(const char *flag, const char *text, double lo, double h
 
 bool call_picture_options(Session *s, const Call *call, PictureOptions *o, Error *err)
 {
-    double head = -1;
+    double head = -1, layers = 0;
 
     *o = (PictureOptions){
         .view = call->values[OPT_VIEW],
@@ -117,10 +117,14 @@ bool call_picture_options(Session *s, const Call *call, PictureOptions *o, Error
         .difference = call->values[OPT_DIFF] != NULL,
         .sorted = call->values[OPT_SORTED] != NULL,
         .span = call->values[OPT_SPAN],
+        .reach.strict = call->values[OPT_NORESIDUAL] != NULL,
         .threads = session_threads(s, 0),
     };
     if (!parse_number("head", call->values[OPT_HEAD], 0, 1e6, &head, err))
         return false;
+    if (!parse_number("layers", call->values[OPT_LAYERS], 1, REACH_MOST, &layers, err))
+        return false;
+    o->reach.layers = (int)layers;
     o->head = (int64_t)head;
     return parse_region(call->values[OPT_REGION], &o->region, err) &&
            parse_grid(call->values[OPT_GRID], o, err);

@@ -50,7 +50,9 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
 
     if (call->word_count != 1)
         return error_set(err, ERR_USAGE, "run needs a mechanism (attnscope list shows them)");
-    if (!call_load_input(s, call, err) || !call_request(s, call, call->words[0], &request, err))
+    if (!call_load_input(s, call, err) ||
+        !call_request(s, call, call->words[0], &request, err) ||
+        !call_refuse_stack(call, &request, err))
         return false;
     /* A dump wants the values, and only those: no second, timed run. */
     request.measure = !call->values[OPT_DUMP] || request.repeat > 0;

@@ -2,6 +2,7 @@
  *
  * Runs on whichever thread asks: it touches no session.
  */
+#include "app/reach.h"
 #include "app/session_parts.h"
 
 #include <stdio.h>
@@ -168,6 +169,36 @@ static bool measure_quality(Result *result, const RunSpec *spec, Error *err)
            measure_seeds(result, spec, err);
 }
 
+/* The layers above are run for their cells: what reaches what. */
+static bool run_upper(Result *result, const RunSpec *common, Error *err)
+{
+    int count = 0;
+
+    for (const Request *r = result->request.above; r; r = r->above)
+        count++;
+    result->upper = calloc((size_t)count + 1, sizeof(Run *));
+    if (!result->upper)
+        return error_set(err, ERR_NOMEM, "not enough memory for a stack of layers");
+    for (const Request *r = result->request.above; r; r = r->above) {
+        RunSpec spec;
+        Run    *run;
+
+        if (!fill_spec(&spec, result->loaded->input, r, common->threads, common->cancel, err))
+            return false;
+        soften_causal(&spec, r);
+        run = run_new(&spec);
+        if (!run)
+            return error_set(err, ERR_NOMEM, "not enough memory for a run");
+        run->threads = NULL; /* both end before the result does */
+        run->spec.cancel = NULL;
+        result->upper[result->upper_count++] = run;
+        if (run->err.code != ERR_NONE)
+            run_fail(result->run, run->err.code, "layer %d: %.200s", result->upper_count + 1,
+                     run->err.text);
+    }
+    return true;
+}
+
 Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
                         const atomic_bool *cancel, _Atomic(const char *) *stage, Error *err)
 {
@@ -194,6 +225,9 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
         goto failed;
     }
     result->run->spec.observer = NULL; /* the watch ends with this function */
+    if (!run_upper(result, &spec, err))
+        goto failed;
+    result->reach = reach_new(result);
     if (!fill_record(result, &spec, request, err) ||
         !measure_quality(result, &spec, err))
         goto failed;
@@ -224,6 +258,10 @@ void result_release(Result *result)
 {
     if (!result || --result->references > 0)
         return;
+    reach_free(result->reach);
+    for (int i = 0; i < result->upper_count; i++)
+        run_free(result->upper[i]);
+    free(result->upper);
     run_free(result->run);
     record_free(&result->record);
     request_free(&result->request);

@@ -50,6 +50,11 @@ static void list_views(const Run *run, Text *out)
             text_addf(out, "%s%s", out->length ? ", " : "", run->views[i].name);
 }
 
+static bool is_reach(const Run *run, const char *name)
+{
+    return name && !strcmp(name, REACH_VIEW) && !run_view(run, name);
+}
+
 const View *result_view(const Result *result, const char *name, Error *err)
 {
     const Run  *run = result->run;
@@ -61,9 +66,13 @@ const View *result_view(const Result *result, const char *name, Error *err)
             *err = run->err;
         return NULL;
     }
+    if (is_reach(run, name))
+        return result_reach(result, NULL, err);
     if (view && is_matrix(view))
         return view;
     list_views(run, &names);
+    if (result_reach(result, NULL, NULL))
+        text_add(&names, ", " REACH_VIEW);
     error_set(err, ERR_USAGE, "%s has no %s '%s' (views: %s)", run->mechanism->id,
               view ? "matrix called" : "view", name ? name : "auto", text_str(&names));
     text_free(&names);
@@ -147,11 +156,39 @@ static void label_panel(const Result *result, const View *view, Panel *out)
         out->col_labels = input->k_tokens;
 }
 
+/* "window(window=5) · reach, 12 layers" */
+static void title_panel(const Result *result, const View *view, char *text, size_t size)
+{
+    Text title = { 0 };
+    int  depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
+
+    request_text(&result->request, &title);
+    text_addf(&title, " \xc2\xb7 %s", view->name);
+    if (depth)
+        text_addf(&title, ", %s%d layer%s", reach_view_strict(view) ? "walks of " : "", depth,
+                  depth == 1 ? "" : "s");
+    snprintf(text, size, "%s", text_str(&title));
+    text_free(&title);
+}
+
+bool picture_reach(const Result *result, const ReachOptions *options, Panel *panel, Error *err)
+{
+    const View *view;
+
+    if (panel->view->kind != VIEW_HOPS)
+        return true;
+    view = result_reach(result, options, err);
+    if (!view)
+        return false;
+    panel->view = view;
+    title_panel(result, view, panel->title, sizeof(panel->title));
+    return true;
+}
+
 bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, Error *err)
 {
     const View *view = result_view(result, name, err);
     char        title[128];
-    Text        request = { 0 };
     int64_t     plane = 0;
 
     if (!view)
@@ -161,9 +198,7 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
                          (long long)result->run->h, (long long)result->run->h - 1);
     if (head > 0 && !view_shared(view))
         plane = head * (view_planes(view) / result->run->h);
-    request_text(&result->request, &request);
-    snprintf(title, sizeof(title), "%s \xc2\xb7 %s", text_str(&request), view->name);
-    text_free(&request);
+    title_panel(result, view, title, sizeof(title));
     panel_init(out, view, result_components(result, view), plane, title);
     label_panel(result, view, out);
     return true;
@@ -215,6 +250,9 @@ static bool subtract_first(Result *const *results, int index, const char *view, 
     if (view_rows(first) != view_rows(panel->view) || view_cols(first) != view_cols(panel->view))
         return error_set(err, ERR_USAGE, "no difference: %s and %s have views of other shapes",
                          results[0]->request.mechanism, results[index]->request.mechanism);
+    if (panel->view->kind == VIEW_HOPS)
+        return error_set(err, ERR_USAGE, "no difference: what is not reached has no number of "
+                         "layers");
     if (index == 0)
         return true;
     panel->minus = first;
@@ -232,6 +270,7 @@ static bool make_panel(Result *const *results, int index, const PictureOptions *
     if (options->difference && !view)
         view = "weights";
     if (!picture_panel(results[index], view, options->head, panel, err) ||
+        !picture_reach(results[index], &options->reach, panel, err) ||
         !set_looks(panel, options, err) || !set_region(panel, options->region, err))
         return false;
     if (options->difference && !subtract_first(results, index, view, panel, err))
@@ -362,6 +401,9 @@ static void add_picture_options(const PictureOptions *o, Text *out)
         text_addf(out, " --cmap %s", o->map);
     if (o->span)
         text_addf(out, " --span %s", o->span);
+    if (o->reach.layers)
+        text_addf(out, " --layers %d", o->reach.layers);
+    text_add(out, o->reach.strict ? " --no-residual" : "");
     text_add(out, o->difference ? " --diff" : "");
     text_add(out, o->sorted ? " --sorted" : "");
 }

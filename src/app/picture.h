@@ -2,11 +2,13 @@
 #ifndef APP_PICTURE_H
 #define APP_PICTURE_H
 
+#include "app/reach.h"
 #include "app/session.h"
 #include "draw/figure.h"
 
 /* The view of this name, or the mechanism's most telling one (NULL or "auto"):
  * connectivity coloured by components, else weights, else the first matrix.
+ * "reach" is there beside the run's own views wherever pairs are allowed or not.
  * NULL with an error that lists the views there are. */
 const View *result_view(const Result *result, const char *name, Error *err);
 /* The pattern behind a connectivity-like view, to colour by cause; or NULL. */
@@ -30,6 +32,9 @@ bool picture_span(Result *result, const char *query, Arena *arena, Panel *panel,
 /* Columns of that image; 0: the sequence is none. */
 int64_t picture_width(const Result *result);
 
+/* Another depth for a panel that shows reach; does nothing to others. */
+bool picture_reach(const Result *result, const ReachOptions *options, Panel *panel, Error *err);
+
 typedef struct PictureOptions {
     const char *view;   /* of every panel; NULL: chosen */
     const char *const *views; /* of each panel, instead; an entry may be NULL; NULL: none */
@@ -39,6 +44,7 @@ typedef struct PictureOptions {
     const char *title;  /* NULL: made */
     Region      region; /* all zero: everything */
     bool        difference; /* every panel minus the first */
+    ReachOptions reach;     /* of panels that show it */
     bool        sorted;
     const char *span;       /* the query whose picture is shown; NULL: matrices */
     Threads    *threads;

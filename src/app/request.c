@@ -2,23 +2,37 @@
 #include "app/command_parts.h"
 #include "app/session_parts.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 void request_free(Request *request)
 {
+    if (request->above)
+        request_free(request->above);
+    free(request->above);
+    request->above = NULL;
     assignments_free(&request->given);
 }
 
 bool request_copy(Request *to, const Request *from, Error *err)
 {
     Assignments given;
+    Request    *above = from->above ? calloc(1, sizeof(*above)) : NULL;
 
-    if (!assignments_copy(&given, &from->given, err))
+    if (from->above && !above)
+        return error_set(err, ERR_NOMEM, "not enough memory for a request");
+    if ((above && !request_copy(above, from->above, err)) ||
+        !assignments_copy(&given, &from->given, err)) {
+        if (above)
+            request_free(above);
+        free(above);
         return false;
+    }
     *to = *from;
     to->given = given;
+    to->above = above;
     return true;
 }
 
@@ -127,7 +141,7 @@ static bool parse_content(Session *s, Request *request, const char *content, Err
     return ok;
 }
 
-bool request_parse(Session *s, Request *request, const char *text, Error *err)
+static bool parse_layer(Session *s, Request *request, const char *text, Error *err)
 {
     const char      *open = strchr(text, '(');
     size_t           length = open ? (size_t)(open - text) : strlen(text);
@@ -155,6 +169,64 @@ bool request_parse(Session *s, Request *request, const char *text, Error *err)
     return ok || error_prefix(err, "%s", request->mechanism);
 }
 
+/* Where the layer that begins at text ends: at a '>' outside brackets and quotes. */
+static const char *layer_end(const char *text)
+{
+    int  depth = 0;
+    char quote = 0;
+
+    for (; *text && (*text != '>' || depth > 0 || quote); text++) {
+        if (quote || *text == '"' || *text == '\'')
+            quote = !quote ? *text : quote == *text ? 0 : quote;
+        else
+            depth += (*text == '(' || *text == '[') - (*text == ')' || *text == ']');
+    }
+    return text;
+}
+
+/* What the layers share is as in the one below. */
+static Request *layer_above(const Request *below, Error *err)
+{
+    Request *above = calloc(1, sizeof(*above));
+
+    if (!above) {
+        error_set(err, ERR_NOMEM, "not enough memory for a layer");
+        return NULL;
+    }
+    *above = *below;
+    above->given = (Assignments){ 0 };
+    above->above = NULL;
+    return above;
+}
+
+bool request_parse(Session *s, Request *request, const char *text, Error *err)
+{
+    for (;;) {
+        const char *end = layer_end(text);
+        size_t      length = (size_t)(end - text);
+        char       *layer;
+        bool        ok;
+
+        while (length && isspace((unsigned char)*text)) {
+            text++;
+            length--;
+        }
+        while (length && isspace((unsigned char)text[length - 1]))
+            length--;
+        layer = strndup(text, length);
+        ok = layer ? parse_layer(s, request, layer, err)
+                   : error_set(err, ERR_NOMEM, "not enough memory");
+        free(layer);
+        if (!ok || !*end)
+            return ok;
+        request->above = layer_above(request, err);
+        if (!request->above)
+            return false;
+        request = request->above;
+        text = end + 1;
+    }
+}
+
 bool request_example(Session *s, Request *request, const Mechanism *m, Error *err)
 {
     Text text = { 0 };
@@ -168,18 +240,41 @@ bool request_example(Session *s, Request *request, const Mechanism *m, Error *er
 
 /* ---- back to text ----------------------------------------------------------- */
 
+static void add_assignment(const char *name, const char *value, int *count, Text *out)
+{
+    bool quote = strpbrk(value, ",=") && *value != '[';
+
+    text_addf(out, "%s%s=%s%s%s", (*count)++ ? "," : "(", name, quote ? "\"" : "", value,
+              quote ? "\"" : "");
+}
+
+/* below: NULL, or the layer whose seed, position and causal hold unless said otherwise. */
+static void add_layer(const Request *request, const Request *below, Text *out)
+{
+    char number[32];
+    int  count = 0;
+
+    text_add(out, request->mechanism);
+    for (int i = 0; i < request->given.count; i++)
+        add_assignment(request->given.items[i].name, request->given.items[i].text, &count, out);
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)request->seed);
+    if (below && request->seed != below->seed)
+        add_assignment("seed", number, &count, out);
+    if (below && request->causal != below->causal && request->causal >= 0)
+        add_assignment("causal", request->causal ? "true" : "false", &count, out);
+    if (below && strcmp(request->position, below->position) != 0)
+        add_assignment("position", request->position, &count, out);
+    if (count)
+        text_add(out, ")");
+}
+
 void request_text(const Request *request, Text *out)
 {
-    text_add(out, request->mechanism);
-    for (int i = 0; i < request->given.count; i++) {
-        const Assignment *item = &request->given.items[i];
-        bool              quote = strpbrk(item->text, ",=") && *item->text != '[';
-
-        text_addf(out, "%s%s=%s%s%s", i ? "," : "(", item->name, quote ? "\"" : "", item->text,
-                  quote ? "\"" : "");
+    add_layer(request, NULL, out);
+    for (; request->above; request = request->above) {
+        text_add(out, " > ");
+        add_layer(request->above, request, out);
     }
-    if (request->given.count)
-        text_add(out, ")");
 }
 
 static void add_word(Text *out, const char *word)

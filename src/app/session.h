@@ -32,6 +32,7 @@ typedef struct Request {
     bool        measure;     /* take time and memory in runs of their own */
     bool        quality;     /* compare with full attention */
     int         seeds;       /* quality over so many seeds from `seed` on; 0, 1: one */
+    struct Request *above;   /* the layer upon this one, for reach; owned; NULL: none */
 } Request;
 
 #define REQUEST_INIT ((Request){ .position = "none", .causal = -1 })
@@ -43,6 +44,9 @@ typedef struct Result {
     const Input *input;    /* borrowed from the session, kept alive by it */
     Run         *run;      /* with views; never NULL, but may have failed: run->err */
     Record       record;
+    Run        **upper;    /* owned; of the layers above the request's, if it has some */
+    int          upper_count;
+    struct Reach *reach;   /* private: see app/reach.h */
     double       run_ms;   /* wall time of the run with views, for live re-runs */
     int          references;
     struct Loaded *loaded; /* private: keeps the input */
@@ -68,7 +72,8 @@ const char  *session_default_sample(Session *s, Error *err); /* path; session's 
 const char  *session_find_shipped(Session *s, const char *folder, const char *name);
 
 /* "bigbird(window=5,random=@table.npy)": id and parameters in parentheses.
- * Tensor files are loaded; the request's other fields stay as they are. */
+ * Tensor files are loaded; the request's other fields stay as they are.
+ * "A > B > C" is a stack of layers, bottom first: A with the others above. */
 bool request_parse(Session *s, Request *request, const char *text, Error *err);
 /* A mechanism as one first meets it: its defaults, or its example where it
  * cannot run without parameters. */

@@ -75,7 +75,9 @@ typedef struct ReachSummary {
     /* Layers after which every possible pair is connected, and after which nothing
      * changes any more; -1: not within the depth. */
     int        full, fixed;
-    double     mean; /* hop count over the pairs reached; residual connections only, else 0 */
+    /* Hop count over the pairs of two tokens that are reached; 0: there are none, or no
+     * residual connections. */
+    double     mean;
     ReachDepth at[REACH_MOST + 1]; /* [0..depth] */
 } ReachSummary;
 

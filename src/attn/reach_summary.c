@@ -108,7 +108,8 @@ static void conclude(const ReachStack *s, const bool *changed, ReachSummary *out
         out->fixed = out->full;
     for (int depth = 1; depth <= s->depth && s->residual; depth++)
         hops += (double)depth * (double)(at[depth].pairs - at[depth - 1].pairs);
-    out->mean = s->residual ? hops / (double)at[s->depth].pairs : 0;
+    if (s->residual && at[s->depth].pairs > out->tokens)
+        out->mean = hops / (double)(at[s->depth].pairs - out->tokens);
 }
 
 static bool tallies_new(Job *job, int workers, Error *err)

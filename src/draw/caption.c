@@ -77,13 +77,14 @@ static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
     double area = (double)height_of(grid) * (double)width_of(grid);
     char   count[32];
 
-    if (shows_values(panel) && is_plain(panel, grid))
+    if (shows_values(panel) && panel->view->kind != VIEW_HOPS && is_plain(panel, grid))
         return;
     if (area < EXACT_MOST)
         text_addf(out, "%.0f of %.0f", grid->count, area);
     else
         text_add(out, format_count(grid->count, count, sizeof(count)));
-    text_addf(out, " %s (%.3g %%)", entries_name(panel->view),
+    text_addf(out, " %s%s (%.3g %%)", entries_name(panel->view),
+              panel->view->kind == VIEW_HOPS && !panel->minus ? " reached" : "",
               area > 0 ? 100 * grid->count / area : 0);
 }
 
@@ -138,6 +139,7 @@ const char *panel_quantity(const Panel *panel)
     static const char *const names[VIEW_KIND_COUNT] = {
         [VIEW_WEIGHTS] = "weight",  [VIEW_COUNT] = "count",     [VIEW_ORDER] = "position",
         [VIEW_BUCKETS] = "bucket",  [VIEW_FEATURES] = "feature", [VIEW_PERMUTATION] = "share",
+        [VIEW_HOPS] = "layers",
     };
     static const char *const signs[] = { "bias", "logit", "weight" };
     const View *view = panel->view;

@@ -81,8 +81,14 @@ typedef struct LegendItem {
     Rgb     rgb;
     uint8_t index256;
     char    ascii;
+    bool    background; /* it stands for cells without a colour */
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
+/* That of hop counts least..most alone. */
+int hops_legend(ColourMap map, double least, double most, bool unreached, LegendItem *items,
+                int room);
+/* The panel shows hop counts as such, not how many pairs have one. */
+bool panel_shows_hops(const Panel *panel);
 
 /* ---- surfaces --------------------------------------------------------------- */
 

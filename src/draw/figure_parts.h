@@ -11,6 +11,7 @@
 typedef enum PanelStyle {
     STYLE_CAUSE,    /* hue by component, strength by cover or value */
     STYLE_CATEGORY, /* hue by bucket, cluster or group */
+    STYLE_HOPS,     /* a fixed colour for each count of layers */
     STYLE_VALUE,    /* colour map */
 } PanelStyle;
 
@@ -33,6 +34,9 @@ PanelStyle panel_style(const Panel *panel);
 Region     panel_region(const Panel *panel);
 /* Settles lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
+/* Colour and letter of a hop count, and of cells without one; hops.c. */
+void hops_paint(Paint *paint, ColourMap map, double hops);
+Rgb  hops_background(bool dark);
 /* The number a panel's colour bar ends with: rounded to what a reader needs. */
 void number_text(double value, char *text, size_t size);
 

@@ -74,6 +74,8 @@ static GridMode mode_of(const GridRequest *q, const Pattern *support)
 
     if (q->minus)
         return GRID_VALUES;
+    if (kind == VIEW_HOPS)
+        return GRID_HOPS;
     if (kind == VIEW_BUCKETS)
         return GRID_CATEGORY;
     if (kind == VIEW_PATTERN || kind == VIEW_COMPONENTS || kind == VIEW_MEMBERSHIP)
@@ -206,6 +208,11 @@ static double count_cells(const Grid *g)
     return count;
 }
 
+static double area_of(const Grid *g)
+{
+    return (double)(g->region.row1 - g->region.row0) * (double)(g->region.col1 - g->region.col0);
+}
+
 static void run_passes(GridJob *job)
 {
     const GridRequest *q = job->request;
@@ -217,6 +224,10 @@ static void run_passes(GridJob *job)
     g->count = count_cells(g);
     if (job->mode == GRID_VALUES && q->budget_entries > 0 && g->count > q->budget_entries) {
         job->share = q->budget_entries / g->count;
+        g->sampled = g->rows < g->region.row1 - g->region.row0;
+    }
+    if (job->mode == GRID_HOPS && q->budget_entries > 0 && area_of(g) > q->budget_entries) {
+        job->share = q->budget_entries / area_of(g);
         g->sampled = g->rows < g->region.row1 - g->region.row0;
     }
     if (job->mode != GRID_PATTERN)
@@ -248,7 +259,7 @@ static void finish_cell(const GridJob *job, GridCell *cell)
         cell->sum = cell->count;
         cell->max = cell->min = 1;
     }
-    if (job->mode != GRID_VALUES)
+    if (job->mode != GRID_VALUES && job->mode != GRID_HOPS)
         cell->extreme = cell->max;
 }
 

@@ -20,7 +20,9 @@ typedef struct Region { /* half-open: rows [row0,row1), cols [col0,col1) */
 } Region;
 
 /* Which number of a cell is shown. */
-typedef enum Pool { POOL_MAX, POOL_MEAN, POOL_MASS, POOL_COVER, POOL_PAIRS, POOL_COUNT } Pool;
+typedef enum Pool {
+    POOL_MAX, POOL_MEAN, POOL_MASS, POOL_COVER, POOL_PAIRS, POOL_MIN, POOL_COUNT
+} Pool;
 
 typedef struct GridCell {
     double  count;  /* supported (allowed) entries in the cell */
@@ -71,10 +73,11 @@ double grid_cell_area(const Grid *grid, int64_t row, int64_t col);
 
 const char *pool_name(Pool pool);
 bool        pool_parse(const char *name, Pool *out, Error *err);
-Pool        pool_default(ViewKind kind); /* max for weights, cover for patterns */
+/* max for weights, cover for patterns, min for hops */
+Pool        pool_default(ViewKind kind);
 /* max (the largest magnitude with its sign where the region has negative
  * values), mean over allowed entries, mass per row, share of allowed entries,
- * number of allowed entries (named "count"). */
+ * number of allowed entries (named "count"), min. */
 double      grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool);
 
 typedef enum Scale { SCALE_LINEAR, SCALE_LOG, SCALE_ROW, SCALE_COUNT } Scale;

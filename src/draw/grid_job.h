@@ -21,6 +21,7 @@ typedef enum GridMode {
     GRID_PATTERN,  /* allowed cells come from runs; no value is read */
     GRID_MASK,     /* a value other than 0 is an allowed cell */
     GRID_CATEGORY, /* a value is a category; negative is none */
+    GRID_HOPS,     /* a value is a hop count; negative is none, and not allowed */
     GRID_VALUES,
 } GridMode;
 

@@ -196,12 +196,41 @@ static void take_value(GridWorker *w, GridCell *cell, float value)
         cell->min = value;
 }
 
+/* Whole numbers from 0 up: what is below 0 is no entry. */
+static void take_hops(GridWorker *w, GridCell *cell, const float *values, int64_t count)
+{
+    float least = cell->min, most = cell->max, sum = 0; /* exact: hops and chunks are small */
+    float found = 0;
+
+    for (int64_t k = 0; k < count; k++) {
+        bool  there = values[k] >= 0;
+        float value = there ? values[k] : 0;
+
+        found += there ? 1 : 0;
+        sum += value;
+        most = value > most ? value : most;
+        least = there && value < least ? value : least;
+    }
+    cell->min = least;
+    cell->max = most;
+    cell->sum += (double)sum;
+    cell->count += (double)found;
+    cell->any |= found > 0;
+    for (int64_t k = 0; found < (float)count && k < count; k++)
+        if (isnan(values[k])) {
+            cell->odd = true;
+            w->odd++;
+        }
+}
+
 static void take(GridJob *job, GridWorker *w, GridCell *cells, int64_t cell, const float *values,
                  int64_t count)
 {
     w->read[cell] += (double)count;
     for (int64_t k = 0; k < count && job->mode == GRID_VALUES; k++)
         take_value(w, &cells[cell], values[k]);
+    if (job->mode == GRID_HOPS)
+        take_hops(w, &cells[cell], values, count);
     for (int64_t k = 0; k < count && job->mode == GRID_MASK; k++)
         if (values[k] != 0)
             count_cell(&cells[cell], 1,
@@ -322,14 +351,25 @@ static bool band_misses(const GridJob *job, const GridWorker *w, const GridCell 
     return false;
 }
 
+/* Cells keep the least and the largest value that was read. */
+static bool has_range(const GridJob *job)
+{
+    return job->mode == GRID_VALUES || job->mode == GRID_HOPS;
+}
+
 /* Sums become estimates of the whole cell; empty extremes become 0. */
-static void settle_cells(const GridJob *job, const GridWorker *w, GridCell *cells)
+static void settle_cells(const GridJob *job, const GridWorker *w, GridCell *cells, int64_t rows,
+                         int64_t height)
 {
     for (int64_t c = 0; c < job->grid->cols; c++) {
         GridCell *cell = &cells[c];
 
-        if (w->read[c] > 0 && job->share < 1)
+        if (w->read[c] > 0 && job->share < 1 && job->mode == GRID_VALUES)
             cell->sum *= cell->count / w->read[c];
+        if (rows < height && job->mode == GRID_HOPS) {
+            cell->sum *= (double)height / (double)rows;
+            cell->count *= (double)height / (double)rows;
+        }
         if (!(cell->max >= cell->min))
             cell->max = cell->min = 0;
         cell->extreme = fabsf(cell->min) > fabsf(cell->max) ? cell->min : cell->max;
@@ -344,7 +384,7 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
     int64_t   rows = (int64_t)ceil((double)height * job->share);
 
     memset(w->read, 0, (size_t)job->grid->cols * sizeof(*w->read));
-    for (int64_t c = 0; c < job->grid->cols && job->mode == GRID_VALUES; c++) {
+    for (int64_t c = 0; c < job->grid->cols && has_range(job); c++) {
         cells[c].max = -INFINITY;
         cells[c].min = INFINITY;
     }
@@ -352,11 +392,11 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
     for (int64_t k = 0; k < rows && !grid_job_stopped(job); k++)
         read_row(job, w, cells, band.row0 + (2 * k + 1) * height / (2 * rows));
     for (int64_t r = band.row0;
-         rows < height && r < band.row1 && band_misses(job, w, cells) && !grid_job_stopped(job);
+         job->mode != GRID_HOPS && rows < height && r < band.row1 && band_misses(job, w, cells) && !grid_job_stopped(job);
          r++)
         read_missing(job, w, cells, r);
-    if (job->mode == GRID_VALUES)
-        settle_cells(job, w, cells);
+    if (has_range(job))
+        settle_cells(job, w, cells, rows, height);
     if (job->mode == GRID_CATEGORY)
         grid_tally_settle(w, cells);
 }

@@ -14,7 +14,7 @@
 
 static const char *const pool_names[POOL_COUNT] = {
     [POOL_MAX] = "max", [POOL_MEAN] = "mean", [POOL_MASS] = "mass", [POOL_COVER] = "cover",
-    [POOL_PAIRS] = "count",
+    [POOL_PAIRS] = "count", [POOL_MIN] = "min",
 };
 static const char *const scale_names[SCALE_COUNT] = {
     [SCALE_LINEAR] = "linear", [SCALE_LOG] = "log", [SCALE_ROW] = "row",
@@ -44,7 +44,8 @@ bool pool_parse(const char *name, Pool *out, Error *err)
 
     if (at < 0)
         return error_set(err, ERR_USAGE,
-                         "there is no pooling '%.40s'; choose max, mean, mass, cover or count",
+                         "there is no pooling '%.40s'; choose max, mean, mass, cover, count or "
+                         "min",
                          name);
     *out = (Pool)at;
     return true;
@@ -63,6 +64,8 @@ bool scale_parse(const char *name, Scale *out, Error *err)
 
 Pool pool_default(ViewKind kind)
 {
+    if (kind == VIEW_HOPS)
+        return POOL_MIN;
     return kind == VIEW_PATTERN || kind == VIEW_COMPONENTS || kind == VIEW_MEMBERSHIP
                ? POOL_COVER
                : POOL_MAX;
@@ -82,6 +85,8 @@ double grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool)
         return cell->count / grid_cell_area(grid, row, col);
     case POOL_PAIRS:
         return cell->count;
+    case POOL_MIN:
+        return (double)cell->min;
     default:
         return (double)(grid->value_min < 0 ? cell->extreme : cell->max);
     }

@@ -11,12 +11,20 @@
 #include "draw/colour_maps.h"
 #include "draw/figure_parts.h"
 
+bool panel_shows_hops(const Panel *panel)
+{
+    return panel->view->kind == VIEW_HOPS && !panel->minus &&
+           (panel->pool == POOL_MIN || panel->pool == POOL_MAX || panel->pool == POOL_MEAN);
+}
+
 PanelStyle panel_style(const Panel *panel)
 {
     ViewKind kind = panel->view->kind;
 
     if (panel->minus)
         return STYLE_VALUE;
+    if (panel_shows_hops(panel))
+        return STYLE_HOPS;
     if (kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP)
         return STYLE_CATEGORY;
     if (panel->components || kind == VIEW_PATTERN || kind == VIEW_COMPONENTS)
@@ -72,6 +80,11 @@ static Paint paint_background(const Panel *panel, bool dark)
     uint8_t grey = dark ? (masked ? 64 : 0) : masked ? 200 : 255;
     uint8_t index = dark ? (masked ? 238 : 16) : masked ? 251 : 231;
 
+    if (panel_style(panel) == STYLE_HOPS)
+        return (Paint){ .rgb = hops_background(dark),
+                        .index256 = dark ? 236 : 255,
+                        .ascii = '.',
+                        .background = true };
     return (Paint){ .rgb = { grey, grey, grey },
                     .index256 = index,
                     .ascii = panel_style(panel) == STYLE_VALUE ? ' ' : '.',
@@ -197,6 +210,9 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
         return paint;
     }
     switch (panel_style(panel)) {
+    case STYLE_HOPS:
+        hops_paint(&paint, panel->map, grid_value(grid, row, col, panel->pool));
+        break;
     case STYLE_CAUSE:
         paint_cause(&paint, cell, t, dark_background);
         break;

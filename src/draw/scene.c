@@ -112,9 +112,25 @@ bool scene_shows_cover(const Scene *scene)
 typedef struct Present {
     uint8_t bits;
     int     categories; /* largest + 1 */
+    bool    hops, unreached; /* hop counts; pairs without one */
+    double  hops_least, hops_most;
+    ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, masked, mark;
     const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing special */
 } Present;
+
+static void present_hops(Present *present, const Panel *panel, const Grid *grid, double area)
+{
+    if (!present->hops) {
+        present->hops = true;
+        present->hops_map = panel->map;
+        present->hops_least = grid->value_min;
+        present->hops_most = grid->value_max;
+    }
+    present->hops_least = fmin(present->hops_least, grid->value_min);
+    present->hops_most = fmax(present->hops_most, grid->value_max);
+    present->unreached |= grid->count < area;
+}
 
 static void present_add(Present *present, const Panel *panel, const Grid *grid)
 {
@@ -127,6 +143,8 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
         grid->value_max + 1 > present->categories)
         present->categories = (int)fmin(grid->value_max + 1, 1e6);
+    if (style == STYLE_HOPS)
+        present_hops(present, panel, grid, area);
     if (style == STYLE_VALUE && (panel->minus || panel->map == MAP_DIVERGING))
         present->masked |= grid->count < area;
     if (style == STYLE_CAUSE && panel->view->other)
@@ -166,6 +184,9 @@ static int legend_items(const Present *present, LegendItem *items, int most)
         snprintf(text, sizeof(text), "%d", c);
         items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
     }
+    if (present->hops)
+        count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
+                             present->unreached, items + count, most - count);
     if (present->masked && count < most)
         items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)

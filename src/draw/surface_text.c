@@ -176,6 +176,8 @@ static void draw_legend(TextFigure *t)
             line_add(pen.line, "  ");
         if (!t->options->colours)
             line_add(pen.line, letter);
+        else if (item->background)
+            line_add(pen.line, t->options->utf8 ? "\xE2\x96\xA1" : ".");
         else if (t->options->utf8)
             pen_put(&pen, "\xE2\x96\xA0", ink, (PenColour){ 0 });
         else

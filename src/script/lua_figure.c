@@ -396,7 +396,7 @@ static const Member panel_members[] = {
     { "minus", NULL, NULL, "attnscope.Result", "show the difference from the same view of this" },
     { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
     { "span", NULL, NULL, "integer|string", "what this query sees, on the image; or \"row,column\"" },
-    { "pool", NULL, NULL, "string", "max, mean, mass, cover or count" },
+    { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
     { "scale", NULL, NULL, "string", "linear, log or row" },
     { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey or diverging" },
     { "lo", NULL, NULL, "number", "value of the map's beginning" },

@@ -1,0 +1,85 @@
+/* hops.c -- the colours of hop counts: how many layers until a key reaches a query.
+ *
+ * A count has the same colour in every figure, however many layers it shows, so
+ * pictures of different depths can be compared.  The place on the map is
+ *
+ *     t(h) = (h - 1) / (h - 1 + 3)
+ *
+ * which keeps the first layers far apart and never ends.  A token itself, at no
+ * layer, is grey; what is not reached is background.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/figure_parts.h"
+
+#define SPREAD 3.0 /* hops from 1 to the middle of the map */
+#define LISTED 7   /* counts that are listed one by one */
+
+static Rgb rgb_of(ColourMap map, double hops)
+{
+    if (hops < 0.5)
+        return (Rgb){ 0x80, 0x80, 0x80 };
+    return colour_of_value(map, (hops - 1 > 0 ? hops - 1 : 0) / (hops - 1 + SPREAD));
+}
+
+void hops_paint(Paint *paint, ColourMap map, double hops)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    int               length, at = (int)lround(hops);
+    const uint8_t    *ramp = colour_ramp_256(map, &length);
+    double            t = hops > 1 ? (hops - 1) / (hops - 1 + SPREAD) : 0;
+
+    paint->rgb = rgb_of(map, hops);
+    paint->index256 = hops < 0.5 ? 244 : ramp[lround(t * (length - 1))];
+    paint->ascii = at >= 0 && at < (int)sizeof(letters) - 1 ? letters[at] : '+';
+}
+
+Rgb hops_background(bool dark)
+{
+    return dark ? (Rgb){ 44, 44, 44 } : (Rgb){ 236, 236, 236 };
+}
+
+/* The counts worth an entry: the first few, doublings and halves between, the last. */
+static bool is_listed(int hops, int most)
+{
+    int power = 1;
+
+    while (2 * power <= hops)
+        power *= 2;
+    return hops <= LISTED || hops == most || hops == power ||
+           (2 * hops == 3 * power && hops != most - 1);
+}
+
+static LegendItem item_of(ColourMap map, int hops)
+{
+    Paint      paint = { 0 };
+    LegendItem item = { 0 };
+
+    hops_paint(&paint, map, hops);
+    item = (LegendItem){ .rgb = paint.rgb, .index256 = paint.index256, .ascii = paint.ascii };
+    if (hops == 0)
+        snprintf(item.text, sizeof(item.text), "itself");
+    else
+        snprintf(item.text, sizeof(item.text), "%d layer%s", hops, hops == 1 ? "" : "s");
+    return item;
+}
+
+int hops_legend(ColourMap map, double least, double most, bool unreached, LegendItem *items,
+                int room)
+{
+    int count = 0;
+
+    for (int hops = (int)least; hops <= (int)most && count < room; hops++)
+        if (is_listed(hops, (int)most))
+            items[count++] = item_of(map, hops);
+    if (unreached && count < room) {
+        Rgb rgb = hops_background(false);
+
+        items[count] =
+            (LegendItem){ .rgb = rgb, .index256 = 254, .ascii = '.', .background = true };
+        snprintf(items[count++].text, sizeof(items->text), "not reached");
+    }
+    return count;
+}
