@@ -77,6 +77,7 @@ static bool chunk_map(Chunk *chunk, int64_t size)
 {
     void *data;
 
+    size += !size; /* no bytes at all are asked for first: the chunk is there all the same */
     chunk->size = round_up(size, size >= HUGE_PAGE ? HUGE_PAGE : SMALL_CHUNK);
     data = mmap(NULL, (size_t)chunk->size, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -51,6 +51,16 @@ static void arena_counts_its_peak(void **state)
     arena_free(a);
 }
 
+static void arena_gives_a_pointer_for_no_bytes(void **state)
+{
+    Arena *a = arena_new();
+
+    (void)state;
+    assert_non_null(arena_alloc(a, 0, 4)); /* before there is any chunk */
+    assert_int_equal(arena_used(a), 0);
+    arena_free(a);
+}
+
 static void arena_memory_is_aligned_and_reused(void **state)
 {
     Arena  *a = arena_new();
@@ -254,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_prefix_goes_before_the_text),
         cmocka_unit_test(arena_counts_its_peak),
+        cmocka_unit_test(arena_gives_a_pointer_for_no_bytes),
         cmocka_unit_test(arena_memory_is_aligned_and_reused),
         cmocka_unit_test(arena_refuses_what_it_must),
         cmocka_unit_test(tensor_heads_are_shared_by_groups),
