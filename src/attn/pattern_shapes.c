@@ -224,8 +224,6 @@ Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, in
     return p;
 }
 
-/* Distances x > 0 of row position: local part, then local - 1 + 2^t, all plus
- * multiples of restart when there is one.  Both sides of i. */
 static void push_distance(PatternRow *row, int64_t i, int64_t x, int64_t m, uint8_t bits)
 {
     if (i - x >= 0)
@@ -243,40 +241,45 @@ static void row_log_plain(const Pattern *p, int64_t i, PatternRow *row)
         push_distance(row, i, local - 1 + t, m, p->bits);
 }
 
-/* One period of distances, 0..restart: repeated by a strided run to each side. */
+/* Keys i - x - r L and i + x + r L, r >= 0, and i itself once. */
 static void push_repeated(PatternRow *row, const Pattern *p, int64_t i, int64_t x)
 {
-    int64_t step = p->b, m = p->shape.m;
+    int64_t step = p->b, m = p->shape.m, right = x > 0 ? i + x : i + step;
 
     if (i - x >= 0)
         runs_push(row, (i - x) % step, (i - x) / step + 1, step, p->bits);
-    if (i + x < m)
-        runs_push(row, i + x, (m - 1 - i - x) / step + 1, step, p->bits);
+    if (right < m)
+        runs_push(row, right, (m - 1 - right) / step + 1, step, p->bits);
 }
 
-static bool log_distance(int64_t x, int64_t local)
+/* The same for x = 0 .. width - 1, width <= L: strided runs or one interval per
+ * period, whichever are fewer. */
+static void push_repeated_band(PatternRow *row, const Pattern *p, int64_t i, int64_t width)
 {
-    int64_t power = x - local + 1;
+    int64_t step = p->b, m = p->shape.m;
 
-    return x < local || (power > 0 && (power & (power - 1)) == 0);
+    if (2 * width <= m / step) {
+        for (int64_t x = 0; x < width; x++)
+            push_repeated(row, p, i, x);
+        return;
+    }
+    for (int64_t at = i % step; at < i; at += step)
+        runs_push_range(row, at - width + 1, at + 1, m, p->bits);
+    runs_push_range(row, i - width + 1, i + width, m, p->bits);
+    for (int64_t at = i + step; at < m; at += step)
+        runs_push_range(row, at, at + width, m, p->bits);
 }
 
-/* Distances r L + x with x in D0, x <= L: by residues x of 0..L-1 that occur;
- * x = L is residue 0 again, and residue 0 always occurs. */
+/* Distances r L + x with x in D0, x <= L: by residues x < L, since x = L is
+ * residue 0 again, which always occurs.  To one side different residues share no
+ * key, and the two sides share only i. */
 static void row_log_repeat(const Pattern *p, int64_t i, PatternRow *row)
 {
-    int64_t x0 = row->count, restart = p->b;
+    int64_t local = p->a, restart = p->b;
 
-    for (int64_t x = 0; x < restart; x++)
-        if (log_distance(x, p->a)) {
-            int64_t y = row->count;
-
-            push_repeated(row, p, i, x);
-            if (row->count - y == 2) /* x and L - x, or both sides of i, may share keys */
-                runs_union(row, y, y + 1);
-            if (y > x0)
-                runs_union(row, x0, y);
-        }
+    push_repeated_band(row, p, i, min64(local, restart));
+    for (int64_t t = 1; local - 1 + t < restart; t *= 2)
+        push_repeated(row, p, i, local - 1 + t);
 }
 
 static void row_log(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
@@ -294,7 +297,7 @@ Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart)
 
     if (p) {
         p->a = clamp_reach(local, s);
-        p->b = clamp_reach(restart, s);
+        p->b = restart < (s.n > s.m ? s.n : s.m) ? restart : 0; /* no room to repeat */
     }
     return p;
 }

@@ -66,6 +66,17 @@ static bool restarted(int64_t i, int64_t j, int64_t n)
             return true;
     return false;
 }
+static bool repeats(int64_t i, int64_t j, int64_t n, int64_t local, int64_t period)
+{
+    for (int64_t x = 0; x <= period && x < n; x++)
+        if ((x < local || power(x - local + 1)) && dist(i, j) >= x &&
+            (dist(i, j) - x) % period == 0)
+            return true;
+    return false;
+}
+static bool wide(int64_t i, int64_t j, int64_t n) { return repeats(i, j, n, 5, 11); }
+static bool all_local(int64_t i, int64_t j, int64_t n) { return repeats(i, j, n, 8, 4); }
+static bool no_room(int64_t i, int64_t j, int64_t n) { return repeats(i, j, n, 3, 60); }
 static bool global3(int64_t i, int64_t j, int64_t n) { (void)n; return i < 3 || j < 3; }
 static bool ends(int64_t i, int64_t j, int64_t n)
 {
@@ -108,7 +119,8 @@ static const struct {
     { "block(4)", block4, 16 }, { "row(4)", block4, 16 }, { "chunk(3,1,2)", chunk, 16 },
     { "local(5,2,1)", local, 16 }, { "shift(3,-1)", shifted, 16 }, { "stride(4)", stride, 8 },
     { "col(width=4)", stride, 8 }, { "summary(7,2,1)", summary, 8 }, { "log(2)", logs, 8 },
-    { "log(1, 6)", restarted, 8 }, { "global(3)", global3, 2 }, { "global([0,-1])", ends, 2 },
+    { "log(1, 6)", restarted, 8 }, { "log(5, 11)", wide, 8 }, { "log(8, 4)", all_local, 8 },
+    { "log(3, 60)", no_room, 8 }, { "global(3)", global3, 2 }, { "global([0,-1])", ends, 2 },
     { "cols([1:9:3])", slices, 2 }, { "image(6,2,3,1,1,below=1)", image, 16 },
     { "ring(first=1)", ring, 32 }, { "tile(3, window(3)+stride(4))", tiles, 0 },
 };
