@@ -1,9 +1,9 @@
-/* extra_tokens.c -- see extra_tokens.h. */
+/* extra_tokens.c -- [extra, tokens] and back; see extra_tokens.h. */
 #include "attn/run.h"
 
 #include <string.h>
 
-Tensor tokens_behind(Run *r, Tensor extra, Tensor tokens)
+Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens)
 {
     int64_t g = extra.shape[1], n = tokens.shape[1], w = tokens.shape[2];
     Tensor  out = run_tensor3(r, DT_F32, r->h, g + n, w);
@@ -11,40 +11,66 @@ Tensor tokens_behind(Run *r, Tensor extra, Tensor tokens)
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
         float *at = tensor_f32(&out) + t * (g + n) * w;
 
-        memcpy(at, tensor_head(&extra, t, r->h), (size_t)(g * w) * sizeof(*at));
+        if (g > 0)
+            memcpy(at, tensor_head(&extra, t, r->h), (size_t)(g * w) * sizeof(*at));
         memcpy(at + g * w, tensor_head(&tokens, t, r->h), (size_t)(n * w) * sizeof(*at));
     }
     return out;
 }
 
-Tensor tokens_rows(Run *r, Tensor all, int64_t from, int64_t count)
+Tensor extra_tokens_rows(Run *r, Tensor all, int64_t from, int64_t count)
 {
     int64_t w = all.shape[2];
     Tensor  out = run_tensor3(r, DT_F32, r->h, count, w);
 
     for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        memcpy(tensor_f32(&out) + t * count * w,
-               tensor_f32(&all) + (t * all.shape[1] + from) * w,
+        memcpy(tensor_f32(&out) + t * count * w, tensor_f32(&all) + (t * all.shape[1] + from) * w,
                (size_t)(count * w) * sizeof(float));
     return out;
 }
 
-Tensor tokens_mean(Run *r, Tensor tokens)
+void extra_tokens_check(Run *r, const char *form)
 {
-    int64_t n = tokens.shape[1], w = tokens.shape[2];
-    Tensor  out = run_tensor3(r, DT_F32, r->h, 1, w);
+    const Position *position = r->spec.position;
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const float *from = tensor_head(&tokens, t, r->h);
+    if (position && position->class_ == POSITION_BIAS)
+        run_fail(r, ERR_USAGE,
+                 "position=%s is not supported by %s with %s: the extra tokens have no "
+                 "position; sinusoidal and rope are",
+                 position->id, r->mechanism->id, form);
+}
 
-        for (int64_t c = 0; c < w; c++) {
-            double sum = 0;
+void extra_tokens_prepend(Run *r, AttendInput *in, Tensor q, Tensor k, Tensor v)
+{
+    AttendInput tokens = *in;
+    bool        moved = r->spec.position && run_wants_views(r); /* what position_bias shows */
 
-            for (int64_t i = 0; i < n; i++)
-                sum += (double)from[i * w + c];
-            tensor_f32(&out)[t * w + c] = (float)(sum / (double)n);
-        }
-    }
-    op_charge(r, FLOP_OVERHEAD, (double)(r->h * n * w));
-    return out;
+    in->q = extra_tokens_stack(r, q, tokens.q);
+    in->k = extra_tokens_stack(r, k, tokens.k);
+    in->v = extra_tokens_stack(r, v, tokens.v);
+    in->raw_q = moved ? extra_tokens_stack(r, q, tokens.raw_q) : in->q;
+    in->raw_k = moved ? extra_tokens_stack(r, k, tokens.raw_k) : in->k;
+}
+
+Pattern *extra_tokens_cells(Run *r, int64_t g, Pattern *tokens)
+{
+    int64_t      total = g + r->n;
+    PatternShape s = { .heads = r->h, .n = total, .m = total };
+    uint8_t     *flags = run_alloc(r, total, 1);
+    Pattern     *cells;
+
+    if (!flags)
+        return NULL;
+    memset(flags, 0, (size_t)total);
+    memset(flags, 1, (size_t)g);
+    cells =
+        pattern_union(r->arena, pattern_rows(r->arena, s, flags), pattern_cols(r->arena, s, flags));
+    return pattern_union(r->arena, cells, pattern_offset(r->arena, s, g, g, tokens));
+}
+
+void extra_tokens_split(Run *r, Tensor all, int64_t g, const char *view, const char *rows)
+{
+    r->out = extra_tokens_rows(r, all, g, r->n);
+    if (run_wants_views(r))
+        view_tensor(r, view, VIEW_VECTORS, extra_tokens_rows(r, all, 0, g), rows, "value");
 }

@@ -147,33 +147,16 @@ static Pattern *token_cells(Run *r, const Layout *l)
     return l->block == 1 ? cells : pattern_tile(a, tokens, l->block, cells);
 }
 
-/* [globals, tokens]: the first g of N positions see and are seen by all. */
-static Pattern *extended_cells(Run *r, const Layout *l, int64_t g)
-{
-    Arena       *a = r->arena;
-    int64_t      total = g + r->n;
-    PatternShape s = { .heads = r->h, .n = total, .m = total };
-    uint8_t     *flags = run_alloc(r, total, 1);
-    Pattern     *cells;
-
-    if (!flags)
-        return NULL;
-    memset(flags, 0, (size_t)total);
-    memset(flags, 1, (size_t)g);
-    cells = pattern_union(a, pattern_rows(a, s, flags), pattern_cols(a, s, flags));
-    cells = pattern_union(a, cells, pattern_offset(a, s, g, g, token_cells(r, l)));
-    return pattern_finish(a, s, cells, false);
-}
-
 static Pattern *all_cells(Run *r, const Params *p, const Layout *l)
 {
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->n };
+    bool         extended = p->variant == VARIANT_ETC;
+    int64_t      total = extended ? p->global + r->n : r->n;
+    PatternShape s = { .heads = r->h, .n = total, .m = total };
+    Pattern     *cells = l ? token_cells(r, l) : NULL;
 
-    if (!l)
-        return NULL;
-    if (p->variant == VARIANT_ETC)
-        return extended_cells(r, l, p->global);
-    return pattern_finish(r->arena, s, token_cells(r, l), r->causal);
+    if (extended && cells)
+        cells = extra_tokens_cells(r, p->global, cells);
+    return pattern_finish(r->arena, s, cells, r->causal);
 }
 
 /* log of how often cell (i, j) is listed: once by window or global, and once
@@ -195,12 +178,10 @@ static void add_globals(Run *r, const Params *p, AttendInput *in)
 {
     const Init init = { INIT_NORMAL, 0.02 };
     int64_t    qk[3] = { r->h, p->global, r->d }, v[3] = { r->h, p->global, r->e };
+    Tensor     q = run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init);
+    Tensor     k = run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init);
 
-    in->q = tokens_behind(r, run_param(r, "q_global", p->q_global, DT_F32, 3, qk, init), in->q);
-    in->k = tokens_behind(r, run_param(r, "k_global", p->k_global, DT_F32, 3, qk, init), in->k);
-    in->v = tokens_behind(r, run_param(r, "v_global", p->v_global, DT_F32, 3, v, init), in->v);
-    in->raw_q = in->q;
-    in->raw_k = in->k;
+    extra_tokens_prepend(r, in, q, k, run_param(r, "v_global", p->v_global, DT_F32, 3, v, init));
 }
 
 static void bigbird_check(Run *r, const void *opaque)
@@ -213,9 +194,8 @@ static void bigbird_check(Run *r, const void *opaque)
     if (extended && r->causal)
         run_fail(r, ERR_USAGE, "bigbird: variant=etc has no causal form (extra global tokens see "
                  "the whole sequence); use variant=itc");
-    if (extended && r->spec.position && r->spec.position->class_ == POSITION_BIAS)
-        run_fail(r, ERR_USAGE, "position=%s is not supported by bigbird with variant=etc",
-                 r->spec.position->id);
+    if (extended)
+        extra_tokens_check(r, "variant=etc");
     if (!extended && (p->q_global.data || p->k_global.data || p->v_global.data))
         run_fail(r, ERR_PARAM, "bigbird: q_global, k_global and v_global belong to variant=etc");
     if (r->causal)
@@ -243,11 +223,8 @@ static void bigbird_run(Run *r, const void *opaque)
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
-    if (p->variant == VARIANT_ETC) {
-        r->out = tokens_rows(r, result.out, p->global, r->n);
-        view_tensor(r, "output_global", VIEW_VECTORS, tokens_rows(r, result.out, 0, p->global),
-                    "global token", "value");
-    }
+    if (p->variant == VARIANT_ETC)
+        extra_tokens_split(r, result.out, p->global, "output_global", "global token");
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
 }

@@ -88,26 +88,25 @@ static void star_check(Run *r, const void *opaque)
     if (r->causal)
         run_fail(r, ERR_USAGE, "star: relay=mean has no causal form (the mean is of the whole "
                                "sequence); use relay=token");
-    if (r->spec.position && r->spec.position->class_ == POSITION_BIAS)
-        run_fail(r, ERR_USAGE, "position=%s is not supported by star with relay=mean",
-                 r->spec.position->id);
+    extra_tokens_check(r, "relay=mean");
 }
 
-static void add_relay(Run *r, AttendInput *in)
+/* [h,1,w]: the mean of the tokens [h',n,w]; h n w additions. */
+static Tensor mean_of(Run *r, Tensor tokens)
 {
-    run_stage(r, "relay");
-    in->q = tokens_behind(r, tokens_mean(r, in->q), in->q);
-    in->k = tokens_behind(r, tokens_mean(r, in->k), in->k);
-    in->v = tokens_behind(r, tokens_mean(r, in->v), in->v);
-    in->raw_q = tokens_behind(r, tokens_rows(r, in->q, 0, 1), in->raw_q);
-    in->raw_k = tokens_behind(r, tokens_rows(r, in->k, 0, 1), in->raw_k);
-}
+    int64_t n = tokens.shape[1], w = tokens.shape[2];
+    Tensor  out = run_tensor3(r, DT_F32, r->h, 1, w);
 
-static void name_ring(Run *r)
-{
-    for (int i = 0; i < r->view_count; i++)
-        if (r->views[i].kind == VIEW_PATTERN || r->views[i].kind == VIEW_COMPONENTS)
-            r->views[i].other = "ring";
+    for (int64_t x = 0; x < r->h * w && !run_failed(r); x++) {
+        const float *from = (const float *)tensor_head(&tokens, x / w, r->h) + x % w;
+        double       sum = 0;
+
+        for (int64_t i = 0; i < n; i++)
+            sum += (double)from[i * w];
+        tensor_f32(&out)[x] = (float)(sum / (double)n);
+    }
+    op_charge(r, FLOP_OVERHEAD, (double)(r->h * n * w));
+    return out;
 }
 
 static void star_run(Run *r, const void *opaque)
@@ -117,19 +116,18 @@ static void star_run(Run *r, const void *opaque)
     Pattern      *cells = cells_of(r, shape_of(r, p), p);
     AttendResult  result;
 
-    if (p->relay == RELAY_MEAN)
-        add_relay(r, &in);
+    if (p->relay == RELAY_MEAN) {
+        run_stage(r, "relay");
+        extra_tokens_prepend(r, &in, mean_of(r, in.q), mean_of(r, in.k), mean_of(r, in.v));
+    }
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
     r->out = result.out;
-    if (p->relay == RELAY_MEAN) {
-        r->out = tokens_rows(r, result.out, 1, r->n);
-        view_tensor(r, "output_relay", VIEW_VECTORS, tokens_rows(r, result.out, 0, 1), "relay",
-                    "value");
-    }
+    if (p->relay == RELAY_MEAN)
+        extra_tokens_split(r, result.out, 1, "output_relay", "relay");
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
-    name_ring(r);
+    view_meaning(r, cells, "ring");
 }
 
 /* Cells of satellites a and b (numbered from 0 of N-1) that are neighbours. */
