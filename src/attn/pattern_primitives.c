@@ -244,16 +244,9 @@ static Pattern *build_mask(PatternParser *p, const PatternValue *v)
 
     if (!table_fits(p, &v[0], p->shape.m))
         return NULL;
-    flags = tensor_new(p->arena, DT_U8, mask.rank, mask.shape);
+    flags = tensor_nonzero(p->arena, mask);
     if (!flags.data)
         return pattern_no_memory(p);
-    for (int64_t c = 0, index[TENSOR_MAX_RANK] = { 0 }; c < tensor_count(&mask); c++) {
-        double value = tensor_get(&mask, index);
-
-        tensor_u8(&flags)[c] = !(value >= 0 && value <= 0); /* NaN is not zero either */
-        for (int i = mask.rank - 1; i >= 0 && ++index[i] == mask.shape[i]; i--)
-            index[i] = 0;
-    }
     return pattern_built(p, pattern_mask(p->arena, p->shape, &flags));
 }
 

@@ -164,6 +164,23 @@ Tensor tensor_convert(Arena *arena, Tensor src, DType dtype)
     return out;
 }
 
+Tensor tensor_nonzero(Arena *arena, Tensor src)
+{
+    Tensor  out = tensor_new(arena, DT_U8, src.rank, src.shape);
+    int64_t count = tensor_count(&src), index[TENSOR_MAX_RANK] = { 0 };
+
+    if (!out.data || !src.data)
+        return (Tensor){ 0 };
+    for (int64_t c = 0; c < count; c++) {
+        double value = tensor_get(&src, index);
+
+        tensor_u8(&out)[c] = !(value >= 0 && value <= 0);
+        for (int i = src.rank - 1; i >= 0 && ++index[i] == src.shape[i]; i--)
+            index[i] = 0;
+    }
+    return out;
+}
+
 char *tensor_shape_text(const Tensor *t, char *text, size_t size)
 {
     size_t at = (size_t)snprintf(text, size, "[");

@@ -54,6 +54,9 @@ double tensor_get(const Tensor *t, const int64_t *index);
  * arena refuses.  Returns src itself when nothing would change. */
 Tensor tensor_convert(Arena *arena, Tensor src, DType dtype);
 
+/* u8 of the same shape: 1 where src is not zero (NaN is not zero either). */
+Tensor tensor_nonzero(Arena *arena, Tensor src);
+
 /* "[2,8,64]" into `text`; returns text. */
 char *tensor_shape_text(const Tensor *t, char *text, size_t size);
 

@@ -259,11 +259,27 @@ static void files_appear_whole_or_not_at_all(void **state)
     unlink(path);
 }
 
+static void flags_say_what_is_not_zero(void **state)
+{
+    Arena  *a = arena_new();
+    int64_t wide[4] = { 0, 256, -1, INT64_MAX };
+    float   real[4] = { 0.0f, 0.25f, NAN, -0.0f };
+    Tensor  x = tensor_nonzero(a, tensor_of(DT_I64, 2, (int64_t[]){ 2, 2 }, wide));
+    Tensor  y = tensor_nonzero(a, tensor_of(DT_F32, 1, (int64_t[]){ 4 }, real));
+
+    (void)state;
+    assert_memory_equal(x.data, ((uint8_t[]){ 0, 1, 1, 1 }), 4);
+    assert_memory_equal(y.data, ((uint8_t[]){ 0, 1, 1, 0 }), 4);
+    assert_int_equal(x.rank, 2);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_prefix_goes_before_the_text),
         cmocka_unit_test(arena_counts_its_peak),
+        cmocka_unit_test(flags_say_what_is_not_zero),
         cmocka_unit_test(arena_gives_a_pointer_for_no_bytes),
         cmocka_unit_test(arena_memory_is_aligned_and_reused),
         cmocka_unit_test(arena_refuses_what_it_must),
