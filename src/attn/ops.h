@@ -32,7 +32,9 @@ typedef struct Bytes {
     double read, written; /* traffic an op must cause at least once */
 } Bytes;
 
-typedef enum FlopClass { FLOP_SCORE, FLOP_MIX, FLOP_OVERHEAD, FLOP_POSITION } FlopClass;
+/* FLOP_NONE: counted nowhere: what only a view needs, and a layer's own projections, which
+ * are not attention (those that made q, k and v are not counted either). */
+typedef enum FlopClass { FLOP_SCORE, FLOP_MIX, FLOP_OVERHEAD, FLOP_POSITION, FLOP_NONE } FlopClass;
 
 static inline double flops_total(Flops f)
 {

@@ -154,6 +154,24 @@ Pattern *pattern_complement(Arena *a, Pattern *x)
     return combine(a, x, x, row_complement);
 }
 
+static void row_marked(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t x = row->count;
+
+    p->x->row(p->x, head, i, row);
+    for (int64_t r = x; r < row->count && !row->failed; r++)
+        row->runs[r].bits = p->bits;
+}
+
+Pattern *pattern_marked(Arena *a, Pattern *x, uint8_t bits)
+{
+    Pattern *p = combine(a, x, x, row_marked);
+
+    if (p)
+        p->bits = bits;
+    return p;
+}
+
 /* ---- whole patterns --------------------------------------------------------- */
 
 /* A block run {start, count, step} covers count intervals of b keys, or, when

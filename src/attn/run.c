@@ -83,6 +83,7 @@ void op_charge(Run *r, FlopClass charge, double flops)
     case FLOP_MIX: stage->flops.mix += flops; break;
     case FLOP_OVERHEAD: stage->flops.overhead += flops; break;
     case FLOP_POSITION: stage->flops.position += flops; break;
+    case FLOP_NONE: break;
     }
 }
 

@@ -17,6 +17,7 @@
 
 #include "attn/cell_rows.h"
 #include "attn/chunks.h"
+#include "attn/dilation.h"
 #include "attn/exact.h"
 #include "attn/extra_tokens.h"
 #include "attn/lsh.h"
@@ -25,6 +26,7 @@
 #include "attn/param.h"
 #include "attn/pattern.h"
 #include "attn/position.h"
+#include "attn/slots.h"
 #include "attn/soft_blocks.h"
 #include "attn/view.h"
 #include "core/arena.h"
@@ -208,6 +210,15 @@ View *view_cells(Run *r, const char *name, const Pattern *pattern);
 void view_meaning(Run *r, const Pattern *pattern, const char *other);
 /* weights (and position_bias when a position is set) of a pattern attention */
 void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse);
+/* The same where several softmaxes made the rows: row i of the view is row i - first
+ * of parts[part[i]]. */
+typedef struct AttentionPart {
+    AttendInput in;
+    Tensor      lse;   /* [h, rows of in.q] */
+    int64_t     first;
+} AttentionPart;
+void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *parts, int count,
+                          const uint8_t *part);
 /* weights by a mechanism's own reader over its support */
 View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewReadRun read,
                   const void *context, const Pattern *support);

@@ -128,54 +128,73 @@ View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewRead
 /* ---- pattern attention ------------------------------------------------------ */
 
 typedef struct AttentionViews {
-    AttendInput in;
-    Tensor      lse; /* [h,n] */
-    int64_t     heads;
+    const AttentionPart *parts;
+    const uint8_t       *part; /* of each row; NULL: the first */
+    int64_t              heads;
 } AttentionViews;
+
+static const AttentionPart *part_of(const AttentionViews *a, int64_t i)
+{
+    return &a->parts[a->part ? a->part[i] : 0];
+}
 
 static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                          int64_t step, float *out)
 {
     const AttentionViews *a = view->context;
-    float lse = tensor_f32(&a->lse)[head * a->lse.shape[1] + i];
+    const AttentionPart  *p = part_of(a, i);
+    int64_t               row = i - p->first;
+    float                 lse = tensor_f32(&p->lse)[head * p->lse.shape[1] + row];
 
-    attend_scores_run(&a->in, a->heads, head, i, start, count, step, out);
+    attend_scores_run(&p->in, a->heads, head, row, start, count, step, out);
     for (int64_t c = 0; c < count; c++)
         out[c] = expf(out[c] - lse);
-}
-
-static double raw_score(const AttentionViews *a, int64_t head, int64_t i, int64_t j)
-{
-    AttendInput raw = { .q = a->in.raw_q, .k = a->in.raw_k, .v = a->in.v, .scale = a->in.scale };
-
-    return attend_score(&raw, a->heads, head, i, j);
 }
 
 static void read_bias(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                       int64_t step, float *out)
 {
     const AttentionViews *a = view->context;
+    const AttentionPart  *p = part_of(a, i);
+    const AttendInput    *in = &p->in;
+    AttendInput raw = { .q = in->raw_q, .k = in->raw_k, .v = in->v, .scale = in->scale };
 
     for (int64_t c = 0; c < count; c++) {
-        int64_t j = start + c * step;
+        int64_t j = start + c * step, row = i - p->first;
 
-        out[c] = (float)(attend_score(&a->in, a->heads, head, i, j) - raw_score(a, head, i, j));
-        if (a->in.cell_term)
-            out[c] -= (float)a->in.cell_term(a->in.cell_context, head, i, j);
+        out[c] = (float)(attend_score(in, a->heads, head, row, j) -
+                         attend_score(&raw, a->heads, head, row, j));
+        if (in->cell_term)
+            out[c] -= (float)in->cell_term(in->cell_context, head, row, j);
+    }
+}
+
+void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *parts, int count,
+                          const uint8_t *part)
+{
+    AttentionViews *a;
+    AttentionPart  *kept;
+    View           *bias;
+
+    if (!run_wants_views(r))
+        return;
+    a = run_alloc(r, 1, sizeof(*a));
+    kept = run_alloc(r, count, sizeof(*kept));
+    if (!a || !kept)
+        return;
+    memcpy(kept, parts, (size_t)count * sizeof(*kept));
+    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h };
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, pattern);
+    if (!r->spec.position)
+        return;
+    bias = view_reader(r, "position_bias", VIEW_SIGNED, DT_F32, read_bias, a, NULL);
+    if (bias) { /* every cell, allowed or not, of what may be longer than the input */
+        bias->shape[1] = pattern_queries(pattern);
+        bias->shape[2] = pattern_keys(pattern);
     }
 }
 
 void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse)
 {
-    AttentionViews *a;
-
-    if (!run_wants_views(r))
-        return;
-    a = run_alloc(r, 1, sizeof(*a));
-    if (!a)
-        return;
-    *a = (AttentionViews){ .in = *in, .lse = lse, .heads = r->h };
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, pattern);
-    if (r->spec.position)
-        view_reader(r, "position_bias", VIEW_SIGNED, DT_F32, read_bias, a, NULL);
+    view_attention_parts(r, pattern, &(AttentionPart){ .in = *in, .lse = lse }, 1, NULL);
 }

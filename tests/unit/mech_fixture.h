@@ -24,6 +24,9 @@ typedef struct Fixture {
     Arena      *arena;
     Tensor      q, k, v;
     Assignments given;
+    const Position *position; /* of the runs to come; NULL: none */
+    Assignment tensors[12];   /* tensor parameters of the runs to come */
+    int        tensor_count;
     Run        *run;
 } Fixture;
 
@@ -48,6 +51,27 @@ static inline Fixture fixture_new(int64_t n)
     return f;
 }
 
+/* Gives tensor parameter `name` to the runs to come. */
+static inline void fixture_give(Fixture *f, const char *name, Tensor t)
+{
+    Assignment *item = &f->tensors[f->tensor_count++];
+
+    snprintf(item->name, sizeof(item->name), "%s", name);
+    item->tensor = t;
+}
+
+/* The same, normal, of a shape of three axes. */
+static inline Tensor fixture_draw(Fixture *f, const char *name, int64_t a, int64_t b, int64_t c)
+{
+    Rng    rng = rng_named(5, name);
+    Tensor t = tensor_new(f->arena, DT_F32, 3, (int64_t[]){ a, b, c });
+
+    assert_non_null(t.data);
+    rng_fill_normal(&rng, t.data, tensor_count(&t), 0.5);
+    fixture_give(f, name, t);
+    return t;
+}
+
 /* Runs `id` with parameters "a=1,b=2"; the run before is freed. */
 static inline Run *fixture_run_at(Fixture *f, const char *id, const char *params, bool causal,
                                   bool views, int64_t fail_at)
@@ -62,6 +86,9 @@ static inline Run *fixture_run_at(Fixture *f, const char *id, const char *params
     f->given = (Assignments){ 0 };
     assert_non_null(spec.mechanism);
     assert_true(!*params || assignments_parse(&f->given, params, &err));
+    for (int t = 0; t < f->tensor_count; t++)
+        assert_true(assignments_set_tensor(&f->given, f->tensors[t].name, f->tensors[t].tensor,
+                                           "test", &err));
     f->run = run_new(&spec);
     assert_non_null(f->run);
     return f->run;

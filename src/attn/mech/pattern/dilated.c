@@ -19,74 +19,27 @@ static const Param params[] = {
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
-static int64_t dilation_of(const Params *p, int64_t head)
-{
-    if (!p->dilation.is_list)
-        return p->dilation.count;
-    return p->dilation.items[p->dilation.count == 1 ? 0 : head];
-}
-
 static void dilated_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
 
-    if (p->dilation.is_list && p->dilation.count != 1 && p->dilation.count != r->h)
-        run_fail(r, ERR_PARAM,
-                 "dilated: dilation lists %lld values for %lld heads; give one, or "
-                 "one per head",
-                 (long long)p->dilation.count, (long long)r->h);
-    for (int64_t t = 0; p->dilation.is_list && t < p->dilation.count; t++)
-        if (p->dilation.items[t] < 1)
-            run_fail(r, ERR_PARAM, "dilated: dilation must be at least 1, got %lld",
-                     (long long)p->dilation.items[t]);
-}
-
-/* Distances are compared with the sequence first, so that no product overflows. */
-static int64_t reach_of(const Run *r, const Params *p, int64_t dilation)
-{
-    int64_t most = (r->n - 1) / dilation, k = p->window / 2;
-
-    return k < most ? k : most;
-}
-
-static Pattern *band_of(Run *r, PatternShape s, const Params *p, int64_t head)
-{
-    int64_t dilation = dilation_of(p, head), reach = reach_of(r, p, dilation) * dilation;
-
-    return pattern_band(r->arena, s, -reach, reach, dilation,
-                        dilation > 1 ? COMPONENT_STRIDED : COMPONENT_WINDOW);
+    dilation_check(r, p->dilation);
 }
 
 static void dilated_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
-    int64_t       kinds = p->dilation.is_list && p->dilation.count > 1 ? r->h : 1;
-    Pattern     **bands = run_alloc(r, kinds, sizeof(*bands));
-    Pattern      *cells;
+    Pattern      *cells = dilated_window(r, p->window, p->dilation);
 
-    if (run_failed(r))
-        return;
-    for (int64_t head = 0; head < kinds; head++)
-        bands[head] = band_of(r, s, p, head);
-    cells = pattern_by_head(r->arena, s, bands, kinds);
     run_pattern_attention(r, p->scale, pattern_finish(r->arena, s, cells, r->causal));
 }
 
-/* Per head n + 2 sum_t (n - t delta) over the t that fit; causal: once. */
 static Flops dilated_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    double        cells = 0, n = (double)r->n;
 
-    for (int64_t head = 0; head < r->h; head++) {
-        int64_t dilation = dilation_of(p, head);
-        double  k = (double)reach_of(r, p, dilation);
-        double  side = k * n - (double)dilation * k * (k + 1) / 2;
-
-        cells += n + (r->causal ? 1 : 2) * side;
-    }
-    return run_pattern_flops(r, cells);
+    return run_pattern_flops(r, dilated_window_cells(r, p->window, p->dilation));
 }
 
 static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
