@@ -1,0 +1,482 @@
+/* long_short.c -- Transformer-LS: window attention and a dynamic projection, one softmax.
+ *
+ * Each of r slots is a mixture of tokens that the tokens themselves ask for:
+ *
+ *     logits = K w_p + b_p  (or X w_p + b_p, or given),   P[s,:] = softmax over tokens
+ *     K' = P K,  V' = P V
+ *     output_i = softmax over [slots, window(i)] of q_i . [K', K] / sqrt(d), times [V', V]
+ *
+ * The window is of segments: i sees its own segment and half a segment to each side.
+ * Causal: every chunk of tokens has r slots of its own, i sees those of the chunks
+ * before its own, and the window is the last `segment` tokens.
+ *
+ * dual_ln normalises the tokens' keys and values (over all heads of a token) with one
+ * gain and bias and the slots' with another, because mixtures are smaller than tokens.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LN_EPS 1e-5
+
+enum { ORDER_AFTER, ORDER_BEFORE };
+
+typedef struct Params {
+    int64_t segment, rank, chunk;
+    bool    short_, dual_ln;
+    int     ln_order;
+    Tensor  p_logits, w_p, b_p;
+    Tensor  ln_window_gain, ln_window_bias, ln_compressed_gain, ln_compressed_bias;
+    double  scale;
+} Params;
+
+static const char *const orders[] = { "after", "before", NULL };
+
+static const Param params[] = {
+    PARAM_INT(Params, segment, 8, 1, PARAM_COUNT_MAX,
+              "tokens of a segment (the paper's w); causal: last tokens that are seen"),
+    PARAM_INT(Params, rank, 4, 1, PARAM_COUNT_MAX, "slots; causal: slots of each chunk"),
+    PARAM_INT(Params, chunk, 16, 1, PARAM_COUNT_MAX, "tokens of a chunk (causal only)"),
+    { .name = "short", .type = PARAM_TYPE_BOOL, .offset = offsetof(Params, short_), .fallback = 1,
+      .hi = 1, .help = "include the window; false: slots alone" },
+    PARAM_TENSOR(Params, p_logits, "[h,n,r]", "K w_p + b_p", "ready logits of the projection"),
+    PARAM_TENSOR(Params, w_p, "[h,d,r], or [h,dm,r] for the layer input",
+                 "uniform +-1/sqrt(rows)", "what makes logits of a key, or of the layer input"),
+    PARAM_TENSOR(Params, b_p, "[h,r]", "uniform +-1/sqrt(rows of w_p)",
+                 "added to the logits (one number a slot: the softmax cancels it)"),
+    PARAM_BOOL(Params, dual_ln, false, "normalise window and slots, each in its own way"),
+    PARAM_ENUM(Params, ln_order, ORDER_AFTER, orders,
+               "slots are mixed from raw tokens (after), or from normalised ones (before)"),
+    PARAM_TENSOR(Params, ln_window_gain, "[h d]", "ones", "gain of the window's norm (dual_ln)"),
+    PARAM_TENSOR(Params, ln_window_bias, "[h d]", "zeros", "bias of the window's norm (dual_ln)"),
+    PARAM_TENSOR(Params, ln_compressed_gain, "[h d]", "ones", "gain of the slots' norm (dual_ln)"),
+    PARAM_TENSOR(Params, ln_compressed_bias, "[h d]", "zeros", "bias of the slots' norm (dual_ln)"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+static int64_t last_extent(const Tensor *t)
+{
+    return t->shape[t->rank > 0 ? t->rank - 1 : 0];
+}
+
+/* A given tensor decides. */
+static int64_t rank_of(const Params *p)
+{
+    if (p->p_logits.data)
+        return last_extent(&p->p_logits);
+    if (p->w_p.data)
+        return last_extent(&p->w_p);
+    return p->b_p.data ? last_extent(&p->b_p) : p->rank;
+}
+
+/* Whether logits come from the layer input: when the input has one, unless w_p is
+ * made for keys. */
+static bool reads_x(const Run *r, const Params *p)
+{
+    int64_t rows = p->w_p.data && p->w_p.rank >= 2 ? p->w_p.shape[p->w_p.rank - 2] : r->dm;
+
+    return r->x.data && r->x.shape[0] == r->n && rows == r->dm;
+}
+
+static bool given_norms(const Params *p)
+{
+    return p->ln_window_gain.data || p->ln_window_bias.data || p->ln_compressed_gain.data ||
+           p->ln_compressed_bias.data;
+}
+
+static void long_short_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->p_logits.data && (p->w_p.data || p->b_p.data))
+        run_fail(r, ERR_PARAM,
+                 "long-short: give p_logits, or w_p and b_p that make them, not both");
+    if (rank_of(p) < 1)
+        run_fail(r, ERR_PARAM, "long-short: the projection has no slots (rank 0)");
+    if (p->dual_ln && r->e != r->d)
+        run_fail(r, ERR_PARAM, "long-short: dual_ln normalises keys and values alike and needs "
+                 "values of the keys' size; they have %lld and %lld", (long long)r->e,
+                 (long long)r->d);
+    if (!p->dual_ln && given_norms(p))
+        run_warn(r, "long-short: ln_ tensors are used with dual_ln=true only");
+}
+
+static Slots slots_of(const Run *r, const Params *p)
+{
+    int64_t whole = r->causal ? p->chunk : r->n, size = whole < r->n ? whole : r->n;
+
+    return (Slots){ .n = r->n, .ranges = (r->n - 1) / whole + 1, .per = rank_of(p),
+                    .stride = whole, .size = size };
+}
+
+/* ---- cells ------------------------------------------------------------------- */
+
+static PatternShape shape_of(const Run *r, int64_t keys)
+{
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
+}
+
+static Pattern *window_cells(Run *r, const Params *p)
+{
+    Arena       *a = r->arena;
+    PatternShape s = shape_of(r, r->n);
+    int64_t      side = p->segment > 1 ? p->segment / 2 : 1;
+
+    if (!p->short_)
+        return pattern_none(a, s);
+    if (r->causal)
+        return pattern_band(a, s, 1 - p->segment, 0, 1, COMPONENT_WINDOW);
+    return pattern_marked(a, pattern_local(a, s, p->segment, side, side), COMPONENT_WINDOW);
+}
+
+static Pattern *slot_cells(Run *r, const Slots *s)
+{
+    PatternShape shape = shape_of(r, slots_count(s));
+
+    return r->causal ? slots_before(r->arena, shape, s)
+                     : pattern_full(r->arena, shape, COMPONENT_OTHER);
+}
+
+/* Keys are [slots, tokens]. */
+static Pattern *all_cells(Run *r, const Slots *s, Pattern *window, Pattern *slots)
+{
+    int64_t      count = slots_count(s);
+    PatternShape shape = shape_of(r, count + r->n);
+
+    return pattern_union(r->arena, pattern_offset(r->arena, shape, 0, 0, slots),
+                         pattern_offset(r->arena, shape, 0, count, window));
+}
+
+/* ---- the projection ---------------------------------------------------------- */
+
+static void add_bias(Run *r, Tensor logits, Tensor bias)
+{
+    int64_t rank = logits.shape[2], rows = logits.shape[0] * logits.shape[1];
+
+    for (int64_t row = 0; row < rows && !run_failed(r); row++) {
+        const float *b = tensor_head(&bias, row / logits.shape[1], r->h);
+
+        for (int64_t s = 0; s < rank; s++)
+            tensor_f32(&logits)[row * rank + s] += b[s];
+    }
+}
+
+/* [h,n,r]; keys are those without a position. */
+static Tensor logits_of(Run *r, const Params *p)
+{
+    int64_t rank = rank_of(p), all[3] = { r->h, r->n, rank };
+    bool    from_x = reads_x(r, p);
+    Tensor  source = from_x ? tensor_with_rank(r->x, 3) : r->k, logits, w, b;
+    int64_t rows = source.shape[2], shape[3] = { r->h, rows, rank }, line[2] = { r->h, rank };
+    Init    init = { INIT_UNIFORM, 1 / sqrt((double)rows) };
+
+    if (p->p_logits.data)
+        return run_param_given(r, "p_logits", p->p_logits, DT_F32, 3, all);
+    w = run_param(r, "w_p", p->w_p, DT_F32, 3, shape, init);
+    b = run_param(r, "b_p", p->b_p, DT_F32, 2, line, init);
+    logits = run_tensor3(r, DT_F32, r->h, r->n, rank);
+    op_gemm(r, source, false, w, false, 1, 0, logits, FLOP_OVERHEAD);
+    add_bias(r, logits, b);
+    return logits;
+}
+
+/* Softmax of one column over the tokens of a range. */
+static void column_softmax(const float *logit, int64_t step, int64_t count, float *share)
+{
+    double top = -INFINITY, sum = 0;
+
+    for (int64_t t = 0; t < count; t++)
+        top = fmax(top, (double)logit[t * step]);
+    for (int64_t t = 0; t < count; t++)
+        sum += exp((double)logit[t * step] - top);
+    for (int64_t t = 0; t < count; t++)
+        share[t] = (float)(exp((double)logit[t * step] - top) / sum);
+}
+
+/* P as shares [h,slots,size] of each slot's own range. */
+static Tensor projection(Run *r, const Slots *s, Tensor logits)
+{
+    int64_t count = slots_count(s);
+    Tensor  share = run_tensor3(r, DT_F32, r->h, count, s->size);
+
+    for (int64_t row = 0; row < r->h * count && !run_failed(r); row++) {
+        int64_t      slot = row % count, start = slots_start(s, slot);
+        const float *logit = (const float *)tensor_head(&logits, row / count, r->h) +
+                             start * s->per + slot % s->per;
+
+        column_softmax(logit, s->per, slots_end(s, slot) - start,
+                       tensor_f32(&share) + row * s->size);
+    }
+    op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * (double)(r->h * r->n) * (double)s->per);
+    return share;
+}
+
+/* Rows of the slots in y [h,slots+n,w]. */
+static Tensor slot_rows(const Slots *s, Tensor y)
+{
+    y.shape[1] = slots_count(s);
+    return y;
+}
+
+/* Of one head: shares of `count` ranges of `length` tokens from range `first` on, as a
+ * batch [count,per,length]; their tokens [count,length,w]; and their slots. */
+static void mix_ranges(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y, int64_t first,
+                       int64_t count, int64_t length)
+{
+    int64_t w = x.shape[2], slot = first * s->per;
+    Tensor  a = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, length },
+                          tensor_f32(&share) + slot * s->size);
+    Tensor  b = tensor_of(DT_F32, 3, (int64_t[]){ count, length, w },
+                          tensor_f32(&x) + first * s->stride * x.stride[1]);
+    Tensor  c = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, w }, tensor_f32(&y) + slot * w);
+
+    a.stride[0] = s->per * s->size;
+    a.stride[1] = s->size;
+    b.stride[0] = s->stride * x.stride[1];
+    b.stride[1] = x.stride[1];
+    op_gemm(r, a, false, b, false, 1, 0, c, FLOP_OVERHEAD);
+}
+
+/* P x into the first rows of y [h,slots+n,w]; the last range may be short. */
+static void mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y)
+{
+    int64_t whole = r->n / s->size, left = r->n - whole * s->size;
+
+    if (s->ranges == 1)
+        op_gemm(r, share, false, x, false, 1, 0, slot_rows(s, y), FLOP_OVERHEAD);
+    for (int64_t t = 0; t < r->h && s->ranges > 1 && !run_failed(r); t++) {
+        Tensor p = share, from = x, to = y;
+
+        p.data = tensor_head(&share, t, r->h);
+        from.data = tensor_head(&x, t, r->h);
+        to.data = tensor_head(&y, t, r->h);
+        mix_ranges(r, s, p, from, to, 0, whole, s->size);
+        if (left)
+            mix_ranges(r, s, p, from, to, whole, 1, left);
+    }
+}
+
+/* ---- keys and values: [slots, tokens] ---------------------------------------- */
+
+/* Room for both, with the tokens in place. */
+static Tensor with_tokens(Run *r, int64_t slots, Tensor x)
+{
+    int64_t w = x.shape[2];
+    Tensor  y = run_tensor3(r, DT_F32, r->h, slots + r->n, w);
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+        memcpy((float *)tensor_head(&y, t, r->h) + slots * w, tensor_head(&x, t, r->h),
+               (size_t)(r->n * w) * sizeof(float));
+    return y;
+}
+
+static Tensor rows_from(Tensor y, int64_t first)
+{
+    y.data = tensor_f32(&y) + first * y.stride[1];
+    y.shape[1] -= first;
+    return y;
+}
+
+typedef struct Norm {
+    Tensor       k, v; /* [h,rows,d], normalised in place */
+    int64_t      first;
+    const float *gain, *bias; /* [h d]; NULL: 1 and 0 */
+} Norm;
+
+/* One row of all heads beside each other. */
+static void normalise_row(const Norm *norm, Tensor y, int64_t row)
+{
+    int64_t h = y.shape[0], d = y.shape[2], next = y.stride[0];
+    float  *x = tensor_f32(&y) + row * y.stride[1];
+    double  size = (double)(h * d), mean = 0, squares = 0, factor;
+
+    for (int64_t t = 0; t < h; t++)
+        for (int64_t c = 0; c < d; c++)
+            mean += (double)x[t * next + c] / size;
+    for (int64_t t = 0; t < h; t++)
+        for (int64_t c = 0; c < d; c++)
+            squares += ((double)x[t * next + c] - mean) * ((double)x[t * next + c] - mean);
+    factor = 1 / sqrt(squares / size + LN_EPS);
+    for (int64_t t = 0; t < h; t++)
+        for (int64_t c = 0; c < d; c++) {
+            double gain = norm->gain ? (double)norm->gain[t * d + c] : 1;
+            double bias = norm->bias ? (double)norm->bias[t * d + c] : 0;
+
+            x[t * next + c] = (float)(((double)x[t * next + c] - mean) * factor * gain + bias);
+        }
+}
+
+static void normalise_item(void *context, int64_t item, int worker)
+{
+    const Norm *norm = context;
+
+    (void)worker;
+    normalise_row(norm, norm->k, norm->first + item);
+    normalise_row(norm, norm->v, norm->first + item);
+}
+
+/* Rows of keys and of values, by the same gain and bias.  The entry's count of FLOPs
+ * leaves this out, and so does ours. */
+static void normalise(Run *r, const AttendInput *in, int64_t first, int64_t count, Tensor gain,
+                      Tensor bias)
+{
+    Norm norm = { .k = in->k, .v = in->v, .first = first, .gain = tensor_f32(&gain),
+                  .bias = tensor_f32(&bias) };
+
+    if (!run_failed(r))
+        threads_run(r->threads, count, normalise_item, &norm);
+}
+
+static Tensor norm_param(Run *r, const char *name, Tensor given)
+{
+    int64_t shape[2] = { 1, r->h * r->d };
+
+    return given.data ? run_param_given(r, name, given, DT_F32, 2, shape) : (Tensor){ 0 };
+}
+
+static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int64_t slots)
+{
+    if (p->dual_ln)
+        normalise(r, in, slots, r->n, norm_param(r, "ln_window_gain", p->ln_window_gain),
+                  norm_param(r, "ln_window_bias", p->ln_window_bias));
+}
+
+static void normalise_slots(Run *r, const Params *p, const AttendInput *in, int64_t slots)
+{
+    if (p->dual_ln)
+        normalise(r, in, 0, slots, norm_param(r, "ln_compressed_gain", p->ln_compressed_gain),
+                  norm_param(r, "ln_compressed_bias", p->ln_compressed_bias));
+}
+
+static AttendInput compress(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor share)
+{
+    int64_t count = slots_count(s);
+    Tensor  k = in.k, v = in.v;
+
+    in.k = with_tokens(r, count, k);
+    in.v = with_tokens(r, count, v);
+    if (p->ln_order == ORDER_BEFORE) {
+        normalise_tokens(r, p, &in, count);
+        k = rows_from(in.k, count);
+        v = rows_from(in.v, count);
+    }
+    mix(r, s, share, k, in.k);
+    mix(r, s, share, v, in.v);
+    if (p->ln_order == ORDER_AFTER)
+        normalise_tokens(r, p, &in, count);
+    normalise_slots(r, p, &in, count);
+    return in;
+}
+
+/* ---- the mechanism ----------------------------------------------------------- */
+
+static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *window, Pattern *slots)
+{
+    PatternShape s = shape_of(r, r->n);
+    Pattern     *all;
+
+    if (!run_wants_views(r))
+        return;
+    all = slots_behind(r->arena, s, &a->slots, slots, COMPONENT_OTHER);
+    all = pattern_finish(r->arena, s, pattern_union(r->arena, window, all), false);
+    if (!all)
+        run_fail(r, ERR_NOMEM, "long-short: not enough memory for a view");
+    view_pattern(r, all, true);
+    if (!p->dual_ln)
+        view_slot_weights(r, a, all);
+    view_meaning(r, all, "compressed");
+    view_part(r, &a->on_tokens, "connectivity_window", "weights_window", "key");
+    view_part(r, &a->on_slots, "connectivity_compressed", "weights_compressed", "slot");
+    view_meaning(r, slots, "compressed");
+    view_shares(r, a, "projection", 3, "slot");
+}
+
+static void long_short_run(Run *r, const void *opaque)
+{
+    const Params  *p = opaque;
+    AttendInput    in = run_attend_input(r, p->scale);
+    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+    Pattern       *window, *slots;
+    AttendResult   result;
+    Tensor         logits;
+
+    if (!a)
+        return;
+    *a = (SlotAttention){ .heads = r->h };
+    run_stage(r, "project");
+    logits = logits_of(r, p);
+    if (run_failed(r))
+        return; /* the rank may be too large to count slots */
+    a->slots = slots_of(r, p);
+    a->share = projection(r, &a->slots, logits);
+    run_stage(r, "compress");
+    in = compress(r, p, &a->slots, in, a->share);
+    window = window_cells(r, p);
+    slots = slot_cells(r, &a->slots);
+    run_stage(r, "attend");
+    result = op_attend(r, &in, all_cells(r, &a->slots, window, slots));
+    r->out = result.out;
+    a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots };
+    a->on_tokens = (KeyPart){ .in = in, .lse = result.lse, .seen = window,
+                              .first = slots_count(&a->slots) };
+    show(r, p, a, window, slots);
+}
+
+static Flops long_short_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Slots         s = slots_of(r, p);
+    Pattern      *window = window_cells(r, p), *slots = slot_cells(r, &s);
+    double        mixed = (double)(r->h * r->n) * (double)s.per;
+    double        rows = (double)(reads_x(r, p) ? r->dm : r->d);
+    Flops         sum = { 0 };
+
+    if (window && slots)
+        sum = run_pattern_flops(r, (double)(pattern_count(window) + pattern_count(slots)));
+    sum.overhead += mixed * (2 * (double)(r->d + r->e) + FLOPS_SOFTMAX);
+    if (!p->p_logits.data)
+        sum.overhead += 2 * mixed * rows;
+    return sum;
+}
+
+static const ViewPromise views[] = {
+    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "window and slots, both on tokens (not with dual_ln)" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "window, and tokens behind slots" },
+    { .name = "components", .kind = VIEW_COMPONENTS, .help = "window, or behind a slot" },
+    { .name = "weights_window", .kind = VIEW_WEIGHTS, .help = "weights on the window's tokens" },
+    { .name = "weights_compressed", .kind = VIEW_WEIGHTS, .help = "weights on the slots" },
+    { .name = "projection", .kind = VIEW_WEIGHTS, .help = "what each slot collects" },
+    { .name = "connectivity_window", .kind = VIEW_PATTERN, .help = "the window" },
+    { .name = "connectivity_compressed", .kind = VIEW_PATTERN, .help = "slots that a token sees" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_long_short = {
+    .id = "long-short",
+    .title = "Long-Short Transformer",
+    .authors = "Zhu et al.",
+    .year = 2021,
+    .arxiv = "2107.02192",
+    .source = "paper, section 3; NVIDIA/transformer-ls attention_transformer_ls.py and "
+              "model_lib/layer.py (dual_ln: before there, after here)",
+    .formula = "P = softmax over tokens of K w_p;  K' = P K,  V' = P V\n"
+               "output = softmax over slots and window of Q [K', K]^T / sqrt(d), times [V', V]",
+    .teaches = "A block-stepped band over a smooth background: near tokens one by one, all others "
+               "through a few mixtures whose rows show what each slot collects.",
+    .picture = "connectivity",
+    .classes = CLASS_FP | CLASS_LR,
+    .claim_time = "O(k n)",
+    .claim_memory = "O(k n)",
+    .claim_decode = "yes",
+    .claim_exponent = 1,
+    .causal = true,
+    .positions = POSITION_INPUT,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = long_short_check,
+    .run = long_short_run,
+    .flops = long_short_flops,
+};

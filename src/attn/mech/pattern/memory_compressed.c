@@ -1,0 +1,303 @@
+/* memory_compressed.c -- memory-compressed attention of T-DMCA.
+ *
+ * A convolution of kernel and stride f makes one key and one value of every f:
+ *
+ *     K'_s = sum_{x<f} k_{sf+x} conv_k[x] + bias_k,   V'_s likewise   (zero past the end)
+ *     output_i = softmax over s of q_i . K'_s / sqrt(d), times V'
+ *
+ * Without trained taps the convolution is the mean.  Causal: slot s is seen once all its
+ * tokens are before i; the first token is put in front, as it is, so that row 0 has a key.
+ * The paper alternates this with block-local layers and convolves the layer input; here
+ * the convolution acts on K and V.
+ */
+#include "attn/run.h"
+
+#include <string.h>
+
+enum { INIT_OF_MEAN, INIT_OF_GLOROT };
+enum { ADD_AUTO, ADD_TRUE, ADD_FALSE };
+enum { TAIL_KEEP, TAIL_DROP };
+
+typedef struct Params {
+    int64_t factor;
+    Tensor  conv_k, conv_v, bias_k, bias_v;
+    int     conv_init, add_first, tail;
+    double  scale;
+} Params;
+
+static const char *const inits[] = { "mean", "glorot", NULL };
+static const char *const additions[] = { "auto", "true", "false", NULL };
+static const char *const tails[] = { "keep", "drop", NULL };
+
+static const Param params[] = {
+    PARAM_INT(Params, factor, 3, 1, PARAM_COUNT_MAX, "tokens made into one key: kernel and stride"),
+    PARAM_TENSOR(Params, conv_k, "[h,f,d,d]", "as conv_init says",
+                 "taps for keys: input axis, then output axis"),
+    PARAM_TENSOR(Params, conv_v, "[h,f,e,e]", "as conv_init says",
+                 "taps for values: input axis, then output axis"),
+    PARAM_TENSOR(Params, bias_k, "[h,d]", "zeros", "added to the compressed keys"),
+    PARAM_TENSOR(Params, bias_v, "[h,e]", "zeros", "added to the compressed values"),
+    PARAM_ENUM(Params, conv_init, INIT_OF_MEAN, inits,
+               "taps without a file: the mean, or uniform +-sqrt(6/(f c + f c)), c = d or e"),
+    PARAM_ENUM(Params, add_first, ADD_AUTO, additions,
+               "put the first token in front, uncompressed; auto: when causal"),
+    PARAM_ENUM(Params, tail, TAIL_KEEP, tails,
+               "a last group of fewer than f tokens: padded with zeros, or left out"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+static Slots slots_of(const Run *r, const Params *p)
+{
+    int64_t f = p->factor, n = r->n;
+    bool    first = p->add_first == ADD_TRUE || (p->add_first == ADD_AUTO && r->causal);
+
+    return (Slots){ .n = n, .lead = first, .ranges = p->tail == TAIL_KEEP ? (n - 1) / f + 1 : n / f,
+                    .per = 1, .stride = f, .size = f < n ? f : n };
+}
+
+static PatternShape shape_of(const Run *r, int64_t keys)
+{
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
+}
+
+static Pattern *slot_cells(Run *r, const Slots *s)
+{
+    PatternShape shape = shape_of(r, slots_count(s));
+    Pattern     *cells = r->causal ? slots_before(r->arena, shape, s)
+                                   : pattern_full(r->arena, shape, COMPONENT_BLOCK);
+
+    return pattern_marked(r->arena, cells, COMPONENT_BLOCK);
+}
+
+/* ---- the convolution --------------------------------------------------------- */
+
+/* One kind of vector: keys or values. */
+typedef struct Side {
+    const char *conv_name, *bias_name;
+    Tensor      x, conv, bias; /* conv, bias: as given */
+} Side;
+
+static bool is_mean(const Params *p, const Side *side)
+{
+    return p->conv_init == INIT_OF_MEAN && !side->conv.data;
+}
+
+static Tensor equal_shares(Run *r, const Params *p, const Slots *s)
+{
+    Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
+
+    for (int64_t t = 0; t < s->ranges * s->size && !run_failed(r); t++)
+        tensor_f32(&share)[t] = (float)(1 / (double)p->factor);
+    return share;
+}
+
+/* `count` rows of every head of `to`. */
+static Tensor rows_of(Tensor to, int64_t first, int64_t count)
+{
+    to.data = tensor_f32(&to) + first * to.stride[1];
+    to.shape[1] = count;
+    return to;
+}
+
+static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to)
+{
+    Tensor mean = slots_pool(r, s, x, equal_shares(r, p, s));
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+        memcpy(tensor_f32(&to) + t * to.stride[0], tensor_f32(&mean) + t * mean.stride[0],
+               (size_t)(s->ranges * x.shape[2]) * sizeof(float));
+    op_charge(r, FLOP_OVERHEAD,
+              2 * (double)(r->h * s->ranges) * (double)p->factor * (double)x.shape[2]);
+}
+
+/* The last group, padded with zero vectors: [h',1,f w]. */
+static Tensor padded_tail(Run *r, Tensor x, int64_t first, int64_t f)
+{
+    int64_t w = x.shape[2], left = x.shape[1] - first;
+    Tensor  tail = run_tensor3(r, DT_F32, x.shape[0], 1, f * w);
+
+    for (int64_t t = 0; t < x.shape[0] && !run_failed(r); t++) {
+        float *row = tensor_f32(&tail) + t * f * w;
+
+        memcpy(row, tensor_f32(&x) + t * x.stride[0] + first * w,
+               (size_t)(left * w) * sizeof(*row));
+        memset(row + left * w, 0, (size_t)((f - left) * w) * sizeof(*row));
+    }
+    return tail;
+}
+
+/* f tokens beside each other are one row, so the convolution is one product. */
+static void convolve(Run *r, const Params *p, const Slots *s, const Side *side, Tensor to)
+{
+    int64_t f = p->factor, w = side->x.shape[2], whole = r->n / f;
+    int64_t shape[4] = { r->h, f, w, w };
+    Init    init = { INIT_GLOROT, 2 * (double)f * (double)w };
+    Tensor  taps = run_param(r, side->conv_name, side->conv, DT_F32, 4, shape, init), groups;
+
+    if (run_failed(r))
+        return;
+    taps = tensor_of(DT_F32, 3, (int64_t[]){ taps.shape[0], f * w, w }, taps.data);
+    groups = tensor_of(DT_F32, 3, (int64_t[]){ side->x.shape[0], whole, f * w }, side->x.data);
+    groups.stride[0] = side->x.stride[0];
+    if (whole)
+        op_gemm(r, groups, false, taps, false, 1, 0, rows_of(to, 0, whole), FLOP_OVERHEAD);
+    if (s->ranges > whole)
+        op_gemm(r, padded_tail(r, side->x, whole * f, f), false, taps, false, 1, 0,
+                rows_of(to, whole, 1), FLOP_OVERHEAD);
+}
+
+static void add_bias(Run *r, const Side *side, Tensor to)
+{
+    int64_t w = to.shape[2], shape[2] = { r->h, w };
+    Tensor  bias;
+
+    if (!side->bias.data)
+        return;
+    bias = run_param_given(r, side->bias_name, side->bias, DT_F32, 2, shape);
+    for (int64_t row = 0; row < r->h * to.shape[1] && !run_failed(r); row++) {
+        const float *b = tensor_head(&bias, row / to.shape[1], r->h);
+        float       *at = tensor_f32(&to) + row / to.shape[1] * to.stride[0] +
+                    row % to.shape[1] * to.stride[1];
+
+        for (int64_t c = 0; c < w; c++)
+            at[c] += b[c];
+    }
+}
+
+/* [first token, compressed] of every head. */
+static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *side)
+{
+    int64_t w = side->x.shape[2];
+    Tensor  to = run_tensor3(r, DT_F32, r->h, slots_count(s), w), ranges;
+
+    if (run_failed(r))
+        return to;
+    for (int64_t t = 0; t < r->h && s->lead; t++)
+        memcpy(tensor_f32(&to) + t * to.stride[0], tensor_head(&side->x, t, r->h),
+               (size_t)w * sizeof(float));
+    ranges = rows_of(to, s->lead, s->ranges);
+    if (is_mean(p, side))
+        average(r, p, s, side->x, ranges);
+    else
+        convolve(r, p, s, side, ranges);
+    add_bias(r, side, ranges);
+    return to;
+}
+
+static Side keys(const Params *p, Tensor x)
+{
+    return (Side){ "conv_k", "bias_k", x, p->conv_k, p->bias_k };
+}
+
+static Side values(const Params *p, Tensor x)
+{
+    return (Side){ "conv_v", "bias_v", x, p->conv_v, p->bias_v };
+}
+
+/* ---- the mechanism ----------------------------------------------------------- */
+
+static void show(Run *r, const Params *p, SlotAttention *a, const Side *side, Pattern *slots)
+{
+    PatternShape s = shape_of(r, r->n);
+    Pattern     *all;
+
+    if (!run_wants_views(r))
+        return;
+    all = slots_behind(r->arena, s, &a->slots, slots, COMPONENT_BLOCK);
+    if (!all)
+        run_fail(r, ERR_NOMEM, "memory-compressed: not enough memory for a view");
+    view_pattern(r, all, true);
+    if (is_mean(p, side) && !side->bias.data) {
+        a->share = equal_shares(r, p, &a->slots);
+        view_slot_weights(r, a, all);
+        view_shares(r, a, "pool", 2, "slot");
+    }
+    view_part(r, &a->on_slots, "connectivity_compressed", "weights_compressed", "slot");
+}
+
+static void memory_compressed_run(Run *r, const void *opaque)
+{
+    const Params  *p = opaque;
+    AttendInput    in = run_attend_input(r, p->scale);
+    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+    Side           k = keys(p, in.k), v = values(p, in.v);
+    Pattern       *slots;
+    AttendResult   result;
+
+    if (!a)
+        return;
+    *a = (SlotAttention){ .slots = slots_of(r, p), .heads = r->h };
+    run_stage(r, "compress");
+    in.k = compressed(r, p, &a->slots, &k);
+    in.v = compressed(r, p, &a->slots, &v);
+    slots = slot_cells(r, &a->slots);
+    run_stage(r, "attend");
+    result = op_attend(r, &in, slots);
+    r->out = result.out;
+    a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots };
+    show(r, p, a, &v, slots);
+    view_tensor(r, "compressed_k", VIEW_VECTORS, in.k, "slot", "key");
+    view_tensor(r, "compressed_v", VIEW_VECTORS, in.v, "slot", "value");
+}
+
+/* 2 S f c per head and side for the mean, times c for taps. */
+static double side_flops(const Run *r, const Params *p, const Slots *s, const Side *side)
+{
+    double width = (double)side->x.shape[2];
+    double mean = 2 * (double)(r->h * s->ranges) * (double)p->factor * width;
+
+    return is_mean(p, side) ? mean : mean * width;
+}
+
+static Flops memory_compressed_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Slots         s = slots_of(r, p);
+    Pattern      *slots = slot_cells(r, &s);
+    Side          k = keys(p, r->k), v = values(p, r->v);
+    Flops         sum = run_pattern_flops(r, slots ? (double)pattern_count(slots) : 0);
+
+    sum.overhead += side_flops(r, p, &s, &k) + side_flops(r, p, &s, &v);
+    return sum;
+}
+
+static const ViewPromise views[] = {
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "tokens behind the visible slots" },
+    { .name = "components", .kind = VIEW_COMPONENTS, .help = "what allows a cell" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "weights on tokens (values compressed by the mean)" },
+    { .name = "pool", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "tokens in each slot (values compressed by the mean)" },
+    { .name = "connectivity_compressed", .kind = VIEW_PATTERN, .help = "slots that a token sees" },
+    { .name = "weights_compressed", .kind = VIEW_WEIGHTS, .help = "weights on the slots" },
+    { .name = "compressed_k", .kind = VIEW_VECTORS, .help = "keys, the first token in front" },
+    { .name = "compressed_v", .kind = VIEW_VECTORS, .help = "values, the first token in front" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_memory_compressed = {
+    .id = "memory-compressed",
+    .title = "Memory-compressed attention",
+    .authors = "Liu et al.",
+    .year = 2018,
+    .arxiv = "1801.10198",
+    .source = "paper, section 4.2.3 (T-DMCA); tensor2tensor multihead_self_attention_reduced",
+    .formula = "K' = conv(K), V' = conv(V), kernel and stride f\n"
+               "output = softmax(Q K'^T / sqrt(d)) V'",
+    .teaches = "Columns in groups of f with one weight each.  Causal, a staircase f wide lags "
+               "behind the diagonal: a group is seen only once it is over; column 0 fills the "
+               "first rows.",
+    .picture = "weights",
+    .classes = CLASS_FP | CLASS_M,
+    .claim_time = "O(n n_c)",
+    .claim_memory = "O(n n_c)",
+    .claim_decode = "yes",
+    .claim_exponent = 2,
+    .causal = true,
+    .positions = POSITION_INPUT,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = memory_compressed_run,
+    .flops = memory_compressed_flops,
+};

@@ -1,0 +1,327 @@
+/* poolingformer.c -- Poolingformer: a sliding window, then a wider pooled level.
+ *
+ * Level 1:  y_i = window attention, |i - j| <= floor(window / 2).
+ * Level 2:  cell s holds the tokens s xi .. s xi + kappa - 1 (kappa = kernel, xi = stride)
+ *           and is one key K_s and one value V_s, pooled from them;
+ *
+ *     z_i = softmax over cells that overlap i +- floor(window2 / 2) of q2_i . K_s / sqrt(d),
+ *           times V_s
+ *     output = y + z
+ *
+ * q2, k2, v2 are q, k, v (parallel), or projections of y (sequential, the paper's).
+ * Causal: only cells whose last token is not after i; this rule is ours.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { POOLING_MEAN, POOLING_MAX, POOLING_LDCONV };
+enum { LEVEL2_PARALLEL, LEVEL2_SEQUENTIAL };
+
+typedef struct Params {
+    int64_t window, window2, kernel, stride;
+    int     pooling, level2;
+    Tensor  w_pool_k, w_pool_v, w_q2, w_k2, w_v2;
+    double  scale;
+} Params;
+
+static const char *const poolings[] = { "mean", "max", "ldconv", NULL };
+static const char *const levels[] = { "parallel", "sequential", NULL };
+
+static const Param params[] = {
+    PARAM_INT(Params, window, 7, 0, PARAM_COUNT_MAX, "total width of level 1"),
+    PARAM_INT(Params, window2, 31, 0, PARAM_COUNT_MAX, "total width of level 2, in tokens"),
+    PARAM_INT(Params, kernel, 5, 1, PARAM_COUNT_MAX, "tokens pooled into one cell"),
+    PARAM_INT(Params, stride, 4, 1, PARAM_COUNT_MAX, "tokens from one cell to the next"),
+    PARAM_ENUM(Params, pooling, POOLING_MEAN, poolings,
+               "how a cell is made: average, largest, or weights from its centre token"),
+    PARAM_ENUM(Params, level2, LEVEL2_PARALLEL, levels,
+               "level 2 reads q, k, v, or projections of level 1's output"),
+    PARAM_TENSOR(Params, w_pool_k, "[h,d,kernel]", "uniform +-sqrt(6/(d+kernel))",
+                 "pooling weights of keys from the centre key (ldconv)"),
+    PARAM_TENSOR(Params, w_pool_v, "[h,e,kernel]", "uniform +-sqrt(6/(e+kernel))",
+                 "pooling weights of values from the centre value (ldconv)"),
+    PARAM_TENSOR(Params, w_q2, "[h e,h d]", "uniform +-sqrt(6/(h e+h d))",
+                 "queries of level 2 from level 1 (sequential)"),
+    PARAM_TENSOR(Params, w_k2, "[h e,h d]", "uniform +-sqrt(6/(h e+h d))",
+                 "keys of level 2 from level 1 (sequential)"),
+    PARAM_TENSOR(Params, w_v2, "[h e,h e]", "uniform +-sqrt(6/(h e+h e))",
+                 "values of level 2 from level 1 (sequential)"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+static PatternShape shape_of(const Run *r, int64_t keys)
+{
+    return (PatternShape){ .heads = r->h, .n = r->n, .m = keys };
+}
+
+static int64_t within(const Run *r, int64_t count)
+{
+    return count < r->n ? count : r->n;
+}
+
+static Slots slots_of(const Run *r, const Params *p)
+{
+    return (Slots){ .n = r->n, .ranges = (r->n - 1) / p->stride + 1, .per = 1,
+                    .stride = p->stride, .size = within(r, p->kernel) };
+}
+
+static Pattern *first_cells(Run *r, const Params *p)
+{
+    PatternShape s = shape_of(r, r->n);
+    int64_t      reach = p->window / 2;
+
+    return pattern_finish(r->arena, s,
+                          pattern_band(r->arena, s, -reach, reach, 1, COMPONENT_WINDOW), r->causal);
+}
+
+static Pattern *pooled_cells(Run *r, const Params *p)
+{
+    Slots s = slots_of(r, p);
+
+    return slots_near(r->arena, shape_of(r, s.ranges), &s, p->window2 / 2, r->causal);
+}
+
+/* ---- level 1, and what level 2 reads ---------------------------------------- */
+
+static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tensor *out)
+{
+    AttendResult result = op_attend(r, in, cells);
+
+    *out = result.out;
+    return (KeyPart){ .in = *in, .lse = result.lse, .seen = cells };
+}
+
+/* A matrix [rows,cols] without a head axis, seen as [1,rows,cols]. */
+static Tensor matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols)
+{
+    int64_t shape[3] = { 1, rows, cols };
+    Init    init = { INIT_GLOROT, (double)rows + (double)cols };
+
+    if (given.data)
+        return run_param_given(r, name, given, DT_F32, 3, shape);
+    return tensor_with_rank(run_param(r, name, given, DT_F32, 2, shape + 1, init), 3);
+}
+
+/* [heads of y beside each other] w, cut into h heads [h,n,width] again.  A projection
+ * of the layer, like those that made q, k and v: not counted. */
+static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width)
+{
+    int64_t all = r->h * width;
+    Tensor  out = run_tensor3(r, DT_F32, 1, r->n, all);
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        Tensor head = tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, r->e },
+                                tensor_f32(&y) + t * r->n * r->e);
+        Tensor rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, r->e, all },
+                                tensor_f32(&w) + t * r->e * all);
+
+        op_gemm(r, head, false, rows, false, 1, t > 0, out, FLOP_NONE);
+    }
+    out.shape[0] = r->h;
+    out.shape[2] = out.stride[0] = width;
+    return out;
+}
+
+static AttendInput second_input(Run *r, const Params *p, AttendInput in, Tensor y)
+{
+    int64_t qk = r->h * r->d, v = r->h * r->e;
+
+    if (p->level2 == LEVEL2_PARALLEL)
+        return in;
+    run_stage(r, "project");
+    in.q = projected(r, y, matrix(r, "w_q2", p->w_q2, v, qk), r->d);
+    in.k = projected(r, y, matrix(r, "w_k2", p->w_k2, v, qk), r->d);
+    in.v = projected(r, y, matrix(r, "w_v2", p->w_v2, v, v), r->e);
+    return in;
+}
+
+/* ---- pooling ----------------------------------------------------------------- */
+
+static Tensor equal_shares(Run *r, const Slots *s)
+{
+    Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
+
+    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++)
+        for (int64_t t = 0; t < s->size; t++)
+            tensor_f32(&share)[c * s->size + t] =
+                (float)(1 / (double)(slots_end(s, c) - slots_start(s, c)));
+    return share;
+}
+
+/* softmax of the first `length` of x w, x [width] and w [width,kernel]. */
+static void centre_shares(const float *x, const float *w, int64_t width, int64_t kernel,
+                          int64_t length, double *logit, float *share)
+{
+    double top = -INFINITY, sum = 0;
+
+    for (int64_t t = 0; t < length; t++) {
+        logit[t] = 0;
+        for (int64_t c = 0; c < width; c++)
+            logit[t] += (double)x[c] * (double)w[c * kernel + t];
+        top = fmax(top, logit[t]);
+    }
+    for (int64_t t = 0; t < length; t++)
+        sum += logit[t] = exp(logit[t] - top);
+    for (int64_t t = 0; t < length; t++)
+        share[t] = (float)(logit[t] / sum);
+}
+
+/* Each cell's weights come from the token in its middle. */
+static Tensor ldconv_shares(Run *r, const Params *p, const Slots *s, Tensor x, Tensor w)
+{
+    Tensor  share = run_tensor3(r, DT_F32, r->h, s->ranges, s->size);
+    double *logit = run_alloc(r, s->size, sizeof(*logit));
+
+    for (int64_t row = 0; row < r->h * s->ranges && !run_failed(r); row++) {
+        int64_t      head = row / s->ranges, cell = row % s->ranges;
+        int64_t      start = slots_start(s, cell), last = slots_end(s, cell) - 1;
+        int64_t      middle = start + p->kernel / 2;
+        const float *centre = (const float *)tensor_head(&x, head, r->h) +
+                              (middle < last ? middle : last) * x.stride[1];
+
+        centre_shares(centre, tensor_head(&w, head, r->h), x.shape[2], p->kernel,
+                      last - start + 1, logit, tensor_f32(&share) + row * s->size);
+    }
+    return share;
+}
+
+static Tensor shares(Run *r, const Params *p, const Slots *s, Tensor x, const char *name,
+                     Tensor given)
+{
+    int64_t shape[3] = { r->h, x.shape[2], p->kernel };
+    Init    init = { INIT_GLOROT, (double)x.shape[2] + (double)p->kernel };
+
+    if (p->pooling == POOLING_MAX)
+        return (Tensor){ 0 };
+    if (p->pooling == POOLING_MEAN)
+        return equal_shares(r, s);
+    return ldconv_shares(r, p, s, x, run_param(r, name, given, DT_F32, 3, shape, init));
+}
+
+static double pooling_flops(const Run *r, const Params *p)
+{
+    Slots  s = slots_of(r, p);
+    double cells = (double)r->h * (double)(r->d + r->e) * (double)slots_tokens(&s);
+
+    return p->pooling == POOLING_LDCONV ? 2 * cells : cells;
+}
+
+/* *share: the values', for the views. */
+static AttendInput pool(Run *r, const Params *p, const Slots *s, AttendInput in, Tensor *share)
+{
+    run_stage(r, "pool");
+    in.k = slots_pool(r, s, in.k, shares(r, p, s, in.k, "w_pool_k", p->w_pool_k));
+    *share = shares(r, p, s, in.v, "w_pool_v", p->w_pool_v);
+    in.v = slots_pool(r, s, in.v, *share);
+    op_charge(r, FLOP_OVERHEAD, pooling_flops(r, p));
+    return in;
+}
+
+/* ---- the mechanism ----------------------------------------------------------- */
+
+static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *pooled)
+{
+    Arena       *arena = r->arena;
+    PatternShape s = shape_of(r, r->n);
+    Pattern     *all;
+
+    if (!run_wants_views(r))
+        return;
+    all = slots_behind(arena, s, &a->slots, pooled, COMPONENT_OTHER);
+    all = pattern_finish(arena, s, pattern_union(arena, first_cells(r, p), all), false);
+    if (!all)
+        run_fail(r, ERR_NOMEM, "poolingformer: not enough memory for a view");
+    view_pattern(r, all, true);
+    if (p->pooling != POOLING_MAX && p->level2 == LEVEL2_PARALLEL)
+        view_slot_weights(r, a, all);
+    view_meaning(r, all, "pooled cell");
+    view_part(r, &a->on_tokens, "connectivity_first", "weights_first", "key");
+    view_part(r, &a->on_slots, "connectivity_pooled", "weights_pooled", "cell");
+    view_meaning(r, pooled, "pooled cell");
+    if (p->pooling != POOLING_MAX)
+        view_shares(r, a, "pool", 3, "cell");
+}
+
+static void poolingformer_run(Run *r, const void *opaque)
+{
+    const Params  *p = opaque;
+    AttendInput    in = run_attend_input(r, p->scale);
+    SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
+    Pattern       *pooled;
+    Tensor         y, z;
+
+    if (!a)
+        return;
+    *a = (SlotAttention){ .slots = slots_of(r, p), .heads = r->h };
+    run_stage(r, "window");
+    a->on_tokens = attend(r, &in, first_cells(r, p), &y);
+    in = second_input(r, p, in, y);
+    in = pool(r, p, &a->slots, in, &a->share);
+    run_stage(r, "pooled");
+    pooled = pooled_cells(r, p);
+    a->on_slots = attend(r, &in, pooled, &z);
+    run_stage(r, "add");
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    for (int64_t t = 0; t < r->h * r->n * r->e && !run_failed(r); t++)
+        tensor_f32(&r->out)[t] = tensor_f32(&y)[t] + tensor_f32(&z)[t];
+    show(r, p, a, pooled);
+    view_tensor(r, "output_first", VIEW_VECTORS, y, "query", "value");
+    view_tensor(r, "output_second", VIEW_VECTORS, z, "query", "value");
+}
+
+static Flops poolingformer_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Pattern      *first = first_cells(r, p), *pooled = pooled_cells(r, p);
+    Flops         sum = { 0 };
+
+    if (first && pooled)
+        sum = run_pattern_flops(r, (double)(pattern_count(first) + pattern_count(pooled)));
+    sum.overhead += pooling_flops(r, p);
+    return sum;
+}
+
+static const ViewPromise views[] = {
+    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "both levels on tokens (not with pooling=max or level2=sequential)" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "window, and tokens of visible cells" },
+    { .name = "components", .kind = VIEW_COMPONENTS, .help = "which level reaches a token" },
+    { .name = "weights_first", .kind = VIEW_WEIGHTS, .help = "level 1 on tokens" },
+    { .name = "weights_pooled", .kind = VIEW_WEIGHTS, .help = "level 2 on pooled cells" },
+    { .name = "connectivity_first", .kind = VIEW_PATTERN, .help = "the window" },
+    { .name = "connectivity_pooled", .kind = VIEW_PATTERN, .help = "cells that a token sees" },
+    { .name = "pool", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "tokens in each cell's value (not with pooling=max)" },
+    { .name = "output_first", .kind = VIEW_VECTORS, .help = "what level 1 gives" },
+    { .name = "output_second", .kind = VIEW_VECTORS, .help = "what level 2 adds" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_poolingformer = {
+    .id = "poolingformer",
+    .title = "Poolingformer",
+    .authors = "Zhang et al.",
+    .year = 2021,
+    .arxiv = "2105.04371",
+    .source = "paper, section 3; survey of Tay et al., table 1 (no official code was found)",
+    .formula = "y = softmax over the window of Q K^T / sqrt(d), times V\n"
+               "z = softmax over near cells of Q pool(K)^T / sqrt(d), times pool(V)\n"
+               "output = y + z",
+    .teaches = "A sharp band inside wide blurred steps: the second level sees far for little, "
+               "because one key stands for many tokens.",
+    .picture = "weights",
+    .classes = CLASS_FP | CLASS_M,
+    .claim_time = "O(n)",
+    .claim_memory = "O(n)",
+    .claim_decode = "no",
+    .claim_exponent = 1,
+    .causal = true,
+    .positions = POSITION_INPUT,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = poolingformer_run,
+    .flops = poolingformer_flops,
+};
