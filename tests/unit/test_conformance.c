@@ -168,6 +168,8 @@ static void check_weights(const Mechanism *m, Case c)
     start(&f, m, c);
     assert_ran(f.run);
     w = run_view(f.run, "weights");
+    if (w && view_cols(w) != c.n)
+        w = NULL; /* over tokens of the mechanism's own too: its own test knows their values */
     for (int64_t h = 0; w && h < c.h; h++)
         for (int64_t i = 0; i < c.n; i++) {
             view_read(w, view_shared(w) ? 0 : h, i, 0, c.n, 1, row);
