@@ -79,7 +79,7 @@ static inline Run *fixture_run_at(Fixture *f, const char *id, const char *params
     Error   err = ERROR_INIT;
     RunSpec spec = { .mechanism = mechanism_find(id), .q = f->q, .k = f->k, .v = f->v,
                      .causal = causal, .given = &f->given, .seed = 7, .views = views,
-                     .fail_at = fail_at };
+                     .fail_at = fail_at, .position = f->position };
 
     run_free(f->run);
     assignments_free(&f->given);
