@@ -39,6 +39,14 @@ bool pattern_per_head(const Pattern *p)
     return p->per_head;
 }
 
+Pattern *pattern_operand(const Pattern *p)
+{
+    Pattern *plain;
+
+    memcpy(&plain, &p, sizeof(plain));
+    return plain;
+}
+
 void pattern_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     row->count = 0;

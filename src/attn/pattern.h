@@ -121,6 +121,8 @@ Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first);
 /* mask[i,j] != 0; any dtype's u8 copy [n,n] or [h,n,n]; borrowed */
 Pattern *pattern_mask(Arena *a, PatternShape s, const Tensor *mask);
 
+/* A finished pattern as an operand: builders store it and change nothing. */
+Pattern *pattern_operand(const Pattern *p);
 Pattern *pattern_union(Arena *a, Pattern *x, Pattern *y);        /* ORs bits */
 Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y);    /* ORs bits */
 Pattern *pattern_difference(Arena *a, Pattern *x, Pattern *y);   /* keeps x's bits */

@@ -136,12 +136,19 @@ bool run_closed_form(Run *r, Flops *flops, bool *bound)
     return !run_failed(r);
 }
 
-const View *run_view(const Run *r, const char *name)
+static const View *view_named(const Run *r, const char *name)
 {
     for (int i = r->view_count - 1; i >= 0; i--)
         if (!strcmp(r->views[i].name, name))
             return &r->views[i];
     return NULL;
+}
+
+const View *run_view(const Run *r, const char *name)
+{
+    const View *view = view_named(r, name);
+
+    return view || strcmp(name, "bias") != 0 ? view : view_named(r, "position_bias");
 }
 
 /* ---- memory ----------------------------------------------------------------- */

@@ -169,6 +169,17 @@ static void read_bias(const View *view, int64_t head, int64_t i, int64_t start, 
     }
 }
 
+/* A causal run has no scores ahead, whatever a bias would be there; what some other
+ * order of tokens allows is shown with the triangle. */
+static void show_past(Run *r, View *bias, const Pattern *allowed)
+{
+    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m, .q_offset = r->q_offset };
+
+    if (bias && r->causal)
+        bias->shown = pattern_union(r->arena, pattern_causal(r->arena, shape),
+                                    pattern_operand(allowed));
+}
+
 void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *parts, int count,
                           const uint8_t *part)
 {
@@ -192,6 +203,7 @@ void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *p
         bias->shape[1] = pattern_queries(pattern);
         bias->shape[2] = pattern_keys(pattern);
     }
+    show_past(r, bias, pattern);
 }
 
 void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse)

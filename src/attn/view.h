@@ -41,6 +41,8 @@ struct View {
     ViewReadRun read;      /* NULL: use the tensor */
     const void *context;   /* the reader's; lives in the run's arena */
     const Pattern *support; /* cells that can be non-zero; NULL: all */
+    const Pattern *shown;   /* of a view without support: cells that pictures show, the
+                               others hold values no score uses; NULL: all */
     const char *rows, *cols; /* what the last two axes are: "query", "key", "block"; static */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */

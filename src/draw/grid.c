@@ -83,28 +83,24 @@ static GridMode mode_of(const GridRequest *q, const Pattern *support)
     return GRID_VALUES;
 }
 
-/* Builders take a plain pointer although they only store it. */
-static Pattern *operand(const Pattern *pattern)
+static const Pattern *support_of(const View *view)
 {
-    Pattern *plain;
-
-    memcpy(&plain, &pattern, sizeof(plain));
-    return plain;
+    return view->support ? view->support : view->shown;
 }
 
 /* The entries a request speaks about; the union of both sides of a difference. */
 static bool find_support(GridJob *job, Arena *arena, Error *err)
 {
     const GridRequest *q = job->request;
-    const Pattern     *own = q->view->support ? q->view->support : q->components;
+    const Pattern     *own = support_of(q->view) ? support_of(q->view) : q->components;
 
     job->support = own;
     if (!q->minus || !own)
         return true;
-    job->support = q->minus->support;
+    job->support = support_of(q->minus);
     if (!job->support || job->support == own)
         return true;
-    job->support = pattern_union(arena, operand(own), operand(q->minus->support));
+    job->support = pattern_union(arena, pattern_operand(own), pattern_operand(job->support));
     return job->support || error_set(err, ERR_NOMEM, "drawing a difference: out of memory");
 }
 

@@ -282,6 +282,24 @@ static void a_difference_covers_both_supports(void **state)
     arena_free(a);
 }
 
+static void values_are_shown_where_they_mean_something(void **state)
+{
+    Arena       *a = arena_new();
+    PatternShape s = { .heads = 1, .n = 8, .m = 8 };
+    View         view = view_of(VIEW_WEIGHTS, 8, 8, NULL);
+    GridRequest  q = { .view = &view, .rows = 8, .cols = 8 };
+    Grid         g;
+
+    (void)state;
+    view.shown = pattern_causal(a, s);
+    assert_true(grid_reduce(&q, &g, NULL));
+    for (int64_t i = 0; i < 8; i++)
+        for (int64_t j = 0; j < 8; j++)
+            assert_int_equal(g.cells[i * 8 + j].any, j <= i);
+    grid_free(&g);
+    arena_free(a);
+}
+
 static void buckets_go_by_majority(void **state)
 {
     int32_t     buckets[12] = { 0, 0, 1, 5, 5, 5, -1, -1, -1, 2, 1, 0 };
@@ -385,6 +403,7 @@ int main(void)
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(sampling_is_told_and_keeps_the_support),
         cmocka_unit_test(a_difference_covers_both_supports),
+        cmocka_unit_test(values_are_shown_where_they_mean_something),
         cmocka_unit_test(buckets_go_by_majority),
         cmocka_unit_test(masks_and_odd_values_are_seen),
         cmocka_unit_test(refusals_say_why),

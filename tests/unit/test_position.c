@@ -391,6 +391,32 @@ static void test_disentangled_log_distances(void **state)
     setup_close(&s);
 }
 
+/* Dumped whole, found by its short name, drawn only where a causal run has scores. */
+static void test_bias_view(void **state)
+{
+    Setup       s;
+    Run        *run;
+    const View *bias;
+    float       ahead;
+
+    (void)state;
+    setup_open(&s, 8, 9, 9, 2, true);
+    run = run_any(&s, mechanism_find("full"), "alibi");
+    bias = run_view(run, "position_bias");
+    assert_non_null(bias);
+    assert_ptr_equal(run_view(run, "bias"), bias);
+    assert_null(bias->support);
+    assert_int_equal(pattern_count(bias->shown), 8 * 45);
+    view_read(bias, 0, 0, 8, 1, 1, &ahead);
+    near((double)ahead, -4, 0);
+    run_free(run);
+    s.causal = false;
+    run = run_any(&s, mechanism_find("full"), "alibi");
+    assert_null(run_view(run, "bias")->shown);
+    run_free(run);
+    setup_close(&s);
+}
+
 static void check_error(const char *position, const char *params, const char *text)
 {
     Setup s;
@@ -450,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_alibi_slopes),
         cmocka_unit_test(test_t5_ladder),
         cmocka_unit_test(test_disentangled_log_distances),
+        cmocka_unit_test(test_bias_view),
         cmocka_unit_test(test_errors),
     };
 

@@ -123,6 +123,10 @@ static void show_buckets(Run *r, const AttendInput *in, const int32_t *at)
     view->context = b;
     view->rows = "query";
     view->cols = "key";
+    if (r->causal)
+        view->shown = pattern_causal(r->arena, (PatternShape){ .heads = 1, .n = shape[0],
+                                                               .m = shape[1],
+                                                               .q_offset = r->q_offset });
 }
 
 static void t5_apply(Run *r, const void *opaque, AttendInput *in)
