@@ -44,7 +44,7 @@ typedef struct Figure {
     Panel *panels;   /* owned */
     int    count;
     int    rows, cols; /* arrangement; 0: chosen */
-    bool   shared_scale; /* one value range for all panels */
+    bool   shared_scale; /* one value range for the panels that show the same quantity */
     bool   legend;
     Threads *threads;    /* borrowed; may be NULL */
     double   budget_entries; /* as in GridRequest; 0: exact */

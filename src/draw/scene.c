@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "draw/figure_parts.h"
 
@@ -33,29 +34,44 @@ static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cel
     return grid_reduce(&request, grid, err);
 }
 
-/* One range for all value panels of the figure that leave it open. */
-static void share_range(Scene *scene)
+bool panels_share_range(const Panel *a, const Panel *b)
 {
-    double lo = 0, hi = 0;
-    bool   any = false;
+    return panel_style(a) == STYLE_VALUE && panel_style(b) == STYLE_VALUE &&
+           !strcmp(panel_quantity(a), panel_quantity(b));
+}
 
-    for (int pass = 0; pass < 2; pass++)
-        for (int k = 0; k < scene->count; k++) {
-            Panel *panel = &scene->panels[k];
-            Panel  own = *panel;
+/* The range over all panels of the same quantity as panel `first`. */
+static void range_of(const Scene *scene, const Figure *figure, int first, double *lo, double *hi)
+{
+    for (int k = first; k < scene->count; k++) {
+        Panel own = figure->panels[k];
 
-            if (panel_style(panel) != STYLE_VALUE || (pass && !any))
-                continue;
-            if (pass) {
-                panel->lo = lo;
-                panel->hi = hi;
-                continue;
+        if (!panels_share_range(&figure->panels[first], &own))
+            continue;
+        panel_settle(&own, &scene->grids[k]);
+        *lo = k == first ? own.lo : fmin(*lo, own.lo);
+        *hi = k == first ? own.hi : fmax(*hi, own.hi);
+    }
+}
+
+/* One range for the value panels that show the same quantity. */
+static void share_ranges(Scene *scene, const Figure *figure)
+{
+    for (int first = 0; first < scene->count; first++) {
+        double lo = 0, hi = 0;
+        bool   later = false;
+
+        for (int k = 0; k < first; k++)
+            later = later || panels_share_range(&figure->panels[k], &figure->panels[first]);
+        if (later || panel_style(&figure->panels[first]) != STYLE_VALUE)
+            continue;
+        range_of(scene, figure, first, &lo, &hi);
+        for (int k = first; k < scene->count; k++)
+            if (panels_share_range(&figure->panels[first], &figure->panels[k])) {
+                scene->panels[k].lo = lo;
+                scene->panels[k].hi = hi;
             }
-            panel_settle(&own, &scene->grids[k]);
-            lo = any ? fmin(lo, own.lo) : own.lo;
-            hi = any ? fmax(hi, own.hi) : own.hi;
-            any = true;
-        }
+    }
 }
 
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err)
@@ -78,7 +94,7 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
         }
     }
     if (figure->shared_scale)
-        share_range(scene);
+        share_ranges(scene, figure);
     for (int k = 0; k < scene->count; k++)
         panel_settle(&scene->panels[k], &scene->grids[k]);
     return true;

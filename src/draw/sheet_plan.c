@@ -115,14 +115,14 @@ static double bar_numbers(const Sheet *sheet, int panel)
     return fmin(widest, most);
 }
 
-/* With one scale for all, the last value panel of a row has the bar. */
+/* With a shared scale the last panel of a row and quantity has the bar. */
 static bool has_bar(const Sheet *sheet, int panel)
 {
     const Figure *f = sheet->figure;
     int           end = (panel / sheet->cols + 1) * sheet->cols;
 
     for (int k = panel + 1; f->shared_scale && k < end && k < f->count; k++)
-        if (panel_style(&f->panels[k]) == STYLE_VALUE)
+        if (panels_share_range(&f->panels[panel], &f->panels[k]))
             return false;
     return panel_style(&f->panels[panel]) == STYLE_VALUE;
 }
