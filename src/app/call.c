@@ -1,5 +1,6 @@
 /* call.c -- words to a Call, by the option table; see command.h. */
 #include "app/command_parts.h"
+#include "app/panel_word.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -47,6 +48,14 @@ static int by_letter(const Command *command, char letter)
     return -1;
 }
 
+int call_option(const Command *command, const char *word)
+{
+    if (word[0] != '-' || !word[1])
+        return -1;
+    return word[1] == '-' ? by_flag(command, word + 2, strcspn(word + 2, "="))
+                          : by_letter(command, word[1]);
+}
+
 static bool unknown_option(const Command *command, const char *word, Error *err)
 {
     const char *name = word + strspn(word, "-"), *nearest = NULL;
@@ -80,7 +89,7 @@ static bool parse_option(Call *call, const char *const *words, int count, int *a
     const char *word = words[*at], *value = NULL;
     bool        is_long = word[1] == '-';
     size_t      length = is_long ? strcspn(word + 2, "=") : 1;
-    int id = is_long ? by_flag(call->command, word + 2, length) : by_letter(call->command, word[1]);
+    int         id = call_option(call->command, word);
 
     if (id < 0)
         return unknown_option(call->command, word, err);
@@ -283,6 +292,35 @@ static bool check_device(const Call *call, Error *err)
     return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
 }
 
+/* At most two mechanisms of a word: a panel may be a difference. */
+static int mechanisms_of(const char *word, char ids[2][48])
+{
+    PanelWord panel;
+    Error     ignored;
+    int       count = 0;
+
+    if (!panel_word_parse(word, &panel, &ignored))
+        return 0;
+    for (int side = 0; side < 2; side++) {
+        const char *text = side ? panel.minus.mechanism : panel.shown.mechanism;
+
+        if (text)
+            snprintf(ids[count++], 48, "%.*s", (int)strcspn(text, "("), text);
+    }
+    panel_word_free(&panel);
+    return count;
+}
+
+static int mechanisms_named(const Call *call)
+{
+    char ids[2][48];
+    int  count = 0;
+
+    for (int w = 0; w < call->word_count; w++)
+        count += mechanisms_of(call->words[w], ids);
+    return count;
+}
+
 /* With several mechanisms a -p goes to those that have the parameter. */
 static bool belongs(const char *mechanism, const char *assignment)
 {
@@ -297,14 +335,14 @@ static bool belongs(const char *mechanism, const char *assignment)
 bool call_check_params(const Call *call, Error *err)
 {
     for (int i = 0; i < call->param_count; i++) {
-        bool found = call->word_count < 2;
+        bool found = mechanisms_named(call) < 2;
 
         for (int w = 0; w < call->word_count && !found; w++) {
-            char id[48];
+            char ids[2][48];
 
-            snprintf(id, sizeof(id), "%.*s", (int)strcspn(call->words[w], "(: >"),
-                     call->words[w]);
-            found = belongs(id, call->params[i]) || strchr(call->words[w], '>');
+            found = strchr(call->words[w], '>') != NULL; /* layers: each is asked later */
+            for (int side = mechanisms_of(call->words[w], ids); side > 0 && !found; side--)
+                found = belongs(ids[side - 1], call->params[i]);
         }
         if (!found)
             return error_set(err, ERR_PARAM, "-p %s: none of these mechanisms has this parameter",
@@ -337,7 +375,8 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
         goto failed;
     for (Request *r = out; r; r = r->above)
         for (int i = 0; i < call->param_count; i++)
-            if (((call->word_count == 1 && !out->above) || belongs(r->mechanism, call->params[i])) &&
+            if (((mechanisms_named(call) < 2 && !out->above) ||
+                 belongs(r->mechanism, call->params[i])) &&
                 !request_set(s, r, call->params[i], err))
                 goto failed;
     return true;

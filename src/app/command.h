@@ -49,6 +49,8 @@ typedef struct Command {
 
 const Command *command_at(size_t index);
 const Command *command_find(const char *name);
+/* The option a word names for this command, as in --flag=value or -n4; -1: none. */
+int call_option(const Command *command, const char *word);
 /* words[0] is the command's name; -p=x, --param x, --flag=value, -n4 and "--". */
 bool call_parse(Call *call, const char *const *words, int count, Error *err);
 /* Splits a typed line like a shell does (quotes, backslash); *storage owns. */

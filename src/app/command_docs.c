@@ -1,6 +1,7 @@
-/* command_docs.c -- documents made from the tables: Markdown, man page,
- * completions.  `make docs` writes them, `make check` compares them. */
+/* command_docs.c -- documents made from the tables: Markdown, man page.
+ * `make docs` writes them, `make check` compares them. */
 #include "app/command_parts.h"
+#include "app/preset.h"
 
 #include <string.h>
 
@@ -75,6 +76,17 @@ static bool docs_mechanisms(Text *out)
     return true;
 }
 
+static void presets_markdown(Text *out)
+{
+    text_add(out, "# Presets\n\nPublished pictures: `attnscope figure --preset NAME -o FILE.png`; "
+                  "further options change them, `attnscope preset NAME` prints the command.\n\n"
+                  "| preset | picture | from | what to see |\n| --- | --- | --- | --- |\n");
+    for (size_t i = 0; preset_at(i); i++)
+        text_addf(out, "| `%s` | %s | %s | %s |\n", preset_at(i)->id, preset_at(i)->title,
+                  preset_at(i)->source, preset_at(i)->help);
+    text_add(out, "\n");
+}
+
 static bool docs_commands(Text *out)
 {
     text_add(out, "# Commands\n\nMade by `attnscope docs commands`; do not edit.\n\n");
@@ -97,6 +109,7 @@ static bool docs_commands(Text *out)
         }
         text_add(out, "\n");
     }
+    presets_markdown(out);
     return true;
 }
 
@@ -156,6 +169,16 @@ static bool docs_man(Text *out)
                   "\\fBattnscope COMMAND \\-\\-help\\fR lists them.\n");
     for (int id = 0; id < OPT_COUNT; id++)
         man_option(option_at(id), out);
+    text_add(out, ".SH PRESETS\nPublished pictures, for \\fBfigure \\-\\-preset\\fR.\n");
+    for (size_t i = 0; preset_at(i); i++) {
+        text_add(out, ".TP\n.B ");
+        roff(out, preset_at(i)->id);
+        text_add(out, "\n");
+        roff(out, preset_at(i)->title);
+        text_add(out, " (");
+        roff(out, preset_at(i)->source);
+        text_add(out, ")\n");
+    }
     text_add(out,
              ".SH EXIT STATUS\n0 done, 1 the run failed, 2 usage, 3 a check found a difference, "
              "130 interrupted.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours when not empty.\n"
@@ -185,59 +208,4 @@ bool command_docs(Session *s, const Call *call, Text *out, Error *err)
                      "docs: expected mechanisms, commands, views, keys, man or luals, got "
                      "'%s'",
                      kind);
-}
-
-/* ---- completions ------------------------------------------------------------ */
-
-static void word_lists(Text *commands, Text *mechanisms, Text *flags)
-{
-    for (size_t i = 0; command_at(i); i++)
-        text_addf(commands, "%s%s", i ? " " : "", command_at(i)->name);
-    for (size_t i = 0; mechanism_at(i); i++)
-        text_addf(mechanisms, "%s%s", i ? " " : "", mechanism_at(i)->id);
-    for (int id = 0; id < OPT_COUNT; id++)
-        text_addf(flags, "%s--%s", id ? " " : "", option_at(id)->flag);
-}
-
-static bool write_completions(const char *shell, const char *commands, const char *mechanisms,
-                              const char *flags, Text *out)
-{
-    if (!strcmp(shell, "bash"))
-        text_addf(out,
-                  "_attnscope() {\n    local word=${COMP_WORDS[COMP_CWORD]} list='%s'\n"
-                  "    [ \"$COMP_CWORD\" -eq 1 ] && list='%s'\n"
-                  "    case $word in -*) list='%s' ;; esac\n"
-                  "    COMPREPLY=($(compgen -W \"$list\" -- \"$word\") "
-                  "$(compgen -f -- \"$word\"))\n}\ncomplete -F _attnscope attnscope\n",
-                  mechanisms, commands, flags);
-    else if (!strcmp(shell, "zsh"))
-        text_addf(out,
-                  "#compdef attnscope\nif (( CURRENT == 2 )); then compadd -- %s; _files\n"
-                  "elif [[ $PREFIX == -* ]]; then compadd -- %s\nelse compadd -- %s; _files\nfi\n",
-                  commands, flags, mechanisms);
-    else if (!strcmp(shell, "fish"))
-        text_addf(out,
-                  "complete -c attnscope -n __fish_use_subcommand -a '%s'\n"
-                  "complete -c attnscope -n 'not __fish_use_subcommand' -a '%s'\n",
-                  commands, mechanisms);
-    else
-        return false;
-    return true;
-}
-
-bool command_completions(Session *s, const Call *call, Text *out, Error *err)
-{
-    const char *shell = call->word_count ? call->words[0] : "";
-    Text        commands = { 0 }, mechanisms = { 0 }, flags = { 0 };
-    bool        ok;
-
-    (void)s;
-    word_lists(&commands, &mechanisms, &flags);
-    ok =
-        write_completions(shell, text_str(&commands), text_str(&mechanisms), text_str(&flags), out);
-    text_free(&commands);
-    text_free(&mechanisms);
-    text_free(&flags);
-    return ok ||
-           error_set(err, ERR_USAGE, "completions: expected bash, zsh or fish, got '%s'", shell);
 }

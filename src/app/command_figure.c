@@ -1,91 +1,11 @@
 /* command_figure.c -- figures from the command line, and making them again. */
 #include "app/command_parts.h"
-#include "app/session_parts.h"
+#include "app/drawing.h"
+#include "app/preset.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define MOST_PANELS 64
-
-typedef struct Drawing {
-    Result     *results[MOST_PANELS];
-    char        names[MOST_PANELS][48]; /* of a view given with the panel */
-    const char *views[MOST_PANELS];     /* names, or NULL */
-    int         count;
-} Drawing;
-
-/* "bigbird(window=5):weights": the view after the last colon, outside brackets. */
-static char *split_view(const char *word, Drawing *d)
-{
-    const char *close = strrchr(word, ')');
-    const char *colon = strrchr(close ? close : word, ':');
-
-    d->views[d->count] = NULL;
-    if (!colon)
-        return strdup(word);
-    snprintf(d->names[d->count], sizeof(d->names[0]), "%s", colon + 1);
-    d->views[d->count] = d->names[d->count];
-    return strndup(word, (size_t)(colon - word));
-}
-
-static void drawing_free(Drawing *d)
-{
-    for (int i = 0; i < d->count; i++)
-        result_release(d->results[i]);
-}
-
-static bool add_result(Session *s, const Call *call, const char *word, Drawing *d, Error *err)
-{
-    Request request;
-    Result *result;
-    char   *mechanism;
-    bool    ok;
-
-    if (d->count == MOST_PANELS)
-        return error_set(err, ERR_USAGE, "more than %d panels in one figure", MOST_PANELS);
-    mechanism = split_view(word, d);
-    ok = mechanism ? call_request(s, call, mechanism, &request, err)
-                   : error_set(err, ERR_NOMEM, "not enough memory");
-    free(mechanism);
-    if (!ok)
-        return false;
-    result = session_run(s, &request, err);
-    request_free(&request);
-    if (!result)
-        return false;
-    d->results[d->count++] = result;
-    if (result->run->err.code == ERR_NONE)
-        return true;
-    *err = result->run->err;
-    return false;
-}
-
-static bool parse_region(const char *text, Region *out, Error *err)
-{
-    long long q0, q1, k0, k1;
-    int       end = 0;
-
-    if (!text)
-        return true;
-    if (sscanf(text, "%lld:%lld,%lld:%lld%n", &q0, &q1, &k0, &k1, &end) != 4 || text[end])
-        return error_set(err, ERR_USAGE, "--region: expected Q0:Q1,K0:K1 like 0:64,0:64, got '%s'",
-                         text);
-    *out = (Region){ q0, q1, k0, k1 };
-    return true;
-}
-
-static bool parse_grid(const char *text, PictureOptions *options, Error *err)
-{
-    int end = 0;
-
-    if (!text)
-        return true;
-    if (sscanf(text, "%dx%d%n", &options->rows, &options->cols, &end) != 2 || text[end] ||
-        options->rows < 1 || options->cols < 1)
-        return error_set(err, ERR_USAGE, "--grid: expected ROWSxCOLS like 2x4, got '%s'", text);
-    return true;
-}
 
 static bool parse_number(const char *flag, const char *text, double lo, double hi, double *out,
                          Error *err)
@@ -101,33 +21,6 @@ static bool parse_number(const char *flag, const char *text, double lo, double h
                          lo, hi, text);
     *out = value;
     return true;
-}
-
-bool call_picture_options(Session *s, const Call *call, PictureOptions *o, Error *err)
-{
-    double head = -1, layers = 0;
-
-    *o = (PictureOptions){
-        .view = call->values[OPT_VIEW],
-        .head = -1,
-        .pool = call->values[OPT_POOL],
-        .scale = call->values[OPT_SCALE],
-        .map = call->values[OPT_CMAP],
-        .title = call->values[OPT_TITLE],
-        .difference = call->values[OPT_DIFF] != NULL,
-        .sorted = call->values[OPT_SORTED] != NULL,
-        .span = call->values[OPT_SPAN],
-        .reach.strict = call->values[OPT_NORESIDUAL] != NULL,
-        .threads = session_threads(s, 0),
-    };
-    if (!parse_number("head", call->values[OPT_HEAD], 0, 1e6, &head, err))
-        return false;
-    if (!parse_number("layers", call->values[OPT_LAYERS], 1, REACH_MOST, &layers, err))
-        return false;
-    o->reach.layers = (int)layers;
-    o->head = (int64_t)head;
-    return parse_region(call->values[OPT_REGION], &o->region, err) &&
-           parse_grid(call->values[OPT_GRID], o, err);
 }
 
 bool call_png_options(const Call *call, PngOptions *o, Error *err)
@@ -172,56 +65,56 @@ static bool text_figure(const Call *call, const Figure *figure, Text *out, Error
     return call_text_options(call, &o, err) && figure_text(figure, &o, out, err);
 }
 
-static bool draw(Session *s, const Call *call, Drawing *d, const char *path, Text *out, Error *err)
+static bool make_figure(Session *s, const Call *call, const char *path, Text *out, Error *err)
 {
-    PictureOptions picture;
-    PngOptions     png;
-    Figure        *figure;
-    bool           ok;
+    PngOptions png;
+    Drawing   *d = calloc(1, sizeof(*d));
+    Figure    *figure = NULL;
+    bool       ok;
 
-    bool given = false;
-
-    for (int i = 0; i < d->count; i++)
-        given = given || d->views[i];
-    if (!call_picture_options(s, call, &picture, err) || !call_png_options(call, &png, err))
-        return false;
-    picture.views = given ? d->views : NULL;
-    if (picture.difference && d->count < 2)
-        return error_set(err, ERR_USAGE,
-                         "--diff needs at least two mechanisms: each is shown minus "
-                         "the first");
-    if (picture.rows && picture.rows * picture.cols < d->count)
-        return error_set(err, ERR_USAGE, "--grid %s has no room for %d panels",
-                         call->values[OPT_GRID], d->count);
-    figure = picture_of_results(d->results, d->count, &picture, err);
-    if (!figure)
-        return false;
-    ok = path ? picture_save(s, figure, d->results, d->count, call->line, &png, path, err)
-              : text_figure(call, figure, out, err);
+    if (!d)
+        return error_set(err, ERR_NOMEM, "not enough memory");
+    ok = call_png_options(call, &png, err) && drawing_make(s, call, d, err);
+    if (ok)
+        figure = drawing_figure(s, call, d, err);
+    if (figure && path)
+        ok = picture_save(s, figure, d->results, d->count, call->line, &png, path, err);
+    else
+        ok = figure && text_figure(call, figure, out, err);
     figure_free(figure);
+    drawing_free(d);
+    free(d);
     return ok;
 }
 
-static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
+/* A preset is a stored command: with the call's own options it is a command again. */
+static bool draw_preset(Session *s, const Call *call, Text *out, Error *err)
 {
-    const char *path = call->values[OPT_OUTPUT];
-    Drawing     d = { .count = 0 };
-    bool    ok = call_check_params(call, err) && call_load_input(s, call, err);
+    const Preset *preset;
+    PresetCall    made;
+    bool          ok;
 
-    for (int i = 0; ok && i < call->word_count; i++)
-        ok = add_result(s, call, call->words[i], &d, err);
-    ok = ok && draw(s, call, &d, path, out, err);
-    drawing_free(&d);
+    if (!strcmp(call->values[OPT_PRESET], "list")) {
+        presets_list(call, out);
+        return true;
+    }
+    if (!preset_parse(call->values[OPT_PRESET], &preset, err))
+        return false;
+    ok = preset_call(preset, call, &made, err) &&
+         make_figure(s, &made.call, made.call.values[OPT_OUTPUT], out, err);
+    preset_call_free(&made);
     return ok;
 }
 
 bool command_figure(Session *s, const Call *call, Text *out, Error *err)
 {
+    if (call->values[OPT_PRESET])
+        return draw_preset(s, call, out, err);
     if (!call->word_count)
         return error_set(err, ERR_USAGE,
                          "figure needs at least one mechanism, for example "
                          "attnscope figure bigbird -n 48 -o bigbird.png");
-    return make_figure(s, call, out, err);
+    return make_figure(s, call, call->values[OPT_OUTPUT], out, err);
 }
 
 /* ---- again ------------------------------------------------------------------ */

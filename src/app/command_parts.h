@@ -13,6 +13,7 @@ COMMAND_FUNCTION(run_mechanism);
 COMMAND_FUNCTION(compare);
 COMMAND_FUNCTION(reach);
 COMMAND_FUNCTION(figure);
+COMMAND_FUNCTION(preset);
 COMMAND_FUNCTION(rerender);
 COMMAND_FUNCTION(step);
 COMMAND_FUNCTION(docs);
@@ -21,12 +22,14 @@ COMMAND_FUNCTION(completions);
 #undef COMMAND_FUNCTION
 
 bool command_takes(const Command *command, const Option *option);
+/* All presets, in the format the call asks for. */
+void presets_list(const Call *call, Text *out);
 /* "attnscope figure 'bigbird(block=2)' ...": quoted as a shell reads it. */
 void words_join(const char *const *words, int count, Text *out);
 void word_quote(Text *out, const char *word);
 
 /* The options of figures, read from a call. */
-bool call_picture_options(Session *s, const Call *call, PictureOptions *out, Error *err);
+bool call_picture_options(Session *s, const Call *call, int panels, PictureOptions *out, Error *err);
 bool call_png_options(const Call *call, PngOptions *out, Error *err);
 bool call_text_options(const Call *call, TextOptions *out, Error *err);
 

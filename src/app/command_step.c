@@ -324,7 +324,7 @@ static bool show(Session *s, const Call *call, Result *result, Text *out, Error 
     int            from, to;
     bool           ok;
 
-    if (!call_picture_options(s, call, &o, err) ||
+    if (!call_picture_options(s, call, 0, &o, err) ||
         !choose_steps(result, call->values[OPT_AT], &from, &to, err))
         return false;
     if (o.head >= result->run->h)

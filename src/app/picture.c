@@ -156,17 +156,25 @@ static void label_panel(const Result *result, const View *view, Panel *out)
         out->col_labels = input->k_tokens;
 }
 
+/* "reach, 12 layers" */
+static void add_view_name(const View *view, Text *out)
+{
+    int depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
+
+    text_add(out, view->name);
+    if (depth)
+        text_addf(out, ", %s%d layer%s", reach_view_strict(view) ? "walks of " : "", depth,
+                  depth == 1 ? "" : "s");
+}
+
 /* "window(window=5) · reach, 12 layers" */
 static void title_panel(const Result *result, const View *view, char *text, size_t size)
 {
     Text title = { 0 };
-    int  depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
 
     request_text(&result->request, &title);
-    text_addf(&title, " \xc2\xb7 %s", view->name);
-    if (depth)
-        text_addf(&title, ", %s%d layer%s", reach_view_strict(view) ? "walks of " : "", depth,
-                  depth == 1 ? "" : "s");
+    text_add(&title, " \xc2\xb7 ");
+    add_view_name(view, &title);
     snprintf(text, size, "%s", text_str(&title));
     text_free(&title);
 }
@@ -240,72 +248,146 @@ void picture_sort_panel(const int32_t *order, Panel *panel)
         panel->col_order = order;
 }
 
-static bool subtract_first(Result *const *results, int index, const char *view, Panel *panel,
-                           Error *err)
+static bool subtract(const PanelChoice *choice, Panel *panel, Error *err)
 {
-    const View *first = result_view(results[0], view ? view : "weights", err);
+    const char *name = choice->minus_view ? choice->minus_view : panel->view->name;
+    const View *minus = result_view(choice->minus, name, err);
 
-    if (!first)
+    if (!minus)
         return false;
-    if (view_rows(first) != view_rows(panel->view) || view_cols(first) != view_cols(panel->view))
+    if (view_rows(minus) != view_rows(panel->view) || view_cols(minus) != view_cols(panel->view))
         return error_set(err, ERR_USAGE, "no difference: %s and %s have views of other shapes",
-                         results[0]->request.mechanism, results[index]->request.mechanism);
+                         choice->minus->request.mechanism, choice->result->request.mechanism);
     if (panel->view->kind == VIEW_HOPS)
         return error_set(err, ERR_USAGE, "no difference: what is not reached has no number of "
                          "layers");
-    if (index == 0)
-        return true;
-    panel->minus = first;
+    panel->minus = minus;
     panel->components = NULL;
     panel->map = MAP_DIVERGING;
     return true;
 }
 
-static bool make_panel(Result *const *results, int index, const PictureOptions *options,
-                       Panel *panel, Error *err)
+static int64_t head_of(const PanelChoice *choice, const PictureOptions *options)
 {
-    const char *view = options->views && options->views[index] ? options->views[index]
-                                                               : options->view;
+    return choice->head >= 0 ? choice->head : options->head;
+}
 
-    if (options->difference && !view)
-        view = "weights";
-    if (!picture_panel(results[index], view, options->head, panel, err) ||
-        !picture_reach(results[index], &options->reach, panel, err) ||
+static bool make_panel(const PanelChoice *choice, const PictureOptions *options, Panel *panel,
+                       Error *err)
+{
+    const char *view = choice->view || !choice->minus ? choice->view : "weights";
+    int64_t     head = head_of(choice, options);
+
+    if (!picture_panel(choice->result, view, head, panel, err) ||
+        !picture_reach(choice->result, &options->reach, panel, err) ||
         !set_looks(panel, options, err) || !set_region(panel, options->region, err))
         return false;
-    if (options->difference && !subtract_first(results, index, view, panel, err))
+    if (choice->minus && !subtract(choice, panel, err))
         return false;
     if (options->span)
-        return picture_span(results[index], options->span, NULL, panel, err);
+        return picture_span(choice->result, options->span, NULL, panel, err);
     if (options->sorted)
-        picture_sort_panel(result_sorted_order(results[index],
-                                               options->head < 0 ? 0 : options->head), panel);
+        picture_sort_panel(result_sorted_order(choice->result, head < 0 ? 0 : head), panel);
     return true;
 }
 
-/* What a reader needs to know of the data; a generator's text says the rest. */
-static void caption_figure(Figure *figure, const Run *run, const Input *input, int64_t head)
-{
-    const char *slash = strrchr(input->name, '/');
-    bool        generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
-    char        heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
+/* ---- words ------------------------------------------------------------------ */
 
-    if (run->h > 1)
+/* What is not the same in all panels stands in the title of each. */
+typedef struct Differing {
+    bool position, seed, causal, head;
+} Differing;
+
+static void compare_runs(Differing *d, const Run *first, const Result *result)
+{
+    if (!result)
+        return;
+    d->position = d->position || result->run->spec.position != first->spec.position;
+    d->seed = d->seed || result->run->seed != first->seed;
+    d->causal = d->causal || result->run->causal != first->causal;
+}
+
+static Differing what_differs(const PanelChoice *panels, int count, const PictureOptions *options)
+{
+    const Run *first = panels[0].result->run;
+    Differing  d = { 0 };
+
+    for (int i = 0; i < count; i++) {
+        compare_runs(&d, first, panels[i].result);
+        compare_runs(&d, first, panels[i].minus);
+        d.head = d.head || head_of(&panels[i], options) != head_of(&panels[0], options);
+    }
+    return d;
+}
+
+static void name_result(const Result *result, const Differing *d, Text *out)
+{
+    const Run *run = result->run;
+    Request    copy;
+    char       seed[32];
+
+    if (!request_copy(&copy, &result->request, NULL))
+        return;
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)run->seed);
+    if (d->position && run->spec.position)
+        assignments_set(&copy.given, "position", run->spec.position->id, NULL);
+    if (d->seed)
+        assignments_set(&copy.given, "seed", seed, NULL);
+    if (d->causal && run->causal)
+        assignments_set(&copy.given, "causal", "true", NULL);
+    request_text(&copy, out);
+    request_free(&copy);
+}
+
+static void word_panel(const PanelChoice *choice, const PictureOptions *options,
+                        const Differing *d, Panel *panel)
+{
+    int64_t head = head_of(choice, options);
+    Text    title = { 0 };
+
+    if (choice->title) {
+        snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
+        return;
+    }
+    name_result(choice->result, d, &title);
+    if (choice->minus) {
+        text_add(&title, " \xe2\x88\x92 ");
+        name_result(choice->minus, d, &title);
+    }
+    text_add(&title, " \xc2\xb7 ");
+    add_view_name(panel->view, &title);
+    if (d->head && choice->result->run->h > 1)
+        text_addf(&title, " \xc2\xb7 head %lld", (long long)(head < 0 ? 0 : head));
+    snprintf(panel->title, sizeof(panel->title), "%s", text_str(&title));
+    text_free(&title);
+}
+
+/* What a reader needs to know of the data; a generator's text says the rest. */
+static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head)
+{
+    const Run   *run = result->run;
+    const Input *input = result->input;
+    const char  *slash = strrchr(input->name, '/');
+    bool         generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
+    bool         causal = run->causal && !d->causal;
+    char         heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
+
+    if (run->h > 1 && !d->head)
         snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
     if (input->layers > 1)
         snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
     if (run->m != run->n)
         snprintf(keys, sizeof(keys), ", m = %lld", (long long)run->m);
-    if (run->spec.position)
+    if (run->spec.position && !d->position)
         snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
     if (generated)
         snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", input->name, heads, position,
-                 run->causal ? ", causal" : "");
+                 causal ? ", causal" : "");
     else
         snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
                  slash ? slash + 1 : input->name, layer,
                  input->note ? " (q, k, v made, not from a model)" : "", (long long)run->n, keys,
-                 heads, position, run->causal ? ", causal" : "", (unsigned long long)run->seed);
+                 heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
 }
 
 /* ", rotations random seed 7": where the tensors behind the picture are from. */
@@ -321,197 +403,45 @@ static void caption_tensors(Figure *figure, const Run *run)
                                                  sizeof(origin)));
 }
 
+static void word_figure(Figure *figure, const PanelChoice *panels, int count,
+                        const PictureOptions *options)
+{
+    Differing d = what_differs(panels, count, options);
+    int64_t   head = head_of(&panels[0], options);
+
+    for (int i = 0; i < count; i++)
+        word_panel(&panels[i], options, &d, &figure->panels[i]);
+    if (options->title)
+        snprintf(figure->title, sizeof(figure->title), "%s", options->title);
+    if (options->caption)
+        snprintf(figure->caption, sizeof(figure->caption), "%s", options->caption);
+    else
+        caption_figure(figure, panels[0].result, &d, head < 0 ? 0 : head);
+    if (count == 1 && !options->caption)
+        caption_tensors(figure, panels[0].result->run);
+}
+
 /* Entries read exactly for one panel; a dense view beyond it (n > 31622) is sampled
  * by rows, and its caption says so. */
 #define MOST_ENTRIES 1e9
 
-Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,
-                           Error *err)
+Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOptions *options,
+                          Error *err)
 {
-    Figure    *figure = figure_new(count, err);
-    const Run *run = results[0]->run;
+    Figure *figure = figure_new(count, err);
 
     if (!figure)
         return NULL;
     figure->rows = options->rows;
     figure->cols = options->cols;
-    figure->legend = true;
+    figure->shared_scale = options->shared_scale;
     figure->threads = options->threads;
     figure->budget_entries = MOST_ENTRIES;
     for (int i = 0; i < count; i++)
-        if (!make_panel(results, i, options, &figure->panels[i], err)) {
+        if (!make_panel(&panels[i], options, &figure->panels[i], err)) {
             figure_free(figure);
             return NULL;
         }
-    if (options->title)
-        snprintf(figure->title, sizeof(figure->title), "%s", options->title);
-    caption_figure(figure, run, results[0]->input, options->head < 0 ? 0 : options->head);
-    if (count == 1)
-        caption_tensors(figure, run);
+    word_figure(figure, panels, count, options);
     return figure;
-}
-
-/* ---- the command that draws it again ---------------------------------------- */
-
-/* What a request has that the first one has not, as assignments. */
-static void differing_fields(const Request *first, const Request *request, Request *out)
-{
-    char number[32];
-
-    snprintf(number, sizeof(number), "%llu", (unsigned long long)request->seed);
-    if (request->seed != first->seed)
-        assignments_set(&out->given, "seed", number, NULL);
-    if (request->causal != first->causal && request->causal >= 0)
-        assignments_set(&out->given, "causal", request->causal ? "true" : "false", NULL);
-    if (strcmp(request->position, first->position) != 0)
-        assignments_set(&out->given, "position", request->position, NULL);
-}
-
-static void add_panel_word(const Request *first, const Request *request, const char *view,
-                           Text *out)
-{
-    Request copy;
-    Text    word = { 0 };
-
-    if (!request_copy(&copy, request, NULL))
-        return;
-    differing_fields(first, request, &copy);
-    request_text(&copy, &word);
-    if (view)
-        text_addf(&word, ":%s", view);
-    text_add(out, " ");
-    word_quote(out, text_str(&word));
-    text_free(&word);
-    request_free(&copy);
-}
-
-static void add_picture_options(const PictureOptions *o, Text *out)
-{
-    if (o->head > 0)
-        text_addf(out, " --head %lld", (long long)o->head);
-    if (o->region.row1 > 0)
-        text_addf(out, " --region %lld:%lld,%lld:%lld", (long long)o->region.row0,
-                  (long long)o->region.row1, (long long)o->region.col0,
-                  (long long)o->region.col1);
-    if (o->pool)
-        text_addf(out, " --pool %s", o->pool);
-    if (o->scale)
-        text_addf(out, " --scale %s", o->scale);
-    if (o->map)
-        text_addf(out, " --cmap %s", o->map);
-    if (o->span)
-        text_addf(out, " --span %s", o->span);
-    if (o->reach.layers)
-        text_addf(out, " --layers %d", o->reach.layers);
-    text_add(out, o->reach.strict ? " --no-residual" : "");
-    text_add(out, o->difference ? " --diff" : "");
-    text_add(out, o->sorted ? " --sorted" : "");
-}
-
-void picture_command(const Session *s, Result *const *results, int count,
-                     const PictureOptions *options, Text *out)
-{
-    const Request *first = &results[0]->request;
-
-    text_add(out, "figure");
-    for (int i = 0; i < count; i++)
-        add_panel_word(first, &results[i]->request,
-                       options->views ? options->views[i] : options->view, out);
-    request_options(s, first, out);
-    add_picture_options(options, out);
-}
-
-/* ---- files ------------------------------------------------------------------ */
-
-static void add_pair(Text *storage, size_t *starts, int *count, const char *key, const char *value)
-{
-    starts[(*count)++] = storage->length;
-    text_add_bytes(storage, key, strlen(key) + 1);
-    starts[(*count)++] = storage->length;
-    text_add_bytes(storage, value, strlen(value) + 1);
-}
-
-static void params_of(Result *const *results, int count, Text *out)
-{
-    Json json = jsonw_to(out);
-
-    jsonw_open(&json, '[');
-    for (int i = 0; i < count; i++) {
-        jsonw_open(&json, '{');
-        jsonw_key(&json, "mechanism");
-        jsonw_string(&json, results[i]->request.mechanism);
-        jsonw_key(&json, "params");
-        jsonw_raw(&json, results[i]->record.params ? results[i]->record.params : "{}");
-        jsonw_close(&json, '}');
-    }
-    jsonw_close(&json, ']');
-}
-
-/* What each panel's tensor parameters are from, as its record says it. */
-static void tensors_of(Result *const *results, int count, Text *out)
-{
-    Json json = jsonw_to(out);
-
-    jsonw_open(&json, '[');
-    for (int i = 0; i < count; i++)
-        jsonw_raw(&json, results[i]->record.tensors ? results[i]->record.tensors : "{}");
-    jsonw_close(&json, ']');
-}
-
-#define METADATA_PAIRS 9
-
-const char *const *picture_metadata(Session *s, Result *const *results, int count,
-                                    const char *command, Text *storage)
-{
-    size_t       starts[2 * METADATA_PAIRS];
-    int          pairs = 0;
-    Text         params = { 0 }, tensors = { 0 };
-    char         seed[32];
-    const char **list;
-
-    (void)s;
-    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
-    params_of(results, count, &params);
-    tensors_of(results, count, &tensors);
-    add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
-    add_pair(storage, starts, &pairs, "attnscope:version", ATTNSCOPE_VERSION);
-    add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
-    add_pair(storage, starts, &pairs, "attnscope:params", text_str(&params));
-    add_pair(storage, starts, &pairs, "attnscope:tensors", text_str(&tensors));
-    add_pair(storage, starts, &pairs, "attnscope:seed", seed);
-    add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
-    add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
-    text_free(&params);
-    text_free(&tensors);
-    list = calloc((size_t)pairs + 1, sizeof(*list));
-    for (int i = 0; list && i < pairs && text_ok(storage); i++)
-        list[i] = storage->data + starts[i];
-    return list;
-}
-
-bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
-                  const char *command, const PngOptions *options, const char *path, Error *err)
-{
-    const char        *ending = strrchr(path, '.');
-    PngOptions         png = options ? *options : (PngOptions){ 0 };
-    TextOptions        plain = { .width = 100, .utf8 = true };
-    Text               bytes = { 0 }, storage = { 0 };
-    const char *const *metadata = NULL;
-    bool               ok = false;
-
-    if (!strcmp(path, "-") || (ending && !strcmp(ending, ".png"))) {
-        metadata = picture_metadata(s, results, count, command, &storage);
-        png.metadata = metadata;
-        ok = figure_png(figure, &png, &bytes, err);
-    } else if (ending && !strcmp(ending, ".txt")) {
-        ok = figure_text(figure, &plain, &bytes, err);
-    } else {
-        error_set(err, ERR_USAGE, "%s: the ending says what to write: .png or .txt", path);
-    }
-    ok = ok && (text_ok(&bytes) ? file_write(path, bytes.data, bytes.length, err)
-                                : error_set(err, ERR_NOMEM, "%s: not enough memory", path));
-    free((void *)(uintptr_t)metadata);
-    text_free(&storage);
-    text_free(&bytes);
-    return ok;
 }

@@ -35,28 +35,37 @@ int64_t picture_width(const Result *result);
 /* Another depth for a panel that shows reach; does nothing to others. */
 bool picture_reach(const Result *result, const ReachOptions *options, Panel *panel, Error *err);
 
+/* One panel: a view of a result, or what it is more than the same of another. */
+typedef struct PanelChoice {
+    Result     *result;
+    const char *view;       /* NULL: the most telling one, weights for a difference */
+    int64_t     head;       /* -1: as the options say */
+    Result     *minus;      /* NULL: no difference */
+    const char *minus_view; /* NULL: the view of the same name */
+    const char *title;      /* NULL: made of the request */
+} PanelChoice;
+
 typedef struct PictureOptions {
-    const char *view;   /* of every panel; NULL: chosen */
-    const char *const *views; /* of each panel, instead; an entry may be NULL; NULL: none */
-    int64_t     head;   /* -1: the first */
+    int64_t     head;       /* -1: the first */
     int         rows, cols; /* 0: chosen */
     const char *pool, *scale, *map; /* NULL: default of the kind */
-    const char *title;  /* NULL: made */
-    Region      region; /* all zero: everything */
-    bool        difference; /* every panel minus the first */
+    const char *title;      /* NULL: none */
+    const char *caption;    /* NULL: made of the input */
+    Region      region;     /* all zero: everything */
     ReachOptions reach;     /* of panels that show it */
     bool        sorted;
+    bool        shared_scale;
     const char *span;       /* the query whose picture is shown; NULL: matrices */
     Threads    *threads;
 } PictureOptions;
-/* One panel per result (at least 1).  The results must outlive the figure. */
-Figure *picture_of_results(Result *const *results, int count, const PictureOptions *options,
-                           Error *err);
+/* At least 1 panel.  The results must outlive the figure. */
+Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOptions *options,
+                          Error *err);
 
 /* The command that draws this again, without the program's name: "figure
  * 'bigbird(window=5):weights' ...".  What differs between the requests (seed,
  * position, causal) stands in the parentheses of each. */
-void picture_command(const Session *s, Result *const *results, int count,
+void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out);
 
 /* Text chunks of a PNG: command, params, seed, input hash, version. key, value,

@@ -36,6 +36,31 @@ bool request_copy(Request *to, const Request *from, Error *err)
     return true;
 }
 
+bool request_without_position(const Request *with, Request *out, Error *err)
+{
+    if (!request_copy(out, with, err))
+        return false;
+    snprintf(out->position, sizeof(out->position), "none");
+    for (int i = out->given.count - 1; i >= 0; i--)
+        if (!strncmp(out->given.items[i].name, "pos_", 4))
+            assignments_remove(&out->given, out->given.items[i].name);
+    return true;
+}
+
+bool request_same(const Request *a, const Request *b)
+{
+    Text x = { 0 }, y = { 0 };
+    bool same;
+
+    request_text(a, &x);
+    request_text(b, &y);
+    same = !strcmp(text_str(&x), text_str(&y)) && !strcmp(a->position, b->position) &&
+           a->causal == b->causal && a->seed == b->seed;
+    text_free(&x);
+    text_free(&y);
+    return same;
+}
+
 static bool set_file(Session *s, Request *request, const char *name, const char *value, Error *err)
 {
     Tensor tensor;

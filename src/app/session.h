@@ -84,6 +84,10 @@ bool request_set(Session *s, Request *request, const char *assignment, Error *er
 bool request_set_tensor(Session *s, Request *request, const char *name, const Tensor *t,
                         Error *err);
 bool request_copy(Request *to, const Request *from, Error *err);
+/* The same, with no position and none of its parameters. */
+bool request_without_position(const Request *with, Request *out, Error *err);
+/* They run the same: mechanism, parameters, position, causal, seed. */
+bool request_same(const Request *a, const Request *b);
 void request_free(Request *request);
 /* The command line that repeats it on the session's input: "attnscope run ...". */
 void request_command(const Session *s, const Request *request, const char *verb, Text *out);

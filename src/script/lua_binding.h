@@ -186,6 +186,7 @@ int json_push_text(lua_State *L, const char *text, size_t length);
 int attn_mechanisms(lua_State *L);
 int attn_info(lua_State *L);
 int attn_positions(lua_State *L);
+int attn_presets(lua_State *L);
 int attn_generators(lua_State *L);
 int attn_load(lua_State *L);
 int attn_input(lua_State *L);

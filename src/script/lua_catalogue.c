@@ -1,8 +1,10 @@
-/* lua_catalogue.c -- mechanisms, positions and generators as tables. */
+/* lua_catalogue.c -- mechanisms, positions, presets and generators as tables. */
 #include "script/lua_binding.h"
 
 #include <string.h>
 #include <strings.h>
+
+#include "app/preset.h"
 
 static void set_string(lua_State *L, const char *key, const char *value)
 {
@@ -220,7 +222,7 @@ static const Member filter_members[] = {
 const Class class_filter = { .name = "Filter", .help = "Which mechanisms.",
                              .members = filter_members };
 
-/* ---- positions and generators ----------------------------------------------- */
+/* ---- positions, presets, generators ----------------------------------------------- */
 
 /* [-0, +1, m] */
 int attn_positions(lua_State *L)
@@ -237,6 +239,29 @@ int attn_positions(lua_State *L)
         set_string(L, "class", p->class_ == POSITION_INPUT ? "input" : "bias");
         set_params(L, p->params);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/* [-0, +1, m] */
+int attn_presets(lua_State *L)
+{
+    const Preset *p;
+
+    lua_newtable(L);
+    for (size_t i = 0; (p = preset_at(i)); i++) {
+        Text *command = text_box(L);
+
+        lua_newtable(L);
+        set_string(L, "id", p->id);
+        set_string(L, "title", p->title);
+        set_string(L, "source", p->source);
+        set_string(L, "help", p->help);
+        preset_command(p, command);
+        text_box_push(L, command);
+        lua_setfield(L, -2, "command");
+        lua_rawseti(L, -3, (lua_Integer)i + 1);
+        lua_pop(L, 1);
     }
     return 1;
 }

@@ -2,23 +2,14 @@
  *
  * A Figure borrows what its panels show; the object keeps those owners.
  */
-#include "script/lua_binding.h"
+#include "script/lua_figure.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "app/command_parts.h"
 #include "app/picture.h"
 #include "draw/colour.h"
-
-typedef struct LuaFigure {
-    Figure  *figure;  /* NULL: closed */
-    Arena   *arena;   /* of the arrays below */
-    Keep   **keeps;   /* owners of what is shown, of the panels and what is subtracted */
-    int      keep_count;
-    View    *views;   /* of tensor panels; one a panel */
-    Result **results; /* shown; borrowed from the keeps */
-    int      result_count;
-} LuaFigure;
 
 /* ---- the object ------------------------------------------------------------- */
 
@@ -64,20 +55,27 @@ static int figure_length(lua_State *L)
     return 1;
 }
 
-/* A figure of `count` empty panels.  [-0, +1, v] */
-static LuaFigure *push_figure(lua_State *L, int count)
+LuaFigure *figure_push_closed(lua_State *L, int panels)
 {
     LuaFigure *out = class_push(L, &class_figure, sizeof(*out), 0);
-    Error      err = ERROR_INIT;
 
     out->arena = arena_new();
     if (out->arena) {
-        out->keeps = arena_zalloc(out->arena, 2 * count, sizeof(*out->keeps));
-        out->views = arena_zalloc(out->arena, count, sizeof(*out->views));
-        out->results = arena_zalloc(out->arena, count, sizeof(*out->results));
+        out->keeps = arena_zalloc(out->arena, 2 * panels, sizeof(*out->keeps));
+        out->views = arena_zalloc(out->arena, panels, sizeof(*out->views));
+        out->results = arena_zalloc(out->arena, panels, sizeof(*out->results));
     }
     if (!out->arena || !out->keeps || !out->views || !out->results)
         luaL_error(L, "not enough memory for a figure");
+    return out;
+}
+
+/* A figure of `count` empty panels.  [-0, +1, v] */
+static LuaFigure *push_figure(lua_State *L, int count)
+{
+    LuaFigure *out = figure_push_closed(L, count);
+    Error      err = ERROR_INIT;
+
     out->figure = figure_new(count, &err);
     if (!out->figure)
         luaL_error(L, "%s", err.text);
@@ -253,8 +251,8 @@ static void set_layout(lua_State *L, Figure *figure)
     const char *layout = option_string(L, 1, "layout", NULL);
     int         end = 0;
 
-    figure->rows = (int)option_integer(L, 1, "rows", 0, 1, 1000);
-    figure->cols = (int)option_integer(L, 1, "cols", 0, 1, 1000);
+    figure->rows = (int)option_integer(L, 1, "rows", figure->rows, 1, 1000);
+    figure->cols = (int)option_integer(L, 1, "cols", figure->cols, 1, 1000);
     if (layout && (sscanf(layout, "%4dx%4d%n", &figure->rows, &figure->cols, &end) != 2 ||
                    layout[end] || figure->rows < 1 || figure->cols < 1))
         luaL_error(L, "layout: expected ROWSxCOLS like 2x3, got '%s'", layout);
@@ -262,35 +260,60 @@ static void set_layout(lua_State *L, Figure *figure)
         luaL_error(L, "%d panels do not fit %d x %d", figure->count, figure->rows, figure->cols);
 }
 
-/* [-0, +1, v] */
-int attn_figure(lua_State *L)
+/* Words and looks of the options at 1.  [-0, +0, v] */
+static void set_words(lua_State *L, Figure *figure)
 {
-    LuaFigure  *out;
-    const char *title;
-    int64_t     count;
-    int         panels;
+    const char *title = option_string(L, 1, "title", NULL);
+    const char *caption = option_string(L, 1, "caption", NULL);
 
-    luaL_checktype(L, 1, LUA_TTABLE);
-    options_check(L, 1, &class_figure_options);
+    if (title)
+        snprintf(figure->title, sizeof(figure->title), "%s", title);
+    if (caption)
+        snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
+    figure->shared_scale = option_bool(L, 1, "shared_scale", figure->shared_scale);
+    figure->legend = option_bool(L, 1, "legend", true);
+    set_layout(L, figure);
+}
+
+/* [-0, +1, v] */
+static LuaFigure *push_panels(lua_State *L)
+{
+    LuaFigure *out;
+    int64_t    count;
+    int        panels;
+
     if (lua_getfield(L, 1, "panels") != LUA_TTABLE)
-        return luaL_error(L, "panels: expected a list, got %s", luaL_typename(L, -1));
+        luaL_error(L, "panels: expected a list, got %s", luaL_typename(L, -1));
     panels = lua_gettop(L);
     count = (int64_t)lua_rawlen(L, panels);
     if (count < 1 || count > 1000)
-        return luaL_error(L, "panels: expected 1 to 1000, got %I", (lua_Integer)count);
+        luaL_error(L, "panels: expected 1 to 1000, got %I", (lua_Integer)count);
     out = push_figure(L, (int)count);
     for (int i = 0; i < count; i++) {
         lua_rawgeti(L, panels, i + 1);
         set_panel(L, out, i);
         lua_pop(L, 1);
     }
-    title = option_string(L, 1, "title", "");
-    snprintf(out->figure->title, sizeof(out->figure->title), "%s", title);
-    snprintf(out->figure->caption, sizeof(out->figure->caption), "%s",
-             option_string(L, 1, "caption", ""));
-    out->figure->shared_scale = option_bool(L, 1, "shared_scale", false);
-    out->figure->legend = option_bool(L, 1, "legend", true);
-    set_layout(L, out->figure);
+    return out;
+}
+
+/* [-0, +1 or 3, v] */
+int attn_figure(lua_State *L)
+{
+    LuaFigure *out;
+    int        count, rows, cols;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    options_check(L, 1, &class_figure_options);
+    count = figure_push_drawn(L, 1);
+    if (count > 1)
+        return count;
+    out = count ? class_check(L, -1, &class_figure) : push_panels(L);
+    rows = out->figure->rows;
+    cols = out->figure->cols;
+    set_words(L, out->figure);
+    if (out->figure->rows != rows || out->figure->cols != cols || !out->figure->legend)
+        out->line = NULL; /* it would draw another figure */
     return 1;
 }
 
@@ -334,28 +357,49 @@ static bool save_text(const LuaFigure *figure, const char *path, Text *text, Err
            file_write(path, text_str(text), text->length, err);
 }
 
+/* The line that makes the file again: the figure's own, or the script's. */
+static void line_of(lua_State *L, const LuaFigure *figure, const char *path, const PngOptions *o,
+                    Text *out)
+{
+    if (!figure->line) {
+        text_add(out, script_of(L)->line);
+        return;
+    }
+    text_add(out, figure->line);
+    if (o->width_inch > 0)
+        text_addf(out, " --width %.17g", o->width_inch);
+    if (o->dpi)
+        text_addf(out, " --dpi %d", o->dpi);
+    if (o->theme)
+        text_addf(out, " --theme %s", o->theme);
+    text_addf(out, "%s -o ", o->transparent ? " --transparent" : "");
+    word_quote(out, path);
+}
+
 /* [-0, +1 or 3, v] */
 static int figure_save(lua_State *L)
 {
     const LuaFigure *figure = check(L);
     const char      *path = luaL_checkstring(L, 2), *ending = strrchr(path, '.');
     PngOptions       options = { 0 };
-    Text            *text;
+    Text            *text, *line;
     Error            err = ERROR_INIT;
     bool             ok;
 
     options_check(L, 3, &class_save_options);
     text = text_box(L);
+    line = text_box(L);
     options.width_inch = option_number(L, 3, "width", 0);
     luaL_argcheck(L, options.width_inch >= 0 && options.width_inch <= 100, 3,
                   "width: expected inches from 0 to 100");
     options.dpi = (int)option_integer(L, 3, "dpi", 0, 1, 4800);
     options.theme = option_string(L, 3, "theme", NULL);
     options.transparent = option_bool(L, 3, "transparent", false);
+    line_of(L, figure, path, &options, line);
     ok = ending && !strcmp(ending, ".txt")
              ? save_text(figure, path, text, &err)
              : picture_save(script_of(L)->session->thing, figure->figure, figure->results,
-                            figure->result_count, script_of(L)->line, &options, path, &err);
+                            figure->result_count, text_str(line), &options, path, &err);
     if (!ok)
         return failure(L, &err);
     lua_pushboolean(L, true);
@@ -410,13 +454,19 @@ const Class class_panel = { .name = "Panel", .help = "One picture of a figure.",
 
 static const Member figure_options[] = {
     { "panels", NULL, NULL, "(attnscope.Result|attnscope.Panel)[]", "what to show" },
+    { "preset", NULL, NULL, "string", "instead: a published picture; see attn.presets" },
+    { "command", NULL, NULL, "string",
+      "instead: words of the figure command, like \"full bigbird -n 32 --diff\"" },
+    { "position_effect", NULL, NULL, "attnscope.Result",
+      "instead: its weights without and with its position, their difference, its bias" },
+    { "head", NULL, NULL, "integer", "of position_effect, counted from 0" },
     { "title", NULL, NULL, "string", "above all panels" },
     { "caption", NULL, NULL, "string", "below all panels" },
     { "layout", NULL, NULL, "string", "ROWSxCOLS" },
     { "rows", NULL, NULL, "integer", "rows of panels" },
     { "cols", NULL, NULL, "integer", "columns of panels" },
     { "legend", NULL, NULL, "boolean", "default true" },
-    { "shared_scale", NULL, NULL, "boolean", "one range of values for all panels" },
+    { "shared_scale", NULL, NULL, "boolean", "one range of values for the panels of one quantity" },
     MEMBER_END,
 };
 const Class class_figure_options = { .name = "FigureOptions", .help = "What attn.figure takes.",

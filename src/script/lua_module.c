@@ -84,6 +84,8 @@ static const Member attn_members[] = {
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
       "classes, claim, causal, cross, needs_x, needs_attn, example, params, views." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
+    { "presets", attn_presets, "", "table[]",
+      "Published pictures: id, title, source, help and the command each one is." },
     { "generators", attn_generators, "", "table[]", "The synthetic inputs." },
     { "load", attn_load, "spec: string, options?: attnscope.InputOptions",
       "attnscope.Input" OR_FAILURE, "A file, or synthetic:NAME(arguments)." },
@@ -108,8 +110,8 @@ static const Member attn_members[] = {
     { "compare", NULL, "options: table", "table[]",
       "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
       "failed is a record too." },
-    { "figure", attn_figure, "options: attnscope.FigureOptions", "attnscope.Figure",
-      "A figure of panels." },
+    { "figure", attn_figure, "options: attnscope.FigureOptions", "attnscope.Figure" OR_FAILURE,
+      "A figure of panels, of a preset, of a command's words, or of what a position does." },
     { "text", NULL, "figure: attnscope.Figure, options?: attnscope.TextOptions",
       "string" OR_FAILURE, "A figure as lines of text." },
     { "fit", NULL, "xs: number[], ys: number[]", "table",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/preset.h"
 #include "ui/actions.h"
 #include "ui/explorer.h"
 
@@ -107,9 +108,21 @@ void command_close(Ui *ui)
     ui->command.work = NULL;
 }
 
+/* With a name it opens here what `figure --preset` draws; alone it is the command. */
+#define PRESET_WORD "preset"
+
+static void open_preset(Ui *ui, const char *rest)
+{
+    char name[64];
+
+    rest += strspn(rest, " ");
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(rest, " "), rest);
+    compare_open_preset(ui, name);
+}
+
 void command_enter(Ui *ui, const char *line)
 {
-    size_t         length = strcspn(line, " (");
+    size_t         length = strcspn(line, " (:@");
     char           word[64];
     const Command *command;
     const Action  *action;
@@ -117,7 +130,9 @@ void command_enter(Ui *ui, const char *line)
     snprintf(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), line);
     command = command_find(word);
     action = action_find(word);
-    if (command && line[length] != '(') {
+    if (!strcmp(word, PRESET_WORD) && line[length] == ' ') {
+        open_preset(ui, line + length);
+    } else if (command && line[length] != '(') {
         if (command->run)
             start_command(ui, line);
         else
@@ -165,6 +180,22 @@ static void consider(Found *f, const char *word)
     text_addf(&f->all, "%s%s", f->all.length ? "  " : "", word);
 }
 
+/* After `preset` or --preset only a preset's name fits. */
+static bool wants_preset(const char *text, const char *stem)
+{
+    size_t length = strlen(PRESET_WORD);
+
+    while (stem > text && stem[-1] == ' ')
+        stem--;
+    return (size_t)(stem - text) >= length && !strncmp(stem - length, PRESET_WORD, length);
+}
+
+static void consider_presets(Found *f)
+{
+    for (size_t i = 0; preset_at(i); i++)
+        consider(f, preset_at(i)->id);
+}
+
 static void consider_all(Found *f, bool first_word)
 {
     const Command   *command;
@@ -191,7 +222,10 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
         stem--;
     f.stem = stem;
     f.stem_length = (size_t)(field->text + field->cursor - stem);
-    consider_all(&f, stem == field->text);
+    if (wants_preset(field->text, stem))
+        consider_presets(&f);
+    else
+        consider_all(&f, stem == field->text);
     choices[0] = '\0';
     if (f.count > 0) {
         char rest[64];

@@ -371,8 +371,6 @@ void compare_link(Ui *ui)
         if (to == from || !pane_view(to))
             continue;
         follow(from, to);
-        if (pane_heads(to) == pane_heads(from))
-            to->head = from->head;
     }
 }
 
@@ -392,5 +390,6 @@ bool compare_poll(Ui *ui)
 
     for (int i = 0; i < ui->compare.count; i++)
         changed |= pane_poll(ui, &ui->compare.panes[i]);
+    changed |= effect_poll(ui);
     return compare_align(ui) || changed;
 }

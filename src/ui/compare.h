@@ -19,6 +19,8 @@ void         pane_want_drawing(Ui *ui, Pane *pane);
 void pane_lay_out(Ui *ui, Pane *pane, Area area);
 /* Once the panes opened together have results: views of one kind; true: something changed. */
 bool compare_align(Ui *ui);
+/* The pane of the bias goes where there is none; true: it went. */
+bool effect_poll(Ui *ui);
 /* Reads the row under the cursor; false: not at hand. */
 bool pane_row(Ui *ui, Pane *pane, int64_t q);
 

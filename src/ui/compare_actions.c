@@ -60,10 +60,17 @@ static void step_head(Ui *ui, int direction)
 
     if (heads < 1)
         return;
-    if (heads == 1)
+    if (heads == 1) {
         ui_say(ui, ROLE_DIM, "this view is the same for every head");
-    pane->head = (pane->head + direction + heads) % heads;
-    compare_link(ui);
+        return;
+    }
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *to = &ui->compare.panes[i];
+
+        /* linked panes step together; those that show different heads go on doing so */
+        if (to == pane || (ui->compare.linked && to->result && to->result->run->h == heads))
+            to->head = (to->head + direction + heads) % heads;
+    }
 }
 
 void action_head_next(Ui *ui)
@@ -210,6 +217,7 @@ void action_pane_close_it(Ui *ui)
     c->focus = at < c->count ? at : c->count ? c->count - 1 : 0;
     c->solo = c->solo && c->count > 1;
     c->difference = c->difference && c->count > 1;
+    c->effect = false;
 }
 
 void action_rerun(Ui *ui)
@@ -228,7 +236,7 @@ void action_reseed(Ui *ui)
         return;
     history_note(ui);
     pane->request.seed++;
-    pane_run(ui, pane);
+    compare_run(ui, pane);
     ui_say(ui, ROLE_DIM, "seed %llu", (unsigned long long)pane->request.seed);
 }
 

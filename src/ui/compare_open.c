@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/panel_word.h"
+#include "app/preset.h"
 #include "ui/compare.h"
 
 /* ---- opening ---------------------------------------------------------------- */
@@ -28,37 +30,112 @@ static bool request_open(Ui *ui, Request *request, const char *text, Error *err)
              : request_parse(ui->session, request, text, err);
 }
 
-Pane *compare_open_request(Ui *ui, Request *request)
+/* A pane for the request, which it takes over; it is run. */
+static Pane *open_request(Ui *ui, Request request, const char *view, int64_t head)
 {
     Compare *c = &ui->compare;
-    Pane    *pane;
+    Pane    *pane = &c->panes[c->count++];
 
-    if (c->count == PANES_MOST) {
-        ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
-        request_free(request);
-        return NULL;
-    }
-    pane = &c->panes[c->count++];
-    *pane = (Pane){ .request = *request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+    *pane = (Pane){ .request = request, .pool = -1, .scale = -1, .map = -1, .order_head = -1 };
+    snprintf(pane->view, sizeof(pane->view), "%s", view);
+    if (head >= 0)
+        pane->head = head;
+    else if (c->linked && c->count > 1)
+        pane->head = c->panes[c->focus].head;
     c->focus = c->count - 1;
-    if (lacks_text(request))
+    if (lacks_text(&request))
         pane->ask = true; /* instead of a run that must fail */
     else
         pane_run(ui, pane);
     return pane;
 }
 
-Pane *compare_open(Ui *ui, const char *mechanism)
+Pane *compare_open_request(Ui *ui, Request *request)
 {
-    Error   err = ERROR_INIT;
+    if (ui->compare.count < PANES_MOST)
+        return open_request(ui, *request, "", -1);
+    ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
+    request_free(request);
+    return NULL;
+}
+
+static Pane *open_side(Ui *ui, const PanelSide *side, Error *err)
+{
     Request request = { 0 };
 
-    if (request_copy(&request, &ui->defaults, &err) &&
-        request_open(ui, &request, mechanism, &err))
-        return compare_open_request(ui, &request);
+    if (request_copy(&request, &ui->defaults, err) &&
+        request_open(ui, &request, side->mechanism, err))
+        return open_request(ui, request, side->view, side->head);
     request_free(&request);
-    ui_say(ui, ROLE_ERROR, "%s", err.text);
     return NULL;
+}
+
+Pane *compare_open(Ui *ui, const char *text)
+{
+    PanelWord word = { 0 };
+    Error     err = ERROR_INIT;
+    Pane     *pane = NULL;
+
+    if (ui->compare.count == PANES_MOST) {
+        ui_say(ui, ROLE_WARN, "%d panes are open: x closes one", PANES_MOST);
+        return NULL;
+    }
+    if (panel_word_parse(text, &word, &err)) {
+        if (word.minus.mechanism)
+            error_set(&err, ERR_USAGE, "a difference here is to pane 1: d shows it");
+        else
+            pane = open_side(ui, &word.shown, &err);
+        panel_word_free(&word);
+    }
+    if (!pane)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    ui->compare.effect = false;
+    return pane;
+}
+
+void compare_open_plan(Ui *ui, FigurePlan *plan)
+{
+    Compare *c = &ui->compare;
+
+    compare_clear(ui);
+    c->effect = plan->effect;
+    for (int i = 0; i < plan->count && c->count < PANES_MOST; i++) {
+        PlannedPanel *planned = &plan->panels[i];
+        bool          every = strchr(planned->view, '*') != NULL;
+        Pane         *pane;
+
+        if (every && planned->maybe)
+            continue;
+        planned->request.threads = ui->defaults.threads;
+        planned->request.memory_limit = ui->defaults.memory_limit;
+        pane = open_request(ui, planned->request, every ? "" : planned->view, planned->head);
+        planned->request = REQUEST_INIT;
+        pane->differs = planned->differs && request_same(&planned->minus, &c->panes[0].request);
+    }
+    c->focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */
+    ui->screen = SCREEN_COMPARE;
+}
+
+void compare_open_preset(Ui *ui, const char *name)
+{
+    const Preset *preset;
+    PresetCall    made = { 0 };
+    FigurePlan    plan = { 0 };
+    Error         err = ERROR_INIT;
+
+    if (preset_parse(name, &preset, &err) && preset_call(preset, NULL, &made, &err)) {
+        history_note(ui);
+        if (call_load_input(ui->session, &made.call, &err) &&
+            figure_plan_make(ui->session, &made.call, &plan, &err)) {
+            compare_open_plan(ui, &plan);
+            ui_say(ui, ROLE_DIM, "%s", preset->help);
+            ui_say(ui, ROLE_DIM, "%s (%s); u goes back", preset->title, preset->source);
+        }
+    }
+    if (err.code != ERR_NONE)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    figure_plan_free(&plan);
+    preset_call_free(&made);
 }
 
 void compare_ask(Ui *ui)
@@ -120,7 +197,7 @@ void compare_clear(Ui *ui)
     while (c->count > 0)
         pane_close(ui, &c->panes[--c->count]);
     c->focus = c->first = 0;
-    c->solo = c->difference = c->align = false;
+    c->solo = c->difference = c->align = c->effect = false;
 }
 
 void compare_close(Ui *ui)

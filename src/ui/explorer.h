@@ -3,6 +3,7 @@
 #define UI_EXPLORER_H
 
 #include "app/command.h"
+#include "app/figure_plan.h"
 #include "app/session.h"
 #include "ui/drawing.h"
 #include "ui/field.h"
@@ -71,6 +72,7 @@ typedef struct Compare {
     int  count, focus;
     int  first; /* first pane on the screen when not all fit */
     bool solo, linked, difference, labels, adding;
+    bool effect; /* panes without and with one position, their difference, the bias */
     bool align; /* the views are to be made alike once all panes have a result */
     char sought[64];
     int  drag_y, drag_x; /* -1: no drag */
@@ -206,10 +208,16 @@ bool compare_adopt(Ui *ui, Pane *pane);
 bool  compare_poll(Ui *ui);
 void  compare_mouse(Ui *ui, const Event *event);
 void  compare_close(Ui *ui);
-/* A pane for "bigbird(window=5)"; NULL with a message. */
-Pane *compare_open(Ui *ui, const char *mechanism);
+/* A pane for "bigbird(window=5):weights@1"; NULL with a message. */
+Pane *compare_open(Ui *ui, const char *text);
 /* A pane for a request, which it takes over; NULL with a message (then it is freed). */
 Pane *compare_open_request(Ui *ui, Request *request);
+/* The panels of a plan, as many as there is room for, in the place of all panes. */
+void compare_open_plan(Ui *ui, FigurePlan *plan);
+/* A preset in panes, on its own input; with a message. */
+void compare_open_preset(Ui *ui, const char *name);
+/* The pane's request was changed: it is run, and what hangs on it. */
+void compare_run(Ui *ui, Pane *pane);
 /* Asks for what the focused pane cannot run without. */
 void compare_ask(Ui *ui);
 void compare_clear(Ui *ui); /* closes all panes */

@@ -77,8 +77,8 @@ static Figure *figure_as_seen(const Shot *shot, Error *err)
 static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
 {
     w->figure = shot->obstacle ? figure_as_seen(shot, err)
-                               : picture_of_results(shot->results, shot->count, &shot->options,
-                                                    err);
+                               : picture_of_panels(shot->choices, shot->count, &shot->options,
+                                                   err);
     if (!w->figure)
         return false;
     for (int i = 0; i < shot->count; i++)
@@ -106,7 +106,7 @@ static void start(Ui *ui, const char *path)
     snprintf(w->path, sizeof(w->path), "%s", path);
     w->obstacle = shot.obstacle;
     if (!shot.obstacle) {
-        picture_command(ui->session, shot.results, shot.count, &shot.options, &command);
+        picture_command(ui->session, shot.choices, shot.count, &shot.options, &command);
         text_add(&command, " -o ");
         word_quote(&command, path);
     }
@@ -295,7 +295,7 @@ void action_copy_command(Ui *ui)
     }
     suggest(ui, path, sizeof(path));
     text_add(&command, "attnscope ");
-    picture_command(ui->session, shot.results, shot.count, &shot.options, &command);
+    picture_command(ui->session, shot.choices, shot.count, &shot.options, &command);
     text_add(&command, " -o ");
     word_quote(&command, path);
     term_copy(ui->term, text_str(&command));

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "app/preset.h"
 #include "ui/actions.h"
 #include "ui/explorer.h"
 #include "ui/keys.h"
@@ -13,6 +14,7 @@ typedef struct Choice {
     const Action    *action; /* or */
     const Mechanism *mechanism;
     const Command   *command;
+    const Preset    *preset;
 } Choice;
 
 typedef struct Choices {
@@ -35,6 +37,9 @@ static void choice_text(const Choice *c, char *keys, size_t keys_size, char *tex
     } else if (c->mechanism) {
         snprintf(keys, keys_size, "%s", c->mechanism->id);
         snprintf(text, size, "open %s", c->mechanism->title);
+    } else if (c->preset) {
+        snprintf(keys, keys_size, "%s", c->preset->id);
+        snprintf(text, size, "open %s (%s)", c->preset->title, c->preset->source);
     } else {
         snprintf(keys, keys_size, ":%s", c->command->name);
         snprintf(text, size, "%s", c->command->help);
@@ -60,6 +65,7 @@ static void make_choices(const Ui *ui, Choices *list)
     const Mechanism *mechanism;
     const Command   *command;
     unsigned         scope = scope_below(ui);
+    bool             all = ui->help.palette && !ui->compare.adding;
 
     list->count = 0;
     for (size_t i = 0; ui->help.palette && (mechanism = mechanism_at(i)); i++)
@@ -67,7 +73,9 @@ static void make_choices(const Ui *ui, Choices *list)
     for (size_t i = 0; !ui->compare.adding && (action = action_at(i)); i++)
         if (action->scope & scope)
             add(ui, list, (Choice){ .action = action });
-    for (size_t i = 0; ui->help.palette && !ui->compare.adding && (command = command_at(i)); i++)
+    for (size_t i = 0; all && preset_at(i); i++)
+        add(ui, list, (Choice){ .preset = preset_at(i) });
+    for (size_t i = 0; all && (command = command_at(i)); i++)
         if (command->run)
             add(ui, list, (Choice){ .command = command });
 }
@@ -194,6 +202,8 @@ void action_choice_run(Ui *ui)
         choice.action->run(ui);
     else if (choice.mechanism)
         open_mechanism(ui, choice.mechanism, adding || ui->screen == SCREEN_COMPARE);
+    else if (choice.preset)
+        compare_open_preset(ui, choice.preset->id);
     else {
         prompt_open(ui, PROMPT_COMMAND);
         field_set(&ui->prompt.field, choice.command->name);

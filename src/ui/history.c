@@ -11,19 +11,23 @@ typedef struct PaneState {
     char    view[48];
     Lens    lens;
     int64_t head, round;
-    bool    sorted;
+    bool    sorted, differs;
 } PaneState;
 
 struct Snapshot {
     PaneState panes[PANES_MOST];
     int       count, focus;
-    bool      difference, linked, solo;
+    bool      difference, effect, linked, solo;
+    char     *spec; /* of the input; owned */
+    InputChoice choice;
 };
 
 static void snapshot_free(Snapshot *s)
 {
     for (int i = 0; s && i < s->count; i++)
         request_free(&s->panes[i].request);
+    if (s)
+        free(s->spec);
     free(s);
 }
 
@@ -36,8 +40,11 @@ static Snapshot *snapshot_take(const Ui *ui)
         return NULL;
     s->focus = c->focus;
     s->difference = c->difference;
+    s->effect = c->effect;
     s->linked = c->linked;
     s->solo = c->solo;
+    s->spec = session_input_spec(ui->session) ? strdup(session_input_spec(ui->session)) : NULL;
+    s->choice = *session_choice(ui->session);
     for (int i = 0; i < c->count; i++) {
         const Pane *pane = &c->panes[i];
         PaneState  *state = &s->panes[i];
@@ -52,33 +59,38 @@ static Snapshot *snapshot_take(const Ui *ui)
         state->head = pane->head;
         state->round = pane->round;
         state->sorted = pane->sorted;
+        state->differs = pane->differs;
     }
     return s;
 }
 
-bool request_same(const Request *a, const Request *b)
+/* True: another input was open since, and the old one is back. */
+static bool restore_input(Ui *ui, const Snapshot *s)
 {
-    Text x = { 0 }, y = { 0 };
-    bool same;
+    const InputChoice *now = session_choice(ui->session);
+    Error              err = ERROR_INIT;
 
-    request_text(a, &x);
-    request_text(b, &y);
-    same = !strcmp(text_str(&x), text_str(&y)) && !strcmp(a->position, b->position) &&
-           a->causal == b->causal && a->seed == b->seed;
-    text_free(&x);
-    text_free(&y);
-    return same;
+    if (!s->spec || (!strcmp(s->spec, session_input_spec(ui->session)) &&
+                     now->layer == s->choice.layer && now->n == s->choice.n &&
+                     now->d == s->choice.d && now->heads == s->choice.heads &&
+                     now->seed == s->choice.seed))
+        return false;
+    if (session_load(ui->session, s->spec, &s->choice, &err))
+        return true;
+    ui_say(ui, ROLE_ERROR, "%s", err.text);
+    return false;
 }
 
-static void restore_pane(Ui *ui, Pane *pane, PaneState *state)
+static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input)
 {
-    bool same = request_same(&pane->request, &state->request);
+    bool same = same_input && request_same(&pane->request, &state->request);
 
     memcpy(pane->view, state->view, sizeof(pane->view));
     pane->lens = state->lens;
     pane->head = state->head;
     pane->round = state->round;
     pane->sorted = state->sorted;
+    pane->differs = state->differs;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     if (same)
         return;
@@ -92,6 +104,7 @@ static void restore_pane(Ui *ui, Pane *pane, PaneState *state)
 static void snapshot_restore(Ui *ui, Snapshot *s)
 {
     Compare *c = &ui->compare;
+    bool     same_input = !restore_input(ui, s);
 
     while (c->count > s->count)
         pane_close(ui, &c->panes[--c->count]);
@@ -100,9 +113,10 @@ static void snapshot_restore(Ui *ui, Snapshot *s)
         c->count++;
     }
     for (int i = 0; i < s->count; i++)
-        restore_pane(ui, &c->panes[i], &s->panes[i]);
+        restore_pane(ui, &c->panes[i], &s->panes[i], same_input);
     c->focus = s->focus;
     c->difference = s->difference;
+    c->effect = s->effect;
     c->linked = s->linked;
     c->solo = s->solo;
 }

@@ -17,7 +17,6 @@ typedef struct History {
 
 void history_note(Ui *ui); /* before a change */
 void history_drop(Ui *ui); /* the newest note: nothing was changed */
-bool request_same(const Request *a, const Request *b);
 bool history_undo(Ui *ui); /* false: nothing to undo */
 bool history_redo(Ui *ui);
 void history_clear(Ui *ui);

@@ -81,8 +81,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     pane->order = NULL;
     pane->order_head = -1;
     pane->telling = result_view(result, NULL, NULL);
-    if (pane->view[0] && !run_view(result->run, pane->view))
-        pane->view[0] = '\0';
+    pane->head = pane->head < result->run->h ? pane->head : 0;
     if (first && pane->telling && !pane->lens.q && !pane->lens.k && !compare_adopt(ui, pane)) {
         pane->lens.q = view_rows(pane->telling) / 2; /* on the diagonal something is allowed */
         pane->lens.k = view_cols(pane->telling) / 2;
@@ -235,7 +234,8 @@ bool pane_differs(Ui *ui, const Pane *pane)
     const Compare *c = &ui->compare;
     const View    *view = pane_numbers(pane), *first;
 
-    if (!c->difference || pane == &c->panes[0] || pane->pinned || !view || !c->panes[0].result)
+    if ((!c->difference && !pane->differs) || pane == &c->panes[0] || pane->pinned || !view ||
+        !c->panes[0].result)
         return false;
     first = pane_numbers(&c->panes[0]);
     return first && views_share_rows(first, view) && views_share_cols(first, view) &&
@@ -405,6 +405,8 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
         text_add(&out, pane->sorted ? "sorted" : "by position");
     else
         text_addf(&out, "%d %s", number, pane->request.mechanism);
+    if (strcmp(pane->request.position, "none") != 0 && !pane->pinned)
+        text_addf(&out, " +%s", pane->request.position);
     if (view)
         text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (differs)

@@ -30,10 +30,11 @@ typedef struct Pane {
     Job        *measuring;
     const View *telling;  /* of the result, found once; NULL: it has no matrix */
     const View *pinned;   /* shown whatever `view` says; NULL: off */
-    char        view[48]; /* wanted; "": the most telling one */
+    char        view[48]; /* wanted; "", or one the run has not: the most telling one */
     int64_t     head, round;
     int         pool, scale, map; /* -1: the kind's own */
     bool        sorted;
+    bool        differs; /* shown as a difference to pane 1, whatever the others are */
     Lens        lens;
     Place       places[PLACES_MOST];
     Drawing     drawing;

@@ -170,15 +170,18 @@ static void params_leave(Ui *ui)
     p->before = (Request){ 0 };
     p->changed = false;
     if (!same)
-        pane_run(ui, pane);
+        compare_run(ui, pane);
 }
 
 void params_open(Ui *ui)
 {
     Params *p = &ui->params;
-    Pane   *pane = compare_focus(ui);
+    Pane   *pane;
     Request before;
 
+    if (ui->compare.effect && ui->compare.focus == 0)
+        ui->compare.focus = 1; /* what the panes have in common is the one with the position */
+    pane = compare_focus(ui);
     if (!pane || !request_copy(&before, &pane->request, NULL))
         return;
     history_note(ui);
@@ -203,7 +206,7 @@ void params_tick(Ui *ui)
     if (p->changed_at > 0 && (!runs_live(ui) || ui_now() - p->changed_at < IDLE))
         return;
     p->changed = false;
-    pane_run(ui, pane);
+    compare_run(ui, pane);
 }
 
 double params_deadline(const Ui *ui)

@@ -38,7 +38,14 @@ static void add_pane(Ui *ui, Shot *shot, Pane *pane)
     pane_title(ui, pane, (int)(pane - ui->compare.panes) + 1, panel->title, sizeof(panel->title));
     shot->panes[shot->count] = pane;
     shot->results[shot->count] = pane->result;
-    shot->views[shot->count] = panel->view->name;
+    shot->choices[shot->count] = (PanelChoice){ .result = pane->result,
+                                                .view = panel->view->name,
+                                                .head = pane_heads(pane) > 1 ? pane->head : -1 };
+    if (panel->minus) {
+        shot->base = ui->compare.panes[0].result;
+        shot->choices[shot->count].minus = shot->base;
+        shot->choices[shot->count].minus_view = panel->minus->name;
+    }
     shot->count++;
 }
 
@@ -56,21 +63,21 @@ static bool same_sight(const Shot *shot)
     return true;
 }
 
-/* The head of those that have heads; -1: they differ. */
-static int64_t shared_head(const Shot *shot)
+/* One head of all that have heads is an option; else each panel names its own. */
+static void share_head(Shot *shot)
 {
-    int64_t head = 0;
+    int64_t head = -1;
+    bool    differ = false;
 
-    for (int i = 0; i < shot->count; i++)
-        if (pane_heads(shot->panes[i]) > 1) {
-            if (head && shot->panes[i]->head != head)
-                return -1;
-            head = shot->panes[i]->head;
-        }
-    for (int i = 0; i < shot->count; i++)
-        if (pane_heads(shot->panes[i]) > 1 && shot->panes[i]->head != head)
-            return -1;
-    return head;
+    for (int i = 0; i < shot->count; i++) {
+        int64_t own = shot->choices[i].head;
+
+        differ = differ || (own >= 0 && head >= 0 && own != head);
+        head = own >= 0 ? own : head;
+    }
+    for (int i = 0; !differ && i < shot->count; i++)
+        shot->choices[i].head = -1;
+    shot->options.head = differ || head < 0 ? 0 : head;
 }
 
 /* A look that was chosen must hold for all; one that was not is the kind's own. */
@@ -114,19 +121,6 @@ static bool shared_order(Shot *shot)
     return true;
 }
 
-/* Either none is a difference, or all but the first are, to the view of the same name. */
-static bool shared_difference(Shot *shot)
-{
-    for (int i = 0; i < shot->count; i++)
-        shot->options.difference = shot->options.difference || shot->panels[i].minus;
-    for (int i = 0; shot->options.difference && i < shot->count; i++)
-        if (i == 0 ? shot->panels[i].minus != NULL
-                   : !shot->panels[i].minus ||
-                         strcmp(shot->panels[i].minus->name, shot->views[i]) != 0)
-            return false;
-    return true;
-}
-
 static bool shows_round(const Shot *shot)
 {
     for (int i = 0; i < shot->count; i++)
@@ -138,19 +132,15 @@ static bool shows_round(const Shot *shot)
 /* All options are set as far as they are shared, whatever stands in the way. */
 static const char *find_obstacle(Shot *shot)
 {
-    int64_t head = shared_head(shot);
-    bool    sight = same_sight(shot), looks = shared_looks(shot), order = shared_order(shot);
-    bool    difference = shared_difference(shot);
+    bool sight = same_sight(shot), looks = shared_looks(shot), order = shared_order(shot);
 
-    shot->options.head = head > 0 ? head : 0;
+    share_head(shot);
     if (sight && !same_region(shot->panels[0].region, whole(shot->panels[0].view)))
         shot->options.region = shot->panels[0].region;
     return shows_round(shot) ? "a round of a view has no option"
-           : head < 0        ? "the panes show different heads"
            : !sight          ? "the panes show different regions"
            : !looks          ? "the panes differ in pooling, scale or colours"
            : !order          ? "the panes differ in the order of tokens"
-           : !difference     ? "not every pane is a difference to pane 1"
                              : NULL;
 }
 
@@ -159,7 +149,7 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     Compare *c = &ui->compare;
     bool     first = only && pane_differs(ui, only);
 
-    *shot = (Shot){ .base = c->difference ? c->panes[0].result : NULL };
+    *shot = (Shot){ .options = { .shared_scale = c->effect } };
     for (int i = 0; i < c->count && !only; i++)
         first = first || (c->panes[i].area.h && pane_differs(ui, &c->panes[i]));
     for (int i = 0; i < c->count; i++)
@@ -167,6 +157,5 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
             add_pane(ui, shot, &c->panes[i]);
     if (!shot->count)
         return;
-    shot->options.views = shot->views;
     shot->obstacle = find_obstacle(shot);
 }

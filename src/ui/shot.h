@@ -1,7 +1,8 @@
 /* ui/shot.h -- the panes on the screen as the figure that one command draws.
  *
- * The command line gives its options to all panels, so panes that differ in
- * region, head, pooling or order have no such command; the shot says why.
+ * A panel's word names its view, its head and what is subtracted; all else is an
+ * option of the whole figure, so panes that differ in region, pooling or order
+ * have no such command; the shot says why.
  */
 #ifndef UI_SHOT_H
 #define UI_SHOT_H
@@ -13,10 +14,10 @@ typedef struct Shot {
     Pane          *panes[PANES_MOST];
     Panel          panels[PANES_MOST];
     Result        *results[PANES_MOST]; /* borrowed from the panes */
-    const char    *views[PANES_MOST];
+    PanelChoice    choices[PANES_MOST]; /* of the command, when `obstacle` is NULL */
     int            count;
-    PictureOptions options; /* of all, when `obstacle` is NULL */
-    Result        *base;     /* what differences are to; NULL: none; borrowed */
+    PictureOptions options; /* of all */
+    Result        *base;    /* what differences are to; NULL: none; borrowed */
     const char    *obstacle; /* why no command draws exactly this */
 } Shot;
 

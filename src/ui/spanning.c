@@ -219,16 +219,17 @@ void action_span_command(Ui *ui)
 {
     Pane          *pane = compare_focus(ui);
     PictureOptions o = { .head = pane ? pane->head : 0 };
+    PanelChoice    choice;
     Text           line = { 0 };
     char           query[32];
 
     if (!pane || !pane->result || !pane_view(pane))
         return;
     snprintf(query, sizeof(query), "%lld", (long long)query_of(pane));
-    o.view = pane_view(pane)->name;
+    choice = (PanelChoice){ .result = pane->result, .view = pane_view(pane)->name, .head = -1 };
     o.span = query;
     text_add(&line, "attnscope ");
-    picture_command(ui->session, &pane->result, 1, &o, &line);
+    picture_command(ui->session, &choice, 1, &o, &line);
     term_copy(ui->term, text_str(&line));
     ui_say(ui, ROLE_GOOD, "copied: %s", text_str(&line));
     text_free(&line);

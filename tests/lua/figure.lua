@@ -64,6 +64,39 @@ case("panels of tensors", function()
   raises("kind", attn.figure, { panels = { { tensor = t, kind = "weight" } } })
 end)
 
+case("presets, commands, what a position does", function()
+  local ids = {}
+  for i, preset in ipairs(attn.presets()) do
+    ids[i] = preset.id
+    assert(preset.title ~= "" and preset.source ~= "" and preset.help ~= "", preset.id)
+    equal(preset.command:match("^figure "), "figure ")
+  end
+  equal(ids[1], "fournier-fig5")
+  local fig = assert(attn.figure { preset = "slides-bigbird", title = "Birds", layout = "1x4" })
+  equal(#fig, 4)
+  assert(fig:text { width = 160 }:find("Birds", 1, true))
+  local path = check.scratch("attnscope-preset.png")
+  assert(fig:save(path, { dpi = 100 }))
+  assert(attn.command("rerender", path, "--check")) -- the file knows the whole command
+  os.remove(path)
+  equal(#assert(attn.figure { command = "full bigbird -n 16 --diff" }), 2)
+  equal(#assert(attn.figure { command = "--preset slides-alibi -n 6" }), 4)
+  local with = assert(attn.run("full", { input = input, position = "t5" }))
+  local effect = assert(attn.figure { position_effect = with, head = 1 })
+  equal(#effect, 5)
+  local text = effect:text { width = 150 }
+  for _, title in ipairs { "weights without t5", "weights with t5", "bias added by t5",
+    "position_buckets" } do
+    assert(text:find(title, 1, true), title)
+  end
+  assert(with:view("bias"):allclose(with:view("position_bias"), 0, 0))
+  raises("nearest is 'slides-alibi'", attn.figure, { preset = "slides-alib" })
+  raises("choose one", attn.figure, { preset = "slides-alibi", command = "full" })
+  raises("no position", attn.figure, { position_effect = full })
+  raises("expected a Result", attn.figure, { position_effect = 3 })
+  check.refuses("FILE", attn.figure, { command = "full --input nowhere.npz" })
+end)
+
 case("misuse", function()
   raises("expected a list", attn.figure, {})
   raises("1 to 1000", attn.figure, { panels = {} })

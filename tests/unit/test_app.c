@@ -4,6 +4,9 @@
 #include <time.h>
 
 #include "app/command.h"
+#include "app/drawing.h"
+#include "app/panel_word.h"
+#include "app/preset.h"
 #include "check.h"
 
 static void options_are_read_in_every_spelling(void **state)
@@ -22,6 +25,54 @@ static void options_are_read_in_every_spelling(void **state)
     assert_string_equal(call.params[1], "global=2");
     assert_int_equal(call.word_count, 2);
     assert_string_equal(call.words[1], "-n");
+}
+
+static const struct {
+    const char *word, *mechanism, *view;
+    int         head;
+    const char *minus, *minus_view;
+} panel_words[] = {
+    { "full", "full", "", -1, NULL, "" },
+    { "full:weights", "full", "weights", -1, NULL, "" },
+    { "full@3", "full", "", 3, NULL, "" },
+    { "bigbird(random_blocks=@a:b.npy):weights@2", "bigbird(random_blocks=@a:b.npy)", "weights", 2,
+      NULL, "" },
+    { "pattern(window(5) - self):connectivity", "pattern(window(5) - self)", "connectivity", -1,
+      NULL, "" },
+    { "bigbird:weights@1 - full(scale=1):weights", "bigbird", "weights", 1, "full(scale=1)",
+      "weights" },
+    { "bigbird - full", "bigbird", "", -1, "full", "" },
+    { "pattern(expr=\"a) - b\"):w - full", "pattern(expr=\"a) - b\")", "w", -1, "full", "" },
+};
+
+static void a_panel_is_one_word(void **state)
+{
+    static const char *const bad[] = { "", ":weights", "full:", "full@", "full@x", "full@-1",
+                                       "full - bigbird@1", "a - b - c", "full - " };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(panel_words) / sizeof(*panel_words); i++) {
+        PanelWord word;
+        Error     err = ERROR_INIT;
+
+        CHECK(panel_word_parse(panel_words[i].word, &word, &err), "%s", err.text);
+        assert_string_equal(word.shown.mechanism, panel_words[i].mechanism);
+        assert_string_equal(word.shown.view, panel_words[i].view);
+        assert_int_equal(word.shown.head, panel_words[i].head);
+        assert_int_equal(word.minus.mechanism != NULL, panel_words[i].minus != NULL);
+        if (word.minus.mechanism) {
+            assert_string_equal(word.minus.mechanism, panel_words[i].minus);
+            assert_string_equal(word.minus.view, panel_words[i].minus_view);
+        }
+        panel_word_free(&word);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        PanelWord word;
+        Error     err = ERROR_INIT;
+
+        CHECK(!panel_word_parse(bad[i], &word, &err), "'%s' was taken", bad[i]);
+        assert_int_equal(err.code, ERR_USAGE);
+    }
 }
 
 static const struct {
@@ -133,6 +184,93 @@ static void the_command_repeats_the_request(void **state)
     session_free(s);
 }
 
+/* The drawing of a line on the session's input; its call stays with `made`. */
+static void draw(Session *s, const char *line, PresetCall *made, Drawing *drawing)
+{
+    Error err = ERROR_INIT;
+
+    CHECK(preset_expand(line, made, &err), "%s: %s", line, err.text);
+    CHECK(drawing_make(s, &made->call, drawing, &err), "%s: %s", line, err.text);
+}
+
+static void a_position_is_shown_by_what_it_does(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
+
+    (void)state;
+    for (size_t k = 0; position_at(k); k++) {
+        Text       line = { 0 };
+        PresetCall made;
+        Drawing   *d = calloc(1, sizeof(*d));
+
+        text_addf(&line, "figure full bigbird --position %s --position-effect", position_at(k)->id);
+        draw(s, text_str(&line), &made, d);
+        assert_true(d->count >= 8 && d->count % 2 == 0);
+        for (int row = 0; row < 2; row++) {
+            const PanelChoice *p = &d->panels[row * d->count / 2];
+
+            assert_ptr_equal(p[0].result->run->spec.position, NULL);
+            assert_ptr_equal(p[1].result->run->spec.position, position_at(k));
+            assert_ptr_equal(p[2].result, p[1].result); /* run once */
+            assert_ptr_equal(p[2].minus, p[0].result);
+            assert_ptr_equal(p[3].result, p[1].result);
+            assert_string_equal(p[3].view, "position_bias");
+            assert_non_null(strstr(p[3].title, position_at(k)->id));
+        }
+        drawing_free(d);
+        free(d);
+        preset_call_free(&made);
+        text_free(&line);
+    }
+    session_free(s);
+}
+
+static void the_effect_drops_what_is_of_the_position(void **state)
+{
+    Session   *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
+    Drawing   *d = calloc(1, sizeof(*d));
+    PresetCall made;
+
+    (void)state;
+    draw(s, "figure 'full(position=t5,pos_buckets=8,pos_max_distance=16)' --position-effect", &made,
+         d);
+    assert_int_equal(d->count, 5);
+    assert_int_equal(d->results[0]->request.given.count, 0);
+    assert_int_equal(d->results[1]->request.given.count, 2);
+    assert_string_equal(d->panels[4].view, "position_buckets");
+    drawing_free(d);
+    free(d);
+    preset_call_free(&made);
+    session_free(s);
+}
+
+static void a_preset_is_a_command_that_can_be_changed(void **state)
+{
+    static const struct {
+        const char *line, *holds, *lacks;
+    } changes[] = {
+        { "figure --preset slides-alibi -o x.png", "-n 12", "--preset" },
+        { "figure --preset=slides-alibi -n 30", "-n 30", "-n 12" },
+        { "figure --preset slides-alibi --no-causal --title Mine", "--title Mine", "--causal" },
+        { "attnscope figure --theme dark --preset slides-alibi", "--theme dark", "attnscope" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+        const char *line = changes[i].line + (strncmp(changes[i].line, "attnscope ", 10) ? 0 : 10);
+        PresetCall  made;
+        Error       err = ERROR_INIT;
+
+        CHECK(preset_expand(line, &made, &err), "%s", err.text);
+        assert_int_equal(made.call.word_count, 4);
+        CHECK(strstr(made.call.line, changes[i].holds), "%s", made.call.line);
+        CHECK(!strstr(made.call.line, changes[i].lacks) || !strcmp(changes[i].lacks, "--causal"),
+              "%s", made.call.line);
+        assert_true(!made.call.values[OPT_CAUSAL] || !made.call.values[OPT_NOCAUSAL]);
+        preset_call_free(&made);
+    }
+}
+
 static void jobs_give_what_runs_give(void **state)
 {
     Session *s = session_on("synthetic:normal(n=64,d=8,heads=2)");
@@ -216,6 +354,10 @@ int main(void)
         cmocka_unit_test(requests_survive_the_way_to_text_and_back),
         cmocka_unit_test(a_bare_expression_is_the_text_parameter),
         cmocka_unit_test(the_command_repeats_the_request),
+        cmocka_unit_test(a_panel_is_one_word),
+        cmocka_unit_test(a_position_is_shown_by_what_it_does),
+        cmocka_unit_test(the_effect_drops_what_is_of_the_position),
+        cmocka_unit_test(a_preset_is_a_command_that_can_be_changed),
         cmocka_unit_test(jobs_give_what_runs_give),
         cmocka_unit_test(a_result_outlives_its_input),
         cmocka_unit_test(jobs_can_be_cancelled_waiting_or_running),

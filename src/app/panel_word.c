@@ -1,0 +1,110 @@
+/* panel_word.c -- see panel_word.h. */
+#include "app/panel_word.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Quotes and brackets belong to the parameters; what follows them is ours. */
+typedef struct Scan {
+    int  depth;
+    char quote; /* that is open; 0: none */
+} Scan;
+
+static bool outside(Scan *scan, char c)
+{
+    if (scan->quote) {
+        scan->quote = c == scan->quote ? 0 : scan->quote;
+        return false;
+    }
+    if (c == '"' || c == '\'')
+        scan->quote = c;
+    scan->depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+    return !scan->depth && !scan->quote && c != ')' && c != ']';
+}
+
+/* The first of these characters outside brackets, or the end. */
+static const char *find_outside(const char *text, const char *end, const char *any)
+{
+    Scan scan = { 0 };
+
+    for (; text < end; text++)
+        if (outside(&scan, *text) && strchr(any, *text))
+            break;
+    return text;
+}
+
+static const char *find_minus(const char *text)
+{
+    Scan scan = { 0 };
+
+    for (; *text; text++)
+        if (outside(&scan, *text) && !strncmp(text, " - ", 3))
+            return text;
+    return NULL;
+}
+
+static bool parse_head(const char *text, const char *end, int64_t *head, Error *err)
+{
+    char *stop;
+    long  value = strtol(text, &stop, 10);
+
+    if (stop != end || stop == text || value < 0)
+        return error_set(err, ERR_USAGE, "'@%.*s': expected a head's number, counted from 0",
+                         (int)(end - text), text);
+    *head = value;
+    return true;
+}
+
+static bool parse_view(const char *text, const char *end, PanelSide *side, Error *err)
+{
+    if (end == text || end - text >= (int)sizeof(side->view))
+        return error_set(err, ERR_USAGE, "':%.*s': expected the name of a view", (int)(end - text),
+                         text);
+    snprintf(side->view, sizeof(side->view), "%.*s", (int)(end - text), text);
+    return true;
+}
+
+static bool parse_side(const char *text, const char *end, PanelSide *side, Error *err)
+{
+    const char *stop = find_outside(text, end, ":@");
+
+    *side = (PanelSide){ .head = -1 };
+    for (const char *at = stop, *next; at < end; at = next) {
+        next = at + 1 + strcspn(at + 1, ":@");
+        next = next < end ? next : end;
+        if (*at == '@' ? !parse_head(at + 1, next, &side->head, err)
+                       : !parse_view(at + 1, next, side, err))
+            return false;
+    }
+    if (stop == text)
+        return error_set(err, ERR_USAGE, "a panel needs a mechanism, as in full:weights");
+    side->mechanism = strndup(text, (size_t)(stop - text));
+    return side->mechanism || error_set(err, ERR_NOMEM, "not enough memory");
+}
+
+void panel_word_free(PanelWord *word)
+{
+    free(word->shown.mechanism);
+    free(word->minus.mechanism);
+    *word = (PanelWord){ 0 };
+}
+
+bool panel_word_parse(const char *text, PanelWord *out, Error *err)
+{
+    const char *minus = find_minus(text), *end = text + strlen(text);
+
+    *out = (PanelWord){ 0 };
+    if (!parse_side(text, minus ? minus : end, &out->shown, err))
+        return false;
+    if (!minus)
+        return true;
+    if (find_minus(minus + 3))
+        error_set(err, ERR_USAGE, "'%s': one difference a panel", text);
+    else if (parse_side(minus + 3, end, &out->minus, err) && out->minus.head < 0)
+        return true;
+    else if (out->minus.mechanism)
+        error_set(err, ERR_USAGE, "'%s': the head is said once, before the minus", text);
+    panel_word_free(out);
+    return false;
+}

@@ -1,0 +1,29 @@
+/* app/panel_word.h -- one panel of a figure in words.
+ *
+ *     word = side [ " - " side ]          the second is subtracted from the first
+ *     side = MECH[(name=value,..)] [":" VIEW] ["@" HEAD]
+ *
+ * The command line, presets and the explorer's command line read the same words.
+ */
+#ifndef APP_PANEL_WORD_H
+#define APP_PANEL_WORD_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+
+typedef struct PanelSide {
+    char   *mechanism; /* "bigbird(window=5)"; owned; NULL: this side is not there */
+    char    view[48];  /* "": the most telling one */
+    int64_t head;      /* -1: not said */
+} PanelSide;
+
+typedef struct PanelWord {
+    PanelSide shown, minus;
+} PanelWord;
+
+/* On failure nothing is to be freed. */
+bool panel_word_parse(const char *text, PanelWord *out, Error *err);
+void panel_word_free(PanelWord *word);
+
+#endif

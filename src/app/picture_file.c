@@ -1,0 +1,187 @@
+/* picture_file.c -- a figure as a file that says how it was made; see picture.h.
+ *
+ * The command line that draws it, parameters, seed and the hash of the input go
+ * into the PNG's text chunks, so that `rerender` can make it again.
+ */
+#include "app/picture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command_parts.h"
+
+/* What a request has that the first one has not, as assignments. */
+static void differing_fields(const Request *first, const Request *request, Request *out)
+{
+    char number[32];
+
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)request->seed);
+    if (request->seed != first->seed)
+        assignments_set(&out->given, "seed", number, NULL);
+    if (request->causal != first->causal && request->causal >= 0)
+        assignments_set(&out->given, "causal", request->causal ? "true" : "false", NULL);
+    if (strcmp(request->position, first->position) != 0)
+        assignments_set(&out->given, "position", request->position, NULL);
+}
+
+static void add_side(const Request *first, const Request *request, const char *view, Text *out)
+{
+    Request copy;
+
+    if (!request_copy(&copy, request, NULL))
+        return;
+    differing_fields(first, request, &copy);
+    request_text(&copy, out);
+    if (view)
+        text_addf(out, ":%s", view);
+    request_free(&copy);
+}
+
+static void add_panel_word(const Request *first, const PanelChoice *panel, Text *out)
+{
+    Text word = { 0 };
+
+    add_side(first, &panel->result->request, panel->view, &word);
+    if (panel->head >= 0)
+        text_addf(&word, "@%lld", (long long)panel->head);
+    if (panel->minus) {
+        text_add(&word, " - ");
+        add_side(first, &panel->minus->request, panel->minus_view, &word);
+    }
+    text_add(out, " ");
+    word_quote(out, text_str(&word));
+    text_free(&word);
+}
+
+static void add_picture_options(const PictureOptions *o, Text *out)
+{
+    if (o->head > 0)
+        text_addf(out, " --head %lld", (long long)o->head);
+    if (o->region.row1 > 0)
+        text_addf(out, " --region %lld:%lld,%lld:%lld", (long long)o->region.row0,
+                  (long long)o->region.row1, (long long)o->region.col0,
+                  (long long)o->region.col1);
+    if (o->pool)
+        text_addf(out, " --pool %s", o->pool);
+    if (o->scale)
+        text_addf(out, " --scale %s", o->scale);
+    if (o->map)
+        text_addf(out, " --cmap %s", o->map);
+    if (o->rows > 0)
+        text_addf(out, " --grid %dx%d", o->rows, o->cols);
+    if (o->span)
+        text_addf(out, " --span %s", o->span);
+    if (o->reach.layers)
+        text_addf(out, " --layers %d", o->reach.layers);
+    text_add(out, o->reach.strict ? " --no-residual" : "");
+    text_add(out, o->shared_scale ? " --shared-scale" : "");
+    text_add(out, o->sorted ? " --sorted" : "");
+}
+
+void picture_command(const Session *s, const PanelChoice *panels, int count,
+                     const PictureOptions *options, Text *out)
+{
+    const Request *first = &panels[0].result->request;
+
+    text_add(out, "figure");
+    for (int i = 0; i < count; i++)
+        add_panel_word(first, &panels[i], out);
+    request_options(s, first, out);
+    add_picture_options(options, out);
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+static void add_pair(Text *storage, size_t *starts, int *count, const char *key, const char *value)
+{
+    starts[(*count)++] = storage->length;
+    text_add_bytes(storage, key, strlen(key) + 1);
+    starts[(*count)++] = storage->length;
+    text_add_bytes(storage, value, strlen(value) + 1);
+}
+
+static void params_of(Result *const *results, int count, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < count; i++) {
+        jsonw_open(&json, '{');
+        jsonw_key(&json, "mechanism");
+        jsonw_string(&json, results[i]->request.mechanism);
+        jsonw_key(&json, "params");
+        jsonw_raw(&json, results[i]->record.params ? results[i]->record.params : "{}");
+        jsonw_close(&json, '}');
+    }
+    jsonw_close(&json, ']');
+}
+
+/* What each panel's tensor parameters are from, as its record says it. */
+static void tensors_of(Result *const *results, int count, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < count; i++)
+        jsonw_raw(&json, results[i]->record.tensors ? results[i]->record.tensors : "{}");
+    jsonw_close(&json, ']');
+}
+
+#define METADATA_PAIRS 9
+
+const char *const *picture_metadata(Session *s, Result *const *results, int count,
+                                    const char *command, Text *storage)
+{
+    size_t       starts[2 * METADATA_PAIRS];
+    int          pairs = 0;
+    Text         params = { 0 }, tensors = { 0 };
+    char         seed[32];
+    const char **list;
+
+    (void)s;
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
+    params_of(results, count, &params);
+    tensors_of(results, count, &tensors);
+    add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
+    add_pair(storage, starts, &pairs, "attnscope:version", ATTNSCOPE_VERSION);
+    add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
+    add_pair(storage, starts, &pairs, "attnscope:params", text_str(&params));
+    add_pair(storage, starts, &pairs, "attnscope:tensors", text_str(&tensors));
+    add_pair(storage, starts, &pairs, "attnscope:seed", seed);
+    add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
+    add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    text_free(&params);
+    text_free(&tensors);
+    list = calloc((size_t)pairs + 1, sizeof(*list));
+    for (int i = 0; list && i < pairs && text_ok(storage); i++)
+        list[i] = storage->data + starts[i];
+    return list;
+}
+
+bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
+                  const char *command, const PngOptions *options, const char *path, Error *err)
+{
+    const char        *ending = strrchr(path, '.');
+    PngOptions         png = options ? *options : (PngOptions){ 0 };
+    TextOptions        plain = { .width = 100, .utf8 = true };
+    Text               bytes = { 0 }, storage = { 0 };
+    const char *const *metadata = NULL;
+    bool               ok = false;
+
+    if (!strcmp(path, "-") || (ending && !strcmp(ending, ".png"))) {
+        metadata = picture_metadata(s, results, count, command, &storage);
+        png.metadata = metadata;
+        ok = figure_png(figure, &png, &bytes, err);
+    } else if (ending && !strcmp(ending, ".txt")) {
+        ok = figure_text(figure, &plain, &bytes, err);
+    } else {
+        error_set(err, ERR_USAGE, "%s: the ending says what to write: .png or .txt", path);
+    }
+    ok = ok && (text_ok(&bytes) ? file_write(path, bytes.data, bytes.length, err)
+                                : error_set(err, ERR_NOMEM, "%s: not enough memory", path));
+    free((void *)(uintptr_t)metadata);
+    text_free(&storage);
+    text_free(&bytes);
+    return ok;
+}

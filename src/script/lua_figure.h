@@ -1,0 +1,25 @@
+/* script/lua_figure.h -- the Figure object; for its own files. */
+#ifndef SCRIPT_LUA_FIGURE_H
+#define SCRIPT_LUA_FIGURE_H
+
+#include "draw/figure.h"
+#include "script/lua_binding.h"
+
+typedef struct LuaFigure {
+    Figure  *figure;  /* NULL: closed */
+    Arena   *arena;   /* of the arrays below */
+    Keep   **keeps;   /* owners of what is shown, of the panels and what is subtracted */
+    int      keep_count;
+    View    *views;   /* of tensor panels; one a panel */
+    Result **results; /* shown; borrowed from the keeps */
+    int      result_count;
+    char    *line;    /* the command that draws it; arena's; NULL: the script's own line */
+} LuaFigure;
+
+/* Without a figure yet, with room for this many panels.  [-0, +1, v] */
+LuaFigure *figure_push_closed(lua_State *L, int panels);
+/* A figure of the options' preset or command, or of what a position does; 1, or the
+ * count of a failure's values; 0: they ask for panels.  [-0, +1 or 3, v] */
+int figure_push_drawn(lua_State *L, int options);
+
+#endif
