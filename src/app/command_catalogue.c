@@ -1,5 +1,6 @@
 /* command_catalogue.c -- list and info: what there is to run, and on what. */
 #include "app/command_parts.h"
+#include "app/reach.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +140,8 @@ static void info_mechanism(const Mechanism *m, Text *out)
     text_add(out, "\nviews\n");
     for (const ViewPromise *v = m->views; v && v->name; v++)
         text_addf(out, "  %-18s %s%s\n", v->name, v->help, v->maybe ? " (not always there)" : "");
+    if (reach_is_offered(m))
+        text_addf(out, "  %-18s %s\n", REACH_VIEW, REACH_HELP);
 }
 
 static void info_positions(Text *out)

@@ -121,8 +121,9 @@ static void write_text(const Result *result, const ReachSummary *r, bool strict,
     const Run *run = result->run;
 
     request_text(&result->request, out);
-    text_addf(out, "  n=%lld heads=%lld%s%s, %s\n\n", (long long)run->n, (long long)run->h,
-              run->h > 1 ? " (united)" : "", run->causal ? " causal" : "",
+    text_addf(out, "  n=%lld heads=%lld%s%s seed %llu, %s\n\n", (long long)run->n,
+              (long long)run->h, run->h > 1 ? " (united)" : "", run->causal ? " causal" : "",
+              (unsigned long long)run->seed,
               strict ? "no residual connections" : "with residual connections");
     depth_table(r, strict, false, TABLE_TEXT, out);
     text_add(out, "\n");

@@ -32,6 +32,12 @@ typedef struct ReachView {
     Reach            *reach;
     int               depth;
     bool              residual;
+    /* The last way asked for, of the owner's thread: screens ask again and again. */
+    struct {
+        int64_t q, k; /* q -1: none */
+        int     hops;
+        char    text[160];
+    } way;
 } ReachView;
 
 struct Reach {
@@ -91,6 +97,14 @@ void reach_free(Reach *reach)
     pthread_cond_destroy(&reach->changed);
     pthread_mutex_destroy(&reach->lock);
     free(reach);
+}
+
+bool reach_is_offered(const Mechanism *m)
+{
+    for (const ViewPromise *v = m->views; v && v->name; v++)
+        if (v->kind == VIEW_PATTERN && !strcmp(v->name, "connectivity"))
+            return true;
+    return false;
 }
 
 /* ---- layers ------------------------------------------------------------------------ */
@@ -332,8 +346,9 @@ const View *result_reach(const Result *result, const ReachOptions *options, Erro
         error_set(err, ERR_NOMEM, "not enough memory for a view");
         return NULL;
     }
-    *view =
-        (ReachView){ .next = reach->views, .reach = reach, .depth = depth, .residual = residual };
+    *view = (ReachView){
+        .next = reach->views, .reach = reach, .depth = depth, .residual = residual, .way.q = -1
+    };
     view->view = view_of(view, reach->tokens);
     reach->views = view;
     return &view->view;
@@ -372,36 +387,49 @@ int reach_view_path(const View *view, int64_t q, int64_t k, int64_t *path)
 
 #define VIA_MOST 6 /* tokens on the way that are named */
 
-void reach_view_way(const View *view, int64_t q, int64_t k, char *text, size_t size)
+static void write_way(const ReachView *v, int hops, const int64_t *path, char *text, size_t size)
 {
-    const ReachView *v = view->context;
-    int64_t          path[REACH_MOST + 1];
-    int              hops = reach_view_path(view, q, k, path);
-    size_t           used;
+    size_t used;
 
-    if (hops < 0) {
-        snprintf(text, size,
-                 hops == -2    ? "\xe2\x80\xa6"
-                 : v->residual ? "not within %d layer%s"
-                               : "no walk of %d layer%s",
+    if (hops == -2)
+        snprintf(text, size, "\xe2\x80\xa6");
+    else if (hops < 0)
+        snprintf(text, size, v->residual ? "not within %d layer%s" : "no walk of %d layer%s",
                  v->depth, v->depth == 1 ? "" : "s");
-        return;
-    }
-    if (hops == 0) {
+    else if (hops == 0)
         snprintf(text, size, "itself");
+    if (hops <= 0)
         return;
-    }
     used = (size_t)snprintf(text, size, "%d layer%s%s", hops, hops == 1 ? "" : "s",
-                            hops > 1 ? " via " : "");
-    for (int t = 1; t < hops && used < size; t++)
-        if (t == VIA_MOST && hops - t > 1) {
-            used += (size_t)snprintf(text + used, size - used, " \xe2\x80\xa6 %lld",
-                                     (long long)path[hops - 1]);
-            break;
-        } else {
-            used += (size_t)snprintf(text + used, size - used, "%s%lld", t > 1 ? ", " : "",
-                                     (long long)path[t]);
-        }
+                            hops > 1 ? " via k=" : "");
+    for (int t = 1; t < hops && used < size; t++) {
+        bool cut = t == VIA_MOST && hops - t > 1; /* the last one is told in any case */
+
+        t = cut ? hops - 1 : t;
+        used += (size_t)snprintf(text + used, size - used, "%s%lld",
+                                 cut     ? " \xe2\x80\xa6 "
+                                 : t > 1 ? ", "
+                                         : "",
+                                 (long long)path[t]);
+    }
+}
+
+int reach_view_way(const View *view, int64_t q, int64_t k, char *text, size_t size)
+{
+    const ReachView *asked = view->context;
+    ReachView       *v = asked->reach->views;
+    int64_t          path[REACH_MOST + 1];
+
+    while (v != asked)
+        v = v->next;
+    if (v->way.q != q || v->way.k != k || v->way.hops == -2) {
+        v->way.q = q;
+        v->way.k = k;
+        v->way.hops = reach_view_path(view, q, k, path);
+        write_way(v, v->way.hops, path, v->way.text, sizeof(v->way.text));
+    }
+    snprintf(text, size, "%s", v->way.text);
+    return v->way.hops;
 }
 
 /* ---- all of it ------------------------------------------------------------------------ */

@@ -14,6 +14,11 @@
 #define REACH_USUAL 12 /* layers when nobody says: as BERT base and GPT-2 have */
 #define REACH_VIEW  "reach"
 
+#define REACH_HELP  "layers until a key's token reaches a query's output"
+
+/* The view is there beside those the mechanism promises. */
+bool reach_is_offered(const Mechanism *m);
+
 typedef struct ReachOptions {
     int  layers; /* 0: as many as the stack has, REACH_USUAL for one mechanism */
     bool strict; /* no residual connections: walks of exactly so many layers */
@@ -34,8 +39,8 @@ bool reach_view_strict(const View *view);
 bool reach_view_ready(const View *view); /* its layers are known: reading does not take long */
 /* As reach_path; -2 also when the layers are not known yet. */
 int  reach_view_path(const View *view, int64_t q, int64_t k, int64_t *path);
-/* "2 layers via 0", "itself", "not within 12 layers". */
-void reach_view_way(const View *view, int64_t q, int64_t k, char *text, size_t size);
+/* "2 layers via k=0", "itself", "not within 12 layers"; returns the hops too. */
+int  reach_view_way(const View *view, int64_t q, int64_t k, char *text, size_t size);
 
 /* All of it; takes a while. */
 bool result_reach_summary(const Result *result, const ReachOptions *options, Threads *threads,

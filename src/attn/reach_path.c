@@ -95,10 +95,19 @@ static void mark_way(Search *s, int64_t i, int hops)
         mark_step(s, hops, t);
 }
 
+/* One layer repeated has come to all it ever will. */
+static bool at_rest(const Search *s, int hops)
+{
+    return s->stack->count == 1 && hops > 0 &&
+           memcmp(marks_at(s, hops), marks_at(s, hops - 1), (size_t)s->n) == 0;
+}
+
 static int find_way(Search *s, int64_t i, int64_t j, int64_t *path)
 {
     for (int hops = 0; hops <= s->stack->depth; hops++) {
         mark_way(s, i, hops);
+        if (!marks_at(s, hops)[j] && s->stack->residual && at_rest(s, hops))
+            return -1;
         if (!marks_at(s, hops)[j] || (!s->stack->residual && hops < s->stack->depth))
             continue;
         path[hops] = j;

@@ -391,8 +391,8 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
     rows = rows < 1 ? 1 : smaller(rows, height);
     for (int64_t k = 0; k < rows && !grid_job_stopped(job); k++)
         read_row(job, w, cells, band.row0 + (2 * k + 1) * height / (2 * rows));
-    for (int64_t r = band.row0;
-         job->mode != GRID_HOPS && rows < height && r < band.row1 && band_misses(job, w, cells) && !grid_job_stopped(job);
+    for (int64_t r = band.row0; job->mode != GRID_HOPS && rows < height && r < band.row1 &&
+                                band_misses(job, w, cells) && !grid_job_stopped(job);
          r++)
         read_missing(job, w, cells, r);
     if (has_range(job))

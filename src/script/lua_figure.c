@@ -166,6 +166,8 @@ static void set_minus(lua_State *L, int t, LuaFigure *figure, Panel *panel)
     if (lua_getfield(L, t, "minus") != LUA_TNIL) {
         if (!class_test(L, -1, &class_result))
             luaL_error(L, "minus: expected a Result, got %s", luaL_typename(L, -1));
+        if (panel->view->kind == VIEW_HOPS)
+            luaL_error(L, "minus: what is not reached has no number of layers");
         other = result_check(L, lua_gettop(L));
         panel->minus = result_view(other->result, panel->view->name, &err);
         check_ok(L, panel->minus != NULL, &err);
@@ -209,6 +211,7 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     Panel           *panel = &figure->figure->panels[index];
     const char      *view = t ? option_string(L, t, "view", NULL) : NULL;
     int64_t          head = t ? option_integer(L, t, "head", -1, 0, INT32_MAX) : -1;
+    ReachOptions     reach;
     Error            err = ERROR_INIT;
 
     check_ok(L, picture_panel(result->result, view, head, panel, &err), &err);
@@ -216,6 +219,8 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     figure->results[figure->result_count++] = result->result;
     if (!t)
         return;
+    reach = reach_options(L, t);
+    check_ok(L, picture_reach(result->result, &reach, panel, &err), &err);
     set_minus(L, t, figure, panel);
     if (option_bool(L, t, "sorted", false))
         set_sorted(result->result, head, panel);
@@ -438,6 +443,8 @@ static const Member panel_members[] = {
     { "head", NULL, NULL, "integer", "counted from 0" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
     { "minus", NULL, NULL, "attnscope.Result", "show the difference from the same view of this" },
+    { "layers", NULL, NULL, "integer", "of the view reach: 1 to 254" },
+    { "residual", NULL, NULL, "boolean", "of the view reach: default true" },
     { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
     { "span", NULL, NULL, "integer|string", "what this query sees, on the image; or \"row,column\"" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },

@@ -486,6 +486,13 @@ static const Member result_members[] = {
     { "compare", result_compare, "other: attnscope.Result", "table",
       "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of "
       "the weights." },
+    { "reach", result_reach_method, "options?: attnscope.ReachOptions",
+      "table?, string?, string?",
+      "What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} "
+      "from 0 layers on, full, fixed, mean_hops." },
+    { "reach_path", result_reach_path,
+      "q: integer, k: integer, options?: attnscope.ReachOptions", "integer[]?, string?, string?",
+      "A shortest way from query q down to token k; nil when it is not reached." },
     { "close", result_close, "", "", "Lets go of it now; its tensors stay." },
     MEMBER_END,
 };

@@ -105,11 +105,26 @@ static void set_parameter(lua_State *L, Session *s, Request *request, const char
     lua_settop(L, top);
 }
 
+/* Of one layer, not of those above it. */
 static bool is_parameter(const Request *request, const char *name)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
 
     return !strncmp(name, "pos_", 4) || m->free_tensors || params_find(m->params, name);
+}
+
+/* Sets what is at the top in every layer of the stack that has such a parameter;
+ * false: none has.  [-0, +0, v] */
+static bool set_in_layers(lua_State *L, Session *s, Request *request, const char *name)
+{
+    bool any = false;
+
+    for (; request; request = request->above)
+        if (is_parameter(request, name)) {
+            set_parameter(L, s, request, name);
+            any = true;
+        }
+    return any;
 }
 
 /* A key that is neither an option nor a parameter: whichever is nearest. */
@@ -136,10 +151,8 @@ static void set_parameters(lua_State *L, int t, Session *s, Request *request, bo
                        luaL_typename(L, -2));
         else if (options && class_has(&class_run_options, name))
             continue;
-        else if (!is_parameter(request, name))
+        else if (!set_in_layers(L, s, request, name))
             unknown_key(L, request, name);
-        else
-            set_parameter(L, s, request, name);
     }
 }
 
@@ -153,7 +166,9 @@ static void set_position(lua_State *L, int t, Request *request)
     snprintf(request->position, sizeof(request->position), "%s", name);
 }
 
-static void fill_request(lua_State *L, int t, Session *s, Request *request)
+/* What the layers of a stack share; before they are parsed, so that a layer's own
+ * parentheses have the last word.  [-0, +0, v] */
+static void set_options(lua_State *L, int t, Request *request)
 {
     const Script *script = script_of(L);
 
@@ -166,6 +181,11 @@ static void fill_request(lua_State *L, int t, Session *s, Request *request)
     request->measure = option_bool(L, t, "measure", request->repeat > 0);
     request->seeds = (int)option_integer(L, t, "seeds", 0, 1, 100000);
     request->quality = option_bool(L, t, "quality", request->seeds > 1);
+}
+
+/* The parameters of the mechanism, or of the layers that have them.  [-0, +0, v] */
+static void fill_request(lua_State *L, int t, Session *s, Request *request)
+{
     set_parameters(L, t, s, request, true);
     if (lua_getfield(L, t, "params") != LUA_TNIL) {
         if (!lua_istable(L, -1))
@@ -240,6 +260,7 @@ static int push_result(lua_State *L)
         return count;
     input = input_check(L, at);
     request = push_request(L);
+    set_options(L, 2, request);
     check(L, request_parse(input->session, request, luaL_checkstring(L, 1), &err), &err);
     fill_request(L, 2, input->session, request);
     out = class_push(L, &class_result, sizeof(*out), RESULT_VALUES);

@@ -1,4 +1,5 @@
 /* card.c -- a mechanism's card as text; everything is from its descriptor. */
+#include "app/reach.h"
 #include "ui/explorer.h"
 
 static void add_params(const Mechanism *m, Text *out)
@@ -24,6 +25,8 @@ static void add_views(const Mechanism *m, Text *out)
     text_add(out, "\nViews\n");
     for (const ViewPromise *v = m->views; v && v->name; v++)
         text_addf(out, "  %s: %s\n", v->name, v->help ? v->help : "");
+    if (reach_is_offered(m))
+        text_addf(out, "  %s: %s\n", REACH_VIEW, REACH_HELP);
 }
 
 void card_text(const Mechanism *m, Text *out)

@@ -16,9 +16,9 @@ bool pane_row(Ui *ui, Pane *pane, int64_t q)
     const View *view = pane->result ? pane_numbers(pane) : NULL;
     const View *components;
 
-    if (!view)
-        return false;
-    components = run_view(pane->result->run, "components");
+    if (!view || (view->kind == VIEW_HOPS && !reach_view_ready(view)))
+        return false; /* a key press does not wait for the layers */
+    components = view->kind == VIEW_HOPS ? NULL : run_view(pane->result->run, "components");
     if (view_rows(view) != pane->result->run->n || view_cols(view) != pane->result->run->m)
         components = NULL;
     return row_read(&pane->row, pane->result, view, minus_of(ui, pane),
@@ -108,6 +108,18 @@ static double read_cell(Ui *ui, const Pane *pane, const View *view, int64_t q, i
     return (double)value - (double)other;
 }
 
+static CellFacts reach_facts(const View *view, int64_t q, int64_t k)
+{
+    CellFacts f = { .known = true, .number = true };
+    char      way[160];
+    int       hops = reach_view_way(view, q, k, way, sizeof(way));
+
+    f.allowed = hops >= 0;
+    f.value = hops;
+    snprintf(f.text, sizeof(f.text), "%s%.60s", hops > 0 ? REACHED_IN : "", way);
+    return f;
+}
+
 CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
 {
     CellFacts      f = { 0 };
@@ -120,6 +132,8 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
     if (!view || !asked || !views_share_rows(view, asked) || !views_share_cols(view, asked) ||
         q < 0 || k < 0 || q >= view_rows(view) || k >= view_cols(view))
         return f;
+    if (view->kind == VIEW_HOPS)
+        return reach_facts(view, q, k);
     f.known = true;
     f.number = view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS;
     if (!pane_row(ui, pane, q)) {

@@ -190,13 +190,52 @@ static int legend_bits(Ui *ui, int y, int x)
     return x;
 }
 
+/* Of all panes that show reach: a count has the same colour in all of them. */
+static int legend_hops(Ui *ui, int y, int x)
+{
+    double     least = REACH_MOST, most = 0;
+    bool       any = false, unreached = false, letters;
+    ColourMap  map = MAP_VIRIDIS;
+    LegendItem items[32];
+    int        count;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane       *pane = &ui->compare.panes[i];
+        const Grid *g = &pane->drawing.grid;
+        Panel       panel;
+
+        if (!pane->area.h || !g->cells || pane->drawing.kind != VIEW_HOPS ||
+            !pane_panel(ui, pane, &panel) || !panel_shows_hops(&panel))
+            continue;
+        any = true;
+        map = panel.map;
+        least = fmin(least, g->value_min);
+        most = fmax(most, g->value_max);
+        unreached |= g->count < (double)(g->region.row1 - g->region.row0) *
+                                    (double)(g->region.col1 - g->region.col0);
+    }
+    count = any ? hops_legend(map, least, most, unreached, items, 32) : 0;
+    letters = !ui->term->utf8 || ui->term->colours == TERM_MONO;
+    for (int k = 0; k < count && x + 14 < ui->term->cols; k++) {
+        Ink ink = items[k].background ? INK_NONE : ink_of(items[k].rgb, items[k].index256);
+
+        term_char(ui->term, y, x,
+                  letters               ? (uint32_t)items[k].ascii
+                  : items[k].background ? 0x25A1
+                                        : 0x25A0,
+                  (Style){ .fg = ink });
+        x += 2 + term_text(ui->term, y, x + 2, 12, items[k].text, ui_style(ui, ROLE_TEXT)) + 2;
+    }
+    return x;
+}
+
 static bool colours_values(const Panel *panel)
 {
     ViewKind kind = panel->view->kind;
 
-    return panel->minus || !(panel->components || kind == VIEW_PATTERN ||
-                             kind == VIEW_COMPONENTS || kind == VIEW_BUCKETS ||
-                             kind == VIEW_MEMBERSHIP);
+    return panel->minus ||
+           !(panel_shows_hops(panel) || panel->components || kind == VIEW_PATTERN ||
+             kind == VIEW_COMPONENTS || kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP);
 }
 
 bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
@@ -229,7 +268,8 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells)
         return x;
     if (!pane_range(&panel, &pane->drawing.grid, &lo, &hi)) {
-        if (panel.view->kind != VIEW_BUCKETS && panel.view->kind != VIEW_MEMBERSHIP &&
+        if (panel.view->kind != VIEW_HOPS && panel.view->kind != VIEW_BUCKETS &&
+            panel.view->kind != VIEW_MEMBERSHIP &&
             pane->drawing.grid.rows <
             pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
             x += term_text(ui->term, y, x, 40, "brighter: more of the cell is allowed",
@@ -329,6 +369,7 @@ void compare_draw(Ui *ui, Area area)
         if (c->panes[i].area.h)
             pane_draw(ui, &c->panes[i], i + 1, i == c->focus);
     x = legend_bits(ui, r.legend_y, 1);
+    x = legend_hops(ui, r.legend_y, x);
     legend_values(ui, compare_focus(ui), r.legend_y, x);
     draw_state(ui, r.legend_y + 1);
     if (r.dock.h)

@@ -39,6 +39,7 @@ typedef struct CellFacts {
     uint8_t bits;
     char    text[80]; /* "0.187 #2/9 window" */
 } CellFacts;
+#define REACHED_IN "reached in " /* how facts of reach begin */
 CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
 /* "window+global" */
 void        bits_text(uint8_t bits, char *text, size_t size);

@@ -18,8 +18,9 @@ static void step_view(Ui *ui, int direction)
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     compare_link(ui);
     if (pane_view(pane))
-        ui_say(ui, ROLE_DIM, "%s: %s", pane_view(pane)->name,
-               view_kind_meaning(pane_view(pane)->kind));
+        ui_say(ui, ROLE_DIM, "%s: %s%s", pane_view(pane)->name,
+               view_kind_meaning(pane_view(pane)->kind),
+               pane_shows_reach(pane) ? "; { } fewer, more" : "");
 }
 
 void action_view_next(Ui *ui)
@@ -82,6 +83,33 @@ void action_head_previous(Ui *ui)
     step_head(ui, -1);
 }
 
+/* Layers of reach, as far as there are some. */
+static void step_layers(Ui *ui, Pane *pane, int direction)
+{
+    int layers = reach_view_depth(pane_view(pane)) + direction;
+
+    if (layers < 1 || layers > REACH_MOST) {
+        ui_say(ui, ROLE_DIM, "reach takes 1 to %d layers", REACH_MOST);
+        return;
+    }
+    pane->reach.layers = layers;
+    ui_say(ui, ROLE_DIM, "reach within %d layer%s", layers, layers == 1 ? "" : "s");
+}
+
+void action_residual(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane || !pane_shows_reach(pane)) {
+        ui_say(ui, ROLE_DIM, "residual connections belong to the view reach: v steps to it");
+        return;
+    }
+    pane->reach.strict = !pane->reach.strict;
+    ui_say(ui, ROLE_DIM, pane->reach.strict
+                             ? "no residual connections: walks of exactly so many layers"
+                             : "with residual connections: a token keeps what it has");
+}
+
 /* Rounds are planes of one view; iterations are views of the same kind. */
 static void step_round(Ui *ui, int direction)
 {
@@ -90,6 +118,10 @@ static void step_round(Ui *ui, int direction)
     int64_t     rounds = now ? pane_rounds(pane) : 0;
     const Run  *run = pane && pane->result ? pane->result->run : NULL;
 
+    if (now && now->kind == VIEW_HOPS) {
+        step_layers(ui, pane, direction);
+        return;
+    }
     if (rounds > 1) {
         pane->round = (pane->round + direction + rounds) % rounds;
         return;

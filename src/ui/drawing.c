@@ -92,6 +92,16 @@ static bool same(const GridRequest *a, const GridRequest *b)
            a->row_order == b->row_order && a->col_order == b->col_order;
 }
 
+/* Hop counts are found for many rows at once: a sample of rows costs as much as all. */
+static double budget_of(const GridRequest *request, int effort)
+{
+    const View *view = request->view;
+
+    return view->kind == VIEW_HOPS && (double)view_rows(view) * (double)view_cols(view) < EXACT_MOST
+               ? 0
+               : efforts[effort];
+}
+
 static void start(Draughtsman *d, Drawing *drawing, int effort)
 {
     Reduction *r = calloc(1, sizeof(*r));
@@ -101,7 +111,7 @@ static void start(Draughtsman *d, Drawing *drawing, int effort)
         return;
     r->request = drawing->wanted;
     r->request.threads = d->threads;
-    r->request.budget_entries = efforts[effort];
+    r->request.budget_entries = budget_of(&r->request, effort);
     r->job = session_submit_work(d->session, reduce, r, &err);
     if (!r->job) {
         snprintf(drawing->problem, sizeof(drawing->problem), "%.250s", err.text);

@@ -12,6 +12,7 @@ typedef struct PaneState {
     Lens    lens;
     int64_t head, round;
     bool    sorted, differs;
+    ReachOptions reach;
 } PaneState;
 
 struct Snapshot {
@@ -60,6 +61,7 @@ static Snapshot *snapshot_take(const Ui *ui)
         state->round = pane->round;
         state->sorted = pane->sorted;
         state->differs = pane->differs;
+        state->reach = pane->reach;
     }
     return s;
 }
@@ -91,6 +93,7 @@ static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input)
     pane->round = state->round;
     pane->sorted = state->sorted;
     pane->differs = state->differs;
+    pane->reach = state->reach;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     if (same)
         return;

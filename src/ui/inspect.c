@@ -120,6 +120,10 @@ static void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
     else if (row->view && row->view->kind == VIEW_WEIGHTS)
         snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f, entropy %.3g nats",
                  (long long)q, (long long)row->count, (long long)row->all, row->sum, row->entropy);
+    else if (row->view && row->view->kind == VIEW_HOPS)
+        snprintf(text, size, "query %lld is reached by %lld of %lld tokens, mean %.3g layers",
+                 (long long)q, (long long)row->count, (long long)row->all,
+                 row->count ? row->sum / (double)row->count : 0);
     else
         snprintf(text, size, "%s %lld: %lld of %lld %ss", row->view ? row->view->rows : "row",
                  (long long)q, (long long)row->count, (long long)row->all, entries);
@@ -184,6 +188,10 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
               view->cols, (long long)k, col ? col : "");
     if (!f.known)
         return;
+    if (pane_shows_reach(pane)) {
+        text_addf(out, "%-10s %s\n", "reach", f.text);
+        return;
+    }
     if (!f.allowed) {
         text_addf(out, "masked     this %s is not computed\n", pairs ? "pair" : "entry");
         if (pairs) {
@@ -212,6 +220,16 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     }
 }
 
+/* In a narrow column the number comes first. */
+static const char *facts_short(const CellFacts *f)
+{
+    size_t length = strlen(REACHED_IN);
+
+    return !f->known                                  ? "\xe2\x80\x94"
+           : !strncmp(f->text, REACHED_IN, length) ? f->text + length
+                                                      : f->text;
+}
+
 /* ---- the column beside the panes -------------------------------------------- */
 
 void inspect_dock(Ui *ui, Area area)
@@ -234,7 +252,7 @@ void inspect_dock(Ui *ui, Area area)
 
         term_textf(term, y, area.x + 2, 18, ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT),
                    "%d %s", i + 1, c->panes[i].request.mechanism);
-        term_text(term, y++, area.x + 21, area.w - 23, f.known ? f.text : "\xe2\x80\x94",
+        term_text(term, y++, area.x + 21, area.w - 23, facts_short(&f),
                   ui_style(ui, f.allowed ? ROLE_TEXT : ROLE_DIM));
     }
     y++;
@@ -255,10 +273,12 @@ static void draw_number(Ui *ui, int y, int x, const RowCell *cell, bool here, co
 
     if (cell && (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS))
         snprintf(text, sizeof(text), "%c", component_letter((uint8_t)(cell->bits & -cell->bits)));
+    else if (cell && view->kind == VIEW_HOPS)
+        snprintf(text, sizeof(text), "%.0f", (double)cell->value);
     else if (cell)
         snprintf(text, sizeof(text), fabs((double)cell->value) < 1 ? "%.3f" : "%.3g",
                  (double)cell->value);
-    term_text(ui->term, y, x + 6 - term_width(text), 6, text[0] == '0' ? text + 1 : text,
+    term_text(ui->term, y, x + 6 - term_width(text), 6, text[0] == '0' && text[1] ? text + 1 : text,
               ui_style(ui, here   ? ROLE_SELECT
                            : cell ? ROLE_TEXT
                                   : ROLE_DIM));

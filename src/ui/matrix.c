@@ -16,8 +16,9 @@ static bool shows_values(const Panel *panel)
 {
     ViewKind kind = panel->view->kind;
 
-    return panel->minus || !(kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP ||
-                             kind == VIEW_PATTERN || kind == VIEW_COMPONENTS);
+    return panel->minus ||
+           !(panel_shows_hops(panel) || kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP ||
+             kind == VIEW_PATTERN || kind == VIEW_COMPONENTS);
 }
 
 Glyphs glyphs_for(const Term *term, Glyphs wish, const Panel *panel)

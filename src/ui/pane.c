@@ -32,6 +32,7 @@ void pane_measure(Ui *ui, Pane *pane)
     Request request = pane->request;
 
     job_free(pane->measuring);
+    request.above = NULL; /* the layers above are there for reach alone */
     request.measure = true;
     request.repeat = 7;
     /* The comparison with full attention costs n x n: not for long inputs. */
@@ -159,12 +160,21 @@ static const View *named_view(const Pane *pane)
     const View *wanted =
         pane->result && pane->view[0] ? run_view(pane->result->run, pane->view) : NULL;
 
+    if (!wanted && pane->result && !strcmp(pane->view, REACH_VIEW))
+        wanted = result_reach(pane->result, &pane->reach, NULL);
     return wanted ? wanted : pane->result ? pane->telling : NULL;
 }
 
 const View *pane_view(const Pane *pane)
 {
     return pane->result && pane->pinned ? pane->pinned : named_view(pane);
+}
+
+bool pane_shows_reach(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view && view->kind == VIEW_HOPS;
 }
 
 const View *pane_numbers(const Pane *pane)
@@ -241,7 +251,7 @@ bool pane_differs(Ui *ui, const Pane *pane)
     return first && views_share_rows(first, view) && views_share_cols(first, view) &&
            (first->kind == view->kind || (like_weights(first) && like_weights(view))) &&
            view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS &&
-           view->kind != VIEW_BUCKETS;
+           view->kind != VIEW_BUCKETS && view->kind != VIEW_HOPS;
 }
 
 static const int32_t *sorted_order(Pane *pane)
@@ -366,19 +376,33 @@ static void change_place(Pane *pane, const View *from, const View *to)
                                 .k = views_share_cols(from, to) ? pane->lens.k : 0 };
 }
 
+/* View `at` of those one can look at: the run's own, then reach. */
+static const View *view_at(const Pane *pane, int at)
+{
+    const Run  *run = pane->result->run;
+    const View *view = at < run->view_count ? &run->views[at] : NULL;
+
+    if (!view)
+        return run_view(run, REACH_VIEW) ? NULL : result_reach(pane->result, &pane->reach, NULL);
+    return view->rank < 2 || run_view(run, view->name) != view ||
+                   view_rows(view) * view_cols(view) < 2
+               ? NULL
+               : view;
+}
+
 void pane_step_view(Pane *pane, int direction)
 {
     const Run  *run = pane->result ? pane->result->run : NULL;
     const View *now = pane_view(pane);
-    int         at = now ? (int)(now - run->views) : 0;
+    int         count = run ? run->view_count + 1 : 0;
+    int         at = !now ? 0 : now->kind == VIEW_HOPS ? count - 1 : (int)(now - run->views);
 
-    for (int tries = 0; run && tries < run->view_count; tries++) {
+    for (int tries = 0; tries < count; tries++) {
         const View *view;
 
-        at = (at + direction + run->view_count) % run->view_count;
-        view = &run->views[at];
-        if (view->rank < 2 || run_view(run, view->name) != view ||
-            view_rows(view) * view_cols(view) < 2)
+        at = (at + direction + count) % count;
+        view = view_at(pane, at);
+        if (!view)
             continue;
         snprintf(pane->view, sizeof(pane->view), "%s", view->name);
         change_place(pane, now ? now : view, view);
@@ -395,20 +419,32 @@ bool pane_says_round(const Pane *pane)
                     view->kind == VIEW_PERMUTATION);
 }
 
+void pane_name(const Pane *pane, Text *out)
+{
+    for (const Request *r = &pane->request; r; r = r->above)
+        text_addf(out, "%s%s", r->mechanism, r->above ? " > " : "");
+}
+
 void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
 {
     const View *view = pane_view(pane);
     Text        out = { 0 };
     bool        differs = pane_differs(ui, pane);
 
-    if (pane->pinned)
+    if (pane->pinned) {
         text_add(&out, pane->sorted ? "sorted" : "by position");
-    else
-        text_addf(&out, "%d %s", number, pane->request.mechanism);
+    } else {
+        text_addf(&out, "%d ", number);
+        pane_name(pane, &out);
+    }
     if (strcmp(pane->request.position, "none") != 0 && !pane->pinned)
         text_addf(&out, " +%s", pane->request.position);
     if (view)
         text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
+    if (view && view->kind == VIEW_HOPS)
+        text_addf(&out, " %d layer%s%s", reach_view_depth(view),
+                  reach_view_depth(view) == 1 ? "" : "s",
+                  reach_view_strict(view) ? " exactly" : "");
     if (differs)
         text_add(&out, " \xe2\x88\x92 pane 1");
     if (pane_heads(pane) > 1)

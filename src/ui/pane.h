@@ -33,6 +33,7 @@ typedef struct Pane {
     char        view[48]; /* wanted; "", or one the run has not: the most telling one */
     int64_t     head, round;
     int         pool, scale, map; /* -1: the kind's own */
+    ReachOptions reach;   /* of the view of that name */
     bool        sorted;
     bool        differs; /* shown as a difference to pane 1, whatever the others are */
     Lens        lens;
@@ -57,6 +58,9 @@ void pane_close(Ui *ui, Pane *pane);
 
 /* The view looked at, or NULL. */
 const View *pane_view(const Pane *pane);
+bool        pane_shows_reach(const Pane *pane);
+/* "cascade > cascade": the mechanisms of a stack, without parameters. */
+void pane_name(const Pane *pane, Text *out);
 /* Where the numbers of a cell come from: the view looked at, or the weights for
  * one that only says allowed or not; NULL: none. */
 const View *pane_numbers(const Pane *pane);

@@ -132,7 +132,8 @@ static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *ou
     if (majority)
         text_addf(out, "%.0f to %.0f", g->value_min, g->value_max);
     else
-        text_addf(out, "nnz %s %.3g%%", format_count(g->count, count, sizeof(count)),
+        text_addf(out, "%s %s %.3g%%", panel->view->kind == VIEW_HOPS ? "reached" : "nnz",
+                  format_count(g->count, count, sizeof(count)),
                   height * width > 0 ? 100 * g->count / (height * width) : 0);
     text_addf(out, tight ? " %.0fx%.0f %s" : "  cell %.0fx%.0f  %s", ceil(width / (double)g->cols),
               ceil(height / (double)g->rows), majority ? "majority" : pool_name(panel->pool));

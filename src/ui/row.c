@@ -157,6 +157,17 @@ static void add_up(Row *row)
     }
 }
 
+/* Keys that are not reached are not in the row. */
+static void only_reached(Row *row)
+{
+    int64_t kept = 0;
+
+    for (int64_t c = 0; c < row->count; c++)
+        if (row->cells[c].value >= 0)
+            row->cells[kept++] = row->cells[c];
+    row->count = kept;
+}
+
 bool row_read(Row *row, const void *owner, const View *view, const View *minus,
               const Pattern *components, int64_t plane, int64_t query)
 {
@@ -175,6 +186,8 @@ bool row_read(Row *row, const void *owner, const View *view, const View *minus,
     row->sampled = row->all > LONGEST && !view->support;
     if (row->sampled || query < 0 || query >= view_rows(view) || !add_all(row, view->support))
         return false;
+    if (view->kind == VIEW_HOPS)
+        only_reached(row);
     if (components && components != view->support && row->count <= 4096)
         take_bits(row, components);
     if (minus && !subtract_view(row)) {

@@ -121,6 +121,27 @@ static bool shared_order(Shot *shot)
     return true;
 }
 
+/* Depth and residual connections of the panes that show reach. */
+static bool shared_reach(Shot *shot)
+{
+    const View *first = NULL;
+
+    for (int i = 0; i < shot->count; i++) {
+        const View *view = shot->panels[i].view;
+
+        if (view->kind != VIEW_HOPS)
+            continue;
+        first = first ? first : view;
+        if (reach_view_depth(view) != reach_view_depth(first) ||
+            reach_view_strict(view) != reach_view_strict(first))
+            return false;
+    }
+    if (first)
+        shot->options.reach =
+            (ReachOptions){ reach_view_depth(first), reach_view_strict(first) };
+    return true;
+}
+
 static bool shows_round(const Shot *shot)
 {
     for (int i = 0; i < shot->count; i++)
@@ -133,6 +154,7 @@ static bool shows_round(const Shot *shot)
 static const char *find_obstacle(Shot *shot)
 {
     bool sight = same_sight(shot), looks = shared_looks(shot), order = shared_order(shot);
+    bool reach = shared_reach(shot);
 
     share_head(shot);
     if (sight && !same_region(shot->panels[0].region, whole(shot->panels[0].view)))
@@ -141,6 +163,7 @@ static const char *find_obstacle(Shot *shot)
            : !sight          ? "the panes show different regions"
            : !looks          ? "the panes differ in pooling, scale or colours"
            : !order          ? "the panes differ in the order of tokens"
+           : !reach          ? "the panes show reach over different depths"
                              : NULL;
 }
 

@@ -98,8 +98,11 @@ static const char *escape_words(const Ui *ui)
 /* Some keys work only with what is in the focused pane. */
 static bool hint_applies(Ui *ui, const Action *action)
 {
-    return strcmp(action->id, "sorted") != 0 ||
-           (compare_focus(ui) && pane_has_order(compare_focus(ui)));
+    Pane *pane = compare_focus(ui);
+
+    if (!strcmp(action->id, "round_next"))
+        return pane && pane_shows_reach(pane);
+    return strcmp(action->id, "sorted") != 0 || (pane && pane_has_order(pane));
 }
 
 static void draw_last_line(Ui *ui)
