@@ -70,7 +70,9 @@ static bool docs_mechanisms(Text *out)
     for (size_t i = 0; position_at(i); i++) {
         const Position *p = position_at(i);
 
-        text_addf(out, "## %s\n\n**%s**. %s Source: %s.\n\n", p->id, p->title, p->help, p->source);
+        text_addf(out, "## %s\n\n**%s**. %s Source: %s. Views: position_bias (or bias)%s%s.\n\n",
+                  p->id, p->title, p->help, p->source, p->views ? "; " : "",
+                  p->views ? p->views : "");
         params_markdown(p->params, out);
     }
     return true;

@@ -25,6 +25,7 @@ typedef struct Position {
     const char   *title;
     const char   *source; /* paper, section */
     const char   *help;   /* one line: what it changes */
+    const char   *views;  /* besides position_bias: names and what they are; NULL: none */
     PositionClass class_;
     const Param  *params; /* names start with pos_ */
     size_t        params_size;

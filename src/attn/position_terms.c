@@ -96,3 +96,84 @@ void position_sinusoid(Run *r, Tensor y, int64_t first, double base, bool concat
     job.period = position_periods(r, base, width, (width + 1) / 2);
     position_rows(r, y.shape[1], sinusoid_row, &job);
 }
+
+/* ---- views ------------------------------------------------------------------ */
+
+/* A causal run has no scores ahead: pictures stop at the diagonal. */
+static void show_past(Run *r, View *view, const AttendInput *in)
+{
+    PatternShape shape = { .heads = r->h, .n = in->q.shape[1], .m = in->k.shape[1],
+                           .q_offset = r->q_offset };
+
+    if (view && r->causal)
+        view->shown = pattern_causal(r->arena, shape);
+}
+
+typedef struct Term {
+    AttendInput with, without;
+    bool        differs;
+    int64_t     heads;
+} Term;
+
+static void term_read(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
+{
+    const Term *t = view->context;
+
+    for (int64_t c = 0; c < count; c++) {
+        int64_t j = start + c * step;
+        double  score = attend_score(&t->with, t->heads, head, i, j);
+
+        out[c] = (float)(t->differs ? score - attend_score(&t->without, t->heads, head, i, j)
+                                    : score);
+    }
+}
+
+void position_show_term(Run *r, const char *name, const AttendInput *with,
+                        const AttendInput *without)
+{
+    Term *term;
+
+    if (!run_wants_views(r) || run_view(r, name))
+        return;
+    term = run_alloc(r, 1, sizeof(*term));
+    if (!term)
+        return;
+    *term = (Term){ .with = *with, .differs = without != NULL, .heads = r->h };
+    if (without)
+        term->without = *without;
+    show_past(r, view_reader(r, name, VIEW_SIGNED, DT_F32, term_read, term, NULL), with);
+}
+
+typedef struct Buckets {
+    const int32_t *at;
+    int64_t        m;
+} Buckets;
+
+static void buckets_read(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Buckets *b = view->context;
+
+    (void)head;
+    for (int64_t c = 0; c < count; c++)
+        out[c] = (float)b->at[i - (start + c * step) + b->m - 1];
+}
+
+void position_show_buckets(Run *r, const char *name, const AttendInput *in, const int32_t *at)
+{
+    int64_t  shape[] = { in->q.shape[1], in->k.shape[1] };
+    Buckets *b;
+    View    *view;
+
+    if (!run_wants_views(r) || run_view(r, name))
+        return;
+    b = run_alloc(r, 1, sizeof(*b));
+    view = b ? view_add(r, name, VIEW_BUCKETS, DT_I32, 2, shape) : NULL;
+    if (!view)
+        return;
+    *b = (Buckets){ .at = at, .m = shape[1] };
+    view->read = buckets_read;
+    view->context = b;
+    show_past(r, view, in);
+}

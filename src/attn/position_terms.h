@@ -36,4 +36,12 @@ void position_rows(Run *r, int64_t rows, PositionRowFn fn, const void *context);
 void position_sinusoid(Run *r, Tensor y, int64_t first, double base, bool concat,
                        double amplitude);
 
+/* A view [h,n,m] of one term of the scores: those of `with`, less those of `without`
+ * (NULL: all of them).  Only the first of a name, where a mechanism asks for its
+ * position more than once. */
+void position_show_term(Run *r, const char *name, const AttendInput *with,
+                        const AttendInput *without);
+/* A view [n,m] of the category (bucket) of each entry's distance. */
+void position_show_buckets(Run *r, const char *name, const AttendInput *in, const int32_t *at);
+
 #endif

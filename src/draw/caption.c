@@ -153,5 +153,5 @@ const char *panel_quantity(const Panel *panel)
     for (int k = 0; view->kind == VIEW_SIGNED && k < 3; k++) /* the name tells */
         if (strstr(view->name, signs[k]))
             return signs[k];
-    return view->kind < VIEW_KIND_COUNT && names[view->kind] ? names[view->kind] : "value";
+    return view->kind < VIEW_KIND_COUNT && names[view->kind] ? names[view->kind] : QUANTITY_ANY;
 }

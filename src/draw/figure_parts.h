@@ -32,6 +32,7 @@ PanelStyle panel_style(const Panel *panel);
 #define PICTURE_MARK      ((Rgb){ 230, 25, 75 })
 #define PICTURE_MARK_256  197
 Region     panel_region(const Panel *panel);
+#define QUANTITY_ANY "value" /* of panel_quantity: nothing is known of it */
 /* With a shared scale they have one range: both show values, of the same quantity. */
 bool       panels_share_range(const Panel *a, const Panel *b);
 /* Settles lo < hi from the grid if the panel leaves them open. */

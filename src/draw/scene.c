@@ -36,8 +36,13 @@ static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cel
 
 bool panels_share_range(const Panel *a, const Panel *b)
 {
-    return panel_style(a) == STYLE_VALUE && panel_style(b) == STYLE_VALUE &&
-           !strcmp(panel_quantity(a), panel_quantity(b));
+    const char *quantity = panel_quantity(a);
+
+    if (panel_style(a) != STYLE_VALUE || panel_style(b) != STYLE_VALUE ||
+        strcmp(quantity, panel_quantity(b)) != 0)
+        return false;
+    /* a number without a name of its own is alike only in views of one name */
+    return strcmp(quantity, QUANTITY_ANY) != 0 || !strcmp(a->view->name, b->view->name);
 }
 
 /* The range over all panels of the same quantity as panel `first`. */

@@ -236,6 +236,7 @@ int attn_positions(lua_State *L)
         set_string(L, "title", p->title);
         set_string(L, "source", p->source);
         set_string(L, "help", p->help);
+        set_string(L, "views", p->views);
         set_string(L, "class", p->class_ == POSITION_INPUT ? "input" : "bias");
         set_params(L, p->params);
         lua_rawseti(L, -2, (lua_Integer)i + 1);

@@ -417,6 +417,55 @@ static void test_bias_view(void **state)
     setup_close(&s);
 }
 
+static double term(const Run *run, const char *name, int64_t head, int64_t i, int64_t j)
+{
+    const View *view = run_view(run, name);
+    float       value = 0;
+
+    if (view)
+        view_read(view, head, i, j, 1, 1, &value);
+    return (double)value;
+}
+
+/* The views of the terms are the scores taken apart. */
+static void test_terms_add_up(void **state)
+{
+    static const struct {
+        const char *position, *params, *content;
+        const char *terms[3];
+    } cases[] = {
+        { "xl", "", "position_qk", { "position_qr", "position_uk", "position_vr" } },
+        { "disentangled", "pos_terms=[c2p,p2c,p2p]", "position_c2c",
+          { "position_c2p", "position_p2c", "position_p2p" } },
+        { "disentangled", "pos_terms=[p2c]", "position_c2c", { "position_p2c", "none", "none" } },
+    };
+
+    (void)state;
+    for (int x = 0; x < LENGTH(cases); x++) {
+        Setup s;
+        Run  *run;
+
+        setup_open(&s, 2, 7, 7, 5, x == 0);
+        set(&s, cases[x].params);
+        run = run_any(&s, mechanism_find("full"), cases[x].position);
+        assert_int_equal(run->err.code, ERR_NONE);
+        assert_int_equal(run_view(run, "position_c2p") != NULL, x == 1);
+        for (int64_t head = 0; head < s.h; head++)
+            for (int64_t i = 0; i < s.n; i++)
+                for (int64_t j = 0; j < s.m; j++) {
+                    double sum = 0, terms = x == 0 ? 0 : x == 1 ? 3 : 1;
+
+                    for (int t = 0; t < 3; t++)
+                        sum += term(run, cases[x].terms[t], head, i, j);
+                    near(term(run, "position_bias", head, i, j), sum, 1e-6);
+                    near(term(run, cases[x].content, head, i, j),
+                         product(&s, head, i, j) / sqrt((double)s.d * (1 + terms)), 1e-6);
+                }
+        run_free(run);
+        setup_close(&s);
+    }
+}
+
 static void check_error(const char *position, const char *params, const char *text)
 {
     Setup s;
@@ -477,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_t5_ladder),
         cmocka_unit_test(test_disentangled_log_distances),
         cmocka_unit_test(test_bias_view),
+        cmocka_unit_test(test_terms_add_up),
         cmocka_unit_test(test_errors),
     };
 

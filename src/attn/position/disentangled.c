@@ -131,6 +131,27 @@ static void add_p2p(Run *r, AttendInput *in, const Tensor *kr, const int32_t *at
                (double)tensor_bytes(&in->distance));
 }
 
+/* The terms of the sum one by one, as the paper's figure has them. */
+static void show_terms(Run *r, const AttendInput *in)
+{
+    AttendInput plain = { .q = in->q, .k = in->k, .scale = in->scale }, with = plain;
+
+    if (run_failed(r))
+        return;
+    position_show_term(r, "position_c2c", &plain, NULL);
+    with.row = in->row;
+    if (tensor_given(&in->row.table))
+        position_show_term(r, "position_c2p", &with, &plain);
+    with = plain;
+    with.col = in->col;
+    if (tensor_given(&in->col.table))
+        position_show_term(r, "position_p2c", &with, &plain);
+    with = plain;
+    with.distance = in->distance;
+    if (tensor_given(&in->distance))
+        position_show_term(r, "position_p2p", &with, &plain);
+}
+
 static void disentangled_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const Params *p = opaque;
@@ -155,6 +176,7 @@ static void disentangled_apply(Run *r, const void *opaque, AttendInput *in)
     if ((listed & TERM_P2P) && !run_failed(r))
         add_p2p(r, in, &kr, forward, &qr, back);
     in->cell_flops = term_count(listed);
+    show_terms(r, in);
     op_charge(r, FLOP_POSITION, 4 * (double)d * (double)h * (double)k *
               ((listed & TERM_C2P ? (double)n : 0) + (listed & TERM_P2C ? (double)m : 0)));
 }
@@ -164,6 +186,7 @@ const Position position_disentangled = {
     .title = "Disentangled attention",
     .source = "He et al. 2020 (DeBERTa), arXiv:2006.03654, section 3.1",
     .help = "scores gain products of contents with relative positions",
+    .views = "position_c2c, position_c2p, position_p2c, position_p2p: the terms of the scores",
     .class_ = POSITION_BIAS,
     .params = params,
     .params_size = sizeof(Params),

@@ -91,44 +91,6 @@ static Tensor bias_table(Run *r, const Params *p, int64_t h)
                      (Init){ .kind = INIT_NORMAL, .a = deviation });
 }
 
-typedef struct Buckets {
-    const int32_t *at; /* by i - j + m - 1 */
-    int64_t        m;
-} Buckets;
-
-static void buckets_read(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const Buckets *b = view->context;
-
-    (void)head;
-    for (int64_t c = 0; c < count; c++)
-        out[c] = (float)b->at[i - (start + c * step) + b->m - 1];
-}
-
-static void show_buckets(Run *r, const AttendInput *in, const int32_t *at)
-{
-    int64_t  shape[] = { in->q.shape[1], in->k.shape[1] };
-    Buckets *b;
-    View    *view;
-
-    if (!run_wants_views(r) || run_view(r, "position_buckets"))
-        return;
-    b = run_alloc(r, 1, sizeof(*b));
-    view = b ? view_add(r, "position_buckets", VIEW_BUCKETS, DT_I32, 2, shape) : NULL;
-    if (!view)
-        return;
-    *b = (Buckets){ .at = at, .m = shape[1] };
-    view->read = buckets_read;
-    view->context = b;
-    view->rows = "query";
-    view->cols = "key";
-    if (r->causal)
-        view->shown = pattern_causal(r->arena, (PatternShape){ .heads = 1, .n = shape[0],
-                                                               .m = shape[1],
-                                                               .q_offset = r->q_offset });
-}
-
 static void t5_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const Params *p = opaque;
@@ -147,7 +109,7 @@ static void t5_apply(Run *r, const void *opaque, AttendInput *in)
         for (int64_t x = 0; x < entries; x++)
             tensor_f32(&in->distance)[head * entries + x] = tensor_f32(&bias)[bucket[x] * h + head];
     op_traffic(r, (double)tensor_bytes(&bias), (double)tensor_bytes(&in->distance));
-    show_buckets(r, in, bucket);
+    position_show_buckets(r, "position_buckets", in, bucket);
 }
 
 const Position position_t5 = {
@@ -155,6 +117,7 @@ const Position position_t5 = {
     .title = "T5 relative buckets",
     .source = "Raffel et al. 2020, arXiv:1910.10683, section 2.1; bucket rule of mesh-tensorflow",
     .help = "adds one number per head for each bucket of relative positions",
+    .views = "position_buckets: the bucket of each pair",
     .class_ = POSITION_BIAS,
     .params = params,
     .params_size = sizeof(Params),

@@ -78,6 +78,24 @@ static Tensor projected(Run *r, const Params *p, const AttendInput *in)
     return table;
 }
 
+/* The paper's four terms; q is the query as it came. */
+static void show_terms(Run *r, const AttendInput *in, Tensor q)
+{
+    AttendInput plain = { .q = q, .k = in->k, .scale = in->scale }, rel = plain, other = plain;
+
+    if (run_failed(r))
+        return;
+    position_show_term(r, "position_qk", &plain, NULL);
+    rel.row = in->row;
+    rel.row.side = q;
+    position_show_term(r, "position_qr", &rel, &plain);
+    other.q = in->q;
+    position_show_term(r, "position_uk", &other, &plain);
+    other = plain;
+    other.row = in->row;
+    position_show_term(r, "position_vr", &other, &rel);
+}
+
 static void xl_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const Params *p = opaque;
@@ -95,6 +113,7 @@ static void xl_apply(Run *r, const void *opaque, AttendInput *in)
                                           (int64_t[]){ h, entries, d })
                         : projected(r, p, in);
     in->cell_flops = 2 * (double)d;
+    show_terms(r, in, q);
 }
 
 const Position position_xl = {
@@ -102,6 +121,7 @@ const Position position_xl = {
     .title = "Transformer-XL relative terms",
     .source = "Dai et al. 2019, arXiv:1901.02860, section 3.3; mem_transformer.py of the authors",
     .help = "scores gain a product with the distance and two learned vectors",
+    .views = "position_qk, position_qr, position_uk, position_vr: the terms of the scores",
     .class_ = POSITION_BIAS,
     .params = params,
     .params_size = sizeof(Params),
