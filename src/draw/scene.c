@@ -137,7 +137,7 @@ typedef struct Present {
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, masked, mark;
-    const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing special */
+    const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing yet */
 } Present;
 
 static void present_hops(Present *present, const Panel *panel, const Grid *grid, double area)
@@ -151,6 +151,22 @@ static void present_hops(Present *present, const Panel *panel, const Grid *grid,
     present->hops_least = fmin(present->hops_least, grid->value_min);
     present->hops_most = fmax(present->hops_most, grid->value_max);
     present->unreached |= grid->count < area;
+}
+
+/* One colour, one meaning: where panels mean different things by the rest, it is just
+ * that. */
+static void present_bits(Present *present, const Panel *panel, const Grid *grid)
+{
+    const char *name = component_name(COMPONENT_OTHER);
+    const char *other = panel->view->other ? panel->view->other : name;
+    uint8_t     bits = 0;
+
+    for (int64_t c = 0; c < grid->rows * grid->cols; c++)
+        if (grid->cells[c].any)
+            bits |= grid->cells[c].components ? grid->cells[c].components : COMPONENT_OTHER;
+    if (bits & COMPONENT_OTHER)
+        present->other = !present->other || !strcmp(present->other, other) ? other : name;
+    present->bits |= bits;
 }
 
 static void present_add(Present *present, const Panel *panel, const Grid *grid)
@@ -168,12 +184,8 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
         present_hops(present, panel, grid, area);
     if (style == STYLE_VALUE && (panel->minus || panel->map == MAP_DIVERGING))
         present->masked |= grid->count < area;
-    if (style == STYLE_CAUSE && panel->view->other)
-        present->other = panel->view->other;
-    for (int64_t c = 0; style == STYLE_CAUSE && c < grid->rows * grid->cols; c++)
-        if (grid->cells[c].any)
-            present->bits |= grid->cells[c].components ? grid->cells[c].components
-                                                       : COMPONENT_OTHER;
+    if (style == STYLE_CAUSE)
+        present_bits(present, panel, grid);
 }
 
 static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char ascii)

@@ -29,6 +29,14 @@ static Pattern *full_pattern(Run *r)
     return pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
 }
 
+/* No component allows a cell here: all are allowed, and the legend says so. */
+static void name_cells(Run *r)
+{
+    for (int i = 0; i < r->view_count; i++)
+        if (r->views[i].kind == VIEW_PATTERN)
+            r->views[i].other = "every pair";
+}
+
 static void full_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -44,6 +52,7 @@ static void full_run(Run *r, const void *opaque)
     result = op_attend(r, &in, all);
     r->out = result.out;
     view_pattern(r, all, false);
+    name_cells(r);
     view_attention(r, all, &in, result.lse);
 }
 
