@@ -146,12 +146,13 @@ check: ## layers, tables against files, documents fresh, warnings of gcc and cla
 docs: all ## write docs/*.md, the man page and the Lua stubs from the tables
 	$(Q)tools/write-docs $(BUILD)/attnscope
 
-figures: all ## the README's pictures
+figures: all ## the README's pictures; the surveys' into build/survey
 	@mkdir -p docs/images
 	$(Q)$(BUILD)/attnscope figure bigbird -n 48 -o docs/images/bigbird.png
 	$(Q)$(BUILD)/attnscope figure full bigbird 'pattern(window(9)+stride(8))' 'reformer(block=12)' \
 	    routing 'sinkhorn(block=12)' --input samples/induction.safetensors --layer 1 --head 1 \
 	    --grid 2x3 --width 6.75 --dpi 200 -o docs/images/mechanisms.png
+	$(Q)$(BUILD)/attnscope lua scripts/lua/survey.lua $(BUILD)/survey
 
 # ---- the rest -----------------------------------------------------------------------
 
