@@ -184,7 +184,7 @@ static Tensor logits_of(Run *r, const Params *p)
 /* Softmax of one column over the tokens of a range. */
 static void column_softmax(const float *logit, int64_t step, int64_t count, float *share)
 {
-    double top = -INFINITY, sum = 0;
+    double top = (double)-INFINITY, sum = 0;
 
     for (int64_t t = 0; t < count; t++)
         top = fmax(top, (double)logit[t * step]);

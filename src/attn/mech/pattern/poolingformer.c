@@ -154,7 +154,7 @@ static Tensor equal_shares(Run *r, const Slots *s)
 static void centre_shares(const float *x, const float *w, int64_t width, int64_t kernel,
                           int64_t length, double *logit, float *share)
 {
-    double top = -INFINITY, sum = 0;
+    double top = (double)-INFINITY, sum = 0;
 
     for (int64_t t = 0; t < length; t++) {
         logit[t] = 0;
