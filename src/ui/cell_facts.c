@@ -61,7 +61,7 @@ char *token_short(const char *token, int columns, char *text, size_t size)
     return text;
 }
 
-void bits_text(uint8_t bits, char *text, size_t size)
+void bits_text(const View *view, uint8_t bits, char *text, size_t size)
 {
     size_t used = 0;
 
@@ -69,14 +69,15 @@ void bits_text(uint8_t bits, char *text, size_t size)
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && used < size; bit <<= 1)
         if (bits & bit)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "+" : "",
-                                     component_name((uint8_t)bit));
+                                     bit == COMPONENT_OTHER && view->other
+                                         ? view->other : component_name((uint8_t)bit));
 }
 
 static void describe(CellFacts *f, const View *view, bool differs)
 {
     char bits[64];
 
-    bits_text(f->bits, bits, sizeof(bits));
+    bits_text(view, f->bits, bits, sizeof(bits));
     if (!f->allowed)
         snprintf(f->text, sizeof(f->text), differs ? "masked in both" : "masked");
     else if (differs)

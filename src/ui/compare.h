@@ -41,8 +41,8 @@ typedef struct CellFacts {
 } CellFacts;
 #define REACHED_IN "reached in " /* how facts of reach begin */
 CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
-/* "window+global" */
-void        bits_text(uint8_t bits, char *text, size_t size);
+/* "window+pooled cell": components of a cell, by the view's own name for what is other. */
+void        bits_text(const View *view, uint8_t bits, char *text, size_t size);
 /* Token of an entry of a view's axis; NULL: no labels, or the axis is not of tokens. */
 const char *row_token(const Pane *pane, const View *view, int64_t index);
 const char *col_token(const Pane *pane, const View *view, int64_t index);

@@ -77,7 +77,7 @@ static void draw_row_line(Ui *ui, const Pane *pane, Area area, int line, const R
     int         y = area.y + line, bar_x = area.x + 24, room = area.w - 24 - 10;
     int         bar = room < BAR_MOST ? room : BAR_MOST, length;
 
-    bits_text(cell->bits, bits, sizeof(bits));
+    bits_text(pane->row.view, cell->bits, bits, sizeof(bits));
     snprintf(place, sizeof(place), "%lld %.100s", (long long)cell->key, token ? token : "");
     term_text(ui->term, y, area.x, 14, place, ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
     term_textf(ui->term, y, area.x + 14, 9, ui_style(ui, ROLE_TEXT),
@@ -200,7 +200,7 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
         }
         return;
     }
-    bits_text(f.bits, bits, sizeof(bits));
+    bits_text(view, f.bits, bits, sizeof(bits));
     if (differs)
         text_addf(out, "difference %+.6g   %s minus pane 1\n", f.value, pane_numbers(pane)->name);
     else if (f.number && pane_numbers(pane)->kind == VIEW_WEIGHTS)
