@@ -7,6 +7,7 @@
 #include "attn/run.h"
 
 #define ROWS 64        /* of one item of work */
+#define STRIP 16       /* columns of a product at a time */
 #define TILE (1 << 22) /* products with centroids held at a time */
 
 static int64_t min64(int64_t a, int64_t b)
@@ -91,24 +92,37 @@ typedef struct Product {
     int64_t       rows, in, cols;
 } Product;
 
+/* STRIP columns of a row at a time stay in registers; the order of each sum is the same. */
+static void product_strip(const Product *job, int64_t i, int64_t first)
+{
+    const double *x = job->x + i * job->in, *w = job->w + first;
+    double        sum[STRIP];
+
+    for (int c = 0; c < STRIP; c++)
+        sum[c] = job->bias ? (double)job->bias[first + c] : 0;
+    for (int64_t t = 0; t < job->in; t++)
+        for (int c = 0; c < STRIP; c++)
+            sum[c] += x[t] * w[t * job->cols + c];
+    memcpy(job->y + i * job->cols + first, sum, sizeof(sum));
+}
+
 static void product_item(void *context, int64_t item, int worker)
 {
     const Product *job = context;
+    int64_t        last = min64(job->rows, (item + 1) * ROWS), strips = job->cols / STRIP * STRIP;
 
     (void)worker;
-    for (int64_t i = item * ROWS; i < min64(job->rows, (item + 1) * ROWS); i++) {
-        double *y = job->y + i * job->cols;
+    for (int64_t c = 0; c < strips; c += STRIP)
+        for (int64_t i = item * ROWS; i < last; i++)
+            product_strip(job, i, c);
+    for (int64_t i = item * ROWS; i < last; i++)
+        for (int64_t c = strips; c < job->cols; c++) {
+            double sum = job->bias ? (double)job->bias[c] : 0;
 
-        for (int64_t c = 0; c < job->cols; c++)
-            y[c] = job->bias ? (double)job->bias[c] : 0;
-        for (int64_t t = 0; t < job->in; t++) {
-            double        x = job->x[i * job->in + t];
-            const double *w = job->w + t * job->cols;
-
-            for (int64_t c = 0; c < job->cols; c++)
-                y[c] += x * w[c];
+            for (int64_t t = 0; t < job->in; t++)
+                sum += job->x[i * job->in + t] * job->w[t * job->cols + c];
+            job->y[i * job->cols + c] = sum;
         }
-    }
 }
 
 static void multiply(Run *r, Product *job)
