@@ -258,10 +258,22 @@ static int by_start(const void *a, const void *b)
 }
 
 #define INSERTION_LIMIT 24
+#define FEW_STRAYS 8
+
+/* Runs that start before the one in front of them: few where a short list was added to
+ * a long one, and then insertion is the faster sort. */
+static int64_t count_strays(const PatternRun *runs, int64_t count)
+{
+    int64_t strays = 0;
+
+    for (int64_t i = 1; i < count; i++)
+        strays += runs[i].start < runs[i - 1].start;
+    return strays;
+}
 
 static void sort_runs(PatternRun *runs, int64_t count)
 {
-    if (count > INSERTION_LIMIT) {
+    if (count > INSERTION_LIMIT && count_strays(runs, count) > FEW_STRAYS) {
         qsort(runs, (size_t)count, sizeof(*runs), by_start);
         return;
     }
