@@ -93,6 +93,9 @@ Pattern *pattern_permuted(Arena *a, PatternShape s, int64_t nb, const Tensor *ta
 Pattern *pattern_stride(Arena *a, PatternShape s, int64_t step);
 /* stride - (v+1)c <= j mod stride < stride - v c */
 Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, int64_t v);
+/* n = m: on[abs(i - j)] != 0, or always[i], or always[j]; on u8 [h',n] for each head or
+ * shared, always u8 [n] or NULL; both borrowed, must live in a */
+Pattern *pattern_distances(Arena *a, PatternShape s, const Tensor *on, const uint8_t *always);
 /* abs(i - j) in the distances of LogSparse (spec: logsparse) */
 Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart);
 /* row i is full if flags[i]; column j is full if flags[j]; flags u8 [n], copied */

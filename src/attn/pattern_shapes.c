@@ -99,6 +99,39 @@ Pattern *pattern_band(Arena *a, PatternShape s, int64_t lo, int64_t hi, int64_t 
     return p;
 }
 
+static void row_distances(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const uint8_t *on = tensor_head(&p->tensor, head, p->shape.heads), *always = p->table;
+    int64_t        m = p->shape.m, start = -1;
+
+    if (always && always[i]) {
+        runs_push_range(row, 0, m, m, 0);
+        return;
+    }
+    for (int64_t j = 0; j <= m; j++) {
+        bool in = j < m && (on[j < i ? i - j : j - i] || (always && always[j]));
+
+        if (in && start < 0)
+            start = j;
+        if (in || start < 0)
+            continue;
+        runs_push(row, start, j - start, 1, 0);
+        start = -1;
+    }
+}
+
+Pattern *pattern_distances(Arena *a, PatternShape s, const Tensor *on, const uint8_t *always)
+{
+    Pattern *p = pattern_node(a, s, row_distances, 0);
+
+    if (p) {
+        p->tensor = *on;
+        p->per_head = on->shape[0] > 1;
+        p->table = always;
+    }
+    return p;
+}
+
 static void row_local(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     int64_t at = i / p->a * p->a;

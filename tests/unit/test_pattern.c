@@ -10,6 +10,7 @@
 #include "attn/pattern.h"
 #include "attn/runs.h"
 #include "check.h"
+#include "core/rng.h"
 
 #define MOST 41
 
@@ -391,6 +392,35 @@ static void a_long_pattern_stays_small(void **state)
     arena_free(a);
 }
 
+/* A table of distances with rows and columns that are always in, against the rule. */
+static void distances_follow_their_table(void **state)
+{
+    enum { N = 70 };
+    Arena       *arena = arena_new();
+    PatternShape s = { .heads = 2, .n = N, .m = N };
+    uint8_t      on[2 * N], always[N] = { [0] = 1, [N - 1] = 1, [33] = 1 };
+    Tensor       table = tensor_of(DT_U8, 2, (int64_t[]){ 2, N }, on);
+    Rng          rng = rng_named(1, "distances");
+
+    (void)state;
+    for (int x = 0; x < 2 * N; x++)
+        on[x] = rng_below(&rng, 2) != 0;
+    for (int way = 0; way < 2; way++) {
+        Pattern *p = pattern_distances(arena, s, &table, way ? always : NULL);
+
+        p = pattern_finish(arena, s, p, false);
+        assert_true(pattern_per_head(p));
+        for (int64_t x = 0; x < 2 * N * N; x++) {
+            int64_t i = x / N % N, j = x % N, head = x / N / N;
+            bool    in, want = on[head * N + (i < j ? j - i : i - j)];
+
+            pattern_cell(p, head, i, j, &in);
+            assert_int_equal(in, want || (way && (always[i] || always[j])));
+        }
+    }
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +434,7 @@ int main(void)
         cmocka_unit_test(deep_nesting_is_refused_not_fatal),
         cmocka_unit_test(random_tables_are_distinct_and_allowed),
         cmocka_unit_test(a_long_pattern_stays_small),
+        cmocka_unit_test(distances_follow_their_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
