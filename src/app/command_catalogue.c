@@ -90,7 +90,8 @@ static void range_text(const Param *p, char *text, size_t size)
             snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? "|" : "", p->choices[i]);
     } else if (p->type == PARAM_TYPE_TENSOR) {
         snprintf(text, size, "%s", p->shape);
-    } else if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT) {
+    } else if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT ||
+               p->type == PARAM_TYPE_PER_HEAD) {
         if (p->lo <= -1e9)
             snprintf(text, size, "%s", "any");
         else if (p->hi >= 1e9)
@@ -98,6 +99,8 @@ static void range_text(const Param *p, char *text, size_t size)
         else
             snprintf(text, size, "%g..%g", p->lo, p->hi);
     }
+    if (p->type == PARAM_TYPE_PER_HEAD)
+        snprintf(text + strlen(text), size - strlen(text), " or %s", p->shape);
 }
 
 static void params_table(const Param *table, Text *out)

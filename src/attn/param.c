@@ -11,6 +11,7 @@ static const char *const type_names[] = {
     [PARAM_TYPE_INT] = "int",   [PARAM_TYPE_FLOAT] = "float",   [PARAM_TYPE_BOOL] = "bool",
     [PARAM_TYPE_ENUM] = "enum", [PARAM_TYPE_FLAGS] = "flags",   [PARAM_TYPE_LIST] = "list",
     [PARAM_TYPE_TEXT] = "text", [PARAM_TYPE_TENSOR] = "tensor",
+    [PARAM_TYPE_PER_HEAD] = "float or tensor",
 };
 
 const char *param_type_name(ParamType type)
@@ -42,6 +43,7 @@ static void set_default(const Param *p, void *at)
     case PARAM_TYPE_LIST: *(IndexList *)at = (IndexList){ .count = (int64_t)p->fallback }; break;
     case PARAM_TYPE_TEXT: *(const char **)at = NULL; break;
     case PARAM_TYPE_TENSOR: *(Tensor *)at = (Tensor){ 0 }; break;
+    case PARAM_TYPE_PER_HEAD: *(PerHead *)at = (PerHead){ .value = p->fallback }; break;
     }
 }
 
@@ -235,11 +237,17 @@ static bool bind_tensor(const Param *p, const Assignment *given, Tensor *at, Err
     return true;
 }
 
+static bool bind_per_head(const Param *p, const Assignment *given, PerHead *at, Error *err)
+{
+    at->tensor = given->tensor;
+    return given->tensor.data || bind_float(p, given->text, &at->value, err);
+}
+
 static bool bind_one(const Param *p, Assignment *given, void *at, Error *err)
 {
     const char *text = given->text;
 
-    if (given->tensor.data && p->type != PARAM_TYPE_TENSOR)
+    if (given->tensor.data && p->type != PARAM_TYPE_TENSOR && p->type != PARAM_TYPE_PER_HEAD)
         return error_set(err, ERR_PARAM, "parameter %s is %s, not a tensor: %s does not fit",
                          p->name, param_type_name(p->type), text);
     switch (p->type) {
@@ -251,6 +259,7 @@ static bool bind_one(const Param *p, Assignment *given, void *at, Error *err)
     case PARAM_TYPE_LIST: return bind_list(p, text, given, at, err);
     case PARAM_TYPE_TEXT: *(const char **)at = text; return true;
     case PARAM_TYPE_TENSOR: return bind_tensor(p, given, at, err);
+    case PARAM_TYPE_PER_HEAD: return bind_per_head(p, given, at, err);
     }
     return false;
 }
@@ -310,6 +319,14 @@ static void print_tensor(const Tensor *t, Text *out)
     text_add(out, t->data ? tensor_shape_text(t, shape, sizeof(shape)) : "drawn");
 }
 
+static void print_per_head(const PerHead *x, Text *out)
+{
+    if (x->tensor.data)
+        print_tensor(&x->tensor, out);
+    else
+        text_addf(out, "%.10g", x->value);
+}
+
 void params_print(const Param *p, const void *values, Text *out)
 {
     union {
@@ -321,6 +338,7 @@ void params_print(const Param *p, const void *values, Text *out)
         IndexList   l;
         const char *t;
         Tensor      x;
+        PerHead     h;
     } fallback;
     const void *at = values ? (const char *)values + p->offset : (const void *)&fallback;
 
@@ -337,6 +355,7 @@ void params_print(const Param *p, const void *values, Text *out)
         text_add(out, *(const char *const *)at ? *(const char *const *)at : "");
         break;
     case PARAM_TYPE_TENSOR: print_tensor(at, out); break;
+    case PARAM_TYPE_PER_HEAD: print_per_head(at, out); break;
     }
 }
 
@@ -377,7 +396,8 @@ bool params_step(const Param *p, const char *text, int direction, Text *out)
             return false;
         text_addf(out, "%lld", (long long)value);
         return true;
-    case PARAM_TYPE_FLOAT: return step_float(p, strtod(text, NULL), direction, out);
+    case PARAM_TYPE_FLOAT:
+    case PARAM_TYPE_PER_HEAD: return step_float(p, strtod(text, NULL), direction, out);
     case PARAM_TYPE_BOOL: text_add(out, !strcmp(text, "true") ? "false" : "true"); return true;
     case PARAM_TYPE_ENUM: return step_choice(p, text, direction, out);
     default: return false;

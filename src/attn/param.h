@@ -25,7 +25,13 @@ typedef enum ParamType {
     PARAM_TYPE_LIST,   /* IndexList: a count "5" or a list "[1,2,5]" */
     PARAM_TYPE_TEXT,   /* const char *: borrowed from the Assignments */
     PARAM_TYPE_TENSOR, /* Tensor: data NULL when not given */
+    PARAM_TYPE_PER_HEAD, /* PerHead: a number "1.5" or a tensor [h] */
 } ParamType;
+
+typedef struct PerHead {
+    double value;  /* for every head, when there is no tensor */
+    Tensor tensor; /* [h]; data NULL: not given; see run_per_head */
+} PerHead;
 
 typedef struct IndexList {
     bool           is_list; /* "[5]" is a list, "5" is a count */
@@ -77,6 +83,9 @@ typedef struct Param {
 #define PARAM_TENSOR(S, field, dims, init, text)                                               \
     { .name = #field, .type = PARAM_TYPE_TENSOR, .offset = offsetof(S, field),                 \
       .shape = (dims), .drawn = (init), .help = (text) }
+#define PARAM_PER_HEAD(S, field, def, low, high, text)                                         \
+    { .name = #field, .type = PARAM_TYPE_PER_HEAD, .offset = offsetof(S, field),               \
+      .fallback = (def), .lo = (low), .hi = (high), .shape = "[h]", .help = (text) }
 /* An integer whose default the mechanism works out: written "auto". */
 #define PARAM_AUTO (-PARAM_COUNT_MAX)
 #define PARAM_END { .name = NULL }

@@ -52,6 +52,12 @@ static void json_param(Json *j, const Param *p, const void *values, const Assign
     case PARAM_TYPE_TENSOR:
         json_tensor(j, p, given);
         break;
+    case PARAM_TYPE_PER_HEAD:
+        if (((const PerHead *)((const char *)values + p->offset))->tensor.data)
+            json_tensor(j, p, given);
+        else
+            jsonw_number(j, strtod(s, NULL));
+        break;
     }
     text_free(&text);
 }

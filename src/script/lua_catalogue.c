@@ -24,7 +24,7 @@ static void set_bool(lua_State *L, const char *key, bool value)
 static void set_bounds(lua_State *L, const Param *p)
 {
     bool number = p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT ||
-                  p->type == PARAM_TYPE_LIST;
+                  p->type == PARAM_TYPE_LIST || p->type == PARAM_TYPE_PER_HEAD;
 
     if (!number)
         return;

@@ -129,11 +129,12 @@ void form_range(const FormRow *row, Text *out)
     }
     for (int i = 0; p->choices && p->choices[i]; i++)
         text_addf(out, "%s%s", i ? " " : "", p->choices[i]);
-    if (p->type == PARAM_TYPE_TENSOR)
-        text_add(out, "@file.npy");
+    if (p->type == PARAM_TYPE_TENSOR || p->type == PARAM_TYPE_PER_HEAD)
+        text_addf(out, "@file.npy%s", p->type == PARAM_TYPE_PER_HEAD ? " or " : "");
     if (p->type == PARAM_TYPE_BOOL)
         text_add(out, "true false");
-    if (p->type != PARAM_TYPE_INT && p->type != PARAM_TYPE_FLOAT && p->type != PARAM_TYPE_LIST)
+    if (p->type != PARAM_TYPE_INT && p->type != PARAM_TYPE_FLOAT &&
+        p->type != PARAM_TYPE_LIST && p->type != PARAM_TYPE_PER_HEAD)
         return;
     bound_text(p->lo, lo, sizeof(lo));
     bound_text(p->hi, hi, sizeof(hi));

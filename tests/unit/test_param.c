@@ -13,6 +13,7 @@ typedef struct Values {
     IndexList   global;
     const char *expr;
     Tensor      table;
+    PerHead     alpha;
 } Values;
 
 static const char *const modes[] = { "once", "count", NULL };
@@ -30,6 +31,7 @@ static const Param table[] = {
     PARAM_LIST(Values, global, 1, 0, PARAM_COUNT_MAX, "globals"),
     PARAM_TEXT(Values, expr, "text"),
     PARAM_TENSOR(Values, table, "[n,r]", "uniform", "table"),
+    PARAM_PER_HEAD(Values, alpha, 1.5, 1, 1e30, "of each head"),
     PARAM_END
 };
 
@@ -139,6 +141,29 @@ static void check_print(const char *name, const char *list, const char *expected
     assignments_free(&given);
 }
 
+static void a_number_or_one_for_each_head(void **state)
+{
+    float       numbers[3] = { 1, 2, 3 };
+    Tensor      t = tensor_of(DT_F32, 1, (int64_t[]){ 3 }, numbers);
+    Assignments given = { 0 };
+    Values      v;
+    Error       err = ERROR_INIT;
+    Text        text = { 0 };
+
+    (void)state;
+    assert_true(bind("alpha=2.5", &v, &given, &err));
+    assert_true(v.alpha.value == 2.5 && !v.alpha.tensor.data);
+    assert_false(bind("alpha=0.5", &v, &given, &err));
+    assert_non_null(strstr(err.text, "alpha"));
+    assert_true(assignments_set_tensor(&given, "alpha", t, "@a.npy", &err));
+    assert_true(params_bind(table, &v, &given, &err));
+    assert_true(v.alpha.tensor.data == numbers);
+    params_print(params_find(table, "alpha"), &v, &text);
+    assert_string_equal(text_str(&text), "[3]");
+    text_free(&text);
+    assignments_free(&given);
+}
+
 static void values_print_as_they_are_read(void **state)
 {
     (void)state;
@@ -183,6 +208,7 @@ int main(void)
         cmocka_unit_test(every_type_is_read),
         cmocka_unit_test(mistakes_name_the_parameter),
         cmocka_unit_test(the_last_assignment_wins),
+        cmocka_unit_test(a_number_or_one_for_each_head),
         cmocka_unit_test(values_print_as_they_are_read),
         cmocka_unit_test(editors_step_inside_the_range),
     };
