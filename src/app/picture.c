@@ -123,7 +123,8 @@ const View *result_order_source(const Result *result)
         for (int i = 0; i < run->view_count; i++) {
             const View *view = &run->views[i];
 
-            if (view->kind == kinds[k] && view->tensor.data && view_cols(view) == run->n)
+            if (view->kind == kinds[k] && view->tensor.data && view_cols(view) == run->n &&
+                run_view(run, view->name) == view) /* not an iteration on the way */
                 return view;
         }
     return NULL;

@@ -140,6 +140,7 @@ const char *panel_quantity(const Panel *panel)
         [VIEW_WEIGHTS] = "weight",  [VIEW_COUNT] = "count",     [VIEW_ORDER] = "position",
         [VIEW_BUCKETS] = "bucket",  [VIEW_FEATURES] = "feature", [VIEW_PERMUTATION] = "share",
         [VIEW_HOPS] = "layers",
+        [VIEW_MASK] = "mask",
     };
     static const char *const signs[] = { "bias", "logit", "weight" };
     const View *view = panel->view;

@@ -38,6 +38,8 @@ static ColourMap map_default(ViewKind kind)
     case VIEW_VECTORS:
     case VIEW_TENSOR:
         return MAP_DIVERGING;
+    case VIEW_MASK:
+        return MAP_GREY;
     default:
         return MAP_VIRIDIS;
     }
@@ -54,7 +56,7 @@ void panel_init(Panel *panel, const View *view, const Pattern *components, int64
         .plane = plane,
         .pool = pool_default(view->kind),
         .map = map_default(view->kind),
-        .hi = view->kind == VIEW_PERMUTATION ? 1 : 0,
+        .hi = view->kind == VIEW_PERMUTATION || view->kind == VIEW_MASK ? 1 : 0,
     };
     snprintf(panel->title, sizeof(panel->title), "%s", title ? title : view->name);
 }

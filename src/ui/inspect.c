@@ -148,13 +148,15 @@ static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
     for (int i = 0; i < run->view_count; i++) {
         const View *view = &run->views[i];
         float       a, b;
-        int64_t     plane;
+        int64_t     plane, row;
 
-        if (view->kind != VIEW_BUCKETS || view_cols(view) <= q || view_cols(view) <= k)
+        if (view->kind != VIEW_BUCKETS || view_cols(view) <= q || view_cols(view) <= k ||
+            run_view(run, view->name) != view)
             continue;
+        row = !strcmp(view->rows, "head") && pane->head < view_rows(view) ? pane->head : 0;
         plane = pane->head < view_planes(view) ? pane->head : 0;
-        view_read(view, plane, 0, q, 1, 1, &a);
-        view_read(view, plane, 0, k, 1, 1, &b);
+        view_read(view, plane, row, q, 1, 1, &a);
+        view_read(view, plane, row, k, 1, 1, &b);
         text_addf(out, "%-10s q: %.0f  k: %.0f  %s\n", view->name, (double)a, (double)b,
                   a == b ? "same" : "not the same");
     }
