@@ -45,7 +45,7 @@ Tensor exact_rounded(Run *r, Tensor x)
 
 static void normalise_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y)
 {
-    double mean = 0, squares = 0, factor = 1;
+    double mean = 0, squares = 0, size = 1;
 
     for (int64_t t = 0; t < d && kind == NORMALISE_LAYER; t++)
         mean += (double)x[t];
@@ -53,11 +53,11 @@ static void normalise_row(const float *x, int64_t d, NormaliseKind kind, double 
     for (int64_t t = 0; t < d; t++)
         squares += ((double)x[t] - mean) * ((double)x[t] - mean);
     if (kind == NORMALISE_LAYER || kind == NORMALISE_RMS)
-        factor = 1 / sqrt(squares / (double)d + eps);
+        size = sqrt(squares / (double)d + eps);
     if (kind == NORMALISE_L2)
-        factor = 1 / fmax(sqrt(squares), eps);
+        size = fmax(sqrt(squares), eps);
     for (int64_t t = 0; t < d; t++)
-        y[t] = ((double)x[t] - mean) * factor;
+        y[t] = ((double)x[t] - mean) / size;
 }
 
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps)
