@@ -44,6 +44,15 @@ static double group_pairs(const GroupAttend *g, int64_t heads)
     return pairs;
 }
 
+static double skipped_pairs(const GroupAttend *g, int64_t heads)
+{
+    double queries = 0;
+
+    for (int64_t h = 0; h < heads && g->query_skip.data; h++)
+        queries += ((int32_t *)tensor_head(&g->query_start, h, heads))[g->groups];
+    return queries * (double)(g->query_skip.data ? g->query_skip.shape[2] : 0);
+}
+
 GroupResult op_group_attend(Run *r, const GroupAttend *g)
 {
     int64_t     queries = g->query_index.shape[1], e = g->v.shape[2];
@@ -56,9 +65,51 @@ GroupResult op_group_attend(Run *r, const GroupAttend *g)
     r->ops->group_attend(r, g, &out);
     pairs = group_pairs(g, r->h);
     op_charge(r, FLOP_SCORE, 2 * pairs * (double)g->q.shape[2]);
-    op_charge(r, FLOP_MIX, 2 * pairs * (double)e);
+    op_charge(r, FLOP_MIX, 2 * (pairs - skipped_pairs(g, r->h)) * (double)e);
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * pairs);
     op_traffic(r, bytes_of(g->q) + bytes_of(g->k) + bytes_of(g->v), bytes_of(out.out));
+    return out;
+}
+
+int64_t row_attend_keys(const Run *r, const RowAttend *in, int64_t i)
+{
+    int64_t m = in->k.shape[1], seen = i + r->q_offset + 1;
+
+    return !in->causal || seen > m ? m : seen < 0 ? 0 : seen;
+}
+
+static void charge_rows(Run *r, const RowAttend *in, const RowResult *out)
+{
+    int64_t n = in->q.shape[1];
+    double  cells = 0, weights = 0, overhead = 0;
+
+    for (int64_t x = 0; x < r->h * n; x++) {
+        int64_t count = row_attend_keys(r, in, x % n);
+
+        cells += (double)count;
+        weights += (double)tensor_i32(&out->support)[x];
+        overhead += entmax_flops(&in->form[x / n], count);
+    }
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * weights * (double)in->v.shape[2]);
+    op_charge(r, FLOP_OVERHEAD, overhead);
+}
+
+RowResult op_row_attend(Run *r, const RowAttend *in)
+{
+    int64_t   n = in->q.shape[1];
+    RowResult out = { .out = run_tensor3(r, DT_F32, r->h, n, in->v.shape[2]),
+                      .tau = run_tensor2(r, DT_F64, r->h, n),
+                      .total = run_tensor2(r, DT_F64, r->h, n),
+                      .support = run_tensor2(r, DT_I32, r->h, n) };
+
+    if (run_failed(r))
+        return out;
+    r->ops->row_attend(r, in, &out);
+    if (run_failed(r))
+        return out;
+    charge_rows(r, in, &out);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v), bytes_of(out.out));
     return out;
 }
 

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/entmax.h"
 #include "attn/pattern.h"
 #include "core/tensor.h"
 
@@ -95,6 +96,9 @@ typedef struct GroupAttend {
      * decline it. */
     int32_t (*count)(const void *context, int64_t head, int64_t query, int64_t key);
     const void *count_context;
+    /* i32 [h,nq,s], increasing: the rows of k that a row of q leaves out.  They are in its
+     * group's key list, and the key lists increase. */
+    Tensor query_skip;
 } GroupAttend;
 
 typedef struct GroupResult {
@@ -110,17 +114,45 @@ const Ops *ops_cpu(void);
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
 
 /* Attention inside groups.  Charges per (query entry, key entry) pair of a
- * group, masked or not, because that is what is computed: 2d, 2e, 5. */
+ * group, masked or not, because that is what is computed: 2d, 2e, 5; keys that
+ * query_skip leaves out are not mixed. */
 GroupResult op_group_attend(Run *r, const GroupAttend *g);
+
+/* Attention a row at a time, in double, by a normaliser of each head's own. */
+typedef struct RowAttend {
+    Tensor        q, k, v;  /* [h,n,d], [h',m,d], [h',m,e] */
+    double        scale;
+    bool          causal;   /* keys j <= i + r->q_offset; the others are absent */
+    const Entmax *form;     /* [h] */
+    /* Changes the scores z [count] of row i (-inf: absent) and the gains that weights are
+     * multiplied by at last, all 1 before.  NULL: off.  Called on any thread; a back end
+     * on another device may decline it. */
+    void (*rule)(const void *context, int64_t head, int64_t i, int64_t count, double *z,
+                 double *gain);
+    const void   *rule_context;
+    double        negligible; /* smaller weights, and those equal, are not counted */
+    Tensor        trace;      /* f64 [h,n,steps] thresholds bisections try; data NULL: off */
+} RowAttend;
+
+typedef struct RowResult {
+    Tensor out;        /* [h,n,e] */
+    Tensor tau, total; /* f64 [h,n] an EntmaxRow each */
+    Tensor support;    /* i32 [h,n] present keys with a weight above negligible */
+} RowResult;
+
+/* Charges per allowed cell 2d and by entmax_flops; 2e per counted weight. */
+RowResult op_row_attend(Run *r, const RowAttend *in);
+/* Keys that row i is allowed. */
+int64_t row_attend_keys(const Run *r, const RowAttend *in, int64_t i);
 
 /* c = alpha * op(a) op(b) + beta * c, per head; a,b [h',.,.], c [h,.,.].
  * Charges 2 * rows * cols * inner per head to `charge`. */
 void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double beta, Tensor c,
              FlopClass charge);
 
-/* y f64 [h,n,R] = x [h,n,d] w[h' ,d,R], accumulated in double in index order,
- * the same way for every row (spec learned.md rule 2).  Charges 2 n d R per
- * head to overhead.  Discrete decisions are taken on these. */
+/* y f64 [h,n,R] = x f32 [h' ,n,d] w[h' ,d,R], w f32 or f64, accumulated in double in
+ * index order, the same way for every row (spec learned.md rule 2).  Charges
+ * 2 n d R per head to overhead.  Discrete decisions are taken on these. */
 Tensor op_dots64(Run *r, Tensor x, Tensor w);
 
 /* index i32 [h,n] of the largest of the last axis of x f64 [h,n,R] (or of
@@ -196,6 +228,7 @@ struct Ops {
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
     void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
+    void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);
     void (*gemm)(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
                  double beta, Tensor *c);
     void (*dots64)(Run *r, const Tensor *x, const Tensor *w, Tensor *y);

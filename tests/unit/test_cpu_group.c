@@ -231,12 +231,66 @@ static void penalty_is_absolute(void **state)
     fixture_free(&c.f);
 }
 
+/* A query with a skip list sees what it would see if its keys were listed without them. */
+static void check_skips(int64_t nk, int64_t size, bool causal)
+{
+    Case        c = case_new(2, 7, nk, 5, 9, causal ? POSITIONS_CAUSAL : 0, 2);
+    GroupAttend g = c.g;
+    GroupResult skipped = { .out = fixture_tensor(&c.f, DT_F32, 2, c.total, 9) };
+
+    skipped.lse = tensor_with_rank(fixture_tensor(&c.f, DT_F32, 1, 2, c.total), 2);
+    g.query_skip = fixture_tensor(&c.f, DT_I32, 2, 7, size);
+    g.key_index = integers(&c.f, 1, nk);
+    g.key_start = integers(&c.f, 1, g.groups + 1);
+    for (int64_t x = 0; x <= g.groups; x++)
+        tensor_i32(&g.key_start)[x] = x ? (int32_t)nk : 0; /* all in the first group */
+    for (int64_t x = 0; x < nk; x++)
+        tensor_i32(&g.key_index)[x] = (int32_t)x;
+    for (int64_t x = 0; x < 2 * 7 * size; x++)
+        tensor_i32(&g.query_skip)[x] = (int32_t)(nk - 1 - (size - 1 - x % size) * (nk / size));
+    for (int64_t t = 0; t < 2; t++)
+        for (int64_t x = 0; x <= g.groups; x++)
+            tensor_i32(&g.query_start)[t * (g.groups + 1) + x] = x ? (int32_t)c.total : 0;
+    cpu_group_attend(c.f.run, &g, &skipped);
+    c.g.key_start = g.key_start;
+    c.g.key_index = integers(&c.f, 1, nk);
+    for (int64_t x = 0, kept = 0; x < nk; x++) {
+        if ((nk - 1 - x) % (nk / size) || (nk - 1 - x) / (nk / size) >= size)
+            tensor_i32(&c.g.key_index)[kept++] = (int32_t)x;
+        for (int64_t y = 1; y <= g.groups; y++)
+            tensor_i32(&c.g.key_start)[y] = (int32_t)kept;
+    }
+    cpu_group_attend(c.f.run, &c.g, &c.out);
+    for (int64_t x = 0; x < 2 * c.total; x++) {
+        float a = tensor_f32(&skipped.lse)[x], b = tensor_f32(&c.out.lse)[x];
+
+        CHECK_BELOW(a == b ? 0 : fabs((double)(a - b)), 2e-6, "keys %d, row %d", (int)nk, (int)x);
+        for (int64_t e = 0; e < 9; e++)
+            CHECK_BELOW(fabs((double)(tensor_f32(&skipped.out)[x * 9 + e] -
+                                      tensor_f32(&c.out.out)[x * 9 + e])), 2e-6, "row %d", (int)x);
+    }
+    fixture_free(&c.f);
+}
+
+static void skipped_keys_are_absent(void **state)
+{
+    (void)state;
+    for (int causal = 0; causal < 2; causal++) {
+        check_skips(1, 1, causal); /* nothing is left */
+        check_skips(5, 2, causal);
+        check_skips(64, 64, causal);
+        check_skips(300, 1, causal);
+        check_skips(301, 43, causal);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_and_shapes),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(penalty_is_absolute),
+        cmocka_unit_test(skipped_keys_are_absent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,28 @@ static void dots64(void **state)
     }
 }
 
+/* Columns in double are added in the same order as columns in float. */
+static void dots64_of_wide_columns(void **state)
+{
+    Fixture f = fixture_new(2, 3);
+    Tensor  x = fixture_normal(&f, 2, 70, 37, 1), w = fixture_tensor(&f, DT_F64, 2, 37, 21);
+    Tensor  y = fixture_tensor(&f, DT_F64, 2, 70, 21);
+
+    (void)state;
+    for (int64_t i = 0; i < tensor_count(&w); i++)
+        ((double *)w.data)[i] = rng_normal(&f.rng);
+    cpu_dots64(f.run, &x, &w, &y);
+    for (int64_t i = 0; i < tensor_count(&y); i++) {
+        const double *columns = (double *)w.data + i / (70 * 21) * 37 * 21 + i % 21;
+        double        want = 0;
+
+        for (int64_t t = 0; t < 37; t++)
+            want += (double)tensor_f32(&x)[i / 21 * 37 + t] * columns[t * 21];
+        assert_true(((double *)y.data)[i] == want);
+    }
+    fixture_free(&f);
+}
+
 static void kernels_agree_on_dots64(void **state)
 {
     Fixture       f = fixture_new(1, 9);
@@ -204,6 +226,83 @@ static void normalise(void **state)
     }
 }
 
+/* Odd keys are absent, and what is left of a row is halved. */
+static void even_keys(const void *context, int64_t head, int64_t i, int64_t count, double *z,
+                      double *gain)
+{
+    (void)context, (void)head, (void)i;
+    for (int64_t j = 0; j < count; j++) {
+        z[j] = j % 2 ? -HUGE_VAL : z[j];
+        gain[j] = 0.5;
+    }
+}
+
+static void check_row(const Fixture *f, const RowAttend *in, const RowResult *out, int64_t row)
+{
+    int64_t       n = in->q.shape[1], m = in->k.shape[1], d = in->q.shape[2], e = in->v.shape[2];
+    int64_t       count = row_attend_keys(f->run, in, row % n);
+    const Entmax *form = &in->form[row / n];
+    double       *z = calloc((size_t)m + 1, 2 * sizeof(*z)), want[16] = { 0 };
+    EntmaxRow     tau;
+    int           support = 0;
+
+    for (int64_t j = 0; j < count; j++) {
+        for (int64_t t = 0; t < d; t++)
+            z[j] += (double)tensor_f32(&in->q)[row * d + t] *
+                    (double)tensor_f32(&in->k)[(row / n * m + j) * d + t];
+        z[j] = in->rule && j % 2 ? -HUGE_VAL : z[j] * in->scale;
+    }
+    tau = entmax_row(form, z, count, z + m, NULL, 0);
+    for (int64_t j = 0; j < count; j++) {
+        double w = z[j] > -HUGE_VAL ? entmax_weight(form, tau, z[j]) * (in->rule ? 0.5 : 1) : 0;
+
+        support += w > 1e-6;
+        for (int64_t c = 0; c < e; c++)
+            want[c] += w * (double)tensor_f32(&in->v)[(row / n * m + j) * e + c];
+    }
+    CHECK_BELOW(worst_error(tensor_f32(&out->out) + row * e, want, e), 2e-6, "row %d", (int)row);
+    assert_true(((double *)out->tau.data)[row] == tau.tau);
+    assert_int_equal(tensor_i32(&out->support)[row], support);
+    free(z);
+}
+
+static void check_rows(int64_t n, int64_t m, bool causal, bool rule, int threads)
+{
+    Fixture f = fixture_new(threads, (uint64_t)(n * m));
+    Entmax  forms[4] = {
+        { .form = ENTMAX_SOFTMAX, .alpha = 1 },
+        { .form = ENTMAX_SPARSEMAX, .alpha = 2 },
+        { .form = ENTMAX_SQUARE, .alpha = 1.5 },
+        { .form = ENTMAX_BISECT, .alpha = 1.25, .iterations = 50, .divide = true },
+    };
+    RowAttend in = { .scale = 0.7, .causal = causal, .form = forms, .negligible = 1e-6,
+                     .rule = rule ? even_keys : NULL };
+    RowResult out = { .out = fixture_tensor(&f, DT_F32, 4, n, 9),
+                      .tau = fixture_tensor(&f, DT_F64, 1, 4, n),
+                      .total = fixture_tensor(&f, DT_F64, 1, 4, n),
+                      .support = fixture_tensor(&f, DT_I32, 1, 4, n) };
+
+    in.q = fixture_normal(&f, 4, n, 5, 1);
+    in.k = fixture_normal(&f, 4, m, 5, 1);
+    in.v = fixture_normal(&f, 4, m, 9, 1);
+    f.run->h = 4;
+    f.run->q_offset = causal ? m - n : 0;
+    cpu_row_attend(f.run, &in, &out);
+    for (int64_t row = 0; row < 4 * n; row++)
+        check_row(&f, &in, &out, row);
+    fixture_free(&f);
+}
+
+static void rows_of_any_normaliser(void **state)
+{
+    static const int64_t sizes[][2] = { { 1, 1 }, { 7, 7 }, { 70, 64 }, { 9, 130 }, { 5, 2 } };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
+        for (int way = 0; way < 8; way++)
+            check_rows(sizes[x][0], sizes[x][1], way & 1, way & 2, way & 4 ? 3 : 1);
+}
+
 static void check_line_sums(const double *p, const uint8_t *allowed, int64_t b, bool columns)
 {
     for (int64_t line = 0; line < b; line++) {
@@ -248,11 +347,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gemm),
         cmocka_unit_test(dots64),
+        cmocka_unit_test(dots64_of_wide_columns),
         cmocka_unit_test(kernels_agree_on_dots64),
         cmocka_unit_test(argmax_takes_the_lowest),
         cmocka_unit_test(top_k),
         cmocka_unit_test(sort_is_stable),
         cmocka_unit_test(normalise),
+        cmocka_unit_test(rows_of_any_normaliser),
         cmocka_unit_test(sinkhorn),
     };
 

@@ -49,6 +49,7 @@ void *cpu_scratch(Run *r, int64_t count, int64_t size);
 void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
 void cpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
+void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
 void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c);
 void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);

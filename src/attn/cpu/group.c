@@ -33,7 +33,7 @@ typedef struct Job {
     GroupResult       *out;
     int64_t            h, d, e;
     int64_t            blocks;   /* most blocks of a group */
-    bool               tags, rules; /* cells can be removed: by tags, by anything */
+    bool               tags, skips, rules; /* cells can be removed: by these, by anything */
     bool               changed;  /* scores can be altered */
     Worker            *workers;
 } Job;
@@ -99,6 +99,41 @@ static uint64_t self_bits(const Worker *w, int64_t i, int64_t at)
     return w->block.kernel->equal(w->key_at + at, w->query_at[i]);
 }
 
+static int64_t lower_bound(const int32_t *list, int64_t lo, int64_t hi, int32_t wanted)
+{
+    while (lo < hi) {
+        int64_t middle = lo + (hi - lo) / 2;
+
+        if (list[middle] < wanted)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+/* Of keys [from, from + count) of the group those that row i leaves out; both lists
+ * increase. */
+static uint64_t skip_bits(const Job *job, const Part *p, int64_t i, int64_t from, int64_t count)
+{
+    const Tensor  *t = &job->g->query_skip;
+    int64_t        size = job->skips ? t->shape[2] : 0;
+    const int32_t *keys = p->keys + from, *skip;
+    uint64_t       bits = 0;
+
+    if (!size)
+        return 0;
+    skip = (const int32_t *)tensor_head(t, p->head, job->h) + p->queries[i] * size;
+    for (int64_t x = lower_bound(skip, 0, size, keys[0]); x < size && skip[x] <= keys[count - 1];
+         x++) {
+        int64_t at = lower_bound(keys, 0, count, skip[x]);
+
+        if (keys[at] == skip[x])
+            bits |= UINT64_C(1) << at;
+    }
+    return bits;
+}
+
 /* Which rows keep a key that is not themselves, over the whole group. */
 static void find_others(const Job *job, Worker *w, const Part *p)
 {
@@ -109,12 +144,14 @@ static void find_others(const Job *job, Worker *w, const Part *p)
 
         load_keys(job, w, p, from, count);
         for (int64_t i = 0; i < p->rows; i++)
-            w->others[i] |= (stay_bits(job, w, i, 0) & ~self_bits(w, i, 0) & real_bits(count)) != 0;
+            w->others[i] |= (stay_bits(job, w, i, 0) & ~self_bits(w, i, 0) & real_bits(count) &
+                             ~skip_bits(job, p, i, from, count)) != 0;
     }
 }
 
 /* Masks of panel x of the step; false: every cell of every row stays. */
-static bool make_masks(const Job *job, Worker *w, const Part *p, int64_t x, int64_t count)
+static bool make_masks(const Job *job, Worker *w, const Part *p, int64_t x, int64_t from,
+                       int64_t count)
 {
     uint64_t *keep = w->keep + x * GROUP_BLOCK;
     int64_t   at = x * TILE_KEYS;
@@ -126,7 +163,8 @@ static bool make_masks(const Job *job, Worker *w, const Part *p, int64_t x, int6
             keep[i] = 0;
             continue;
         }
-        keep[i] = stay_bits(job, w, i, at) & real_bits(count);
+        keep[i] = stay_bits(job, w, i, at) & real_bits(count) &
+                  ~skip_bits(job, p, i, from, count);
         if (job->g->self_last && w->others[i])
             keep[i] &= ~self_bits(w, i, at);
     }
@@ -188,7 +226,7 @@ static void take_step(const Job *job, Worker *w, const Part *p, int64_t from, in
     load_keys(job, w, p, from, count);
     for (int64_t x = 0; x * TILE_KEYS < count; x++) {
         int64_t at = from + x * TILE_KEYS, keys = min_i64(TILE_KEYS, count - x * TILE_KEYS);
-        bool    masked = make_masks(job, w, p, x, keys);
+        bool    masked = make_masks(job, w, p, x, at, keys);
 
         gather_panel(job, w, p, x, at, keys);
         for (int64_t g = 0; g < block->groups; g++) {
@@ -290,7 +328,9 @@ void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, Gro
         .run = r, .g = g, .out = out, .h = out->out.shape[0], .d = g->q.shape[2],
         .e = out->out.shape[2],
         .tags = tensor_given(&g->key_tag),
-        .rules = tensor_given(&g->key_tag) || g->causal || g->self_last,
+        .skips = tensor_given(&g->query_skip),
+        .rules = tensor_given(&g->key_tag) || g->causal || g->self_last ||
+                 tensor_given(&g->query_skip),
         .changed = g->self_penalty != 0 || g->count != NULL,
     };
 

@@ -18,6 +18,7 @@ const Ops *ops_cpu(void)
         .name = "cpu",
         .attend = cpu_attend,
         .group_attend = cpu_group_attend,
+        .row_attend = cpu_row_attend,
         .gemm = cpu_gemm,
         .dots64 = cpu_dots64,
         .argmax = cpu_argmax,

@@ -48,10 +48,14 @@ static void widen(const Tensor *w, double *to, int64_t cols)
 {
     for (int64_t slice = 0; slice < w->shape[0]; slice++)
         for (int64_t t = 0; t < w->shape[1]; t++, to += cols) {
-            const float *from = (const float *)w->data + slice * w->stride[0] + t * w->stride[1];
+            int64_t       at = slice * w->stride[0] + t * w->stride[1];
+            const float  *single = (const float *)w->data + at;
+            const double *wide = (const double *)w->data + at;
 
-            for (int64_t c = 0; c < cols; c++)
-                to[c] = c < w->shape[2] ? (double)from[c] : 0;
+            for (int64_t c = 0; c < w->shape[2]; c++)
+                to[c] = w->dtype == DT_F64 ? wide[c] : (double)single[c];
+            for (int64_t c = w->shape[2]; c < cols; c++)
+                to[c] = 0;
         }
 }
 

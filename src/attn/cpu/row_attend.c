@@ -1,0 +1,151 @@
+/* row_attend.c -- attention a row at a time, in double, by a normaliser of choice.
+ *
+ * Keys are widened once per head, in panels [d][PANEL].  An item of work is a few
+ * queries: their scores against all keys are in the worker's own lines, become
+ * weights there, and those that are not 0 are mixed in float.
+ */
+#include "attn/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PANEL 64
+#define LINES (1 << 17) /* scores a worker holds, unless one row has more */
+#define MOST_ROWS 64
+
+typedef struct Worker {
+    double  *z;    /* [rows][keys] scores of an item */
+    double  *work; /* [keys] */
+    double  *gain; /* [keys] */
+    float   *w;    /* [keys] weights that are not 0 */
+    int32_t *key;  /* [keys] and whose they are */
+    float   *acc;  /* [e] padded */
+} Worker;
+
+typedef struct Job {
+    Run             *run;
+    const Kernel    *kernel;
+    const RowAttend *in;
+    RowResult       *out;
+    int64_t          head, n, m, d, e, keys, rows; /* keys: m in whole panels */
+    double          *k;                            /* [panels][d][PANEL] of the head */
+    Worker          *workers;
+} Job;
+
+static void widen_keys(const Job *job)
+{
+    const Tensor *k = &job->in->k;
+    const float  *from = tensor_head(k, job->head, job->run->h);
+
+    for (int64_t j = 0; j < job->keys; j++)
+        for (int64_t t = 0; t < job->d; t++)
+            job->k[(j / PANEL * job->d + t) * PANEL + j % PANEL] =
+                j < job->m ? (double)from[j * k->stride[1] + t] : 0;
+}
+
+static void score_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
+{
+    const Tensor *q = &job->in->q;
+    const float  *from = (float *)tensor_head(q, job->head, job->run->h) + first * q->stride[1];
+    int64_t       most = row_attend_keys(job->run, job->in, first + rows - 1);
+
+    for (int64_t at = 0; at < most; at += PANEL)
+        job->kernel->dots64(from, q->stride[1], rows, job->d, job->k + at * job->d, PANEL,
+                            w->z + at, job->keys);
+}
+
+/* Weights of one row of scores; returns how many are not 0. */
+static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t count,
+                     int32_t *support)
+{
+    const RowAttend *in = job->in;
+    const Entmax    *form = &in->form[job->head];
+    int64_t          at = job->head * job->n + i, traced = in->trace.data ? in->trace.shape[2] : 0;
+    double          *trace = traced ? (double *)in->trace.data + at * traced : NULL;
+    EntmaxRow        row;
+    int64_t          found = 0;
+
+    for (int64_t j = 0; j < count; j++) {
+        z[j] *= in->scale;
+        w->gain[j] = 1;
+    }
+    if (in->rule)
+        in->rule(in->rule_context, job->head, i, count, z, w->gain);
+    row = entmax_row(form, z, count, w->work, trace, traced);
+    *support = 0;
+    for (int64_t j = 0; j < count; j++) {
+        double p = z[j] > -HUGE_VAL ? entmax_weight(form, row, z[j]) * w->gain[j] : 0;
+
+        *support += z[j] > -HUGE_VAL && p > in->negligible;
+        if (p > 0) {
+            w->w[found] = (float)p;
+            w->key[found++] = (int32_t)j;
+        }
+    }
+    ((double *)job->out->tau.data)[at] = row.tau;
+    ((double *)job->out->total.data)[at] = row.total;
+    return found;
+}
+
+static void row_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    Worker    *w = &job->workers[worker];
+    int64_t    first = item * job->rows, rows = min_i64(job->rows, job->n - first);
+    const Tensor *v = &job->in->v;
+
+    if (cpu_cancelled(job->run))
+        return;
+    score_rows(job, w, first, rows);
+    for (int64_t i = first; i < first + rows; i++) {
+        int64_t at = job->head * job->n + i;
+        int64_t count = row_attend_keys(job->run, job->in, i);
+        int64_t found = weigh(job, w, i, w->z + (i - first) * job->keys, count,
+                              tensor_i32(&job->out->support) + at);
+
+        memset(w->acc, 0, (size_t)round_up_to(job->e, LANES) * sizeof(float));
+        job->kernel->mix_row(w->w, tensor_head(v, job->head, job->run->h), v->stride[1], w->key,
+                             found, job->e, 1, w->acc);
+        memcpy((float *)job->out->out.data + at * job->e, w->acc, (size_t)job->e * sizeof(float));
+    }
+}
+
+static bool workers_init(Job *job, int count)
+{
+    Arena  *arena = job->run->arena;
+    int64_t wide = (int64_t)sizeof(double), keys = job->keys;
+
+    job->k = arena_alloc(arena, keys * job->d, wide);
+    job->workers = arena_zalloc(arena, count, sizeof(Worker));
+    for (int x = 0; job->workers && x < count; x++) {
+        Worker *w = &job->workers[x];
+
+        w->z = arena_alloc(arena, keys * job->rows, wide);
+        w->work = arena_alloc(arena, keys, wide);
+        w->gain = arena_alloc(arena, keys, wide);
+        w->w = arena_alloc(arena, keys, sizeof(float));
+        w->key = arena_alloc(arena, keys, sizeof(int32_t));
+        w->acc = arena_alloc(arena, round_up_to(job->e, LANES), sizeof(float));
+        if (!w->z || !w->work || !w->gain || !w->w || !w->key || !w->acc)
+            return false;
+    }
+    return job->workers && job->k;
+}
+
+void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Job       job = { .run = r, .kernel = kernel_at(0), .in = in, .out = out,
+                      .n = in->q.shape[1], .m = in->k.shape[1], .d = in->q.shape[2],
+                      .e = in->v.shape[2], .keys = round_up_to(in->k.shape[1], PANEL) };
+
+    job.rows = max_i64(1, min_i64(MOST_ROWS, LINES / job.keys));
+    if (!workers_init(&job, threads_count(r->threads)))
+        run_fail(r, ERR_NOMEM, "not enough memory for rows of %lld scores; use fewer threads or a "
+                 "higher limit", (long long)job.m);
+    for (job.head = 0; job.head < r->h && !run_failed(r); job.head++) {
+        widen_keys(&job);
+        threads_run(r->threads, ceil_div(job.n, job.rows), row_item, &job);
+    }
+    arena_release(r->arena, mark);
+}
