@@ -5,6 +5,7 @@
  */
 #include "attn/cell_rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,4 +126,50 @@ void cell_rows_read(const View *view, int64_t head, int64_t i, int64_t start, in
         if (offset % step == 0)
             out[offset / step] = (float)rows->count[c];
     }
+}
+
+/* ---- weights ---------------------------------------------------------------- */
+
+typedef struct CellWeights {
+    AttendInput in;
+    int64_t     heads, n;
+    double     *z; /* [h*n] log-sum-exp of each row */
+} CellWeights;
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const CellWeights *w = view->context;
+    double             z = w->z[head * w->n + i];
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = (float)exp(attend_score(&w->in, w->heads, head, i, start + c * step) - z);
+}
+
+static double row_log_sum(const CellWeights *w, const CellRows *rows, int64_t row, double *score)
+{
+    int64_t from = rows->start[row], count = rows->start[row + 1] - from;
+    double  top = -HUGE_VAL, sum = 0;
+
+    for (int64_t c = 0; c < count; c++) {
+        score[c] = attend_score(&w->in, w->heads, row / w->n, row % w->n, rows->key[from + c]);
+        top = fmax(top, score[c]);
+    }
+    for (int64_t c = 0; c < count; c++)
+        sum += exp(score[c] - top);
+    return top + log(sum);
+}
+
+void cell_rows_weights(Run *r, const CellRows *rows, AttendInput in, const Pattern *cells)
+{
+    CellWeights *w = run_wants_views(r) ? run_alloc(r, 1, sizeof(*w)) : NULL;
+    double      *score = run_alloc(r, r->m, sizeof(*score));
+
+    if (!w || !rows)
+        return;
+    *w = (CellWeights){ .in = in, .heads = r->h, .n = r->n,
+                        .z = run_alloc(r, r->h * r->n, sizeof(*w->z)) };
+    for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++)
+        w->z[row] = row_log_sum(w, rows, row, score);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, w, cells);
 }

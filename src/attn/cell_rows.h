@@ -10,10 +10,9 @@
 
 #include <stdint.h>
 
+#include "attn/ops.h"
 #include "attn/pattern.h"
 #include "attn/view.h"
-
-typedef struct Run Run;
 
 /* Lists the keys of one row: each once into `key` (room for m, any order), how
  * often into count[key], which is all zero before.  Returns how many keys. */
@@ -36,6 +35,10 @@ int32_t cell_rows_count(const CellRows *rows, int64_t head, int64_t i, int64_t j
 /* A view's reader of the counts; the view's context is the CellRows. */
 void cell_rows_read(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                     int64_t step, float *out);
+
+/* View `weights` over the cells: a softmax of in's scores over each row, in double.
+ * `cells` is the pattern of the rows. */
+void cell_rows_weights(Run *r, const CellRows *rows, AttendInput in, const Pattern *cells);
 
 /* First index of keys [lo, hi), which increase, that is not below `wanted`. */
 int64_t key_lower_bound(const int32_t *keys, int64_t lo, int64_t hi, int64_t wanted);

@@ -1,7 +1,7 @@
 /* lsh.c -- see lsh.h.
  *
  * A tile of positions at a time: the projections never need as many numbers as
- * there are positions times buckets.
+ * there are positions times buckets (or bits).
  */
 #include "attn/lsh.h"
 
@@ -10,21 +10,6 @@
 #include "attn/run.h"
 
 #define TILE (1 << 22) /* projections held at a time */
-
-/* Rows [first, first+count) of every head. */
-static Tensor rows_of(Run *r, Tensor x, int64_t first, int64_t count)
-{
-    int64_t n = x.shape[1], d = x.shape[2];
-    Tensor  y;
-
-    if (count == n)
-        return x;
-    y = run_tensor3(r, DT_F32, x.shape[0], count, d);
-    for (int64_t t = 0; t < x.shape[0] && !run_failed(r); t++)
-        memcpy(tensor_f32(&y) + t * count * d, tensor_f32(&x) + (t * n + first) * d,
-               (size_t)(count * d) * sizeof(float));
-    return y;
-}
 
 /* Argmax of [y ; -y] over columns [first, first+count) of y f64 [h,rows,W]. */
 static Tensor factor_hash(Run *r, Tensor y, int64_t first, int64_t count)
@@ -71,8 +56,55 @@ Tensor lsh_buckets(Run *r, Tensor x, Tensor rotations, int64_t half)
         int64_t   count = n - first < tile ? n - first : tile;
         ArenaMark mark = arena_mark(r->arena);
 
-        hash_tile(r, rows_of(r, x, first, count), w, half, first, bucket);
+        hash_tile(r, tensor_rows(x, first, count), w, half, first, bucket);
         arena_release(r->arena, mark);
     }
     return bucket;
+}
+
+/* ---- hyperplanes ------------------------------------------------------------ */
+
+/* f32 [h',d,bits]: the normals of planes [h',bits,d+1] as columns. */
+static Tensor normals_of(Run *r, Tensor planes)
+{
+    int64_t bits = planes.shape[1], d = planes.shape[2] - 1;
+    Tensor  w = run_tensor3(r, DT_F32, planes.shape[0], d, bits);
+
+    for (int64_t x = 0; x < tensor_count(&w) && !run_failed(r); x++) {
+        int64_t plane = x / (d * bits) * bits + x % bits;
+
+        tensor_f32(&w)[x] = tensor_f32(&planes)[plane * (d + 1) + x / bits % d];
+    }
+    return w;
+}
+
+/* One code from a row of projections. */
+static int64_t code_of(const double *y, const float *planes, int64_t bits, int64_t d, bool bias)
+{
+    int64_t code = 0;
+
+    for (int64_t t = 0; t < bits; t++)
+        if (y[t] > (bias ? (double)planes[t * (d + 1) + d] : 0))
+            code |= INT64_C(1) << t;
+    return code;
+}
+
+Tensor lsh_codes(Run *r, Tensor x, Tensor planes, bool bias)
+{
+    int64_t h = r->h, n = x.shape[1], d = x.shape[2], bits = planes.shape[1];
+    int64_t tile = TILE / bits / h + 1;
+    Tensor  code = run_tensor2(r, DT_I64, h, n), w = normals_of(r, planes);
+
+    for (int64_t first = 0; first < n && !run_failed(r); first += tile) {
+        int64_t   count = n - first < tile ? n - first : tile;
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    y = op_dots64(r, tensor_rows(x, first, count), w);
+
+        for (int64_t i = 0; i < h * count && !run_failed(r); i++)
+            ((int64_t *)code.data)[i / count * n + first + i % count] =
+                code_of((double *)y.data + i * bits, tensor_head(&planes, i / count, h), bits, d,
+                        bias);
+        arena_release(r->arena, mark);
+    }
+    return code;
 }

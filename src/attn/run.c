@@ -279,6 +279,15 @@ Rng run_rng(Run *r, const char *name)
     return rng_named(r->seed, name);
 }
 
+static void draw_gumbel(Rng *rng, float *out, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double u = rng_uniform(rng);
+
+        out[i] = (float)-log(-log(u > 0 ? u : 0x1p-54));
+    }
+}
+
 static void draw(Run *r, const char *name, Tensor *t, Init init)
 {
     Rng     rng = run_rng(r, name);
@@ -287,6 +296,8 @@ static void draw(Run *r, const char *name, Tensor *t, Init init)
 
     if (init.kind == INIT_ZERO)
         memset(t->data, 0, (size_t)tensor_bytes(t));
+    else if (init.kind == INIT_GUMBEL)
+        draw_gumbel(&rng, tensor_f32(t), count);
     else if (init.kind == INIT_NORMAL)
         rng_fill_normal(&rng, tensor_f32(t), count, init.a);
     else
@@ -307,6 +318,29 @@ Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
     if (init.kind != INIT_ZERO)
         view_drawn(r, name, t);
     return t;
+}
+
+bool run_is_given(const Run *r, const char *name)
+{
+    return assignments_find(r->spec.given, name) != NULL;
+}
+
+const double *run_per_head(Run *r, const char *name, const PerHead *given)
+{
+    const Param *p = params_find(r->mechanism->params, name);
+    Tensor       t = run_param_given(r, name, given->tensor, DT_F64, 1, (int64_t[]){ r->h });
+    double      *out = run_alloc(r, r->h, sizeof(*out));
+
+    for (int64_t head = 0; head < r->h && !run_failed(r); head++) {
+        double x = t.data ? *(double *)tensor_head(&t, head, r->h) : given->value;
+
+        out[head] = x;
+        if (!(x >= p->lo && x <= p->hi) || (p->above_lo && x <= p->lo))
+            run_fail(r, ERR_PARAM, "%s: parameter %s: head %lld has %g, which must be %s %g",
+                     r->mechanism->id, name, (long long)head, x, p->above_lo ? "above" : "at least",
+                     p->lo);
+    }
+    return run_failed(r) ? NULL : out;
 }
 
 double run_scale(const Run *r, double scale)

@@ -18,14 +18,18 @@
 #include "attn/cell_rows.h"
 #include "attn/chunks.h"
 #include "attn/dilation.h"
+#include "attn/entmax.h"
 #include "attn/exact.h"
 #include "attn/extra_tokens.h"
+#include "attn/hamming.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"
 #include "attn/ops.h"
 #include "attn/param.h"
+#include "attn/partition.h"
 #include "attn/pattern.h"
 #include "attn/position.h"
+#include "attn/query_clusters.h"
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"
 #include "attn/view.h"
@@ -160,10 +164,10 @@ Tensor run_tensor4(Run *r, DType dtype, int64_t a, int64_t b, int64_t c, int64_t
  * first being heads; a given tensor without the head axis or with extent 1
  * there is shared), converted to dtype; or one drawn by `init` with the stream
  * named `name`.  A drawn tensor is also shown as a view called `name`. */
-typedef enum InitKind { INIT_ZERO, INIT_NORMAL, INIT_UNIFORM, INIT_GLOROT } InitKind;
+typedef enum InitKind { INIT_ZERO, INIT_NORMAL, INIT_UNIFORM, INIT_GLOROT, INIT_GUMBEL } InitKind;
 typedef struct Init {
     InitKind kind;
-    double   a; /* NORMAL: deviation; UNIFORM: +-a; GLOROT: in + out */
+    double   a; /* NORMAL: deviation; UNIFORM: +-a; GLOROT: in + out; GUMBEL, -ln(-ln U): - */
 } Init;
 Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
                  const int64_t *shape, Init init);
@@ -176,6 +180,11 @@ Rng run_rng(Run *r, const char *name);
 void run_origin(Run *r, const char *name, Origin origin);
 /* "file", "random seed 7", "fitted"; returns text. */
 char *run_origin_text(const Run *r, Origin origin, char *text, size_t size);
+/* The parameter's value for each head, [h], in the run's arena; those of a tensor must
+ * lie in the parameter's range.  NULL when the run failed. */
+const double *run_per_head(Run *r, const char *name, const PerHead *given);
+/* Whether the user gave this parameter, be it its default's value. */
+bool run_is_given(const Run *r, const char *name);
 
 /* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
 double run_scale(const Run *r, double scale);

@@ -105,6 +105,13 @@ void *tensor_head(const Tensor *t, int64_t head, int64_t heads)
     return (char *)t->data + slice * t->stride[0] * dtype_size(t->dtype);
 }
 
+Tensor tensor_rows(Tensor t, int64_t first, int64_t count)
+{
+    t.data = (char *)t.data + first * t.stride[1] * dtype_size(t.dtype);
+    t.shape[1] = count;
+    return t;
+}
+
 static double element(const Tensor *t, int64_t at)
 {
     switch (t->dtype) {

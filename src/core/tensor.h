@@ -47,6 +47,9 @@ Tensor tensor_with_rank(Tensor t, int rank);
  * h' = 1: shared by all): head t reads slice floor(t * h' / heads). */
 void *tensor_head(const Tensor *t, int64_t head, int64_t heads);
 
+/* Rows [first, first+count) of the second axis of every slice of t [h,n,...]; borrows. */
+Tensor tensor_rows(Tensor t, int64_t first, int64_t count);
+
 /* Element at a multi-index as double, whatever the dtype. */
 double tensor_get(const Tensor *t, const int64_t *index);
 

@@ -170,24 +170,6 @@ static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
 
 /* ---- balancing -------------------------------------------------------------- */
 
-static Tensor gumbel_noise(Run *r, const Params *p, const SoftBlocks *s)
-{
-    Rng    rng = run_rng(r, "gumbel");
-    Tensor g;
-
-    if (p->gumbel.data)
-        return run_param_given(r, "gumbel", p->gumbel, DT_F32, 3,
-                               (int64_t[]){ r->h, s->nb, s->nb });
-    g = run_tensor3(r, DT_F32, r->h, s->nb, s->nb);
-    for (int64_t i = 0; i < tensor_count(&g) && !run_failed(r); i++) {
-        double u = rng_uniform(&rng);
-
-        tensor_f32(&g)[i] = (float)-log(-log(u > 0 ? u : 0x1p-54));
-    }
-    view_drawn(r, "gumbel", g);
-    return g;
-}
-
 static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, bool exponent)
 {
     Tensor t;
@@ -211,7 +193,8 @@ static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tenso
     double *l = logits.data;
 
     if (p->noise)
-        noise = gumbel_noise(r, p, s);
+        noise = run_param(r, "gumbel", p->gumbel, DT_F32, 3, (int64_t[]){ r->h, nb, nb },
+                          (Init){ INIT_GUMBEL, 0 });
     if (s->causal)
         allowed = run_tensor2(r, DT_U8, nb, nb);
     for (int64_t x = 0; x < r->h * nb * nb && !run_failed(r); x++) {

@@ -1,0 +1,316 @@
+/* query_clusters.c -- see query_clusters.h. */
+#include "attn/query_clusters.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attn/run.h"
+
+#define SNAPSHOTS 16 /* iterations whose clusters are shown */
+
+/* ---- sizes and checks ------------------------------------------------------- */
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A size nobody gave comes from the tensor that has it. */
+int64_t query_clusters_count(const Run *r, const QueryClusterParams *p)
+{
+    const Tensor *given = &p->init_indices;
+    int64_t       count = min64(p->n_clusters, r->n);
+
+    if (given->data && given->rank >= 1 && !run_is_given(r, "n_clusters"))
+        count = min64(count, given->shape[given->rank - 1]);
+    return count;
+}
+
+static int64_t bit_count(const Run *r, const QueryClusterParams *p)
+{
+    const Tensor *given = &p->planes;
+
+    return given->data && given->rank >= 2 && !run_is_given(r, "bits")
+               ? given->shape[given->rank - 2] : p->bits;
+}
+
+static void check_indices(Run *r, const QueryClusterParams *p)
+{
+    Tensor  given = p->init_indices;
+    int64_t count = query_clusters_count(r, p), length = tensor_count(&given);
+    char    found[80];
+    bool    row = given.rank == 1 || (given.rank == 2 && given.shape[0] == 1);
+
+    if (!row || length < count || count < 1)
+        run_fail(r, ERR_PARAM, "%s: parameter init_indices: expected shape [%lld] (one query for "
+                 "each cluster), found %s", r->mechanism->id, (long long)count,
+                 tensor_shape_text(&given, found, sizeof(found)));
+    if (given.dtype != DT_I32 && given.dtype != DT_I64)
+        run_fail(r, ERR_PARAM, "%s: parameter init_indices: expected int32 or int64, found %s",
+                 r->mechanism->id, dtype_name(given.dtype));
+    for (int64_t c = 0; c < count && !run_failed(r); c++) {
+        double index = tensor_get(&given, (int64_t[]){ row && given.rank == 2 ? 0 : c, c });
+
+        if (!(index >= 0 && index < (double)r->n))
+            run_fail(r, ERR_PARAM, "%s: parameter init_indices: entry %lld is %.0f, but there are "
+                     "%lld queries (0..%lld)", r->mechanism->id, (long long)c, index,
+                     (long long)r->n, (long long)r->n - 1);
+    }
+}
+
+void query_clusters_check(Run *r, const QueryClusterParams *p)
+{
+    int64_t bits = bit_count(r, p);
+
+    if (bits < 1 || bits > QUERY_CLUSTER_MAX_BITS)
+        run_fail(r, ERR_PARAM, "%s: parameter planes: found %lld planes, but a hash has 1 to %d "
+                 "bits", r->mechanism->id, (long long)bits, QUERY_CLUSTER_MAX_BITS);
+    if (p->init_indices.data)
+        check_indices(r, p);
+}
+
+/* ---- hashing ---------------------------------------------------------------- */
+
+static Tensor hash(Run *r, const QueryClusterParams *p, const QueryClusters *s)
+{
+    int64_t heads = p->planes.data ? s->h : 1;
+    Tensor  planes, codes;
+
+    run_stage(r, "hash");
+    planes = run_param(r, "planes", p->planes, DT_F32, 3,
+                       (int64_t[]){ heads, s->bits, s->d + 1 }, (Init){ INIT_NORMAL, 1 });
+    codes = lsh_codes(r, r->q, planes, p->hash_bias);
+    view_tensor(r, "hashes", VIEW_TENSOR, codes, "head", "query");
+    return codes;
+}
+
+/* ---- Lloyd's clustering ----------------------------------------------------- */
+
+/* i32 [C]: distinct positions, in increasing order. */
+static Tensor draw_indices(Run *r, const QueryClusters *s)
+{
+    Tensor  index = run_tensor1(r, DT_I32, s->clusters);
+    Rng     rng = run_rng(r, "init_indices");
+    int64_t taken = 0;
+
+    for (int64_t i = 0; i < s->n && taken < s->clusters && !run_failed(r); i++)
+        if ((int64_t)rng_below(&rng, (uint64_t)(s->n - i)) < s->clusters - taken)
+            tensor_i32(&index)[taken++] = (int32_t)i;
+    view_drawn(r, "init_indices", index);
+    return index;
+}
+
+/* i64 [h,C]: the codes of the first queries of the clusters. */
+static Tensor start_codes(Run *r, const QueryClusterParams *p, const QueryClusters *s,
+                          Tensor codes)
+{
+    Tensor centres = run_tensor2(r, DT_I64, s->h, s->clusters);
+    Tensor index = p->init_indices.data ? tensor_convert(r->arena, p->init_indices, DT_I32)
+                                        : draw_indices(r, s);
+
+    if (!index.data)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for init_indices", r->mechanism->id);
+    for (int64_t x = 0; x < s->h * s->clusters && !run_failed(r); x++)
+        ((int64_t *)centres.data)[x] =
+            ((int64_t *)codes.data)[x / s->clusters * s->n +
+                                    tensor_i32(&index)[x % s->clusters]];
+    return centres;
+}
+
+static void show_codes(Run *r, const QueryClusters *s, Tensor centres)
+{
+    Tensor bits;
+
+    if (!run_wants_views(r))
+        return;
+    bits = run_tensor3(r, DT_U8, s->h, s->clusters, s->bits);
+    for (int64_t x = 0; x < tensor_count(&bits) && !run_failed(r); x++)
+        tensor_u8(&bits)[x] = ((int64_t *)centres.data)[x / s->bits] >> x % s->bits & 1;
+    view_tensor(r, "codes", VIEW_MEMBERSHIP, bits, "cluster", "bit");
+}
+
+static void show_clusters(Run *r, const QueryClusters *s, Tensor cluster)
+{
+    Tensor copy;
+
+    if (!run_wants_views(r))
+        return;
+    copy = run_tensor2(r, DT_I32, s->h, s->n);
+    if (!run_failed(r))
+        memcpy(copy.data, cluster.data, (size_t)tensor_bytes(&copy));
+    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "query");
+}
+
+/* i32 [h,n].  Once no code moves, the iterations that are left change nothing. */
+static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s, Tensor codes)
+{
+    Tensor  cluster = run_tensor2(r, DT_I32, s->h, s->n), centres;
+    int64_t t = 0;
+    bool    moved = true;
+
+    run_stage(r, "first codes");
+    centres = start_codes(r, p, s, codes);
+    show_codes(r, s, centres);
+    for (; t < p->iterations && moved && !run_failed(r); t++) {
+        run_iteration(r, "assign", t);
+        hamming_nearest(r, codes, centres, cluster);
+        if (t < SNAPSHOTS)
+            show_clusters(r, s, cluster);
+        if (t == p->iterations - 1)
+            break;
+        run_iteration(r, "move codes", t);
+        moved = hamming_majority(r, codes, cluster, s->bits, centres);
+        if (t < SNAPSHOTS)
+            show_codes(r, s, centres);
+    }
+    run_stage(r, "clusters");
+    show_codes(r, s, centres);
+    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "query");
+    run_figure(r, "hamming_distances",
+               (double)(s->h * p->iterations) * (double)(s->n * s->clusters));
+    return cluster;
+}
+
+/* ---- means ------------------------------------------------------------------ */
+
+static void means(Run *r, QueryClusters *s)
+{
+    int64_t d = s->d;
+
+    run_stage(r, "means");
+    s->mean = run_tensor3(r, DT_F64, s->h, s->clusters, d);
+    if (run_failed(r))
+        return;
+    memset(s->mean.data, 0, (size_t)tensor_bytes(&s->mean));
+    for (int64_t x = 0; x < s->h * s->n; x++) {
+        const float *q = (float *)tensor_head(&r->q, x / s->n, s->h) + x % s->n * r->q.stride[1];
+        double      *sum = (double *)s->mean.data +
+                      (x / s->n * s->clusters + tensor_i32(&s->parts.cluster)[x]) * d;
+
+        for (int64_t y = 0; y < d; y++)
+            sum[y] += (double)q[y];
+    }
+    for (int64_t x = 0; x < s->h * s->clusters * d; x++)
+        if (tensor_i32(&s->parts.counts)[x / d])
+            ((double *)s->mean.data)[x] /= (double)tensor_i32(&s->parts.counts)[x / d];
+    s->query = exact_rounded(r, s->mean);
+    op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->n) * (double)d);
+}
+
+QueryClusters *query_clusters_new(Run *r, const QueryClusterParams *p)
+{
+    QueryClusters *s = run_alloc(r, 1, sizeof(*s));
+    Tensor         codes;
+
+    if (!s)
+        return NULL;
+    *s = (QueryClusters){ .h = r->h, .n = r->n, .m = r->m, .d = r->d, .k = r->k,
+                          .clusters = query_clusters_count(r, p), .bits = bit_count(r, p),
+                          .scale = run_scale(r, p->scale) };
+    codes = hash(r, p, s);
+    s->parts = partition_of(r, lloyd(r, p, s, codes), s->clusters);
+    view_tensor(r, "order", VIEW_ORDER, s->parts.order, "head", "slot");
+    partition_show(r, &s->parts);
+    means(r, s);
+    view_tensor(r, "centroids", VIEW_VECTORS, s->query, "cluster", "feature");
+    return run_failed(r) ? NULL : s;
+}
+
+/* ---- attention of the means ------------------------------------------------- */
+
+int64_t query_clusters_used(const QueryClusters *s, int64_t head)
+{
+    int64_t used = 0;
+
+    for (int64_t c = 0; c < s->clusters; c++)
+        used += tensor_i32(&s->parts.counts)[head * s->clusters + c] > 0;
+    return used;
+}
+
+GroupAttend query_clusters_group(Run *r, const QueryClusters *s, Tensor v)
+{
+    GroupAttend g = { .q = s->query, .k = s->k, .v = v, .scale = s->scale, .groups = 1 };
+
+    g.query_start = run_tensor2(r, DT_I32, s->h, 2);
+    g.key_start = run_tensor2(r, DT_I32, 1, 2);
+    g.query_index = run_tensor2(r, DT_I32, s->h, s->clusters);
+    g.key_index = run_tensor2(r, DT_I32, 1, s->m);
+    if (run_failed(r))
+        return g;
+    for (int64_t t = 0; t < s->h; t++) {
+        int32_t used = 0;
+
+        for (int64_t c = 0; c < s->clusters; c++)
+            if (tensor_i32(&s->parts.counts)[t * s->clusters + c])
+                tensor_i32(&g.query_index)[t * s->clusters + used++] = (int32_t)c;
+        tensor_i32(&g.query_start)[2 * t] = 0;
+        tensor_i32(&g.query_start)[2 * t + 1] = used;
+    }
+    tensor_i32(&g.key_start)[0] = 0;
+    tensor_i32(&g.key_start)[1] = (int32_t)s->m;
+    for (int64_t j = 0; j < s->m; j++)
+        tensor_i32(&g.key_index)[j] = (int32_t)j;
+    return g;
+}
+
+double query_clusters_score(const QueryClusters *s, int64_t head, int64_t c, int64_t j)
+{
+    const double *q = (double *)s->mean.data + (head * s->clusters + c) * s->d;
+    const float  *k = (float *)tensor_head(&s->k, head, s->h) + j * s->k.stride[1];
+    double        sum = 0;
+
+    for (int64_t t = 0; t < s->d; t++)
+        sum += q[t] * (double)k[t];
+    return s->scale * sum;
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static void read_cluster_weights(const View *view, int64_t head, int64_t c, int64_t start,
+                                 int64_t count, int64_t step, float *out)
+{
+    const QueryClusters *s = view->context;
+    int64_t              at = head * s->clusters + c;
+    bool                 empty = tensor_i32(&s->parts.counts)[at] == 0;
+
+    for (int64_t x = 0; x < count; x++)
+        out[x] = empty ? 0
+                       : (float)exp(query_clusters_score(s, head, c, start + x * step) - s->z[at]);
+}
+
+static double log_sum(const QueryClusters *s, int64_t head, int64_t c, double *score)
+{
+    double top = -HUGE_VAL, sum = 0;
+
+    for (int64_t j = 0; j < s->m; j++)
+        top = fmax(top, score[j] = query_clusters_score(s, head, c, j));
+    for (int64_t j = 0; j < s->m; j++)
+        sum += exp(score[j] - top);
+    return top + log(sum);
+}
+
+void query_clusters_show(Run *r, QueryClusters *s)
+{
+    double *score;
+    View   *view;
+
+    if (!run_wants_views(r))
+        return;
+    s->z = run_alloc(r, s->h * s->clusters, sizeof(*s->z));
+    score = run_alloc(r, s->m, sizeof(*score));
+    for (int64_t x = 0; x < s->h * s->clusters && !run_failed(r); x++)
+        s->z[x] = tensor_i32(&s->parts.counts)[x]
+                      ? log_sum(s, x / s->clusters, x % s->clusters, score) : 0;
+    view = view_add(r, "cluster_weights", VIEW_WEIGHTS, DT_F32, 3,
+                    (int64_t[]){ s->h, s->clusters, s->m });
+    if (!view)
+        return;
+    view->read = read_cluster_weights;
+    view->context = s;
+    view->rows = "cluster";
+}
+
+double query_clusters_flops(const Run *r, const QueryClusterParams *p)
+{
+    return (double)(r->h * r->n) * (double)r->d * (2 * (double)bit_count(r, p) + 1);
+}
