@@ -1,0 +1,494 @@
+/* clusterformer.c -- Cluster-Former: chunks of tokens that lie close in content.
+ *
+ * Two kinds of layer alternate.  Both cut a list of the tokens into chunks that
+ * begin every m slots and are l long; the tokens of a chunk's first m slots
+ * attend to the chunk:
+ *
+ *     window layer:   the list is the sequence
+ *     cluster layer:  z_i = argmax_c cos(t_i, mu_c), the list is sorted by
+ *                     (z_i, i), and a token sees only its own cluster
+ *     output_i = softmax over the chunk of scale * q_i . k_j, times v_j
+ *
+ * Centroids move by k-means on the directions of the tokens: mu_c becomes the
+ * mean of t_i / |t_i| over its members.  Cosines and means are in double: the
+ * clusters are decided on them.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SMALLEST_NORM 1e-12
+#define DRAWN_ITERATIONS 10 /* of k-means from drawn tokens */
+#define SNAPSHOTS 16        /* iterations whose clusters are shown */
+#define TILE (1 << 22)      /* cosines held at a time */
+
+enum { LAYER_CLUSTER, LAYER_WINDOW };
+enum { SOURCE_Q, SOURCE_K, SOURCE_X };
+
+static const char *const layers[] = { "cluster", "window", NULL };
+static const char *const sources[] = { "q", "k", "x", NULL };
+
+typedef struct Params {
+    int64_t n_clusters, block, stride, kmeans_iters;
+    int     layer, cluster_source;
+    bool    attend_across_clusters;
+    double  scale;
+    Tensor  centroids;
+} Params;
+
+static const Param params[] = {
+    PARAM_ENUM(Params, layer, LAYER_CLUSTER, layers, "which of the two kinds of layer: chunks of "
+               "the tokens sorted by cluster, or of the sequence"),
+    PARAM_INT(Params, n_clusters, 0, 0, INT32_MAX, "clusters; 0: round(sqrt(n))"),
+    PARAM_INT(Params, block, 64, 1, PARAM_COUNT_MAX, "length of a chunk"),
+    PARAM_INT(Params, stride, 0, 0, PARAM_COUNT_MAX, "slots from one chunk to the next, at most "
+              "block; 0: block, chunks do not overlap"),
+    PARAM_BOOL(Params, attend_across_clusters, false, "see the whole chunk, whatever the cluster"),
+    PARAM_ENUM(Params, cluster_source, SOURCE_Q, sources, "vectors that are clustered: queries, "
+               "keys or the layer input"),
+    PARAM_INT(Params, kmeans_iters, 0, 0, 1e6, "k-means iterations before the centroids are used"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_TENSOR(Params, centroids, "[h,C,dc] or [C,dc], dc = d, or dm with cluster_source=x",
+                 "C distinct tokens, then 10 iterations", "the clusters' centres"),
+    PARAM_END
+};
+
+typedef struct Former {
+    int64_t   h, n, clusters, length, stride, chunks;
+    bool      across;
+    Partition parts;
+    Tensor    chunk; /* i32 [h,n] of each token */
+} Former;
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t cluster_count(const Run *r, const Params *p)
+{
+    const Tensor *given = &p->centroids;
+
+    if (p->layer == LAYER_WINDOW)
+        return 1;
+    if (p->n_clusters)
+        return given->data ? p->n_clusters : min64(p->n_clusters, r->n);
+    if (given->data && given->rank >= 2)
+        return given->shape[given->rank - 2];
+    return (int64_t)floor(sqrt((double)r->n) + 0.5);
+}
+
+static Former former_shape(const Run *r, const Params *p)
+{
+    Former f = { .h = r->h, .n = r->n, .clusters = cluster_count(r, p),
+                 .length = min64(p->block, r->n),
+                 .stride = min64(p->stride ? p->stride : p->block, r->n),
+                 .across = p->attend_across_clusters || p->layer == LAYER_WINDOW };
+
+    f.chunks = (f.n + f.stride - 1) / f.stride;
+    return f;
+}
+
+/* Slots [chunk * stride, chunk_end): what the chunk's tokens see. */
+static int64_t chunk_end(const Former *f, int64_t chunk)
+{
+    return min64(chunk * f->stride + f->length, f->n);
+}
+
+/* Slots of the window of all chunks together, and (token, slot) pairs. */
+static double window_slots(const Former *f, double *pairs)
+{
+    double slots = 0;
+
+    *pairs = 0;
+    for (int64_t c = 0; c < f->chunks; c++) {
+        double seen = (double)(chunk_end(f, c) - c * f->stride);
+
+        slots += seen;
+        *pairs += seen * (double)(min64((c + 1) * f->stride, f->n) - c * f->stride);
+    }
+    return slots;
+}
+
+/* ---- centroids -------------------------------------------------------------- */
+
+/* f32 [h',n,dc]: what is clustered. */
+static Tensor tokens_of(const Run *r, const Params *p)
+{
+    if (p->cluster_source == SOURCE_X)
+        return tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, r->dm }, r->x.data);
+    return p->cluster_source == SOURCE_K ? r->k : r->q;
+}
+
+static double norm_of(const double *x, int64_t d)
+{
+    double squares = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        squares += x[t] * x[t];
+    return fmax(sqrt(squares), SMALLEST_NORM);
+}
+
+static double token_norm(const float *x, int64_t d)
+{
+    double squares = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        squares += (double)x[t] * (double)x[t];
+    return fmax(sqrt(squares), SMALLEST_NORM);
+}
+
+/* f64 [h,dc,C]: mu [h,C,dc] with centroids as columns, as op_dots64 takes them. */
+static Tensor columns_of(Run *r, Tensor mu)
+{
+    int64_t clusters = mu.shape[1], d = mu.shape[2];
+    Tensor  w = run_tensor3(r, DT_F64, mu.shape[0], d, clusters);
+
+    for (int64_t x = 0; x < tensor_count(&w) && !run_failed(r); x++)
+        ((double *)w.data)[x] =
+            ((double *)mu.data)[(x / (d * clusters) * clusters + x % clusters) * d +
+                                x / clusters % d];
+    return w;
+}
+
+/* Products become cosines.  One division, so that vectors along one line tie exactly. */
+static void divide_by_norms(Run *r, Tensor tokens, Tensor mu, Tensor y)
+{
+    int64_t clusters = mu.shape[1], rows = y.shape[1];
+    double *norm = run_alloc(r, clusters, sizeof(*norm));
+
+    for (int64_t t = 0; t < y.shape[0] && !run_failed(r); t++) {
+        double      *head = (double *)y.data + t * rows * clusters;
+        const float *x = tensor_head(&tokens, t, r->h);
+
+        for (int64_t c = 0; c < clusters; c++)
+            norm[c] = norm_of((double *)mu.data + (t * clusters + c) * mu.shape[2], mu.shape[2]);
+        for (int64_t i = 0; i < rows; i++) {
+            double own = token_norm(x + i * tokens.stride[1], tokens.shape[2]);
+
+            for (int64_t c = 0; c < clusters; c++)
+                head[i * clusters + c] /= own * norm[c];
+        }
+    }
+}
+
+/* i32 [h,n]: the centroid with the largest cosine; ties, and so zero vectors: the lowest. */
+static Tensor assign(Run *r, Tensor tokens, Tensor mu)
+{
+    int64_t n = r->n, tile = TILE / mu.shape[1] / r->h + 1;
+    Tensor  cluster = run_tensor2(r, DT_I32, r->h, n), w;
+    ArenaMark all = arena_mark(r->arena);
+
+    w = columns_of(r, mu);
+    for (int64_t first = 0; first < n && !run_failed(r); first += tile) {
+        int64_t   count = min64(tile, n - first);
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    part = tensor_rows(tokens, first, count), y = op_dots64(r, part, w), best;
+
+        divide_by_norms(r, part, mu, y);
+        best = op_argmax(r, y, false);
+        for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+            memcpy(tensor_i32(&cluster) + t * n + first, tensor_i32(&best) + t * count,
+                   (size_t)count * sizeof(int32_t));
+        arena_release(r->arena, mark);
+    }
+    arena_release(r->arena, all);
+    return cluster;
+}
+
+/* The mean direction of each cluster's members, in place; an empty one stays. */
+static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
+{
+    int64_t   clusters = mu.shape[1], d = mu.shape[2];
+    ArenaMark mark = arena_mark(r->arena);
+    double   *sum = run_alloc(r, clusters * d, sizeof(*sum));
+    int64_t  *members = run_alloc(r, clusters, sizeof(*members));
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        const float *from = tensor_head(&tokens, t, r->h);
+
+        memset(sum, 0, (size_t)(clusters * d) * sizeof(*sum));
+        memset(members, 0, (size_t)clusters * sizeof(*members));
+        for (int64_t i = 0; i < r->n; i++, from += tokens.stride[1]) {
+            int32_t c = tensor_i32(&cluster)[t * r->n + i];
+            double  norm = token_norm(from, d);
+
+            members[c]++;
+            for (int64_t y = 0; y < d; y++)
+                sum[c * d + y] += (double)from[y] / norm;
+        }
+        for (int64_t y = 0; y < clusters * d; y++)
+            if (members[y / d])
+                ((double *)mu.data)[t * clusters * d + y] = sum[y] / (double)members[y / d];
+    }
+    arena_release(r->arena, mark);
+}
+
+static void show_centroids(Run *r, Tensor mu)
+{
+    if (run_wants_views(r))
+        view_tensor(r, "centroids", VIEW_VECTORS, exact_rounded(r, mu), "cluster", "feature");
+}
+
+/* `count` distinct tokens of each head, in the order of the sequence. */
+static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
+{
+    int64_t d = tokens.shape[2];
+    Tensor  start = run_tensor3(r, DT_F32, r->h, count, d);
+    Rng     rng = run_rng(r, "centroids");
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        const float *from = tensor_head(&tokens, t, r->h);
+        int64_t      taken = 0;
+
+        for (int64_t i = 0; i < r->n && taken < count; i++)
+            if ((int64_t)rng_below(&rng, (uint64_t)(r->n - i)) < count - taken)
+                memcpy(tensor_f32(&start) + (t * count + taken++) * d,
+                       from + i * tokens.stride[1], (size_t)d * sizeof(float));
+    }
+    view_drawn(r, "centroids", start);
+    return start;
+}
+
+static void kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iterations)
+{
+    for (int64_t t = first; t < first + iterations && !run_failed(r); t++) {
+        bool      shown = run_wants_views(r) && t < SNAPSHOTS;
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    cluster;
+
+        run_iteration(r, "assign", t);
+        cluster = assign(r, tokens, mu);
+        if (shown)
+            view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
+        run_iteration(r, "move centroids", t);
+        update(r, tokens, cluster, mu);
+        if (shown)
+            show_centroids(r, mu);
+        else
+            arena_release(r->arena, mark);
+    }
+}
+
+/* f64 [h,C,dc], ready to assign by.  Drawn ones are rounded once they have settled, so
+ * that a run from the dumped tensor is the same run. */
+static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor tokens)
+{
+    int64_t shape[3] = { f->h, f->clusters, tokens.shape[2] }, done = 0;
+    Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape), mu;
+
+    run_stage(r, given.data ? "take centroids" : "draw centroids");
+    if (given.data) {
+        mu = exact_of(r, given);
+    } else {
+        mu = exact_of(r, draw_tokens(r, tokens, f->clusters));
+        kmeans(r, tokens, mu, 0, DRAWN_ITERATIONS);
+        mu = exact_of(r, exact_rounded(r, mu));
+        done = DRAWN_ITERATIONS;
+    }
+    kmeans(r, tokens, mu, done, p->kmeans_iters);
+    return mu;
+}
+
+static Tensor clusters_of(Run *r, const Params *p, const Former *f)
+{
+    Tensor tokens = tokens_of(r, p), cluster, mu;
+
+    if (p->layer == LAYER_WINDOW) {
+        run_stage(r, "one cluster");
+        cluster = run_tensor2(r, DT_I32, f->h, f->n);
+        if (!run_failed(r))
+            memset(cluster.data, 0, (size_t)tensor_bytes(&cluster));
+        return cluster;
+    }
+    mu = settle_centroids(r, p, f, tokens);
+    run_stage(r, "assign");
+    show_centroids(r, mu);
+    return assign(r, tokens, mu);
+}
+
+/* ---- chunks and attention --------------------------------------------------- */
+
+static void sort(Run *r, Former *f, Tensor cluster)
+{
+    run_stage(r, "sort");
+    f->parts = partition_of(r, cluster, f->clusters);
+    f->chunk = run_tensor2(r, DT_I32, f->h, f->n);
+    for (int64_t x = 0; x < f->h * f->n && !run_failed(r); x++)
+        tensor_i32(&f->chunk)[x / f->n * f->n + tensor_i32(&f->parts.order)[x]] =
+            (int32_t)(x % f->n / f->stride);
+    view_tensor(r, "order", VIEW_ORDER, f->parts.order, "head", "slot");
+    view_tensor(r, "chunks", VIEW_BUCKETS, f->chunk, "head", "token");
+    partition_show(r, &f->parts);
+}
+
+/* A group is a chunk: its queries are the first slots, its keys the window. */
+static void list_chunks(Run *r, const Former *f, GroupAttend *g)
+{
+    double  pairs, slots = window_slots(f, &pairs);
+    int64_t total = (int64_t)slots;
+
+    if (slots > INT32_MAX)
+        run_fail(r, ERR_PARAM, "clusterformer: %lld chunks of %lld slots are too many to list; "
+                 "take a larger stride", (long long)f->chunks, (long long)f->length);
+    g->groups = f->chunks;
+    g->query_start = run_tensor2(r, DT_I32, 1, f->chunks + 1);
+    g->key_start = run_tensor2(r, DT_I32, 1, f->chunks + 1);
+    g->query_index = f->parts.order;
+    g->key_index = run_tensor2(r, DT_I32, f->h, total);
+    if (run_failed(r))
+        return;
+    for (int64_t c = 0, at = 0; c <= f->chunks; c++) {
+        tensor_i32(&g->query_start)[c] = (int32_t)min64(c * f->stride, f->n);
+        tensor_i32(&g->key_start)[c] = (int32_t)at;
+        for (int64_t t = 0; c < f->chunks && t < f->h; t++)
+            memcpy(tensor_i32(&g->key_index) + t * total + at,
+                   tensor_i32(&f->parts.order) + t * f->n + c * f->stride,
+                   (size_t)(chunk_end(f, c) - c * f->stride) * sizeof(int32_t));
+        at += c < f->chunks ? chunk_end(f, c) - c * f->stride : 0;
+    }
+}
+
+static void attend(Run *r, const Params *p, const Former *f)
+{
+    GroupAttend g = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
+    GroupResult result;
+
+    run_stage(r, "attend");
+    list_chunks(r, f, &g);
+    if (!f->across)
+        g.query_tag = g.key_tag = f->parts.cluster;
+    result = op_group_attend(r, &g);
+    run_stage(r, "restore order");
+    r->out = run_tensor3(r, DT_F32, f->h, f->n, r->e);
+    for (int64_t x = 0; x < f->h * f->n && !run_failed(r); x++)
+        memcpy(tensor_f32(&r->out) +
+                   (x / f->n * f->n + tensor_i32(&f->parts.order)[x]) * r->e,
+               tensor_f32(&result.out) + x * r->e, (size_t)r->e * sizeof(float));
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                         int32_t *key)
+{
+    const Former  *f = context;
+    const int32_t *order = tensor_i32(&f->parts.order) + head * f->n;
+    const int32_t *cluster = tensor_i32(&f->parts.cluster) + head * f->n;
+    int64_t        chunk = tensor_i32(&f->chunk)[head * f->n + i], found = 0;
+
+    for (int64_t s = chunk * f->stride; s < chunk_end(f, chunk); s++)
+        if (f->across || cluster[order[s]] == cluster[i]) {
+            key[found++] = order[s];
+            count[order[s]] = 1;
+        }
+    return found;
+}
+
+static void show(Run *r, const Params *p, const Former *f)
+{
+    AttendInput     in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) };
+    uint8_t         bits = p->layer == LAYER_WINDOW ? COMPONENT_BLOCK : COMPONENT_CLUSTER;
+    const CellRows *rows = cell_rows_new(r, seen_keys, f);
+    Pattern        *cells = cell_rows_pattern(r, rows, bits);
+
+    view_pattern(r, cells, false);
+    cell_rows_weights(r, rows, in, cells);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+static void clusterformer_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->stride > p->block)
+        run_fail(r, ERR_PARAM, "clusterformer: stride=%lld is more than block=%lld, so some tokens "
+                 "would see no chunk; take 1 to block", (long long)p->stride, (long long)p->block);
+    if (p->layer == LAYER_WINDOW)
+        return;
+    if (!p->centroids.data && p->n_clusters > r->n)
+        run_warn(r, "clusterformer: n_clusters=%lld, but there are only %lld tokens to begin with; "
+                 "so many clusters are made", (long long)p->n_clusters, (long long)r->n);
+    if (p->cluster_source != SOURCE_X)
+        return;
+    if (!r->x.data)
+        run_fail(r, ERR_DATA, "clusterformer: cluster_source=x reads the layer input x, which the "
+                 "input does not hold; use cluster_source=q or k");
+    else if (r->x.shape[0] != r->n)
+        run_fail(r, ERR_DATA, "clusterformer: x has %lld rows but q has n=%lld",
+                 (long long)r->x.shape[0], (long long)r->n);
+}
+
+static void clusterformer_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Former       *f = run_alloc(r, 1, sizeof(*f)); /* the readers keep it */
+    Tensor        cluster;
+
+    if (!f)
+        return;
+    *f = former_shape(r, p);
+    cluster = clusters_of(r, p, f);
+    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
+    sort(r, f, cluster);
+    attend(r, p, f);
+    show(r, p, f);
+}
+
+static Flops clusterformer_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Former        f = former_shape(r, p);
+    double        h = (double)f.h, pairs, times = 1 + (double)p->kmeans_iters;
+    double        dc = (double)(p->cluster_source == SOURCE_X ? r->dm : r->d);
+
+    window_slots(&f, &pairs);
+    times += p->centroids.data ? 0 : DRAWN_ITERATIONS;
+    return (Flops){ .score = 2 * h * pairs * (double)r->d, .mix = 2 * h * pairs * (double)r->e,
+                    .overhead = FLOPS_SOFTMAX * h * pairs +
+                                (p->layer == LAYER_WINDOW ? 0 : times * 2 * h * (double)f.n *
+                                                                    (double)f.clusters * dc) };
+}
+
+static const ViewPromise views[] = {
+    { .name = "clusters", .kind = VIEW_BUCKETS, .help = "cluster of each token" },
+    { .name = "counts", .kind = VIEW_COUNT, .help = "tokens in each cluster" },
+    { .name = "membership", .kind = VIEW_MEMBERSHIP, .help = "tokens of each cluster" },
+    { .name = "order", .kind = VIEW_ORDER, .help = "token at each slot of the sorted list" },
+    { .name = "chunks", .kind = VIEW_BUCKETS, .help = "chunk of each token" },
+    { .name = "centroids", .kind = VIEW_VECTORS, .maybe = true,
+      .help = "the clusters' centres (layer=cluster)" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells of one chunk and cluster" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_clusterformer = {
+    .id = "clusterformer",
+    .title = "Cluster-Former",
+    .authors = "Wang, Zhou, Gan, Chen, Fang, Sun, Cheng, Liu",
+    .year = 2020,
+    .arxiv = "2009.06097",
+    .source = "paper's abstract and public summaries, survey 2009.06732, table 1; whether "
+              "attention crosses clusters inside a chunk is an option",
+    .formula = "z_i = argmax_c cos(t_i, mu_c); sorted by (z_i, i), chunks of l every m slots\n"
+               "output_i = softmax over i's chunk and cluster of scale * q_i . k_j, times v_j",
+    .teaches = "The window layer is a band of squares; the cluster layer is the same squares "
+               "scattered over the sequence, because distance no longer matters.  With rows "
+               "sorted by cluster they are a band again.",
+    .example = "block=16",
+    .classes = CLASS_LP,
+    .claim_time = "O(n log n)",
+    .claim_memory = "O(n log n)",
+    .claim_decode = "no",
+    .claim_exponent = 1,
+    .no_causal = "a token's cluster and chunk depend on the whole sequence",
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = clusterformer_check,
+    .run = clusterformer_run,
+    .flops = clusterformer_flops,
+};
