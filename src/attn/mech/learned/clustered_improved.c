@@ -1,0 +1,411 @@
+/* clustered_improved.c -- improved clustered attention: the best keys of a cluster are
+ * weighed by each of its queries for itself.
+ *
+ *     A_c  = softmax_j(scale * qbar_c . k_j)         of the cluster's mean query
+ *     T_c  = the topk keys with the largest qbar_c . k_j
+ *     w_ij = A_cj                                    for j outside T_c
+ *     w_ij = (1 - sum of A_c outside T_c) e_ij       for j in T_c,
+ *            e_i = softmax over T_c of scale * q_i . k_j
+ *
+ * Causal: w_i is the softmax over the keys of T_c up to i, and nothing else; but
+ * the clusters were made of the whole sequence, so it is no strict decoder.
+ * T_c is decided in double.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TILE (1 << 22) /* scores of means held at a time */
+
+static const Param params[] = {
+    QUERY_CLUSTER_PARAM_ROWS,
+    PARAM_INT(QueryClusterParams, topk, 32, 1, PARAM_COUNT_MAX, "keys of a cluster that its "
+              "queries weigh themselves; m and more: exact attention"),
+    PARAM_END
+};
+
+typedef struct Improved {
+    QueryClusters *s;
+    int64_t        topk;
+    bool           causal;
+    int64_t        offset; /* position of query 0 among the keys */
+    Tensor         top;    /* i32 [h,C*topk] keys of T_c, increasing */
+    Tensor         raw;    /* f64 [h,C*topk] their qbar_c . k_j */
+    GroupResult    own;    /* softmax over T_c; rows in the order of parts.order */
+    AttendInput    in;     /* scores of queries and keys */
+    double        *kept;   /* [h*C] what A_c gives to T_c; only with views */
+    double        *z;      /* [h*n] log-sum-exp over T_c; only with views */
+} Improved;
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t key_count(const Run *r, const QueryClusterParams *p)
+{
+    return min64(p->topk, r->m);
+}
+
+/* ---- the best keys ---------------------------------------------------------- */
+
+/* f64 [h,d,count]: means [first, first+count) as columns. */
+static Tensor mean_columns(Run *r, const QueryClusters *s, int64_t first, int64_t count)
+{
+    Tensor w = run_tensor3(r, DT_F64, s->h, s->d, count);
+
+    for (int64_t x = 0; x < tensor_count(&w) && !run_failed(r); x++)
+        ((double *)w.data)[x] =
+            ((double *)s->mean.data)[(x / (s->d * count) * s->clusters + first + x % count) *
+                                         s->d + x / count % s->d];
+    return w;
+}
+
+static void choose_tile(Run *r, Improved *p, int64_t first, int64_t count)
+{
+    const QueryClusters *s = p->s;
+    ArenaMark            mark = arena_mark(r->arena);
+    Tensor               y = op_dots64(r, r->k, mean_columns(r, s, first, count));
+    Tensor               top = op_top_k(r, y, p->topk);
+
+    for (int64_t x = 0; x < s->h * count * p->topk && !run_failed(r); x++) {
+        int64_t head = x / (count * p->topk), c = x / p->topk % count;
+        int64_t at = (head * s->clusters + first + c) * p->topk + x % p->topk;
+        int32_t key = tensor_i32(&top)[x];
+
+        tensor_i32(&p->top)[at] = key;
+        ((double *)p->raw.data)[at] = ((double *)y.data)[(head * s->m + key) * count + c];
+    }
+    arena_release(r->arena, mark);
+}
+
+static void choose_keys(Run *r, Improved *p)
+{
+    const QueryClusters *s = p->s;
+    int64_t              tile = TILE / s->m / s->h + 1, all = s->clusters * p->topk;
+
+    run_stage(r, "choose keys");
+    if (all > INT32_MAX)
+        run_fail(r, ERR_PARAM, "clustered-improved: %lld clusters of topk=%lld keys are too many "
+                 "to list; take fewer", (long long)s->clusters, (long long)p->topk);
+    p->top = run_tensor2(r, DT_I32, s->h, all);
+    p->raw = run_tensor2(r, DT_F64, s->h, all);
+    for (int64_t first = 0; first < s->clusters && !run_failed(r); first += tile)
+        choose_tile(r, p, first, min64(tile, s->clusters - first));
+}
+
+/* ---- attention -------------------------------------------------------------- */
+
+/* Each query to the best keys of its cluster. */
+static void attend_own(Run *r, Improved *p)
+{
+    const QueryClusters *s = p->s;
+    GroupAttend          g = { .q = r->q, .k = r->k, .v = r->v, .scale = s->scale,
+                               .groups = s->clusters, .query_start = s->parts.start,
+                               .query_index = s->parts.order, .key_index = p->top,
+                               .causal = p->causal };
+
+    run_stage(r, "attend chosen keys");
+    g.key_start = run_tensor2(r, DT_I32, 1, s->clusters + 1);
+    g.query_at = run_tensor2(r, DT_I32, 1, s->n);
+    g.key_at = run_tensor2(r, DT_I32, 1, s->m);
+    for (int64_t c = 0; c <= s->clusters && !run_failed(r); c++)
+        tensor_i32(&g.key_start)[c] = (int32_t)(c * p->topk);
+    for (int64_t i = 0; i < s->n && !run_failed(r); i++)
+        tensor_i32(&g.query_at)[i] = (int32_t)(i + p->offset);
+    for (int64_t j = 0; j < s->m && !run_failed(r); j++)
+        tensor_i32(&g.key_at)[j] = (int32_t)j;
+    p->own = op_group_attend(r, &g);
+}
+
+static double top_log_sum(const Improved *p, int64_t at)
+{
+    const double *raw = (double *)p->raw.data + at * p->topk;
+    double        top = -HUGE_VAL, sum = 0;
+
+    for (int64_t x = 0; x < p->topk; x++)
+        top = fmax(top, p->s->scale * raw[x]);
+    for (int64_t x = 0; x < p->topk; x++)
+        sum += exp(p->s->scale * raw[x] - top);
+    return top + log(sum);
+}
+
+/* The mean's attention outside T_c: row c of out is sum_j A_cj v_j, and what it leaves
+ * is 1 - rest. */
+static void attend_rest(Run *r, const Improved *p, Tensor out, double *kept)
+{
+    const QueryClusters *s = p->s;
+    GroupAttend          g = query_clusters_group(r, s, r->v);
+    GroupResult          rest;
+
+    run_stage(r, "attend means");
+    g.query_skip = tensor_of(DT_I32, 3, (int64_t[]){ s->h, s->clusters, p->topk }, p->top.data);
+    rest = op_group_attend(r, &g);
+    for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
+        int64_t first = t * s->clusters, used = query_clusters_used(s, t);
+
+        for (int64_t x = first; x < first + used; x++) {
+            int64_t      at = first + tensor_i32(&g.query_index)[x];
+            double       z = (double)tensor_f32(&rest.lse)[x];
+            double       share = 1 / (1 + exp(top_log_sum(p, at) - z));
+            const float *from = tensor_f32(&rest.out) + x * r->e;
+
+            kept[at] = 1 - share;
+            for (int64_t c = 0; c < r->e; c++)
+                tensor_f32(&out)[at * r->e + c] = (float)(share * (double)from[c]);
+        }
+    }
+}
+
+/* Back in the order of the sequence; `rest` [h,C,e] is absent in causal runs. */
+static void combine(Run *r, const Improved *p, Tensor rest, const double *kept)
+{
+    const Partition *parts = &p->s->parts;
+
+    run_stage(r, "combine");
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
+        int64_t      row = x / r->n * r->n + tensor_i32(&parts->order)[x];
+        int64_t      at = x / r->n * parts->clusters + tensor_i32(&parts->cluster)[row];
+        float       *to = tensor_f32(&r->out) + row * r->e;
+        const float *own = tensor_f32(&p->own.out) + x * r->e;
+
+        for (int64_t c = 0; c < r->e; c++)
+            to[c] = p->causal ? own[c]
+                              : (float)kept[at] * own[c] + tensor_f32(&rest)[at * r->e + c];
+    }
+}
+
+static void attend(Run *r, Improved *p)
+{
+    const QueryClusters *s = p->s;
+    Tensor               rest = { .rank = 0 };
+    double              *kept = NULL;
+
+    if (!p->causal) {
+        rest = run_tensor3(r, DT_F32, s->h, s->clusters, r->e);
+        kept = run_alloc(r, s->h * s->clusters, sizeof(*kept));
+        attend_rest(r, p, rest, kept);
+    }
+    attend_own(r, p);
+    combine(r, p, rest, kept);
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+typedef struct Ranked {
+    double  value;
+    int32_t key;
+} Ranked;
+
+static int by_rank(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+
+    if (x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* i32 [h,C,topk], the largest first; -1 for clusters without queries. */
+static void show_top(Run *r, const Improved *p)
+{
+    Tensor  list;
+    Ranked *rank;
+
+    if (!run_wants_views(r))
+        return;
+    list = run_tensor3(r, DT_I32, r->h, p->s->clusters, p->topk);
+    rank = run_alloc(r, p->topk, sizeof(*rank));
+    for (int64_t at = 0; at < r->h * p->s->clusters && !run_failed(r); at++) {
+        for (int64_t x = 0; x < p->topk; x++)
+            rank[x] = (Ranked){ ((double *)p->raw.data)[at * p->topk + x],
+                                tensor_i32(&p->top)[at * p->topk + x] };
+        qsort(rank, (size_t)p->topk, sizeof(*rank), by_rank);
+        for (int64_t x = 0; x < p->topk; x++)
+            tensor_i32(&list)[at * p->topk + x] =
+                tensor_i32(&p->s->parts.counts)[at] ? rank[x].key : -1;
+    }
+    view_tensor(r, "topk", VIEW_TENSOR, list, "cluster", "rank");
+}
+
+static const int32_t *keys_of(const Improved *p, int64_t head, int64_t i)
+{
+    const QueryClusters *s = p->s;
+
+    return tensor_i32(&p->top) +
+           (head * s->clusters + tensor_i32(&s->parts.cluster)[head * s->n + i]) * p->topk;
+}
+
+static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
+                         int32_t *key)
+{
+    const Improved *p = context;
+    const int32_t  *keys = keys_of(p, head, i);
+    int64_t         found = 0;
+
+    for (; found < p->topk && keys[found] <= i + p->offset; found++) {
+        key[found] = keys[found];
+        count[keys[found]] = 1;
+    }
+    return found;
+}
+
+static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Improved      *p = view->context;
+    const QueryClusters *s = p->s;
+    const int32_t       *keys = keys_of(p, head, i);
+    int64_t c = tensor_i32(&s->parts.cluster)[head * s->n + i], at = head * s->clusters + c;
+
+    for (int64_t x = 0; x < count; x++) {
+        int64_t j = start + x * step, place = key_lower_bound(keys, 0, p->topk, j);
+
+        out[x] = place < p->topk && keys[place] == j
+                     ? (float)(p->kept[at] * exp(attend_score(&p->in, s->h, head, i, j) -
+                                                 p->z[head * s->n + i]))
+                     : (float)exp(query_clusters_score(s, head, c, j) - s->z[at]);
+    }
+}
+
+/* The shares the readers need, in double. */
+static void prepare_reader(Run *r, Improved *p)
+{
+    const QueryClusters *s = p->s;
+
+    p->kept = run_alloc(r, s->h * s->clusters, sizeof(*p->kept));
+    p->z = run_alloc(r, s->h * s->n, sizeof(*p->z));
+    for (int64_t at = 0; at < s->h * s->clusters && !run_failed(r); at++)
+        p->kept[at] = tensor_i32(&s->parts.counts)[at] ? exp(top_log_sum(p, at) - s->z[at]) : 0;
+    for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
+        const int32_t *keys = keys_of(p, x / s->n, x % s->n);
+        double         top = -HUGE_VAL, sum = 0;
+
+        for (int64_t y = 0; y < p->topk; y++)
+            top = fmax(top, attend_score(&p->in, s->h, x / s->n, x % s->n, keys[y]));
+        for (int64_t y = 0; y < p->topk; y++)
+            sum += exp(attend_score(&p->in, s->h, x / s->n, x % s->n, keys[y]) - top);
+        p->z[x] = top + log(sum);
+    }
+}
+
+static void show_kept(Run *r, const Improved *p)
+{
+    Tensor kept = run_tensor2(r, DT_F32, r->h, p->s->clusters);
+
+    for (int64_t at = 0; at < tensor_count(&kept) && !run_failed(r); at++)
+        tensor_f32(&kept)[at] = (float)p->kept[at];
+    view_tensor(r, "kept_mass", VIEW_MASK, kept, "head", "cluster");
+}
+
+static void show(Run *r, Improved *p)
+{
+    PatternShape    shape = { .heads = r->h, .n = r->n, .m = r->m };
+    const CellRows *rows;
+    Pattern        *cells;
+
+    if (!run_wants_views(r))
+        return;
+    query_clusters_show(r, p->s);
+    prepare_reader(r, p);
+    show_kept(r, p);
+    if (p->causal) {
+        rows = cell_rows_new(r, seen_keys, p);
+        cells = cell_rows_pattern(r, rows, COMPONENT_CLUSTER);
+        view_pattern(r, cells, false);
+        cell_rows_weights(r, rows, p->in, cells);
+        return;
+    }
+    cells = pattern_full(r->arena, shape, COMPONENT_OTHER);
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "clustered-improved: not enough memory for the pattern");
+    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, p, NULL);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+static void clustered_improved_check(Run *r, const void *opaque)
+{
+    query_clusters_check(r, opaque);
+}
+
+static void clustered_improved_run(Run *r, const void *opaque)
+{
+    Improved *p = run_alloc(r, 1, sizeof(*p)); /* the readers keep it */
+
+    if (!p)
+        return;
+    *p = (Improved){ .s = query_clusters_new(r, opaque), .topk = key_count(r, opaque),
+                     .causal = r->causal, .offset = r->q_offset };
+    if (!p->s)
+        return;
+    p->in = (AttendInput){ .q = r->q, .k = r->k, .v = r->v, .scale = p->s->scale };
+    if (r->causal)
+        run_warn(r, "clustered-improved: the clusters, and so the keys to choose from, are made of "
+                 "the whole sequence: later tokens can change earlier outputs");
+    choose_keys(r, p);
+    show_top(r, p);
+    attend(r, p);
+    show(r, p);
+}
+
+static Flops clustered_improved_flops(Run *r, const void *opaque)
+{
+    double h = (double)r->h, c = (double)query_clusters_count(r, opaque), m = (double)r->m;
+    double k = (double)key_count(r, opaque), d = (double)r->d, e = (double)r->e;
+    double means = r->causal ? 0 : h * c * m, own = h * (double)r->n * k;
+
+    return (Flops){ .score = 2 * d * (means + own),
+                    .mix = 2 * e * ((r->causal ? 0 : h * c * (m - k)) + own),
+                    .overhead = query_clusters_flops(r, opaque) + 2 * h * c * m * d +
+                                FLOPS_SOFTMAX * (means + own) };
+}
+
+static const ViewPromise views[] = {
+    QUERY_CLUSTER_VIEWS,
+    { .name = "topk", .kind = VIEW_TENSOR,
+      .help = "keys each cluster's queries weigh themselves, the largest first" },
+    { .name = "kept_mass", .kind = VIEW_MASK,
+      .help = "share of the cluster's attention that falls on those keys" },
+    { .name = "connectivity", .kind = VIEW_PATTERN,
+      .help = "every key; causal: the chosen ones that are not later" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_clustered_improved = {
+    .id = "clustered-improved",
+    .title = "Improved clustered attention",
+    .authors = "Vyas, Katharopoulos, Fleuret",
+    .year = 2020,
+    .arxiv = "2007.04825",
+    .source = "paper, section 3.3; idiap/fast-transformers improved_clustered_attention.py and "
+              "improved_clustered_causal_attention.py",
+    .formula = "A_c = softmax_j(scale * qbar_c . k_j), T_c = its topk keys\n"
+               "w_ij = A_cj outside T_c, (1 - rest_c) softmax_T(scale * q_i . k_j) inside\n"
+               "output_i = sum_j w_ij v_j",
+    .picture = "weights",
+    .teaches = "Each band of clustered attention now differs in a few columns: where most of the "
+               "mass lies every query has weights of its own.  With topk = m it is exact "
+               "attention, whatever the clusters.  Causal runs hide later keys, but the clusters "
+               "were made of the whole sequence.",
+    .example = "n_clusters=8,topk=8",
+    .classes = CLASS_LP,
+    .claim_time = "O(n C + n k)",
+    .claim_memory = "O(n C + n k)",
+    .claim_decode = "yes (clusters look ahead)",
+    .claim_exponent = 1,
+    .causal = true,
+    .cross = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(QueryClusterParams),
+    .check = clustered_improved_check,
+    .run = clustered_improved_run,
+    .flops = clustered_improved_flops,
+    .flops_bound = true,
+};
