@@ -72,26 +72,41 @@ static inline Tensor fixture_draw(Fixture *f, const char *name, int64_t a, int64
     return t;
 }
 
+static inline Run *fixture_start(Fixture *f, RunSpec spec)
+{
+    spec.q = f->q;
+    spec.k = f->k;
+    spec.v = f->v;
+    spec.given = &f->given;
+    spec.seed = 7;
+    spec.position = f->position;
+    run_free(f->run);
+    assert_non_null(spec.mechanism);
+    f->run = run_new(&spec);
+    assert_non_null(f->run);
+    return f->run;
+}
+
 /* Runs `id` with parameters "a=1,b=2"; the run before is freed. */
 static inline Run *fixture_run_at(Fixture *f, const char *id, const char *params, bool causal,
                                   bool views, int64_t fail_at)
 {
-    Error   err = ERROR_INIT;
-    RunSpec spec = { .mechanism = mechanism_find(id), .q = f->q, .k = f->k, .v = f->v,
-                     .causal = causal, .given = &f->given, .seed = 7, .views = views,
-                     .fail_at = fail_at, .position = f->position };
+    Error err = ERROR_INIT;
 
-    run_free(f->run);
     assignments_free(&f->given);
-    f->given = (Assignments){ 0 };
-    assert_non_null(spec.mechanism);
     assert_true(!*params || assignments_parse(&f->given, params, &err));
     for (int t = 0; t < f->tensor_count; t++)
         assert_true(assignments_set_tensor(&f->given, f->tensors[t].name, f->tensors[t].tensor,
                                            "test", &err));
-    f->run = run_new(&spec);
-    assert_non_null(f->run);
-    return f->run;
+    return fixture_start(f, (RunSpec){ .mechanism = mechanism_find(id), .causal = causal,
+                                       .views = views, .fail_at = fail_at });
+}
+
+/* As fixture_run_at, with the parameters that f->given holds already. */
+static inline Run *fixture_run_given_at(Fixture *f, const char *id, bool causal)
+{
+    return fixture_start(f, (RunSpec){ .mechanism = mechanism_find(id), .causal = causal,
+                                       .views = true });
 }
 
 static inline Run *fixture_run(Fixture *f, const char *id, const char *params, bool causal)
@@ -100,6 +115,16 @@ static inline Run *fixture_run(Fixture *f, const char *id, const char *params, b
 
     if (r->err.code != ERR_NONE)
         fail_msg("%s(%s): %s", id, params, r->err.text);
+    assert_true(arena_check(r->arena));
+    return r;
+}
+
+static inline Run *fixture_run_given(Fixture *f, const char *id, bool causal)
+{
+    Run *r = fixture_run_given_at(f, id, causal);
+
+    if (r->err.code != ERR_NONE)
+        fail_msg("%s: %s", id, r->err.text);
     assert_true(arena_check(r->arena));
     return r;
 }
