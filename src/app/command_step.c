@@ -30,7 +30,7 @@ static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
     snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
     panel_init(panel, step->shown, result_components(step->result, step->shown),
                plane_of(step, o->head), title);
-    picture_sort_panel(order, panel);
+    picture_sort_panel(order, step->result->run->n, panel);
 }
 
 static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)

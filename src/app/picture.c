@@ -145,6 +145,16 @@ const int32_t *result_sorted_order(Result *result, int64_t head)
     return result->order;
 }
 
+bool view_sorts_rows(const View *view, int64_t n)
+{
+    return !strcmp(view->rows, "query") && view_rows(view) == n;
+}
+
+bool view_sorts_cols(const View *view, int64_t n)
+{
+    return (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")) && view_cols(view) == n;
+}
+
 /* ---- panels ----------------------------------------------------------------- */
 
 static void label_panel(const Result *result, const View *view, Panel *out)
@@ -241,11 +251,11 @@ static bool set_region(Panel *panel, Region region, Error *err)
     return true;
 }
 
-void picture_sort_panel(const int32_t *order, Panel *panel)
+void picture_sort_panel(const int32_t *order, int64_t n, Panel *panel)
 {
-    if (order && !strcmp(panel->view->rows, "query"))
+    if (order && view_sorts_rows(panel->view, n))
         panel->row_order = order;
-    if (order && !strcmp(panel->view->cols, "key"))
+    if (order && view_sorts_cols(panel->view, n))
         panel->col_order = order;
 }
 
@@ -288,7 +298,8 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
     if (options->span)
         return picture_span(choice->result, options->span, NULL, panel, err);
     if (options->sorted)
-        picture_sort_panel(result_sorted_order(choice->result, head < 0 ? 0 : head), panel);
+        picture_sort_panel(result_sorted_order(choice->result, head < 0 ? 0 : head),
+                           choice->result->run->n, panel);
     return true;
 }
 

@@ -22,8 +22,11 @@ bool picture_panel(Result *result, const char *view, int64_t head, Panel *out, E
 const int32_t *result_sorted_order(Result *result, int64_t head);
 /* The view that order is read from: an order, else categories; NULL: none. */
 const View *result_order_source(const Result *result);
-/* Rows and columns of the panel in that order, as far as they are tokens. */
-void picture_sort_panel(const int32_t *order, Panel *panel);
+/* Whether rows or columns of a view are the `n` tokens of such an order. */
+bool view_sorts_rows(const View *view, int64_t n);
+bool view_sorts_cols(const View *view, int64_t n);
+/* Rows and columns of the panel in that order, as far as they are the n tokens. */
+void picture_sort_panel(const int32_t *order, int64_t n, Panel *panel);
 
 /* Turns a panel of queries against keys into the picture one query sees: its row laid
  * out on the image (the input's, or as the mechanism reads the sequence).  query: "137"

@@ -80,7 +80,7 @@ static Tensor hash(Run *r, const QueryClusterParams *p, const QueryClusters *s)
     planes = run_param(r, "planes", p->planes, DT_F32, 3,
                        (int64_t[]){ heads, s->bits, s->d + 1 }, (Init){ INIT_NORMAL, 1 });
     codes = lsh_codes(r, r->q, planes, p->hash_bias);
-    view_tensor(r, "hashes", VIEW_TENSOR, codes, "head", "query");
+    view_tensor(r, "hashes", VIEW_TENSOR, codes, "head", "token");
     return codes;
 }
 
@@ -138,7 +138,7 @@ static void show_clusters(Run *r, const QueryClusters *s, Tensor cluster)
     copy = run_tensor2(r, DT_I32, s->h, s->n);
     if (!run_failed(r))
         memcpy(copy.data, cluster.data, (size_t)tensor_bytes(&copy));
-    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "query");
+    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
 }
 
 /* i32 [h,n].  Once no code moves, the iterations that are left change nothing. */
@@ -165,7 +165,7 @@ static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s,
     }
     run_stage(r, "clusters");
     show_codes(r, s, centres);
-    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "query");
+    view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
     run_figure(r, "hamming_distances",
                (double)(s->h * p->iterations) * (double)(s->n * s->clusters));
     return cluster;

@@ -198,9 +198,9 @@ static void set_sorted(Result *result, int64_t head, Panel *panel)
 {
     const int32_t *order = result_sorted_order(result, head < 0 ? 0 : head);
 
-    if (order && !strcmp(panel->view->rows, "query") && view_rows(panel->view) == result->run->n)
+    if (order && view_sorts_rows(panel->view, result->run->n))
         panel->row_order = order;
-    if (order && !strcmp(panel->view->cols, "key") && view_cols(panel->view) == result->run->n)
+    if (order && view_sorts_cols(panel->view, result->run->n))
         panel->col_order = order;
 }
 

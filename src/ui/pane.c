@@ -267,7 +267,9 @@ bool pane_has_order(Pane *pane)
 {
     const View *view = pane_view(pane);
 
-    return view && (same_axis(view->rows, "query") || same_axis(view->cols, "key")) &&
+    return view &&
+           (view_sorts_rows(view, pane->result->run->n) ||
+            view_sorts_cols(view, pane->result->run->n)) &&
            sorted_order(pane) != NULL;
 }
 
@@ -304,9 +306,9 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     if (pane->map >= 0 && panel->map != MAP_DIVERGING)
         panel->map = (ColourMap)pane->map;
     order = pane->sorted ? sorted_order(pane) : NULL;
-    if (order && !strcmp(view->rows, "query"))
+    if (order && view_sorts_rows(view, pane->result->run->n))
         panel->row_order = order;
-    if (order && (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")))
+    if (order && view_sorts_cols(view, pane->result->run->n))
         panel->col_order = order;
     set_labels(pane, panel);
     return true;
@@ -321,9 +323,9 @@ void pane_cursor(const Pane *pane, int64_t *q, int64_t *k)
 
     *q = pane->lens.q;
     *k = pane->lens.k;
-    if (order && view && !strcmp(view->rows, "query"))
+    if (order && view && view_sorts_rows(view, pane->result->run->n))
         *q = order[*q];
-    if (order && view && (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")))
+    if (order && view && view_sorts_cols(view, pane->result->run->n))
         *k = order[*k];
 }
 
@@ -342,9 +344,10 @@ void pane_point(Pane *pane, int64_t q, int64_t k)
 
     if (!view)
         return;
-    pane->lens.q =
-        order && !strcmp(view->rows, "query") ? position_of(order, view_rows(view), q) : q;
-    pane->lens.k = order && (!strcmp(view->cols, "key") || !strcmp(view->cols, "token"))
+    pane->lens.q = order && view_sorts_rows(view, pane->result->run->n)
+                       ? position_of(order, view_rows(view), q)
+                       : q;
+    pane->lens.k = order && view_sorts_cols(view, pane->result->run->n)
                        ? position_of(order, view_cols(view), k)
                        : k;
 }

@@ -114,8 +114,7 @@ static bool shared_order(Shot *shot)
         const Panel *p = &shot->panels[i];
         bool         sorted = p->row_order || p->col_order;
 
-        if ((shot->options.sorted && !sorted && pane_has_order(shot->panes[i])) ||
-            (p->col_order && strcmp(p->view->cols, "key") != 0))
+        if (shot->options.sorted && !sorted && pane_has_order(shot->panes[i]))
             return false;
     }
     return true;
