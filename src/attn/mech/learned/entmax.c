@@ -32,7 +32,7 @@ typedef struct Params {
 
 static const Param params[] = {
     PARAM_PER_HEAD(Params, alpha, 1.5, 1, 1e30, "1: softmax, 2: sparsemax; larger: sparser"),
-    PARAM_TENSOR(Params, alpha_raw, "[h]", "none: alpha is used",
+    PARAM_TENSOR(Params, alpha_raw, "[h]", "alpha is used",
                  "learned a: alpha = 1 + 1/(1 + e^-a), between 1 and 2"),
     PARAM_ENUM(Params, method, METHOD_AUTO, methods, "auto: sort where alpha is 1.5 or 2, else "
                "bisect"),
@@ -235,7 +235,7 @@ static void entmax_run(Run *r, const void *opaque)
                          .causal = r->causal, .form = forms_of(r, p),
                          .negligible = NEGLIGIBLE } };
     show_alpha(r, s->in.form);
-    run_stage(r, "score, threshold, mix");
+    run_stage(r, "attend");
     if (run_wants_views(r) && bisects(r, s->in.form)) {
         int64_t steps = p->n_iter < SNAPSHOTS ? p->n_iter : SNAPSHOTS;
 
@@ -247,7 +247,7 @@ static void entmax_run(Run *r, const void *opaque)
     r->out = s->result.out;
     show_steps(r, s);
     if (run_wants_views(r))
-        run_stage(r, "threshold and weights");
+        run_stage(r, "thresholds");
     show(r, s);
 }
 
