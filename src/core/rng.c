@@ -122,6 +122,11 @@ void rng_fill_normal(Rng *rng, float *out, int64_t count, double deviation)
 
 void rng_fill_uniform(Rng *rng, float *out, int64_t count, double lo, double hi)
 {
-    for (int64_t i = 0; i < count; i++)
-        out[i] = (float)(lo + (hi - lo) * rng_uniform(rng));
+    uint64_t bits[2];
+
+    for (int64_t i = 0; i < count; i++, rng->at++) { /* rng_uniform, a block at a time */
+        if (i == 0 || rng->at % 2 == 0)
+            rng_block(rng->seed, rng->stream, rng->at / 2, bits);
+        out[i] = (float)(lo + (hi - lo) * unit(bits[rng->at % 2]));
+    }
 }

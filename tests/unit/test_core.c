@@ -152,6 +152,15 @@ static void rng_draws_what_it_says(void **state)
     (void)state;
     assert_true(rng_next(&rng) == rng_next(&again));
     assert_true(rng_next(&rng) != rng_next(&other));
+    again = rng;
+    for (int i = 0; i < 2; i++) { /* from an even place, then from an odd one */
+        float filled[5];
+
+        rng_fill_uniform(&rng, filled, 5, -1, 1);
+        for (int x = 0; x < 5; x++)
+            assert_true(filled[x] == (float)(-1 + 2 * rng_uniform(&again)));
+        assert_true(rng.at == again.at);
+    }
     for (int i = 0; i < 20000; i++) {
         double x = rng_normal(&rng);
 
