@@ -40,10 +40,15 @@ struct View {
     Tensor      tensor;    /* data NULL: use the reader */
     ViewReadRun read;      /* NULL: use the tensor */
     const void *context;   /* the reader's; lives in the run's arena */
+    double      cost;      /* multiply-adds to read one entry; 0: few */
     const Pattern *support; /* cells that can be non-zero; NULL: all */
     const Pattern *shown;   /* of a view without support: cells that pictures show, the
                                others hold values no score uses; NULL: all */
     const char *rows, *cols; /* what the last two axes are: "query", "key", "block"; static */
+    /* Groups of rows and columns (segments, chunks) that a picture on paper sets apart by
+     * lines: the first row of each, [count], in the run's arena; NULL: none. */
+    const int64_t *row_groups, *col_groups;
+    int64_t     row_group_count, col_group_count;
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */
 };

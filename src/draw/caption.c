@@ -126,6 +126,8 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     caption_cell(panel, grid, categories, &out);
     if (panel_style(panel) == STYLE_VALUE && panel->scale != SCALE_LINEAR)
         text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
+    if (panel->view->origin) /* drawn numbers show as noise: say so */
+        text_addf(&out, "%s%s", comma(&out), panel->view->origin);
     if (grid->sampled)
         text_addf(&out, "%ssampled %.2g %%", comma(&out), 100 * grid->sampled_share);
     if (grid->odd_count > 0)

@@ -209,6 +209,16 @@ static double area_of(const Grid *g)
     return (double)(g->region.row1 - g->region.row0) * (double)(g->region.col1 - g->region.col0);
 }
 
+#define USUAL_COST 128 /* multiply-adds of an entry that the budget reckons with */
+
+/* The budget is a time, so it holds fewer entries of a view that is slow to read. */
+static double budget_of(const GridRequest *q)
+{
+    double cost = q->view->cost + (q->minus ? q->minus->cost : 0);
+
+    return q->budget_entries / fmax(1, cost / USUAL_COST);
+}
+
 static void run_passes(GridJob *job)
 {
     const GridRequest *q = job->request;
@@ -218,8 +228,8 @@ static void run_passes(GridJob *job)
     if (job->mode == GRID_PATTERN || job->mode == GRID_VALUES)
         threads_run(q->threads, g->rows, count_item, job);
     g->count = count_cells(g);
-    if (job->mode == GRID_VALUES && q->budget_entries > 0 && g->count > q->budget_entries) {
-        job->share = q->budget_entries / g->count;
+    if (job->mode == GRID_VALUES && q->budget_entries > 0 && g->count > budget_of(q)) {
+        job->share = budget_of(q) / g->count;
         g->sampled = g->rows < g->region.row1 - g->region.row0;
     }
     if (job->mode == GRID_HOPS && q->budget_entries > 0 && area_of(g) > q->budget_entries) {

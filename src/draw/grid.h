@@ -60,7 +60,8 @@ typedef struct GridRequest {
     Region      region;        /* in displayed order; all zero: the whole view */
     int64_t     rows, cols;    /* at most this many cells; fewer when the region is smaller */
     const int32_t *row_order, *col_order; /* NULL, or a permutation to show rows/cols in */
-    double      budget_entries;  /* 0: exact.  Else sample rows when more entries would be read */
+    double      budget_entries;  /* 0: exact.  Else sample rows when more entries would be read;
+                                    fewer of a view whose entries cost much (View.cost) */
     Threads    *threads;
     const atomic_bool *cancel;
 } GridRequest;

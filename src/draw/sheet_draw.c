@@ -92,6 +92,34 @@ static void draw_rules(Sheet *sheet, int k)
                     m.y + (double)r * b->cell_h - edge, s->hair, s->rule, alpha);
 }
 
+/* Lines where a group of rows or columns begins, unless they would be all one sees. */
+static void draw_groups(Sheet *sheet, int k, bool rows)
+{
+    const Panel   *panel = &sheet->scene.panels[k];
+    const Grid    *g = &sheet->scene.grids[k];
+    const View    *view = panel->view;
+    Box            m = sheet->layout.panels[k].matrix;
+    const int64_t *first = rows ? view->row_groups : view->col_groups;
+    int64_t        count = rows ? view->row_group_count : view->col_group_count;
+    int64_t        from = rows ? g->region.row0 : g->region.col0;
+    int64_t        size = (rows ? g->region.row1 : g->region.col1) - from;
+    int64_t        all = rows ? view_rows(view) : view_cols(view);
+    double         extent = rows ? m.h : m.w, hair = sheet->style.hair;
+
+    if (!first || (rows ? panel->row_order : panel->col_order) ||
+        extent / (double)size * (double)all / (double)count < 8 * hair)
+        return;
+    for (int64_t c = 0; c < count; c++) {
+        double at = (double)(first[c] - from) / (double)size * extent - hair;
+
+        if (first[c] <= from || first[c] >= from + size)
+            continue;
+        canvas_line(sheet->canvas, rows ? m.x : m.x + at, rows ? m.y + at : m.y,
+                    rows ? m.x + m.w : m.x + at, rows ? m.y + at : m.y + m.h, 2 * hair,
+                    sheet->style.muted, 1);
+    }
+}
+
 static void draw_frame(Sheet *sheet, Box m, Rgb rgb)
 {
     double w = sheet->style.frame;
@@ -242,6 +270,8 @@ static void draw_panel(Sheet *sheet, int k)
     draw_lines(sheet, &sheet->panels[k].title, sheet->title_font, s->ink, b->title, 0, middle);
     draw_matrix(sheet, k);
     draw_rules(sheet, k);
+    draw_groups(sheet, k, true);
+    draw_groups(sheet, k, false);
     draw_frame(sheet, b->matrix, s->ink);
     draw_categories(sheet, k);
     draw_axis(sheet, k, true);

@@ -407,6 +407,43 @@ static void captions_leave_out_what_is_plain(void **state)
     scenery_free(&s);
 }
 
+static void captions_tell_of_drawn_numbers(void **state)
+{
+    Scenery s;
+    char    text[256];
+
+    (void)state;
+    scenery_make(&s, 10, 2);
+    s.weights.origin = "random seed 7";
+    caption_of(&s.figure->panels[1], 10, text, sizeof(text));
+    assert_non_null(strstr(text, "random seed 7"));
+    scenery_free(&s);
+}
+
+static void groups_are_set_apart_by_lines(void **state)
+{
+    static const int64_t first[] = { 0, 3, 7 }, whole[] = { 0 };
+    Scenery              s;
+    Text                 plain = { 0 }, lined = { 0 }, one = { 0 };
+
+    (void)state;
+    scenery_make(&s, 10, 2);
+    assert_true(figure_png(s.figure, NULL, &plain, NULL));
+    s.weights.row_groups = s.weights.col_groups = first;
+    s.weights.row_group_count = s.weights.col_group_count = 3;
+    assert_true(figure_png(s.figure, NULL, &lined, NULL));
+    assert_true(plain.length != lined.length ||
+                memcmp(plain.data, lined.data, plain.length) != 0);
+    s.weights.row_groups = s.weights.col_groups = whole; /* one group has no boundary */
+    s.weights.row_group_count = s.weights.col_group_count = 1;
+    assert_true(figure_png(s.figure, NULL, &one, NULL));
+    assert_true(plain.length == one.length && !memcmp(plain.data, one.data, plain.length));
+    text_free(&plain);
+    text_free(&lined);
+    text_free(&one);
+    scenery_free(&s);
+}
+
 static void colours_have_a_quantity(void **state)
 {
     Scenery s;
@@ -586,6 +623,8 @@ int main(void)
         cmocka_unit_test(a_cancelled_figure_says_so),
         cmocka_unit_test(captions_say_what_was_done),
         cmocka_unit_test(captions_leave_out_what_is_plain),
+        cmocka_unit_test(captions_tell_of_drawn_numbers),
+        cmocka_unit_test(groups_are_set_apart_by_lines),
         cmocka_unit_test(colours_have_a_quantity),
         cmocka_unit_test(a_single_entry_has_axes_and_a_scale),
         cmocka_unit_test(long_titles_are_wrapped_side_by_side),

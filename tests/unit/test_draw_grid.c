@@ -241,6 +241,11 @@ static void sampling_is_told_and_keeps_the_support(void **state)
     assert_false(exact.sampled);
     assert_true(some.sampled);
     assert_true(some.sampled_share <= 0.11);
+    view.cost = 1280; /* entries that cost ten times the usual: as long a time, fewer of them */
+    q.budget_entries = exact.count;
+    grid_free(&some);
+    assert_true(grid_reduce(&q, &some, NULL));
+    assert_true(some.sampled && some.sampled_share <= 0.11);
     assert_true(some.count == exact.count);
     for (int64_t c = 0; c < 400; c++) {
         assert_true(some.cells[c].count == exact.cells[c].count);
