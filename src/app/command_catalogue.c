@@ -201,6 +201,11 @@ static void describe_input(const Input *input, Text *out)
                   input->causal > 0    ? ", causal"
                   : input->causal == 0 ? ", not causal"
                                        : "");
+    else if (input->v.data && !input->k.data)
+        text_addf(out, "as input:%s v%s without k, h=%lld n=%lld e=%lld: for mechanisms that "
+                  "compare no tokens\n", input->q.data ? " q and" : "",
+                  input->x.data ? " and x" : "", (long long)input->heads, (long long)input->n,
+                  (long long)input->e);
     else if (input->x.data)
         text_addf(out, "as input: x only, n=%lld dm=%lld\n", (long long)input->x.shape[0],
                   (long long)input->x.shape[1]);

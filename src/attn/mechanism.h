@@ -76,6 +76,7 @@ typedef struct Mechanism {
     const char *no_causal;  /* the reason when it does not */
     bool        cross;      /* m may differ from n */
     bool        needs_x;    /* reads the layer input x instead of q, k, v */
+    bool        needs_v;    /* of q, k, v only v must be there (and what check asks for) */
     bool        needs_attn; /* shows finished weights instead of computing */
     bool        free_tensors; /* accepts tensor parameters of any name ($name) */
     unsigned    positions;  /* PositionClass bits accepted */

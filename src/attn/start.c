@@ -87,6 +87,8 @@ static const char *missing(const Run *r)
         return r->attn.data ? NULL : "finished weights (attn)";
     if (m->needs_x)
         return r->x.data ? NULL : "the layer input x";
+    if (m->needs_v)
+        return r->v.data ? NULL : "v";
     return !r->q.data ? "q" : !r->k.data ? "k" : !r->v.data ? "v" : NULL;
 }
 
@@ -112,6 +114,13 @@ static void check_shapes(Run *r)
     if (r->n < 1 || r->m < 1)
         run_fail(r, ERR_DATA, "%s: the sequence is empty (n=%lld, m=%lld)", m->id,
                  (long long)r->n, (long long)r->m);
+    if (m->needs_v && !m->cross && r->v.shape[1] != r->n)
+        run_fail(r, ERR_DATA, "%s needs as many values as queries: the input has %lld of v and "
+                 "%lld of q", m->id, (long long)r->v.shape[1], (long long)r->n);
+    if (m->needs_v && r->x.data && r->x.shape[0] != r->n)
+        run_fail(r, ERR_DATA, "%s needs one layer input for each token: the input has %lld tokens "
+                 "of x and %lld of %s", m->id, (long long)r->x.shape[0], (long long)r->n,
+                 r->q.data ? "q" : "v");
     if (m->needs_x || m->needs_attn || !r->q.data || !r->k.data || !r->v.data)
         return;
     if (r->k.shape[2] != r->d)
@@ -146,12 +155,15 @@ static void take_shapes(Run *r)
         r->n = r->q.shape[1];
         r->d = r->q.shape[2];
         r->m = r->k.data ? r->k.shape[1] : r->n;
+    } else if (r->v.data) {
+        r->h = r->v.shape[0];
+        r->n = r->m = r->v.shape[1];
     }
     if (r->v.data)
         r->e = r->v.shape[2];
     if (r->x.data) {
         r->dm = r->x.shape[1];
-        if (!r->q.data) {
+        if (!r->q.data && !r->v.data) {
             r->n = r->m = r->x.shape[0];
             r->h = 1;
         }

@@ -1,7 +1,8 @@
 /* from_tensors.c -- an Input made of tensors in memory (a script's).
  *
  * The tensors are copied and converted to float32; (n,d) stands for one head.
- * Either q, k and v are given, or the layer's own input x, or all four.  The
+ * Given are q, k and v, or the layer's own input x alone, or v with or without
+ * q and x, which is enough for attention that compares no tokens.  The
  * fingerprint is that of the converted bytes.
  */
 #include "input/input.h"
@@ -51,28 +52,39 @@ static bool differ(Error *err, const char *what, const char *a, int64_t x, const
                      (long long)y);
 }
 
+static bool check_rows(const Input *in, Error *err)
+{
+    int64_t n = in->q.data ? in->q.shape[1] : in->v.shape[1];
+
+    if (in->x.data && in->x.shape[0] != n)
+        return differ(err, "the lengths", in->q.data ? "q" : "v", n, "x", in->x.shape[0]);
+    return true;
+}
+
 static bool check_qkv(const Input *in, Error *err)
 {
     const int64_t *q = in->q.shape, *k = in->k.shape, *v = in->v.shape;
 
-    if (!in->q.data || !in->k.data || !in->v.data)
-        return error_set(err, ERR_DATA, "q, k and v go together (or x alone); %s is missing",
-                         !in->q.data ? "q" : !in->k.data ? "k" : "v");
-    if (q[2] != k[2])
+    if (!in->v.data || (in->k.data && !in->q.data))
+        return error_set(err, ERR_DATA, "q, k and v go together (or x alone, or v without k); %s "
+                         "is missing", !in->v.data ? "v" : "q");
+    if (in->k.data && q[2] != k[2])
         return differ(err, "the head sizes d", "q", q[2], "k", k[2]);
-    if (k[1] != v[1])
+    if (in->k.data && k[1] != v[1])
         return differ(err, "the numbers of keys", "k", k[1], "v", v[1]);
-    if (k[0] != v[0])
+    if (in->k.data && k[0] != v[0])
         return differ(err, "the numbers of heads", "k", k[0], "v", v[0]);
-    if (in->x.data && in->x.shape[0] != q[1])
-        return differ(err, "the lengths", "q", q[1], "x", in->x.shape[0]);
-    return q[0] % k[0] == 0 ||
+    if (!check_rows(in, err))
+        return false;
+    return !in->q.data || q[0] % v[0] == 0 ||
            error_set(err, ERR_DATA, "%lld query heads cannot share %lld key heads evenly",
-                     (long long)q[0], (long long)k[0]);
+                     (long long)q[0], (long long)v[0]);
 }
 
 static bool set_sizes(Input *in, Error *err)
 {
+    const Tensor *first = in->q.data ? &in->q : &in->v;
+
     in->layers = 1;
     in->heads = 1;
     if (!in->q.data && !in->k.data && !in->v.data && in->x.data) {
@@ -82,10 +94,10 @@ static bool set_sizes(Input *in, Error *err)
     }
     if (!check_qkv(in, err))
         return false;
-    in->heads = in->q.shape[0];
-    in->n = in->q.shape[1];
-    in->m = in->k.shape[1];
-    in->d = in->q.shape[2];
+    in->heads = first->shape[0];
+    in->n = first->shape[1];
+    in->m = in->v.shape[1];
+    in->d = first->shape[2];
     in->e = in->v.shape[2];
     return true;
 }

@@ -59,8 +59,8 @@ Input *input_load(const char *spec, const InputChoice *choice, Error *err);
 void   input_free(Input *input);
 
 /* From tensors in memory, which are copied: q, k, v ((n,d) or (h,n,d)), or x
- * ((n,dm)), or all; the others NULL.  tokens: as many as there are keys (or
- * positions of x), or NULL. */
+ * ((n,dm)), or all, or v with or without q and x; the others NULL.  tokens: as
+ * many as there are keys (or positions of x), or NULL. */
 Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, const Tensor *x,
                           const char *const *tokens, Error *err);
 

@@ -259,12 +259,13 @@ int attn_input(lua_State *L)
     k = tensor_field(L, "k");
     v = tensor_field(L, "v");
     x = tensor_field(L, "x");
-    if (!x && (!q || !k || !v))
-        luaL_error(L, "input: needs q, k and v, or x; %s is missing", !q ? "q" : !k ? "k" : "v");
+    if ((!v && (!x || q || k)) || (k && !q))
+        luaL_error(L, "input: needs q, k and v, or x, or v without k; %s is missing",
+                   !v ? "v" : "q");
     segments = tensor_field(L, "segments");
     name = option_string(L, 1, "name", "tensors");
     causal = option_tristate(L, 1, "causal");
-    tokens = push_tokens(L, k ? k->shape[k->rank - 2 < 0 ? 0 : k->rank - 2] : x ? x->shape[0] : 0);
+    tokens = push_tokens(L, v ? v->shape[v->rank - 2 < 0 ? 0 : v->rank - 2] : x->shape[0]);
     input = push_empty(L);
     in = input_from_tensors(q, k, v, x, tokens, &err);
     if (!in)

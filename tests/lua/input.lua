@@ -53,6 +53,12 @@ case("of tensors", function()
   equal(cross.m, 3)
   equal(assert(attn.input { x = attn.tensor { 5, 4 } }).n, 5)
   check.raises("v is missing", attn.input, { q = t.q, k = t.k })
+  check.raises("q is missing", attn.input, { k = t.k, v = t.v })
+  local values = assert(attn.input { v = t.v, x = attn.tensor { 6, 3 }, tokens = { "a", "b", "c",
+    "d", "e", "f" } })
+  equal(values.heads, 1)
+  equal(values.m, 6)
+  check.refuses("DATA", attn.input, { v = t.v, x = attn.tensor { 5, 3 } })
   check.refuses("DATA", attn.input, { q = attn.tensor { 2, 3 }, k = attn.tensor { 2, 4 },
     v = attn.tensor { 2, 4 } })
   check.refuses("DATA", attn.input, { q = attn.tensor { 0, 3 }, k = attn.tensor { 0, 3 },
