@@ -227,12 +227,31 @@ static bool bind_list(const Param *p, const char *text, Assignment *given, Index
     return true;
 }
 
-static bool bind_tensor(const Param *p, const Assignment *given, Tensor *at, Error *err)
+/* A number in the place of a tensor: f64 [1], kept by the assignment. */
+static bool bind_number(const Param *p, Assignment *given, Tensor *at, Error *err)
+{
+    static const int64_t one[] = { 1 };
+    char                *end;
+    double               value = strtod(given->text, &end);
+
+    if (!p->number || end == given->text || *end || !isfinite(value))
+        return error_set(err, ERR_PARAM,
+                         "parameter %s is a tensor %s: give it as %s=@FILE.npy%s, got '%s'",
+                         p->name, p->shape, p->name, p->number ? " or as a number" : "",
+                         given->text);
+    if (!given->items)
+        given->items = malloc(sizeof(value));
+    if (!given->items)
+        return error_set(err, ERR_NOMEM, "parameter %s: not enough memory", p->name);
+    memcpy(given->items, &value, sizeof(value));
+    *at = tensor_of(DT_F64, 1, one, given->items);
+    return true;
+}
+
+static bool bind_tensor(const Param *p, Assignment *given, Tensor *at, Error *err)
 {
     if (!given->tensor.data)
-        return error_set(err, ERR_PARAM,
-                         "parameter %s is a tensor %s: give it as %s=@FILE.npy, got '%s'", p->name,
-                         p->shape, p->name, given->text);
+        return bind_number(p, given, at, err);
     *at = given->tensor;
     return true;
 }

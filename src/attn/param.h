@@ -48,6 +48,7 @@ typedef struct Param {
     bool               above_lo;         /* lo itself is not allowed */
     bool               even;             /* INT: must be even */
     bool               optional;         /* TEXT: may be absent; TENSOR always may */
+    bool               number;           /* TENSOR: one number stands for shape [1] */
     const char *const *choices;          /* NULL-terminated; ENUM and FLAGS */
     const char        *shape;            /* TENSOR: "[h,d,rounds,R] or [d,rounds,R]" */
     const char        *drawn;            /* TENSOR: how it is drawn without a file */
@@ -97,7 +98,7 @@ typedef struct Assignment {
     char    name[64];
     char   *text;    /* owned; as written; for a tensor its source ("@file.npy") */
     Tensor  tensor;  /* data NULL: a plain value.  Borrowed; outlives the run */
-    int64_t *items;  /* owned; filled while binding a list */
+    int64_t *items;  /* owned; filled while binding a list, or a number as a tensor */
 } Assignment;
 
 typedef struct Assignments {
