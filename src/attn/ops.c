@@ -120,7 +120,58 @@ void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double 
         return;
     r->ops->gemm(r, &a, ta, &b, tb, alpha, beta, &c);
     op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[ta ? 1 : 2]);
-    op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
+    if (charge != FLOP_NONE)
+        op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
+}
+
+void op_softmax(Run *r, Tensor x)
+{
+    if (run_failed(r))
+        return;
+    r->ops->softmax(r, &x);
+    op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * (double)tensor_count(&x));
+    op_traffic(r, bytes_of(x), bytes_of(x));
+}
+
+Tensor op_pinv(Run *r, Tensor a, double rcond)
+{
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[2], a.shape[1]);
+
+    if (run_failed(r))
+        return y;
+    r->ops->pinv(r, &a, rcond, &y);
+    op_charge(r, FLOP_OVERHEAD, 24 * (double)tensor_count(&a) * (double)a.shape[1]);
+    op_traffic(r, bytes_of(a), bytes_of(y));
+    return y;
+}
+
+static double logit_cost(const LogitAttend *in)
+{
+    switch (in->kind) {
+    case LOGITS_PRODUCT: return 2 * (double)in->left.shape[2];
+    case LOGITS_FOLDED: return 1;
+    case LOGITS_TILED: return 2 * (double)in->left.shape[2] * (double)in->right.shape[2];
+    case LOGITS_GIVEN:
+    case LOGITS_UNIFORM: break;
+    }
+    return 0;
+}
+
+LogitResult op_logit_attend(Run *r, const LogitAttend *in)
+{
+    int64_t     n = in->n, m = in->v.shape[1], e = in->v.shape[2];
+    double      cells = (double)r->h * (double)n * (in->causal ? (double)(n + 1) / 2 : (double)m);
+    LogitResult out = { .out = run_tensor3(r, DT_F32, r->h, n, e),
+                        .lse = run_tensor2(r, DT_F64, r->h, n) };
+
+    if (run_failed(r))
+        return out;
+    r->ops->logit_attend(r, in, &out);
+    op_charge(r, FLOP_SCORE, cells * logit_cost(in));
+    op_charge(r, FLOP_MIX, 2 * cells * (double)e);
+    op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * cells);
+    op_traffic(r, bytes_of(in->left) + bytes_of(in->right) + bytes_of(in->v), bytes_of(out.out));
+    return out;
 }
 
 Tensor op_dots64(Run *r, Tensor x, Tensor w)
@@ -185,18 +236,26 @@ Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps)
     return y;
 }
 
+/* Per feature, besides the projection: as the mechanisms' entries count. */
+static double feature_cost(FeatureKind kind)
+{
+    return kind <= FEATURE_RELU ? 5 : kind <= FEATURE_COLUMN_SOFTMAX ? 3 : 4;
+}
+
 static int64_t feature_count(const Tensor *x, const Tensor *w, FeatureMap map)
 {
     if (!map.project)
         return x->shape[2];
-    return map.kind == FEATURE_POSITIVE || map.kind == FEATURE_RELU ? w->shape[1]
-                                                                   : 2 * w->shape[1];
+    return map.kind == FEATURE_POSITIVE || map.kind == FEATURE_RELU ||
+                   map.kind == FEATURE_ARC_COS
+               ? w->shape[1]
+               : 2 * w->shape[1];
 }
 
 Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
 {
     int64_t f = feature_count(&x, &w, map);
-    Tensor  y = run_tensor3(r, DT_F32, r->h, x.shape[1], f);
+    Tensor  y = run_tensor3(r, map.wide ? DT_F64 : DT_F32, r->h, x.shape[1], f);
     double  rows = (double)r->h * (double)x.shape[1];
 
     if (run_failed(r))
@@ -204,31 +263,52 @@ Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
     r->ops->features(r, &x, &w, &map, keys, &y);
     if (map.project)
         op_charge(r, FLOP_OVERHEAD, 2 * rows * (double)w.shape[1] * (double)x.shape[2]);
-    op_charge(r, FLOP_OVERHEAD, 5 * rows * (double)f);
+    op_charge(r, FLOP_OVERHEAD, feature_cost(map.kind) * rows * (double)f);
     op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
     return y;
 }
 
-/* Charges of the spec (`linear`): the state and its read, or the dense form. */
+/* Spec, `linear`: the state and its read, or the dense form. */
+static Flops linear_cost(double n, double m, double f, double e, bool causal, LinearForm form,
+                         double chunk)
+{
+    double cells = causal ? n * (n + 1) / 2 : n * m;
+    Flops  cost = { .mix = 2 * (n + m) * f * e, .overhead = m * f + 2 * n * f + n * e };
+
+    if (form == LINEAR_MATRIX)
+        return (Flops){ .score = 2 * cells * f, .mix = 2 * cells * e, .overhead = 2 * cells };
+    if (causal && form == LINEAR_CHUNKED) {
+        cost.score = 2 * n * chunk * f;
+        cost.mix += 2 * n * chunk * e;
+    }
+    return cost;
+}
+
+Flops linear_attend_flops(const Run *r, int64_t f, bool causal, LinearForm form, int64_t chunk,
+                          Flops sum)
+{
+    double h = (double)r->h;
+    Flops  cost = linear_cost((double)r->n, (double)r->m, (double)f, (double)r->e, causal, form,
+                              (double)chunk);
+
+    sum.score += h * cost.score;
+    sum.mix += h * cost.mix;
+    sum.overhead += h * cost.overhead;
+    return sum;
+}
+
 static void charge_linear(Run *r, const LinearAttend *in)
 {
-    double h = (double)r->h, n = (double)in->fq.shape[1], m = (double)in->fk.shape[1];
-    double f = (double)in->fq.shape[2], e = (double)in->v.shape[2];
+    double h = (double)r->h, n = (double)in->fq.shape[1], f = (double)in->fq.shape[2];
+    double e = (double)in->v.shape[2];
+    Flops  cost = linear_cost(n, (double)in->fk.shape[1], f, e, in->causal, in->form,
+                              (double)in->chunk);
 
-    if (in->form == LINEAR_MATRIX) {
-        double cells = in->causal ? n * (n + 1) / 2 : n * m;
-
-        op_charge(r, FLOP_SCORE, 2 * h * cells * f);
-        op_charge(r, FLOP_MIX, 2 * h * cells * e);
-        op_charge(r, FLOP_OVERHEAD, 2 * h * cells);
-        return;
-    }
-    op_charge(r, FLOP_MIX, h * (2 * m * f * e + 2 * n * f * e));
-    op_charge(r, FLOP_OVERHEAD, h * (m * f + 2 * n * f + n * e));
-    if (in->causal && in->form == LINEAR_CHUNKED) {
-        op_charge(r, FLOP_SCORE, h * n * (double)in->chunk * 2 * f);
-        op_charge(r, FLOP_MIX, h * n * (double)in->chunk * 2 * e);
-    }
+    op_charge(r, FLOP_SCORE, h * cost.score);
+    op_charge(r, FLOP_MIX, h * cost.mix);
+    op_charge(r, FLOP_OVERHEAD, h * cost.overhead);
+    if (in->gates.data)
+        op_charge(r, FLOP_OVERHEAD, 3 * h * n * f * (e + 1));
 }
 
 LinearResult op_linear_attend(Run *r, const LinearAttend *in)
@@ -237,7 +317,7 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
     LinearResult out = { .out = run_tensor3(r, DT_F32, r->h, n, e),
                          .memory = run_tensor3(r, DT_F32, r->h, f, e),
                          .denominator = run_tensor2(r, DT_F32, r->h, n),
-                         .divisor = run_tensor2(r, DT_F32, r->h, n) };
+                         .divisor = run_tensor2(r, DT_F64, r->h, n) };
 
     if (run_failed(r))
         return out;

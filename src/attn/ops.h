@@ -43,7 +43,8 @@ static inline double flops_total(Flops f)
 }
 
 #define OPS_ABI_VERSION 1
-#define FLOPS_SOFTMAX 5 /* per cell: scale, subtract max, exp, add, divide */
+#define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
+#define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
 
 /* A dot product that depends on the distance: scale * side . table[index]. */
 typedef struct DistanceTerm {
@@ -145,10 +146,53 @@ RowResult op_row_attend(Run *r, const RowAttend *in);
 /* Keys that row i is allowed. */
 int64_t row_attend_keys(const Run *r, const RowAttend *in, int64_t i);
 
-/* c = alpha * op(a) op(b) + beta * c, per head; a,b [h',.,.], c [h,.,.].
- * Charges 2 * rows * cols * inner per head to `charge`. */
+/* c = alpha * op(a) op(b) + beta * c, per head; a,b [h',.,.], c [h,.,.].  All are
+ * f32, or c is f64 and a and b are either: then all of it is in double.  Charges
+ * 2 * rows * cols * inner per head to `charge`. */
 void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double beta, Tensor c,
              FlopClass charge);
+
+/* Softmax over the last axis of x f32 or f64, in place.  Overhead 4 per element. */
+void op_softmax(Run *r, Tensor x);
+
+/* f64 [h,L,L]: the Moore-Penrose inverse of a f64 [h,L,L]; singular values up to
+ * rcond times the largest count as 0.  Overhead 24 L^3 per head: what textbooks
+ * count for a singular value decomposition, and one product. */
+Tensor op_pinv(Run *r, Tensor a, double rcond);
+
+/* Attention over logits that are no product of queries and keys (spec:
+ * synthesizers).  A block of rows exists at a time, never n x n. */
+typedef enum LogitKind {
+    LOGITS_GIVEN,    /* left [h',>=n,>=m] holds them */
+    LOGITS_UNIFORM,  /* as LOGITS_GIVEN drawn uniformly, but drawn again where needed */
+    LOGITS_PRODUCT,  /* left [h',n,r] right [h',r,>=m] + bias [h',>=m], or right turned */
+    LOGITS_FOLDED,   /* left[i, j mod a] right[i, floor(j/a)] with [h,n,a], [h,n,b] */
+    LOGITS_TILED,    /* sum over t < ab of left[i, t mod a] right[j, floor(t/a)] */
+} LogitKind;
+typedef struct LogitAttend {
+    LogitKind kind;
+    Tensor    left, right;       /* f32 or f64 (LOGITS_GIVEN f32, LOGITS_FOLDED f64);
+                                    products and sums are in double */
+    Tensor    bias;              /* f32; data NULL: none */
+    bool      turned;            /* LOGITS_PRODUCT: right is [h',>=m,r] */
+    uint64_t  seed, stream;      /* LOGITS_UNIFORM: entry (i,j) of head t is number */
+    double    bound;             /* (t n + i) m + j of the stream, in +-bound */
+    int64_t   n;                 /* rows */
+    Tensor    v;                 /* [h',m,e] */
+    bool      causal;
+} LogitAttend;
+typedef struct LogitResult {
+    Tensor out; /* [h,n,e] */
+    Tensor lse; /* f64 [h,n] log of the sum of exp of the row's allowed logits */
+} LogitResult;
+/* Charges per allowed cell what a logit costs (0, 0, 2r, 1, 2ab) to score, 2e to
+ * mix and 4 to overhead. */
+LogitResult op_logit_attend(Run *r, const LogitAttend *in);
+/* Logits of row i at columns start, start + step, ...: for readers. */
+void logit_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i, int64_t start,
+               int64_t count, int64_t step, double *out);
+/* f32 [h,n,m]: the weights themselves, for views; charges nothing. */
+Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse);
 
 /* y f64 [h,n,R] = x f32 [h' ,n,d] w[h' ,d,R], w f32 or f64, accumulated in double in
  * index order, the same way for every row (spec learned.md rule 2).  Charges
@@ -175,18 +219,40 @@ typedef enum NormaliseKind {
 /* Rows of the last axis; statistics in double.  Overhead 5 per element. */
 Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps);
 
-/* Random-feature maps of kernel attention (spec: performer). */
-typedef enum FeatureKind { FEATURE_POSITIVE, FEATURE_HYPERBOLIC, FEATURE_TRIG, FEATURE_RELU }
-    FeatureKind;
+/* Feature maps of kernel attention (spec: performer; linear; rfa). */
+typedef enum FeatureKind {
+    FEATURE_POSITIVE,
+    FEATURE_HYPERBOLIC,
+    FEATURE_TRIG,
+    FEATURE_RELU,
+    /* of the vectors themselves, f = d */
+    FEATURE_ELU,            /* x + 1, or alpha (e^x - 1) + 1 below 0 */
+    FEATURE_RECTIFIED,      /* max(x, 0) */
+    FEATURE_EXP,            /* e^x */
+    FEATURE_SOFTMAX,        /* over the d features of a row */
+    FEATURE_COLUMN_SOFTMAX, /* over the n rows, for each feature */
+    /* amplitude times, of projections; wide only */
+    FEATURE_SIN_COS,        /* sin y_1 .. sin y_M, cos y_1 .. cos y_M */
+    FEATURE_ARC_COS,        /* max(y, 0) */
+} FeatureKind;
 typedef struct FeatureMap {
     FeatureKind kind;
     double      input_scale; /* x is multiplied by it first */
     double      eps;
     bool        stabilise;   /* subtract the maxima */
-    bool        project;     /* false: relu of x itself, f = d */
+    bool        project;     /* false: of x itself, f = d */
+    double      alpha;       /* FEATURE_ELU */
+    double      amplitude;   /* FEATURE_SIN_COS, FEATURE_ARC_COS */
+    bool        unit;        /* the same: divide x by |x| + norm_eps */
+    double      norm_eps;
+    /* In double, w and the result f64: for features whose sums cancel or span many
+     * magnitudes.  Not FEATURE_RELU, FEATURE_ELU, FEATURE_RECTIFIED and
+     * FEATURE_COLUMN_SOFTMAX. */
+    bool        wide;
 } FeatureMap;
 /* [h,n,f] from x [h',n,d] and w [h',M,d]; `keys`: one maximum per head instead
- * of one per row.  Overhead 2 n M d + 5 n f per head. */
+ * of one per row.  Overhead per head 2 n M d where projected, and n f times 5
+ * (linear's 3, rfa's 4). */
 Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys);
 
 /* Attention through features (spec: linear, steps 2-5). */
@@ -197,9 +263,12 @@ typedef enum DenominatorForm {
     DENOMINATOR_ADD,          /* z + eps */
     DENOMINATOR_ADD_FEATURES, /* z + eps * sum of the query's features */
     DENOMINATOR_NONE,         /* 1: no division at all */
+    DENOMINATOR_FLOOR,        /* max(z, eps) */
 } DenominatorForm;
 typedef struct LinearAttend {
-    Tensor          fq, fk, v; /* [h,n,f], [h,m,f], [h',m,e] */
+    Tensor          fq, fk, v; /* [h,n,f], [h,m,f], [h',m,e]; features f32, or both f64 */
+    Tensor          gates;     /* f64 [h,n] or absent: S <- g_i S + (1 - g_i) fk_i^T v_i, and
+                                  z alike; causal and with f64 features only */
     bool            causal;
     LinearForm      form;
     int64_t         chunk;
@@ -210,9 +279,13 @@ typedef struct LinearResult {
     Tensor out;         /* [h,n,e] */
     Tensor memory;      /* [h,f,e] final state S = FK^T V */
     Tensor denominator; /* [h,n] z before the guard */
-    Tensor divisor;     /* [h,n] what was divided by */
+    Tensor divisor;     /* f64 [h,n] what was divided by */
 } LinearResult;
 LinearResult op_linear_attend(Run *r, const LinearAttend *in);
+/* The closed form of it with f features, added to `sum`; n, m and e are the run's.
+ * Gates are not in it. */
+Flops linear_attend_flops(const Run *r, int64_t f, bool causal, LinearForm form, int64_t chunk,
+                          Flops sum);
 
 /* One balancing step in place on log_p f64 [h,b,b]: rows (columns = false) or
  * columns have their log-sum-exp over allowed (u8 [b,b], data NULL: all)
@@ -231,6 +304,9 @@ struct Ops {
     void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);
     void (*gemm)(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
                  double beta, Tensor *c);
+    void (*softmax)(Run *r, Tensor *x);
+    void (*pinv)(Run *r, const Tensor *a, double rcond, Tensor *y);
+    void (*logit_attend)(Run *r, const LogitAttend *in, LogitResult *out);
     void (*dots64)(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
     void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);
     void (*top_k)(Run *r, const Tensor *x, int64_t k, Tensor *index);

@@ -288,33 +288,63 @@ static void draw_gumbel(Rng *rng, float *out, int64_t count)
     }
 }
 
-static void draw(Run *r, const char *name, Tensor *t, Init init)
-{
-    Rng     rng = run_rng(r, name);
-    int64_t count = tensor_count(t);
-    double  bound = init.kind == INIT_GLOROT ? sqrt(6 / init.a) : init.a;
+#define DRAW_PIECE 65536 /* even: a normal number comes with its pair */
 
-    if (init.kind == INIT_ZERO)
-        memset(t->data, 0, (size_t)tensor_bytes(t));
-    else if (init.kind == INIT_GUMBEL)
-        draw_gumbel(&rng, tensor_f32(t), count);
-    else if (init.kind == INIT_NORMAL)
-        rng_fill_normal(&rng, tensor_f32(t), count, init.a);
+typedef struct Draw {
+    Rng     rng;
+    Init    init;
+    float  *out;
+    int64_t count;
+} Draw;
+
+static void draw_item(void *context, int64_t item, int worker)
+{
+    const Draw *d = context;
+    int64_t     first = item * DRAW_PIECE;
+    int64_t     count = d->count - first < DRAW_PIECE ? d->count - first : DRAW_PIECE;
+    double      bound = d->init.kind == INIT_GLOROT ? sqrt(6 / d->init.a) : d->init.a;
+    Rng         rng = d->rng;
+
+    (void)worker;
+    rng.at += (uint64_t)first;
+    if (d->init.kind == INIT_NORMAL)
+        rng_fill_normal(&rng, d->out + first, count, d->init.a);
+    else if (d->init.kind == INIT_GUMBEL)
+        draw_gumbel(&rng, d->out + first, count);
     else
-        rng_fill_uniform(&rng, tensor_f32(t), count, -bound, bound);
+        rng_fill_uniform(&rng, d->out + first, count, -bound, bound);
+}
+
+void run_draw(Run *r, Rng *rng, Init init, Tensor t)
+{
+    Draw d = { .rng = *rng, .init = init, .out = tensor_f32(&t), .count = tensor_count(&t) };
+
+    if (run_failed(r))
+        return;
+    if (init.kind == INIT_NORMAL) /* numbers come in pairs */
+        d.rng.at += d.rng.at % 2;
+    if (init.kind == INIT_ZERO)
+        memset(t.data, 0, (size_t)tensor_bytes(&t));
+    else
+        threads_run(r->threads, (d.count + DRAW_PIECE - 1) / DRAW_PIECE, draw_item, &d);
+    rng->at = d.rng.at + (uint64_t)d.count;
+    if (init.kind == INIT_NORMAL)
+        rng->at += rng->at % 2;
 }
 
 Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
                  const int64_t *shape, Init init)
 {
     Tensor t;
+    Rng    rng;
 
     if (given.data || run_failed(r))
         return run_param_given(r, name, given, dtype, rank, shape);
     t = run_tensor(r, dtype, rank, shape);
     if (!t.data)
         return t;
-    draw(r, name, &t, init);
+    rng = run_rng(r, name);
+    run_draw(r, &rng, init, t);
     if (init.kind != INIT_ZERO)
         view_drawn(r, name, t);
     return t;
@@ -341,6 +371,27 @@ const double *run_per_head(Run *r, const char *name, const PerHead *given)
                      p->lo);
     }
     return run_failed(r) ? NULL : out;
+}
+
+Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int64_t *shape,
+                     unsigned longer, const Init *init)
+{
+    int64_t want[TENSOR_MAX_RANK];
+    int     lead = rank - given.rank; /* axes that are not written out */
+    Tensor  t;
+
+    for (int i = 0; i < rank; i++) {
+        want[i] = shape[i];
+        if (given.data && longer >> i & 1 && i >= lead && lead >= 0 &&
+            given.shape[i - lead] > shape[i])
+            want[i] = given.shape[i - lead];
+    }
+    t = !given.data && init ? run_param(r, name, given, DT_F32, rank, want, *init)
+                            : run_param_given(r, name, given, DT_F32, rank, want);
+    for (int i = 0; i < rank; i++)
+        if (longer >> i & 1)
+            t.shape[i] = shape[i];
+    return t;
 }
 
 double run_scale(const Run *r, double scale)

@@ -22,16 +22,20 @@
 #include "attn/exact.h"
 #include "attn/extra_tokens.h"
 #include "attn/hamming.h"
+#include "attn/implicit.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"
 #include "attn/ops.h"
 #include "attn/param.h"
 #include "attn/partition.h"
 #include "attn/pattern.h"
+#include "attn/pinv_products.h"
 #include "attn/position.h"
 #include "attn/query_clusters.h"
+#include "attn/segments.h"
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"
+#include "attn/synthesizer.h"
 #include "attn/view.h"
 #include "core/arena.h"
 #include "core/error.h"
@@ -174,6 +178,11 @@ Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
 /* Only the check and the conversion; data NULL when not given. */
 Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
                        const int64_t *shape);
+/* As run_param in f32 for a tensor made for a longer maximum length: the axes in
+ * `longer` (bit a: axis a) may be longer than `shape` and are cut, so the result
+ * may have strides.  init NULL: data NULL when not given. */
+Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int64_t *shape,
+                     unsigned longer, const Init *init);
 Rng run_rng(Run *r, const char *name);
 /* Says where a tensor parameter is from; run_param, run_param_given and view_drawn do it.
  * The last word on a name counts. */
@@ -185,6 +194,8 @@ char *run_origin_text(const Run *r, Origin origin, char *text, size_t size);
 const double *run_per_head(Run *r, const char *name, const PerHead *given);
 /* Whether the user gave this parameter, be it its default's value. */
 bool run_is_given(const Run *r, const char *name);
+/* Fills the contiguous f32 tensor with the next numbers of the stream. */
+void run_draw(Run *r, Rng *rng, Init init, Tensor t);
 
 /* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
 double run_scale(const Run *r, double scale);

@@ -22,7 +22,9 @@
 typedef struct Fixture {
     int64_t     n;
     Arena      *arena;
-    Tensor      q, k, v;
+    Tensor      q, k, v, x; /* x: [n,dm], absent unless a test sets it */
+    const char *names[4];   /* tensor parameters of the next runs; NULL: no more */
+    Tensor      values[4];
     Assignments given;
     const Position *position; /* of the runs to come; NULL: none */
     Assignment tensors[12];   /* tensor parameters of the runs to come */
@@ -77,6 +79,7 @@ static inline Run *fixture_start(Fixture *f, RunSpec spec)
     spec.q = f->q;
     spec.k = f->k;
     spec.v = f->v;
+    spec.x = f->x;
     spec.given = &f->given;
     spec.seed = 7;
     spec.position = f->position;
@@ -98,6 +101,8 @@ static inline Run *fixture_run_at(Fixture *f, const char *id, const char *params
     for (int t = 0; t < f->tensor_count; t++)
         assert_true(assignments_set_tensor(&f->given, f->tensors[t].name, f->tensors[t].tensor,
                                            "test", &err));
+    for (int i = 0; i < 4 && f->names[i]; i++)
+        assert_true(assignments_set_tensor(&f->given, f->names[i], f->values[i], "test", &err));
     return fixture_start(f, (RunSpec){ .mechanism = mechanism_find(id), .causal = causal,
                                        .views = views, .fail_at = fail_at });
 }

@@ -52,6 +52,11 @@ void cpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
 void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
 void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c);
+void cpu_softmax(Run *r, Tensor *x);
+/* x <- exp(x - max x); returns their sum. */
+double cpu_exp_row(const Kernel *kernel, float *x, int64_t count);
+void cpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
+void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
 void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
@@ -60,6 +65,13 @@ void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
 void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                   Tensor *y);
 void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
+/* Parts of the two above: features of x itself; all in double. */
+void cpu_features_plain(Run *r, const Tensor *x, const FeatureMap *map, Tensor *y);
+void cpu_features_wide(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
+                       Tensor *y);
+void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
+/* What a row is divided by; features_sum: of the query, for DENOMINATOR_ADD_FEATURES. */
+double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 
 /* cpu_attend and cpu_group_attend on a given kernel, for tests and benchmarks. */
@@ -77,5 +89,13 @@ void cpu_single_blas(void);
 /* c = alpha a b + beta c on this thread, row-major; beta 0 does not read c. */
 void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, float alpha,
                float beta, float *c, int64_t ldc);
+
+typedef struct WideMatrix {
+    const double *data;
+    int64_t       ld;
+    bool          turned;
+} WideMatrix;
+void cpu_dgemm(WideMatrix a, WideMatrix b, int64_t rows, int64_t cols, int64_t inner,
+               double alpha, double beta, double *c, int64_t ldc);
 
 #endif

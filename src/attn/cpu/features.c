@@ -160,13 +160,22 @@ static void map_item(void *context, int64_t item, int worker)
 void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                   Tensor *y)
 {
-    ArenaMark mark = arena_mark(r->arena);
+    ArenaMark mark;
     Job       job = { .run = r, .x = x, .w = w, .map = map, .y = y, .h = y->shape[0],
                       .n = y->shape[1], .d = x->shape[2], .f = y->shape[2],
                       .m = map->project ? w->shape[1] : 0,
                       .blocks = ceil_div(y->shape[1], ROWS) };
     bool      trig = map->kind == FEATURE_TRIG;
 
+    if (y->dtype == DT_F64) {
+        cpu_features_wide(r, x, w, map, keys, y);
+        return;
+    }
+    if (map->kind >= FEATURE_ELU) {
+        cpu_features_plain(r, x, map, y);
+        return;
+    }
+    mark = arena_mark(r->arena);
     job.head_top = map->stabilise && map->project && map->kind != FEATURE_RELU && (keys || trig);
     job.projected = job.head_top && !trig;
     job.top = cpu_scratch(r, job.h, job.blocks * (int64_t)sizeof(double));

@@ -44,10 +44,13 @@ typedef struct Kernel {
                   float *state, float *out);
     /* x[i] = 2^(scale x[i] - shift); exactly 0 far below. */
     void (*exp2)(float *x, int64_t count, float scale, float shift);
+    /* y[i] = max(x, 0) + alpha e^min(x, 0) + 1 - alpha: branches on random signs are dear */
+    void (*elu)(const float *x, int64_t count, float alpha, float *y);
     void (*scale)(const float *x, int64_t count, float factor, float *y);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
+    double (*dot_double)(const double *x, const double *z, int64_t count);
     /* Bit j: x[j] == value, x[j] <= value; TILE_KEYS entries. */
     uint64_t (*equal)(const int32_t *x, int32_t value);
     uint64_t (*at_most)(const int32_t *x, int32_t value);

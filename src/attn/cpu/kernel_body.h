@@ -275,6 +275,27 @@ static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
         x[i] = tail[i];
 }
 
+static inline TARGET __attribute__((always_inline)) Vec elu_of(Vec x, float alpha)
+{
+    Vec above = vec_max(x, vec_splat(0.0f)), below = vec_sub(x, above);
+    Vec power = vec_exp2(vec_mul(vec_splat(1.44269504f), below));
+
+    return vec_add(above, vec_fma(vec_splat(alpha), power, vec_splat(1.0f - alpha)));
+}
+
+static TARGET void array_elu(const float *x, int64_t count, float alpha, float *y)
+{
+    float tail[WIDTH] = { 0 };
+
+    for (; count >= WIDTH; count -= WIDTH, x += WIDTH, y += WIDTH)
+        vec_store(y, elu_of(vec_load(x), alpha));
+    for (int64_t i = 0; i < count; i++)
+        tail[i] = x[i];
+    vec_store(tail, elu_of(vec_load(tail), alpha));
+    for (int64_t i = 0; i < count; i++)
+        y[i] = tail[i];
+}
+
 static TARGET void array_scale(const float *x, int64_t count, float factor, float *y)
 {
     int64_t i = 0;
@@ -330,6 +351,23 @@ static TARGET double array_dot_wide(const float *x, const double *z, int64_t cou
         sum += part[0][c];
     for (; i < count; i++)
         sum += (double)x[i] * z[i];
+    return sum;
+}
+
+static TARGET double array_dot_double(const double *x, const double *z, int64_t count)
+{
+    Wide    part[2] = { { 0 }, { 0 } };
+    double  sum = 0;
+    int64_t i = 0;
+
+    for (; i + 2 * WIDE <= count; i += 2 * WIDE)
+        UNROLL for (int p = 0; p < 2; p++)
+            part[p] += wide_load(x + i + p * WIDE) * wide_load(z + i + p * WIDE);
+    part[0] += part[1];
+    for (int c = 0; c < WIDE; c++)
+        sum += part[0][c];
+    for (; i < count; i++)
+        sum += x[i] * z[i];
     return sum;
 }
 
@@ -397,9 +435,11 @@ const Kernel KERNEL = {
     .mix_row = row_mix,
     .recur = token_recur,
     .exp2 = array_exp2,
+    .elu = array_elu,
     .scale = array_scale,
     .fold = array_fold,
     .dot_wide = array_dot_wide,
+    .dot_double = array_dot_double,
     .equal = keys_equal,
     .at_most = keys_at_most,
     .dots64 = rows_dots64,

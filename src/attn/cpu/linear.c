@@ -55,20 +55,25 @@ static float *out_of(const Job *job, int64_t head, int64_t i)
     return (float *)job->out->out.data + (head * job->n + i) * job->e;
 }
 
-static double divisor_of(const Job *job, double z, const float *fq)
+double cpu_divisor(const LinearAttend *in, double z, double features_sum)
 {
-    double eps = job->in->eps, sum = 0;
-
-    switch (job->in->denominator) {
-    case DENOMINATOR_GUARD: return fabs(z) <= eps ? z + 2 * eps : z;
-    case DENOMINATOR_ADD: return z + eps;
-    case DENOMINATOR_ADD_FEATURES:
-        for (int64_t t = 0; t < job->f; t++)
-            sum += (double)fq[t];
-        return z + eps * sum;
+    switch (in->denominator) {
+    case DENOMINATOR_GUARD: return fabs(z) <= in->eps ? z + 2 * in->eps : z;
+    case DENOMINATOR_ADD: return z + in->eps;
+    case DENOMINATOR_ADD_FEATURES: return z + in->eps * features_sum;
+    case DENOMINATOR_FLOOR: return fmax(z, in->eps);
     case DENOMINATOR_NONE: break;
     }
     return 1;
+}
+
+static double divisor_of(const Job *job, double z, const float *fq)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < job->f && job->in->denominator == DENOMINATOR_ADD_FEATURES; t++)
+        sum += (double)fq[t];
+    return cpu_divisor(job->in, z, sum);
 }
 
 /* Row i of the output from its sums (which may be the row itself); notes z. */
@@ -77,7 +82,7 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
     double divisor = divisor_of(job, z, fq_of(job, head, i));
 
     tensor_f32(&job->out->denominator)[head * job->n + i] = (float)z;
-    tensor_f32(&job->out->divisor)[head * job->n + i] = (float)divisor;
+    ((double *)job->out->divisor.data)[head * job->n + i] = divisor;
     job->kernel->scale(sums, job->e, (float)(1 / divisor), out_of(job, head, i));
 }
 
@@ -345,7 +350,9 @@ void cpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
                       .f = in->fq.shape[2], .e = in->v.shape[2] };
 
     cpu_single_blas();
-    if (in->form == LINEAR_MATRIX)
+    if (in->fq.dtype == DT_F64)
+        cpu_linear_attend_wide(r, in, out);
+    else if (in->form == LINEAR_MATRIX)
         matrix(&job);
     else if (!in->causal)
         factorised(&job);

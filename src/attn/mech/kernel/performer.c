@@ -68,6 +68,13 @@ static bool projects(const Params *p)
     return !is_relu(p) || p->relu_features == 1;
 }
 
+/* In double: waves cancel, and without a maximum or a denominator the features, or
+ * what they add up to, can be large. */
+static bool is_wide(const Params *p)
+{
+    return kinds[p->kernel] == FEATURE_TRIG || (!is_relu(p) && (!p->stabilize || !p->renormalize));
+}
+
 static double feature_eps(const Params *p)
 {
     if (kinds[p->kernel] == FEATURE_TRIG)
@@ -153,23 +160,6 @@ static int64_t direction_count(const Params *p)
     return w->data && w->rank >= 2 ? w->shape[w->rank - 2] : p->features;
 }
 
-/* The view always has the head axis written out. */
-static void show_projection(Run *r, Tensor w, bool drawn)
-{
-    Tensor all;
-
-    if (!run_wants_views(r) || !w.data)
-        return;
-    all = run_tensor3(r, DT_F32, r->h, w.shape[1], w.shape[2]);
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        memcpy(tensor_f32(&all) + t * w.shape[1] * w.shape[2], tensor_head(&w, t, r->h),
-               (size_t)(w.shape[1] * w.shape[2]) * sizeof(float));
-    if (drawn)
-        view_drawn(r, "projection", all);
-    else
-        view_tensor(r, "projection", VIEW_TENSOR, all, "feature", "component");
-}
-
 /* W [1 or h,M,d]; not drawn when nothing is projected. */
 static Tensor directions(Run *r, const Params *p)
 {
@@ -184,36 +174,11 @@ static Tensor directions(Run *r, const Params *p)
         else if (w.data)
             rng_fill_normal(&rng, w.data, tensor_count(&w), 1);
     }
-    show_projection(r, w, !p->projection.data);
+    implicit_parameter(r, "projection", w, !p->projection.data, "feature", "component");
     return w;
 }
 
 /* ---- views ------------------------------------------------------------------ */
-
-typedef struct Implicit {
-    Tensor fq, fk, divisor;
-    int64_t heads;
-    bool    causal;
-} Implicit;
-
-static double implicit_cell(const Implicit *c, int64_t head, int64_t i, int64_t j)
-{
-    int64_t      f = c->fq.shape[2];
-    const float *a = (float *)tensor_head(&c->fq, head, c->heads) + i * f;
-    const float *b = (float *)tensor_head(&c->fk, head, c->heads) + j * f;
-    double       sum = 0;
-
-    for (int64_t t = 0; t < f; t++)
-        sum += (double)a[t] * (double)b[t];
-    return sum / (double)tensor_f32(&c->divisor)[head * c->fq.shape[1] + i];
-}
-
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    for (int64_t c = 0; c < count; c++)
-        out[c] = (float)implicit_cell(view->context, head, i, start + c * step);
-}
 
 /* Half the sum of |implicit - softmax| of one row, and its squared output error. */
 static void compare_row(Run *r, const Implicit *c, const AttendInput *in, int64_t head, int64_t i,
@@ -285,7 +250,8 @@ static void count_flat(Run *r, const Params *p, const Tensor *fk)
         double top = 0;
 
         for (int64_t c = 0; c < f; c++)
-            top = fmax(top, (double)tensor_f32(fk)[j * f + c]);
+            top = fmax(top, fk->dtype == DT_F64 ? ((const double *)fk->data)[j * f + c]
+                                                : (double)tensor_f32(fk)[j * f + c]);
         flat += top <= level;
     }
     if (flat > 0)
@@ -296,28 +262,23 @@ static void count_flat(Run *r, const Params *p, const Tensor *fk)
 
 static void show(Run *r, const Params *p, const LinearAttend *in, const LinearResult *result)
 {
-    PatternShape s = { .heads = r->h, .n = r->n, .m = r->m };
-    bool         negative = kinds[p->kernel] == FEATURE_TRIG;
-    Implicit    *c;
-    Pattern     *all;
+    Implicit        factors = { .left = in->fq, .right = in->fk, .divisor = result->divisor };
+    bool            negative = kinds[p->kernel] == FEATURE_TRIG;
+    const View     *weights;
+    Pattern        *cells;
 
     if (!run_wants_views(r))
         return;
-    c = run_alloc(r, 1, sizeof(*c));
-    all = pattern_finish(r->arena, s, pattern_full(r->arena, s, COMPONENT_OTHER), r->causal);
-    if (!all)
-        run_fail(r, ERR_NOMEM, "performer: not enough memory for the pattern");
-    if (run_failed(r))
-        return;
-    *c = (Implicit){ .fq = in->fq, .fk = in->fk, .divisor = result->divisor, .heads = r->h };
+    cells = implicit_cells(r);
     view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");
     view_tensor(r, "denominator", VIEW_TENSOR, result->denominator, "head", "query");
-    view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, all); /* [h,n,m] by the spec */
-    view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, c,
-                all);
+    implicit_connectivity(r, cells);
+    weights = implicit_weights(r, factors, negative ? VIEW_SIGNED : VIEW_WEIGHTS, cells);
+    if (!weights)
+        return;
     count_guarded(r, p, result);
     count_flat(r, p, &in->fk);
-    compare(r, c, run_scale(r, p->scale));
+    compare(r, weights->context, run_scale(r, p->scale));
 }
 
 /* ---- the mechanism ---------------------------------------------------------- */
@@ -338,7 +299,7 @@ static void performer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     FeatureMap    map = { .kind = kinds[p->kernel], .eps = feature_eps(p),
-                          .stabilise = p->stabilize, .project = projects(p),
+                          .stabilise = p->stabilize, .project = projects(p), .wide = is_wide(p),
                           .input_scale = is_relu(p) ? 1 : sqrt(run_scale(r, p->scale)) };
     LinearAttend  in = { .v = r->v, .causal = r->causal, .form = (LinearForm)p->form,
                          .chunk = p->chunk, .eps = guard_eps(p),
@@ -349,11 +310,16 @@ static void performer_run(Run *r, const void *opaque)
 
     run_stage(r, "directions");
     w = directions(r, p);
+    if (map.wide && !run_failed(r)) {
+        w = tensor_convert(r->arena, w, DT_F64);
+        if (!w.data)
+            run_fail(r, ERR_NOMEM, "performer: not enough memory for the directions");
+    }
     run_stage(r, "features");
     in.fq = op_features(r, r->q, w, map, false);
     in.fk = op_features(r, r->k, w, map, true);
-    view_tensor(r, "features_q", VIEW_FEATURES, in.fq, "query", "feature");
-    view_tensor(r, "features_k", VIEW_FEATURES, in.fk, "key", "feature");
+    implicit_factor(r, "features_q", VIEW_FEATURES, in.fq, "query", "feature");
+    implicit_factor(r, "features_k", VIEW_FEATURES, in.fk, "key", "feature");
     run_stage(r, "state and read");
     result = op_linear_attend(r, &in);
     r->out = result.out;
@@ -368,26 +334,13 @@ static Flops performer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     bool          two = kinds[p->kernel] == FEATURE_HYPERBOLIC || kinds[p->kernel] == FEATURE_TRIG;
-    double        h = (double)r->h, n = (double)r->n, m = (double)r->m, d = (double)r->d;
-    double        e = (double)r->e, rows = projects(p) ? (double)direction_count(p) : 0;
-    double        f = projects(p) ? (two ? 2 : 1) * rows : d, chunk = (double)p->chunk;
-    Flops         sum = { .overhead = h * (n + m) * (2 * rows * d + 5 * f) };
+    int64_t       rows = projects(p) ? direction_count(p) : 0;
+    int64_t       f = projects(p) ? (two ? 2 : 1) * rows : r->d;
+    double        tokens = (double)r->h * (double)(r->n + r->m);
+    double        features = tokens * (2 * (double)rows * (double)r->d + 5 * (double)f);
 
-    if (p->form == LINEAR_MATRIX) {
-        double cells = r->causal ? n * (n + 1) / 2 : n * m;
-
-        sum.score = 2 * h * cells * f;
-        sum.mix = 2 * h * cells * e;
-        sum.overhead += 2 * h * cells;
-        return sum;
-    }
-    sum.mix = 2 * h * (n + m) * f * e;
-    sum.overhead += h * (m * f + 2 * n * f + n * e);
-    if (r->causal && p->form == LINEAR_CHUNKED) {
-        sum.score = 2 * h * n * chunk * f;
-        sum.mix += 2 * h * n * chunk * e;
-    }
-    return sum;
+    return linear_attend_flops(r, f, r->causal, (LinearForm)p->form, p->chunk,
+                               (Flops){ .overhead = features });
 }
 
 static const ViewPromise views[] = {
