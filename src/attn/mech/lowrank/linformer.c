@@ -1,0 +1,290 @@
+/* linformer.c -- keys and values projected along the sequence to a fixed length.
+ *
+ * With E, F [k,m] that mix positions, not features:
+ *
+ *     K' = E K,  V' = F V                      (k x d, k x e)
+ *     P = softmax(scale Q K'^T)                (n x k)
+ *     output = P V' = (P F) V
+ *
+ * so the n x m matrix P F has rank at most k.  It exists only where somebody
+ * looks.  Each projected row mixes all positions: there is no causal form.
+ * (Wang et al. 2020, section 4.)
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SHARING_HEADWISE, SHARING_NONE, SHARING_KV, SHARING_LAYER };
+static const char *const sharings[] = { "headwise", "none", "kv", "layer", NULL };
+enum { PROJECTION_LEARNED, PROJECTION_GAUSSIAN, PROJECTION_MEAN_POOL };
+static const char *const projections[] = { "learned", "gaussian", "mean-pool", NULL };
+
+typedef struct Params {
+    int64_t k;
+    int     sharing, projection;
+    double  scale;
+    Tensor  e_proj, f_proj;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, k, 256, 1, INT32_MAX, "length keys and values are projected to; a given "
+              "e_proj has its own"),
+    PARAM_ENUM(Params, sharing, SHARING_HEADWISE, sharings, "one E and F for all heads, E and F "
+               "per head, or one tensor as both (layer: the same in every layer too)"),
+    PARAM_ENUM(Params, projection, PROJECTION_LEARNED, projections, "what stands in for a tensor "
+               "that is not given: the trained layer's start, a random matrix, or means of runs"),
+    PARAM_TENSOR(Params, e_proj, "[k,>=m], or [h,k,>=m] with sharing=none", "by projection",
+                 "E, the keys' projection"),
+    PARAM_TENSOR(Params, f_proj, "[k,>=m], or [h,k,>=m] with sharing=none", "by projection",
+                 "F, the values' projection; not read with sharing=kv or layer, or mean-pool"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_END
+};
+
+typedef struct Linformer {
+    Tensor e, f; /* [1 or h,k,m] */
+    bool   e_drawn, f_drawn;
+} Linformer;
+
+static bool one_tensor(const Params *p)
+{
+    return p->sharing == SHARING_KV || p->sharing == SHARING_LAYER ||
+           p->projection == PROJECTION_MEAN_POOL;
+}
+
+static int64_t projected_length(const Run *r, const Params *p)
+{
+    const Tensor *given = p->e_proj.data ? &p->e_proj
+                          : p->f_proj.data && !one_tensor(p) ? &p->f_proj : NULL;
+
+    if (given && given->rank >= 2)
+        return given->shape[given->rank - 2];
+    return p->projection == PROJECTION_MEAN_POOL && p->k > r->m ? r->m : p->k;
+}
+
+/* ---- E and F ---------------------------------------------------------------- */
+
+static void check_rank(Run *r, const Params *p, const char *name, const Tensor *t)
+{
+    int  want = p->sharing == SHARING_NONE ? 3 : 2;
+    char shape[80];
+
+    if (t->data && (t->rank != want || (want == 3 && t->shape[0] != r->h)))
+        run_fail(r, ERR_PARAM, "linformer: parameter %s has shape %s; sharing=%s needs %s", name,
+                 tensor_shape_text(t, shape, sizeof(shape)), sharings[p->sharing],
+                 want == 3 ? "[h,k,m], a projection for each head"
+                           : "[k,m], one projection for all heads (sharing=none: one for each)");
+}
+
+static void linformer_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    check_rank(r, p, "e_proj", &p->e_proj);
+    if (!one_tensor(p))
+        check_rank(r, p, "f_proj", &p->f_proj);
+}
+
+/* Row i averages run i of the positions. */
+static void fill_means(Tensor t)
+{
+    int64_t k = t.shape[1], m = t.shape[2];
+
+    memset(t.data, 0, (size_t)tensor_bytes(&t));
+    for (int64_t row = 0; row < t.shape[0] * k; row++) {
+        int64_t first = segment_start(m, k, row % k), end = segment_start(m, k, row % k + 1);
+
+        for (int64_t j = first; j < end; j++)
+            tensor_f32(&t)[row * m + j] = (float)(1 / (double)(end - first));
+    }
+}
+
+/* The given tensor, or one made as `projection` says; E comes before F in the stream. */
+static Tensor projection(Run *r, const Params *p, const char *name, Tensor given, Rng *rng)
+{
+    int64_t heads = p->sharing == SHARING_NONE ? r->h : 1;
+    int64_t shape[3] = { heads, projected_length(r, p), r->m };
+    double  k = (double)shape[1];
+    Init    learned = { INIT_GLOROT, 2 * (k + (double)r->m) }; /* gain 1/sqrt(2) */
+    Init    gaussian = { INIT_NORMAL, 1 / sqrt(k) };
+    Tensor  t;
+
+    if (given.data)
+        return run_param_cut(r, name, given, 3, shape, 4, NULL);
+    t = run_tensor3(r, DT_F32, heads, shape[1], r->m);
+    if (!t.data)
+        return t;
+    if (p->projection == PROJECTION_MEAN_POOL)
+        fill_means(t);
+    else
+        run_draw(r, rng, p->projection == PROJECTION_GAUSSIAN ? gaussian : learned, t);
+    return t;
+}
+
+static void project(Run *r, const Params *p, Linformer *l)
+{
+    Rng rng = run_rng(r, "projection");
+
+    l->e = projection(r, p, "e_proj", p->e_proj, &rng);
+    l->f = one_tensor(p) ? l->e : projection(r, p, "f_proj", p->f_proj, &rng);
+    l->e_drawn = !p->e_proj.data && p->projection != PROJECTION_MEAN_POOL;
+    l->f_drawn = one_tensor(p) ? l->e_drawn : !p->f_proj.data;
+    if (l->e.shape[1] > r->m)
+        run_warn(r, "linformer: k=%lld is more than the m=%lld keys: nothing is gained",
+                 (long long)l->e.shape[1], (long long)r->m);
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static void read_projection(const View *view, int64_t plane, int64_t i, int64_t start,
+                            int64_t count, int64_t step, float *out)
+{
+    const Linformer *l = view->context;
+    const Tensor    *t = plane % 2 ? &l->f : &l->e;
+    const float     *row = (const float *)tensor_head(t, plane / 2, view->shape[0]) +
+                       i * t->stride[1];
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = row[start + c * step];
+}
+
+static void read_right(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out)
+{
+    read_projection(view, 2 * head + 1, i, start, count, step, out);
+}
+
+static void show_projections(Run *r, const Linformer *l)
+{
+    int64_t k = l->e.shape[1];
+    View   *both = view_add(r, "projection", VIEW_TENSOR, DT_F32, 4,
+                            (int64_t[]){ r->h, 2, k, r->m });
+    View   *right = view_add(r, "factor_right", VIEW_TENSOR, DT_F32, 3,
+                             (int64_t[]){ r->h, k, r->m });
+
+    if (!both || !right)
+        return;
+    both->read = read_projection;
+    right->read = read_right;
+    both->context = right->context = l;
+    both->rows = right->rows = "slot";
+    both->origin = l->e_drawn || l->f_drawn ? implicit_origin(r) : NULL;
+    right->origin = l->f_drawn ? both->origin : NULL;
+}
+
+/* F by keys, as the reader of the weights wants it. */
+static Tensor turned(Run *r, Tensor f)
+{
+    Tensor t = run_tensor3(r, DT_F32, f.shape[0], f.shape[2], f.shape[1]);
+
+    for (int64_t h = 0; h < f.shape[0] && !run_failed(r); h++)
+        for (int64_t i = 0; i < f.shape[1]; i++)
+            for (int64_t j = 0; j < f.shape[2]; j++)
+                tensor_f32(&t)[(h * f.shape[2] + j) * f.shape[1] + i] =
+                    tensor_f32(&f)[h * f.stride[0] + i * f.stride[1] + j];
+    return t;
+}
+
+static void show(Run *r, const Linformer *l, const LogitAttend *in, Tensor lse)
+{
+    Pattern *cells;
+    Tensor   p;
+    View    *left, *weights;
+
+    if (!run_wants_views(r))
+        return;
+    cells = implicit_cells(r);
+    p = logit_weights(r, in, lse);
+    left = implicit_factor(r, "factor_left", VIEW_WEIGHTS, p, "query", "slot");
+    show_projections(r, l);
+    implicit_connectivity(r, cells);
+    weights = implicit_weights(r, (Implicit){ .left = p, .right = turned(r, l->f) }, VIEW_SIGNED,
+                               cells);
+    if (left && l->e_drawn)
+        left->origin = implicit_origin(r);
+    if (weights && (l->e_drawn || l->f_drawn))
+        weights->origin = implicit_origin(r);
+    run_figure_int(r, "rank_bound", l->e.shape[1] < r->m ? l->e.shape[1] : r->m);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+/* f64 [h,k,.]: the sums over positions, in double whatever E holds. */
+static Tensor projected(Run *r, Tensor e, Tensor x, double scale)
+{
+    Tensor y = run_tensor3(r, DT_F64, r->h, e.shape[1], x.shape[2]);
+
+    op_gemm(r, e, false, x, false, scale, 0, y, FLOP_OVERHEAD);
+    return y;
+}
+
+static void linformer_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Linformer    *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
+    LogitAttend   in = { .kind = LOGITS_PRODUCT, .turned = true, .n = r->n };
+    LogitResult   result;
+
+    if (!l)
+        return;
+    run_stage(r, "projections");
+    project(r, p, l);
+    run_stage(r, "project keys and values");
+    in.left = r->q;
+    in.right = projected(r, l->e, r->k, run_scale(r, p->scale));
+    in.v = projected(r, l->f, r->v, 1);
+    if (!run_failed(r))
+        in.v = exact_rounded(r, in.v);
+    run_stage(r, "scores, softmax, mix");
+    result = op_logit_attend(r, &in);
+    r->out = result.out;
+    show(r, l, &in, result.lse);
+}
+
+static Flops linformer_flops(Run *r, const void *opaque)
+{
+    double h = (double)r->h, n = (double)r->n, m = (double)r->m, d = (double)r->d;
+    double e = (double)r->e, k = (double)projected_length(r, opaque);
+
+    return (Flops){ .score = 2 * h * n * k * d, .mix = 2 * h * n * k * e,
+                    .overhead = h * (2 * k * m * (d + e) + FLOPS_ROW_SOFTMAX * n * k) };
+}
+
+static const ViewPromise views[] = {
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
+    { .name = "weights", .kind = VIEW_SIGNED,
+      .help = "P F: of rank k at most, some entries negative, rows do not sum to 1" },
+    { .name = "factor_left", .kind = VIEW_WEIGHTS,
+      .help = "P: each query over the k slots keys are projected to" },
+    { .name = "factor_right", .kind = VIEW_TENSOR, .help = "F: each slot's values over positions" },
+    { .name = "projection", .kind = VIEW_TENSOR, .help = "E, then F, of each head" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_linformer = {
+    .id = "linformer",
+    .title = "Linformer",
+    .authors = "Wang, Li, Khabsa, Fang, Ma",
+    .year = 2020,
+    .arxiv = "2006.04768",
+    .source = "paper, section 4; initialisation of fairseq's linformer example",
+    .formula = "P = softmax(scale Q (E K)^T)\n"
+               "output = P (F V),  E and F [k,m]",
+    .teaches = "A thin strip P times a flat strip F is the whole map: its rank is k however long "
+               "the sequence is.  F mixes positions with signs, so weights can be negative and "
+               "rows need not sum to 1.",
+    .classes = CLASS_LR,
+    .claim_time = "O(n k)",
+    .claim_memory = "O(n k)",
+    .claim_decode = "no (projections mix all positions)",
+    .claim_exponent = 1,
+    .no_causal = "every projected key mixes all positions, later ones too",
+    .cross = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = linformer_check,
+    .run = linformer_run,
+    .flops = linformer_flops,
+};
