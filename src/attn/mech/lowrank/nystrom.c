@@ -1,0 +1,443 @@
+/* nystrom.c -- the softmax matrix from a few landmark rows and columns.
+ *
+ * Landmarks Ql, Kl are means of L runs of queries and keys:
+ *
+ *     F1 = softmax(scale Q Kl^T)    (n x L)
+ *     A  = softmax(scale Ql Kl^T)   (L x L)
+ *     F3 = softmax(scale Ql K^T)    (L x m)
+ *     output = (F1 Z)(F3 V),  Z near the pseudo-inverse of A
+ *
+ * Z comes from matrix products alone (attn/pinv_products.h).  A is nearly
+ * singular when landmarks look alike; then Z is large and the product cancels,
+ * so all of it is in double.  (Xiong et al. 2021; runs of unequal length as in
+ * the official token_nystromformer.py.)
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define POOR 1e-2 /* a residual worth a warning */
+
+enum { PINV_ITERATIVE, PINV_EXACT };
+static const char *const pinvs[] = { "iterative", "exact", NULL };
+enum { START_HEAD, START_GLOBAL };
+static const char *const starts[] = { "head", "global", NULL };
+
+typedef struct Params {
+    int64_t n_landmarks, pinv_iterations;
+    int     pinv, pinv_init;
+    bool    exact_when_full;
+    double  rcond, scale;
+    Tensor  conv_weight;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, n_landmarks, 64, 1, INT32_MAX, "landmarks L; at most as many as tokens"),
+    PARAM_ENUM(Params, pinv, PINV_ITERATIVE, pinvs, "pseudo-inverse of A: by products, or by "
+               "singular values"),
+    PARAM_INT(Params, pinv_iterations, 6, 0, 10000, "products' rounds (pinv=iterative)"),
+    PARAM_ENUM(Params, pinv_init, START_HEAD, starts, "what A^T is divided by at first: the head's "
+               "largest column sum, or the largest of all heads"),
+    PARAM_FLOAT(Params, rcond, 1e-6, 0, 1, "pinv=exact: singular values up to this share of the "
+                "largest count as 0"),
+    PARAM_BOOL(Params, exact_when_full, true, "with a landmark for every token, plain attention"),
+    PARAM_TENSOR(Params, conv_weight, "[s] or [h,s], s odd", "none: no convolution",
+                 "convolution of the values over positions, added to the output"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_END
+};
+
+/* All f64 [h,.,.] unless said otherwise. */
+typedef struct Nystrom {
+    int64_t count;         /* L */
+    Tensor  ql, kl;        /* landmarks */
+    Tensor  f1, a, f3, f1z;
+    Tensor  band;          /* f32 [1 or h,s] or absent */
+    PinvProducts inverse;
+    LogitAttend in;        /* the shortcut's */
+    Tensor  lse;           /* [h,n], the shortcut's */
+} Nystrom;
+
+static double *f64(Tensor t)
+{
+    return t.data;
+}
+
+static int64_t landmark_count(const Run *r, const Params *p)
+{
+    int64_t most = r->n < r->m ? r->n : r->m;
+
+    return p->n_landmarks < most ? p->n_landmarks : most;
+}
+
+static bool shortcut(const Run *r, const Params *p)
+{
+    return p->exact_when_full && r->n == r->m && landmark_count(r, p) == r->n;
+}
+
+static int64_t band_size(const Params *p)
+{
+    const Tensor *t = &p->conv_weight;
+
+    return t->data && t->rank >= 1 ? t->shape[t->rank - 1] : 0;
+}
+
+static void nystrom_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (!p->conv_weight.data)
+        return;
+    if (band_size(p) % 2 == 0)
+        run_fail(r, ERR_PARAM, "nystrom: conv_weight has %lld taps; it needs an odd number, so "
+                 "that one is in the middle", (long long)band_size(p));
+    if (r->m != r->n)
+        run_fail(r, ERR_DATA, "nystrom: conv_weight adds neighbours of each position, so it needs "
+                 "as many keys as queries: the input has n=%lld and m=%lld", (long long)r->n,
+                 (long long)r->m);
+}
+
+/* ---- landmarks and the three factors ---------------------------------------- */
+
+static Tensor means(Run *r, Tensor x, int64_t count)
+{
+    int64_t rows = x.shape[1], d = x.shape[2];
+    Tensor  y = run_tensor3(r, DT_F64, r->h, count, d);
+
+    for (int64_t run = 0; run < r->h * count && !run_failed(r); run++) {
+        const float *from = tensor_head(&x, run / count, r->h);
+        int64_t      first = segment_start(rows, count, run % count);
+        int64_t      end = segment_start(rows, count, run % count + 1);
+        double      *mean = f64(y) + run * d;
+
+        memset(mean, 0, (size_t)d * sizeof(*mean));
+        for (int64_t i = first; i < end; i++)
+            for (int64_t c = 0; c < d; c++)
+                mean[c] += (double)from[i * d + c];
+        for (int64_t c = 0; c < d; c++)
+            mean[c] /= (double)(end - first);
+    }
+    op_charge(r, FLOP_OVERHEAD, (double)(r->h * rows) * (double)d);
+    return y;
+}
+
+static Tensor factor(Run *r, Tensor q, Tensor k, double scale)
+{
+    Tensor y = run_tensor3(r, DT_F64, r->h, q.shape[1], k.shape[1]);
+
+    op_gemm(r, q, false, k, true, scale, 0, y, FLOP_SCORE);
+    op_softmax(r, y);
+    return y;
+}
+
+static void factors(Run *r, const Params *p, Nystrom *s)
+{
+    double scale = run_scale(r, p->scale);
+
+    run_stage(r, "landmarks");
+    s->ql = means(r, r->q, s->count);
+    s->kl = means(r, r->k, s->count);
+    run_stage(r, "F1 queries to landmarks");
+    s->f1 = factor(r, r->q, s->kl, scale);
+    run_stage(r, "A landmarks");
+    s->a = factor(r, s->ql, s->kl, scale);
+    run_stage(r, "F3 landmarks to keys");
+    s->f3 = factor(r, s->ql, r->k, scale);
+}
+
+static void invert(Run *r, const Params *p, Nystrom *s)
+{
+    bool exact = p->pinv == PINV_EXACT;
+
+    s->inverse = (PinvProducts){ .a = s->a, .rounds = exact ? 0 : p->pinv_iterations,
+                                 .common_start = p->pinv_init == START_GLOBAL };
+    run_stage(r, exact ? "pseudo-inverse" : "A^T / c");
+    if (exact)
+        s->inverse.z = op_pinv(r, s->a, p->rcond);
+    else
+        pinv_products(r, &s->inverse);
+    pinv_products_finish(r, &s->inverse);
+}
+
+/* ---- mixing ----------------------------------------------------------------- */
+
+static void mix(Run *r, Nystrom *s)
+{
+    Tensor    values = run_tensor3(r, DT_F64, r->h, s->count, r->e), out;
+    ArenaMark mark;
+
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    s->f1z = run_tensor3(r, DT_F64, r->h, r->n, s->count);
+    mark = arena_mark(r->arena);
+    run_stage(r, "mix");
+    op_gemm(r, s->f3, false, r->v, false, 1, 0, values, FLOP_MIX);
+    op_gemm(r, s->f1, false, s->inverse.z, false, 1, 0, s->f1z, FLOP_MIX);
+    out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
+    op_gemm(r, s->f1z, false, values, false, 1, 0, out, FLOP_MIX);
+    for (int64_t x = 0; x < tensor_count(&out) && !run_failed(r); x++)
+        tensor_f32(&r->out)[x] = (float)f64(out)[x];
+    arena_release(r->arena, mark);
+}
+
+static void attend_plainly(Run *r, const Params *p, Nystrom *s)
+{
+    double      scale = run_scale(r, p->scale);
+    Tensor      k = exact_of(r, r->k);
+    LogitResult result;
+
+    for (int64_t x = 0; x < tensor_count(&k) && !run_failed(r); x++)
+        f64(k)[x] *= scale;
+    run_stage(r, "plain attention");
+    s->in = (LogitAttend){ .kind = LOGITS_PRODUCT, .turned = true, .left = r->q, .right = k,
+                           .n = r->n, .v = r->v };
+    result = op_logit_attend(r, &s->in);
+    r->out = result.out;
+    s->lse = result.lse;
+}
+
+typedef struct Convolution {
+    Run          *run;
+    const Tensor *band;
+} Convolution;
+
+static void convolve_row(void *context, int64_t row, int worker)
+{
+    const Convolution *c = context;
+    Run               *r = c->run;
+    int64_t            head = row / r->n, i = row % r->n, size = c->band->shape[1];
+    const float       *v = tensor_head(&r->v, head, r->h), *taps = tensor_head(c->band, head, r->h);
+
+    (void)worker;
+    for (int64_t x = 0; x < r->e; x++) {
+        float *out = tensor_f32(&r->out) + row * r->e + x;
+        double sum = (double)*out;
+
+        for (int64_t t = 0; t < size; t++) {
+            int64_t j = i + t - size / 2;
+
+            if (j >= 0 && j < r->n)
+                sum += (double)taps[t] * (double)v[j * r->e + x];
+        }
+        *out = (float)sum;
+    }
+}
+
+static void convolve(Run *r, const Params *p, Nystrom *s)
+{
+    Convolution c = { .run = r, .band = &s->band };
+
+    s->band = run_param_given(r, "conv_weight", p->conv_weight, DT_F32, 2,
+                              (int64_t[]){ r->h, band_size(p) });
+    if (!s->band.data || run_failed(r))
+        return;
+    run_stage(r, "convolution");
+    threads_run(r->threads, r->h * r->n, convolve_row, &c);
+    op_charge(r, FLOP_MIX, 2 * (double)(r->h * r->n) * (double)band_size(p) * (double)r->e);
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static void show_landmarks(Run *r, const Nystrom *s, Tensor ql, Tensor kl)
+{
+    int64_t size = s->count * r->d;
+    Tensor  both = run_tensor4(r, DT_F32, r->h, 2, s->count, r->d);
+
+    for (int64_t x = 0; x < tensor_count(&both) && !run_failed(r); x++) {
+        Tensor     *side = x / size % 2 ? &kl : &ql;
+        const void *from = tensor_head(side, x / size / 2, r->h);
+
+        tensor_f32(&both)[x] = side->dtype == DT_F64 ? (float)((const double *)from)[x % size]
+                                                     : ((const float *)from)[x % size];
+    }
+    view_tensor(r, "landmarks", VIEW_VECTORS, both, "landmark", "component");
+}
+
+static const int64_t *run_starts(Run *r, int64_t n, int64_t count)
+{
+    int64_t *first = run_alloc(r, count, sizeof(*first));
+
+    for (int64_t i = 0; i < count && first; i++)
+        first[i] = segment_start(n, count, i);
+    return first;
+}
+
+/* Lines between the runs on the sides of a view that stand for tokens. */
+static void set_apart(Run *r, const Nystrom *s, View *view, bool queries, bool keys)
+{
+    if (!view)
+        return;
+    view->row_groups = queries ? run_starts(r, r->n, s->count) : NULL;
+    view->col_groups = keys ? run_starts(r, r->m, s->count) : NULL;
+    view->row_group_count = view->col_group_count = s->count;
+}
+
+/* Which run each query belongs to. */
+static void show_segments(Run *r, const Nystrom *s)
+{
+    Tensor segment = run_tensor2(r, DT_I32, r->h, r->n);
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
+        for (int64_t run = 0; run < s->count; run++)
+            for (int64_t i = segment_start(r->n, s->count, run);
+                 i < segment_start(r->n, s->count, run + 1); i++)
+                tensor_i32(&segment)[t * r->n + i] = (int32_t)run;
+    view_tensor(r, "segments", VIEW_BUCKETS, segment, "head", "query");
+}
+
+static void read_plain(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                       int64_t step, float *out)
+{
+    const Nystrom *s = view->context;
+    int64_t        heads = view->shape[0], size = s->band.data ? s->band.shape[1] : 0;
+    double         lse = f64(s->lse)[head * s->in.n + i], logit;
+
+    for (int64_t c = 0; c < count; c++) {
+        int64_t j = start + c * step, at = j - i + size / 2;
+
+        logit_run(&s->in, heads, head, i, j, 1, 1, &logit);
+        out[c] = (float)exp(logit - lse);
+        if (at >= 0 && at < size)
+            out[c] += ((float *)tensor_head(&s->band, head, heads))[at];
+    }
+}
+
+/* F3 by keys, as the reader of the weights wants it. */
+static Tensor turned(Run *r, Tensor f)
+{
+    int64_t rows = f.shape[1], cols = f.shape[2];
+    Tensor  y = run_tensor3(r, DT_F64, f.shape[0], cols, rows);
+
+    for (int64_t x = 0; x < tensor_count(&f) && !run_failed(r); x++)
+        f64(y)[x / rows / cols * rows * cols + x % cols * rows + x / cols % rows] = f64(f)[x];
+    return y;
+}
+
+static void tell_residual(Run *r, const Params *p, const Nystrom *s)
+{
+    double worst = pinv_products_residual(&s->inverse);
+
+    view_tensor(r, "residuals", VIEW_TENSOR, s->inverse.residual, "head", "iteration");
+    run_figure(r, "residual", worst);
+    if (p->pinv == PINV_ITERATIVE && !(worst <= POOR))
+        run_warn(r, "nystrom: max|A Z A - A| = %.2g after %lld iterations: the pseudo-inverse is "
+                 "not there yet (raise pinv_iterations, or pinv=exact)", worst,
+                 (long long)p->pinv_iterations);
+}
+
+static void show(Run *r, const Params *p, Nystrom *s)
+{
+    Pattern *cells;
+
+    if (!run_wants_views(r))
+        return;
+    cells = implicit_cells(r);
+    implicit_connectivity(r, cells);
+    show_segments(r, s);
+    if (shortcut(r, p)) {
+        show_landmarks(r, s, r->q, r->k);
+        view_reader(r, "weights", VIEW_SIGNED, DT_F32, read_plain, s, cells);
+        return;
+    }
+    show_landmarks(r, s, s->ql, s->kl);
+    implicit_factor(r, "kernel_landmarks", VIEW_WEIGHTS, s->a, "landmark", "landmark");
+    set_apart(r, s, implicit_factor(r, "factor_left", VIEW_WEIGHTS, s->f1, "query", "landmark"),
+              true, false);
+    set_apart(r, s, implicit_factor(r, "factor_right", VIEW_WEIGHTS, s->f3, "landmark", "key"),
+              false, true);
+    set_apart(r, s, implicit_weights(r, (Implicit){ .left = s->f1z, .right = turned(r, s->f3),
+                                                    .band = s->band }, VIEW_SIGNED, cells),
+              true, true);
+    if (run_wants_views(r))
+        tell_residual(r, p, s);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+static void nystrom_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Nystrom      *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+
+    if (!s)
+        return;
+    *s = (Nystrom){ .count = landmark_count(r, p) };
+    if (shortcut(r, p)) {
+        attend_plainly(r, p, s);
+    } else {
+        factors(r, p, s);
+        invert(r, p, s);
+        mix(r, s);
+    }
+    convolve(r, p, s);
+    show(r, p, s);
+}
+
+static Flops nystrom_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    double h = (double)r->h, n = (double)r->n, m = (double)r->m, d = (double)r->d;
+    double e = (double)r->e, L = (double)landmark_count(r, p);
+    double rounds = (double)p->pinv_iterations;
+    Flops  sum = { .mix = 2 * h * n * (double)band_size(p) * e };
+
+    if (shortcut(r, p)) {
+        sum.score = 2 * h * n * m * d;
+        sum.mix += 2 * h * n * m * e;
+        sum.overhead = FLOPS_ROW_SOFTMAX * h * n * m;
+        return sum;
+    }
+    sum.score = 2 * h * L * d * (n + L + m);
+    sum.mix += 2 * h * L * (m * e + n * L + n * e);
+    sum.overhead = h * ((n + m) * d + FLOPS_ROW_SOFTMAX * L * (n + L + m) +
+                        (p->pinv == PINV_EXACT ? 24 * L * L * L
+                                               : 8 * L * L * L * rounds + 8 * L * L));
+    return sum;
+}
+
+static const ViewPromise views[] = {
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
+    { .name = "weights", .kind = VIEW_SIGNED,
+      .help = "F1 Z F3, some entries negative (and the convolution's band)" },
+    { .name = "factor_left", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "F1: queries over landmarks (not when every token is one)" },
+    { .name = "factor_core", .kind = VIEW_SIGNED, .maybe = true,
+      .help = "Z, after each iteration (not when every token is a landmark)" },
+    { .name = "factor_right", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "F3: landmarks over keys (not when every token is one)" },
+    { .name = "kernel_landmarks", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "A: landmarks over landmarks (not when every token is one)" },
+    { .name = "landmarks", .kind = VIEW_VECTORS, .help = "means of runs: queries', then keys'" },
+    { .name = "segments", .kind = VIEW_BUCKETS, .help = "the run each query belongs to" },
+    { .name = "residuals", .kind = VIEW_TENSOR, .maybe = true,
+      .help = "max|A Z A - A| before the first iteration and after each" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_nystrom = {
+    .id = "nystrom",
+    .title = "Nystromformer",
+    .authors = "Xiong, Zeng, Chakraborty, Tan, Fung, Li, Singh",
+    .year = 2021,
+    .arxiv = "2102.03902",
+    .source = "paper; mlpen/Nystromformer attention_nystrom.py, token_nystromformer.py",
+    .formula = "F1 = softmax(Q Kl^T), A = softmax(Ql Kl^T), F3 = softmax(Ql K^T)\n"
+               "output = F1 Z (F3 V),  Z near A^+, Ql and Kl means of runs",
+    .teaches = "A tall, a small and a wide panel stand for the square: tokens meet only through "
+               "landmarks.  The inverse in the middle brings signs, and its residual tells "
+               "whether its iterations were enough.",
+    .example = "n_landmarks=8",
+    .classes = CLASS_M | CLASS_DS,
+    .claim_time = "O(n)",
+    .claim_memory = "O(n)",
+    .claim_decode = "no (landmarks mean over all positions)",
+    .claim_exponent = 1,
+    .no_causal = "landmarks are means of runs that hold later tokens",
+    .cross = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = nystrom_check,
+    .run = nystrom_run,
+    .flops = nystrom_flops,
+};
