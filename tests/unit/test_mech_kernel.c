@@ -1,0 +1,190 @@
+/* test_mech_kernel.c -- linear and rfa: forms agree, gates fade, nothing leaks. */
+#include "mech_fixture.h"
+
+static void give(Fixture *f, int at, const char *name, int rank, int64_t a, int64_t b, int64_t c,
+                 double deviation)
+{
+    Tensor t = tensor_new(f->arena, DT_F32, rank, (int64_t[]){ a, b, c });
+    Rng    rng = rng_named(11, name);
+
+    assert_non_null(t.data);
+    rng_fill_normal(&rng, t.data, tensor_count(&t), deviation);
+    f->names[at] = name;
+    f->tensors[at] = t;
+}
+
+static void all_forms_are_one_result(void **state)
+{
+    static const char *const maps[] = { "linear feature_map=elu",     "linear feature_map=relu",
+                                        "linear feature_map=exp",     "linear feature_map=softmax",
+                                        "linear feature_map=efficient", "linear alpha=0.3",
+                                        "rfa kernel=gaussian",        "rfa kernel=arccos,tau=2" };
+    static const char *const forms[] = { "matrix", "recurrent", "chunked,chunk=3" };
+
+    (void)state;
+    for (size_t x = 0; x < 8 * 3 * 2; x++) {
+        Fixture     f = fixture_new(13);
+        const char *map = strchr(maps[x / 6], ' ') + 1;
+        const char *id = *maps[x / 6] == 'l' ? "linear" : "rfa";
+        char        params[100];
+        float      *plain;
+
+        fixture_run(&f, id, map, x % 2);
+        check_weights(&f);
+        check_flops(&f);
+        plain = fixture_output(&f);
+        snprintf(params, sizeof(params), "%s,form=%s", map, forms[x / 2 % 3]);
+        fixture_run(&f, id, params, x % 2);
+        check_near(tensor_f32(&f.run->out), plain, tensor_count(&f.run->out), 1e-5);
+        check_flops(&f);
+        check_causal(&f, id, params, 4);
+        free(plain);
+        fixture_free(&f);
+    }
+}
+
+/* Rows of relu features may be all zero: then the output is 0, and no NaN. */
+static void no_feature_at_all_is_no_output(void **state)
+{
+    Fixture f = fixture_new(5);
+
+    (void)state;
+    for (int64_t i = 0; i < KEY_SIZE; i++)
+        tensor_f32(&f.q)[2 * KEY_SIZE + i] = -1;
+    fixture_run(&f, "linear", "feature_map=relu", false);
+    for (int64_t p = 0; p < VALUE_SIZE; p++)
+        assert_true(tensor_f32(&f.run->out)[2 * VALUE_SIZE + p] == 0);
+    fixture_free(&f);
+}
+
+static void rows_of_efficient_attention_sum_to_one(void **state)
+{
+    Fixture f = fixture_new(13);
+    Tensor  w;
+
+    (void)state;
+    fixture_run(&f, "linear", "feature_map=efficient,eps=0", false);
+    w = fixture_view(&f, "weights");
+    for (int64_t row = 0; row < HEADS * 13; row++) {
+        double sum = 0;
+
+        for (int64_t j = 0; j < 13; j++)
+            sum += (double)tensor_f32(&w)[row * 13 + j];
+        assert_true(fabs(sum - 1) < 1e-6);
+    }
+    fixture_free(&f);
+}
+
+static double figure_of(const Run *r, const char *name)
+{
+    for (int i = 0; i < r->figure_count; i++)
+        if (!strcmp(r->figures[i].name, name))
+            return r->figures[i].value;
+    fail_msg("no figure %s", name);
+    return 0;
+}
+
+static void gated_weights_are_the_fading_state(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 20; n += 6) {
+        Fixture f = fixture_new(n);
+
+        fixture_run(&f, "rfa", "gate=true,gate_bias=0.5,min_denominator=1e-6", true);
+        check_weights(&f);
+        check_flops(&f);
+        check_causal(&f, "rfa", "gate=true", n / 2);
+        give(&f, 0, "gate_weight", 2, HEADS, KEY_SIZE, 0, 1);
+        give(&f, 1, "gate_bias", 1, HEADS, 0, 0, 1);
+        fixture_run(&f, "rfa", "gate=true,form=recurrent", true);
+        check_weights(&f);
+        fixture_free(&f);
+    }
+}
+
+/* A gate of 0 forgets everything before its token; one of 1 does not read it. */
+static void closed_gates_forget(void **state)
+{
+    Fixture f = fixture_new(9);
+    Tensor  w;
+
+    (void)state;
+    give(&f, 0, "gates", 1, 9, 0, 0, 0);
+    for (int64_t i = 0; i < 9; i++)
+        tensor_f32(&f.tensors[0])[i] = i == 4 ? 0 : i == 6 ? 1 : 0.5f;
+    fixture_run(&f, "rfa", "gate=true", true);
+    check_weights(&f);
+    check_flops(&f);
+    w = fixture_view(&f, "weights");
+    for (int64_t i = 4; i < 9; i++)
+        for (int64_t j = 0; j < 4; j++)
+            assert_true(tensor_f32(&w)[i * 9 + j] == 0);
+    for (int64_t i = 6; i < 9; i++)
+        assert_true(tensor_f32(&w)[i * 9 + 6] == 0);
+    tensor_f32(&f.tensors[0])[3] = 1.5f;
+    assert_non_null(strstr(fixture_run_at(&f, "rfa", "gate=true", true, true, 0)->err.text,
+                           "token 3 is 1.5"));
+    fixture_free(&f);
+}
+
+static void clamped_rows_are_told(void **state)
+{
+    Fixture f = fixture_new(13);
+    Tensor  clamped, z;
+    int64_t count = 0;
+
+    (void)state;
+    fixture_run(&f, "rfa", "tau=0.1,features=4,min_denominator=0.5", true);
+    clamped = fixture_view(&f, "clamped");
+    z = fixture_view(&f, "denominator");
+    for (int64_t i = 0; i < HEADS * 13; i++) {
+        assert_int_equal(tensor_u8(&clamped)[i], tensor_f32(&z)[i] <= 0.5f);
+        count += tensor_u8(&clamped)[i];
+    }
+    assert_true(count > 0 && (double)count == figure_of(f.run, "clamped_rows"));
+    assert_non_null(strstr(text_str(&f.run->warnings), "min_denominator"));
+    fixture_free(&f);
+}
+
+static void slips_are_refused(void **state)
+{
+    Fixture f = fixture_new(5);
+
+    (void)state;
+    assert_non_null(strstr(fixture_run_at(&f, "rfa", "gate=true", false, true, 0)->err.text,
+                           "--causal"));
+    assert_non_null(strstr(fixture_run_at(&f, "rfa", "gate=true,form=matrix", true, true, 0)
+                               ->err.text, "no gated form"));
+    assert_non_null(strstr(fixture_run_at(&f, "linear", "alpha=2", true, true, 0)->err.text,
+                           "alpha"));
+    assert_non_null(strstr(fixture_run_at(&f, "rfa", "gate_bias=high", true, true, 0)->err.text,
+                           "or as a number"));
+    fixture_free(&f);
+}
+
+static void failed_allocations_are_ordinary_errors(void **state)
+{
+    Fixture f = fixture_new(13);
+
+    (void)state;
+    check_out_of_memory(&f, "linear", "");
+    check_out_of_memory(&f, "linear", "feature_map=exp,form=matrix");
+    check_out_of_memory(&f, "rfa", "");
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_forms_are_one_result),
+        cmocka_unit_test(no_feature_at_all_is_no_output),
+        cmocka_unit_test(rows_of_efficient_attention_sum_to_one),
+        cmocka_unit_test(gated_weights_are_the_fading_state),
+        cmocka_unit_test(closed_gates_forget),
+        cmocka_unit_test(clamped_rows_are_told),
+        cmocka_unit_test(slips_are_refused),
+        cmocka_unit_test(failed_allocations_are_ordinary_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
