@@ -9,6 +9,7 @@
 
 #define PIECE 512 /* entries of a factor's row, widened at once */
 #define CELLS 256 /* cells of a row summed at once */
+#define WIDE_COST 4 /* a multiply-add in double, its factors read from memory, in single ones */
 
 /* Entries [from, from + count) of row i. */
 static void widen(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t from,
@@ -144,7 +145,7 @@ View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells)
     view = view_reader(r, "weights", kind, DT_F32, read_weights, kept, cells);
     if (!view)
         return NULL;
-    view->cost = (double)w.left.shape[2];
+    view->cost = (w.right.dtype == DT_F64 ? WIDE_COST : 1) * (double)w.left.shape[2];
     return view;
 }
 

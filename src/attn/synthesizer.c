@@ -5,7 +5,8 @@
 
 #include "attn/run.h"
 
-#define CELLS 256 /* logits read at once */
+#define CELLS 256        /* logits read at once */
+#define DRAWING_COST 512 /* of a random number, in multiply-adds */
 
 const char *const first_layer_names[] = { "auto", "true", "false", NULL };
 
@@ -138,6 +139,19 @@ static void read_logits(const View *view, int64_t head, int64_t i, int64_t start
     }
 }
 
+/* View.cost of a logit. */
+static double reading_cost(const LogitAttend *in)
+{
+    switch (in->kind) {
+    case LOGITS_PRODUCT: return (double)in->left.shape[2];
+    case LOGITS_TILED: return (double)in->right.shape[2];
+    case LOGITS_UNIFORM: return DRAWING_COST;
+    case LOGITS_GIVEN:
+    case LOGITS_FOLDED: break;
+    }
+    return 0;
+}
+
 static void show(Run *r, const LogitAttend *in, Tensor lse, bool drawn)
 {
     Synthesized *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
@@ -153,8 +167,7 @@ static void show(Run *r, const LogitAttend *in, Tensor lse, bool drawn)
     logits = view_reader(r, "logits", VIEW_SIGNED, DT_F32, read_logits, s, NULL);
     if (!weights || !logits)
         return;
-    weights->cost = logits->cost = in->kind == LOGITS_PRODUCT ? (double)in->left.shape[2]
-                                   : in->kind == LOGITS_TILED ? (double)in->right.shape[2] : 0;
+    weights->cost = logits->cost = reading_cost(in);
     if (drawn)
         weights->origin = logits->origin = implicit_origin(r);
 }
