@@ -62,6 +62,7 @@ Reach *reach_new(const Result *result)
         return NULL;
     reach->result = result;
     reach->count = 1 + result->upper_count;
+    reach->tokens = result->run->n;
     reach->layers = calloc((size_t)reach->count, sizeof(*reach->layers));
     if (!reach->layers) {
         free(reach);
@@ -310,7 +311,6 @@ static bool followable(const Result *result, Error *err)
         if (!pattern_of(run, err))
             return false;
     }
-    result->reach->tokens = result->run->n;
     return true;
 }
 

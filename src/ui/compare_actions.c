@@ -20,7 +20,7 @@ static void step_view(Ui *ui, int direction)
     if (pane_view(pane))
         ui_say(ui, ROLE_DIM, "%s: %s%s", pane_view(pane)->name,
                view_kind_meaning(pane_view(pane)->kind),
-               pane_shows_reach(pane) ? "; { } fewer, more" : "");
+               pane_shows_reach(pane) ? "; { } layers" : "");
 }
 
 void action_view_next(Ui *ui)

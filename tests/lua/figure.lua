@@ -119,3 +119,15 @@ case("sorted order", function()
   local r = assert(attn.run("reformer", { input = input }))
   assert(attn.figure { panels = { r, { result = r, sorted = true } } }:text { width = 80 })
 end)
+
+case("reach", function()
+  local r = assert(attn.run("window", { input = attn.random { n = 20, d = 4 }, window = 3 }))
+  local text = assert(attn.figure {
+    panels = { { result = r, view = "reach", layers = 2 },
+      { result = r, view = "reach", layers = 2, residual = false } } }:text { width = 120 })
+  assert(text:find("reach, 2 layers", 1, true))
+  assert(text:find("reach, walks of 2 layers", 1, true))
+  assert(text:find("2 2 layers", 1, true) and text:find("not reached", 1, true))
+  raises("no number of layers", attn.figure, { panels = { { result = r, view = "reach",
+    minus = r } } })
+end)

@@ -10,7 +10,7 @@ static void give(Fixture *f, int at, const char *name, int rank, int64_t a, int6
     assert_non_null(t.data);
     rng_fill_normal(&rng, t.data, tensor_count(&t), deviation);
     f->names[at] = name;
-    f->tensors[at] = t;
+    f->values[at] = t;
 }
 
 static void all_forms_are_one_result(void **state)

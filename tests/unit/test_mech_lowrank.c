@@ -8,7 +8,7 @@ static const int64_t lengths[] = { 1, 2, 13, 16 };
 static void give(Fixture *f, int at, const char *name, Tensor t)
 {
     f->names[at] = name;
-    f->tensors[at] = t;
+    f->values[at] = t;
 }
 
 static Tensor tensor(Fixture *f, int rank, int64_t a, int64_t b, int64_t c)
