@@ -85,8 +85,8 @@ typedef struct LegendItem {
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
 /* That of hop counts least..most alone. */
-int hops_legend(ColourMap map, double least, double most, bool unreached, LegendItem *items,
-                int room);
+int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark_background,
+                LegendItem *items, int room);
 /* The panel shows hop counts as such, not how many pairs have one. */
 bool panel_shows_hops(const Panel *panel);
 

@@ -38,7 +38,7 @@ bool       panels_share_range(const Panel *a, const Panel *b);
 /* Settles lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
 /* Colour and letter of a hop count, and of cells without one; hops.c. */
-void hops_paint(Paint *paint, ColourMap map, double hops);
+void hops_paint(Paint *paint, ColourMap map, double hops, bool dark_background);
 Rgb  hops_background(bool dark);
 /* The number a panel's colour bar ends with: rounded to what a reader needs. */
 void number_text(double value, char *text, size_t size);
@@ -47,7 +47,7 @@ void number_text(double value, char *text, size_t size);
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err);
 void scene_free(Scene *scene);
 /* Component bits, categories, odd values of all panels. */
-int  scene_legend(const Scene *scene, LegendItem *items, int most);
+int  scene_legend(const Scene *scene, bool dark_background, LegendItem *items, int most);
 /* True when some cell stands for many entries, so shades of cover matter. */
 bool scene_shows_cover(const Scene *scene);
 

@@ -1,12 +1,13 @@
 /* hops.c -- the colours of hop counts: how many layers until a key reaches a query.
  *
- * A count has the same colour in every figure, however many layers it shows, so
- * pictures of different depths can be compared.  The place on the map is
+ * A count has the same colour in every figure of one theme, however many layers it
+ * shows, so pictures of different depths can be compared.  The place on the map is
  *
- *     t(h) = (h - 1) / (h - 1 + 3)
+ *     t(h) = 0.9 (h - 1) / (h - 1 + 3)
  *
- * which keeps the first layers far apart and never ends.  A token itself, at no
- * layer, is grey; what is not reached is background.
+ * which keeps the first layers far apart and never ends.  The map is gone through
+ * away from the background: what is near stands out, what is far fades towards
+ * what is not reached.  A token itself, at no layer, is grey.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,21 +18,17 @@
 #define SPREAD 3.0 /* hops from 1 to the middle of the map */
 #define LISTED 7   /* counts that are listed one by one */
 
-static Rgb rgb_of(ColourMap map, double hops)
-{
-    if (hops < 0.5)
-        return (Rgb){ 0x80, 0x80, 0x80 };
-    return colour_of_value(map, (hops - 1 > 0 ? hops - 1 : 0) / (hops - 1 + SPREAD));
-}
+#define FAINTEST 0.9 /* of the map; beyond, it could pass for background */
 
-void hops_paint(Paint *paint, ColourMap map, double hops)
+void hops_paint(Paint *paint, ColourMap map, double hops, bool dark)
 {
     static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     int               length, at = (int)lround(hops);
     const uint8_t    *ramp = colour_ramp_256(map, &length);
-    double            t = hops > 1 ? (hops - 1) / (hops - 1 + SPREAD) : 0;
+    double            far = hops > 1 ? FAINTEST * (hops - 1) / (hops - 1 + SPREAD) : 0;
+    double            t = dark ? 1 - far : far;
 
-    paint->rgb = rgb_of(map, hops);
+    paint->rgb = hops < 0.5 ? (Rgb){ 0x80, 0x80, 0x80 } : colour_of_value(map, t);
     paint->index256 = hops < 0.5 ? 244 : ramp[lround(t * (length - 1))];
     paint->ascii = at >= 0 && at < (int)sizeof(letters) - 1 ? letters[at] : '+';
 }
@@ -52,12 +49,12 @@ static bool is_listed(int hops, int most)
            (2 * hops == 3 * power && hops != most - 1);
 }
 
-static LegendItem item_of(ColourMap map, int hops)
+static LegendItem item_of(ColourMap map, int hops, bool dark)
 {
     Paint      paint = { 0 };
     LegendItem item = { 0 };
 
-    hops_paint(&paint, map, hops);
+    hops_paint(&paint, map, hops, dark);
     item = (LegendItem){ .rgb = paint.rgb, .index256 = paint.index256, .ascii = paint.ascii };
     if (hops == 0)
         snprintf(item.text, sizeof(item.text), "itself");
@@ -66,19 +63,20 @@ static LegendItem item_of(ColourMap map, int hops)
     return item;
 }
 
-int hops_legend(ColourMap map, double least, double most, bool unreached, LegendItem *items,
-                int room)
+int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark,
+                LegendItem *items, int room)
 {
     int count = 0;
 
     for (int hops = (int)least; hops <= (int)most && count < room; hops++)
         if (is_listed(hops, (int)most))
-            items[count++] = item_of(map, hops);
+            items[count++] = item_of(map, hops, dark);
     if (unreached && count < room) {
-        Rgb rgb = hops_background(false);
+        Rgb rgb = hops_background(dark);
 
-        items[count] =
-            (LegendItem){ .rgb = rgb, .index256 = 254, .ascii = '.', .background = true };
+        items[count] = (LegendItem){
+            .rgb = rgb, .index256 = dark ? 236 : 255, .ascii = '.', .background = true
+        };
         snprintf(items[count++].text, sizeof(items->text), "not reached");
     }
     return count;

@@ -211,7 +211,8 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
     }
     switch (panel_style(panel)) {
     case STYLE_HOPS:
-        hops_paint(&paint, panel->map, grid_value(grid, row, col, panel->pool));
+        hops_paint(&paint, panel->map, grid_value(grid, row, col, panel->pool),
+                   dark_background);
         break;
     case STYLE_CAUSE:
         paint_cause(&paint, cell, t, dark_background);

@@ -196,7 +196,7 @@ static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char asci
     return item;
 }
 
-static int legend_items(const Present *present, LegendItem *items, int most)
+static int legend_items(const Present *present, bool dark, LegendItem *items, int most)
 {
     int  count = 0;
     char text[48];
@@ -219,7 +219,7 @@ static int legend_items(const Present *present, LegendItem *items, int most)
     }
     if (present->hops)
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
-                             present->unreached, items + count, most - count);
+                             present->unreached, dark, items + count, most - count);
     if (present->masked && count < most)
         items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)
@@ -229,13 +229,13 @@ static int legend_items(const Present *present, LegendItem *items, int most)
     return count;
 }
 
-int scene_legend(const Scene *scene, LegendItem *items, int most)
+int scene_legend(const Scene *scene, bool dark, LegendItem *items, int most)
 {
     Present present = { 0 };
 
     for (int k = 0; k < scene->count; k++)
         present_add(&present, &scene->panels[k], &scene->grids[k]);
-    return legend_items(&present, items, most);
+    return legend_items(&present, dark, items, most);
 }
 
 /* Without grids at hand: one column of cells holds all bits and categories. */
@@ -252,5 +252,5 @@ int figure_legend(const Figure *figure, LegendItem *items, int most)
         present_add(&present, &figure->panels[k], &grid);
         grid_free(&grid);
     }
-    return legend_items(&present, items, most);
+    return legend_items(&present, true, items, most);
 }

@@ -28,8 +28,6 @@ static int key_items(const Sheet *sheet, KeyItem *items)
 
     for (; count < sheet->item_count; count++) {
         items[count] = (KeyItem){ .swatch = true, .rgb = sheet->items[count].rgb };
-        if (sheet->items[count].background)
-            items[count].rgb = hops_background(sheet->style.dark);
         memcpy(items[count].text, sheet->items[count].text, sizeof(items[count].text));
     }
     if (!sheet->figure->legend || !sheet->scene.count || !scene_shows_cover(&sheet->scene))

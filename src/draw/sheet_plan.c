@@ -268,7 +268,8 @@ bool sheet_plan(Sheet *sheet, Error *err)
     if ((adjust_width(sheet) && !make_layout(sheet, err)) || !reduce(sheet, err))
         return false;
     if (sheet->figure->legend)
-        sheet->item_count = scene_legend(&sheet->scene, sheet->items, SHEET_ITEMS);
+        sheet->item_count = scene_legend(&sheet->scene, sheet->style.dark, sheet->items,
+                                         SHEET_ITEMS);
     if (!make_layout(sheet, err))
         return false;
     sheet_words(sheet);

@@ -218,7 +218,7 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
     t.item_count = figure_legend(figure, t.items, ITEMS);
     ok = make_titles(&t, err) && make_scene(&t, err);
     if (ok) {
-        t.item_count = scene_legend(&t.scene, t.items, ITEMS); /* now with what values tell */
+        t.item_count = scene_legend(&t.scene, true, t.items, ITEMS); /* now with what values tell */
         block_wrap(&t.body, figure->title, t.width, !t.options->utf8);
         for (int row = 0; row < t.rows; row++) {
             if (row > 0)

@@ -214,7 +214,7 @@ static int legend_hops(Ui *ui, int y, int x)
         unreached |= g->count < (double)(g->region.row1 - g->region.row0) *
                                     (double)(g->region.col1 - g->region.col0);
     }
-    count = any ? hops_legend(map, least, most, unreached, items, 32) : 0;
+    count = any ? hops_legend(map, least, most, unreached, theme_dark(ui->theme), items, 32) : 0;
     letters = !ui->term->utf8 || ui->term->colours == TERM_MONO;
     for (int k = 0; k < count && x + 14 < ui->term->cols; k++) {
         Ink ink = items[k].background ? INK_NONE : ink_of(items[k].rgb, items[k].index256);

@@ -392,7 +392,7 @@ static void a_figure_says_what_its_colours_are(void **state)
 static void a_long_legend_is_thinned_out(void **state)
 {
     LegendItem items[40];
-    int        count = hops_legend(MAP_VIRIDIS, 0, 100, true, items, 40);
+    int        count = hops_legend(MAP_VIRIDIS, 0, 100, true, false, items, 40);
 
     (void)state;
     assert_true(count > 10 && count < 20);
@@ -400,8 +400,8 @@ static void a_long_legend_is_thinned_out(void **state)
     assert_string_equal(items[1].text, "1 layer");
     assert_string_equal(items[count - 2].text, "100 layers");
     assert_string_equal(items[count - 1].text, "not reached");
-    assert_int_equal(hops_legend(MAP_VIRIDIS, 1, 2, false, items, 40), 2);
-    assert_int_equal(hops_legend(MAP_VIRIDIS, 0, 254, true, items, 4), 4);
+    assert_int_equal(hops_legend(MAP_VIRIDIS, 1, 2, false, true, items, 40), 2);
+    assert_int_equal(hops_legend(MAP_VIRIDIS, 0, 254, true, true, items, 4), 4);
 }
 
 /* ---- the sizes of the papers ------------------------------------------------------------ */
