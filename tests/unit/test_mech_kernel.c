@@ -111,7 +111,7 @@ static void closed_gates_forget(void **state)
     (void)state;
     give(&f, 0, "gates", 1, 9, 0, 0, 0);
     for (int64_t i = 0; i < 9; i++)
-        tensor_f32(&f.tensors[0])[i] = i == 4 ? 0 : i == 6 ? 1 : 0.5f;
+        tensor_f32(&f.values[0])[i] = i == 4 ? 0 : i == 6 ? 1 : 0.5f;
     fixture_run(&f, "rfa", "gate=true", true);
     check_weights(&f);
     check_flops(&f);
@@ -121,7 +121,7 @@ static void closed_gates_forget(void **state)
             assert_true(tensor_f32(&w)[i * 9 + j] == 0);
     for (int64_t i = 6; i < 9; i++)
         assert_true(tensor_f32(&w)[i * 9 + 6] == 0);
-    tensor_f32(&f.tensors[0])[3] = 1.5f;
+    tensor_f32(&f.values[0])[3] = 1.5f;
     assert_non_null(strstr(fixture_run_at(&f, "rfa", "gate=true", true, true, 0)->err.text,
                            "token 3 is 1.5"));
     fixture_free(&f);

@@ -91,7 +91,7 @@ static void star_check(Run *r, const void *opaque)
     extra_tokens_check(r, "relay=mean");
 }
 
-/* [h,1,w]: the mean of the tokens [h',n,w]; h n w additions. */
+/* [h,1,w]: the mean of the tokens [h',n,w]. */
 static Tensor mean_of(Run *r, Tensor tokens)
 {
     int64_t n = tokens.shape[1], w = tokens.shape[2];
@@ -105,7 +105,6 @@ static Tensor mean_of(Run *r, Tensor tokens)
             sum += (double)from[i * w];
         tensor_f32(&out)[x] = (float)(sum / (double)n);
     }
-    op_charge(r, FLOP_OVERHEAD, (double)(r->h * n * w));
     return out;
 }
 
@@ -149,11 +148,8 @@ static Flops star_flops(Run *r, const void *opaque)
     PatternShape  s = shape_of(r, p);
     double        h = (double)r->h, n = (double)s.n;
     double        cells = (r->causal ? n : 2 * n - 1) + satellite_cells(r, s, p);
-    Flops         flops = run_pattern_flops(r, h * cells);
 
-    if (p->relay == RELAY_MEAN)
-        flops.overhead += h * (double)r->n * (double)(2 * r->d + r->e);
-    return flops;
+    return run_pattern_flops(r, h * cells);
 }
 
 static const ViewPromise views[] = {
