@@ -100,9 +100,13 @@ static bool hint_applies(Ui *ui, const Action *action)
 {
     Pane *pane = compare_focus(ui);
 
+    if (!strcmp(action->id, "sorted"))
+        return pane && pane_has_order(pane);
     if (!strcmp(action->id, "round_next"))
         return pane && pane_shows_reach(pane);
-    return strcmp(action->id, "sorted") != 0 || (pane && pane_has_order(pane));
+    if (!strcmp(action->id, "span"))
+        return pane && pane->result && picture_width(pane->result) > 0;
+    return true;
 }
 
 static void draw_last_line(Ui *ui)

@@ -130,6 +130,7 @@ function Tensor:close() end
 ---@field v attnscope.Tensor? [h,m,e], read only
 ---@field x attnscope.Tensor? the layer's own input [n,dm], read only
 ---@field attn attnscope.Tensor? finished weights [h,n,m], read only
+---@field segments attnscope.Tensor? document of each position [n]: $segments of patterns; read only
 ---@field tokens string[]? labels of the keys
 ---@operator len: integer
 local Input = {}
@@ -199,6 +200,22 @@ function Result:stages() end
 ---@return table
 function Result:compare(other) end
 
+---What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} from 0 layers on, full, fixed, mean_hops.
+---@param options? attnscope.ReachOptions
+---@return table?
+---@return string?
+---@return string?
+function Result:reach(options) end
+
+---A shortest way from query q down to token k; nil when it is not reached.
+---@param q integer
+---@param k integer
+---@param options? attnscope.ReachOptions
+---@return integer[]?
+---@return string?
+---@return string?
+function Result:reach_path(q, k, options) end
+
 ---Lets go of it now; its tensors stay.
 function Result:close() end
 
@@ -256,6 +273,7 @@ function Figure:close() end
 ---@field k? attnscope.Tensor [m,d] or [h,m,d]
 ---@field v? attnscope.Tensor [m,e] or [h,m,e]
 ---@field x? attnscope.Tensor the layer's own input [n,dm]
+---@field segments? attnscope.Tensor [n] whole numbers: $segments of patterns
 ---@field tokens? string[] one label a key
 ---@field causal? boolean queries see no later key
 ---@field name? string for messages and figures
@@ -282,6 +300,12 @@ function Figure:close() end
 ---@class attnscope.ProfileOptions
 ---@field reps? integer timed runs at least (default 7)
 
+---How deep to follow what reaches what.
+---@class attnscope.ReachOptions
+---@field layers? integer 1 to 254; default 12, or one for each layer of a stack
+---@field residual? boolean default true; false: walks of exactly so many layers
+---@field hops? boolean also the matrix of hop counts, as the tensor `hops`
+
 ---One picture of a figure.
 ---@class attnscope.Panel
 ---@field result? attnscope.Result what to show
@@ -291,9 +315,11 @@ function Figure:close() end
 ---@field head? integer counted from 0
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
 ---@field minus? attnscope.Result show the difference from the same view of this
+---@field layers? integer of the view reach: 1 to 254
+---@field residual? boolean of the view reach: default true
 ---@field sorted? boolean tokens in the mechanism's own order
 ---@field span? integer|string what this query sees, on the image; or "row,column"
----@field pool? string max, mean, mass, cover or count
+---@field pool? string max, mean, mass, cover, count or min
 ---@field scale? string linear, log or row
 ---@field cmap? string viridis, cividis, magma, grey or diverging
 ---@field lo? number value of the map's beginning
@@ -304,13 +330,17 @@ function Figure:close() end
 ---What attn.figure takes.
 ---@class attnscope.FigureOptions
 ---@field panels? (attnscope.Result|attnscope.Panel)[] what to show
+---@field preset? string instead: a published picture; see attn.presets
+---@field command? string instead: words of the figure command, like "full bigbird -n 32 --diff"
+---@field position_effect? attnscope.Result instead: its weights without and with its position, their difference, its bias
+---@field head? integer of position_effect, counted from 0
 ---@field title? string above all panels
 ---@field caption? string below all panels
 ---@field layout? string ROWSxCOLS
 ---@field rows? integer rows of panels
 ---@field cols? integer columns of panels
 ---@field legend? boolean default true
----@field shared_scale? boolean one range of values for all panels
+---@field shared_scale? boolean one range of values for the panels of one quantity
 
 ---How to write a picture.
 ---@class attnscope.SaveOptions
@@ -348,6 +378,10 @@ function attn.info(id) end
 ---The positional modifiers.
 ---@return table[]
 function attn.positions() end
+
+---Published pictures: id, title, source, help and the command each one is.
+---@return table[]
+function attn.presets() end
 
 ---The synthetic inputs.
 ---@return table[]
@@ -426,9 +460,11 @@ function attn.profile(mechanism, options, plan) end
 ---@return table[]
 function attn.compare(options) end
 
----A figure of panels.
+---A figure of panels, of a preset, of a command's words, or of what a position does.
 ---@param options attnscope.FigureOptions
----@return attnscope.Figure
+---@return attnscope.Figure?
+---@return string?
+---@return string?
 function attn.figure(options) end
 
 ---A figure as lines of text.
