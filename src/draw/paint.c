@@ -142,6 +142,9 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
 /* ---- pictures ---------------------------------------------------------------- */
 
 #define TINT_SHARE 0.62 /* of the cell's colour; the rest is the picture behind it */
+#define UNKNOWN 0.5     /* brightness of a pixel nobody knows; drawn as empty paper */
+#define UNKNOWN_LIGHT 0.93
+#define UNKNOWN_DARK 0.22
 
 /* Mean brightness of the pixels under a cell; -1: there are none. */
 static double brightness(const Panel *panel, Region r)
@@ -151,7 +154,7 @@ static double brightness(const Panel *panel, Region r)
 
     for (int64_t y = r.row0; y < r.row1; y++)
         for (int64_t x = r.col0; x < r.col1 && y * width + x < panel->pixel_count; x++) {
-            sum += panel->pixels ? (double)panel->pixels[y * width + x] : 0.5;
+            sum += panel->pixels ? (double)panel->pixels[y * width + x] : UNKNOWN;
             count++;
         }
     return count ? sum / (double)count : -1;
@@ -165,7 +168,7 @@ static Rgb grey_of(double light)
 }
 
 static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
-                          int64_t col, bool seen)
+                          int64_t col, bool seen, bool dark)
 {
     static const char shades[] = " .,:-";
     Region            r = grid_cell_region(grid, row, col);
@@ -177,16 +180,18 @@ static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, in
         return; /* the image ends here */
     paint->background = false;
     if (marked) {
-        *paint = (Paint){ .rgb = PICTURE_MARK, .index256 = PICTURE_MARK_256, .ascii = 'Q', .level = paint->level };
+        *paint = (Paint){ .rgb = PICTURE_MARK, .index256 = PICTURE_MARK_256, .ascii = 'Q',
+                          .level = paint->level };
         return;
     }
     if (seen) {
         if (panel_style(panel) == STYLE_CAUSE &&
             grid->cells[row * grid->cols + col].rarest == COMPONENT_OTHER)
             paint->rgb = PICTURE_OTHER;
-        paint->rgb = colour_mix(grey_of(light), paint->rgb, TINT_SHARE);
+        if (panel->pixels)
+            paint->rgb = colour_mix(grey_of(light), paint->rgb, TINT_SHARE);
     } else {
-        paint->rgb = grey_of(light);
+        paint->rgb = grey_of(panel->pixels ? light : dark ? UNKNOWN_DARK : UNKNOWN_LIGHT);
         paint->ascii = shades[lround(light * ((int)sizeof(shades) - 2))];
         paint->level = 1;
     }
@@ -232,7 +237,8 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
     Paint paint = paint_cell(panel, grid, row, col, levels, dark_background);
 
     if (panel->picture)
-        paint_picture(&paint, panel, grid, row, col, grid->cells[row * grid->cols + col].any);
+        paint_picture(&paint, panel, grid, row, col, grid->cells[row * grid->cols + col].any,
+                      dark_background);
     return paint;
 }
 
