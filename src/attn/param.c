@@ -52,8 +52,9 @@ static bool out_of_range(const Param *p, const char *text, Error *err)
     if (p->hi >= PARAM_COUNT_MAX || p->hi >= 1e30)
         return error_set(err, ERR_PARAM, "parameter %s: must be %s %g, got %s", p->name,
                          p->above_lo ? "greater than" : "at least", p->lo, text);
-    return error_set(err, ERR_PARAM, "parameter %s: must be from %g to %g, got %s", p->name, p->lo,
-                     p->hi, text);
+    return error_set(err, ERR_PARAM, "parameter %s: must be %s %g %s %g, got %s", p->name,
+                     p->above_lo ? "greater than" : "from", p->lo,
+                     p->above_lo ? "and at most" : "to", p->hi, text);
 }
 
 static bool in_range(const Param *p, double value)
