@@ -274,6 +274,7 @@ const Mechanism mech_linformer = {
     .teaches = "A thin strip P times a flat strip F is the whole map: its rank is k however long "
                "the sequence is.  F mixes positions with signs, so weights can be negative and "
                "rows need not sum to 1.",
+    .example = "k=8",
     .classes = CLASS_LR,
     .claim_time = "O(n k)",
     .claim_memory = "O(n k)",

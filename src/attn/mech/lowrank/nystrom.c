@@ -42,7 +42,7 @@ static const Param params[] = {
     PARAM_FLOAT(Params, rcond, 1e-6, 0, 1, "pinv=exact: singular values up to this share of the "
                 "largest count as 0"),
     PARAM_BOOL(Params, exact_when_full, true, "with a landmark for every token, plain attention"),
-    PARAM_TENSOR(Params, conv_weight, "[s] or [h,s], s odd", "none: no convolution",
+    PARAM_TENSOR(Params, conv_weight, "[s] or [h,s], s odd", "no convolution",
                  "convolution of the values over positions, added to the output"),
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
     PARAM_END
