@@ -246,8 +246,7 @@ typedef struct FeatureMap {
     bool        unit;        /* the same: divide x by |x| + norm_eps */
     double      norm_eps;
     /* In double, w and the result f64: for features whose sums cancel or span many
-     * magnitudes.  Not FEATURE_RELU, FEATURE_ELU, FEATURE_RECTIFIED and
-     * FEATURE_COLUMN_SOFTMAX. */
+     * magnitudes.  Not FEATURE_ELU, FEATURE_RECTIFIED and FEATURE_COLUMN_SOFTMAX. */
     bool        wide;
 } FeatureMap;
 /* [h,n,f] from x [h',n,d] and w [h',M,d]; `keys`: one maximum per head instead

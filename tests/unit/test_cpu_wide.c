@@ -67,6 +67,7 @@ static double projected_feature(const Tensor *x, const Tensor *w, const FeatureM
     case FEATURE_HYPERBOLIC:
         return (exp((r < m ? y : -y) - s - c) + map->eps) / sqrt(2.0 * (double)m);
     case FEATURE_TRIG: return (r < m ? cos(y) : sin(y)) * exp(s - c) / sqrt((double)m);
+    case FEATURE_RELU: return fmax(y, 0) + map->eps;
     case FEATURE_SIN_COS: return map->amplitude * (r < m ? sin(y) : cos(y));
     default: return map->amplitude * fmax(y, 0);
     }
@@ -75,17 +76,18 @@ static double projected_feature(const Tensor *x, const Tensor *w, const FeatureM
 static void projected(void **state)
 {
     static const FeatureKind kinds[] = { FEATURE_POSITIVE, FEATURE_HYPERBOLIC, FEATURE_TRIG,
-                                         FEATURE_SIN_COS, FEATURE_ARC_COS };
+                                         FEATURE_SIN_COS, FEATURE_ARC_COS, FEATURE_RELU };
     static const int64_t     sizes[][3] = { { 1, 1, 1 }, { 7, 5, 3 }, { 131, 16, 33 } };
 
     (void)state;
-    for (int which = 0; which < 5 * 3 * 8; which++) {
-        const int64_t *n = sizes[which / 5 % 3];
-        FeatureMap     map = { .kind = kinds[which % 5], .input_scale = 0.7, .eps = 1e-3,
-                               .stabilise = which / 15 & 1, .unit = which / 15 & 2,
+    for (int which = 0; which < 6 * 3 * 8; which++) {
+        const int64_t *n = sizes[which / 6 % 3];
+        FeatureMap     map = { .kind = kinds[which % 6], .input_scale = 0.7, .eps = 1e-3,
+                               .stabilise = which / 18 & 1, .unit = which / 18 & 2,
                                .norm_eps = 0.1, .amplitude = 0.3, .project = true, .wide = true };
-        bool           keys = which / 15 & 4;
-        bool           twice = map.kind != FEATURE_POSITIVE && map.kind != FEATURE_ARC_COS;
+        bool           keys = which / 18 & 4;
+        bool           twice = map.kind == FEATURE_HYPERBOLIC || map.kind == FEATURE_TRIG ||
+                              map.kind == FEATURE_SIN_COS;
         Fixture        f = fixture_new(2, 9);
         int64_t        count = (twice ? 2 : 1) * n[2];
         Tensor x = fixture_normal(&f, 1, n[0], n[1], 1), w = fixture_normal(&f, 1, n[2], n[1], 1);

@@ -4,6 +4,7 @@
  *     x' = input_scale x, or x / (|x| + norm_eps);  y = W x';  s = |x'|^2 / 2
  *     positive      M^-1/2 (exp(y - s - c) + eps)
  *     hyperbolic    (2M)^-1/2 (exp(+-y - s - c) + eps)
+ *     relu          max(y, 0) + eps, or of x' itself
  *     exp, softmax  of x' itself
  *     sin cos       amplitude (sin y_1 .. sin y_M, cos y_1 .. cos y_M)
  *     arc cos       amplitude max(y, 0)
@@ -113,6 +114,10 @@ static void map_row(const Job *job, double s, double c, double *y)
         break;
     case FEATURE_TRIG:
         waves(y, m, exp(s - c) / sqrt((double)m), y + m, y);
+        break;
+    case FEATURE_RELU:
+        for (int64_t t = 0; t < job->f; t++)
+            y[t] = (y[t] <= 0 ? 0 : y[t]) + map->eps;
         break;
     case FEATURE_SIN_COS:
         waves(y, m, map->amplitude, y, y + m);

@@ -72,7 +72,7 @@ static bool projects(const Params *p)
  * what they add up to, can be large. */
 static bool is_wide(const Params *p)
 {
-    return kinds[p->kernel] == FEATURE_TRIG || (!is_relu(p) && (!p->stabilize || !p->renormalize));
+    return kinds[p->kernel] == FEATURE_TRIG || !p->renormalize || (!is_relu(p) && !p->stabilize);
 }
 
 static double feature_eps(const Params *p)
@@ -310,7 +310,7 @@ static void performer_run(Run *r, const void *opaque)
 
     run_stage(r, "directions");
     w = directions(r, p);
-    if (map.wide && !run_failed(r)) {
+    if (map.wide && w.data && !run_failed(r)) {
         w = tensor_convert(r->arena, w, DT_F64);
         if (!w.data)
             run_fail(r, ERR_NOMEM, "performer: not enough memory for the directions");
