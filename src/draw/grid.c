@@ -30,6 +30,22 @@ double grid_cell_area(const Grid *grid, int64_t row, int64_t col)
     return (double)(cell.row1 - cell.row0) * (double)(cell.col1 - cell.col0);
 }
 
+uint8_t grid_causes(const Grid *grid)
+{
+    bool    single = grid->rows == grid->region.row1 - grid->region.row0 &&
+                  grid->cols == grid->region.col1 - grid->region.col0;
+    uint8_t bits = 0;
+
+    for (int64_t c = 0; grid->cells && c < grid->rows * grid->cols; c++) {
+        const GridCell *cell = &grid->cells[c];
+        uint8_t         own = single ? cell->rarest : cell->components;
+
+        if (cell->any)
+            bits |= own ? own : COMPONENT_OTHER;
+    }
+    return bits;
+}
+
 void grid_free(Grid *grid)
 {
     free(grid->cells);

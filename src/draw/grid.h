@@ -71,6 +71,9 @@ bool   grid_reduce(const GridRequest *request, Grid *out, Error *err);
 void   grid_free(Grid *grid);
 Region grid_cell_region(const Grid *grid, int64_t row, int64_t col); /* entries it covers */
 double grid_cell_area(const Grid *grid, int64_t row, int64_t col);
+/* Component bits a legend must explain: the colours, where each cell is one entry, else
+ * all that the cells hold.  Entries without a bit count as COMPONENT_OTHER. */
+uint8_t grid_causes(const Grid *grid);
 
 const char *pool_name(Pool pool);
 bool        pool_parse(const char *name, Pool *out, Error *err);

@@ -159,11 +159,8 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid)
 {
     const char *name = component_name(COMPONENT_OTHER);
     const char *other = panel->view->other ? panel->view->other : name;
-    uint8_t     bits = 0;
+    uint8_t     bits = grid_causes(grid);
 
-    for (int64_t c = 0; c < grid->rows * grid->cols; c++)
-        if (grid->cells[c].any)
-            bits |= grid->cells[c].components ? grid->cells[c].components : COMPONENT_OTHER;
     if (bits & COMPONENT_OTHER)
         present->other = !present->other || !strcmp(present->other, other) ? other : name;
     present->bits |= bits;
@@ -238,7 +235,7 @@ int scene_legend(const Scene *scene, bool dark, LegendItem *items, int most)
     return legend_items(&present, dark, items, most);
 }
 
-/* Without grids at hand: one column of cells holds all bits and categories. */
+/* Without grids at hand: entry by entry while that is cheap. */
 int figure_legend(const Figure *figure, LegendItem *items, int most)
 {
     Present present = { 0 };
@@ -247,7 +244,7 @@ int figure_legend(const Figure *figure, LegendItem *items, int most)
         Grid grid;
 
         if (panel_style(&figure->panels[k]) == STYLE_VALUE ||
-            !panel_reduce(figure, &figure->panels[k], (CellCount){ 64, 1 }, &grid, NULL))
+            !panel_reduce(figure, &figure->panels[k], (CellCount){ 256, 256 }, &grid, NULL))
             continue;
         present_add(&present, &figure->panels[k], &grid);
         grid_free(&grid);

@@ -169,9 +169,7 @@ static int legend_bits(Ui *ui, int y, int x)
             continue;
         if (pane_view(pane) && pane_view(pane)->other)
             other = pane_view(pane)->other;
-        for (int64_t c = 0; grid->cells && c < grid->rows * grid->cols; c++)
-            if (grid->cells[c].any)
-                bits |= grid->cells[c].components ? grid->cells[c].components : COMPONENT_OTHER;
+        bits |= grid_causes(grid);
     }
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST; bit <<= 1) {
         Ink  ink = ink_of(colour_of_component((uint8_t)bit), colour_component_256((uint8_t)bit));

@@ -116,6 +116,19 @@ void compare_open_plan(Ui *ui, FigurePlan *plan)
     ui->screen = SCREEN_COMPARE;
 }
 
+/* The query whose picture is asked for gets the cursor; false: none is. */
+static bool point_at_span(Ui *ui, const char *span)
+{
+    int64_t   width = session_input(ui->session)->width;
+    long long row = 0, col = 0;
+    int       parts = span ? sscanf(span, "%lld,%lld", &row, &col) : 0;
+
+    for (int i = 0; parts > 0 && i < ui->compare.count; i++)
+        ui->compare.panes[i].lens.q = ui->compare.panes[i].lens.k =
+            parts == 2 ? row * width + col : row;
+    return parts > 0;
+}
+
 void compare_open_preset(Ui *ui, const char *name)
 {
     const Preset *preset;
@@ -129,7 +142,9 @@ void compare_open_preset(Ui *ui, const char *name)
             figure_plan_make(ui->session, &made.call, &plan, &err)) {
             compare_open_plan(ui, &plan);
             ui_say(ui, ROLE_DIM, "%s", preset->help);
-            ui_say(ui, ROLE_DIM, "%s (%s); u goes back", preset->title, preset->source);
+            ui_say(ui, ROLE_DIM, "%s (%s); %su goes back", preset->title, preset->source,
+                   point_at_span(ui, made.call.values[OPT_SPAN]) ? "I shows it on the image, "
+                                                                 : "");
         }
     }
     if (err.code != ERR_NONE)

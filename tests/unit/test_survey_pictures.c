@@ -26,11 +26,169 @@ typedef unsigned (*Cell)(int n, int i, int j, int parameter);
 
 /* ---- [F] -------------------------------------------------------------------- */
 
-/* Section 3: "any output position is able to attend to any input position". */
+/* Section 2.3: "any output position is able to attend to any input position". */
 static unsigned full(int n, int i, int j, int parameter)
 {
     (void)n, (void)i, (void)j, (void)parameter;
     return OTHER;
+}
+
+/* "the global token is located at position 0.  The i-th output position is allowed to
+ * attend to every input position if i = 0, otherwise [...] for j = 0 and if
+ * i-1 <= j <= i+1" */
+static unsigned star(int n, int i, int j, int parameter)
+{
+    bool global = i == 0 || j == 0, near = i - 1 <= j && j <= i + 1;
+
+    (void)n, (void)parameter;
+    return (global ? GLOBAL : 0) | (near ? WINDOW : 0);
+}
+
+/* "(i + s) > j > (i - s) or (i - j) mod s = 0" */
+static unsigned strided(int n, int i, int j, int s)
+{
+    (void)n;
+    return (i + s > j && j > i - s ? WINDOW : 0) | (abs(i - j) % s == 0 ? STRIDED : 0);
+}
+
+/* "floor(j/s) = floor(i/s) or (j mod s) >= (s - c)", c = 1 */
+static unsigned fixed(int n, int i, int j, int s)
+{
+    const int c = 1;
+
+    (void)n;
+    return (j / s == i / s ? BLOCK : 0) | (j % s >= s - c ? STRIDED : 0);
+}
+
+/* "the number of cascade connections at the layer l is equal to 2 b m^l - 1", b = 1, m = 2 */
+static unsigned cascade(int n, int i, int j, int l)
+{
+    int connections = 2 * (int)lround(pow(2, l)) - 1;
+
+    (void)n;
+    return 2 * abs(i - j) <= connections - 1 ? WINDOW : 0;
+}
+
+/* "j in {i - 2^floor(log2 i), i - 2^(floor(log2 i) - 1), ..., i - 2^1, i - 2^0, i,
+ * i + 2^0, i + 2^1, ..., i + 2^floor(log2 (n-i))}", positions from 1; what lies outside
+ * 1..n is no position. */
+static unsigned logsparse(int n, int row, int col, int parameter)
+{
+    int  i = row + 1, j = col + 1;
+    bool in = i == j;
+
+    (void)parameter;
+    for (int t = 0; t <= (int)floor(log2(i)); t++)
+        in = in || j == i - (int)lround(pow(2, t));
+    for (int t = 0; n > i && t <= (int)floor(log2(n - i)); t++)
+        in = in || j == i + (int)lround(pow(2, t));
+    return (in ? STRIDED : 0) | (i == j ? WINDOW : 0); /* itself is the local part, too */
+}
+
+/* Equation 14: "pi(floor((i-1) n_b / n + 1)) = floor((j-1) n_b / n + 1)", n_b = 3, n = 12;
+ * "the possible permutations of {1, 2, 3} are {1, 2, 3}, {3, 1, 2}, and {2, 3, 1}" */
+static unsigned blockwise(int n, int row, int col, int head)
+{
+    static const int pi[3][3] = { { 1, 2, 3 }, { 3, 1, 2 }, { 2, 3, 1 } };
+    const int        blocks = 3;
+    int              i = row + 1, j = col + 1;
+    int              of_i = (int)floor((double)(i - 1) * blocks / n + 1);
+    int              of_j = (int)floor((double)(j - 1) * blocks / n + 1);
+
+    return pi[head][of_i - 1] == of_j ? BLOCK : 0;
+}
+
+/* "a combination of sliding window and global attentions": "global attention: they can
+ * attend to every position and be attended by every position"; one global token */
+static unsigned longformer(int n, int i, int j, int width)
+{
+    (void)n;
+    return (2 * abs(i - j) <= width - 1 ? WINDOW : 0) | (i == 0 || j == 0 ? GLOBAL : 0);
+}
+
+/* ---- [T] -------------------------------------------------------------------- */
+
+/* "For the 1-dimensional local attention, the image is flattened in the raster order and
+ * partitioned into non-overlapping query blocks Q of length l_q, and for each query
+ * block, a memory block M is build from the same pixels in the Q as well as a fixed
+ * number of pixels, l_m, generated before the query pixel": l_q = 6, l_m = 10, and
+ * nothing generated later ("in the decoder case"). */
+static unsigned image_1d(int n, int i, int j, int parameter)
+{
+    const int length = 6, memory = 10;
+    int       begin = i - i % length;
+
+    (void)n, (void)parameter;
+    return j >= begin - memory && j < begin + length && j <= i ? BLOCK : 0;
+}
+
+enum { IMAGE_WIDTH = 8 };
+
+/* When a pixel is generated: "one query block after another.  Generated blocks are in
+ * raster order, as well as generated pixels inside every block", blocks 2 x 2. */
+static int generated(int pixel)
+{
+    int y = pixel / IMAGE_WIDTH, x = pixel % IMAGE_WIDTH;
+
+    return ((y / 2) * (IMAGE_WIDTH / 2) + x / 2) * 4 + (y % 2) * 2 + x % 2;
+}
+
+/* "The memory block extends the query block to the top, left h_m and w_m pixels and to the
+ * right w_m pixels", h_m = w_m = 2 */
+static unsigned image_2d(int n, int i, int j, int parameter)
+{
+    int top = i / IMAGE_WIDTH / 2 * 2, left = i % IMAGE_WIDTH / 2 * 2;
+    int y = j / IMAGE_WIDTH, x = j % IMAGE_WIDTH;
+
+    (void)n, (void)parameter;
+    return y >= top - 2 && y < top + 2 && x >= left - 2 && x < left + 2 + 2 &&
+                   generated(j) <= generated(i)
+               ? BLOCK : 0;
+}
+
+/* Section 3.2.4: local heads "if floor(j/N) = floor(i/N)", strided heads "if
+ * (i - j) mod N = 0", N = 4 */
+enum { LOCAL_HEADS = 1, STRIDED_HEADS = 2 };
+static unsigned factorized(int n, int i, int j, int kinds)
+{
+    const int N = 4;
+
+    (void)n;
+    return (kinds & LOCAL_HEADS && j / N == i / N ? BLOCK : 0) |
+           (kinds & STRIDED_HEADS && abs(i - j) % N == 0 ? STRIDED : 0);
+}
+
+/* Section 3.2.5: "multiple attentions, each along a single axis of the input tensor" */
+static bool same_row(int i, int j)
+{
+    return i / IMAGE_WIDTH == j / IMAGE_WIDTH;
+}
+
+static bool same_col(int i, int j)
+{
+    return i % IMAGE_WIDTH == j % IMAGE_WIDTH;
+}
+
+/* ---- [L] Fig. 2, panel by panel: full, "sliding window attention", "dilated sliding
+ * window", "global+sliding window"; width 5, gaps of 2, global tokens 0 and 7 ------- */
+
+static unsigned sliding(int n, int i, int j, int width)
+{
+    (void)n;
+    return 2 * abs(i - j) <= width - 1 ? WINDOW : 0;
+}
+
+static unsigned dilated(int n, int i, int j, int width)
+{
+    (void)n;
+    return abs(i - j) % 2 == 0 && abs(i - j) / 2 <= (width - 1) / 2 ? STRIDED : 0;
+}
+
+static unsigned global_sliding(int n, int i, int j, int width)
+{
+    bool global = i == 0 || i == 7 || j == 0 || j == 7;
+
+    return sliding(n, i, j, width) | (global ? GLOBAL : 0);
 }
 
 static const struct Picture {
@@ -40,6 +198,28 @@ static const struct Picture {
     int         parameter;
 } pictures[] = {
     { "fournier-fig5", 0, 0, full, 0 },
+    { "fournier-fig10", 0, 0, star, 0 },
+    { "fournier-fig11", 0, 0, strided, 3 },
+    { "fournier-fig11", 1, 0, fixed, 3 },
+    { "fournier-fig12", 0, 0, cascade, 0 },
+    { "fournier-fig12", 1, 0, cascade, 1 },
+    { "fournier-fig12", 2, 0, cascade, 2 },
+    { "fournier-fig12", 3, 0, cascade, 3 },
+    { "fournier-fig13", 0, 0, logsparse, 0 },
+    { "fournier-fig14", 0, 0, blockwise, 0 },
+    { "fournier-fig14", 1, 1, blockwise, 1 },
+    { "fournier-fig14", 2, 2, blockwise, 2 },
+    { "fournier-fig15", 0, 0, longformer, 3 },
+    { "tay-fig3", 0, 0, image_1d, 0 },
+    { "tay-fig3", 1, 0, image_2d, 0 },
+    { "tay-fig4", 0, 0, full, 0 },
+    { "tay-fig4", 1, 0, factorized, LOCAL_HEADS },
+    { "tay-fig4", 2, 0, factorized, STRIDED_HEADS },
+    { "tay-fig4", 3, 0, factorized, LOCAL_HEADS | STRIDED_HEADS },
+    { "slides-longformer", 0, 0, full, 0 },
+    { "slides-longformer", 1, 0, sliding, 5 },
+    { "slides-longformer", 2, 0, dilated, 5 },
+    { "slides-longformer", 3, 0, global_sliding, 5 },
 };
 
 /* ---- pictures ----------------------------------------------------------------- */
@@ -122,8 +302,12 @@ static void cells_are_those_of_the_texts(void **state)
 /* A preset nobody compares is a picture nobody vouches for. */
 static void every_preset_is_compared(void **state)
 {
-    static const char *const elsewhere[] = { "slides-bigbird", "slides-alibi",
-                                             "slides-alibi-effect" };
+    static const struct {
+        const char *preset;
+        int         panels;
+    } elsewhere[] = { { "fournier-fig15", 1 }, { "tay-fig5", 3 },     { "slides-bigbird", 4 },
+                      { "slides-alibi", 4 },   { "slides-alibi-effect", 4 },
+                      { "slides-deberta", 3 } };
 
     (void)state;
     for (size_t k = 0; preset_at(k); k++) {
@@ -136,7 +320,7 @@ static void every_preset_is_compared(void **state)
         for (size_t x = 0; x < sizeof(pictures) / sizeof(*pictures); x++)
             found += !strcmp(pictures[x].preset, id);
         for (size_t x = 0; x < sizeof(elsewhere) / sizeof(*elsewhere); x++)
-            found = strcmp(elsewhere[x], id) ? found : panels;
+            found += strcmp(elsewhere[x].preset, id) ? 0 : elsewhere[x].panels;
         CHECK(found == panels, "%s: %d of %d panels are compared", id, found, panels);
     }
 }
@@ -196,6 +380,91 @@ static void bigbird_is_its_building_blocks(void **state)
     preview_close(p);
 }
 
+/* [F] Fig. 15: "a combination of random, sliding window, and global attentions"; one
+ * global token, a window of 3 and 2 random keys a row. */
+static void random_keys_are_new_ones(void **state)
+{
+    Preview   *p = preview_open("fournier-fig15");
+    const Run *run = p->drawing.results[1]->run;
+    int        n = (int)run->n;
+
+    (void)state;
+    for (int i = 0; i < n; i++) {
+        int random = 0;
+
+        for (int j = 0; j < n; j++) {
+            unsigned fixed_part = longformer(n, i, j, 3), bits = drawn(run, 0, i, j);
+
+            assert_int_equal(bits & ~(unsigned)RANDOM, fixed_part);
+            assert_false(bits & RANDOM && fixed_part);
+            random += (bits & RANDOM) != 0;
+        }
+        assert_int_equal(random, i == 0 ? 0 : 2);
+    }
+    preview_close(p);
+}
+
+/* ---- [T] Fig. 5 ------------------------------------------------------------------ */
+
+static void axial_spans_are_bars_and_their_product(void **state)
+{
+    Preview   *p = preview_open("tay-fig5");
+    const Run *run = p->drawing.results[0]->run;
+
+    (void)state;
+    assert_int_equal(p->drawing.count, 3);
+    for (int i = 0; i < run->n; i++)
+        for (int j = 0; j < run->n; j++) {
+            bool     reached = false;
+            unsigned causes = (same_row(i, j) ? BLOCK : 0) | (same_col(i, j) ? STRIDED : 0);
+
+            for (int k = 0; k < run->n; k++) /* along the column to k, along the row to j */
+                reached = reached || (same_col(i, k) && same_row(k, j));
+            assert_int_equal(value(run, "connectivity_row", 0, i, j), same_row(i, j));
+            assert_int_equal(value(run, "connectivity_col", 0, i, j), same_col(i, j));
+            assert_int_equal(drawn(run, 0, i, j), causes ? causes : reached ? OTHER : 0);
+        }
+    preview_close(p);
+}
+
+/* ---- slides 004: "A_ij = Q_i^c K_j^cT + Q_i^c K^r_d(i,j)T + K_j^c Q^r_d(j,i)T", divided
+ * by sqrt(3d); d(i,j) is the distance i - j + k held within 0..2k-1 ------------------- */
+
+static int held(int distance)
+{
+    const int k = 6;
+    int       at = distance + k;
+
+    return at < 0 ? 0 : at > 2 * k - 1 ? 2 * k - 1 : at;
+}
+
+static double product(const Tensor *a, int row, const Tensor *b, int other)
+{
+    double sum = 0;
+
+    for (int64_t c = 0; c < a->shape[2]; c++)
+        sum += tensor_get(a, (int64_t[]){ 0, row, c }) * tensor_get(b, (int64_t[]){ 0, other, c });
+    return sum / sqrt(3 * (double)a->shape[2]);
+}
+
+static void disentangled_terms_are_those_of_the_slide(void **state)
+{
+    Preview      *p = preview_open("slides-deberta");
+    const Run    *run = p->drawing.results[0]->run;
+    const Tensor *kr = &run_view(run, "pos_key")->tensor, *qr = &run_view(run, "pos_query")->tensor;
+
+    (void)state;
+    for (int i = 0; i < run->n; i++)
+        for (int j = 0; j < run->n; j++) {
+            CHECK_NEAR(value(run, "position_c2c", 0, i, j), product(&run->q, i, &run->k, j), 1e-5);
+            CHECK_NEAR(value(run, "position_c2p", 0, i, j), product(&run->q, i, kr, held(i - j)),
+                       1e-5);
+            CHECK_NEAR(value(run, "position_p2c", 0, i, j), product(&run->k, j, qr, held(j - i)),
+                       1e-5);
+        }
+    preview_close(p);
+}
+
 /* ---- [A] "softmax(q_i K^T + m [-(i-1), ..., -2, -1, 0])", i from 1; m: "1/2^1, 1/2^2,
  * ..., 1/2^8" ------------------------------------------------------------------------ */
 
@@ -234,6 +503,9 @@ int main(void)
         cmocka_unit_test(cells_are_those_of_the_texts),
         cmocka_unit_test(every_preset_is_compared),
         cmocka_unit_test(bigbird_is_its_building_blocks),
+        cmocka_unit_test(random_keys_are_new_ones),
+        cmocka_unit_test(axial_spans_are_bars_and_their_product),
+        cmocka_unit_test(disentangled_terms_are_those_of_the_slide),
         cmocka_unit_test(alibi_adds_its_slopes),
     };
 

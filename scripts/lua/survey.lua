@@ -1,0 +1,78 @@
+-- survey.lua -- the surveys' and the slides' pictures, redrawn: one PNG each and an index.
+--
+--   attnscope lua survey.lua [FOLDER] [name=value...]
+--
+--   FOLDER              default: survey; made when it is not there
+--   presets=a,b         default: all (attnscope preset lists them)
+--   width=6.75 dpi=200 theme=light
+--   format=png          or txt
+--
+-- FOLDER/index.md shows them with source, what to see and the command of each.
+
+local attn = require "attnscope"
+
+local settings = { presets = "", width = "", dpi = "200", theme = "light", format = "png" }
+local folder = "survey"
+
+for i, word in ipairs(attn.args) do
+  local name, value = word:match("^([%w_]+)=(.*)$")
+  if name and settings[name] then
+    settings[name] = value
+  elseif not name and i == 1 then
+    folder = word
+  else
+    error(("unknown setting '%s'; see the head of this script"):format(word), 0)
+  end
+end
+
+local function chosen()
+  local wanted, out = {}, {}
+  for id in settings.presets:gmatch("[^,]+") do
+    wanted[id] = true
+  end
+  for _, preset in ipairs(attn.presets()) do
+    if settings.presets == "" or wanted[preset.id] then
+      out[#out + 1] = preset
+      wanted[preset.id] = nil
+    end
+  end
+  local unknown = next(wanted)
+  if unknown then
+    error(("unknown preset '%s'; attnscope preset lists them"):format(unknown), 0)
+  end
+  return out
+end
+
+local function quoted(text)
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+-- Opened for writing; the folder is made for the first file.
+local function open(path)
+  local file = io.open(path, "w")
+  if not file and os.execute("mkdir -p -- " .. quoted(folder)) then
+    file = io.open(path, "w")
+  end
+  return file or error(path .. ": cannot be written", 0)
+end
+
+local options = { theme = settings.theme, dpi = math.tointeger(tonumber(settings.dpi)) }
+if settings.width ~= "" then
+  options.width = tonumber(settings.width)
+end
+
+local presets = chosen()
+local index <close> = open(folder .. "/index.md")
+index:write("# The surveys' pictures, redrawn\n\nMade by `attnscope lua survey.lua`. ",
+  "Each picture knows its command: `attnscope rerender FILE.png --check`.\n")
+for _, preset in ipairs(presets) do
+  local name = preset.id .. "." .. settings.format
+  local figure <close> = assert(attn.figure { preset = preset.id })
+  assert(figure:save(folder .. "/" .. name, options))
+  index:write(("\n## %s\n\nAfter %s: %s.\n\n"):format(preset.title, preset.source, preset.help))
+  index:write(settings.format == "png" and ("![%s](%s)\n"):format(preset.title, name)
+    or ("[%s](%s)\n"):format(name, name))
+  index:write(("\n    attnscope figure --preset %s\n    attnscope %s\n"):format(preset.id,
+    preset.command))
+end
+attn.log("info", "%s: %d picture%s and index.md", folder, #presets, #presets == 1 and "" or "s")
