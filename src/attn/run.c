@@ -352,7 +352,7 @@ Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,
 
 bool run_is_given(const Run *r, const char *name)
 {
-    return assignments_find(r->spec.given, name) != NULL;
+    return r->spec.given && assignments_find(r->spec.given, name);
 }
 
 const double *run_per_head(Run *r, const char *name, const PerHead *given)
@@ -392,6 +392,13 @@ Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int
         if (longer >> i & 1)
             t.shape[i] = shape[i];
     return t;
+}
+
+void run_heads(Run *r, int64_t heads, int64_t d, int64_t e)
+{
+    r->h = heads;
+    r->d = d;
+    r->e = e;
 }
 
 double run_scale(const Run *r, double scale)

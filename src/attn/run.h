@@ -23,6 +23,7 @@
 #include "attn/extra_tokens.h"
 #include "attn/hamming.h"
 #include "attn/implicit.h"
+#include "attn/layer.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"
 #include "attn/ops.h"
@@ -196,6 +197,10 @@ const double *run_per_head(Run *r, const char *name, const PerHead *given);
 bool run_is_given(const Run *r, const char *name);
 /* Fills the contiguous f32 tensor with the next numbers of the stream. */
 void run_draw(Run *r, Rng *rng, Init init, Tensor t);
+
+/* A mechanism that reads x and makes heads of its own tells how many, and their sizes, before
+ * it uses them: ops, views and records follow. */
+void run_heads(Run *r, int64_t heads, int64_t d, int64_t e);
 
 /* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
 double run_scale(const Run *r, double scale);
