@@ -23,6 +23,7 @@
 #include "attn/extra_tokens.h"
 #include "attn/hamming.h"
 #include "attn/implicit.h"
+#include "attn/experts.h"
 #include "attn/layer.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"

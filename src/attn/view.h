@@ -28,6 +28,21 @@ typedef struct View View;
 typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t start,
                             int64_t count, int64_t step, float *out);
 
+/* How much falls on each column: a bar for each, beside the matrix. */
+typedef struct ViewLoad {
+    Tensor      used, over; /* i32 [cols]: the bar, and what more of it found no place (over.data
+                               NULL: nothing did) */
+    int64_t     limit;      /* the line the bars are held against; 0: none */
+    const char *used_name, *over_name, *limit_name; /* "placed", "dropped", "capacity"; static */
+} ViewLoad;
+
+/* Cells to be seen whatever their value is. */
+typedef struct ViewMarks {
+    const Pattern *cells; /* heads: the view's planes, or fewer shared by groups */
+    const char    *name;  /* what such a cell is: "dropped"; static */
+    bool           chosen; /* a ring, as for what was taken; else a cross, for what was lost */
+} ViewMarks;
+
 struct View {
     char        name[48]; /* as in the spec: "weights" */
     ViewKind    kind;
@@ -49,6 +64,9 @@ struct View {
      * lines: the first row of each, [count], in the run's arena; NULL: none. */
     const int64_t *row_groups, *col_groups;
     int64_t     row_group_count, col_group_count;
+    const ViewMarks *marks; /* NULL: none */
+    const ViewLoad  *load;  /* NULL: none */
+    const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */
 };

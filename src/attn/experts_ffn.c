@@ -1,0 +1,141 @@
+/* experts_ffn.c -- what the experts compute; see experts.h.
+ *
+ *     FFN_e(x) = (act(x w1_e + b1_e) [* x w_gate_e]) w2_e + b2_e
+ *
+ * Every expert works on the tokens placed with it and on no others, a tile of
+ * them at a time.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "attn/experts_parts.h"
+
+#define TILE 4096 /* tokens of an expert at a time */
+#define ROWS 64   /* of one item of work */
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static float activated(float x, int activation)
+{
+    const float root = 0.7978845608028654f; /* sqrt(2/pi) */
+
+    if (activation == EXPERT_RELU)
+        return x > 0 ? x : x < 0 ? 0 : x; /* NaN stays */
+    return 0.5f * x * (1 + tanhf(root * (x + 0.044715f * x * x * x)));
+}
+
+typedef struct Activation {
+    float       *hidden; /* [rows,width] */
+    const float *gate, *bias; /* [rows,width], [width]; NULL: none */
+    int64_t      rows, width;
+    int          kind;
+} Activation;
+
+static void activate_item(void *context, int64_t item, int worker)
+{
+    const Activation *job = context;
+
+    (void)worker;
+    for (int64_t i = item * ROWS; i < min64(job->rows, (item + 1) * ROWS); i++) {
+        float       *h = job->hidden + i * job->width;
+        const float *g = job->gate ? job->gate + i * job->width : NULL;
+
+        for (int64_t c = 0; c < job->width; c++) {
+            h[c] = activated(h[c] + (job->bias ? job->bias[c] : 0), job->kind);
+            if (g)
+                h[c] *= g[c];
+        }
+    }
+}
+
+/* An expert's slice of weights [experts,a,b] as [1,a,b]. */
+static Tensor slice_of(Tensor weights, int64_t expert)
+{
+    int64_t shape[3] = { 1, weights.shape[1], weights.shape[2] };
+
+    return tensor_of(DT_F32, 3, shape, tensor_f32(&weights) + expert * shape[1] * shape[2]);
+}
+
+static const float *row_of(const Tensor *bias, int64_t expert)
+{
+    return bias->data ? tensor_f32(bias) + expert * bias->shape[1] : NULL;
+}
+
+static Tensor gather(Run *r, const Experts *s, int64_t first, int64_t count)
+{
+    Tensor rows = run_tensor3(r, DT_F32, 1, count, s->dm);
+
+    for (int64_t i = 0; i < count && !run_failed(r); i++)
+        memcpy(tensor_f32(&rows) + i * s->dm,
+               tensor_f32(&r->x) + s->entry[first + i] / s->choices * s->dm,
+               (size_t)s->dm * sizeof(float));
+    return rows;
+}
+
+/* Entries [first, first+count), all of one expert. */
+static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64_t count)
+{
+    Tensor       x = gather(r, s, first, count), gate = { .rank = 0 };
+    Tensor       hidden = run_tensor3(r, DT_F32, 1, count, s->ff), y;
+    const float *bias;
+    Activation   job;
+
+    op_gemm(r, x, false, slice_of(s->w1, expert), false, 1, 0, hidden, FLOP_OVERHEAD);
+    if (s->p->gated) {
+        gate = run_tensor3(r, DT_F32, 1, count, s->ff);
+        op_gemm(r, x, false, slice_of(s->w_gate, expert), false, 1, 0, gate, FLOP_OVERHEAD);
+    }
+    if (run_failed(r))
+        return;
+    job = (Activation){ .hidden = hidden.data, .gate = gate.data, .bias = row_of(&s->b1, expert),
+                        .rows = count, .width = s->ff, .kind = s->p->activation };
+    threads_run(r->threads, (count + ROWS - 1) / ROWS, activate_item, &job);
+    y = tensor_of(DT_F32, 3, (int64_t[]){ 1, count, s->dm },
+                  tensor_f32(&s->y) + first * s->dm);
+    op_gemm(r, hidden, false, slice_of(s->w2, expert), false, 1, 0, y, FLOP_OVERHEAD);
+    bias = row_of(&s->b2, expert);
+    for (int64_t c = 0; bias && c < count * s->dm; c++)
+        tensor_f32(&y)[c] += bias[c % s->dm];
+}
+
+static void add_scaled(float *to, float factor, const float *from, int64_t count)
+{
+    for (int64_t c = 0; c < count; c++)
+        to[c] += factor * from[c];
+}
+
+/* y_i = sum of gate * what the expert made of it. */
+static void combine(Run *r, const Experts *s)
+{
+    run_stage(r, "combine");
+    r->out = run_tensor3(r, DT_F32, 1, s->n, s->dm);
+    if (run_failed(r))
+        return;
+    memset(r->out.data, 0, (size_t)tensor_bytes(&r->out));
+    for (int64_t x = 0; x < s->n * s->choices && !run_failed(r); x++)
+        if (s->row[x] >= 0)
+            add_scaled(tensor_f32(&r->out) + x / s->choices * s->dm, (float)s->gate[x],
+                       tensor_f32(&s->y) + s->row[x] * s->dm, s->dm);
+    op_charge(r, FLOP_MIX, 2 * (double)experts_placed(s) * (double)s->dm);
+    op_traffic(r, (double)tensor_bytes(&s->y), (double)tensor_bytes(&r->out));
+}
+
+void experts_compute(Run *r, Experts *s)
+{
+    run_stage(r, "expert");
+    if (run_failed(r))
+        return;
+    s->y = run_tensor2(r, DT_F32, experts_placed(s), s->dm);
+    for (int64_t e = 0; e < s->experts; e++)
+        for (int64_t first = s->start[e]; first < s->start[e + 1] && !run_failed(r);
+             first += TILE) {
+            ArenaMark mark = arena_mark(r->arena);
+
+            expert_tile(r, s, e, first, min64(TILE, s->start[e + 1] - first));
+            arena_release(r->arena, mark);
+        }
+    combine(r, s);
+}
