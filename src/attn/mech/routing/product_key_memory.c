@@ -1,0 +1,500 @@
+/* product_key_memory.c -- a large memory read through products of small keys.
+ *
+ * A query has two halves and each half its own n_keys sub-keys.  Slot (p, r) of
+ * the n_keys^2 slots has the key [k1_p ; k2_r], so its score is a sum:
+ *
+ *     s1_p = k1_p . q1,  s2_r = k2_r . q2,     score of slot (p, r) = s1_p + s2_r
+ *     the best knn slots lie among (best knn of s1) x (best knn of s2)
+ *     output = sum over heads of softmax(best scores / temperature) @ values
+ *
+ * (Lample et al., section 3; XLM model/memory).  Queries and scores are in
+ * double because they choose.  A tile of tokens at a time.
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TILE (1 << 21) /* numbers of queries or scores held at a time */
+#define SMALLEST_NORM 1e-12
+
+typedef struct Params {
+    int64_t heads, n_keys, k_dim, v_dim, knn;
+    double  temperature;
+    bool    normalize_query;
+    Tensor  query_w, query_b, query_scale, query_shift, keys, values;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, heads, 4, 1, 1e6, "heads, each with keys of its own and all with the "
+              "same values"),
+    PARAM_INT(Params, n_keys, 512, 1, 46340, "sub-keys of a half; the memory has n_keys^2 slots"),
+    PARAM_EVEN(Params, k_dim, 256, 2, INT32_MAX - 1, "size of a query, both halves together"),
+    PARAM_INT(Params, v_dim, PARAM_AUTO, 1, INT32_MAX, "size of a value; auto: dm"),
+    PARAM_INT(Params, knn, 32, 1, PARAM_COUNT_MAX, "slots a head reads; at most n_keys"),
+    PARAM_POSITIVE(Params, temperature, 1, "divides the chosen scores"),
+    PARAM_BOOL(Params, normalize_query, false, "give each half of a query length 1"),
+    PARAM_TENSOR(Params, query_w, "[dm,heads*k_dim]", "U(+-1/sqrt(dm))", "makes the queries"),
+    PARAM_TENSOR(Params, query_b, "[heads*k_dim]", "U(+-1/sqrt(dm))", "their bias"),
+    PARAM_TENSOR(Params, query_scale, "[heads*k_dim]", "absent", "then multiplies them (batch "
+                 "norm, folded)"),
+    PARAM_TENSOR(Params, query_shift, "[heads*k_dim]", "absent", "then is added to them"),
+    PARAM_TENSOR(Params, keys, "[heads,2,n_keys,k_dim/2]", "U(+-1/sqrt(k_dim/2))", "sub-keys"),
+    PARAM_TENSOR(Params, values, "[n_keys^2,v_dim]", "N(0, 1/v_dim)", "what the slots hold"),
+    PARAM_END
+};
+
+typedef struct Memory {
+    const Params *p;
+    int64_t n, dm, heads, keys, half, knn, width; /* width: of a value */
+    Tensor  query_w, query_b, scale, shift, values;
+    Tensor  wide_keys;     /* f64 [2*heads,keys,half] */
+    int32_t *slot;         /* [heads,n,knn], best first */
+    float   *weight;       /* [heads,n,knn] */
+    int32_t *pick;         /* [heads,n,knn] the candidates p * knn + r they were; NULL: no views */
+    float   *score;        /* [heads,n,2,knn] best scores of each half; NULL: no views */
+} Memory;
+
+/* ---- sizes and weights ------------------------------------------------------ */
+
+static int64_t columns(const Tensor *t)
+{
+    return t->data && t->rank == 2 ? t->shape[1] : 0;
+}
+
+/* n_keys of n_keys^2 slots; -1: not a square. */
+static int64_t root_of(int64_t slots)
+{
+    int64_t root = (int64_t)llround(sqrt((double)slots));
+
+    return root * root == slots ? root : -1;
+}
+
+static Memory shape_of(Run *r, const Params *p)
+{
+    Memory  s = { .p = p, .n = r->n, .dm = r->dm };
+    int64_t slots = p->values.data && p->values.rank == 2 ? root_of(p->values.shape[0]) : -1;
+    int64_t wide = columns(&p->query_w), k_dim = p->k_dim;
+
+    s.heads = layer_size(r, "heads", p->heads,
+                         run_is_given(r, "k_dim") && wide >= k_dim ? wide / k_dim : p->heads,
+                         (const SizeFrom[]){ { "keys", p->keys, 4, 0, 1 }, { .name = NULL } });
+    s.keys = layer_size(r, "n_keys", p->n_keys, slots > 0 ? slots : p->n_keys,
+                        (const SizeFrom[]){ { "keys", p->keys, 4, 2, 1 }, { .name = NULL } });
+    k_dim = layer_size(r, "k_dim", k_dim,
+                       wide >= 2 * s.heads && wide % (2 * s.heads) == 0 ? wide / s.heads : k_dim,
+                       (const SizeFrom[]){ { "keys", p->keys, 4, 3, 2 }, { .name = NULL } });
+    s.half = k_dim / 2;
+    s.width = layer_size(r, "v_dim", p->v_dim, r->dm,
+                         (const SizeFrom[]){ { "values", p->values, 2, 1, 1 },
+                                             { .name = NULL } });
+    s.knn = p->knn < s.keys ? p->knn : s.keys;
+    return s;
+}
+
+static Init within(double bound)
+{
+    return (Init){ INIT_UNIFORM, bound };
+}
+
+static void take_weights(Run *r, Memory *s)
+{
+    const Params *p = s->p;
+    int64_t       wide = 2 * s->heads * s->half, slots = s->keys * s->keys;
+    Tensor        keys;
+
+    if (s->keys > 46340)
+        run_fail(r, ERR_PARAM, "product-key-memory: %lld sub-keys a half are %lld slots, too many "
+                 "to number; at most 46340", (long long)s->keys, (long long)slots);
+    run_stage(r, "weights");
+    s->query_w = layer_weight(r, "query_w", p->query_w, 2, (int64_t[]){ s->dm, wide },
+                              within(1 / sqrt((double)s->dm)));
+    s->query_b = layer_weight(r, "query_b", p->query_b, 1, (int64_t[]){ wide },
+                              within(1 / sqrt((double)s->dm)));
+    s->scale = layer_given(r, "query_scale", p->query_scale, 1, (int64_t[]){ wide });
+    s->shift = layer_given(r, "query_shift", p->query_shift, 1, (int64_t[]){ wide });
+    keys = layer_weight(r, "keys", p->keys, 4, (int64_t[]){ s->heads, 2, s->keys, s->half },
+                        within(1 / sqrt((double)s->half)));
+    s->values = layer_weight(r, "values", p->values, 2, (int64_t[]){ slots, s->width },
+                             (Init){ INIT_NORMAL, 1 / sqrt((double)s->width) });
+    s->wide_keys = run_tensor3(r, DT_F64, 2 * s->heads, s->keys, s->half);
+    for (int64_t c = 0; c < tensor_count(&s->wide_keys) && !run_failed(r); c++)
+        ((double *)s->wide_keys.data)[c] = (double)tensor_f32(&keys)[c];
+}
+
+/* ---- queries ---------------------------------------------------------------- */
+
+/* Half `which` of the query of one token, from the products with query_w. */
+static void settle_half(const Memory *s, const double *product, int64_t column, double *half)
+{
+    double squares = 0, length;
+
+    for (int64_t t = 0; t < s->half; t++) {
+        int64_t c = column + t;
+
+        half[t] = product[t] + (double)tensor_f32(&s->query_b)[c];
+        if (s->scale.data)
+            half[t] *= (double)tensor_f32(&s->scale)[c];
+        if (s->shift.data)
+            half[t] += (double)tensor_f32(&s->shift)[c];
+        squares += half[t] * half[t];
+    }
+    length = fmax(sqrt(squares), SMALLEST_NORM);
+    for (int64_t t = 0; t < s->half && s->p->normalize_query; t++)
+        half[t] /= length;
+}
+
+/* f64 [2*heads,count,half] of tokens [first, first+count). */
+static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count)
+{
+    int64_t k_dim = 2 * s->half;
+    Tensor  x = tensor_of(DT_F32, 3, (int64_t[]){ 1, count, s->dm },
+                          tensor_f32(&r->x) + first * s->dm);
+    Tensor  w = { .dtype = DT_F32, .rank = 3, .shape = { s->heads, s->dm, k_dim, 1 },
+                  .stride = { k_dim, s->heads * k_dim, 1, 1 }, .data = s->query_w.data };
+    Tensor  product = op_dots64(r, x, w), q = run_tensor3(r, DT_F64, 2 * s->heads, count, s->half);
+
+    for (int64_t c = 0; c < 2 * s->heads * count && !run_failed(r); c++) {
+        int64_t half = c / count, i = c % count;
+
+        settle_half(s, (double *)product.data + (half / 2 * count + i) * k_dim + half % 2 * s->half,
+                    half * s->half, (double *)q.data + c * s->half);
+    }
+    return q;
+}
+
+/* ---- choosing --------------------------------------------------------------- */
+
+/* Puts `value` into the best `most` so far, ordered; ties stay behind those before them. */
+static int64_t insert(double value, int32_t index, int64_t have, int64_t most, double *best,
+                      int32_t *which)
+{
+    int64_t at = have < most ? have : most - 1;
+
+    if (have == most && !(value > best[most - 1]))
+        return have;
+    for (; at > 0 && value > best[at - 1]; at--) {
+        best[at] = best[at - 1];
+        which[at] = which[at - 1];
+    }
+    best[at] = value;
+    which[at] = index;
+    return have < most ? have + 1 : most;
+}
+
+static void best_of(const double *scores, int64_t count, int64_t most, double *best,
+                    int32_t *which)
+{
+    int64_t have = 0;
+
+    for (int64_t c = 0; c < count; c++)
+        have = insert(scores[c], (int32_t)c, have, most, best, which);
+}
+
+typedef struct Choice {
+    const Memory *s;
+    const double *one, *two; /* [count,keys] scores of the halves of one head */
+    int64_t       head, first, count;
+    double       *best;      /* [workers][3][knn] */
+    int32_t      *which;     /* [workers][3][knn] */
+} Choice;
+
+static void softmax(const Memory *s, const double *best, float *weight)
+{
+    double sum = 0;
+
+    for (int64_t c = 0; c < s->knn; c++)
+        sum += exp((best[c] - best[0]) / s->p->temperature);
+    for (int64_t c = 0; c < s->knn; c++)
+        weight[c] = (float)(exp((best[c] - best[0]) / s->p->temperature) / sum);
+}
+
+static void keep_candidates(const Memory *s, int64_t row, const double *best,
+                            const int32_t *chosen)
+{
+    if (!s->pick)
+        return;
+    memcpy(s->pick + row * s->knn, chosen, (size_t)s->knn * sizeof(*chosen));
+    for (int64_t c = 0; c < 2 * s->knn; c++)
+        s->score[row * 2 * s->knn + c] = (float)best[c];
+}
+
+/* One token: best of each half, then the best sums of the two. */
+static void choose_token(void *context, int64_t item, int worker)
+{
+    const Choice *job = context;
+    const Memory *s = job->s;
+    int64_t       knn = s->knn, row = job->head * s->n + job->first + item, have = 0;
+    double       *best = job->best + worker * 3 * knn, *top = best + 2 * knn;
+    int32_t      *which = job->which + worker * 3 * knn, *chosen = which + 2 * knn;
+
+    best_of(job->one + item * s->keys, s->keys, knn, best, which);
+    best_of(job->two + item * s->keys, s->keys, knn, best + knn, which + knn);
+    for (int64_t c = 0; c < knn * knn; c++)
+        have = insert(best[c / knn] + best[knn + c % knn], (int32_t)c, have, knn, top, chosen);
+    for (int64_t c = 0; c < knn; c++)
+        s->slot[row * knn + c] = (int32_t)(which[chosen[c] / knn] * s->keys +
+                                           which[knn + chosen[c] % knn]);
+    softmax(s, top, s->weight + row * knn);
+    keep_candidates(s, row, best, chosen);
+}
+
+static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first)
+{
+    int64_t count = q.shape[1], workers = threads_count(r->threads);
+    Choice  job = { .s = s, .head = head, .first = first, .count = count };
+    Tensor  one, two;
+
+    one = exact_products(r, q, s->wide_keys, 2 * head, 0, s->keys);
+    two = exact_products(r, q, s->wide_keys, 2 * head + 1, 0, s->keys);
+    job.one = one.data;
+    job.two = two.data;
+    job.best = run_alloc(r, workers * 3 * s->knn, sizeof(*job.best));
+    job.which = run_alloc(r, workers * 3 * s->knn, sizeof(*job.which));
+    if (!run_failed(r))
+        threads_run(r->threads, count, choose_token, &job);
+}
+
+static void score_tokens(Run *r, Memory *s)
+{
+    int64_t largest = 2 * (s->heads * s->half > s->keys ? s->heads * s->half : s->keys);
+    int64_t tile = TILE / largest + 1;
+    double  n = (double)s->n, heads = (double)s->heads, knn = (double)s->knn;
+
+    run_stage(r, "scores");
+    for (int64_t first = 0; first < s->n && !run_failed(r); first += tile) {
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    q = queries(r, s, first, s->n - first < tile ? s->n - first : tile);
+
+        for (int64_t head = 0; head < s->heads && !run_failed(r); head++) {
+            ArenaMark inner = arena_mark(r->arena);
+
+            choose(r, s, q, head, first);
+            arena_release(r->arena, inner);
+        }
+        arena_release(r->arena, mark);
+    }
+    op_charge(r, FLOP_SCORE, 2 * n * heads * (double)s->keys * (double)(2 * s->half));
+    op_charge(r, FLOP_OVERHEAD, n * heads * knn * (knn + FLOPS_SOFTMAX));
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+typedef struct Reading {
+    const Memory *s;
+    float        *out; /* [n,width] */
+} Reading;
+
+static void read_token(void *context, int64_t i, int worker)
+{
+    const Reading *job = context;
+    const Memory  *s = job->s;
+    float         *out = job->out + i * s->width;
+
+    (void)worker;
+    memset(out, 0, (size_t)s->width * sizeof(*out));
+    for (int64_t c = 0; c < s->heads * s->knn; c++) {
+        int64_t      at = (c / s->knn * s->n + i) * s->knn + c % s->knn;
+        const float *value = tensor_f32(&s->values) + s->slot[at] * s->width;
+
+        for (int64_t t = 0; t < s->width; t++)
+            out[t] += s->weight[at] * value[t];
+    }
+}
+
+static void read_values(Run *r, const Memory *s)
+{
+    double  read = (double)(s->n * s->heads) * (double)s->knn * (double)s->width;
+    Reading job = { .s = s };
+
+    run_stage(r, "read");
+    r->out = run_tensor3(r, DT_F32, 1, s->n, s->width);
+    if (run_failed(r))
+        return;
+    job.out = r->out.data;
+    threads_run(r->threads, s->n, read_token, &job);
+    op_charge(r, FLOP_MIX, 2 * read);
+    op_traffic(r, 4 * read, (double)tensor_bytes(&r->out));
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static void show_choices(Run *r, const Memory *s)
+{
+    int64_t shape[3] = { s->heads, s->n, s->knn };
+
+    view_tensor(r, "indices", VIEW_ORDER, tensor_of(DT_I32, 3, shape, s->slot), "token", "place");
+    view_tensor(r, "scores", VIEW_WEIGHTS, tensor_of(DT_F32, 3, shape, s->weight), "token",
+                "place");
+}
+
+/* Cell (p, r) of plane head * n + token. */
+static void read_candidates(const View *view, int64_t plane, int64_t p, int64_t start,
+                            int64_t count, int64_t step, float *out)
+{
+    const Memory *s = view->context;
+    const float  *score = s->score + plane * 2 * s->knn;
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = score[p] + score[s->knn + start + c * step];
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The chosen cells, rows of one grid after another. */
+static Pattern *chosen_cells(Run *r, const Memory *s)
+{
+    int64_t  grids = s->heads * s->n, knn = s->knn, at = 0;
+    int64_t *start = run_alloc(r, grids * knn + 1, sizeof(*start));
+    int32_t *column = run_alloc(r, grids * knn, sizeof(*column));
+
+    if (run_failed(r))
+        return NULL;
+    memcpy(column, s->pick, (size_t)(grids * knn) * sizeof(*column));
+    for (int64_t grid = 0; grid < grids; grid++) {
+        qsort(column + grid * knn, (size_t)knn, sizeof(*column), by_number);
+        for (int64_t p = 0; p < knn; p++)
+            for (start[grid * knn + p] = at; at < (grid + 1) * knn && column[at] / knn == p; at++)
+                ;
+    }
+    start[grids * knn] = at;
+    for (int64_t c = 0; c < at; c++)
+        column[c] %= (int32_t)knn;
+    return pattern_lists(r->arena, (PatternShape){ .heads = grids, .n = knn, .m = knn }, start,
+                         column, COMPONENT_OTHER);
+}
+
+static void show_candidates(Run *r, const Memory *s)
+{
+    View      *view = view_add(r, "candidates", VIEW_SIGNED, DT_F32, 4,
+                               (int64_t[]){ s->heads, s->n, s->knn, s->knn });
+    ViewMarks *marks = view ? run_alloc(r, 1, sizeof(*marks)) : NULL;
+
+    if (!marks)
+        return;
+    *marks = (ViewMarks){ .cells = chosen_cells(r, s), .name = "chosen", .chosen = true };
+    view->read = read_candidates;
+    view->context = s;
+    view->rows = "first half";
+    view->cols = "second half";
+    view->round = "token";
+    view->marks = marks;
+    if (!marks->cells)
+        run_fail(r, ERR_NOMEM, "product-key-memory: not enough memory for a view");
+}
+
+/* Total weight of every slot; rows: sub-keys of the first half. */
+static void show_memory(Run *r, const Memory *s)
+{
+    int64_t  slots = s->keys * s->keys, dead = slots;
+    Tensor   memory;
+    double  *total;
+    uint8_t *seen;
+
+    if (!run_wants_views(r))
+        return;
+    memory = run_tensor2(r, DT_F32, s->keys, s->keys);
+    total = run_alloc(r, slots, sizeof(*total));
+    seen = run_alloc(r, slots, sizeof(*seen));
+    if (run_failed(r))
+        return;
+    memset(total, 0, (size_t)slots * sizeof(*total));
+    memset(seen, 0, (size_t)slots * sizeof(*seen));
+    for (int64_t c = 0; c < s->heads * s->n * s->knn; c++) {
+        total[s->slot[c]] += (double)s->weight[c];
+        seen[s->slot[c]] = 1;
+    }
+    for (int64_t c = 0; c < slots; c++) {
+        tensor_f32(&memory)[c] = (float)total[c];
+        dead -= seen[c];
+    }
+    run_figure_int(r, "slots", slots);
+    run_figure_int(r, "slots_never_read", dead);
+    view_tensor(r, "memory", VIEW_FEATURES, memory, "first half", "second half");
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+static void product_key_memory_run(Run *r, const void *opaque)
+{
+    Memory *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    int64_t chosen;
+
+    if (!s)
+        return;
+    *s = shape_of(r, opaque);
+    run_heads(r, s->heads, 2 * s->half, s->width);
+    take_weights(r, s);
+    chosen = s->heads * s->n * s->knn;
+    s->slot = run_alloc(r, chosen, sizeof(*s->slot));
+    s->weight = run_alloc(r, chosen, sizeof(*s->weight));
+    if (run_wants_views(r)) {
+        s->pick = run_alloc(r, chosen, sizeof(*s->pick));
+        s->score = run_alloc(r, 2 * chosen, sizeof(*s->score));
+    }
+    score_tokens(r, s);
+    if (run_failed(r))
+        return;
+    show_candidates(r, s);
+    show_choices(r, s);
+    read_values(r, s);
+    show_memory(r, s);
+}
+
+static Flops product_key_memory_flops(Run *r, const void *opaque)
+{
+    Memory s = shape_of(r, opaque);
+    double n = (double)s.n, heads = (double)s.heads, knn = (double)s.knn, k = 2 * (double)s.half;
+
+    return (Flops){ .score = 2 * n * heads * (double)s.keys * k,
+                    .mix = 2 * n * heads * knn * (double)s.width,
+                    .overhead = 2 * n * (double)s.dm * heads * k +
+                                n * heads * knn * (knn + FLOPS_SOFTMAX) };
+}
+
+static const ViewPromise views[] = {
+    { .name = "memory", .kind = VIEW_FEATURES, .help = "total weight read from every slot" },
+    { .name = "candidates", .kind = VIEW_SIGNED,
+      .help = "for one token the sums of its best sub-keys' scores, the chosen ones ringed" },
+    { .name = "indices", .kind = VIEW_ORDER, .help = "slots a token reads, best first" },
+    { .name = "scores", .kind = VIEW_WEIGHTS, .help = "their weights" },
+    { .name = "query_w", .kind = VIEW_TENSOR, .maybe = true, .help = "query layer, when drawn" },
+    { .name = "query_b", .kind = VIEW_TENSOR, .maybe = true, .help = "its bias, when drawn" },
+    { .name = "keys", .kind = VIEW_TENSOR, .maybe = true, .help = "sub-keys, when drawn" },
+    { .name = "values", .kind = VIEW_TENSOR, .maybe = true, .help = "values, when drawn" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_product_key_memory = {
+    .id = "product-key-memory",
+    .title = "Product-key memory layer",
+    .authors = "Lample, Sablayrolles, Ranzato, Denoyer, Jegou",
+    .year = 2019,
+    .arxiv = "1907.05242",
+    .source = "paper, section 3; facebookresearch/XLM model/memory (memory, query, utils)",
+    .formula = "s1 = K1 q1,  s2 = K2 q2;  slot (p, r) has the score s1_p + s2_r\n"
+               "best knn of (best knn of s1) x (best knn of s2) = best knn of all n_keys^2\n"
+               "output = sum over heads of softmax(best / temperature) values",
+    .teaches = "n_keys^2 slots are searched at the price of 2 n_keys: the best sums lie where the "
+               "best halves cross, in a corner of the grid of candidates.  Over a sequence many "
+               "slots are never read.",
+    .picture = "memory",
+    .example = "heads=2,n_keys=16,k_dim=32,knn=6",
+    .classes = CLASS_SP,
+    .claim_time = "O(n (sqrt(M) k + knn^2)), M slots, in a model that is O(n^2)",
+    .claim_memory = "O(M), in a model that is O(n^2)",
+    .claim_decode = "yes",
+    .causal = true,
+    .needs_x = true,
+    .views = views,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = product_key_memory_run,
+    .flops = product_key_memory_flops,
+};
