@@ -231,7 +231,7 @@ def export(model, ids, folder):
         "scale": repr(D_HEAD ** -0.5),
         "model": "attention-only, 2 layers, 4 heads, trained on repeated documents",
         "tokens": json.dumps(tokens)})
-    top = {name: tensors[f"layers.{LAYERS - 1}.{name}"] for name in "qkv"}
+    top = {name: tensors[f"layers.{LAYERS - 1}.{name}"] for name in "qkvx"}
     np.savez_compressed(os.path.join(folder, "induction.npz"), **top,
                         tokens=np.array(tokens), causal=np.array(1))
     print("\n" + " ".join(tokens))

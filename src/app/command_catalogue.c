@@ -193,11 +193,15 @@ static void describe_listing(const char *path, const InputListing *l, Text *out)
 
 static void describe_input(const Input *input, Text *out)
 {
+    char x[48] = "";
+
+    if (input->x.data)
+        snprintf(x, sizeof(x), ", x dm=%lld", (long long)input->x.shape[1]);
     if (input->q.data && input->k.data && input->v.data)
-        text_addf(out, "as input: layer %lld of %lld, h=%lld n=%lld m=%lld d=%lld e=%lld%s%s\n",
+        text_addf(out, "as input: layer %lld of %lld, h=%lld n=%lld m=%lld d=%lld e=%lld%s%s%s\n",
                   (long long)input->layer, (long long)input->layers, (long long)input->heads,
                   (long long)input->n, (long long)input->m, (long long)input->d,
-                  (long long)input->e, input->q_tokens ? ", tokens" : "",
+                  (long long)input->e, x, input->q_tokens ? ", tokens" : "",
                   input->causal > 0    ? ", causal"
                   : input->causal == 0 ? ", not causal"
                                        : "");
