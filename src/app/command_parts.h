@@ -29,7 +29,8 @@ void words_join(const char *const *words, int count, Text *out);
 void word_quote(Text *out, const char *word);
 
 /* The options of figures, read from a call. */
-bool call_picture_options(Session *s, const Call *call, int panels, PictureOptions *out, Error *err);
+bool call_picture_options(Session *s, const Call *call, int panels, PictureOptions *out,
+                          Error *err);
 bool call_png_options(const Call *call, PngOptions *out, Error *err);
 bool call_text_options(const Call *call, TextOptions *out, Error *err);
 

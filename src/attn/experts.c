@@ -363,3 +363,25 @@ Flops experts_flops(Run *r, const ExpertParams *p, int choices)
                     .overhead = 2 * n * dm * e + FLOPS_SOFTMAX * n * e +
                                 placed * token_flops(&s) };
 }
+
+/* ---- notes ------------------------------------------------------------------ */
+
+const StageNote experts_notes[] = {
+    { "weights",
+      "The router's and the experts' matrices are taken from files or drawn." },
+    { "route",
+      "The router scores every expert for every token, and each token asks for its best one or "
+      "two." },
+    { "capacity",
+      "How many tokens an expert can take: its even share, times a factor." },
+    { "drop",
+      "Tokens are taken in order; those that find their expert full are dropped and pass by "
+      "unchanged." },
+    { "dispatch",
+      "Tokens are laid out by expert." },
+    { "expert",
+      "Each expert, a network of its own, works on the tokens it got." },
+    { "combine",
+      "Results go back to their tokens, weighed by what the router gave." },
+    { NULL, NULL }
+};

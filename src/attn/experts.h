@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/mechanism.h"
 #include "attn/ops.h"
 #include "attn/param.h"
 #include "core/tensor.h"
@@ -98,5 +99,8 @@ typedef struct ExpertParams {
 void experts_run(Run *r, const ExpertParams *p, int choices);
 /* An upper bound: who finds a place depends on the data. */
 Flops experts_flops(Run *r, const ExpertParams *p, int choices);
+
+/* What the stages do, for the cards of all that route to experts. */
+extern const StageNote experts_notes[];
 
 #endif

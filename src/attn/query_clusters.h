@@ -81,4 +81,16 @@ void query_clusters_show(Run *r, QueryClusters *s);
 double query_clusters_flops(const Run *r, const QueryClusterParams *p);
 int64_t query_clusters_count(const Run *r, const QueryClusterParams *p);
 
+/* Notes of the stages that end with the means, for the tables of mechanisms. */
+#define QUERY_CLUSTER_NOTES                                                                     \
+    { "hash", "Every query becomes a code of bits: on which side of each random plane it lies.  " \
+              "Near queries have codes that differ in few bits." },                              \
+    { "first codes", "The codes of a few queries are the first centroids." },                    \
+    { "assign", "Every query goes to the cluster whose code differs from its own in the "        \
+                "fewest bits." },                                                                \
+    { "move codes", "Each bit of a cluster's code becomes what most of its members have.  An "   \
+                    "empty cluster keeps its code." },                                           \
+    { "clusters", "The last assignment is the one that counts." },                               \
+    { "means", "The queries of a cluster are replaced by their mean: one query stands for all." }
+
 #endif

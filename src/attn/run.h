@@ -105,7 +105,7 @@ struct Run {
     int64_t          h, n, m, d, e, dm;
     bool             causal;
     bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
-    int64_t          width;       /* columns it reads the sequence as an image with; 0: it does not */
+    int64_t          width;       /* columns of the image it reads the sequence as; 0: none */
     int64_t          q_offset;    /* position of query 0 among the keys */
     uint64_t         seed;
     const Ops       *ops;

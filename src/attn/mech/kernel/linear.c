@@ -96,6 +96,16 @@ static Flops linear_flops(Run *r, const void *opaque)
                                (Flops){ .overhead = 3 * h * (n + m) * d });
 }
 
+static const StageNote notes[] = {
+    { "features",
+      "Queries and keys go through a positive function, so that their products can stand for "
+      "weights." },
+    { "state and read",
+      "Keys and values are summed into one state that every query reads: no pair of tokens is "
+      "compared." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "features_q", .kind = VIEW_FEATURES, .help = "phi of the queries" },
     { .name = "features_k", .kind = VIEW_FEATURES, .help = "phi of the keys" },
@@ -126,6 +136,7 @@ const Mechanism mech_linear = {
     .causal = true,
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = linear_check,

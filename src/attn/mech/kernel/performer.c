@@ -343,6 +343,18 @@ static Flops performer_flops(Run *r, const void *opaque)
                                (Flops){ .overhead = features });
 }
 
+static const StageNote notes[] = {
+    { "directions",
+      "Random directions, drawn once: the axes of the features." },
+    { "features",
+      "Each query and key becomes a vector of random features; in the mean the product of two "
+      "of them is the exponential of their score." },
+    { "state and read",
+      "Keys and values are summed into one state that every query reads: no pair of tokens is "
+      "compared." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "projection", .kind = VIEW_TENSOR, .maybe = true,
       .help = "the random directions (not with relu_features=deterministic)" },
@@ -376,6 +388,7 @@ const Mechanism mech_performer = {
     .causal = true,
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = performer_check,

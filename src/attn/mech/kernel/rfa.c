@@ -263,6 +263,20 @@ static Flops rfa_flops(Run *r, const void *opaque)
                                p->gate ? LINEAR_RECURRENT : (LinearForm)p->form, p->chunk, more);
 }
 
+static const StageNote notes[] = {
+    { "directions",
+      "Random directions, drawn once: the frequencies of the features." },
+    { "features",
+      "Sines and cosines of each query and key; the product of two of them stands for a "
+      "Gaussian kernel." },
+    { "gates",
+      "A gate for each token says how much of the past is forgotten before it is added." },
+    { "state and read",
+      "Keys and values are summed into one state that every query reads: no pair of tokens is "
+      "compared." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "projection", .kind = VIEW_TENSOR, .help = "the random directions W~" },
     { .name = "features_q", .kind = VIEW_FEATURES, .help = "phi of the queries" },
@@ -300,6 +314,7 @@ const Mechanism mech_rfa = {
     .causal = true,
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = rfa_check,

@@ -92,6 +92,15 @@ static Flops clustered_flops(Run *r, const void *opaque)
                     .overhead = query_clusters_flops(r, opaque) + FLOPS_SOFTMAX * cells };
 }
 
+static const StageNote notes[] = {
+    QUERY_CLUSTER_NOTES,
+    { "attend means",
+      "Each mean attends to all keys: C rows of attention instead of n." },
+    { "broadcast",
+      "Every query takes over its cluster's row, so rows of one cluster are identical." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     QUERY_CLUSTER_VIEWS,
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "every query weighs every key" },
@@ -123,6 +132,7 @@ const Mechanism mech_clustered = {
     .no_causal = "one row serves queries at different positions",
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(QueryClusterParams),
     .check = clustered_check,

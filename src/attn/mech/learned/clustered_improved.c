@@ -365,6 +365,21 @@ static Flops clustered_improved_flops(Run *r, const void *opaque)
                                 FLOPS_SOFTMAX * (means + own) };
 }
 
+static const StageNote notes[] = {
+    QUERY_CLUSTER_NOTES,
+    { "choose keys",
+      "For each cluster the keys that its mean scores highest are set apart." },
+    { "attend means",
+      "Each mean attends to all keys; what the set-apart keys get together is kept as their "
+      "share." },
+    { "attend chosen keys",
+      "Every query by itself weighs the few keys that were set apart for its cluster." },
+    { "combine",
+      "The share of the chosen keys is dealt out as the query itself weighs them; the rest "
+      "stays as the cluster has it." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     QUERY_CLUSTER_VIEWS,
     { .name = "topk", .kind = VIEW_TENSOR,
@@ -402,6 +417,7 @@ const Mechanism mech_clustered_improved = {
     .causal = true,
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(QueryClusterParams),
     .check = clustered_improved_check,

@@ -452,6 +452,25 @@ static Flops clusterformer_flops(Run *r, const void *opaque)
                                                                     (double)f.clusters * dc) };
 }
 
+static const StageNote notes[] = {
+    { "draw centroids",
+      "No centroids were given: a few tokens, drawn by the seed, are the first." },
+    { "one cluster",
+      "The window layer makes no clusters: all tokens are in one, in their own order." },
+    { "assign",
+      "Every token goes to the centroid whose direction is nearest." },
+    { "move centroids",
+      "Each centroid becomes the mean direction of its tokens. An empty cluster stays where it "
+      "is." },
+    { "sort",
+      "Tokens are sorted by cluster, and by position within a cluster, then cut into chunks." },
+    { "attend",
+      "Inside a chunk tokens of the same cluster see each other, however far apart they stood." },
+    { "restore order",
+      "The outputs go back to where their tokens stand in the sequence." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "clusters", .kind = VIEW_BUCKETS, .help = "cluster of each token" },
     { .name = "counts", .kind = VIEW_COUNT, .help = "tokens in each cluster" },
@@ -486,6 +505,7 @@ const Mechanism mech_clusterformer = {
     .claim_exponent = 1,
     .no_causal = "a token's cluster and chunk depend on the whole sequence",
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = clusterformer_check,

@@ -268,6 +268,19 @@ static Flops entmax_flops_bound(Run *r, const void *opaque)
                     .overhead = overhead };
 }
 
+static const StageNote notes[] = {
+    { "alpha",
+      "Each head has its alpha: 1 is softmax, 2 is sparsemax, more is sparser." },
+    { "attend",
+      "In each row a threshold is found; scores below it get exactly 0, the others share what "
+      "is left." },
+    { "bisect",
+      "Halving the interval in which the threshold lies: the weights above it must sum to 1." },
+    { "thresholds",
+      "The threshold of each row, and how many keys stand above it." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "alpha", .kind = VIEW_TENSOR, .help = "alpha of each head" },
     { .name = "tau", .kind = VIEW_TENSOR, .help = "threshold of each row" },
@@ -303,6 +316,7 @@ const Mechanism mech_entmax = {
     .causal = true,
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .run = entmax_run,

@@ -377,6 +377,17 @@ static Flops sparsebert_dam_flops(Run *r, const void *opaque)
                                 (double)s.h * n * (s.by_distance ? 1 : n) };
 }
 
+static const StageNote notes[] = {
+    { "logits",
+      "Every pair of tokens, or every distance, has a learned number: how much it wants to be "
+      "connected." },
+    { "mask",
+      "The numbers become a mask: shares between 0 and 1, or, when it is hard, in or out." },
+    { "attend",
+      "Attention goes through the mask: what it closes is not seen at all." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "mask", .kind = VIEW_MASK, .help = "the mask, before causality" },
     { .name = "sparsity", .kind = VIEW_TENSOR, .help = "share of the mask that is exactly 0" },
@@ -409,6 +420,7 @@ const Mechanism mech_sparsebert_dam = {
     .claim_exponent = 2,
     .causal = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .run = sparsebert_dam_run,

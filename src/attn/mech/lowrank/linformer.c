@@ -251,6 +251,16 @@ static Flops linformer_flops(Run *r, const void *opaque)
                     .overhead = h * (2 * k * m * (d + e) + FLOPS_ROW_SOFTMAX * n * k) };
 }
 
+static const StageNote notes[] = {
+    { "projections",
+      "Two matrices that know positions only: each row mixes all tokens of the sequence." },
+    { "project keys and values",
+      "n keys and n values become k of each: a summary of the sequence of fixed length." },
+    { "scores, softmax, mix",
+      "Every query attends to the k summaries." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
     { .name = "weights", .kind = VIEW_SIGNED,
@@ -283,6 +293,7 @@ const Mechanism mech_linformer = {
     .no_causal = "every projected key mixes all positions, later ones too",
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = linformer_check,

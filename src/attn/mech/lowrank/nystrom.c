@@ -395,6 +395,28 @@ static Flops nystrom_flops(Run *r, const void *opaque)
     return sum;
 }
 
+static const StageNote notes[] = {
+    { "landmarks",
+      "Queries and keys are averaged over segments: a few landmarks stand for all." },
+    { "F1 queries to landmarks",
+      "Every query weighs the landmark keys." },
+    { "A landmarks",
+      "Landmark queries weigh landmark keys: the small matrix in the middle." },
+    { "F3 landmarks to keys",
+      "Landmark queries weigh all keys." },
+    { "A^T / c",
+      "The first guess of the inverse: the small matrix turned, and made small enough." },
+    { "pseudo-inverse",
+      "The small matrix is inverted by iteration; the residual says how far it is." },
+    { "mix",
+      "Values are drawn through the three matrices, from the right: never n x n." },
+    { "plain attention",
+      "The sequence is no longer than the landmarks, so attention is exact." },
+    { "convolution",
+      "A convolution along the sequence is added to the values that were mixed." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
     { .name = "weights", .kind = VIEW_SIGNED,
@@ -435,6 +457,7 @@ const Mechanism mech_nystrom = {
     .no_causal = "landmarks are means of runs that hold later tokens",
     .cross = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .check = nystrom_check,

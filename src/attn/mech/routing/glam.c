@@ -54,6 +54,7 @@ const Mechanism mech_glam = {
     .causal = true,
     .needs_x = true,
     .views = views,
+    .notes = experts_notes,
     .params = params,
     .params_size = sizeof(ExpertParams),
     .run = glam_run,

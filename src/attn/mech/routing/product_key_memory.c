@@ -458,6 +458,18 @@ static Flops product_key_memory_flops(Run *r, const void *opaque)
                                 n * heads * knn * (knn + FLOPS_SOFTMAX) };
 }
 
+static const StageNote notes[] = {
+    { "weights",
+      "The queries' matrix, the two halves of the keys and the slots' values are taken from "
+      "files or drawn." },
+    { "scores",
+      "Each half of a query finds its best half keys; the sums of the pairs hold the best of "
+      "all products." },
+    { "read",
+      "The best slots are weighed by a softmax and their values are added up." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "memory", .kind = VIEW_FEATURES, .help = "total weight read from every slot" },
     { .name = "candidates", .kind = VIEW_SIGNED,
@@ -493,6 +505,7 @@ const Mechanism mech_product_key_memory = {
     .causal = true,
     .needs_x = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .run = product_key_memory_run,

@@ -413,6 +413,22 @@ static Flops scaling_flops(Run *r, const void *opaque)
 
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+static const StageNote notes[] = {
+    { "weights",
+      "The matrices are taken from files or drawn." },
+    { "controller",
+      "A small network scores the units of every block for every token." },
+    { "units",
+      "One unit of each block is kept for a token, so only that share of the matrices is read." },
+    { "project",
+      "Queries, keys and values come from a product of small factors." },
+    { "attend",
+      "Plain attention on what was projected." },
+    { "output",
+      "The heads are joined and projected back." },
+    { NULL, NULL }
+};
+
 static const ViewPromise views[] = {
     { .name = "routing", .kind = VIEW_ROUTING, .help = "1 where a unit (qkv: module) works on a "
                                                        "token" },
@@ -460,6 +476,7 @@ const Mechanism mech_scaling = {
     .causal = true,
     .needs_x = true,
     .views = views,
+    .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
     .run = scaling_run,

@@ -55,6 +55,7 @@ const Mechanism mech_st_moe = {
     .causal = true,
     .needs_x = true,
     .views = views,
+    .notes = experts_notes,
     .params = params,
     .params_size = sizeof(ExpertParams),
     .run = st_moe_run,

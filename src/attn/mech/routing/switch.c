@@ -51,6 +51,7 @@ const Mechanism mech_switch = {
     .causal = true,
     .needs_x = true,
     .views = views,
+    .notes = experts_notes,
     .params = params,
     .params_size = sizeof(ExpertParams),
     .run = switch_run,
