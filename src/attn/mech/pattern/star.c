@@ -118,6 +118,10 @@ static void star_run(Run *r, const void *opaque)
     if (p->relay == RELAY_MEAN) {
         run_stage(r, "relay");
         extra_tokens_prepend(r, &in, mean_of(r, in.q), mean_of(r, in.k), mean_of(r, in.v));
+        if (r->spec.position && run_wants_views(r)) { /* without it the means are others too */
+            in.raw_q = extra_tokens_stack(r, mean_of(r, r->q), r->q);
+            in.raw_k = extra_tokens_stack(r, mean_of(r, r->k), r->k);
+        }
     }
     run_stage(r, "attend");
     result = op_attend(r, &in, cells);
