@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-
 static int64_t floor_div(int64_t a, int64_t b) /* b > 0 */
 {
     return a / b - (a % b < 0);
