@@ -351,6 +351,27 @@ bool call_check_params(const Call *call, Error *err)
     return true;
 }
 
+/* "1%" or "0.01": a share above 0 and below 1. */
+static bool option_share(const Call *call, int id, double *out, Error *err)
+{
+    const char *text = call->values[id];
+    char       *end;
+    double      value;
+
+    if (!text)
+        return true;
+    value = strtod(text, &end);
+    if (*end == '%') {
+        value /= 100;
+        end++;
+    }
+    if (end == text || *end || !(value > 0) || !(value < 1))
+        return error_set(err, ERR_USAGE, "--%s: expected a share such as 1%% or 0.01, not '%s'",
+                         option_at(id)->flag, text);
+    *out = value;
+    return true;
+}
+
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err)
 {
     int64_t seed = 0, threads = 0, repeat = 0, seeds = 0;
@@ -362,6 +383,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
         !option_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
         !option_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
         !option_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
+        !option_share(call, OPT_WITHIN, &out->width, err) ||
         !option_size(call, OPT_MEM, &out->memory_limit, err))
         return false;
     out->seed = (uint64_t)seed;

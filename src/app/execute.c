@@ -57,7 +57,7 @@ static bool soften_causal(RunSpec *spec, const Request *request)
 #define QUICK_MS 300
 #define QUICK_PLAN                                                                                 \
     ((MeasurePlan){                                                                                \
-        .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5, .spread = 0.05 })
+        .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5, .width = 0.03 })
 
 static bool fill_record(Result *result, const RunSpec *spec, const Request *request, Error *err)
 {
@@ -74,6 +74,12 @@ static bool fill_record(Result *result, const RunSpec *spec, const Request *requ
         plan = QUICK_PLAN;
     else
         plan = MEASURE_ONCE; /* slow: one run tells enough, and says that it was one */
+    if (request->width > 0) { /* a stated width is worth the whole budget */
+        plan = MEASURE_DEFAULT;
+        plan.repeats = request->repeat > 0 ? request->repeat : plan.repeats;
+        plan.width = request->width;
+        plan.most = 1000000;
+    }
     return measure(&timed, &plan, &result->record, err);
 }
 

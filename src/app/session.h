@@ -29,6 +29,7 @@ typedef struct Request {
     int         threads;     /* 0: all CPUs */
     int64_t     memory_limit; /* bytes; 0: none */
     int         repeat;      /* timed runs at least; 0: time one run only */
+    double      width;       /* repeat until the median is known to +- this share; 0: as usual */
     bool        measure;     /* take time and memory in runs of their own */
     bool        quality;     /* compare with full attention */
     int         seeds;       /* quality over so many seeds from `seed` on; 0, 1: one */

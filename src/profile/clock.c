@@ -6,6 +6,7 @@
  */
 #include "profile/measure.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 static double seconds(clockid_t clock)
@@ -24,4 +25,12 @@ double clock_wall(void)
 double clock_cpu(void)
 {
     return seconds(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+int64_t clock_switches(void)
+{
+    struct rusage usage = { 0 };
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nivcsw;
 }

@@ -9,12 +9,15 @@
  */
 #include "profile/measure.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "profile/watch.h"
 
 #define OUTLIERS_USUAL 0.05 /* share of samples not worth a warning */
+#define DRIFT_USUAL 0.1     /* of the median, between the first and the last third */
+#define SPREAD_USUAL 0.05   /* distance of the quartiles, of the median */
 #define PAGE 4096
 
 typedef struct Measurement {
@@ -26,6 +29,7 @@ typedef struct Measurement {
     double      began;    /* clock_wall */
     double      timed;    /* seconds in timed runs so far */
     double     *cpu_ms;   /* one per sample; owned */
+    int64_t     switches; /* of all samples */
     double     *stage_ms; /* [sample][stage]; owned */
     int         capacity; /* samples there is room for */
 } Measurement;
@@ -64,6 +68,7 @@ static bool add_sample(Measurement *m, Error *err)
     m->cpu_ms[time->count] = 1e3 * m->watch.cpu;
     time->samples[time->count++] = 1e3 * m->watch.wall;
     m->timed += m->watch.wall;
+    m->switches += m->watch.switches;
     return true;
 }
 
@@ -82,6 +87,25 @@ static Number stage_median(Measurement *m, int stage)
     return median;
 }
 
+/* What makes the times of this run doubtful, in words. */
+static void warn_of_spoilers(Record *out)
+{
+    const Timing *t = &out->time;
+    double        spread = (t->q3.value - t->q1.value) / t->median.value;
+
+    if (t->outliers > OUTLIERS_USUAL * t->count)
+        record_warn(out, "%d of %d timed runs are outliers: something else used the machine",
+                    t->outliers, t->count);
+    if (t->drift.valid && fabs(t->drift.value) > DRIFT_USUAL && fabs(t->drift.value) > spread)
+        record_warn(out, "the last timed runs took %.0f %% %s than the first: the clock of the "
+                    "processor changed, or the machine's load did",
+                    100 * fabs(t->drift.value), t->drift.value > 0 ? "longer" : "less");
+    if (t->switches.value >= t->count && spread > SPREAD_USUAL)
+        record_warn(out, "taken off the processor %.0f times in %d timed runs, and the quartiles "
+                    "are %.0f %% apart: use fewer threads or an idle machine",
+                    t->switches.value, t->count, 100 * spread);
+}
+
 static void summarise(Measurement *m)
 {
     Record *out = m->out;
@@ -92,9 +116,8 @@ static void summarise(Measurement *m)
     out->cpu_ms = number_of(stats_quantile(m->cpu_ms, out->time.count, 0.5));
     for (int i = 0; i < out->stage_count; i++)
         out->stages[i].time_ms = stage_median(m, i);
-    if (out->time.outliers > OUTLIERS_USUAL * out->time.count)
-        record_warn(out, "%d of %d timed runs are outliers: something else used the machine",
-                    out->time.outliers, out->time.count);
+    out->time.switches = number_of((double)m->switches);
+    warn_of_spoilers(out);
 }
 
 /* ---- runs ------------------------------------------------------------------- */
@@ -181,12 +204,13 @@ static bool run_again(Measurement *m, Arena *arena, bool memory)
     return ok;
 }
 
-static double spread(const Timing *time)
+/* Half the interval of the median, as a share of it; infinite while unknown. */
+static double width(Timing *time)
 {
-    double q1 = stats_quantile(time->samples, time->count, 0.25);
-    double q3 = stats_quantile(time->samples, time->count, 0.75);
-
-    return (q3 - q1) / stats_quantile(time->samples, time->count, 0.5);
+    timing_summarise(time);
+    if (!time->low.valid || !(time->median.value > 0))
+        return (double)INFINITY;
+    return (time->high.value - time->low.value) / (2 * time->median.value);
 }
 
 /* Whether the budget has room for one more run as long as the last. */
@@ -197,13 +221,13 @@ static bool time_left(const Measurement *m)
 
 static bool enough(const Measurement *m)
 {
-    const Timing *time = &m->out->time;
+    Timing *time = &m->out->time;
 
     if (!time_left(m) || time->count >= m->plan.most)
         return true;
     if (time->count < m->plan.repeats || m->timed < m->plan.min_seconds)
         return false;
-    return spread(time) <= m->plan.spread;
+    return width(time) <= m->plan.width;
 }
 
 /* False only when there is no memory for bookkeeping. */

@@ -16,13 +16,13 @@ typedef struct MeasurePlan {
     int    most;        /* timed runs at most */
     double min_seconds; /* keep repeating until this much was timed ... */
     double max_seconds; /* ... but never longer than this */
-    double spread;      /* stop once (q3 - q1) / median is below; 0.02 */
+    double width;       /* stop once the median is known to +- this share, 95 % sure; 0.01 */
 } MeasurePlan;
 
 #define MEASURE_ONCE ((MeasurePlan){ .repeats = 0 })
 #define MEASURE_DEFAULT                                                                        \
     ((MeasurePlan){ .repeats = 7, .most = 200, .min_seconds = 0.2, .max_seconds = 10,          \
-                    .spread = 0.02 })
+                    .width = 0.01 })
 
 /* Fills *out (zeroed first; free with record_free, also after false).  A failed
  * or refused run is a record with its status, not a failure of this call; false
@@ -64,10 +64,15 @@ int64_t heap_allocations(void); /* calls since start */
 /* ---- clocks ----------------------------------------------------------------- */
 double clock_wall(void); /* seconds, monotonic */
 double clock_cpu(void);  /* seconds of this process, all threads */
+int64_t clock_switches(void); /* times this process was taken off a CPU against its will */
 
 /* ---- statistics ------------------------------------------------------------- */
 /* Sorts a copy; q in [0,1], linear between neighbours. NaN when count is 0. */
 double stats_quantile(const double *values, int count, double q);
+/* Ranks (1-based) of the order statistics between which the median lies with 95 %
+ * confidence, whatever the distribution: binomial(count, 1/2).  False below six samples,
+ * where no two of them are that far apart. */
+bool   stats_median_ranks(int count, int *low, int *high);
 void   timing_summarise(Timing *timing); /* from samples */
 
 #endif

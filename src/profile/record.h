@@ -49,10 +49,13 @@ typedef enum RecordStatus {
 /* Summary of repeated measurements, milliseconds. */
 typedef struct Timing {
     Number  median, q1, q3, min;
+    Number  low, high;  /* 95 % confidence interval of the median; six samples at least */
     Number  first;      /* the first call, cold; also the only sample when it is the only run */
     double *samples;    /* owned by the record; in order of measurement */
     int     count;
     int     outliers;   /* samples beyond q3 + 3 (q3 - q1) */
+    Number  drift;      /* last third against the first, medians: 0.1 is ten percent slower */
+    Number  switches;   /* involuntary context switches while timed, all samples */
 } Timing;
 
 typedef struct StageRecord {

@@ -4,7 +4,9 @@
  *       also in parts: counted_parts, closed_form_parts {score, mixing,
  *       overhead, position}
  *   bytes          traffic at least caused, read + written
- *   time_ms        of one run; samples in order of measurement
+ *   time_ms        of one run; samples in order of measurement; median_low and
+ *       median_high: 95 % confidence interval of the median; drift: median of the
+ *       last third of the samples over that of the first third, minus 1
  *   memory         bytes; see record.h for what each one is
  *   stages[]       in order; iteration null when not iterated
  *
@@ -129,6 +131,8 @@ static void timing(Json *j, const Record *r)
     key_number(j, "q1", t->q1);
     key_number(j, "q3", t->q3);
     key_number(j, "min", t->min);
+    key_number(j, "median_low", t->low);
+    key_number(j, "median_high", t->high);
     jsonw_key(j, "samples");
     if (t->count) {
         jsonw_open(j, '[');
@@ -140,6 +144,8 @@ static void timing(Json *j, const Record *r)
     }
     key_number(j, "first", t->first);
     key_number(j, "outliers", when(t->count > 0, t->outliers));
+    key_number(j, "drift", t->drift);
+    key_number(j, "involuntary_switches", t->switches);
     jsonw_close(j, '}');
     key_number(j, "cpu_ms", r->cpu_ms);
 }

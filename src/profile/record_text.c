@@ -66,10 +66,15 @@ static void time_lines(const Record *r, Text *out)
     const Timing *t = &r->time;
     char          a[32], b[32], c[32], d[32];
 
-    if (t->count > 1)
-        text_addf(out, "  time     %s median of %d (q1 %s, q3 %s, min %s)\n",
-                  ms_text(t->median, a, sizeof(a)), t->count, ms_text(t->q1, b, sizeof(b)),
-                  ms_text(t->q3, c, sizeof(c)), ms_text(t->min, d, sizeof(d)));
+    if (t->count > 1) {
+        text_addf(out, "  time     %s", ms_text(t->median, a, sizeof(a)));
+        if (t->low.valid)
+            text_addf(out, " +- %.1f %%",
+                      50 * (t->high.value - t->low.value) / t->median.value);
+        text_addf(out, " median of %d (q1 %s, q3 %s, min %s)\n", t->count,
+                  ms_text(t->q1, b, sizeof(b)), ms_text(t->q3, c, sizeof(c)),
+                  ms_text(t->min, d, sizeof(d)));
+    }
     else if (t->count)
         text_addf(out, "  time     %s, one run\n", ms_text(t->median, a, sizeof(a)));
     if (t->first.valid)

@@ -3,6 +3,10 @@
  * The q-quantile of x_0 <= ... <= x_(c-1) lies at t = q (c - 1), linear between
  * the neighbours of t.  An outlier is beyond q3 + 3 (q3 - q1): timings have a
  * long upper tail, so only that side is watched.
+ *
+ * The median's interval needs no shape of the distribution: of c independent
+ * samples, binomial(c, 1/2) lie below the true median, so x_(k) and x_(c+1-k)
+ * enclose it with confidence 1 - 2 P(B < k).
  */
 #include "profile/measure.h"
 
@@ -52,6 +56,49 @@ double stats_quantile(const double *values, int count, double q)
     return value;
 }
 
+bool stats_median_ranks(int count, int *low, int *high)
+{
+    double term = -count * log(2), below = exp(term); /* log P(B = k), P(B <= k) */
+    int    k = 0;
+
+    while (below <= 0.025 && k < count / 2) {
+        term += log((double)(count - k) / (k + 1));
+        below += exp(term);
+        k++;
+    }
+    if (!k)
+        return false;
+    *low = k;
+    *high = count + 1 - k;
+    return true;
+}
+
+static void interval(Timing *timing, const double *sorted)
+{
+    int low, high;
+
+    timing->low = timing->high = NUMBER_NONE;
+    if (!stats_median_ranks(timing->count, &low, &high))
+        return;
+    timing->low = number_of(sorted[low - 1]);
+    timing->high = number_of(sorted[high - 1]);
+}
+
+/* A machine that slows down (or speeds up) while it is measured. */
+static void drift(Timing *timing)
+{
+    int    third = timing->count / 3;
+    double before, after;
+
+    timing->drift = NUMBER_NONE;
+    if (third < 3)
+        return;
+    before = stats_quantile(timing->samples, third, 0.5);
+    after = stats_quantile(timing->samples + timing->count - third, third, 0.5);
+    if (before > 0)
+        timing->drift = number_of(after / before - 1);
+}
+
 void timing_summarise(Timing *timing)
 {
     double *sorted = sorted_copy(timing->samples, timing->count);
@@ -59,6 +106,7 @@ void timing_summarise(Timing *timing)
 
     timing->outliers = 0;
     timing->median = timing->q1 = timing->q3 = timing->min = NUMBER_NONE;
+    timing->low = timing->high = timing->drift = NUMBER_NONE;
     if (!sorted)
         return;
     timing->q1 = number_of(quantile_of_sorted(sorted, timing->count, 0.25));
@@ -68,5 +116,7 @@ void timing_summarise(Timing *timing)
     limit = timing->q3.value + 3 * (timing->q3.value - timing->q1.value);
     for (int i = 0; i < timing->count; i++)
         timing->outliers += sorted[i] > limit;
+    interval(timing, sorted);
+    drift(timing);
     free(sorted);
 }

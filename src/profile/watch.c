@@ -52,7 +52,7 @@ static int64_t bookkeeping(Run *run)
 Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
 {
     bool    rss = w->memory && rss_reset();
-    int64_t start = heap_current();
+    int64_t start = heap_current(), switches = clock_switches();
     double  wall, cpu;
     Run    *run;
 
@@ -67,6 +67,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     run = run_new_in(spec, arena);
     w->wall = clock_wall() - wall;
     w->cpu = clock_cpu() - cpu;
+    w->switches = clock_switches() - switches;
     w->arena = arena_peak(arena);
     if (w->memory) {
         heap_account(w);

@@ -14,6 +14,7 @@ typedef struct Watch {
     bool        memory;       /* look at heap and resident memory too */
     /* results of the last watch_run */
     double  wall, cpu;        /* seconds */
+    int64_t switches;         /* involuntary */
     double  stage_ms[RUN_MAX_STAGES];
     int64_t stage_heap[RUN_MAX_STAGES]; /* bytes above the stage's start */
     int64_t arena;            /* bytes, largest use */
