@@ -38,6 +38,8 @@ struct Arena {
     Chunk  *first, *current;
     int64_t used, peak, reserved, limit, refused;
     int64_t fail_in; /* allocations left before a forced failure; -1: off */
+    void (*heard)(void *context, int64_t bytes, int64_t used); /* NULL: nobody listens */
+    void *context;
 };
 
 static int64_t round_up(int64_t value, int64_t step)
@@ -183,6 +185,8 @@ void *arena_alloc(Arena *arena, int64_t count, int64_t size)
     if (arena->used > arena->peak)
         arena->peak = arena->used;
     guard_set(chunk, at, bytes);
+    if (arena->heard)
+        arena->heard(arena->context, bytes, arena->used);
     return chunk->data + at;
 }
 
@@ -261,6 +265,8 @@ void arena_release(Arena *arena, ArenaMark mark)
         chunk_rewind(after, 0);
     arena->current = mark.chunk;
     arena->used = mark.used;
+    if (arena->heard)
+        arena->heard(arena->context, 0, arena->used);
 }
 
 void arena_reset(Arena *arena)
@@ -296,6 +302,13 @@ void arena_limit(Arena *arena, int64_t bytes)
 int64_t arena_largest_refused(const Arena *arena)
 {
     return arena->refused;
+}
+
+void arena_watch(Arena *arena, void (*heard)(void *context, int64_t bytes, int64_t used),
+                 void *context)
+{
+    arena->heard = heard;
+    arena->context = context;
 }
 
 void arena_fail_at(Arena *arena, int64_t k)

@@ -52,6 +52,11 @@ int64_t arena_reserved(const Arena *arena); /* bytes held from the system */
 void    arena_limit(Arena *arena, int64_t bytes); /* 0: no limit */
 int64_t arena_largest_refused(const Arena *arena); /* bytes; 0: none yet */
 
+/* Called after each allocation (its bytes) and release (0), with what is in use now;
+ * NULL: nobody.  It must not allocate from the arena. */
+void arena_watch(Arena *arena, void (*heard)(void *context, int64_t bytes, int64_t used),
+                 void *context);
+
 /* For tests: the k-th allocation from now on (0-based) of this arena fails;
  * -1 switches it off. */
 void arena_fail_at(Arena *arena, int64_t k);

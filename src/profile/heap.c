@@ -5,8 +5,8 @@
  * passed on to glibc and accounted by malloc_usable_size: what the block really
  * occupies, the same number at allocation and at release.
  *
- * The three counters are the one piece of mutable state of the program outside
- * a session: malloc has no context argument.  They are atomics without order,
+ * The three counters and the one listener are the only mutable state of the program
+ * outside a session: malloc has no context argument.  They are atomics without order,
  * for nobody reads other memory on their word.
  *
  * Not compiled under sanitizers, which have a malloc of their own, and where
@@ -32,6 +32,38 @@
 #define HEAP_WHY "built with a sanitizer, which brings its own malloc"
 #endif
 #endif
+
+/* ---- the listener ----------------------------------------------------------- */
+
+static atomic_flag turn = ATOMIC_FLAG_INIT;
+static void (*_Atomic listener)(void *context, int64_t bytes, int64_t now);
+static void *listener_context; /* of the holder of the turn */
+
+static void take_turn(void)
+{
+    while (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+        continue;
+}
+
+static void end_turn(void)
+{
+    atomic_flag_clear_explicit(&turn, memory_order_release);
+}
+
+void heap_listen(void (*heard)(void *context, int64_t bytes, int64_t now), void *context)
+{
+    take_turn();
+    listener_context = context;
+    atomic_store(&listener, heard);
+    end_turn();
+}
+
+void heap_in_turn(void (*what)(void *context, void *data), void *context, void *data)
+{
+    take_turn();
+    what(context, data);
+    end_turn();
+}
 
 #ifdef HEAP_WHY
 
@@ -71,6 +103,24 @@ void  __libc_free(void *block);
 
 static atomic_llong current, peak, calls;
 
+/* Rare: only while one run's memory is traced. */
+static void tell(long long bytes, long long now)
+{
+    void (*heard)(void *context, int64_t bytes, int64_t now);
+
+    take_turn();
+    heard = atomic_load(&listener);
+    if (heard)
+        heard(listener_context, bytes, now);
+    end_turn();
+}
+
+static void tell_listener(long long bytes, long long now)
+{
+    if (atomic_load_explicit(&listener, memory_order_relaxed))
+        tell(bytes, now);
+}
+
 static void account(long long bytes)
 {
     long long now = atomic_fetch_add_explicit(&current, bytes, memory_order_relaxed) + bytes;
@@ -79,6 +129,7 @@ static void account(long long bytes)
     while (now > top && !atomic_compare_exchange_weak_explicit(
                             &peak, &top, now, memory_order_relaxed, memory_order_relaxed))
         continue;
+    tell_listener(bytes, now);
 }
 
 static void *taken(void *block)
@@ -92,7 +143,9 @@ static void *taken(void *block)
 
 static void given_back(size_t bytes)
 {
-    atomic_fetch_sub_explicit(&current, (long long)bytes, memory_order_relaxed);
+    long long taken = (long long)bytes;
+
+    tell_listener(-taken, atomic_fetch_sub_explicit(&current, taken, memory_order_relaxed) - taken);
 }
 
 /* ---- the family ------------------------------------------------------------- */

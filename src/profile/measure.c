@@ -31,6 +31,7 @@ typedef struct Measurement {
     double     *cpu_ms;   /* one per sample; owned */
     int64_t     switches; /* of all samples */
     double     *stage_ms; /* [sample][stage]; owned */
+    MemoryTrace trace;    /* of the last run that looked at memory */
     int         capacity; /* samples there is room for */
 } Measurement;
 
@@ -140,8 +141,16 @@ static void take_memory(Measurement *m)
     out->heap_peak = heap ? whole_pages(w->heap) : NUMBER_NONE;
     out->rss_peak = w->rss >= 0 ? number_of((double)w->rss) : NUMBER_NONE;
     snprintf(out->heap_note, sizeof(out->heap_note), "%s", heap ? "" : why);
-    for (int i = 0; i < out->stage_count; i++)
+    out->allocations = heap ? number_of((double)w->calls) : NUMBER_NONE;
+    out->arena_allocations = number_of((double)m->trace.arena_calls);
+    for (int i = 0; i < out->stage_count; i++) {
         out->stages[i].heap_peak = heap ? number_of((double)w->stage_heap[i]) : NUMBER_NONE;
+        out->stages[i].allocations = heap ? number_of((double)w->stage_calls[i]) : NUMBER_NONE;
+    }
+    if (!out->timeline)
+        out->timeline = malloc(sizeof(*out->timeline));
+    if (out->timeline)
+        *out->timeline = m->trace.line;
 }
 
 static void take_failure(Measurement *m, const Run *run)
@@ -263,6 +272,7 @@ static bool prepare(Measurement *m, const RunSpec *spec, const MeasurePlan *plan
     m->spec.observer_context = &m->watch;
     m->watch.next = spec->observer;
     m->watch.next_context = spec->observer_context;
+    m->watch.trace = &m->trace;
     m->plan = *plan;
     if (m->plan.most < m->plan.repeats)
         m->plan.most = m->plan.repeats;

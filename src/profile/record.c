@@ -16,6 +16,7 @@ void record_free(Record *record)
     free(record->tensors);
     free(record->time.samples);
     free(record->stages);
+    free(record->timeline);
     free(record->warnings);
     *record = (Record){ 0 };
 }
@@ -50,6 +51,7 @@ bool record_copy(Record *to, const Record *from, Error *err)
                    (size_t)from->time.count * sizeof(*from->time.samples)) && ok;
     ok = duplicate(&to->stages, from->stages,
                    (size_t)from->stage_count * sizeof(*from->stages)) && ok;
+    ok = duplicate(&to->timeline, from->timeline, sizeof(*from->timeline)) && ok;
     ok = duplicate(&to->warnings, from->warnings, text_size(from->warnings)) && ok;
     if (ok)
         return true;

@@ -25,6 +25,7 @@
 #include "attn/run.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "profile/memory_trace.h"
 
 typedef struct Number {
     double value;
@@ -65,6 +66,7 @@ typedef struct StageRecord {
     Flops  flops;
     Bytes  bytes;
     Number heap_peak;   /* bytes above the stage's start */
+    Number allocations; /* of the malloc family */
     Number arena_peak;  /* bytes since the run began */
 } StageRecord;
 
@@ -109,6 +111,9 @@ typedef struct Record {
     Timing      time;         /* wall */
     Number      cpu_ms;       /* process cpu time per run, median */
     Number      arena_peak, heap_peak, device_peak, rss_peak; /* bytes */
+    Number      allocations;     /* calls of the malloc family during the run */
+    Number      arena_allocations;
+    MemoryTimeline *timeline;    /* of the run that gave the peaks; owned; NULL: none */
     char        heap_note[96];   /* why heap_peak is not valid, or "" */
     Quality     quality;
     SeedSpread  seeds;

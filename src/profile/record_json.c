@@ -7,7 +7,8 @@
  *   time_ms        of one run; samples in order of measurement; median_low and
  *       median_high: 95 % confidence interval of the median; drift: median of the
  *       last third of the samples over that of the first third, minus 1
- *   memory         bytes; see record.h for what each one is
+ *   memory         bytes; see record.h for what each one is; timeline: largest level
+ *       in steps of equal length over the warm-up run; largest: single allocations
  *   stages[]       in order; iteration null when not iterated
  *
  * Whatever was not measured is null, so a reader never mistakes it for 0.
@@ -150,6 +151,43 @@ static void timing(Json *j, const Record *r)
     key_number(j, "cpu_ms", r->cpu_ms);
 }
 
+static void steps(Json *j, const char *key, const int64_t *values, int count)
+{
+    jsonw_key(j, key);
+    jsonw_open(j, '[');
+    for (int i = 0; i < count; i++)
+        jsonw_int(j, values[i]);
+    jsonw_close(j, ']');
+}
+
+static void timeline(Json *j, const MemoryTimeline *line, bool heap)
+{
+    jsonw_open(j, '{');
+    key_number(j, "step_ms", number_of(1e3 * line->step));
+    steps(j, "arena", line->arena, line->count);
+    if (heap)
+        steps(j, "heap", line->heap, line->count);
+    else
+        jsonw_key(j, "heap"), jsonw_null(j);
+    jsonw_close(j, '}');
+}
+
+static void largest(Json *j, const Record *r)
+{
+    jsonw_open(j, '[');
+    for (int i = 0; r->timeline && i < r->timeline->largest_count; i++) {
+        const LargeAllocation *a = &r->timeline->largest[i];
+
+        jsonw_open(j, '{');
+        key_int(j, "bytes", a->bytes);
+        key_string(j, "where", a->heap ? "heap" : "arena");
+        key_string(j, "stage", a->stage >= 0 && a->stage < r->stage_count
+                                   ? r->stages[a->stage].name : "");
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
 static void memory(Json *j, const Record *r)
 {
     jsonw_key(j, "memory");
@@ -159,6 +197,15 @@ static void memory(Json *j, const Record *r)
     key_number(j, "device_peak", r->device_peak);
     key_number(j, "rss_peak", r->rss_peak);
     key_string(j, "heap_note", r->heap_note);
+    key_number(j, "allocations", r->allocations);
+    key_number(j, "arena_allocations", r->arena_allocations);
+    jsonw_key(j, "timeline");
+    if (r->timeline)
+        timeline(j, r->timeline, r->heap_peak.valid);
+    else
+        jsonw_null(j);
+    jsonw_key(j, "largest");
+    largest(j, r);
     jsonw_close(j, '}');
 }
 
@@ -202,6 +249,22 @@ static void seeds(Json *j, const SeedSpread *s)
     jsonw_close(j, '}');
 }
 
+/* What the stage's ops counted; a stage without ops has none that is known. */
+static Number traffic(const StageRecord *s)
+{
+    double bytes = s->bytes.read + s->bytes.written;
+
+    return when(bytes > 0, bytes);
+}
+
+/* FLOPs to a byte of traffic. */
+static Number intensity(const StageRecord *s)
+{
+    Number bytes = traffic(s);
+
+    return when(bytes.valid, flops_total(s->flops) / bytes.value);
+}
+
 static void stages(Json *j, const Record *r)
 {
     jsonw_key(j, "stages");
@@ -214,7 +277,9 @@ static void stages(Json *j, const Record *r)
         key_index(j, "iteration", s->iteration);
         key_number(j, "time_ms", s->time_ms);
         key_number(j, "flops", number_of(flops_total(s->flops)));
-        key_number(j, "bytes", number_of(s->bytes.read + s->bytes.written));
+        key_number(j, "bytes", traffic(s));
+        key_number(j, "intensity", intensity(s));
+        key_number(j, "allocations", s->allocations);
         key_number(j, "heap_peak", s->heap_peak);
         key_number(j, "arena_peak", s->arena_peak);
         jsonw_close(j, '}');

@@ -121,6 +121,26 @@ static void memory_line(const Record *r, Text *out)
     text_add(out, "\n");
 }
 
+/* "allocations 12 arena, 3 heap; the largest 33.0 MiB of arena in attend" */
+static void largest_line(const Record *r, Text *out)
+{
+    const MemoryTimeline  *line = r->timeline;
+    const LargeAllocation *a;
+    char                   text[32];
+    bool                   staged;
+
+    if (!line || !line->largest_count || r->status != RECORD_OK)
+        return;
+    a = &line->largest[0];
+    staged = a->stage >= 0 && a->stage < r->stage_count;
+    text_addf(out, "           allocations %.0f arena", r->arena_allocations.value);
+    if (r->allocations.valid)
+        text_addf(out, ", %.0f heap", r->allocations.value);
+    text_addf(out, "; the largest %s of %s %s%s\n", format_bytes(a->bytes, text, sizeof(text)),
+              a->heap ? "heap" : "arena", staged ? "in " : "before the first stage",
+              staged ? r->stages[a->stage].name : "");
+}
+
 static void quality_lines(const Quality *q, Text *out)
 {
     char a[32], b[32], c[32];
@@ -177,7 +197,8 @@ static void tensors_line(const char *json, Text *out)
 
 static void stage_line(const StageRecord *s, double total, Text *out)
 {
-    char name[80], ms[32], count[32], bytes[32], share[16] = "-";
+    double traffic = s->bytes.read + s->bytes.written;
+    char   name[80], ms[32], count[32], bytes[32], arena[32], share[16] = "-", intensity[16] = "-";
 
     if (s->iteration >= 0)
         snprintf(name, sizeof(name), "%s %lld", s->name, (long long)s->iteration);
@@ -185,9 +206,14 @@ static void stage_line(const StageRecord *s, double total, Text *out)
         snprintf(name, sizeof(name), "%s", s->name);
     if (s->time_ms.valid && total > 0)
         snprintf(share, sizeof(share), "%.1f", 100 * s->time_ms.value / total);
-    text_addf(out, "    %-20.20s %11s %6s %9s %10s\n", name, ms_text(s->time_ms, ms, sizeof(ms)),
-              share, format_count(flops_total(s->flops), count, sizeof(count)),
-              format_bytes((int64_t)(s->bytes.read + s->bytes.written), bytes, sizeof(bytes)));
+    if (traffic > 0)
+        snprintf(intensity, sizeof(intensity), "%.3g", flops_total(s->flops) / traffic);
+    text_addf(out, "    %-17.17s %10s %5s %8s %9s %6s %9s\n", name,
+              ms_text(s->time_ms, ms, sizeof(ms)), share,
+              format_count(flops_total(s->flops), count, sizeof(count)),
+              bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, bytes, sizeof(bytes)),
+              intensity,
+              bytes_text(s->arena_peak, arena, sizeof(arena)));
 }
 
 static void stage_table(const Record *r, Text *out)
@@ -199,7 +225,8 @@ static void stage_table(const Record *r, Text *out)
         return;
     for (int i = 0; i < r->stage_count; i++)
         total += r->stages[i].time_ms.value;
-    text_addf(out, "    %-20s %11s %6s %9s %10s\n", "stage", "time", "%", "flops", "traffic");
+    text_addf(out, "    %-17s %10s %5s %8s %9s %6s %9s\n", "stage", "time", "%", "flops",
+              "traffic", "F/B", "arena");
     for (int i = 0; i < shown; i++)
         stage_line(&r->stages[i], total, out);
     if (shown < r->stage_count)
@@ -223,6 +250,7 @@ void record_text(const Record *record, Text *out)
     time_lines(record, out);
     flops_line(record, out);
     memory_line(record, out);
+    largest_line(record, out);
     quality_lines(&record->quality, out);
     seeds_line(&record->seeds, out);
     tensors_line(record->tensors, out);

@@ -22,10 +22,13 @@ static void heap_account(Watch *w)
     int64_t peak = heap_peak();
 
     w->top = larger(w->top, peak);
-    if (w->stage >= 0)
+    if (w->stage >= 0) {
         w->stage_heap[w->stage] = larger(w->stage_heap[w->stage], peak - w->base);
+        w->stage_calls[w->stage] += heap_allocations() - w->counted;
+    }
     heap_peak_reset();
     w->base = heap_current();
+    w->counted = heap_allocations();
 }
 
 void watch_stage(void *context, const Run *run, const Stage *stage)
@@ -38,6 +41,8 @@ void watch_stage(void *context, const Run *run, const Stage *stage)
     if (w->memory)
         heap_account(w);
     w->stage = stage ? (int)(stage - run->stages) : -1;
+    if (w->memory && w->trace)
+        memory_trace_stage(w->trace, w->stage);
     if (w->next)
         w->next(w->next_context, run, stage);
     w->since = clock_wall();
@@ -58,10 +63,14 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
 
     memset(w->stage_ms, 0, sizeof(w->stage_ms));
     memset(w->stage_heap, 0, sizeof(w->stage_heap));
+    memset(w->stage_calls, 0, sizeof(w->stage_calls));
     w->stage = -1;
     w->top = w->base = start;
+    w->counted = w->calls = heap_allocations();
     if (w->memory)
         heap_peak_reset();
+    if (w->memory && w->trace)
+        memory_trace_start(w->trace, arena);
     cpu = clock_cpu();
     wall = clock_wall();
     run = run_new_in(spec, arena);
@@ -69,6 +78,9 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     w->cpu = clock_cpu() - cpu;
     w->switches = clock_switches() - switches;
     w->arena = arena_peak(arena);
+    w->calls = heap_allocations() - w->calls;
+    if (w->memory && w->trace)
+        memory_trace_stop(w->trace, bookkeeping(run));
     if (w->memory) {
         heap_account(w);
         w->heap = larger(0, w->top - start - bookkeeping(run));

@@ -7,23 +7,28 @@
 #define PROFILE_WATCH_H
 
 #include "attn/run.h"
+#include "profile/memory_trace.h"
 
 typedef struct Watch {
     RunObserver next;         /* the caller's; NULL: none */
     void       *next_context;
     bool        memory;       /* look at heap and resident memory too */
+    MemoryTrace *trace;       /* and follow it over time; NULL: not */
     /* results of the last watch_run */
     double  wall, cpu;        /* seconds */
     int64_t switches;         /* involuntary */
     double  stage_ms[RUN_MAX_STAGES];
     int64_t stage_heap[RUN_MAX_STAGES]; /* bytes above the stage's start */
+    int64_t stage_calls[RUN_MAX_STAGES]; /* allocations of the malloc family */
     int64_t arena;            /* bytes, largest use */
     int64_t heap;             /* bytes above the start of the run */
     int64_t rss;              /* bytes; -1: unknown */
+    int64_t calls;            /* allocations of the malloc family */
     /* while it runs */
     int     stage;            /* -1: before the first */
     double  since;            /* when the stage began */
     int64_t top, base;        /* largest heap so far; level when the stage began */
+    int64_t counted;          /* heap_allocations then */
 } Watch;
 
 /* Runs spec in `arena`.  spec's observer must be watch_stage with this watch. */

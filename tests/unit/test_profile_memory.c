@@ -1,0 +1,136 @@
+/* test_profile_memory.c -- the memory of a run over its time. */
+#include "profile_fixture.h"
+
+#include <time.h>
+
+#include "profile/memory_trace.h"
+
+#define MIB (1 << 20)
+
+static void *(*volatile take)(size_t) = malloc;
+static void (*volatile give)(void *) = free;
+
+static void pause_ms(int ms)
+{
+    struct timespec t = { .tv_nsec = ms * 1000000L };
+
+    nanosleep(&t, NULL);
+}
+
+static int64_t most(const int64_t *values, int count)
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < count; i++)
+        most = values[i] > most ? values[i] : most;
+    return most;
+}
+
+/* The axis starts at microseconds; a pause folds it many times over. */
+static void peaks_outlive_the_folding_of_the_axis(void **state)
+{
+    MemoryTrace trace;
+    Arena      *arena = arena_new();
+    ArenaMark   mark;
+    void       *block;
+
+    (void)state;
+    memory_trace_start(&trace, arena);
+    mark = arena_mark(arena);
+    memory_trace_stage(&trace, 0);
+    assert_non_null(arena_alloc(arena, 3 * MIB, 1));
+    block = take(2 * MIB);
+    give(block);
+    arena_release(arena, mark);
+    memory_trace_stage(&trace, 1);
+    pause_ms(20);
+    assert_non_null(arena_alloc(arena, MIB, 1));
+    memory_trace_stop(&trace, 0);
+    assert_true(trace.line.count > MEMORY_STEPS / 4 && trace.line.count <= MEMORY_STEPS);
+    assert_true(trace.line.step * trace.line.count >= 0.02);
+    assert_int_equal(most(trace.line.arena, trace.line.count), 3 * MIB);
+    assert_int_equal(trace.line.arena[trace.line.count / 2], 0);
+    assert_int_equal(trace.line.arena[trace.line.count - 1], MIB);
+    assert_int_equal(trace.line.stage[trace.line.count - 1], 1);
+    if (heap_hooks_active(NULL))
+        assert_true(most(trace.line.heap, trace.line.count) >= 2 * MIB);
+    arena_free(arena);
+}
+
+static void the_largest_are_named_by_stage(void **state)
+{
+    MemoryTrace trace;
+    Arena      *arena = arena_new();
+
+    (void)state;
+    memory_trace_start(&trace, arena);
+    for (int i = 0; i < 20; i++) {
+        memory_trace_stage(&trace, i);
+        assert_non_null(arena_alloc(arena, (i * 7 % 20 + 1) * 4096, 1));
+    }
+    memory_trace_stop(&trace, 0);
+    assert_int_equal(trace.arena_calls, 20);
+    assert_int_equal(trace.line.largest_count, MEMORY_LARGEST);
+    for (int i = 0; i < MEMORY_LARGEST; i++) {
+        const LargeAllocation *a = &trace.line.largest[i];
+
+        assert_false(a->heap);
+        assert_int_equal(a->bytes, (20 - i) * 4096);
+        assert_int_equal((a->stage * 7 % 20 + 1) * 4096, a->bytes);
+    }
+    arena_free(arena);
+}
+
+static void after_the_stop_nobody_listens(void **state)
+{
+    MemoryTrace trace;
+    Arena      *arena = arena_new();
+    int         count;
+
+    (void)state;
+    memory_trace_start(&trace, arena);
+    memory_trace_stop(&trace, 0);
+    count = trace.line.largest_count;
+    assert_non_null(arena_alloc(arena, MIB, 1));
+    give(take(MIB));
+    assert_int_equal(trace.line.largest_count, count);
+    arena_free(arena);
+}
+
+/* A record's timeline reaches the record's own peak. */
+static void a_record_keeps_the_timeline_of_its_peaks(void **state)
+{
+    Fixture     f = fixture_new(2, 256, 32, 2);
+    MeasurePlan plan = MEASURE_DEFAULT;
+    Record      r, copy;
+    Error       err = ERROR_INIT;
+
+    (void)state;
+    plan.max_seconds = 2;
+    plan.repeats = 6;
+    plan.min_seconds = 0;
+    plan.width = INFINITY;
+    fixture_choose(&f, "linformer", "k=32");
+    assert_true(measure(&f.spec, &plan, &r, &err));
+    assert_non_null(r.timeline);
+    assert_int_equal(most(r.timeline->arena, r.timeline->count), r.arena_peak.value);
+    assert_true(r.arena_allocations.value > 0);
+    assert_int_equal(r.allocations.valid, heap_hooks_active(NULL));
+    assert_true(record_copy(&copy, &r, &err));
+    assert_memory_equal(copy.timeline, r.timeline, sizeof(*r.timeline));
+    record_free(&copy);
+    record_free(&r);
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peaks_outlive_the_folding_of_the_axis),
+        cmocka_unit_test(the_largest_are_named_by_stage),
+        cmocka_unit_test(after_the_stop_nobody_listens),
+        cmocka_unit_test(a_record_keeps_the_timeline_of_its_peaks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
