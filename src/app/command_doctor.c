@@ -1,6 +1,8 @@
 /* command_doctor.c -- what this machine and terminal can do, and what is amiss. */
 #include "app/command_parts.h"
 
+#include "profile/counters.h"
+
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +29,15 @@ static void terminal_lines(const Call *call, Text *out)
 
 static void warning_lines(Session *s, Text *out)
 {
+    char        reason[96];
     const char *why;
+    Counters   *counters = counters_open(reason, sizeof(reason));
 
     text_addf(out, "measuring\n  heap hooks %s\n",
               heap_hooks_active(&why) ? "active: library workspaces count too" : why);
+    text_addf(out, "  counters   %s\n", counters ? "hardware FLOPs, cycles and misses are read"
+                                                   : reason);
+    counters_close(counters);
     text_add(out, "  GPU        this build has no CUDA back end; the CPU is used\n");
     text_addf(out, "  OpenBLAS   %s\n", session_warning(s) ? session_warning(s) : "fits this CPU");
 }

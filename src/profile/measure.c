@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "profile/counters.h"
 #include "profile/watch.h"
 
 #define OUTLIERS_USUAL 0.05 /* share of samples not worth a warning */
@@ -239,14 +240,40 @@ static bool enough(const Measurement *m)
     return width(time) <= m->plan.width;
 }
 
+/* One run more under the processor's counters, where there are any. */
+static void count_in_hardware(Measurement *m, Arena *arena)
+{
+    Record   *out = m->out;
+    Counters *counters;
+
+    if (!time_left(m)) {
+        snprintf(out->hardware_note, sizeof(out->hardware_note), "%s",
+                 "no time left for a run under the counters");
+        return;
+    }
+    counters = counters_open(out->hardware_note, sizeof(out->hardware_note));
+    if (!counters)
+        return;
+    counters_start(counters);
+    run_again(m, arena, false);
+    counters_stop(counters, &out->hardware);
+    counters_close(counters);
+    if (!out->hardware.flops.valid)
+        snprintf(out->hardware_note, sizeof(out->hardware_note), "%s",
+                 "no counter of floating point operations is known for this processor");
+}
+
 /* False only when there is no memory for bookkeeping. */
 static bool repeat(Measurement *m, Error *err)
 {
     Arena *arena;
     bool   ok = true;
 
-    if (m->plan.repeats <= 0 || !time_left(m))
+    if (m->plan.repeats <= 0 || !time_left(m)) {
+        snprintf(m->out->hardware_note, sizeof(m->out->hardware_note), "%s",
+                 "one run only, and it was not counted");
         return add_sample(m, err);
+    }
     arena = arena_new();
     if (!arena)
         return out_of_memory(m, err);
@@ -255,6 +282,8 @@ static bool repeat(Measurement *m, Error *err)
             ok = add_sample(m, err);
         while (ok && !enough(m) && run_again(m, arena, false))
             ok = add_sample(m, err);
+        if (ok && m->out->status == RECORD_OK)
+            count_in_hardware(m, arena);
     }
     arena_free(arena);
     return ok;

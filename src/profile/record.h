@@ -70,6 +70,11 @@ typedef struct StageRecord {
     Number arena_peak;  /* bytes since the run began */
 } StageRecord;
 
+/* By the processor's counters: counters.h. */
+typedef struct HardwareCounts {
+    Number flops, cycles, instructions, cache_misses;
+} HardwareCounts;
+
 typedef struct Quality {
     /* Softmax mass of full attention on the kept set, over rows: see quality_measure. */
     Number mass_mean, mass_p5, mass_min;
@@ -106,7 +111,8 @@ typedef struct Record {
     Flops       counted;      /* valid when status is OK */
     Flops       closed_form;
     bool        has_closed_form, closed_form_is_bound;
-    Number      hardware_flops;
+    HardwareCounts hardware;    /* of one run of its own */
+    char        hardware_note[96]; /* why there are none, or "" */
     Bytes       bytes;
     Timing      time;         /* wall */
     Number      cpu_ms;       /* process cpu time per run, median */

@@ -110,7 +110,7 @@ static void flops(Json *j, const Record *r)
     jsonw_open(j, '{');
     key_number(j, "counted", when(counted, flops_total(r->counted)));
     key_number(j, "closed_form", when(closed, flops_total(r->closed_form)));
-    key_number(j, "hardware", r->hardware_flops);
+    key_number(j, "hardware", r->hardware.flops);
     jsonw_key(j, "closed_form_is_bound");
     if (closed)
         jsonw_bool(j, r->closed_form_is_bound);
@@ -120,6 +120,13 @@ static void flops(Json *j, const Record *r)
     parts(j, "closed_form_parts", closed, r->closed_form);
     jsonw_close(j, '}');
     key_number(j, "bytes", when(counted, r->bytes.read + r->bytes.written));
+    jsonw_key(j, "hardware");
+    jsonw_open(j, '{');
+    key_number(j, "cycles", r->hardware.cycles);
+    key_number(j, "instructions", r->hardware.instructions);
+    key_number(j, "cache_misses", r->hardware.cache_misses);
+    key_string(j, "note", r->hardware_note);
+    jsonw_close(j, '}');
 }
 
 static void timing(Json *j, const Record *r)

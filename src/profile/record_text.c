@@ -96,9 +96,9 @@ static void flops_line(const Record *r, Text *out)
         if (closed > 0)
             text_addf(out, " (%+.1f %%)", 100 * (counted - closed) / closed);
     }
-    if (r->hardware_flops.valid)
+    if (r->hardware.flops.valid)
         text_addf(out, ", %s hardware",
-                  format_count(r->hardware_flops.value, text, sizeof(text)));
+                  format_count(r->hardware.flops.value, text, sizeof(text)));
     if (r->time.median.valid && r->time.median.value > 0)
         text_addf(out, "; %.1f GF/s", counted / r->time.median.value * 1e-6);
     text_add(out, "\n");

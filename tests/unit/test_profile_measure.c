@@ -49,7 +49,7 @@ static void a_measured_run_has_all_its_numbers(void **state)
     CHECK_NEAR(counted, flops_total(r.counted), 0);
     assert_true(r.has_closed_form);
     CHECK_NEAR(flops_total(r.closed_form), flops_total(r.counted), 0);
-    assert_false(r.hardware_flops.valid);
+    assert_true(r.hardware.cycles.valid || r.hardware.flops.valid || *r.hardware_note);
     assert_false(r.quality.mass_mean.valid);
     record_free(&r);
     fixture_free(&f);

@@ -1,0 +1,51 @@
+/* test_profile_counters.c -- hardware counters, or the reason why there are none. */
+#include "profile_fixture.h"
+
+#include "profile/counters.h"
+
+/* An event that shared its counter had it for running of enabled nanoseconds. */
+static void shared_counters_are_scaled(void **state)
+{
+    static const uint64_t whole[3] = { 1000, 50, 50 }, half[3] = { 1000, 50, 25 };
+    static const uint64_t never[3] = { 0, 50, 0 }, idle[3] = { 0, 0, 0 };
+
+    (void)state;
+    CHECK_NEAR(counter_scaled(whole).value, 1000, 0);
+    CHECK_NEAR(counter_scaled(half).value, 2000, 0);
+    assert_false(counter_scaled(never).valid);
+    assert_true(counter_scaled(idle).valid);
+}
+
+static void counters_count_or_say_why_not(void **state)
+{
+    char            why[96] = "";
+    Counters       *counters = counters_open(why, sizeof(why));
+    HardwareCounts  counts;
+    volatile double x = 1;
+
+    (void)state;
+    if (!counters) {
+        assert_true(strlen(why) > 0);
+        print_message("no counters: %s\n", why);
+        return;
+    }
+    counters_start(counters);
+    for (int i = 0; i < 1000000; i++)
+        x = x * 1.0000001 + 1e-9;
+    counters_stop(counters, &counts);
+    counters_close(counters);
+    if (counts.instructions.valid)
+        assert_true(counts.instructions.value > 1e6);
+    if (counts.flops.valid)
+        CHECK_NEAR(counts.flops.value, 2e6, 1e5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shared_counters_are_scaled),
+        cmocka_unit_test(counters_count_or_say_why_not),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
