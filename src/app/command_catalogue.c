@@ -1,84 +1,12 @@
-/* command_catalogue.c -- list and info: what there is to run, and on what. */
+/* command_catalogue.c -- info: the card of a mechanism, what a file holds. */
 #include "app/command_parts.h"
 #include "app/reach.h"
+#include "profile/conventions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static TableStyle style_of(const Call *call)
-{
-    return call->values[OPT_CSV] ? TABLE_CSV : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
-}
-
-static void list_row(Table *t, const Mechanism *m, bool claims)
-{
-    char classes[32];
-
-    table_cell(t, "%s", m->id);
-    table_cell(t, "%s", m->title);
-    table_cell(t, "%s", mechanism_classes(m, classes, sizeof(classes)));
-    table_cell(t, "%s", m->claim_time);
-    if (claims) {
-        table_cell(t, "%s", m->claim_memory);
-        table_cell(t, "%s", m->claim_decode);
-        table_cell(t, "%d", m->year);
-        table_cell(t, "%s", m->arxiv ? m->arxiv : "");
-    }
-}
-
-static void list_json(Text *out)
-{
-    Json json = jsonw_to(out);
-    char classes[32];
-
-    jsonw_open(&json, '[');
-    for (size_t i = 0; mechanism_at(i); i++) {
-        const Mechanism *m = mechanism_at(i);
-
-        jsonw_open(&json, '{');
-        jsonw_key(&json, "id"), jsonw_string(&json, m->id);
-        jsonw_key(&json, "title"), jsonw_string(&json, m->title);
-        jsonw_key(&json, "class");
-        jsonw_string(&json, mechanism_classes(m, classes, sizeof(classes)));
-        jsonw_key(&json, "year"), jsonw_int(&json, m->year);
-        jsonw_key(&json, "arxiv"), jsonw_string(&json, m->arxiv);
-        jsonw_key(&json, "claim_time"), jsonw_string(&json, m->claim_time);
-        jsonw_key(&json, "claim_memory"), jsonw_string(&json, m->claim_memory);
-        jsonw_key(&json, "claim_decode"), jsonw_string(&json, m->claim_decode);
-        jsonw_key(&json, "causal"), jsonw_bool(&json, m->causal);
-        jsonw_close(&json, '}');
-    }
-    jsonw_close(&json, ']');
-    text_add(out, "\n");
-}
-
-bool command_list(Session *s, const Call *call, Text *out, Error *err)
-{
-    bool  claims = call->values[OPT_TABLE] || call->values[OPT_CSV] || call->values[OPT_MD];
-    Table t = { .cols = claims ? 8 : 4 };
-
-    (void)s;
-    if (call->values[OPT_JSON]) {
-        list_json(out);
-        return true;
-    }
-    for (const char *const *head = (const char *const[]){ "id", "title", "class", "time", "memory",
-                                                          "decoding", "year", "arXiv", NULL };
-         *head && t.count < t.cols; head++)
-        table_cell(&t, "%s", *head);
-    for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
-        for (size_t i = 0; mechanism_at(i); i++) {
-            unsigned classes = mechanism_at(i)->classes;
-
-            if ((classes & -classes) == bit) /* by its first class */
-                list_row(&t, mechanism_at(i), claims);
-        }
-    table_write(&t, style_of(call), out);
-    table_free(&t);
-    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for the list");
-}
 
 /* ---- cards ------------------------------------------------------------------ */
 
@@ -281,6 +209,35 @@ static bool info_file(const char *path, Text *out, Error *err)
     return true;
 }
 
+/* Words of a sentence under a hanging indent. */
+static void wrap_sentences(const char *text, int width, Text *out)
+{
+    int column = 0;
+
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+
+        if (column && column + 1 + length > width) {
+            text_add(out, "\n");
+            column = 0;
+        }
+        text_add(out, column ? " " : "    ");
+        column += (column ? 1 : 4) + length;
+        text_add_bytes(out, text, (size_t)length);
+        text += length + (text[length] == ' ');
+    }
+    text_add(out, "\n");
+}
+
+static void info_conventions(int columns, Text *out)
+{
+    for (size_t i = 0; convention_at(i); i++) {
+        text_addf(out, "%s%s\n", i ? "\n" : "", convention_at(i)->number);
+        wrap_sentences(convention_at(i)->text, columns > 40 && columns < 100 ? columns - 1 : 99,
+                       out);
+    }
+}
+
 bool command_info(Session *s, const Call *call, Text *out, Error *err)
 {
     const char      *what = call->word_count ? call->words[0] : NULL;
@@ -289,10 +246,14 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
     (void)s;
     if (!what)
         return error_set(err, ERR_USAGE,
-                         "info needs a mechanism (attnscope list), 'positions', or "
-                         "a file");
+                         "info needs a mechanism (attnscope list), 'positions', 'conventions', "
+                         "or a file");
     if (!strcmp(what, "positions")) {
         info_positions(out);
+        return true;
+    }
+    if (!strcmp(what, "conventions")) {
+        info_conventions(call->columns, out);
         return true;
     }
     m = mechanism_find(what);

@@ -2,6 +2,7 @@
  * `make docs` writes them, `make check` compares them. */
 #include "app/command_parts.h"
 #include "app/preset.h"
+#include "profile/conventions.h"
 
 #include <string.h>
 
@@ -188,6 +189,24 @@ static bool docs_man(Text *out)
     return true;
 }
 
+static bool docs_systems(Text *out)
+{
+    text_add(out, "# The systems of the surveys\n\nMade by `attnscope docs systems`; do not edit. "
+                  "`attnscope list --table` prints it. Where the surveys disagree on a "
+                  "complexity, each claim stands with its source.\n\n");
+    systems_list(TABLE_MARKDOWN, out);
+    return true;
+}
+
+static bool docs_conventions(Text *out)
+{
+    text_add(out, "# What the numbers mean\n\nMade by `attnscope docs conventions`; do not edit. "
+                  "`attnscope info conventions` prints it.\n");
+    for (size_t i = 0; convention_at(i); i++)
+        text_addf(out, "\n**%s.** %s\n", convention_at(i)->number, convention_at(i)->text);
+    return true;
+}
+
 static const struct {
     const char *name;
     bool (*write)(Text *out);
@@ -195,6 +214,8 @@ static const struct {
     { "mechanisms", docs_mechanisms },
     { "commands", docs_commands },
     { "views", docs_views },
+    { "systems", docs_systems },
+    { "conventions", docs_conventions },
     { "man", docs_man },
 };
 
@@ -207,7 +228,7 @@ bool command_docs(Session *s, const Call *call, Text *out, Error *err)
         if (!strcmp(documents[i].name, kind))
             return documents[i].write(out);
     return error_set(err, ERR_USAGE,
-                     "docs: expected mechanisms, commands, views, keys, man or luals, got "
-                     "'%s'",
+                     "docs: expected mechanisms, commands, views, systems, conventions, keys, man "
+                     "or luals, got '%s'",
                      kind);
 }

@@ -50,6 +50,9 @@ typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
 void table_write(const Table *t, TableStyle style, Text *out);
 void table_free(Table *t);
 
+/* Every system the surveys name, with their claims. */
+void systems_list(TableStyle style, Text *out);
+
 /* "[,pad]": number in milliseconds, or "n/a". */
 const char *format_ms(Number ms, char *text, size_t size);
 const char *format_size(Number bytes, char *text, size_t size);
