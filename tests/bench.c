@@ -23,113 +23,12 @@
 #define MOST_ROUNDS 64
 #define SGEMM_SIZE 2048
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 static double now(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* ---- the peak --------------------------------------------------------------- */
-
-#define PEAK_STEPS 4000000L
-#define CHAINS 12 /* independent sums: enough to hide the latency */
-
-typedef double (*PeakFn)(float *sink); /* flops done */
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f"))) static double peak_avx512(float *sink)
-{
-    __m512 x[CHAINS], m = _mm512_set1_ps(0.9999999f), a = _mm512_set1_ps(1e-8f);
-
-#pragma GCC unroll 12
-    for (int c = 0; c < CHAINS; c++)
-        x[c] = _mm512_set1_ps(1.0f + (float)c * 1e-6f);
-    for (long s = 0; s < PEAK_STEPS; s++) {
-#pragma GCC unroll 12
-        for (int c = 0; c < CHAINS; c++)
-            x[c] = _mm512_fmadd_ps(x[c], m, a);
-        __asm__ volatile("" ::: "memory");
-    }
-#pragma GCC unroll 12
-    for (int c = 1; c < CHAINS; c++)
-        x[0] = _mm512_add_ps(x[0], x[c]);
-    *sink += _mm512_reduce_add_ps(x[0]);
-    return 2.0 * 16 * CHAINS * PEAK_STEPS;
-}
-
-__attribute__((target("avx2,fma"))) static double peak_avx2(float *sink)
-{
-    __m256 x[CHAINS], m = _mm256_set1_ps(0.9999999f), a = _mm256_set1_ps(1e-8f);
-    float  out[8];
-
-#pragma GCC unroll 12
-    for (int c = 0; c < CHAINS; c++)
-        x[c] = _mm256_set1_ps(1.0f + (float)c * 1e-6f);
-    for (long s = 0; s < PEAK_STEPS; s++) {
-#pragma GCC unroll 12
-        for (int c = 0; c < CHAINS; c++)
-            x[c] = _mm256_fmadd_ps(x[c], m, a);
-        __asm__ volatile("" ::: "memory");
-    }
-#pragma GCC unroll 12
-    for (int c = 1; c < CHAINS; c++)
-        x[0] = _mm256_add_ps(x[0], x[c]);
-    _mm256_storeu_ps(out, x[0]);
-    *sink += out[0];
-    return 2.0 * 8 * CHAINS * PEAK_STEPS;
-}
-#endif
-
-static double peak_generic(float *sink)
-{
-    typedef float Vec4 __attribute__((vector_size(16)));
-    Vec4          x[CHAINS], m = { 0.9999999f, 0.9999999f, 0.9999999f, 0.9999999f };
-    Vec4          a = { 1e-8f, 1e-8f, 1e-8f, 1e-8f };
-
-    for (int c = 0; c < CHAINS; c++)
-        x[c] = m + (float)c * a;
-    for (long s = 0; s < PEAK_STEPS; s++)
-        for (int c = 0; c < CHAINS; c++)
-            x[c] = x[c] * m + a;
-    for (int c = 1; c < CHAINS; c++)
-        x[0] += x[c];
-    *sink += x[0][0];
-    return 2.0 * 4 * CHAINS * PEAK_STEPS;
-}
-
-static PeakFn peak_of_kernel(void)
-{
-    const char *name = kernel_at(0)->name;
-
-#if defined(__x86_64__)
-    if (strcmp(name, "avx512") == 0)
-        return peak_avx512;
-    if (strcmp(name, "avx2") == 0)
-        return peak_avx2;
-#endif
-    return strcmp(name, "generic") == 0 ? peak_generic : NULL;
-}
-
-typedef struct PeakJob {
-    PeakFn fn;
-    double flops[256];
-} PeakJob;
-
-static void peak_item(void *context, int64_t item, int worker)
-{
-    PeakJob *job = context;
-    float    sink = 0;
-
-    (void)worker;
-    job->flops[item] = job->fn(&sink);
-    if (isnan(sink)) /* the compiler must believe that the sum is wanted */
-        job->flops[item] = 0;
 }
 
 /* ---- what is measured ------------------------------------------------------- */
@@ -222,19 +121,6 @@ static double time_linear(Problem *p, Threads *threads)
     start = now();
     ops_cpu()->linear_attend(p->run, &p->linear, &p->linear_out);
     return now() - start;
-}
-
-static double rate_peak(Threads *threads)
-{
-    PeakJob job = { .fn = peak_of_kernel() };
-    int     count = threads_count(threads);
-    double  start = now(), flops = 0;
-
-    threads_run(threads, count, peak_item, &job);
-    start = now() - start;
-    for (int x = 0; x < count; x++)
-        flops += job.flops[x];
-    return flops / start;
 }
 
 static double rate_sgemm(const float *a, const float *b, float *c, int threads)
@@ -350,7 +236,7 @@ static void take_round(Bench *b, Threads *threads, Samples *s, int x)
     int    count = threads_count(threads);
     double flops;
 
-    s->value[PEAK][x] = rate_peak(threads);
+    s->value[PEAK][x] = cpu_peak(threads);
     s->value[SGEMM][x] = rate_sgemm(b->a, b->b, b->c, count);
     s->value[FULL][x] = rate_attend(&b->full, threads, 2);
     s->value[CAUSAL][x] = rate_attend(&b->causal, threads, 2);

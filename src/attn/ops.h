@@ -19,9 +19,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/ceilings.h"
 #include "attn/entmax.h"
 #include "attn/pattern.h"
 #include "core/tensor.h"
+#include "core/threads.h"
 
 typedef struct Run Run;
 
@@ -315,6 +317,8 @@ struct Ops {
                      bool keys, Tensor *y);
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+    /* Takes about a second; nothing else should run meanwhile. */
+    bool (*ceilings)(Threads *threads, Ceilings *out, Error *err);
 };
 
 /* Adds to the current stage; for work a mechanism does in its own loops. */

@@ -73,6 +73,9 @@ void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
 /* What a row is divided by; features_sum: of the query, for DENOMINATOR_ADD_FEATURES. */
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+bool cpu_ceilings(Threads *threads, Ceilings *out, Error *err);
+/* FLOPs a second of fused multiply-adds, once around; NaN: no such kernel. */
+double cpu_peak(Threads *threads);
 
 /* cpu_attend and cpu_group_attend on a given kernel, for tests and benchmarks. */
 void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pattern *pattern,

@@ -31,6 +31,7 @@ const Ops *ops_cpu(void)
         .features = cpu_features,
         .linear_attend = cpu_linear_attend,
         .sinkhorn = cpu_sinkhorn,
+        .ceilings = cpu_ceilings,
     };
 
     return &ops;

@@ -1,0 +1,24 @@
+/* attn/ceilings.h -- what a back end can do at most on this machine, measured.
+ *
+ * The roofline of a stage with F FLOPs and B bytes of traffic is
+ * min(peak, stream * F / B): no kernel passes it, wherever its data lies past
+ * the caches (Williams, Waterman, Patterson 2009).
+ */
+#ifndef ATTN_CEILINGS_H
+#define ATTN_CEILINGS_H
+
+typedef struct Ceilings {
+    double peak;   /* flop/s, fused multiply-adds in registers; NaN: unknown */
+    double gemm;   /* flop/s, products of matrices by the library, one a thread */
+    double stream; /* bytes/s, triad past the caches */
+} Ceilings;
+
+/* FLOPs a second at most, at so many FLOPs to a byte. */
+static inline double ceilings_roof(const Ceilings *c, double intensity)
+{
+    double memory = c->stream * intensity;
+
+    return memory < c->peak ? memory : c->peak;
+}
+
+#endif
