@@ -227,18 +227,39 @@ static double badness(const Row *row, const Quality *q)
     return row->variation;
 }
 
+/* Into the list of the worst, kept in order; an equal one stays behind the earlier. */
+static void note_worst(Quality *out, WorstQuery query, double bad, double *kept)
+{
+    int at = out->worst_count;
+
+    if (at == WORST_QUERIES && !(bad > kept[at - 1]))
+        return;
+    if (at < WORST_QUERIES)
+        out->worst_count++;
+    else
+        at--;
+    for (; at > 0 && bad > kept[at - 1]; at--) {
+        kept[at] = kept[at - 1];
+        out->worst[at] = out->worst[at - 1];
+    }
+    kept[at] = bad;
+    out->worst[at] = query;
+}
+
 static void find_worst(const Comparison *c, Quality *out)
 {
-    int64_t n = c->run->n, worst = -1;
+    int64_t n = c->run->n;
+    double  kept[WORST_QUERIES];
 
     for (int64_t r = 0; r < c->run->h * n; r++) {
         double bad = badness(&c->rows[r], out);
 
-        if (!isnan(bad) && (worst < 0 || bad > badness(&c->rows[worst], out)))
-            worst = r;
+        if (!isnan(bad))
+            note_worst(out, (WorstQuery){ .query = r % n, .head = r / n, .value = fabs(bad) }, bad,
+                       kept);
     }
-    out->worst_query = worst < 0 ? -1 : worst % n;
-    out->worst_head = worst < 0 ? -1 : worst / n;
+    out->worst_query = out->worst_count ? out->worst[0].query : -1;
+    out->worst_head = out->worst_count ? out->worst[0].head : -1;
 }
 
 static bool no_memory(const Run *run, Error *err)

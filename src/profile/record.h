@@ -75,6 +75,13 @@ typedef struct HardwareCounts {
     Number flops, cycles, instructions, cache_misses;
 } HardwareCounts;
 
+#define WORST_QUERIES 8
+
+typedef struct WorstQuery {
+    int64_t query, head;
+    double  value; /* mass kept; else the row's relative output error; else its variation */
+} WorstQuery;
+
 typedef struct Quality {
     /* Softmax mass of full attention on the kept set, over rows: see quality_measure. */
     Number mass_mean, mass_p5, mass_min;
@@ -82,6 +89,8 @@ typedef struct Quality {
     Number total_variation; /* mean over rows of half the L1 distance of the weight rows */
     int64_t worst_query;    /* smallest kept mass, else largest error; -1: unknown */
     int64_t worst_head;
+    WorstQuery worst[WORST_QUERIES]; /* the worst one first */
+    int     worst_count;
 } Quality;
 
 /* Quality over several seeds of a mechanism that draws: mean and band. */

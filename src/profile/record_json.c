@@ -229,6 +229,16 @@ static void quality(Json *j, const Quality *q)
     key_number(j, "total_variation", q->total_variation);
     key_index(j, "worst_query", measured ? q->worst_query : -1);
     key_index(j, "worst_head", measured ? q->worst_head : -1);
+    jsonw_key(j, "worst");
+    jsonw_open(j, '[');
+    for (int i = 0; i < q->worst_count; i++) {
+        jsonw_open(j, '{');
+        key_int(j, "query", q->worst[i].query);
+        key_int(j, "head", q->worst[i].head);
+        key_number(j, "value", number_of(q->worst[i].value));
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
     jsonw_close(j, '}');
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SHOWN_STAGES 24
+#define SHOWN_WORST 4
 
 /* ---- numbers ---------------------------------------------------------------- */
 
@@ -141,8 +142,18 @@ static void largest_line(const Record *r, Text *out)
               staged ? r->stages[a->stage].name : "");
 }
 
-static void quality_lines(const Quality *q, Text *out)
+/* "12 (0.031)", with several heads "12@3 (0.031)" as panels write it. */
+static void worst_text(const WorstQuery *worst, int64_t heads, const char *before, Text *out)
 {
+    text_addf(out, "%s%lld", before, (long long)worst->query);
+    if (heads > 1)
+        text_addf(out, "@%lld", (long long)worst->head);
+    text_addf(out, " (%.3g)", worst->value);
+}
+
+static void quality_lines(const Record *r, Text *out)
+{
+    const Quality *q = &r->quality;
     char a[32], b[32], c[32];
 
     if (q->mass_mean.valid)
@@ -153,11 +164,14 @@ static void quality_lines(const Quality *q, Text *out)
         text_addf(out, "  %-8s output error %s, total variation %s", q->mass_mean.valid ? "" :
                   "quality", share_text(q->output_error, a, sizeof(a)),
                   share_text(q->total_variation, b, sizeof(b)));
-    if ((q->output_error.valid || q->total_variation.valid) && q->worst_query >= 0)
-        text_addf(out, "; worst query %lld of head %lld", (long long)q->worst_query,
-                  (long long)q->worst_head);
     if (q->output_error.valid || q->total_variation.valid)
         text_add(out, "\n");
+    for (int i = 0; i < q->worst_count && i < SHOWN_WORST; i++)
+        worst_text(&q->worst[i], r->heads, i ? ", " : "           worst queries: ", out);
+    if (q->worst_count)
+        text_addf(out, ", %s\n", q->mass_mean.valid      ? "their mass kept"
+                                 : q->output_error.valid ? "their error"
+                                                         : "their variation");
 }
 
 static void band_text(const char *name, const SeedBand *b, Text *out)
@@ -251,7 +265,7 @@ void record_text(const Record *record, Text *out)
     flops_line(record, out);
     memory_line(record, out);
     largest_line(record, out);
-    quality_lines(&record->quality, out);
+    quality_lines(record, out);
     seeds_line(&record->seeds, out);
     tensors_line(record->tensors, out);
     stage_table(record, out);

@@ -124,6 +124,10 @@ static void mass_and_worst_row_are_as_defined(void **state)
         CHECK_NEAR(q.mass_min.value, worst, 1e-5);
         assert_int_equal(q.worst_query, query);
         assert_int_equal(q.worst_head, head);
+        assert_int_equal(q.worst_count, WORST_QUERIES);
+        CHECK_NEAR(q.worst[0].value, worst, 1e-5);
+        for (int i = 1; i < q.worst_count; i++)
+            assert_true(q.worst[i].value >= q.worst[i - 1].value);
     }
     fixture_free(&f);
 }
