@@ -127,12 +127,14 @@ tsan: ## the suite under the thread sanitizer
 fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
 	$(Q)BUILD=build/fuzz tests/fuzz/run $(fuzzers)
 
-$(BUILD)/bench: tests/bench.c $(BUILD)/libattnscope.a
+$(BUILD)/bench $(BUILD)/bench_profile: $(BUILD)/%: tests/%.c $(BUILD)/libattnscope.a
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -o $@
 
-bench: $(BUILD)/bench all ## measure the kernels against this machine's ceilings, as ratios
+bench: $(BUILD)/bench $(BUILD)/bench_profile all ## measure the kernels against this machine's ceilings, as ratios
 	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench
+	@echo
+	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_profile
 	@echo
 	@echo 'explorer, from the key (or the start) to the screen, through a pseudo-terminal'
 	$(Q)SCREEN_TIMES=1 tests/screen/run $(BUILD)/attnscope speed
