@@ -315,12 +315,21 @@ static void draw_item(void *context, int64_t item, int worker)
         rng_fill_uniform(&rng, d->out + first, count, -bound, bound);
 }
 
+void run_prepare(Run *r, bool begins)
+{
+    bool outermost = begins ? r->preparing++ == 0 : --r->preparing == 0;
+
+    if (outermost && r->spec.preparing)
+        r->spec.preparing(r->spec.observer_context, begins);
+}
+
 void run_draw(Run *r, Rng *rng, Init init, Tensor t)
 {
     Draw d = { .rng = *rng, .init = init, .out = tensor_f32(&t), .count = tensor_count(&t) };
 
     if (run_failed(r))
         return;
+    run_prepare(r, true);
     if (init.kind == INIT_NORMAL) /* numbers come in pairs */
         d.rng.at += d.rng.at % 2;
     if (init.kind == INIT_ZERO)
@@ -330,6 +339,7 @@ void run_draw(Run *r, Rng *rng, Init init, Tensor t)
     rng->at = d.rng.at + (uint64_t)d.count;
     if (init.kind == INIT_NORMAL)
         rng->at += rng->at % 2;
+    run_prepare(r, false);
 }
 
 Tensor run_param(Run *r, const char *name, Tensor given, DType dtype, int rank,

@@ -94,7 +94,10 @@ typedef struct RunSpec {
     int64_t            memory_limit; /* bytes of the run's arena; 0: none */
     const atomic_bool *cancel;   /* NULL: cannot be cancelled */
     RunObserver        observer; /* NULL: none */
-    void              *observer_context;
+    /* Told when the drawing of parameters begins and ends: a model has its own before it
+     * runs, so drawing them is not part of the mechanism's time.  NULL: nobody. */
+    void             (*preparing)(void *context, bool begins);
+    void              *observer_context; /* of both */
     int64_t            fail_at;  /* tests: the k-th allocation fails, counted from 1; 0: off */
 } RunSpec;
 
@@ -130,6 +133,7 @@ struct Run {
     Text             warnings;    /* one per line, for the user */
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
+    int              preparing;   /* depth of run_prepare */
 };
 
 /* ---- for those who start runs ------------------------------------------------ */
@@ -198,6 +202,8 @@ char *run_origin_text(const Run *r, Origin origin, char *text, size_t size);
 const double *run_per_head(Run *r, const char *name, const PerHead *given);
 /* Whether the user gave this parameter, be it its default's value. */
 bool run_is_given(const Run *r, const char *name);
+/* Around what draws parameters or fixed tables by hand; run_draw does it itself. */
+void run_prepare(Run *r, bool begins);
 /* Fills the contiguous f32 tensor with the next numbers of the stream. */
 void run_draw(Run *r, Rng *rng, Init init, Tensor t);
 

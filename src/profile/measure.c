@@ -142,6 +142,7 @@ static void take_memory(Measurement *m)
     out->heap_peak = heap ? whole_pages(w->heap) : NUMBER_NONE;
     out->rss_peak = w->rss >= 0 ? number_of((double)w->rss) : NUMBER_NONE;
     snprintf(out->heap_note, sizeof(out->heap_note), "%s", heap ? "" : why);
+    out->prepare_ms = m->watch.preparing > 0 ? number_of(1e3 * m->watch.preparing) : NUMBER_NONE;
     out->allocations = heap ? number_of((double)w->calls) : NUMBER_NONE;
     out->arena_allocations = number_of((double)m->trace.arena_calls);
     for (int i = 0; i < out->stage_count; i++) {
@@ -298,6 +299,7 @@ static bool prepare(Measurement *m, const RunSpec *spec, const MeasurePlan *plan
     m->spec.given = spec->given ? &m->given : NULL;
     m->spec.views = false;
     m->spec.observer = watch_stage;
+    m->spec.preparing = watch_preparing;
     m->spec.observer_context = &m->watch;
     m->watch.next = spec->observer;
     m->watch.next_context = spec->observer_context;

@@ -75,6 +75,7 @@ static Run *exact_run(const Run *run, const Assignments *given)
     spec.given = given;
     spec.views = true;
     spec.observer = NULL;
+    spec.preparing = NULL;
     spec.fail_at = 0;
     return run_new(&spec);
 }

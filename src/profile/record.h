@@ -125,6 +125,8 @@ typedef struct Record {
     Bytes       bytes;
     Timing      time;         /* wall */
     Number      cpu_ms;       /* process cpu time per run, median */
+    Number      prepare_ms;   /* drawing parameters once, which `time` does not hold; not valid:
+                                 nothing was drawn */
     Number      arena_peak, heap_peak, device_peak, rss_peak; /* bytes */
     Number      allocations;     /* calls of the malloc family during the run */
     Number      arena_allocations;

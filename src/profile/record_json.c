@@ -7,6 +7,7 @@
  *   time_ms        of one run; samples in order of measurement; median_low and
  *       median_high: 95 % confidence interval of the median; drift: median of the
  *       last third of the samples over that of the first third, minus 1
+ *   prepare_ms     drawing the parameters, which time_ms leaves out; null: none drawn
  *   memory         bytes; see record.h for what each one is; timeline: largest level
  *       in steps of equal length over the warm-up run; largest: single allocations
  *   stages[]       in order; iteration null when not iterated
@@ -156,6 +157,7 @@ static void timing(Json *j, const Record *r)
     key_number(j, "involuntary_switches", t->switches);
     jsonw_close(j, '}');
     key_number(j, "cpu_ms", r->cpu_ms);
+    key_number(j, "prepare_ms", r->prepare_ms);
 }
 
 static void steps(Json *j, const char *key, const int64_t *values, int count)

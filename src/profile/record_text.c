@@ -79,8 +79,13 @@ static void time_lines(const Record *r, Text *out)
     else if (t->count)
         text_addf(out, "  time     %s, one run\n", ms_text(t->median, a, sizeof(a)));
     if (t->first.valid)
-        text_addf(out, "           first call %s; cpu %s a run\n",
+        text_addf(out, "           first call %s; cpu %s a run",
                   ms_text(t->first, a, sizeof(a)), ms_text(r->cpu_ms, b, sizeof(b)));
+    if (t->first.valid && r->prepare_ms.valid)
+        text_addf(out, "; parameters drawn in %s, apart",
+                  ms_text(r->prepare_ms, a, sizeof(a)));
+    if (t->first.valid)
+        text_add(out, "\n");
 }
 
 static void flops_line(const Record *r, Text *out)

@@ -48,6 +48,20 @@ void watch_stage(void *context, const Run *run, const Stage *stage)
     w->since = clock_wall();
 }
 
+/* What is set aside moves the beginning of the stage. */
+void watch_preparing(void *context, bool begins)
+{
+    Watch *w = context;
+    double now = clock_wall();
+
+    if (begins) {
+        w->prepare_since = now;
+        return;
+    }
+    w->preparing += now - w->prepare_since;
+    w->since += now - w->prepare_since;
+}
+
 /* The Run itself is ours, not the mechanism's; it stands from start to end. */
 static int64_t bookkeeping(Run *run)
 {
@@ -64,6 +78,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     memset(w->stage_ms, 0, sizeof(w->stage_ms));
     memset(w->stage_heap, 0, sizeof(w->stage_heap));
     memset(w->stage_calls, 0, sizeof(w->stage_calls));
+    w->preparing = 0;
     w->stage = -1;
     w->top = w->base = start;
     w->counted = w->calls = heap_allocations();
@@ -74,7 +89,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     cpu = clock_cpu();
     wall = clock_wall();
     run = run_new_in(spec, arena);
-    w->wall = clock_wall() - wall;
+    w->wall = clock_wall() - wall - w->preparing;
     w->cpu = clock_cpu() - cpu;
     w->switches = clock_switches() - switches;
     w->arena = arena_peak(arena);

@@ -15,7 +15,8 @@ typedef struct Watch {
     bool        memory;       /* look at heap and resident memory too */
     MemoryTrace *trace;       /* and follow it over time; NULL: not */
     /* results of the last watch_run */
-    double  wall, cpu;        /* seconds */
+    double  wall, cpu;        /* seconds; wall without what follows */
+    double  preparing;        /* seconds in which parameters were drawn */
     int64_t switches;         /* involuntary */
     double  stage_ms[RUN_MAX_STAGES];
     int64_t stage_heap[RUN_MAX_STAGES]; /* bytes above the stage's start */
@@ -25,6 +26,7 @@ typedef struct Watch {
     int64_t rss;              /* bytes; -1: unknown */
     int64_t calls;            /* allocations of the malloc family */
     /* while it runs */
+    double  prepare_since;
     int     stage;            /* -1: before the first */
     double  since;            /* when the stage began */
     int64_t top, base;        /* largest heap so far; level when the stage began */
@@ -34,5 +36,6 @@ typedef struct Watch {
 /* Runs spec in `arena`.  spec's observer must be watch_stage with this watch. */
 Run *watch_run(Watch *watch, const RunSpec *spec, Arena *arena);
 void watch_stage(void *context, const Run *run, const Stage *stage);
+void watch_preparing(void *context, bool begins); /* spec's preparing */
 
 #endif

@@ -169,10 +169,12 @@ static Tensor directions(Run *r, const Params *p)
 
     if (!w.data && projects(p)) {
         w = run_tensor3(r, DT_F32, 1, shape[1], r->d);
+        run_prepare(r, true);
         if (p->orthogonal)
             draw_orthogonal(r, p, w);
         else if (w.data)
             rng_fill_normal(&rng, w.data, tensor_count(&w), 1);
+        run_prepare(r, false);
     }
     implicit_parameter(r, "projection", w, !p->projection.data, "feature", "component");
     return w;

@@ -155,9 +155,11 @@ static void start_centroids(Run *r, const Params *p, Routing *s)
         given = run_tensor3(r, DT_F32, s->h, s->clusters, s->d);
         if (run_failed(r))
             return;
+        run_prepare(r, true);
         rng_fill_normal(&rng, given.data, tensor_count(&given), 1);
         /* Rounded once, so that a run from the dumped tensor is the same run. */
         given = exact_rounded(r, normalised(r, p, given));
+        run_prepare(r, false);
         view_drawn(r, "centroids", given);
     }
     s->mu = exact_of(r, given);

@@ -111,8 +111,10 @@ static void take_table(Run *r, const Params *p, Layout *l)
             check_table(r, l);
         return;
     }
+    run_prepare(r, true);
     l->table = pattern_draw_random(r->arena, block_shape(r, l), count, r->seed, "random_blocks",
                                    outside_candidates, l);
+    run_prepare(r, false);
     if (!l->table.data)
         run_fail(r, ERR_NOMEM, "bigbird: not enough memory for the random blocks");
     view_drawn(r, "random_blocks", l->table);

@@ -49,8 +49,10 @@ static Tensor table_of(Run *r, const Params *p)
             check_table(r, &table);
         return table;
     }
+    run_prepare(r, true);
     table = pattern_draw_random(r->arena, shape_of(r), p->r < r->n ? p->r : r->n, r->seed,
                                 "indices", NULL, NULL);
+    run_prepare(r, false);
     if (!table.data)
         run_fail(r, ERR_NOMEM, "random: not enough memory for the table");
     view_drawn(r, "indices", table);
