@@ -6,6 +6,7 @@
  */
 #include "app/command_parts.h"
 #include "app/session_parts.h"
+#include "app/vary.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@ typedef struct Comparison {
     Number  crossover[MOST]; /* n; not valid: not reached or not measured */
     char    crossover_note[MOST][48];
     int     count;
+    Vary    vary; /* owned; count 0: nothing varies */
 } Comparison;
 
 /* ---- crossover -------------------------------------------------------------- */
@@ -72,7 +74,7 @@ static void find_crossover(Session *s, Comparison *c, int index)
     bool           measured = true;
 
     snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
-    if (index == 0 || has_tensors(request) || c->results[index]->record.status != RECORD_OK)
+    if (index == 0 || c->vary.count || has_tensors(request) || c->results[index]->record.status != RECORD_OK)
         return;
     for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST && measured; n *= 2) {
         Number full, other;
@@ -133,17 +135,23 @@ static bool first_failure(const Comparison *c, Error *err)
     return true;
 }
 
-static bool add(Session *s, const Call *call, const char *mechanism, Comparison *c, Error *err)
+/* value: NAME=VALUE on top of the call's; NULL: nothing. */
+static bool add(Session *s, const Call *call, const char *mechanism, const char *value,
+                Comparison *c, Error *err)
 {
     Request request;
     Result *result;
 
     if (c->count == MOST)
-        return error_set(err, ERR_USAGE, "more than %d mechanisms", MOST);
+        return error_set(err, ERR_USAGE, "more than %d rows", MOST);
     if (!request_for(s, call, mechanism, &request, err) ||
         !call_refuse_stack(call, &request, err))
         return false;
-    session_progress(s, "measuring %s", mechanism);
+    if (value && !request_set(s, &request, value, err)) {
+        request_free(&request);
+        return false;
+    }
+    session_progress(s, "measuring %s%s%s", mechanism, value ? ", " : "", value ? value : "");
     request.measure = true;
     request.quality = true;
     if (!request.repeat)
@@ -156,15 +164,56 @@ static bool add(Session *s, const Call *call, const char *mechanism, Comparison 
     return true;
 }
 
+static bool takes(const char *word, const char *param)
+{
+    char             id[64];
+    const Mechanism *m;
+
+    snprintf(id, sizeof(id), "%.*s", (int)strcspn(word, "("), word);
+    m = mechanism_find(id);
+    return m && params_find(m->params, param);
+}
+
+/* One row, or one for each value of the parameter that varies. */
+static bool add_word(Session *s, const Call *call, const char *word, const Vary *vary,
+                     Comparison *c, Error *err)
+{
+    char value[256];
+
+    if (!vary->count || !takes(word, vary->name))
+        return add(s, call, word, NULL, c, err);
+    for (int i = 0; i < vary->count; i++) {
+        snprintf(value, sizeof(value), "%s=%s", vary->name, vary->values[i]);
+        if (!add(s, call, word, value, c, err))
+            return false;
+    }
+    return true;
+}
+
+static bool parse_vary(const Call *call, Vary *vary, Error *err)
+{
+    if (!call->values[OPT_VARY])
+        return true;
+    if (!vary_parse(call->values[OPT_VARY], vary, err))
+        return false;
+    for (int i = 0; i < call->word_count; i++)
+        if (takes(call->words[i], vary->name))
+            return true;
+    error_set(err, ERR_PARAM, "--vary %s: none of these mechanisms has the parameter %s",
+              call->values[OPT_VARY], vary->name);
+    return false;
+}
+
 static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
     const Mechanism *exact = baseline();
 
-    if (!call_check_params(call, err) || (exact && !add(s, call, exact->id, c, err)))
+    if (!call_check_params(call, err) || !parse_vary(call, &c->vary, err) ||
+        (exact && !add(s, call, exact->id, NULL, c, err)))
         return false;
     for (int i = 0; i < call->word_count; i++)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&
-            !add(s, call, call->words[i], c, err))
+            !add_word(s, call, call->words[i], &c->vary, c, err))
             return false;
     for (int i = 0; i < c->count; i++)
         find_crossover(s, c, i);
@@ -306,5 +355,6 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
     ok = ok && first_failure(&c, err);
     for (int i = 0; i < c.count; i++)
         result_release(c.results[i]);
+    vary_free(&c.vary);
     return ok;
 }

@@ -1,0 +1,27 @@
+/* app/vary.h -- the values of one parameter, in words.
+ *
+ *     NAME=16:512:x2      16, 32, 64 ... 512; a factor above 1
+ *     NAME=1:9:+2         1, 3, 5, 7, 9; a step above 0
+ *     NAME=16:512         as with x2
+ *     NAME=3,5,17 or a,b  these, whatever they are
+ */
+#ifndef APP_VARY_H
+#define APP_VARY_H
+
+#include "core/error.h"
+
+#define VARY_MOST 256
+
+typedef struct Vary {
+    char   name[64];
+    char **values; /* owned; as a parameter is assigned: "16", "0.25", "positive" */
+    int    count;
+} Vary;
+
+/* On failure nothing is to be freed. */
+bool vary_parse(const char *text, Vary *out, Error *err);
+void vary_free(Vary *vary);
+/* The value as a number, for an axis; NaN when it is none. */
+double vary_number(const Vary *vary, int index);
+
+#endif

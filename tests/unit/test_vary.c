@@ -1,0 +1,71 @@
+/* test_vary.c -- ranges of one parameter in words. */
+#include <math.h>
+#include <string.h>
+
+#include "app/vary.h"
+#include "check.h"
+
+static void check_values(const char *text, const char *expected)
+{
+    Vary  vary;
+    Error err = ERROR_INIT;
+    char  all[256] = "";
+
+    CHECK(vary_parse(text, &vary, &err), "%s", err.text);
+    for (int i = 0; i < vary.count; i++)
+        snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? " " : "",
+                 vary.values[i]);
+    assert_string_equal(all, expected);
+    vary_free(&vary);
+}
+
+static void ranges_and_lists(void **state)
+{
+    (void)state;
+    check_values("features=16:128:x2", "16 32 64 128");
+    check_values("features=16:127:x2", "16 32 64");
+    check_values("k=1:9:+4", "1 5 9");
+    check_values("k=8:64", "8 16 32 64");
+    check_values("scale=0.1:0.3:+0.1", "0.1 0.2 0.3");
+    check_values("kernel=relu,trig", "relu trig");
+    check_values("k=7", "7");
+}
+
+static void slips_are_told(void **state)
+{
+    static const char *const bad[] = { "features", "=1:2", "k=1:2:x1", "k=1:2:+0", "k=0:8:x2",
+                                       "k=5:1", "k=1:2:y3", "k=1:2:x2z", "k=", "k=1,,2", "k=a:b",
+                                       "k=1:1e9:+1" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        Vary  vary;
+        Error err = ERROR_INIT;
+
+        assert_false(vary_parse(bad[i], &vary, &err));
+        assert_int_equal(err.code, ERR_USAGE);
+        assert_int_equal(vary.count, 0);
+    }
+}
+
+static void words_are_no_numbers(void **state)
+{
+    Vary  vary;
+    Error err = ERROR_INIT;
+
+    (void)state;
+    assert_true(vary_parse("x=2.5,relu", &vary, &err));
+    assert_true(vary_number(&vary, 0) == 2.5 && isnan(vary_number(&vary, 1)));
+    vary_free(&vary);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_and_lists),
+        cmocka_unit_test(slips_are_told),
+        cmocka_unit_test(words_are_no_numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
