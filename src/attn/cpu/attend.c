@@ -34,6 +34,7 @@ typedef struct Worker {
     Block    block;
     Terms    terms;
     int32_t *list;  /* [LIST_KEYS] keys of a row that are computed one by one */
+    int32_t *sparse; /* [panels] of a group's tiles that are computed so */
     float   *s;     /* [LIST_KEYS] */
     double   cells;
     bool     failed;
@@ -129,27 +130,39 @@ static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, int6
         terms_mix_list(&w->terms, head, i, w->list, count, w->s, acc);
 }
 
-/* The cells of row in tiles that were left to single cells. */
-static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t row)
+/* The cells of row in the group's `panels` tiles that were left to single cells. */
+static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t row,
+                              int64_t panels)
 {
-    const Plan *plan = &w->plan;
-    int64_t     count = 0, group = row / TILE_ROWS;
+    int64_t count = 0, group = row / TILE_ROWS;
 
-    for (int64_t place = 0; place < plan->count; place++) {
-        int64_t  panel = plan->touched[place];
-        uint64_t bits = plan_keep(plan, panel, group)[row % TILE_ROWS];
+    for (int64_t x = 0; x < panels; x++) {
+        uint64_t bits = plan_keep(&w->plan, w->sparse[x], group)[row % TILE_ROWS];
 
-        if (plan_kind(plan, place, group) != TILE_SPARSE)
-            continue;
         for (; bits; bits &= bits - 1) {
             if (count == LIST_KEYS) {
                 take_list(job, w, head, row, count);
                 count = 0;
             }
-            w->list[count++] = (int32_t)(panel * TILE_KEYS + __builtin_ctzll(bits));
+            w->list[count++] = w->sparse[x] * TILE_KEYS + __builtin_ctzll(bits);
         }
     }
     take_list(job, w, head, row, count);
+}
+
+static void take_sparse_tiles(const Job *job, Worker *w, int64_t head)
+{
+    const Plan *plan = &w->plan;
+
+    for (int64_t group = 0; group < plan->groups; group++) {
+        int64_t panels = 0, end = min_i64(plan->rows, (group + 1) * TILE_ROWS);
+
+        for (int64_t place = 0; place < plan->count; place++)
+            if (plan_kind(plan, place, group) == TILE_SPARSE)
+                w->sparse[panels++] = plan->touched[place];
+        for (int64_t row = group * TILE_ROWS; row < end && panels; row++)
+            take_sparse_cells(job, w, head, row, panels);
+    }
 }
 
 static bool plan_for(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
@@ -181,8 +194,7 @@ static void attend_block(const Job *job, Worker *w, int64_t head, int64_t first,
             mix_group(job, w, head, g);
     }
     if (w->plan.sparse)
-        for (int64_t i = 0; i < rows; i++)
-            take_sparse_cells(job, w, head, i);
+        take_sparse_tiles(job, w, head);
     for (int64_t i = 0; i < rows; i++)
         block_row(block, i, out + i * job->e, lse + i);
     w->cells += w->plan.cells;
@@ -277,7 +289,8 @@ static bool workers_init(Job *job, int count)
 
         w->list = arena_alloc(arena, LIST_KEYS, sizeof(*w->list));
         w->s = arena_alloc(arena, LIST_KEYS, sizeof(*w->s));
-        if (!w->list || !w->s || !plan_init(&w->plan, arena, job->m, job->block_rows) ||
+        w->sparse = arena_alloc(arena, job->panels, sizeof(*w->sparse));
+        if (!w->list || !w->s || !w->sparse || !plan_init(&w->plan, arena, job->m, job->block_rows) ||
             !block_init(&w->block, arena, job->kernel, job->block_rows, job->d, job->e))
             return false;
         if (span && !terms_init(&w->terms, arena, job->kernel, job->in, job->h, span))

@@ -61,18 +61,22 @@ static void mark_run(Plan *plan, int64_t row, const PatternRun *run)
 
 static TileKind tile_kind(const uint64_t *keep, int64_t rows, int64_t *cells)
 {
-    uint64_t all = ~UINT64_C(0);
+    uint64_t all = ~UINT64_C(0), any = 0;
     int      count = 0;
 
     for (int64_t r = 0; r < rows; r++) {
-        count += __builtin_popcountll(keep[r]);
         all &= keep[r];
+        any |= keep[r];
     }
-    *cells += count;
-    if (count == 0)
+    if (!any)
         return TILE_NONE;
-    if (all == ~UINT64_C(0))
+    if (all == ~UINT64_C(0)) {
+        *cells += rows * TILE_KEYS;
         return TILE_FULL;
+    }
+    for (int64_t r = 0; r < rows; r++)
+        count += __builtin_popcountll(keep[r]);
+    *cells += count;
     return count < SPARSE_CELLS ? TILE_SPARSE : TILE_MASKED;
 }
 
