@@ -6,8 +6,6 @@
 
 #include "attn/run.h"
 
-#define ROWS 64        /* of one item of work */
-#define STRIP 16       /* columns of a product at a time */
 #define TILE (1 << 22) /* products with centroids held at a time */
 
 static int64_t min64(int64_t a, int64_t b)
@@ -84,50 +82,10 @@ Tensor exact_sum(Run *r, Tensor a, Tensor b)
 
 /* ---- products --------------------------------------------------------------- */
 
-/* y [rows,cols] = x [rows,in] w [in,cols] + bias, a block of rows per item. */
-typedef struct Product {
-    const double *x, *w;
-    const float  *bias;
-    double       *y;
-    int64_t       rows, in, cols;
-} Product;
-
-/* STRIP columns of a row at a time stay in registers; the order of each sum is the same. */
-static void product_strip(const Product *job, int64_t i, int64_t first)
+/* A row-major slice as a tensor [1,rows,cols]. */
+static Tensor slice(double *data, int64_t rows, int64_t cols)
 {
-    const double *x = job->x + i * job->in, *w = job->w + first;
-    double        sum[STRIP];
-
-    for (int c = 0; c < STRIP; c++)
-        sum[c] = job->bias ? (double)job->bias[first + c] : 0;
-    for (int64_t t = 0; t < job->in; t++)
-        for (int c = 0; c < STRIP; c++)
-            sum[c] += x[t] * w[t * job->cols + c];
-    memcpy(job->y + i * job->cols + first, sum, sizeof(sum));
-}
-
-static void product_item(void *context, int64_t item, int worker)
-{
-    const Product *job = context;
-    int64_t        last = min64(job->rows, (item + 1) * ROWS), strips = job->cols / STRIP * STRIP;
-
-    (void)worker;
-    for (int64_t c = 0; c < strips; c += STRIP)
-        for (int64_t i = item * ROWS; i < last; i++)
-            product_strip(job, i, c);
-    for (int64_t i = item * ROWS; i < last; i++)
-        for (int64_t c = strips; c < job->cols; c++) {
-            double sum = job->bias ? (double)job->bias[c] : 0;
-
-            for (int64_t t = 0; t < job->in; t++)
-                sum += job->x[i * job->in + t] * job->w[t * job->cols + c];
-            job->y[i * job->cols + c] = sum;
-        }
-}
-
-static void multiply(Run *r, Product *job)
-{
-    threads_run(r->threads, (job->rows + ROWS - 1) / ROWS, product_item, job);
+    return tensor_of(DT_F64, 3, (int64_t[]){ 1, rows, cols }, data);
 }
 
 Tensor exact_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols)
@@ -138,14 +96,12 @@ Tensor exact_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols)
 
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
         const float *from = tensor_head(&w, t, r->h);
-        Product      job = { .x = tensor_head(&x, t, r->h), .w = wide,
-                             .bias = bias.data ? tensor_head(&bias, t, r->h) : NULL,
-                             .y = tensor_head(&y, t, r->h), .rows = rows, .in = in,
-                             .cols = cols };
 
         for (int64_t i = 0; i < in * cols; i++)
             wide[i] = (double)from[i / cols * w.shape[2] + i % cols];
-        multiply(r, &job);
+        op_product64(r, slice(tensor_head(&x, t, r->h), rows, in), slice(wide, in, cols),
+                     bias.data ? tensor_head(&bias, t, r->h) : NULL,
+                     slice(tensor_head(&y, t, r->h), rows, cols));
     }
     op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * rows) * (double)(in * cols));
     return y;
@@ -156,15 +112,13 @@ Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, i
     int64_t n = x.shape[1], d = x.shape[2];
     Tensor  out = run_tensor3(r, DT_F64, 1, n, count);
     double *turned = run_alloc(r, d * count, sizeof(*turned));
-    Product job = { .w = turned, .y = out.data, .rows = n, .in = d, .cols = count };
 
     if (run_failed(r))
         return out;
     for (int64_t c = 0; c < count; c++)
         for (int64_t t = 0; t < d; t++)
             turned[t * count + c] = f64(&y)[(head * y.shape[1] + first + c) * d + t];
-    job.x = f64(&x) + head * n * d;
-    multiply(r, &job);
+    op_product64(r, slice(f64(&x) + head * n * d, n, d), slice(turned, d, count), NULL, out);
     return out;
 }
 

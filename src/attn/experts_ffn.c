@@ -5,7 +5,6 @@
  * Every expert works on the tokens placed with it and on no others, a tile of
  * them at a time.
  */
-#include <math.h>
 #include <string.h>
 
 #include "attn/experts_parts.h"
@@ -18,21 +17,17 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static float activated(float x, int activation)
-{
-    const float root = 0.7978845608028654f; /* sqrt(2/pi) */
-
-    if (activation == EXPERT_RELU)
-        return x > 0 ? x : x < 0 ? 0 : x; /* NaN stays */
-    return 0.5f * x * (1 + tanhf(root * (x + 0.044715f * x * x * x)));
-}
-
 typedef struct Activation {
     float       *hidden; /* [rows,width] */
     const float *gate, *bias; /* [rows,width], [width]; NULL: none */
     int64_t      rows, width;
-    int          kind;
+    bool         relu;
 } Activation;
+
+static float rectified(float x)
+{
+    return x > 0 ? x : x < 0 ? 0 : x; /* NaN stays */
+}
 
 static void activate_item(void *context, int64_t item, int worker)
 {
@@ -43,12 +38,24 @@ static void activate_item(void *context, int64_t item, int worker)
         float       *h = job->hidden + i * job->width;
         const float *g = job->gate ? job->gate + i * job->width : NULL;
 
-        for (int64_t c = 0; c < job->width; c++) {
-            h[c] = activated(h[c] + (job->bias ? job->bias[c] : 0), job->kind);
-            if (g)
-                h[c] *= g[c];
-        }
+        for (int64_t c = 0; job->relu && c < job->width; c++)
+            h[c] = rectified(h[c] + (job->bias ? job->bias[c] : 0));
+        for (int64_t c = 0; g && c < job->width; c++)
+            h[c] *= g[c];
     }
+}
+
+/* hidden <- act(hidden + b1) [* gate] */
+static void activate(Run *r, const Experts *s, Tensor hidden, Tensor gate, const float *bias)
+{
+    bool       relu = s->p->activation == EXPERT_RELU;
+    Activation job = { .hidden = hidden.data, .gate = gate.data, .bias = bias,
+                       .rows = hidden.shape[1], .width = s->ff, .relu = relu };
+
+    if (!relu)
+        op_gelu(r, hidden, bias);
+    if (relu || gate.data)
+        threads_run(r->threads, (job.rows + ROWS - 1) / ROWS, activate_item, &job);
 }
 
 /* An expert's slice of weights [experts,a,b] as [1,a,b]. */
@@ -81,7 +88,6 @@ static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64
     Tensor       x = gather(r, s, first, count), gate = { .rank = 0 };
     Tensor       hidden = run_tensor3(r, DT_F32, 1, count, s->ff), y;
     const float *bias;
-    Activation   job;
 
     op_gemm(r, x, false, slice_of(s->w1, expert), false, 1, 0, hidden, FLOP_OVERHEAD);
     if (s->p->gated) {
@@ -90,9 +96,7 @@ static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64
     }
     if (run_failed(r))
         return;
-    job = (Activation){ .hidden = hidden.data, .gate = gate.data, .bias = row_of(&s->b1, expert),
-                        .rows = count, .width = s->ff, .kind = s->p->activation };
-    threads_run(r->threads, (count + ROWS - 1) / ROWS, activate_item, &job);
+    activate(r, s, hidden, gate, row_of(&s->b1, expert));
     y = tensor_of(DT_F32, 3, (int64_t[]){ 1, count, s->dm },
                   tensor_f32(&s->y) + first * s->dm);
     op_gemm(r, hidden, false, slice_of(s->w2, expert), false, 1, 0, y, FLOP_OVERHEAD);

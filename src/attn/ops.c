@@ -186,6 +186,18 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w)
     return y;
 }
 
+void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y)
+{
+    if (!run_failed(r))
+        r->ops->product64(r, &x, &w, bias, &y);
+}
+
+void op_gelu(Run *r, Tensor x, const float *bias)
+{
+    if (!run_failed(r))
+        r->ops->gelu(r, &x, bias);
+}
+
 Tensor op_argmax(Run *r, Tensor x, bool with_negative)
 {
     Tensor index = run_tensor2(r, DT_I32, x.shape[0], x.shape[1]);

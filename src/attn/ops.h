@@ -200,6 +200,12 @@ Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse);
  * index order, the same way for every row (spec learned.md rule 2).  Charges
  * 2 n d R per head to overhead.  Discrete decisions are taken on these. */
 Tensor op_dots64(Run *r, Tensor x, Tensor w);
+/* y f64 [1,n,R] = x f64 [1,n,d] w f64 [1,d,R], each sum in index order and beginning with
+ * bias[R] (NULL: 0).  Charges nothing: callers tile. */
+void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y);
+/* x f32 [..,width], contiguous, in place: GELU(x + bias[width]) in its tanh form (bias NULL:
+ * none).  Charges nothing. */
+void op_gelu(Run *r, Tensor x, const float *bias);
 
 /* index i32 [h,n] of the largest of the last axis of x f64 [h,n,R] (or of
  * [x ; -x] when with_negative); ties: lowest index.  Comparisons: overhead. */
@@ -309,6 +315,8 @@ struct Ops {
     void (*pinv)(Run *r, const Tensor *a, double rcond, Tensor *y);
     void (*logit_attend)(Run *r, const LogitAttend *in, LogitResult *out);
     void (*dots64)(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
+    void (*product64)(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
+    void (*gelu)(Run *r, Tensor *x, const float *bias);
     void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);
     void (*top_k)(Run *r, const Tensor *x, int64_t k, Tensor *index);
     void (*sort)(Run *r, const Tensor *key, Tensor *order);

@@ -114,6 +114,60 @@ static void kernels_agree_on_dots64(void **state)
     fixture_free(&f);
 }
 
+/* Sums of doubles in index order, from the bias on, whatever the kernel. */
+static void products_of_doubles_keep_their_order(void **state)
+{
+    Fixture f = fixture_new(1, 9);
+    Tensor  x = fixture_tensor(&f, DT_F64, 1, 71, 37), w = fixture_tensor(&f, DT_F64, 1, 37, 21);
+    Tensor  y = fixture_tensor(&f, DT_F64, 1, 71, 21);
+    float   bias[21];
+
+    (void)state;
+    for (int64_t i = 0; i < 71 * 37; i++)
+        ((double *)x.data)[i] = rng_normal(&f.rng);
+    for (int64_t i = 0; i < 37 * 21; i++)
+        ((double *)w.data)[i] = rng_normal(&f.rng);
+    for (int c = 0; c < 21; c++)
+        bias[c] = (float)c / 7;
+    cpu_product64(f.run, &x, &w, bias, &y);
+    for (int64_t i = 0; i < 71; i++)
+        for (int64_t c = 0; c < 21; c++) {
+            double sum = (double)bias[c];
+
+            for (int64_t t = 0; t < 37; t++)
+                sum += ((double *)x.data)[i * 37 + t] * ((double *)w.data)[t * 21 + c];
+            assert_true(((double *)y.data)[i * 21 + c] == sum);
+        }
+    fixture_free(&f);
+}
+
+static void gelu_is_close_everywhere(void **state)
+{
+    const Kernel *kernel;
+
+    (void)state;
+    for (int k = 0; (kernel = kernel_at(k)); k++)
+        for (int start = -400; start < 400; start += 37) {
+            float x[37], bias[37];
+
+            for (int i = 0; i < 37; i++) {
+                x[i] = (float)(start + i) * 0.05f;
+                bias[i] = (float)(i % 5) * 0.01f;
+            }
+            kernel->gelu(x, bias, 37);
+            for (int i = 0; i < 37; i++) {
+                double in = (double)((float)(start + i) * 0.05f + bias[i]);
+                double u = sqrt(2 / M_PI) * (in + 0.044715 * in * in * in);
+                double wanted = in / (1 + exp(-2 * u));
+
+                /* u is rounded to float, and e^u grows what that costs by u */
+                if (!(fabs((double)x[i] - wanted) <= (4e-7 + 1.2e-7 * fabs(u)) * fabs(wanted) + 1e-30))
+                    fail_msg("%s: gelu(%g) = %g, expected %g", kernel->name, in, (double)x[i],
+                             wanted);
+            }
+        }
+}
+
 static void argmax_takes_the_lowest(void **state)
 {
     Fixture f = fixture_new(2, 1);
@@ -349,6 +403,8 @@ int main(void)
         cmocka_unit_test(dots64),
         cmocka_unit_test(dots64_of_wide_columns),
         cmocka_unit_test(kernels_agree_on_dots64),
+        cmocka_unit_test(products_of_doubles_keep_their_order),
+        cmocka_unit_test(gelu_is_close_everywhere),
         cmocka_unit_test(argmax_takes_the_lowest),
         cmocka_unit_test(top_k),
         cmocka_unit_test(sort_is_stable),

@@ -57,6 +57,11 @@ INLINE Vec vec_sub(Vec a, Vec b)
     return _mm256_sub_ps(a, b);
 }
 
+INLINE Vec vec_div(Vec a, Vec b)
+{
+    return _mm256_div_ps(a, b);
+}
+
 INLINE Vec vec_mul(Vec a, Vec b)
 {
     return _mm256_mul_ps(a, b);

@@ -55,6 +55,11 @@ INLINE Vec vec_sub(Vec a, Vec b)
     return _mm512_sub_ps(a, b);
 }
 
+INLINE Vec vec_div(Vec a, Vec b)
+{
+    return _mm512_div_ps(a, b);
+}
+
 INLINE Vec vec_mul(Vec a, Vec b)
 {
     return _mm512_mul_ps(a, b);

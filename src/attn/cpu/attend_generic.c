@@ -60,6 +60,11 @@ INLINE Vec vec_sub(Vec a, Vec b)
     return a - b;
 }
 
+INLINE Vec vec_div(Vec a, Vec b)
+{
+    return a / b;
+}
+
 INLINE Vec vec_mul(Vec a, Vec b)
 {
     return a * b;

@@ -58,6 +58,8 @@ double cpu_exp_row(const Kernel *kernel, float *x, int64_t count);
 void cpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
 void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
+void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
+void cpu_gelu(Run *r, Tensor *x, const float *bias);
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
 void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
 void cpu_sort(Run *r, const Tensor *key, Tensor *order);

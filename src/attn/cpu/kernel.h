@@ -12,6 +12,7 @@
 #ifndef ATTN_CPU_KERNEL_H
 #define ATTN_CPU_KERNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TILE_ROWS 6
@@ -55,10 +56,16 @@ typedef struct Kernel {
     uint64_t (*equal)(const int32_t *x, int32_t value);
     uint64_t (*at_most)(const int32_t *x, int32_t value);
     /* y[r][0..cols) = sum_t x[r][t] w[t], t in order, in double; cols a multiple of
-     * LANES.  Products of floats are exact in double, so every kernel and every
-     * row gives the same bits. */
+     * LANES.  w lies in strips of LANES columns, [cols / LANES][d][LANES]: rows of a
+     * power of two apart would fight for the same lines of the cache.  Products of
+     * floats are exact in double, so every kernel and every row gives the same bits. */
     void (*dots64)(const float *x, int64_t ldx, int64_t rows, int64_t d, const double *w,
                    int64_t cols, double *y, int64_t ldy);
+    /* The same of doubles, each sum beginning with start[column] (NULL: 0). */
+    void (*product64)(const double *x, int64_t ldx, int64_t rows, int64_t d, const double *start,
+                      const double *w, int64_t cols, double *y, int64_t ldy);
+    /* x <- GELU(x + bias), its tanh form; bias NULL: none. */
+    void (*gelu)(float *x, const float *bias, int64_t count);
 } Kernel;
 
 /* Kernels this CPU can run, best first; NULL past the end. */

@@ -389,41 +389,88 @@ static TARGET uint64_t keys_at_most(const int32_t *x, int32_t value)
     return bits;
 }
 
-#define DOUBLES (LANES / 2) /* columns of dots64 at once */
-#define DOUBLE_ROWS 4
+#define DOUBLES (LANES / WIDE) /* vectors of a strip */
+/* Sums in registers at once: 16 of 32, or 8 of 16. */
+#define DOUBLE_ROWS (WIDE == 8 ? 8 : WIDE == 4 ? 2 : 1)
+
+/* Entry `at` of x, which holds doubles or floats. */
+static inline TARGET __attribute__((always_inline)) double wide_entry(const void *x,
+                                                                      const bool wide, int64_t at)
+{
+    return wide ? ((const double *)x)[at] : (double)((const float *)x)[at];
+}
 
 static inline TARGET __attribute__((always_inline)) void strip_dots64(
-    const float *x, int64_t ldx, const int rows, int64_t d, const double *w, int64_t ldw,
-    double *y, int64_t ldy)
+    const void *x, const bool wide, int64_t ldx, const int rows, int64_t d, const double *start,
+    const double *w, double *y, int64_t ldy)
 {
-    Wide sum[DOUBLE_ROWS][DOUBLES / WIDE];
+    Wide sum[DOUBLE_ROWS][DOUBLES];
 
     UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int c = 0; c < DOUBLES / WIDE; c++)
-            sum[r][c] = (Wide){ 0 };
-    for (int64_t t = 0; t < d; t++)
-        UNROLL for (int c = 0; c < DOUBLES / WIDE; c++) {
-            Wide b = wide_load(w + t * ldw + c * WIDE);
+        UNROLL for (int c = 0; c < DOUBLES; c++)
+            sum[r][c] = start ? wide_load(start + c * WIDE) : (Wide){ 0 };
+    for (int64_t t = 0; t < d; t++, w += LANES)
+        UNROLL for (int c = 0; c < DOUBLES; c++) {
+            Wide b = wide_load(w + c * WIDE);
 
             UNROLL for (int r = 0; r < rows; r++)
-                sum[r][c] += (double)x[r * ldx + t] * b;
+                sum[r][c] += wide_entry(x, wide, r * ldx + t) * b;
         }
     UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int c = 0; c < DOUBLES / WIDE; c++)
+        UNROLL for (int c = 0; c < DOUBLES; c++)
             __builtin_memcpy(y + r * ldy + c * WIDE, &sum[r][c], sizeof(Wide));
 }
 
 static TARGET void rows_dots64(const float *x, int64_t ldx, int64_t rows, int64_t d,
                                const double *w, int64_t cols, double *y, int64_t ldy)
 {
-    for (int64_t at = 0; at < cols; at += DOUBLES) {
+    for (int64_t at = 0; at < cols; at += LANES, w += d * LANES) {
         int64_t r = 0;
 
         for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
-            strip_dots64(x + r * ldx, ldx, DOUBLE_ROWS, d, w + at, cols, y + r * ldy + at, ldy);
+            strip_dots64(x + r * ldx, false, ldx, DOUBLE_ROWS, d, NULL, w, y + r * ldy + at, ldy);
         for (; r < rows; r++)
-            strip_dots64(x + r * ldx, ldx, 1, d, w + at, cols, y + r * ldy + at, ldy);
+            strip_dots64(x + r * ldx, false, ldx, 1, d, NULL, w, y + r * ldy + at, ldy);
     }
+}
+
+static TARGET void rows_product64(const double *x, int64_t ldx, int64_t rows, int64_t d,
+                                  const double *start, const double *w, int64_t cols, double *y,
+                                  int64_t ldy)
+{
+    for (int64_t at = 0; at < cols; at += LANES, w += d * LANES) {
+        const double *from = start ? start + at : NULL;
+        int64_t       r = 0;
+
+        for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
+            strip_dots64(x + r * ldx, true, ldx, DOUBLE_ROWS, d, from, w, y + r * ldy + at, ldy);
+        for (; r < rows; r++)
+            strip_dots64(x + r * ldx, true, ldx, 1, d, from, w, y + r * ldy + at, ldy);
+    }
+}
+
+/* x / (1 + e^(-2 sqrt(2/pi) (x + 0.044715 x^3))) is the tanh form of GELU and keeps its digits
+ * where it is small, which 1 + tanh does not. */
+static inline TARGET __attribute__((always_inline)) Vec gelu_of(Vec x)
+{
+    Vec cube = vec_mul(vec_mul(x, x), vec_splat(0.044715f));
+    Vec u = vec_mul(vec_fma(cube, x, x), vec_splat(-2.302208198f)); /* -2 sqrt(2/pi) log2 e */
+    Vec low = vec_sub(vec_splat(0.0f), vec_max(vec_sub(vec_splat(0.0f), u), vec_splat(-120.0f)));
+
+    return vec_div(x, vec_add(vec_splat(1.0f), vec_exp2(low)));
+}
+
+static TARGET void array_gelu(float *x, const float *bias, int64_t count)
+{
+    float tail[WIDTH] = { 0 };
+
+    for (; count >= WIDTH; count -= WIDTH, x += WIDTH, bias += bias ? WIDTH : 0)
+        vec_store(x, gelu_of(bias ? vec_add(vec_load(x), vec_load(bias)) : vec_load(x)));
+    for (int64_t i = 0; i < count; i++)
+        tail[i] = x[i] + (bias ? bias[i] : 0);
+    vec_store(tail, gelu_of(vec_load(tail)));
+    for (int64_t i = 0; i < count; i++)
+        x[i] = tail[i];
 }
 
 const Kernel KERNEL = {
@@ -443,4 +490,6 @@ const Kernel KERNEL = {
     .equal = keys_equal,
     .at_most = keys_at_most,
     .dots64 = rows_dots64,
+    .product64 = rows_product64,
+    .gelu = array_gelu,
 };

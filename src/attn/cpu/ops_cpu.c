@@ -24,6 +24,8 @@ const Ops *ops_cpu(void)
         .pinv = cpu_pinv,
         .logit_attend = cpu_logit_attend,
         .dots64 = cpu_dots64,
+        .product64 = cpu_product64,
+        .gelu = cpu_gelu,
         .argmax = cpu_argmax,
         .top_k = cpu_top_k,
         .sort = cpu_sort,

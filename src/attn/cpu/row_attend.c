@@ -28,7 +28,7 @@ typedef struct Job {
     const RowAttend *in;
     RowResult       *out;
     int64_t          head, n, m, d, e, keys, rows; /* keys: m in whole panels */
-    double          *k;                            /* [panels][d][PANEL] of the head */
+    double          *k;                            /* [keys / LANES][d][LANES] of the head */
     Worker          *workers;
 } Job;
 
@@ -39,7 +39,7 @@ static void widen_keys(const Job *job)
 
     for (int64_t j = 0; j < job->keys; j++)
         for (int64_t t = 0; t < job->d; t++)
-            job->k[(j / PANEL * job->d + t) * PANEL + j % PANEL] =
+            job->k[(j / LANES * job->d + t) * LANES + j % LANES] =
                 j < job->m ? (double)from[j * k->stride[1] + t] : 0;
 }
 

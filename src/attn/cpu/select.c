@@ -16,7 +16,7 @@ typedef struct Dots {
     Run          *run;
     const Tensor *x;
     Tensor       *y;
-    double       *w;     /* [slices of w][d][cols], widened and padded */
+    double       *w;     /* [slices of w][cols / LANES][d][LANES], widened and padded */
     double       *rows;  /* [workers][ROWS][cols] when y is narrower than cols */
     int64_t       slices, cols, blocks;
 } Dots;
@@ -44,19 +44,26 @@ static void dots_item(void *context, int64_t item, int worker)
         memcpy(y + i * out, padded + i * job->cols, (size_t)out * sizeof(double));
 }
 
+/* Columns first .. first + LANES of row t. */
+static void widen_strip(const Tensor *w, int64_t slice, int64_t t, int64_t first, double *to)
+{
+    int64_t       at = slice * w->stride[0] + t * w->stride[1] + first;
+    int64_t       count = min_i64(LANES, w->shape[2] - first);
+    const float  *single = (const float *)w->data + at;
+    const double *wide = (const double *)w->data + at;
+
+    for (int64_t c = 0; c < count; c++)
+        to[c] = w->dtype == DT_F64 ? wide[c] : (double)single[c];
+    for (int64_t c = count; c < LANES; c++)
+        to[c] = 0;
+}
+
 static void widen(const Tensor *w, double *to, int64_t cols)
 {
     for (int64_t slice = 0; slice < w->shape[0]; slice++)
-        for (int64_t t = 0; t < w->shape[1]; t++, to += cols) {
-            int64_t       at = slice * w->stride[0] + t * w->stride[1];
-            const float  *single = (const float *)w->data + at;
-            const double *wide = (const double *)w->data + at;
-
-            for (int64_t c = 0; c < w->shape[2]; c++)
-                to[c] = w->dtype == DT_F64 ? wide[c] : (double)single[c];
-            for (int64_t c = w->shape[2]; c < cols; c++)
-                to[c] = 0;
-        }
+        for (int64_t first = 0; first < cols; first += LANES)
+            for (int64_t t = 0; t < w->shape[1]; t++, to += LANES)
+                widen_strip(w, slice, t, first, to);
 }
 
 void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
@@ -72,6 +79,51 @@ void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y)
     if (job.w && job.rows) {
         widen(w, job.w, job.cols);
         threads_run(r->threads, y->shape[0] * job.blocks, dots_item, &job);
+    }
+    arena_release(r->arena, mark);
+}
+
+/* ---- products of doubles ------------------------------------------------------ */
+
+typedef struct Product {
+    Run          *run;
+    const Tensor *x;
+    Tensor       *y;
+    double       *w, *start; /* as Dots.w; [cols] padded, NULL: 0 */
+    double       *rows;      /* [workers][ROWS][cols] when y is narrower than cols */
+    int64_t       cols;
+} Product;
+
+static void product_item(void *context, int64_t item, int worker)
+{
+    const Product *job = context;
+    int64_t        n = job->x->shape[1], out = job->y->shape[2], d = job->x->shape[2];
+    int64_t        first = item * ROWS, rows = min_i64(ROWS, n - first);
+    const double  *x = (const double *)job->x->data + first * d;
+    double        *y = (double *)job->y->data + first * out;
+    double        *padded = out == job->cols ? y : job->rows + worker * ROWS * job->cols;
+
+    if (cpu_cancelled(job->run))
+        return;
+    kernel_at(0)->product64(x, d, rows, d, job->start, job->w, job->cols, padded, job->cols);
+    for (int64_t i = 0; padded != y && i < rows; i++)
+        memcpy(y + i * out, padded + i * job->cols, (size_t)out * sizeof(double));
+}
+
+void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Product   job = { .run = r, .x = x, .y = y, .cols = round_up_to(w->shape[2], LANES) };
+
+    job.w = cpu_scratch(r, w->shape[1], job.cols * (int64_t)sizeof(double));
+    job.start = bias ? cpu_scratch(r, job.cols, sizeof(double)) : NULL;
+    job.rows = cpu_scratch(r, threads_count(r->threads) * ROWS,
+                           job.cols * (int64_t)sizeof(double));
+    if (job.w && job.rows && (job.start || !bias)) {
+        widen(w, job.w, job.cols);
+        for (int64_t c = 0; bias && c < job.cols; c++)
+            job.start[c] = c < w->shape[2] ? (double)bias[c] : 0;
+        threads_run(r->threads, ceil_div(x->shape[1], ROWS), product_item, &job);
     }
     arena_release(r->arena, mark);
 }

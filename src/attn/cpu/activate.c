@@ -1,0 +1,35 @@
+/* activate.c -- activations of rows of features. */
+#include "attn/cpu/cpu.h"
+
+#define PIECE 16384 /* entries of one item of work, at least a row */
+
+typedef struct Activate {
+    Run         *run;
+    float       *x;
+    const float *bias;
+    int64_t      rows, width, each; /* each: rows of an item */
+} Activate;
+
+static void gelu_item(void *context, int64_t item, int worker)
+{
+    const Activate *job = context;
+    int64_t         first = item * job->each, end = min_i64(job->rows, first + job->each);
+
+    (void)worker;
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t i = first; i < end; i++)
+        kernel_at(0)->gelu(job->x + i * job->width, job->bias, job->width);
+}
+
+void cpu_gelu(Run *r, Tensor *x, const float *bias)
+{
+    int64_t  width = x->shape[x->rank - 1];
+    Activate job = { .run = r, .x = x->data, .bias = bias, .width = width };
+
+    if (!tensor_count(x))
+        return;
+    job.rows = tensor_count(x) / width;
+    job.each = width < PIECE ? PIECE / width : 1;
+    threads_run(r->threads, ceil_div(job.rows, job.each), gelu_item, &job);
+}
