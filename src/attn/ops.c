@@ -160,7 +160,8 @@ static double logit_cost(const LogitAttend *in)
 LogitResult op_logit_attend(Run *r, const LogitAttend *in)
 {
     int64_t     n = in->n, m = in->v.shape[1], e = in->v.shape[2];
-    double      cells = (double)r->h * (double)n * (in->causal ? (double)(n + 1) / 2 : (double)m);
+    double      seen = in->causal ? (double)in->offset + (double)(n + 1) / 2 : (double)m;
+    double      cells = (double)r->h * (double)n * seen;
     LogitResult out = { .out = run_tensor3(r, DT_F32, r->h, n, e),
                         .lse = run_tensor2(r, DT_F64, r->h, n) };
 

@@ -181,7 +181,8 @@ typedef struct LogitAttend {
     double    bound;             /* (t n + i) m + j of the stream, in +-bound */
     int64_t   n;                 /* rows */
     Tensor    v;                 /* [h',m,e] */
-    bool      causal;
+    bool      causal;           /* row i sees columns up to i + offset */
+    int64_t   offset;
 } LogitAttend;
 typedef struct LogitResult {
     Tensor out; /* [h,n,e] */

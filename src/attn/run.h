@@ -25,6 +25,7 @@
 #include "attn/factored.h"
 #include "attn/hamming.h"
 #include "attn/implicit.h"
+#include "attn/latents.h"
 #include "attn/layer.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"

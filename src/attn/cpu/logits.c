@@ -2,7 +2,7 @@
  *
  *     out_i = sum_j exp(L[i,j] - max_j L[i,j]) v_j / sum_j exp(L[i,j] - max_j L[i,j])
  *
- * over all j, or j <= i.  Logits are in double (a factor of the weights is an
+ * over all j, or j <= i + offset.  Logits are in double (a factor of the weights is an
  * exponential of them), exponentials and values in float.  A worker holds the
  * logits of ROWS rows; the blocks are fixed, so threads change no bit.
  */
@@ -187,7 +187,8 @@ static void block_item(void *context, int64_t item, int worker)
     const Job *job = context;
     int64_t    head = item / job->blocks, first = item % job->blocks * ROWS;
     int64_t    rows = min_i64(ROWS, job->n - first);
-    int64_t    keys = job->in->causal ? first + rows : job->m;
+    int64_t    seen = first + job->in->offset + 1; /* columns of the first row */
+    int64_t    keys = job->in->causal ? seen + rows - 1 : job->m;
     double    *x = job->work + worker * job->work_size, sums[ROWS];
     float     *w = job->weights + worker * ROWS * job->m;
     float     *out = (float *)job->out->out.data + (head * job->n + first) * job->e;
@@ -198,7 +199,7 @@ static void block_item(void *context, int64_t item, int worker)
         return;
     fill(job, head, first, rows, keys, x, w);
     for (int64_t i = 0; i < rows; i++)
-        sums[i] = exponentials(x + i * job->m, job->in->causal ? first + i + 1 : keys, keys,
+        sums[i] = exponentials(x + i * job->m, job->in->causal ? seen + i : keys, keys,
                                w + i * job->m, &lse[i]);
     cpu_sgemm((Matrix){ w, job->m, false }, v, rows, job->e, keys, 1, 0, out, job->e);
     for (int64_t i = 0; i < rows; i++)
