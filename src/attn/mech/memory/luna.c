@@ -282,7 +282,7 @@ static void show_causal(Run *r, const Causal *c)
     for (int64_t i = 0; i < r->h * r->n && !run_failed(r); i++)
         ((double *)age.data)[i] = (double)(i % r->n + 1);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, c->a, "query", "slot");
-    implicit_factor(r, "factor_right", VIEW_FEATURES, latents_turned(r, c->g), "slot", "key");
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, latents_turned(r, c->g), "slot", "key");
     view_tensor(r, "memory", VIEW_VECTORS, last_memory(r, c), "slot", "component");
     implicit_connectivity(r, cells);
     implicit_weights(r, (Implicit){ .left = c->a, .right = c->g, .divisor = age }, VIEW_WEIGHTS,

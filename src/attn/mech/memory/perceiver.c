@@ -256,7 +256,7 @@ const Mechanism mech_perceiver = {
     .teaches = "N wide rows over the whole input, one for each latent; latent layers blend the same "
                "rows.  What comes out has N rows, unless queries read the latents back.",
     .picture = "factor_right",
-    .example = "n_latents=8,decode=query",
+    .example = "n_latents=8",
     .classes = CLASS_M | CLASS_DS,
     .claim_time = "O(N n)",
     .claim_memory = "O(N n)",
@@ -264,6 +264,7 @@ const Mechanism mech_perceiver = {
     .claim_exponent = 1,
     .causal = true,
     .cross = true,
+    .own_rows = true,
     .views = views,
     .notes = notes,
     .params = params,
