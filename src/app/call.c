@@ -387,6 +387,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
         !option_size(call, OPT_MEM, &out->memory_limit, err))
         return false;
     out->seed = (uint64_t)seed;
+    out->fit = call->values[OPT_FIT] != NULL;
     out->threads = (int)threads;
     out->repeat = (int)repeat;
     out->seeds = (int)seeds;

@@ -31,14 +31,15 @@ static void list_row(Table *t, const Mechanism *m, bool claims)
         table_cell(t, "%s", m->claim_decode);
         table_cell(t, "%d", m->year);
         table_cell(t, "%s", m->arxiv ? m->arxiv : "");
+        table_cell(t, "%s", m->fit ? "yes" : "-");
     }
 }
 
 static void list_catalogue(TableStyle style, Text *out)
 {
     static const char *const heads[] = { "id",     "title",    "class", "time",
-                                         "memory", "decoding", "year",  "arXiv" };
-    Table t = { .cols = style == TABLE_TEXT ? 4 : 8 };
+                                         "memory", "decoding", "year",  "arXiv", "fit" };
+    Table t = { .cols = style == TABLE_TEXT ? 4 : 9 };
 
     table_head(&t, heads);
     for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
@@ -46,7 +47,7 @@ static void list_catalogue(TableStyle style, Text *out)
             unsigned classes = mechanism_at(i)->classes;
 
             if ((classes & -classes) == bit) /* by its first class */
-                list_row(&t, mechanism_at(i), t.cols == 8);
+                list_row(&t, mechanism_at(i), t.cols > 4);
         }
     table_write(&t, style, out);
     table_free(&t);
@@ -72,6 +73,7 @@ static void list_json(Text *out)
         jsonw_key(&json, "claim_memory"), jsonw_string(&json, m->claim_memory);
         jsonw_key(&json, "claim_decode"), jsonw_string(&json, m->claim_decode);
         jsonw_key(&json, "causal"), jsonw_bool(&json, m->causal);
+        jsonw_key(&json, "fit"), jsonw_string(&json, m->fit);
         jsonw_close(&json, '}');
     }
     jsonw_close(&json, ']');

@@ -307,7 +307,7 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
 
 /* What is not the same in all panels stands in the title of each. */
 typedef struct Differing {
-    bool position, seed, causal, head;
+    bool position, seed, causal, fit, head;
 } Differing;
 
 static void compare_runs(Differing *d, const Run *first, const Result *result)
@@ -317,6 +317,7 @@ static void compare_runs(Differing *d, const Run *first, const Result *result)
     d->position = d->position || result->run->spec.position != first->spec.position;
     d->seed = d->seed || result->run->seed != first->seed;
     d->causal = d->causal || result->run->causal != first->causal;
+    d->fit = d->fit || result->run->spec.fit != first->spec.fit;
 }
 
 static Differing what_differs(const PanelChoice *panels, int count, const PictureOptions *options)
@@ -347,6 +348,8 @@ static void name_result(const Result *result, const Differing *d, Text *out)
         assignments_set(&copy.given, "seed", seed, NULL);
     if (d->causal && run->causal)
         assignments_set(&copy.given, "causal", "true", NULL);
+    if (d->fit && run->spec.fit)
+        assignments_set(&copy.given, "fit", "true", NULL);
     request_text(&copy, out);
     request_free(&copy);
 }

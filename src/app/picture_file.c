@@ -21,6 +21,8 @@ static void differing_fields(const Request *first, const Request *request, Reque
         assignments_set(&out->given, "seed", number, NULL);
     if (request->causal != first->causal && request->causal >= 0)
         assignments_set(&out->given, "causal", request->causal ? "true" : "false", NULL);
+    if (request->fit != first->fit)
+        assignments_set(&out->given, "fit", request->fit ? "true" : "false", NULL);
     if (strcmp(request->position, first->position) != 0)
         assignments_set(&out->given, "position", request->position, NULL);
 }

@@ -55,7 +55,7 @@ bool request_same(const Request *a, const Request *b)
     request_text(a, &x);
     request_text(b, &y);
     same = !strcmp(text_str(&x), text_str(&y)) && !strcmp(a->position, b->position) &&
-           a->causal == b->causal && a->seed == b->seed;
+           a->causal == b->causal && a->seed == b->seed && a->fit == b->fit;
     text_free(&x);
     text_free(&y);
     return same;
@@ -70,12 +70,20 @@ static bool set_file(Session *s, Request *request, const char *name, const char 
     return assignments_set_tensor(&request->given, name, tensor, value, err);
 }
 
+static bool true_or_false(const char *name, const char *value, bool *out, Error *err)
+{
+    *out = !strcmp(value, "true");
+    return *out || !strcmp(value, "false") ||
+           error_set(err, ERR_PARAM, "%s: expected true or false, got '%s'", name, value);
+}
+
 /* What is no parameter of a mechanism but may differ between those side by side:
- * position, seed and causal.  False: it is none of them. */
+ * position, seed, causal and fit.  False: it is none of them. */
 static bool set_common(Request *request, const char *name, const char *value, Error *err, bool *ok)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
     char            *end;
+    bool             truth = false;
 
     if (m && params_find(m->params, name))
         return false;
@@ -87,9 +95,10 @@ static bool set_common(Request *request, const char *name, const char *value, Er
         *ok = (*value && !*end && *value != '-') ||
               error_set(err, ERR_PARAM, "seed: expected a number from 0, got '%s'", value);
     } else if (!strcmp(name, "causal")) {
-        request->causal = !strcmp(value, "true");
-        *ok = request->causal || !strcmp(value, "false") ||
-              error_set(err, ERR_PARAM, "causal: expected true or false, got '%s'", value);
+        *ok = true_or_false(name, value, &truth, err);
+        request->causal = truth;
+    } else if (!strcmp(name, "fit")) {
+        *ok = true_or_false(name, value, &request->fit, err);
     } else {
         return false;
     }
@@ -273,7 +282,7 @@ static void add_assignment(const char *name, const char *value, int *count, Text
               quote ? "\"" : "");
 }
 
-/* below: NULL, or the layer whose seed, position and causal hold unless said otherwise. */
+/* below: NULL, or the layer whose seed, position, causal and fit hold unless said otherwise. */
 static void add_layer(const Request *request, const Request *below, Text *out)
 {
     char number[32];
@@ -287,6 +296,8 @@ static void add_layer(const Request *request, const Request *below, Text *out)
         add_assignment("seed", number, &count, out);
     if (below && request->causal != below->causal && request->causal >= 0)
         add_assignment("causal", request->causal ? "true" : "false", &count, out);
+    if (below && request->fit != below->fit)
+        add_assignment("fit", request->fit ? "true" : "false", &count, out);
     if (below && strcmp(request->position, below->position) != 0)
         add_assignment("position", request->position, &count, out);
     if (count)
@@ -333,6 +344,8 @@ void request_options(const Session *s, const Request *request, Text *out)
         text_add(out, request->causal ? " --causal" : " --no-causal");
     if (strcmp(request->position, "none") != 0)
         text_addf(out, " --position %s", request->position);
+    if (request->fit)
+        text_add(out, " --fit");
     if (request->seed)
         text_addf(out, " --seed %llu", (unsigned long long)request->seed);
 }

@@ -26,6 +26,7 @@ typedef struct Request {
     char        position[24]; /* "none" */
     int         causal;      /* 1, 0, or -1: as the input says */
     uint64_t    seed;
+    bool        fit;         /* tensors fitted on the input, where the mechanism has a fit */
     int         threads;     /* 0: all CPUs */
     int64_t     memory_limit; /* bytes; 0: none */
     int         repeat;      /* timed runs at least; 0: time one run only */
@@ -87,7 +88,7 @@ bool request_set_tensor(Session *s, Request *request, const char *name, const Te
 bool request_copy(Request *to, const Request *from, Error *err);
 /* The same, with no position and none of its parameters. */
 bool request_without_position(const Request *with, Request *out, Error *err);
-/* They run the same: mechanism, parameters, position, causal, seed. */
+/* They run the same: mechanism, parameters, position, causal, seed, fit. */
 bool request_same(const Request *a, const Request *b);
 void request_free(Request *request);
 /* The command line that repeats it on the session's input: "attnscope run ...". */

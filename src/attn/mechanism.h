@@ -84,6 +84,7 @@ typedef struct Mechanism {
     unsigned    positions;  /* PositionClass bits accepted */
 
     const ViewPromise *views; /* VIEW_PROMISE_END-terminated */
+    const char *fit;          /* what it fits on its input, and how, with --fit; NULL: nothing */
     const StageNote *notes;   /* NULL: the stages' names must do */
     const Param *params;      /* PARAM_END-terminated; offsets into the struct */
     size_t       params_size;

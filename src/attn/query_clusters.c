@@ -7,6 +7,7 @@
 #include "attn/run.h"
 
 #define SNAPSHOTS 16 /* iterations whose clusters are shown */
+#define FIT_MOST 100 /* iterations when the codes are fitted */
 
 /* ---- sizes and checks ------------------------------------------------------- */
 
@@ -100,13 +101,66 @@ static Tensor draw_indices(Run *r, const QueryClusters *s)
     return index;
 }
 
+/* Takes one more chosen query into account: of each query the fewest bits its code differs
+ * from a chosen one's in [h,n], and the squares of those summed over heads. */
+static void nearer(const QueryClusters *s, Tensor codes, int64_t chosen, uint8_t *near,
+                   double *away)
+{
+    const int64_t *code = codes.data;
+
+    for (int64_t i = 0; i < s->n; i++) {
+        away[i] = 0;
+        for (int64_t t = 0; t < s->h; t++) {
+            uint64_t differ = (uint64_t)(code[t * s->n + i] ^ code[t * s->n + chosen]);
+            uint8_t *least = &near[t * s->n + i];
+            uint8_t  bits = (uint8_t)__builtin_popcountll(differ);
+
+            *least = bits < *least ? bits : *least;
+            away[i] += (double)*least * (double)*least;
+        }
+    }
+}
+
+/* The first query by chance, each further one with a chance that grows with its distance
+ * from those there are (k-means++): so no two clusters start from one code. */
+static Tensor spread_indices(Run *r, const QueryClusters *s, Tensor codes)
+{
+    Tensor   index = run_tensor1(r, DT_I32, s->clusters);
+    uint8_t *near = run_alloc(r, s->h * s->n, 1);
+    double  *away = run_alloc(r, s->n, sizeof(*away));
+    Rng      rng = run_rng(r, "fit");
+    int64_t  chosen = (int64_t)rng_below(&rng, (uint64_t)s->n);
+
+    if (!run_failed(r))
+        memset(near, 0xff, (size_t)(s->h * s->n));
+    for (int64_t c = 0; c < s->clusters && !run_failed(r); c++) {
+        double all = 0, at;
+
+        tensor_i32(&index)[c] = (int32_t)chosen;
+        nearer(s, codes, chosen, near, away);
+        for (int64_t i = 0; i < s->n; i++)
+            all += away[i];
+        at = rng_uniform(&rng) * all;
+        for (int64_t i = 0; i < s->n; i++)
+            if (away[i] > 0) {
+                chosen = i;
+                at -= away[i];
+                if (at < 0)
+                    break;
+            }
+    }
+    view_fitted(r, "init_indices", index);
+    return index;
+}
+
 /* i64 [h,C]: the codes of the first queries of the clusters. */
 static Tensor start_codes(Run *r, const QueryClusterParams *p, const QueryClusters *s,
                           Tensor codes)
 {
     Tensor centres = run_tensor2(r, DT_I64, s->h, s->clusters);
     Tensor index = p->init_indices.data ? tensor_convert(r->arena, p->init_indices, DT_I32)
-                                        : draw_indices(r, s);
+                   : run_fits(r)      ? spread_indices(r, s, codes)
+                                      : draw_indices(r, s);
 
     if (!index.data)
         run_fail(r, ERR_NOMEM, "%s: not enough memory for init_indices", r->mechanism->id);
@@ -145,18 +199,18 @@ static void show_clusters(Run *r, const QueryClusters *s, Tensor cluster)
 static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s, Tensor codes)
 {
     Tensor  cluster = run_tensor2(r, DT_I32, s->h, s->n), centres;
-    int64_t t = 0;
+    int64_t t = 0, last = run_fits(r) && p->iterations < FIT_MOST ? FIT_MOST : p->iterations;
     bool    moved = true;
 
     run_stage(r, "first codes");
     centres = start_codes(r, p, s, codes);
     show_codes(r, s, centres);
-    for (; t < p->iterations && moved && !run_failed(r); t++) {
+    for (; t < last && moved && !run_failed(r); t++) {
         run_iteration(r, "assign", t);
         hamming_nearest(r, codes, centres, cluster);
         if (t < SNAPSHOTS)
             show_clusters(r, s, cluster);
-        if (t == p->iterations - 1)
+        if (t == last - 1)
             break;
         run_iteration(r, "move codes", t);
         moved = hamming_majority(r, codes, cluster, s->bits, centres);
@@ -164,10 +218,12 @@ static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s,
             show_codes(r, s, centres);
     }
     run_stage(r, "clusters");
+    if (run_fits(r))
+        run_origin(r, "codes", ORIGIN_FITTED);
     show_codes(r, s, centres);
     view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
     run_figure(r, "hamming_distances",
-               (double)(s->h * p->iterations) * (double)(s->n * s->clusters));
+               (double)(s->h * (run_fits(r) ? t + 1 : last)) * (double)(s->n * s->clusters));
     return cluster;
 }
 

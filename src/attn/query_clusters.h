@@ -81,6 +81,10 @@ void query_clusters_show(Run *r, QueryClusters *s);
 double query_clusters_flops(const Run *r, const QueryClusterParams *p);
 int64_t query_clusters_count(const Run *r, const QueryClusterParams *p);
 
+#define QUERY_CLUSTER_FIT                                                                      \
+    "codes of the clusters: started from queries of this input far from one another, then "    \
+    "Lloyd by Hamming distance until no code moves"
+
 /* Notes of the stages that end with the means, for the tables of mechanisms. */
 #define QUERY_CLUSTER_NOTES                                                                     \
     { "hash", "Every query becomes a code of bits: on which side of each random plane it lies.  " \

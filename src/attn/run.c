@@ -241,6 +241,20 @@ void run_origin(Run *r, const char *name, Origin origin)
     r->tensors[i].origin = origin;
 }
 
+bool run_fits(const Run *r)
+{
+    return r->spec.fit;
+}
+
+int64_t run_iterations(const Run *r, const char *name)
+{
+    int64_t count = 0;
+
+    for (int i = 0; i < r->stage_count; i++)
+        count += !strcmp(r->stages[i].name, name);
+    return count;
+}
+
 char *run_origin_text(const Run *r, Origin origin, char *text, size_t size)
 {
     if (origin == ORIGIN_DRAWN)

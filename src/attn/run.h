@@ -89,6 +89,7 @@ typedef struct RunSpec {
     const Position    *position; /* NULL: none */
     const Assignments *given;    /* NULL: all defaults */
     uint64_t           seed;
+    bool               fit;      /* by the mechanism's own fit on this input (Mechanism.fit) */
     const Ops         *ops;      /* NULL: the CPU's */
     Threads           *threads;  /* NULL: this thread only */
     bool               views;    /* false for timed runs: no view is made */
@@ -196,6 +197,10 @@ Rng run_rng(Run *r, const char *name);
 /* Says where a tensor parameter is from; run_param, run_param_given and view_drawn do it.
  * The last word on a name counts. */
 void run_origin(Run *r, const char *name, Origin origin);
+/* Whether tensors that the mechanism can fit on its input are to be fitted. */
+bool run_fits(const Run *r);
+/* How many stages of this name ran, so how many iterations. */
+int64_t run_iterations(const Run *r, const char *name);
 /* "file", "random seed 7", "fitted"; returns text. */
 char *run_origin_text(const Run *r, Origin origin, char *text, size_t size);
 /* The parameter's value for each head, [h], in the run's arena; those of a tensor must
@@ -238,6 +243,7 @@ View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
 void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *rows,
                  const char *cols);
 void view_drawn(Run *r, const char *name, Tensor t); /* a drawn parameter */
+void view_fitted(Run *r, const char *name, Tensor t); /* one fitted on the input */
 /* connectivity and components (the latter only when with_components) */
 void view_pattern(Run *r, const Pattern *pattern, bool with_components);
 /* the cells of one part, under a name of their own */

@@ -10,6 +10,15 @@ bool run_wants_views(const Run *r)
     return r->spec.views && !run_failed(r);
 }
 
+/* What a tensor of this name that was fitted says of itself; NULL: none was. */
+static const char *fitted_origin(const Run *r, const char *name)
+{
+    for (int i = 0; i < r->tensor_count; i++)
+        if (r->tensors[i].origin == ORIGIN_FITTED && !strcmp(r->tensors[i].name, name))
+            return "fitted";
+    return NULL;
+}
+
 View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
                const int64_t *shape)
 {
@@ -26,6 +35,7 @@ View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
     *v = (View){ .kind = kind, .dtype = dtype, .rank = rank, .iteration = -1,
                  .rows = "query", .cols = "key" };
     snprintf(v->name, sizeof(v->name), "%s", name);
+    v->origin = fitted_origin(r, name);
     for (int i = 0; i < rank; i++)
         v->shape[i] = shape[i];
     v->step = r->view_step >= 0 ? r->view_step : r->stage_count - 1;
@@ -62,19 +72,30 @@ void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *
     v->cols = cols;
 }
 
-void view_drawn(Run *r, const char *name, Tensor t)
+static void view_made(Run *r, const char *name, Tensor t, Origin from)
 {
     int         before = r->view_count;
+    char        text[48];
     const char *origin;
 
-    run_origin(r, name, ORIGIN_DRAWN);
+    run_origin(r, name, from);
     view_tensor(r, name, VIEW_TENSOR, t, "row", "column");
     if (r->view_count == before)
         return;
-    origin = arena_printf(r->arena, "random seed %llu", (unsigned long long)r->seed);
+    origin = arena_printf(r->arena, "%s", run_origin_text(r, from, text, sizeof(text)));
     if (!origin)
         run_fail(r, ERR_NOMEM, "%s: not enough memory for a view", r->mechanism->id);
     r->views[before].origin = origin;
+}
+
+void view_drawn(Run *r, const char *name, Tensor t)
+{
+    view_made(r, name, t, ORIGIN_DRAWN);
+}
+
+void view_fitted(Run *r, const char *name, Tensor t)
+{
+    view_made(r, name, t, ORIGIN_FITTED);
 }
 
 static View *add_matrix(Run *r, const char *name, ViewKind kind, DType dtype,

@@ -92,6 +92,19 @@ static const char *missing(const Run *r)
     return !r->q.data ? "q" : !r->k.data ? "k" : !r->v.data ? "v" : NULL;
 }
 
+static void refuse_fit(Run *r)
+{
+    const Mechanism *m;
+    Text             names = { 0 };
+
+    for (size_t i = 0; (m = mechanism_at(i)); i++)
+        if (m->fit)
+            text_addf(&names, "%s%s", names.length ? ", " : "", m->id);
+    run_fail(r, ERR_USAGE, "%s fits nothing on its input; run it without --fit, or take one that "
+             "does: %s", r->mechanism->id, text_str(&names));
+    text_free(&names);
+}
+
 static void check_mechanism_fits(Run *r)
 {
     const Mechanism *m = r->mechanism;
@@ -100,6 +113,8 @@ static void check_mechanism_fits(Run *r)
     if (r->causal && !m->causal)
         run_fail(r, ERR_USAGE, "%s has no causal form (%s); run it without --causal", m->id,
                  m->no_causal ? m->no_causal : "its paper gives none");
+    if (r->spec.fit && !m->fit)
+        refuse_fit(r);
     if (position && !(m->positions & position->class_))
         run_fail(r, ERR_USAGE, "position=%s is not supported by %s", position->id, m->id);
     if (missing(r))

@@ -74,6 +74,7 @@ static Run *exact_run(const Run *run, const Assignments *given)
     spec.mechanism = baseline();
     spec.given = given;
     spec.views = true;
+    spec.fit = false;
     spec.observer = NULL;
     spec.preparing = NULL;
     spec.fail_at = 0;

@@ -6,7 +6,7 @@
 bool run_is_drawn(const Run *run)
 {
     for (int i = 0; i < run->tensor_count; i++)
-        if (run->tensors[i].origin == ORIGIN_DRAWN)
+        if (run->tensors[i].origin != ORIGIN_FILE) /* a fit starts from what is drawn */
             return true;
     return false;
 }

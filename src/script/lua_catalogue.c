@@ -142,6 +142,7 @@ int attn_info(lua_State *L)
     set_string(L, "teaches", m->teaches);
     set_string(L, "example", m->example);
     set_string(L, "no_causal", m->no_causal);
+    set_string(L, "fit", m->fit);
     set_bool(L, "causal", m->causal);
     set_bool(L, "cross", m->cross);
     set_bool(L, "needs_x", m->needs_x);
@@ -156,7 +157,7 @@ int attn_info(lua_State *L)
 
 typedef struct Filter {
     const char *class, *text;
-    int         causal, cross, needs_x, needs_attn; /* -1: any */
+    int         causal, cross, needs_x, needs_attn, fit; /* -1: any */
 } Filter;
 
 static unsigned check_class(lua_State *L, const char *name)
@@ -179,7 +180,8 @@ static bool passes(const Mechanism *m, const Filter *f, unsigned bits)
         return false;
     if ((f->causal >= 0 && m->causal != f->causal) || (f->cross >= 0 && m->cross != f->cross) ||
         (f->needs_x >= 0 && m->needs_x != f->needs_x) ||
-        (f->needs_attn >= 0 && m->needs_attn != f->needs_attn))
+        (f->needs_attn >= 0 && m->needs_attn != f->needs_attn) ||
+        (f->fit >= 0 && (m->fit != NULL) != f->fit))
         return false;
     return !f->text || has_text(m->id, f->text) || has_text(m->title, f->text) ||
            has_text(m->authors, f->text) || has_text(m->teaches, f->text);
@@ -199,7 +201,8 @@ int attn_mechanisms(lua_State *L)
                   .causal = option_tristate(L, 1, "causal"),
                   .cross = option_tristate(L, 1, "cross"),
                   .needs_x = option_tristate(L, 1, "needs_x"),
-                  .needs_attn = option_tristate(L, 1, "needs_attn") };
+                  .needs_attn = option_tristate(L, 1, "needs_attn"),
+                  .fit = option_tristate(L, 1, "fit") };
     bits = f.class ? check_class(L, f.class) : 0;
     lua_newtable(L);
     for (size_t i = 0; (m = mechanism_at(i)); i++)
@@ -216,6 +219,7 @@ static const Member filter_members[] = {
     { "causal", NULL, NULL, "boolean", "has a causal form" },
     { "cross", NULL, NULL, "boolean", "takes other keys than queries" },
     { "needs_x", NULL, NULL, "boolean", "reads the layer's input x" },
+    { "fit", NULL, NULL, "boolean", "can fit its own tensors on the input" },
     { "needs_attn", NULL, NULL, "boolean", "shows finished weights of the input" },
     MEMBER_END,
 };

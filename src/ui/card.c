@@ -45,6 +45,8 @@ void card_text(const Mechanism *m, Text *out)
               !m->causal && m->no_causal ? ", " : "",
               !m->causal && m->no_causal ? m->no_causal : "",
               m->claim_decode ? m->claim_decode : "\xe2\x80\x94");
+    if (m->fit)
+        text_addf(out, "fit: %s\n", m->fit);
     if (m->teaches)
         text_addf(out, "\nWhat to look for\n%s\n", m->teaches);
     if (m->formula)

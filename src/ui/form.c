@@ -7,7 +7,7 @@
 
 static void add_table(Form *form, const Param *table)
 {
-    for (const Param *p = table; p && p->name && form->count < ROWS_MOST - 3; p++)
+    for (const Param *p = table; p && p->name && form->count < ROWS_MOST - 4; p++)
         form->rows[form->count++] = (FormRow){ .kind = ROW_PARAM, .param = p };
 }
 
@@ -15,7 +15,7 @@ static void add_tensor(Form *form, const char *name, size_t length)
 {
     FormRow row = { .kind = ROW_TENSOR };
 
-    if (length == 0 || length >= sizeof(row.name) || form->count >= ROWS_MOST - 3)
+    if (length == 0 || length >= sizeof(row.name) || form->count >= ROWS_MOST - 4)
         return;
     memcpy(row.name, name, length);
     for (int i = 0; i < form->count; i++)
@@ -59,11 +59,13 @@ void form_make(const Pane *pane, Form *form)
         add_table(form, position->params);
     form->rows[form->count++] = (FormRow){ .kind = ROW_CAUSAL };
     form->rows[form->count++] = (FormRow){ .kind = ROW_SEED };
+    if (m->fit)
+        form->rows[form->count++] = (FormRow){ .kind = ROW_FIT };
 }
 
 const char *form_name(const FormRow *row)
 {
-    static const char *const names[] = { "", "", "seed", "causal", "position" };
+    static const char *const names[] = { "", "", "seed", "causal", "position", "fit" };
 
     return row->kind == ROW_PARAM    ? row->param->name
            : row->kind == ROW_TENSOR ? row->name
@@ -83,6 +85,7 @@ void form_default(const FormRow *row, Text *out)
     case ROW_SEED: text_add(out, "0"); break;
     case ROW_CAUSAL: text_add(out, "input"); break;
     case ROW_POSITION: text_add(out, "none"); break;
+    case ROW_FIT: text_add(out, "no"); break;
     }
 }
 
@@ -104,6 +107,7 @@ void form_value(const Pane *pane, const FormRow *row, Text *out)
         text_add(out, pane->request.causal < 0 ? "input" : pane->request.causal ? "yes" : "no");
         break;
     case ROW_POSITION: text_add(out, pane->request.position); break;
+    case ROW_FIT: text_add(out, pane->request.fit ? "yes" : "no"); break;
     }
 }
 
@@ -123,6 +127,7 @@ void form_range(const FormRow *row, Text *out)
     if (row->kind != ROW_PARAM) {
         text_add(out, row->kind == ROW_SEED     ? "0.."
                       : row->kind == ROW_CAUSAL ? "input yes no"
+                      : row->kind == ROW_FIT    ? "yes no"
                       : row->kind == ROW_TENSOR ? "@file.npy"
                                                 : "");
         return;
@@ -143,10 +148,12 @@ void form_range(const FormRow *row, Text *out)
 
 const char *form_help(const Pane *pane, const FormRow *row)
 {
-    const Position *position = position_find(pane->request.position);
+    const Position  *position = position_find(pane->request.position);
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
 
     switch (row->kind) {
     case ROW_PARAM: return row->param->help;
+    case ROW_FIT: return m->fit;
     case ROW_TENSOR: return "the tensor that the expression names $...";
     case ROW_SEED: return "seed of every random draw";
     case ROW_CAUSAL: return "queries see no later key; input: as the input says";
@@ -179,6 +186,11 @@ bool form_set(Session *session, Pane *pane, const FormRow *row, const char *text
         if (strcmp(text, "yes") && strcmp(text, "no") && strcmp(text, "input"))
             return error_set(err, ERR_PARAM, "causal: '%.40s' is not input, yes or no", text);
         pane->request.causal = !strcmp(text, "input") ? -1 : !strcmp(text, "yes");
+        return true;
+    case ROW_FIT:
+        if (strcmp(text, "yes") && strcmp(text, "no"))
+            return error_set(err, ERR_PARAM, "fit: '%.40s' is not yes or no", text);
+        pane->request.fit = !strcmp(text, "yes");
         return true;
     default:
         snprintf(pane->request.position, sizeof(pane->request.position), "%s", text);
@@ -227,6 +239,7 @@ bool form_step(const Pane *pane, const FormRow *row, int direction, Text *out)
                               direction + 3) %
                              3]);
         break;
+    case ROW_FIT: text_add(out, pane->request.fit ? "no" : "yes"); break;
     default: step_position(pane, direction, out);
     }
     text_free(&value);

@@ -1,7 +1,7 @@
 /* ui/form.h -- a request as rows of names and values: what the parameter editor edits.
  *
  * The rows come from the mechanism's Param table and the position's; the tensors that
- * a text names as $name have a row each.  Position, causal and seed stand below them.
+ * a text names as $name have a row each.  Position, causal, seed and fit stand below them.
  */
 #ifndef UI_FORM_H
 #define UI_FORM_H
@@ -10,7 +10,8 @@
 
 #define ROWS_MOST 64
 
-typedef enum RowKind { ROW_PARAM, ROW_TENSOR, ROW_SEED, ROW_CAUSAL, ROW_POSITION } RowKind;
+typedef enum RowKind { ROW_PARAM, ROW_TENSOR, ROW_SEED, ROW_CAUSAL, ROW_POSITION,
+                       ROW_FIT } RowKind;
 
 typedef struct FormRow {
     RowKind      kind;

@@ -30,6 +30,10 @@ case("catalogue", function()
   for _, id in ipairs(attn.mechanisms { causal = false }) do
     equal(attn.info(id).causal, false)
   end
+  for _, id in ipairs(attn.mechanisms { fit = true }) do
+    assert(attn.info(id).fit, id)
+  end
+  equal(attn.info("full").fit, nil)
   raises("class", attn.mechanisms, { class = "XX" })
   raises("did you mean 'class'", attn.mechanisms, { clas = "LP" })
   raises("reformer", attn.info, "reforner")

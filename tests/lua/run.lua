@@ -140,6 +140,13 @@ case("cells and rows say why", function()
   raises("head", r.cell, r, 0, 0, 2)
 end)
 
+case("a fit on the input", function()
+  local r = assert(attn.run("routing", { n = 32, d = 8, fit = true }))
+  equal(r.record.tensors.centroids, "fitted")
+  equal(assert(attn.run("routing(fit=true)", { n = 32, d = 8 })).output:sum(), r.output:sum())
+  check.refuses("UNSUPPORTED", attn.run, "full", { n = 8, fit = true })
+end)
+
 case("stages", function()
   local r = assert(attn.run("reformer", { input = input }))
   local stages, sum = r:stages(), 0

@@ -131,6 +131,7 @@ const Mechanism mech_clustered = {
     .claim_exponent = 1,
     .no_causal = "one row serves queries at different positions",
     .cross = true,
+    .fit = QUERY_CLUSTER_FIT,
     .views = views,
     .notes = notes,
     .params = params,

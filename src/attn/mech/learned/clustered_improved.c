@@ -416,6 +416,7 @@ const Mechanism mech_clustered_improved = {
     .claim_exponent = 1,
     .causal = true,
     .cross = true,
+    .fit = QUERY_CLUSTER_FIT,
     .views = views,
     .notes = notes,
     .params = params,

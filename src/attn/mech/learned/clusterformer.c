@@ -20,6 +20,7 @@
 
 #define SMALLEST_NORM 1e-12
 #define DRAWN_ITERATIONS 10 /* of k-means from drawn tokens */
+#define FIT_MOST 50         /* iterations when centroids are fitted */
 #define SNAPSHOTS 16        /* iterations whose clusters are shown */
 #define TILE (1 << 22)      /* cosines held at a time */
 
@@ -251,15 +252,38 @@ static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
     return start;
 }
 
-static void kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iterations)
+/* Tokens whose cluster is another than in `before`, which becomes `now`. */
+static int64_t moved_tokens(Tensor before, Tensor now)
 {
-    for (int64_t t = first; t < first + iterations && !run_failed(r); t++) {
+    int64_t moved = 0;
+
+    for (int64_t x = 0; x < tensor_count(&now); x++)
+        moved += tensor_i32(&before)[x] != tensor_i32(&now)[x];
+    memcpy(before.data, now.data, (size_t)tensor_bytes(&now));
+    return moved;
+}
+
+/* So many iterations; with settle fewer, once no token changes its cluster.  Returns how
+ * many. */
+static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iterations,
+                      bool settle)
+{
+    Tensor  before = run_tensor2(r, DT_I32, r->h, r->n);
+    int64_t t = first, moved = 1;
+
+    if (!run_failed(r))
+        memset(before.data, 0xff, (size_t)tensor_bytes(&before));
+    for (; t < first + iterations && (moved || !settle) && !run_failed(r); t++) {
         bool      shown = run_wants_views(r) && t < SNAPSHOTS;
         ArenaMark mark = arena_mark(r->arena);
         Tensor    cluster;
 
         run_iteration(r, "assign", t);
         cluster = assign(r, tokens, mu);
+        if (run_failed(r))
+            break;
+        moved = moved_tokens(before, cluster);
+        run_trace(r, "tokens that moved", (double)moved);
         if (shown)
             view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
         run_iteration(r, "move centroids", t);
@@ -269,6 +293,7 @@ static void kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iter
         else
             arena_release(r->arena, mark);
     }
+    return t - first;
 }
 
 /* f64 [h,C,dc], ready to assign by.  Drawn ones are rounded once they have settled, so
@@ -279,15 +304,17 @@ static Tensor settle_centroids(Run *r, const Params *p, const Former *f, Tensor 
     Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape), mu;
 
     run_stage(r, given.data ? "take centroids" : "draw centroids");
-    if (given.data) {
-        mu = exact_of(r, given);
-    } else {
-        mu = exact_of(r, draw_tokens(r, tokens, f->clusters));
-        kmeans(r, tokens, mu, 0, DRAWN_ITERATIONS);
-        mu = exact_of(r, exact_rounded(r, mu));
-        done = DRAWN_ITERATIONS;
+    mu = exact_of(r, given.data ? given : draw_tokens(r, tokens, f->clusters));
+    if (!given.data || run_fits(r)) {
+        Tensor kept;
+
+        done = kmeans(r, tokens, mu, 0, run_fits(r) ? FIT_MOST : DRAWN_ITERATIONS, run_fits(r));
+        kept = exact_rounded(r, mu);
+        mu = exact_of(r, kept);
+        if (run_fits(r))
+            view_fitted(r, "centroids", kept);
     }
-    kmeans(r, tokens, mu, done, p->kmeans_iters);
+    kmeans(r, tokens, mu, done, p->kmeans_iters, false);
     return mu;
 }
 
@@ -406,6 +433,9 @@ static void clusterformer_check(Run *r, const void *opaque)
     if (p->stride > p->block)
         run_fail(r, ERR_PARAM, "clusterformer: stride=%lld is more than block=%lld, so some tokens "
                  "would see no chunk; take 1 to block", (long long)p->stride, (long long)p->block);
+    if (p->layer == LAYER_WINDOW && run_fits(r))
+        run_fail(r, ERR_USAGE, "clusterformer: layer=window has no centroids to fit; run it without "
+                 "--fit, or with layer=cluster");
     if (p->layer == LAYER_WINDOW)
         return;
     if (!p->centroids.data && p->n_clusters > r->n)
@@ -437,6 +467,12 @@ static void clusterformer_run(Run *r, const void *opaque)
     show(r, p, f);
 }
 
+/* How many the fit took is known from the run. */
+static int64_t fit_iterations(const Run *r, const Params *p)
+{
+    return run_iterations(r, "move centroids") - p->kmeans_iters;
+}
+
 static Flops clusterformer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -445,7 +481,8 @@ static Flops clusterformer_flops(Run *r, const void *opaque)
     double        dc = (double)(p->cluster_source == SOURCE_X ? r->dm : r->d);
 
     window_slots(&f, &pairs);
-    times += p->centroids.data ? 0 : DRAWN_ITERATIONS;
+    times += run_fits(r) ? (double)fit_iterations(r, p)
+             : p->centroids.data ? 0 : DRAWN_ITERATIONS;
     return (Flops){ .score = 2 * h * pairs * (double)r->d, .mix = 2 * h * pairs * (double)r->e,
                     .overhead = FLOPS_SOFTMAX * h * pairs +
                                 (p->layer == LAYER_WINDOW ? 0 : times * 2 * h * (double)f.n *
@@ -503,6 +540,8 @@ const Mechanism mech_clusterformer = {
     .claim_memory = "O(n log n)",
     .claim_decode = "no",
     .claim_exponent = 1,
+    .fit = "centroids: k-means by cosine on the tokens of this input, from tokens drawn by the "
+           "seed, until none changes its cluster (without --fit 10 iterations)",
     .no_causal = "a token's cluster and chunk depend on the whole sequence",
     .views = views,
     .notes = notes,

@@ -21,6 +21,7 @@
 #define L2_EPS 1e-12
 #define SMALLEST_SUM 1e-12
 #define SNAPSHOTS 16    /* k-means iterations shown */
+#define FIT_MOST 50     /* passes over the input when centroids are fitted */
 #define COARSE 16       /* a log-sum-exp as large as this is not exact enough in float */
 
 enum { NORM_LAYER, NORM_L2, NORM_NONE };
@@ -167,6 +168,39 @@ static void start_centroids(Run *r, const Params *p, Routing *s)
         show_centroids(r, "centroids", s->mu);
 }
 
+/* f64 [h,C,d]: distinct routing vectors of the queries, in the order of the sequence; with
+ * more clusters than tokens they begin again. */
+static void draw_tokens(Run *r, Routing *s)
+{
+    int64_t taken, all = min64(s->clusters, s->n);
+    Rng     rng = run_rng(r, "fit");
+
+    s->mu = run_tensor3(r, DT_F64, s->h, s->clusters, s->d);
+    for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
+        double *to = (double *)s->mu.data + t * s->clusters * s->d;
+
+        taken = 0;
+        for (int64_t i = 0; i < s->n && taken < all; i++)
+            if ((int64_t)rng_below(&rng, (uint64_t)(s->n - i)) < all - taken)
+                memcpy(to + taken++ * s->d, (double *)s->rq.data + (t * s->n + i) * s->d,
+                       (size_t)s->d * sizeof(double));
+        for (int64_t c = all; c < s->clusters; c++)
+            memcpy(to + c * s->d, to + c % all * s->d, (size_t)s->d * sizeof(double));
+    }
+}
+
+static void show_clusters(Run *r, Tensor nearest)
+{
+    Tensor copy;
+
+    if (!run_wants_views(r))
+        return;
+    copy = run_tensor2(r, DT_I32, nearest.shape[0], nearest.shape[1]);
+    if (!run_failed(r))
+        memcpy(copy.data, nearest.data, (size_t)tensor_bytes(&copy));
+    view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
+}
+
 /* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
 static Tensor member_sums(Run *r, const Routing *s, Tensor nearest_q, int64_t **count)
 {
@@ -208,10 +242,15 @@ static Tensor means(Run *r, const Params *p, const Routing *s, Tensor nearest_q)
     return sum;
 }
 
+/* Nearest centroids and sums of members, once over the input. */
+static double pass_flops(const Routing *s)
+{
+    return (double)(s->h * s->n * (s->same ? 1 : 2)) * (double)s->d *
+           (2 * (double)s->clusters + 1);
+}
+
 static void kmeans(Run *r, const Params *p, Routing *s)
 {
-    double vectors = (double)(s->h * s->n * (s->same ? 1 : 2));
-
     for (int64_t t = 0; t < p->kmeans_iters && !run_failed(r); t++) {
         ArenaMark mark = arena_mark(r->arena);
         Tensor    moved;
@@ -220,11 +259,60 @@ static void kmeans(Run *r, const Params *p, Routing *s)
         moved = means(r, p, s, centroids_nearest(r, s->mu, s->rq));
         if (!run_failed(r))
             memcpy(s->mu.data, moved.data, (size_t)tensor_bytes(&moved));
-        op_charge(r, FLOP_OVERHEAD, vectors * (double)s->d * (2 * (double)s->clusters + 1));
+        op_charge(r, FLOP_OVERHEAD, pass_flops(s));
         arena_release(r->arena, mark);
         if (t < SNAPSHOTS || t == p->kmeans_iters - 1)
             show_centroids(r, "centroids", s->mu);
     }
+}
+
+/* Vectors whose nearest centroid is another than before; those of the keys follow. */
+static int64_t moved_vectors(Tensor before, Tensor now)
+{
+    int64_t moved = 0;
+
+    for (int64_t x = 0; x < tensor_count(&now); x++)
+        moved += tensor_i32(&before)[x] != tensor_i32(&now)[x];
+    return moved;
+}
+
+/* Spherical k-means on this input until no query changes its centroid.  The result is
+ * rounded once, so that a run from the dumped tensor is the same run. */
+static void fit(Run *r, const Params *p, Routing *s)
+{
+    Tensor  nearest = run_tensor2(r, DT_I32, s->h, s->n), kept;
+    int64_t moved = 1;
+
+    run_stage(r, "first centroids");
+    if (p->centroids.data)
+        start_centroids(r, p, s);
+    else
+        draw_tokens(r, s);
+    if (!run_failed(r))
+        memset(nearest.data, 0xff, (size_t)tensor_bytes(&nearest));
+    for (int64_t t = 0; t < FIT_MOST && moved && !run_failed(r); t++) {
+        ArenaMark mark = arena_mark(r->arena);
+        Tensor    now, mean;
+
+        run_iteration(r, "fit", t);
+        now = centroids_nearest(r, s->mu, s->rq);
+        mean = means(r, p, s, now);
+        op_charge(r, FLOP_OVERHEAD, pass_flops(s));
+        if (run_failed(r))
+            return;
+        moved = moved_vectors(nearest, now);
+        memcpy(nearest.data, now.data, (size_t)tensor_bytes(&now));
+        memcpy(s->mu.data, mean.data, (size_t)tensor_bytes(&mean));
+        arena_release(r->arena, mark);
+        run_trace(r, "vectors that moved", (double)moved);
+        if (t < SNAPSHOTS)
+            show_clusters(r, nearest);
+        if (t < SNAPSHOTS)
+            show_centroids(r, "centroids", s->mu);
+    }
+    kept = exact_rounded(r, s->mu);
+    s->mu = exact_of(r, kept);
+    view_fitted(r, "centroids", kept);
 }
 
 /* What training would make of the centroids; this run does not use it. */
@@ -458,7 +546,10 @@ static void routing_run(Run *r, const void *opaque)
         return;
     *s = routing_shape(r, p);
     prepare(r, p, s);
-    start_centroids(r, p, s);
+    if (run_fits(r))
+        fit(r, p, s);
+    else
+        start_centroids(r, p, s);
     kmeans(r, p, s);
     route(r, s);
     result = attend(r, s);
@@ -474,12 +565,13 @@ static Flops routing_flops(Run *r, const void *opaque)
     double        c = (double)s.clusters, w = (double)s.window, pairs = h * c * w * w;
     double        e = (double)r->e;
     double        inputs = p->share_qk ? 1 : 2, routed = s.same ? 1 : 2;
-    double        drawn = p->centroids.data ? 0 : h * c; /* centroids to normalise */
+    double        drawn = p->centroids.data || run_fits(r) ? 0 : h * c; /* to normalise */
+    double        passes = (double)(p->kmeans_iters + run_iterations(r, "fit"));
 
     return (Flops){ .score = 2 * pairs * d, .mix = 2 * pairs * e,
                     .overhead = (p->normalize == NORM_NONE ? 0 : 5 * (inputs * rows + drawn) * d) +
                                 (p->routing_proj.data ? 2 * inputs * rows * d * d : 0) +
-                                (double)p->kmeans_iters * routed * rows * d * (2 * c + 1) +
+                                passes * routed * rows * d * (2 * c + 1) +
                                 2 * routed * rows * c * d + FLOPS_SOFTMAX * pairs +
                                 h * c * w * e };
 }
@@ -487,6 +579,11 @@ static Flops routing_flops(Run *r, const void *opaque)
 static const StageNote notes[] = {
     { "normalise", "Queries and keys are brought to one length, so that only their direction "
                    "decides." },
+    { "first centroids", "The fit starts from distinct tokens of this input, drawn by the seed (or "
+                         "from the centroids that were given)." },
+    { "fit", "Spherical k-means on this input: every vector goes to its nearest centroid, each "
+             "centroid moves to the mean direction of its vectors, until none changes its "
+             "centroid." },
     { "k-means", "Every vector goes to its nearest centroid, then each centroid moves to the mean "
                  "direction of its vectors.  A centroid without vectors stays." },
     { "route", "Each cluster takes the tokens nearest to its centroid, all clusters the same "
@@ -530,6 +627,8 @@ const Mechanism mech_routing = {
     .claim_decode = "yes (membership looks ahead)",
     .claim_exponent = 1.5,
     .causal = true,
+    .fit = "centroids: spherical k-means on the routing vectors of this input, from tokens drawn "
+           "by the seed, until none changes its centroid",
     .views = views,
     .notes = notes,
     .params = params,

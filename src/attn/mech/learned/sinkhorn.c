@@ -159,9 +159,64 @@ static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor poole
     return exact_linear(r, y, w2, b2, nb);
 }
 
-/* R f64 [h,nb,nb] by the network, or as given. */
+/* Tokens in the block means of queries and keys, and the products of those. */
+static double fit_flops(const SoftBlocks *s)
+{
+    double h = (double)s->h, d = (double)s->d, nb = (double)s->nb, tokens = (double)s->n;
+
+    if (s->causal) /* queries up to each block's first */
+        tokens = nb + (double)s->b * nb * (nb - 1) / 2;
+    return h * d * ((double)s->n + tokens + 2 * nb * nb);
+}
+
+/* Rows [first, last) of x averaged. */
+static void mean_rows(const float *x, int64_t first, int64_t last, int64_t d, double *out)
+{
+    for (int64_t c = 0; c < d; c++)
+        out[c] = 0;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t c = 0; c < d; c++)
+            out[c] += (double)x[i * d + c];
+    for (int64_t c = 0; c < d; c++)
+        out[c] /= (double)(last - first);
+}
+
+/* R without parameters: qbar_u . kbar_v / sqrt(d) of block means.  A causal run's qbar_u
+ * is the mean of all queries up to the block's first, and only blocks before u count. */
+static Tensor mean_logits(Run *r, const SoftBlocks *s)
+{
+    Tensor  logits = run_tensor3(r, DT_F64, r->h, s->nb, s->nb);
+    double *q = run_alloc(r, r->d, sizeof(*q)), *k = run_alloc(r, s->nb * r->d, sizeof(*k));
+
+    run_stage(r, "fit");
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        const float *query = tensor_head(&r->q, t, r->h), *key = tensor_head(&r->k, t, r->h);
+
+        for (int64_t v = 0; v < s->nb; v++)
+            mean_rows(key, v * s->b, v * s->b + soft_blocks_length(s, v), r->d, k + v * r->d);
+        for (int64_t u = 0; u < s->nb; u++) {
+            double *row = (double *)logits.data + (t * s->nb + u) * s->nb;
+
+            mean_rows(query, s->causal ? 0 : u * s->b,
+                      u * s->b + (s->causal ? 1 : soft_blocks_length(s, u)), r->d, q);
+            for (int64_t v = 0; v < s->nb; v++) {
+                row[v] = 0;
+                for (int64_t c = 0; c < r->d; c++)
+                    row[v] += q[c] * k[v * r->d + c];
+                row[v] = (double)(float)(row[v] / sqrt((double)r->d)); /* as it is dumped */
+            }
+        }
+    }
+    op_charge(r, FLOP_OVERHEAD, fit_flops(s));
+    run_origin(r, "sort_logits", ORIGIN_FITTED);
+    return logits;
+}
+
+/* R f64 [h,nb,nb] by the network, or as given or fitted. */
 static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
 {
+    if (run_fits(r))
+        return mean_logits(r, s);
     if (!p->sort_logits.data)
         return network(r, p, s, pool(r, p, s));
     return exact_of(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
@@ -283,7 +338,10 @@ static void sinkhorn_check(Run *r, const void *opaque)
     if (r->causal && p->sortcut > 0)
         run_fail(r, ERR_USAGE, "sinkhorn: no causal form (sortcut=%lld: every query sees the first "
                  "sorted blocks, wherever they come from); use sortcut=0", (long long)p->sortcut);
-    if (p->pool != POOL_X || p->sort_logits.data)
+    if (run_fits(r) && p->sort_logits.data)
+        run_fail(r, ERR_USAGE, "sinkhorn: sort_logits is given, so there is nothing to fit; leave "
+                 "out one of sort_logits and --fit");
+    if (p->pool != POOL_X || p->sort_logits.data || run_fits(r))
         return;
     if (!r->x.data)
         run_fail(r, ERR_DATA, "sinkhorn: pool=x reads the layer input x, which the input does not "
@@ -320,6 +378,8 @@ static double network_flops(const Run *r, const Params *p, const SoftBlocks *s)
 
     if (p->sort_logits.data)
         return 0;
+    if (run_fits(r))
+        return fit_flops(s);
     return (p->pool == POOL_X ? 1 : h) * (double)s->n * dp +
            2 * h * nb * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
 }
@@ -348,6 +408,9 @@ static Flops sinkhorn_flops(Run *r, const void *opaque)
 static const StageNote notes[] = {
     { "pool", "Each block of tokens becomes one vector: the sum of its keys (or queries and keys, "
               "or layer inputs).  In a causal run a block knows only what came before it." },
+    { "fit", "The scores need no parameters: each block is its mean query and its mean key, and "
+             "block u asks for block v by their product.  In a causal run the query is the mean of "
+             "all up to the block's first token." },
     { "sort net", "A small network scores every pair of blocks: how much should block u (row) "
                   "bring in block v (column)?" },
     { "temperature", "The scores are divided by the temperature: lower means sharper." },
@@ -395,6 +458,8 @@ const Mechanism mech_sinkhorn = {
     .claim_decode = "yes (not SortCut)",
     .claim_exponent = 1,
     .causal = true,
+    .fit = "sort_logits: products of the blocks' mean queries and mean keys, over sqrt(d), in place "
+           "of the sort network's",
     .views = views,
     .notes = notes,
     .params = params,
