@@ -374,7 +374,7 @@ static bool option_share(const Call *call, int id, double *out, Error *err)
 
 bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err)
 {
-    int64_t seed = 0, threads = 0, repeat = 0, seeds = 0;
+    int64_t seed = 0, threads = 0, repeat = 0, seeds = 0, keys = 0;
 
     *out = REQUEST_INIT;
     if (call->values[OPT_POSITION])
@@ -382,11 +382,13 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     if (!check_device(call, err) || !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
         !option_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
         !option_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
+        !option_int(call, OPT_KEYS, 1, MISSED_MOST, &keys, err) ||
         !option_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
         !option_share(call, OPT_WITHIN, &out->width, err) ||
         !option_size(call, OPT_MEM, &out->memory_limit, err))
         return false;
     out->seed = (uint64_t)seed;
+    out->keys = (int)keys;
     out->fit = call->values[OPT_FIT] != NULL;
     out->threads = (int)threads;
     out->repeat = (int)repeat;

@@ -1,5 +1,6 @@
 /* command_catalogue.c -- info: the card of a mechanism, what a file holds. */
 #include "app/command_parts.h"
+#include "app/missed.h"
 #include "app/reach.h"
 #include "profile/conventions.h"
 
@@ -73,6 +74,8 @@ static void info_mechanism(const Mechanism *m, Text *out)
         text_addf(out, "  %-18s %s%s\n", v->name, v->help, v->maybe ? " (not always there)" : "");
     if (reach_is_offered(m))
         text_addf(out, "  %-18s %s\n", REACH_VIEW, REACH_HELP);
+    if (missed_is_promised(m))
+        text_addf(out, "  %-18s %s\n", MISSED_VIEW, MISSED_HELP);
 }
 
 static void info_positions(Text *out)

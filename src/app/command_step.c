@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/command_parts.h"
+#include "app/missed.h"
 #include "app/step_strip.h"
 
 #define TEXT_WIDTH 78
@@ -203,6 +204,25 @@ static void json_traces(const Step *step, Json *json)
     jsonw_close(json, '}');
 }
 
+/* What a round found of the strongest keys, where that is known. */
+static void json_round(const Step *step, Json *json)
+{
+    Result       *result = step->result;
+    const Missed *missed = missed_is_offered(result->run)
+                               ? result_missed_soon(result, result->request.keys) : NULL;
+
+    for (int r = 0; missed && r < missed->rounds; r++) {
+        int64_t at = missed->h * missed->rounds + r;
+
+        if (missed->round_step[r] != step->index)
+            continue;
+        jsonw_key(json, "found_alone");
+        jsonw_number(json, missed->alone[at]);
+        jsonw_key(json, "found_together");
+        jsonw_number(json, missed->together[at]);
+    }
+}
+
 static void json_step(const Step *step, Json *json)
 {
     jsonw_open(json, '{');
@@ -226,6 +246,7 @@ static void json_step(const Step *step, Json *json)
     json_views(step, json);
     jsonw_key(json, "traces");
     json_traces(step, json);
+    json_round(step, json);
     jsonw_close(json, '}');
 }
 
@@ -361,6 +382,11 @@ bool command_step(Session *s, const Call *call, Text *out, Error *err)
     ok = result->run->err.code == ERR_NONE;
     if (!ok)
         *err = result->run->err;
+    if (ok && call->values[OPT_KEYS])
+        ok = missed_is_offered(result->run)
+                 ? result_missed(result, result->request.keys, result->run->threads, NULL, err) != NULL
+                 : error_set(err, ERR_UNSUPPORTED, "--keys: %s has no pairs of queries and keys",
+                             result->run->mechanism->id);
     ok = ok && show(s, call, result, out, err);
     result_release(result);
     return ok;

@@ -2,6 +2,7 @@
  *
  * Runs on whichever thread asks: it touches no session.
  */
+#include "app/missed.h"
 #include "app/reach.h"
 #include "app/session_parts.h"
 
@@ -238,6 +239,9 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
     if (!fill_record(result, &spec, request, err) ||
         !measure_quality(result, &spec, err))
         goto failed;
+    if (request->missed && result->run->err.code == ERR_NONE && missed_is_offered(result->run) &&
+        !result_missed(result, request->keys, threads, cancel, err))
+        goto failed;
     finish_record(result, softened);
     return result;
 failed:
@@ -265,6 +269,7 @@ void result_release(Result *result)
 {
     if (!result || --result->references > 0)
         return;
+    missed_free(result->missed);
     reach_free(result->reach);
     for (int i = 0; i < result->upper_count; i++)
         run_free(result->upper[i]);

@@ -14,7 +14,7 @@
 
 typedef struct PanelSide {
     char   *mechanism; /* "bigbird(window=5)"; owned; NULL: this side is not there */
-    char    view[48];  /* "": the most telling one */
+    char    view[48];  /* "": the most telling one; "permutation#3": the third */
     int64_t head;      /* -1: not said */
 } PanelSide;
 

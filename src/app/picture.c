@@ -50,6 +50,23 @@ static void list_views(const Run *run, Text *out)
             text_addf(out, "%s%s", out->length ? ", " : "", run->views[i].name);
 }
 
+/* The view of what was missed; this thread finds it when nobody has yet. */
+static const View *missed_of(const Result *result, Error *err)
+{
+    Result       *owner = (Result *)(uintptr_t)result; /* what it finds is kept for the next */
+    Threads      *threads = NULL;
+    const Missed *missed = result_missed_soon(owner, result->request.keys);
+
+    if (!missed) {
+        int count = result->request.threads;
+
+        threads = threads_new(count > 0 ? count : threads_hardware());
+        missed = result_missed(owner, result->request.keys, threads, NULL, err);
+        threads_free(threads);
+    }
+    return missed ? missed_view(missed) : NULL;
+}
+
 static bool is_reach(const Run *run, const char *name)
 {
     return name && !strcmp(name, REACH_VIEW) && !run_view(run, name);
@@ -68,11 +85,15 @@ const View *result_view(const Result *result, const char *name, Error *err)
     }
     if (is_reach(run, name))
         return result_reach(result, NULL, err);
+    if (name && !strcmp(name, MISSED_VIEW) && !run_view(run, name))
+        return missed_of(result, err);
     if (view && is_matrix(view))
         return view;
     list_views(run, &names);
     if (result_reach(result, NULL, NULL))
         text_add(&names, ", " REACH_VIEW);
+    if (missed_is_offered(run))
+        text_add(&names, ", " MISSED_VIEW);
     error_set(err, ERR_USAGE, "%s has no %s '%s' (views: %s)", run->mechanism->id,
               view ? "matrix called" : "view", name ? name : "auto", text_str(&names));
     text_free(&names);
@@ -168,11 +189,15 @@ static void label_panel(const Result *result, const View *view, Panel *out)
 }
 
 /* "reach, 12 layers" */
-static void add_view_name(const View *view, Text *out)
+static void add_view_name(const Run *run, const View *view, Text *out)
 {
     int depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
 
     text_add(out, view->name);
+    if (view->iteration >= 0 && run_view(run, view->name) != view)
+        text_addf(out, " of %s %lld", view->stage, (long long)view->iteration + 1);
+    if (view->found)
+        text_addf(out, ", %lld strongest keys", (long long)view->found->keys);
     if (depth)
         text_addf(out, ", %s%d layer%s", reach_view_strict(view) ? "walks of " : "", depth,
                   depth == 1 ? "" : "s");
@@ -185,7 +210,7 @@ static void title_panel(const Result *result, const View *view, char *text, size
 
     request_text(&result->request, &title);
     text_add(&title, " \xc2\xb7 ");
-    add_view_name(view, &title);
+    add_view_name(result->run, view, &title);
     snprintf(text, size, "%s", text_str(&title));
     text_free(&title);
 }
@@ -370,7 +395,7 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
         name_result(choice->minus, d, &title);
     }
     text_add(&title, " \xc2\xb7 ");
-    add_view_name(panel->view, &title);
+    add_view_name(choice->result->run, panel->view, &title);
     if (d->head && choice->result->run->h > 1)
         text_addf(&title, " \xc2\xb7 head %lld", (long long)(head < 0 ? 0 : head));
     snprintf(panel->title, sizeof(panel->title), "%s", text_str(&title));

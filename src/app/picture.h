@@ -2,13 +2,15 @@
 #ifndef APP_PICTURE_H
 #define APP_PICTURE_H
 
+#include "app/missed.h"
 #include "app/reach.h"
 #include "app/session.h"
 #include "draw/figure.h"
 
 /* The view of this name, or the mechanism's most telling one (NULL or "auto"):
  * connectivity coloured by components, else weights, else the first matrix.
- * "reach" is there beside the run's own views wherever pairs are allowed or not.
+ * "reach" is there beside the run's own views wherever pairs are allowed or not, "missed"
+ * wherever there are pairs of queries and keys (it may take a while the first time).
  * NULL with an error that lists the views there are. */
 const View *result_view(const Result *result, const char *name, Error *err);
 /* The pattern behind a connectivity-like view, to colour by cause; or NULL. */

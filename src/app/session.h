@@ -33,6 +33,8 @@ typedef struct Request {
     double      width;       /* repeat until the median is known to +- this share; 0: as usual */
     bool        measure;     /* take time and memory in runs of their own */
     bool        quality;     /* compare with full attention */
+    int         keys;        /* strongest ones the view `missed` looks for; 0: as usual */
+    bool        missed;      /* that view is made with the run, which may take a while */
     int         seeds;       /* quality over so many seeds from `seed` on; 0, 1: one */
     struct Request *above;   /* the layer upon this one, for reach; owned; NULL: none */
 } Request;
@@ -49,6 +51,7 @@ typedef struct Result {
     Run        **upper;    /* owned; of the layers above the request's, if it has some */
     int          upper_count;
     struct Reach *reach;   /* private: see app/reach.h */
+    struct Missed *missed; /* private: see app/missed.h */
     double       run_ms;   /* wall time of the run with views, for live re-runs */
     int          references;
     struct Loaded *loaded; /* private: keeps the input */

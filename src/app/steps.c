@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/missed.h"
 #include "app/picture.h"
 
 int result_steps(const Result *result)
@@ -158,6 +159,20 @@ static void describe_views(const Step *step, Text *out)
     text_add(out, count ? "\n" : "");
 }
 
+/* What the stage found of the keys that exact attention weighs most. */
+static void describe_missed(const Step *step, Text *out)
+{
+    Result       *result = step->result;
+    const Missed *missed = missed_is_offered(result->run)
+                               ? result_missed_soon(result, result->request.keys) : NULL;
+
+    if (!missed)
+        return;
+    missed_describe_round(missed, step->index, -1, out);
+    if (step->index == step->count - 1)
+        missed_describe(missed, -1, out);
+}
+
 void step_describe(const Step *step, Text *out)
 {
     char   count[32];
@@ -170,5 +185,6 @@ void step_describe(const Step *step, Text *out)
                   format_count(flops, count, sizeof(count)),
                   100 * flops / flops_total(run_flops(step->result->run)));
     step_traces(step, out);
+    describe_missed(step, out);
     describe_views(step, out);
 }

@@ -144,9 +144,23 @@ static const View *view_named(const Run *r, const char *name)
     return NULL;
 }
 
+/* "permutation#3": the third view of that name, in the order they were made. */
+static const View *view_numbered(const Run *r, const char *name)
+{
+    const char *sign = strchr(name, '#');
+    char       *end;
+    long        number = sign ? strtol(sign + 1, &end, 10) : 0;
+
+    for (int i = 0; number > 0 && !*end && i < r->view_count; i++)
+        if (strlen(r->views[i].name) == (size_t)(sign - name) &&
+            !strncmp(r->views[i].name, name, (size_t)(sign - name)) && --number == 0)
+            return &r->views[i];
+    return NULL;
+}
+
 const View *run_view(const Run *r, const char *name)
 {
-    const View *view = view_named(r, name);
+    const View *view = strchr(name, '#') ? view_numbered(r, name) : view_named(r, name);
 
     return view || strcmp(name, "bias") != 0 ? view : view_named(r, "position_bias");
 }

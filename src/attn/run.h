@@ -153,7 +153,8 @@ Bytes run_bytes(const Run *run);
 /* The mechanism's closed form for this run; *bound: an upper bound only.
  * False when it has none. */
 bool  run_closed_form(Run *run, Flops *flops, bool *bound);
-/* NULL: not there.  "bias" is another name of position_bias. */
+/* The last one of that name, or the third: "permutation#3".  NULL: not there.  "bias" is
+ * another name of position_bias. */
 const View *run_view(const Run *run, const char *name);
 
 /* ---- for mechanisms and positions ------------------------------------------- */

@@ -43,6 +43,17 @@ typedef struct ViewMarks {
     bool           chosen; /* a ring, as for what was taken; else a cross, for what was lost */
 } ViewMarks;
 
+/* A COMPONENTS view of what was looked for: COMPONENT_OTHER is a cell that was missed, the
+ * other bits say what found it. */
+typedef struct ViewFound {
+    int     rounds; /* bits in order are the rounds that found it first (the last: that and
+                       later ones); 1: just found; 0: bits are causes, as everywhere */
+    int64_t keys;   /* so many were looked for in each row */
+    const double *share; /* of each plane: how much was found; NaN: nothing to find */
+} ViewFound;
+
+#define VIEW_FOUND_ROUNDS 7 /* bits there are for rounds */
+
 struct View {
     char        name[48]; /* as in the spec: "weights" */
     ViewKind    kind;
@@ -66,6 +77,7 @@ struct View {
     int64_t     row_group_count, col_group_count;
     const ViewMarks *marks; /* NULL: none */
     const ViewLoad  *load;  /* NULL: none */
+    const ViewFound *found; /* of a view that tells what was found; NULL: none */
     const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */

@@ -4,6 +4,7 @@
  * of them one cell stands for.  A matrix drawn entry by entry needs no word on
  * cells, and the number of pairs says nothing of a full matrix of values.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,6 +127,9 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     caption_cell(panel, grid, categories, &out);
     if (panel_style(panel) == STYLE_VALUE && panel->scale != SCALE_LINEAR)
         text_addf(&out, "%s%s scale", comma(&out), scale_name(panel->scale));
+    if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))
+        text_addf(&out, "%s%.1f %% found", comma(&out),
+                  100 * panel->view->found->share[panel->plane]);
     if (panel->view->origin) /* drawn numbers show as noise: say so */
         text_addf(&out, "%s%s", comma(&out), panel->view->origin);
     if (grid->sampled)

@@ -81,12 +81,80 @@ uint8_t colour_component_256(uint8_t bit)
 }
 
 /* The faintest shade keeps 30 % of the hue: less could pass for background. */
-Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background)
+Rgb colour_shade(Rgb full, double strength, bool dark_background)
 {
     Rgb    from = dark_background ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
     double share = strength > 0 ? fmin(strength, 1) : 0;
 
-    return colour_mix(from, colour_of_component(bit), 0.3 + 0.7 * share);
+    return colour_mix(from, full, 0.3 + 0.7 * share);
+}
+
+Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background)
+{
+    return colour_shade(colour_of_component(bit), strength, dark_background);
+}
+
+/* ---- what found a cell ------------------------------------------------------ */
+
+static const Rgb missed_rgb = { 0xD0, 0x1C, 0x2E };
+
+#define MISSED_256 160
+#define JUST_FOUND 7 /* category whose colour is that of what was found, by whatever */
+
+static Rgb round_colour(const View *view, int round)
+{
+    return colour_of_category(view->found->rounds == 1 ? JUST_FOUND : round);
+}
+
+/* 0..6 of a bit that stands for a round; -1: it does not. */
+static int round_of(const View *view, uint8_t bit)
+{
+    int round = 0;
+
+    if (!view->found || !view->found->rounds || bit == COMPONENT_OTHER)
+        return -1;
+    for (int b = 1; b < bit; b <<= 1)
+        round += b != COMPONENT_OTHER;
+    return round;
+}
+
+const char *cause_name(const View *view, uint8_t bit)
+{
+    static const char *const rounds[VIEW_FOUND_ROUNDS] = { "round 1", "round 2", "round 3",
+                                                           "round 4", "round 5", "round 6",
+                                                           "round 7 or later" };
+    int round = round_of(view, bit);
+
+    if (round >= 0)
+        return view->found->rounds == 1 ? "found" : rounds[round];
+    return bit == COMPONENT_OTHER && view->other ? view->other : component_name(bit);
+}
+
+char cause_letter(const View *view, uint8_t bit)
+{
+    int round = round_of(view, bit);
+
+    if (round >= 0)
+        return view->found->rounds == 1 ? 'o' : (char)('1' + round);
+    return view->found && bit == COMPONENT_OTHER ? 'x' : component_letter(bit);
+}
+
+Rgb cause_colour(const View *view, uint8_t bit)
+{
+    int round = round_of(view, bit);
+
+    if (round >= 0)
+        return round_colour(view, round);
+    return view->found && bit == COMPONENT_OTHER ? missed_rgb : colour_of_component(bit);
+}
+
+uint8_t cause_256(const View *view, uint8_t bit)
+{
+    int round = round_of(view, bit);
+
+    if (round >= 0)
+        return colour_nearest_256(round_colour(view, round));
+    return view->found && bit == COMPONENT_OTHER ? MISSED_256 : colour_component_256(bit);
 }
 
 Rgb colour_odd(void)

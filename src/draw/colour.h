@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/view.h"
 #include "core/error.h"
 
 typedef struct Rgb {
@@ -27,7 +28,8 @@ Rgb colour_of_value(ColourMap map, double t);
 Rgb colour_of_component(uint8_t bit);      /* one COMPONENT_* bit */
 Rgb colour_of_category(int64_t category);  /* 12 hues, repeating */
 Rgb colour_odd(void);                      /* NaN, infinity */
-/* A component's hue at `strength` in (0,1]: light on white, dark on black. */
+/* A hue, or a component's, at `strength` in (0,1]: light on white, dark on black. */
+Rgb colour_shade(Rgb full, double strength, bool dark_background);
 Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background);
 
 const char *component_name(uint8_t bit);   /* "window"; static */
@@ -38,6 +40,11 @@ char        component_letter(uint8_t bit);
 /* The monotone 256-colour ramp of a map; *length entries, static. */
 const uint8_t *colour_ramp_256(ColourMap map, int *length);
 uint8_t colour_component_256(uint8_t bit);
+/* A bit as a view means it: a cause, or what found a cell (View.found). */
+const char *cause_name(const View *view, uint8_t bit); /* "window", "round 2", "missed"; static */
+char        cause_letter(const View *view, uint8_t bit);
+Rgb         cause_colour(const View *view, uint8_t bit);
+uint8_t     cause_256(const View *view, uint8_t bit);
 /* The palette entry nearest in a perceptual sense, for anything else. */
 uint8_t colour_nearest_256(Rgb rgb);
 

@@ -111,13 +111,14 @@ static void paint_value(Paint *paint, const Panel *panel, double t)
     paint->ascii = value_letter(map, t);
 }
 
-static void paint_cause(Paint *paint, const GridCell *cell, double strength, bool dark)
+static void paint_cause(Paint *paint, const View *view, const GridCell *cell, double strength,
+                        bool dark)
 {
     uint8_t bit = cell->rarest ? cell->rarest : COMPONENT_OTHER;
 
-    paint->rgb = colour_component_shade(bit, strength, dark);
-    paint->index256 = strength > 0.9 ? colour_component_256(bit) : colour_nearest_256(paint->rgb);
-    paint->ascii = component_letter(bit);
+    paint->rgb = colour_shade(cause_colour(view, bit), strength, dark);
+    paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
+    paint->ascii = cause_letter(view, bit);
 }
 
 static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
@@ -220,7 +221,7 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
                    dark_background);
         break;
     case STYLE_CAUSE:
-        paint_cause(&paint, cell, t, dark_background);
+        paint_cause(&paint, panel->view, cell, t, dark_background);
         break;
     case STYLE_CATEGORY:
         paint_category(&paint, panel, grid, row, col, dark_background);

@@ -138,6 +138,10 @@ typedef struct Present {
     ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, masked, mark;
     const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing yet */
+    struct {
+        const View *view; /* NULL: none of this meaning */
+        uint8_t     bits;
+    } found[3];           /* of views that tell what was found: by causes, at all, by rounds */
 } Present;
 
 static void present_hops(Present *present, const Panel *panel, const Grid *grid, double area)
@@ -160,7 +164,13 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid)
     const char *name = component_name(COMPONENT_OTHER);
     const char *other = panel->view->other ? panel->view->other : name;
     uint8_t     bits = grid_causes(grid);
+    int         rounds = panel->view->found ? panel->view->found->rounds : 0;
 
+    if (panel->view->found) {
+        present->found[rounds < 2 ? rounds : 2].view = panel->view;
+        present->found[rounds < 2 ? rounds : 2].bits |= bits;
+        return;
+    }
     if (bits & COMPONENT_OTHER)
         present->other = !present->other || !strcmp(present->other, other) ? other : name;
     present->bits |= bits;
@@ -193,6 +203,35 @@ static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char asci
     return item;
 }
 
+static LegendItem item_of_cause(const View *view, uint8_t bit)
+{
+    return item_of(cause_name(view, bit), cause_colour(view, bit), cause_256(view, bit),
+                   cause_letter(view, bit));
+}
+
+/* What found a cell, then what nothing found, once. */
+static int found_items(const Present *present, LegendItem *items, int most)
+{
+    const View *missed = NULL;
+    int         count = 0;
+
+    for (int k = 0; k < 3; k++) {
+        const View *view = present->found[k].view;
+
+        for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && view; bit <<= 1) {
+            if (!(present->found[k].bits & bit) || (k == 0 && present->bits & bit))
+                continue;
+            if (bit == COMPONENT_OTHER)
+                missed = view;
+            else if (count < most)
+                items[count++] = item_of_cause(view, (uint8_t)bit);
+        }
+    }
+    if (missed && count < most)
+        items[count++] = item_of_cause(missed, COMPONENT_OTHER);
+    return count;
+}
+
 static int legend_items(const Present *present, bool dark, LegendItem *items, int most)
 {
     int  count = 0;
@@ -207,6 +246,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                                      present->mark && bit == COMPONENT_OTHER
                                          ? PICTURE_OTHER_256 : colour_component_256((uint8_t)bit),
                                      component_letter((uint8_t)bit));
+    count += found_items(present, items + count, most - count);
     for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
                     count < most; c++) {
         Rgb rgb = colour_of_category(c);

@@ -30,7 +30,8 @@ static TextMode mode_of(const Panel *panel, const TextOptions *options, bool sev
 
     if (options->colours)
         return options->utf8 ? TEXT_HALVES : TEXT_FIELDS;
-    if (!options->utf8 || style == STYLE_CATEGORY || style == STYLE_HOPS || panel->picture)
+    if (!options->utf8 || style == STYLE_CATEGORY || style == STYLE_HOPS || panel->picture ||
+        (style == STYLE_CAUSE && panel->view->found))
         return TEXT_LETTERS;
     if (style == STYLE_CAUSE)
         return several_causes ? TEXT_LETTERS : TEXT_HALVES;

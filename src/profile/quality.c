@@ -10,6 +10,7 @@
  * Per-row results are kept and summed in order: threads change no bit.
  */
 #include "profile/measure.h"
+#include "profile/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,53 +34,6 @@ typedef struct Comparison {
     float      *lines;      /* three of m cells for each worker */
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
 } Comparison;
-
-/* ---- the reference ---------------------------------------------------------- */
-
-static const Mechanism *baseline(void)
-{
-    const Mechanism *m;
-
-    for (size_t i = 0; (m = mechanism_at(i)); i++)
-        if (m->classes & CLASS_BASELINE)
-            return m;
-    return NULL;
-}
-
-/* The scale and the like, under the same name and type, and the position's. */
-static bool shared_assignments(const Run *run, const Mechanism *exact, Assignments *out,
-                               Error *err)
-{
-    const Assignments *given = run->spec.given;
-    const Position    *position = run->spec.position;
-
-    for (int i = 0; given && i < given->count; i++) {
-        const Assignment *item = &given->items[i];
-        const Param *ours = params_find(run->mechanism->params, item->name);
-        const Param *theirs = params_find(exact->params, item->name);
-        bool same = ours && theirs && ours->type == theirs->type;
-
-        if (!same && !(position && params_find(position->params, item->name)))
-            continue;
-        if (!assignments_set_tensor(out, item->name, item->tensor, item->text, err))
-            return false;
-    }
-    return true;
-}
-
-static Run *exact_run(const Run *run, const Assignments *given)
-{
-    RunSpec spec = run->spec;
-
-    spec.mechanism = baseline();
-    spec.given = given;
-    spec.views = true;
-    spec.fit = false;
-    spec.observer = NULL;
-    spec.preparing = NULL;
-    spec.fail_at = 0;
-    return run_new(&spec);
-}
 
 /* ---- what can be compared --------------------------------------------------- */
 
@@ -266,8 +220,8 @@ static void find_worst(const Comparison *c, Quality *out)
 
 static bool no_memory(const Run *run, Error *err)
 {
-    return error_set(err, ERR_NOMEM, "quality of %s: not enough memory for the comparison of "
-                     "%lld rows", run->mechanism->id, (long long)(run->h * run->n));
+    return error_set(err, ERR_NOMEM, "not enough memory for the comparison of %lld rows",
+                     (long long)(run->h * run->n));
 }
 
 static bool compare(Comparison *c, Quality *out, Error *err)
@@ -278,7 +232,7 @@ static bool compare(Comparison *c, Quality *out, Error *err)
 
     threads_run(run->threads, (rows + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM, compare_rows, c);
     if (cancelled(c))
-        return error_set(err, ERR_CANCELLED, "quality of %s: interrupted", run->mechanism->id);
+        return error_set(err, ERR_CANCELLED, "interrupted");
     values = calloc((size_t)rows, sizeof(*values));
     if (!values)
         return no_memory(run, err);
@@ -301,8 +255,8 @@ static bool compare_with(Comparison *c, Quality *out, Error *err)
 
     c->exact_weights = matrix_view(c->exact, "weights");
     if (wanted && !c->exact_weights)
-        return error_set(err, ERR_INTERNAL, "quality of %s: the baseline %s shows no weights",
-                         run->mechanism->id, c->exact->mechanism->id);
+        return error_set(err, ERR_INTERNAL, "the baseline %s shows no weights",
+                         c->exact->mechanism->id);
     c->output = c->output && comparable_output(c->exact);
     c->rows = calloc((size_t)(run->h * run->n), sizeof(*c->rows));
     c->lines = wanted ? calloc(lines, sizeof(*c->lines)) : NULL;
@@ -316,32 +270,16 @@ bool quality_measure(const Run *run, Quality *out, Error *err)
 {
     Comparison  c = { .run = run, .kept = matrix_view(run, "connectivity"),
                       .weights = matrix_view(run, "weights"), .output = comparable_output(run) };
-    Assignments given = { 0 };
-    Run        *exact = NULL;
+    Reference   exact = { 0 };
     bool        ok = false;
 
     *out = (Quality){ .worst_query = -1, .worst_head = -1 };
     if (run->mechanism->needs_x || !run->q.data || (!c.kept && !c.weights && !c.output))
         return true;
-    if (!baseline()) {
-        error_set(err, ERR_INTERNAL, "the catalogue has no baseline to compare %s with",
-                  run->mechanism->id);
-        goto done;
-    }
-    if (!shared_assignments(run, baseline(), &given, err))
-        goto done;
-    exact = exact_run(run, &given);
-    if (!exact)
-        no_memory(run, err);
-    else if (exact->err.code)
-        error_set(err, exact->err.code, "quality of %s, reference: %.200s", run->mechanism->id,
-                  exact->err.text);
-    else {
-        c.exact = exact;
+    if (reference_new(run, run->threads, run->spec.cancel, &exact, err)) {
+        c.exact = exact.run;
         ok = compare_with(&c, out, err);
     }
-done:
-    run_free(exact);
-    assignments_free(&given);
-    return ok;
+    reference_free(&exact);
+    return ok || error_prefix(err, "quality of %s", run->mechanism->id);
 }

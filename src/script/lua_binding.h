@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "app/command.h"
+#include "app/missed.h"
 #include "app/reach.h"
 #include "app/session.h"
 #include "core/error.h"
@@ -51,7 +52,7 @@ typedef struct Class {
 extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_figure_options, class_save_options, class_text_options,
-    class_compare_options, class_reach_options;
+    class_compare_options, class_reach_options, class_missed_options;
 extern const Class *const script_classes[]; /* NULL-terminated */
 
 /* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
@@ -209,6 +210,7 @@ int result_row(lua_State *L);
 int result_compare(lua_State *L);
 int result_reach_method(lua_State *L);
 int result_reach_path(lua_State *L);
+int result_missed_method(lua_State *L);
 /* Depth and residual connections from the table at absolute index t.  [-0, +0, v] */
 ReachOptions reach_options(lua_State *L, int t);
 

@@ -490,6 +490,10 @@ static const Member result_members[] = {
       "table?, string?, string?",
       "What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} "
       "from 0 layers on, full, fixed, mean_hops." },
+    { "missed", result_missed_method, "options?: attnscope.MissedOptions",
+      "table?, string?, string?",
+      "Which of the strongest keys of exact attention were found: keys, found, mass, ranked, "
+      "rounds {alone, together}, heads {found, mass}, queries [h,n]." },
     { "reach_path", result_reach_path,
       "q: integer, k: integer, options?: attnscope.ReachOptions", "integer[]?, string?, string?",
       "A shortest way from query q down to token k; nil when it is not reached." },

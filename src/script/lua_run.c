@@ -176,6 +176,7 @@ static void set_options(lua_State *L, int t, Request *request)
     request->causal = option_tristate(L, t, "causal");
     request->seed = (uint64_t)option_integer(L, t, "seed", (int64_t)script->seed, 0, INT64_MAX);
     request->fit = option_bool(L, t, "fit", false);
+    request->keys = (int)option_integer(L, t, "keys", 0, 1, MISSED_MOST);
     request->memory_limit = option_integer(L, t, "memory", MEMORY_LIMIT, 1, INT64_MAX);
     request->threads = (int)option_integer(L, t, "threads", script->threads, 0, 4096);
     request->repeat = (int)option_integer(L, t, "reps", 0, 1, 1000000);
@@ -351,6 +352,7 @@ static const Member run_members[] = {
     { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
     { "seed", NULL, NULL, "integer", "of every random draw" },
     { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
+    { "keys", NULL, NULL, "integer", "strongest ones the view missed looks for (default 8)" },
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
     { "memory", NULL, NULL, "integer", "limit of the run in bytes (default 8 GiB)" },
     { "reps", NULL, NULL, "integer", "timed runs at least" },

@@ -1,4 +1,5 @@
 /* card.c -- a mechanism's card as text; everything is from its descriptor. */
+#include "app/missed.h"
 #include "app/reach.h"
 #include "ui/explorer.h"
 
@@ -25,6 +26,8 @@ static void add_views(const Mechanism *m, Text *out)
     text_add(out, "\nViews\n");
     for (const ViewPromise *v = m->views; v && v->name; v++)
         text_addf(out, "  %s: %s\n", v->name, v->help ? v->help : "");
+    if (missed_is_promised(m))
+        text_addf(out, "  %s: %s\n", MISSED_VIEW, MISSED_HELP);
     if (reach_is_offered(m))
         text_addf(out, "  %s: %s\n", REACH_VIEW, REACH_HELP);
 }

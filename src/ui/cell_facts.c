@@ -18,7 +18,9 @@ bool pane_row(Ui *ui, Pane *pane, int64_t q)
 
     if (!view || (view->kind == VIEW_HOPS && !reach_view_ready(view)))
         return false; /* a key press does not wait for the layers */
-    components = view->kind == VIEW_HOPS ? NULL : run_view(pane->result->run, "components");
+    components = view->found              ? view
+                 : view->kind == VIEW_HOPS ? NULL
+                                          : run_view(pane->result->run, "components");
     if (view_rows(view) != pane->result->run->n || view_cols(view) != pane->result->run->m)
         components = NULL;
     return row_read(&pane->row, pane->result, view, minus_of(ui, pane),
@@ -69,8 +71,7 @@ void bits_text(const View *view, uint8_t bits, char *text, size_t size)
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && used < size; bit <<= 1)
         if (bits & bit)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "+" : "",
-                                     bit == COMPONENT_OTHER && view->other
-                                         ? view->other : component_name((uint8_t)bit));
+                                     cause_name(view, (uint8_t)bit));
 }
 
 static void describe(CellFacts *f, const View *view, bool differs)
@@ -78,7 +79,12 @@ static void describe(CellFacts *f, const View *view, bool differs)
     char bits[64];
 
     bits_text(view, f->bits, bits, sizeof(bits));
-    if (!f->allowed)
+    if (view->found && !f->allowed)
+        snprintf(f->text, sizeof(f->text), "not of the %lld strongest",
+                 (long long)view->found->keys);
+    else if (view->found)
+        snprintf(f->text, sizeof(f->text), f->bits == COMPONENT_OTHER ? "%s" : "found: %s", bits);
+    else if (!f->allowed)
         snprintf(f->text, sizeof(f->text), differs ? "masked in both" : "masked");
     else if (differs)
         snprintf(f->text, sizeof(f->text), "\xce\x94 %+.4g to pane 1", f->value);

@@ -155,35 +155,42 @@ void compare_prepare(Ui *ui, Area area)
 
 /* ---- legend and state ------------------------------------------------------- */
 
+/* What a bit of a pane's picture means, unless an earlier one meant the same. */
+static bool is_new_cause(const Ui *ui, int pane, const View *view, uint8_t bit)
+{
+    for (int i = 0; i < pane; i++) {
+        const Pane *before = &ui->compare.panes[i];
+        const View *other = before->area.h && before->drawing.causes ? pane_view(before) : NULL;
+
+        for (int b = COMPONENT_WINDOW; other && b <= COMPONENT_LAST; b <<= 1)
+            if (grid_causes(&before->drawing.grid) & b &&
+                !strcmp(cause_name(other, (uint8_t)b), cause_name(view, bit)))
+                return false;
+    }
+    return true;
+}
+
+static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit)
+{
+    Term *term = ui->term;
+    Ink   ink = ink_of(cause_colour(view, bit), cause_256(view, bit));
+    bool  letters = !term->utf8 || term->colours == TERM_MONO;
+
+    term_char(term, y, x, letters ? (uint32_t)cause_letter(view, bit) : 0x25A0,
+              (Style){ .fg = ink });
+    return x + 4 + term_text(term, y, x + 2, 12, cause_name(view, bit), ui_style(ui, ROLE_TEXT));
+}
+
 static int legend_bits(Ui *ui, int y, int x)
 {
-    uint8_t     bits = 0;
-    Term       *term = ui->term;
-    const char *other = component_name(COMPONENT_OTHER);
-
     for (int i = 0; i < ui->compare.count; i++) {
         const Pane *pane = &ui->compare.panes[i];
-        const Grid *grid = &pane->drawing.grid;
+        const View *view = pane->area.h && pane->drawing.causes ? pane_view(pane) : NULL;
 
-        if (!pane->area.h || !pane->drawing.causes)
-            continue;
-        if (pane_view(pane) && pane_view(pane)->other)
-            other = pane_view(pane)->other;
-        bits |= grid_causes(grid);
-    }
-    for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST; bit <<= 1) {
-        Ink  ink = ink_of(colour_of_component((uint8_t)bit), colour_component_256((uint8_t)bit));
-        bool letters = !term->utf8 || term->colours == TERM_MONO;
-
-        if (!(bits & bit))
-            continue;
-        term_char(term, y, x, letters ? (uint32_t)component_letter((uint8_t)bit) : 0x25A0,
-                  (Style){ .fg = ink });
-        x += 2 +
-             term_text(term, y, x + 2, 12,
-                       bit == COMPONENT_OTHER ? other : component_name((uint8_t)bit),
-                       ui_style(ui, ROLE_TEXT)) +
-             2;
+        for (int bit = COMPONENT_WINDOW; view && bit <= COMPONENT_LAST; bit <<= 1)
+            if (grid_causes(&pane->drawing.grid) & bit &&
+                is_new_cause(ui, i, view, (uint8_t)bit))
+                x = legend_bit(ui, y, x, view, (uint8_t)bit);
     }
     return x;
 }

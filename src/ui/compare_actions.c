@@ -17,7 +17,12 @@ static void step_view(Ui *ui, int direction)
     pane->pool = pane->scale = -1;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     compare_link(ui);
-    if (pane_view(pane))
+    if (pane_lacks_missed(pane)) {
+        pane_run(ui, pane);
+        ui_say(ui, ROLE_DIM, "missed: looking for the strongest keys of exact attention");
+    } else if (pane_shows_missed(pane)) {
+        ui_say(ui, ROLE_DIM, "missed: %s; { } keys", MISSED_HELP);
+    } else if (pane_view(pane))
         ui_say(ui, ROLE_DIM, "%s: %s%s", pane_view(pane)->name,
                view_kind_meaning(pane_view(pane)->kind),
                pane_shows_reach(pane) ? "; { } layers" : "");
@@ -110,6 +115,23 @@ void action_residual(Ui *ui)
                              : "with residual connections: a token keeps what it has");
 }
 
+/* Twice or half as many strongest keys; the run says which were found. */
+static void step_keys(Ui *ui, Pane *pane, int direction)
+{
+    int64_t keys = pane->request.keys ? pane->request.keys : MISSED_USUAL;
+
+    keys = direction > 0 ? 2 * keys : keys / 2;
+    if (keys < 1 || keys > MISSED_MOST || (direction > 0 && keys >= 2 * pane->result->run->m)) {
+        ui_say(ui, ROLE_DIM, "1 to %lld strongest keys",
+               (long long)(pane->result->run->m < MISSED_MOST ? pane->result->run->m : MISSED_MOST));
+        return;
+    }
+    pane->request.keys = (int)keys;
+    if (pane_lacks_missed(pane))
+        pane_run(ui, pane);
+    ui_say(ui, ROLE_DIM, "the %lld strongest keys", (long long)keys);
+}
+
 /* Rounds are planes of one view; iterations are views of the same kind. */
 static void step_round(Ui *ui, int direction)
 {
@@ -118,6 +140,10 @@ static void step_round(Ui *ui, int direction)
     int64_t     rounds = now ? pane_rounds(pane) : 0;
     const Run  *run = pane && pane->result ? pane->result->run : NULL;
 
+    if (now && now->found) {
+        step_keys(ui, pane, direction);
+        return;
+    }
     if (now && now->kind == VIEW_HOPS) {
         step_layers(ui, pane, direction);
         return;

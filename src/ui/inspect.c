@@ -108,6 +108,15 @@ static void draw_row(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
         draw_row_line(ui, pane, area, line, &cells[first + line], most, k);
 }
 
+static int64_t found_in(const Row *row)
+{
+    int64_t found = 0;
+
+    for (int64_t c = 0; c < row->count; c++)
+        found += row->cells[c].bits != COMPONENT_OTHER;
+    return found;
+}
+
 static void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
 {
     const Row  *row = &pane->row;
@@ -120,6 +129,9 @@ static void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
     else if (row->view && row->view->kind == VIEW_WEIGHTS)
         snprintf(text, size, "row %lld: %lld of %lld keys allowed, sum %.4f, entropy %.3g nats",
                  (long long)q, (long long)row->count, (long long)row->all, row->sum, row->entropy);
+    else if (row->view && row->view->found)
+        snprintf(text, size, "query %lld: %lld of its %lld strongest keys found", (long long)q,
+                 (long long)found_in(row), (long long)row->count);
     else if (row->view && row->view->kind == VIEW_HOPS)
         snprintf(text, size, "query %lld is reached by %lld of %lld tokens, mean %.3g layers",
                  (long long)q, (long long)row->count, (long long)row->all,
@@ -192,6 +204,12 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
         return;
     if (pane_shows_reach(pane)) {
         text_addf(out, "%-10s %s\n", "reach", f.text);
+        return;
+    }
+    if (pane_shows_missed(pane)) {
+        text_addf(out, "%-10s %s\n", MISSED_VIEW, f.text);
+        add_full(ui, pane, q, k, 0, out);
+        add_categories(pane, q, k, out);
         return;
     }
     if (!f.allowed) {
@@ -274,7 +292,7 @@ static void draw_number(Ui *ui, int y, int x, const RowCell *cell, bool here, co
     char text[16] = "\xc2\xb7";
 
     if (cell && (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS))
-        snprintf(text, sizeof(text), "%c", component_letter((uint8_t)(cell->bits & -cell->bits)));
+        snprintf(text, sizeof(text), "%c", cause_letter(view, (uint8_t)(cell->bits & -cell->bits)));
     else if (cell && view->kind == VIEW_HOPS)
         snprintf(text, sizeof(text), "%.0f", (double)cell->value);
     else if (cell)

@@ -20,6 +20,7 @@ void pane_run(Ui *ui, Pane *pane)
     pane->problem[0] = '\0';
     pane->ask = false;
     pane->request.measure = false;
+    pane->request.missed = !strcmp(pane->view, MISSED_VIEW);
     pane->request.repeat = 0;
     pane->job = session_submit(ui->session, &pane->request, &err);
     if (!pane->job)
@@ -34,6 +35,7 @@ void pane_measure(Ui *ui, Pane *pane)
     job_free(pane->measuring);
     request.above = NULL; /* the layers above are there for reach alone */
     request.measure = true;
+    request.missed = false;
     request.repeat = 7;
     /* The comparison with full attention costs n x n: not for long inputs. */
     request.quality = session_input(ui->session)->n <= 8192;
@@ -155,6 +157,14 @@ void pane_close(Ui *ui, Pane *pane)
 
 /* ---- what is looked at ------------------------------------------------------ */
 
+/* With as many keys as are asked for; NULL: no run has looked for them yet. */
+static const View *known_missed(const Pane *pane)
+{
+    const Missed *missed = result_missed_known(pane->result, pane->request.keys);
+
+    return missed ? missed_view(missed) : NULL;
+}
+
 static const View *named_view(const Pane *pane)
 {
     const View *wanted =
@@ -162,12 +172,26 @@ static const View *named_view(const Pane *pane)
 
     if (!wanted && pane->result && !strcmp(pane->view, REACH_VIEW))
         wanted = result_reach(pane->result, &pane->reach, NULL);
+    if (!wanted && pane->result && !strcmp(pane->view, MISSED_VIEW))
+        wanted = known_missed(pane);
     return wanted ? wanted : pane->result ? pane->telling : NULL;
 }
 
 const View *pane_view(const Pane *pane)
 {
     return pane->result && pane->pinned ? pane->pinned : named_view(pane);
+}
+
+bool pane_shows_missed(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view && view->found;
+}
+
+bool pane_lacks_missed(const Pane *pane)
+{
+    return pane->result && !strcmp(pane->view, MISSED_VIEW) && !pane_shows_missed(pane);
 }
 
 bool pane_shows_reach(const Pane *pane)
@@ -181,7 +205,7 @@ const View *pane_numbers(const Pane *pane)
 {
     const View *shown = pane_view(pane), *weights;
 
-    if (!shown || (shown->kind != VIEW_PATTERN && shown->kind != VIEW_COMPONENTS))
+    if (!shown || shown->found || (shown->kind != VIEW_PATTERN && shown->kind != VIEW_COMPONENTS))
         return shown;
     weights = run_view(pane->result->run, "weights");
     return weights && view_rows(weights) == view_rows(shown) &&
@@ -379,6 +403,15 @@ static void change_place(Pane *pane, const View *from, const View *to)
                                 .k = views_share_cols(from, to) ? pane->lens.k : 0 };
 }
 
+/* Place of the view looked at among them; those of a result come after the run's. */
+static int view_place(const Run *run, const View *now)
+{
+    return !now                       ? 0
+           : now->found               ? run->view_count + 1
+           : now->kind == VIEW_HOPS   ? run->view_count
+                                      : (int)(now - run->views);
+}
+
 /* View `at` of those one can look at: the run's own, then reach. */
 static const View *view_at(const Pane *pane, int at)
 {
@@ -397,14 +430,22 @@ void pane_step_view(Pane *pane, int direction)
 {
     const Run  *run = pane->result ? pane->result->run : NULL;
     const View *now = pane_view(pane);
-    int         count = run ? run->view_count + 1 : 0;
-    int         at = !now ? 0 : now->kind == VIEW_HOPS ? count - 1 : (int)(now - run->views);
+    int         count = run ? run->view_count + 2 : 0;
+    int         at = run ? view_place(run, now) : 0;
 
     for (int tries = 0; tries < count; tries++) {
         const View *view;
 
         at = (at + direction + count) % count;
-        view = view_at(pane, at);
+        if (at == run->view_count + 1 && missed_is_offered(run)) {
+            const View *cells = run_view(run, "connectivity");
+
+            snprintf(pane->view, sizeof(pane->view), "%s", MISSED_VIEW);
+            cells = cells ? cells : run_view(run, "weights"); /* of the same shape */
+            change_place(pane, now ? now : cells, cells);
+            return;
+        }
+        view = at <= run->view_count ? view_at(pane, at) : NULL;
         if (!view)
             continue;
         snprintf(pane->view, sizeof(pane->view), "%s", view->name);
@@ -444,6 +485,8 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
         text_addf(&out, " +%s", pane->request.position);
     if (view)
         text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
+    if (view && view->found)
+        text_addf(&out, ", %lld strongest keys", (long long)view->found->keys);
     if (view && view->kind == VIEW_HOPS)
         text_addf(&out, " %d layer%s%s", reach_view_depth(view),
                   reach_view_depth(view) == 1 ? "" : "s",

@@ -59,6 +59,9 @@ void pane_close(Ui *ui, Pane *pane);
 /* The view looked at, or NULL. */
 const View *pane_view(const Pane *pane);
 bool        pane_shows_reach(const Pane *pane);
+bool        pane_shows_missed(const Pane *pane);
+/* It is asked for the view of what was missed, which no run has made yet. */
+bool        pane_lacks_missed(const Pane *pane);
 /* "cascade > cascade": the mechanisms of a stack, without parameters. */
 void pane_name(const Pane *pane, Text *out);
 /* Where the numbers of a cell come from: the view looked at, or the weights for

@@ -30,7 +30,7 @@ enum { LAYOUT_PER_ROUND, LAYOUT_JOINT };
 
 /* Rounds, and their cells together, that get a picture of their own. */
 #define ROUNDS_SHOWN 8
-#define CELLS_SHOWN  4e6
+#define CELLS_SHOWN  5e7
 
 static const char *const key_norms[] = { "rms", "l2", "none", NULL };
 static const char *const layouts[] = { "per_round", "joint", NULL };

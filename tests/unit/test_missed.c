@@ -1,0 +1,262 @@
+/* test_missed.c -- the strongest keys and what found them, against counting by hand. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command.h"
+#include "app/missed.h"
+#include "app/picture.h"
+#include "check.h"
+#include "profile/strongest.h"
+
+#define N 29
+
+static Session *session_on(const char *spec)
+{
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    assert_non_null(s);
+    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
+    return s;
+}
+
+static Result *result_of(Session *s, const char *text)
+{
+    Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+    Result *result;
+
+    CHECK(request_parse(s, &request, text, &err), "%s: %s", text, err.text);
+    result = session_run(s, &request, &err);
+    request_free(&request);
+    CHECK(result, "%s: %s", text, err.text);
+    CHECK(result->run->err.code == ERR_NONE, "%s: %s", text, result->run->err.text);
+    return result;
+}
+
+/* Marks the k largest of a row, ties to the lower key; returns how many are there. */
+static int mark_largest(const float *row, int k, bool *marked)
+{
+    int count = 0;
+
+    memset(marked, 0, N * sizeof(*marked));
+    for (; count < k; count++) {
+        int best = -1;
+
+        for (int j = 0; j < N; j++)
+            if (!marked[j] && row[j] > 0 && (best < 0 || row[j] > row[best]))
+                best = j;
+        if (best < 0)
+            break;
+        marked[best] = true;
+    }
+    return count;
+}
+
+static void row_of(const View *view, int64_t head, int64_t i, float *out)
+{
+    view_read(view, view_planes(view) > 1 ? head : 0, i, 0, N, 1, out);
+}
+
+static void check_view(Session *s, const char *text, int keys, const char *cells, bool ranked)
+{
+    Result       *r = result_of(s, text), *full = NULL;
+    Error         err = ERROR_INIT;
+    const Missed *missed = result_missed(r, keys, NULL, NULL, &err);
+    const View   *found = run_view(r->run, cells);
+    double        all = 0, hits = 0;
+
+    CHECK(missed, "%s: %s", text, err.text);
+    CHECK(missed->ranked == ranked, "%s", text);
+    full = result_of(s, r->run->causal ? "full(causal=true)" : "full");
+    for (int64_t head = 0; head < r->run->h; head++)
+        for (int64_t i = 0; i < N; i++) {
+            float exact[N], seen[N], shown[N];
+            bool  wanted[N], own[N];
+            int   count, hit = 0;
+
+            row_of(run_view(full->run, "weights"), head, i, exact);
+            row_of(found, head, i, seen);
+            row_of(missed_view(missed), head, i, shown);
+            count = mark_largest(exact, keys, wanted);
+            mark_largest(seen, keys, own);
+            for (int j = 0; j < N; j++) {
+                bool there = ranked ? own[j] : seen[j] > 0;
+
+                CHECK((shown[j] > 0) == wanted[j], "%s: query %d, key %d", text, (int)i, j);
+                if (!wanted[j])
+                    continue;
+                CHECK((shown[j] != COMPONENT_OTHER) == there, "%s: query %d, key %d", text, (int)i,
+                      j);
+                hit += there;
+            }
+            if (count)
+                assert_true(fabs(missed->query[head * N + i] - (double)hit / count) < 1e-12);
+            all += count;
+            hits += hit;
+        }
+    assert_true(fabs(missed->found[missed->h] - hits / all) < 1e-12);
+    result_release(full);
+    result_release(r);
+}
+
+static void each_cell_is_what_counting_says(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
+
+    (void)state;
+    check_view(s, "window(window=5)", 4, "connectivity", false);
+    check_view(s, "bigbird(block=2)", 8, "connectivity", false);
+    check_view(s, "bigbird(block=2,causal=true)", 8, "connectivity", false);
+    check_view(s, "reformer(block=4)", 8, "connectivity", false);
+    check_view(s, "reformer(block=4,rounds=9,causal=true)", 3, "connectivity", false);
+    check_view(s, "reformer(block=4,layout=joint)", 8, "connectivity", false);
+    check_view(s, "routing", 8, "connectivity", false);
+    check_view(s, "clusterformer(block=8)", 29, "connectivity", false);
+    check_view(s, "sinkhorn(block=4)", 5, "connectivity_hard", false);
+    check_view(s, "clustered(n_clusters=5)", 8, "weights", true);
+    check_view(s, "clustered-improved(n_clusters=5,topk=6)", 6, "weights", true);
+    check_view(s, "full", 8, "weights", true);
+    session_free(s);
+}
+
+/* Rounds find more and more, each no more than all; the last together is the whole. */
+static void rounds_add_up(void **state)
+{
+    Session      *s = session_on("synthetic:clusters(n=64,heads=2)");
+    Result       *r = result_of(s, "reformer(block=8)");
+    const Missed *o = result_missed(r, 0, NULL, NULL, NULL);
+
+    (void)state;
+    assert_non_null(o);
+    assert_int_equal(o->keys, MISSED_USUAL);
+    assert_int_equal(o->rounds, 4);
+    for (int64_t head = 0; head <= o->h; head++)
+        for (int round = 0; round < 4; round++) {
+            double alone = o->alone[head * 4 + round], together = o->together[head * 4 + round];
+
+            assert_true(alone <= together + 1e-12);
+            assert_true(together <= o->found[head] + 1e-12);
+            if (round)
+                assert_true(together >= o->together[head * 4 + round - 1]);
+        }
+    assert_true(fabs(o->together[o->h * 4 + 3] - o->found[o->h]) < 1e-12);
+    assert_ptr_equal(result_missed(r, 8, NULL, NULL, NULL), o);
+    assert_ptr_not_equal(result_missed(r, 4, NULL, NULL, NULL), o);
+    assert_ptr_equal(result_missed_known(r, 8), o); /* views of the first are still good */
+    result_release(r);
+    session_free(s);
+}
+
+static void threads_change_nothing(void **state)
+{
+    Session  *s = session_on("synthetic:normal(n=64,heads=3)");
+    Result   *r = result_of(s, "full");
+    Threads  *threads = threads_new(3);
+    Strongest a, b;
+
+    (void)state;
+    assert_true(strongest_keys(r->run, 7, NULL, NULL, &a, NULL));
+    assert_true(strongest_keys(r->run, 7, threads, NULL, &b, NULL));
+    assert_memory_equal(a.key, b.key, 3 * 64 * 7 * sizeof(*a.key));
+    assert_memory_equal(a.weight, b.weight, 3 * 64 * 7 * sizeof(*a.weight));
+    for (int64_t x = 1; x < 3 * 64 * 7; x++)
+        assert_true(x % 7 == 0 || a.weight[x] < a.weight[x - 1] ||
+                    (!(a.weight[x] > a.weight[x - 1]) && a.key[x] > a.key[x - 1]));
+    strongest_free(&a);
+    strongest_free(&b);
+    threads_free(threads);
+    result_release(r);
+    session_free(s);
+}
+
+static void a_cancelled_search_says_so(void **state)
+{
+    Session    *s = session_on("synthetic:normal(n=64)");
+    Result     *r = result_of(s, "window");
+    atomic_bool cancel = true;
+    Error       err = ERROR_INIT;
+
+    (void)state;
+    assert_null(result_missed(r, 0, NULL, &cancel, &err));
+    assert_int_equal(err.code, ERR_CANCELLED);
+    result_release(r);
+    session_free(s);
+}
+
+static void what_has_no_pairs_is_refused(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=16,d=8)");
+    Result  *r = result_of(s, "switch");
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    assert_null(result_view(r, "missed", &err));
+    assert_int_equal(err.code, ERR_UNSUPPORTED);
+    result_release(r);
+    r = result_of(s, "window");
+    assert_null(result_missed(r, 5000, NULL, NULL, &err));
+    assert_int_equal(err.code, ERR_USAGE);
+    result_release(r);
+    session_free(s);
+}
+
+/* Rows without a key have nothing to find. */
+static void few_tokens(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 3; n++) {
+        char     spec[64];
+        Session *s;
+        Result  *r;
+
+        snprintf(spec, sizeof(spec), "synthetic:normal(n=%d,d=4)", n);
+        s = session_on(spec);
+        r = result_of(s, "window(window=1)");
+        assert_non_null(result_view(r, "missed", NULL));
+        assert_int_equal(result_missed(r, 8, NULL, NULL, NULL)->keys, n);
+        result_release(r);
+        session_free(s);
+    }
+}
+
+/* A view on the way has a number: its place among those of its name. */
+static void views_on_the_way_are_numbered(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=32,d=8)");
+    Result  *r = result_of(s, "sinkhorn(block=4,sinkhorn_iters=5)");
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        char        name[32];
+        const View *view;
+
+        snprintf(name, sizeof(name), "permutation#%d", i + 1);
+        view = result_view(r, name, NULL);
+        assert_non_null(view);
+        assert_int_equal(view->iteration, i);
+    }
+    assert_ptr_equal(result_view(r, "permutation#5", NULL), run_view(r->run, "permutation"));
+    assert_null(run_view(r->run, "permutation#6"));
+    assert_null(run_view(r->run, "permutation#0"));
+    assert_null(run_view(r->run, "permutation#"));
+    assert_null(run_view(r->run, "permutation#1x"));
+    result_release(r);
+    session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_cell_is_what_counting_says),
+        cmocka_unit_test(rounds_add_up),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(a_cancelled_search_says_so),
+        cmocka_unit_test(what_has_no_pairs_is_refused),
+        cmocka_unit_test(few_tokens),
+        cmocka_unit_test(views_on_the_way_are_numbered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
