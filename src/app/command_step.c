@@ -32,6 +32,7 @@ static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
     panel_init(panel, step->shown, result_components(step->result, step->shown),
                plane_of(step, o->head), title);
     picture_sort_panel(order, step->result->run->n, panel);
+    picture_border_panel(step->result, o->head < 0 ? 0 : o->head, panel);
 }
 
 static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)

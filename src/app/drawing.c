@@ -65,7 +65,8 @@ static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view,
     d->bases[k] = base ? result_retain(base) : NULL;
     snprintf(d->views[k], sizeof(d->views[k]), "%s", view);
     snprintf(d->titles[k], sizeof(d->titles[k]), "%s", planned->title);
-    d->panels[k] = (PanelChoice){ .result = result, .head = planned->head, .minus = base };
+    d->panels[k] = (PanelChoice){ .result = result, .head = planned->head, .minus = base,
+                                  .sorted = planned->sorted };
     d->panels[k].view = *view ? d->views[k] : NULL;
     d->panels[k].minus_view = *planned->minus_view ? planned->minus_view : NULL;
     d->panels[k].title = *planned->title ? d->titles[k] : NULL;

@@ -135,6 +135,7 @@ static bool add_word(Session *s, const Call *call, const PanelWord *word, Figure
     plan->count++;
     snprintf(panel->view, sizeof(panel->view), "%s", *word->shown.view ? word->shown.view : view);
     panel->head = word->shown.head;
+    panel->sorted = word->shown.sorted;
     return true;
 }
 

@@ -14,6 +14,7 @@ typedef struct PlannedPanel {
     char    view[48];       /* "": the most telling one; "name*": each that begins so and is
                                not in the figure yet */
     int64_t head;           /* -1: not said */
+    bool    sorted;         /* tokens in the mechanism's own order */
     bool    differs;        /* the two below are subtracted */
     Request minus;          /* owned */
     char    minus_view[48]; /* "": of the same name */

@@ -56,8 +56,19 @@ static bool parse_head(const char *text, const char *end, int64_t *head, Error *
     return true;
 }
 
+#define SORTED "/sorted"
+
 static bool parse_view(const char *text, const char *end, PanelSide *side, Error *err)
 {
+    const char *slash = memchr(text, '/', (size_t)(end - text));
+
+    if (slash) {
+        side->sorted = end - slash == (int)strlen(SORTED) && !strncmp(slash, SORTED, strlen(SORTED));
+        if (!side->sorted)
+            return error_set(err, ERR_USAGE, "'%.*s': after a view only /sorted can stand",
+                             (int)(end - slash), slash);
+        end = slash;
+    }
     if (end == text || end - text >= (int)sizeof(side->view))
         return error_set(err, ERR_USAGE, "':%.*s': expected the name of a view", (int)(end - text),
                          text);

@@ -1,7 +1,7 @@
 /* app/panel_word.h -- one panel of a figure in words.
  *
  *     word = side [ " - " side ]          the second is subtracted from the first
- *     side = MECH[(name=value,..)] [":" VIEW] ["@" HEAD]
+ *     side = MECH[(name=value,..)] [":" VIEW ["/sorted"]] ["@" HEAD]
  *
  * The command line, presets and the explorer's command line read the same words.
  */
@@ -15,6 +15,7 @@
 typedef struct PanelSide {
     char   *mechanism; /* "bigbird(window=5)"; owned; NULL: this side is not there */
     char    view[48];  /* "": the most telling one; "permutation#3": the third */
+    bool    sorted;    /* tokens in the mechanism's own order */
     int64_t head;      /* -1: not said */
 } PanelSide;
 

@@ -284,6 +284,40 @@ void picture_sort_panel(const int32_t *order, int64_t n, Panel *panel)
         panel->col_order = order;
 }
 
+/* The line of categories the borders are read from: chunks, else what was sorted by. */
+static const int32_t *border_categories(const Run *run, int64_t head)
+{
+    const View *chunks = run_view(run, "chunks");
+    int64_t     lines, rounds, line;
+
+    for (int i = run->view_count - 1; i >= 0 && !chunks; i--)
+        if (run->views[i].kind == VIEW_BUCKETS && view_cols(&run->views[i]) == run->n)
+            chunks = &run->views[i];
+    if (!chunks || chunks->kind != VIEW_BUCKETS || !chunks->tensor.data ||
+        chunks->tensor.dtype != DT_I32 || view_cols(chunks) != run->n)
+        return NULL;
+    lines = view_planes(chunks) * view_rows(chunks);
+    rounds = lines % run->h == 0 ? lines / run->h : 1;
+    line = head * rounds < lines ? head * rounds : 0;
+    return tensor_i32(&chunks->tensor) + line * run->n;
+}
+
+void picture_border_panel(const Result *result, int64_t head, Panel *panel)
+{
+    Run           *run = result->run;
+    const int32_t *order = panel->col_order ? panel->col_order : panel->row_order;
+    const int32_t *category = order ? border_categories(run, head) : NULL;
+    int64_t       *first = category ? arena_alloc(run->arena, run->n, sizeof(*first)) : NULL;
+
+    if (!first)
+        return;
+    panel->slot_groups = first;
+    panel->slot_group_count = 0;
+    for (int64_t s = 0; s < run->n; s++)
+        if (s == 0 || category[order[s]] != category[order[s - 1]])
+            first[panel->slot_group_count++] = s;
+}
+
 static bool subtract(const PanelChoice *choice, Panel *panel, Error *err)
 {
     const char *name = choice->minus_view ? choice->minus_view : panel->view->name;
@@ -322,9 +356,11 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
         return false;
     if (options->span)
         return picture_span(choice->result, options->span, NULL, panel, err);
-    if (options->sorted)
+    if (options->sorted || choice->sorted) {
         picture_sort_panel(result_sorted_order(choice->result, head < 0 ? 0 : head),
                            choice->result->run->n, panel);
+        picture_border_panel(choice->result, head < 0 ? 0 : head, panel);
+    }
     return true;
 }
 
@@ -396,6 +432,7 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     }
     text_add(&title, " \xc2\xb7 ");
     add_view_name(choice->result->run, panel->view, &title);
+    text_add(&title, choice->sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
     if (d->head && choice->result->run->h > 1)
         text_addf(&title, " \xc2\xb7 head %lld", (long long)(head < 0 ? 0 : head));
     snprintf(panel->title, sizeof(panel->title), "%s", text_str(&title));

@@ -29,6 +29,8 @@ bool view_sorts_rows(const View *view, int64_t n);
 bool view_sorts_cols(const View *view, int64_t n);
 /* Rows and columns of the panel in that order, as far as they are the n tokens. */
 void picture_sort_panel(const int32_t *order, int64_t n, Panel *panel);
+/* Borders of the chunks (else the clusters) of a panel in that order; the run's arena. */
+void picture_border_panel(const Result *result, int64_t head, Panel *panel);
 
 /* Turns a panel of queries against keys into the picture one query sees: its row laid
  * out on the image (the input's, or as the mechanism reads the sequence).  query: "137"
@@ -48,6 +50,7 @@ typedef struct PanelChoice {
     Result     *minus;      /* NULL: no difference */
     const char *minus_view; /* NULL: the view of the same name */
     const char *title;      /* NULL: made of the request */
+    bool        sorted;     /* tokens in the mechanism's order, whatever the options say */
 } PanelChoice;
 
 typedef struct PictureOptions {

@@ -45,6 +45,7 @@ static void add_panel_word(const Request *first, const PanelChoice *panel, Text 
     Text word = { 0 };
 
     add_side(first, &panel->result->request, panel->view, &word);
+    text_add(&word, panel->sorted ? "/sorted" : "");
     if (panel->head >= 0)
         text_addf(&word, "@%lld", (long long)panel->head);
     if (panel->minus) {

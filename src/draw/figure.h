@@ -27,6 +27,9 @@ typedef struct Panel {
     double         lo, hi;      /* value range; lo == hi: from the data */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
+    /* Of that order: the first slot of each chunk or cluster, set apart by lines; borrowed. */
+    const int64_t *slot_groups;
+    int64_t        slot_group_count;
     char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
     /* The view is a picture (attn/span.h): its pixels, 0 black to 1 white, row by row, lie
      * behind the cells; NULL: none known.  The query's pixel is marked. */

@@ -99,14 +99,18 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
     const Grid    *g = &sheet->scene.grids[k];
     const View    *view = panel->view;
     Box            m = sheet->layout.panels[k].matrix;
-    const int64_t *first = rows ? view->row_groups : view->col_groups;
-    int64_t        count = rows ? view->row_group_count : view->col_group_count;
+    bool           sorted = (rows ? panel->row_order : panel->col_order) != NULL;
+    const int64_t *first = sorted ? panel->slot_groups : rows ? view->row_groups : view->col_groups;
+    int64_t        count = sorted ? panel->slot_group_count
+                           : rows ? view->row_group_count : view->col_group_count;
     int64_t        from = rows ? g->region.row0 : g->region.col0;
     int64_t        size = (rows ? g->region.row1 : g->region.col1) - from;
     int64_t        all = rows ? view_rows(view) : view_cols(view);
     double         extent = rows ? m.h : m.w, hair = sheet->style.hair;
+    bool           strong = panel_style(panel) == STYLE_CATEGORY; /* among colours of all kinds */
+    double         width = strong ? 4 : 2;
 
-    if (!first || (rows ? panel->row_order : panel->col_order) ||
+    if (!first || !count ||
         extent / (double)size * (double)all / (double)count < 8 * hair)
         return;
     for (int64_t c = 0; c < count; c++) {
@@ -115,8 +119,8 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
         if (first[c] <= from || first[c] >= from + size)
             continue;
         canvas_line(sheet->canvas, rows ? m.x : m.x + at, rows ? m.y + at : m.y,
-                    rows ? m.x + m.w : m.x + at, rows ? m.y + at : m.y + m.h, 2 * hair,
-                    sheet->style.muted, 1);
+                    rows ? m.x + m.w : m.x + at, rows ? m.y + at : m.y + m.h, width * hair,
+                    strong ? sheet->style.ink : sheet->style.muted, 1);
     }
 }
 

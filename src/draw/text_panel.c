@@ -279,6 +279,35 @@ static void draw_rows(Brush *b, const TextOptions *options, Block *out)
     }
 }
 
+static bool begins_chunk(const Panel *panel, int64_t slot)
+{
+    for (int64_t c = 0; c < panel->slot_group_count; c++)
+        if (panel->slot_groups[c] == slot)
+            return true;
+    return false;
+}
+
+/* "[------][------]" below sorted columns, where each is one token. */
+static void draw_chunks(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out)
+{
+    int64_t first = grid->region.col0, all = view_cols(panel->view);
+    Line   *line;
+
+    if (!panel->col_order || !panel->slot_group_count ||
+        grid->cols != grid->region.col1 - grid->region.col0)
+        return;
+    line = block_line(out);
+    line_pad(line, plan->gutter);
+    for (int64_t c = 0; c < grid->cols * plan->across; c++) {
+        int64_t slot = first + c / plan->across;
+        bool    left = c % plan->across == 0 && begins_chunk(panel, slot);
+        bool    right = c % plan->across == plan->across - 1 &&
+                     (slot + 1 == all || begins_chunk(panel, slot + 1));
+
+        line_add(line, left && right ? "|" : left ? "[" : right ? "]" : "-");
+    }
+}
+
 /* ---- words ------------------------------------------------------------------ */
 
 /* The place k of the ramp's steps, painted as a cell would be: a grid of one
@@ -372,6 +401,7 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
     draw_title(panel, plan, title, title_lines, out);
     draw_ticks(grid, plan, block_line(out));
     draw_rows(&brush, options, out);
+    draw_chunks(panel, grid, plan, out);
     if (panel_style(panel) == STYLE_VALUE)
         draw_scale(&brush, out);
     snprintf(caption, sizeof(caption), "%s", panel->caption);

@@ -202,6 +202,7 @@ static void set_sorted(Result *result, int64_t head, Panel *panel)
         panel->row_order = order;
     if (order && view_sorts_cols(panel->view, result->run->n))
         panel->col_order = order;
+    picture_border_panel(result, head < 0 ? 0 : head, panel);
 }
 
 /* The table at t (0: no options) shows the result at `at`.  [-0, +0, v] */

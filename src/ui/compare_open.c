@@ -110,6 +110,7 @@ void compare_open_plan(Ui *ui, FigurePlan *plan)
         planned->request.memory_limit = ui->defaults.memory_limit;
         pane = open_request(ui, planned->request, every ? "" : planned->view, planned->head);
         planned->request = REQUEST_INIT;
+        pane->sorted = planned->sorted;
         pane->differs = planned->differs && request_same(&planned->minus, &c->panes[0].request);
     }
     c->focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */

@@ -105,8 +105,11 @@ static bool shared_looks(Shot *shot)
     return true;
 }
 
-static bool shared_order(Shot *shot)
+/* One order of all that have one is an option; else each panel says its own. */
+static void share_order(Shot *shot)
 {
+    bool mixed = false;
+
     for (int i = 0; i < shot->count; i++)
         shot->options.sorted = shot->options.sorted || shot->panels[i].row_order ||
                                shot->panels[i].col_order;
@@ -114,10 +117,11 @@ static bool shared_order(Shot *shot)
         const Panel *p = &shot->panels[i];
         bool         sorted = p->row_order || p->col_order;
 
-        if (shot->options.sorted && !sorted && pane_has_order(shot->panes[i]))
-            return false;
+        mixed |= shot->options.sorted && !sorted && pane_has_order(shot->panes[i]);
     }
-    return true;
+    for (int i = 0; mixed && i < shot->count; i++)
+        shot->choices[i].sorted = shot->panels[i].row_order || shot->panels[i].col_order;
+    shot->options.sorted = shot->options.sorted && !mixed;
 }
 
 /* Depth and residual connections of the panes that show reach. */
@@ -152,16 +156,15 @@ static bool shows_round(const Shot *shot)
 /* All options are set as far as they are shared, whatever stands in the way. */
 static const char *find_obstacle(Shot *shot)
 {
-    bool sight = same_sight(shot), looks = shared_looks(shot), order = shared_order(shot);
-    bool reach = shared_reach(shot);
+    bool sight = same_sight(shot), looks = shared_looks(shot), reach = shared_reach(shot);
 
     share_head(shot);
+    share_order(shot);
     if (sight && !same_region(shot->panels[0].region, whole(shot->panels[0].view)))
         shot->options.region = shot->panels[0].region;
     return shows_round(shot) ? "a round of a view has no option"
            : !sight          ? "the panes show different regions"
            : !looks          ? "the panes differ in pooling, scale or colours"
-           : !order          ? "the panes differ in the order of tokens"
            : !reach          ? "the panes show reach over different depths"
                              : NULL;
 }
