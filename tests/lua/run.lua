@@ -23,7 +23,7 @@ case("every mechanism of the catalogue runs or says why not", function()
   for _, id in ipairs(attn.mechanisms { needs_x = false }) do
     local good, r, message, code = pcall(attn.run, id, { input = input })
     if good and r then
-      check.same(r.output.shape, { 2, 24, 8 })
+      if not attn.info(id).own_rows then check.same(r.output.shape, { 2, 24, 8 }) end
       for _, name in ipairs(r:view_names()) do
         assert(r:view(name), id .. "." .. name)
       end
