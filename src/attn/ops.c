@@ -22,7 +22,7 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
     r->ops->attend(r, in, pattern, &out, &cells);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)r->d);
     op_charge(r, FLOP_MIX, 2 * cells * (double)r->e);
-    op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * cells);
+    op_charge(r, FLOP_OVERHEAD, (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX) * cells);
     op_charge(r, FLOP_POSITION, in->cell_flops * cells);
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
                bytes_of(out.out) + bytes_of(out.lse));
@@ -219,6 +219,17 @@ Tensor op_top_k(Run *r, Tensor x, int64_t k)
     r->ops->top_k(r, &x, k, &index);
     op_traffic(r, bytes_of(x), bytes_of(index));
     return index;
+}
+
+Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal)
+{
+    Tensor usage = run_tensor1(r, DT_F64, k.shape[1]);
+
+    if (run_failed(r))
+        return usage;
+    r->ops->key_usage(r, &q, &k, scale, causal, &usage);
+    op_traffic(r, bytes_of(q) + bytes_of(k), bytes_of(usage));
+    return usage;
 }
 
 Tensor op_sort(Run *r, Tensor key)

@@ -68,7 +68,13 @@ typedef struct AttendInput {
     double (*cell_term)(const void *context, int64_t head, int64_t i, int64_t j);
     const void *cell_context;
     double cell_flops;       /* position FLOPs per allowed cell */
+    double softmax_flops;    /* overhead per allowed cell; 0: FLOPS_SOFTMAX */
 } AttendInput;
+
+/* Of it queries first_q, first_q + 1, ... (queries of them) and keys first_k, ...; borrows.
+ * A cell_term is told the indices of the part. */
+AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t queries,
+                              int64_t first_k, int64_t keys);
 
 typedef struct AttendResult {
     Tensor out; /* [h,n,e] */
@@ -113,7 +119,7 @@ typedef struct Ops Ops;
 const Ops *ops_cpu(void);
 
 /* Fused pattern attention with an online softmax; nothing n x n is stored.
- * Charges per allowed cell: score 2d, mix 2e, overhead 5, position by terms. */
+ * Charges per allowed cell: score 2d, mix 2e, overhead 5 (or as in says), position by terms. */
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
 
 /* Attention inside groups.  Charges per (query entry, key entry) pair of a
@@ -215,6 +221,12 @@ Tensor op_argmax(Run *r, Tensor x, bool with_negative);
 /* index i32 [h,R,k]: for each COLUMN of x f64 [h,n,R] the k rows with the
  * largest values, ties to the lower row, listed in increasing row order. */
 Tensor op_top_k(Run *r, Tensor x, int64_t k);
+
+/* f64 [m]: how much each key of k [h',m,d] is used by the queries of q [h,n,d]: the mean over
+ * heads and queries of softmax(scale q_i . k_j).  causal: the last queries see the last keys,
+ * j <= i + m - n.  In double and the same way for every key, because choices are made on it.
+ * Charges nothing: these are the weights that op_attend has counted. */
+Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal);
 
 /* order i32 [.,n]: positions of key i32 [.,n] sorted stably per row. */
 Tensor op_sort(Run *r, Tensor key);
@@ -320,6 +332,8 @@ struct Ops {
     void (*gelu)(Run *r, Tensor *x, const float *bias);
     void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);
     void (*top_k)(Run *r, const Tensor *x, int64_t k, Tensor *index);
+    void (*key_usage)(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
+                      Tensor *usage);
     void (*sort)(Run *r, const Tensor *key, Tensor *order);
     void (*normalise)(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
     void (*features)(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map,

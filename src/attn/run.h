@@ -36,6 +36,7 @@
 #include "attn/pinv_products.h"
 #include "attn/position.h"
 #include "attn/query_clusters.h"
+#include "attn/recurrence.h"
 #include "attn/segments.h"
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"

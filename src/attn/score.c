@@ -97,3 +97,32 @@ void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64
             out[x] += (float)in->cell_term(in->cell_context, head, i, j);
     }
 }
+
+AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t queries,
+                              int64_t first_k, int64_t keys)
+{
+    AttendInput part = *in;
+    /* Entry x of the part is the distance that entry x + move of the whole has. */
+    int64_t move = first_q + (in->k.shape[1] - first_k - keys);
+
+    part.q = tensor_rows(in->q, first_q, queries);
+    part.k = tensor_rows(in->k, first_k, keys);
+    part.v = tensor_rows(in->v, first_k, keys);
+    part.raw_q = tensor_rows(in->raw_q, first_q, queries);
+    part.raw_k = tensor_rows(in->raw_k, first_k, keys);
+    if (tensor_given(&in->distance)) {
+        part.distance.data = tensor_f32(&in->distance) + move;
+        part.distance.shape[1] = queries + keys - 1;
+    }
+    if (tensor_given(&in->row.table)) {
+        part.row.side = tensor_rows(in->row.side, first_q, queries);
+        part.row.index += move;
+    }
+    if (tensor_given(&in->col.table)) {
+        part.col.side = tensor_rows(in->col.side, first_k, keys);
+        part.col.index += move;
+    }
+    if (tensor_given(&in->value.table))
+        part.value.index += move;
+    return part;
+}

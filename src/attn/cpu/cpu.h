@@ -62,6 +62,8 @@ void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, 
 void cpu_gelu(Run *r, Tensor *x, const float *bias);
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
 void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
+void cpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
+                   Tensor *usage);
 void cpu_sort(Run *r, const Tensor *key, Tensor *order);
 void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
 void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,

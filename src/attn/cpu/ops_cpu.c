@@ -28,6 +28,7 @@ const Ops *ops_cpu(void)
         .gelu = cpu_gelu,
         .argmax = cpu_argmax,
         .top_k = cpu_top_k,
+        .key_usage = cpu_key_usage,
         .sort = cpu_sort,
         .normalise = cpu_normalise,
         .features = cpu_features,

@@ -1,0 +1,177 @@
+/* transformer_xl.c -- segment recurrence.
+ *
+ * The sequence is read in segments.  A segment sees itself and the M tokens before it,
+ * whose states of the layer below were kept from the segments before:
+ *
+ *     b = segment floor(i / segment),   c = min(n, b + segment)
+ *     A_i = { j : max(0, b - M) <= j <= i }            (j < c without --causal)
+ *     output_i = sum over A_i of softmax_j(q_i . k_j / sqrt(d)) v_j
+ *
+ * No gradient goes into what was kept; forwards it is as if computed again.  With
+ * same_length a query sees the last M keys, itself included, and no others of these.
+ * (Dai et al., section 3.2; relative positions are position=xl.)
+ */
+#include "attn/run.h"
+
+typedef struct Params {
+    int64_t segment, mem_len;
+    bool    same_length;
+    double  scale;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, segment, 64, 1, PARAM_COUNT_MAX, "tokens read at once"),
+    PARAM_INT(Params, mem_len, 64, 0, PARAM_COUNT_MAX, "tokens kept from before the segment"),
+    PARAM_BOOL(Params, same_length, false, "every query sees at most mem_len keys, itself included"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
+};
+
+/* Keys that one query sees with same_length. */
+static int64_t length_of(const Params *p)
+{
+    return p->mem_len > 1 ? p->mem_len : 1;
+}
+
+/* Of the segment's queries and the keys from the oldest remembered one on. */
+static Pattern *segment_cells(Run *r, const Params *p, const Recurrence *c, int64_t t)
+{
+    int64_t      b = recurrence_start(c, t), a = recurrence_memory(c, t);
+    PatternShape s = { .heads = r->h, .n = recurrence_end(c, t) - b,
+                       .m = recurrence_end(c, t) - a };
+    int64_t      oldest = p->same_length ? b - a - length_of(p) + 1 : -s.n;
+
+    return pattern_band(r->arena, s, oldest, r->causal ? b - a : s.m, 1, COMPONENT_BLOCK);
+}
+
+/* The same of the whole sequence, by parts. */
+static Pattern *all_cells(Run *r, const Params *p, const Recurrence *c)
+{
+    PatternShape s = { .heads = r->h, .n = r->n, .m = r->n };
+    Pattern     *own = pattern_chunk(r->arena, s, c->segment, 0, 0);
+    Pattern     *seen = pattern_local(r->arena, s, c->segment, c->mem_len, 0);
+    Pattern     *memory = pattern_difference(r->arena, seen, own), *cells;
+
+    cells = pattern_union(r->arena, pattern_marked(r->arena, own, COMPONENT_BLOCK),
+                          pattern_marked(r->arena, memory, COMPONENT_WINDOW));
+    if (p->same_length)
+        cells = pattern_intersect(r->arena, cells,
+                                  pattern_band(r->arena, s, 1 - length_of(p), r->n, 1, 0));
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
+static void show_memory(Run *r, const Recurrence *c)
+{
+    Tensor memory = { .rank = 0 };
+
+    if (!run_wants_views(r))
+        return;
+    memory = run_tensor2(r, DT_I32, c->count, 2);
+    for (int64_t t = 0; t < c->count && !run_failed(r); t++) {
+        tensor_i32(&memory)[2 * t] = (int32_t)recurrence_memory(c, t);
+        tensor_i32(&memory)[2 * t + 1] = (int32_t)recurrence_start(c, t);
+    }
+    view_tensor(r, "memory", VIEW_TENSOR, memory, "segment", "first token, end");
+}
+
+static void transformer_xl_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    AttendInput   in = run_attend_input(r, p->scale);
+    Recurrence    c = recurrence_of(r, p->segment, p->mem_len);
+    Tensor        lse = run_tensor2(r, DT_F32, r->h, r->n);
+    Pattern      *cells = run_wants_views(r) ? all_cells(r, p, &c) : NULL;
+
+    in.softmax_flops = FLOPS_ROW_SOFTMAX;
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    if (!r->causal)
+        run_warn(r, "transformer-xl: without --causal a segment sees itself in both directions; "
+                 "the model does not");
+    run_stage(r, "segments");
+    view_pattern(r, cells, true);
+    show_memory(r, &c);
+    recurrence_show_reach(r, &c, cells);
+    for (int64_t t = 0; t < c.count && !run_failed(r); t++) {
+        int64_t     b = recurrence_start(&c, t), a = recurrence_memory(&c, t);
+        AttendInput part = attend_input_part(&in, b, recurrence_end(&c, t) - b, a,
+                                             recurrence_end(&c, t) - a);
+        ArenaMark   mark = arena_mark(r->arena);
+
+        run_iteration(r, "segment", t);
+        run_trace(r, "tokens remembered", (double)(b - a));
+        recurrence_attend(r, &part, segment_cells(r, p, &c, t), b, r->out, lse);
+        arena_release(r->arena, mark);
+        if (recurrence_shows(r, t))
+            recurrence_show_segment(r, &part, lse, b, b - a, segment_cells(r, p, &c, t));
+    }
+    view_attention(r, cells, &in, lse);
+    run_figure_int(r, "cache_floats", c.mem_len * (r->d + r->e));
+}
+
+static Flops transformer_xl_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Recurrence    c = recurrence_of(r, p->segment, p->mem_len);
+    double        cells = 0, h = (double)r->h;
+
+    for (int64_t t = 0; t < c.count; t++)
+        for (int64_t i = recurrence_start(&c, t); i < recurrence_end(&c, t); i++) {
+            int64_t first = recurrence_memory(&c, t), end = r->causal ? i + 1 : recurrence_end(&c, t);
+
+            if (p->same_length && first < i - length_of(p) + 1)
+                first = i - length_of(p) + 1;
+            cells += (double)(end - first);
+        }
+    return (Flops){ .score = 2 * h * cells * (double)r->d, .mix = 2 * h * cells * (double)r->e,
+                    .overhead = FLOPS_ROW_SOFTMAX * h * cells };
+}
+
+static const StageNote notes[] = {
+    { "segments",
+      "The sequence is cut into segments that are read one after another.  Each keeps the tokens "
+      "before it in memory, as they were; through L layers the past reaches L memories back." },
+    { "segment",
+      "The queries of this segment see its own keys, on the right of the line, and those in "
+      "memory, on its left.  No gradient flows through the memory." },
+    { NULL, NULL }
+};
+
+static const ViewPromise views[] = {
+    VIEWS_OF_PATTERN,
+    { .name = "memory", .kind = VIEW_TENSOR, .help = "first token in memory, and where the segment "
+                                                     "starts" },
+    { .name = "segment_weights", .kind = VIEW_WEIGHTS,
+      .help = "weights of one segment on its memory and itself" },
+    { .name = "reach_tokens", .kind = VIEW_COUNT, .help = "tokens back that a query is reached from "
+                                                          "after so many layers" },
+    { .name = "reach_segments", .kind = VIEW_COUNT, .help = "the same in segments" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_transformer_xl = {
+    .id = "transformer-xl",
+    .title = "Transformer-XL: segment recurrence",
+    .authors = "Dai, Yang, Yang, Carbonell, Le, Salakhutdinov",
+    .year = 2019,
+    .arxiv = "1901.02860",
+    .source = "paper, section 3.2; same_length as in the official evaluation code",
+    .formula = "b = segment floor(i / segment)\n"
+               "A_i = { j : b - mem_len <= j <= i },   output_i = softmax(q_i K_A^T / sqrt(d)) V_A",
+    .teaches = "A staircase of blocks, each with a band of memory as wide as mem_len on its left.  "
+               "One layer looks one memory back, L layers look L memories back (view reach_tokens); "
+               "what was kept is detached, so it is used but not trained.",
+    .picture = "components",
+    .example = "segment=8,mem_len=8",
+    .classes = CLASS_RC,
+    .claim_time = "O(n (segment + mem_len))",
+    .claim_memory = "O(segment (segment + mem_len))",
+    .claim_decode = "yes",
+    .claim_exponent = 1,
+    .causal = true,
+    .positions = POSITIONS_ALL,
+    .views = views,
+    .notes = notes,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = transformer_xl_run,
+    .flops = transformer_xl_flops,
+};
