@@ -76,6 +76,7 @@ typedef struct Mechanism {
     const char *no_causal;  /* the reason when it does not */
     bool        cross;      /* m may differ from n */
     bool        needs_x;    /* reads the layer input x instead of q, k, v */
+    bool        or_x;       /* reads x where q, k or v are missing, or its parameters ask for x */
     bool        needs_v;    /* of q, k, v only v must be there (and what check asks for) */
     bool        own_rows;   /* the output's rows are latents or pooled tokens, not the queries;
                                causal: the last positions */

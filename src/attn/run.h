@@ -17,6 +17,7 @@
 
 #include "attn/cell_rows.h"
 #include "attn/chunks.h"
+#include "attn/compressed_memory.h"
 #include "attn/dilation.h"
 #include "attn/entmax.h"
 #include "attn/exact.h"

@@ -87,6 +87,8 @@ static const char *missing(const Run *r)
         return r->attn.data ? NULL : "finished weights (attn)";
     if (m->needs_x)
         return r->x.data ? NULL : "the layer input x";
+    if (m->or_x && r->x.data)
+        return NULL;
     if (m->needs_v)
         return r->v.data ? NULL : "v";
     return !r->q.data ? "q" : !r->k.data ? "k" : !r->v.data ? "v" : NULL;
