@@ -169,6 +169,23 @@ static void members_row(const Pattern *p, int64_t head, int64_t s, PatternRow *r
     push_slots(p->table, s, s + 1, row);
 }
 
+/* Columns: cmem_len (p->a) slots and mem_len (p->b) tokens, right-aligned, then the segment. */
+static void places_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const CompressedMemory *c = p->table;
+    int64_t                 t = i / c->recurrence.segment, b = recurrence_start(&c->recurrence, t);
+    int64_t                 first, seen = compressed_memory_seen(c, t, &first), own = p->a + p->b;
+    int64_t kept = b - recurrence_memory(&c->recurrence, t);
+
+    (void)head;
+    if (seen)
+        runs_push(row, p->a - seen, seen, 1, COMPONENT_STRIDED);
+    if (kept)
+        runs_push(row, own - kept, kept, 1, COMPONENT_WINDOW);
+    runs_push(row, own, (c->recurrence.causal ? i + 1 : recurrence_end(&c->recurrence, t)) - b, 1,
+              COMPONENT_BLOCK);
+}
+
 static Pattern *pattern_of(Run *r, const CompressedMemory *c, int64_t rows, PatternRowFn fn)
 {
     PatternShape s = { .heads = r->h, .n = rows, .m = c ? c->recurrence.n : 0 };
@@ -191,7 +208,20 @@ Pattern *compressed_memory_bands(Run *r, const CompressedMemory *c)
     return pattern_of(r, c, c->recurrence.count, bands_row);
 }
 
-Pattern *compressed_memory_members(Run *r, const CompressedMemory *c)
+Pattern *compressed_memory_members(Run *r, const CompressedMemory *c, int64_t slots)
 {
-    return pattern_of(r, c, c->slots, members_row);
+    return pattern_of(r, c, slots, members_row);
+}
+
+Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cmem_len,
+                                  int64_t mem_len, int64_t segment)
+{
+    Pattern *p = pattern_of(r, c, c->recurrence.n, places_row);
+
+    if (!p)
+        return NULL;
+    p->shape.m = cmem_len + mem_len + segment;
+    p->a = cmem_len;
+    p->b = mem_len;
+    return p;
 }

@@ -46,8 +46,12 @@ int64_t compressed_memory_seen(const CompressedMemory *c, int64_t t, int64_t *fi
 Pattern *compressed_memory_cells(Run *r, const CompressedMemory *c);
 /* The same, segments x n: what each segment can read. */
 Pattern *compressed_memory_bands(Run *r, const CompressedMemory *c);
-/* slots x n: the tokens of each slot. */
-Pattern *compressed_memory_members(Run *r, const CompressedMemory *c);
+/* slots x n: the tokens of each of the first `slots`. */
+Pattern *compressed_memory_members(Run *r, const CompressedMemory *c, int64_t slots);
+/* n x (cmem_len + mem_len + segment): the slots a query sees, the tokens in memory (both
+ * right-aligned), and those of its segment. */
+Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cmem_len,
+                                  int64_t mem_len, int64_t segment);
 
 /* ---- views ------------------------------------------------------------------------- */
 
@@ -62,9 +66,11 @@ typedef struct CompressedViews {
 
 /* `memory`, `slot_weights`, `bands`; v is kept. */
 void compressed_memory_show(Run *r, const CompressedViews *v);
-/* `weights` over the cells, and `squeezed`, the share of each token in each slot.  linear: a
- * slot is a mixture with known shares; else there are no weights. */
-void compressed_memory_show_weights(Run *r, const CompressedViews *v, bool linear,
-                                    const Pattern *cells);
+/* `squeezed`: the share of each token in each of the first `slots` ever made.  linear: slots
+ * are mixtures with known shares; else only which tokens is. */
+void compressed_memory_show_squeezed(Run *r, const CompressedViews *v, bool linear,
+                                     int64_t slots);
+/* `weights` over the cells, where slots are such mixtures. */
+void compressed_memory_show_weights(Run *r, const CompressedViews *v, const Pattern *cells);
 
 #endif

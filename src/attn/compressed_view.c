@@ -100,16 +100,12 @@ static void read_slot_weights(const View *view, int64_t head, int64_t i, int64_t
                               int64_t count, int64_t step, float *out)
 {
     const CompressedViews *v = view->context;
-    const Recurrence      *c = &v->memory->recurrence;
+    int64_t                t = i / v->memory->recurrence.segment, at;
 
     for (int64_t x = 0; x < count; x++) {
-        int64_t   at;
-        PlaceKind kind = place_at(v, i / c->segment, start + x * step, &at);
+        PlaceKind kind = place_at(v, t, start + x * step, &at);
 
-        if (kind == PLACE_EMPTY || (kind == PLACE_TOKEN && c->causal && at > i))
-            out[x] = 0;
-        else
-            out[x] = weight(v, kind == PLACE_SLOT ? &v->slots : &v->tokens, head, i, at);
+        out[x] = weight(v, kind == PLACE_SLOT ? &v->slots : &v->tokens, head, i, at);
     }
 }
 
@@ -134,18 +130,6 @@ static void read_memory(const View *view, int64_t t, int64_t slot, int64_t start
 
 /* ---- views ------------------------------------------------------------------------ */
 
-static View *add_reader(Run *r, const char *name, ViewKind kind, DType dtype,
-                        const int64_t shape[3], ViewReadRun read, const CompressedViews *v)
-{
-    View *view = view_add(r, name, kind, dtype, 3, shape);
-
-    if (!view)
-        return NULL;
-    view->read = read;
-    view->context = v;
-    return view;
-}
-
 static void show_bands(Run *r, const CompressedViews *v)
 {
     const Recurrence *c = &v->memory->recurrence;
@@ -161,43 +145,52 @@ static void show_bands(Run *r, const CompressedViews *v)
     view->cols = "token";
 }
 
+static void show_memory(Run *r, const CompressedViews *v)
+{
+    int64_t slots = v->cmem_len + v->mem_len;
+    View   *view = slots ? view_add(r, "memory", VIEW_TENSOR, DT_I32, 3,
+                                    (int64_t[]){ v->memory->recurrence.count, slots, 2 })
+                         : NULL;
+
+    if (!view)
+        return;
+    view->read = read_memory;
+    view->context = v;
+    view->rows = "slot";
+    view->cols = "first token, end";
+    view->round = "segment";
+}
+
 void compressed_memory_show(Run *r, const CompressedViews *v)
 {
-    const Recurrence *c = &v->memory->recurrence;
-    int64_t           columns = v->cmem_len + v->mem_len + v->segment, *group;
-    View             *view;
+    Pattern *places = compressed_memory_places(r, v->memory, v->cmem_len, v->mem_len, v->segment);
+    View    *view;
+    int64_t *group, groups = 0;
 
     show_bands(r, v);
-    view = add_reader(r, "memory", VIEW_TENSOR, DT_I32,
-                      (int64_t[]){ c->count, v->cmem_len + v->mem_len, 2 }, read_memory, v);
-    if (view) {
-        view->rows = "slot";
-        view->cols = "first token, end";
-        view->round = "segment";
-    }
-    view = add_reader(r, "slot_weights", VIEW_WEIGHTS, DT_F32,
-                      (int64_t[]){ v->heads, c->n, columns }, read_slot_weights, v);
+    show_memory(r, v);
+    view = view_reader(r, "slot_weights", VIEW_WEIGHTS, DT_F32, read_slot_weights, v, places);
     group = view ? run_alloc(r, 3, sizeof(*group)) : NULL;
     if (!group)
         return;
-    group[0] = 0;
-    group[1] = v->cmem_len;
-    group[2] = v->cmem_len + v->mem_len;
+    group[groups++] = 0;
+    if (v->cmem_len > 0 && v->mem_len > 0)
+        group[groups++] = v->cmem_len;
+    if (v->cmem_len + v->mem_len > 0)
+        group[groups++] = v->cmem_len + v->mem_len;
     view->cols = "slot";
-    if (v->cmem_len > 0 && v->mem_len > 0) {
-        view->col_groups = group;
-        view->col_group_count = 3;
-    }
+    view->col_groups = group;
+    view->col_group_count = groups;
 }
 
-static void show_squeezed(Run *r, const CompressedViews *v, bool linear)
+void compressed_memory_show_squeezed(Run *r, const CompressedViews *v, bool linear, int64_t slots)
 {
     const CompressedMemory *c = v->memory;
-    Pattern                *members = c->slots ? compressed_memory_members(r, c) : NULL;
-    ViewKind                kind = !linear ? VIEW_MEMBERSHIP : v->taps ? VIEW_SIGNED : VIEW_WEIGHTS;
-    View                   *view = members ? view_add(r, "squeezed", kind, linear ? DT_F32 : DT_U8, 2,
-                                                      (int64_t[]){ c->slots, c->recurrence.n })
-                                           : NULL;
+    Pattern *members = slots && run_wants_views(r) ? compressed_memory_members(r, c, slots) : NULL;
+    ViewKind kind = !linear ? VIEW_MEMBERSHIP : v->taps ? VIEW_SIGNED : VIEW_WEIGHTS;
+    View    *view = members ? view_add(r, "squeezed", kind, linear ? DT_F32 : DT_U8, 2,
+                                       (int64_t[]){ slots, c->recurrence.n })
+                            : NULL;
 
     if (!view)
         return;
@@ -208,15 +201,12 @@ static void show_squeezed(Run *r, const CompressedViews *v, bool linear)
     view->cols = "token";
 }
 
-void compressed_memory_show_weights(Run *r, const CompressedViews *v, bool linear,
-                                    const Pattern *cells)
+void compressed_memory_show_weights(Run *r, const CompressedViews *v, const Pattern *cells)
 {
     bool negative = false;
 
     for (int64_t x = 0; v->taps && x < v->memory->ratio; x++)
         negative = negative || v->taps[x] < 0;
-    show_squeezed(r, v, linear);
-    if (linear)
-        view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, v,
-                    cells);
+    view_reader(r, "weights", negative ? VIEW_SIGNED : VIEW_WEIGHTS, DT_F32, read_weights, v,
+                cells);
 }

@@ -144,7 +144,7 @@ static void write_depth(const Recurrence *c, const int64_t *oldest, bool segment
 static void show_depths(Run *r, const char *name, Tensor reach, int64_t depth)
 {
     reach.shape[0] = depth;
-    view_tensor(r, name, VIEW_COUNT, reach, "layer", "query");
+    view_tensor(r, name, VIEW_COUNT, reach, "layers", "query");
 }
 
 void recurrence_show_reach(Run *r, const Recurrence *c, const Pattern *cells)
@@ -156,18 +156,18 @@ void recurrence_show_reach(Run *r, const Recurrence *c, const Pattern *cells)
     if (!oldest)
         return;
     for (int x = 0; x < 2; x++)
-        reach[x] = run_tensor2(r, DT_I32, DEPTH, c->n);
+        reach[x] = run_tensor2(r, DT_I32, DEPTH + 1, c->n);
     if (!cells || run_failed(r) || !first_keys(cells, c->n, first)) {
         run_fail(r, ERR_NOMEM, "%s: not enough memory for a view", r->mechanism->id);
         return;
     }
     for (int64_t i = 0; i < c->n; i++)
         oldest[i] = i;
-    while (depth < DEPTH && (deepen(first, c->n, oldest) || depth == 0)) {
+    do {
         for (int x = 0; x < 2; x++)
             write_depth(c, oldest, x == 1, tensor_i32(&reach[x]) + depth * c->n);
         depth++;
-    }
+    } while (depth <= DEPTH && deepen(first, c->n, oldest));
     show_depths(r, "reach_tokens", reach[0], depth);
     show_depths(r, "reach_segments", reach[1], depth);
 }

@@ -39,8 +39,8 @@ bool recurrence_shows(const Run *r, int64_t t);
 void recurrence_show_segment(Run *r, const AttendInput *segment, Tensor lse, int64_t first,
                              int64_t own, const Pattern *cells);
 
-/* Views reach_tokens and reach_segments i32 [layers,n]: how far before itself a query is
- * reached from after 1, 2, ... layers of these cells, as far as that changes. */
+/* Views reach_tokens and reach_segments i32 [layers + 1,n]: how far before itself a query is
+ * reached from after 0, 1, 2, ... layers of these cells, as far as that changes (12 at most). */
 void recurrence_show_reach(Run *r, const Recurrence *c, const Pattern *cells);
 
 #endif

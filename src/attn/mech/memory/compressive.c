@@ -123,6 +123,8 @@ typedef struct Model {
     Tensor            full, bias;  /* [1,ratio dm,dm], [dm] */
     Tensor            lse;         /* [h,n] */
     Tensor            loss;        /* f32 [segments,h]; views only */
+    CompressedViews  *views;
+    bool              linear;      /* a slot is a mixture with known shares */
 } Model;
 
 static void project(Run *r, Model *m)
@@ -438,6 +440,8 @@ static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
         compress(r, m, t, &part);
         if (run_wants_views(r))
             reconstruct(r, m, t, part.q);
+        if (shown)
+            compressed_memory_show_squeezed(r, m->views, m->linear, m->memory->made[t + 1]);
     }
     if (!shown)
         arena_release(r->arena, mark);
@@ -445,25 +449,39 @@ static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
 
 /* ---- the mechanism ------------------------------------------------------------------- */
 
+/* What the readers keep, and what only views want. */
+static void prepare_views(Run *r, Model *m)
+{
+    const Params *p = m->p;
+
+    if (!run_wants_views(r))
+        return;
+    m->linear = p->compress != BY_MAX && !m->full.data;
+    m->loss = run_tensor2(r, DT_F32, m->memory->recurrence.count, r->h);
+    m->views = run_alloc(r, 1, sizeof(*m->views));
+    if (!m->views)
+        return;
+    memset(m->loss.data, 0, (size_t)tensor_bytes(&m->loss));
+    *m->views = (CompressedViews){ .memory = m->memory, .tokens = m->in, .slots = m->in,
+                                   .lse = m->lse, .taps = m->taps, .cmem_len = p->cmem_len,
+                                   .mem_len = p->mem_len, .segment = p->segment, .heads = r->h };
+    m->views->slots.k = m->slot_k;
+}
+
 static void show(Run *r, const Model *m)
 {
-    const Params    *p = m->p;
-    CompressedViews *v = run_wants_views(r) ? run_alloc(r, 1, sizeof(*v)) : NULL;
-    bool             linear = p->compress != BY_MAX && !m->full.data;
-    Pattern         *cells;
+    Pattern *cells;
 
-    if (!v)
+    if (!run_wants_views(r))
         return;
-    *v = (CompressedViews){ .memory = m->memory, .tokens = m->in, .slots = m->in, .lse = m->lse,
-                            .taps = m->taps, .cmem_len = p->cmem_len, .mem_len = p->mem_len,
-                            .segment = p->segment, .heads = r->h };
-    v->slots.k = m->slot_k;
-    view_tensor(r, "reconstruction", VIEW_TENSOR, m->loss, "segment", "head");
     cells = compressed_memory_cells(r, m->memory);
-    compressed_memory_show_weights(r, v, linear, cells);
+    view_tensor(r, "reconstruction", VIEW_TENSOR, m->loss, "segment", "head");
+    compressed_memory_show_squeezed(r, m->views, m->linear, m->memory->slots);
+    if (m->linear)
+        compressed_memory_show_weights(r, m->views, cells);
     view_stage(r, "segments", -1);
     view_pattern(r, cells, true);
-    compressed_memory_show(r, v);
+    compressed_memory_show(r, m->views);
     recurrence_show_reach(r, &m->memory->recurrence, cells);
     view_stage(r, NULL, -1);
 }
@@ -495,10 +513,7 @@ static Model *model_new(Run *r, const Params *p)
         m->slot_x = run_tensor3(r, DT_F32, 1, slots, r->dm);
     m->lse = run_tensor2(r, DT_F32, r->h, r->n);
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    if (run_wants_views(r))
-        m->loss = run_tensor2(r, DT_F32, m->memory->recurrence.count, r->h);
-    if (m->loss.data)
-        memset(m->loss.data, 0, (size_t)tensor_bytes(&m->loss));
+    prepare_views(r, m);
     return m;
 }
 
@@ -571,7 +586,8 @@ static const ViewPromise views[] = {
     { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
       .help = "weights on tokens (not for max and the full convolution)" },
     { .name = "slot_weights", .kind = VIEW_WEIGHTS, .help = "weights on slots, memory, segment" },
-    { .name = "memory", .kind = VIEW_TENSOR, .help = "tokens of every slot as each segment begins" },
+    { .name = "memory", .kind = VIEW_TENSOR, .maybe = true,
+      .help = "tokens of every slot as each segment begins (where there is a slot)" },
     { .name = "bands", .kind = VIEW_COMPONENTS, .help = "what each segment has: slots, memory, "
                                                         "itself" },
     { .name = "squeezed", .kind = VIEW_WEIGHTS, .maybe = true,
