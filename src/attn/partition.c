@@ -52,6 +52,7 @@ void partition_show(Run *r, const Partition *p)
         membership->context = p->cluster.data;
         membership->rows = "cluster";
         membership->cols = "token";
+        balance_show(r, membership, p->counts, (Tensor){ 0 });
     }
     for (int64_t x = 0; x < p->h * p->clusters; x++) {
         int32_t count = tensor_i32(&p->counts)[x];

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/balance.h"
 #include "attn/cell_rows.h"
 #include "attn/chunks.h"
 #include "attn/compressed_memory.h"

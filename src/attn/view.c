@@ -49,6 +49,16 @@ bool view_shared(const View *v)
     return v->rank < 3;
 }
 
+int64_t view_load(const ViewLoad *load, int64_t plane, int64_t at, int64_t *over)
+{
+    const Tensor *used = &load->used;
+    int64_t       place = (used->rank > 1 ? plane * used->shape[1] : 0) + at;
+
+    if (over)
+        *over = load->over.data ? tensor_i32(&load->over)[place] : 0;
+    return tensor_i32(used)[place];
+}
+
 static double tensor_at(const Tensor *t, int64_t at)
 {
     Tensor flat = tensor_of(t->dtype, 1, (int64_t[]){ at + 1 }, t->data);

@@ -28,9 +28,9 @@ typedef struct View View;
 typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t start,
                             int64_t count, int64_t step, float *out);
 
-/* How much falls on each column: a bar for each, beside the matrix. */
+/* How much falls on each column, or row: a bar for each, beside the matrix. */
 typedef struct ViewLoad {
-    Tensor      used, over; /* i32 [cols]: the bar, and what more of it found no place (over.data
+    Tensor      used, over; /* i32 [cols], or of each plane [planes,cols]: the bar, and what more of it found no place (over.data
                                NULL: nothing did) */
     int64_t     limit;      /* the line the bars are held against; 0: none */
     const char *used_name, *over_name, *limit_name; /* "placed", "dropped", "capacity"; static */
@@ -76,7 +76,10 @@ struct View {
     const int64_t *row_groups, *col_groups;
     int64_t     row_group_count, col_group_count;
     const ViewMarks *marks; /* NULL: none */
-    const ViewLoad  *load;  /* NULL: none */
+    const ViewLoad  *load;  /* of the columns; NULL: none */
+    const ViewLoad  *row_load; /* of the rows; NULL: none */
+    const char *const *summary; /* of each plane, what its picture says in numbers; in the run's
+                                   arena; NULL: nothing */
     const ViewFound *found; /* of a view that tells what was found; NULL: none */
     const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
@@ -101,6 +104,9 @@ bool view_read_rect(const View *view, int64_t plane, int64_t i0, int64_t rows, i
  * the size when it exceeds max_bytes (0: no limit). */
 bool view_materialise(const View *view, Arena *arena, int64_t max_bytes, Tensor *out,
                       Error *err);
+
+/* The bar of column (or row) `at` in a plane; over NULL: not asked for. */
+int64_t view_load(const ViewLoad *load, int64_t plane, int64_t at, int64_t *over);
 
 const char *view_kind_name(ViewKind kind);    /* "weights"; static, lower case */
 const char *view_kind_meaning(ViewKind kind); /* static */

@@ -157,6 +157,16 @@ uint8_t cause_256(const View *view, uint8_t bit)
     return view->found && bit == COMPONENT_OTHER ? MISSED_256 : colour_component_256(bit);
 }
 
+Rgb colour_load(void)
+{
+    return (Rgb){ 0x5A, 0x7F, 0xA8 };
+}
+
+Rgb colour_lost(void)
+{
+    return missed_rgb;
+}
+
 Rgb colour_odd(void)
 {
     return (Rgb){ 0xE8, 0x00, 0xC8 };

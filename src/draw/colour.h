@@ -27,6 +27,8 @@ bool        colour_map_parse(const char *name, ColourMap *out, Error *err);
 Rgb colour_of_value(ColourMap map, double t);
 Rgb colour_of_component(uint8_t bit);      /* one COMPONENT_* bit */
 Rgb colour_of_category(int64_t category);  /* 12 hues, repeating */
+Rgb colour_load(void);                     /* bars beside a matrix */
+Rgb colour_lost(void);                     /* what was missed or dropped */
 Rgb colour_odd(void);                      /* NaN, infinity */
 /* A hue, or a component's, at `strength` in (0,1]: light on white, dark on black. */
 Rgb colour_shade(Rgb full, double strength, bool dark_background);

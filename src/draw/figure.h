@@ -72,6 +72,7 @@ typedef struct Paint {
     uint8_t index256;
     char    ascii;
     bool    background; /* nothing allowed here */
+    bool    marked;     /* one of the view's marks: the character says it */
     int     level;      /* 0..levels-1 as grid_level */
 } Paint;
 /* levels: how many steps the device has. */
@@ -85,6 +86,7 @@ typedef struct LegendItem {
     uint8_t index256;
     char    ascii;
     bool    background; /* it stands for cells without a colour */
+    bool    page;       /* of what only a page shows */
 } LegendItem;
 int figure_legend(const Figure *figure, LegendItem *items, int most);
 /* That of hop counts least..most alone. */

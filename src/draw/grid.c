@@ -303,6 +303,32 @@ static void finish_pools(Grid *g, int pool)
         }
 }
 
+/* The displayed rows whose cells hold one of the view's marks; columns in their own order. */
+static void mark_cells(GridJob *job, PatternRow *row)
+{
+    const GridRequest *q = job->request;
+    const Pattern     *marks = q->view->marks->cells;
+    Grid              *g = job->grid;
+    Region             r = g->region;
+    int64_t            plane = job->plane * pattern_heads(marks) / view_planes(q->view);
+
+    for (int64_t i = r.row0; i < r.row1 && !row->failed; i++) {
+        int64_t cell = ((i - r.row0 + 1) * g->rows - 1) / (r.row1 - r.row0);
+
+        pattern_row(marks, plane, q->row_order ? q->row_order[i] : i, row);
+        for (int64_t x = 0; x < row->count; x++)
+            for (int64_t c = 0; c < row->runs[x].count; c++) {
+                int64_t j = row->runs[x].start + c * row->runs[x].step - r.col0;
+
+                if (j >= 0 && j < r.col1 - r.col0)
+                    g->cells[cell * g->cols + ((j + 1) * g->cols - 1) / (r.col1 - r.col0)].marked =
+                        true;
+            }
+    }
+    if (row->failed)
+        atomic_store(&job->failed, true);
+}
+
 static void finish(GridJob *job)
 {
     Grid *g = job->grid;
@@ -345,6 +371,12 @@ bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
     ok = job_memory(&job);
     if (ok)
         run_passes(&job);
+    if (ok && q->view->marks && q->view->marks->cells && !q->col_order) {
+        PatternRow row = { 0 };
+
+        mark_cells(&job, &row);
+        pattern_row_free(&row);
+    }
     if (!ok || atomic_load(&job.failed))
         ok = error_set(err, ERR_NOMEM, "drawing %s in %lld x %lld cells: out of memory",
                        q->view->name, (long long)out->rows, (long long)out->cols);

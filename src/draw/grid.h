@@ -35,6 +35,7 @@ typedef struct GridCell {
     int32_t category;     /* majority, for bucket-like kinds; -1: none */
     float   purity;       /* share of the majority */
     bool    any;          /* some entry is supported */
+    bool    marked;       /* some entry is one of the view's marks */
     bool    odd;          /* some entry is NaN or infinite */
 } GridCell;
 

@@ -68,7 +68,7 @@ static void measure_columns(const LayoutNeed *need, Gutters *columns)
         Gutters         *g = &columns[k % need->cols];
 
         g->left = larger(g->left, p->row_axis_w + p->row_labels_w);
-        g->right = larger(g->right, p->bar_w);
+        g->right = larger(g->right, p->bar_w + p->load_w);
     }
 }
 
@@ -101,7 +101,7 @@ static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelB
         g->above = larger(g->above, p->title_h);
         g->axis = larger(g->axis, p->col_axis_h);
         g->labels = larger(g->labels, p->col_labels_h);
-        g->matrix = larger(g->matrix, (int)boxes[k].rows * boxes[k].cell_h);
+        g->matrix = larger(g->matrix, (int)boxes[k].rows * boxes[k].cell_h + p->load_h);
         g->caption = larger(g->caption, p->caption_h);
     }
 }
@@ -133,7 +133,9 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->title = (Box){ column->start, row->start, whole, p->title_h };
     out->row_labels = (Box){ x - p->row_labels_w, y, p->row_labels_w, h };
     out->row_axis = (Box){ x - p->row_labels_w - p->row_axis_w, y, p->row_axis_w, h };
-    out->bar = (Box){ x + w, y, p->bar_w, h };
+    out->load = (Box){ x, y + h, w, p->load_h };
+    out->row_load = (Box){ x + w, y, p->load_w, h };
+    out->bar = (Box){ x + w + p->load_w, y, p->bar_w, h };
     out->caption = (Box){ column->start, y + row->matrix, whole, p->caption_h };
 }
 

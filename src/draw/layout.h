@@ -24,6 +24,7 @@ typedef struct PanelNeed {
     int     row_axis_w;    /* axis name beside the matrix */
     int     col_axis_h;    /* axis name above it */
     int     row_labels_w, col_labels_h;
+    int     load_h, load_w; /* bars of the columns below the matrix, of the rows beside it */
     int     bar_w;         /* colour bar with its numbers and the gap before it */
     int     caption_h;
 } PanelNeed;
@@ -39,7 +40,7 @@ typedef struct LayoutNeed {
 } LayoutNeed;
 
 typedef struct PanelBoxes {
-    Box     title, col_axis, col_labels, row_axis, row_labels, matrix, bar, caption;
+    Box     title, col_axis, col_labels, row_axis, row_labels, matrix, load, row_load, bar, caption;
     int64_t rows, cols;      /* cells of the matrix */
     int     cell_w, cell_h;  /* pixels */
     int     column_w;        /* whole width that belongs to the panel */

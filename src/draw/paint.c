@@ -237,6 +237,15 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
 {
     Paint paint = paint_cell(panel, grid, row, col, levels, dark_background);
 
+    if (grid->cells[row * grid->cols + col].marked && !panel->minus) {
+        paint.marked = true;
+        paint.ascii = panel->view->marks->chosen ? 'o' : 'x';
+        paint.background = false;
+        if (!panel->view->marks->chosen) {
+            paint.rgb = colour_lost();
+            paint.index256 = colour_nearest_256(paint.rgb);
+        }
+    }
     if (panel->picture)
         paint_picture(&paint, panel, grid, row, col, grid->cells[row * grid->cols + col].any,
                       dark_background);

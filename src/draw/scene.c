@@ -137,6 +137,8 @@ typedef struct Present {
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
     bool    odd, masked, mark;
+    const ViewMarks *marks; /* of the first panel that has some in sight */
+    const View      *loads; /* the first that has bars of rows or columns */
     const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing yet */
     struct {
         const View *view; /* NULL: none of this meaning */
@@ -183,6 +185,12 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
                       (double)(grid->region.col1 - grid->region.col0);
 
     present->mark |= panel->picture;
+    for (int64_t c = 0; panel->view->marks && !present->marks && c < grid->rows * grid->cols; c++)
+        if (grid->cells[c].marked)
+            present->marks = panel->view->marks;
+    if (!present->loads && !panel->minus && !panel->picture &&
+        (panel->view->load || panel->view->row_load))
+        present->loads = panel->view;
     present->odd |= grid->odd_count > 0;
     if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
         grid->value_max + 1 > present->categories)
@@ -201,6 +209,29 @@ static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char asci
 
     snprintf(item.text, sizeof(item.text), "%s", text);
     return item;
+}
+
+/* What the marks and the bars beside a matrix are; letters say the bars in numbers. */
+static int load_items(const Present *present, LegendItem *items, int most)
+{
+    const ViewLoad *cols = present->loads ? present->loads->load : NULL;
+    const ViewLoad *rows = present->loads ? present->loads->row_load : NULL;
+    bool            lost = present->marks && !present->marks->chosen;
+    Rgb             bar = colour_load(), red = colour_lost();
+    int             count = 0;
+    char            text[48];
+
+    if (lost && count < most)
+        items[count++] = item_of(present->marks->name, red, colour_nearest_256(red), 'x');
+    if (cols && cols->over.data && !lost && count < most)
+        items[count++] = item_of(cols->over_name, red, colour_nearest_256(red), 'x');
+    if (present->loads && count < most) {
+        snprintf(text, sizeof(text), "%s%s%s", rows ? rows->used_name : "",
+                 rows && cols ? ", " : "", cols ? cols->used_name : "");
+        items[count] = item_of(text, bar, colour_nearest_256(bar), ' ');
+        items[count++].page = true;
+    }
+    return count;
 }
 
 static LegendItem item_of_cause(const View *view, uint8_t bit)
@@ -257,6 +288,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     if (present->hops)
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
                              present->unreached, dark, items + count, most - count);
+    count += load_items(present, items + count, most - count);
     if (present->masked && count < most)
         items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)

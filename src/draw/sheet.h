@@ -66,6 +66,11 @@ void   sheet_words(Sheet *sheet);
 int    sheet_lines_height(const Lines *lines, double font, int space);
 /* A panel's title with its letter. */
 void   sheet_title(const Sheet *sheet, int panel, char *text, size_t size);
+/* Pixels that the bars of rows or columns need across; 0: there are none; sheet_load.c. */
+int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
+void   sheet_load(Sheet *sheet, int panel, bool rows);
+/* Crosses and rings in the marked cells. */
+void   sheet_marks(Sheet *sheet, int panel);
 /* Height of the legend; draws it too when `draw`. */
 int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* The labelled places of a value panel's colour bar, 0..1, and their texts. */

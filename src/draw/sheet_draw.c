@@ -278,6 +278,9 @@ static void draw_panel(Sheet *sheet, int k)
     draw_groups(sheet, k, false);
     draw_frame(sheet, b->matrix, s->ink);
     draw_categories(sheet, k);
+    sheet_marks(sheet, k);
+    sheet_load(sheet, k, false);
+    sheet_load(sheet, k, true);
     draw_axis(sheet, k, true);
     draw_axis(sheet, k, false);
     draw_axis_names(sheet, k);

@@ -159,6 +159,8 @@ static void measure_panel(Sheet *sheet, int k)
     need->row_labels_w = labels_extent(sheet, k, true);
     need->col_labels_h = labels_extent(sheet, k, false);
     need->bar_w = bar_extent(sheet, k);
+    need->load_h = sheet_load_extent(sheet, k, false);
+    need->load_w = sheet_load_extent(sheet, k, true);
     if (need->bar_w && !need->col_labels_h) /* its name stands above it */
         need->col_labels_h = (int)ceil(1.3 * s->tick) + s->tick_length;
     need->caption_h = sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);

@@ -170,6 +170,8 @@ static void draw_legend(TextFigure *t)
         PenColour         ink = { .set = true, .rgb = item->rgb, .index256 = item->index256 };
         char              letter[2] = { item->ascii, '\0' };
 
+        if (item->page)
+            continue;
         if (!pen.line || pen.line->columns + 2 + item_columns(item) > t->width)
             pen.line = block_line(&t->body);
         else

@@ -189,6 +189,22 @@ static void add_full(Ui *ui, Pane *pane, int64_t q, int64_t k, double value, Tex
         text_addf(out, "full       %.4g   \xce\x94 %+.4g\n", f.value, value - f.value);
 }
 
+/* "expert 3   placed 5, dropped 1, capacity 6": the bars of the cell's row and column. */
+static void add_load(const ViewLoad *load, const char *axis, int64_t plane, int64_t at, Text *out)
+{
+    int64_t over, used;
+
+    if (!load)
+        return;
+    used = view_load(load, plane, at, &over);
+    text_addf(out, "%s %lld: %s %lld", axis, (long long)at, load->used_name, (long long)used);
+    if (load->over.data)
+        text_addf(out, ", %s %lld", load->over_name, (long long)over);
+    if (load->limit)
+        text_addf(out, ", %s %lld", load->limit_name, (long long)load->limit);
+    text_add(out, "\n");
+}
+
 static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
     CellFacts   f = cell_facts(ui, pane, q, k);
@@ -200,6 +216,8 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 
     text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row ? row : "",
               view->cols, (long long)k, col ? col : "");
+    add_load(view->row_load, view->rows, pane_plane(pane, view), q, out);
+    add_load(view->load, view->cols, pane_plane(pane, view), k, out);
     if (!f.known)
         return;
     if (pane_shows_reach(pane)) {

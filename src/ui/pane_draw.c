@@ -139,6 +139,10 @@ static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *ou
               ceil(height / (double)g->rows), majority ? "majority" : pool_name(panel->pool));
     if (pane_range(panel, g, &lo, &hi))
         text_addf(out, tight ? " %.2g..%.2g" : ", %.3g..%.3g", lo, hi);
+    if (panel->view->summary && !panel->minus && panel->plane < view_planes(panel->view))
+        text_addf(out, "  %s", panel->view->summary[panel->plane]);
+    if (panel->view->found && !(panel->view->found->share[panel->plane] < 0))
+        text_addf(out, "  %.1f%% found", 100 * panel->view->found->share[panel->plane]);
     if (g->sampled)
         text_addf(out, "  sampled %.2g%%", 100 * g->sampled_share);
     if (g->odd_count > 0)

@@ -12,6 +12,7 @@
 #include "attn/run.h"
 
 #include <math.h>
+#include <string.h>
 
 #define NEGLIGIBLE 1e-6 /* a weight that counts as support is larger */
 #define SNAPSHOTS 16    /* steps of the bisection whose threshold is shown */
@@ -159,34 +160,128 @@ static void show_steps(Run *r, const Rows *s)
     }
 }
 
-/* Mean support of a row, and that of softmax on the same scores. */
-static void compare_softmax(Run *r, const Rows *s)
+/* ---- against softmax ---------------------------------------------------------- */
+
+/* Softmax on the same scores, for runs that are not too long to look at. */
+typedef struct Softmax {
+    const Rows *rows;
+    AttendInput in;
+    double     *z;        /* [h*n] log-sum-exp */
+    double     *outside;  /* [h] mass on keys that have no weight here, summed over rows */
+    double      size;     /* keys with a weight, summed over all rows */
+    int64_t    *offset;   /* [h*n+1] of the supports' keys */
+    int32_t    *key;
+} Softmax;
+
+static void read_softmax(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const Softmax *o = view->context;
+    int64_t        h = o->rows->in.q.shape[0], n = o->rows->in.q.shape[1];
+
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)exp(attend_score(&o->in, h, head, i, start + x * step) -
+                            o->z[head * n + i]);
+}
+
+/* The row's softmax, and which of its keys have a weight here. */
+static int64_t softmax_row(Run *r, Softmax *o, int64_t row, double *z)
 {
     static const Entmax softmax = { .form = ENTMAX_SOFTMAX, .alpha = 1 };
-    AttendInput in = { .q = r->q, .k = r->k, .v = r->v, .scale = s->in.scale };
-    double     *z, own = 0, other = 0;
-    Tensor      size;
+    const Rows *s = o->rows;
+    int64_t     head = row / r->n, i = row % r->n, found = 0, count, at = o->offset[row];
+    EntmaxRow   form;
 
-    if ((double)(r->h * r->n) * (double)r->m > COMPARED)
+    count = row_attend_keys(r, &s->in, i);
+    for (int64_t j = 0; j < count; j++)
+        z[j] = attend_score(&o->in, r->h, head, i, j);
+    form = entmax_row(&softmax, z, count, NULL, NULL, 0);
+    o->z[row] = form.tau;
+    for (int64_t j = 0; j < count; j++) {
+        double mass = entmax_weight(&softmax, form, z[j]);
+
+        found += mass > NEGLIGIBLE;
+        if (weight(s, head, i, j) > NEGLIGIBLE)
+            o->key[at++] = (int32_t)j;
+        else
+            o->outside[head] += mass;
+    }
+    o->offset[row + 1] = at;
+    return found;
+}
+
+static const char *const *outside_words(Run *r, const Softmax *o)
+{
+    const char **words = run_alloc(r, r->h, sizeof(*words));
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        words[t] = arena_printf(r->arena, "%.3g %% of softmax lies outside the support",
+                                100 * o->outside[t] / (double)r->n);
+        if (!words[t])
+            run_fail(r, ERR_NOMEM, "entmax: not enough memory for a view");
+    }
+    return words;
+}
+
+/* Softmax's weights with a ring around each cell that is in the support. */
+static void show_softmax(Run *r, Softmax *o, const Pattern *cells)
+{
+    PatternShape shape = { .heads = r->h, .n = r->n, .m = r->m };
+    View        *view = view_reader(r, "softmax", VIEW_WEIGHTS, DT_F32, read_softmax, o, cells);
+    ViewMarks   *marks = view ? run_alloc(r, 1, sizeof(*marks)) : NULL;
+
+    if (!marks)
         return;
+    *marks = (ViewMarks){ .name = "in the support", .chosen = true };
+    marks->cells = pattern_lists(r->arena, shape, o->offset, o->key, COMPONENT_OTHER);
+    if (!marks->cells)
+        run_fail(r, ERR_NOMEM, "entmax: not enough memory for the support");
+    view->marks = marks;
+    view->summary = outside_words(r, o);
+}
+
+/* Mean support of a row, and that of softmax on the same scores. */
+static void compare_softmax(Run *r, const Rows *s, const Pattern *cells)
+{
+    Softmax *o = run_alloc(r, 1, sizeof(*o)); /* the reader keeps it */
+    double  *z, own = 0;
+    int64_t  rows = r->h * r->n;
+    Tensor   size;
+
+    if ((double)rows * (double)r->m > COMPARED || !o)
+        return;
+    for (int64_t x = 0; x < rows; x++)
+        own += (double)tensor_i32(&s->result.support)[x];
+    *o = (Softmax){ .rows = s, .in = { .q = r->q, .k = r->k, .v = r->v, .scale = s->in.scale } };
     z = run_alloc(r, r->m, sizeof(*z));
     size = run_tensor2(r, DT_I32, r->h, r->n);
-    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
-        int64_t   count = row_attend_keys(r, &s->in, x % r->n), found = 0;
-        EntmaxRow row;
+    o->z = run_alloc(r, rows, sizeof(*o->z));
+    o->outside = run_alloc(r, r->h, sizeof(*o->outside));
+    o->offset = run_alloc(r, rows + 1, sizeof(*o->offset));
+    o->key = run_alloc(r, rows * r->m, sizeof(*o->key));
+    if (run_failed(r))
+        return;
+    memset(o->outside, 0, (size_t)r->h * sizeof(*o->outside));
+    o->offset[0] = 0;
+    for (int64_t x = 0; x < rows; x++) {
+        int64_t found = softmax_row(r, o, x, z);
 
-        for (int64_t j = 0; j < count; j++)
-            z[j] = attend_score(&in, r->h, x / r->n, x % r->n, j);
-        row = entmax_row(&softmax, z, count, NULL, NULL, 0);
-        for (int64_t j = 0; j < count; j++)
-            found += entmax_weight(&softmax, row, z[j]) > NEGLIGIBLE;
         tensor_i32(&size)[x] = (int32_t)found;
-        own += (double)tensor_i32(&s->result.support)[x];
-        other += (double)found;
+        o->size += (double)found;
     }
     view_tensor(r, "softmax_size", VIEW_COUNT, size, "head", "query");
-    run_figure(r, "mean_support", own / (double)(r->h * r->n));
-    run_figure(r, "mean_softmax_support", other / (double)(r->h * r->n));
+    show_softmax(r, o, cells);
+    run_figure(r, "mean_support", own / (double)rows);
+    run_figure(r, "mean_softmax_support", o->size / (double)rows);
+}
+
+static const ViewLoad *support_load(Run *r, const Rows *s)
+{
+    ViewLoad *load = run_alloc(r, 1, sizeof(*load));
+
+    if (load)
+        *load = (ViewLoad){ .used = s->result.support, .used_name = "keys in the support" };
+    return load;
 }
 
 static void show(Run *r, Rows *s)
@@ -204,11 +299,13 @@ static void show(Run *r, Rows *s)
     show_tau(r, s->result.tau.data, 1);
     view_tensor(r, "support_size", VIEW_COUNT, s->result.support, "head", "query");
     support = view_reader(r, "support", VIEW_PATTERN, DT_U8, read_support, s, NULL);
-    if (support)
+    if (support) {
         support->other = "weight above 1e-6";
+        support->row_load = support_load(r, s);
+    }
     view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
-    compare_softmax(r, s);
+    compare_softmax(r, s, cells);
 }
 
 /* ---- the mechanism ---------------------------------------------------------- */
@@ -288,6 +385,8 @@ static const ViewPromise views[] = {
     { .name = "support_size", .kind = VIEW_COUNT, .help = "how many of them a row has" },
     { .name = "softmax_size", .kind = VIEW_COUNT, .maybe = true,
       .help = "how many softmax would have on the same scores (up to 4 million cells)" },
+    { .name = "softmax", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "softmax on the same scores, the support ringed (up to 4 million cells)" },
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },
     { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights, many exactly 0" },
     VIEW_PROMISE_END

@@ -511,6 +511,27 @@ static void list_places(Run *r, Routing *s)
     s->start[rows] = s->h * entries;
 }
 
+/* Clusters are of equal size, but tokens are in none, one or several of them. */
+static void show_balance(Run *r, const Routing *s, View *membership)
+{
+    Tensor sizes = run_tensor3(r, DT_I32, s->h, 2, s->clusters);
+    Tensor times = run_tensor3(r, DT_I32, s->h, 2, s->n);
+
+    if (run_failed(r))
+        return;
+    memset(times.data, 0, (size_t)tensor_bytes(&times));
+    for (int64_t x = 0; x < 2 * s->h * s->clusters * s->window; x++) {
+        int64_t        plane = x / (s->clusters * s->window), at = x % (s->clusters * s->window);
+        const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs);
+
+        tensor_i32(&sizes)[plane * s->clusters + at / s->window] = (int32_t)s->window;
+        tensor_i32(&times)[plane * s->n + set[plane / 2 * s->clusters * s->window + at]]++;
+    }
+    balance_show(r, membership, tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->clusters },
+                                          sizes.data),
+                 tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->n }, times.data));
+}
+
 static void show(Run *r, const Params *p, Routing *s, Tensor lse)
 {
     View    *membership;
@@ -525,6 +546,7 @@ static void show(Run *r, const Params *p, Routing *s, Tensor lse)
         membership->context = s;
         membership->rows = "cluster";
         membership->cols = "token";
+        show_balance(r, s, membership);
     }
     list_places(r, s);
     refine(r, s, lse);
