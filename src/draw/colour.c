@@ -145,6 +145,8 @@ Rgb cause_colour(const View *view, uint8_t bit)
 
     if (round >= 0)
         return round_colour(view, round);
+    if (view->found && bit == COMPONENT_CLUSTER) /* its own is too near what was missed */
+        return colour_of_category(0);
     return view->found && bit == COMPONENT_OTHER ? missed_rgb : colour_of_component(bit);
 }
 
@@ -154,6 +156,8 @@ uint8_t cause_256(const View *view, uint8_t bit)
 
     if (round >= 0)
         return colour_nearest_256(round_colour(view, round));
+    if (view->found && bit == COMPONENT_CLUSTER)
+        return colour_nearest_256(cause_colour(view, bit));
     return view->found && bit == COMPONENT_OTHER ? MISSED_256 : colour_component_256(bit);
 }
 

@@ -223,6 +223,8 @@ static int load_items(const Present *present, LegendItem *items, int most)
 
     if (lost && count < most)
         items[count++] = item_of(present->marks->name, red, colour_nearest_256(red), 'x');
+    if (present->marks && !lost && count < most)
+        items[count++] = item_of(present->marks->name, red, colour_nearest_256(red), 'o');
     if (cols && cols->over.data && !lost && count < most)
         items[count++] = item_of(cols->over_name, red, colour_nearest_256(red), 'x');
     if (present->loads && count < most) {

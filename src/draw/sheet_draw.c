@@ -108,7 +108,7 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
     int64_t        all = rows ? view_rows(view) : view_cols(view);
     double         extent = rows ? m.h : m.w, hair = sheet->style.hair;
     bool           strong = panel_style(panel) == STYLE_CATEGORY; /* among colours of all kinds */
-    double         width = strong ? 4 : 2;
+    double         width = strong ? fmax(hair, sheet_points(&sheet->style, 0.9)) : 2 * hair;
 
     if (!first || !count ||
         extent / (double)size * (double)all / (double)count < 8 * hair)
@@ -119,7 +119,7 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
         if (first[c] <= from || first[c] >= from + size)
             continue;
         canvas_line(sheet->canvas, rows ? m.x : m.x + at, rows ? m.y + at : m.y,
-                    rows ? m.x + m.w : m.x + at, rows ? m.y + at : m.y + m.h, width * hair,
+                    rows ? m.x + m.w : m.x + at, rows ? m.y + at : m.y + m.h, width,
                     strong ? sheet->style.ink : sheet->style.muted, 1);
     }
 }

@@ -307,7 +307,10 @@ static void every_preset_is_compared(void **state)
         int         panels;
     } elsewhere[] = { { "fournier-fig15", 1 }, { "tay-fig5", 3 },     { "slides-bigbird", 4 },
                       { "slides-alibi", 4 },   { "slides-alibi-effect", 4 },
-                      { "slides-deberta", 3 } };
+                      { "slides-deberta", 3 }, { "reformer-orders", 4 }, { "reformer-rounds", 6 },
+                      { "routing-clusters", 4 }, { "cluster-balance", 3 },
+                      { "sinkhorn-sharpening", 6 }, { "entmax-support", 3 },
+                      { "experts-capacity", 3 } }; /* the last seven: test_content_pictures.c */
 
     (void)state;
     for (size_t k = 0; preset_at(k); k++) {

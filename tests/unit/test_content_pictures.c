@@ -1,0 +1,269 @@
+/* test_content_pictures.c -- what the presets of content-based mechanisms are to show. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/drawing.h"
+#include "app/missed.h"
+#include "app/picture.h"
+#include "app/preset.h"
+#include "check.h"
+
+typedef struct Preview {
+    Session   *session;
+    PresetCall made;
+    Drawing    drawing;
+    Figure    *figure;
+} Preview;
+
+static Preview *preview_open(const char *name, int panels)
+{
+    Preview       *p = calloc(1, sizeof(*p));
+    Error          err = ERROR_INIT;
+    const Preset  *preset;
+    PictureOptions options = { .head = 0 };
+
+    assert_non_null(p);
+    p->session = session_new(&err);
+    assert_non_null(p->session);
+    CHECK(preset_parse(name, &preset, &err) && preset_call(preset, NULL, &p->made, &err) &&
+              drawing_make(p->session, &p->made.call, &p->drawing, &err),
+          "%s: %s", name, err.text);
+    assert_int_equal(p->drawing.count, panels);
+    p->figure = picture_of_panels(p->drawing.panels, panels, &options, &err);
+    CHECK(p->figure, "%s: %s", name, err.text);
+    return p;
+}
+
+static void preview_close(Preview *p)
+{
+    figure_free(p->figure);
+    drawing_free(&p->drawing);
+    preset_call_free(&p->made);
+    session_free(p->session);
+    free(p);
+}
+
+/* What stands at a displayed place. */
+static double shown(const Preview *p, int panel, int64_t row, int64_t col)
+{
+    const Panel *at = &p->figure->panels[panel];
+    float        value;
+
+    view_read(at->view, at->plane, at->row_order ? at->row_order[row] : row,
+              at->col_order ? at->col_order[col] : col, 1, 1, &value);
+    return (double)value;
+}
+
+/* Sorted buckets never fall, are the same multiset, and chunks begin every 8 slots. */
+static void both_orders_hold_the_same_tokens(void **state)
+{
+    Preview     *p = preview_open("reformer-orders", 4);
+    const Panel *sorted = &p->figure->panels[1];
+    int          count[2][64] = { { 0 } };
+    double       cells[2] = { 0 };
+
+    (void)state;
+    assert_null(p->figure->panels[0].col_order);
+    for (int64_t i = 0; i < 48; i++) {
+        count[0][(int)shown(p, 0, 0, i)]++;
+        count[1][(int)shown(p, 1, 0, i)]++;
+        assert_true(i == 0 || shown(p, 1, 0, i) >= shown(p, 1, 0, i - 1));
+    }
+    assert_memory_equal(count[0], count[1], sizeof(count[0]));
+    assert_int_equal(sorted->slot_group_count, 6);
+    for (int64_t c = 0; c < 6; c++)
+        assert_int_equal(sorted->slot_groups[c], 8 * c);
+    for (int64_t i = 0; i < 48; i++)
+        for (int64_t j = 0; j < 48; j++) {
+            cells[0] += shown(p, 2, i, j);
+            cells[1] += shown(p, 3, i, j);
+            if (shown(p, 3, i, j) > 0) /* own chunk, or the one before */
+                assert_true(labs((long)(i / 8 - j / 8)) <= 1);
+        }
+    assert_true(cells[0] == cells[1] && cells[0] > 0);
+    preview_close(p);
+}
+
+/* What the union holds beyond itself some round holds; what a round found the union has. */
+static void rounds_make_their_union(void **state)
+{
+    Preview *p = preview_open("reformer-rounds", 6);
+
+    (void)state;
+    for (int64_t i = 0; i < 64; i++)
+        for (int64_t j = 0; j < 64; j++) {
+            bool any = false;
+
+            for (int round = 0; round < 4; round++)
+                any |= shown(p, round, i, j) > 0;
+            if (i != j)
+                assert_true(any == (shown(p, 4, i, j) > 0));
+            if (shown(p, 5, i, j) > 0) /* bits 1, 2, 4, 8: first found in that round */
+                for (int round = 0; round < 4 && i != j; round++)
+                    if (shown(p, 5, i, j) == 1 << round) {
+                        assert_true(shown(p, round, i, j) > 0);
+                        for (int before = 0; before < round; before++)
+                            assert_true(shown(p, before, i, j) == 0);
+                    }
+            if (shown(p, 5, i, j) == COMPONENT_OTHER)
+                assert_true(shown(p, 4, i, j) == 0);
+        }
+    preview_close(p);
+}
+
+static void check_bars(const Preview *p, int panel)
+{
+    const Panel *at = &p->figure->panels[panel];
+    const View  *view = at->view;
+
+    assert_non_null(view->row_load);
+    assert_non_null(view->summary);
+    for (int64_t c = 0; c < view_rows(view); c++) {
+        int64_t size = 0;
+
+        for (int64_t i = 0; i < view_cols(view); i++)
+            size += shown(p, panel, c, i) > 0;
+        assert_int_equal(view_load(view->row_load, at->plane, c, NULL), size);
+    }
+    for (int64_t i = 0; view->load && i < view_cols(view); i++) {
+        int64_t times = 0;
+
+        for (int64_t c = 0; c < view_rows(view); c++)
+            times += shown(p, panel, c, i) > 0;
+        assert_int_equal(view_load(view->load, at->plane, at->col_order ? at->col_order[i] : i,
+                                   NULL), times);
+    }
+}
+
+static void bars_count_members(void **state)
+{
+    Preview *p = preview_open("routing-clusters", 4);
+
+    (void)state;
+    for (int panel = 0; panel < 2; panel++) {
+        check_bars(p, panel);
+        assert_non_null(p->figure->panels[panel].view->load);
+        assert_non_null(strstr(p->figure->panels[panel].view->summary[0], "tokens in none"));
+    }
+    for (int panel = 2; panel < 4; panel++) {
+        assert_non_null(p->figure->panels[panel].view->found);
+        assert_int_equal(p->figure->panels[panel].view->found->keys, 8);
+    }
+    preview_close(p);
+    p = preview_open("cluster-balance", 3);
+    for (int panel = 0; panel < 3; panel++) {
+        check_bars(p, panel);
+        assert_non_null(p->figure->panels[panel].col_order);
+        assert_true(p->figure->panels[panel].slot_group_count > 1);
+    }
+    preview_close(p);
+}
+
+static double largest_in_row(const Preview *p, int panel, int64_t u)
+{
+    double largest = 0;
+
+    for (int64_t v = 0; v < 8; v++)
+        largest = fmax(largest, shown(p, panel, u, v));
+    return largest;
+}
+
+/* Rows that do not sum to 1, the worst. */
+static double row_error(const Preview *p, int panel)
+{
+    double worst = 0;
+
+    for (int64_t u = 0; u < 8; u++) {
+        double sum = 0;
+
+        for (int64_t v = 0; v < 8; v++)
+            sum += shown(p, panel, u, v);
+        worst = fmax(worst, fabs(sum - 1));
+    }
+    return worst;
+}
+
+static void a_permutation_sharpens(void **state)
+{
+    Preview *p = preview_open("sinkhorn-sharpening", 6);
+    double   sharp[3] = { 0 };
+
+    (void)state;
+    for (int panel = 0; panel < 3; panel++)
+        for (int64_t u = 0; u < 8; u++)
+            sharp[panel] += largest_in_row(p, panel, u);
+    assert_true(sharp[0] < sharp[1] && sharp[1] < sharp[2]);
+    assert_true(row_error(p, 3) > row_error(p, 4) && row_error(p, 4) > row_error(p, 5));
+    assert_true(row_error(p, 5) > row_error(p, 1)); /* the same, after all iterations */
+    preview_close(p);
+}
+
+/* Rings stand where entmax has weight; sparsemax keeps fewer keys; bars count them. */
+static void supports_shrink(void **state)
+{
+    Preview   *p = preview_open("entmax-support", 3);
+    PatternRow row = { 0 };
+    double     kept[2] = { 0 };
+
+    (void)state;
+    for (int64_t i = 0; i < 32; i++) {
+        int64_t size = 0;
+        double  sum = 0;
+
+        pattern_row(p->figure->panels[0].view->marks->cells, 0, i, &row);
+        for (int64_t x = 0; x < row.count; x++)
+            for (int64_t c = 0; c < row.runs[x].count; c++, size++)
+                assert_true(shown(p, 1, i, row.runs[x].start + c * row.runs[x].step) > 0);
+        assert_int_equal(view_load(p->figure->panels[1].view->row_load, 0, i, NULL), size);
+        for (int64_t j = 0; j < 32; j++) {
+            sum += shown(p, 0, i, j);
+            kept[0] += shown(p, 1, i, j);
+            kept[1] += shown(p, 2, i, j);
+        }
+        assert_true(fabs(sum - 1) < 1e-5);
+    }
+    assert_true(kept[1] < kept[0]);
+    pattern_row_free(&row);
+    preview_close(p);
+}
+
+/* Each asked-for cell is placed or dropped, none beyond the capacity. */
+static void what_is_beyond_the_capacity_is_dropped(void **state)
+{
+    Preview *p = preview_open("experts-capacity", 3);
+    int64_t  dropped[3] = { 0 };
+
+    (void)state;
+    for (int panel = 0; panel < 3; panel++) {
+        const View *view = p->figure->panels[panel].view;
+        int64_t     asked = 0;
+
+        for (int64_t e = 0; e < 8; e++) {
+            int64_t over, used = view_load(view->load, 0, e, &over);
+
+            assert_true(used <= view->load->limit);
+            assert_true(over == 0 || used == view->load->limit);
+            asked += used + over;
+            dropped[panel] += over;
+        }
+        assert_int_equal(asked, pattern_count(view->support));
+        assert_int_equal(dropped[panel], pattern_count(view->marks->cells));
+    }
+    assert_true(dropped[1] < dropped[0]);
+    preview_close(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_orders_hold_the_same_tokens),
+        cmocka_unit_test(rounds_make_their_union),
+        cmocka_unit_test(bars_count_members),
+        cmocka_unit_test(a_permutation_sharpens),
+        cmocka_unit_test(supports_shrink),
+        cmocka_unit_test(what_is_beyond_the_capacity_is_dropped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
