@@ -141,6 +141,7 @@ static void show_bands(Run *r, const CompressedViews *v)
     if (!view)
         return;
     view->support = bands;
+    view->components = recurrence_components;
     view->rows = "segment";
     view->cols = "token";
 }

@@ -6,6 +6,9 @@
 
 #include "attn/run.h"
 
+const char *const recurrence_components[8] = { [0] = "memory", [3] = "compressed",
+                                               [4] = "own segment" };
+
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -31,6 +31,9 @@ int64_t recurrence_memory(const Recurrence *c, int64_t t); /* first token that i
 void recurrence_attend(Run *r, const AttendInput *segment, const Pattern *cells, int64_t first,
                        Tensor out, Tensor lse);
 
+/* What the components of cells are: compressed, memory, own segment (View.components). */
+extern const char *const recurrence_components[8];
+
 /* A run shows each of its first segments by itself. */
 #define RECURRENCE_SNAPSHOTS 24
 bool recurrence_shows(const Run *r, int64_t t);

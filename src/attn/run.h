@@ -265,6 +265,8 @@ typedef struct AttentionPart {
 } AttentionPart;
 void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *parts, int count,
                           const uint8_t *part);
+/* the same for every bit: View.components */
+void view_meanings(Run *r, const Pattern *pattern, const char *const *components);
 /* weights by a mechanism's own reader over its support */
 View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewReadRun read,
                   const void *context, const Pattern *support);

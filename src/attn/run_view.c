@@ -131,6 +131,13 @@ void view_pattern(Run *r, const Pattern *pattern, bool with_components)
         add_matrix(r, "components", VIEW_COMPONENTS, DT_U8, pattern);
 }
 
+void view_meanings(Run *r, const Pattern *pattern, const char *const *components)
+{
+    for (int i = 0; i < r->view_count; i++)
+        if (r->views[i].support == pattern)
+            r->views[i].components = components;
+}
+
 View *view_reader(Run *r, const char *name, ViewKind kind, DType dtype, ViewReadRun read,
                   const void *context, const Pattern *support)
 {

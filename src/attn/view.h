@@ -83,6 +83,8 @@ struct View {
     const ViewFound *found; /* of a view that tells what was found; NULL: none */
     const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
+    const char *const *components; /* what the bits 1, 2, 4, ... mean here, [8], NULL where as
+                               usual; static; NULL: all of them */
     const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */
 };
 

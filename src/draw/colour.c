@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "attn/pattern.h"
 #include "draw/colour_maps.h"
 
 static const char *const map_names[MAP_COUNT] = {
@@ -127,6 +126,8 @@ const char *cause_name(const View *view, uint8_t bit)
 
     if (round >= 0)
         return view->found->rounds == 1 ? "found" : rounds[round];
+    if (view->components && view->components[__builtin_ctz(bit)])
+        return view->components[__builtin_ctz(bit)];
     return bit == COMPONENT_OTHER && view->other ? view->other : component_name(bit);
 }
 

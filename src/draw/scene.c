@@ -139,7 +139,7 @@ typedef struct Present {
     bool    odd, masked, mark;
     const ViewMarks *marks; /* of the first panel that has some in sight */
     const View      *loads; /* the first that has bars of rows or columns */
-    const char *other; /* what COMPONENT_OTHER stands for; NULL: nothing yet */
+    const char *names[8]; /* what each component stands for; NULL: nothing yet */
     struct {
         const View *view; /* NULL: none of this meaning */
         uint8_t     bits;
@@ -159,22 +159,26 @@ static void present_hops(Present *present, const Panel *panel, const Grid *grid,
     present->unreached |= grid->count < area;
 }
 
-/* One colour, one meaning: where panels mean different things by the rest, it is just
- * that. */
+/* One colour, one meaning: where panels mean different things by it, it is what it is
+ * usually. */
 static void present_bits(Present *present, const Panel *panel, const Grid *grid)
 {
-    const char *name = component_name(COMPONENT_OTHER);
-    const char *other = panel->view->other ? panel->view->other : name;
-    uint8_t     bits = grid_causes(grid);
-    int         rounds = panel->view->found ? panel->view->found->rounds : 0;
+    uint8_t bits = grid_causes(grid);
+    int     rounds = panel->view->found ? panel->view->found->rounds : 0;
 
     if (panel->view->found) {
         present->found[rounds < 2 ? rounds : 2].view = panel->view;
         present->found[rounds < 2 ? rounds : 2].bits |= bits;
         return;
     }
-    if (bits & COMPONENT_OTHER)
-        present->other = !present->other || !strcmp(present->other, other) ? other : name;
+    for (int x = 0; x < 8; x++) {
+        uint8_t      bit = (uint8_t)(1 << x);
+        const char  *name = cause_name(panel->view, bit);
+        const char **is = &present->names[x];
+
+        if (bits & bit)
+            *is = !*is || !strcmp(*is, name) ? name : component_name(bit);
+    }
     present->bits |= bits;
 }
 
@@ -272,8 +276,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
 
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && count < most; bit <<= 1)
         if (present->bits & bit)
-            items[count++] = item_of(bit == COMPONENT_OTHER && present->other
-                                         ? present->other : component_name((uint8_t)bit),
+            items[count++] = item_of(present->names[__builtin_ctz((unsigned)bit)],
                                      present->mark && bit == COMPONENT_OTHER
                                          ? PICTURE_OTHER : colour_of_component((uint8_t)bit),
                                      present->mark && bit == COMPONENT_OTHER

@@ -17,7 +17,7 @@ static void step_view(Ui *ui, int direction)
     pane->pool = pane->scale = -1;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     compare_link(ui);
-    if (pane_lacks_missed(pane)) {
+    if (pane_lacks_missed(pane) && !result_missed_soon(pane->result, pane->request.keys)) {
         pane_run(ui, pane);
         ui_say(ui, ROLE_DIM, "missed: looking for the strongest keys of exact attention");
     } else if (pane_shows_missed(pane)) {
@@ -127,7 +127,7 @@ static void step_keys(Ui *ui, Pane *pane, int direction)
         return;
     }
     pane->request.keys = (int)keys;
-    if (pane_lacks_missed(pane))
+    if (pane_lacks_missed(pane) && !result_missed_soon(pane->result, pane->request.keys))
         pane_run(ui, pane);
     ui_say(ui, ROLE_DIM, "the %lld strongest keys", (long long)keys);
 }

@@ -406,13 +406,13 @@ static void change_place(Pane *pane, const View *from, const View *to)
 /* Place of the view looked at among them; those of a result come after the run's. */
 static int view_place(const Run *run, const View *now)
 {
-    return !now                       ? 0
-           : now->found               ? run->view_count + 1
-           : now->kind == VIEW_HOPS   ? run->view_count
-                                      : (int)(now - run->views);
+    return !now                     ? 0
+           : now->found             ? run->view_count
+           : now->kind == VIEW_HOPS ? run->view_count + 1
+                                    : (int)(now - run->views);
 }
 
-/* View `at` of those one can look at: the run's own, then reach. */
+/* View `at` of those one can look at: the run's own, what was missed, reach. */
 static const View *view_at(const Pane *pane, int at)
 {
     const Run  *run = pane->result->run;
@@ -437,7 +437,7 @@ void pane_step_view(Pane *pane, int direction)
         const View *view;
 
         at = (at + direction + count) % count;
-        if (at == run->view_count + 1 && missed_is_offered(run)) {
+        if (at == run->view_count && missed_is_offered(run)) {
             const View *cells = run_view(run, "connectivity");
 
             snprintf(pane->view, sizeof(pane->view), "%s", MISSED_VIEW);
@@ -445,7 +445,7 @@ void pane_step_view(Pane *pane, int direction)
             change_place(pane, now ? now : cells, cells);
             return;
         }
-        view = at <= run->view_count ? view_at(pane, at) : NULL;
+        view = at == run->view_count ? NULL : view_at(pane, at);
         if (!view)
             continue;
         snprintf(pane->view, sizeof(pane->view), "%s", view->name);
@@ -483,6 +483,8 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
     }
     if (strcmp(pane->request.position, "none") != 0 && !pane->pinned)
         text_addf(&out, " +%s", pane->request.position);
+    if (pane->request.fit && !pane->pinned)
+        text_add(&out, " fitted");
     if (view)
         text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (view && view->found)

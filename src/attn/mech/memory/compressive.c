@@ -481,6 +481,7 @@ static void show(Run *r, const Model *m)
         compressed_memory_show_weights(r, m->views, cells);
     view_stage(r, "segments", -1);
     view_pattern(r, cells, true);
+    view_meanings(r, cells, recurrence_components);
     compressed_memory_show(r, m->views);
     recurrence_show_reach(r, &m->memory->recurrence, cells);
     view_stage(r, NULL, -1);

@@ -88,6 +88,7 @@ static void transformer_xl_run(Run *r, const void *opaque)
                  "the model does not");
     run_stage(r, "segments");
     view_pattern(r, cells, true);
+    view_meanings(r, cells, recurrence_components);
     show_memory(r, &c);
     recurrence_show_reach(r, &c, cells);
     for (int64_t t = 0; t < c.count && !run_failed(r); t++) {
