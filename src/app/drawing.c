@@ -94,7 +94,7 @@ static bool add_matching(Drawing *d, const PlannedPanel *planned, Result *result
     for (int i = 0; i < run->view_count; i++) {
         const View *view = &run->views[i];
 
-        if (strncmp(view->name, planned->view, length) != 0 || view->rank < 2 ||
+        if (strncmp(view->name, planned->view, length) != 0 || view->rank < 1 ||
             view_rows(view) * view_cols(view) < 1 || run_view(run, view->name) != view ||
             is_drawn(d, result, view))
             continue;

@@ -3,6 +3,7 @@
  * Runs on whichever thread asks: it touches no session.
  */
 #include "app/missed.h"
+#include "app/derived.h"
 #include "app/reach.h"
 #include "app/session_parts.h"
 
@@ -271,6 +272,7 @@ void result_release(Result *result)
         return;
     missed_free(result->missed);
     reach_free(result->reach);
+    derived_free(result->derived);
     for (int i = 0; i < result->upper_count; i++)
         run_free(result->upper[i]);
     free(result->upper);

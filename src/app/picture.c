@@ -2,6 +2,7 @@
 #include "app/picture.h"
 
 #include "app/command_parts.h"
+#include "app/derived.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,13 @@
 static bool is_matrix(const View *view)
 {
     return view->rank >= 2 && view_rows(view) > 0 && view_cols(view) > 0;
+}
+
+static bool is_curve(const View *view)
+{
+    ViewCurve curve;
+
+    return view_curve(view, &curve) && view_rows(view) > 0 && view_cols(view) > 0;
 }
 
 /* True when the allowed cells are all cells, or all of the causal triangle:
@@ -39,6 +47,9 @@ static const View *telling_view(const Run *run)
         return connectivity;
     for (int i = 0; i < run->view_count; i++)
         if (is_matrix(&run->views[i]))
+            return &run->views[i];
+    for (int i = 0; i < run->view_count; i++)
+        if (is_curve(&run->views[i]))
             return &run->views[i];
     return NULL;
 }
@@ -72,11 +83,25 @@ static bool is_reach(const Run *run, const char *name)
     return name && !strcmp(name, REACH_VIEW) && !run_view(run, name);
 }
 
-const View *result_view(const Result *result, const char *name, Error *err)
+/* Beside the run's own: what can be found from them. */
+static void list_others(Result *result, Text *out)
+{
+    const View *view;
+
+    if (result_reach(result, NULL, NULL))
+        text_add(out, ", " REACH_VIEW);
+    if (missed_is_offered(result->run))
+        text_add(out, ", " MISSED_VIEW);
+    for (int i = 0; (view = result_derived_at(result, i)); i++)
+        text_addf(out, ", %s", view->name);
+}
+
+const View *result_view(Result *result, const char *name, Error *err)
 {
     const Run  *run = result->run;
     const View *view = name && strcmp(name, "auto") ? run_view(run, name) : telling_view(run);
     Text        names = { 0 };
+    Error       own = ERROR_INIT;
 
     if (run->err.code != ERR_NONE) {
         if (err)
@@ -87,15 +112,17 @@ const View *result_view(const Result *result, const char *name, Error *err)
         return result_reach(result, NULL, err);
     if (name && !strcmp(name, MISSED_VIEW) && !run_view(run, name))
         return missed_of(result, err);
-    if (view && is_matrix(view))
+    if (view && (is_matrix(view) || is_curve(view)))
+        return view;
+    if (!view && name && (view = result_derived(result, name, &own)))
         return view;
     list_views(run, &names);
-    if (result_reach(result, NULL, NULL))
-        text_add(&names, ", " REACH_VIEW);
-    if (missed_is_offered(run))
-        text_add(&names, ", " MISSED_VIEW);
-    error_set(err, ERR_USAGE, "%s has no %s '%s' (views: %s)", run->mechanism->id,
-              view ? "matrix called" : "view", name ? name : "auto", text_str(&names));
+    list_others(result, &names);
+    if (own.code != ERR_NONE)
+        error_set(err, own.code, "%s", own.text);
+    else
+        error_set(err, ERR_USAGE, "%s has no %s '%s' (views: %s)", run->mechanism->id,
+                  view ? "matrix called" : "view", name ? name : "auto", text_str(&names));
     text_free(&names);
     return NULL;
 }
@@ -193,11 +220,16 @@ static void add_view_name(const Run *run, const View *view, Text *out)
 {
     int depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
 
+    char words[64];
+
     text_add(out, view->name);
     if (view->iteration >= 0 && run_view(run, view->name) != view)
         text_addf(out, " of %s %lld", view->stage, (long long)view->iteration + 1);
     if (view->found)
         text_addf(out, ", %lld strongest keys", (long long)view->found->keys);
+    derived_words(view, words, sizeof(words));
+    if (*words)
+        text_addf(out, " (%s)", words);
     if (depth)
         text_addf(out, ", %s%d layer%s", reach_view_strict(view) ? "walks of " : "", depth,
                   depth == 1 ? "" : "s");
@@ -242,6 +274,8 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
                          (long long)result->run->h, (long long)result->run->h - 1);
     if (head > 0 && !view_shared(view))
         plane = head * (view_planes(view) / result->run->h);
+    if (view_is_derived(result, view) && !derived_ready(view, plane, err))
+        return false;
     title_panel(result, view, title, sizeof(title));
     panel_init(out, view, result_components(result, view), plane, title);
     label_panel(result, view, out);
@@ -263,6 +297,8 @@ static bool set_region(Panel *panel, Region region, Error *err)
 {
     if (region.row1 == 0 && region.col1 == 0)
         return true;
+    if (panel->plot)
+        return error_set(err, ERR_USAGE, "%s is a curve: it has no region", panel->view->name);
     if (region.row0 < 0 || region.col0 < 0 || region.row0 >= region.row1 ||
         region.col0 >= region.col1 || region.row1 > view_rows(panel->view) ||
         region.col1 > view_cols(panel->view))

@@ -11,8 +11,9 @@
  * connectivity coloured by components, else weights, else the first matrix.
  * "reach" is there beside the run's own views wherever pairs are allowed or not, "missed"
  * wherever there are pairs of queries and keys (it may take a while the first time).
+ * So are the curves of app/derived.h: "spectrum", "trace".
  * NULL with an error that lists the views there are. */
-const View *result_view(const Result *result, const char *name, Error *err);
+const View *result_view(Result *result, const char *name, Error *err);
 /* The pattern behind a connectivity-like view, to colour by cause; or NULL. */
 const Pattern *result_components(const Result *result, const View *view);
 

@@ -52,6 +52,7 @@ typedef struct Result {
     int          upper_count;
     struct Reach *reach;   /* private: see app/reach.h */
     struct Missed *missed; /* private: see app/missed.h */
+    struct Derived *derived; /* private: see app/derived.h */
     double       run_ms;   /* wall time of the run with views, for live re-runs */
     int          references;
     struct Loaded *loaded; /* private: keeps the input */

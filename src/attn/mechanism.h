@@ -41,6 +41,7 @@ typedef struct ViewPromise {
     ViewKind    kind;
     const char *help;     /* one line */
     bool        maybe;    /* only under some parameters (help says which) */
+    ViewCurve   curve;    /* .y given: it is drawn as a curve */
 } ViewPromise;
 #define VIEW_PROMISE_END { .name = NULL }
 #define VIEWS_OF_PATTERN                                                                       \

@@ -133,6 +133,8 @@ struct Run {
     int              view_step;   /* stage that new views belong to; -1: the current one */
     Trace            traces[RUN_MAX_TRACES];
     int              trace_count;
+    int64_t          rank;        /* that the weights cannot exceed; 0: not said */
+    const char      *rank_name;
     struct { char name[32]; Origin origin; } tensors[RUN_MAX_TENSORS]; /* parameters used */
     int              tensor_count;
     Text             warnings;    /* one per line, for the user */
@@ -276,6 +278,12 @@ void view_stage(Run *r, const char *name, int64_t iteration);
 /* A number of the current stage for those who watch; costs nothing when no views are
  * wanted.  Numbers beyond RUN_MAX_TRACES are not kept. */
 void run_trace(Run *r, const char *name, double value);
+/* A line to hold the curve `view` against: vertical at an x, or level at a y; name static. */
+void view_guide(Run *r, const char *view, bool vertical, double at, const char *name);
+/* Finds the views that curves name; when the run is done. */
+void view_join_curves(Run *r);
+/* The weights have at most this rank by construction; name: of what sets it, static. */
+void run_rank(Run *r, int64_t rank, const char *name);
 /* A scalar for figures.json; name static. */
 void run_figure(Run *r, const char *name, double value);
 void run_figure_int(Run *r, const char *name, int64_t value);

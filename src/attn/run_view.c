@@ -19,6 +19,15 @@ static const char *fitted_origin(const Run *r, const char *name)
     return NULL;
 }
 
+/* A view is a curve where the mechanism promises one of that name. */
+static const ViewCurve *promised_curve(const Run *r, const char *name)
+{
+    for (const ViewPromise *p = r->mechanism->views; p && p->name; p++)
+        if (p->curve.y && !strcmp(p->name, name))
+            return &p->curve;
+    return NULL;
+}
+
 View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
                const int64_t *shape)
 {
@@ -36,6 +45,7 @@ View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
                  .rows = "query", .cols = "key" };
     snprintf(v->name, sizeof(v->name), "%s", name);
     v->origin = fitted_origin(r, name);
+    v->curve = promised_curve(r, name);
     for (int i = 0; i < rank; i++)
         v->shape[i] = shape[i];
     v->step = r->view_step >= 0 ? r->view_step : r->stage_count - 1;
@@ -52,6 +62,40 @@ void view_stage(Run *r, const char *name, int64_t iteration)
     for (int i = 0; name && i < r->stage_count; i++)
         if (!strcmp(r->stages[i].name, name) && r->stages[i].iteration == iteration)
             r->view_step = i;
+}
+
+void view_guide(Run *r, const char *view, bool vertical, double at, const char *name)
+{
+    for (int i = 0; i < r->view_count; i++) {
+        View *v = &r->views[i];
+
+        if (!strcmp(v->name, view) && v->guide_count < VIEW_GUIDES_MOST)
+            v->guides[v->guide_count++] = (ViewGuide){ name, at, vertical };
+    }
+}
+
+static const View *joined(const Run *r, const char *name)
+{
+    return name ? run_view(r, name) : NULL;
+}
+
+void view_join_curves(Run *r)
+{
+    for (int i = 0; i < r->view_count; i++) {
+        View *v = &r->views[i];
+
+        if (!v->curve)
+            continue;
+        v->along = joined(r, v->curve->along);
+        v->low = joined(r, v->curve->low);
+        v->high = joined(r, v->curve->high);
+    }
+}
+
+void run_rank(Run *r, int64_t rank, const char *name)
+{
+    r->rank = rank;
+    r->rank_name = name;
 }
 
 void run_trace(Run *r, const char *name, double value)

@@ -217,6 +217,7 @@ static void execute(Run *r)
         m->run(r, r->params);
     if (r->out.data && r->out.shape[2] > 0)
         view_tensor(r, "output", VIEW_VECTORS, r->out, "query", "value");
+    view_join_curves(r);
     if (r->spec.cancel && atomic_load(r->spec.cancel))
         run_fail(r, ERR_CANCELLED, "%s: interrupted", m->id);
     if (r->stage_count)

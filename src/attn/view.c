@@ -59,6 +59,20 @@ int64_t view_load(const ViewLoad *load, int64_t plane, int64_t at, int64_t *over
     return tensor_i32(used)[place];
 }
 
+bool view_curve(const View *v, ViewCurve *out)
+{
+    if (v->curve && v->curve->y) {
+        *out = *v->curve;
+        return true;
+    }
+    *out = (ViewCurve){ .x = v->cols ? v->cols : "", .y = v->name, .mark = CURVE_LINE };
+    if (v->kind == VIEW_COUNT)
+        out->mark = CURVE_BARS;
+    if (v->kind == VIEW_BUCKETS || v->kind == VIEW_ORDER)
+        out->mark = CURVE_POINTS;
+    return v->rank == 1 && v->shape[0] > 0;
+}
+
 static double tensor_at(const Tensor *t, int64_t at)
 {
     Tensor flat = tensor_of(t->dtype, 1, (int64_t[]){ at + 1 }, t->data);

@@ -53,6 +53,31 @@ typedef struct ViewFound {
 } ViewFound;
 
 #define VIEW_FOUND_ROUNDS 7 /* bits there are for rounds */
+/* How the points of a curve are drawn. */
+typedef enum CurveMark { CURVE_LINE, CURVE_STEPS, CURVE_BARS, CURVE_POINTS } CurveMark;
+
+/* A view that is read along an axis: its rows are the points, its columns the series; a view
+ * of one axis is one series.  A mechanism says so beside the view's promise. */
+typedef struct ViewCurve {
+    const char *x, *y;      /* the axes, units in brackets: "layer", "memory (bytes)"; y NULL: it
+                               is none */
+    const char *series;     /* names with bars between: "plain|reversible"; NULL: its own name */
+    CurveMark   mark;
+    bool        log_x, log_y;
+    bool        by_rows;    /* rows are the series, columns the points */
+    double      first;      /* x of the first point; they are 1 apart */
+    const char *along;      /* view of the run that holds the x of the points; NULL: see first */
+    const char *low, *high; /* views of the same shape: the band around it; NULL: none */
+} ViewCurve;
+
+/* A line to hold a curve against. */
+typedef struct ViewGuide {
+    const char *name; /* "capacity"; in the run's arena or static */
+    double      at;
+    bool        vertical;
+} ViewGuide;
+
+#define VIEW_GUIDES_MOST 4
 
 struct View {
     char        name[48]; /* as in the spec: "weights" */
@@ -81,6 +106,10 @@ struct View {
     const char *const *summary; /* of each plane, what its picture says in numbers; in the run's
                                    arena; NULL: nothing */
     const ViewFound *found; /* of a view that tells what was found; NULL: none */
+    const ViewCurve *curve; /* NULL: not said to be one; see view_curve */
+    const View      *along, *low, *high; /* that the curve names; NULL: not there */
+    ViewGuide   guides[VIEW_GUIDES_MOST];
+    int         guide_count;
     const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *const *components; /* what the bits 1, 2, 4, ... mean here, [8], NULL where as
@@ -95,6 +124,10 @@ int64_t view_cols(const View *view);
 
 /* True when the plane does not depend on the head (one plane for all). */
 bool view_shared(const View *view);
+
+/* How it is drawn as a curve: as declared, or any view of one axis by its names.  False: it
+ * is a matrix. */
+bool view_curve(const View *view, ViewCurve *out);
 
 /* Row i, columns start, start+step, ...: any view.  Unsupported cells are 0. */
 void view_read(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,

@@ -48,17 +48,49 @@ static ColourMap map_default(ViewKind kind)
 void panel_init(Panel *panel, const View *view, const Pattern *components, int64_t plane,
                 const char *title)
 {
+    ViewCurve curve;
     bool causes = view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS;
 
     *panel = (Panel){
         .view = view,
         .components = causes ? components : NULL,
         .plane = plane,
+        .plot = view_curve(view, &curve),
         .pool = pool_default(view->kind),
         .map = map_default(view->kind),
         .hi = view->kind == VIEW_PERMUTATION || view->kind == VIEW_MASK ? 1 : 0,
     };
     snprintf(panel->title, sizeof(panel->title), "%s", title ? title : view->name);
+}
+
+/* "linformer " before a name. */
+static void prefix_of(const char *name, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s", name, *name ? " \xc2\xb7 " : "");
+}
+
+Plot *panel_plot(const Panel *panel, Error *err)
+{
+    Plot *plot = plot_new(err);
+    char  prefix[112];
+    bool  ok;
+
+    if (!plot)
+        return NULL;
+    prefix_of(panel->overlay_count ? panel->name : "", prefix, sizeof(prefix));
+    ok = plot_add_view(plot, panel->view, panel->minus, panel->plane, prefix, err);
+    for (int k = 0; ok && k < panel->overlay_count; k++) {
+        const Overlay *o = &panel->overlays[k];
+
+        prefix_of(o->name, prefix, sizeof(prefix));
+        ok = plot_add_view(plot, o->view, NULL, o->plane, prefix, err);
+    }
+    if (!ok) {
+        plot_free(plot);
+        return NULL;
+    }
+    plot_settle(plot);
+    return plot;
 }
 
 Region panel_region(const Panel *panel)

@@ -15,9 +15,23 @@
 #include "core/text.h"
 #include "draw/colour.h"
 #include "draw/grid.h"
+#include "draw/plot.h"
+
+#define PANEL_OVERLAYS 7
+
+/* A curve of another view, in the same plot. */
+typedef struct Overlay {
+    const View *view;  /* borrowed */
+    int64_t     plane;
+    char        name[96]; /* before the names of its series */
+} Overlay;
 
 typedef struct Panel {
     const View    *view;
+    bool           plot;        /* drawn as a curve: ranges and colours of cells mean nothing */
+    char           name[96];    /* of its own series where others stand in the plot; "" none */
+    Overlay        overlays[PANEL_OVERLAYS]; /* of a plot */
+    int            overlay_count;
     const Pattern *components;  /* colour by cause; NULL: by value */
     int64_t        plane;       /* head */
     Region         region;      /* all zero: the whole view */
@@ -63,6 +77,8 @@ void    panel_init(Panel *panel, const View *view, const Pattern *components, in
  * "2.6 M pairs (15.3 %), max of 103 x 103".  Rows x columns; empty when there is
  * nothing to tell, as for all weights one by one. */
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
+/* The plot of a panel that is one, settled; NULL: no memory, or the curves do not fit. */
+Plot *panel_plot(const Panel *panel, Error *err);
 /* What the number behind the colours is: "weight", "bias", "difference". */
 const char *panel_quantity(const Panel *panel);
 

@@ -13,11 +13,13 @@ typedef enum PanelStyle {
     STYLE_CATEGORY, /* hue by bucket, cluster or group */
     STYLE_HOPS,     /* a fixed colour for each count of layers */
     STYLE_VALUE,    /* colour map */
+    STYLE_PLOT,     /* curves, no cells */
 } PanelStyle;
 
 typedef struct Scene {
     Panel *panels; /* owned; copies with lo and hi settled */
-    Grid  *grids;  /* owned */
+    Grid  *grids;  /* owned; empty for a plot */
+    Plot **plots;  /* owned; NULL for a matrix */
     int    count;
 } Scene;
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define PLOT_ASPECT 0.62 /* height of a plot that stands alone, in widths */
+
 static int larger(int a, int b)
 {
     return a > b ? a : b;
@@ -46,6 +48,12 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
     double width = (double)panel->cols * scale, height = (double)panel->rows * scale;
     double strip = fmin((double)panel->rows * need->strip, 0.35 * room);
 
+    if (panel->plot) {
+        out->cols = room;
+        out->rows = larger((int)(PLOT_ASPECT * room), 1);
+        out->cell_w = out->cell_h = 1;
+        return;
+    }
     width = fmax(width, 0.35 * room);
     height = fmax(height, strip);
     out->cols = fit_axis(panel->cols, panel->col_cells, (int)floor(width + 1e-6), need->fine,
@@ -125,6 +133,10 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     int y = row->start + row->above + row->axis + row->labels, h = (int)out->rows * out->cell_h;
     int whole = column->left + room + column->right;
 
+    if (p->plot) {
+        out->rows = row->matrix;
+        h = row->matrix;
+    }
     x += (room - w) / 2;
     out->column_w = whole;
     out->matrix = (Box){ x, y, w, h };

@@ -21,6 +21,8 @@ PanelStyle panel_style(const Panel *panel)
 {
     ViewKind kind = panel->view->kind;
 
+    if (panel->plot)
+        return STYLE_PLOT;
     if (panel->minus)
         return STYLE_VALUE;
     if (panel_shows_hops(panel))

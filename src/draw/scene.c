@@ -84,8 +84,9 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
     size_t count = (size_t)(figure->count > 0 ? figure->count : 1);
 
     *scene = (Scene){ .panels = calloc(count, sizeof(*scene->panels)),
-                      .grids = calloc(count, sizeof(*scene->grids)) };
-    if (!scene->panels || !scene->grids) {
+                      .grids = calloc(count, sizeof(*scene->grids)),
+                      .plots = calloc(count, sizeof(*scene->plots)) };
+    if (!scene->panels || !scene->grids || !scene->plots) {
         scene_free(scene);
         return error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
     }
@@ -93,7 +94,9 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
         int k = scene->count;
 
         scene->panels[k] = figure->panels[k];
-        if (!panel_reduce(figure, &figure->panels[k], cells[k], &scene->grids[k], err)) {
+        if (figure->panels[k].plot ? !(scene->plots[k] = panel_plot(&figure->panels[k], err))
+                                   : !panel_reduce(figure, &figure->panels[k], cells[k],
+                                                   &scene->grids[k], err)) {
             scene_free(scene);
             return false;
         }
@@ -101,14 +104,18 @@ bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Erro
     if (figure->shared_scale)
         share_ranges(scene, figure);
     for (int k = 0; k < scene->count; k++)
-        panel_settle(&scene->panels[k], &scene->grids[k]);
+        if (!scene->plots[k])
+            panel_settle(&scene->panels[k], &scene->grids[k]);
     return true;
 }
 
 void scene_free(Scene *scene)
 {
-    for (int k = 0; k < scene->count; k++)
+    for (int k = 0; k < scene->count; k++) {
         grid_free(&scene->grids[k]);
+        plot_free(scene->plots[k]);
+    }
+    free(scene->plots);
     free(scene->panels);
     free(scene->grids);
     *scene = (Scene){ 0 };
@@ -188,6 +195,8 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     double     area = (double)(grid->region.row1 - grid->region.row0) *
                       (double)(grid->region.col1 - grid->region.col0);
 
+    if (style == STYLE_PLOT)
+        return;
     present->mark |= panel->picture;
     for (int64_t c = 0; panel->view->marks && !present->marks && c < grid->rows * grid->cols; c++)
         if (grid->cells[c].marked)
@@ -321,6 +330,7 @@ int figure_legend(const Figure *figure, LegendItem *items, int most)
         Grid grid;
 
         if (panel_style(&figure->panels[k]) == STYLE_VALUE ||
+            panel_style(&figure->panels[k]) == STYLE_PLOT ||
             !panel_reduce(figure, &figure->panels[k], (CellCount){ 256, 256 }, &grid, NULL))
             continue;
         present_add(&present, &figure->panels[k], &grid);

@@ -71,6 +71,12 @@ int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
 void   sheet_load(Sheet *sheet, int panel, bool rows);
 /* Crosses and rings in the marked cells. */
 void   sheet_marks(Sheet *sheet, int panel);
+/* A plot: width of the numbers beside it, heights of what stands under and over it, and
+ * all of it drawn; sheet_plot.c. */
+int  sheet_plot_gutter(const Sheet *sheet, int panel);
+int  sheet_plot_below(const Sheet *sheet);
+int  sheet_plot_key(const Sheet *sheet, int panel);
+void sheet_plot(Sheet *sheet, int panel);
 /* Height of the legend; draws it too when `draw`. */
 int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* The labelled places of a value panel's colour bar, 0..1, and their texts. */

@@ -272,6 +272,13 @@ static void draw_panel(Sheet *sheet, int k)
     double            middle = b->matrix.x + b->matrix.w / 2.0;
 
     draw_lines(sheet, &sheet->panels[k].title, sheet->title_font, s->ink, b->title, 0, middle);
+    if (sheet->scene.plots[k]) {
+        sheet_plot(sheet, k);
+        draw_frame(sheet, b->matrix, s->ink);
+        draw_lines(sheet, &sheet->panels[k].caption, s->small, s->muted, b->caption,
+                   sheet_plot_below(sheet) + s->space, middle);
+        return;
+    }
     draw_matrix(sheet, k);
     draw_rules(sheet, k);
     draw_groups(sheet, k, true);

@@ -93,7 +93,7 @@ static bool names_axis(const Sheet *sheet, int panel, bool rows)
 
     if (!*name)
         return false;
-    if (rows ? panel % sheet->cols == 0 : panel < sheet->cols)
+    if ((rows ? panel % sheet->cols == 0 : panel < sheet->cols) || f->panels[before].plot)
         return true;
     return strcmp(axis_name(&f->panels[before], rows), name) != 0;
 }
@@ -137,6 +137,21 @@ static int bar_extent(const Sheet *sheet, int panel)
     name = canvas_text_width(sheet->canvas, sheet_bar_name(sheet, panel), FONT_SANS, s->tick);
     numbers = sheet_points(s, 5) + s->tick_length + s->space + bar_numbers(sheet, panel);
     return 2 * s->space + (int)ceil(fmax(name, numbers));
+}
+
+static void measure_plot(Sheet *sheet, int k)
+{
+    const SheetStyle *s = &sheet->style;
+    PanelNeed        *need = &sheet->needs[k];
+
+    *need = (PanelNeed){ .plot = true, .rows = 1, .cols = 1 };
+    need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
+    need->row_axis_w = (int)ceil(s->axis * 1.35);
+    need->row_labels_w = sheet_plot_gutter(sheet, k);
+    need->col_labels_h = sheet_plot_key(sheet, k);
+    need->bar_w = s->space; /* half of the last tick's number */
+    need->caption_h = sheet_plot_below(sheet) +
+                      sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
 }
 
 static void measure_panel(Sheet *sheet, int k)
@@ -184,7 +199,10 @@ static bool make_layout(Sheet *sheet, Error *err)
     };
 
     for (int k = 0; k < sheet->figure->count; k++)
-        measure_panel(sheet, k);
+        if (sheet->figure->panels[k].plot)
+            measure_plot(sheet, k);
+        else
+            measure_panel(sheet, k);
     need.footer_h = sheet_legend(sheet, 0, 0, need.width - 2 * need.margin, false);
     layout_free(&sheet->layout);
     return layout_make(&need, &sheet->layout, err);

@@ -83,7 +83,9 @@ static void panel_captions(Sheet *sheet)
         WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w);
 
         snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
-        if (!*text)
+        if (!*text && sheet->scene.plots[k])
+            plot_caption(sheet->scene.plots[k], text, sizeof(text));
+        else if (!*text)
             panel_caption(&sheet->figure->panels[k], &sheet->scene.grids[k], text, sizeof(text));
         wrap_text(text, &rule, WRAP_LINES, &sheet->panels[k].caption);
     }

@@ -134,8 +134,13 @@ static void draw_row(TextFigure *t, int row)
     for (int c = 0; blocks && c < t->cols && first + c < t->figure->count; c++) {
         int k = first + c;
 
-        text_panel(&t->scene.panels[k], &t->scene.grids[k], &t->plans[k], t->options,
-                   &t->titles[k], title_lines(t, first, first + t->cols), &blocks[c]);
+        if (t->scene.plots[k])
+            text_plot(&t->scene.panels[k], t->scene.plots[k], t->panel_width, matrix_lines(t),
+                      t->options, &t->titles[k], title_lines(t, first, first + t->cols),
+                      &blocks[c]);
+        else
+            text_panel(&t->scene.panels[k], &t->scene.grids[k], &t->plans[k], t->options,
+                       &t->titles[k], title_lines(t, first, first + t->cols), &blocks[c]);
         tallest = blocks[c].count > tallest ? blocks[c].count : tallest;
         t->body.failed |= blocks[c].failed;
     }

@@ -30,6 +30,9 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
                    bool several_causes);
 /* Lines a panel has besides its matrix and its title, at most. */
 int  text_overhead(const Panel *panel);
+/* A panel that is a plot; lines: of the plot, 0: a usual height. */
+void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
+               const TextOptions *options, const Lines *title, int title_lines, Block *out);
 /* title_lines: how many the title has at least, as those beside it. */
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
                 const TextOptions *options, const Lines *title, int title_lines, Block *out);

@@ -1,0 +1,339 @@
+/* plot.c -- see plot.h. */
+#include "draw/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DECADES_MOST 9 /* that a logarithmic axis shows below its top */
+
+Plot *plot_new(Error *err)
+{
+    Plot *plot = calloc(1, sizeof(*plot));
+
+    if (!plot)
+        error_set(err, ERR_NOMEM, "a plot: out of memory");
+    return plot;
+}
+
+static void series_free(PlotSeries *s)
+{
+    free(s->x);
+    free(s->y);
+    free(s->low);
+    free(s->high);
+    *s = (PlotSeries){ .count = 0 };
+}
+
+void plot_free(Plot *plot)
+{
+    for (int k = 0; plot && k < plot->count; k++)
+        series_free(&plot->series[k]);
+    free(plot);
+}
+
+PlotSeries *plot_add(Plot *plot, const char *name, CurveMark mark, int64_t count, bool band)
+{
+    PlotSeries *s = &plot->series[plot->count];
+    size_t      size = (size_t)(count > 0 ? count : 1);
+
+    if (plot->count == PLOT_SERIES_MOST) {
+        plot->left_out++;
+        return NULL;
+    }
+    *s = (PlotSeries){ .mark = mark, .count = count, .x = calloc(size, sizeof(double)),
+                       .y = calloc(size, sizeof(double)) };
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    if (band) {
+        s->low = calloc(size, sizeof(double));
+        s->high = calloc(size, sizeof(double));
+    }
+    if (!s->x || !s->y || (band && (!s->low || !s->high))) {
+        series_free(s);
+        return NULL;
+    }
+    plot->count++;
+    return s;
+}
+
+void plot_guide(Plot *plot, const char *name, bool vertical, double at)
+{
+    PlotGuide *g = &plot->guides[plot->guide_count];
+
+    if (plot->guide_count == PLOT_GUIDES_MOST || !isfinite(at))
+        return;
+    *g = (PlotGuide){ .vertical = vertical, .at = at };
+    snprintf(g->name, sizeof(g->name), "%s", name);
+    plot->guide_count++;
+}
+
+/* ---- ranges ----------------------------------------------------------------- */
+
+typedef struct Range {
+    double lo, hi, least_positive;
+} Range;
+
+static void range_add(Range *r, double value)
+{
+    if (!isfinite(value))
+        return;
+    r->lo = fmin(r->lo, value);
+    r->hi = fmax(r->hi, value);
+    if (value > 0)
+        r->least_positive = fmin(r->least_positive, value);
+}
+
+static void range_series(const PlotSeries *s, Range *x, Range *y)
+{
+    for (int64_t i = 0; i < s->count; i++) {
+        range_add(x, s->x[i]);
+        range_add(y, s->y[i]);
+        if (s->low)
+            range_add(y, s->low[i]);
+        if (s->high)
+            range_add(y, s->high[i]);
+    }
+}
+
+/* A logarithmic axis needs numbers above 0; without any it is a linear one. */
+static void settle_axis(PlotAxis *axis, Range r, bool from_zero)
+{
+    if (!(r.lo <= r.hi))
+        r = (Range){ 0, 1, 1 };
+    axis->log = axis->log && r.hi > 0 && r.least_positive <= r.hi;
+    if (axis->log) {
+        axis->hi = r.hi;
+        axis->lo = fmax(r.least_positive, r.hi * pow(10, -DECADES_MOST));
+        if (!(axis->hi > axis->lo * 1.0001)) {
+            axis->lo = axis->hi / 3;
+            axis->hi *= 3;
+        }
+        return;
+    }
+    if (from_zero && r.lo > 0 && r.lo < 0.6 * r.hi)
+        r.lo = 0;
+    if (from_zero && r.hi < 0 && r.hi > 0.6 * r.lo)
+        r.hi = 0;
+    axis->lo = r.lo;
+    axis->hi = r.hi;
+    if (!(axis->hi > axis->lo) && !(axis->hi > 0 || axis->hi < 0)) {
+        axis->hi = 1; /* all is 0 */
+    } else if (!(axis->hi > axis->lo)) {
+        axis->lo -= axis->lo > 0 ? 0.5 * axis->lo : 0.5;
+        axis->hi += axis->hi > 0 ? 0.5 * axis->hi : 0.5;
+    }
+}
+
+/* Half a step more on each side, so that bars at the ends are whole. */
+static void widen_for_bars(const Plot *plot, Range *x)
+{
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+        double            step = s->count > 1 ? fabs(s->x[1] - s->x[0]) : 1;
+
+        if (s->mark != CURVE_BARS || !s->count)
+            continue;
+        range_add(x, s->x[0] - step / 2);
+        range_add(x, s->x[s->count - 1] + step / 2);
+    }
+}
+
+void plot_settle(Plot *plot)
+{
+    Range x = { INFINITY, -INFINITY, INFINITY }, y = x;
+    bool  bars = false;
+
+    plot->x.whole = true;
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        range_series(s, &x, &y);
+        bars = bars || s->mark == CURVE_BARS;
+        for (int64_t i = 0; i < s->count; i++)
+            plot->x.whole = plot->x.whole && s->x[i] == floor(s->x[i]);
+    }
+    for (int k = 0; k < plot->guide_count; k++)
+        range_add(plot->guides[k].vertical ? &x : &y, plot->guides[k].at);
+    if (!plot->x.log)
+        widen_for_bars(plot, &x);
+    if (bars && y.lo > 0 && !plot->y.log)
+        range_add(&y, 0);
+    settle_axis(&plot->x, x, false);
+    settle_axis(&plot->y, y, true);
+    if (!plot->y.log && !(plot->y.lo >= 0 && plot->y.lo <= 0)) /* a curve does not lie on the frame */
+        plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
+    if (plot->y.log)
+        plot->y.hi *= pow(plot->y.hi / plot->y.lo, 0.04);
+    else
+        plot->y.hi += 0.04 * (plot->y.hi - plot->y.lo);
+}
+
+double plot_place(const PlotAxis *axis, double value)
+{
+    double place;
+
+    if (isnan(value) || (axis->log && !(value > 0)))
+        return NAN;
+    place = axis->log ? log(value / axis->lo) / log(axis->hi / axis->lo)
+                      : (value - axis->lo) / (axis->hi - axis->lo);
+    return place < 0 ? 0 : place > 1 ? 1 : place;
+}
+
+/* ---- ticks ------------------------------------------------------------------ */
+
+static bool is_bytes(const PlotAxis *axis)
+{
+    return strstr(axis->name, "(bytes)") != NULL;
+}
+
+static void with_prefix(double value, double base, const char *const *prefixes, int count,
+                        char *text, size_t size)
+{
+    int k = 0;
+
+    while (k + 1 < count && fabs(value) >= base * 0.9999) {
+        value /= base;
+        k++;
+    }
+    snprintf(text, size, "%.4g%s", value, prefixes[k]);
+}
+
+void plot_number(const PlotAxis *axis, double value, char *text, size_t size)
+{
+    static const char *const binary[] = { "", "Ki", "Mi", "Gi", "Ti" };
+    static const char *const decimal[] = { "", "k", "M", "G", "T" };
+    double                   size_of = fabs(value);
+
+    if (is_bytes(axis))
+        with_prefix(value, 1024, binary, 5, text, size);
+    else if (size_of >= 1e4 && size_of < 1e15)
+        with_prefix(value, 1000, decimal, 5, text, size);
+    else
+        snprintf(text, size, "%.4g", value);
+}
+
+/* A step of 1, 2, 5 times a power of ten (of two, for bytes) with at most `most` steps. */
+static double tick_step(const PlotAxis *axis, int most)
+{
+    double range = axis->hi - axis->lo, power, step;
+
+    if (is_bytes(axis) && range > 1024) {
+        for (power = 1; range / power > most; power *= 2)
+            ;
+        return power;
+    }
+    power = pow(10, floor(log10(range / most)));
+    for (step = power; range / step > most; step *= step < 1.5 * power || step > 4 * power ? 2 : 2.5)
+        ;
+    return axis->whole && step < 1 ? 1 : step;
+}
+
+static int linear_ticks(const PlotAxis *axis, int most, PlotTick *out)
+{
+    double step = tick_step(axis, most), slack = 1e-9 * (axis->hi - axis->lo);
+    int    count = 0;
+
+    for (double k = ceil((axis->lo - slack) / step); k * step <= axis->hi + slack && count < most;
+         k++) {
+        out[count].place = plot_place(axis, k * step);
+        plot_number(axis, k * step + 0.0, out[count++].text, sizeof(out->text));
+    }
+    return count;
+}
+
+/* Whole decades, or 1, 2, 5 of each where there are few; powers of two of bytes. */
+static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
+{
+    double base = is_bytes(axis) ? 4 : 10, span = log(axis->hi / axis->lo) / log(base);
+    int    every = (int)ceil(fmax(span, 1e-9) / most), count = 0;
+    bool   halves = span < most / 3.0;
+    static const double within[] = { 1, 2, 5 };
+
+    for (double k = floor(log(axis->lo) / log(base)); k <= ceil(log(axis->hi) / log(base)); k++)
+        for (int f = 0; f < (halves ? 3 : 1) && count < most; f++) {
+            double value = pow(base, k) * (halves && base < 5 ? f + 1 : within[f]);
+
+            if (value < axis->lo * 0.9999 || value > axis->hi * 1.0001 ||
+                (!halves && fmod(fabs(k), every) > 0.5))
+                continue;
+            out[count].place = plot_place(axis, value);
+            plot_number(axis, value, out[count++].text, sizeof(out->text));
+        }
+    return count;
+}
+
+int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
+{
+    int count;
+
+    most = most > PLOT_TICKS_MOST ? PLOT_TICKS_MOST : most < 2 ? 2 : most;
+    count = axis->log ? log_ticks(axis, most, out) : linear_ticks(axis, most, out);
+    if (count >= 2)
+        return count;
+    for (int k = 0; k < 2; k++) { /* no round numbers inside: the ends */
+        out[k].place = k;
+        snprintf(out[k].text, sizeof(out->text), "%.3g", k ? axis->hi : axis->lo);
+    }
+    return 2;
+}
+
+/* ---- looks ------------------------------------------------------------------ */
+
+static const Rgb colours[] = { { 0, 114, 178 },  { 213, 94, 0 },   { 0, 158, 115 },
+                               { 204, 121, 167 }, { 86, 180, 233 }, { 230, 159, 0 } };
+#define COLOURS ((int)(sizeof(colours) / sizeof(*colours)))
+
+Rgb plot_colour(int series, bool dark)
+{
+    Rgb rgb = colours[series % COLOURS];
+
+    if (dark && series % COLOURS == 0)
+        return (Rgb){ 80, 160, 220 };
+    return rgb;
+}
+
+uint8_t plot_colour_256(int series)
+{
+    return colour_nearest_256(plot_colour(series, true));
+}
+
+char plot_letter(int series)
+{
+    static const char letters[] = "ox+*#@%&";
+
+    return letters[series % (int)(sizeof(letters) - 1)];
+}
+
+void plot_caption(const Plot *plot, char *text, size_t size)
+{
+    size_t used = 0;
+
+    *text = '\0';
+    for (int k = 0; k < plot->count && k < 3 && used < size; k++) {
+        const PlotSeries *s = &plot->series[k];
+        double            lo = INFINITY, hi = -INFINITY;
+        char              least[16], most[16];
+
+        for (int64_t i = 0; i < s->count; i++)
+            if (isfinite(s->y[i])) {
+                lo = fmin(lo, s->y[i]);
+                hi = fmax(hi, s->y[i]);
+            }
+        if (!(lo <= hi))
+            continue;
+        plot_number(&plot->y, lo, least, sizeof(least));
+        plot_number(&plot->y, hi, most, sizeof(most));
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s to %s", used ? ", " : "",
+                                 plot->count > 1 ? s->name : "", plot->count > 1 ? " " : "", least,
+                                 most);
+    }
+    if (plot->count > 3 && used < size)
+        used += (size_t)snprintf(text + used, size - used, ", \xE2\x80\xA6");
+    if (plot->binned && used < size)
+        used += (size_t)snprintf(text + used, size - used,
+                                 "; least and largest of every %lld points",
+                                 (long long)plot->binned);
+    if (plot->left_out && used < size)
+        snprintf(text + used, size - used, "; %lld series more", (long long)plot->left_out);
+}

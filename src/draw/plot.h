@@ -1,0 +1,86 @@
+/* draw/plot.h -- series over a common pair of axes, free of any device.
+ *
+ * A Plot owns its numbers and texts.  It is filled by plot_add and plot_guide, or from
+ * views, then settled: the ranges follow from the data.  The page and the terminal ask
+ * it for places (0..1), ticks and colours, so both show the same plot.
+ */
+#ifndef DRAW_PLOT_H
+#define DRAW_PLOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/view.h"
+#include "core/error.h"
+#include "draw/colour.h"
+
+#define PLOT_SERIES_MOST 32
+#define PLOT_GUIDES_MOST 8
+#define PLOT_TICKS_MOST  12
+#define PLOT_POINTS_MOST 4096 /* of a series as read from a view; more are summed up */
+
+typedef struct PlotAxis {
+    char   name[64]; /* with its unit: "memory (bytes)" */
+    bool   log;
+    bool   whole;    /* only whole numbers mean something */
+    double lo, hi;   /* lo < hi once settled */
+} PlotAxis;
+
+typedef struct PlotSeries {
+    char      name[64];
+    CurveMark mark;
+    int64_t   count;
+    double   *x, *y;    /* count each; a NaN y is a gap */
+    double   *low, *high; /* band, count each; NULL: none */
+} PlotSeries;
+
+typedef struct PlotGuide {
+    char   name[64];
+    bool   vertical;
+    double at;
+} PlotGuide;
+
+typedef struct Plot {
+    PlotAxis   x, y;
+    PlotSeries series[PLOT_SERIES_MOST];
+    int        count;
+    PlotGuide  guides[PLOT_GUIDES_MOST];
+    int        guide_count;
+    int64_t    left_out; /* series there is no room for */
+    int64_t    binned;   /* points that stand in one column, by their least and largest; 0: one */
+} Plot;
+
+Plot *plot_new(Error *err);
+void  plot_free(Plot *plot); /* NULL is nothing */
+
+/* A series of `count` points, not filled in; NULL: no memory, or PLOT_SERIES_MOST are there. */
+PlotSeries *plot_add(Plot *plot, const char *name, CurveMark mark, int64_t count, bool band);
+void        plot_guide(Plot *plot, const char *name, bool vertical, double at);
+/* The series of one plane of a view that is a curve (minus: those of another of the same
+ * shape subtracted; NULL: none).  prefix: put before their names, "" for none.  The first
+ * view names the axes. */
+bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plane,
+                   const char *prefix, Error *err);
+/* Ranges from data and guides; call it once all is there. */
+void plot_settle(Plot *plot);
+
+/* 0 at lo, 1 at hi; beyond it stays there.  NaN: it has no place. */
+double plot_place(const PlotAxis *axis, double value);
+
+typedef struct PlotTick {
+    double place; /* 0..1 */
+    char   text[16];
+} PlotTick;
+/* At most `most` round numbers, or decades, with SI prefixes (binary ones of bytes). */
+int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
+/* The number as ticks and captions write it. */
+void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
+
+/* Colours of Okabe and Ito, in an order in which neighbours differ in lightness too. */
+Rgb     plot_colour(int series, bool dark);
+uint8_t plot_colour_256(int series);
+char    plot_letter(int series);  /* ASCII mark: o x + * ... */
+/* What a reader wants in words: extremes of each series. */
+void plot_caption(const Plot *plot, char *text, size_t size);
+
+#endif
