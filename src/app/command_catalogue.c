@@ -1,6 +1,7 @@
 /* command_catalogue.c -- info: the card of a mechanism, what a file holds. */
 #include "app/command_parts.h"
 #include "app/missed.h"
+#include "app/derived.h"
 #include "app/reach.h"
 #include "profile/conventions.h"
 
@@ -76,6 +77,8 @@ static void info_mechanism(const Mechanism *m, Text *out)
         text_addf(out, "  %-18s %s\n", REACH_VIEW, REACH_HELP);
     if (missed_is_promised(m))
         text_addf(out, "  %-18s %s\n", MISSED_VIEW, MISSED_HELP);
+    if (spectrum_is_offered(m))
+        text_addf(out, "  %-18s %s\n", SPECTRUM_VIEW, SPECTRUM_HELP);
 }
 
 static void info_positions(Text *out)

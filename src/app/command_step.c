@@ -6,6 +6,7 @@
 
 #include "app/command_parts.h"
 #include "app/missed.h"
+#include "app/derived.h"
 #include "app/step_strip.h"
 
 #define TEXT_WIDTH 78
@@ -42,11 +43,26 @@ static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)
            (!o->map || colour_map_parse(o->map, &panel->map, err));
 }
 
-/* One panel for each step of `which` (indices) that made something to see. */
-static Figure *figure_of_steps(Result *result, const int *which, int count,
+/* The trace of the whole run as the last panel, where the steps shown are watched. */
+static const View *watched(Result *result, int from, int to)
+{
+    const Run *run = result->run;
+
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step >= from && run->traces[i].step < to) {
+            const View *view = result_derived(result, TRACE_VIEW, NULL);
+
+            return view && view_rows(view) > 1 ? view : NULL;
+        }
+    return NULL;
+}
+
+/* One panel for each step of `which` (indices) that made something to see, and the trace
+ * (NULL: none) under them. */
+static Figure *figure_of_steps(Result *result, const int *which, int count, const View *trace,
                                const PictureOptions *o, Error *err)
 {
-    Figure *figure = figure_new(count, err);
+    Figure *figure = figure_new(count + (trace != NULL), err);
     bool    ok = figure != NULL;
 
     for (int i = 0; ok && i < count; i++) {
@@ -60,6 +76,8 @@ static Figure *figure_of_steps(Result *result, const int *which, int count,
         figure_free(figure);
         return NULL;
     }
+    if (trace)
+        panel_init(&figure->panels[count], trace, NULL, 0, "what is watched, over the run");
     figure->rows = o->rows;
     figure->cols = o->cols;
     figure->legend = true;
@@ -120,7 +138,7 @@ static bool add_picture(Result *result, int index, const Call *call, const Pictu
     if (!call_text_options(call, &text, err))
         return false;
     text.height = alone ? 0 : TEXT_LINES;
-    figure = figure_of_steps(result, &index, 1, o, err);
+    figure = figure_of_steps(result, &index, 1, NULL, o, err);
     ok = figure && figure_text(figure, &text, out, err);
     figure_free(figure);
     return ok;
@@ -156,6 +174,24 @@ static void add_strip(const Step *step, int64_t head, Text *out)
     strip_free(&strip);
 }
 
+/* The trace so far seen as a whole, under the last step it watches. */
+static bool add_trace_plot(Result *result, const Call *call, Text *out, Error *err)
+{
+    const View *trace = result_derived(result, TRACE_VIEW, err);
+    Figure     *figure = figure_new(1, err);
+    TextOptions text;
+    bool        ok = trace && figure && call_text_options(call, &text, err);
+
+    if (ok) {
+        text.height = TEXT_LINES;
+        panel_init(&figure->panels[0], trace, NULL, 0, "what is watched, over the run");
+        text_add(out, "\n");
+        ok = figure_text(figure, &text, out, err);
+    }
+    figure_free(figure);
+    return ok;
+}
+
 static bool add_step(Result *result, int index, const Call *call, const PictureOptions *o,
                      bool alone, Text *out, Error *err)
 {
@@ -175,6 +211,8 @@ static bool add_step(Result *result, int index, const Call *call, const PictureO
         text_add(out, "\n");
         ok = add_picture(result, index, call, o, alone, out, err);
     }
+    if (ok && watched(result, index, index + 1) && !watched(result, index + 1, step.count))
+        ok = add_trace_plot(result, call, out, err);
     text_add(out, "\n");
     return ok;
 }
@@ -328,7 +366,7 @@ static bool write_figure(Session *s, const Call *call, Result *result, int from,
                          result->request.mechanism);
     if (!call_png_options(call, &png, err))
         return false;
-    figure = figure_of_steps(result, which, count, o, err);
+    figure = figure_of_steps(result, which, count, watched(result, from, to), o, err);
     if (!figure)
         return false;
     request_text(&result->request, &request);

@@ -22,7 +22,7 @@ typedef struct Derived {
     const View     *of;      /* NULL: this is a trace */
     SpectrumWay     way;
     pthread_mutex_t lock;
-    bool           *known;   /* [planes], owned; guarded */
+    atomic_bool    *known;   /* [planes], owned */
 } Derived;
 
 void derived_free(Derived *d)
@@ -96,18 +96,30 @@ static bool make_plane(Derived *d, int64_t plane, Error *err)
     return ok;
 }
 
+static void read_spectrum(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                          int64_t step, float *out);
+
 bool derived_ready(const View *view, int64_t plane, Error *err)
 {
-    Derived *d = (Derived *)(uintptr_t)view->context;
+    Derived *d = derived_known(view, plane) ? NULL : (Derived *)(uintptr_t)view->context;
     bool     ok = true;
 
-    if (!d || !d->of)
+    if (!d)
         return true;
     pthread_mutex_lock(&d->lock);
-    if (!d->known[plane])
-        ok = d->known[plane] = make_plane(d, plane, err);
+    if (!atomic_load(&d->known[plane])) {
+        ok = make_plane(d, plane, err);
+        atomic_store(&d->known[plane], ok);
+    }
     pthread_mutex_unlock(&d->lock);
     return ok;
+}
+
+bool derived_known(const View *view, int64_t plane)
+{
+    const Derived *d = view->read == read_spectrum ? view->context : NULL;
+
+    return !d || atomic_load(&d->known[plane]);
 }
 
 static void read_spectrum(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,

@@ -27,9 +27,12 @@ const View *result_derived(Result *result, const char *name, Error *err);
 /* The view is one of these. */
 bool view_is_derived(const Result *result, const View *view);
 /* Those without parameters, for lists: 0, 1, ...; NULL: no more. */
+#define DERIVED_LISTED 2 /* at most */
 const View *result_derived_at(Result *result, int at);
 /* Makes what reading it needs; false: it cannot be made. */
 bool derived_ready(const View *view, int64_t plane, Error *err);
+/* That is done already: reading does not take long. */
+bool derived_known(const View *view, int64_t plane);
 /* "randomised, rank 128, seed 7"; "" where all is exact. */
 void derived_words(const View *view, char *text, size_t size);
 

@@ -295,10 +295,8 @@ static bool set_looks(Panel *panel, const PictureOptions *options, Error *err)
 
 static bool set_region(Panel *panel, Region region, Error *err)
 {
-    if (region.row1 == 0 && region.col1 == 0)
+    if ((region.row1 == 0 && region.col1 == 0) || panel->plot) /* it is of matrices */
         return true;
-    if (panel->plot)
-        return error_set(err, ERR_USAGE, "%s is a curve: it has no region", panel->view->name);
     if (region.row0 < 0 || region.col0 < 0 || region.row0 >= region.row1 ||
         region.col0 >= region.col1 || region.row1 > view_rows(panel->view) ||
         region.col1 > view_cols(panel->view))

@@ -127,25 +127,49 @@ void step_traces(const Step *step, Text *out)
             text_addf(out, "%s %.3g\n", run->traces[i].name, run->traces[i].value);
 }
 
-const char *step_trace_name(const Step *step)
+/* One series: the trace's values up to this step. */
+static bool add_trace(const Step *step, const char *name, Plot *plot)
 {
-    const Run *run = step->result->run;
+    const Run  *run = step->result->run;
+    PlotSeries *series = plot_add(plot, name, CURVE_LINE, run->trace_count, false);
 
-    for (int i = 0; i < run->trace_count; i++)
-        if (run->traces[i].step == step->index)
-            return run->traces[i].name;
-    return NULL;
+    if (!series)
+        return false;
+    series->count = 0;
+    for (int i = 0; i < run->trace_count; i++) {
+        const Trace *t = &run->traces[i];
+        int64_t      iteration = run->stages[t->step].iteration;
+
+        if (t->step > step->index || strcmp(t->name, name))
+            continue;
+        series->x[series->count] = (double)(iteration >= 0 ? iteration : t->step) + 1;
+        series->y[series->count++] = t->value;
+    }
+    return true;
 }
 
-int step_curve(const Step *step, const char *name, double *out, int most)
+Plot *step_plot(const Step *step)
 {
     const Run *run = step->result->run;
-    int        count = 0;
+    Plot      *plot = plot_new(NULL);
+    bool       ok = plot != NULL;
+    int64_t    points = 0;
 
-    for (int i = 0; i < run->trace_count && count < most; i++)
-        if (run->traces[i].step <= step->index && !strcmp(run->traces[i].name, name))
-            out[count++] = run->traces[i].value;
-    return count;
+    for (int i = 0; ok && i < run->trace_count; i++)
+        if (run->traces[i].step == step->index)
+            ok = add_trace(step, run->traces[i].name, plot);
+    for (int k = 0; ok && k < plot->count; k++)
+        points = plot->series[k].count > points ? plot->series[k].count : points;
+    if (!ok || points < 2) {
+        plot_free(plot);
+        return NULL;
+    }
+    snprintf(plot->x.name, sizeof(plot->x.name), "%s",
+             step->stage->iteration >= 0 ? "iteration" : "step");
+    if (plot->count == 1)
+        snprintf(plot->y.name, sizeof(plot->y.name), "%s", plot->series[0].name);
+    plot_settle(plot);
+    return plot;
 }
 
 static void describe_views(const Step *step, Text *out)

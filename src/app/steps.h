@@ -7,6 +7,7 @@
 #define APP_STEPS_H
 
 #include "app/session.h"
+#include "draw/plot.h"
 
 typedef struct Step {
     Result       *result;
@@ -33,10 +34,9 @@ const int32_t *step_order(const Step *step, int64_t head);
 const View    *step_categories(const Step *step);
 /* "row error 0.0123": what the stage is watched by, one item each line. */
 void step_traces(const Step *step, Text *out);
-/* Values of a trace up to this step, for a curve; returns how many (at most `most`). */
-int  step_curve(const Step *step, const char *name, double *out, int most);
-/* First trace of this step; NULL: none. */
-const char *step_trace_name(const Step *step);
+/* The numbers this step is watched by, from the first iteration to this one; NULL: there
+ * are fewer than two points.  The caller frees it. */
+Plot *step_plot(const Step *step);
 /* Text of the step without its picture: name, note, cost, views, traces. */
 void step_describe(const Step *step, Text *out);
 

@@ -105,6 +105,7 @@ static void settle_axis(PlotAxis *axis, Range r, bool from_zero)
     if (axis->log) {
         axis->hi = r.hi;
         axis->lo = fmax(r.least_positive, r.hi * pow(10, -DECADES_MOST));
+        axis->cut = r.least_positive < axis->lo;
         if (!(axis->hi > axis->lo * 1.0001)) {
             axis->lo = axis->hi / 3;
             axis->hi *= 3;
@@ -334,6 +335,9 @@ void plot_caption(const Plot *plot, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used,
                                  "; least and largest of every %lld points",
                                  (long long)plot->binned);
+    if (plot->y.cut && used < size)
+        used += (size_t)snprintf(text + used, size - used, "; what is below %.0e lies on the edge",
+                                 plot->y.lo);
     if (plot->left_out && used < size)
         snprintf(text + used, size - used, "; %lld series more", (long long)plot->left_out);
 }

@@ -23,6 +23,7 @@ typedef struct PlotAxis {
     char   name[64]; /* with its unit: "memory (bytes)" */
     bool   log;
     bool   whole;    /* only whole numbers mean something */
+    bool   cut;      /* there are values below lo, drawn there */
     double lo, hi;   /* lo < hi once settled */
 } PlotAxis;
 

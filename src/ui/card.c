@@ -1,5 +1,6 @@
 /* card.c -- a mechanism's card as text; everything is from its descriptor. */
 #include "app/missed.h"
+#include "app/derived.h"
 #include "app/reach.h"
 #include "ui/explorer.h"
 
@@ -30,6 +31,8 @@ static void add_views(const Mechanism *m, Text *out)
         text_addf(out, "  %s: %s\n", MISSED_VIEW, MISSED_HELP);
     if (reach_is_offered(m))
         text_addf(out, "  %s: %s\n", REACH_VIEW, REACH_HELP);
+    if (spectrum_is_offered(m))
+        text_addf(out, "  %s: %s\n", SPECTRUM_VIEW, SPECTRUM_HELP);
 }
 
 void card_text(const Mechanism *m, Text *out)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/derived.h"
 #include "ui/compare.h"
 
 /* What the pane's numbers are a difference to; NULL: they are its own. */
@@ -16,7 +17,8 @@ bool pane_row(Ui *ui, Pane *pane, int64_t q)
     const View *view = pane->result ? pane_numbers(pane) : NULL;
     const View *components;
 
-    if (!view || (view->kind == VIEW_HOPS && !reach_view_ready(view)))
+    if (!view || (view->kind == VIEW_HOPS && !reach_view_ready(view)) ||
+        !derived_known(view, pane_plane(pane, view)))
         return false; /* a key press does not wait for the layers */
     components = view->found              ? view
                  : view->kind == VIEW_HOPS ? NULL
@@ -141,6 +143,8 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
         return f;
     if (view->kind == VIEW_HOPS)
         return reach_facts(view, q, k);
+    if (!derived_known(view, pane_plane(pane, view)))
+        return f;
     f.known = true;
     f.number = view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS;
     if (!pane_row(ui, pane, q)) {

@@ -270,7 +270,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     const uint8_t *ramp;
     ColourMap      map;
 
-    if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells)
+    if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells || panel.plot)
         return x;
     if (!pane_range(&panel, &pane->drawing.grid, &lo, &hi)) {
         if (panel.view->kind != VIEW_HOPS && panel.view->kind != VIEW_BUCKETS &&
@@ -331,14 +331,18 @@ static void draw_state(Ui *ui, int y)
     zoom_text(&v, zoom, sizeof(zoom));
     if (c->count > 1)
         text_addf(&out, "%s \xe2\x94\x82 ", c->linked ? "linked" : "each its own");
-    text_addf(&out, "zoom %s \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", zoom, panel.view->rows[0],
-              (long long)v.row.first, (long long)v.row.last - 1, panel.view->cols[0],
-              (long long)v.col.first, (long long)v.col.last - 1);
+    if (panel.plot)
+        text_add(&out, "a curve: left and right move along it");
+    else
+        text_addf(&out, "zoom %s \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", zoom,
+                  panel.view->rows[0], (long long)v.row.first, (long long)v.row.last - 1,
+                  panel.view->cols[0], (long long)v.col.first, (long long)v.col.last - 1);
     if (pane_heads(pane) > 1)
         text_addf(&out, " \xe2\x94\x82 head %lld (of 0-%lld)", (long long)pane->head,
                   (long long)pane_heads(pane) - 1);
-    text_addf(&out, " \xe2\x94\x82 %s", pool_name(panel.pool));
-    if (panel.scale != SCALE_LINEAR)
+    if (!panel.plot)
+        text_addf(&out, " \xe2\x94\x82 %s", pool_name(panel.pool));
+    if (!panel.plot && panel.scale != SCALE_LINEAR)
         text_addf(&out, " \xe2\x94\x82 %s", scale_name(panel.scale));
     if (pane->sorted)
         text_add(&out, " \xe2\x94\x82 sorted");

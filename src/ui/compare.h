@@ -14,6 +14,8 @@ typedef struct CompareRooms {
 CompareRooms compare_rooms(Ui *ui, Area area);
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
 /* Asks for what its matrix shows, as laid out. */
+/* A plot on the screen. */
+void         plot_draw(Ui *ui, const Plot *plot, Area area);
 void         pane_want_drawing(Ui *ui, Pane *pane);
 /* Where the matrix stands in the pane's area. */
 void pane_lay_out(Ui *ui, Pane *pane, Area area);

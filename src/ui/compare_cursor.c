@@ -16,6 +16,14 @@ Pane *seen_pane(Ui *ui)
 
 /* ---- cursor ----------------------------------------------------------------- */
 
+static bool points_are_rows(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+    ViewCurve   curve;
+
+    return view_curve(view, &curve) && view->rank >= 2 && !curve.by_rows;
+}
+
 /* One step is a cell of the screen, so that the cursor moves when keys are pressed. */
 static void move(Ui *ui, int rows, int cols)
 {
@@ -25,8 +33,11 @@ static void move(Ui *ui, int rows, int cols)
     if (!pane)
         return;
     v = lens_view(&pane->lens, &pane->shape);
-    lens_move(&pane->lens, &pane->shape, (int64_t)lround(rows * v.row.per),
-              (int64_t)lround(cols * v.col.per));
+    if (points_are_rows(pane)) /* its x axis lies across */
+        lens_move(&pane->lens, &pane->shape, cols, rows);
+    else
+        lens_move(&pane->lens, &pane->shape, (int64_t)lround(rows * v.row.per),
+                  (int64_t)lround(cols * v.col.per));
     compare_link(ui);
 }
 

@@ -1,6 +1,8 @@
 /* pane.c -- see pane.h. */
 #include "ui/pane.h"
 
+#include "app/derived.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -174,6 +176,8 @@ static const View *named_view(const Pane *pane)
         wanted = result_reach(pane->result, &pane->reach, NULL);
     if (!wanted && pane->result && !strcmp(pane->view, MISSED_VIEW))
         wanted = known_missed(pane);
+    if (!wanted && pane->result && pane->view[0])
+        wanted = result_derived(pane->result, pane->view, NULL);
     return wanted ? wanted : pane->result ? pane->telling : NULL;
 }
 
@@ -403,24 +407,21 @@ static void change_place(Pane *pane, const View *from, const View *to)
                                 .k = views_share_cols(from, to) ? pane->lens.k : 0 };
 }
 
-/* Place of the view looked at among them; those of a result come after the run's. */
-static int view_place(const Run *run, const View *now)
-{
-    return !now                     ? 0
-           : now->found             ? run->view_count
-           : now->kind == VIEW_HOPS ? run->view_count + 1
-                                    : (int)(now - run->views);
-}
-
-/* View `at` of those one can look at: the run's own, what was missed, reach. */
+/* View `at` of those one can look at: the run's own, what was missed (once it is known),
+ * reach, then what is derived. */
 static const View *view_at(const Pane *pane, int at)
 {
     const Run  *run = pane->result->run;
     const View *view = at < run->view_count ? &run->views[at] : NULL;
+    ViewCurve   curve;
 
+    if (at > run->view_count + 1)
+        return result_derived_at(pane->result, at - run->view_count - 2);
+    if (at == run->view_count)
+        return missed_is_offered(run) ? known_missed(pane) : NULL;
     if (!view)
         return run_view(run, REACH_VIEW) ? NULL : result_reach(pane->result, &pane->reach, NULL);
-    return view->rank < 2 || run_view(run, view->name) != view ||
+    return (view->rank < 2 && !view_curve(view, &curve)) || run_view(run, view->name) != view ||
                    view_rows(view) * view_cols(view) < 2
                ? NULL
                : view;
@@ -430,8 +431,10 @@ void pane_step_view(Pane *pane, int direction)
 {
     const Run  *run = pane->result ? pane->result->run : NULL;
     const View *now = pane_view(pane);
-    int         count = run ? run->view_count + 2 : 0;
-    int         at = run ? view_place(run, now) : 0;
+    int         count = run ? run->view_count + 2 + DERIVED_LISTED : 0, at = 0;
+
+    for (int i = 0; now && i < count; i++)
+        at = view_at(pane, i) == now ? i : at;
 
     for (int tries = 0; tries < count; tries++) {
         const View *view;
@@ -445,7 +448,7 @@ void pane_step_view(Pane *pane, int direction)
             change_place(pane, now ? now : cells, cells);
             return;
         }
-        view = at == run->view_count ? NULL : view_at(pane, at);
+        view = view_at(pane, at);
         if (!view)
             continue;
         snprintf(pane->view, sizeof(pane->view), "%s", view->name);
@@ -489,6 +492,13 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
         text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (view && view->found)
         text_addf(&out, ", %lld strongest keys", (long long)view->found->keys);
+    if (view && !differs) {
+        char words[64];
+
+        derived_words(view, words, sizeof(words));
+        if (*words)
+            text_addf(&out, " (%s)", words);
+    }
     if (view && view->kind == VIEW_HOPS)
         text_addf(&out, " %d layer%s%s", reach_view_depth(view),
                   reach_view_depth(view) == 1 ? "" : "s",

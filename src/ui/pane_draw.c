@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/derived.h"
 #include "draw/layout.h"
+#include "draw/plot_cells.h"
 #include "ui/compare.h"
 
 #define GUTTER        6 /* columns left of the matrix, with numbers */
@@ -192,6 +194,95 @@ static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
                panel->view->cols[0]);
 }
 
+Plot *pane_plot(const Panel *panel, const Lens *lens)
+{
+    ViewCurve curve;
+    Plot     *plot;
+    int64_t   at;
+
+    if (!panel->plot || !derived_known(panel->view, panel->plane))
+        return NULL;
+    plot = panel_plot(panel, NULL);
+    if (!plot || !plot->count || !view_curve(panel->view, &curve))
+        return plot;
+    at = curve.by_rows || panel->view->rank < 2 ? lens->k : lens->q;
+    if (at < plot->series[0].count)
+        plot_guide(plot, "", true, plot->series[0].x[at]);
+    return plot;
+}
+
+static Style style_of_ink(Ui *ui, int ink)
+{
+    if (ink >= 0)
+        return (Style){ .fg = ink_of(plot_colour(ink, theme_dark(ui->theme)),
+                                     plot_colour_256(ink)) };
+    return ui_style(ui, ink == PLOT_INK_TEXT ? ROLE_TEXT : ROLE_DIM);
+}
+
+void plot_draw(Ui *ui, const Plot *plot, Area area)
+{
+    PlotCells cells;
+    Error     err = ERROR_INIT;
+
+    if (!plot_cells(plot, area.w, area.h, ui->term->utf8, &cells, &err))
+        return;
+    for (int i = 0; i < cells.width * cells.height; i++) {
+        int y = i / cells.width, x = i % cells.width;
+
+        if (cells.cells[i].ch != ' ' && y < area.h && x < area.w)
+            term_char(ui->term, area.y + y, area.x + x, cells.cells[i].ch,
+                      style_of_ink(ui, cells.cells[i].ink));
+    }
+    plot_cells_free(&cells);
+}
+
+/* "at 5: singular value 0.04, share 0.93": the points under the cursor. */
+static void points_text(const Plot *plot, const Panel *panel, const Lens *lens, Text *out)
+{
+    ViewCurve curve;
+    int64_t   at = view_curve(panel->view, &curve) && !curve.by_rows && panel->view->rank >= 2
+                       ? lens->q
+                       : lens->k;
+    char      number[32];
+
+    for (int k = 0; k < plot->count && at < plot->series[k].count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        plot_number(&plot->x, s->x[at], number, sizeof(number));
+        if (k == 0)
+            text_addf(out, "%s %s:", plot->x.name, number);
+        plot_number(&plot->y, s->y[at], number, sizeof(number));
+        text_addf(out, "%s %s %s", k ? "," : "", s->name, number);
+    }
+}
+
+static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
+{
+    Area  a = pane->area, inside = { a.y + 1, a.x + 1, a.h - 3, a.w - 2 };
+    Plot *plot = pane_plot(panel, &pane->lens);
+    Text  words = { 0 };
+
+    if (plot) {
+        plot_draw(ui, plot, inside);
+        if (plot->binned) {
+            char caption[256];
+
+            plot_caption(plot, caption, sizeof(caption));
+            text_add(&words, caption);
+        } else {
+            points_text(plot, panel, &pane->lens, &words);
+        }
+    } else if (pane->drawing.problem[0]) {
+        text_add(&words, pane->drawing.problem);
+    } else {
+        text_add(&words, "finding the singular values\xe2\x80\xa6");
+    }
+    term_text(ui->term, a.y + a.h - 2, a.x + 2, a.w - 4, text_str(&words),
+              ui_style(ui, ROLE_DIM));
+    text_free(&words);
+    plot_free(plot);
+}
+
 static void draw_waiting(Ui *ui, const Pane *pane)
 {
     Area inside = { pane->area.y + 2, pane->area.x + 3, pane->area.h - 4, pane->area.w - 6 };
@@ -222,6 +313,10 @@ void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
                ui_style(ui, focused ? ROLE_TITLE : ROLE_TEXT));
     if (!pane->canvas.h || !pane_panel(ui, pane, &panel)) {
         draw_waiting(ui, pane);
+        return;
+    }
+    if (panel.plot) {
+        draw_plot(ui, pane, &panel);
         return;
     }
     draw_matrix(ui, pane, &panel, focused);

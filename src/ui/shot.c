@@ -34,7 +34,8 @@ static void add_pane(Ui *ui, Shot *shot, Pane *pane)
 
     if (!pane_panel(ui, pane, panel))
         return;
-    panel->region = region_of(ui, pane, panel->view);
+    if (!panel->plot)
+        panel->region = region_of(ui, pane, panel->view);
     pane_title(ui, pane, (int)(pane - ui->compare.panes) + 1, panel->title, sizeof(panel->title));
     shot->panes[shot->count] = pane;
     shot->results[shot->count] = pane->result;
@@ -49,14 +50,26 @@ static void add_pane(Ui *ui, Shot *shot, Pane *pane)
     shot->count++;
 }
 
+/* The first panel of cells: a curve has no region. */
+static const Panel *first_matrix(const Shot *shot)
+{
+    int k = 0;
+
+    while (k + 1 < shot->count && shot->panels[k].plot)
+        k++;
+    return &shot->panels[k];
+}
+
 static bool same_sight(const Shot *shot)
 {
-    const Panel *first = &shot->panels[0];
+    const Panel *first = first_matrix(shot);
     bool         all = same_region(first->region, whole(first->view));
 
-    for (int i = 1; i < shot->count; i++) {
+    for (int i = 0; i < shot->count; i++) {
         const Panel *p = &shot->panels[i];
 
+        if (p->plot)
+            continue;
         if (all ? !same_region(p->region, whole(p->view)) : !same_region(p->region, first->region))
             return false;
     }
@@ -160,8 +173,9 @@ static const char *find_obstacle(Shot *shot)
 
     share_head(shot);
     share_order(shot);
-    if (sight && !same_region(shot->panels[0].region, whole(shot->panels[0].view)))
-        shot->options.region = shot->panels[0].region;
+    if (sight && !first_matrix(shot)->plot &&
+        !same_region(first_matrix(shot)->region, whole(first_matrix(shot)->view)))
+        shot->options.region = first_matrix(shot)->region;
     return shows_round(shot) ? "a round of a view has no option"
            : !sight          ? "the panes show different regions"
            : !looks          ? "the panes differ in pooling, scale or colours"

@@ -13,6 +13,8 @@
 
 #define WIDE 120 /* columns from which both orders stand side by side */
 
+#define CURVE_LINES 14 /* most of the plot under the words */
+
 static const double paces[] = { 4, 2, 1, 0.5, 0.25 }; /* seconds a stage stays */
 #define PACES ((int)(sizeof(paces) / sizeof(*paces)))
 
@@ -246,28 +248,17 @@ static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
     strip_free(&strip);
 }
 
-/* The watched number of an iteration, as bars from the first to this one. */
+/* The watched numbers, from the first iteration to this one. */
 static void draw_curve(Ui *ui, const Step *step, int y, Area area)
 {
-    static const uint32_t eighths[] = { 0x2581, 0x2582, 0x2583, 0x2584,
-                                        0x2585, 0x2586, 0x2587, 0x2588 };
-    const char *name = step_trace_name(step);
-    double      values[256], most = 0;
-    int         count = name ? step_curve(step, name, values, 256) : 0, x = area.x + 2;
-    int         room = area.w - 4, from = count > room ? count - room : 0;
+    Area  room = { y, area.x + 2, area.y + area.h - 1 - y, area.w - 4 };
+    Plot *plot = room.h >= 6 && room.w >= 20 ? step_plot(step) : NULL;
 
-    if (count < 2 || y + 1 >= area.y + area.h - 1)
+    if (!plot)
         return;
-    for (int i = 0; i < count; i++)
-        most = values[i] > most ? values[i] : most;
-    term_textf(ui->term, y, x, room, ui_style(ui, ROLE_DIM), "%s so far, largest %.3g", name, most);
-    for (int i = from; i < count; i++) {
-        int level = most > 0 ? (int)(7.999 * values[i] / most) : 0;
-
-        term_char(ui->term, y + 1, x + i - from,
-                  ui->term->utf8 ? eighths[level] : (uint32_t)('0' + level),
-                  ui_style(ui, ROLE_METER));
-    }
+    room.h = room.h > CURVE_LINES ? CURVE_LINES : room.h;
+    plot_draw(ui, plot, room);
+    plot_free(plot);
 }
 
 static void draw_words(Ui *ui, const Step *step, Area area)
