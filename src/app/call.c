@@ -292,28 +292,35 @@ static bool check_device(const Call *call, Error *err)
     return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
 }
 
-/* At most two mechanisms of a word: a panel may be a difference. */
-static int mechanisms_of(const char *word, char ids[2][48])
+#define IDS_MOST 16
+
+/* Mechanisms of a word: a panel may be a difference, or several curves. */
+static int mechanisms_of(const char *words, char ids[IDS_MOST][48])
 {
     PanelWord panel;
     Error     ignored;
     int       count = 0;
 
-    if (!panel_word_parse(word, &panel, &ignored))
-        return 0;
-    for (int side = 0; side < 2; side++) {
-        const char *text = side ? panel.minus.mechanism : panel.shown.mechanism;
+    for (const char *end; *words; words = *end ? end + 3 : end) {
+        char *word = strndup(words, (size_t)((end = panel_word_end(words)) - words));
+        bool  ok = word && panel_word_parse(word, &panel, &ignored);
 
-        if (text)
-            snprintf(ids[count++], 48, "%.*s", (int)strcspn(text, "("), text);
+        free(word);
+        for (int side = 0; ok && side < 2; side++) {
+            const char *text = side ? panel.minus.mechanism : panel.shown.mechanism;
+
+            if (text && count < IDS_MOST)
+                snprintf(ids[count++], 48, "%.*s", (int)strcspn(text, "("), text);
+        }
+        if (ok)
+            panel_word_free(&panel);
     }
-    panel_word_free(&panel);
     return count;
 }
 
 static int mechanisms_named(const Call *call)
 {
-    char ids[2][48];
+    char ids[IDS_MOST][48];
     int  count = 0;
 
     for (int w = 0; w < call->word_count; w++)
@@ -338,7 +345,7 @@ bool call_check_params(const Call *call, Error *err)
         bool found = mechanisms_named(call) < 2;
 
         for (int w = 0; w < call->word_count && !found; w++) {
-            char ids[2][48];
+            char ids[IDS_MOST][48];
 
             found = strchr(call->words[w], '>') != NULL; /* layers: each is asked later */
             for (int side = mechanisms_of(call->words[w], ids); side > 0 && !found; side--)

@@ -144,7 +144,7 @@ bool spectrum_is_offered(const Mechanism *m)
 
 static void add_rank(const Run *run, const View *of, Derived *d)
 {
-    if (run->rank < 1 || strcmp(of->name, "weights"))
+    if (run->rank < 1 || run->rank > view_rows(&d->view) || strcmp(of->name, "weights"))
         return;
     d->names = malloc(64);
     if (!d->names)
@@ -169,8 +169,8 @@ static const View *new_spectrum(Result *result, const View *of, const char *name
         return no_memory(d, err);
     pthread_mutex_init(&d->lock, NULL);
     d->of = of;
-    d->curve = (ViewCurve){ .x = "number of the singular value", .y = "value, share",
-                            .series = "singular value|share of all squares up to it",
+    d->curve = (ViewCurve){ .x = "index", .y = "value, share",
+                            .series = "singular value|share of all squares",
                             .log_y = true, .first = 1 };
     d->view = (View){ .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = planes > 1 ? 3 : 2,
                       .read = read_spectrum, .context = d, .rows = "value", .cols = "number",

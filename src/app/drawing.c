@@ -69,6 +69,7 @@ static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view,
                                   .sorted = planned->sorted };
     d->panels[k].view = *view ? d->views[k] : NULL;
     d->panels[k].minus_view = *planned->minus_view ? planned->minus_view : NULL;
+    d->panels[k].joins = planned->joins;
     d->panels[k].title = *planned->title ? d->titles[k] : NULL;
     d->count++;
     return true;

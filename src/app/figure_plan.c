@@ -180,6 +180,43 @@ static bool subtract_first(FigurePlan *plan, Error *err)
     return true;
 }
 
+/* One of the words between the pluses; the curves of all but the first join it. */
+static bool add_part(Session *s, const Call *call, const char *text, bool joins, FigurePlan *out,
+                     Error *err)
+{
+    bool      effect = call->values[OPT_EFFECT] != NULL, ok;
+    PanelWord word;
+
+    if (joins && effect)
+        return error_set(err, ERR_USAGE, "--position-effect shows matrices: no '+' with it");
+    if (!panel_word_parse(text, &word, err))
+        return false;
+    ok = effect ? add_effect(s, call, &word, out, err) : add_word(s, call, &word, out, err);
+    panel_word_free(&word);
+    if (ok && joins)
+        out->panels[out->count - 1].joins = true;
+    return ok;
+}
+
+static bool add_words(Session *s, const Call *call, const char *words, FigurePlan *out, Error *err)
+{
+    bool ok = true, joins = false;
+
+    while (ok) {
+        const char *end = panel_word_end(words);
+        char       *text = strndup(words, (size_t)(end - words));
+
+        ok = text ? add_part(s, call, text, joins, out, err)
+                  : error_set(err, ERR_NOMEM, "not enough memory");
+        free(text);
+        if (!*end)
+            return ok;
+        words = end + 3;
+        joins = true;
+    }
+    return false;
+}
+
 bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err)
 {
     bool effect = call->values[OPT_EFFECT] != NULL, ok = call_check_params(call, err);
@@ -187,14 +224,7 @@ bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err)
     *out = (FigurePlan){ 0 };
     if (effect && call->values[OPT_DIFF])
         return error_set(err, ERR_USAGE, "choose one of --position-effect and --diff");
-    for (int i = 0; ok && i < call->word_count; i++) {
-        PanelWord word;
-
-        ok = panel_word_parse(call->words[i], &word, err);
-        if (!ok)
-            break;
-        ok = effect ? add_effect(s, call, &word, out, err) : add_word(s, call, &word, out, err);
-        panel_word_free(&word);
-    }
+    for (int i = 0; ok && i < call->word_count; i++)
+        ok = add_words(s, call, call->words[i], out, err);
     return ok && (!call->values[OPT_DIFF] || subtract_first(out, err));
 }

@@ -18,6 +18,7 @@ typedef struct PlannedPanel {
     bool    differs;        /* the two below are subtracted */
     Request minus;          /* owned */
     char    minus_view[48]; /* "": of the same name */
+    bool    joins;          /* its curve goes into the plot of the panel before it */
     bool    maybe;          /* left out where the run has no such view */
     char    title[128];     /* "": made of the request */
 } PlannedPanel;

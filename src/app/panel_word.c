@@ -34,14 +34,26 @@ static const char *find_outside(const char *text, const char *end, const char *a
     return text;
 }
 
-static const char *find_minus(const char *text)
+static const char *find_sign(const char *text, const char *sign)
 {
     Scan scan = { 0 };
 
     for (; *text; text++)
-        if (outside(&scan, *text) && !strncmp(text, " - ", 3))
+        if (outside(&scan, *text) && !strncmp(text, sign, 3))
             return text;
     return NULL;
+}
+
+static const char *find_minus(const char *text)
+{
+    return find_sign(text, " - ");
+}
+
+const char *panel_word_end(const char *words)
+{
+    const char *plus = find_sign(words, " + ");
+
+    return plus ? plus : words + strlen(words);
 }
 
 static bool parse_head(const char *text, const char *end, int64_t *head, Error *err)

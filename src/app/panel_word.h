@@ -1,5 +1,6 @@
 /* app/panel_word.h -- one panel of a figure in words.
  *
+ *     words = word { " + " word }         curves that share one plot
  *     word = side [ " - " side ]          the second is subtracted from the first
  *     side = MECH[(name=value,..)] [":" VIEW ["/sorted"]] ["@" HEAD]
  *
@@ -23,6 +24,8 @@ typedef struct PanelWord {
     PanelSide shown, minus;
 } PanelWord;
 
+/* The end of the first of these words; after it " + " or nothing. */
+const char *panel_word_end(const char *words);
 /* On failure nothing is to be freed. */
 bool panel_word_parse(const char *text, PanelWord *out, Error *err);
 void panel_word_free(PanelWord *word);

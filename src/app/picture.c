@@ -282,6 +282,24 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
     return true;
 }
 
+bool picture_overlay(Result *result, const char *view, int64_t head, Panel *panel, Error *err)
+{
+    Overlay *o = &panel->overlays[panel->overlay_count];
+    Panel    other;
+
+    if (panel->overlay_count == PANEL_OVERLAYS)
+        return error_set(err, ERR_USAGE, "at most %d curves in one plot", PANEL_OVERLAYS + 1);
+    if (!picture_panel(result, view, head, &other, err))
+        return false;
+    if (!other.plot || !panel->plot)
+        return error_set(err, ERR_USAGE, "only curves share a plot: %s is a matrix",
+                         other.plot ? panel->view->name : other.view->name);
+    *o = (Overlay){ .view = other.view, .plane = other.plane };
+    snprintf(o->name, sizeof(o->name), "%s", result->request.mechanism);
+    panel->overlay_count++;
+    return true;
+}
+
 static bool set_looks(Panel *panel, const PictureOptions *options, Error *err)
 {
     if (options->pool && !pool_parse(options->pool, &panel->pool, err))
@@ -514,14 +532,43 @@ static void caption_tensors(Figure *figure, const Run *run)
                                                  sizeof(origin)));
 }
 
+/* The series of a plot that several results share begin with what differs between them. */
+static void word_joined(const PanelChoice *choice, const Differing *d, char *text, size_t size)
+{
+    Text name = { 0 };
+
+    name_result(choice->result, d, &name);
+    snprintf(text, size, "%s", choice->title ? choice->title : text_str(&name));
+    text_free(&name);
+}
+
+static void word_panels(Figure *figure, const PanelChoice *panels, int count,
+                        const PictureOptions *options, const Differing *d)
+{
+    Panel *panel = figure->panels - 1;
+
+    for (int i = 0, joined = 0; i < count; i++) {
+        joined = panels[i].joins ? joined + 1 : 0;
+        panel += !panels[i].joins;
+        if (!panels[i].joins) {
+            word_panel(&panels[i], options, d, panel);
+            word_joined(&panels[i], d, panel->name, sizeof(panel->name));
+        } else {
+            word_joined(&panels[i], d, panel->overlays[joined - 1].name,
+                        sizeof(panel->overlays->name));
+        }
+        if (panels[i].joins && !panels[i - joined].title)
+            snprintf(panel->title, sizeof(panel->title), "%s", panel->view->name);
+    }
+}
+
 static void word_figure(Figure *figure, const PanelChoice *panels, int count,
                         const PictureOptions *options)
 {
     Differing d = what_differs(panels, count, options);
     int64_t   head = head_of(&panels[0], options);
 
-    for (int i = 0; i < count; i++)
-        word_panel(&panels[i], options, &d, &figure->panels[i]);
+    word_panels(figure, panels, count, options, &d);
     if (options->title)
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
     if (options->caption)
@@ -536,10 +583,30 @@ static void word_figure(Figure *figure, const PanelChoice *panels, int count,
  * by rows, and its caption says so. */
 #define MOST_ENTRIES 1e9
 
+static bool make_panels(const PanelChoice *panels, int count, const PictureOptions *options,
+                        Figure *figure, Error *err)
+{
+    Panel *panel = figure->panels - 1;
+
+    for (int i = 0; i < count; i++) {
+        panel += !panels[i].joins;
+        if (!panels[i].joins ? !make_panel(&panels[i], options, panel, err)
+                             : !picture_overlay(panels[i].result, panels[i].view,
+                                                head_of(&panels[i], options), panel, err))
+            return false;
+    }
+    return true;
+}
+
 Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOptions *options,
                           Error *err)
 {
-    Figure *figure = figure_new(count, err);
+    int     joined = 0;
+    Figure *figure;
+
+    for (int i = 0; i < count; i++)
+        joined += panels[i].joins;
+    figure = figure_new(count - joined, err);
 
     if (!figure)
         return NULL;
@@ -548,11 +615,10 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
     figure->shared_scale = options->shared_scale;
     figure->threads = options->threads;
     figure->budget_entries = MOST_ENTRIES;
-    for (int i = 0; i < count; i++)
-        if (!make_panel(&panels[i], options, &figure->panels[i], err)) {
-            figure_free(figure);
-            return NULL;
-        }
+    if (!make_panels(panels, count, options, figure, err)) {
+        figure_free(figure);
+        return NULL;
+    }
     word_figure(figure, panels, count, options);
     return figure;
 }

@@ -20,6 +20,8 @@ const Pattern *result_components(const Result *result, const View *view);
 /* Panel of a result's view with titles, token labels and defaults.  head < 0:
  * plane 0. */
 bool picture_panel(Result *result, const char *view, int64_t head, Panel *out, Error *err);
+/* Another result's curve of this name into the panel's plot. */
+bool picture_overlay(Result *result, const char *view, int64_t head, Panel *panel, Error *err);
 /* Rows and columns in the order the mechanism sorted them (buckets, clusters),
  * when it has one; owned by the run's arena; NULL: token order is all there is. */
 const int32_t *result_sorted_order(Result *result, int64_t head);
@@ -52,6 +54,7 @@ typedef struct PanelChoice {
     const char *minus_view; /* NULL: the view of the same name */
     const char *title;      /* NULL: made of the request */
     bool        sorted;     /* tokens in the mechanism's order, whatever the options say */
+    bool        joins;      /* a curve that goes into the plot of the panel before it */
 } PanelChoice;
 
 typedef struct PictureOptions {

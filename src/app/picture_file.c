@@ -52,8 +52,7 @@ static void add_panel_word(const Request *first, const PanelChoice *panel, Text 
         text_add(&word, " - ");
         add_side(first, &panel->minus->request, panel->minus_view, &word);
     }
-    text_add(out, " ");
-    word_quote(out, text_str(&word));
+    text_addf(out, "%s%s", out->length ? " + " : "", text_str(&word));
     text_free(&word);
 }
 
@@ -86,10 +85,17 @@ void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out)
 {
     const Request *first = &panels[0].result->request;
+    Text           word = { 0 };
 
     text_add(out, "figure");
-    for (int i = 0; i < count; i++)
-        add_panel_word(first, &panels[i], out);
+    for (int i = 0; i < count; i++) {
+        add_panel_word(first, &panels[i], &word);
+        if (i + 1 < count && panels[i + 1].joins)
+            continue;
+        text_add(out, " ");
+        word_quote(out, text_str(&word));
+        text_free(&word);
+    }
     request_options(s, first, out);
     add_picture_options(options, out);
 }

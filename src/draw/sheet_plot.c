@@ -6,7 +6,7 @@
 #include "draw/sheet.h"
 
 #define MARKED_POINTS 40 /* up to which each point has its mark */
-#define KEY_LINES     3
+#define KEY_LINES     6
 
 typedef struct Pens {
     Sheet            *sheet;

@@ -61,7 +61,7 @@ LuaFigure *figure_push_closed(lua_State *L, int panels)
 
     out->arena = arena_new();
     if (out->arena) {
-        out->keeps = arena_zalloc(out->arena, 2 * panels, sizeof(*out->keeps));
+        out->keeps = arena_zalloc(out->arena, (2 + PANEL_OVERLAYS) * panels, sizeof(*out->keeps));
         out->views = arena_zalloc(out->arena, panels, sizeof(*out->views));
         out->results = arena_zalloc(out->arena, panels, sizeof(*out->results));
     }
@@ -135,6 +135,75 @@ static ViewKind check_kind(lua_State *L, const char *name)
     return VIEW_TENSOR;
 }
 
+/* A text that lives as long as the figure; NULL stays NULL. */
+static const char *kept_text(lua_State *L, LuaFigure *figure, const char *text)
+{
+    const char *copy = text ? arena_printf(figure->arena, "%s", text) : NULL;
+
+    if (text && !copy)
+        luaL_error(L, "not enough memory for a figure");
+    return copy;
+}
+
+static CurveMark check_mark(lua_State *L, const char *name)
+{
+    static const char *const names[] = { "line", "steps", "bars", "points" };
+
+    for (int k = 0; k < 4; k++)
+        if (!strcmp(name, names[k]))
+            return (CurveMark)k;
+    luaL_error(L, "mark: expected line, steps, bars or points, got '%s'", name);
+    return CURVE_LINE;
+}
+
+/* curve = true, or how: the view at the table's tensor becomes a plot.  [-0, +0, v] */
+static void set_curve(lua_State *L, int t, LuaFigure *figure, View *view)
+{
+    int        kind = lua_getfield(L, t, "curve"), c = lua_gettop(L);
+    ViewCurve *curve = arena_zalloc(figure->arena, 1, sizeof(*curve));
+
+    if (!curve)
+        luaL_error(L, "not enough memory for a figure");
+    *curve = (ViewCurve){ .x = "row", .y = "value" };
+    if (kind == LUA_TTABLE) {
+        options_check(L, c, &class_curve);
+        curve->x = kept_text(L, figure, option_string(L, c, "x", "row"));
+        curve->y = kept_text(L, figure, option_string(L, c, "y", "value"));
+        curve->series = kept_text(L, figure, option_string(L, c, "series", NULL));
+        curve->mark = check_mark(L, option_string(L, c, "mark", "line"));
+        curve->log_x = option_bool(L, c, "log_x", false);
+        curve->log_y = option_bool(L, c, "log_y", false);
+        curve->first = option_number(L, c, "first", 0);
+    }
+    if (kind == LUA_TTABLE || lua_toboolean(L, c))
+        view->curve = curve;
+    lua_settop(L, c - 1);
+}
+
+/* with = { results }: their curves of the same view in the same plot.  [-0, +0, v] */
+static void set_overlays(lua_State *L, int t, LuaFigure *figure, Panel *panel)
+{
+    const LuaResult *other;
+    int64_t          count;
+    Error            err = ERROR_INIT;
+
+    if (lua_getfield(L, t, "with") != LUA_TNIL) {
+        luaL_checktype(L, -1, LUA_TTABLE);
+        count = (int64_t)lua_rawlen(L, -1);
+        if (count > PANEL_OVERLAYS || !panel->plot)
+            luaL_error(L, panel->plot ? "with: at most %d results" : "with: only for curves",
+                       PANEL_OVERLAYS);
+        for (int64_t k = 1; k <= count; k++) {
+            lua_rawgeti(L, -1, k);
+            other = result_check(L, lua_gettop(L));
+            check_ok(L, picture_overlay(other->result, panel->view->name, -1, panel, &err), &err);
+            keep_for(figure, other->keep);
+            lua_pop(L, 1);
+        }
+    }
+    lua_pop(L, 1);
+}
+
 /* The table at t shows the tensor at index `at`.  [-0, +0, v] */
 static void tensor_panel(lua_State *L, int t, int at, LuaFigure *figure, int index)
 {
@@ -143,8 +212,8 @@ static void tensor_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     View            *view = &figure->views[index];
     int64_t          planes;
 
-    if (!tensor_contiguous(shown) || shown->rank < 2) {
-        luaL_argcheck(L, shown->rank >= 2, 1, "a panel's tensor has at least 2 axes");
+    if (!tensor_contiguous(shown) || shown->rank < 1) {
+        luaL_argcheck(L, shown->rank >= 1, 1, "a panel's tensor has at least 1 axis");
         shown = tensor_push_copy(L, shown, shown->dtype);
         tensor = lua_touserdata(L, -1);
     }
@@ -153,6 +222,7 @@ static void tensor_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
                     .iteration = -1, .dtype = shown->dtype, .rank = shown->rank, .tensor = *shown,
                     .rows = "row", .cols = "column" };
     memcpy(view->shape, shown->shape, sizeof(view->shape));
+    set_curve(L, t, figure, view);
     planes = view_planes(view);
     panel_init(&figure->figure->panels[index], view, NULL,
                option_integer(L, t, "head", 0, 0, planes - 1), "tensor");
@@ -223,6 +293,8 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     reach = reach_options(L, t);
     check_ok(L, picture_reach(result->result, &reach, panel, &err), &err);
     set_minus(L, t, figure, panel);
+    snprintf(panel->name, sizeof(panel->name), "%s", result->result->request.mechanism);
+    set_overlays(L, t, figure, panel);
     if (option_bool(L, t, "sorted", false))
         set_sorted(result->result, head, panel);
     set_span(L, t, result->result, panel);
@@ -440,6 +512,8 @@ static const Member panel_members[] = {
     { "result", NULL, NULL, "attnscope.Result", "what to show" },
     { "tensor", NULL, NULL, "attnscope.Tensor", "or this matrix" },
     { "kind", NULL, NULL, "string", "what a tensor's cell is: weights, signed, pattern, ..." },
+    { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
+    { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
     { "view", NULL, NULL, "string", "default: the most telling one" },
     { "head", NULL, NULL, "integer", "counted from 0" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
@@ -458,6 +532,19 @@ static const Member panel_members[] = {
     { "caption", NULL, NULL, "string", "below the panel" },
     MEMBER_END,
 };
+static const Member curve_members[] = {
+    { "x", NULL, NULL, "string", "what the points are along, with its unit" },
+    { "y", NULL, NULL, "string", "what is shown, with its unit" },
+    { "series", NULL, NULL, "string", "their names with bars between: \"plain|reversible\"" },
+    { "mark", NULL, NULL, "string", "line (default), steps, bars or points" },
+    { "log_x", NULL, NULL, "boolean", "decades along" },
+    { "log_y", NULL, NULL, "boolean", "decades up" },
+    { "first", NULL, NULL, "number", "x of the first point; they are 1 apart" },
+    MEMBER_END,
+};
+const Class class_curve = { .name = "Curve", .help = "How a tensor is drawn as a plot.",
+                            .members = curve_members };
+
 const Class class_panel = { .name = "Panel", .help = "One picture of a figure.",
                             .members = panel_members };
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "app/derived.h"
 #include "app/steps.h"
 
 #define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */
@@ -229,14 +230,20 @@ static int result_view_names(lua_State *L)
     return 1;
 }
 
-static const View *check_view(lua_State *L, const Run *run, const char *name)
+static const View *check_view(lua_State *L, const LuaResult *result, const char *name)
 {
+    const Run  *run = result->result->run;
     const View *view = run_view(run, name);
     const char *nearest = "none";
     int         best = 1 << 20;
+    Error       err = ERROR_INIT;
 
+    if (!view) /* a spectrum, a trace */
+        view = result_derived(result->result, name, &err);
     if (view)
         return view;
+    if (err.code != ERR_NONE)
+        luaL_error(L, "%s", err.text);
     for (int i = 0; i < run->view_count; i++)
         if (text_distance(name, run->views[i].name) < best) {
             best = text_distance(name, run->views[i].name);
@@ -351,7 +358,7 @@ static int result_view_of(lua_State *L)
 {
     const LuaResult *result = result_check(L, 1);
     const Run       *run = result->result->run;
-    const View      *view = check_view(L, run, luaL_checkstring(L, 2));
+    const View      *view = check_view(L, result, luaL_checkstring(L, 2));
 
     lua_settop(L, 4);
     if (lua_isnil(L, 3) && lua_isnil(L, 4))
@@ -363,7 +370,7 @@ static int result_view_of(lua_State *L)
 static int views_index(lua_State *L)
 {
     const LuaResult *result = result_check(L, lua_upvalueindex(1));
-    const View      *view = check_view(L, result->result->run, luaL_checkstring(L, 2));
+    const View      *view = check_view(L, result, luaL_checkstring(L, 2));
 
     if (push_whole(L, result, view) != 1)
         return luaL_error(L, "%s; r:view(name, head, region) makes a part of it",

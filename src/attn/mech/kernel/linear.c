@@ -58,6 +58,8 @@ static void show(Run *r, const LinearAttend *in, const LinearResult *result)
     if (!run_wants_views(r))
         return;
     cells = implicit_cells(r);
+    if (!r->causal && in->fq.data) /* the triangle alone may have any rank */
+        run_rank(r, in->fq.shape[2], "features");
     implicit_factor(r, "features_q", VIEW_FEATURES, in->fq, "query", "feature");
     implicit_factor(r, "features_k", VIEW_FEATURES, in->fk, "key", "feature");
     view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");

@@ -205,6 +205,7 @@ static void show(Run *r, const Linformer *l, const LogitAttend *in, Tensor lse)
         left->origin = implicit_origin(r);
     if (weights && (l->e_drawn || l->f_drawn))
         weights->origin = implicit_origin(r);
+    run_rank(r, l->e.shape[1], "k");
     run_figure_int(r, "rank_bound", l->e.shape[1] < r->m ? l->e.shape[1] : r->m);
 }
 

@@ -348,6 +348,8 @@ static void show(Run *r, const Params *p, Nystrom *s)
     set_apart(r, s, implicit_weights(r, (Implicit){ .left = s->f1z, .right = turned(r, s->f3),
                                                     .band = s->band }, VIEW_SIGNED, cells),
               true, true);
+    if (!s->band.data)
+        run_rank(r, s->count, "landmarks");
     if (run_wants_views(r))
         tell_residual(r, p, s);
 }
