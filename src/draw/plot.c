@@ -162,7 +162,7 @@ void plot_settle(Plot *plot)
         range_add(&y, 0);
     settle_axis(&plot->x, x, false);
     settle_axis(&plot->y, y, true);
-    if (!plot->y.log && !(plot->y.lo >= 0 && plot->y.lo <= 0)) /* a curve does not lie on the frame */
+    if (!plot->y.log && (plot->y.lo > 0 || plot->y.lo < 0)) /* off the frame */
         plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
     if (plot->y.log)
         plot->y.hi *= pow(plot->y.hi / plot->y.lo, 0.04);
@@ -225,8 +225,8 @@ static double tick_step(const PlotAxis *axis, int most)
         return power;
     }
     power = pow(10, floor(log10(range / most)));
-    for (step = power; range / step > most; step *= step < 1.5 * power || step > 4 * power ? 2 : 2.5)
-        ;
+    for (step = power; range / step > most;)
+        step *= step < 1.5 * power || step > 4 * power ? 2 : 2.5;
     return axis->whole && step < 1 ? 1 : step;
 }
 
@@ -247,7 +247,7 @@ static int linear_ticks(const PlotAxis *axis, int most, PlotTick *out)
 static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
 {
     double base = is_bytes(axis) ? 4 : 10, span = log(axis->hi / axis->lo) / log(base);
-    int    every = (int)ceil(fmax(span, 1e-9) / most), count = 0;
+    int    every = (int)ceil((floor(span + 1e-9) + 1) / most), count = 0;
     bool   halves = span < most / 3.0;
     static const double within[] = { 1, 2, 5 };
 

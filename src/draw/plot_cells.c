@@ -311,10 +311,11 @@ bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *o
         legend(plot, out, 0, utf8, true);
     if (above)
         put_text(out, above - 1, 0, out->width, plot->y.name, PLOT_INK_TEXT, utf8);
-    if (below == 3)
-        put_text(out, out->height - 1,
-                 f.x + (f.w > (int)strlen(plot->x.name) ? (f.w - (int)strlen(plot->x.name)) / 2 : 0),
-                 f.w, plot->x.name, PLOT_INK_TEXT, utf8);
+    if (below == 3) {
+        int length = (int)strlen(plot->x.name), left = f.w > length ? (f.w - length) / 2 : 0;
+
+        put_text(out, out->height - 1, f.x + left, f.w, plot->x.name, PLOT_INK_TEXT, utf8);
+    }
     return true;
 }
 

@@ -131,3 +131,22 @@ case("reach", function()
   raises("no number of layers", attn.figure, { panels = { { result = r, view = "reach",
     minus = r } } })
 end)
+
+case("curves", function()
+  local r = assert(attn.run("linformer", { input = attn.random { n = 20, d = 4 }, k = 3 }))
+  local other = assert(attn.run("full", { input = attn.random { n = 20, d = 4 } }))
+  local s = r:view("spectrum")
+  assert(s.shape[1] == 20 and s.shape[2] == 2)
+  local text = assert(attn.figure {
+    panels = { { result = r, view = "spectrum", with = { other } },
+      { tensor = attn.tensor { { 1, 10 }, { 2, 20 }, { 4, 5 } },
+        curve = { x = "layer", y = "memory (bytes)", series = "plain|reversible", first = 1 } },
+      { tensor = attn.tensor { 3, 1, 2 }, curve = true } } }:text { width = 160 })
+  assert(text:find("rank 3 (k)", 1, true))
+  assert(text:find("linformer", 1, true) and text:find("full", 1, true))
+  assert(text:find("reversible", 1, true) and text:find("layer", 1, true))
+  raises("only for curves", attn.figure, { panels = { { result = r, view = "weights",
+    with = { other } } } })
+  raises("mark", attn.figure, { panels = { { tensor = attn.tensor { 1, 2 },
+    curve = { mark = "dots" } } } })
+end)

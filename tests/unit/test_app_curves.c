@@ -1,0 +1,192 @@
+/* test_app_curves.c -- spectra and traces as views of a result; several in one plot. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command.h"
+#include "app/derived.h"
+#include "app/drawing.h"
+#include "app/picture.h"
+#include "app/steps.h"
+#include "check.h"
+
+static Session *session_on(const char *spec)
+{
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    assert_non_null(s);
+    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
+    return s;
+}
+
+static Result *result_of(Session *s, const char *text)
+{
+    Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+    Result *result;
+
+    CHECK(request_parse(s, &request, text, &err), "%s: %s", text, err.text);
+    result = session_run(s, &request, &err);
+    request_free(&request);
+    CHECK(result && result->run->err.code == ERR_NONE, "%s: %s", text,
+          result ? result->run->err.text : err.text);
+    return result;
+}
+
+static const View *derived(Result *result, const char *name)
+{
+    Error       err = ERROR_INIT;
+    const View *view = result_view(result, name, &err);
+
+    CHECK(view, "%s: %s", name, err.text);
+    CHECK(view_is_derived(result, view), "%s", name);
+    assert_ptr_equal(view, result_view(result, name, &err));
+    return view;
+}
+
+static float value_at(const View *view, int64_t plane, int64_t row, int64_t col)
+{
+    float value;
+
+    view_read(view, plane, row, col, 1, 1, &value);
+    return value;
+}
+
+static void ranks_show_in_spectra(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t     rank;
+    } cases[] = {
+        { "linformer(k=5)", 5 },
+        { "performer(features=7)", 7 },
+        { "nystrom(n_landmarks=6)", 6 },
+        { "linear", 8 },
+    };
+    Session *s = session_on("synthetic:normal(n=24,d=8,heads=2)");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Result     *result = result_of(s, cases[i].text);
+        const View *view = derived(result, "spectrum");
+        int64_t     rank = cases[i].rank;
+
+        CHECK(view->guide_count == 1 && view->guides[0].at == (double)rank, "%s: rank %g",
+              cases[i].text, view->guide_count ? view->guides[0].at : 0);
+        for (int64_t h = 0; h < 2; h++) { /* beyond the rank: what floats make of 0 */
+            CHECK(value_at(view, h, rank, 0) < 1e-5f * value_at(view, h, 0, 0), "%s: %g",
+                  cases[i].text, (double)value_at(view, h, rank, 0));
+            CHECK(value_at(view, h, rank - 1, 0) > 1e-5f * value_at(view, h, 0, 0), "%s",
+                  cases[i].text);
+            CHECK(fabs((double)value_at(view, h, 23, 1) - 1) < 1e-6, "%s: all squares",
+                  cases[i].text);
+        }
+        result_release(result);
+    }
+    session_free(s);
+}
+
+static void large_spectra_are_randomised_and_say_so(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=2100,d=4)");
+    Result  *result = result_of(s, "window(window=3)");
+    Panel    panel;
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    CHECK(picture_panel(result, "spectrum", 0, &panel, &err), "%s", err.text);
+    assert_true(panel.plot);
+    assert_int_equal(view_rows(panel.view), 128);
+    CHECK(strstr(panel.title, "randomised, rank 128, seed 0"), "%s", panel.title);
+    /* rows sum to 1, so 1 is a singular value's lower bound for the largest */
+    CHECK(value_at(panel.view, 0, 0, 0) >= 0.99f && value_at(panel.view, 0, 0, 0) < 1.5f, "%g",
+          (double)value_at(panel.view, 0, 0, 0));
+    result_release(result);
+    session_free(s);
+}
+
+static void traces_are_curves(void **state)
+{
+    Session    *s = session_on("synthetic:normal(n=32,d=8)");
+    Result     *result = result_of(s, "sinkhorn(block=4,sinkhorn_iters=6)");
+    const View *both = derived(result, "trace"), *one = derived(result, "row_error");
+    Step        step;
+    Plot       *plot;
+
+    (void)state;
+    assert_int_equal(view_rows(both), 6);
+    assert_int_equal(view_cols(both), 2);
+    assert_int_equal(view_cols(one), 1);
+    CHECK(value_at(one, 0, 0, 0) == value_at(both, 0, 0, 0), "the same numbers");
+    CHECK(value_at(one, 0, 5, 0) < value_at(one, 0, 0, 0), "it converges");
+    for (int i = 0; i < result_steps(result); i++) {
+        result_step(result, i, &step);
+        plot = step_plot(&step);
+        CHECK((plot != NULL) == (step.stage->iteration >= 1 && step.stage->iteration < 6),
+              "step %d", i);
+        CHECK(!plot || plot->series[0].count == step.stage->iteration + 1, "step %d", i);
+        plot_free(plot);
+    }
+    result_release(result);
+    session_free(s);
+}
+
+/* The figure of a command line's words. */
+static bool text_of(Session *s, const char *const *words, int count, Text *out,
+                    Error *err)
+{
+    return command_run(s, words, count, false, 80, out, err);
+}
+
+static void words_join_curves(void **state)
+{
+    const char *words[] = { "figure", "linformer(k=5):spectrum + full:spectrum",
+                            "linformer:spectrum", "--input", "synthetic:normal(n=24,d=8)" };
+    const char *matrix[] = { "figure", "full + full:spectrum", "--input",
+                             "synthetic:normal(n=24,d=8)" };
+    Session *s = session_on("synthetic:normal(n=24,d=8)");
+    Text     text = { 0 };
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    CHECK(text_of(s, words, 5, &text, &err), "%s", err.text);
+    CHECK(strstr(text_str(&text), "(b)") && !strstr(text_str(&text), "(c)"), "%s",
+          text_str(&text));
+    CHECK(strstr(text_str(&text), "rank 5 (k)") || strstr(text_str(&text), "full"), "%s",
+          text_str(&text));
+    assert_false(text_of(s, matrix, 4, &text, &err));
+    CHECK(strstr(err.text, "only curves share a plot"), "%s", err.text);
+    text_free(&text);
+    session_free(s);
+}
+
+static void unknown_names_list_what_there_is(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=12,d=4)");
+    Result  *result = result_of(s, "full");
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    assert_null(result_view(result, "nothing", &err));
+    CHECK(strstr(err.text, "spectrum"), "%s", err.text);
+    assert_null(result_view(result, "spectrum(nothing)", &err));
+    CHECK(strstr(err.text, "no matrix 'nothing'"), "%s", err.text);
+    assert_null(result_view(result, "trace", &err));
+    derived(result, "spectrum(connectivity)");
+    result_release(result);
+    session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_show_in_spectra),
+        cmocka_unit_test(large_spectra_are_randomised_and_say_so),
+        cmocka_unit_test(traces_are_curves),
+        cmocka_unit_test(words_join_curves),
+        cmocka_unit_test(unknown_names_list_what_there_is),
+    };
+
+    return cmocka_run_group_tests_name("app/curves", tests, NULL, NULL);
+}

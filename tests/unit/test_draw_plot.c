@@ -1,0 +1,380 @@
+/* test_draw_plot.c -- plots: ranges, ticks, series of views, characters, pages. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "draw/figure.h"
+#include "draw/plot_cells.h"
+
+static Plot *new_plot(void)
+{
+    Error err = ERROR_INIT;
+    Plot *plot = plot_new(&err);
+
+    assert_non_null(plot);
+    return plot;
+}
+
+static PlotSeries *add(Plot *plot, CurveMark mark, int count, const double *y)
+{
+    PlotSeries *s = plot_add(plot, "s", mark, count, false);
+
+    assert_non_null(s);
+    for (int i = 0; i < count; i++) {
+        s->x[i] = i;
+        s->y[i] = y[i];
+    }
+    return s;
+}
+
+/* ---- ticks ------------------------------------------------------------------ */
+
+static const struct {
+    double      lo, hi;
+    bool        log, whole;
+    const char *name, *ticks;
+} axes[] = {
+    { 0, 10, false, true, "", "0 2 4 6 8 10" },
+    { 1, 8, false, true, "", "2 4 6 8" },
+    { 0, 3, false, true, "", "0 1 2 3" },
+    { -1, 1, false, false, "", "-1 -0.5 0 0.5 1" },
+    { 0, 50000, false, false, "", "0 10k 20k 30k 40k 50k" },
+    { 0, 4194304, false, false, "memory (bytes)", "0 1Mi 2Mi 3Mi 4Mi" },
+    { 1e-6, 1, true, false, "", "1e-06 0.0001 0.01 1" },
+    { 1, 1000, true, false, "", "1 10 100 1000" },
+    { 1, 10, true, false, "", "1 2 5 10" },
+    { 0.31, 0.32, false, false, "", "0.31 0.312 0.314 0.316 0.318 0.32" },
+};
+
+static void ticks_are_round_numbers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(axes) / sizeof(*axes); i++) {
+        PlotAxis axis = { .lo = axes[i].lo, .hi = axes[i].hi, .log = axes[i].log,
+                          .whole = axes[i].whole };
+        PlotTick ticks[PLOT_TICKS_MOST];
+        Text     text = { 0 };
+        int      count;
+
+        snprintf(axis.name, sizeof(axis.name), "%s", axes[i].name);
+        count = plot_ticks(&axis, 6, ticks);
+        for (int k = 0; k < count; k++) {
+            text_addf(&text, "%s%s", k ? " " : "", ticks[k].text);
+            CHECK(ticks[k].place >= 0 && ticks[k].place <= 1, "axis %zu: place", i);
+        }
+        CHECK(!strcmp(text_str(&text), axes[i].ticks), "axis %zu: '%s'", i, text_str(&text));
+        text_free(&text);
+    }
+}
+
+static void any_range_has_ticks(void **state)
+{
+    static const double lows[] = { -1e300, -3, 0, 1e-12, 7, 1e9 };
+    static const double widths[] = { 1e-9, 0.3, 1, 17, 1e6, 1e300 };
+
+    (void)state;
+    for (int l = 0; l < 6; l++)
+        for (int w = 0; w < 6; w++)
+            for (int most = 0; most < 20; most++) {
+                PlotAxis axis = { .lo = lows[l], .hi = lows[l] + widths[w] };
+                PlotTick ticks[PLOT_TICKS_MOST];
+                int      count;
+
+                if (!(axis.hi > axis.lo))
+                    continue;
+                count = plot_ticks(&axis, most, ticks);
+                CHECK(count >= 2 && count <= PLOT_TICKS_MOST, "%g + %g: %d ticks", lows[l],
+                      widths[w], count);
+            }
+}
+
+/* ---- ranges ----------------------------------------------------------------- */
+
+static void ranges_follow_the_data(void **state)
+{
+    Plot *plot = new_plot();
+
+    (void)state;
+    add(plot, CURVE_LINE, 3, (double[]){ 1, 4, NAN });
+    plot_guide(plot, "rank", true, 7);
+    plot_guide(plot, "limit", false, 9);
+    plot_settle(plot);
+    CHECK(plot->x.lo <= 0 && plot->x.hi >= 7 && plot->x.whole, "x");
+    CHECK(plot->y.lo <= 0 && plot->y.hi > 9, "y from zero to the guide: %g %g", plot->y.lo,
+          plot->y.hi);
+    assert_true(isnan(plot_place(&plot->y, NAN)));
+    plot_free(plot);
+}
+
+static void logarithms_need_numbers_above_zero(void **state)
+{
+    Plot *plot = new_plot();
+
+    (void)state;
+    plot->y.log = true;
+    add(plot, CURVE_LINE, 3, (double[]){ 0, -1, 0 });
+    plot_settle(plot);
+    assert_false(plot->y.log);
+    plot_free(plot);
+    plot = new_plot();
+    plot->y.log = true;
+    add(plot, CURVE_LINE, 4, (double[]){ 1, 0, 1e-30, 0.1 });
+    plot_settle(plot);
+    assert_true(plot->y.log && plot->y.cut);
+    CHECK(plot->y.lo > 1e-11 && plot->y.lo < 1e-7, "%g", plot->y.lo);
+    assert_true(isnan(plot_place(&plot->y, 0)));
+    plot_free(plot);
+}
+
+static void constant_and_empty_series_have_a_range(void **state)
+{
+    static const double values[] = { 0, 3, -2 };
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        Plot *plot = new_plot();
+
+        add(plot, k % 2 ? CURVE_BARS : CURVE_LINE, k == 3 ? 0 : 1, &values[k % 3]);
+        plot_settle(plot);
+        CHECK(plot->x.hi > plot->x.lo && plot->y.hi > plot->y.lo, "%d", k);
+        plot_free(plot);
+    }
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static View curve_view(void *data, DType dtype, int rank, int64_t a, int64_t b,
+                       const ViewCurve *curve)
+{
+    View view = { .name = "numbers", .kind = VIEW_TENSOR, .dtype = dtype, .rank = rank,
+                  .shape = { a, b }, .rows = "row", .cols = "column", .curve = curve };
+
+    view.tensor = tensor_of(dtype, rank, view.shape, data);
+    return view;
+}
+
+static Plot *plot_of(const View *view)
+{
+    Plot *plot = new_plot();
+    Error err = ERROR_INIT;
+
+    CHECK(plot_add_view(plot, view, NULL, 0, "", &err), "%s", err.text);
+    plot_settle(plot);
+    return plot;
+}
+
+static void rows_are_points_and_columns_series(void **state)
+{
+    double    numbers[] = { 1, 10, 2, 20, 3, 1e-300 };
+    ViewCurve curve = { .x = "layer", .y = "memory (bytes)", .series = "plain|reversible",
+                        .first = 1 };
+    View      view = curve_view(numbers, DT_F64, 2, 3, 2, &curve);
+    Plot     *plot = plot_of(&view);
+
+    (void)state;
+    assert_int_equal(plot->count, 2);
+    assert_string_equal(plot->series[1].name, "reversible");
+    assert_string_equal(plot->x.name, "layer");
+    CHECK(plot->series[0].x[2] == 3 && plot->series[1].y[1] == 20, "points");
+    CHECK(plot->series[1].y[2] == 1e-300, "doubles stay doubles: %g", plot->series[1].y[2]);
+    plot_free(plot);
+    curve.by_rows = true;
+    plot = plot_of(&view);
+    assert_int_equal(plot->count, 3);
+    CHECK(plot->series[2].count == 2 && plot->series[2].y[0] == 3, "by rows");
+    assert_string_equal(plot->series[2].name, "row 2");
+    plot_free(plot);
+}
+
+static void one_axis_is_a_curve_undeclared(void **state)
+{
+    float     values[] = { 3, 1, 2 };
+    View      view = curve_view(values, DT_F32, 1, 3, 0, NULL);
+    ViewCurve curve;
+    Plot     *plot = plot_of(&view);
+
+    (void)state;
+    assert_int_equal(plot->series[0].count, 3);
+    assert_string_equal(plot->y.name, "numbers");
+    plot_free(plot);
+    view.kind = VIEW_COUNT;
+    assert_true(view_curve(&view, &curve));
+    assert_int_equal(curve.mark, CURVE_BARS);
+    view = curve_view(values, DT_F32, 2, 3, 1, NULL);
+    assert_false(view_curve(&view, &curve));
+}
+
+static void other_views_say_where_points_and_bands_are(void **state)
+{
+    float     mean[] = { 2, 3 }, low[] = { 1, 2 }, high[] = { 4, 5 };
+    int32_t   k[] = { 8, 64 };
+    ViewCurve curve = { .x = "k", .y = "error", .log_x = true };
+    View      view = curve_view(mean, DT_F32, 1, 2, 0, &curve);
+    View      lo = curve_view(low, DT_F32, 1, 2, 0, NULL), hi = curve_view(high, DT_F32, 1, 2, 0,
+                                                                           NULL);
+    View      at = curve_view(k, DT_I32, 1, 2, 0, NULL);
+    Plot     *plot;
+
+    (void)state;
+    view.along = &at;
+    view.low = &lo;
+    view.high = &hi;
+    plot = plot_of(&view);
+    CHECK(plot->series[0].x[1] == 64 && plot->x.log, "x from the other view");
+    CHECK(plot->series[0].low && plot->series[0].high[1] == 5 && plot->y.hi >= 5, "band");
+    plot_free(plot);
+}
+
+static void bins_keep_the_peaks(void **state)
+{
+    int64_t count = 100000;
+    float  *values = calloc((size_t)count, sizeof(*values));
+    View    view = curve_view(values, DT_F32, 1, count, 0, NULL);
+    Plot   *plot;
+    double  most = 0, least = 0;
+
+    (void)state;
+    assert_non_null(values);
+    values[77777] = 5;
+    values[12345] = -3;
+    plot = plot_of(&view);
+    CHECK(plot->series[0].count <= PLOT_POINTS_MOST && plot->binned > 1, "binned");
+    for (int64_t i = 0; i < plot->series[0].count; i++) {
+        most = fmax(most, plot->series[0].y[i]);
+        least = fmin(least, plot->series[0].y[i]);
+        CHECK(i == 0 || plot->series[0].x[i] >= plot->series[0].x[i - 1], "in order");
+    }
+    CHECK(most == 5 && least == -3, "%g %g", least, most);
+    plot_free(plot);
+    free(values);
+}
+
+static void too_many_series_are_counted(void **state)
+{
+    float     values[2 * 50] = { 0 };
+    ViewCurve curve = { .x = "x", .y = "y" };
+    View      view = curve_view(values, DT_F32, 2, 2, 50, &curve);
+    Plot     *plot = plot_of(&view);
+    char      caption[256];
+
+    (void)state;
+    assert_int_equal(plot->count, PLOT_SERIES_MOST);
+    plot_caption(plot, caption, sizeof(caption));
+    CHECK(strstr(caption, "18 series more"), "%s", caption);
+    plot_free(plot);
+}
+
+/* ---- characters ------------------------------------------------------------- */
+
+static void text_of(const Plot *plot, int width, int height, bool utf8, char *out)
+{
+    PlotCells cells;
+    Error     err = ERROR_INIT;
+
+    CHECK(plot_cells(plot, width, height, utf8, &cells, &err), "%s", err.text);
+    for (int i = 0; i < cells.width * cells.height; i++) {
+        CHECK(utf8 || cells.cells[i].ch < 128, "not ASCII");
+        *out++ = cells.cells[i].ch < 128 ? (char)cells.cells[i].ch : '~';
+        if ((i + 1) % cells.width == 0)
+            *out++ = '\n';
+    }
+    *out = '\0';
+    plot_cells_free(&cells);
+}
+
+static void ascii_has_letters_ticks_and_names(void **state)
+{
+    Plot *plot = new_plot();
+    char  text[4096];
+
+    (void)state;
+    snprintf(plot->x.name, sizeof(plot->x.name), "layer");
+    snprintf(plot->y.name, sizeof(plot->y.name), "error");
+    add(plot, CURVE_LINE, 5, (double[]){ 0, 1, 2, 3, 4 });
+    add(plot, CURVE_POINTS, 5, (double[]){ 4, 3, NAN, 1, 0 });
+    plot_guide(plot, "rank 2", true, 2);
+    plot_settle(plot);
+    text_of(plot, 40, 16, false, text);
+    CHECK(strstr(text, "o s  x s") && strstr(text, "error") && strstr(text, "layer"), "%s", text);
+    CHECK(strstr(text, ": rank 2") && strstr(text, "ooo") && strstr(text, "4+"), "%s", text);
+    text_of(plot, 40, 16, true, text);
+    CHECK(strchr(text, '~'), "%s", text);
+    plot_free(plot);
+}
+
+static void any_size_can_be_drawn(void **state)
+{
+    Plot *plot = new_plot();
+    char  text[20000];
+
+    (void)state;
+    add(plot, CURVE_BARS, 3, (double[]){ 1, 5, 2 });
+    add(plot, CURVE_STEPS, 3, (double[]){ 1, 5, 2 });
+    plot_settle(plot);
+    for (int width = 0; width < 100; width += 7)
+        for (int height = 0; height < 40; height += 3) {
+            text_of(plot, width, height, true, text);
+            text_of(plot, width, height, false, text);
+        }
+    plot_free(plot);
+}
+
+/* ---- figures ---------------------------------------------------------------- */
+
+/* A matrix and a plot beside each other, as text and as a page. */
+static void matrices_and_plots_stand_in_one_figure(void **state)
+{
+    float       values[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+    ViewCurve   curve = { .x = "step", .y = "loss", .series = "a|b|c" };
+    View        matrix = curve_view(values, DT_F32, 2, 4, 3, NULL), plot = matrix;
+    Error       err = ERROR_INIT;
+    Figure     *figure = figure_new(3, &err);
+    Text        text = { 0 }, bytes = { 0 }, again = { 0 };
+    TextOptions options = { .width = 100, .utf8 = true, .colours = 256 };
+
+    (void)state;
+    assert_non_null(figure);
+    plot.curve = &curve;
+    panel_init(&figure->panels[0], &matrix, NULL, 0, "matrix");
+    panel_init(&figure->panels[1], &plot, NULL, 0, "plot");
+    panel_init(&figure->panels[2], &plot, NULL, 0, "both");
+    figure->panels[2].overlays[0] = (Overlay){ .view = &plot, .name = "other" };
+    figure->panels[2].overlay_count = 1;
+    snprintf(figure->panels[2].name, sizeof(figure->panels[2].name), "one");
+    CHECK(figure_text(figure, &options, &text, &err), "%s", err.text);
+    CHECK(strstr(text_str(&text), "loss") && strstr(text_str(&text), "a 1 to 10"), "%s",
+          text_str(&text));
+    CHECK(figure_png(figure, NULL, &bytes, &err) && figure_png(figure, NULL, &again, &err), "%s",
+          err.text);
+    CHECK(bytes.length == again.length && !memcmp(bytes.data, again.data, bytes.length),
+          "the same figure twice");
+    figure->panels[1].minus = &plot;
+    CHECK(figure_png(figure, &(PngOptions){ .dpi = 72, .theme = "dark" }, &again, &err), "%s",
+          err.text);
+    text_free(&text);
+    text_free(&bytes);
+    text_free(&again);
+    figure_free(figure);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ticks_are_round_numbers),
+        cmocka_unit_test(any_range_has_ticks),
+        cmocka_unit_test(ranges_follow_the_data),
+        cmocka_unit_test(logarithms_need_numbers_above_zero),
+        cmocka_unit_test(constant_and_empty_series_have_a_range),
+        cmocka_unit_test(rows_are_points_and_columns_series),
+        cmocka_unit_test(one_axis_is_a_curve_undeclared),
+        cmocka_unit_test(other_views_say_where_points_and_bands_are),
+        cmocka_unit_test(bins_keep_the_peaks),
+        cmocka_unit_test(too_many_series_are_counted),
+        cmocka_unit_test(ascii_has_letters_ticks_and_names),
+        cmocka_unit_test(any_size_can_be_drawn),
+        cmocka_unit_test(matrices_and_plots_stand_in_one_figure),
+    };
+
+    return cmocka_run_group_tests_name("draw/plot", tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* test_spectrum.c -- singular values of matrices whose values are known. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/cpu/svd.h"
+#include "attn/spectrum.h"
+#include "check.h"
+#include "core/rng.h"
+
+/* A matrix of floats as a view; rows x cols. */
+static View view_of(float *values, int64_t rows, int64_t cols)
+{
+    View view = { .name = "matrix", .kind = VIEW_TENSOR, .dtype = DT_F32, .rank = 2,
+                  .shape = { rows, cols }, .rows = "row", .cols = "column" };
+
+    view.tensor = tensor_of(DT_F32, 2, view.shape, values);
+    return view;
+}
+
+/* sum of s[k] u_k v_k^T over `count` random orthonormal pairs. */
+static float *product(int64_t rows, int64_t cols, int64_t count, const double *s)
+{
+    double *u = malloc((size_t)(rows * count) * sizeof(*u));
+    double *v = malloc((size_t)(cols * count) * sizeof(*v));
+    float  *out = malloc((size_t)(rows * cols) * sizeof(*out));
+    Rng     rng = rng_named(5, "product");
+    Error   err = ERROR_INIT;
+
+    assert_true(u && v && out);
+    for (int64_t i = 0; i < rows * count; i++)
+        u[i] = rng_normal(&rng);
+    for (int64_t i = 0; i < cols * count; i++)
+        v[i] = rng_normal(&rng);
+    CHECK(svd_orthonormal(u, rows, count, &err), "%s", err.text);
+    CHECK(svd_orthonormal(v, cols, count, &err), "%s", err.text);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < count; k++)
+                sum += s[k] * u[k * rows + i] * v[k * cols + j];
+            out[i * cols + j] = (float)sum;
+        }
+    free(u);
+    free(v);
+    return out;
+}
+
+static void orthogonal_factors_have_equal_values(void **state)
+{
+    float  hadamard[16 * 16];
+    double values[16], energy;
+    View   view = view_of(hadamard, 16, 16);
+    Error  err = ERROR_INIT;
+
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 16; j++)
+            hadamard[i * 16 + j] = __builtin_popcount((unsigned)(i & j)) % 2 ? -1 : 1;
+    CHECK(spectrum_make(&view, 0, &(SpectrumWay){ 0 }, values, &energy, &err), "%s", err.text);
+    for (int i = 0; i < 16; i++)
+        CHECK(fabs(values[i] - 4) < 1e-12, "value %d: %.15g", i, values[i]);
+    CHECK(fabs(energy - 256) < 1e-12, "%.15g", energy);
+}
+
+static void products_of_rank_k_have_k_values(void **state)
+{
+    static const double s[] = { 3, 2, 1, 0.5, 0.01 };
+    static const int64_t shapes[][2] = { { 30, 30 }, { 50, 12 }, { 12, 50 }, { 5, 5 } };
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        int64_t rows = shapes[k][0], cols = shapes[k][1], count = rows < cols ? rows : cols;
+        float  *a = product(rows, cols, 5, s);
+        View    view = view_of(a, rows, cols);
+        double  values[30], energy;
+        Error   err = ERROR_INIT;
+
+        assert_int_equal(spectrum_count(&view, &(SpectrumWay){ 0 }), count);
+        CHECK(spectrum_make(&view, 0, &(SpectrumWay){ 0 }, values, &energy, &err), "%s", err.text);
+        for (int64_t i = 0; i < count; i++) /* what floats keep of the product */
+            CHECK(fabs(values[i] - (i < 5 ? s[i] : 0)) < 1e-6, "%lld of %lld x %lld: %.9g",
+                  (long long)i, (long long)rows, (long long)cols, values[i]);
+        free(a);
+    }
+}
+
+typedef struct Both {
+    double  exact[400], found[400], energy, energy_found;
+    int64_t count;
+} Both;
+
+static Both both_ways(float *a, int64_t rows, int64_t cols, int64_t rank, Threads *threads)
+{
+    View        view = view_of(a, rows, cols);
+    SpectrumWay way = { .exact = 1, .rank = rank, .seed = 3, .threads = threads };
+    Both        b = { .count = spectrum_count(&view, &way) };
+    Error       err = ERROR_INIT;
+
+    CHECK(spectrum_make(&view, 0, &(SpectrumWay){ 0 }, b.exact, &b.energy, &err), "%s", err.text);
+    CHECK(spectrum_make(&view, 0, &way, b.found, &b.energy_found, &err), "%s", err.text);
+    CHECK(fabs(b.energy - b.energy_found) <= 1e-12 * b.energy, "energy");
+    return b;
+}
+
+static void random_directions_find_a_falling_spectrum(void **state)
+{
+    double s[120];
+    float *a;
+    Both   b;
+
+    (void)state;
+    for (int k = 0; k < 120; k++) /* s_(l+1) = s_20 / 2.4 */
+        s[k] = pow(0.95, k);
+    a = product(330, 290, 120, s);
+    b = both_ways(a, 330, 290, 20, NULL);
+    assert_int_equal(b.count, 20);
+    for (int64_t i = 0; i < b.count; i++) {
+        CHECK(b.found[i] <= b.exact[i] * (1 + 1e-12), "%lld: above the true value", (long long)i);
+        CHECK(b.found[i] >= b.exact[i] * (1 - 5e-3), "%lld: %.9g of %.9g", (long long)i,
+              b.found[i], b.exact[i]);
+    }
+    free(a);
+}
+
+static void a_flat_spectrum_is_a_lower_bound(void **state)
+{
+    int64_t rows = 400, cols = 400;
+    float  *a = malloc((size_t)(rows * cols) * sizeof(*a));
+    Rng     rng = rng_named(9, "flat");
+    Both    b;
+
+    (void)state;
+    assert_non_null(a);
+    rng_fill_normal(&rng, a, rows * cols, 1);
+    b = both_ways(a, rows, cols, 40, NULL);
+    for (int64_t i = 0; i < b.count; i++) {
+        CHECK(b.found[i] <= b.exact[i] * (1 + 1e-12), "%lld: above", (long long)i);
+        CHECK(b.found[i] >= b.exact[i] * 0.9, "%lld: %.4g of %.4g", (long long)i, b.found[i],
+              b.exact[i]);
+    }
+    free(a);
+}
+
+static void directions_that_span_all_are_exact(void **state)
+{
+    double s[9] = { 5, 4, 3, 2, 1, 1, 1, 0.1, 0.01 };
+    float *a = product(40, 9, 9, s);
+    Both   b = both_ways(a, 40, 9, 9, NULL);
+
+    (void)state;
+    for (int64_t i = 0; i < b.count; i++)
+        CHECK(fabs(b.found[i] - b.exact[i]) < 1e-12, "%lld", (long long)i);
+    free(a);
+}
+
+static void threads_do_not_change_a_bit(void **state)
+{
+    double   s[60];
+    float   *a;
+    Threads *threads = threads_new(3);
+    Both     one, three;
+
+    (void)state;
+    for (int k = 0; k < 60; k++)
+        s[k] = 1.0 / (k + 1);
+    a = product(300, 280, 60, s);
+    one = both_ways(a, 300, 280, 50, NULL);
+    three = both_ways(a, 300, 280, 50, threads);
+    assert_memory_equal(one.found, three.found, (size_t)one.count * sizeof(double));
+    threads_free(threads);
+    free(a);
+}
+
+static void what_cannot_be_found_is_said(void **state)
+{
+    float       a[] = { 1, NAN, 2, 3 };
+    View        view = view_of(a, 2, 2);
+    double      values[2], energy;
+    atomic_bool cancel = true;
+    Error       err = ERROR_INIT;
+
+    (void)state;
+    assert_false(spectrum_make(&view, 0, &(SpectrumWay){ 0 }, values, &energy, &err));
+    CHECK(strstr(err.text, "NaN"), "%s", err.text);
+    err = (Error)ERROR_INIT;
+    assert_false(spectrum_make(&view, 0, &(SpectrumWay){ .exact = 1 }, values, &energy, &err));
+    CHECK(strstr(err.text, "NaN"), "%s", err.text);
+    err = (Error)ERROR_INIT;
+    assert_false(spectrum_make(&view, 0, &(SpectrumWay){ .cancel = &cancel }, values, &energy,
+                               &err));
+    assert_int_equal(err.code, ERR_CANCELLED);
+}
+
+static void zero_is_zero(void **state)
+{
+    float  a[12] = { 0 };
+    View   view = view_of(a, 3, 4);
+    double values[3], energy;
+    Error  err = ERROR_INIT;
+
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        CHECK(spectrum_make(&view, 0, &(SpectrumWay){ .exact = way }, values, &energy, &err), "%s",
+              err.text);
+        CHECK(values[0] == 0 && values[2] == 0 && energy == 0, "not zero");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orthogonal_factors_have_equal_values),
+        cmocka_unit_test(products_of_rank_k_have_k_values),
+        cmocka_unit_test(random_directions_find_a_falling_spectrum),
+        cmocka_unit_test(a_flat_spectrum_is_a_lower_bound),
+        cmocka_unit_test(directions_that_span_all_are_exact),
+        cmocka_unit_test(threads_do_not_change_a_bit),
+        cmocka_unit_test(what_cannot_be_found_is_said),
+        cmocka_unit_test(zero_is_zero),
+    };
+
+    return cmocka_run_group_tests_name("spectrum", tests, NULL, NULL);
+}
