@@ -83,6 +83,8 @@ static const char *missing(const Run *r)
 {
     const Mechanism *m = r->mechanism;
 
+    if (m->needs_none)
+        return NULL;
     if (m->needs_attn)
         return r->attn.data ? NULL : "finished weights (attn)";
     if (m->needs_x)
@@ -138,7 +140,7 @@ static void check_shapes(Run *r)
         run_fail(r, ERR_DATA, "%s needs one layer input for each token: the input has %lld tokens "
                  "of x and %lld of %s", m->id, (long long)r->x.shape[0], (long long)r->n,
                  r->q.data ? "q" : "v");
-    if (m->needs_x || m->needs_attn || !r->q.data || !r->k.data || !r->v.data)
+    if (m->needs_none || m->needs_x || m->needs_attn || !r->q.data || !r->k.data || !r->v.data)
         return;
     if (r->k.shape[2] != r->d)
         run_fail(r, ERR_DATA, "q has head size %lld but k has %lld", (long long)r->d,
