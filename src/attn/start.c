@@ -197,6 +197,8 @@ static void take_shapes(Run *r)
         r->n = r->attn.shape[1];
         r->m = r->attn.shape[2];
     }
+    if (r->mechanism->needs_none && r->n < 1)
+        r->h = r->n = r->m = 1;
     r->q_offset = r->causal ? r->m - r->n : 0;
 }
 
