@@ -98,6 +98,8 @@ typedef struct Mechanism {
     void (*run)(Run *r, const void *params);
     /* Closed form of exactly what run's ops count; may allocate in r->arena. */
     Flops (*flops)(Run *r, const void *params);
+    double values_error; /* weights act on values of V rounded by at most this share of the
+                            largest (and what they make of them is rounded so); 0: on V itself */
     bool  flops_bound; /* data decides: flops is an upper bound */
 } Mechanism;
 

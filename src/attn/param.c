@@ -148,6 +148,22 @@ static bool bind_enum(const Param *p, const char *text, int *at, Error *err)
     return true;
 }
 
+/* Choices of one letter may be written together: "qk". */
+static bool bind_letters(const Param *p, const char *text, unsigned *at)
+{
+    unsigned flags = 0;
+
+    for (const char *s = text; *s; s++) {
+        int choice = find_choice(p, s, 1);
+
+        if (choice < 0)
+            return false;
+        flags |= 1u << choice;
+    }
+    *at = flags;
+    return *text != '\0';
+}
+
 /* "[a,b]", "a,b", "a+b" or "none". */
 static bool bind_flags(const Param *p, const char *text, unsigned *at, Error *err)
 {
@@ -157,6 +173,8 @@ static bool bind_flags(const Param *p, const char *text, unsigned *at, Error *er
         *at = 0;
         return true;
     }
+    if (bind_letters(p, text, at))
+        return true;
     for (const char *s = text; *s;) {
         size_t skip = strspn(s, "[], +"), length;
         int    choice;

@@ -21,7 +21,7 @@ typedef enum ParamType {
     PARAM_TYPE_FLOAT,  /* double */
     PARAM_TYPE_BOOL,   /* bool */
     PARAM_TYPE_ENUM,   /* int: index into choices */
-    PARAM_TYPE_FLAGS,  /* unsigned: bit per choice, written [a,b] or a+b */
+    PARAM_TYPE_FLAGS,  /* unsigned: bit per choice, written [a,b], a+b or, of one letter each, ab */
     PARAM_TYPE_LIST,   /* IndexList: a count "5" or a list "[1,2,5]" */
     PARAM_TYPE_TEXT,   /* const char *: borrowed from the Assignments */
     PARAM_TYPE_TENSOR, /* Tensor: data NULL when not given */

@@ -1,0 +1,415 @@
+/* mixed_precision.c -- attention as 16-bit arithmetic would compute it.
+ *
+ * R rounds to the format (attn/precision.h).  With the scale first:
+ *
+ *     Qh = R(R(Q) scale),  Kh = R(K),  Vh = R(V)
+ *     S  = R(Qh Kh^T)                  or R(R(R(Q) Kh^T) scale), scaled afterwards
+ *     P  = R(softmax(S))               softmax=float32
+ *     z  = R(S - max), w = R(exp z),  P = R(w / sum w)     softmax=half
+ *     O  = R(P Vh)
+ *
+ * accumulate=half rounds every product and every running sum, in index order;
+ * float32 sums are taken in double and rounded once.  All is emulated, so a
+ * cell is the same on every machine.  (Micikevicius et al. 2018, section 3.)
+ */
+#include "attn/run.h"
+
+#include <math.h>
+
+enum { IN_FLOAT32, IN_HALF };
+static const char *const places[] = { "float32", "half", NULL };
+
+typedef struct Params {
+    int    format, accumulate, softmax;
+    bool   scale_first;
+    double scale;
+} Params;
+
+static const Param params[] = {
+    PARAM_ENUM(Params, format, PRECISION_BF16, precision_names, "of Q, K, V, scores, weights and "
+               "output"),
+    PARAM_ENUM(Params, accumulate, IN_FLOAT32, places, "sums of products: wide and rounded once, "
+               "or rounded at each step"),
+    PARAM_ENUM(Params, softmax, IN_FLOAT32, places, "of the stored scores: wide and rounded once, "
+               "or rounded at each step"),
+    PARAM_BOOL(Params, scale_first, true, "scale Q before the product; else the stored scores "
+               "(they overflow earlier)"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"),
+    PARAM_END
+};
+
+typedef struct Mixed {
+    const Params    *p;
+    const Precision *format;
+    Run        *run;
+    double      scale;
+    int64_t     h, n, m, d, e, q_offset;
+    bool        causal;
+    Tensor      q, k, v;    /* f64 [h',.,.] rounded to the format */
+    Tensor      top, total; /* f64 [h,n]: largest score of a row, and the sum of its exponentials */
+    Tensor      out;        /* f64 [h,n,e] */
+    double     *work;       /* [workers][m] */
+    WideAttend  exact;
+    double     *row_error;  /* [h*n] |sum of the row's weights - 1| */
+    int64_t    *overflows, *underflows; /* [h*n] scores that are infinite, weights lost to zero */
+} Mixed;
+
+static const double *row_of(const Tensor *t, const Mixed *s, int64_t head, int64_t i)
+{
+    return (const double *)tensor_head(t, head, s->h) + i * t->stride[1];
+}
+
+static int64_t keys_of(const Mixed *s, int64_t i)
+{
+    int64_t keys = s->causal ? i + s->q_offset + 1 : s->m;
+
+    return keys < 0 ? 0 : keys < s->m ? keys : s->m;
+}
+
+/* ---- the arithmetic ------------------------------------------------------------- */
+
+/* Never fused: a product is a number of its own before it is added. */
+static double dot(const Mixed *s, int64_t count, const double *x, const double *y, int64_t step)
+{
+    double sum = 0;
+
+    if (s->p->accumulate == IN_HALF)
+        return precision_dot(s->format, count, x, 1, y, step);
+    for (int64_t c = 0; c < count; c++)
+        sum += x[c] * y[c * step];
+    return precision_round(s->format, sum);
+}
+
+/* As the product leaves it, before any later scaling. */
+static double raw_score(const Mixed *s, int64_t head, int64_t i, int64_t j)
+{
+    return dot(s, s->d, row_of(&s->q, s, head, i), row_of(&s->k, s, head, j), 1);
+}
+
+static double scaled(const Mixed *s, double score)
+{
+    return s->p->scale_first ? score : precision_round(s->format, score * s->scale);
+}
+
+static double exponential(const Mixed *s, double score, double top)
+{
+    if (s->p->softmax == IN_FLOAT32)
+        return exp(score - top);
+    return precision_round(s->format, exp(precision_round(s->format, score - top)));
+}
+
+/* Infinity minus infinity is not a number, and stays so. */
+static double largest(const double *x, int64_t count)
+{
+    double top = -INFINITY;
+
+    for (int64_t j = 0; j < count; j++)
+        top = isnan(top) || isnan(x[j]) ? (double)NAN : fmax(top, x[j]);
+    return top;
+}
+
+/* Scores x become weights. */
+static void softmax_row(const Mixed *s, int64_t row, double *x, int64_t keys)
+{
+    double top = largest(x, keys), sum = 0;
+
+    for (int64_t j = 0; j < keys; j++) {
+        x[j] = exponential(s, x[j], top);
+        sum = s->p->softmax == IN_HALF ? precision_round(s->format, sum + x[j]) : sum + x[j];
+    }
+    for (int64_t j = 0; j < keys; j++)
+        x[j] = precision_round(s->format, x[j] / sum);
+    ((double *)s->top.data)[row] = top;
+    ((double *)s->total.data)[row] = sum;
+}
+
+static void row_item(void *context, int64_t row, int worker)
+{
+    const Mixed *s = context;
+    int64_t      head = row / s->n, i = row % s->n, keys = keys_of(s, i);
+    double      *x = s->work + worker * s->m, *out = (double *)s->out.data + row * s->e;
+
+    if (run_failed(s->run))
+        return;
+    for (int64_t j = 0; j < keys; j++) {
+        x[j] = raw_score(s, head, i, j);
+        s->overflows[row] += isinf(x[j]);
+        x[j] = scaled(s, x[j]);
+    }
+    softmax_row(s, row, x, keys);
+    for (int64_t c = 0; c < s->e; c++)
+        out[c] = dot(s, keys, x, row_of(&s->v, s, head, 0) + c, s->v.stride[1]);
+    for (int64_t c = 0; c < s->e; c++)
+        tensor_f32(&s->run->out)[row * s->e + c] = (float)out[c];
+    s->row_error[row] = -1;
+    for (int64_t j = 0; j < keys; j++)
+        s->row_error[row] += x[j];
+    s->row_error[row] = keys ? fabs(s->row_error[row]) : 0;
+}
+
+/* ---- the stages ------------------------------------------------------------------- */
+
+static Tensor rounded(Mixed *s, Tensor x, double factor)
+{
+    Tensor y = exact_of(s->run, x);
+
+    for (int64_t c = 0; c < tensor_count(&y) && !run_failed(s->run); c++) {
+        double *at = (double *)y.data + c;
+
+        *at = precision_round(s->format, *at);
+        if (factor > 0)
+            *at = precision_round(s->format, *at * factor);
+    }
+    op_charge(s->run, FLOP_OVERHEAD, (factor > 0 ? 2 : 1) * (double)tensor_count(&y));
+    return y;
+}
+
+static Mixed *mixed_new(Run *r, const Params *p)
+{
+    Mixed *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+
+    if (!s)
+        return NULL;
+    *s = (Mixed){ .p = p, .format = precision_of((PrecisionFormat)p->format), .run = r,
+                  .scale = run_scale(r, p->scale), .h = r->h, .n = r->n, .m = r->m, .d = r->d,
+                  .e = r->e, .q_offset = r->q_offset, .causal = r->causal };
+    s->top = run_tensor2(r, DT_F64, r->h, r->n);
+    s->total = run_tensor2(r, DT_F64, r->h, r->n);
+    s->out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
+    s->row_error = run_alloc(r, r->h * r->n, sizeof(*s->row_error));
+    s->overflows = run_alloc(r, r->h * r->n, sizeof(*s->overflows));
+    s->underflows = run_alloc(r, r->h * r->n, sizeof(*s->underflows));
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++)
+        s->overflows[row] = s->underflows[row] = 0;
+    return s;
+}
+
+/* Roundings are not counted: the format's own hardware does them for nothing. */
+static void attend(Mixed *s)
+{
+    Run      *r = s->run;
+    ArenaMark mark = arena_mark(r->arena);
+    double    cells = wide_cells(r);
+
+    s->work = run_alloc(r, threads_count(r->threads) * s->m, sizeof(*s->work));
+    if (!run_failed(r))
+        threads_run(r->threads, s->h * s->n, row_item, s);
+    arena_release(r->arena, mark);
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)s->d);
+    op_charge(r, FLOP_MIX, 2 * cells * (double)s->e);
+    op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * cells);
+}
+
+/* ---- views ------------------------------------------------------------------------ */
+
+static void weights_run(const void *context, int64_t head, int64_t i, int64_t start,
+                        int64_t count, int64_t step, double *out)
+{
+    const Mixed *s = context;
+    double       top = ((const double *)s->top.data)[head * s->n + i];
+    double       total = ((const double *)s->total.data)[head * s->n + i];
+
+    for (int64_t c = 0; c < count; c++) {
+        double score = scaled(s, raw_score(s, head, i, start + c * step));
+
+        out[c] = precision_round(s->format, exponential(s, score, top) / total);
+    }
+}
+
+static void read_scores(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    const Mixed *s = view->context;
+
+    for (int64_t c = 0; c < count; c++)
+        out[c] = (float)scaled(s, raw_score(s, head, i, start + c * step));
+}
+
+#define PIECE 64
+#define HALF_COST 20 /* a rounded multiply-add, in plain ones */
+
+/* The error of a weight, in units of the last place of what it should be. */
+static void read_ulps(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
+{
+    const Mixed *s = view->context;
+    WideSource   exact = wide_weights(&s->exact);
+    double       got[PIECE], want[PIECE];
+
+    for (int64_t at = 0; at < count; at += PIECE) {
+        int64_t some = count - at < PIECE ? count - at : PIECE;
+
+        weights_run(s, head, i, start + at * step, some, step, got);
+        exact.read(exact.context, head, i, start + at * step, some, step, want);
+        for (int64_t c = 0; c < some; c++)
+            out[at + c] = (float)((got[c] - want[c]) / precision_ulp(s->format, want[c]));
+    }
+}
+
+static void underflow_item(void *context, int64_t row, int worker)
+{
+    const Mixed *s = context;
+    WideSource   exact = wide_weights(&s->exact);
+    int64_t      keys = keys_of(s, row % s->n);
+    double       got[PIECE], want[PIECE];
+
+    (void)worker;
+    for (int64_t j = 0; j < keys && !run_failed(s->run); j += PIECE) {
+        int64_t count = keys - j < PIECE ? keys - j : PIECE;
+
+        weights_run(s, row / s->n, row % s->n, j, count, 1, got);
+        exact.read(exact.context, row / s->n, row % s->n, j, count, 1, want);
+        for (int64_t c = 0; c < count; c++)
+            s->underflows[row] += want[c] > 0 && fabs(got[c]) <= 0;
+    }
+}
+
+static void tell(Run *r, const Mixed *s)
+{
+    int64_t over = 0, under = 0;
+    double  worst = 0, cells = wide_cells(r);
+    int64_t numbers = tensor_count(&r->q) + tensor_count(&r->k) + tensor_count(&r->v) +
+                      tensor_count(&r->out);
+
+    for (int64_t row = 0; row < s->h * s->n && !run_failed(r); row++) {
+        over += s->overflows[row];
+        under += s->underflows[row];
+        worst = isnan(worst) || isnan(s->row_error[row]) ? (double)NAN : fmax(worst, s->row_error[row]);
+    }
+    run_figure(r, "max_abs_error", wide_max_error(r, s->out, s->exact.out));
+    run_figure(r, "relative_error", wide_relative_error(r, s->out, s->exact.out));
+    run_figure(r, "row_sum_error", worst);
+    run_figure(r, "underflow_fraction",
+               cells > 0 ? (double)under / cells : 0);
+    run_figure_int(r, "score_overflows", over);
+    run_figure_int(r, "bytes", numbers * s->format->bytes);
+    run_trace(r, "largest output error", wide_max_error(r, s->out, s->exact.out));
+    if (over > 0)
+        run_warn(r, "mixed-precision: %lld scores are infinite in %s, so some weights may not be "
+                 "numbers (scale_first=true, or bf16, has more room)", (long long)over,
+                 s->format->name);
+}
+
+/* The line of numbers: how far apart they are at 2^-40 .. 2^20, as powers of two. */
+static void show_spacing(Run *r, const Mixed *s)
+{
+    int64_t least = -40, most = s->format->emax > 20 ? 20 : s->format->emax - 1;
+    Tensor  table = run_tensor2(r, DT_F64, most - least + 1, 2);
+    double *to = table.data;
+
+    for (int64_t e = least; e <= most && !run_failed(r); e++) {
+        *to++ = (double)e;
+        *to++ = log2(precision_ulp(s->format, ldexp(1, (int)e)));
+    }
+    view_tensor(r, "spacing", VIEW_TENSOR, table, "power", "log2 magnitude, log2 spacing");
+}
+
+static void show(Run *r, Mixed *s, const Pattern *cells)
+{
+    WideSource got = { weights_run, s, HALF_COST * (double)s->d };
+    View      *ulps;
+
+    run_stage(r, "exact");
+    s->exact = (WideAttend){ .q = r->q, .k = r->k, .v = r->v, .scale = s->scale };
+    wide_attend(r, &s->exact, false);
+    if (run_failed(r))
+        return;
+    threads_run(r->threads, s->h * s->n, underflow_item, s);
+    implicit_connectivity(r, cells);
+    wide_compare(r, cells, got, wide_weights(&s->exact));
+    view_tensor(r, "reference", VIEW_VECTORS, s->exact.out, "query", "value");
+    ulps = view_reader(r, "weights_error_ulps", VIEW_SIGNED, DT_F32, read_ulps, s, cells);
+    if (ulps)
+        ulps->cost = got.cost;
+    view_reader(r, "scores", VIEW_SIGNED, DT_F32, read_scores, s, cells);
+    show_spacing(r, s);
+    tell(r, s);
+}
+
+/* ---- the mechanism ------------------------------------------------------------------ */
+
+static void mixed_precision_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Mixed        *s = mixed_new(r, p);
+
+    if (run_failed(r))
+        return;
+    run_stage(r, "round");
+    s->q = rounded(s, r->q, p->scale_first ? s->scale : 0);
+    s->k = rounded(s, r->k, 0);
+    s->v = rounded(s, r->v, 0);
+    run_stage(r, "attend");
+    attend(s);
+    if (run_wants_views(r))
+        show(r, s, wide_pattern(r));
+}
+
+static Flops mixed_precision_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    double        numbers = (double)r->h * ((double)(r->n + r->m) * (double)r->d +
+                                     (double)r->m * (double)r->e);
+    Flops         flops = run_pattern_flops(r, wide_cells(r));
+
+    flops.overhead += numbers;
+    if (p->scale_first)
+        flops.overhead += (double)r->h * (double)r->n * (double)r->d;
+    return flops;
+}
+
+static const StageNote notes[] = {
+    { "round", "Queries, keys and values become numbers of the format: the nearest ones, ties to "
+               "even." },
+    { "attend", "Scores, weights and output are rounded to the format whenever they would be "
+                "stored; with accumulate=half and softmax=half after every single operation." },
+    { "exact", "The same attention of the unrounded tensors in double, to see what the format "
+               "costs." },
+    { NULL, NULL }
+};
+
+static const ViewPromise views[] = {
+    { .name = "weights", .kind = VIEW_WEIGHTS, .help = "as stored in the format; a row adds up to "
+                                                       "about 1" },
+    { .name = "weights_reference", .kind = VIEW_WEIGHTS, .help = "exact weights" },
+    { .name = "weights_error", .kind = VIEW_SIGNED, .help = "stored less exact" },
+    { .name = "weights_error_ulps", .kind = VIEW_SIGNED,
+      .help = "the same in units of the last place" },
+    { .name = "scores", .kind = VIEW_SIGNED, .help = "as stored in the format" },
+    { .name = "reference", .kind = VIEW_VECTORS, .help = "exact output" },
+    { .name = "spacing", .kind = VIEW_TENSOR, .help = "distance of neighbouring numbers against "
+                                                      "magnitude" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_mixed_precision = {
+    .id = "mixed-precision",
+    .title = "Mixed precision",
+    .authors = "Micikevicius, Narang, Alben, Diamos, Elsen, Garcia, Ginsburg, Houston, Kuchaiev, "
+               "Venkatesh, Wu",
+    .year = 2018,
+    .arxiv = "1710.03740",
+    .source = "paper, section 3",
+    .formula = "S = R(R(R(Q) scale) R(K)^T), P = R(softmax(S)), O = R(P R(V))\n"
+               "R: to the nearest number of the format, ties to even",
+    .teaches = "bf16 is coarse but never overflows; fp16 is finer, overflows above 65504 and "
+               "turns weights below 2^-25 into zero.  Sums kept wide lose one rounding, sums in "
+               "the format one at each step.",
+    .picture = "weights_error_ulps",
+    .classes = CLASS_LAB,
+    .claim_time = "O(n^2)",
+    .claim_memory = "O(n^2), half of the bytes",
+    .claim_decode = "yes",
+    .claim_exponent = 2,
+    .values_error = 0x1p-7, /* of bf16: half a unit of 8 bits, in V and in the output */
+    .causal = true,
+    .cross = true,
+    .views = views,
+    .notes = notes,
+    .params = params,
+    .params_size = sizeof(Params),
+    .run = mixed_precision_run,
+    .flops = mixed_precision_flops,
+};
