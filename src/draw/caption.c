@@ -116,10 +116,14 @@ static void caption_picture(const Panel *panel, const Grid *grid, Text *out)
 void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
 {
     Text out = { 0 };
-    bool categories = panel->view->kind == VIEW_BUCKETS && !panel->minus;
+    bool schedule = panel_shows_schedule(panel);
+    bool categories = (panel->view->kind == VIEW_BUCKETS && !panel->minus) || schedule;
 
     if (panel->picture)
         caption_picture(panel, grid, &out);
+    else if (schedule)
+        text_addf(&out, "micro-batches up to %.0f, %.3g %% idle", floor(grid->value_max / 2),
+                  100 * (1 - grid->count / ((double)height_of(grid) * (double)width_of(grid))));
     else if (categories)
         text_addf(&out, "categories %.0f to %.0f", grid->value_min, grid->value_max);
     else
@@ -147,7 +151,7 @@ const char *panel_quantity(const Panel *panel)
     static const char *const names[VIEW_KIND_COUNT] = {
         [VIEW_WEIGHTS] = "weight",  [VIEW_COUNT] = "count",     [VIEW_ORDER] = "position",
         [VIEW_BUCKETS] = "bucket",  [VIEW_FEATURES] = "feature", [VIEW_PERMUTATION] = "share",
-        [VIEW_HOPS] = "layers",
+        [VIEW_HOPS] = "layers",     [VIEW_SCHEDULE] = "micro-batch",
         [VIEW_MASK] = "mask",
     };
     static const char *const signs[] = { "bias", "logit", "weight" };

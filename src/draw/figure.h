@@ -108,6 +108,13 @@ int figure_legend(const Figure *figure, LegendItem *items, int most);
 /* That of hop counts least..most alone. */
 int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark_background,
                 LegendItem *items, int room);
+/* Forward and backward of a schedule. */
+int schedule_legend(LegendItem *items, int room);
+/* The panel shows who works on what, not a difference. */
+bool panel_shows_schedule(const Panel *panel);
+/* Category of a schedule's value, and its colour; -1: idle. */
+int32_t schedule_category(float value);
+Rgb     schedule_colour(int32_t category);
 /* The panel shows hop counts as such, not how many pairs have one. */
 bool panel_shows_hops(const Panel *panel);
 

@@ -40,6 +40,7 @@ bool       panels_share_range(const Panel *a, const Panel *b);
 /* Settles lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
 /* Colour and letter of a hop count, and of cells without one; hops.c. */
+void schedule_paint(Paint *paint, const GridCell *cell, bool dark_background);
 void hops_paint(Paint *paint, ColourMap map, double hops, bool dark_background);
 Rgb  hops_background(bool dark);
 /* The number a panel's colour bar ends with: rounded to what a reader needs. */

@@ -92,7 +92,7 @@ static GridMode mode_of(const GridRequest *q, const Pattern *support)
         return GRID_VALUES;
     if (kind == VIEW_HOPS)
         return GRID_HOPS;
-    if (kind == VIEW_BUCKETS)
+    if (kind == VIEW_BUCKETS || kind == VIEW_SCHEDULE)
         return GRID_CATEGORY;
     if (kind == VIEW_PATTERN || kind == VIEW_COMPONENTS || kind == VIEW_MEMBERSHIP)
         return support ? GRID_PATTERN : GRID_MASK;

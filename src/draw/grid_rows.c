@@ -6,6 +6,7 @@
  * With a column order the cells of a run are scattered, and each key is
  * looked up.
  */
+#include "draw/figure.h"
 #include "draw/grid_job.h"
 
 #include <math.h>
@@ -226,6 +227,9 @@ static void take_hops(GridWorker *w, GridCell *cell, const float *values, int64_
 static void take(GridJob *job, GridWorker *w, GridCell *cells, int64_t cell, const float *values,
                  int64_t count)
 {
+    bool    schedule = job->request->view->kind == VIEW_SCHEDULE;
+    int32_t category;
+
     w->read[cell] += (double)count;
     for (int64_t k = 0; k < count && job->mode == GRID_VALUES; k++)
         take_value(w, &cells[cell], values[k]);
@@ -238,8 +242,9 @@ static void take(GridJob *job, GridWorker *w, GridCell *cells, int64_t cell, con
     for (int64_t k = 0, same; k < count && job->mode == GRID_CATEGORY; k += same) {
         for (same = 1; k + same < count && values[k + same] == values[k]; same++)
             ;
-        if (values[k] >= 0)
-            grid_tally(job, w, cell, (int32_t)values[k], same);
+        category = schedule ? schedule_category(values[k]) : (int32_t)values[k];
+        if (category >= 0)
+            grid_tally(job, w, cell, category, same);
     }
 }
 

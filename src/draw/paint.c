@@ -27,7 +27,7 @@ PanelStyle panel_style(const Panel *panel)
         return STYLE_VALUE;
     if (panel_shows_hops(panel))
         return STYLE_HOPS;
-    if (kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP)
+    if (kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP || kind == VIEW_SCHEDULE)
         return STYLE_CATEGORY;
     if (panel->components || kind == VIEW_PATTERN || kind == VIEW_COMPONENTS)
         return STYLE_CAUSE;
@@ -226,7 +226,10 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
         paint_cause(&paint, panel->view, cell, t, dark_background);
         break;
     case STYLE_CATEGORY:
-        paint_category(&paint, panel, grid, row, col, dark_background);
+        if (panel_shows_schedule(panel))
+            schedule_paint(&paint, cell, dark_background);
+        else
+            paint_category(&paint, panel, grid, row, col, dark_background);
         break;
     default:
         paint_value(&paint, panel, t);

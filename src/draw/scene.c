@@ -143,7 +143,7 @@ typedef struct Present {
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
-    bool    odd, masked, mark;
+    bool    odd, masked, mark, schedule;
     const ViewMarks *marks; /* of the first panel that has some in sight */
     const View      *loads; /* the first that has bars of rows or columns */
     const char *names[8]; /* what each component stands for; NULL: nothing yet */
@@ -208,6 +208,7 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
         grid->value_max + 1 > present->categories)
         present->categories = (int)fmin(grid->value_max + 1, 1e6);
+    present->schedule |= panel_shows_schedule(panel);
     if (style == STYLE_HOPS)
         present_hops(present, panel, grid, area);
     if (style == STYLE_VALUE && (panel->minus || panel->map == MAP_DIVERGING))
@@ -303,6 +304,8 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
                              present->unreached, dark, items + count, most - count);
     count += load_items(present, items + count, most - count);
+    if (present->schedule)
+        count += schedule_legend(items + count, most - count);
     if (present->masked && count < most)
         items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)

@@ -141,21 +141,23 @@ static void draw_categories(Sheet *sheet, int k)
     const Grid       *g = &sheet->scene.grids[k];
     const PanelBoxes *b = &sheet->layout.panels[k];
     double            font = fmin(sheet->style.tick, 0.62 * b->cell_h);
+    bool              schedule = panel_shows_schedule(panel);
     char              text[16];
 
     snprintf(text, sizeof(text), "%.0f", g->value_max);
     font *= fmin(1, 0.84 * b->cell_w / canvas_text_width(sheet->canvas, text, FONT_SANS, font));
-    if (panel->view->kind != VIEW_BUCKETS || panel->minus || !one_to_one(g) ||
+    if ((panel->view->kind != VIEW_BUCKETS && !schedule) || panel->minus || !one_to_one(g) ||
         font < sheet_points(&sheet->style, 3.5))
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
         int64_t r = at / g->cols, c = at % g->cols;
-        Rgb     rgb = colour_of_category(g->cells[at].category);
+        Rgb     rgb = schedule ? schedule_colour(g->cells[at].category)
+                               : colour_of_category(g->cells[at].category);
         double  light = 0.3 * rgb.r + 0.59 * rgb.g + 0.11 * rgb.b;
 
         if (!g->cells[at].any)
             continue;
-        snprintf(text, sizeof(text), "%d", g->cells[at].category);
+        snprintf(text, sizeof(text), "%d", g->cells[at].category / (schedule ? 2 : 1));
         canvas_text(sheet->canvas, b->matrix.x + ((double)c + 0.5) * b->cell_w,
                     b->matrix.y + ((double)r + 0.5) * b->cell_h + 0.36 * font, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = font,

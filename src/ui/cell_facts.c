@@ -90,6 +90,12 @@ static void describe(CellFacts *f, const View *view, bool differs)
         snprintf(f->text, sizeof(f->text), differs ? "masked in both" : "masked");
     else if (differs)
         snprintf(f->text, sizeof(f->text), "\xce\x94 %+.4g to pane 1", f->value);
+    else if (view->kind == VIEW_SCHEDULE && f->value == 0)
+        snprintf(f->text, sizeof(f->text), "idle");
+    else if (view->kind == VIEW_SCHEDULE)
+        snprintf(f->text, sizeof(f->text), "%s of micro-batch %d",
+                 f->value > 0 ? "forward" : "backward",
+                 (int)schedule_category((float)f->value) / 2);
     else if (view->kind == VIEW_BUCKETS)
         snprintf(f->text, sizeof(f->text), "category %.0f", f->value);
     else if (!f->number)

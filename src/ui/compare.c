@@ -195,11 +195,28 @@ static int legend_bits(Ui *ui, int y, int x)
     return x;
 }
 
+static int legend_list(Ui *ui, const LegendItem *items, int count, int y, int x)
+{
+    bool letters = !ui->term->utf8 || ui->term->colours == TERM_MONO;
+
+    for (int k = 0; k < count && x + 14 < ui->term->cols; k++) {
+        Ink ink = items[k].background ? INK_NONE : ink_of(items[k].rgb, items[k].index256);
+
+        term_char(ui->term, y, x,
+                  letters               ? (uint32_t)items[k].ascii
+                  : items[k].background ? 0x25A1
+                                        : 0x25A0,
+                  (Style){ .fg = ink });
+        x += 2 + term_text(ui->term, y, x + 2, 12, items[k].text, ui_style(ui, ROLE_TEXT)) + 2;
+    }
+    return x;
+}
+
 /* Of all panes that show reach: a count has the same colour in all of them. */
 static int legend_hops(Ui *ui, int y, int x)
 {
     double     least = REACH_MOST, most = 0;
-    bool       any = false, unreached = false, letters;
+    bool       any = false, unreached = false;
     ColourMap  map = MAP_VIRIDIS;
     LegendItem items[32];
     int        count;
@@ -220,18 +237,23 @@ static int legend_hops(Ui *ui, int y, int x)
                                     (double)(g->region.col1 - g->region.col0);
     }
     count = any ? hops_legend(map, least, most, unreached, theme_dark(ui->theme), items, 32) : 0;
-    letters = !ui->term->utf8 || ui->term->colours == TERM_MONO;
-    for (int k = 0; k < count && x + 14 < ui->term->cols; k++) {
-        Ink ink = items[k].background ? INK_NONE : ink_of(items[k].rgb, items[k].index256);
+    return legend_list(ui, items, count, y, x);
+}
 
-        term_char(ui->term, y, x,
-                  letters               ? (uint32_t)items[k].ascii
-                  : items[k].background ? 0x25A1
-                                        : 0x25A0,
-                  (Style){ .fg = ink });
-        x += 2 + term_text(ui->term, y, x + 2, 12, items[k].text, ui_style(ui, ROLE_TEXT)) + 2;
+/* Of a pane that shows who works on what. */
+static int legend_schedule(Ui *ui, int y, int x)
+{
+    LegendItem items[4];
+    bool       any = false;
+    Panel      panel;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *pane = &ui->compare.panes[i];
+
+        any |= pane->area.h && pane->drawing.grid.cells && pane_panel(ui, pane, &panel) &&
+               panel_shows_schedule(&panel);
     }
-    return x;
+    return any ? legend_list(ui, items, schedule_legend(items, 4), y, x) : x;
 }
 
 static bool colours_values(const Panel *panel)
@@ -240,7 +262,8 @@ static bool colours_values(const Panel *panel)
 
     return panel->minus ||
            !(panel_shows_hops(panel) || panel->components || kind == VIEW_PATTERN ||
-             kind == VIEW_COMPONENTS || kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP);
+             kind == VIEW_COMPONENTS || kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP ||
+             kind == VIEW_SCHEDULE);
 }
 
 bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
@@ -274,7 +297,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
         return x;
     if (!pane_range(&panel, &pane->drawing.grid, &lo, &hi)) {
         if (panel.view->kind != VIEW_HOPS && panel.view->kind != VIEW_BUCKETS &&
-            panel.view->kind != VIEW_MEMBERSHIP &&
+            panel.view->kind != VIEW_MEMBERSHIP && panel.view->kind != VIEW_SCHEDULE &&
             pane->drawing.grid.rows <
             pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
             x += term_text(ui->term, y, x, 40, "brighter: more of the cell is allowed",
@@ -379,6 +402,7 @@ void compare_draw(Ui *ui, Area area)
             pane_draw(ui, &c->panes[i], i + 1, i == c->focus);
     x = legend_bits(ui, r.legend_y, 1);
     x = legend_hops(ui, r.legend_y, x);
+    x = legend_schedule(ui, r.legend_y, x);
     legend_values(ui, compare_focus(ui), r.legend_y, x);
     draw_state(ui, r.legend_y + 1);
     if (r.dock.h)

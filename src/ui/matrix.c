@@ -18,7 +18,7 @@ static bool shows_values(const Panel *panel)
 
     return panel->minus ||
            !(panel_shows_hops(panel) || kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP ||
-             kind == VIEW_PATTERN || kind == VIEW_COMPONENTS);
+             kind == VIEW_SCHEDULE || kind == VIEW_PATTERN || kind == VIEW_COMPONENTS);
 }
 
 Glyphs glyphs_for(const Term *term, Glyphs wish, const Panel *panel)

@@ -279,7 +279,7 @@ bool pane_differs(Ui *ui, const Pane *pane)
     return first && views_share_rows(first, view) && views_share_cols(first, view) &&
            (first->kind == view->kind || (like_weights(first) && like_weights(view))) &&
            view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS &&
-           view->kind != VIEW_BUCKETS && view->kind != VIEW_HOPS;
+           view->kind != VIEW_BUCKETS && view->kind != VIEW_SCHEDULE && view->kind != VIEW_HOPS;
 }
 
 static const int32_t *sorted_order(Pane *pane)

@@ -127,11 +127,14 @@ static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *ou
 {
     double height = (double)(g->region.row1 - g->region.row0);
     double width = (double)(g->region.col1 - g->region.col0);
-    bool   majority = panel->view->kind == VIEW_BUCKETS && !panel->minus;
+    bool   schedule = panel_shows_schedule(panel);
+    bool   majority = (panel->view->kind == VIEW_BUCKETS && !panel->minus) || schedule;
     double lo, hi;
     char   count[32];
 
-    if (majority)
+    if (schedule)
+        text_addf(out, "%.3g%% idle", 100 * (1 - g->count / (height * width)));
+    else if (majority)
         text_addf(out, "%.0f to %.0f", g->value_min, g->value_max);
     else
         text_addf(out, "%s %s %.3g%%", panel->view->kind == VIEW_HOPS ? "reached" : "nnz",
