@@ -172,11 +172,13 @@ static void show_chunks(Run *r, const Layer *l)
 static void show_tradeoff(Run *r, const Layer *l)
 {
     int64_t rows = 1;
-    Tensor  table;
+    Tensor  table, tried, peaks;
 
     for (int64_t asked = 1; asked < l->n; asked *= 2)
         rows++;
     table = run_tensor2(r, DT_I64, rows, 3);
+    tried = run_tensor1(r, DT_I64, rows);
+    peaks = run_tensor1(r, DT_I64, rows);
     for (int64_t row = 0, asked = 1; row < rows && !run_failed(r); row++, asked *= 2) {
         int64_t *to = (int64_t *)table.data + 3 * row, size;
 
@@ -184,8 +186,12 @@ static void show_tradeoff(Run *r, const Layer *l)
         size = size_for(l->n, to[0]);
         to[1] = ceil_of(l->n, size);
         to[2] = (int64_t)peak_of(l, size);
+        ((int64_t *)tried.data)[row] = to[1];
+        ((int64_t *)peaks.data)[row] = to[2];
     }
     view_tensor(r, "tradeoff", VIEW_COUNT, table, "choice", "asked, chunks, peak bytes");
+    view_tensor(r, "tried", VIEW_COUNT, tried, "chunks", "choice");
+    view_tensor(r, "peaks", VIEW_COUNT, peaks, "peak bytes", "chunks");
 }
 
 static void show(Run *r, const Layer *l)
@@ -240,6 +246,8 @@ static const ViewPromise views[] = {
     { .name = "chunk", .kind = VIEW_BUCKETS, .help = "the chunk each token goes through in" },
     { .name = "tradeoff", .kind = VIEW_COUNT, .help = "chunks asked for, chunks there are, peak "
                                                       "bytes" },
+    { .name = "tried", .kind = VIEW_COUNT, .help = "numbers of chunks of peaks" },
+    { .name = "peaks", .kind = VIEW_COUNT, .help = "peak bytes of each" },
     { .name = "w1", .kind = VIEW_TENSOR, .maybe = true, .help = "first matrix, when drawn" },
     { .name = "w2", .kind = VIEW_TENSOR, .maybe = true, .help = "second matrix, when drawn" },
     VIEW_PROMISE_END

@@ -190,22 +190,24 @@ static void tell_memory(Run *r, const Params *p)
     run_figure_int(r, "peak_bytes_one_device", (int64_t)peak_bytes(p, true));
 }
 
-/* Bubble of the even pipeline for 1, 2, 4, ... micro-batches: [.,2] micro-batches, share. */
+/* Bubble of the even pipeline for 1, 2, 4, ... micro-batches. */
 static void show_bubbles(Run *r, const Pipeline *s)
 {
     int64_t most = 4 * s->d > s->m ? 4 * s->d : s->m, rows = 1;
-    Tensor  table;
+    Tensor  batches, bubbles;
 
     while (1LL << (rows - 1) < most)
         rows++;
-    table = run_tensor2(r, DT_F64, rows, 2);
+    batches = run_tensor1(r, DT_I64, rows);
+    bubbles = run_tensor1(r, DT_F64, rows);
     for (int64_t row = 0; row < rows && !run_failed(r); row++) {
-        double m = (double)(1LL << row);
+        int64_t m = 1LL << row;
 
-        ((double *)table.data)[2 * row] = m;
-        ((double *)table.data)[2 * row + 1] = (double)(s->d - 1) / (m + (double)s->d - 1);
+        ((int64_t *)batches.data)[row] = m;
+        ((double *)bubbles.data)[row] = (double)(s->d - 1) / (double)(m + s->d - 1);
     }
-    view_tensor(r, "bubbles", VIEW_TENSOR, table, "choice", "micro-batches, bubble");
+    view_tensor(r, "batches", VIEW_COUNT, batches, "micro-batches", "choice");
+    view_tensor(r, "bubbles", VIEW_MASK, bubbles, "idle share", "micro-batches");
 }
 
 static void show(Run *r, const Params *p, Pipeline *s)
@@ -283,7 +285,8 @@ static const ViewPromise views[] = {
     { .name = "timeline", .kind = VIEW_TENSOR, .help = "device, op (0 forward, 1 backward), "
                                                        "micro-batch, start, end of every cell" },
     { .name = "busy", .kind = VIEW_MASK, .help = "share of the time that each device works" },
-    { .name = "bubbles", .kind = VIEW_TENSOR,
+    { .name = "batches", .kind = VIEW_COUNT, .help = "numbers of micro-batches of bubbles" },
+    { .name = "bubbles", .kind = VIEW_MASK,
       .help = "idle share of an even pipeline against the number of micro-batches" },
     VIEW_PROMISE_END
 };

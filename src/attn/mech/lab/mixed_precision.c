@@ -295,14 +295,16 @@ static void tell(Run *r, const Mixed *s)
 static void show_spacing(Run *r, const Mixed *s)
 {
     int64_t least = -40, most = s->format->emax > 20 ? 20 : s->format->emax - 1;
-    Tensor  table = run_tensor2(r, DT_F64, most - least + 1, 2);
-    double *to = table.data;
+    Tensor  at = run_tensor1(r, DT_F64, most - least + 1);
+    Tensor  spacing = run_tensor1(r, DT_F64, most - least + 1);
 
     for (int64_t e = least; e <= most && !run_failed(r); e++) {
-        *to++ = (double)e;
-        *to++ = log2(precision_ulp(s->format, ldexp(1, (int)e)));
+        ((double *)at.data)[e - least] = (double)e;
+        ((double *)spacing.data)[e - least] =
+            log2(precision_ulp(s->format, ldexp(1, (int)e)));
     }
-    view_tensor(r, "spacing", VIEW_TENSOR, table, "power", "log2 magnitude, log2 spacing");
+    view_tensor(r, "magnitude", VIEW_TENSOR, at, "log2 of the magnitude", "step");
+    view_tensor(r, "spacing", VIEW_TENSOR, spacing, "log2 of the spacing", "magnitude");
 }
 
 static void show(Run *r, Mixed *s, const Pattern *cells)
@@ -378,8 +380,9 @@ static const ViewPromise views[] = {
       .help = "the same in units of the last place" },
     { .name = "scores", .kind = VIEW_SIGNED, .help = "as stored in the format" },
     { .name = "reference", .kind = VIEW_VECTORS, .help = "exact output" },
-    { .name = "spacing", .kind = VIEW_TENSOR, .help = "distance of neighbouring numbers against "
-                                                      "magnitude" },
+    { .name = "spacing", .kind = VIEW_TENSOR,
+      .help = "log2 of the distance of neighbouring numbers, against magnitude" },
+    { .name = "magnitude", .kind = VIEW_TENSOR, .help = "log2 of the magnitudes of spacing" },
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "allowed cells" },
     VIEW_PROMISE_END
 };

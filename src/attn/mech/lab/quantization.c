@@ -56,9 +56,10 @@ typedef struct Quantised {
 
 #define NAMES(x)                                                                               \
     { "codes_" x, "scale_" x, "zero_" x, "dequantized_" x, "error_" x, "histogram_" x,         \
-      "staircase_" x, "max_error_" x, "step_" x, "sqnr_db_" x, "codes_min_" x, "codes_max_" x, \
+      "staircase_" x, "bins_" x, "numbers_" x, "max_error_" x, "step_" x, "sqnr_db_" x, "codes_min_" x, "codes_max_" x, \
       "distinct_" x, x }
-enum { N_CODES, N_SCALE, N_ZERO, N_BACK, N_ERROR, N_HISTOGRAM, N_STAIRCASE, N_MAX_ERROR, N_STEP,
+enum { N_CODES, N_SCALE, N_ZERO, N_BACK, N_ERROR, N_HISTOGRAM, N_STAIRCASE, N_BINS, N_NUMBERS,
+       N_MAX_ERROR, N_STEP,
        N_SQNR, N_LEAST, N_MOST, N_DISTINCT, N_NAME, N_COUNT };
 static const char *const names[4][N_COUNT] = { NAMES("q"), NAMES("k"), NAMES("v"), NAMES("w") };
 
@@ -82,31 +83,32 @@ static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *su
 
 #define MOST_BINS (1 << 17) /* of a histogram; survey codes of many groups can spread wider */
 
-static void show_histogram(Run *r, const Codes *c, const char *name, const CodesSummary *sum)
+static void show_histogram(Run *r, const Codes *c, const char *name, const char *bins_name,
+                           const CodesSummary *sum)
 {
-    int64_t  bins = sum->most - sum->least + 1;
-    Tensor   table = { .rank = 0 };
-    int64_t *to;
+    int64_t bins = sum->most - sum->least + 1;
+    Tensor  count, bin;
 
     if (bins > MOST_BINS || run_failed(r))
         return;
-    table = run_tensor2(r, DT_I64, bins, 2);
-    to = table.data;
+    count = run_tensor1(r, DT_I64, bins);
+    bin = run_tensor1(r, DT_I32, bins);
     for (int64_t b = 0; b < bins && !run_failed(r); b++) {
-        to[2 * b] = sum->least + b;
-        to[2 * b + 1] = 0;
+        tensor_i32(&bin)[b] = (int32_t)(sum->least + b);
+        ((int64_t *)count.data)[b] = 0;
     }
     for (int64_t at = 0; at < tensor_count(&c->code) && !run_failed(r); at++)
-        to[2 * (tensor_i32(&c->code)[at] - sum->least) + 1]++;
-    view_tensor(r, name, VIEW_TENSOR, table, "bin", "code, entries");
+        ((int64_t *)count.data)[tensor_i32(&c->code)[at] - sum->least]++;
+    view_tensor(r, bins_name, VIEW_TENSOR, bin, "code", "bin");
+    view_tensor(r, name, VIEW_COUNT, count, "entries", "code");
 }
 
 #define STAIRS 256
 
 /* Numbers across the range of the first group, and what they come back as. */
-static void show_staircase(Run *r, const Quantised *s, const Codes *c, const char *name)
+static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t)
 {
-    Tensor table = run_tensor2(r, DT_F64, STAIRS, 2);
+    Tensor number = run_tensor1(r, DT_F64, STAIRS), back = run_tensor1(r, DT_F64, STAIRS);
     double lo = INFINITY, hi = -INFINITY;
 
     for (int64_t at = 0; at < tensor_count(&c->from) && !run_failed(r); at++)
@@ -115,12 +117,13 @@ static void show_staircase(Run *r, const Quantised *s, const Codes *c, const cha
             hi = fmax(hi, (double)tensor_f32(&c->from)[at]);
         }
     for (int64_t x = 0; x < STAIRS && !run_failed(r); x++) {
-        double *to = (double *)table.data + 2 * x;
+        double value = lo + (hi - lo) * (double)x / (STAIRS - 1);
 
-        to[0] = lo + (hi - lo) * (double)x / (STAIRS - 1);
-        to[1] = quantise_again(&s->rule, c, 0, to[0]);
+        ((double *)number.data)[x] = value;
+        ((double *)back.data)[x] = quantise_again(&s->rule, c, 0, value);
     }
-    view_tensor(r, name, VIEW_TENSOR, table, "sample", "number, dequantised");
+    view_tensor(r, names[t][N_NUMBERS], VIEW_TENSOR, number, "number", "sample");
+    view_tensor(r, names[t][N_STAIRCASE], VIEW_TENSOR, back, "dequantised", "number");
 }
 
 /* In steps: uniform within +-1/2 where codes are dense. */
@@ -153,8 +156,8 @@ static void show_codes(Run *r, const Quantised *s, int t)
     view_tensor(r, names[t][N_BACK], VIEW_TENSOR, tensor_with_rank(c->back, rank), rows,
                 "component");
     show_error(r, s, c, t);
-    show_histogram(r, c, names[t][N_HISTOGRAM], &sum);
-    show_staircase(r, s, c, names[t][N_STAIRCASE]);
+    show_histogram(r, c, names[t][N_HISTOGRAM], names[t][N_BINS], &sum);
+    show_staircase(r, s, c, t);
     view_stage(r, NULL, -1);
     tell_codes(r, s, t, &sum);
 }
@@ -253,8 +256,11 @@ static const StageNote notes[] = {
       .help = "what the codes stand for" },                                                    \
     { .name = "error_" x, .kind = VIEW_SIGNED, .maybe = true,                                  \
       .help = "what was lost, in steps: within +-1/2" },                                       \
-    { .name = "histogram_" x, .kind = VIEW_TENSOR, .maybe = true,                              \
+    { .name = "histogram_" x, .kind = VIEW_COUNT, .maybe = true,                               \
       .help = "how many entries have each code" },                                             \
+    { .name = "bins_" x, .kind = VIEW_TENSOR, .maybe = true, .help = "codes of the histogram" }, \
+    { .name = "numbers_" x, .kind = VIEW_TENSOR, .maybe = true,                                \
+      .help = "numbers of the staircase" },                                                    \
     { .name = "staircase_" x, .kind = VIEW_TENSOR, .maybe = true,                              \
       .help = "numbers across the first group's range, and what they come back as" }
 
