@@ -329,13 +329,19 @@ static int mechanisms_named(const Call *call)
 }
 
 /* With several mechanisms a -p goes to those that have the parameter. */
-static bool belongs(const char *mechanism, const char *assignment)
+static bool belongs(const Call *call, const char *mechanism, const char *assignment)
 {
     const Mechanism *m = mechanism_find(mechanism);
+    const Param     *choice = m && m->inner ? params_find(m->params, m->inner) : NULL;
+    const Mechanism *inner = choice ? mechanism_find(choice->word) : NULL;
+    size_t           length = choice ? strlen(choice->name) : 0;
     char             name[64];
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(assignment, "="), assignment);
-    return !strncmp(name, "pos_", 4) ||
+    for (int i = 0; choice && i < call->param_count; i++)
+        if (!strncmp(call->params[i], choice->name, length) && call->params[i][length] == '=')
+            inner = mechanism_find(call->params[i] + length + 1);
+    return !strncmp(name, "pos_", 4) || (inner && params_find(inner->params, name)) ||
            (m && (params_find(m->params, name) || (m->free_tensors && strchr(assignment, '@'))));
 }
 
@@ -349,7 +355,7 @@ bool call_check_params(const Call *call, Error *err)
 
             found = strchr(call->words[w], '>') != NULL; /* layers: each is asked later */
             for (int side = mechanisms_of(call->words[w], ids); side > 0 && !found; side--)
-                found = belongs(ids[side - 1], call->params[i]);
+                found = belongs(call, ids[side - 1], call->params[i]);
         }
         if (!found)
             return error_set(err, ERR_PARAM, "-p %s: none of these mechanisms has this parameter",
@@ -408,7 +414,7 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     for (Request *r = out; r; r = r->above)
         for (int i = 0; i < call->param_count; i++)
             if (((mechanisms_named(call) < 2 && !out->above) ||
-                 belongs(r->mechanism, call->params[i])) &&
+                 belongs(call, r->mechanism, call->params[i])) &&
                 !request_set(s, r, call->params[i], err))
                 goto failed;
     return true;

@@ -86,7 +86,7 @@ static bool set_common(Request *request, const char *name, const char *value, Er
     char            *end;
     bool             truth = false;
 
-    if (m && params_find(m->params, name))
+    if (m && mechanism_param(m, &request->given, name))
         return false;
     *ok = true;
     if (!strcmp(name, "position")) {

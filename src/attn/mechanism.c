@@ -50,6 +50,23 @@ const Mechanism *mechanism_find(const char *id)
     return NULL;
 }
 
+const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given)
+{
+    const Assignment *chosen = m->inner ? assignments_find(given, m->inner) : NULL;
+    const Param      *p = m->inner ? params_find(m->params, m->inner) : NULL;
+    const char       *id = chosen && chosen->text ? chosen->text : p ? p->word : NULL;
+
+    return id ? mechanism_find(id) : NULL;
+}
+
+const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name)
+{
+    const Param     *own = params_find(m->params, name);
+    const Mechanism *inner = own ? NULL : mechanism_inner(m, given);
+
+    return inner ? params_find(inner->params, name) : own;
+}
+
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err)
 {
     const Mechanism *nearest = catalogue[0];

@@ -86,6 +86,9 @@ typedef struct Mechanism {
     bool        free_tensors; /* accepts tensor parameters of any name ($name) */
     unsigned    positions;  /* PositionClass bits accepted */
 
+    const char  *inner;      /* text parameter that names a mechanism run inside, which is given
+                                the parameters this one lacks; NULL: none */
+
     const ViewPromise *views; /* VIEW_PROMISE_END-terminated */
     const char *fit;          /* what it fits on its input, and how, with --fit; NULL: nothing */
     const StageNote *notes;   /* NULL: the stages' names must do */
@@ -108,6 +111,10 @@ const Mechanism *mechanism_find(const char *id); /* NULL: unknown */
 size_t           mechanism_count(void);
 /* Unknown: the error lists the valid ids and names the nearest. */
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
+/* The mechanism that m runs inside itself, given these assignments; NULL: none, or unknown. */
+const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);
+/* The parameter of m called `name`, else of what it runs inside; NULL: neither has it. */
+const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name);
 /* "FP+M" into text; returns text. */
 char *mechanism_classes(const Mechanism *m, char *text, size_t size);
 const char *class_name(unsigned bit);  /* "FP"; static */

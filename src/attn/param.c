@@ -41,7 +41,7 @@ static void set_default(const Param *p, void *at)
     case PARAM_TYPE_ENUM: *(int *)at = (int)p->fallback; break;
     case PARAM_TYPE_FLAGS: *(unsigned *)at = (unsigned)p->fallback; break;
     case PARAM_TYPE_LIST: *(IndexList *)at = (IndexList){ .count = (int64_t)p->fallback }; break;
-    case PARAM_TYPE_TEXT: *(const char **)at = NULL; break;
+    case PARAM_TYPE_TEXT: *(const char **)at = p->word; break;
     case PARAM_TYPE_TENSOR: *(Tensor *)at = (Tensor){ 0 }; break;
     case PARAM_TYPE_PER_HEAD: *(PerHead *)at = (PerHead){ .value = p->fallback }; break;
     }

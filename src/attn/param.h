@@ -50,6 +50,7 @@ typedef struct Param {
     bool               optional;         /* TEXT: may be absent; TENSOR always may */
     bool               number;           /* TENSOR: one number stands for shape [1] */
     const char *const *choices;          /* NULL-terminated; ENUM and FLAGS */
+    const char        *word;             /* TEXT: the default; NULL: none */
     const char        *shape;            /* TENSOR: "[h,d,rounds,R] or [d,rounds,R]" */
     const char        *drawn;            /* TENSOR: how it is drawn without a file */
     const char        *help;             /* one line */
@@ -81,6 +82,9 @@ typedef struct Param {
       .fallback = (def), .lo = (low), .hi = (high), .help = (text) }
 #define PARAM_TEXT(S, field, text)                                                             \
     { .name = #field, .type = PARAM_TYPE_TEXT, .offset = offsetof(S, field), .help = (text) }
+#define PARAM_WORD(S, field, def, text)                                                        \
+    { .name = #field, .type = PARAM_TYPE_TEXT, .offset = offsetof(S, field), .optional = true, \
+      .word = (def), .help = (text) }
 #define PARAM_TENSOR(S, field, dims, init, text)                                               \
     { .name = #field, .type = PARAM_TYPE_TENSOR, .offset = offsetof(S, field),                 \
       .shape = (dims), .drawn = (init), .help = (text) }

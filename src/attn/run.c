@@ -132,7 +132,7 @@ bool run_closed_form(Run *r, Flops *flops, bool *bound)
     flops->position = r->position_flops;
     if (r->position_cell_flops > 0)
         flops->position += r->position_cell_flops * flops->score / (2 * (double)r->d);
-    *bound = m->flops_bound;
+    *bound = m->flops_bound || r->inner_bound;
     return !run_failed(r);
 }
 

@@ -28,6 +28,7 @@
 #include "attn/hamming.h"
 #include "attn/implicit.h"
 #include "attn/latents.h"
+#include "attn/inner.h"
 #include "attn/layer.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"
@@ -45,6 +46,7 @@
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"
 #include "attn/sparse_ffn.h"
+#include "attn/stack.h"
 #include "attn/synthesizer.h"
 #include "attn/view.h"
 #include "attn/wide.h"
@@ -127,6 +129,8 @@ struct Run {
     const void      *position_params;
     double           position_flops;      /* charged by the position itself, by its formula */
     double           position_cell_flops; /* and per allowed cell */
+    Flops            inner_flops; /* closed forms of the runs inside this one, summed */
+    bool             inner_bound; /* one of them is an upper bound */
     Error            err;
     Tensor           out;         /* [h,n,e], set by the mechanism */
     Stage            stages[RUN_MAX_STAGES];
@@ -154,6 +158,9 @@ Run *run_new(const RunSpec *spec);
 /* As run_new, but uses (and resets) an arena the caller keeps, so that repeated
  * timed runs do not pay for fresh pages.  The arena outlives the run. */
 Run *run_new_in(const RunSpec *spec, Arena *arena);
+/* A run inside another's: in its arena, under its limits and failures.  The caller takes the
+ * mark before and releases it after run_free. */
+Run *run_nested(const Run *outer, const RunSpec *spec);
 void run_free(Run *run);
 
 Flops run_flops(const Run *run);   /* counted, all stages */

@@ -38,8 +38,14 @@ static void unknown_parameter(Run *r, const char *name)
                  position ? position->id : "none", name, names.length ? " (it has: " : "",
                  text_str(&names), names.length ? ")" : "; choose one by --position");
     } else {
+        const Mechanism *inner = mechanism_inner(r->mechanism, r->spec.given);
+
         list_names(r->mechanism->params, &names);
         nearest_name(r->mechanism->params, name, &nearest, &best);
+        if (inner) {
+            list_names(inner->params, &names);
+            nearest_name(inner->params, name, &nearest, &best);
+        }
         run_fail(r, ERR_PARAM, "%s has no parameter '%s'; nearest is '%s' (it has: %s)",
                  r->mechanism->id, name, nearest, text_str(&names));
     }
@@ -53,10 +59,8 @@ static void check_names(Run *r)
     for (int i = 0; given && i < given->count; i++) {
         const Assignment *item = &given->items[i];
         bool position = !strncmp(item->name, "pos_", 4);
-        const Param *table = !position ? r->mechanism->params
-                             : r->spec.position ? r->spec.position->params : NULL;
-
-        if (params_find(table, item->name))
+        if (!position ? mechanism_param(r->mechanism, given, item->name) != NULL
+                      : r->spec.position && params_find(r->spec.position->params, item->name))
             continue;
         if (r->mechanism->free_tensors && item->tensor.data && !position)
             continue;
@@ -247,6 +251,21 @@ Run *run_new_in(const RunSpec *spec, Arena *arena)
     take_shapes(r);
     execute(r);
     arena_fail_at(arena, -1);
+    return r;
+}
+
+Run *run_nested(const Run *outer, const RunSpec *spec)
+{
+    Run *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->spec = *spec;
+    r->mechanism = spec->mechanism;
+    r->arena = outer->arena;
+    r->view_step = -1;
+    take_shapes(r);
+    execute(r);
     return r;
 }
 

@@ -110,7 +110,8 @@ static bool is_parameter(const Request *request, const char *name)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
 
-    return !strncmp(name, "pos_", 4) || m->free_tensors || params_find(m->params, name);
+    return !strncmp(name, "pos_", 4) || m->free_tensors ||
+           mechanism_param(m, &request->given, name);
 }
 
 /* Sets what is at the top in every layer of the stack that has such a parameter;
