@@ -304,7 +304,8 @@ void stack_layer(Run *r, Stack *s, int64_t layer, Tensor x)
 
 void stack_out(Run *r, Tensor x)
 {
-    r->out = run_tensor3(r, DT_F32, 1, x.shape[1], x.shape[2]);
+    if (!r->out.data)
+        r->out = run_tensor3(r, DT_F32, 1, x.shape[1], x.shape[2]);
     for (int64_t i = 0; i < tensor_count(&x) && !run_failed(r); i++)
         tensor_f32(&r->out)[i] = (float)f64(&x)[i];
 }

@@ -113,7 +113,7 @@ void   stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context);
 void   stack_project(Run *r, Stack *s, int64_t layer, Tensor context, Tensor y);
 void   stack_add(Run *r, const Stack *s, Tensor x, Tensor y); /* x += y */
 void   stack_layer(Run *r, Stack *s, int64_t layer, Tensor x); /* in place */
-/* r->out [1,n,dm] from x. */
+/* r->out [1,n,dm] from x; makes it unless it is there. */
 void   stack_out(Run *r, Tensor x);
 
 /* Charged to overhead, the additions to x included; what attention charges apart. */
