@@ -117,6 +117,9 @@ Pattern *pattern_image_order(Arena *a, PatternShape s, int64_t width, int64_t hq
  * query's.  causal: only rows and columns not after the query's. */
 Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool corner_row,
                                bool causal);
+/* key pixel at most `rows` image rows and `cols` columns from the query's */
+Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int64_t cols,
+                      uint8_t bits);
 /* t[i] = t[j]; int64 [n] or [h,n], contiguous, not kept */
 Pattern *pattern_same(Arena *a, PatternShape s, const Tensor *t);
 /* {i,j} = {first, n-1}, n-1 > first */

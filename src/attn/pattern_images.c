@@ -68,3 +68,27 @@ Pattern *pattern_image_product(Arena *a, PatternShape s, int64_t width, bool cor
     }
     return p;
 }
+
+static void row_grid(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    int64_t width = p->a, m = p->shape.m, y = i / width, x = i % width, begin = row->count;
+    int64_t left = x > p->c ? x - p->c : 0, right = least(x + p->c + 1, width);
+
+    (void)head;
+    for (int64_t line = y > p->b ? y - p->b : 0; line <= y + p->b && line * width < m; line++)
+        runs_push_range(row, line * width + left, line * width + right, m, p->bits);
+    runs_tidy(row, begin);
+}
+
+Pattern *pattern_grid(Arena *a, PatternShape s, int64_t width, int64_t rows, int64_t cols,
+                      uint8_t bits)
+{
+    Pattern *p = pattern_node(a, s, row_grid, bits);
+
+    if (p) {
+        p->a = width;
+        p->b = at_most(rows, s);
+        p->c = at_most(cols, s);
+    }
+    return p;
+}

@@ -19,6 +19,7 @@
 #include "attn/cell_rows.h"
 #include "attn/chunks.h"
 #include "attn/compressed_memory.h"
+#include "attn/dense.h"
 #include "attn/dilation.h"
 #include "attn/entmax.h"
 #include "attn/exact.h"

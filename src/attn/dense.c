@@ -1,0 +1,167 @@
+/* dense.c -- see dense.h. */
+#include "attn/dense.h"
+
+#include <math.h>
+
+#include "attn/run.h"
+
+#define ROWS 32 /* of one item of work */
+
+const char *const gelu_names[] = { "tanh", "erf", NULL };
+
+#define ROOT_2_PI 0.79788456080286535588 /* sqrt(2/pi) */
+#define CUBE 0.044715
+
+double gelu_gate(double a, GeluForm form)
+{
+    if (form == GELU_ERF)
+        return 0.5 * erfc(-a * M_SQRT1_2);
+    return 0.5 * (1 + tanh(ROOT_2_PI * (a + CUBE * a * a * a)));
+}
+
+double gelu_slope(double a, GeluForm form)
+{
+    double g = gelu_gate(a, form);
+
+    if (form == GELU_ERF)
+        return g + a * 0.5 * ROOT_2_PI * exp(-0.5 * a * a);
+    return g + 2 * a * g * (1 - g) * ROOT_2_PI * (1 + 3 * CUBE * a * a);
+}
+
+double dense_at(const Tensor *t, int64_t at)
+{
+    return t->dtype == DT_F64 ? ((const double *)t->data)[at] : (double)tensor_f32(t)[at];
+}
+
+/* What elementwise work reads and writes; one item is ROWS rows. */
+typedef struct Rows {
+    Tensor      x;          /* f32 or f64 [.,n,c]; data NULL: absent */
+    const float *gain, *bias; /* [c] or NULL */
+    double     *out;        /* [n,c] */
+    int64_t     n, c;
+    double      eps, mean, factor; /* of all rows together (group norm) */
+    bool        together;
+    GeluForm    form;
+} Rows;
+
+static void on_rows(Run *r, ThreadsFn work, Rows *job)
+{
+    if (run_failed(r))
+        return;
+    threads_run(r->threads, (job->n + ROWS - 1) / ROWS, work, job);
+}
+
+static int64_t last_row(const Rows *job, int64_t item)
+{
+    return job->n < (item + 1) * ROWS ? job->n : (item + 1) * ROWS;
+}
+
+/* ---- layer ------------------------------------------------------------------ */
+
+static void start_item(void *context, int64_t item, int worker)
+{
+    const Rows *job = context;
+
+    (void)worker;
+    for (int64_t i = item * ROWS; i < last_row(job, item); i++)
+        for (int64_t c = 0; c < job->c; c++)
+            job->out[i * job->c + c] = (job->bias ? (double)job->bias[c] : 0) +
+                                       (job->x.data ? dense_at(&job->x, i * job->c + c) : 0);
+}
+
+Tensor dense_layer(Run *r, Tensor x, Tensor w, Tensor b, Tensor base, FlopClass charge)
+{
+    int64_t n = x.shape[1], out = w.shape[1];
+    Tensor  y = run_tensor3(r, DT_F64, 1, n, out);
+    Rows    job = { .x = base, .bias = b.data, .out = y.data, .n = n, .c = out };
+
+    on_rows(r, start_item, &job);
+    op_gemm(r, x, false, tensor_with_rank(w, 3), false, 1, 1, y, charge);
+    return y;
+}
+
+/* ---- gelu ------------------------------------------------------------------- */
+
+static void gelu_item(void *context, int64_t item, int worker)
+{
+    const Rows *job = context;
+
+    (void)worker;
+    for (int64_t x = item * ROWS * job->c; x < last_row(job, item) * job->c; x++) {
+        double a = dense_at(&job->x, x);
+
+        job->out[x] = a * gelu_gate(a, job->form);
+    }
+}
+
+Tensor dense_gelu(Run *r, Tensor a, GeluForm form)
+{
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
+    Rows   job = { .x = a, .out = y.data, .n = a.shape[0] * a.shape[1], .c = a.shape[2],
+                   .form = form };
+
+    on_rows(r, gelu_item, &job);
+    op_charge(r, FLOP_OVERHEAD, DENSE_GELU_FLOPS * (double)tensor_count(&y));
+    op_traffic(r, (double)tensor_bytes(&a), (double)tensor_bytes(&y));
+    return y;
+}
+
+/* ---- norms ------------------------------------------------------------------ */
+
+/* Mean and 1 / sqrt(var + eps) of `count` numbers. */
+static void statistics(const Tensor *x, int64_t first, int64_t count, double eps, double *mean,
+                       double *factor)
+{
+    double sum = 0, squares = 0;
+
+    for (int64_t c = 0; c < count; c++)
+        sum += dense_at(x, first + c);
+    *mean = sum / (double)count;
+    for (int64_t c = 0; c < count; c++) {
+        double off = dense_at(x, first + c) - *mean;
+
+        squares += off * off;
+    }
+    *factor = 1 / sqrt(squares / (double)count + eps);
+}
+
+static void norm_item(void *context, int64_t item, int worker)
+{
+    const Rows *job = context;
+
+    (void)worker;
+    for (int64_t i = item * ROWS; i < last_row(job, item); i++) {
+        double mean = job->mean, factor = job->factor;
+
+        if (!job->together)
+            statistics(&job->x, i * job->c, job->c, job->eps, &mean, &factor);
+        for (int64_t c = 0; c < job->c; c++)
+            job->out[i * job->c + c] = (dense_at(&job->x, i * job->c + c) - mean) * factor *
+                                           (job->gain ? (double)job->gain[c] : 1) +
+                                       (job->bias ? (double)job->bias[c] : 0);
+    }
+}
+
+static Tensor norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, bool together)
+{
+    Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
+    Rows   job = { .x = x, .gain = gain.data, .bias = bias.data, .out = y.data, .n = x.shape[1],
+                   .c = x.shape[2], .eps = eps, .together = together };
+
+    if (together && !run_failed(r))
+        statistics(&x, 0, job.n * job.c, eps, &job.mean, &job.factor);
+    on_rows(r, norm_item, &job);
+    op_charge(r, FLOP_OVERHEAD, DENSE_NORM_FLOPS * (double)tensor_count(&y));
+    op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
+    return y;
+}
+
+Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
+{
+    return norm(r, x, gain, bias, eps, false);
+}
+
+Tensor dense_group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
+{
+    return norm(r, x, gain, bias, eps, true);
+}

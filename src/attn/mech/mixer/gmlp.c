@@ -1,0 +1,462 @@
+/* gmlp.c -- a gate for every token, made by one learned matrix over tokens.
+ *
+ *     y   = LN(x);  Z = gelu(y w_in + b_in) = [Z1, Z2]      halves of the channels
+ *     V   = LN(Z2)
+ *     G   = W V + b                                         W [n,n], b one number a row
+ *     out = (Z1 * G) w_out + b_out + x
+ *
+ * Causal: the lower triangle of W.  aMLP adds to G what a small one-head
+ * attention of y finds.  W starts near 0 and b at 1, so G starts at 1 and the
+ * unit lets everything through.  (Liu et al. 2021, section 2 and appendix.)
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PART_BLOCK, PART_SGU };
+static const char *const parts[] = { "block", "sgu", NULL };
+
+typedef struct Params {
+    int     part, gelu;
+    int64_t d_ff;
+    bool    norm, gate_norm, residual, tiny_attention;
+    double  ln_eps;
+    Tensor  w_in, b_in, w_out, b_out, w_spatial, b_spatial;
+    Tensor  ln1_gamma, ln1_beta, ln2_gamma, ln2_beta;
+    Tensor  w_qkv, b_qkv, w_att_out, b_att_out;
+} Params;
+
+static const Param params[] = {
+    PARAM_ENUM(Params, part, PART_BLOCK, parts, "the whole block, or the gating unit alone (x is "
+               "its activation)"),
+    PARAM_INT(Params, d_ff, PARAM_AUTO, 2, INT32_MAX, "width before the split, even; auto: of "
+              "w_in, else 6 dm"),
+    PARAM_BOOL(Params, norm, true, "layer normalisation of x"),
+    PARAM_BOOL(Params, gate_norm, true, "layer normalisation of the gated half"),
+    PARAM_BOOL(Params, residual, true, "add x at the end"),
+    PARAM_ENUM(Params, gelu, GELU_ERF, gelu_names, "form of GELU"),
+    PARAM_POSITIVE(Params, ln_eps, 1e-5, "added to the variance of a layer normalisation"),
+    PARAM_BOOL(Params, tiny_attention, false, "aMLP: add a small one-head attention to the gate "
+               "(part=sgu: of x itself)"),
+    PARAM_TENSOR(Params, w_in, "[dm,d_ff]", "N(0, 1/dm)", "first projection"),
+    PARAM_TENSOR(Params, b_in, "[d_ff]", "0", "its bias"),
+    PARAM_TENSOR(Params, w_out, "[d_ff/2,dm]", "N(0, 2/d_ff)", "last projection"),
+    PARAM_TENSOR(Params, b_out, "[dm]", "0", "its bias"),
+    PARAM_TENSOR(Params, w_spatial, "[n,n]", "uniform +-0.001/n", "matrix over tokens, row = "
+                 "output position"),
+    PARAM_TENSOR(Params, b_spatial, "[n]", "1", "its bias, one number a row"),
+    PARAM_TENSOR(Params, ln1_gamma, "[dm]", "1", "gain of the first normalisation"),
+    PARAM_TENSOR(Params, ln1_beta, "[dm]", "0", "its bias"),
+    PARAM_TENSOR(Params, ln2_gamma, "[d_ff/2]", "1", "gain of the gated half's"),
+    PARAM_TENSOR(Params, ln2_beta, "[d_ff/2]", "0", "its bias"),
+    PARAM_TENSOR(Params, w_qkv, "[dm,3a]", "N(0, 1/dm), a = 64", "aMLP: queries, keys and values"),
+    PARAM_TENSOR(Params, b_qkv, "[3a]", "0", "their bias"),
+    PARAM_TENSOR(Params, w_att_out, "[a,d_ff/2]", "N(0, 1/a)", "aMLP: to the gate's channels"),
+    PARAM_TENSOR(Params, b_att_out, "[d_ff/2]", "0", "its bias"),
+    PARAM_END
+};
+
+#define TINY 64   /* a without a file */
+#define BLOCK 256 /* rows of the triangle at a time */
+
+/* ---- sizes ------------------------------------------------------------------ */
+
+typedef struct Sizes {
+    int64_t half, tiny; /* d_ff / 2, a */
+} Sizes;
+
+static int64_t width_of(Run *r, const Params *p)
+{
+    SizeFrom from[] = { { "w_in", p->w_in, 2, 1, 1 }, { "b_in", p->b_in, 1, 0, 1 },
+                        { "w_out", p->w_out, 2, 0, 2 }, { "ln2_gamma", p->ln2_gamma, 1, 0, 2 },
+                        { "ln2_beta", p->ln2_beta, 1, 0, 2 }, { .name = NULL } };
+
+    if (p->part == PART_BLOCK)
+        return layer_size(r, "d_ff", p->d_ff, 6 * r->dm, from);
+    if (run_is_given(r, "d_ff") && p->d_ff != r->dm)
+        run_fail(r, ERR_PARAM, "gmlp: part=sgu reads the activation itself, whose width is %lld, "
+                 "but d_ff=%lld; leave d_ff out", (long long)r->dm, (long long)p->d_ff);
+    return r->dm;
+}
+
+static Sizes sizes(Run *r, const Params *p)
+{
+    int64_t d_ff = width_of(r, p);
+    Sizes   s = { .half = d_ff / 2, .tiny = TINY };
+
+    if (d_ff % 2)
+        run_fail(r, ERR_PARAM, "gmlp: %s %lld is odd; the channels are split in two halves, so an "
+                 "even number is needed", p->part == PART_SGU ? "the width of x," : "d_ff =",
+                 (long long)d_ff);
+    if (p->w_qkv.data && p->w_qkv.rank == 2)
+        s.tiny = p->w_qkv.shape[1] / 3;
+    else if (p->w_att_out.data && p->w_att_out.rank == 2)
+        s.tiny = p->w_att_out.shape[0];
+    if (p->tiny_attention && p->w_qkv.data && (s.tiny < 1 || p->w_qkv.shape[1] % 3))
+        run_fail(r, ERR_PARAM, "gmlp: parameter w_qkv has %lld columns; queries, keys and values "
+                 "need the same number each", (long long)p->w_qkv.shape[1]);
+    return s;
+}
+
+static void check_length(Run *r, const char *name, Tensor given)
+{
+    for (int axis = 0; axis < given.rank && given.data; axis++)
+        if (given.shape[axis] != r->n)
+            run_fail(r, ERR_PARAM, "gmlp: parameter %s was made for %lld tokens and the input has "
+                     "%lld; a matrix over tokens holds for one length only", name,
+                     (long long)given.shape[axis], (long long)r->n);
+}
+
+static void gmlp_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    check_length(r, "w_spatial", p->w_spatial);
+    check_length(r, "b_spatial", p->b_spatial);
+    sizes(r, p);
+}
+
+static Init by_fan(int64_t in)
+{
+    return (Init){ INIT_NORMAL, 1 / sqrt((double)in) };
+}
+
+/* ---- the gate --------------------------------------------------------------- */
+
+/* Rows [first, first+count) and columns [at, at+cols) of t [n,n] as [1,count,cols]. */
+static Tensor piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t cols)
+{
+    Tensor out = tensor_with_rank(t, 3);
+
+    out.data = tensor_f32(&t) + first * t.shape[1] + at;
+    out.shape[1] = count;
+    out.shape[2] = cols;
+    return out;
+}
+
+/* gate += the lower triangle of w times v: whole pieces left of the diagonal, and on it
+ * copies without what is above. */
+static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
+{
+    int64_t n = r->n;
+    Tensor  corner = run_tensor3(r, DT_F32, 1, n < BLOCK ? n : BLOCK, n < BLOCK ? n : BLOCK);
+
+    for (int64_t i = 0; i < n && !run_failed(r); i += BLOCK) {
+        int64_t rows = n - i < BLOCK ? n - i : BLOCK;
+        Tensor  to = tensor_rows(gate, i, rows);
+
+        if (i)
+            op_gemm(r, piece(w, i, rows, 0, i), false, tensor_rows(v, 0, i), false, 1, 1, to,
+                    FLOP_NONE);
+        memset(corner.data, 0, (size_t)tensor_bytes(&corner));
+        for (int64_t t = 0; t < rows; t++)
+            memcpy(tensor_f32(&corner) + t * corner.stride[1], tensor_f32(&w) + (i + t) * n + i,
+                   (size_t)(t + 1) * sizeof(float));
+        op_gemm(r, piece(corner, 0, rows, 0, rows), false, tensor_rows(v, i, rows), false, 1, 1, to,
+                FLOP_NONE);
+    }
+    op_charge(r, FLOP_MIX, (double)n * (double)(n + 1) * (double)v.shape[2]);
+    op_traffic(r, (double)tensor_bytes(&w) / 2 + (double)tensor_bytes(&v),
+               (double)tensor_bytes(&gate));
+}
+
+typedef struct Tiny {
+    AttendInput in;
+    Tensor      lse;
+} Tiny;
+
+static void read_tiny(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                      int64_t step, float *out)
+{
+    const Tiny *s = view->context;
+    float       lse = tensor_f32(&s->lse)[i];
+
+    (void)plane;
+    attend_scores_run(&s->in, 1, 0, i, start, count, step, out);
+    for (int64_t c = 0; c < count; c++)
+        out[c] = expf(out[c] - lse);
+}
+
+/* f32 [1,n,a]: columns [first, first+a) of f64 [1,n,3a]. */
+static Tensor third(Run *r, Tensor qkv, int64_t first, int64_t a)
+{
+    Tensor t = run_tensor3(r, DT_F32, 1, r->n, a);
+
+    for (int64_t x = 0; x < r->n * a && !run_failed(r); x++)
+        tensor_f32(&t)[x] = (float)dense_at(&qkv, x / a * qkv.shape[2] + first + x % a);
+    return t;
+}
+
+/* gate += attention of y, brought to the gate's channels; returns their sum. */
+static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern *cells,
+                       Tensor gate)
+{
+    int64_t      dm = r->dm, a = s.tiny;
+    Tensor       w = layer_weight(r, "w_qkv", p->w_qkv, 2, (int64_t[]){ dm, 3 * a }, by_fan(dm));
+    Tensor       b = layer_given(r, "b_qkv", p->b_qkv, 1, (int64_t[]){ 3 * a });
+    Tensor       w_out = layer_weight(r, "w_att_out", p->w_att_out, 2, (int64_t[]){ a, s.half },
+                                      by_fan(a));
+    Tensor       b_out = layer_given(r, "b_att_out", p->b_att_out, 1, (int64_t[]){ s.half });
+    Tensor       qkv = dense_layer(r, y, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
+    AttendInput  in = { .scale = 1 / sqrt((double)a), .q = third(r, qkv, 0, a),
+                        .k = third(r, qkv, a, a), .v = third(r, qkv, 2 * a, a) };
+    AttendResult found;
+    Tiny        *kept = run_wants_views(r) ? run_alloc(r, 1, sizeof(*kept)) : NULL;
+    View        *view;
+
+    run_heads(r, 1, a, a);
+    found = op_attend(r, &in, cells);
+    view = kept ? view_add(r, "weights_tiny", VIEW_WEIGHTS, DT_F32, 2, (int64_t[]){ r->n, r->n })
+                : NULL;
+    if (view) {
+        *kept = (Tiny){ .in = in, .lse = found.lse };
+        view->read = read_tiny;
+        view->context = kept;
+        view->support = cells;
+    }
+    return dense_layer(r, found.out, w_out, b_out, gate, FLOP_OVERHEAD);
+}
+
+/* f64 [1,n,half]: bias, one number a row, + W v. */
+static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v)
+{
+    int64_t half = v.shape[2];
+    Tensor  gate = run_tensor3(r, DT_F64, 1, r->n, half);
+
+    for (int64_t x = 0; x < r->n * half && !run_failed(r); x++)
+        ((double *)gate.data)[x] = b.data ? (double)tensor_f32(&b)[x / half] : 1;
+    if (r->causal)
+        add_triangle(r, w, v, gate);
+    else
+        op_gemm(r, tensor_with_rank(w, 3), false, v, false, 1, 1, gate, FLOP_MIX);
+    return gate;
+}
+
+/* ---- what is seen ----------------------------------------------------------- */
+
+static void read_spatial(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const float *w = view->context;
+
+    (void)plane;
+    for (int64_t x = 0; x < count; x++)
+        out[x] = w[i * view->shape[2] + start + x * step];
+}
+
+/* Mean of each diagonal, and the share of the squares that the means explain. */
+static void show_diagonals(Run *r, const float *w)
+{
+    int64_t n = r->n;
+    double *sum = run_alloc(r, 2 * n - 1, sizeof(*sum)), squares = 0, explained = 0;
+    Tensor  mean = run_tensor1(r, DT_F32, 2 * n - 1);
+
+    if (run_failed(r))
+        return;
+    memset(sum, 0, (size_t)(2 * n - 1) * sizeof(*sum));
+    for (int64_t i = 0; i < n && !run_failed(r); i++)
+        for (int64_t j = 0; j < (r->causal ? i + 1 : n); j++) {
+            double value = (double)w[i * n + j];
+
+            sum[j - i + n - 1] += value;
+            squares += value * value;
+        }
+    for (int64_t k = 1 - n; k < n; k++) {
+        double cells = (double)(n - (k < 0 ? -k : k)), m = sum[k + n - 1] / cells;
+
+        tensor_f32(&mean)[k + n - 1] = (float)m;
+        explained += cells * m * m;
+    }
+    view_tensor(r, "toeplitz", VIEW_SIGNED, mean, "mean of w_spatial", "j - i");
+    run_figure(r, "toeplitz_fraction", squares > 0 ? explained / squares : 1);
+}
+
+static void show_spatial(Run *r, Tensor w, const Pattern *cells)
+{
+    View *view;
+
+    if (!run_wants_views(r))
+        return;
+    view = view_add(r, "weights", VIEW_SIGNED, DT_F32, 3, (int64_t[]){ 1, r->n, r->n });
+    if (view) {
+        view->read = read_spatial;
+        view->context = w.data;
+        view->support = cells;
+        view->rows = "gated token";
+        view->cols = "token";
+    }
+    view_cells(r, "connectivity", cells);
+    show_diagonals(r, w.data);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+/* f64 [1,n,half]: one half of z [1,n,2 half]. */
+static Tensor half_of(Run *r, Tensor z, bool second)
+{
+    int64_t half = z.shape[2] / 2;
+    Tensor  t = run_tensor3(r, DT_F64, 1, r->n, half);
+
+    for (int64_t x = 0; x < r->n * half && !run_failed(r); x++)
+        ((double *)t.data)[x] = dense_at(&z, x / half * 2 * half + (second ? half : 0) + x % half);
+    return t;
+}
+
+/* y is normalised x; the result the activation of the unit. */
+static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y)
+{
+    int64_t dm = r->dm, ff = 2 * s.half;
+    Tensor  gain = layer_given(r, "ln1_gamma", p->ln1_gamma, 1, (int64_t[]){ dm });
+    Tensor  bias = layer_given(r, "ln1_beta", p->ln1_beta, 1, (int64_t[]){ dm });
+    Tensor  w = layer_weight(r, "w_in", p->w_in, 2, (int64_t[]){ dm, ff }, by_fan(dm));
+    Tensor  b = layer_given(r, "b_in", p->b_in, 1, (int64_t[]){ ff });
+
+    run_stage(r, "project");
+    *y = p->norm ? dense_norm(r, *y, gain, bias, p->ln_eps) : *y;
+    return dense_gelu(r, dense_layer(r, *y, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD),
+                      (GeluForm)p->gelu);
+}
+
+static Tensor values_of(Run *r, const Params *p, Sizes s, Tensor z)
+{
+    Tensor gain = layer_given(r, "ln2_gamma", p->ln2_gamma, 1, (int64_t[]){ s.half });
+    Tensor bias = layer_given(r, "ln2_beta", p->ln2_beta, 1, (int64_t[]){ s.half });
+    Tensor v = half_of(r, z, true);
+
+    if (p->gate_norm)
+        v = dense_norm(r, v, gain, bias, p->ln_eps);
+    implicit_factor(r, "values", VIEW_VECTORS, tensor_with_rank(v, 2), "token", "channel");
+    return v;
+}
+
+static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v)
+{
+    PatternShape shape = { .heads = 1, .n = r->n, .m = r->n };
+    Tensor       w, b, gate;
+    Pattern     *cells;
+
+    run_stage(r, "gate");
+    w = layer_weight(r, "w_spatial", p->w_spatial, 2, (int64_t[]){ r->n, r->n },
+                     (Init){ INIT_UNIFORM, 1e-3 / (double)r->n });
+    b = layer_given(r, "b_spatial", p->b_spatial, 1, (int64_t[]){ r->n });
+    cells = pattern_finish(r->arena, shape, pattern_full(r->arena, shape, COMPONENT_OTHER),
+                           r->causal);
+    gate = spatial(r, w, b, v);
+    show_spatial(r, w, cells);
+    if (p->tiny_attention) {
+        run_stage(r, "tiny attention");
+        gate = add_tiny(r, p, s, y, cells, gate);
+    }
+    implicit_factor(r, "gate", VIEW_SIGNED, tensor_with_rank(gate, 2), "token", "channel");
+    return gate;
+}
+
+static void gmlp_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Sizes         s = sizes(r, p);
+    int64_t       dm = r->dm;
+    Tensor        x = tensor_with_rank(r->x, 3), y = x, z = x, out, gate, w, b;
+
+    run_stage(r, "weights");
+    if (run_failed(r))
+        return;
+    if (p->part == PART_BLOCK)
+        z = project_in(r, p, s, &y);
+    run_stage(r, "values");
+    out = half_of(r, z, false);
+    gate = gate_of(r, p, s, y, values_of(r, p, s, z));
+    run_stage(r, "multiply");
+    for (int64_t t = 0; t < tensor_count(&out) && !run_failed(r); t++)
+        ((double *)out.data)[t] *= ((const double *)gate.data)[t];
+    op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&out));
+    if (p->part == PART_BLOCK) {
+        w = layer_weight(r, "w_out", p->w_out, 2, (int64_t[]){ s.half, dm }, by_fan(s.half));
+        b = layer_given(r, "b_out", p->b_out, 1, (int64_t[]){ dm });
+        out = dense_layer(r, out, w, b, p->residual ? x : (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
+    }
+    r->out = exact_rounded(r, out);
+}
+
+static Flops gmlp_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Sizes         s = sizes(r, p);
+    double        n = (double)r->n, dm = (double)r->dm, half = (double)s.half;
+    double        a = (double)s.tiny, cells = r->causal ? n * (n + 1) / 2 : n * n;
+    Flops         sum = { .mix = 2 * cells * half, .overhead = n * half };
+
+    if (p->gate_norm)
+        sum.overhead += DENSE_NORM_FLOPS * n * half;
+    if (p->part == PART_BLOCK)
+        sum.overhead += 6 * n * dm * half + DENSE_GELU_FLOPS * n * 2 * half +
+                        (p->norm ? DENSE_NORM_FLOPS * n * dm : 0);
+    if (!p->tiny_attention)
+        return sum;
+    sum.score += 2 * cells * a;
+    sum.mix += 2 * cells * a;
+    sum.overhead += FLOPS_SOFTMAX * cells + 6 * n * dm * a + 2 * n * a * half;
+    return sum;
+}
+
+static const StageNote notes[] = {
+    { "weights", "The matrices are taken from files or drawn; the one over tokens fixes the "
+                 "length." },
+    { "project", "Each token is normalised, widened and bent by GELU." },
+    { "values", "The channels are split: the first half passes on, the second, normalised, is "
+                "what tokens tell each other." },
+    { "gate", "One learned matrix over tokens, the same for every input and channel, makes a gate "
+              "of the values.  At its start it is nearly 0 and the bias 1, so the gate is 1." },
+    { "tiny attention", "A small attention adds to the gate what depends on the input." },
+    { "multiply", "The first half is multiplied by its gate and brought back to the input's "
+                  "width." },
+    { NULL, NULL }
+};
+
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+static const ViewPromise views[] = {
+    { .name = "weights", .kind = VIEW_SIGNED,
+      .help = "the matrix over tokens: gate = weights @ values + b, not output = weights @ V" },
+    { .name = "values", .kind = VIEW_VECTORS, .help = "the second half, normalised" },
+    { .name = "gate", .kind = VIEW_SIGNED, .help = "what the first half is multiplied by; 1 lets "
+                                                   "it through" },
+    { .name = "weights_tiny", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "weights of the small attention (tiny_attention)" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
+    { .name = "toeplitz", .kind = VIEW_SIGNED,
+      .help = "mean of each diagonal of the matrix: the filter, if it is one" },
+    DRAWN("w_in"), DRAWN("w_out"), DRAWN("w_spatial"), DRAWN("w_qkv"), DRAWN("w_att_out"),
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_gmlp = {
+    .id = "gmlp",
+    .title = "gMLP, spatial gating unit",
+    .authors = "Liu, Dai, So, Le",
+    .year = 2021,
+    .arxiv = "2105.08050",
+    .source = "paper, section 2 and appendix (pseudo-code)",
+    .formula = "[Z1, Z2] = gelu(LN(x) w_in + b_in),  V = LN(Z2)\n"
+               "G = W V + b   (causal: lower triangle of W)\n"
+               "out = (Z1 * G) w_out + b_out + x",
+    .teaches = "One fixed, signed matrix over tokens makes a gate that multiplies each channel.  At "
+               "initialisation the gate is 1 everywhere; trained matrices show stripes along the "
+               "diagonals, like convolutions (`toeplitz`).",
+    .picture = "weights",
+    .classes = CLASS_MX,
+    .claim_time = "O(n^2 d_ff)",
+    .claim_memory = "O(n d_ff + n^2)",
+    .claim_decode = "yes, up to the fixed n",
+    .claim_exponent = 2,
+    .causal = true,
+    .needs_x = true,
+    .views = views,
+    .notes = notes,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = gmlp_check,
+    .run = gmlp_run,
+    .flops = gmlp_flops,
+};

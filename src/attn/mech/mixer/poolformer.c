@@ -1,0 +1,376 @@
+/* poolformer.c -- the average of the neighbours in the place of attention.
+ *
+ *     P[i,j] = 1 / |N(i)|  for j in N(i): at most floor(p/2) away (grid: in rows
+ *              and in columns)
+ *     M      = P - I       the block adds x back, so what it had is taken off
+ *     out    = M x
+ *     block: x + ls1 * M GN1(x), then x + ls2 * (gelu(GN2(x) w1 + b1) w2 + b2)
+ *
+ * GN normalises over all tokens and channels at once.  The mixer has no
+ * parameters at all.  (Yu et al. 2022, section 3; sail-sg/poolformer.)
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PART_MIXER, PART_BLOCK };
+static const char *const parts[] = { "mixer", "block", NULL };
+
+typedef struct Params {
+    int     part;
+    int64_t pool_size, grid_h, grid_w;
+    bool    subtract_input, count_include_pad;
+    double  norm_eps;
+    Tensor  gn1_gamma, gn1_beta, gn2_gamma, gn2_beta, layer_scale_1, layer_scale_2;
+    Tensor  w1, b1, w2, b2;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, pool_size, 3, 1, INT32_MAX, "p: width of the window, odd; of a grid in both "
+              "directions"),
+    PARAM_INT(Params, grid_h, 0, 0, INT32_MAX, "rows of the grid; 0: a sequence"),
+    PARAM_INT(Params, grid_w, 0, 0, INT32_MAX, "columns of the grid; grid_h grid_w = n"),
+    PARAM_BOOL(Params, subtract_input, true, "take the input off, because the block adds it back"),
+    PARAM_BOOL(Params, count_include_pad, false, "divide by p (grid: p^2) even where neighbours "
+               "are missing"),
+    PARAM_ENUM(Params, part, PART_MIXER, parts, "the pooling alone, or the block around it"),
+    PARAM_POSITIVE(Params, norm_eps, 1e-5, "block: added to the variance"),
+    PARAM_TENSOR(Params, gn1_gamma, "[dm]", "1", "block: gain of the first normalisation"),
+    PARAM_TENSOR(Params, gn1_beta, "[dm]", "0", "its bias"),
+    PARAM_TENSOR(Params, gn2_gamma, "[dm]", "1", "block: gain of the second"),
+    PARAM_TENSOR(Params, gn2_beta, "[dm]", "0", "its bias"),
+    PARAM_TENSOR(Params, layer_scale_1, "[dm]", "1", "block: factor of the pooling branch"),
+    PARAM_TENSOR(Params, layer_scale_2, "[dm]", "1", "block: factor of the MLP branch"),
+    PARAM_TENSOR(Params, w1, "[dm,c]", "N(0, 1/dm), c = 4 dm", "block: channel MLP, first layer"),
+    PARAM_TENSOR(Params, b1, "[c]", "0", "its bias"),
+    PARAM_TENSOR(Params, w2, "[c,dm]", "N(0, 1/c)", "block: channel MLP, second layer"),
+    PARAM_TENSOR(Params, b2, "[dm]", "0", "its bias"),
+    PARAM_END
+};
+
+/* ---- the window ------------------------------------------------------------- */
+
+typedef struct Window {
+    int64_t n, width, reach; /* width: columns of the grid, n for a sequence */
+    double  padded;          /* p or p^2 to divide by; 0: the neighbours there are */
+    bool    causal, subtract;
+} Window;
+
+static Window window_of(const Run *r, const Params *p)
+{
+    double side = (double)p->pool_size;
+
+    return (Window){ .n = r->n, .width = p->grid_w > 0 ? p->grid_w : r->n,
+                     .reach = p->pool_size / 2, .causal = r->causal,
+                     .subtract = p->subtract_input,
+                     .padded = !p->count_include_pad ? 0 : p->grid_w > 0 ? side * side : side };
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Neighbours of i in line y of the grid: [*from, *to). */
+static void line_of(const Window *w, int64_t i, int64_t y, int64_t *from, int64_t *to)
+{
+    int64_t x = i % w->width;
+
+    *from = y * w->width + max64(x - w->reach, 0);
+    *to = y * w->width + min64(x + w->reach + 1, w->width);
+    if (w->causal)
+        *to = min64(*to, i + 1);
+}
+
+static int64_t first_line(const Window *w, int64_t i)
+{
+    return max64(i / w->width - w->reach, 0);
+}
+
+static int64_t last_line(const Window *w, int64_t i)
+{
+    return min64(i / w->width + w->reach, (w->causal ? i : w->n - 1) / w->width);
+}
+
+static int64_t neighbours(const Window *w, int64_t i)
+{
+    int64_t count = 0, from, to;
+
+    for (int64_t y = first_line(w, i); y <= last_line(w, i); y++) {
+        line_of(w, i, y, &from, &to);
+        count += max64(to - from, 0);
+    }
+    return count;
+}
+
+static double share(const Window *w, int64_t i)
+{
+    return 1 / (w->padded > 0 ? w->padded : (double)neighbours(w, i));
+}
+
+static double all_neighbours(const Window *w)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < w->n; i++)
+        sum += (double)neighbours(w, i);
+    return sum;
+}
+
+/* ---- pooling ---------------------------------------------------------------- */
+
+#define ROWS 32 /* of one item of work */
+
+typedef struct Pooling {
+    Window  w;
+    Tensor  x;   /* [1,n,dm] f32 or f64 */
+    double *out; /* [n,dm] */
+} Pooling;
+
+static void add_row(const Pooling *job, int64_t j, double *sum)
+{
+    int64_t dm = job->x.shape[2];
+
+    for (int64_t c = 0; c < dm; c++)
+        sum[c] += dense_at(&job->x, j * dm + c);
+}
+
+static void pool_item(void *context, int64_t item, int worker)
+{
+    const Pooling *job = context;
+    int64_t        dm = job->x.shape[2], from, to;
+
+    (void)worker;
+    for (int64_t i = item * ROWS; i < min64(job->w.n, (item + 1) * ROWS); i++) {
+        double *sum = job->out + i * dm, factor = share(&job->w, i);
+
+        memset(sum, 0, (size_t)dm * sizeof(*sum));
+        for (int64_t y = first_line(&job->w, i); y <= last_line(&job->w, i); y++) {
+            line_of(&job->w, i, y, &from, &to);
+            for (int64_t j = from; j < to; j++)
+                add_row(job, j, sum);
+        }
+        for (int64_t c = 0; c < dm; c++)
+            sum[c] = sum[c] * factor - (job->w.subtract ? dense_at(&job->x, i * dm + c) : 0);
+    }
+}
+
+static Tensor pooled(Run *r, const Window *w, Tensor x)
+{
+    Tensor  y = run_tensor3(r, DT_F64, 1, r->n, r->dm);
+    Pooling job = { .w = *w, .x = x, .out = y.data };
+
+    if (run_failed(r))
+        return y;
+    threads_run(r->threads, (r->n + ROWS - 1) / ROWS, pool_item, &job);
+    op_charge(r, FLOP_MIX, (double)r->dm * (all_neighbours(w) +
+                                            (double)r->n * (w->subtract ? 2 : 1)));
+    op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
+    return y;
+}
+
+/* ---- what is seen ----------------------------------------------------------- */
+
+static void read_window(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    const Window *w = view->context;
+    double        cell = share(w, i);
+    bool          less = view->kind == VIEW_SIGNED && w->subtract; /* weights, not pool */
+
+    (void)plane;
+    for (int64_t x = 0; x < count; x++)
+        out[x] = (float)(cell - (less && start + x * step == i ? 1 : 0));
+}
+
+static void show_matrix(Run *r, const char *name, ViewKind kind, int rank, const Window *w,
+                        const Pattern *cells)
+{
+    int64_t shape[3] = { 1, r->n, r->n };
+    View   *view = view_add(r, name, kind, DT_F32, rank, shape + 3 - rank);
+
+    if (!view)
+        return;
+    view->read = read_window;
+    view->context = w;
+    view->support = cells;
+    view->rows = "output token";
+    view->cols = "input token";
+}
+
+static void show_window(Run *r, const Window *window)
+{
+    PatternShape s = { .heads = 1, .n = r->n, .m = r->n };
+    Window      *w = run_wants_views(r) ? run_alloc(r, 1, sizeof(*w)) : NULL;
+    Pattern     *cells;
+
+    if (!w)
+        return;
+    *w = *window;
+    cells = w->width < r->n
+                ? pattern_grid(r->arena, s, w->width, w->reach, w->reach, COMPONENT_WINDOW)
+                : pattern_band(r->arena, s, -w->reach, w->reach, 1, COMPONENT_WINDOW);
+    cells = pattern_finish(r->arena, s, cells, r->causal);
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "poolformer: not enough memory for the pattern");
+    show_matrix(r, "weights", VIEW_SIGNED, 3, w, cells);
+    show_matrix(r, "pool", VIEW_WEIGHTS, 2, w, cells);
+    view_cells(r, "connectivity", cells);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+static void poolformer_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->pool_size % 2 == 0)
+        run_fail(r, ERR_PARAM, "poolformer: pool_size=%lld is even; a window around a token needs "
+                 "an odd one", (long long)p->pool_size);
+    if ((p->grid_h > 0 || p->grid_w > 0) &&
+        (p->grid_h < 1 || p->grid_w < 1 || p->grid_h * p->grid_w != r->n))
+        run_fail(r, ERR_PARAM, "poolformer: grid_h=%lld times grid_w=%lld is not n=%lld",
+                 (long long)p->grid_h, (long long)p->grid_w, (long long)r->n);
+    if (p->part == PART_BLOCK && r->causal)
+        run_fail(r, ERR_USAGE, "poolformer: part=block normalises over all tokens at once, so no "
+                 "window makes it causal; use part=mixer or run it without --causal");
+}
+
+static int64_t hidden_width(Run *r, const Params *p)
+{
+    return layer_size(r, "w1", 0, 4 * r->dm, /* no size of its own: files decide */
+                      (const SizeFrom[]){ { "w1", p->w1, 2, 1, 1 }, { .name = NULL } });
+}
+
+/* x + scale * branch; scale [dm] or absent. */
+static Tensor added(Run *r, Tensor x, Tensor scale, Tensor branch)
+{
+    Tensor y = run_tensor3(r, DT_F64, 1, r->n, r->dm);
+
+    for (int64_t t = 0; t < r->n * r->dm && !run_failed(r); t++)
+        ((double *)y.data)[t] = dense_at(&x, t) +
+                                dense_at(&branch, t) *
+                                    (scale.data ? (double)tensor_f32(&scale)[t % r->dm] : 1);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y));
+    return y;
+}
+
+static Tensor channel_mlp(Run *r, const Params *p, Tensor x)
+{
+    int64_t dm = r->dm, c = hidden_width(r, p);
+    Tensor  w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ dm, c },
+                              (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
+    Tensor  b1 = layer_given(r, "b1", p->b1, 1, (int64_t[]){ c });
+    Tensor  w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ c, dm },
+                              (Init){ INIT_NORMAL, 1 / sqrt((double)c) });
+    Tensor  b2 = layer_given(r, "b2", p->b2, 1, (int64_t[]){ dm });
+    Tensor  none = { .rank = 0 };
+
+    x = dense_gelu(r, dense_layer(r, x, w1, b1, none, FLOP_OVERHEAD), GELU_ERF);
+    return dense_layer(r, x, w2, b2, none, FLOP_OVERHEAD);
+}
+
+static Tensor block(Run *r, const Params *p, const Window *w, Tensor x)
+{
+    int64_t shape[1] = { r->dm };
+    Tensor  gain1 = layer_given(r, "gn1_gamma", p->gn1_gamma, 1, shape);
+    Tensor  bias1 = layer_given(r, "gn1_beta", p->gn1_beta, 1, shape);
+    Tensor  gain2 = layer_given(r, "gn2_gamma", p->gn2_gamma, 1, shape);
+    Tensor  bias2 = layer_given(r, "gn2_beta", p->gn2_beta, 1, shape);
+    Tensor  scale1 = layer_given(r, "layer_scale_1", p->layer_scale_1, 1, shape);
+    Tensor  scale2 = layer_given(r, "layer_scale_2", p->layer_scale_2, 1, shape);
+    Tensor  y;
+
+    run_stage(r, "normalise");
+    y = dense_group_norm(r, x, gain1, bias1, p->norm_eps);
+    run_stage(r, "pool");
+    x = added(r, x, scale1, pooled(r, w, y));
+    show_window(r, w);
+    run_stage(r, "channel mlp");
+    return added(r, x, scale2,
+                 channel_mlp(r, p, dense_group_norm(r, x, gain2, bias2, p->norm_eps)));
+}
+
+static void poolformer_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Window        w = window_of(r, p);
+    Tensor        x = tensor_with_rank(r->x, 3), out;
+
+    if (p->part == PART_BLOCK) {
+        out = block(r, p, &w, x);
+    } else {
+        run_stage(r, "pool");
+        out = pooled(r, &w, x);
+        show_window(r, &w);
+    }
+    r->out = exact_rounded(r, out);
+}
+
+static Flops poolformer_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Window        w = window_of(r, p);
+    double        n = (double)r->n, dm = (double)r->dm, c;
+    Flops         sum = { .mix = dm * (all_neighbours(&w) + n * (p->subtract_input ? 2 : 1)) };
+
+    if (p->part == PART_MIXER)
+        return sum;
+    c = (double)hidden_width(r, p);
+    sum.overhead = 2 * (DENSE_NORM_FLOPS + 2) * n * dm + 4 * n * dm * c + DENSE_GELU_FLOPS * n * c;
+    return sum;
+}
+
+static const StageNote notes[] = {
+    { "normalise", "All tokens and channels together are brought to mean 0 and variance 1." },
+    { "pool", "Each token becomes the mean of its neighbours, less itself: nothing is compared and "
+              "nothing is learned." },
+    { "channel mlp", "An ordinary feed-forward layer, token by token." },
+    { NULL, NULL }
+};
+
+#define DRAWN(tensor) \
+    { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
+static const ViewPromise views[] = {
+    { .name = "weights", .kind = VIEW_SIGNED,
+      .help = "M: mixer's output = weights @ x; negative where a token takes itself off" },
+    { .name = "pool", .kind = VIEW_WEIGHTS, .help = "P: equal shares of the neighbours" },
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "neighbours" },
+    DRAWN("w1"), DRAWN("w2"),
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_poolformer = {
+    .id = "poolformer",
+    .title = "PoolFormer, pooling as token mixer",
+    .authors = "Yu, Luo, Zhou, Si, Zhou, Wang, Feng, Yan",
+    .year = 2022,
+    .arxiv = "2111.11418",
+    .source = "paper, section 3; sail-sg/poolformer models/poolformer.py",
+    .formula = "P[i,j] = 1/|N(i)| for j in N(i), the neighbours within floor(p/2)\n"
+               "out = (P - I) x",
+    .teaches = "A band of equal cells and a negative diagonal: an average is enough to mix tokens.  "
+               "Border rows are brighter, because fewer neighbours share the mean; on a grid the "
+               "band is a band of bands.",
+    .picture = "weights",
+    .classes = CLASS_MX,
+    .claim_time = "O(n p dm); grid: O(n p^2 dm)",
+    .claim_memory = "O(n dm)",
+    .claim_decode = "yes, with the window cut to the past; the paper has none",
+    .claim_exponent = 1,
+    .causal = true,
+    .needs_x = true,
+    .views = views,
+    .notes = notes,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = poolformer_check,
+    .run = poolformer_run,
+    .flops = poolformer_flops,
+};
