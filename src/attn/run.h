@@ -30,6 +30,7 @@
 #include "attn/implicit.h"
 #include "attn/latents.h"
 #include "attn/inner.h"
+#include "attn/lambdas.h"
 #include "attn/layer.h"
 #include "attn/lsh.h"
 #include "attn/mechanism.h"

@@ -97,6 +97,8 @@ static const char *missing(const Run *r)
         return NULL;
     if (m->needs_v)
         return r->v.data ? NULL : "v";
+    if (m->or_x && !r->q.data)
+        return "q, k and v, or the layer input x";
     return !r->q.data ? "q" : !r->k.data ? "k" : !r->v.data ? "v" : NULL;
 }
 
@@ -144,7 +146,8 @@ static void check_shapes(Run *r)
         run_fail(r, ERR_DATA, "%s needs one layer input for each token: the input has %lld tokens "
                  "of x and %lld of %s", m->id, (long long)r->x.shape[0], (long long)r->n,
                  r->q.data ? "q" : "v");
-    if (m->needs_none || m->needs_x || m->needs_attn || !r->q.data || !r->k.data || !r->v.data)
+    if (m->needs_none || m->needs_x || m->needs_attn || m->own_sizes || !r->q.data || !r->k.data ||
+        !r->v.data)
         return;
     if (r->k.shape[2] != r->d)
         run_fail(r, ERR_DATA, "q has head size %lld but k has %lld", (long long)r->d,
