@@ -96,6 +96,9 @@ Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, in
 /* n = m: on[abs(i - j)] != 0, or always[i], or always[j]; on u8 [h',n] for each head or
  * shared, always u8 [n] or NULL; both borrowed, must live in a */
 Pattern *pattern_distances(Arena *a, PatternShape s, const Tensor *on, const uint8_t *always);
+/* n = m: least <= abs(i - j) <= reach[i]; i32 [h',n], or [h',1] for all rows, borrowed */
+Pattern *pattern_spans(Arena *a, PatternShape s, const Tensor *reach, int64_t least,
+                       uint8_t bits);
 /* abs(i - j) in the distances of LogSparse (spec: logsparse) */
 Pattern *pattern_log(Arena *a, PatternShape s, int64_t local, int64_t restart);
 /* row i is full if flags[i]; column j is full if flags[j]; flags u8 [n], copied */

@@ -242,10 +242,11 @@ static void poolformer_check(Run *r, const void *opaque)
                  "window makes it causal; use part=mixer or run it without --causal");
 }
 
-static int64_t hidden_width(Run *r, const Params *p)
+static int64_t hidden_width(const Run *r, const Params *p)
 {
-    return layer_size(r, "w1", 0, 4 * r->dm, /* no size of its own: files decide */
-                      (const SizeFrom[]){ { "w1", p->w1, 2, 1, 1 }, { .name = NULL } });
+    if (p->w1.data && p->w1.rank == 2)
+        return p->w1.shape[1];
+    return p->w2.data && p->w2.rank == 2 ? p->w2.shape[0] : 4 * r->dm;
 }
 
 /* x + scale * branch; scale [dm] or absent. */
