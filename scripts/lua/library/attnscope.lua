@@ -207,6 +207,13 @@ function Result:compare(other) end
 ---@return string?
 function Result:reach(options) end
 
+---Which of the strongest keys of exact attention were found: keys, found, mass, ranked, rounds {alone, together}, heads {found, mass}, queries [h,n].
+---@param options? attnscope.MissedOptions
+---@return table?
+---@return string?
+---@return string?
+function Result:missed(options) end
+
 ---A shortest way from query q down to token k; nil when it is not reached.
 ---@param q integer
 ---@param k integer
@@ -249,6 +256,7 @@ function Figure:close() end
 ---@field causal? boolean has a causal form
 ---@field cross? boolean takes other keys than queries
 ---@field needs_x? boolean reads the layer's input x
+---@field fit? boolean can fit its own tensors on the input
 ---@field needs_attn? boolean shows finished weights of the input
 
 ---What to take of a source.
@@ -288,6 +296,8 @@ function Figure:close() end
 ---@field causal? boolean default: as the input says
 ---@field position? string positional modifier; see attn.positions
 ---@field seed? integer of every random draw
+---@field fit? boolean fit the mechanism's own tensors on the input
+---@field keys? integer strongest ones the view missed looks for (default 8)
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of the run in bytes (default 8 GiB)
 ---@field reps? integer timed runs at least
@@ -306,11 +316,17 @@ function Figure:close() end
 ---@field residual? boolean default true; false: walks of exactly so many layers
 ---@field hops? boolean also the matrix of hop counts, as the tensor `hops`
 
+---How many keys to look for.
+---@class attnscope.MissedOptions
+---@field keys? integer strongest keys looked for; default 8
+
 ---One picture of a figure.
 ---@class attnscope.Panel
 ---@field result? attnscope.Result what to show
 ---@field tensor? attnscope.Tensor or this matrix
 ---@field kind? string what a tensor's cell is: weights, signed, pattern, ...
+---@field curve? attnscope.Curve|boolean a tensor as a plot: a series each column
+---@field with? attnscope.Result[] the same curve of these, in the same plot
 ---@field view? string default: the most telling one
 ---@field head? integer counted from 0
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
@@ -326,6 +342,16 @@ function Figure:close() end
 ---@field hi? number value of the map's end
 ---@field title? string above the panel
 ---@field caption? string below the panel
+
+---How a tensor is drawn as a plot.
+---@class attnscope.Curve
+---@field x? string what the points are along, with its unit
+---@field y? string what is shown, with its unit
+---@field series? string their names with bars between: "plain|reversible"
+---@field mark? string line (default), steps, bars or points
+---@field log_x? boolean decades along
+---@field log_y? boolean decades up
+---@field first? number x of the first point; they are 1 apart
 
 ---What attn.figure takes.
 ---@class attnscope.FigureOptions
@@ -370,7 +396,7 @@ local attn = {}
 ---@return string[]
 function attn.mechanisms(filter) end
 
----Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, example, params, views.
+---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, own_rows, fit, example, params, views.
 ---@param id string
 ---@return table
 function attn.info(id) end
