@@ -37,7 +37,7 @@ static const Param params[] = {
                "a halted token keeps its state; false: only its output is frozen"),
     PARAM_TENSOR(Params, w_halt, "[dm]", "N(0, 1/dm)", "weights of the halting unit"),
     PARAM_FLOAT(Params, b_halt, 1, -1e30, 1e30, "its bias; large: everything halts at once"),
-    PARAM_TENSOR(Params, time, "[T,dm]", NULL, "added to the state at the start of each step"),
+    PARAM_TENSOR(Params, time, "[T,dm]", "nothing is added", "added to the state at the start of each step"),
     PARAM_END
 };
 
