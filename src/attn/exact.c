@@ -38,7 +38,7 @@ Tensor exact_rounded(Run *r, Tensor x)
 
     for (int64_t i = 0; i < tensor_count(&y) && !run_failed(r); i++)
         tensor_f32(&y)[i] = (float)f64(&x)[i];
-    return y;
+    return tensor_of(DT_F32, x.rank, x.shape, y.data);
 }
 
 static void normalise_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y)

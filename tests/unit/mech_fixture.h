@@ -18,6 +18,7 @@
 #define HEADS 2
 #define KEY_SIZE 5
 #define VALUE_SIZE 3
+#define FEATURES 6 /* of x, where a test wants one */
 
 typedef struct Fixture {
     int64_t     n;
@@ -70,6 +71,31 @@ static inline Tensor fixture_draw(Fixture *f, const char *name, int64_t a, int64
 
     assert_non_null(t.data);
     rng_fill_normal(&rng, t.data, tensor_count(&t), 0.5);
+    fixture_give(f, name, t);
+    return t;
+}
+
+/* With x besides. */
+static inline Fixture fixture_new_x(int64_t n)
+{
+    Fixture f = fixture_new(n);
+    Rng     rng = rng_named(3, "x");
+
+    f.x = tensor_new(f.arena, DT_F32, 2, (int64_t[]){ n, FEATURES });
+    assert_non_null(f.x.data);
+    rng_fill_normal(&rng, f.x.data, tensor_count(&f.x), 1);
+    return f;
+}
+
+/* Gives a tensor parameter of one value. */
+static inline Tensor fixture_fill(Fixture *f, const char *name, int rank, const int64_t *shape,
+                                  float value)
+{
+    Tensor t = tensor_new(f->arena, DT_F32, rank, shape);
+
+    assert_non_null(t.data);
+    for (int64_t i = 0; i < tensor_count(&t); i++)
+        tensor_f32(&t)[i] = value;
     fixture_give(f, name, t);
     return t;
 }

@@ -162,29 +162,42 @@ static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
 }
 
 typedef struct Tiny {
-    AttendInput in;
-    Tensor      lse;
+    LogitAttend in;
+    Tensor      lse; /* f64 [1,n] */
 } Tiny;
+
+#define CELLS 256 /* read at once */
 
 static void read_tiny(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                       int64_t step, float *out)
 {
     const Tiny *s = view->context;
-    float       lse = tensor_f32(&s->lse)[i];
+    double      lse = ((const double *)s->lse.data)[i], logits[CELLS];
 
     (void)plane;
-    attend_scores_run(&s->in, 1, 0, i, start, count, step, out);
-    for (int64_t c = 0; c < count; c++)
-        out[c] = expf(out[c] - lse);
+    for (int64_t done = 0; done < count; done += CELLS) {
+        int64_t cells = count - done < CELLS ? count - done : CELLS;
+
+        logit_run(&s->in, 1, 0, i, start + done * step, cells, step, logits);
+        for (int64_t c = 0; c < cells; c++)
+            out[done + c] = (float)exp(logits[c] - lse);
+    }
 }
 
-/* f32 [1,n,a]: columns [first, first+a) of f64 [1,n,3a]. */
-static Tensor third(Run *r, Tensor qkv, int64_t first, int64_t a)
+/* [1,n,a]: columns [first, first+a) of f64 [1,n,3a], times factor. */
+static Tensor third(Run *r, Tensor qkv, int64_t first, double factor, DType dtype)
 {
-    Tensor t = run_tensor3(r, DT_F32, 1, r->n, a);
+    int64_t a = qkv.shape[2] / 3;
+    Tensor  t = run_tensor3(r, dtype, 1, r->n, a);
 
-    for (int64_t x = 0; x < r->n * a && !run_failed(r); x++)
-        tensor_f32(&t)[x] = (float)dense_at(&qkv, x / a * qkv.shape[2] + first + x % a);
+    for (int64_t x = 0; x < r->n * a && !run_failed(r); x++) {
+        double value = factor * dense_at(&qkv, x / a * 3 * a + first + x % a);
+
+        if (dtype == DT_F64)
+            ((double *)t.data)[x] = value;
+        else
+            tensor_f32(&t)[x] = (float)value;
+    }
     return t;
 }
 
@@ -199,14 +212,15 @@ static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern
                                       by_fan(a));
     Tensor       b_out = layer_given(r, "b_att_out", p->b_att_out, 1, (int64_t[]){ s.half });
     Tensor       qkv = dense_layer(r, y, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
-    AttendInput  in = { .scale = 1 / sqrt((double)a), .q = third(r, qkv, 0, a),
-                        .k = third(r, qkv, a, a), .v = third(r, qkv, 2 * a, a) };
-    AttendResult found;
+    LogitAttend  in = { .kind = LOGITS_PRODUCT, .turned = true, .n = r->n, .causal = r->causal };
+    LogitResult  found;
     Tiny        *kept = run_wants_views(r) ? run_alloc(r, 1, sizeof(*kept)) : NULL;
     View        *view;
 
-    run_heads(r, 1, a, a);
-    found = op_attend(r, &in, cells);
+    in.left = third(r, qkv, 0, 1 / sqrt((double)a), DT_F64);
+    in.right = third(r, qkv, a, 1, DT_F64);
+    in.v = third(r, qkv, 2 * a, 1, DT_F32);
+    found = op_logit_attend(r, &in);
     view = kept ? view_add(r, "weights_tiny", VIEW_WEIGHTS, DT_F32, 2, (int64_t[]){ r->n, r->n })
                 : NULL;
     if (view) {
@@ -214,6 +228,7 @@ static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern
         view->read = read_tiny;
         view->context = kept;
         view->support = cells;
+        view->cost = (double)a;
     }
     return dense_layer(r, found.out, w_out, b_out, gate, FLOP_OVERHEAD);
 }
@@ -245,8 +260,33 @@ static void read_spatial(const View *view, int64_t plane, int64_t i, int64_t sta
         out[x] = w[i * view->shape[2] + start + x * step];
 }
 
+/* The filter that the matrix would be: of each cell the mean of its diagonal. */
+static void read_stripes(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
+                         int64_t step, float *out)
+{
+    const float *mean = view->context;
+
+    (void)plane;
+    for (int64_t x = 0; x < count; x++)
+        out[x] = mean[start + x * step - i + view->shape[1] - 1];
+}
+
+static void show_matrix(Run *r, const char *name, ViewReadRun read, const float *numbers,
+                        const Pattern *cells)
+{
+    View *view = view_add(r, name, VIEW_SIGNED, DT_F32, 3, (int64_t[]){ 1, r->n, r->n });
+
+    if (!view)
+        return;
+    view->read = read;
+    view->context = numbers;
+    view->support = cells;
+    view->rows = "gated token";
+    view->cols = "token";
+}
+
 /* Mean of each diagonal, and the share of the squares that the means explain. */
-static void show_diagonals(Run *r, const float *w)
+static void show_diagonals(Run *r, const float *w, const Pattern *cells)
 {
     int64_t n = r->n;
     double *sum = run_alloc(r, 2 * n - 1, sizeof(*sum)), squares = 0, explained = 0;
@@ -263,31 +303,23 @@ static void show_diagonals(Run *r, const float *w)
             squares += value * value;
         }
     for (int64_t k = 1 - n; k < n; k++) {
-        double cells = (double)(n - (k < 0 ? -k : k)), m = sum[k + n - 1] / cells;
+        double length = (double)(n - (k < 0 ? -k : k)), m = sum[k + n - 1] / length;
 
         tensor_f32(&mean)[k + n - 1] = (float)m;
-        explained += cells * m * m;
+        explained += length * m * m;
     }
     view_tensor(r, "toeplitz", VIEW_SIGNED, mean, "mean of w_spatial", "j - i");
+    show_matrix(r, "weights_toeplitz", read_stripes, mean.data, cells);
     run_figure(r, "toeplitz_fraction", squares > 0 ? explained / squares : 1);
 }
 
 static void show_spatial(Run *r, Tensor w, const Pattern *cells)
 {
-    View *view;
-
     if (!run_wants_views(r))
         return;
-    view = view_add(r, "weights", VIEW_SIGNED, DT_F32, 3, (int64_t[]){ 1, r->n, r->n });
-    if (view) {
-        view->read = read_spatial;
-        view->context = w.data;
-        view->support = cells;
-        view->rows = "gated token";
-        view->cols = "token";
-    }
+    show_matrix(r, "weights", read_spatial, w.data, cells);
     view_cells(r, "connectivity", cells);
-    show_diagonals(r, w.data);
+    show_diagonals(r, w.data, cells);
 }
 
 /* ---- the mechanism ---------------------------------------------------------- */
@@ -396,7 +428,7 @@ static Flops gmlp_flops(Run *r, const void *opaque)
         return sum;
     sum.score += 2 * cells * a;
     sum.mix += 2 * cells * a;
-    sum.overhead += FLOPS_SOFTMAX * cells + 6 * n * dm * a + 2 * n * a * half;
+    sum.overhead += FLOPS_ROW_SOFTMAX * cells + 6 * n * dm * a + 2 * n * a * half;
     return sum;
 }
 
@@ -427,6 +459,8 @@ static const ViewPromise views[] = {
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, or the lower triangle" },
     { .name = "toeplitz", .kind = VIEW_SIGNED,
       .help = "mean of each diagonal of the matrix: the filter, if it is one" },
+    { .name = "weights_toeplitz", .kind = VIEW_SIGNED,
+      .help = "the matrix with these means in the place of its cells: its stripes" },
     DRAWN("w_in"), DRAWN("w_out"), DRAWN("w_spatial"), DRAWN("w_qkv"), DRAWN("w_att_out"),
     VIEW_PROMISE_END
 };

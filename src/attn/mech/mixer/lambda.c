@@ -261,7 +261,6 @@ static void take_inputs(Run *r, const Params *p, Lambdas *l)
     l->v = scaled(r, l->v, v_scale, v_shift);
 }
 
-
 /* ---- the mechanism ---------------------------------------------------------- */
 
 static void lambda_run(Run *r, const void *opaque)

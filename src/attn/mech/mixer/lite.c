@@ -260,7 +260,9 @@ static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t)
     } else {
         kernel = layer_weight(r, "kernel", p->kernel, 2, (int64_t[]){ s->groups, s->taps },
                               by_fan(s->taps));
-        taps = exact_of(r, tensor_with_rank(kernel, 3));
+        taps = run_tensor3(r, DT_F64, 1, s->groups, s->taps);
+        for (int64_t x = 0; x < s->groups * s->taps && !run_failed(r); x++)
+            ((double *)taps.data)[x] = (double)tensor_f32(&kernel)[x];
     }
     if (p->weight_softmax)
         op_softmax(r, taps);
