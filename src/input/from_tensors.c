@@ -68,7 +68,7 @@ static bool check_qkv(const Input *in, Error *err)
     if (!in->v.data || (in->k.data && !in->q.data))
         return error_set(err, ERR_DATA, "q, k and v go together (or x alone, or v without k); %s "
                          "is missing", !in->v.data ? "v" : "q");
-    if (in->k.data && q[2] != k[2])
+    if (in->k.data && (q[2] < 1 || k[2] % q[2])) /* a multiple: depths of a lambda layer */
         return differ(err, "the head sizes d", "q", q[2], "k", k[2]);
     if (in->k.data && k[1] != v[1])
         return differ(err, "the numbers of keys", "k", k[1], "v", v[1]);

@@ -171,9 +171,18 @@ static bool check_layers(const Assembly *a, Error *err)
                      (long long)(a->layers ? a->layers : 1), a->layers > 1 ? "s" : "");
 }
 
+/* Keys of lambda layers hold several channels (depths) for each of a query's. */
+static bool check_head_sizes(const Assembly *a, Error *err)
+{
+    int64_t d = extent_of(a, ROLE_Q, 2);
+
+    return (d > 0 && extent_of(a, ROLE_K, 2) % d == 0) ||
+           same_extent(a, ROLE_Q, 2, ROLE_K, 2, "their head sizes d", err);
+}
+
 bool shapes_check(const Assembly *a, Error *err)
 {
-    return same_extent(a, ROLE_Q, 2, ROLE_K, 2, "their head sizes d", err) &&
+    return check_head_sizes(a, err) &&
            same_extent(a, ROLE_K, 1, ROLE_V, 1, "their numbers of keys", err) &&
            same_extent(a, ROLE_K, 0, ROLE_V, 0, "their numbers of heads", err) &&
            same_extent(a, ROLE_Q, 1, ROLE_ATTN, 1, "their numbers of queries", err) &&

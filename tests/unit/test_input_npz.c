@@ -197,6 +197,24 @@ static void shapes_must_agree(void **state)
     refuse_shapes(items, 2, "2 arrays|weights, other");
 }
 
+/* Lambda layers: a key holds so many channels for each channel of a query. */
+static void keys_may_hold_depths(void **state)
+{
+    NamedTensor items[] = {
+        named("q", 3, (int64_t[]){ 4, 3, 2 }, numbers),
+        named("k", 3, (int64_t[]){ 2, 5, 6 }, numbers + 24),
+        named("v", 3, (int64_t[]){ 2, 5, 3 }, numbers + 84),
+    };
+    Bytes       b = archive(items, 3);
+    Input      *in = load("t.npz", &b, NULL);
+
+    (void)state;
+    assert_int_equal(in->d, 2);
+    assert_int_equal(in->k.shape[2], 6);
+    check_floats(&in->k, numbers + 24, 60);
+    input_free(in);
+}
+
 static void layers_of_x_and_v_alone_are_inputs(void **state)
 {
     NamedTensor x = named("x", 3, (int64_t[]){ 1, 3, 4 }, numbers);
@@ -385,6 +403,7 @@ int main(void)
         cmocka_unit_test(broken_archives_are_refused),
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(shapes_must_agree),
+        cmocka_unit_test(keys_may_hold_depths),
         cmocka_unit_test(layers_of_x_and_v_alone_are_inputs),
         cmocka_unit_test(segments_are_one_number_a_position),
         cmocka_unit_test(a_wrong_checksum_is_seen),

@@ -255,6 +255,29 @@ static void mass_is_only_for_sets_that_leave_something_out(void **state)
     fixture_free(&f);
 }
 
+/* What was computed from x, or from keys of several depths, has no reference. */
+static void lambdas_compare_only_where_attention_could_run(void **state)
+{
+    Fixture f = fixture_new(2, 30, 8, 1);
+    Quality q;
+
+    (void)state;
+    fixture_choose(&f, "lambda", "");
+    q = quality_of(&f.spec);
+    assert_true(q.output_error.valid && q.output_error.value > 0);
+    f.spec.k = fixture_normal(&f, "k", 2, 30, 16, 1);
+    f.spec.v = fixture_normal(&f, "v", 2, 30, 16, 1);
+    fixture_choose(&f, "lambda", "depth_u=2");
+    q = quality_of(&f.spec);
+    assert_false(q.output_error.valid || q.mass_mean.valid || q.total_variation.valid);
+    f.spec.x = tensor_with_rank(fixture_normal(&f, "x", 1, 30, 6, 1), 2);
+    f.spec.q.data = f.spec.k.data = f.spec.v.data = NULL;
+    fixture_choose(&f, "lambda", "heads=2");
+    q = quality_of(&f.spec);
+    assert_false(q.output_error.valid || q.mass_mean.valid || q.total_variation.valid);
+    fixture_free(&f);
+}
+
 static void without_views_only_the_output_compares(void **state)
 {
     Fixture f = fixture_new(1, 30, 8, 1);
@@ -306,6 +329,7 @@ int main(void)
         cmocka_unit_test(an_empty_set_keeps_no_mass),
         cmocka_unit_test(another_matrix_leaves_only_the_output),
         cmocka_unit_test(mass_is_only_for_sets_that_leave_something_out),
+        cmocka_unit_test(lambdas_compare_only_where_attention_could_run),
         cmocka_unit_test(without_views_only_the_output_compares),
         cmocka_unit_test(cancelling_is_an_error),
     };
