@@ -130,6 +130,16 @@ static bool draw_planned(Session *s, Drawing *d, const PlannedPanel *planned, Er
     return ok;
 }
 
+/* Curves that join the plot before them take no room. */
+static int places(const Drawing *d)
+{
+    int count = d->count;
+
+    for (int k = 0; k < d->count; k++)
+        count -= d->panels[k].joins;
+    return count;
+}
+
 /* "first | second": blanks around the bars do not count. */
 static bool set_titles(Drawing *d, const char *text, Error *err)
 {
@@ -137,9 +147,11 @@ static bool set_titles(Drawing *d, const char *text, Error *err)
         size_t length = strcspn(text, "|"), skip = strspn(text, " ");
         int    shown = (int)(length > skip ? length - skip : 0);
 
+        while (k < d->count && d->panels[k].joins)
+            k++;
         if (k == d->count)
-            return error_set(err, ERR_USAGE, "--titles: more titles than the %d panel%s", d->count,
-                             d->count == 1 ? "" : "s");
+            return error_set(err, ERR_USAGE, "--titles: more titles than the %d panel%s", places(d),
+                             places(d) == 1 ? "" : "s");
         while (shown > 0 && isspace((unsigned char)text[skip + (size_t)shown - 1]))
             shown--;
         if (shown) {
@@ -251,7 +263,7 @@ Figure *drawing_figure(Session *s, const Call *call, Drawing *d, Error *err)
 {
     PictureOptions options;
 
-    if (!call_picture_options(s, call, d->count, &options, err))
+    if (!call_picture_options(s, call, places(d), &options, err))
         return NULL;
     options.shared_scale = options.shared_scale || d->plan.effect;
     if (d->plan.effect && !options.cols && call->word_count > 1 && d->count % call->word_count == 0)

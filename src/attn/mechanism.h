@@ -42,6 +42,8 @@ typedef struct ViewPromise {
     const char *help;     /* one line */
     bool        maybe;    /* only under some parameters (help says which) */
     ViewCurve   curve;    /* .y given: it is drawn as a curve */
+    const char *quantity; /* View.quantity */
+    const char *const *categories; /* View.categories */
 } ViewPromise;
 #define VIEW_PROMISE_END { .name = NULL }
 #define VIEWS_OF_PATTERN                                                                       \

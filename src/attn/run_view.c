@@ -19,13 +19,16 @@ static const char *fitted_origin(const Run *r, const char *name)
     return NULL;
 }
 
-/* A view is a curve where the mechanism promises one of that name. */
-static const ViewCurve *promised_curve(const Run *r, const char *name)
+/* What the mechanism promises of all views of that name: a curve, names of its numbers. */
+static void keep_promise(const Run *r, View *view)
 {
     for (const ViewPromise *p = r->mechanism->views; p && p->name; p++)
-        if (p->curve.y && !strcmp(p->name, name))
-            return &p->curve;
-    return NULL;
+        if (!strcmp(p->name, view->name)) {
+            view->curve = p->curve.y ? &p->curve : NULL;
+            view->quantity = p->quantity;
+            view->categories = p->categories;
+            return;
+        }
 }
 
 View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
@@ -45,7 +48,7 @@ View *view_add(Run *r, const char *name, ViewKind kind, DType dtype, int rank,
                  .rows = "query", .cols = "key" };
     snprintf(v->name, sizeof(v->name), "%s", name);
     v->origin = fitted_origin(r, name);
-    v->curve = promised_curve(r, name);
+    keep_promise(r, v);
     for (int i = 0; i < rank; i++)
         v->shape[i] = shape[i];
     v->step = r->view_step >= 0 ? r->view_step : r->stage_count - 1;

@@ -124,7 +124,7 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     else if (schedule)
         text_addf(&out, "micro-batches up to %.0f, %.3g %% idle", floor(grid->value_max / 2),
                   100 * (1 - grid->count / ((double)height_of(grid) * (double)width_of(grid))));
-    else if (categories)
+    else if (categories && !panel->view->categories)
         text_addf(&out, "categories %.0f to %.0f", grid->value_min, grid->value_max);
     else
         caption_entries(panel, grid, &out);
@@ -163,6 +163,8 @@ const char *panel_quantity(const Panel *panel)
         return entries_name(view);
     if (panel->minus)
         return "difference";
+    if (view->quantity)
+        return view->quantity;
     for (int k = 0; view->kind == VIEW_SIGNED && k < 3; k++) /* the name tells */
         if (strstr(view->name, signs[k]))
             return signs[k];

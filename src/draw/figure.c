@@ -69,6 +69,27 @@ static void prefix_of(const char *name, char *text, size_t size)
     snprintf(text, size, "%s%s", name, *name ? " \xc2\xb7 " : "");
 }
 
+/* What ends the name of every series after a middle dot says nothing of any: the axis
+ * has it. */
+static void drop_common_end(Plot *plot)
+{
+    const char *dot = NULL, *next = plot->count ? plot->series[0].name : NULL;
+    char        end[sizeof(plot->series->name)] = "";
+
+    while (next && (next = strstr(next, " \xc2\xb7 ")))
+        dot = next++;
+    if (dot)
+        snprintf(end, sizeof(end), "%s", dot);
+    for (int k = 0; k < plot->count; k++) {
+        size_t whole = strlen(plot->series[k].name), length = strlen(end);
+
+        if (!length || whole <= length || strcmp(plot->series[k].name + whole - length, end) != 0)
+            return;
+    }
+    for (int k = 0; k < plot->count; k++)
+        plot->series[k].name[strlen(plot->series[k].name) - strlen(end)] = '\0';
+}
+
 Plot *panel_plot(const Panel *panel, Error *err)
 {
     Plot *plot = plot_new(err);
@@ -89,6 +110,8 @@ Plot *panel_plot(const Panel *panel, Error *err)
         plot_free(plot);
         return NULL;
     }
+    if (panel->overlay_count)
+        drop_common_end(plot);
     plot_settle(plot);
     return plot;
 }

@@ -141,14 +141,14 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->column_w = whole;
     out->matrix = (Box){ x, y, w, h };
     out->col_labels = (Box){ x, y - p->col_labels_h, w, p->col_labels_h };
-    out->col_axis = (Box){ x, y - p->col_labels_h - p->col_axis_h, w, p->col_axis_h };
+    out->col_axis = (Box){ x - (room - w) / 2, y - p->col_labels_h - p->col_axis_h, room, p->col_axis_h };
     out->title = (Box){ column->start, row->start, whole, p->title_h };
     out->row_labels = (Box){ x - p->row_labels_w, y, p->row_labels_w, h };
     out->row_axis = (Box){ x - p->row_labels_w - p->row_axis_w, y, p->row_axis_w, h };
     out->load = (Box){ x, y + h, w, p->load_h };
     out->row_load = (Box){ x + w, y, p->load_w, h };
     out->bar = (Box){ x + w + p->load_w, y, p->bar_w, h };
-    out->caption = (Box){ column->start, y + row->matrix, whole, p->caption_h };
+    out->caption = (Box){ column->start, y + h + p->load_h, whole, p->caption_h };
 }
 
 static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, Layout *out,

@@ -140,6 +140,7 @@ bool scene_shows_cover(const Scene *scene)
 typedef struct Present {
     uint8_t bits;
     int     categories; /* largest + 1 */
+    const char *const *category; /* their names, where all panels agree; NULL: numbers */
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
@@ -206,8 +207,11 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
         present->loads = panel->view;
     present->odd |= grid->odd_count > 0;
     if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
-        grid->value_max + 1 > present->categories)
+        grid->value_max + 1 > present->categories) {
+        present->category = !present->categories || present->category == panel->view->categories
+                                ? panel->view->categories : NULL;
         present->categories = (int)fmin(grid->value_max + 1, 1e6);
+    }
     present->schedule |= panel_shows_schedule(panel);
     if (style == STYLE_HOPS)
         present_hops(present, panel, grid, area);
@@ -297,7 +301,10 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                     count < most; c++) {
         Rgb rgb = colour_of_category(c);
 
-        snprintf(text, sizeof(text), "%d", c);
+        if (present->category)
+            snprintf(text, sizeof(text), "%s", present->category[c]);
+        else
+            snprintf(text, sizeof(text), "%d", c);
         items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
     }
     if (present->hops)

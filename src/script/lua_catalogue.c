@@ -147,6 +147,7 @@ int attn_info(lua_State *L)
     set_bool(L, "cross", m->cross);
     set_bool(L, "needs_x", m->needs_x);
     set_bool(L, "needs_attn", m->needs_attn);
+    set_bool(L, "needs_none", m->needs_none);
     set_bool(L, "own_rows", m->own_rows);
     set_bool(L, "position", m->positions != 0);
     set_classes(L, m);

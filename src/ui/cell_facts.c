@@ -96,6 +96,8 @@ static void describe(CellFacts *f, const View *view, bool differs)
         snprintf(f->text, sizeof(f->text), "%s of micro-batch %d",
                  f->value > 0 ? "forward" : "backward",
                  (int)schedule_category((float)f->value) / 2);
+    else if (view->kind == VIEW_BUCKETS && view->categories)
+        snprintf(f->text, sizeof(f->text), "%s", view->categories[(int)f->value]);
     else if (view->kind == VIEW_BUCKETS)
         snprintf(f->text, sizeof(f->text), "category %.0f", f->value);
     else if (!f->number)

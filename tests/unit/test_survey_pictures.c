@@ -309,8 +309,10 @@ static void every_preset_is_compared(void **state)
                       { "slides-alibi", 4 },   { "slides-alibi-effect", 4 },
                       { "slides-deberta", 3 }, { "reformer-orders", 4 }, { "reformer-rounds", 6 },
                       { "routing-clusters", 4 }, { "cluster-balance", 3 },
-                      { "sinkhorn-sharpening", 6 }, { "entmax-support", 3 },
-                      { "experts-capacity", 3 } }; /* the last seven: test_content_pictures.c */
+                      { "sinkhorn-sharpening", 10 }, { "entmax-support", 3 },
+                      { "experts-capacity", 3 }, /* from reformer-orders: test_content_pictures.c */
+                      { "lab-memory", 4 }, { "lab-gpipe", 4 }, { "lab-heads", 2 },
+                      { "lab-ponder", 2 } }; /* test_lab_pictures.c */
 
     (void)state;
     for (size_t k = 0; preset_at(k); k++) {

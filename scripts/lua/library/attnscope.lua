@@ -396,7 +396,7 @@ local attn = {}
 ---@return string[]
 function attn.mechanisms(filter) end
 
----Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, own_rows, fit, example, params, views.
+---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, params, views.
 ---@param id string
 ---@return table
 function attn.info(id) end

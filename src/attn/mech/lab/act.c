@@ -359,14 +359,18 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "halting", .kind = VIEW_MASK,
+    { .name = "halting", .kind = VIEW_MASK, .quantity = "probability",
       .help = "halting probability of each token at each step; 0: it had halted" },
-    { .name = "update_weights", .kind = VIEW_MASK, .help = "share of the step in the output" },
+    { .name = "update_weights", .kind = VIEW_MASK, .quantity = "share",
+      .help = "share of the step in the output" },
     { .name = "active", .kind = VIEW_MEMBERSHIP, .help = "tokens that ran in the step" },
-    { .name = "cumulative", .kind = VIEW_MASK, .help = "sum of halting probabilities" },
+    { .name = "cumulative", .kind = VIEW_MASK, .quantity = "probability",
+      .help = "sum of halting probabilities" },
     { .name = "updates", .kind = VIEW_COUNT, .help = "steps that each token took" },
-    { .name = "remainder", .kind = VIEW_MASK, .help = "last share; 0: the token never halted" },
-    { .name = "ponder", .kind = VIEW_FEATURES, .help = "ponder time: updates + remainder" },
+    { .name = "remainder", .kind = VIEW_MASK, .quantity = "share",
+      .help = "last share; 0: the token never halted" },
+    { .name = "ponder", .kind = VIEW_FEATURES, .quantity = "steps",
+      .help = "ponder time: updates + remainder" },
     { .name = "w_halt", .kind = VIEW_TENSOR, .maybe = true, .help = "drawn halting unit" },
     STACK_VIEWS,
     VIEW_PROMISE_END

@@ -385,11 +385,16 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
+#define BYTES_OVER_STEPS { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS }
+
+static const char *const doings[] = { "idle", "forward", "computed again", "backward", NULL };
+
 static const ViewPromise views[] = {
-    { .name = "grid", .kind = VIEW_BUCKETS,
+    { .name = "grid", .kind = VIEW_BUCKETS, .categories = doings,
       .help = "layers against time: 1 forward, 2 computed again, 3 backward, 0 idle" },
-    { .name = "memory", .kind = VIEW_COUNT, .help = "bytes live during each step, accounted" },
-    { .name = "measured", .kind = VIEW_COUNT,
+    { .name = "memory", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
+      .help = "bytes live during each step, accounted" },
+    { .name = "measured", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
       .help = "bytes this program's arena held during each step, measured; numbers in double, "
               "weights never stored" },
     { .name = "timeline", .kind = VIEW_TENSOR,

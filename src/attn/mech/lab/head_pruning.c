@@ -361,10 +361,12 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "importance", .kind = VIEW_FEATURES,
+    { .name = "importance", .kind = VIEW_FEATURES, .quantity = "change",
       .help = "relative change without the head; crossed out: removed" },
-    { .name = "importance_raw", .kind = VIEW_FEATURES, .help = "the same before normalising" },
+    { .name = "importance_raw", .kind = VIEW_FEATURES, .quantity = "change",
+      .help = "the same before normalising" },
     { .name = "curve", .kind = VIEW_TENSOR,
+      .curve = { .x = "heads removed", .y = "relative change of the output" },
       .help = "relative change of the output with the first heads of the order removed" },
     { .name = "order", .kind = VIEW_TENSOR, .help = "layer and head, the least important first" },
     { .name = "kept", .kind = VIEW_MEMBERSHIP, .help = "heads that are left" },

@@ -287,6 +287,7 @@ static const ViewPromise views[] = {
     { .name = "busy", .kind = VIEW_MASK, .help = "share of the time that each device works" },
     { .name = "batches", .kind = VIEW_COUNT, .help = "numbers of micro-batches of bubbles" },
     { .name = "bubbles", .kind = VIEW_MASK,
+      .curve = { .x = "micro-batches", .y = "idle share", .along = "batches", .log_x = true },
       .help = "idle share of an even pipeline against the number of micro-batches" },
     VIEW_PROMISE_END
 };

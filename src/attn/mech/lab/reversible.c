@@ -355,18 +355,23 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
+#define BYTES_OVER_STEPS { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS }
+#define ERROR_OVER_DEPTH { .x = "layer boundary", .y = "largest difference", .log_y = true, \
+                           .series = "first stream|second stream" }
+
 static const ViewPromise views[] = {
-    { .name = "error", .kind = VIEW_TENSOR,
+    { .name = "error", .curve = ERROR_OVER_DEPTH, .kind = VIEW_TENSOR,
       .help = "largest difference of the reconstructed streams at each layer boundary" },
-    { .name = "error_relative", .kind = VIEW_TENSOR,
+    { .name = "error_relative", .curve = ERROR_OVER_DEPTH, .kind = VIEW_TENSOR,
       .help = "the same, divided by the largest number there" },
-    { .name = "memory_plain", .kind = VIEW_COUNT,
+    { .name = "memory_plain", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
       .help = "bytes live at each step of an ordinary stack, forward, then backward" },
-    { .name = "memory_reversible", .kind = VIEW_COUNT, .help = "the same of reversible layers" },
-    { .name = "measured_plain", .kind = VIEW_COUNT, .maybe = true,
+    { .name = "memory_reversible", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
+      .help = "the same of reversible layers" },
+    { .name = "measured_plain", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT, .maybe = true,
       .help = "split=duplicate: bytes this program's arena held in the ordinary stack, measured; "
               "numbers in double, weights never stored" },
-    { .name = "measured_reversible", .kind = VIEW_COUNT,
+    { .name = "measured_reversible", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
       .help = "bytes this program's arena held in the reversible stack, measured" },
     { .name = "y1", .kind = VIEW_VECTORS, .help = "first stream at the end" },
     { .name = "y2", .kind = VIEW_VECTORS, .help = "second stream at the end" },

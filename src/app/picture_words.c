@@ -1,0 +1,240 @@
+/* picture_words.c -- titles, captions and names of series: what differs between panels
+ * stands over each, what they share under the figure.
+ */
+#include "app/picture_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command_parts.h"
+#include "app/derived.h"
+
+/* "reach, 12 layers" */
+void picture_view_name(const Run *run, const View *view, Text *out)
+{
+    int depth = view->kind == VIEW_HOPS ? reach_view_depth(view) : 0;
+
+    char words[64];
+
+    text_add(out, view->name);
+    if (view->iteration >= 0 && run_view(run, view->name) != view)
+        text_addf(out, " of %s %lld", view->stage, (long long)view->iteration + 1);
+    if (view->found)
+        text_addf(out, ", %lld strongest keys", (long long)view->found->keys);
+    derived_words(view, words, sizeof(words));
+    if (*words)
+        text_addf(out, " (%s)", words);
+    if (depth)
+        text_addf(out, ", %s%d layer%s", reach_view_strict(view) ? "walks of " : "", depth,
+                  depth == 1 ? "" : "s");
+}
+
+/* What is not the same in all panels stands in the title of each. */
+typedef struct Differing {
+    bool position, seed, causal, fit, head;
+} Differing;
+
+static void compare_runs(Differing *d, const Run *first, const Result *result)
+{
+    if (!result)
+        return;
+    d->position = d->position || result->run->spec.position != first->spec.position;
+    d->seed = d->seed || result->run->seed != first->seed;
+    d->causal = d->causal || result->run->causal != first->causal;
+    d->fit = d->fit || result->run->spec.fit != first->spec.fit;
+}
+
+static Differing what_differs(const PanelChoice *panels, int count, const PictureOptions *options)
+{
+    const Run *first = panels[0].result->run;
+    Differing  d = { 0 };
+
+    for (int i = 0; i < count; i++) {
+        compare_runs(&d, first, panels[i].result);
+        compare_runs(&d, first, panels[i].minus);
+        d.head = d.head || picture_head(&panels[i], options) != picture_head(&panels[0], options);
+    }
+    return d;
+}
+
+static void name_result(const Result *result, const Differing *d, Text *out)
+{
+    const Run *run = result->run;
+    Request    copy;
+    char       seed[32];
+
+    if (!request_copy(&copy, &result->request, NULL))
+        return;
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)run->seed);
+    if (d->position && run->spec.position)
+        assignments_set(&copy.given, "position", run->spec.position->id, NULL);
+    if (d->seed)
+        assignments_set(&copy.given, "seed", seed, NULL);
+    if (d->causal && run->causal)
+        assignments_set(&copy.given, "causal", "true", NULL);
+    if (d->fit && run->spec.fit)
+        assignments_set(&copy.given, "fit", "true", NULL);
+    request_text(&copy, out);
+    request_free(&copy);
+}
+
+static void word_panel(const PanelChoice *choice, const PictureOptions *options,
+                        const Differing *d, Panel *panel)
+{
+    int64_t head = picture_head(choice, options);
+    Text    title = { 0 };
+
+    if (choice->title) {
+        snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
+        return;
+    }
+    name_result(choice->result, d, &title);
+    if (choice->minus) {
+        text_add(&title, " \xe2\x88\x92 ");
+        name_result(choice->minus, d, &title);
+    }
+    text_add(&title, " \xc2\xb7 ");
+    picture_view_name(choice->result->run, panel->view, &title);
+    text_add(&title, choice->sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
+    if (d->head && choice->result->run->h > 1)
+        text_addf(&title, " \xc2\xb7 head %lld", (long long)(head < 0 ? 0 : head));
+    snprintf(panel->title, sizeof(panel->title), "%s", text_str(&title));
+    text_free(&title);
+}
+
+/* What a reader needs to know of the data; a generator's text says the rest. */
+static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head)
+{
+    const Run   *run = result->run;
+    const Input *input = result->input;
+    const char  *slash = strrchr(input->name, '/');
+    bool         generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
+    bool         causal = run->causal && !d->causal;
+    char         heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
+
+    if (run->h > 1 && !d->head)
+        snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
+    if (input->layers > 1)
+        snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
+    if (run->m != run->n)
+        snprintf(keys, sizeof(keys), ", m = %lld", (long long)run->m);
+    if (run->spec.position && !d->position)
+        snprintf(position, sizeof(position), ", position %s", run->spec.position->id);
+    if (generated)
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s%s", input->name, heads, position,
+                 causal ? ", causal" : "");
+    else
+        snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
+                 slash ? slash + 1 : input->name, layer,
+                 input->note ? " (q, k, v made, not from a model)" : "", (long long)run->n, keys,
+                 heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
+}
+
+/* ", rotations random seed 7": where the tensors behind the picture are from. */
+static void caption_tensors(Figure *figure, const Run *run)
+{
+    size_t used = strlen(figure->caption);
+    char   origin[48];
+
+    for (int i = 0; i < run->tensor_count && used < sizeof(figure->caption); i++)
+        used += (size_t)snprintf(figure->caption + used, sizeof(figure->caption) - used, ", %s: %s",
+                                 run->tensors[i].name,
+                                 run_origin_text(run, run->tensors[i].origin, origin,
+                                                 sizeof(origin)));
+}
+
+/* ---- series of a plot that several results share ---- */
+
+/* What the panels of one plot have in common goes without saying. */
+typedef struct Shared {
+    const PanelChoice *first; /* the plot's, then those that join it */
+    int                count;
+} Shared;
+
+static bool is_shared(const Shared *s, const Assignment *a)
+{
+    for (int k = 0; k < s->count; k++) {
+        const Request *request = &s->first[k].result->request;
+        bool           same = false;
+
+        for (int i = 0; i < request->given.count; i++)
+            same |= !strcmp(request->given.items[i].name, a->name) &&
+                    !strcmp(request->given.items[i].text, a->text);
+        if (!same || strcmp(request->mechanism, s->first->result->request.mechanism) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* "temperature=2" where the mechanism is one and parameters differ; "linformer" where
+ * mechanisms do.  The title of the first is the plot's. */
+static void word_joined(const Shared *s, const PanelChoice *choice, const Differing *d, char *text,
+                        size_t size)
+{
+    const Request *own = &choice->result->request;
+    bool           one = true;
+    Text           name = { 0 };
+
+    for (int k = 0; k < s->count; k++)
+        one &= !strcmp(s->first[k].result->request.mechanism, own->mechanism);
+    for (int i = 0; one && i < own->given.count; i++)
+        if (!is_shared(s, &own->given.items[i]))
+            text_addf(&name, "%s%s=%s", name.length ? ", " : "", own->given.items[i].name,
+                      own->given.items[i].text);
+    if (own->above)
+        text_clear(&name);
+    if (!name.length)
+        name_result(choice->result, d, &name);
+    snprintf(text, size, "%s",
+             choice->joins && choice->title ? choice->title : text_str(&name));
+    text_free(&name);
+}
+
+static int joining(const PanelChoice *panels, int at, int count)
+{
+    int joins = 0;
+
+    while (at + joins + 1 < count && panels[at + joins + 1].joins)
+        joins++;
+    return joins;
+}
+
+static void word_panels(Figure *figure, const PanelChoice *panels, int count,
+                        const PictureOptions *options, const Differing *d)
+{
+    Panel *panel = figure->panels - 1;
+
+    Shared shared = { panels, 1 };
+
+    for (int i = 0, joined = 0; i < count; i++) {
+        joined = panels[i].joins ? joined + 1 : 0;
+        panel += !panels[i].joins;
+        if (!panels[i].joins) {
+            shared = (Shared){ &panels[i], 1 + joining(panels, i, count) };
+            word_panel(&panels[i], options, d, panel);
+            word_joined(&shared, &panels[i], d, panel->name, sizeof(panel->name));
+        } else {
+            word_joined(&shared, &panels[i], d, panel->overlays[joined - 1].name,
+                        sizeof(panel->overlays->name));
+        }
+        if (panels[i].joins && !panels[i - joined].title)
+            snprintf(panel->title, sizeof(panel->title), "%s", panel->view->name);
+    }
+}
+
+void picture_words(Figure *figure, const PanelChoice *panels, int count,
+                        const PictureOptions *options)
+{
+    Differing d = what_differs(panels, count, options);
+    int64_t   head = picture_head(&panels[0], options);
+
+    word_panels(figure, panels, count, options, &d);
+    if (options->title)
+        snprintf(figure->title, sizeof(figure->title), "%s", options->title);
+    if (options->caption)
+        snprintf(figure->caption, sizeof(figure->caption), "%s", options->caption);
+    else
+        caption_figure(figure, panels[0].result, &d, head < 0 ? 0 : head);
+    if (count == 1 && !options->caption)
+        caption_tensors(figure, panels[0].result->run);
+}
