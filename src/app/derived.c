@@ -275,7 +275,7 @@ static int64_t fill_trace(const Run *run, const char *name, const char **names, 
             step = t->step;
             x[rows] = (double)step;
             for (int k = 0; k < count; k++)
-                numbers[rows * count + k] = NAN;
+                numbers[rows * count + k] = (double)NAN;
             rows++;
         }
         for (int k = 0; k < count; k++)
@@ -290,7 +290,7 @@ static int64_t fill_trace(const Run *run, const char *name, const char **names, 
 /* Decades tell more where all is above 0 and spans some of them. */
 static bool spans_decades(const double *numbers, int64_t count)
 {
-    double lo = INFINITY, hi = 0;
+    double lo = (double)INFINITY, hi = 0;
 
     for (int64_t i = 0; i < count; i++) {
         lo = isnan(numbers[i]) ? lo : fmin(lo, numbers[i]);

@@ -111,7 +111,7 @@ static void content_item(void *context, int64_t item, int worker)
     const float       *v = tensor_head(&l->v, head, s->hk);
 
     for (int64_t uu = 0; uu < s->u; uu++) {
-        Running run = { .top = -INFINITY, .sum = l->scratch + worker * s->k * s->e };
+        Running run = { .top = -(double)INFINITY, .sum = l->scratch + worker * s->k * s->e };
 
         memset(run.sum, 0, (size_t)s->e * sizeof(*run.sum));
         for (int64_t j = 0; j < last && !run_failed(l->r); j++) {

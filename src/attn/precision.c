@@ -11,7 +11,7 @@ static const Precision formats[PRECISION_COUNT] = {
     [PRECISION_FP16] = { "fp16", 11, -14, 16, 0x1p-14, 0x1p16, 2 },
     [PRECISION_TF32] = { "tf32", 11, -126, 128, 0x1p-126, 0x1p128, 4 },
     [PRECISION_FLOAT32] = { "float32", 24, -126, 128, 0x1p-126, 0x1p128, 4 },
-    [PRECISION_FLOAT64] = { "float64", 53, -1022, 1024, 0x1p-1022, INFINITY, 8 },
+    [PRECISION_FLOAT64] = { "float64", 53, -1022, 1024, 0x1p-1022, (double)INFINITY, 8 },
 };
 
 const Precision *precision_of(PrecisionFormat format)

@@ -90,8 +90,8 @@ static double *ranges(Run *r, const Quantiser *q, const char *name, const Codes 
     double *range = run_alloc(r, 2 * groups, sizeof(*range));
 
     for (int64_t g = 0; g < groups && range; g++) {
-        range[2 * g] = INFINITY;
-        range[2 * g + 1] = -INFINITY;
+        range[2 * g] = (double)INFINITY;
+        range[2 * g + 1] = -(double)INFINITY;
     }
     for (int64_t at = 0; at < tensor_count(&c->from) && !run_failed(r); at++) {
         double *of = range + 2 * quantise_group(c, q->grain, at);

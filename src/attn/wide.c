@@ -53,7 +53,7 @@ static void softmax_row(void *context, int64_t item, int worker)
     int64_t     keys = keys_of(t->run, t->first + row);
     double     *x = (double *)t->scores.data + head * t->scores.stride[0] +
                 row * t->scores.stride[1];
-    double      top = -INFINITY, sum = 0;
+    double      top = -(double)INFINITY, sum = 0;
 
     (void)worker;
     for (int64_t j = 0; j < keys; j++)

@@ -142,7 +142,7 @@ static void widen_for_bars(const Plot *plot, Range *x)
 
 void plot_settle(Plot *plot)
 {
-    Range x = { INFINITY, -INFINITY, INFINITY }, y = x;
+    Range x = { (double)INFINITY, -(double)INFINITY, (double)INFINITY }, y = x;
     bool  bars = false;
 
     plot->x.whole = true;
@@ -175,7 +175,7 @@ double plot_place(const PlotAxis *axis, double value)
     double place;
 
     if (isnan(value) || (axis->log && !(value > 0)))
-        return NAN;
+        return (double)NAN;
     place = axis->log ? log(value / axis->lo) / log(axis->hi / axis->lo)
                       : (value - axis->lo) / (axis->hi - axis->lo);
     return place < 0 ? 0 : place > 1 ? 1 : place;
@@ -313,7 +313,7 @@ void plot_caption(const Plot *plot, char *text, size_t size)
     *text = '\0';
     for (int k = 0; k < plot->count && k < 3 && used < size; k++) {
         const PlotSeries *s = &plot->series[k];
-        double            lo = INFINITY, hi = -INFINITY;
+        double            lo = (double)INFINITY, hi = -(double)INFINITY;
         char              least[16], most[16];
 
         for (int64_t i = 0; i < s->count; i++)

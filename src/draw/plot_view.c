@@ -105,7 +105,7 @@ static void fill_bins(const Source *s, const View *minus, int64_t series, int64_
                       PlotSeries *out)
 {
     for (int64_t first = 0, at = 0; first < s->points; first += bin, at += 2) {
-        double  lo = NAN, hi = NAN;
+        double  lo = (double)NAN, hi = (double)NAN;
         int64_t lo_at = first, hi_at = first;
 
         for (int64_t i = first; i < first + bin && i < s->points; i++) {

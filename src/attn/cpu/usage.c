@@ -34,7 +34,7 @@ static void turn_keys(const Usage *u, int64_t head, double *keys)
 static void add_row(const Usage *u, int64_t i, double *score, double *sums)
 {
     int64_t seen = u->causal ? i + u->m - u->n + 1 : u->m;
-    double  most = -INFINITY, total = 0;
+    double  most = -(double)INFINITY, total = 0;
 
     for (int64_t j = 0; j < seen; j++)
         most = fmax(most, u->scale * score[j]);

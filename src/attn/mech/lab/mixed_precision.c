@@ -101,7 +101,7 @@ static double exponential(const Mixed *s, double score, double top)
 /* Infinity minus infinity is not a number, and stays so. */
 static double largest(const double *x, int64_t count)
 {
-    double top = -INFINITY;
+    double top = -(double)INFINITY;
 
     for (int64_t j = 0; j < count; j++)
         top = isnan(top) || isnan(x[j]) ? (double)NAN : fmax(top, x[j]);

@@ -109,7 +109,7 @@ static void show_histogram(Run *r, const Codes *c, const char *name, const char 
 static void show_staircase(Run *r, const Quantised *s, const Codes *c, int t)
 {
     Tensor number = run_tensor1(r, DT_F64, STAIRS), back = run_tensor1(r, DT_F64, STAIRS);
-    double lo = INFINITY, hi = -INFINITY;
+    double lo = (double)INFINITY, hi = -(double)INFINITY;
 
     for (int64_t at = 0; at < tensor_count(&c->from) && !run_failed(r); at++)
         if (quantise_group(c, s->rule.grain, at) == 0) {

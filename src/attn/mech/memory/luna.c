@@ -209,7 +209,7 @@ static void unpack_row(const Causal *c, int64_t head, int64_t i, const double *s
     int64_t      d = c->run->d, e = c->run->e;
     const float *q = row_of(c, &c->q, head, i);
     float       *out = tensor_f32(&c->run->out) + (head * c->run->n + i) * e;
-    double       top = -INFINITY, sum = 0, age = (double)(i + 1);
+    double       top = -(double)INFINITY, sum = 0, age = (double)(i + 1);
 
     for (int64_t s = 0; s < c->l; s++) {
         double logit = 0;
