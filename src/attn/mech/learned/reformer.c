@@ -138,12 +138,17 @@ static void sort(Run *r, Lsh *l)
 {
     run_stage(r, "sort");
     l->order = op_sort(r, l->bucket);
-    l->chunk = run_tensor3(r, DT_I32, l->h, l->rounds, l->n);
-    number_chunks(r, l);
     view_tensor(r, "order", VIEW_ORDER, l->order, "round", "slot");
-    view_tensor(r, "chunks", VIEW_BUCKETS, l->chunk, "round", "token");
     run_figure(r, "sort_comparisons",
                (double)(l->h * l->rounds * l->n) * log2((double)l->n));
+}
+
+static void chunk(Run *r, Lsh *l)
+{
+    run_stage(r, "chunk");
+    l->chunk = run_tensor3(r, DT_I32, l->h, l->rounds, l->n);
+    number_chunks(r, l);
+    view_tensor(r, "chunks", VIEW_BUCKETS, l->chunk, "round", "token");
 }
 
 /* ---- visits ----------------------------------------------------------------- */
@@ -466,6 +471,7 @@ static void reformer_run(Run *r, const void *opaque)
     *l = lsh_shape(r, p);
     hash(r, p, l);
     sort(r, l);
+    chunk(r, l);
     run_stage(r, "normalise keys");
     keys = normalised_keys(r, p);
     z = attend(r, p, l, keys);
@@ -501,15 +507,17 @@ static const StageNote notes[] = {
     { "hash", "Each query is turned by random rotations; the axis it ends up nearest to is its "
               "bucket.  Vectors that point the same way tend to share a bucket.  Every round "
               "turns differently." },
-    { "sort", "Tokens are sorted by bucket, and by position within a bucket, then cut into chunks "
-              "of equal length.  A bucket may be cut by a chunk's border: that is why a chunk "
-              "also looks at the one before it." },
+    { "sort", "Tokens are sorted by bucket, and by position within a bucket: what is alike stands "
+              "side by side." },
+    { "chunk", "The sorted order is cut into chunks of equal length, which buckets are not.  A "
+               "chunk's border may cut a bucket: that is why a chunk also looks at the one before "
+               "it." },
     { "normalise keys", "The keys are the queries brought to one length, so that a token does not "
                         "simply prefer long vectors, or itself." },
     { "attend", "In the sorted order each chunk attends to itself and to the chunks before it, to "
                 "keys of the same bucket only.  A token sees itself only if it sees nobody else." },
-    { "combine", "The round's results go back to the original order and are merged with the "
-                 "earlier rounds, weighted by how much softmax mass each round saw." },
+    { "combine", "Un-sorted, the round's results stand at their tokens again; they are merged with "
+                 "the earlier rounds, weighted by how much softmax mass each round saw." },
     { NULL, NULL }
 };
 
