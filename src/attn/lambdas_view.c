@@ -186,13 +186,17 @@ void lambdas_show(const Lambdas *l)
         show_weights(l, "weights_position", SHOW_POSITION, l->reach);
     }
     if (cells)
-        view_meaning(r, cells, "content");
+        view_meaning(r, cells, "position", "content");
     view = show_parts(l, "position_lambda", VIEW_SIGNED, (int64_t[]){ s->hk, s->n, s->k, s->e },
                       read_position);
     if (view)
         view->cost = (double)s->u * (double)s->m;
-    show_parts(l, "key_softmax", VIEW_WEIGHTS,
-               (int64_t[]){ s->hk, l->contexts, s->m, s->k * s->u }, read_keys);
+    view = show_parts(l, "key_softmax", VIEW_WEIGHTS,
+                      (int64_t[]){ s->hk, l->contexts, s->m, s->k * s->u }, read_keys);
+    if (view) {
+        view->rows = "position";
+        view->cols = "key channel";
+    }
     view = view_add(r, "content_lambda", VIEW_SIGNED, DT_F32, 4,
                     (int64_t[]){ s->hk, l->contexts, s->k, s->e });
     if (!view)

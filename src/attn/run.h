@@ -266,8 +266,9 @@ void view_fitted(Run *r, const char *name, Tensor t); /* one fitted on the input
 void view_pattern(Run *r, const Pattern *pattern, bool with_components);
 /* the cells of one part, under a name of their own */
 View *view_cells(Run *r, const char *name, const Pattern *pattern);
-/* what COMPONENT_OTHER means in all views made so far over these cells; other static */
-void view_meaning(Run *r, const Pattern *pattern, const char *other);
+/* what COMPONENT_WINDOW (NULL: a window) and COMPONENT_OTHER mean in all views made so
+ * far over these cells; both static */
+void view_meaning(Run *r, const Pattern *pattern, const char *window, const char *other);
 /* weights (and position_bias when a position is set) of a pattern attention */
 void view_attention(Run *r, const Pattern *pattern, const AttendInput *in, Tensor lse);
 /* The same where several softmaxes made the rows: row i of the view is row i - first

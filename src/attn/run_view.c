@@ -162,11 +162,13 @@ View *view_cells(Run *r, const char *name, const Pattern *pattern)
     return pattern && run_wants_views(r) ? add_matrix(r, name, VIEW_PATTERN, DT_U8, pattern) : NULL;
 }
 
-void view_meaning(Run *r, const Pattern *pattern, const char *other)
+void view_meaning(Run *r, const Pattern *pattern, const char *window, const char *other)
 {
     for (int i = 0; i < r->view_count; i++)
-        if (r->views[i].support == pattern)
+        if (r->views[i].support == pattern) {
+            r->views[i].window = window;
             r->views[i].other = other;
+        }
 }
 
 void view_pattern(Run *r, const Pattern *pattern, bool with_components)

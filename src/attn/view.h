@@ -117,6 +117,8 @@ struct View {
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *const *components; /* what the bits 1, 2, 4, ... mean here, [8], NULL where as
                                usual; static; NULL: all of them */
+    const char *window;     /* what COMPONENT_WINDOW means here; static; NULL: "window" */
+    double      centre;     /* of a signed view: the value that its two colours part at */
     const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */
 };
 

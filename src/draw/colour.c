@@ -128,7 +128,23 @@ const char *cause_name(const View *view, uint8_t bit)
         return view->found->rounds == 1 ? "found" : rounds[round];
     if (view->components && view->components[__builtin_ctz(bit)])
         return view->components[__builtin_ctz(bit)];
-    return bit == COMPONENT_OTHER && view->other ? view->other : component_name(bit);
+    if (bit == COMPONENT_OTHER && view->other)
+        return view->other;
+    return bit == COMPONENT_WINDOW && view->window ? view->window : component_name(bit);
+}
+
+void bit_names_add(BitNames *names, const View *view, uint8_t bits)
+{
+    for (int b = 0; b < 8; b++) {
+        uint8_t     bit = (uint8_t)(1 << b);
+        const char *name = cause_name(view, bit);
+
+        if (!(bits & bit))
+            continue;
+        if (names->name[b] && strcmp(names->name[b], name) != 0)
+            name = component_name(bit);
+        names->name[b] = name;
+    }
 }
 
 char cause_letter(const View *view, uint8_t bit)

@@ -44,6 +44,12 @@ const uint8_t *colour_ramp_256(ColourMap map, int *length);
 uint8_t colour_component_256(uint8_t bit);
 /* A bit as a view means it: a cause, or what found a cell (View.found). */
 const char *cause_name(const View *view, uint8_t bit); /* "window", "round 2", "missed"; static */
+/* One colour, one meaning: what each bit means in several views together; where they
+ * mean different things by it, its common name.  Zero-initialise; NULL: in none. */
+typedef struct BitNames {
+    const char *name[8]; /* of bit 1 << index */
+} BitNames;
+void        bit_names_add(BitNames *names, const View *view, uint8_t bits);
 char        cause_letter(const View *view, uint8_t bit);
 Rgb         cause_colour(const View *view, uint8_t bit);
 uint8_t     cause_256(const View *view, uint8_t bit);

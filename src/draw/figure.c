@@ -38,8 +38,6 @@ static ColourMap map_default(ViewKind kind)
     case VIEW_VECTORS:
     case VIEW_TENSOR:
         return MAP_DIVERGING;
-    case VIEW_MASK:
-        return MAP_GREY;
     default:
         return MAP_VIRIDIS;
     }

@@ -79,6 +79,10 @@ void    panel_init(Panel *panel, const View *view, const Pattern *components, in
 void    panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size);
 /* The plot of a panel that is one, settled; NULL: no memory, or the curves do not fit. */
 Plot *panel_plot(const Panel *panel, Error *err);
+/* Widens the values lo..hi to the range that the panel's colours span. */
+void    panel_spread(const Panel *panel, double *lo, double *hi);
+/* Significant digits that tell the ends of a range apart; at least 3. */
+int     range_digits(double lo, double hi);
 /* What the number behind the colours is: "weight", "bias", "difference". */
 const char *panel_quantity(const Panel *panel);
 

@@ -44,7 +44,7 @@ void schedule_paint(Paint *paint, const GridCell *cell, bool dark_background);
 void hops_paint(Paint *paint, ColourMap map, double hops, bool dark_background);
 Rgb  hops_background(bool dark);
 /* The number a panel's colour bar ends with: rounded to what a reader needs. */
-void number_text(double value, char *text, size_t size);
+void number_text(double value, int digits, char *text, size_t size);
 
 /* cells[k]: at most so many for panel k.  Free with scene_free. */
 bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err);

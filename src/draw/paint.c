@@ -39,21 +39,30 @@ static ColourMap panel_map(const Panel *panel)
     return panel->minus ? MAP_DIVERGING : panel->map;
 }
 
+void panel_spread(const Panel *panel, double *lo, double *hi)
+{
+    double centre = panel->minus ? 0 : panel->view->centre, far;
+
+    if (panel_map(panel) != MAP_DIVERGING) {
+        *lo = fmin(*lo, 0);
+        return;
+    }
+    far = fmax(fabs(*lo - centre), fabs(*hi - centre));
+    *lo = centre - far;
+    *hi = centre + far;
+}
+
 void panel_settle(Panel *panel, const Grid *grid)
 {
     double lo = grid->pool_lo[panel->pool], hi = grid->pool_hi[panel->pool];
 
     if (panel->hi > panel->lo)
         return;
-    if (panel_map(panel) == MAP_DIVERGING) {
-        hi = fmax(fabs(lo), fabs(hi));
-        hi = hi > 0 ? hi : 1;
-        lo = -hi;
-    } else {
-        lo = fmin(lo, 0);
-    }
+    panel_spread(panel, &lo, &hi);
     panel->lo = lo;
     panel->hi = hi > lo ? hi : lo + 1;
+    if (!(hi > lo) && panel_map(panel) == MAP_DIVERGING)
+        panel->lo = lo - 1;
 }
 
 /* Where a value stands on the colour map, quantised; 0..1 or NaN. */
@@ -257,9 +266,16 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
     return paint;
 }
 
-void number_text(double value, char *text, size_t size)
+int range_digits(double lo, double hi)
 {
-    snprintf(text, size, "%.3g", value);
+    double share = (hi - lo) / fmax(fabs(lo), fabs(hi));
+
+    return share > 0 && share < 1 ? (int)fmin(3 - floor(log10(share)), 7) : 3;
+}
+
+void number_text(double value, int digits, char *text, size_t size)
+{
+    snprintf(text, size, "%.*g", digits, value);
     if (fabs(value) >= 1000 && fabs(value) < 1e6)
         snprintf(text, size, "%.0f", value);
 }

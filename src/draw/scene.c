@@ -147,7 +147,7 @@ typedef struct Present {
     bool    odd, masked, mark, schedule;
     const ViewMarks *marks; /* of the first panel that has some in sight */
     const View      *loads; /* the first that has bars of rows or columns */
-    const char *names[8]; /* what each component stands for; NULL: nothing yet */
+    BitNames names;
     struct {
         const View *view; /* NULL: none of this meaning */
         uint8_t     bits;
@@ -179,14 +179,7 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid)
         present->found[rounds < 2 ? rounds : 2].bits |= bits;
         return;
     }
-    for (int x = 0; x < 8; x++) {
-        uint8_t      bit = (uint8_t)(1 << x);
-        const char  *name = cause_name(panel->view, bit);
-        const char **is = &present->names[x];
-
-        if (bits & bit)
-            *is = !*is || !strcmp(*is, name) ? name : component_name(bit);
-    }
+    bit_names_add(&present->names, panel->view, bits);
     present->bits |= bits;
 }
 
@@ -288,14 +281,16 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     int  count = 0;
     char text[48];
 
-    for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && count < most; bit <<= 1)
-        if (present->bits & bit)
-            items[count++] = item_of(present->names[__builtin_ctz((unsigned)bit)],
-                                     present->mark && bit == COMPONENT_OTHER
-                                         ? PICTURE_OTHER : colour_of_component((uint8_t)bit),
-                                     present->mark && bit == COMPONENT_OTHER
-                                         ? PICTURE_OTHER_256 : colour_component_256((uint8_t)bit),
-                                     component_letter((uint8_t)bit));
+    for (int b = 0; b < 8 && count < most; b++) {
+        uint8_t bit = (uint8_t)(1 << b);
+        bool    grey = present->mark && bit == COMPONENT_OTHER;
+
+        if (present->names.name[b])
+            items[count++] = item_of(present->names.name[b],
+                                     grey ? PICTURE_OTHER : colour_of_component(bit),
+                                     grey ? PICTURE_OTHER_256 : colour_component_256(bit),
+                                     component_letter(bit));
+    }
     count += found_items(present, items + count, most - count);
     for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
                     count < most; c++) {

@@ -116,10 +116,17 @@ static int decade_ticks(const Panel *panel, double *places, char (*texts)[16])
     return count;
 }
 
+/* Multiples of the step from lo to hi. */
+static double rounds_within(const Panel *panel, double step)
+{
+    return floor(panel->hi / step + 1e-9) - ceil(panel->lo / step - 1e-9) + 1;
+}
+
 int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
 {
     double range = panel->hi - panel->lo, step, first;
     int    count = 0;
+    bool   close = range_digits(panel->lo, panel->hi) > 3; /* the ends, to each other */
 
     if (panel->scale == SCALE_ROW || panel->pool == POOL_COVER) {
         places[0] = 0;
@@ -133,17 +140,21 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
     if (most <= 2) { /* too short for round numbers inside */
         places[0] = 0;
         places[1] = 1;
-        snprintf(texts[0], sizeof(*texts), "%.2g",
+        snprintf(texts[0], sizeof(*texts), close ? "%.5g" : "%.2g",
                  panel->scale == SCALE_LOG && panel->lo >= 0 ? panel->hi * 1e-4 : panel->lo);
-        snprintf(texts[1], sizeof(*texts), "%.2g", panel->hi);
+        snprintf(texts[1], sizeof(*texts), close ? "%.5g" : "%.2g", panel->hi);
         return 2;
     }
     step = round_step(range, most);
+    if (rounds_within(panel, step) < 2) { /* one number is no scale */
+        most = 5;
+        step = round_step(range, most);
+    }
     first = ceil(panel->lo / step - 1e-9);
     /* Rounding may leave the top just below a round number. */
     for (double k = first; k * step <= panel->hi + 1e-5 * range && count <= most; k++, count++) {
         places[count] = fmin((k * step - panel->lo) / range, 1);
-        snprintf(texts[count], sizeof(*texts), "%.5g", k * step + 0.0);
+        snprintf(texts[count], sizeof(*texts), close ? "%.9g" : "%.5g", k * step + 0.0);
     }
     return count;
 }

@@ -403,9 +403,10 @@ static Paint paint_step(const Brush *b, int k, int steps)
 static void scale_ends(const Panel *panel, char *lo, char *hi, size_t size)
 {
     bool decades = panel->scale == SCALE_LOG && panel->lo >= 0;
+    int  digits = decades ? 3 : range_digits(panel->lo, panel->hi);
 
-    number_text(decades ? panel->hi * 1e-4 : panel->lo, lo, size);
-    number_text(panel->hi, hi, size);
+    number_text(decades ? panel->hi * 1e-4 : panel->lo, digits, lo, size);
+    number_text(panel->hi, digits, hi, size);
     if (panel->pool == POOL_COVER || panel->scale == SCALE_ROW) {
         snprintf(lo, size, "%s", panel->pool == POOL_COVER ? "1e-4" : "0");
         snprintf(hi, size, "%s", panel->pool == POOL_COVER ? "1" : "row max");

@@ -272,12 +272,7 @@ bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
         return false;
     *lo = grid->pool_lo[panel->pool];
     *hi = grid->pool_hi[panel->pool];
-    if (panel->minus || panel->map == MAP_DIVERGING) {
-        *hi = fmax(fabs(*lo), fabs(*hi));
-        *lo = -*hi;
-    } else {
-        *lo = fmin(*lo, 0);
-    }
+    panel_spread(panel, lo, hi);
     if (panel->hi > panel->lo) { /* fixed by the kind */
         *lo = panel->lo;
         *hi = panel->hi;
@@ -289,7 +284,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
 {
     Panel          panel;
     double         lo, hi;
-    int            length;
+    int            length, digits;
     const uint8_t *ramp;
     ColourMap      map;
 
@@ -307,7 +302,8 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     }
     map = panel.minus ? MAP_DIVERGING : panel.map;
     ramp = colour_ramp_256(map, &length);
-    x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%.3g ", lo);
+    digits = range_digits(lo, hi);
+    x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%.*g ", digits, lo);
     for (int i = 0; i < 12; i++) {
         double t = i / 11.0;
         Ink    ink = ink_of(colour_of_value(map, t), ramp[lround(t * (length - 1))]);
@@ -321,7 +317,7 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
                                : (uint32_t) ".-*@" [i / 3],
                 (Style) { 0 });
     }
-    x += term_textf(ui->term, y, x, 30, ui_style(ui, ROLE_DIM), " %.3g %s", hi,
+    x += term_textf(ui->term, y, x, 30, ui_style(ui, ROLE_DIM), " %.*g %s", digits, hi,
                     panel.scale == SCALE_LINEAR ? "" : scale_name(panel.scale));
     return x + 2;
 }

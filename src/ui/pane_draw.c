@@ -142,8 +142,11 @@ static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *ou
                   height * width > 0 ? 100 * g->count / (height * width) : 0);
     text_addf(out, tight ? " %.0fx%.0f %s" : "  cell %.0fx%.0f  %s", ceil(width / (double)g->cols),
               ceil(height / (double)g->rows), majority ? "majority" : pool_name(panel->pool));
-    if (pane_range(panel, g, &lo, &hi))
-        text_addf(out, tight ? " %.2g..%.2g" : ", %.3g..%.3g", lo, hi);
+    if (pane_range(panel, g, &lo, &hi)) {
+        int digits = range_digits(lo, hi) - (tight ? 1 : 0);
+
+        text_addf(out, tight ? " %.*g..%.*g" : ", %.*g..%.*g", digits, lo, digits, hi);
+    }
     if (panel->view->summary && !panel->minus && panel->plane < view_planes(panel->view))
         text_addf(out, "  %s", panel->view->summary[panel->plane]);
     if (panel->view->found && !(panel->view->found->share[panel->plane] < 0))

@@ -367,6 +367,7 @@ static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v)
     PatternShape shape = { .heads = 1, .n = r->n, .m = r->n };
     Tensor       w, b, gate;
     Pattern     *cells;
+    View        *view;
 
     run_stage(r, "gate");
     w = layer_weight(r, "w_spatial", p->w_spatial, 2, (int64_t[]){ r->n, r->n },
@@ -380,7 +381,9 @@ static Tensor gate_of(Run *r, const Params *p, Sizes s, Tensor y, Tensor v)
         run_stage(r, "tiny attention");
         gate = add_tiny(r, p, s, y, cells, gate);
     }
-    implicit_factor(r, "gate", VIEW_SIGNED, tensor_with_rank(gate, 2), "token", "channel");
+    view = implicit_factor(r, "gate", VIEW_SIGNED, tensor_with_rank(gate, 2), "token", "channel");
+    if (view)
+        view->centre = 1; /* where it lets through what it gates */
     return gate;
 }
 

@@ -304,9 +304,11 @@ static void show_band(Run *r, const Conv *conv, const Tensor *taps)
                                        pattern_by_head(r->arena, shape, parts, shape.heads),
                                        r->causal);
         view->other = "attention";
+        view->window = "convolution";
     }
     view = view_add(r, "components", VIEW_COMPONENTS, DT_U8, 2, (int64_t[]){ r->n, r->n });
     if (view) {
+        view->window = "convolution";
         view->support = pattern_finish(r->arena, shape, pattern_union(r->arena, all, band),
                                        r->causal);
         view->other = "attention";
@@ -436,6 +438,7 @@ const Mechanism mech_lite = {
                "a band that looks near, so that attention need not learn what a convolution does "
                "for less.",
     .picture = "components",
+    .example = "kernel_size=7",
     .classes = CLASS_MX | CLASS_FP,
     .claim_time = "O(n^2 da + n K dc)",
     .claim_memory = "O(n^2), in the attention half",

@@ -211,7 +211,7 @@ static void show(Run *r, const Axial *a, bool shift)
         return;
     cells = reached(r, a, shift);
     view_pattern(r, cells, true);
-    view_meaning(r, cells, "row and column");
+    view_meaning(r, cells, NULL, "row and column");
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, shift ? read_shifted : read_product, a, cells);
     view_cells(r, "connectivity_row", a->row.cells);
     view_cells(r, "connectivity_col", a->col.cells);

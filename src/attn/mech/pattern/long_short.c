@@ -385,10 +385,10 @@ static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *windo
     view_pattern(r, all, true);
     if (!p->dual_ln)
         view_slot_weights(r, a, all);
-    view_meaning(r, all, "compressed");
+    view_meaning(r, all, NULL, "compressed");
     view_part(r, &a->on_tokens, "connectivity_window", "weights_window", "key");
     view_part(r, &a->on_slots, "connectivity_compressed", "weights_compressed", "slot");
-    view_meaning(r, slots, "compressed");
+    view_meaning(r, slots, NULL, "compressed");
     view_shares(r, a, "projection", 3, "slot");
 }
 

@@ -236,10 +236,10 @@ static void show(Run *r, const Params *p, const SlotAttention *a, Pattern *poole
     view_pattern(r, all, true);
     if (p->pooling != POOLING_MAX && p->level2 == LEVEL2_PARALLEL)
         view_slot_weights(r, a, all);
-    view_meaning(r, all, "pooled cell");
+    view_meaning(r, all, NULL, "pooled cell");
     view_part(r, &a->on_tokens, "connectivity_first", "weights_first", "key");
     view_part(r, &a->on_slots, "connectivity_pooled", "weights_pooled", "cell");
-    view_meaning(r, pooled, "pooled cell");
+    view_meaning(r, pooled, NULL, "pooled cell");
     if (p->pooling != POOLING_MAX)
         view_shares(r, a, "pool", 3, "cell");
 }

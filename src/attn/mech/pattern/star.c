@@ -130,7 +130,7 @@ static void star_run(Run *r, const void *opaque)
         extra_tokens_split(r, result.out, 1, "output_relay", "relay");
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
-    view_meaning(r, cells, "ring");
+    view_meaning(r, cells, NULL, "ring");
 }
 
 /* Cells of satellites a and b (numbered from 0 of N-1) that are neighbours. */

@@ -1,0 +1,115 @@
+/* test_draw_range.c -- the numbers at colours, and the words of component bits. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "draw/figure.h"
+#include "draw/sheet.h"
+
+static void assert_spread(const Panel *panel, double lo, double hi, double want_lo,
+                          double want_hi)
+{
+    panel_spread(panel, &lo, &hi);
+    assert_true(fabs(lo - want_lo) <= 1e-12 && fabs(hi - want_hi) <= 1e-12);
+}
+
+static void two_colours_part_at_the_centre(void **state)
+{
+    View  view = { .name = "gate", .kind = VIEW_SIGNED, .dtype = DT_F32, .rank = 2,
+                   .shape = { 2, 2 } };
+    Panel panel;
+
+    (void)state;
+    panel_init(&panel, &view, NULL, 0, NULL);
+    assert_spread(&panel, -1, 3, -3, 3);
+    view.centre = 1;
+    assert_spread(&panel, 0.5, 3, -1, 3);
+    assert_spread(&panel, -4, 0, -4, 6);
+    panel.minus = &view; /* a difference is about 0 whatever it is the difference of */
+    assert_spread(&panel, -1, 3, -3, 3);
+    panel.minus = NULL;
+    view.kind = VIEW_WEIGHTS;
+    panel_init(&panel, &view, NULL, 0, NULL);
+    assert_spread(&panel, 0.25, 3, 0, 3);
+}
+
+static void numbers_tell_the_ends_apart(void **state)
+{
+    (void)state;
+    assert_int_equal(range_digits(0, 1), 3);
+    assert_int_equal(range_digits(-2e-5, 2e-5), 3);
+    assert_int_equal(range_digits(0, 0), 3);
+    assert_int_equal(range_digits(0.999, 1.001), 6);
+    assert_int_equal(range_digits(1, 1 + 1e-13), 7);
+}
+
+static int ticks(double lo, double hi, int most, double *places, char (*texts)[16])
+{
+    Panel panel = { .lo = lo, .hi = hi };
+
+    return sheet_bar_ticks(&panel, most, places, texts);
+}
+
+static void a_bar_has_two_numbers_at_least(void **state)
+{
+    double places[SHEET_TICKS];
+    char   texts[SHEET_TICKS][16];
+
+    (void)state;
+    for (double hi = 0.1; hi < 20; hi *= 1.03)
+        for (int most = 2; most <= 6; most++) {
+            int count = ticks(-hi, hi, most, places, texts);
+
+            assert_in_range(count, 2, 6);
+            for (int k = 0; k < count; k++)
+                assert_true(places[k] >= 0 && places[k] <= 1 && (!k || places[k] > places[k - 1]));
+        }
+    assert_int_equal(ticks(-0.47, 0.47, 3, places, texts), 5);
+    assert_string_equal(texts[0], "-0.4");
+    assert_int_equal(ticks(0.9998, 1.0002, 5, places, texts), 5);
+    assert_string_equal(texts[1], "0.9999");
+    assert_string_equal(texts[2], "1");
+}
+
+static void bits_have_the_words_of_their_view(void **state)
+{
+    View     plain = { .name = "components" }, own = plain, third = plain;
+    BitNames names = { 0 };
+
+    (void)state;
+    own.window = "convolution";
+    own.other = "attention";
+    third.window = "position";
+    assert_string_equal(cause_name(&plain, COMPONENT_WINDOW), "window");
+    assert_string_equal(cause_name(&own, COMPONENT_WINDOW), "convolution");
+    assert_string_equal(cause_name(&own, COMPONENT_OTHER), "attention");
+    assert_string_equal(cause_name(&own, COMPONENT_RANDOM), "random");
+    bit_names_add(&names, &own, COMPONENT_WINDOW | COMPONENT_OTHER);
+    assert_string_equal(names.name[0], "convolution");
+    assert_string_equal(names.name[5], "attention");
+    assert_null(names.name[1]);
+    bit_names_add(&names, &own, COMPONENT_WINDOW);
+    assert_string_equal(names.name[0], "convolution");
+    bit_names_add(&names, &third, COMPONENT_WINDOW);
+    assert_string_equal(names.name[0], "window");
+    bit_names_add(&names, &third, COMPONENT_WINDOW); /* and it stays so */
+    assert_string_equal(names.name[0], "window");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_colours_part_at_the_centre),
+        cmocka_unit_test(numbers_tell_the_ends_apart),
+        cmocka_unit_test(a_bar_has_two_numbers_at_least),
+        cmocka_unit_test(bits_have_the_words_of_their_view),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
