@@ -130,17 +130,25 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
                  heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
 }
 
-/* ", rotations random seed 7": where the tensors behind the picture are from. */
+/* ", w1, w2: random seed 7, b1: file": where the tensors behind the picture are from. */
 static void caption_tensors(Figure *figure, const Run *run)
 {
-    size_t used = strlen(figure->caption);
-    char   origin[48];
+    static const Origin origins[] = { ORIGIN_DRAWN, ORIGIN_FITTED, ORIGIN_FILE };
+    Text                out = { 0 };
+    char                origin[48];
 
-    for (int i = 0; i < run->tensor_count && used < sizeof(figure->caption); i++)
-        used += (size_t)snprintf(figure->caption + used, sizeof(figure->caption) - used, ", %s: %s",
-                                 run->tensors[i].name,
-                                 run_origin_text(run, run->tensors[i].origin, origin,
-                                                 sizeof(origin)));
+    for (size_t o = 0; o < sizeof(origins) / sizeof(*origins); o++) {
+        size_t before = out.length;
+
+        for (int i = 0; i < run->tensor_count; i++)
+            if (run->tensors[i].origin == origins[o])
+                text_addf(&out, ", %s", run->tensors[i].name);
+        if (out.length > before)
+            text_addf(&out, ": %s", run_origin_text(run, origins[o], origin, sizeof(origin)));
+    }
+    snprintf(figure->caption + strlen(figure->caption),
+             sizeof(figure->caption) - strlen(figure->caption), "%s", text_str(&out));
+    text_free(&out);
 }
 
 /* ---- series of a plot that several results share ---- */
