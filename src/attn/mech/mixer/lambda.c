@@ -337,6 +337,7 @@ const Mechanism mech_lambda = {
                "position.  The equivalent n x n matrix is signed: vertical stripes by content, "
                "diagonals by position.",
     .picture = "weights",
+    .example = "scope=23",
     .classes = CLASS_MX | CLASS_LR,
     .claim_time = "O(b n m k v / h); scope r: O(b n r k v / h)",
     .claim_memory = "O(k n m + b n k v / h): still quadratic, but not in the batch",

@@ -360,6 +360,7 @@ const Mechanism mech_poolformer = {
                "Border rows are brighter, because fewer neighbours share the mean; on a grid the "
                "band is a band of bands.",
     .picture = "weights",
+    .example = "pool_size=7",
     .classes = CLASS_MX,
     .claim_time = "O(n p dm); grid: O(n p^2 dm)",
     .claim_memory = "O(n dm)",

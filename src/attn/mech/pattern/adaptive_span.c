@@ -396,6 +396,7 @@ const Mechanism mech_adaptive_span = {
     .teaches = "Each head is a band as wide as it needs, with an edge that fades over R cells so "
                "that the width can be learned.  Few heads look far; all other cells are saved.",
     .picture = "mask",
+    .example = "ramp=8,z=16",
     .classes = CLASS_FP | CLASS_SP,
     .claim_time = "O(n s), s the span in use",
     .claim_memory = "O(n s)",
