@@ -167,6 +167,33 @@ static const Pattern *cells_of(const Lambdas *l)
     return all;
 }
 
+/* What is known before any query is looked at. */
+static void show_content(const Lambdas *l, const Pattern *cells)
+{
+    Run               *r = l->r;
+    const LambdaSizes *s = &l->s;
+    View              *view;
+
+    view_stage(r, "content lambda", -1);
+    view = view_add(r, "content_lambda", VIEW_SIGNED, DT_F32, 4,
+                    (int64_t[]){ s->hk, l->contexts, s->k, s->e });
+    if (view) {
+        view->tensor = tensor_of(DT_F32, 4, view->shape, l->content);
+        view->rows = "query channel";
+        view->cols = "value channel";
+        view->round = "token";
+    }
+    view = show_parts(l, "key_softmax", VIEW_WEIGHTS,
+                      (int64_t[]){ s->hk, l->contexts, s->m, s->k * s->u }, read_keys);
+    if (view) {
+        view->rows = "position";
+        view->cols = "key channel";
+    }
+    if (s->u == 1)
+        show_weights(l, "weights_content", SHOW_CONTENT, cells);
+    view_stage(r, NULL, -1);
+}
+
 void lambdas_show(const Lambdas *l)
 {
     Run               *r = l->r;
@@ -177,12 +204,12 @@ void lambdas_show(const Lambdas *l)
     if (!run_wants_views(r))
         return;
     cells = cells_of(l);
+    show_content(l, cells);
     view_pattern(r, cells, true);
     if (s->u > 1) {
         show_weights(l, "weights_u", SHOW_CONTENT | SHOW_POSITION, cells);
     } else {
         show_weights(l, "weights", SHOW_CONTENT | SHOW_POSITION, cells);
-        show_weights(l, "weights_content", SHOW_CONTENT, cells);
         show_weights(l, "weights_position", SHOW_POSITION, l->reach);
     }
     if (cells)
@@ -191,18 +218,4 @@ void lambdas_show(const Lambdas *l)
                       read_position);
     if (view)
         view->cost = (double)s->u * (double)s->m;
-    view = show_parts(l, "key_softmax", VIEW_WEIGHTS,
-                      (int64_t[]){ s->hk, l->contexts, s->m, s->k * s->u }, read_keys);
-    if (view) {
-        view->rows = "position";
-        view->cols = "key channel";
-    }
-    view = view_add(r, "content_lambda", VIEW_SIGNED, DT_F32, 4,
-                    (int64_t[]){ s->hk, l->contexts, s->k, s->e });
-    if (!view)
-        return;
-    view->tensor = tensor_of(DT_F32, 4, view->shape, l->content);
-    view->rows = "query channel";
-    view->cols = "value channel";
-    view->round = "token";
 }

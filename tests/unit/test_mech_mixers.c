@@ -376,7 +376,7 @@ static void the_first_half_is_attention(void **state)
 {
     static const char *const names[] = { "w_q", "w_k", "w_v", "w_o" };
     Fixture                  f = fixture_new_x(13);
-    Tensor                   weights;
+    Tensor                   weights, taps;
 
     (void)state;
     for (int t = 0; t < 4; t++) {
@@ -397,6 +397,10 @@ static void the_first_half_is_attention(void **state)
 
         assert_mixes(&f, plane, c, c);
     }
+    taps = fixture_view(&f, "kernel"); /* after the softmax, also of a drawn kernel */
+    for (int64_t g = 0; g < 2; g++)
+        assert_near((double)tensor_f32(&taps)[3 * g] + (double)tensor_f32(&taps)[3 * g + 1] +
+                        (double)tensor_f32(&taps)[3 * g + 2], 1, 1e-6);
     fixture_run(&f, "lite", "conv_heads=2,conv_type=dynamic", false);
     assert_shape(&f, "kernel", 3, (int64_t[]){ 13, 2, 3 });
     fixture_free(&f);
@@ -434,7 +438,8 @@ static void spans_keep_their_promises(void **state)
 {
     static const char *const params[] = {
         "", "ramp=3,z=2.5", "ramp=4,z=3,offset=1,include_self=false", "ramp=0.5",
-        "max_span=4,z=9,ramp=2", "mode=dynamic,ramp=5", "mode=dynamic,max_span=6,include_self=false",
+        "max_span=4,z=9,ramp=2", "mode=dynamic,ramp=5", 
+        "mode=dynamic,max_span=6,include_self=false",
     };
 
     (void)state;

@@ -478,9 +478,9 @@ const Mechanism mech_gmlp = {
     .formula = "[Z1, Z2] = gelu(LN(x) w_in + b_in),  V = LN(Z2)\n"
                "G = W V + b   (causal: lower triangle of W)\n"
                "out = (Z1 * G) w_out + b_out + x",
-    .teaches = "One fixed, signed matrix over tokens makes a gate that multiplies each channel.  At "
-               "initialisation the gate is 1 everywhere; trained matrices show stripes along the "
-               "diagonals, like convolutions (`toeplitz`).",
+    .teaches = "One fixed, signed matrix over tokens makes a gate that multiplies each channel.  "
+               "At initialisation the gate is 1 everywhere; trained matrices show stripes along "
+               "the diagonals, like convolutions (`weights_toeplitz`).",
     .picture = "weights",
     .classes = CLASS_MX,
     .claim_time = "O(n^2 d_ff)",

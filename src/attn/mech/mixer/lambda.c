@@ -335,12 +335,12 @@ const Mechanism mech_lambda = {
                "the matrix never formed: weights[n,m] = q_n . (Kbar_m + E_nm)",
     .teaches = "Small k x e matrices instead of a map: one shared by all queries, one of each "
                "position.  The equivalent n x n matrix is signed: vertical stripes by content, "
-               "diagonals by position.",
+               "diagonals by position, shared by a whole batch.",
     .picture = "weights",
     .example = "scope=23",
     .classes = CLASS_MX | CLASS_LR,
-    .claim_time = "O(b n m k v / h); scope r: O(b n r k v / h)",
-    .claim_memory = "O(k n m + b n k v / h): still quadratic, but not in the batch",
+    .claim_time = "O(b n m k v / h)",
+    .claim_memory = "O(k n m + b n k v / h)",
     .claim_decode = "yes",
     .claim_exponent = 2,
     .causal = true,

@@ -32,8 +32,8 @@ typedef struct Params {
 #define BY_DA "N(0, 1/da)"
 #define BY_DC "N(0, 1/dc)"
 static const Param params[] = {
-    PARAM_INT(Params, attn_dim, PARAM_AUTO, 1, INT32_MAX, "da, channels that go to attention; auto: "
-              "of the files, else dm div 2"),
+    PARAM_INT(Params, attn_dim, PARAM_AUTO, 1, INT32_MAX, "da, channels that go to attention; "
+              "auto: of the files, else dm div 2"),
     PARAM_INT(Params, heads, 1, 1, INT32_MAX, "heads of the attention; divide da"),
     PARAM_INT(Params, conv_heads, 1, 1, INT32_MAX, "kernels of the convolution; divide dc = dm - "
               "da"),
@@ -248,6 +248,22 @@ static Tensor gated(Run *r, Tensor y)
     return t;
 }
 
+/* Drawn without a view: what is shown as `kernel` are the taps made of it. */
+static Tensor take_kernel(Run *r, const Params *p, const Sizes *s)
+{
+    int64_t shape[2] = { s->groups, s->taps };
+    Tensor  kernel = layer_given(r, "kernel", p->kernel, 2, shape);
+    Rng     rng = run_rng(r, "kernel");
+
+    if (p->kernel.data)
+        return kernel;
+    kernel = run_tensor2(r, DT_F32, s->groups, s->taps);
+    if (!run_failed(r))
+        run_draw(r, &rng, by_fan(s->taps), kernel);
+    run_origin(r, "kernel", ORIGIN_DRAWN);
+    return kernel;
+}
+
 /* f64 [1,groups,K], dynamic [n,groups,K]. */
 static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t)
 {
@@ -258,8 +274,7 @@ static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t)
                       (Tensor[]){ p->w_kernel, p->b_kernel }, s->groups * s->taps);
         taps = tensor_of(DT_F64, 3, (int64_t[]){ r->n, s->groups, s->taps }, taps.data);
     } else {
-        kernel = layer_weight(r, "kernel", p->kernel, 2, (int64_t[]){ s->groups, s->taps },
-                              by_fan(s->taps));
+        kernel = take_kernel(r, p, s);
         taps = run_tensor3(r, DT_F64, 1, s->groups, s->taps);
         for (int64_t x = 0; x < s->groups * s->taps && !run_failed(r); x++)
             ((double *)taps.data)[x] = (double)tensor_f32(&kernel)[x];
@@ -279,7 +294,7 @@ static void read_band(const View *view, int64_t group, int64_t i, int64_t start,
         out[x] = (float)taps[start + x * step - i + job->s.left];
 }
 
-static void show_band(Run *r, const Conv *conv, const Tensor *taps)
+static void show_band(Run *r, const Conv *conv, const Tensor *taps, bool drawn)
 {
     const Sizes *s = &conv->s;
     PatternShape shape = { .heads = s->heads + s->groups, .n = r->n, .m = r->n };
@@ -295,24 +310,20 @@ static void show_band(Run *r, const Conv *conv, const Tensor *taps)
     band = pattern_band(r->arena, shape, -s->left, s->taps - 1 - s->left, 1, COMPONENT_WINDOW);
     for (int64_t t = 0; t < shape.heads; t++)
         parts[t] = t < s->heads ? all : band;
-    implicit_factor(r, "kernel", VIEW_SIGNED,
-                    s->dynamic ? *taps : tensor_with_rank(*taps, 2), "kernel", "tap");
+    view = implicit_factor(r, "kernel", VIEW_SIGNED,
+                           s->dynamic ? *taps : tensor_with_rank(*taps, 2), "kernel", "tap");
+    if (view && drawn)
+        view->origin = implicit_origin(r);
     view = view_add(r, "connectivity", VIEW_PATTERN, DT_U8, 3,
                     (int64_t[]){ shape.heads, r->n, r->n });
-    if (view) {
+    if (view)
         view->support = pattern_finish(r->arena, shape,
                                        pattern_by_head(r->arena, shape, parts, shape.heads),
                                        r->causal);
-        view->other = "attention";
-        view->window = "convolution";
-    }
     view = view_add(r, "components", VIEW_COMPONENTS, DT_U8, 2, (int64_t[]){ r->n, r->n });
-    if (view) {
-        view->window = "convolution";
+    if (view)
         view->support = pattern_finish(r->arena, shape, pattern_union(r->arena, all, band),
                                        r->causal);
-        view->other = "attention";
-    }
     view = view_add(r, "weights_conv", VIEW_SIGNED, DT_F32, 3,
                     (int64_t[]){ s->groups, r->n, r->n });
     if (view) {
@@ -320,9 +331,12 @@ static void show_band(Run *r, const Conv *conv, const Tensor *taps)
         view->context = job;
         view->support = pattern_finish(r->arena, shape, band, r->causal);
     }
-    for (int i = 0; i < r->view_count; i++)
+    for (int i = 0; i < r->view_count; i++) {
+        r->views[i].window = "convolution";
+        r->views[i].other = "attention";
         if (!r->views[i].tensor.data && !r->views[i].support)
             run_fail(r, ERR_NOMEM, "lite: not enough memory for the pattern");
+    }
 }
 
 static Tensor near_branch(Run *r, const Params *p, const Sizes *s)
@@ -347,7 +361,7 @@ static Tensor near_branch(Run *r, const Params *p, const Sizes *s)
     threads_run(r->threads, (r->n + ROWS - 1) / ROWS, conv_item, &job);
     op_charge(r, FLOP_MIX, 2 * (double)r->n * (double)s->taps * (double)s->dc);
     op_traffic(r, (double)tensor_bytes(&t), (double)tensor_bytes(&y));
-    show_band(r, &job, &taps);
+    show_band(r, &job, &taps, !s->dynamic && !p->kernel.data);
     if (!p->conv_linear)
         return y;
     return linear(r, y, (const char *[]){ "w_conv_out", "b_conv_out" },

@@ -343,19 +343,19 @@ static const ViewPromise views[] = {
 const Mechanism mech_mlp_mixer = {
     .id = "mlp-mixer",
     .title = "MLP-Mixer",
-    .authors = "Tolstikhin, Houlsby, Kolesnikov, Beyer, Zhai, Unterthiner, Yung, Steiner, Keysers, "
-               "Uszkoreit, Lucic, Dosovitskiy",
+    .authors = "Tolstikhin et al.",
     .year = 2021,
     .arxiv = "2105.01601",
     .source = "paper, section 2; official Flax model",
     .formula = "U = (gelu(LN(x)^T w1 + b1) w2 + b2)^T,  out = x + U\n"
-               "for one input: U[:,c] = A_c Y[:,c] + const, A_c[i,j] = sum_t w1[j,t] g(a_ct) w2[t,i]",
-    .teaches = "Tokens mix without being compared: `mixing` is the same whatever the input, `gated` "
-               "is a copy of it that the input dims here and there.  Weights may be negative, and "
-               "the sequence length is built into them.",
+               "for one input: U[:,c] = A_c Y[:,c] + const,\n"
+               "               A_c[i,j] = sum_t w1[j,t] g(a_ct) w2[t,i]",
+    .teaches = "Tokens mix without being compared: `mixing` is the same whatever the input, "
+               "`gated` is a copy of it that the input dims here and there.  Weights may be "
+               "negative, and the sequence length is built into them.",
     .picture = "gated",
     .classes = CLASS_MX,
-    .claim_time = "O(n t dm), t hidden tokens; t = 2n gives O(n^2 dm)",
+    .claim_time = "O(n t dm); t = 2 n: O(n^2 dm)",
     .claim_memory = "O(t dm)",
     .claim_decode = "no: every output reads every token, and n is fixed",
     .claim_exponent = 2,

@@ -356,9 +356,9 @@ const Mechanism mech_poolformer = {
     .source = "paper, section 3; sail-sg/poolformer models/poolformer.py",
     .formula = "P[i,j] = 1/|N(i)| for j in N(i), the neighbours within floor(p/2)\n"
                "out = (P - I) x",
-    .teaches = "A band of equal cells and a negative diagonal: an average is enough to mix tokens.  "
-               "Border rows are brighter, because fewer neighbours share the mean; on a grid the "
-               "band is a band of bands.",
+    .teaches = "A band of equal cells and a negative diagonal: an average is enough to mix "
+               "tokens.  Border rows are brighter, because fewer neighbours share the mean; on a "
+               "grid the band is a band of bands.",
     .picture = "weights",
     .example = "pool_size=7",
     .classes = CLASS_MX,

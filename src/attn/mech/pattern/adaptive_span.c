@@ -398,7 +398,7 @@ const Mechanism mech_adaptive_span = {
     .picture = "mask",
     .example = "ramp=8,z=16",
     .classes = CLASS_FP | CLASS_SP,
-    .claim_time = "O(n s), s the span in use",
+    .claim_time = "O(n s), s = span",
     .claim_memory = "O(n s)",
     .claim_decode = "yes",
     .claim_exponent = 1,
