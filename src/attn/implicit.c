@@ -9,7 +9,6 @@
 
 #define PIECE 512 /* entries of a factor's row, widened at once */
 #define CELLS 256 /* cells of a row summed at once */
-#define WIDE_COST 4 /* a multiply-add in double, its factors read from memory, in single ones */
 
 /* Entries [from, from + count) of row i. */
 static void widen(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t from,
@@ -39,6 +38,11 @@ static void add_products(const Implicit *w, int64_t head, int64_t i, int64_t fro
                        ? kernel->dot_double((const double *)(const void *)right + at, left, count)
                        : kernel->dot_wide((const float *)(const void *)right + at, left, count);
     }
+}
+
+double implicit_dot(const float *x, const double *z, int64_t count)
+{
+    return kernel_at(0)->dot_wide(x, z, count);
 }
 
 static double faded(const Implicit *w, int64_t head, int64_t i, int64_t j)
@@ -145,7 +149,7 @@ View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells)
     view = view_reader(r, "weights", kind, DT_F32, read_weights, kept, cells);
     if (!view)
         return NULL;
-    view->cost = (w.right.dtype == DT_F64 ? WIDE_COST : 1) * (double)w.left.shape[2];
+    view->cost = (w.right.dtype == DT_F64 ? IMPLICIT_WIDE_COST : 1) * (double)w.left.shape[2];
     return view;
 }
 

@@ -36,6 +36,10 @@ void implicit_connectivity(Run *r, const Pattern *cells);
 /* The view `weights`; NULL when there is none.  Its context is an Implicit. */
 View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells);
 double implicit_cell(const Implicit *w, int64_t head, int64_t i, int64_t j);
+/* x . z in double, for readers that go through long rows of a parameter. */
+double implicit_dot(const float *x, const double *z, int64_t count);
+#define IMPLICIT_WIDE_COST 4 /* a multiply-add in double, its factors read from memory, in
+                                single ones: View.cost */
 
 /* A parameter [h',a,b] as a view [h,a,b]; drawn: with its seed. */
 void implicit_parameter(Run *r, const char *name, Tensor t, bool drawn, const char *rows,

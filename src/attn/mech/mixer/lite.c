@@ -37,7 +37,7 @@ static const Param params[] = {
     PARAM_INT(Params, heads, 1, 1, INT32_MAX, "heads of the attention; divide da"),
     PARAM_INT(Params, conv_heads, 1, 1, INT32_MAX, "kernels of the convolution; divide dc = dm - "
               "da"),
-    PARAM_INT(Params, kernel_size, 3, 1, INT32_MAX, "K, taps of a kernel"),
+    PARAM_INT(Params, kernel_size, 3, 1, 1 << 20, "K, taps of a kernel"),
     PARAM_ENUM(Params, conv_type, CONV_LIGHTWEIGHT, conv_types, "fixed kernels, or kernels made "
                "from each token"),
     PARAM_BOOL(Params, weight_softmax, true, "softmax over the taps of a kernel"),

@@ -113,7 +113,7 @@ typedef struct Mixed {
 } Mixed;
 
 #define CELLS 64
-#define UNITS 256
+#define UNITS 512
 
 /* Adds the part of units [first, first+count). */
 static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t first, int64_t count,
@@ -123,12 +123,8 @@ static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t fir
 
     for (int64_t u = 0; u < count; u++)
         factor[u] = (double)s->w2[(first + u) * s->n + i] * (gate ? gate[first + u] : 1);
-    for (int64_t x = 0; x < cells; x++) {
-        const float *w = s->w1 + (at[0] + x * at[1]) * s->t + first;
-
-        for (int64_t u = 0; u < count; u++)
-            sum[x] += (double)w[u] * factor[u];
-    }
+    for (int64_t x = 0; x < cells; x++)
+        sum[x] += implicit_dot(s->w1 + (at[0] + x * at[1]) * s->t + first, factor, count);
 }
 
 static void mixed_cells(const Mixed *s, const double *gate, int64_t i, const int64_t at[2],
@@ -173,7 +169,7 @@ static void show_mixed(Run *r, const char *name, Mixed mixed, ViewKind kind)
     *s = mixed;
     view->read = read_mixed;
     view->context = s;
-    view->cost = (double)s->t * (double)s->channels;
+    view->cost = IMPLICIT_WIDE_COST * (double)s->t * (double)s->channels;
     view->rows = "output token";
     view->cols = "input token";
 }
