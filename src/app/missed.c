@@ -54,7 +54,7 @@ static const Pattern *telling_cells(const Run *run)
 
 bool missed_is_offered(const Run *run)
 {
-    return !run->mechanism->needs_x && run->q.data && run->k.data &&
+    return !run->of_x && run->q.data && run->k.data &&
            !run_view(run, MISSED_VIEW) &&
            (is_matrix(run, run_view(run, "connectivity")) ||
             is_matrix(run, run_view(run, "weights")));

@@ -439,6 +439,16 @@ void run_heads(Run *r, int64_t heads, int64_t d, int64_t e)
     r->e = e;
 }
 
+void run_read_x(Run *r)
+{
+    if (!r->x.data)
+        return;
+    r->n = r->m = r->x.shape[0];
+    r->q_offset = 0;
+    r->of_x = true;
+    run_heads(r, 1, r->dm, r->dm);
+}
+
 double run_scale(const Run *r, double scale)
 {
     if (scale > 0)

@@ -135,6 +135,7 @@ struct Run {
     bool             inner_bound; /* one of them is an upper bound */
     Error            err;
     Tensor           out;         /* [h,n,e], set by the mechanism */
+    bool             of_x;        /* it read the layer input x, not q, k and v */
     Stage            stages[RUN_MAX_STAGES];
     int              stage_count;
     View             views[RUN_MAX_VIEWS];
@@ -234,6 +235,10 @@ void run_draw(Run *r, Rng *rng, Init init, Tensor t);
 /* A mechanism that reads x and makes heads of its own tells how many, and their sizes, before
  * it uses them: ops, views and records follow. */
 void run_heads(Run *r, int64_t heads, int64_t d, int64_t e);
+
+/* A mechanism whose parameters let it read x instead of q, k and v says that it does: n and m
+ * are the rows of x then, in one head of its width. */
+void run_read_x(Run *r);
 
 /* The scale parameter; when 0 the input's own scale, else 1/sqrt(d). */
 double run_scale(const Run *r, double scale);

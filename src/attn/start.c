@@ -194,11 +194,8 @@ static void take_shapes(Run *r)
             r->h = 1;
         }
     }
-    if (r->x.data && r->mechanism->needs_x) { /* q, k and v play no part */
-        r->n = r->m = r->x.shape[0];
-        r->d = r->e = r->dm;
-        r->h = 1;
-    }
+    if (r->mechanism->needs_x) /* q, k and v play no part */
+        run_read_x(r);
     if (r->attn.data && (r->mechanism->needs_attn || !r->q.data)) {
         r->h = r->attn.shape[0];
         r->n = r->attn.shape[1];

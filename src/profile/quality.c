@@ -269,7 +269,7 @@ static bool compare_with(Comparison *c, Quality *out, Error *err)
 /* The baseline can be run on what the mechanism read. */
 static bool has_baseline(const Run *run)
 {
-    if (run->mechanism->needs_x || !run->q.data)
+    if (run->of_x || !run->q.data)
         return false;
     return !run->mechanism->or_x || (run->k.data && run->k.shape[2] == run->q.shape[2] &&
                                      run->out.data && run->out.shape[0] == run->q.shape[0]);
