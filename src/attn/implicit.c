@@ -135,7 +135,7 @@ static void sum_gates(Run *r, Implicit *w)
     }
 }
 
-View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells)
+View *implicit_product(Run *r, const char *name, Implicit w, ViewKind kind, const Pattern *cells)
 {
     Implicit *kept = run_wants_views(r) ? run_alloc(r, 1, sizeof(*kept)) : NULL;
     View     *view;
@@ -146,11 +146,16 @@ View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells)
     kept->heads = r->h;
     if (w.gates.data)
         sum_gates(r, kept);
-    view = view_reader(r, "weights", kind, DT_F32, read_weights, kept, cells);
+    view = view_reader(r, name, kind, DT_F32, read_weights, kept, cells);
     if (!view)
         return NULL;
     view->cost = (w.right.dtype == DT_F64 ? IMPLICIT_WIDE_COST : 1) * (double)w.left.shape[2];
     return view;
+}
+
+View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells)
+{
+    return implicit_product(r, "weights", w, kind, cells);
 }
 
 /* ---- parameters and factors ------------------------------------------------- */

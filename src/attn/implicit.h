@@ -35,6 +35,8 @@ Pattern *implicit_cells(Run *r);
 void implicit_connectivity(Run *r, const Pattern *cells);
 /* The view `weights`; NULL when there is none.  Its context is an Implicit. */
 View *implicit_weights(Run *r, Implicit w, ViewKind kind, const Pattern *cells);
+/* The same product as a view of another name. */
+View *implicit_product(Run *r, const char *name, Implicit w, ViewKind kind, const Pattern *cells);
 double implicit_cell(const Implicit *w, int64_t head, int64_t i, int64_t j);
 /* x . z in double, for readers that go through long rows of a parameter. */
 double implicit_dot(const float *x, const double *z, int64_t count);

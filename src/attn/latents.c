@@ -94,3 +94,50 @@ Tensor latents_turned(Run *r, Tensor x)
                     tensor_f32(&x)[t * x.stride[0] + i * x.stride[1] + j];
     return y;
 }
+
+/* ---- there and back ------------------------------------------------------------ */
+
+static void show_nested(Run *r, const Nested *s, const LatentRead *in, const LatentRead *out,
+                        Tensor memory)
+{
+    Pattern *cells;
+    Tensor   left, right;
+
+    if (!run_wants_views(r))
+        return;
+    cells = implicit_cells(r);
+    left = latents_weights(r, out);
+    right = latents_weights(r, in);
+    implicit_factor(r, "factor_left", VIEW_WEIGHTS, left, "query", s->latent);
+    implicit_connectivity(r, cells);
+    implicit_weights(r, (Implicit){ .left = left, .right = latents_turned(r, right) },
+                     VIEW_WEIGHTS, cells);
+    view_stage(r, s->pack, -1);
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, right, s->latent, "key");
+    view_tensor(r, "memory", VIEW_VECTORS, memory, s->latent, "component");
+    view_stage(r, NULL, -1);
+}
+
+void latents_nested(Run *r, const Nested *s)
+{
+    LatentRead in, out;
+    Tensor     packed, y_v, y_k;
+
+    run_stage(r, s->pack);
+    packed = s->with_keys ? latents_beside(r, r->v, r->k) : r->v;
+    in = latents_read(r, s->latents, s->keys, packed, s->scale, false, 0);
+    y_v = s->with_keys ? latents_columns(r, in.result.out, 0, r->e) : in.result.out;
+    y_k = s->with_keys ? latents_columns(r, in.result.out, r->e, r->d) : y_v;
+    run_stage(r, s->unpack);
+    out = latents_read(r, r->q, y_k, y_v, s->scale, false, 0);
+    r->out = out.result.out;
+    show_nested(r, s, &in, &out, y_v);
+}
+
+Flops latents_nested_flops(const Run *r, int64_t latents, bool with_keys)
+{
+    double l = (double)latents, d = (double)r->d, e = (double)r->e;
+
+    return flops_sum(latents_read_flops(r, l * (double)r->m, d, with_keys ? e + d : e),
+                     latents_read_flops(r, (double)r->n * l, d, e));
+}

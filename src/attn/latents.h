@@ -28,6 +28,18 @@ Flops flops_sum(Flops a, Flops b);
 /* Its weights f32 [h,rows,keys]; for views only. */
 Tensor latents_weights(Run *r, const LatentRead *read);
 
+/* Pack and unpack in one: Luna without order, and the bare induced attention of the Set
+ * Transformer.  Sets the run's output and shows both strips, memory, connectivity and weights. */
+typedef struct Nested {
+    Tensor      latents, keys; /* [h',l,d] P, [h',m,d] what it meets */
+    bool        with_keys;     /* queries meet packed keys; else packed values */
+    double      scale;
+    const char *pack, *unpack; /* stages; static */
+    const char *latent;        /* what one is called: "slot"; static */
+} Nested;
+void  latents_nested(Run *r, const Nested *s);
+Flops latents_nested_flops(const Run *r, int64_t latents, bool with_keys);
+
 /* Values and keys side by side, [h',m,e+d]: packed in one pass. */
 Tensor latents_beside(Run *r, Tensor v, Tensor k);
 /* Columns first .. first + count of x [h,rows,width], contiguous. */

@@ -75,44 +75,6 @@ static Tensor pack_keys(Run *r, const Params *p)
     return given.data ? given : r->k;
 }
 
-/* ---- both directions ---------------------------------------------------------- */
-
-static void show(Run *r, const LatentRead *in, const LatentRead *out, Tensor memory)
-{
-    Pattern *cells;
-    Tensor   left, right;
-
-    if (!run_wants_views(r))
-        return;
-    cells = implicit_cells(r);
-    left = latents_weights(r, out);
-    right = latents_weights(r, in);
-    implicit_factor(r, "factor_left", VIEW_WEIGHTS, left, "query", "slot");
-    implicit_factor(r, "factor_right", VIEW_WEIGHTS, right, "slot", "key");
-    view_tensor(r, "memory", VIEW_VECTORS, memory, "slot", "component");
-    implicit_connectivity(r, cells);
-    implicit_weights(r, (Implicit){ .left = left, .right = latents_turned(r, right) },
-                     VIEW_WEIGHTS, cells);
-}
-
-static void both_ways(Run *r, const Params *p, Tensor queries, Tensor keys)
-{
-    double     scale = run_scale(r, p->scale);
-    bool       with_keys = p->unpack_keys == UNPACK_K;
-    LatentRead in, out;
-    Tensor     packed, y_v, y_k;
-
-    run_stage(r, "pack");
-    packed = with_keys ? latents_beside(r, r->v, r->k) : r->v;
-    in = latents_read(r, queries, keys, packed, scale, false, 0);
-    y_v = with_keys ? latents_columns(r, in.result.out, 0, r->e) : in.result.out;
-    y_k = with_keys ? latents_columns(r, in.result.out, r->e, r->d) : y_v;
-    run_stage(r, "unpack");
-    out = latents_read(r, r->q, y_k, y_v, scale, false, 0);
-    r->out = out.result.out;
-    show(r, &in, &out, y_v);
-}
-
 /* ---- causal ------------------------------------------------------------------- */
 
 typedef struct Causal {
@@ -334,30 +296,30 @@ static void one_way(Run *r, const Params *p, Tensor queries, Tensor keys)
 static void luna_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Tensor        queries, keys;
+    Nested        s = { .scale = run_scale(r, p->scale), .with_keys = p->unpack_keys == UNPACK_K,
+                        .pack = "pack", .unpack = "unpack", .latent = "slot" };
 
     run_stage(r, "pack queries");
-    queries = pack_queries(r, p);
-    keys = pack_keys(r, p);
+    s.latents = pack_queries(r, p);
+    s.keys = pack_keys(r, p);
     if (run_failed(r))
         return;
     if (r->causal)
-        one_way(r, p, queries, keys);
+        one_way(r, p, s.latents, s.keys);
     else
-        both_ways(r, p, queries, keys);
+        latents_nested(r, &s);
 }
 
 static Flops luna_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    double l = (double)packed_count(p), n = (double)r->n, m = (double)r->m, d = (double)r->d;
-    double e = (double)r->e, h = (double)r->h;
+    double l = (double)packed_count(p), n = (double)r->n, d = (double)r->d, e = (double)r->e;
+    double h = (double)r->h;
 
     if (r->causal)
         return (Flops){ .score = h * n * 4 * l * d, .mix = h * n * 2 * l * e,
                         .overhead = h * n * (4 * l + 2 * l * (d + e)) };
-    return flops_sum(latents_read_flops(r, l * m, d, p->unpack_keys == UNPACK_K ? e + d : e),
-                     latents_read_flops(r, n * l, d, e));
+    return latents_nested_flops(r, packed_count(p), p->unpack_keys == UNPACK_K);
 }
 
 static const StageNote notes[] = {
