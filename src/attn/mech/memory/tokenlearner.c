@@ -1,0 +1,444 @@
+/* tokenlearner.c -- S maps over the tokens, and as many learned tokens.
+ *
+ * With Z = LN(x):
+ *
+ *     v11:  A = softmax over tokens of (gelu(Z w1 + b1) w2 + b2)^T         (S x n)
+ *     v10:  A = sigmoid of four 3 x 3 convolutions over the image, gelu after three
+ *     tokens = A x                                                         (S x dm)
+ *
+ * TokenFuser brings what was done with the tokens back to n positions:
+ *
+ *     t = LN2(fuse_mix^T LN1(tokens) + fuse_bias)
+ *     B = sigmoid(gelu(LN3(x) fuse_w1 + fuse_b1) fuse_w2 + fuse_b2)        (n x S)
+ *     output = B t (+ x)
+ *
+ * The values are x itself.  (Ryoo et al. 2021; google-research/scenic
+ * projects/token_learner/model.py, both versions.)
+ */
+#include "attn/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LAYER_EPS 1e-6
+#define TAPS 9
+
+enum { VARIANT_V11, VARIANT_V10 };
+static const char *const variants[] = { "v11", "v10", NULL };
+enum { POOL_SUM, POOL_MEAN };
+static const char *const pools[] = { "sum", "mean", NULL };
+
+typedef struct Params {
+    int64_t n_tokens, bottleneck, grid_h, grid_w;
+    int     variant, pool;
+    bool    fuse, fuse_norm, fuse_residual;
+    Tensor  ln_g, ln_b, w1, b1, w2, b2, conv1, conv2, conv3, conv4;
+    Tensor  fuse_ln1_g, fuse_ln1_b, fuse_ln2_g, fuse_ln2_b, fuse_ln3_g, fuse_ln3_b;
+    Tensor  fuse_mix, fuse_bias, fuse_w1, fuse_b1, fuse_w2, fuse_b2;
+} Params;
+
+static const Param params[] = {
+    PARAM_INT(Params, n_tokens, 8, 1, INT32_MAX, "learned tokens S when the maps are drawn"),
+    PARAM_ENUM(Params, variant, VARIANT_V11, variants, "a network for each token and a softmax over "
+               "tokens, or convolutions over the image and a sigmoid"),
+    PARAM_TENSOR(Params, ln_g, "[dm]", "1", "norm of x: factor"),
+    PARAM_TENSOR(Params, ln_b, "[dm]", "0", "norm of x: what is added"),
+    PARAM_INT(Params, bottleneck, 64, 1, INT32_MAX, "hidden width of the networks when drawn"),
+    PARAM_TENSOR(Params, w1, "[dm,hidden]", "glorot", "v11: first layer"),
+    PARAM_TENSOR(Params, b1, "[hidden]", "0", "its bias"),
+    PARAM_TENSOR(Params, w2, "[hidden,S]", "glorot", "v11: second layer, a column for each map"),
+    PARAM_TENSOR(Params, b2, "[S]", "0", "its bias"),
+    PARAM_INT(Params, grid_h, 0, 0, INT32_MAX, "rows of the image, needed by v10; 0: not known"),
+    PARAM_INT(Params, grid_w, 0, 0, INT32_MAX, "columns of the image, needed by v10"),
+    PARAM_TENSOR(Params, conv1, "[3,3,dm,S]", "glorot", "v10: first convolution"),
+    PARAM_TENSOR(Params, conv2, "[3,3,S,S]", "glorot", "v10: second convolution"),
+    PARAM_TENSOR(Params, conv3, "[3,3,S,S]", "glorot", "v10: third convolution"),
+    PARAM_TENSOR(Params, conv4, "[3,3,S,S]", "glorot", "v10: last convolution, the maps"),
+    PARAM_ENUM(Params, pool, POOL_SUM, pools, "v10: a token is the sum over the map, or its mean"),
+    PARAM_BOOL(Params, fuse, false, "bring the tokens back to n positions (TokenFuser)"),
+    PARAM_BOOL(Params, fuse_norm, true, "fuse: norms before and after the tokens are mixed"),
+    PARAM_TENSOR(Params, fuse_ln1_g, "[dm]", "1", "fuse: norm before: factor"),
+    PARAM_TENSOR(Params, fuse_ln1_b, "[dm]", "0", "fuse: norm before: what is added"),
+    PARAM_TENSOR(Params, fuse_ln2_g, "[dm]", "1", "fuse: norm after: factor"),
+    PARAM_TENSOR(Params, fuse_ln2_b, "[dm]", "0", "fuse: norm after: what is added"),
+    PARAM_TENSOR(Params, fuse_mix, "[S,S]", "glorot", "fuse: how the tokens are mixed"),
+    PARAM_TENSOR(Params, fuse_bias, "[S]", "0", "fuse: its bias"),
+    PARAM_TENSOR(Params, fuse_ln3_g, "[dm]", "1", "fuse: norm of x: factor"),
+    PARAM_TENSOR(Params, fuse_ln3_b, "[dm]", "0", "fuse: norm of x: what is added"),
+    PARAM_TENSOR(Params, fuse_w1, "[dm,hidden]", "glorot", "fuse: first layer of its maps"),
+    PARAM_TENSOR(Params, fuse_b1, "[hidden]", "0", "its bias"),
+    PARAM_TENSOR(Params, fuse_w2, "[hidden,S]", "glorot", "fuse: second layer of its maps"),
+    PARAM_TENSOR(Params, fuse_b2, "[S]", "0", "its bias"),
+    PARAM_BOOL(Params, fuse_residual, true, "fuse: add x"),
+    PARAM_END
+};
+
+typedef struct Sizes {
+    int64_t tokens, hidden, fuse_hidden; /* S, widths of the networks */
+} Sizes;
+
+static int64_t extent(const Tensor *t, int rank, int axis, int64_t otherwise)
+{
+    return t->data && t->rank == rank ? t->shape[axis] : otherwise;
+}
+
+/* S: what the given tensors say. */
+static int64_t token_count(const Params *p)
+{
+    int64_t count = p->n_tokens;
+
+    if (p->fuse)
+        count = extent(&p->fuse_mix, 2, 0, extent(&p->fuse_w2, 2, 1, count));
+    if (p->variant == VARIANT_V10)
+        return extent(&p->conv1, 4, 3, extent(&p->conv4, 4, 3, count));
+    return extent(&p->w2, 2, 1, extent(&p->b2, 1, 0, count));
+}
+
+static Sizes sizes_of(const Params *p)
+{
+    return (Sizes){ .tokens = token_count(p),
+                    .hidden = extent(&p->w1, 2, 1, extent(&p->w2, 2, 0, p->bottleneck)),
+                    .fuse_hidden = extent(&p->fuse_w1, 2, 1,
+                                          extent(&p->fuse_w2, 2, 0, p->bottleneck)) };
+}
+
+static void tokenlearner_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (p->variant == VARIANT_V10 && (!p->grid_h || !p->grid_w))
+        run_fail(r, ERR_PARAM, "tokenlearner: variant=v10 convolves an image: give grid_h and "
+                 "grid_w with grid_h * grid_w = n = %lld", (long long)r->n);
+    if ((p->grid_h || p->grid_w) && p->grid_h * p->grid_w != r->n)
+        run_fail(r, ERR_PARAM, "tokenlearner: grid_h=%lld times grid_w=%lld is %lld, but the input "
+                 "has n=%lld tokens", (long long)p->grid_h, (long long)p->grid_w,
+                 (long long)(p->grid_h * p->grid_w), (long long)r->n);
+}
+
+/* ---- maps ------------------------------------------------------------------- */
+
+typedef struct Network {
+    const char *w1_name, *b1_name, *w2_name, *b2_name;
+    Tensor      w1, b1, w2, b2;
+    int64_t     hidden, out;
+} Network;
+
+/* gelu(z w1 + b1) w2 + b2 */
+static Tensor network(Run *r, const Network *net, Tensor z)
+{
+    Tensor y = precise_linear(r, z, precise_matrix(r, net->w1_name, net->w1, r->dm, net->hidden, 0),
+                              precise_vector(r, net->b1_name, net->b1, net->hidden), FLOP_OVERHEAD);
+
+    y = precise_activate(r, y, ACTIVATE_GELU_TANH);
+    return precise_linear(r, y, precise_matrix(r, net->w2_name, net->w2, net->hidden, net->out, 0),
+                          precise_vector(r, net->b2_name, net->b2, net->out), FLOP_OVERHEAD);
+}
+
+static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x)
+{
+    return precise_norm(r, x, precise_vector(r, g_name, g, r->dm),
+                        precise_vector(r, b_name, b, r->dm), LAYER_EPS);
+}
+
+/* to [n,cols] = z moved by a tap: pixel (i + tap/3 - 1, j + tap%3 - 1), 0 outside. */
+static void move_pixels(const Params *p, Tensor z, int64_t tap, Tensor to)
+{
+    int64_t cols = z.shape[2], rows = p->grid_h, width = p->grid_w;
+
+    for (int64_t x = 0; x < rows * width; x++) {
+        int64_t i = x / width + tap / 3 - 1, j = x % width + tap % 3 - 1;
+        bool    inside = i >= 0 && i < rows && j >= 0 && j < width;
+        double *row = (double *)to.data + x * cols;
+
+        if (inside)
+            memcpy(row, (double *)z.data + (i * width + j) * cols, (size_t)cols * sizeof(*row));
+        else
+            memset(row, 0, (size_t)cols * sizeof(*row));
+    }
+}
+
+static Tensor convolved(Run *r, const Params *p, const char *name, Tensor given, Tensor z,
+                        int64_t out)
+{
+    int64_t   cols = z.shape[2];
+    Init      init = { INIT_GLOROT, TAPS * ((double)cols + (double)out) };
+    Tensor    taps = layer_weight(r, name, given, 4, (int64_t[]){ 3, 3, cols, out }, init);
+    Tensor    y = run_tensor3(r, DT_F64, 1, r->n, out), moved;
+    ArenaMark mark = arena_mark(r->arena);
+
+    moved = run_tensor3(r, DT_F64, 1, r->n, cols);
+    for (int64_t tap = 0; tap < TAPS && !run_failed(r); tap++) {
+        Tensor w = tensor_of(DT_F32, 3, (int64_t[]){ 1, cols, out },
+                             tensor_f32(&taps) + tap * cols * out);
+
+        move_pixels(p, z, tap, moved);
+        op_gemm(r, moved, false, w, false, 1, tap > 0, y, FLOP_OVERHEAD);
+    }
+    arena_release(r->arena, mark);
+    return y;
+}
+
+static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens)
+{
+    static const char *const names[] = { "conv1", "conv2", "conv3", "conv4" };
+    const Tensor given[] = { p->conv1, p->conv2, p->conv3, p->conv4 };
+
+    for (int t = 0; t < 4; t++) {
+        z = convolved(r, p, names[t], given[t], z, tokens);
+        z = precise_activate(r, z, t < 3 ? ACTIVATE_GELU_TANH : ACTIVATE_SIGMOID);
+    }
+    return z;
+}
+
+/* A f64 [1,S,n] */
+static Tensor maps_of(Run *r, const Params *p, const Sizes *s)
+{
+    Network net = { .w1_name = "w1", .b1_name = "b1", .w2_name = "w2", .b2_name = "b2",
+                    .w1 = p->w1, .b1 = p->b1, .w2 = p->w2, .b2 = p->b2, .hidden = s->hidden,
+                    .out = s->tokens };
+    Tensor  z = normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, tensor_with_rank(r->x, 3)), a;
+
+    if (p->variant == VARIANT_V11) {
+        a = precise_turned(r, network(r, &net, z));
+        op_softmax(r, a);
+        return a;
+    }
+    a = precise_turned(r, convolutions(r, p, z, s->tokens));
+    for (int64_t x = 0; x < tensor_count(&a) && p->pool == POOL_MEAN && !run_failed(r); x++)
+        ((double *)a.data)[x] /= (double)r->n;
+    return a;
+}
+
+/* ---- fusing ----------------------------------------------------------------- */
+
+/* t f64 [1,S,dm] */
+static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix)
+{
+    int64_t count = tokens.shape[1];
+    Tensor  bias = precise_vector(r, "fuse_bias", p->fuse_bias, count);
+    Tensor  t = run_tensor3(r, DT_F64, 1, count, r->dm);
+
+    if (p->fuse_norm)
+        tokens = normed(r, "fuse_ln1_g", p->fuse_ln1_g, "fuse_ln1_b", p->fuse_ln1_b, tokens);
+    for (int64_t x = 0; x < tensor_count(&t) && !run_failed(r); x++)
+        ((double *)t.data)[x] = bias.data ? (double)tensor_f32(&bias)[x / r->dm] : 0;
+    op_gemm(r, mix, true, tokens, false, 1, 1, t, FLOP_OVERHEAD);
+    return p->fuse_norm ? normed(r, "fuse_ln2_g", p->fuse_ln2_g, "fuse_ln2_b", p->fuse_ln2_b, t)
+                        : t;
+}
+
+/* B f64 [1,n,S] */
+static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s)
+{
+    Network net = { .w1_name = "fuse_w1", .b1_name = "fuse_b1", .w2_name = "fuse_w2",
+                    .b2_name = "fuse_b2", .w1 = p->fuse_w1, .b1 = p->fuse_b1, .w2 = p->fuse_w2,
+                    .b2 = p->fuse_b2, .hidden = s->fuse_hidden, .out = s->tokens };
+    Tensor  z = normed(r, "fuse_ln3_g", p->fuse_ln3_g, "fuse_ln3_b", p->fuse_ln3_b,
+                       tensor_with_rank(r->x, 3));
+
+    return precise_activate(r, network(r, &net, z), ACTIVATE_SIGMOID);
+}
+
+static bool any(Tensor t)
+{
+    for (int64_t x = 0; t.data && x < tensor_count(&t); x++)
+        if (!(tensor_f32(&t)[x] == 0))
+            return true;
+    return false;
+}
+
+/* B mix^T, f64 [1,n,S]: the left factor of the weights; data NULL: there are none. */
+static Tensor fused_left(Run *r, const Params *p, Tensor b, Tensor mix)
+{
+    Tensor bias = precise_vector(r, "fuse_bias", p->fuse_bias, mix.shape[1]), left;
+
+    if (!run_wants_views(r) || p->fuse_norm || p->fuse_residual || any(bias))
+        return (Tensor){ .rank = 0 };
+    left = run_tensor3(r, DT_F64, 1, b.shape[1], mix.shape[1]);
+    op_gemm(r, b, false, mix, true, 1, 0, left, FLOP_NONE);
+    return left;
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+static Pattern *all_cells(Run *r, int64_t rows)
+{
+    PatternShape shape = { .heads = 1, .n = rows, .m = r->n };
+    Pattern     *all = run_failed(r) ? NULL : pattern_full(r->arena, shape, COMPONENT_OTHER);
+
+    all = all ? pattern_finish(r->arena, shape, all, false) : NULL;
+    if (!all)
+        run_fail(r, ERR_NOMEM, "tokenlearner: not enough memory for the pattern");
+    return all;
+}
+
+/* The maps as images side by side, where the tokens are pixels of one. */
+static void show_images(Run *r, const Params *p, Tensor a)
+{
+    int64_t width = p->grid_w ? p->grid_w : r->spec.width, count = a.shape[1], *first;
+    int     before = r->view_count;
+    Tensor  images;
+
+    if (!run_wants_views(r) || width < 1 || r->n % width)
+        return;
+    images = run_tensor2(r, DT_F32, r->n / width, count * width);
+    first = run_alloc(r, count, sizeof(*first));
+    for (int64_t x = 0; x < count * r->n && !run_failed(r); x++) {
+        int64_t token = x / r->n, i = x % r->n / width, j = x % r->n % width;
+
+        first[token] = token * width;
+        tensor_f32(&images)[(i * count + token) * width + j] = (float)((double *)a.data)[x];
+    }
+    view_tensor(r, "images", VIEW_WEIGHTS, images, "row", "column of each map");
+    if (r->view_count > before) {
+        r->views[before].col_groups = first;
+        r->views[before].col_group_count = count;
+    }
+}
+
+static void show_tokens(Run *r, const Params *p, Tensor a, Tensor tokens)
+{
+    View *weights;
+
+    if (!run_wants_views(r))
+        return;
+    view_stage(r, "maps", -1);
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, a, "token", "position");
+    show_images(r, p, a);
+    view_stage(r, NULL, -1);
+    implicit_factor(r, "memory", VIEW_VECTORS, tokens, "token", "value");
+    if (p->fuse)
+        return;
+    weights = implicit_factor(r, "weights", VIEW_WEIGHTS, a, "token", "position");
+    if (weights) {
+        weights->support = all_cells(r, a.shape[1]);
+        implicit_connectivity(r, weights->support);
+    }
+}
+
+static void show_fused(Run *r, Tensor left, Tensor a)
+{
+    Pattern *cells;
+
+    if (!run_wants_views(r))
+        return;
+    cells = all_cells(r, r->n);
+    implicit_connectivity(r, cells);
+    if (left.data)
+        implicit_weights(r, (Implicit){ .left = left, .right = precise_turned(r, a) }, VIEW_SIGNED,
+                         cells);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor tokens)
+{
+    Tensor mix, t, b, out;
+
+    run_stage(r, "mix tokens");
+    mix = precise_matrix(r, "fuse_mix", p->fuse_mix, s->tokens, s->tokens, 0);
+    t = mixed(r, p, tokens, mix);
+    run_stage(r, "fuse maps");
+    b = fuse_maps(r, p, s);
+    implicit_factor(r, "factor_left", VIEW_WEIGHTS, b, "position", "token");
+    run_stage(r, "fuse");
+    out = precise_product(r, b, t);
+    if (p->fuse_residual)
+        out = precise_add(r, out, tensor_with_rank(r->x, 3));
+    r->out = precise_output(r, out);
+    show_fused(r, fused_left(r, p, b, mix), a);
+}
+
+static void tokenlearner_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Sizes         s = sizes_of(p);
+    Tensor        a, tokens;
+
+    run_stage(r, "maps");
+    a = maps_of(r, p, &s);
+    run_stage(r, "pool");
+    tokens = precise_product(r, a, tensor_with_rank(r->x, 3));
+    show_tokens(r, p, a, tokens);
+    if (p->fuse) {
+        fuse(r, p, &s, a, tokens);
+        return;
+    }
+    r->out = precise_output(r, tokens);
+}
+
+static Flops tokenlearner_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    Sizes         s = sizes_of(p);
+    double n = (double)r->n, dm = (double)r->dm, S = (double)s.tokens;
+    double hidden = (double)s.hidden, fuse_hidden = (double)s.fuse_hidden;
+    Flops  sum = { .mix = 2 * n * S * dm };
+
+    sum.overhead = p->variant == VARIANT_V11
+                       ? 2 * n * hidden * (dm + S) + FLOPS_ROW_SOFTMAX * n * S
+                       : 2 * TAPS * n * S * (dm + 3 * S);
+    if (p->fuse) {
+        sum.mix += 2 * n * S * dm;
+        sum.overhead += 2 * S * S * dm + 2 * n * fuse_hidden * (dm + S);
+    }
+    return sum;
+}
+
+static const StageNote notes[] = {
+    { "maps",
+      "A small network looks at every token by itself and writes S numbers: how much it belongs "
+      "to each learned token." },
+    { "pool",
+      "Each learned token is the sum of all tokens, weighed by its map." },
+    { "mix tokens",
+      "The learned tokens are mixed with each other; in a model whole layers run here, on S tokens "
+      "instead of n." },
+    { "fuse maps",
+      "A second network says, for every position, how much it takes of each learned token." },
+    { "fuse",
+      "The learned tokens return to the n positions." },
+    { NULL, NULL }
+};
+
+static const ViewPromise views[] = {
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "A, with x as values; fuse: only without norms, bias and residual, then with signs" },
+    { .name = "factor_right", .kind = VIEW_WEIGHTS, .help = "A: the map of each learned token" },
+    { .name = "factor_left", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "fuse: what each position takes of each token" },
+    { .name = "memory", .kind = VIEW_VECTORS, .help = "the learned tokens" },
+    { .name = "images", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "the maps side by side, where the tokens are pixels of an image" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_tokenlearner = {
+    .id = "tokenlearner",
+    .title = "TokenLearner",
+    .authors = "Ryoo, Piergiovanni, Arnab, Dehghani, Angelova",
+    .year = 2021,
+    .arxiv = "2106.11297",
+    .source = "paper; google-research/scenic projects/token_learner/model.py",
+    .formula = "A = softmax over tokens of (gelu(LN(x) w1) w2)^T,  tokens = A x\n"
+               "fuse: output = B mix(tokens) + x,  B = sigmoid(gelu(LN(x) w1') w2')",
+    .teaches = "S heat strips over the input, one for each learned token: the layers that follow "
+               "run on S tokens instead of n, and attention on S^2 pairs instead of n^2.",
+    .picture = "factor_right",
+    .example = "n_tokens=4",
+    .classes = CLASS_DS,
+    .claim_time = "O(k^2), for what follows on k learned tokens; the module itself O(n S hidden)",
+    .claim_memory = "O(k^2), for what follows",
+    .claim_decode = "no",
+    .no_causal = "each learned token sums over all positions, later ones too",
+    .needs_x = true,
+    .own_rows = true,
+    .views = views,
+    .notes = notes,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = tokenlearner_check,
+    .run = tokenlearner_run,
+    .flops = tokenlearner_flops,
+};
