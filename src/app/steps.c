@@ -31,7 +31,8 @@ static int telling(const Run *run, const View *view)
     case VIEW_BUCKETS: return 4;
     case VIEW_PERMUTATION: return 4;
     case VIEW_PATTERN: return 3;
-    case VIEW_WEIGHTS: return 2;
+    case VIEW_WEIGHTS:
+    case VIEW_FLOW: return 2;
     default: return 1;
     }
 }

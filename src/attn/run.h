@@ -33,6 +33,7 @@
 #include "attn/lambdas.h"
 #include "attn/layer.h"
 #include "attn/lsh.h"
+#include "attn/mab.h"
 #include "attn/mechanism.h"
 #include "attn/ops.h"
 #include "attn/param.h"

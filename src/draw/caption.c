@@ -152,7 +152,7 @@ const char *panel_quantity(const Panel *panel)
         [VIEW_WEIGHTS] = "weight",  [VIEW_COUNT] = "count",     [VIEW_ORDER] = "position",
         [VIEW_BUCKETS] = "bucket",  [VIEW_FEATURES] = "feature", [VIEW_PERMUTATION] = "share",
         [VIEW_HOPS] = "layers",     [VIEW_SCHEDULE] = "micro-batch",
-        [VIEW_MASK] = "mask",
+        [VIEW_MASK] = "mask",       [VIEW_FLOW] = "flow",
     };
     static const char *const signs[] = { "bias", "logit", "weight" };
     const View *view = panel->view;

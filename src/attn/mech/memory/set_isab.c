@@ -1,0 +1,337 @@
+/* set_isab.c -- sets attend through inducing points; pooling by seeds.
+ *
+ * MAB is multihead attention with a residual and a feed-forward (attn/mab.h):
+ *
+ *     H = MAB_0(I, X)        k inducing points read the set     (k x dim)
+ *     Y = MAB_1(X, H)        the set reads what they hold       (n x dim)
+ *     pooled = MAB_p(S, Y)   with seeds S                       (s x dim)
+ *
+ * With q, k and v only the attention is left (mab=core; attn/latents.h):
+ *
+ *     A_in = softmax(scale I K^T),  H_K = A_in K,  H_V = A_in V
+ *     output = softmax(scale Q H_K^T) H_V = A_out H_V
+ *
+ * which is linear in V: A_out A_in are its weights.  A block is not; the same product is
+ * there only the way attention flows through the points.
+ * (Lee et al. 2019; official: juho-lee/set_transformer modules.py.)
+ */
+#include "attn/run.h"
+
+#include <math.h>
+
+enum { MAB_AUTO, MAB_OFFICIAL, MAB_PAPER, MAB_CORE };
+static const char *const mabs[] = { "auto", "official", "paper", "core", NULL };
+enum { CHOICE_AUTO, CHOICE_TRUE, CHOICE_FALSE };
+static const char *const choices[] = { "auto", "true", "false", NULL };
+
+typedef struct Params {
+    int        mab, layer_norm, pma_ff;
+    int64_t    n_inducing, heads, dim;
+    bool       ff;
+    double     scale;
+    Tensor     inducing, seeds, wff_p, bff_p;
+    MabTensors mab_0, mab_1, mab_p;
+} Params;
+
+#define MATRIX_DRAWN "uniform +-1/sqrt(rows)"
+#define MAB_TENSOR(set, field, number, dims, init, text)                                       \
+    { .name = #field "_" number, .type = PARAM_TYPE_TENSOR,                                    \
+      .offset = offsetof(Params, set) + offsetof(MabTensors, field), .shape = (dims),          \
+      .drawn = (init), .help = (text) }
+#define MAB_PARAMS(set, t, query, key)                                                         \
+    MAB_TENSOR(set, wq, t, "[" query ",dim]", MATRIX_DRAWN, "queries of MAB " t),              \
+    MAB_TENSOR(set, bq, t, "[dim]", "0", "their bias"),                                        \
+    MAB_TENSOR(set, wk, t, "[" key ",dim]", MATRIX_DRAWN, "keys of MAB " t),                   \
+    MAB_TENSOR(set, bk, t, "[dim]", "0", "their bias"),                                        \
+    MAB_TENSOR(set, wv, t, "[" key ",dim]", MATRIX_DRAWN, "values of MAB " t),                 \
+    MAB_TENSOR(set, bv, t, "[dim]", "0", "their bias"),                                        \
+    MAB_TENSOR(set, wo, t, "[dim,dim]", MATRIX_DRAWN,                                          \
+               "feed-forward of MAB " t " (paper: what joins its heads)"),                     \
+    MAB_TENSOR(set, bo, t, "[dim]", "0", "its bias"),                                          \
+    MAB_TENSOR(set, wf, t, "[dim,dim]", MATRIX_DRAWN, "feed-forward of MAB " t " (paper)"),    \
+    MAB_TENSOR(set, bf, t, "[dim]", "0", "its bias"),                                          \
+    MAB_TENSOR(set, ln0_g, t, "[dim]", "1", "first layer norm of MAB " t ": factor"),          \
+    MAB_TENSOR(set, ln0_b, t, "[dim]", "0", "and what it adds"),                               \
+    MAB_TENSOR(set, ln1_g, t, "[dim]", "1", "last layer norm of MAB " t ": factor"),           \
+    MAB_TENSOR(set, ln1_b, t, "[dim]", "0", "and what it adds")
+
+static const Param params[] = {
+    PARAM_ENUM(Params, mab, MAB_AUTO, mabs, "the official code's block, the paper's, or the bare "
+               "attention; auto: official with x, core with q, k and v"),
+    PARAM_INT(Params, n_inducing, 16, 1, INT32_MAX, "inducing points when they are drawn"),
+    PARAM_TENSOR(Params, inducing, "[n_inducing,dim]; core: [n_inducing,d] or [h,n_inducing,d]",
+                 "glorot", "the inducing points I"),
+    PARAM_INT(Params, heads, 4, 1, INT32_MAX, "heads of a block; divide dim"),
+    PARAM_INT(Params, dim, PARAM_AUTO, 1, INT32_MAX, "width of a block; auto: that of the tensors, "
+              "else that of x"),
+    PARAM_ENUM(Params, layer_norm, CHOICE_AUTO, choices, "norms in a block; auto: only the "
+               "paper's has them"),
+    PARAM_BOOL(Params, ff, true, "feed-forward in a block"),
+    PARAM_TENSOR(Params, seeds, "[s,dim]", "no pooling", "seeds that pool the set's output"),
+    PARAM_ENUM(Params, pma_ff, CHOICE_AUTO, choices, "a layer before the pooling; auto: only the "
+               "paper has one"),
+    PARAM_TENSOR(Params, wff_p, "[dim,dim]", MATRIX_DRAWN, "that layer"),
+    PARAM_TENSOR(Params, bff_p, "[dim]", "0", "its bias"),
+    PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(dim), paper: "
+                "1/sqrt(dim/heads), core: 1/sqrt(d)"),
+    MAB_PARAMS(mab_0, "0", "dim", "dm"),
+    MAB_PARAMS(mab_1, "1", "dm", "dim"),
+    MAB_PARAMS(mab_p, "p", "dim", "dim"),
+    PARAM_END
+};
+
+/* ---- what it reads, and sizes ----------------------------------------------- */
+
+static int form_of(const Run *r, const Params *p)
+{
+    if (p->mab != MAB_AUTO)
+        return p->mab;
+    return r->x.data ? MAB_OFFICIAL : MAB_CORE;
+}
+
+static bool chosen(int choice, bool otherwise)
+{
+    return choice == CHOICE_AUTO ? otherwise : choice == CHOICE_TRUE;
+}
+
+static int64_t block_width(Run *r, const Params *p)
+{
+    const SizeFrom from[] = {
+        { "inducing", p->inducing, 2, 1, 0 }, { "seeds", p->seeds, 2, 1, 0 },
+        { "wq_0", p->mab_0.wq, 2, 1, 0 },     { "wk_0", p->mab_0.wk, 2, 1, 0 },
+        { "wv_0", p->mab_0.wv, 2, 1, 0 },     { "wo_0", p->mab_0.wo, 2, 1, 0 },
+        { "wq_1", p->mab_1.wq, 2, 1, 0 },     { "wk_1", p->mab_1.wk, 2, 1, 0 },
+        { "wv_1", p->mab_1.wv, 2, 1, 0 },     { "wo_1", p->mab_1.wo, 2, 1, 0 },
+        { NULL, { .rank = 0 }, 0, 0, 0 }
+    };
+
+    return layer_size(r, "dim", p->dim, r->x.shape[1], from);
+}
+
+static int64_t points_of(const Params *p)
+{
+    const Tensor *t = &p->inducing;
+
+    return t->data && t->rank >= 2 ? t->shape[t->rank - 2] : p->n_inducing;
+}
+
+static void check_block(Run *r, const Params *p)
+{
+    int64_t dim;
+
+    if (!r->x.data) {
+        run_fail(r, ERR_DATA, "set-isab: mab=%s reads the layer input x, which the input does not "
+                 "hold; mab=core reads q, k and v", mabs[form_of(r, p)]);
+        return;
+    }
+    dim = block_width(r, p);
+    if (dim % p->heads)
+        run_fail(r, ERR_PARAM, "set-isab: a block of dim=%lld cannot be cut into heads=%lld; dim "
+                 "must be a multiple of heads", (long long)dim, (long long)p->heads);
+    if (form_of(r, p) == MAB_PAPER && dim != r->x.shape[1])
+        run_fail(r, ERR_PARAM, "set-isab: mab=paper adds x to the result, so dim=%lld must be the "
+                 "width of x, %lld; mab=official adds a projection", (long long)dim,
+                 (long long)r->x.shape[1]);
+    if (p->seeds.data && (p->seeds.rank != 2 || p->seeds.shape[0] < 1))
+        run_fail(r, ERR_PARAM, "set-isab: parameter seeds has %d axes; it needs [s,dim], a row for "
+                 "each seed", p->seeds.rank);
+}
+
+static void set_isab_check(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (form_of(r, p) != MAB_CORE) {
+        check_block(r, p);
+        return;
+    }
+    if (!r->q.data || !r->k.data || !r->v.data)
+        run_fail(r, ERR_DATA, "set-isab: mab=core reads q, k and v, and the input does not hold "
+                 "all of them%s", r->x.data ? "; mab=official reads x" : "");
+    if (p->seeds.data)
+        run_fail(r, ERR_PARAM, "set-isab: seeds pool the output of a block; mab=core has none (use "
+                 "official or paper, and an input with x)");
+}
+
+/* ---- a block ---------------------------------------------------------------- */
+
+static Mab mab_of(Run *r, const Params *p, const MabTensors *given, const char *suffix)
+{
+    bool    paper = form_of(r, p) == MAB_PAPER;
+    int64_t dim = block_width(r, p), size = paper ? dim / p->heads : dim;
+
+    return (Mab){ .given = *given, .suffix = suffix, .paper = paper, .ff = p->ff, .dim = dim,
+                  .norm = chosen(p->layer_norm, paper), .heads = p->heads,
+                  .scale = p->scale > 0 ? p->scale : 1 / sqrt((double)size) };
+}
+
+static bool layer_before_pooling(const Run *r, const Params *p)
+{
+    return chosen(p->pma_ff, form_of(r, p) == MAB_PAPER);
+}
+
+static void pool(Run *r, const Params *p, Tensor y)
+{
+    Mab       mab = mab_of(r, p, &p->mab_p, "_p");
+    Tensor    seeds;
+    MabResult result;
+
+    if (!p->seeds.data)
+        return;
+    run_stage(r, "seeds pool the set");
+    seeds = layer_given(r, "seeds", p->seeds, 2, (int64_t[]){ p->seeds.shape[0], mab.dim });
+    if (layer_before_pooling(r, p)) {
+        Tensor w = precise_matrix(r, "wff_p", p->wff_p, mab.dim, mab.dim, 1 / sqrt((double)mab.dim));
+
+        y = precise_linear(r, y, w, precise_vector(r, "bff_p", p->bff_p, mab.dim), FLOP_OVERHEAD);
+        y = precise_activate(r, y, ACTIVATE_RELU);
+    }
+    result = mab_apply(r, &mab, tensor_with_rank(seeds, 3), y);
+    implicit_factor(r, "pooling_weights", VIEW_WEIGHTS, result.weights, "seed", "token");
+    implicit_factor(r, "pooled", VIEW_VECTORS, result.out, "seed", "value");
+}
+
+static void show_block(Run *r, const MabResult *in, const MabResult *out)
+{
+    Implicit product = { .left = out->weights };
+    Pattern *cells;
+    View    *flow;
+
+    if (!run_wants_views(r))
+        return;
+    cells = implicit_cells(r);
+    product.right = precise_turned(r, in->weights);
+    implicit_factor(r, "factor_left", VIEW_WEIGHTS, out->weights, "token", "point");
+    implicit_connectivity(r, cells);
+    flow = implicit_product(r, "flow", product, VIEW_FLOW, cells);
+    if (flow)
+        flow->rows = flow->cols = "token";
+    view_stage(r, "points read the set", -1);
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, in->weights, "point", "token");
+    implicit_factor(r, "memory", VIEW_VECTORS, in->out, "point", "value");
+    view_stage(r, NULL, -1);
+}
+
+static void run_block(Run *r, const Params *p)
+{
+    Mab       first = mab_of(r, p, &p->mab_0, "_0"), second = mab_of(r, p, &p->mab_1, "_1");
+    int64_t   dim = first.dim;
+    Tensor    points, x;
+    MabResult in, out;
+
+    run_read_x(r);
+    run_heads(r, p->heads, dim / p->heads, dim / p->heads);
+    x = tensor_with_rank(r->x, 3);
+    run_stage(r, "points read the set");
+    points = precise_matrix(r, "inducing", p->inducing, points_of(p), dim, 0);
+    in = mab_apply(r, &first, points, x);
+    run_stage(r, "the set reads the points");
+    out = mab_apply(r, &second, x, in.out);
+    r->out = precise_output(r, out.out);
+    show_block(r, &in, &out);
+    pool(r, p, out.out);
+}
+
+static void run_core(Run *r, const Params *p)
+{
+    int64_t shape[3] = { r->h, points_of(p), r->d };
+    Init    init = { INIT_GLOROT, (double)shape[1] + (double)shape[2] };
+    Nested  s = { .keys = r->k, .with_keys = true, .scale = run_scale(r, p->scale),
+                  .latent = "point", .pack = "points read the set",
+                  .unpack = "the set reads the points" };
+
+    run_stage(r, "inducing points");
+    s.latents = run_param(r, "inducing", p->inducing, DT_F32, 3, shape, init);
+    if (!run_failed(r))
+        latents_nested(r, &s);
+}
+
+/* ---- the mechanism ---------------------------------------------------------- */
+
+static void set_isab_run(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+
+    if (form_of(r, p) == MAB_CORE)
+        run_core(r, p);
+    else
+        run_block(r, p);
+}
+
+static Flops set_isab_flops(Run *r, const void *opaque)
+{
+    const Params *p = opaque;
+    int64_t       k = points_of(p), seeds = p->seeds.data ? p->seeds.shape[0] : 0;
+    Flops         sum = { 0 };
+    Mab           mab;
+
+    if (form_of(r, p) == MAB_CORE)
+        return latents_nested_flops(r, k, true);
+    mab = mab_of(r, p, &p->mab_0, "");
+    sum = mab_flops(&mab, k, mab.dim, r->n, r->dm, sum);
+    sum = mab_flops(&mab, r->n, r->dm, k, mab.dim, sum);
+    if (!seeds)
+        return sum;
+    if (layer_before_pooling(r, p))
+        sum.overhead += 2 * (double)r->n * (double)mab.dim * (double)mab.dim;
+    return mab_flops(&mab, seeds, mab.dim, r->n, mab.dim, sum);
+}
+
+static const StageNote notes[] = {
+    { "inducing points",
+      "A few learned vectors, the same for every set." },
+    { "points read the set",
+      "The inducing points attend to all tokens: k summaries of the set." },
+    { "the set reads the points",
+      "Every token attends to the k summaries.  No token has met another, yet each has heard of "
+      "all." },
+    { "seeds pool the set",
+      "A few seeds attend to the tokens' results: as many vectors for the whole set, in whatever "
+      "order it came." },
+    { NULL, NULL }
+};
+
+static const ViewPromise views[] = {
+    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "all cells, through the points" },
+    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "core: A_out A_in (a block has none: it is not linear in its values)" },
+    { .name = "flow", .kind = VIEW_FLOW, .maybe = true,
+      .help = "official, paper: A_out A_in of each head, attention flow, not weights" },
+    { .name = "factor_left", .kind = VIEW_WEIGHTS, .help = "A_out: tokens over points" },
+    { .name = "factor_right", .kind = VIEW_WEIGHTS, .help = "A_in: points over tokens" },
+    { .name = "memory", .kind = VIEW_VECTORS, .help = "H: what the points hold (core: H_V)" },
+    { .name = "pooled", .kind = VIEW_VECTORS, .maybe = true, .help = "with seeds: a row for each" },
+    { .name = "pooling_weights", .kind = VIEW_WEIGHTS, .maybe = true,
+      .help = "with seeds: seeds over tokens" },
+    VIEW_PROMISE_END
+};
+
+const Mechanism mech_set_isab = {
+    .id = "set-isab",
+    .title = "Set Transformer: induced set attention",
+    .authors = "Lee, Lee, Kim, Kosiorek, Choi, Teh",
+    .year = 2019,
+    .arxiv = "1810.00825",
+    .source = "paper, section 3; juho-lee/set_transformer modules.py",
+    .formula = "H = MAB(I, X),  Y = MAB(X, H),  pooled = MAB(S, Y)\n"
+               "core: output = softmax(scale Q H_K^T) H_V,  H_K, H_V = softmax(scale I K^T) (K, V)",
+    .teaches = "An hourglass: n tokens, k inducing points, n tokens again.  Permuted tokens give "
+               "permuted rows, and a pooled set does not change at all.",
+    .picture = "factor_left",
+    .example = "heads=1,n_inducing=8",
+    .classes = CLASS_M,
+    .claim_time = "O(n k)",
+    .claim_memory = "O(n k)",
+    .claim_decode = "no (points read the whole set)",
+    .claim_exponent = 1,
+    .no_causal = "inducing points read the whole set, later tokens too",
+    .cross = true,
+    .or_x = true,
+    .views = views,
+    .notes = notes,
+    .params = params,
+    .params_size = sizeof(Params),
+    .check = set_isab_check,
+    .run = set_isab_run,
+    .flops = set_isab_flops,
+};
