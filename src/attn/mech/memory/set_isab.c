@@ -318,7 +318,7 @@ const Mechanism mech_set_isab = {
     .teaches = "An hourglass: n tokens, k inducing points, n tokens again.  Permuted tokens give "
                "permuted rows, and a pooled set does not change at all.",
     .picture = "factor_left",
-    .example = "heads=1,n_inducing=8",
+    .example = "heads=1,n_inducing=8,scale=4",
     .classes = CLASS_M,
     .claim_time = "O(n k)",
     .claim_memory = "O(n k)",
