@@ -181,7 +181,8 @@ static void pool(Run *r, const Params *p, Tensor y)
     run_stage(r, "seeds pool the set");
     seeds = layer_given(r, "seeds", p->seeds, 2, (int64_t[]){ p->seeds.shape[0], mab.dim });
     if (layer_before_pooling(r, p)) {
-        Tensor w = precise_matrix(r, "wff_p", p->wff_p, mab.dim, mab.dim, 1 / sqrt((double)mab.dim));
+        Tensor w = precise_matrix(r, "wff_p", p->wff_p, mab.dim, mab.dim,
+                                  1 / sqrt((double)mab.dim));
 
         y = precise_linear(r, y, w, precise_vector(r, "bff_p", p->bff_p, mab.dim), FLOP_OVERHEAD);
         y = precise_activate(r, y, ACTIVATE_RELU);

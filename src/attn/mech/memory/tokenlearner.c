@@ -39,8 +39,9 @@ typedef struct Params {
 
 static const Param params[] = {
     PARAM_INT(Params, n_tokens, 8, 1, INT32_MAX, "learned tokens S when the maps are drawn"),
-    PARAM_ENUM(Params, variant, VARIANT_V11, variants, "a network for each token and a softmax over "
-               "tokens, or convolutions over the image and a sigmoid"),
+    PARAM_ENUM(Params, variant, VARIANT_V11, variants,
+               "a network for each token and a softmax over tokens, or convolutions over the "
+               "image and a sigmoid"),
     PARAM_TENSOR(Params, ln_g, "[dm]", "1", "norm of x: factor"),
     PARAM_TENSOR(Params, ln_b, "[dm]", "0", "norm of x: what is added"),
     PARAM_INT(Params, bottleneck, 64, 1, INT32_MAX, "hidden width of the networks when drawn"),
