@@ -33,14 +33,21 @@ static int64_t layers_of(Run *r, const StackParams *p)
     return layer_size(r, "layers", p->layers, p->layers, from);
 }
 
+/* d_ff=0 is left to the files, even where the user says so himself. */
+static int64_t hidden_of(Run *r, const StackParams *p, int64_t dm)
+{
+    const SizeFrom from[] = { { "w1", p->w1, 3, 2, 1 }, { "b1", p->b1, 2, 1, 1 },
+                              { "w2", p->w2, 3, 1, 1 }, { .name = NULL } };
+
+    return layer_size(r, p->d_ff > 0 ? "d_ff" : "hidden units", p->d_ff, 4 * dm, from);
+}
+
 StackShape stack_shape(Run *r, const StackParams *p, int64_t dm)
 {
     StackShape s = { .layers = layers_of(r, p), .heads = p->heads, .n = r->n, .dm = dm,
                      .norm = p->norm == STACK_PRE, .gelu = p->activation == STACK_GELU };
 
-    s.d_ff = layer_size(r, "d_ff", p->d_ff, 4 * dm,
-                        (const SizeFrom[]){ { "w1", p->w1, 3, 2, 1 }, { "b1", p->b1, 2, 1, 1 },
-                                            { "w2", p->w2, 3, 1, 1 }, { .name = NULL } });
+    s.d_ff = hidden_of(r, p, dm);
     if (dm % s.heads)
         run_fail(r, ERR_PARAM, "%s: heads=%lld does not divide the width dm=%lld of a layer",
                  r->mechanism->id, (long long)s.heads, (long long)dm);
