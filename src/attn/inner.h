@@ -19,7 +19,7 @@ typedef struct Run Run;
 typedef struct InnerCall {
     const Mechanism *mechanism;
     Tensor q, k, v; /* f32 [h,n,d] */
-    Tensor x;       /* f32 [n,dm], for mechanisms that read it too */
+    Tensor x;       /* f32 [n,dm], the layer's input, for those that read it too */
     Tensor out;     /* f32 [h,n,d], written */
     bool   charge;  /* false: counted nowhere */
     bool   measure; /* fill what follows; makes the inner run's views, charges the same */

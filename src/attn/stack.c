@@ -213,8 +213,7 @@ void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
     call.k = heads_of(r, s, y, of_layer(s->wk, layer));
     call.v = heads_of(r, s, y, of_layer(s->wv, layer));
     call.out = run_tensor3(r, DT_F32, h, n, dh);
-    if (s->attention->needs_v)
-        call.x = narrowed(r, y);
+    call.x = narrowed(r, y);
     inner_attend(r, &call);
     for (int64_t t = 0; t < h * n * dh && !run_failed(r); t++)
         f64(&context)[(t / dh % n * h + t / dh / n) * dh + t % dh] =
@@ -352,7 +351,8 @@ StackBytes stack_bytes(Run *r, const Stack *s)
                  "smaller sizes", r->mechanism->id);
     if (!cells)
         run_warn(r, "%s: attention=%s holds no n x n weights; in their place the bytes count the "
-                 "%.0f numbers that its operations write", r->mechanism->id, s->attention->id, held);
+                 "%.0f numbers that its operations write", r->mechanism->id, s->attention->id,
+                 held);
     if (run_failed(r))
         return b;
     b.token = (int64_t)(e * tokens);
