@@ -68,11 +68,17 @@ static bool any_weights(const StackParams *s)
            s->ln2_gamma.data || s->ln2_beta.data;
 }
 
+/* The stack runs as well. */
+static bool runs(const Run *r, const Params *p)
+{
+    return r->x.data && any_weights(&p->stack);
+}
+
 static int64_t width_of(Run *r, const Params *p)
 {
     const StackParams *s = &p->stack;
 
-    return layer_size(r, "d_model", p->d_model, p->d_model,
+    return layer_size(r, "d_model", p->d_model, runs(r, p) ? r->dm : p->d_model,
                       (const SizeFrom[]){ { "wq", s->wq, 3, 1, 1 }, { "wk", s->wk, 3, 1, 1 },
                                           { "wv", s->wv, 3, 1, 1 }, { "wo", s->wo, 3, 1, 1 },
                                           { "w1", s->w1, 3, 1, 1 }, { "w2", s->w2, 3, 2, 1 },
@@ -155,6 +161,9 @@ static void run_shared(Run *r, const Params *p, const Model *m)
 
     r->n = r->m = r->x.shape[0];
     run_stage(r, "weights");
+    if (m->dm != r->dm)
+        run_fail(r, ERR_PARAM, "parameter-sharing: the model has d_model=%lld, but the input x has "
+                 "dm=%lld", (long long)m->dm, (long long)r->dm);
     s = stack_open(r, &p->stack, r->dm);
     if (p->share_qk)
         s.wk = s.wq;
@@ -203,6 +212,13 @@ static void show(Run *r, const Params *p, const Model *m)
     run_figure_int(r, "bytes", (int64_t)m->parameters * p->stack.element_bytes);
 }
 
+static void parameter_sharing_check(Run *r, const void *params_)
+{
+    const Params *p = params_;
+
+    inner_find(r, "attention", p->stack.attention);
+}
+
 static void parameter_sharing_run(Run *r, const void *params_)
 {
     const Params *p = params_;
@@ -216,7 +232,7 @@ static void parameter_sharing_run(Run *r, const void *params_)
     show(r, p, &m);
     if (run_failed(r))
         return;
-    if (r->x.data && any_weights(&p->stack))
+    if (runs(r, p))
         run_shared(r, p, &m);
     else
         r->out = run_tensor3(r, DT_F32, 1, r->n, 0);
@@ -228,7 +244,7 @@ static Flops parameter_sharing_flops(Run *r, const void *params_)
     Flops         f = r->inner_flops;
     StackShape    s;
 
-    if (!r->x.data || !any_weights(&p->stack))
+    if (!runs(r, p))
         return f;
     s = stack_shape(r, &p->stack, r->dm);
     f.overhead += (double)s.layers * (stack_attend_flops(&s) + stack_ffn_flops(&s));
@@ -282,6 +298,7 @@ const Mechanism mech_parameter_sharing = {
     .notes = notes,
     .params = params,
     .params_size = sizeof(Params),
+    .check = parameter_sharing_check,
     .run = parameter_sharing_run,
     .flops = parameter_sharing_flops,
 };
