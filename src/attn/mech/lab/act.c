@@ -37,7 +37,8 @@ static const Param params[] = {
                "a halted token keeps its state; false: only its output is frozen"),
     PARAM_TENSOR(Params, w_halt, "[dm]", "N(0, 1/dm)", "weights of the halting unit"),
     PARAM_FLOAT(Params, b_halt, 1, -1e30, 1e30, "its bias; large: everything halts at once"),
-    PARAM_TENSOR(Params, time, "[T,dm]", "nothing is added", "added to the state at the start of each step"),
+    PARAM_TENSOR(Params, time, "[T,dm]", "nothing is added",
+                 "added to the state at the start of each step"),
     PARAM_END
 };
 
@@ -207,19 +208,37 @@ static const ViewLoad *step_load(Run *r, const Work *w)
 
     if (load)
         *load = (ViewLoad){ .used = w->updates, .limit = w->p->max_steps, .used_name = "steps",
-                            .limit_name = "max_steps" };
+                            .limit_name = "T" };
     return load;
 }
 
+/* Tokens that ran in each step: only those have a p and a share. */
+static const Pattern *running_cells(Run *r, const Work *w)
+{
+    Tensor   table = run_tensor2(r, DT_I32, w->steps, r->n);
+    Pattern *cells = NULL;
+
+    for (int64_t t = 0; t < w->steps * r->n && !run_failed(r); t++)
+        tensor_i32(&table)[t] = tensor_u8(&w->active)[t] ? (int32_t)(t % r->n) : -1;
+    if (!run_failed(r))
+        cells = pattern_table(r->arena, (PatternShape){ .heads = 1, .n = w->steps, .m = r->n },
+                              &table, COMPONENT_OTHER);
+    if (!cells)
+        run_fail(r, ERR_NOMEM, "act: not enough memory for a view");
+    return cells;
+}
+
 static void show_steps(Run *r, const Work *w, const char *name, ViewKind kind, Tensor t,
-                       const ViewLoad *load)
+                       const ViewLoad *load, const Pattern *shown)
 {
     int before = r->view_count;
 
     t.shape[0] = w->steps;
     view_tensor(r, name, kind, t, "step", "token");
-    if (r->view_count > before)
-        r->views[before].load = load;
+    if (r->view_count == before)
+        return;
+    r->views[before].load = load;
+    r->views[before].shown = shown;
 }
 
 static void show_figures(Run *r, const Work *w)
@@ -243,18 +262,20 @@ static void show_figures(Run *r, const Work *w)
 static void show(Run *r, Work *w)
 {
     const ViewLoad *load;
+    const Pattern  *ran;
 
     if (!run_wants_views(r))
         return;
     load = step_load(r, w);
+    ran = running_cells(r, w);
     ponder_times(r, w);
-    show_steps(r, w, "halting", VIEW_MASK, w->halting, load);
-    show_steps(r, w, "update_weights", VIEW_MASK, w->update, load);
-    show_steps(r, w, "active", VIEW_MEMBERSHIP, w->active, load);
-    show_steps(r, w, "cumulative", VIEW_MASK, w->cumulative, load);
-    view_tensor(r, "updates", VIEW_COUNT, w->updates, "", "token");
-    view_tensor(r, "remainder", VIEW_MASK, w->remainder, "", "token");
-    view_tensor(r, "ponder", VIEW_FEATURES, w->ponder, "", "token");
+    show_steps(r, w, "halting", VIEW_FEATURES, w->halting, load, ran);
+    show_steps(r, w, "update_weights", VIEW_FEATURES, w->update, load, ran);
+    show_steps(r, w, "active", VIEW_MEMBERSHIP, w->active, load, NULL);
+    show_steps(r, w, "cumulative", VIEW_MASK, w->cumulative, load, NULL);
+    view_tensor(r, "updates", VIEW_COUNT, w->updates, "steps", "token");
+    view_tensor(r, "remainder", VIEW_MASK, w->remainder, "share", "token");
+    view_tensor(r, "ponder", VIEW_FEATURES, w->ponder, "steps", "token");
     if (!run_failed(r))
         show_figures(r, w);
 }
@@ -359,18 +380,21 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "halting", .kind = VIEW_MASK, .quantity = "probability",
+    { .name = "halting", .kind = VIEW_FEATURES, .quantity = "probability",
       .help = "halting probability of each token at each step; 0: it had halted" },
-    { .name = "update_weights", .kind = VIEW_MASK, .quantity = "share",
+    { .name = "update_weights", .kind = VIEW_FEATURES, .quantity = "share",
       .help = "share of the step in the output" },
     { .name = "active", .kind = VIEW_MEMBERSHIP, .help = "tokens that ran in the step" },
     { .name = "cumulative", .kind = VIEW_MASK, .quantity = "probability",
       .help = "sum of halting probabilities" },
-    { .name = "updates", .kind = VIEW_COUNT, .help = "steps that each token took" },
+    { .name = "updates", .kind = VIEW_COUNT, .help = "steps that each token took",
+      .curve = { .x = "token", .y = "steps", .mark = CURVE_BARS } },
     { .name = "remainder", .kind = VIEW_MASK, .quantity = "share",
-      .help = "last share; 0: the token never halted" },
+      .help = "last share; 0: the token never halted",
+      .curve = { .x = "token", .y = "last share", .mark = CURVE_BARS } },
     { .name = "ponder", .kind = VIEW_FEATURES, .quantity = "steps",
-      .help = "ponder time: updates + remainder" },
+      .help = "ponder time: updates + remainder",
+      .curve = { .x = "token", .y = "ponder time", .mark = CURVE_BARS } },
     { .name = "w_halt", .kind = VIEW_TENSOR, .maybe = true, .help = "drawn halting unit" },
     STACK_VIEWS,
     VIEW_PROMISE_END

@@ -280,7 +280,7 @@ static void show(Run *r, const Work *w)
     remove_heads(w, w->p->prune);
     show_importance(r, w, "importance", w->importance);
     show_importance(r, w, "importance_raw", w->raw);
-    view_tensor(r, "curve", VIEW_TENSOR, w->curve, "", "heads removed");
+    view_tensor(r, "curve", VIEW_TENSOR, w->curve, "relative change", "heads removed");
     view_tensor(r, "order", VIEW_TENSOR, w->order, "place", "layer, head");
     kept = tensor_of(DT_U8, 2, (int64_t[]){ w->layers, w->heads }, w->kept);
     view_tensor(r, "kept", VIEW_MEMBERSHIP, kept, "layer", "head");

@@ -201,10 +201,10 @@ static void show(Run *r, const Params *p, const Model *m)
         ((int64_t *)count.data)[t] = (int64_t)counts[t];
     for (int t = 0; t < 3 && !run_failed(r); t++)
         ((int64_t *)total.data)[t] = (int64_t)totals[t];
-    view_tensor(r, "map", VIEW_BUCKETS, map, "layer", "attention, feed-forward");
-    view_tensor(r, "counts", VIEW_COUNT, count, "",
+    view_tensor(r, "map", VIEW_BUCKETS, map, "layer", "branch");
+    view_tensor(r, "counts", VIEW_COUNT, count, "numbers",
                 "tables, output table, attention, feed-forward, Linformer");
-    view_tensor(r, "totals", VIEW_COUNT, total, "", "stored, applied, unshared");
+    view_tensor(r, "totals", VIEW_COUNT, total, "numbers", "stored, applied, unshared");
     run_figure_int(r, "parameters", (int64_t)m->parameters);
     run_figure_int(r, "unshared_parameters", (int64_t)m->unshared);
     run_figure(r, "ratio", m->parameters / m->unshared);
@@ -264,7 +264,7 @@ static const StageNote notes[] = {
 
 static const ViewPromise views[] = {
     { .name = "map", .kind = VIEW_BUCKETS,
-      .help = "set of weights that each layer uses for attention and for feed-forward" },
+      .help = "set of weights that each layer uses for attention (0) and feed-forward (1)" },
     { .name = "counts", .kind = VIEW_COUNT,
       .help = "numbers stored in tables, output table, attention, feed-forward, Linformer" },
     { .name = "totals", .kind = VIEW_COUNT,

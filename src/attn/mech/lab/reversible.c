@@ -225,8 +225,10 @@ static void show_stream(Run *r, const Work *w, const char *name, Tensor stream)
         view_tensor(r, name, VIEW_VECTORS, single(r, 2, shape, stream.data), "token", "channel");
 }
 
+/* Both accounts, and side by side as two series. */
 static void show_memory(Run *r, const StackBytes *b, int64_t layers)
 {
+    Tensor   both = run_tensor2(r, DT_I64, 4 * layers, 2);
     Tensor   plain = run_tensor1(r, DT_I64, 4 * layers);
     Tensor   reversible = run_tensor1(r, DT_I64, 4 * layers);
     int64_t *up = plain.data, *flat = reversible.data, held = 0, last = 4 * layers - 1;
@@ -239,8 +241,13 @@ static void show_memory(Run *r, const StackBytes *b, int64_t layers)
         up[last - t] = held;
         flat[t] = flat[last - t] = 2 * b->token + work;
     }
-    view_tensor(r, "memory_plain", VIEW_COUNT, plain, "", "step");
-    view_tensor(r, "memory_reversible", VIEW_COUNT, reversible, "", "step");
+    for (int64_t t = 0; t <= last && !run_failed(r); t++) {
+        ((int64_t *)both.data)[2 * t] = up[t];
+        ((int64_t *)both.data)[2 * t + 1] = flat[t];
+    }
+    view_tensor(r, "memory", VIEW_COUNT, both, "step", "plain, reversible");
+    view_tensor(r, "memory_plain", VIEW_COUNT, plain, "bytes", "step");
+    view_tensor(r, "memory_reversible", VIEW_COUNT, reversible, "bytes", "step");
     run_figure_int(r, "peak_plain_bytes",
                    layers * (2 * b->token + b->attention + b->ffn) + b->token);
     run_figure_int(r, "peak_reversible_bytes",
@@ -266,7 +273,7 @@ static void show_plain(Run *r, Work *w)
     if (run_failed(r))
         return;
     view_tensor(r, "plain_output", VIEW_VECTORS, output, "token", "channel");
-    view_tensor(r, "measured_plain", VIEW_COUNT, used, "", "step");
+    view_tensor(r, "measured_plain", VIEW_COUNT, used, "bytes", "step");
     run_figure_int(r, "measured_peak_plain_bytes", largest(used));
 }
 
@@ -283,7 +290,7 @@ static void show(Run *r, Work *w)
     view_tensor(r, "error", VIEW_TENSOR, w->error, "layer boundary", "stream");
     view_tensor(r, "error_relative", VIEW_TENSOR, w->relative, "layer boundary", "stream");
     show_memory(r, &b, layers);
-    view_tensor(r, "measured_reversible", VIEW_COUNT, w->measured, "", "step");
+    view_tensor(r, "measured_reversible", VIEW_COUNT, w->measured, "bytes", "step");
     if (run_failed(r))
         return;
     run_figure(r, "max_error", w->max_error);
@@ -356,14 +363,18 @@ static const StageNote notes[] = {
 };
 
 #define BYTES_OVER_STEPS { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS }
-#define ERROR_OVER_DEPTH { .x = "layer boundary", .y = "largest difference", .log_y = true, \
-                           .series = "first stream|second stream" }
+#define ERROR_OVER_DEPTH(what)                                                                 \
+    { .x = "layer boundary", .y = what, .log_y = true, .series = "first stream|second stream" }
 
 static const ViewPromise views[] = {
-    { .name = "error", .curve = ERROR_OVER_DEPTH, .kind = VIEW_TENSOR,
+    { .name = "error", .curve = ERROR_OVER_DEPTH("largest difference"), .kind = VIEW_TENSOR,
       .help = "largest difference of the reconstructed streams at each layer boundary" },
-    { .name = "error_relative", .curve = ERROR_OVER_DEPTH, .kind = VIEW_TENSOR,
+    { .name = "error_relative", .curve = ERROR_OVER_DEPTH("relative difference"),
+      .kind = VIEW_TENSOR,
       .help = "the same, divided by the largest number there" },
+    { .name = "memory", .kind = VIEW_COUNT, .help = "the next two side by side",
+      .curve = { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS,
+                 .series = "plain|reversible" } },
     { .name = "memory_plain", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
       .help = "bytes live at each step of an ordinary stack, forward, then backward" },
     { .name = "memory_reversible", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
@@ -396,7 +407,7 @@ const Mechanism mech_reversible = {
     .teaches = "Activation memory stops growing with depth: a triangle against a flat line.  The "
                "price is a second forward pass, and an error that grows layer by layer as the "
                "inputs are reconstructed, more so in coarse formats.",
-    .picture = "memory_plain",
+    .picture = "memory",
     .classes = CLASS_LAB,
     .claim_time = "O(n^2), the attention inside; one more forward pass",
     .claim_memory = "independent of depth",
