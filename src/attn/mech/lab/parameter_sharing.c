@@ -292,6 +292,7 @@ const Mechanism mech_parameter_sharing = {
     .claim_memory = "G sets of weights instead of L",
     .claim_decode = "yes",
     .causal = true,
+    .cross = true,
     .needs_none = true,
     .inner = "attention",
     .views = views,
