@@ -266,9 +266,12 @@ static const ViewPromise views[] = {
     { .name = "map", .kind = VIEW_BUCKETS,
       .help = "set of weights that each layer uses for attention (0) and feed-forward (1)" },
     { .name = "counts", .kind = VIEW_COUNT,
-      .help = "numbers stored in tables, output table, attention, feed-forward, Linformer" },
+      .help = "numbers stored in tables, output table, attention, feed-forward, Linformer",
+      .curve = { .x = "tables, output, att, ffn, Linformer", .y = "numbers",
+                 .mark = CURVE_BARS } },
     { .name = "totals", .kind = VIEW_COUNT,
-      .help = "numbers stored, applied (every use its own), and with nothing shared" },
+      .help = "numbers stored, applied (every use its own), and with nothing shared",
+      .curve = { .x = "stored, applied, unshared", .y = "numbers", .mark = CURVE_BARS } },
     STACK_VIEWS,
     VIEW_PROMISE_END
 };
