@@ -39,6 +39,8 @@ Region     panel_region(const Panel *panel);
 bool       panels_share_range(const Panel *a, const Panel *b);
 /* Settles lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
+/* The letter of a category: its name's first, or one by its number. */
+char category_letter(const View *view, int64_t category);
 /* Colour and letter of a hop count, and of cells without one; hops.c. */
 void schedule_paint(Paint *paint, const GridCell *cell, bool dark_background);
 void hops_paint(Paint *paint, ColourMap map, double hops, bool dark_background);

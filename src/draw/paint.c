@@ -4,6 +4,7 @@
  * Values are quantised to the levels of the device first: a screen with twelve
  * colours and an image with 256 show the same order.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -132,6 +133,13 @@ static void paint_cause(Paint *paint, const View *view, const GridCell *cell, do
     paint->ascii = cause_letter(view, bit);
 }
 
+char category_letter(const View *view, int64_t category)
+{
+    if (view->kind == VIEW_BUCKETS && view->categories)
+        return (char)toupper((unsigned char)*view->categories[category]);
+    return (char)('A' + category % 26);
+}
+
 static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
                            int64_t col, bool dark)
 {
@@ -148,7 +156,9 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
     if (mixed)
         paint->rgb = colour_mix(paint->rgb, from, 0.5);
     paint->index256 = colour_nearest_256(paint->rgb);
-    paint->ascii = (char)((mixed ? 'a' : 'A') + category % 26);
+    paint->ascii = category_letter(panel->view, category);
+    if (mixed)
+        paint->ascii = (char)tolower((unsigned char)paint->ascii);
 }
 
 /* ---- pictures ---------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * while there are hues to tell them apart, and the colours of odd or masked
  * cells when they occur.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -300,7 +301,9 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
             snprintf(text, sizeof(text), "%s", present->category[c]);
         else
             snprintf(text, sizeof(text), "%d", c);
-        items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
+        items[count++] = item_of(text, rgb, colour_nearest_256(rgb),
+                                 present->category ? (char)toupper((unsigned char)*text)
+                                                   : (char)('A' + c));
     }
     if (present->hops)
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,

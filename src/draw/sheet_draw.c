@@ -158,6 +158,8 @@ static void draw_categories(Sheet *sheet, int k)
         if (!g->cells[at].any)
             continue;
         snprintf(text, sizeof(text), "%d", g->cells[at].category / (schedule ? 2 : 1));
+        if (panel->view->categories)
+            snprintf(text, sizeof(text), "%c", category_letter(panel->view, g->cells[at].category));
         canvas_text(sheet->canvas, b->matrix.x + ((double)c + 0.5) * b->cell_w,
                     b->matrix.y + ((double)r + 0.5) * b->cell_h + 0.36 * font, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = font,

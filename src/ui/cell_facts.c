@@ -97,7 +97,8 @@ static void describe(CellFacts *f, const View *view, bool differs)
                  f->value > 0 ? "forward" : "backward",
                  (int)schedule_category((float)f->value) / 2);
     else if (view->kind == VIEW_BUCKETS && view->categories)
-        snprintf(f->text, sizeof(f->text), "%s", view->categories[(int)f->value]);
+        snprintf(f->text, sizeof(f->text), "%s",
+                 f->value < 0 ? "none" : view->categories[(int)f->value]);
     else if (view->kind == VIEW_BUCKETS)
         snprintf(f->text, sizeof(f->text), "category %.0f", f->value);
     else if (!f->number)
