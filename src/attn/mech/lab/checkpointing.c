@@ -245,7 +245,7 @@ static void read_grid(const View *view, int64_t head, int64_t i, int64_t start, 
     for (int64_t c = 0; c < count; c++) {
         Event e = events[start + c * step];
 
-        out[c] = e.layer == i ? (float)(e.op + 1) : 0;
+        out[c] = e.layer == i ? (float)e.op : -1;
     }
 }
 
@@ -282,6 +282,8 @@ static void show_events(Run *r, const Walk *w, int64_t steps, const StackBytes *
 static void show_tradeoff(Run *r, const Schedule *s, StackBytes b)
 {
     Tensor   table = run_tensor2(r, DT_I64, s->layers, 3);
+    Tensor   peaks = run_tensor1(r, DT_I64, s->layers);
+    Tensor   again = run_tensor1(r, DT_I64, s->layers);
     int64_t *row = table.data;
 
     for (int64_t k = 1; k <= s->layers && !run_failed(r); k++, row += 3) {
@@ -289,10 +291,23 @@ static void show_tradeoff(Run *r, const Schedule *s, StackBytes b)
         Totals   t = totals_of(&other, b);
 
         row[0] = k;
-        row[1] = t.peak;
-        row[2] = t.recomputed;
+        row[1] = ((int64_t *)peaks.data)[k - 1] = t.peak;
+        row[2] = ((int64_t *)again.data)[k - 1] = t.recomputed;
     }
+    view_tensor(r, "peaks", VIEW_COUNT, peaks, "bytes", "k - 1");
+    view_tensor(r, "recomputed", VIEW_COUNT, again, "layers", "k - 1");
     view_tensor(r, "tradeoff", VIEW_TENSOR, table, "k", "k, peak bytes, layers recomputed");
+}
+
+/* The rules of thumb for k: for kept inputs as heavy as layers, and for these. */
+static void show_guides(Run *r, const Schedule *s, const StackBytes *b)
+{
+    double best = sqrt((double)s->layers * (double)b->token / (double)b->layer);
+
+    view_guide(r, "memory", false, (double)(b->token + s->layers * b->layer), "plain peak");
+    view_guide(r, "peaks", true, sqrt((double)s->layers), "sqrt(L)");
+    if (best >= 1)
+        view_guide(r, "peaks", true, best, "sqrt(L I/A)");
 }
 
 static void show(Run *r, Walk *w, int64_t steps)
@@ -312,6 +327,7 @@ static void show(Run *r, Walk *w, int64_t steps)
     view_tensor(r, "measured", VIEW_COUNT, tensor_of(DT_I64, 1, &steps, w->measured), "", "step");
     if (run_failed(r))
         return;
+    show_guides(r, s, &b);
     for (int64_t i = 0; i < steps; i++)
         most = w->measured[i] > most ? w->measured[i] : most;
     run_figure_int(r, "peak_bytes", t.peak);
@@ -387,11 +403,11 @@ static const StageNote notes[] = {
 
 #define BYTES_OVER_STEPS { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS }
 
-static const char *const doings[] = { "idle", "forward", "computed again", "backward", NULL };
+static const char *const doings[] = { "forward", "recomputed", "backward", NULL };
 
 static const ViewPromise views[] = {
     { .name = "grid", .kind = VIEW_BUCKETS, .categories = doings,
-      .help = "layers against time: 1 forward, 2 computed again, 3 backward, 0 idle" },
+      .help = "layers against time: 0 forward, 1 computed again, 2 backward, -1 idle" },
     { .name = "memory", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
       .help = "bytes live during each step, accounted" },
     { .name = "measured", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
@@ -402,6 +418,10 @@ static const ViewPromise views[] = {
     { .name = "stored", .kind = VIEW_MEMBERSHIP, .help = "layers whose input is kept" },
     { .name = "tradeoff", .kind = VIEW_TENSOR,
       .help = "for each segment length: peak bytes and layers computed again" },
+    { .name = "peaks", .kind = VIEW_COUNT, .help = "peak bytes for each segment length 1 to L",
+      .curve = { .x = "segment length k", .y = "peak (bytes)", .first = 1 } },
+    { .name = "recomputed", .kind = VIEW_COUNT, .help = "layers computed again for each",
+      .curve = { .x = "segment length k", .y = "layers computed again", .first = 1 } },
     STACK_VIEWS,
     VIEW_PROMISE_END
 };

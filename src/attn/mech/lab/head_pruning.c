@@ -288,6 +288,8 @@ static void show(Run *r, const Work *w)
     for (int64_t t = 0; t < tensor_count(&reference) && !run_failed(r); t++)
         tensor_f32(&reference)[t] = (float)((double *)w->full.data)[t];
     view_tensor(r, "reference", VIEW_VECTORS, reference, "token", "channel");
+    if (w->p->prune > 0)
+        view_guide(r, "curve", true, (double)w->p->prune, "prune");
     if (!run_failed(r))
         show_figures(r, w);
 }
