@@ -73,20 +73,20 @@ static void views_belong_to_the_stage_that_made_them(void **state)
     char        name[64];
 
     (void)state;
-    assert_int_equal(result_steps(result), 7);
+    assert_int_equal(result_steps(result), 8);
     assert_true(result_step(result, 0, &step));
     assert_int_equal(step_views(&step, views, 8), 2);
     assert_string_equal(views[1]->name, "buckets");
     assert_true(step.fresh);
     assert_null(step_order(&step, 0)); /* nothing is sorted yet */
-    assert_true(result_step(result, 3, &step));
+    assert_true(result_step(result, 4, &step));
     assert_string_equal(step.shown->name, "connectivity");
     assert_true(step.shown != run_view(result->run, "connectivity")); /* of one round only */
     step_name(&step, name, sizeof(name));
     assert_string_equal(name, "attend, 1 of 2");
-    assert_true(result_step(result, 4, &step));
+    assert_true(result_step(result, 5, &step));
     assert_false(step.fresh); /* combining round 0 makes no matrix: the one before stays */
-    assert_false(result_step(result, 7, &step));
+    assert_false(result_step(result, 8, &step));
     result_release(result);
 }
 
@@ -124,6 +124,10 @@ static void both_orders_hold_the_same_tokens(void **state)
 
     (void)state;
     assert_true(result_step(result, 1, &step));
+    assert_true(strip_read(&step, 0, &strip));
+    assert_true(strip.sorted && !strip.chunk); /* sorted, not yet cut */
+    strip_free(&strip);
+    assert_true(result_step(result, 2, &step));
     for (int64_t head = 0; head < 2; head++) {
         assert_true(strip_read(&step, head, &strip));
         assert_true(strip.sorted && strip.chunk);
