@@ -59,16 +59,17 @@ static void info_mechanism(const Mechanism *m, Text *out)
 {
     char classes[32];
 
-    text_addf(out,
-              "%s -- %s\n%s %d%s%s\nsource    %s\nclass     %s\ntime      %s\nmemory    %s\n"
-              "decoding  %s\ncausal    %s%s\nfit       %s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
-              m->id, m->title, m->authors, m->year, m->arxiv ? ", arXiv " : "",
-              m->arxiv ? m->arxiv : "", m->source, mechanism_classes(m, classes, sizeof(classes)),
-              m->claim_time, m->claim_memory, m->claim_decode, m->causal ? "yes" : "no: ",
-              m->causal      ? ""
-              : m->no_causal ? m->no_causal
-                             : "its paper gives no causal form",
-              m->fit ? m->fit : "nothing", m->formula, m->teaches);
+    text_addf(
+        out,
+        "%s -- %s\n%s %d%s%s\nsource    %s\nclass     %s\ntime      %s\nmemory    %s\n"
+        "decoding  %s\ncausal    %s%s\nfit       %s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
+        m->id, m->title, m->authors, m->year, m->arxiv ? ", arXiv " : "", m->arxiv ? m->arxiv : "",
+        m->source, mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
+        m->claim_decode, m->causal ? "yes" : "no: ",
+        m->causal      ? ""
+        : m->no_causal ? m->no_causal
+                       : "its paper gives no causal form",
+        m->fit ? m->fit : "nothing", m->formula, m->teaches);
     params_table(m->params, out);
     text_add(out, "\nviews\n");
     for (const ViewPromise *v = m->views; v && v->name; v++)

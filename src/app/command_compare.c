@@ -74,7 +74,8 @@ static void find_crossover(Session *s, Comparison *c, int index)
     bool           measured = true;
 
     snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
-    if (index == 0 || c->vary.count || has_tensors(request) || c->results[index]->record.status != RECORD_OK)
+    if (index == 0 || c->vary.count || has_tensors(request) ||
+        c->results[index]->record.status != RECORD_OK)
         return;
     for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST && measured; n *= 2) {
         Number full, other;

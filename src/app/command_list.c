@@ -181,7 +181,8 @@ void systems_list(TableStyle style, Text *out)
     for (int s = 0; s < SURVEYS; s++)
         text_addf(out, "%s[%c] %s\n", style == TABLE_MARKDOWN ? "\n" : "", 'a' + s,
                   survey_title(s));
-    text_addf(out, "%shere: the complexity of what runs, from its own paper or from its parameters\n",
+    text_addf(out,
+              "%shere: the complexity of what runs, from its own paper or from its parameters\n",
               style == TABLE_MARKDOWN ? "\n" : "");
 }
 

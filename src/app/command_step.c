@@ -423,7 +423,8 @@ bool command_step(Session *s, const Call *call, Text *out, Error *err)
         *err = result->run->err;
     if (ok && call->values[OPT_KEYS])
         ok = missed_is_offered(result->run)
-                 ? result_missed(result, result->request.keys, result->run->threads, NULL, err) != NULL
+                 ? result_missed(result, result->request.keys, result->run->threads, NULL, err) !=
+                       NULL
                  : error_set(err, ERR_UNSUPPORTED, "--keys: %s has no pairs of queries and keys",
                              result->run->mechanism->id);
     ok = ok && show(s, call, result, out, err);

@@ -75,7 +75,8 @@ static bool parse_view(const char *text, const char *end, PanelSide *side, Error
     const char *slash = memchr(text, '/', (size_t)(end - text));
 
     if (slash) {
-        side->sorted = end - slash == (int)strlen(SORTED) && !strncmp(slash, SORTED, strlen(SORTED));
+        side->sorted =
+            end - slash == (int)strlen(SORTED) && !strncmp(slash, SORTED, strlen(SORTED));
         if (!side->sorted)
             return error_set(err, ERR_USAGE, "'%.*s': after a view only /sorted can stand",
                              (int)(end - slash), slash);

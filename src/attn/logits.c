@@ -118,8 +118,9 @@ static void weights_row(void *context, int64_t row, int worker)
 
         logit_run(w->in, w->heads, head, i, j, count, 1, logits);
         for (int64_t c = 0; c < count; c++)
-            w->out[row * w->m + j + c] =
-                w->in->causal && j + c > i + w->in->offset ? 0 : (float)exp(logits[c] - w->lse[row]);
+            w->out[row * w->m + j + c] = w->in->causal && j + c > i + w->in->offset
+                                             ? 0
+                                             : (float)exp(logits[c] - w->lse[row]);
     }
 }
 

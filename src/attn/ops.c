@@ -22,7 +22,8 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
     r->ops->attend(r, in, pattern, &out, &cells);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)r->d);
     op_charge(r, FLOP_MIX, 2 * cells * (double)r->e);
-    op_charge(r, FLOP_OVERHEAD, (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX) * cells);
+    op_charge(r, FLOP_OVERHEAD,
+              (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX) * cells);
     op_charge(r, FLOP_POSITION, in->cell_flops * cells);
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
                bytes_of(out.out) + bytes_of(out.lse));

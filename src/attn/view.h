@@ -30,8 +30,8 @@ typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t s
 
 /* How much falls on each column, or row: a bar for each, beside the matrix. */
 typedef struct ViewLoad {
-    Tensor      used, over; /* i32 [cols], or of each plane [planes,cols]: the bar, and what more of it found no place (over.data
-                               NULL: nothing did) */
+    Tensor used, over; /* i32 [cols], or of each plane [planes,cols]: the bar, and what more of it
+                          found no place (over.data NULL: nothing did) */
     int64_t     limit;      /* the line the bars are held against; 0: none */
     const char *used_name, *over_name, *limit_name; /* "placed", "dropped", "capacity"; static */
 } ViewLoad;

@@ -141,7 +141,8 @@ static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters
     out->column_w = whole;
     out->matrix = (Box){ x, y, w, h };
     out->col_labels = (Box){ x, y - p->col_labels_h, w, p->col_labels_h };
-    out->col_axis = (Box){ x - (room - w) / 2, y - p->col_labels_h - p->col_axis_h, room, p->col_axis_h };
+    out->col_axis =
+        (Box){ x - (room - w) / 2, y - p->col_labels_h - p->col_axis_h, room, p->col_axis_h };
     out->title = (Box){ column->start, row->start, whole, p->title_h };
     out->row_labels = (Box){ x - p->row_labels_w, y, p->row_labels_w, h };
     out->row_axis = (Box){ x - p->row_labels_w - p->row_axis_w, y, p->row_axis_w, h };

@@ -9,7 +9,8 @@ typedef struct Reference {
     Assignments given; /* what it shares with the run: scale, the position's parameters */
 } Reference;
 
-/* Same q, k, v, causality, position and scale.  threads and cancel may be NULL.  Free with reference_free also on failure. */
+/* Same q, k, v, causality, position and scale.  threads and cancel may be NULL.  Free with
+ * reference_free also on failure. */
 bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, Reference *out,
                    Error *err);
 void reference_free(Reference *reference);

@@ -82,7 +82,8 @@ static const Member attn_members[] = {
       "Ids of the mechanisms, in the order of the catalogue." },
     { "info", attn_info, "id: string", "table",
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
-      "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, params, views." },
+      "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
+      "params, views." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
       "Published pictures: id, title, source, help and the command each one is." },
@@ -116,8 +117,8 @@ static const Member attn_members[] = {
       "string" OR_FAILURE, "A figure as lines of text." },
     { "fit", NULL, "xs: number[], ys: number[]", "table",
       "y = c x^alpha by least squares of the logarithms: alpha, stderr, c, r2, count." },
-    { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]",
-      "true" OR_FAILURE, "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
+    { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
+      "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
     { "json", NULL, "value: any, indent?: integer", "string",
       "JSON with sorted keys; an empty table is [] unless its metatable is attn.object." },
     { "from_json", attn_from_json, "text: string", "any" OR_FAILURE,

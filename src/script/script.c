@@ -273,10 +273,11 @@ static int print_help(void)
     Text text = { 0 };
 
     command_help(command_find("lua"), &text);
-    text_add(&text, "\nInstead of FILE: -e CODE runs Lua code, - reads it from standard input.  FILE "
-                    "may be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of a shipped one "
-                    "(sweep_csv.lua,\nfigure_grid.lua).  Options stand before it; what follows is "
-                    "the script's.\n");
+    text_add(&text,
+             "\nInstead of FILE: -e CODE runs Lua code, - reads it from standard input.  FILE "
+             "may be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of a shipped one "
+             "(sweep_csv.lua,\nfigure_grid.lua).  Options stand before it; what follows is "
+             "the script's.\n");
     fputs(text_str(&text), stdout);
     text_free(&text);
     return EXIT_SUCCESS;

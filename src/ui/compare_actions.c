@@ -122,8 +122,9 @@ static void step_keys(Ui *ui, Pane *pane, int direction)
 
     keys = direction > 0 ? 2 * keys : keys / 2;
     if (keys < 1 || keys > MISSED_MOST || (direction > 0 && keys >= 2 * pane->result->run->m)) {
-        ui_say(ui, ROLE_DIM, "1 to %lld strongest keys",
-               (long long)(pane->result->run->m < MISSED_MOST ? pane->result->run->m : MISSED_MOST));
+        ui_say(
+            ui, ROLE_DIM, "1 to %lld strongest keys",
+            (long long)(pane->result->run->m < MISSED_MOST ? pane->result->run->m : MISSED_MOST));
         return;
     }
     pane->request.keys = (int)keys;

@@ -14,7 +14,13 @@
 
 #define PANES_MOST 4
 
-typedef enum Screen { SCREEN_BROWSE, SCREEN_COMPARE, SCREEN_STEP, SCREEN_PROFILE, SCREEN_COUNT } Screen;
+typedef enum Screen {
+    SCREEN_BROWSE,
+    SCREEN_COMPARE,
+    SCREEN_STEP,
+    SCREEN_PROFILE,
+    SCREEN_COUNT
+} Screen;
 
 /* Where an action is valid: bits. */
 enum {

@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     for (int i = 0; i < 2; i++) {
         Error  err = ERROR_INIT;
-        Input *in = input_load_bytes("x.safetensors", (Mapped){ .data = data, .size = (int64_t)size },
-                                     &choices[i], &err);
+        Input *in = input_load_bytes(
+            "x.safetensors", (Mapped){ .data = data, .size = (int64_t)size }, &choices[i], &err);
 
         if (!in && err.code == ERR_NONE)
             abort();

@@ -34,9 +34,10 @@ end
 
 local keys = { "n", "d", "heads", "seed", "input", "q", "k", "v", "x", "tokens", "panels", "result",
   "tensor", "view", "head", "region", "minus", "title", "rows", "cols", "window", "causal", "reps",
-  "width", "height", "colours", "kind", "lo", "hi", "structure", "class", "text", "params", "position" }
-local texts = { "", "full", "bigbird", "bigbird(window=3)", "weights", "f32", "u8", "exp", "x,y=(", "[",
-  "synthetic:normal", "synthetic:needle(at=1)", "%s", "\0\xff", "rope", "1e999", '{"a":[1]}' }
+  "width", "height", "colours", "kind", "lo", "hi", "structure", "class", "text", "params",
+  "position" }
+local texts = { "", "full", "bigbird", "bigbird(window=3)", "weights", "f32", "u8", "exp", "x,y=(",
+  "[", "synthetic:normal", "synthetic:needle(at=1)", "%s", "\0\xff", "rope", "1e999", '{"a":[1]}' }
 local numbers = { 0, 1, 2, 3, 5, -1, 1.5, 0 / 0, 1 / 0, -1 / 0, 1e300, 64 }
 
 local function value(pool, depth)

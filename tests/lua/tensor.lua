@@ -94,7 +94,8 @@ case("arithmetic", function()
 end)
 
 case("matmul", function()
-  local a, b = attn.tensor { { 1, 2, 3 }, { 4, 5, 6 } }, attn.tensor { { 1, 0 }, { 0, 1 }, { 1, 1 } }
+  local a = attn.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
+  local b = attn.tensor { { 1, 0 }, { 0, 1 }, { 1, 1 } }
   check.same(a:matmul(b):totable(), { { 4.0, 5.0 }, { 10.0, 11.0 } })
   check.same(a:matmul(a:transpose()):totable(), { { 14.0, 32.0 }, { 32.0, 77.0 } })
   local h = attn.tensor { { { 1, 2 } }, { { 3, 4 } } }

@@ -40,7 +40,8 @@ static const struct {
 } stacks[] = {
     { "full", "full", 1 },
     { "full>full", "full > full", 2 },
-    { " bigbird( window=5 , seed=2 )  >window(window=3)", "bigbird(window=5) > window(window=3)", 2 },
+    { " bigbird( window=5 , seed=2 )  >window(window=3)", "bigbird(window=5) > window(window=3)",
+      2 },
     { "bigbird > bigbird(seed=2) > bigbird > bigbird(seed=5,causal=true)",
       "bigbird > bigbird(seed=2) > bigbird > bigbird(seed=5,causal=true)", 4 },
     { "pattern(window(3)) > pattern(stride(4)&!self)",

@@ -109,7 +109,8 @@ static void check_output(const Mechanism *m, Case c)
 
     start(&f, m, c);
     assert_ran(f.run);
-    CHECK(f.run->out.data && (m->own_rows || f.run->out.shape[1] == c.n), "%s n=%d: no output", m->id, (int)c.n);
+    CHECK(f.run->out.data && (m->own_rows || f.run->out.shape[1] == c.n), "%s n=%d: no output",
+          m->id, (int)c.n);
     for (int64_t i = 0; i < tensor_count(&f.run->out); i++)
         CHECK(isfinite(tensor_f32(&f.run->out)[i]), "%s n=%d: output %d is not finite", m->id,
               (int)c.n, (int)i);
@@ -224,8 +225,8 @@ static void check_zero_outside(const Mechanism *m, Case c)
             for (int64_t j = 0; j < c.n; j++) {
                 CHECK(in[j] > 0 || fabsf(row[j]) <= 0, "%s: (%d,%d) is not connected but weighs %g",
                       m->id, (int)i, (int)j, (double)row[j]);
-                CHECK(!c.causal || j <= i + c.n - view_rows(w) || in[j] <= 0 || f.run->keys_ahead, "%s: causal, yet (%d,%d) is connected",
-                      m->id, (int)i, (int)j);
+                CHECK(!c.causal || j <= i + c.n - view_rows(w) || in[j] <= 0 || f.run->keys_ahead,
+                      "%s: causal, yet (%d,%d) is connected", m->id, (int)i, (int)j);
             }
         }
     free(row);

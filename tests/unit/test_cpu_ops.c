@@ -161,7 +161,8 @@ static void gelu_is_close_everywhere(void **state)
                 double wanted = in / (1 + exp(-2 * u));
 
                 /* u is rounded to float, and e^u grows what that costs by u */
-                if (!(fabs((double)x[i] - wanted) <= (4e-7 + 5e-7 * fabs(u)) * fabs(wanted) + 1e-30))
+                if (!(fabs((double)x[i] - wanted) <=
+                      (4e-7 + 5e-7 * fabs(u)) * fabs(wanted) + 1e-30))
                     fail_msg("%s: gelu(%g) = %g, expected %g", kernel->name, in, (double)x[i],
                              wanted);
             }

@@ -5,8 +5,9 @@
  */
 #include "profile_fixture.h"
 
-#define QUICK                                                                                  \
-    ((MeasurePlan){ .repeats = 5, .most = 9, .min_seconds = 0, .max_seconds = 20, .width = INFINITY })
+#define QUICK                                                                                      \
+    ((MeasurePlan){                                                                                \
+        .repeats = 5, .most = 9, .min_seconds = 0, .max_seconds = 20, .width = INFINITY })
 
 static Record measured(const RunSpec *spec, MeasurePlan plan)
 {

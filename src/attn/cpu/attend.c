@@ -290,7 +290,8 @@ static bool workers_init(Job *job, int count)
         w->list = arena_alloc(arena, LIST_KEYS, sizeof(*w->list));
         w->s = arena_alloc(arena, LIST_KEYS, sizeof(*w->s));
         w->sparse = arena_alloc(arena, job->panels, sizeof(*w->sparse));
-        if (!w->list || !w->s || !w->sparse || !plan_init(&w->plan, arena, job->m, job->block_rows) ||
+        if (!w->list || !w->s || !w->sparse ||
+            !plan_init(&w->plan, arena, job->m, job->block_rows) ||
             !block_init(&w->block, arena, job->kernel, job->block_rows, job->d, job->e))
             return false;
         if (span && !terms_init(&w->terms, arena, job->kernel, job->in, job->h, span))

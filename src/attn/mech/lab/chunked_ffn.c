@@ -27,8 +27,10 @@ typedef struct Params {
 } Params;
 
 static const Param params[] = {
-    PARAM_INT(Params, chunks, 1, 1, INT32_MAX, "pieces asked for; more than tokens: one token each"),
-    PARAM_ENUM(Params, activation, ACT_RELU, activations, "between the two matrices (gelu: by erf)"),
+    PARAM_INT(Params, chunks, 1, 1, INT32_MAX,
+              "pieces asked for; more than tokens: one token each"),
+    PARAM_ENUM(Params, activation, ACT_RELU, activations,
+               "between the two matrices (gelu: by erf)"),
     PARAM_INT(Params, element_bytes, 4, 1, 64, "bytes of a number, for the accounts"),
     PARAM_INT(Params, d_ff, 0, 0, INT32_MAX, "hidden units f when w1 is not given; 0: 4 dm"),
     PARAM_TENSOR(Params, w1, "[dm,f]", "normal, 1/sqrt(dm)", "first matrix"),

@@ -37,13 +37,16 @@ static const Param params[] = {
     PARAM_POSITIVE(Params, t_forward, 1, "time of a forward cell"),
     PARAM_POSITIVE(Params, t_backward, 1, "time of a backward cell (often twice the forward)"),
     PARAM_TENSOR(Params, stage_times, "[d]", "ones", "multiplies both times, for each device"),
-    PARAM_BOOL(Params, recompute, false, "backward cells do their forward again first, so that its "
+    PARAM_BOOL(Params, recompute, false,
+               "backward cells do their forward again first, so that its "
                "values need not be kept"),
-    PARAM_ENUM(Params, order, ORDER_REVERSE, orders, "micro-batches on the way back: last first, "
+    PARAM_ENUM(Params, order, ORDER_REVERSE, orders,
+               "micro-batches on the way back: last first, "
                "or as they came"),
     PARAM_INT(Params, layers, 0, 0, 1 << 30, "layers L of the model; for the memory, all three"),
     PARAM_INT(Params, layer_bytes, 0, 0, MOST_BYTES, "bytes A a layer keeps of one micro-batch"),
-    PARAM_INT(Params, boundary_bytes, 0, 0, MOST_BYTES, "bytes I of one micro-batch between layers"),
+    PARAM_INT(Params, boundary_bytes, 0, 0, MOST_BYTES,
+              "bytes I of one micro-batch between layers"),
     PARAM_END
 };
 

@@ -275,7 +275,8 @@ static void tell(Run *r, const Mixed *s)
     for (int64_t row = 0; row < s->h * s->n && !run_failed(r); row++) {
         over += s->overflows[row];
         under += s->underflows[row];
-        worst = isnan(worst) || isnan(s->row_error[row]) ? (double)NAN : fmax(worst, s->row_error[row]);
+        worst =
+            isnan(worst) || isnan(s->row_error[row]) ? (double)NAN : fmax(worst, s->row_error[row]);
     }
     run_figure(r, "max_abs_error", wide_max_error(r, s->out, s->exact.out));
     run_figure(r, "relative_error", wide_relative_error(r, s->out, s->exact.out));

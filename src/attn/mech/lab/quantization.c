@@ -54,10 +54,12 @@ typedef struct Quantised {
 
 /* ---- figures and views of a tensor --------------------------------------------------- */
 
-#define NAMES(x)                                                                               \
-    { "codes_" x, "scale_" x, "zero_" x, "dequantized_" x, "error_" x, "histogram_" x,         \
-      "staircase_" x, "bins_" x, "numbers_" x, "max_error_" x, "step_" x, "sqnr_db_" x, "codes_min_" x, "codes_max_" x, \
-      "distinct_" x, x }
+#define NAMES(x)                                                                                   \
+    {                                                                                              \
+        "codes_" x, "scale_" x, "zero_" x, "dequantized_" x, "error_" x, "histogram_" x,           \
+            "staircase_" x, "bins_" x, "numbers_" x, "max_error_" x, "step_" x, "sqnr_db_" x,      \
+            "codes_min_" x, "codes_max_" x, "distinct_" x, x                                       \
+    }
 enum { N_CODES, N_SCALE, N_ZERO, N_BACK, N_ERROR, N_HISTOGRAM, N_STAIRCASE, N_BINS, N_NUMBERS,
        N_MAX_ERROR, N_STEP,
        N_SQNR, N_LEAST, N_MOST, N_DISTINCT, N_NAME, N_COUNT };
@@ -74,11 +76,12 @@ static void tell_codes(Run *r, const Quantised *s, int t, const CodesSummary *su
     run_figure_int(r, names[t][N_MOST], sum->most);
     run_figure_int(r, names[t][N_DISTINCT], sum->distinct);
     if (s->rule.scheme == QUANTISE_SURVEY)
-        run_warn(r, "quantization: codes of %s are %lld to %lld: they %s the %lld bits of 0 to %lld "
-                 "(scheme=survey is as printed; affine has the sign right)", names[t][N_NAME],
-                 (long long)sum->least, (long long)sum->most,
-                 sum->least >= 0 && sum->most <= top ? "fit" : "do not fit",
-                 (long long)s->p->bits, (long long)top);
+        run_warn(r,
+                 "quantization: codes of %s are %lld to %lld: they %s the %lld bits of 0 to %lld "
+                 "(scheme=survey is as printed; affine has the sign right)",
+                 names[t][N_NAME], (long long)sum->least, (long long)sum->most,
+                 sum->least >= 0 && sum->most <= top ? "fit" : "do not fit", (long long)s->p->bits,
+                 (long long)top);
 }
 
 #define MOST_BINS (1 << 17) /* of a histogram; survey codes of many groups can spread wider */

@@ -434,7 +434,8 @@ static void clusterformer_check(Run *r, const void *opaque)
         run_fail(r, ERR_PARAM, "clusterformer: stride=%lld is more than block=%lld, so some tokens "
                  "would see no chunk; take 1 to block", (long long)p->stride, (long long)p->block);
     if (p->layer == LAYER_WINDOW && run_fits(r))
-        run_fail(r, ERR_USAGE, "clusterformer: layer=window has no centroids to fit; run it without "
+        run_fail(r, ERR_USAGE,
+                 "clusterformer: layer=window has no centroids to fit; run it without "
                  "--fit, or with layer=cluster");
     if (p->layer == LAYER_WINDOW)
         return;

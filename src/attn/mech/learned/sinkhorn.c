@@ -458,8 +458,9 @@ const Mechanism mech_sinkhorn = {
     .claim_decode = "yes (not SortCut)",
     .claim_exponent = 1,
     .causal = true,
-    .fit = "sort_logits: products of the blocks' mean queries and mean keys, over sqrt(d), in place "
-           "of the sort network's",
+    .fit =
+        "sort_logits: products of the blocks' mean queries and mean keys, over sqrt(d), in place "
+        "of the sort network's",
     .views = views,
     .notes = notes,
     .params = params,

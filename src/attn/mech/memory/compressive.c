@@ -81,7 +81,8 @@ static void compressive_check(Run *r, const void *opaque)
         run_fail(r, ERR_DATA, "compressive: heads, wq, wk and wv make heads of the layer input x, "
                  "which the input does not hold");
     if (taps && p->conv_weight.data && p->conv_weight.rank == 3 && !is_full(r, p))
-        run_fail(r, ERR_PARAM, "compressive: conv_weight of shape [ratio,dm,dm] needs compress=conv "
+        run_fail(r, ERR_PARAM,
+                 "compressive: conv_weight of shape [ratio,dm,dm] needs compress=conv "
                  "and the layer input x; give [ratio] taps");
     if (p->conv_bias.data && !is_full(r, p))
         run_fail(r, ERR_PARAM, "compressive: conv_bias belongs to the full convolution "
@@ -533,7 +534,8 @@ static void compressive_run(Run *r, const void *opaque)
     if (run_failed(r))
         return;
     show(r, m);
-    run_figure_int(r, "cache_floats", (m->memory->recurrence.mem_len + p->cmem_len) * (r->d + r->e));
+    run_figure_int(r, "cache_floats",
+                   (m->memory->recurrence.mem_len + p->cmem_len) * (r->d + r->e));
 }
 
 static Flops compressive_flops(Run *r, const void *opaque)
@@ -580,26 +582,45 @@ static const StageNote notes[] = {
 #define DRAWN(tensor) \
     { .name = tensor, .kind = VIEW_TENSOR, .maybe = true, .help = "parameter, when drawn" }
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN, .help = "tokens that a query sees, in whatever "
-                                                            "slot" },
-    { .name = "components", .kind = VIEW_COMPONENTS, .help = "where it sees them: compressed, in "
-                                                             "memory, in its segment" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
+    { .name = "connectivity",
+      .kind = VIEW_PATTERN,
+      .help = "tokens that a query sees, in whatever "
+              "slot" },
+    { .name = "components",
+      .kind = VIEW_COMPONENTS,
+      .help = "where it sees them: compressed, in "
+              "memory, in its segment" },
+    { .name = "weights",
+      .kind = VIEW_WEIGHTS,
+      .maybe = true,
       .help = "weights on tokens (not for max and the full convolution)" },
     { .name = "slot_weights", .kind = VIEW_WEIGHTS, .help = "weights on slots, memory, segment" },
-    { .name = "memory", .kind = VIEW_TENSOR, .maybe = true,
+    { .name = "memory",
+      .kind = VIEW_TENSOR,
+      .maybe = true,
       .help = "tokens of every slot as each segment begins (where there is a slot)" },
-    { .name = "bands", .kind = VIEW_COMPONENTS, .help = "what each segment has: slots, memory, "
-                                                        "itself" },
-    { .name = "squeezed", .kind = VIEW_WEIGHTS, .maybe = true,
+    { .name = "bands",
+      .kind = VIEW_COMPONENTS,
+      .help = "what each segment has: slots, memory, "
+              "itself" },
+    { .name = "squeezed",
+      .kind = VIEW_WEIGHTS,
+      .maybe = true,
       .help = "share of each token in each slot ever made" },
     { .name = "reconstruction", .kind = VIEW_TENSOR, .help = "what attention lost by compression" },
-    { .name = "segment_weights", .kind = VIEW_WEIGHTS, .help = "weights of one segment on all it "
-                                                               "sees" },
-    { .name = "reach_tokens", .kind = VIEW_COUNT, .help = "tokens back that a query is reached from "
-                                                          "after so many layers" },
+    { .name = "segment_weights",
+      .kind = VIEW_WEIGHTS,
+      .help = "weights of one segment on all it "
+              "sees" },
+    { .name = "reach_tokens",
+      .kind = VIEW_COUNT,
+      .help = "tokens back that a query is reached from "
+              "after so many layers" },
     { .name = "reach_segments", .kind = VIEW_COUNT, .help = "the same in segments" },
-    DRAWN("conv_weight"), DRAWN("wq"), DRAWN("wk"), DRAWN("wv"),
+    DRAWN("conv_weight"),
+    DRAWN("wq"),
+    DRAWN("wk"),
+    DRAWN("wv"),
     VIEW_PROMISE_END
 };
 
@@ -609,7 +630,8 @@ const Mechanism mech_compressive = {
     .authors = "Rae, Potapenko, Jayakumar, Hillier, Lillicrap",
     .year = 2020,
     .arxiv = "1911.05507",
-    .source = "paper, section 3; order and eviction as in lucidrains/compressive-transformer-pytorch",
+    .source =
+        "paper, section 3; order and eviction as in lucidrains/compressive-transformer-pytorch",
     .formula = "keys = cmem, mem, segment;  output_i = softmax(q_i keys^T / sqrt(d)) values\n"
                "oldest tokens leave mem, every ratio of them become one slot of cmem",
     .teaches = "Three bands that slide right by a segment at a time: the segment, the memory token "

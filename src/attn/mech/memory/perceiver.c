@@ -59,7 +59,8 @@ static void perceiver_check(Run *r, const void *opaque)
     const Params *p = opaque;
 
     if (r->d != r->e && read_again(p))
-        run_fail(r, ERR_PARAM, "perceiver: what the latents hold has the values' size e=%lld and is "
+        run_fail(r, ERR_PARAM,
+                 "perceiver: what the latents hold has the values' size e=%lld and is "
                  "scored against size d=%lld; sizes may differ only with blocks=1, "
                  "latent_layers=0, residual=false and decode=none",
                  (long long)r->e, (long long)r->d);
@@ -117,10 +118,10 @@ static void follow(Run *r, const LatentRead *self, Sight *sight)
 static Pattern *latent_cells(Run *r, int64_t count)
 {
     PatternShape shape = { .heads = r->h, .n = count, .m = r->m };
-    Pattern     *cells = r->causal
-                             ? pattern_band(r->arena, shape, -r->m, r->m - count, 1, COMPONENT_OTHER)
-                             : pattern_full(r->arena, shape, COMPONENT_OTHER);
+    Pattern     *cells;
 
+    cells = r->causal ? pattern_band(r->arena, shape, -r->m, r->m - count, 1, COMPONENT_OTHER)
+                      : pattern_full(r->arena, shape, COMPONENT_OTHER);
     cells = cells ? pattern_finish(r->arena, shape, cells, false) : NULL;
     if (!cells)
         run_fail(r, ERR_NOMEM, "perceiver: not enough memory for the pattern");
@@ -231,12 +232,20 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "connectivity", .kind = VIEW_PATTERN,
+    { .name = "connectivity",
+      .kind = VIEW_PATTERN,
       .help = "cells of latents (or decoding queries) and keys" },
-    { .name = "weights", .kind = VIEW_WEIGHTS, .maybe = true,
-      .help = "weight of each key in each row of the output, through all layers; not with residual" },
-    { .name = "factor_right", .kind = VIEW_WEIGHTS, .help = "the last cross-attention: latents by keys" },
-    { .name = "factor_left", .kind = VIEW_WEIGHTS, .maybe = true,
+    { .name = "weights",
+      .kind = VIEW_WEIGHTS,
+      .maybe = true,
+      .help =
+          "weight of each key in each row of the output, through all layers; not with residual" },
+    { .name = "factor_right",
+      .kind = VIEW_WEIGHTS,
+      .help = "the last cross-attention: latents by keys" },
+    { .name = "factor_left",
+      .kind = VIEW_WEIGHTS,
+      .maybe = true,
       .help = "decoding queries by latents (decode=query)" },
     { .name = "memory", .kind = VIEW_VECTORS, .help = "what the latents hold at the end" },
     { .name = "latents", .kind = VIEW_TENSOR, .maybe = true, .help = "the latents, when drawn" },
@@ -253,8 +262,9 @@ const Mechanism mech_perceiver = {
     .formula = "Z <- softmax(scale Z K^T) V\n"
                "Z <- softmax(scale Z Z^T) Z, latent_layers times\n"
                "output = Z, or softmax(scale Q Z^T) Z",
-    .teaches = "N wide rows over the whole input, one for each latent; latent layers blend the same "
-               "rows.  What comes out has N rows, unless queries read the latents back.",
+    .teaches =
+        "N wide rows over the whole input, one for each latent; latent layers blend the same "
+        "rows.  What comes out has N rows, unless queries read the latents back.",
     .picture = "factor_right",
     .example = "n_latents=8",
     .classes = CLASS_M | CLASS_DS,

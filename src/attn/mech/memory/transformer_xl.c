@@ -22,7 +22,8 @@ typedef struct Params {
 static const Param params[] = {
     PARAM_INT(Params, segment, 64, 1, PARAM_COUNT_MAX, "tokens read at once"),
     PARAM_INT(Params, mem_len, 64, 0, PARAM_COUNT_MAX, "tokens kept from before the segment"),
-    PARAM_BOOL(Params, same_length, false, "every query sees at most mem_len keys, itself included"),
+    PARAM_BOOL(Params, same_length, false,
+               "every query sees at most mem_len keys, itself included"),
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 
@@ -116,7 +117,8 @@ static Flops transformer_xl_flops(Run *r, const void *opaque)
 
     for (int64_t t = 0; t < c.count; t++)
         for (int64_t i = recurrence_start(&c, t); i < recurrence_end(&c, t); i++) {
-            int64_t first = recurrence_memory(&c, t), end = r->causal ? i + 1 : recurrence_end(&c, t);
+            int64_t first = recurrence_memory(&c, t),
+                    end = r->causal ? i + 1 : recurrence_end(&c, t);
 
             if (p->same_length && first < i - length_of(p) + 1)
                 first = i - length_of(p) + 1;
@@ -138,12 +140,17 @@ static const StageNote notes[] = {
 
 static const ViewPromise views[] = {
     VIEWS_OF_PATTERN,
-    { .name = "memory", .kind = VIEW_TENSOR, .help = "first token in memory, and where the segment "
-                                                     "starts" },
-    { .name = "segment_weights", .kind = VIEW_WEIGHTS,
+    { .name = "memory",
+      .kind = VIEW_TENSOR,
+      .help = "first token in memory, and where the segment "
+              "starts" },
+    { .name = "segment_weights",
+      .kind = VIEW_WEIGHTS,
       .help = "weights of one segment on its memory and itself" },
-    { .name = "reach_tokens", .kind = VIEW_COUNT, .help = "tokens back that a query is reached from "
-                                                          "after so many layers" },
+    { .name = "reach_tokens",
+      .kind = VIEW_COUNT,
+      .help = "tokens back that a query is reached from "
+              "after so many layers" },
     { .name = "reach_segments", .kind = VIEW_COUNT, .help = "the same in segments" },
     VIEW_PROMISE_END
 };
@@ -157,9 +164,10 @@ const Mechanism mech_transformer_xl = {
     .source = "paper, section 3.2; same_length as in the official evaluation code",
     .formula = "b = segment floor(i / segment)\n"
                "A_i = { j : b - mem_len <= j <= i },   output_i = softmax(q_i K_A^T / sqrt(d)) V_A",
-    .teaches = "A staircase of blocks, each with a band of memory as wide as mem_len on its left.  "
-               "One layer looks one memory back, L layers look L memories back (view reach_tokens); "
-               "what was kept is detached, so it is used but not trained.",
+    .teaches =
+        "A staircase of blocks, each with a band of memory as wide as mem_len on its left.  "
+        "One layer looks one memory back, L layers look L memories back (view reach_tokens); "
+        "what was kept is detached, so it is used but not trained.",
     .picture = "components",
     .example = "segment=8,mem_len=8",
     .classes = CLASS_RC,
