@@ -335,13 +335,15 @@ static bool belongs(const Call *call, const char *mechanism, const char *assignm
     const Param     *choice = m && m->inner ? params_find(m->params, m->inner) : NULL;
     const Mechanism *inner = choice ? mechanism_find(choice->word) : NULL;
     size_t           length = choice ? strlen(choice->name) : 0;
+    const char      *passed;
     char             name[64];
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(assignment, "="), assignment);
     for (int i = 0; choice && i < call->param_count; i++)
         if (!strncmp(call->params[i], choice->name, length) && call->params[i][length] == '=')
             inner = mechanism_find(call->params[i] + length + 1);
-    return !strncmp(name, "pos_", 4) || (inner && params_find(inner->params, name)) ||
+    passed = m ? mechanism_inner_name(m, name) : NULL;
+    return !strncmp(name, "pos_", 4) || (inner && passed && params_find(inner->params, passed)) ||
            (m && (params_find(m->params, name) || (m->free_tensors && strchr(assignment, '@'))));
 }
 

@@ -45,12 +45,12 @@ static bool pass_on(const Run *r, const Mechanism *m, Assignments *to, Error *er
 
     for (int i = 0; given && i < given->count; i++) {
         const Assignment *item = &given->items[i];
+        const char       *name = mechanism_inner_name(r->mechanism, item->name);
 
-        if (params_find(r->mechanism->params, item->name) || !params_find(m->params, item->name))
+        if (!name || !params_find(m->params, name))
             continue;
-        if (!(item->tensor.data
-                  ? assignments_set_tensor(to, item->name, item->tensor, item->text, err)
-                  : assignments_set(to, item->name, item->text, err)))
+        if (!(item->tensor.data ? assignments_set_tensor(to, name, item->tensor, item->text, err)
+                                : assignments_set(to, name, item->text, err)))
             return false;
     }
     return true;

@@ -59,12 +59,23 @@ const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given)
     return id ? mechanism_find(id) : NULL;
 }
 
+const char *mechanism_inner_name(const Mechanism *m, const char *name)
+{
+    size_t length = m->inner ? strlen(m->inner) : 0;
+
+    if (!m->inner)
+        return NULL;
+    if (!strncmp(name, m->inner, length) && name[length] == '.')
+        return name + length + 1;
+    return params_find(m->params, name) ? NULL : name;
+}
+
 const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name)
 {
-    const Param     *own = params_find(m->params, name);
-    const Mechanism *inner = own ? NULL : mechanism_inner(m, given);
+    const char      *passed = mechanism_inner_name(m, name);
+    const Mechanism *inner = passed ? mechanism_inner(m, given) : NULL;
 
-    return inner ? params_find(inner->params, name) : own;
+    return inner ? params_find(inner->params, passed) : params_find(m->params, name);
 }
 
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err)

@@ -116,6 +116,9 @@ size_t           mechanism_count(void);
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
 /* The mechanism that m runs inside itself, given these assignments; NULL: none, or unknown. */
 const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);
+/* Name that the mechanism inside knows parameter `name` of m by: "heads" for
+ * "attention.heads", "window" for a "window" that m has none of; NULL: it is m's own. */
+const char *mechanism_inner_name(const Mechanism *m, const char *name);
 /* The parameter of m called `name`, else of what it runs inside; NULL: neither has it. */
 const Param *mechanism_param(const Mechanism *m, const Assignments *given, const char *name);
 /* "FP+M" into text; returns text. */

@@ -44,7 +44,7 @@ enum { STACK_RELU, STACK_GELU };
     PARAM_INT(StackParams, d_ff, PARAM_AUTO, 1, INT32_MAX, "hidden units f; auto: 4 dm")
 #define STACK_FORM                                                                             \
     PARAM_WORD(StackParams, attention, "full",                                                 \
-               "mechanism that attends in every layer; its parameters are given beside it"),   \
+               "mechanism that attends in every layer; its parameters beside it, as attention.NAME where both have one"),   \
     PARAM_ENUM(StackParams, norm, STACK_PRE, stack_norms, "layer norm before each branch"),    \
     PARAM_POSITIVE(StackParams, ln_eps, 1e-5, "added to the variance"),                        \
     PARAM_ENUM(StackParams, activation, STACK_RELU, stack_activations,                         \

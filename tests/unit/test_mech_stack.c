@@ -64,10 +64,27 @@ static void assert_refused(Fixture *f, const char *id, const char *params, const
 
 static const char *const stacks[] = { "reversible", "checkpointing", "head-pruning", "act" };
 
+/* "layers=2,heads=2,attention=window,attention.window=5" */
+static void parameters_of(const Mechanism *m, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "layers=2,heads=2,attention=%s", m->id);
+    int    depth = 0;
+
+    if (m->example)
+        used += (size_t)snprintf(text + used, size - used, ",attention.");
+    for (const char *c = m->example; c && *c && used + 12 < size; c++) {
+        depth += (*c == '(' || *c == '[') - (*c == ')' || *c == ']');
+        text[used++] = *c;
+        text[used] = '\0';
+        if (*c == ',' && depth == 0)
+            used += (size_t)snprintf(text + used, size - used, "attention.");
+    }
+}
+
 static void any_attention_stands_in_a_layer(void **state)
 {
     Fixture f = stack_new(WIDTH);
-    char    params[96];
+    char    params[256];
 
     (void)state;
     for (size_t s = 0; s < sizeof(stacks) / sizeof(*stacks); s++)
@@ -75,8 +92,7 @@ static void any_attention_stands_in_a_layer(void **state)
             const Mechanism *m = mechanism_at(i);
             Run             *r;
 
-            snprintf(params, sizeof(params), "layers=2,heads=2,attention=%s%s%s", m->id,
-                     m->example ? "," : "", m->example ? m->example : "");
+            parameters_of(m, params, sizeof(params));
             if (m->needs_x || m->needs_attn || m->needs_none || m->inner) {
                 snprintf(params, sizeof(params), "attention=%s", m->id);
                 assert_refused(&f, stacks[s], params, "does not take q, k and v");
