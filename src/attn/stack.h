@@ -38,32 +38,33 @@ extern const char *const stack_norms[], *const stack_activations[];
 enum { STACK_PRE, STACK_NO_NORM };
 enum { STACK_RELU, STACK_GELU };
 
-#define STACK_SIZES                                                                            \
-    PARAM_INT(StackParams, layers, 6, 1, 4096, "layers L; taken from the tensors when given"), \
-    PARAM_INT(StackParams, heads, 1, 1, INT32_MAX, "heads of a layer; divide dm"),             \
-    PARAM_INT(StackParams, d_ff, PARAM_AUTO, 1, INT32_MAX, "hidden units f; auto: 4 dm")
-#define STACK_FORM                                                                             \
-    PARAM_WORD(StackParams, attention, "full",                                                 \
-               "mechanism that attends in every layer; its parameters beside it, as attention.NAME where both have one"),   \
-    PARAM_ENUM(StackParams, norm, STACK_PRE, stack_norms, "layer norm before each branch"),    \
-    PARAM_POSITIVE(StackParams, ln_eps, 1e-5, "added to the variance"),                        \
-    PARAM_ENUM(StackParams, activation, STACK_RELU, stack_activations,                         \
-               "of the feed-forward branch; gelu by the error function"),                      \
-    PARAM_INT(StackParams, element_bytes, 4, 1, 64, "bytes of a number, in the accounts")
-#define STACK_TENSORS                                                                          \
-    PARAM_TENSOR(StackParams, wq, "[L,dm,dm]", "N(0, 1/dm)", "queries' projections"),          \
-    PARAM_TENSOR(StackParams, wk, "[L,dm,dm]", "N(0, 1/dm)", "keys' projections"),             \
-    PARAM_TENSOR(StackParams, wv, "[L,dm,dm]", "N(0, 1/dm)", "values' projections"),           \
-    PARAM_TENSOR(StackParams, wo, "[L,dm,dm]", "N(0, 1/dm)", "output projections"),            \
-    PARAM_TENSOR(StackParams, w1, "[L,dm,f]", "N(0, 1/dm)", "feed-forward, first layer"),      \
-    PARAM_TENSOR(StackParams, b1, "[L,f]", "0", "its bias"),                                   \
-    PARAM_TENSOR(StackParams, w2, "[L,f,dm]", "N(0, 1/f)", "feed-forward, second layer"),      \
-    PARAM_TENSOR(StackParams, b2, "[L,dm]", "0", "its bias"),                                  \
-    PARAM_TENSOR(StackParams, ln1_gamma, "[L,dm]", "1", "gain of the norm before attention"),  \
-    PARAM_TENSOR(StackParams, ln1_beta, "[L,dm]", "0", "its bias"),                            \
-    PARAM_TENSOR(StackParams, ln2_gamma, "[L,dm]", "1",                                        \
-                 "gain of the norm before the feed-forward branch"),                           \
-    PARAM_TENSOR(StackParams, ln2_beta, "[L,dm]", "0", "its bias")
+#define STACK_SIZES                                                                                \
+    PARAM_INT(StackParams, layers, 6, 1, 4096, "layers L; taken from the tensors when given"),     \
+        PARAM_INT(StackParams, heads, 1, 1, INT32_MAX, "heads of a layer; divide dm"),             \
+        PARAM_INT(StackParams, d_ff, PARAM_AUTO, 1, INT32_MAX, "hidden units f; auto: 4 dm")
+#define STACK_FORM                                                                                 \
+    PARAM_WORD(StackParams, attention, "full",                                                     \
+               "mechanism that attends in every layer; its parameters beside it, as "              \
+               "attention.NAME where both have one"),                                              \
+        PARAM_ENUM(StackParams, norm, STACK_PRE, stack_norms, "layer norm before each branch"),    \
+        PARAM_POSITIVE(StackParams, ln_eps, 1e-5, "added to the variance"),                        \
+        PARAM_ENUM(StackParams, activation, STACK_RELU, stack_activations,                         \
+                   "of the feed-forward branch; gelu by the error function"),                      \
+        PARAM_INT(StackParams, element_bytes, 4, 1, 64, "bytes of a number, in the accounts")
+#define STACK_TENSORS                                                                              \
+    PARAM_TENSOR(StackParams, wq, "[L,dm,dm]", "N(0, 1/dm)", "queries' projections"),              \
+        PARAM_TENSOR(StackParams, wk, "[L,dm,dm]", "N(0, 1/dm)", "keys' projections"),             \
+        PARAM_TENSOR(StackParams, wv, "[L,dm,dm]", "N(0, 1/dm)", "values' projections"),           \
+        PARAM_TENSOR(StackParams, wo, "[L,dm,dm]", "N(0, 1/dm)", "output projections"),            \
+        PARAM_TENSOR(StackParams, w1, "[L,dm,f]", "N(0, 1/dm)", "feed-forward, first layer"),      \
+        PARAM_TENSOR(StackParams, b1, "[L,f]", "0", "its bias"),                                   \
+        PARAM_TENSOR(StackParams, w2, "[L,f,dm]", "N(0, 1/f)", "feed-forward, second layer"),      \
+        PARAM_TENSOR(StackParams, b2, "[L,dm]", "0", "its bias"),                                  \
+        PARAM_TENSOR(StackParams, ln1_gamma, "[L,dm]", "1", "gain of the norm before attention"),  \
+        PARAM_TENSOR(StackParams, ln1_beta, "[L,dm]", "0", "its bias"),                            \
+        PARAM_TENSOR(StackParams, ln2_gamma, "[L,dm]", "1",                                        \
+                     "gain of the norm before the feed-forward branch"),                           \
+        PARAM_TENSOR(StackParams, ln2_beta, "[L,dm]", "0", "its bias")
 #define STACK_PARAMS STACK_SIZES, STACK_FORM, STACK_TENSORS
 
 /* What is drawn when no file gives it is shown. */
