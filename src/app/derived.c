@@ -171,7 +171,7 @@ static const View *new_spectrum(Result *result, const View *of, const char *name
     d->of = of;
     d->curve = (ViewCurve){ .x = "index", .y = "value, share",
                             .series = "singular value|share of all squares",
-                            .log_y = true, .first = 1 };
+                            .log_y = true, .first = 1, .main = 1 };
     d->view = (View){ .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = planes > 1 ? 3 : 2,
                       .read = read_spectrum, .context = d, .rows = "value", .cols = "number",
                       .cost = 1 };

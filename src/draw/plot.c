@@ -294,6 +294,11 @@ Rgb plot_colour(int series, bool dark)
     return rgb;
 }
 
+int plot_mark(int series)
+{
+    return series + series / COLOURS;
+}
+
 uint8_t plot_colour_256(int series)
 {
     return colour_nearest_256(plot_colour(series, true));

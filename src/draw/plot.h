@@ -80,6 +80,7 @@ void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
 /* Colours of Okabe and Ito, in an order in which neighbours differ in lightness too. */
 Rgb     plot_colour(int series, bool dark);
 uint8_t plot_colour_256(int series);
+int     plot_mark(int series); /* shape, so that where colours come again shapes do not */
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */
 /* What a reader wants in words: extremes of each series. */
 void plot_caption(const Plot *plot, char *text, size_t size);

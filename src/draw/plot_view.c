@@ -168,6 +168,10 @@ bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plan
     s = source_of(view, &curve, plane);
     if (!plot->count)
         name_axes(plot, &s, minus != NULL);
+    if (*prefix && curve.main && curve.main < s.series) {
+        s.series = curve.main;
+        series_name(&s, 0, "", plot->y.name, sizeof(plot->y.name));
+    }
     for (int64_t k = 0; k < s.series; k++) {
         if (plot->count == PLOT_SERIES_MOST) {
             plot->left_out += s.series - k;

@@ -117,7 +117,7 @@ static void draw_series(const Pens *p, const PlotSeries *s, int series)
         every = 1;
     for (int64_t i = every > 1 ? series * every / p->plot->count : 0; marks && i < s->count;
          i += every)
-        draw_mark(p, series, at_x(p, s->x[i]), at_y(p, s->y[i]), radius, rgb);
+        draw_mark(p, plot_mark(series), at_x(p, s->x[i]), at_y(p, s->y[i]), radius, rgb);
 }
 
 static void draw_guides(const Pens *p)
@@ -251,7 +251,7 @@ static int key_lines(const Sheet *sheet, const Plot *plot, double width, const P
 
             line(pens, pens->box.x + x, middle, pens->box.x + x + 1.6 * s->tick, middle,
                  2 * s->frame, rgb, plot->series[k].mark == CURVE_POINTS ? 0 : 1);
-            draw_mark(pens, k, pens->box.x + x + 0.8 * s->tick, middle, sheet_points(s, 1.5), rgb);
+            draw_mark(pens, plot_mark(k), pens->box.x + x + 0.8 * s->tick, middle, sheet_points(s, 1.5), rgb);
             canvas_text(sheet->canvas, pens->box.x + x + sign, middle + 0.36 * s->tick,
                         plot->series[k].name, (CanvasText){ .size = s->tick, .rgb = s->ink });
         }
