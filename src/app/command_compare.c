@@ -6,7 +6,7 @@
  */
 #include "app/command_parts.h"
 #include "app/session_parts.h"
-#include "app/vary.h"
+#include "app/command_vary.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -165,14 +165,18 @@ static bool add(Session *s, const Call *call, const char *mechanism, const char 
     return true;
 }
 
-static bool takes(const char *word, const char *param)
+/* False also for a word that is no request: adding it says why. */
+static bool takes(Session *s, const Call *call, const char *word, const char *param)
 {
-    char             id[64];
-    const Mechanism *m;
+    Request request;
+    Error   ignored = ERROR_INIT;
+    bool    ok = request_for(s, call, word, &request, &ignored);
 
-    snprintf(id, sizeof(id), "%.*s", (int)strcspn(word, "("), word);
-    m = mechanism_find(id);
-    return m && params_find(m->params, param);
+    if (!ok)
+        return false;
+    ok = sweep_varies(&request, param);
+    request_free(&request);
+    return ok;
 }
 
 /* One row, or one for each value of the parameter that varies. */
@@ -181,7 +185,7 @@ static bool add_word(Session *s, const Call *call, const char *word, const Vary 
 {
     char value[256];
 
-    if (!vary->count || !takes(word, vary->name))
+    if (!vary->count || !takes(s, call, word, vary->name))
         return add(s, call, word, NULL, c, err);
     for (int i = 0; i < vary->count; i++) {
         snprintf(value, sizeof(value), "%s=%s", vary->name, vary->values[i]);
@@ -191,14 +195,14 @@ static bool add_word(Session *s, const Call *call, const char *word, const Vary 
     return true;
 }
 
-static bool parse_vary(const Call *call, Vary *vary, Error *err)
+static bool parse_vary(Session *s, const Call *call, Vary *vary, Error *err)
 {
     if (!call->values[OPT_VARY])
         return true;
     if (!vary_parse(call->values[OPT_VARY], vary, err))
         return false;
     for (int i = 0; i < call->word_count; i++)
-        if (takes(call->words[i], vary->name))
+        if (takes(s, call, call->words[i], vary->name))
             return true;
     error_set(err, ERR_PARAM, "--vary %s: none of these mechanisms has the parameter %s",
               call->values[OPT_VARY], vary->name);
@@ -209,7 +213,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
     const Mechanism *exact = baseline();
 
-    if (!call_check_params(call, err) || !parse_vary(call, &c->vary, err) ||
+    if (!call_check_params(call, err) || !parse_vary(s, call, &c->vary, err) ||
         (exact && !add(s, call, exact->id, NULL, c, err)))
         return false;
     for (int i = 0; i < call->word_count; i++)
@@ -348,11 +352,18 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
         return error_set(err, ERR_USAGE,
                          "compare needs mechanisms, for example attnscope compare "
                          "bigbird reformer performer");
+    if (!vary_check_options(call, err))
+        return false;
+    if (vary_draws(call))
+        return vary_draw(s, call, out, err);
     ok = call_load_input(s, call, err) && add_all(s, call, &c, err);
     if (ok && call->values[OPT_JSON])
         show_json(&c, out);
     else if (ok)
         show_table(s, call, &c, out);
+    if (ok && c.vary.count && !call->values[OPT_JSON] && !call->values[OPT_CSV] &&
+        !call->values[OPT_MD])
+        ok = vary_show(s, call, c.results, c.count, out, err);
     ok = ok && first_failure(&c, err);
     for (int i = 0; i < c.count; i++)
         result_release(c.results[i]);

@@ -82,6 +82,7 @@ static bool add_range(Vary *out, const char *text, Error *err)
     }
     if (*end || !(last >= first) || !(times ? by > 1 && first > 0 : by > 0))
         return error_set(err, ERR_USAGE, "%s=%s: " FORM, out->name, text);
+    out->times = times;
     slack = 1 + 1e-9; /* 0.1 + 0.1 + 0.1 is a little more than 0.3 */
     for (double value = first, k = 0; value <= last * slack || value <= last + 1e-9 * by; k++) {
         if (!add_number(out, value, err))

@@ -16,6 +16,7 @@ typedef struct Vary {
     char   name[64];
     char **values; /* owned; as a parameter is assigned: "16", "0.25", "positive" */
     int    count;
+    bool   times;  /* a range by a factor: its axis is logarithmic */
 } Vary;
 
 /* On failure nothing is to be freed. */

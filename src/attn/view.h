@@ -67,6 +67,7 @@ typedef struct ViewCurve {
     bool        by_rows;    /* rows are the series, columns the points */
     double      first;      /* x of the first point; they are 1 apart */
     int         main;       /* series that go into a plot with other views'; 0: all */
+    const char *points;     /* what the points are called: "relu|trig"; NULL: by their x */
     const char *along;      /* view of the run that holds the x of the points; NULL: see first */
     const char *low, *high; /* views of the same shape: the band around it; NULL: none */
 } ViewCurve;

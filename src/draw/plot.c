@@ -30,6 +30,7 @@ void plot_free(Plot *plot)
 {
     for (int k = 0; plot && k < plot->count; k++)
         series_free(&plot->series[k]);
+    free(plot ? plot->x.names : NULL);
     free(plot);
 }
 
@@ -66,6 +67,34 @@ void plot_guide(Plot *plot, const char *name, bool vertical, double at)
     *g = (PlotGuide){ .vertical = vertical, .at = at };
     snprintf(g->name, sizeof(g->name), "%s", name);
     plot->guide_count++;
+}
+
+static bool is_number(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    return end != text && !*end;
+}
+
+bool plot_name_points(Plot *plot, const char *names)
+{
+    const PlotSeries *s = &plot->series[0];
+    PlotAxis         *x = &plot->x;
+
+    if (!plot->count || x->names)
+        return true;
+    x->names = calloc((size_t)(s->count > 0 ? s->count : 1), sizeof(*x->names));
+    for (; x->names && x->name_count < s->count && *names; x->name_count++) {
+        size_t    length = strcspn(names, "|");
+        PlotName *name = &x->names[x->name_count];
+
+        name->at = s->x[x->name_count];
+        snprintf(name->text, sizeof(name->text), "%.*s", (int)length, names);
+        x->words = x->words || !is_number(name->text);
+        names += length + (names[length] == '|');
+    }
+    return x->names != NULL;
 }
 
 /* ---- ranges ----------------------------------------------------------------- */
@@ -140,10 +169,19 @@ static void widen_for_bars(const Plot *plot, Range *x)
     }
 }
 
+/* By a share of its length at both ends. */
+static void widen_axis(PlotAxis *axis, double share)
+{
+    double more = axis->log ? pow(axis->hi / axis->lo, share) : share * (axis->hi - axis->lo);
+
+    axis->lo = axis->log ? axis->lo / more : axis->lo - more;
+    axis->hi = axis->log ? axis->hi * more : axis->hi + more;
+}
+
 void plot_settle(Plot *plot)
 {
     Range x = { (double)INFINITY, -(double)INFINITY, (double)INFINITY }, y = x;
-    bool  bars = false;
+    bool  bars = false, marks;
 
     plot->x.whole = true;
     for (int k = 0; k < plot->count; k++) {
@@ -158,12 +196,21 @@ void plot_settle(Plot *plot)
         range_add(plot->guides[k].vertical ? &x : &y, plot->guides[k].at);
     if (!plot->x.log)
         widen_for_bars(plot, &x);
+    if (plot->x.words) { /* a word has room on both sides */
+        range_add(&x, x.lo - 0.4);
+        range_add(&x, x.hi + 0.4);
+    }
+    marks = plot->x.names && !plot->x.words;
     if (bars && y.lo > 0 && !plot->y.log)
         range_add(&y, 0);
     settle_axis(&plot->x, x, false);
     settle_axis(&plot->y, y, true);
     if (!plot->y.log && (plot->y.lo > 0 || plot->y.lo < 0)) /* off the frame */
         plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
+    if (marks) /* those at the ends are whole */
+        widen_axis(&plot->x, 0.03);
+    if (marks && plot->y.log)
+        plot->y.lo /= pow(plot->y.hi / plot->y.lo, 0.04);
     if (plot->y.log)
         plot->y.hi *= pow(plot->y.hi / plot->y.lo, 0.04);
     else
@@ -264,10 +311,23 @@ static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
     return count;
 }
 
+static int named_ticks(const PlotAxis *axis, PlotTick *out)
+{
+    int every = (axis->name_count + PLOT_TICKS_MOST - 1) / PLOT_TICKS_MOST, count = 0;
+
+    for (int k = 0; k < axis->name_count; k += every) {
+        out[count].place = plot_place(axis, axis->names[k].at);
+        snprintf(out[count++].text, sizeof(out->text), "%s", axis->names[k].text);
+    }
+    return count;
+}
+
 int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
 {
     int count;
 
+    if (axis->names)
+        return named_ticks(axis, out);
     most = most > PLOT_TICKS_MOST ? PLOT_TICKS_MOST : most < 2 ? 2 : most;
     count = axis->log ? log_ticks(axis, most, out) : linear_ticks(axis, most, out);
     if (count >= 2)
@@ -330,9 +390,10 @@ void plot_caption(const Plot *plot, char *text, size_t size)
             continue;
         plot_number(&plot->y, lo, least, sizeof(least));
         plot_number(&plot->y, hi, most, sizeof(most));
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s to %s", used ? ", " : "",
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s%s%s", used ? ", " : "",
                                  plot->count > 1 ? s->name : "", plot->count > 1 ? " " : "", least,
-                                 most);
+                                 strcmp(least, most) ? " to " : "",
+                                 strcmp(least, most) ? most : "");
     }
     if (plot->count > 3 && used < size)
         used += (size_t)snprintf(text + used, size - used, ", \xE2\x80\xA6");

@@ -19,8 +19,17 @@
 #define PLOT_TICKS_MOST  12
 #define PLOT_POINTS_MOST 4096 /* of a series as read from a view; more are summed up */
 
+/* A place of an axis that has a name. */
+typedef struct PlotName {
+    double at;
+    char   text[24];
+} PlotName;
+
 typedef struct PlotAxis {
     char   name[64]; /* with its unit: "memory (bytes)" */
+    PlotName *names; /* owned by the plot; its only ticks; NULL: ticks are round numbers */
+    int    name_count;
+    bool   words;    /* the names are no numbers: the place of a point says nothing more */
     bool   log;
     bool   whole;    /* only whole numbers mean something */
     bool   cut;      /* there are values below lo, drawn there */
@@ -62,6 +71,8 @@ void        plot_guide(Plot *plot, const char *name, bool vertical, double at);
  * view names the axes. */
 bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plane,
                    const char *prefix, Error *err);
+/* The x axis is named at the points of its first series: "16|32|64".  False: no memory. */
+bool plot_name_points(Plot *plot, const char *names);
 /* Ranges from data and guides; call it once all is there. */
 void plot_settle(Plot *plot);
 
@@ -70,9 +81,10 @@ double plot_place(const PlotAxis *axis, double value);
 
 typedef struct PlotTick {
     double place; /* 0..1 */
-    char   text[16];
+    char   text[24];
 } PlotTick;
-/* At most `most` round numbers, or decades, with SI prefixes (binary ones of bytes). */
+/* At most `most` round numbers, or decades, with SI prefixes (binary ones of bytes); or the
+ * axis's own names. */
 int plot_ticks(const PlotAxis *axis, int most, PlotTick *out);
 /* The number as ticks and captions write it. */
 void plot_number(const PlotAxis *axis, double value, char *text, size_t size);

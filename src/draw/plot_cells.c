@@ -210,6 +210,18 @@ static void put_guides(Field *f)
     }
 }
 
+/* Words have each the room there is, numbers are never cut. */
+static int tick_width(const Field *f, PlotTick *tick, int count)
+{
+    int room = f->w / (count > 0 ? count : 1) - 1, width = (int)strlen(tick->text);
+
+    if (!f->plot->x.words || width <= room || room < 3)
+        return width;
+    tick->text[room - 1] = '.';
+    tick->text[room] = '\0';
+    return room;
+}
+
 static void put_axes(Field *f, const PlotTick *ys, int y_count)
 {
     PlotCells *c = f->out;
@@ -228,7 +240,8 @@ static void put_axes(Field *f, const PlotTick *ys, int y_count)
         put(c, y, f->x - 1, f->utf8 ? 0x2524 : '+', PLOT_INK_AXIS);
     }
     for (int k = 0; k < x_count; k++) {
-        int x = f->x + (int)lround(xs[k].place * (f->w - 1)), width = (int)strlen(xs[k].text);
+        int x = f->x + (int)lround(xs[k].place * (f->w - 1));
+        int width = tick_width(f, &xs[k], x_count);
         int left = x - width / 2;
 
         left = left + width > c->width ? c->width - width : left < 0 ? 0 : left;
@@ -279,7 +292,8 @@ static void draw_all(Field *f, const PlotTick *ys, int y_count)
         put_series(f, &plot->series[k], k);
     }
     for (int k = 0; k < plot->count; k++)
-        if (plot->series[k].mark != CURVE_BARS && (plot->count > 1 || plot->series[k].count <= 1))
+        if (plot->series[k].mark != CURVE_BARS &&
+            (plot->count > 1 || plot->series[k].count <= 1 || plot->x.names))
             put_letters(f, &plot->series[k], k);
     put_axes(f, ys, y_count);
 }

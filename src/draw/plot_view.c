@@ -180,6 +180,8 @@ bool plot_add_view(Plot *plot, const View *view, const View *minus, int64_t plan
         if (!add_series(plot, &s, minus, k, prefix))
             return error_set(err, ERR_NOMEM, "a plot: out of memory");
     }
+    if (curve.points && !plot_name_points(plot, curve.points))
+        return error_set(err, ERR_NOMEM, "a plot: out of memory");
     for (int k = 0; k < view->guide_count && !minus; k++)
         plot_guide(plot, view->guides[k].name, view->guides[k].vertical, view->guides[k].at);
     return true;

@@ -27,8 +27,7 @@
 
 /* ---- the CPU ---------------------------------------------------------------- */
 
-/* "model name" of the first CPU, or the architecture where there is none. */
-static void cpu_name(char *text, size_t size)
+void environment_cpu(char *text, size_t size)
 {
     struct utsname system = { 0 };
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -132,7 +131,7 @@ void environment_json(Json *out)
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     char cpu[256];
 
-    cpu_name(cpu, sizeof(cpu));
+    environment_cpu(cpu, sizeof(cpu));
     jsonw_open(out, '{');
     item(out, "cpu", cpu);
     item(out, "vectors", cpu_vectors(cpu_level()));

@@ -153,6 +153,8 @@ void record_json(const Record *record, Json *out);
 void record_text(const Record *record, Text *out);
 /* The machine: cpu, cores, OpenBLAS core, compiler, kernel, version. */
 void environment_json(Json *out);
+/* "model name" of the first CPU, or the architecture where there is none. */
+void environment_cpu(char *text, size_t size);
 /* NULL, or a warning when OpenBLAS runs a kernel too old for this CPU. */
 const char *environment_blas_warning(void);
 

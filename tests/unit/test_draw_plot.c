@@ -28,6 +28,26 @@ static PlotSeries *add(Plot *plot, CurveMark mark, int count, const double *y)
     return s;
 }
 
+static void points_have_names(void **state)
+{
+    static const char *const names[] = { "16|32|64", "relu|trig|positive" };
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        Plot    *plot = new_plot();
+        PlotTick ticks[PLOT_TICKS_MOST];
+
+        add(plot, CURVE_LINE, 3, (double[]){ 1, 2, 3 });
+        assert_true(plot_name_points(plot, names[k]));
+        plot_settle(plot);
+        assert_int_equal(plot->x.words, k == 1);
+        assert_int_equal(plot_ticks(&plot->x, 2, ticks), 3);
+        assert_string_equal(ticks[1].text, k ? "trig" : "32");
+        assert_true(ticks[0].place > 0 && ticks[2].place < 1); /* whole at the ends */
+        plot_free(plot);
+    }
+}
+
 /* ---- ticks ------------------------------------------------------------------ */
 
 static const struct {
@@ -361,6 +381,7 @@ static void matrices_and_plots_stand_in_one_figure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(points_have_names),
         cmocka_unit_test(ticks_are_round_numbers),
         cmocka_unit_test(any_range_has_ticks),
         cmocka_unit_test(ranges_follow_the_data),

@@ -1,0 +1,226 @@
+/* test_sweep.c -- one parameter at several values: points, plots, what reaches a goal. */
+#include <math.h>
+#include <string.h>
+
+#include "app/sweep.h"
+#include "check.h"
+
+static Session *session_on(const char *spec)
+{
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    assert_non_null(s);
+    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
+    return s;
+}
+
+static void add(Session *s, Sweep *sweep, const char *text, int seeds)
+{
+    Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+
+    CHECK(request_parse(s, &request, text, &err), "%s", err.text);
+    request.seeds = seeds;
+    CHECK(sweep_add(sweep, &request, &err), "%s", err.text);
+    request_free(&request);
+}
+
+static void run(Session *s, Sweep *sweep, const char *range, const char *a, const char *b,
+                int seeds)
+{
+    Request exact = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+
+    CHECK(sweep_open(sweep, range, &exact, &err), "%s", err.text);
+    add(s, sweep, a, seeds);
+    if (b)
+        add(s, sweep, b, seeds);
+    CHECK(sweep_run(sweep, s, &err), "%s", err.text);
+}
+
+static double value(const Sweep *sweep, int line, int point, SweepQuantity q)
+{
+    const SweepPoint *p = sweep_at(sweep, line, point);
+
+    CHECK(!p->problem[0], "%s", p->problem);
+    return p->value[q].valid ? p->value[q].value : (double)NAN;
+}
+
+static void points_have_their_numbers(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
+    Sweep    sweep;
+    int      all, order[VARY_MOST];
+
+    (void)state;
+    run(s, &sweep, "window=33,1,9", "window", "linformer(k=8)", 0);
+    assert_int_equal(sweep.count, 3); /* exact attention is the first line */
+    assert_true(sweep.lines[0].baseline && sweep.lines[2].fixed && !sweep.lines[1].fixed);
+    assert_int_equal(sweep_done(&sweep, &all), 1 + 3 + 1);
+    assert_int_equal(all, 1 + 3 + 1);
+    sweep_order(&sweep, order);
+    assert_true(order[0] == 1 && order[1] == 2 && order[2] == 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(value(&sweep, 1, order[i], SWEEP_ERROR) >
+                    value(&sweep, 1, order[i + 1], SWEEP_ERROR));
+        assert_true(value(&sweep, 1, order[i], SWEEP_MASS) <
+                    value(&sweep, 1, order[i + 1], SWEEP_MASS));
+        assert_true(value(&sweep, 1, order[i], SWEEP_FLOPS) <
+                    value(&sweep, 1, order[i + 1], SWEEP_FLOPS));
+    }
+    assert_true(isnan(value(&sweep, 1, 0, SWEEP_TIME))); /* nothing was measured */
+    assert_true(isnan(value(&sweep, 0, 0, SWEEP_ERROR)));
+    assert_true(value(&sweep, 2, 0, SWEEP_ERROR) > 0);
+    sweep_free(&sweep);
+    session_free(s);
+}
+
+static void goals_are_reached_or_not(void **state)
+{
+    static const struct {
+        const char *goal, *answer;
+        int         at;
+    } cases[] = {
+        { "100%", "window: the smallest window of 4 tried that keeps 100 % of the mass is 95", 0 },
+        { "0.2", "window: the smallest window of 4 tried that keeps 20 % of the mass is 33", 3 },
+        { "error=1e-5", "window: the smallest window of 4 tried that has an error of at most", 0 },
+        { "error=0.0001%", "window: none of 4 values", -2 },
+    };
+    Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
+    Sweep    sweep;
+
+    (void)state;
+    run(s, &sweep, "window=95,1,9,33", "window", NULL, 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        SweepGoal goal;
+        Error     err = ERROR_INIT;
+        Text      text = { 0 };
+
+        CHECK(goal_parse(cases[i].goal, &goal, &err), "%s", err.text);
+        sweep_answer(&sweep, 1, &goal, &text);
+        if (cases[i].at >= -1) {
+            CHECK(strstr(text_str(&text), cases[i].answer), "%s", text_str(&text));
+            assert_int_equal(sweep_smallest(&sweep, 1, &goal), cases[i].at);
+        }
+        text_free(&text);
+    }
+    sweep_free(&sweep);
+    session_free(s);
+}
+
+static void bad_goals_and_quantities_are_told(void **state)
+{
+    static const char *const goals[] = { "", "most", "0", "101%", "error=", "error=-1", "95%x" };
+    static const char *const lists[] = { "", "speed", "error,", "error,error" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(goals) / sizeof(*goals); i++) {
+        SweepGoal goal;
+        Error     err = ERROR_INIT;
+
+        CHECK(!goal_parse(goals[i], &goal, &err), "'%s'", goals[i]);
+        assert_int_equal(err.code, ERR_USAGE);
+    }
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        SweepQuantity list[SWEEP_QUANTITIES];
+        Error         err = ERROR_INIT;
+        int           count;
+
+        CHECK(!quantities_parse(lists[i], list, &count, &err), "'%s'", lists[i]);
+        assert_int_equal(err.code, ERR_USAGE);
+    }
+}
+
+static void a_picture_has_what_was_found(void **state)
+{
+    Session      *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
+    SweepLook     look = { .quantities = { SWEEP_ERROR, SWEEP_FLOPS }, .count = 2, .now = 1 };
+    SweepPicture  picture;
+    Sweep         sweep;
+    Error         err = ERROR_INIT;
+    Plot         *plot;
+    Text          command = { 0 };
+
+    (void)state;
+    run(s, &sweep, "features=8:32:x2", "performer", "nystrom(n_landmarks=8)", 3);
+    CHECK(sweep_picture(&sweep, &look, &picture, &err), "%s", err.text);
+    plot = panel_plot(&picture.figure->panels[0], &err);
+    assert_int_equal(plot->count, 2);
+    assert_true(plot->x.log && !plot->x.words);
+    assert_int_equal(plot->x.name_count, 3);
+    assert_true(plot->series[0].x[2] == 32);
+    assert_true(plot->series[0].low[0] <= plot->series[0].y[0] &&
+                plot->series[0].y[0] <= plot->series[0].high[0]);
+    assert_true(isnan(plot->series[1].low[0])); /* nothing is drawn there */
+    plot_free(plot);
+    plot = panel_plot(&picture.figure->panels[1], &err);
+    assert_int_equal(plot->guide_count, 2); /* exact attention, and the present value */
+    assert_string_equal(plot->guides[0].name, "full");
+    plot_free(plot);
+    CHECK(strstr(picture.figure->caption, "of 3 seeds"), "%s", picture.figure->caption);
+    sweep_command(&sweep, s, &look, &command);
+    CHECK(strstr(text_str(&command), "--vary features=8:32:x2 --plot error,flops --seeds 3"), "%s",
+          text_str(&command));
+    text_free(&command);
+    sweep_picture_free(&picture);
+    look = (SweepLook){ .quantities = { SWEEP_MASS }, .count = 1, .now = -1 };
+    assert_false(sweep_picture(&sweep, &look, &picture, &err));
+    CHECK(strstr(err.text, "no mass kept"), "%s", err.text);
+    sweep_free(&sweep);
+    session_free(s);
+}
+
+static void what_fails_is_left_out(void **state)
+{
+    Session     *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
+    SweepLook    look = { .quantities = { SWEEP_ERROR }, .count = 1, .now = -1 };
+    SweepPicture picture;
+    Sweep        sweep;
+    Error        err = ERROR_INIT;
+    Plot        *plot;
+
+    (void)state;
+    run(s, &sweep, "kernel=relu,cosine,trig", "performer", NULL, 0);
+    assert_true(sweep.words && sweep_at(&sweep, 1, 1)->problem[0]);
+    CHECK(sweep_picture(&sweep, &look, &picture, &err), "%s", err.text);
+    plot = panel_plot(&picture.figure->panels[0], &err);
+    assert_true(plot->x.words && isnan(plot->series[0].y[1]) && plot->series[0].y[2] > 0);
+    assert_string_equal(plot->x.names[1].text, "cosine");
+    plot_free(plot);
+    CHECK(strstr(picture.figure->caption, "left out: performer at cosine ("), "%s",
+          picture.figure->caption);
+    sweep_picture_free(&picture);
+    sweep_free(&sweep);
+    session_free(s);
+}
+
+static void nobody_has_the_parameter(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=8,d=4)");
+    Request  exact = REQUEST_INIT;
+    Sweep    sweep;
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    assert_true(sweep_open(&sweep, "features=1:2", &exact, &err));
+    add(s, &sweep, "linear", 0);
+    assert_false(sweep_run(&sweep, s, &err));
+    assert_int_equal(err.code, ERR_PARAM);
+    sweep_free(&sweep);
+    session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(points_have_their_numbers),
+        cmocka_unit_test(goals_are_reached_or_not),
+        cmocka_unit_test(bad_goals_and_quantities_are_told),
+        cmocka_unit_test(a_picture_has_what_was_found),
+        cmocka_unit_test(what_fails_is_left_out),
+        cmocka_unit_test(nobody_has_the_parameter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
