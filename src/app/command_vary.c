@@ -2,6 +2,7 @@
  * parameter, the smallest value that keeps so much. */
 #include "app/command_vary.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "app/command_parts.h"
@@ -12,7 +13,7 @@ static bool make_look(const Call *call, SweepLook *look, SweepGoal *goal, Error 
 {
     const char *keep = call->values[OPT_KEEP], *plot = call->values[OPT_PLOT];
 
-    *look = (SweepLook){ .now = -1, .title = call->values[OPT_TITLE],
+    *look = (SweepLook){ .now = (double)NAN, .cursor = -1, .title = call->values[OPT_TITLE],
                          .caption = call->values[OPT_CAPTION] };
     if (keep && !goal_parse(keep, goal, err))
         return error_prefix(err, "--keep");
@@ -174,6 +175,7 @@ static void answer(const Call *call, const Sweep *sweep, const SweepGoal *goal, 
         for (int i = 0; i < sweep->count; i++) {
             if (sweep->lines[i].fixed)
                 continue;
+            text_addf(out, "%s: ", sweep->lines[i].name);
             sweep_answer(sweep, i, goal, out);
             text_add(out, "\n");
         }

@@ -101,7 +101,10 @@ typedef struct SweepGoal {
 bool goal_parse(const char *text, SweepGoal *out, Error *err);
 /* The point with the smallest value that reaches it (with every seed); -1: none does. */
 int  sweep_smallest(const Sweep *sweep, int line, const SweepGoal *goal);
-/* "window: the smallest window of 6 tried that keeps 95 % of the mass is 33 (96.1 %)" */
+/* Adds a value between the smallest that reaches it and the one before, where a whole number
+ * stands between them and the values are a list; false: there is none (or no memory: *err). */
+bool sweep_refine(Sweep *sweep, int line, const SweepGoal *goal, Error *err);
+/* "window=33 is the smallest of 6 that keeps 95 % of the mass (96.1 %)" */
 void sweep_answer(const Sweep *sweep, int line, const SweepGoal *goal, Text *out);
 
 /* ---- drawing ---------------------------------------------------------------- */
@@ -110,7 +113,8 @@ typedef struct SweepLook {
     SweepQuantity    quantities[SWEEP_QUANTITIES]; /* a plot each, side by side */
     int              count;
     const SweepGoal *goal;  /* a line at its bound; NULL: none */
-    int              now;   /* point to be marked; -1: none */
+    double           now;   /* place of the value one has; NaN: none */
+    int              cursor; /* point to be marked; -1: none */
     const char      *title, *caption; /* NULL: none, and what it was measured on */
 } SweepLook;
 

@@ -123,8 +123,9 @@ static void add_guides(const Sweep *sweep, const SweepLook *look, SweepNumbers *
         add_guide(view, exact->name, exact->points[0].value[q].value, false);
     if (look->goal && look->goal->quantity == q)
         add_guide(view, n->goal, look->goal->bound, false);
-    if (look->now >= 0)
-        add_guide(view, "", sweep_x(sweep, look->now), true);
+    add_guide(view, "now", look->now, true);
+    if (look->cursor >= 0)
+        add_guide(view, "", sweep_x(sweep, look->cursor), true);
 }
 
 static bool no_numbers(const Sweep *sweep, SweepQuantity q, Error *err)

@@ -9,6 +9,7 @@
 #define APP_VARY_H
 
 #include "core/error.h"
+#include "core/text.h"
 
 #define VARY_MOST 256
 
@@ -22,6 +23,12 @@ typedef struct Vary {
 /* On failure nothing is to be freed. */
 bool vary_parse(const char *text, Vary *out, Error *err);
 void vary_free(Vary *vary);
+struct Param;
+/* "features=32,64,128,256,512": a range around the value one has ("" the default), as far as
+ * the parameter and a sequence of n tokens allow; dense: all over it, in small steps
+ * up to 2n, the width of a window that misses nothing.  False:
+ * the parameter has no such range. */
+bool vary_usual(const struct Param *param, const char *now, int64_t n, bool dense, Text *out);
 /* The value as a number, for an axis; NaN when it is none. */
 double vary_number(const Vary *vary, int index);
 

@@ -110,6 +110,9 @@ void command_close(Ui *ui)
 
 /* With a name it opens here what `figure --preset` draws; alone it is the command. */
 #define PRESET_WORD "preset"
+/* With a range they run; alone they are the actions. */
+#define VARY_WORD     "vary"
+#define SMALLEST_WORD "smallest"
 
 static void open_preset(Ui *ui, const char *rest)
 {
@@ -132,6 +135,10 @@ void command_enter(Ui *ui, const char *line)
     action = action_find(word);
     if (!strcmp(word, PRESET_WORD) && line[length] == ' ') {
         open_preset(ui, line + length);
+    } else if (!strcmp(word, VARY_WORD) && line[length] == ' ') {
+        vary_enter(ui, line + length);
+    } else if (!strcmp(word, SMALLEST_WORD) && line[length] == ' ') {
+        vary_enter_goal(ui, line + length);
     } else if (command && line[length] != '(') {
         if (command->run)
             start_command(ui, line);

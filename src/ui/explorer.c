@@ -69,7 +69,7 @@ bool ui_job_runs(const Ui *ui)
     for (int i = 0; i < ui->compare.count; i++)
         if (ui->compare.panes[i].job || ui->compare.panes[i].measuring)
             return true;
-    return ui->command.work || ui->export.work;
+    return ui->command.work || ui->export.work || ui->varying.job;
 }
 
 /* ---- a frame ---------------------------------------------------------------- */
@@ -87,6 +87,7 @@ static bool poll_jobs(Ui *ui)
     changed |= browse_poll(ui);
     changed |= command_poll(ui);
     changed |= export_poll(ui);
+    changed |= vary_poll(ui);
     draughtsman_sweep(&ui->draughtsman);
     return changed;
 }
@@ -310,6 +311,7 @@ void action_cancel(Ui *ui)
     }
     any |= command_cancel(ui);
     any |= export_cancel(ui);
+    any |= vary_cancel(ui);
     if (any)
         ui_say(ui, ROLE_WARN, "cancelling\xe2\x80\xa6");
     else

@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "app/figure_plan.h"
 #include "app/session.h"
+#include "app/sweep.h"
 #include "ui/drawing.h"
 #include "ui/field.h"
 #include "ui/history.h"
@@ -43,7 +44,8 @@ enum {
     IN_LISTED = IN_BROWSE | IN_FILTER,
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
     IN_SPAN = 16384, /* the picture of a query */
-    IN_ALL = 32767,
+    IN_VARY = 32768, /* one parameter at several values */
+    IN_ALL = 65535,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -117,6 +119,22 @@ typedef struct Params {
     char    problem[512];
 } Params;
 
+/* One parameter of a pane at several values: a run after the other, as they come. */
+typedef struct Varying {
+    Sweep         sweep;    /* count 0: none yet */
+    Job          *job;      /* of the point below; NULL: none under way */
+    int           line, point;
+    int           main;     /* the line of the pane */
+    int           pane;     /* its index when it began */
+    const Input  *input;    /* it began on; to compare with only */
+    bool          stopped, told;
+    bool          seeks;    /* the smallest value that reaches the goal is to be set */
+    bool          closes_in; /* between the values there are, too */
+    SweepGoal     goal;
+    SweepQuantity loss, cost; /* of the plots */
+    int           cursor;   /* among the points from left to right */
+} Varying;
+
 typedef struct Help {
     Field filter;
     int   line, top;
@@ -169,6 +187,7 @@ struct Ui {
     Stepping     stepping;
     Spanning     spanning;
     Params       params;
+    Varying      varying;
     Help         help;
     Pager        pager;
     Prompt       prompt;
@@ -252,6 +271,23 @@ void               params_open(Ui *ui);
 void               params_tick(Ui *ui);           /* the live re-run */
 double             params_deadline(const Ui *ui); /* seconds from now; < 0: none */
 extern const Layer params_layer;
+
+/* "features=16:512:x2"; and "NAME=RANGE 95%": the smallest value that keeps so much is set. */
+void vary_enter(Ui *ui, const char *range);
+void vary_enter_goal(Ui *ui, const char *text);
+/* Over the row of a pane's parameter editor; false with a message: it has no range. */
+bool vary_param(Ui *ui, int pane, const Param *param, bool seek);
+bool vary_poll(Ui *ui);   /* true: something is to be drawn */
+bool vary_cancel(Ui *ui); /* false: nothing runs */
+/* "features: 3 of 6, performer at 64"; false: nothing runs. */
+bool vary_progress(const Ui *ui, char *text, size_t size);
+void vary_close(Ui *ui);
+void vary_layer_draw(Ui *ui);
+/* The pane it began on, while it is still that; else NULL. */
+Pane *vary_pane(Ui *ui);
+/* Place on the axis of the value that the pane has; NaN: none there. */
+double vary_now(Ui *ui);
+extern const Layer vary_layer;
 
 void               help_open(Ui *ui, bool palette);
 extern const Layer help_layer;

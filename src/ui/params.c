@@ -131,6 +131,36 @@ void action_param_apply(Ui *ui)
     ui_pop(ui);
 }
 
+/* The editor closes as by Enter; what was not taken keeps it open. */
+static void vary_row(Ui *ui, bool seek)
+{
+    Pane   *pane = edited(ui);
+    Form    form;
+    FormRow row;
+
+    if (!pane)
+        return;
+    form_make(pane, &form);
+    row = form.rows[ui->params.line];
+    if (row.kind != ROW_PARAM) {
+        snprintf(ui->params.problem, sizeof(ui->params.problem), "%s: :vary %s=VALUES names a range",
+                 form_name(&row), form_name(&row));
+        return;
+    }
+    action_param_apply(ui);
+    if (!ui_has(ui, &params_layer))
+        vary_param(ui, ui->params.pane, row.param, seek);
+}
+
+void action_param_vary(Ui *ui)
+{
+    vary_row(ui, false);
+}
+void action_param_smallest(Ui *ui)
+{
+    vary_row(ui, true);
+}
+
 static bool params_key(Ui *ui, uint32_t key)
 {
     Params *p = &ui->params;
@@ -334,5 +364,5 @@ const Layer params_layer = {
     .draw = params_draw,
     .key = params_key,
     .leave = params_leave,
-    .escape = "back as it was",
+    .escape = "undo",
 };

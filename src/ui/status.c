@@ -162,16 +162,20 @@ static void draw_message(Ui *ui)
     const Pane *pane = NULL;
     const char *stage = running_stage(ui, &pane);
     int         y = ui->term->rows - 2;
+    char        progress[160];
 
     if (ui->message[0]) {
         term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
         return;
     }
-    if (stage)
+    if (!stage && vary_progress(ui, progress, sizeof(progress)))
+        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
+                   "%s   %s", progress, ui_has(ui, &vary_layer) ? "Esc stops" : "Ctrl-C cancels");
+    else if (stage)
         term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
                    "running %s%s%s   Ctrl-C cancels", pane->request.mechanism, *stage ? ": " : "",
                    stage);
-    else if (ui->screen == SCREEN_COMPARE)
+    else if (ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
         inspect_line(ui, y);
 }
 

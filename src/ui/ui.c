@@ -209,6 +209,7 @@ static void close_all(Ui *ui)
     command_close(ui);
     step_close(ui);
     span_close(ui);
+    vary_close(ui);
     compare_close(ui);
     history_clear(ui);
     browse_close(ui);

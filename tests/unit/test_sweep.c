@@ -82,10 +82,10 @@ static void goals_are_reached_or_not(void **state)
         const char *goal, *answer;
         int         at;
     } cases[] = {
-        { "100%", "window: the smallest window of 4 tried that keeps 100 % of the mass is 95", 0 },
-        { "0.2", "window: the smallest window of 4 tried that keeps 20 % of the mass is 33", 3 },
-        { "error=1e-5", "window: the smallest window of 4 tried that has an error of at most", 0 },
-        { "error=0.0001%", "window: none of 4 values", -2 },
+        { "100%", "window=95 is the smallest of 4 that keeps 100 % of the mass", 0 },
+        { "0.2", "window=33 is the smallest of 4 that keeps 20 % of the mass (", 3 },
+        { "error=1e-5", "window=95 is the smallest of 4 that has an error of at most 1e-05", 0 },
+        { "error=0.0001%", "none of 4 values", -2 },
     };
     Session *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
     Sweep    sweep;
@@ -105,6 +105,29 @@ static void goals_are_reached_or_not(void **state)
         }
         text_free(&text);
     }
+    sweep_free(&sweep);
+    session_free(s);
+}
+
+static void values_between_close_in(void **state)
+{
+    Session  *s = session_on("synthetic:normal(n=48,d=8,seed=3)");
+    SweepGoal goal = { SWEEP_MASS, 0.5 };
+    Sweep     sweep;
+    Error     err = ERROR_INIT;
+    int       at, runs = 0;
+
+    (void)state;
+    run(s, &sweep, "window=1,95", "window", NULL, 0);
+    for (; sweep_refine(&sweep, 1, &goal, &err); runs++)
+        CHECK(sweep_run(&sweep, s, &err), "%s", err.text);
+    CHECK(err.code == ERR_NONE && runs >= 5 && runs <= 8, "%d: %s", runs, err.text);
+    at = sweep_smallest(&sweep, 1, &goal);
+    assert_true(value(&sweep, 1, at, SWEEP_MASS) >= 0.5);
+    for (int i = 0; i < sweep.vary.count; i++) /* the one below does not reach it */
+        if (sweep_x(&sweep, i) == sweep_x(&sweep, at) - 1)
+            assert_true(value(&sweep, 1, i, SWEEP_MASS) < 0.5);
+    CHECK(strstr(sweep.range, "window=1,95,48,"), "%s", sweep.range);
     sweep_free(&sweep);
     session_free(s);
 }
@@ -135,7 +158,8 @@ static void bad_goals_and_quantities_are_told(void **state)
 static void a_picture_has_what_was_found(void **state)
 {
     Session      *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
-    SweepLook     look = { .quantities = { SWEEP_ERROR, SWEEP_FLOPS }, .count = 2, .now = 1 };
+    SweepLook     look = { .quantities = { SWEEP_ERROR, SWEEP_FLOPS }, .count = 2, .now = 16,
+                              .cursor = 2 };
     SweepPicture  picture;
     Sweep         sweep;
     Error         err = ERROR_INIT;
@@ -155,7 +179,7 @@ static void a_picture_has_what_was_found(void **state)
     assert_true(isnan(plot->series[1].low[0])); /* nothing is drawn there */
     plot_free(plot);
     plot = panel_plot(&picture.figure->panels[1], &err);
-    assert_int_equal(plot->guide_count, 2); /* exact attention, and the present value */
+    assert_int_equal(plot->guide_count, 3); /* exact attention, the present value, the cursor */
     assert_string_equal(plot->guides[0].name, "full");
     plot_free(plot);
     CHECK(strstr(picture.figure->caption, "of 3 seeds"), "%s", picture.figure->caption);
@@ -164,7 +188,8 @@ static void a_picture_has_what_was_found(void **state)
           text_str(&command));
     text_free(&command);
     sweep_picture_free(&picture);
-    look = (SweepLook){ .quantities = { SWEEP_MASS }, .count = 1, .now = -1 };
+    look = (SweepLook){ .quantities = { SWEEP_MASS }, .count = 1, .now = (double)NAN,
+                          .cursor = -1 };
     assert_false(sweep_picture(&sweep, &look, &picture, &err));
     CHECK(strstr(err.text, "no mass kept"), "%s", err.text);
     sweep_free(&sweep);
@@ -174,7 +199,8 @@ static void a_picture_has_what_was_found(void **state)
 static void what_fails_is_left_out(void **state)
 {
     Session     *s = session_on("synthetic:normal(n=24,d=8,seed=3)");
-    SweepLook    look = { .quantities = { SWEEP_ERROR }, .count = 1, .now = -1 };
+    SweepLook    look = { .quantities = { SWEEP_ERROR }, .count = 1, .now = (double)NAN,
+                          .cursor = -1 };
     SweepPicture picture;
     Sweep        sweep;
     Error        err = ERROR_INIT;
@@ -216,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_have_their_numbers),
         cmocka_unit_test(goals_are_reached_or_not),
+        cmocka_unit_test(values_between_close_in),
         cmocka_unit_test(bad_goals_and_quantities_are_told),
         cmocka_unit_test(a_picture_has_what_was_found),
         cmocka_unit_test(what_fails_is_left_out),

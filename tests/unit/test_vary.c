@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app/vary.h"
+#include "attn/param.h"
 #include "check.h"
 
 static void check_values(const char *text, const char *expected)
@@ -48,6 +49,43 @@ static void slips_are_told(void **state)
     }
 }
 
+static void usual_ranges_hold_the_value(void **state)
+{
+    static const char *const names[] = { "relu", "trig", NULL };
+    static const Param       whole = { .name = "m", .type = PARAM_TYPE_INT, .fallback = 16, .lo = 1,
+                                       .hi = PARAM_COUNT_MAX },
+                       even = { .name = "c", .type = PARAM_TYPE_INT, .fallback = 4, .lo = 2,
+                                .hi = 8, .even = true },
+                       real = { .name = "t", .type = PARAM_TYPE_FLOAT, .fallback = 1, .hi = 2 },
+                       kind = { .name = "kernel", .type = PARAM_TYPE_ENUM, .choices = names },
+                       text = { .name = "expr", .type = PARAM_TYPE_TEXT };
+    static const struct {
+        const Param *param;
+        const char  *now;
+        bool         dense;
+        const char  *range; /* NULL: none */
+    } cases[] = {
+        { &whole, "", false, "m=2,4,8,16,32,64" },
+        { &whole, "3", false, "m=2,3,6,12" },
+        { &whole, "", true, "m=1,2,3,4,6,8,11,16,23,32,45,64,91,128" },
+        { &even, "", false, "c=2,4,8" },
+        { &real, "", false, "t=0.25,0.5,1,2" },
+        { &kind, "", false, "kernel=relu,trig" },
+        { &text, "window(5)", false, NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Text range = { 0 };
+
+        assert_int_equal(vary_usual(cases[i].param, cases[i].now, 64, cases[i].dense, &range),
+                         cases[i].range != NULL);
+        if (cases[i].range)
+            assert_string_equal(text_str(&range), cases[i].range);
+        text_free(&range);
+    }
+}
+
 static void words_are_no_numbers(void **state)
 {
     Vary  vary;
@@ -62,6 +100,7 @@ static void words_are_no_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(usual_ranges_hold_the_value),
         cmocka_unit_test(ranges_and_lists),
         cmocka_unit_test(slips_are_told),
         cmocka_unit_test(words_are_no_numbers),
