@@ -52,7 +52,8 @@ typedef struct Class {
 extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_figure_options, class_save_options,
-    class_text_options, class_compare_options, class_reach_options, class_missed_options;
+    class_text_options, class_compare_options, class_reach_options, class_missed_options,
+    class_vary_options;
 extern const Class *const script_classes[]; /* NULL-terminated */
 
 /* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
@@ -161,6 +162,14 @@ LuaInput *input_check(lua_State *L, int arg); /* [-0, +0, v] */
  * values.  [-0, +1 or 3, v] */
 int input_push_chosen(lua_State *L, int options);
 
+/* A Request freed by the collector.  [-0, +1, m] */
+Request *request_push(lua_State *L);
+/* What the layers of a stack share; before they are parsed, so that a layer's own
+ * parentheses have the last word.  [-0, +0, v] */
+void request_set_options(lua_State *L, int t, Request *request);
+/* As a job that SIGINT cancels.  No Lua in here, so nothing jumps over the job. */
+Result *request_run(Session *s, const Request *request, Error *err);
+
 typedef struct LuaResult {
     Keep    *keep;   /* the result, above its input's session; NULL: closed */
     Result  *result;
@@ -197,6 +206,7 @@ int attn_vector(lua_State *L);
 int attn_read(lua_State *L);
 int attn_run(lua_State *L);
 int attn_profile(lua_State *L);
+int attn_vary(lua_State *L);
 int attn_figure(lua_State *L);
 int attn_from_json(lua_State *L);
 int attn_command(lua_State *L);

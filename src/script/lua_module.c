@@ -111,6 +111,13 @@ static const Member attn_members[] = {
     { "compare", NULL, "options: table", "table[]",
       "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
       "failed is a record too." },
+    { "vary", attn_vary,
+      "mechanisms: string|string[], range: string, options?: attnscope.VaryOptions",
+      "table" OR_FAILURE,
+      "One parameter at several values: attn.vary(\"performer\", \"features=16:512:x2\").  "
+      "parameter, values, exact (the costs of full attention), lines of points (value, error, "
+      "mass, tv, flops, time, memory, each with _low and _high where there is a band, or problem; "
+      "with `keep` a line's smallest), and figure." },
     { "figure", attn_figure, "options: attnscope.FigureOptions", "attnscope.Figure" OR_FAILURE,
       "A figure of panels, of a preset, of a command's words, or of what a position does." },
     { "text", NULL, "figure: attnscope.Figure, options?: attnscope.TextOptions",

@@ -23,8 +23,7 @@ static int request_box_close(lua_State *L)
     return 0;
 }
 
-/* A Request freed by the collector.  [-0, +1, m] */
-static Request *push_request(lua_State *L)
+Request *request_push(lua_State *L)
 {
     Request *request = lua_newuserdatauv(L, sizeof(*request), 0);
 
@@ -167,9 +166,7 @@ static void set_position(lua_State *L, int t, Request *request)
     snprintf(request->position, sizeof(request->position), "%s", name);
 }
 
-/* What the layers of a stack share; before they are parsed, so that a layer's own
- * parentheses have the last word.  [-0, +0, v] */
-static void set_options(lua_State *L, int t, Request *request)
+void request_set_options(lua_State *L, int t, Request *request)
 {
     const Script *script = script_of(L);
 
@@ -218,8 +215,7 @@ static void wait_for(Session *s, Job *job)
     }
 }
 
-/* No Lua in here, so nothing jumps over the job. */
-static Result *run_request(Session *s, const Request *request, Error *err)
+Result *request_run(Session *s, const Request *request, Error *err)
 {
     Job    *job = session_submit(s, request, err);
     Result *result;
@@ -262,12 +258,12 @@ static int push_result(lua_State *L)
     if (count != 1)
         return count;
     input = input_check(L, at);
-    request = push_request(L);
-    set_options(L, 2, request);
+    request = request_push(L);
+    request_set_options(L, 2, request);
     check(L, request_parse(input->session, request, luaL_checkstring(L, 1), &err), &err);
     fill_request(L, 2, input->session, request);
     out = class_push(L, &class_result, sizeof(*out), RESULT_VALUES);
-    out->result = run_request(input->session, request, &err);
+    out->result = request_run(input->session, request, &err);
     if (!out->result)
         return failure(L, &err);
     out->keep = keep_new(out->result, drop_result, input->keep);

@@ -143,8 +143,8 @@ static void vary_row(Ui *ui, bool seek)
     form_make(pane, &form);
     row = form.rows[ui->params.line];
     if (row.kind != ROW_PARAM) {
-        snprintf(ui->params.problem, sizeof(ui->params.problem), "%s: :vary %s=VALUES names a range",
-                 form_name(&row), form_name(&row));
+        snprintf(ui->params.problem, sizeof(ui->params.problem),
+                 "%s: :vary %s=VALUES names a range", form_name(&row), form_name(&row));
         return;
     }
     action_param_apply(ui);

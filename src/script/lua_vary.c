@@ -1,0 +1,308 @@
+/* lua_vary.c -- attn.vary: one parameter at several values, as numbers and as a figure. */
+#include "script/lua_figure.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "app/sweep.h"
+
+#define USUAL_PLOT "error,flops"
+
+/* All that stays while the figure does. */
+typedef struct Swept {
+    Sweep        sweep;
+    SweepPicture picture;
+} Swept;
+
+static void drop_swept(void *thing)
+{
+    Swept *swept = thing;
+
+    sweep_picture_free(&swept->picture);
+    sweep_free(&swept->sweep);
+    free(swept);
+}
+
+/* ---- what is to be run ------------------------------------------------------ */
+
+/* One mechanism by its text.  [-0, +0, v] */
+static void add_line(lua_State *L, Session *s, int options, const char *text, Sweep *sweep)
+{
+    Request *request = request_push(L);
+    Error    err = ERROR_INIT;
+
+    request_set_options(L, options, request);
+    if (!request_parse(s, request, text, &err) || !sweep_add(sweep, request, &err))
+        luaL_error(L, "%s", err.text);
+    if (request->above)
+        luaL_error(L, "%s: a stack of layers has no one parameter to vary", text);
+    lua_pop(L, 1);
+}
+
+/* Argument 1 is a text or a list of them.  [-0, +0, v] */
+static void add_lines(lua_State *L, Session *s, int options, Sweep *sweep)
+{
+    if (lua_type(L, 1) == LUA_TSTRING) {
+        add_line(L, s, options, lua_tostring(L, 1), sweep);
+        return;
+    }
+    luaL_checktype(L, 1, LUA_TTABLE);
+    for (lua_Integer i = 1, count = (lua_Integer)lua_rawlen(L, 1); i <= count; i++) {
+        if (lua_rawgeti(L, 1, i) != LUA_TSTRING)
+            luaL_error(L, "mechanisms: expected texts, got %s", luaL_typename(L, -1));
+        add_line(L, s, options, lua_tostring(L, -1), sweep);
+        lua_pop(L, 1);
+    }
+}
+
+/* [-0, +0, v] */
+static void open_sweep(lua_State *L, Session *s, int options, Sweep *sweep)
+{
+    Request *exact = request_push(L);
+    Error    err = ERROR_INIT;
+
+    request_set_options(L, options, exact);
+    if (!sweep_open(sweep, luaL_checkstring(L, 2), exact, &err))
+        luaL_error(L, "%s", err.text);
+    lua_pop(L, 1);
+    add_lines(L, s, options, sweep);
+    if (!sweep_check(sweep, &err))
+        luaL_error(L, "%s", err.text);
+}
+
+/* A point that cannot be run is left out; false: interrupted. */
+static bool run_points(Session *s, Sweep *sweep, Error *err)
+{
+    int line, point;
+
+    while (sweep_next(sweep, &line, &point)) {
+        Error   own = ERROR_INIT;
+        Request request;
+        Result *result = NULL;
+
+        if (sweep_request(sweep, s, line, point, &request, &own)) {
+            result = request_run(s, &request, &own);
+            request_free(&request);
+        }
+        if (own.code == ERR_CANCELLED) {
+            *err = own;
+            return false;
+        }
+        if (result)
+            sweep_take(sweep, line, point, result);
+        else
+            sweep_refuse(sweep, line, point, &own);
+        result_release(result);
+    }
+    return true;
+}
+
+/* ---- numbers ---------------------------------------------------------------- */
+
+static void set_number(lua_State *L, const char *name, const char *which, Number number)
+{
+    if (!number.valid)
+        return;
+    lua_pushfstring(L, "%s%s", name, which);
+    lua_pushnumber(L, number.value);
+    lua_rawset(L, -3);
+}
+
+/* [-0, +0, m] */
+static void set_quantities(lua_State *L, const SweepPoint *p)
+{
+    for (int q = 0; q < SWEEP_QUANTITIES; q++) {
+        const char *name = quantity_name((SweepQuantity)q);
+
+        set_number(L, name, "", p->value[q]);
+        set_number(L, name, "_low", p->low[q]);
+        set_number(L, name, "_high", p->high[q]);
+    }
+}
+
+/* A number where the values are numbers, else the text.  [-0, +1, m] */
+static void push_value(lua_State *L, const Sweep *sweep, int point)
+{
+    if (sweep->words)
+        lua_pushstring(L, sweep->vary.values[point]);
+    else
+        lua_pushnumber(L, sweep_x(sweep, point));
+}
+
+/* [-0, +1, m] */
+static void push_points(lua_State *L, const Sweep *sweep, int line)
+{
+    lua_createtable(L, sweep_points(sweep, line), 0);
+    for (int i = 0; i < sweep_points(sweep, line); i++) {
+        const SweepPoint *p = &sweep->lines[line].points[i];
+
+        lua_newtable(L);
+        if (!sweep->lines[line].fixed) {
+            push_value(L, sweep, i);
+            lua_setfield(L, -2, "value");
+        }
+        set_quantities(L, p);
+        if (p->problem[0]) {
+            lua_pushstring(L, p->problem);
+            lua_setfield(L, -2, "problem");
+        }
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+/* [-0, +1, m] */
+static void push_line(lua_State *L, const Sweep *sweep, int line, const SweepGoal *goal)
+{
+    int at = goal && !sweep->lines[line].fixed ? sweep_smallest(sweep, line, goal) : -1;
+
+    lua_newtable(L);
+    lua_pushstring(L, sweep->lines[line].name);
+    lua_setfield(L, -2, "mechanism");
+    lua_pushboolean(L, sweep->lines[line].fixed);
+    lua_setfield(L, -2, "fixed");
+    push_points(L, sweep, line);
+    lua_setfield(L, -2, "points");
+    if (at < 0)
+        return;
+    push_value(L, sweep, at);
+    lua_setfield(L, -2, "smallest");
+}
+
+/* Into the table at the top.  [-0, +0, m] */
+static void set_lines(lua_State *L, const Sweep *sweep, const SweepGoal *goal)
+{
+    lua_Integer count = 0;
+
+    lua_newtable(L);
+    for (int i = 0; i < sweep->count; i++) {
+        if (sweep->lines[i].baseline) {
+            lua_newtable(L);
+            set_quantities(L, &sweep->lines[i].points[0]);
+            lua_setfield(L, -3, "exact");
+            continue;
+        }
+        push_line(L, sweep, i, goal);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "lines");
+    lua_pushstring(L, sweep->vary.name);
+    lua_setfield(L, -2, "parameter");
+    lua_createtable(L, sweep->vary.count, 0);
+    for (int i = 0; i < sweep->vary.count; i++) {
+        push_value(L, sweep, i);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "values");
+}
+
+/* ---- the function ----------------------------------------------------------- */
+
+/* [-0, +0, v] */
+static void read_look(lua_State *L, int t, SweepLook *look, SweepGoal *goal)
+{
+    const char *keep = option_string(L, t, "keep", NULL);
+    Error       err = ERROR_INIT;
+
+    *look = (SweepLook){ .now = (double)NAN, .cursor = -1,
+                         .title = option_string(L, t, "title", NULL),
+                         .caption = option_string(L, t, "caption", NULL) };
+    if (keep && !goal_parse(keep, goal, &err))
+        luaL_error(L, "keep: %s", err.text);
+    look->goal = keep ? goal : NULL;
+    if (!quantities_parse(option_string(L, t, "plot", USUAL_PLOT), look->quantities, &look->count,
+                          &err))
+        luaL_error(L, "plot: %s", err.text);
+}
+
+/* The figure's owner, with an empty sweep in its keep.  [-0, +1, v] */
+static LuaFigure *push_owner(lua_State *L, Keep *below)
+{
+    LuaFigure *out = figure_push_closed(L, SWEEP_LINES);
+    Swept     *swept = calloc(1, sizeof(*swept));
+    Keep      *keep = swept ? keep_new(swept, drop_swept, below) : NULL;
+
+    if (!keep)
+        luaL_error(L, "not enough memory for a sweep");
+    out->keeps[out->keep_count++] = keep;
+    return out;
+}
+
+/* The picture into the figure below the table at the top; without one, why.  [-0, +0, m] */
+static void set_figure(lua_State *L, LuaFigure *out, int at, const SweepLook *look)
+{
+    Swept *swept = out->keeps[0]->thing;
+    Error  err = ERROR_INIT;
+
+    if (!sweep_picture(&swept->sweep, look, &swept->picture, &err)) {
+        lua_pushstring(L, err.text);
+        lua_setfield(L, -2, "problem");
+        return;
+    }
+    out->figure = swept->picture.figure;
+    swept->picture.figure = NULL;
+    for (int i = 0; i < swept->sweep.count; i++)
+        if (swept->sweep.lines[i].sample && !swept->sweep.lines[i].baseline)
+            out->results[out->result_count++] = swept->sweep.lines[i].sample;
+    lua_pushvalue(L, at);
+    lua_setfield(L, -2, "figure");
+}
+
+/* [-0, +1 or 3, v] */
+int attn_vary(lua_State *L)
+{
+    SweepLook  look;
+    SweepGoal  goal;
+    LuaInput  *input;
+    LuaFigure *out;
+    Sweep     *sweep;
+    Error      err = ERROR_INIT;
+    int        count, at;
+
+    lua_settop(L, 3);
+    options_check(L, 3, &class_vary_options);
+    read_look(L, 3, &look, &goal);
+    count = input_push_chosen(L, 3);
+    if (count != 1)
+        return count;
+    input = input_check(L, lua_gettop(L));
+    out = push_owner(L, input->keep);
+    at = lua_gettop(L);
+    sweep = &((Swept *)out->keeps[0]->thing)->sweep;
+    open_sweep(L, input->session, 3, sweep);
+    sweep->measure = option_bool(L, 3, "measure", false);
+    for (int k = 0; k < look.count; k++)
+        sweep->measure = sweep->measure || quantity_is_measured(look.quantities[k]);
+    if (!run_points(input->session, sweep, &err))
+        return failure(L, &err);
+    lua_newtable(L);
+    set_lines(L, sweep, look.goal);
+    set_figure(L, out, at, &look);
+    return 1;
+}
+
+static const Member vary_members[] = {
+    { "input", NULL, NULL, "attnscope.Input|string", "as of attn.run" },
+    { "n", NULL, NULL, "integer", "length, of an input given by name" },
+    { "d", NULL, NULL, "integer", "head size, of a generated input" },
+    { "heads", NULL, NULL, "integer", "heads, of a generated input" },
+    { "layer", NULL, NULL, "integer", "layer, of a file given by name" },
+    { "causal", NULL, NULL, "boolean", "default: as the input says" },
+    { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
+    { "seed", NULL, NULL, "integer", "of every random draw" },
+    { "seeds", NULL, NULL, "integer", "quality over so many seeds: a band around the curve" },
+    { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
+    { "threads", NULL, NULL, "integer", "default: all CPUs" },
+    { "memory", NULL, NULL, "integer", "limit of a run in bytes (default 8 GiB)" },
+    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "measure", NULL, NULL, "boolean", "take time and memory even if no plot shows them" },
+    { "plot", NULL, NULL, "string",
+      "plots beside each other: \"error,flops\"; also mass, tv, time, memory" },
+    { "keep", NULL, NULL, "string",
+      "\"95%\" of the mass, or \"error=5%\": the smallest value that does" },
+    { "title", NULL, NULL, "string", "title of the figure" },
+    { "caption", NULL, NULL, "string", "line below the figure" },
+    MEMBER_END,
+};
+const Class class_vary_options = { .name = "VaryOptions",
+                                   .help = "What to run over one parameter, and what to show.",
+                                   .members = vary_members };
