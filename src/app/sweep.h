@@ -118,7 +118,7 @@ typedef struct SweepLook {
     const char      *title, *caption; /* NULL: none, and what it was measured on */
 } SweepLook;
 
-/* Its figure borrows from it. */
+/* Its figure borrows from it; a quantity without any number has no panel. */
 typedef struct SweepPicture {
     Figure *figure;
     struct SweepNumbers *numbers; /* private */

@@ -145,8 +145,6 @@ static bool make_view(const Sweep *sweep, const SweepLook *look, SweepNumbers *n
     int     columns = count_columns(sweep, q), points = sweep->vary.count, at = 0;
     int64_t size = (int64_t)points * columns;
 
-    if (!columns)
-        return no_numbers(sweep, q, err);
     n->values[q] = malloc((size_t)(3 * size) * sizeof(double));
     if (!n->values[q])
         return error_set(err, ERR_NOMEM, "a plot: out of memory");
@@ -288,11 +286,23 @@ static void caption_problems(const Sweep *sweep, Text *out)
     }
 }
 
+/* A plot there are no numbers for is left out as well. */
+static void caption_quantities(const Sweep *sweep, const SweepLook *look, Text *out)
+{
+    for (int k = 0; k < look->count; k++)
+        if (!count_columns(sweep, look->quantities[k]))
+            text_addf(out, "; no %s: %s", axes[look->quantities[k]],
+                      look->quantities[k] == SWEEP_MASS
+                          ? "nothing is left out by choice"
+                          : "there is nothing to compare it with");
+}
+
 static void word_figure(const Sweep *sweep, const SweepLook *look, Figure *figure)
 {
     Text caption = { 0 };
 
     caption_input(sweep, &caption);
+    caption_quantities(sweep, look, &caption);
     caption_seeds(sweep, &caption);
     caption_measured(sweep, look, &caption);
     caption_problems(sweep, &caption);
@@ -305,13 +315,30 @@ static void word_figure(const Sweep *sweep, const SweepLook *look, Figure *figur
 
 /* ---- the figure ------------------------------------------------------------- */
 
+/* Those of which there are numbers; where there are none at all, an error. */
+static bool make_panels(const Sweep *sweep, const SweepLook *look, SweepNumbers *n,
+                        Figure *figure, Error *err)
+{
+    figure->count = 0;
+    for (int k = 0; k < look->count; k++) {
+        SweepQuantity q = look->quantities[k];
+
+        if (!count_columns(sweep, q))
+            continue;
+        if (!make_view(sweep, look, n, q, err))
+            return false;
+        panel_init(&figure->panels[figure->count++], &n->view[q][0], NULL, 0, axes[q]);
+    }
+    return figure->count || no_numbers(sweep, look->quantities[0], err);
+}
+
 bool sweep_picture(const Sweep *sweep, const SweepLook *look, SweepPicture *out, Error *err)
 {
     SweepNumbers *n = calloc(1, sizeof(*n));
-    bool          ok = n != NULL;
+    bool          ok;
 
     *out = (SweepPicture){ .numbers = n, .figure = figure_new(look->count, err) };
-    if (!ok || !out->figure) {
+    if (!n || !out->figure) {
         sweep_picture_free(out);
         return error_set(err, ERR_NOMEM, "a plot: out of memory");
     }
@@ -320,13 +347,7 @@ bool sweep_picture(const Sweep *sweep, const SweepLook *look, SweepPicture *out,
         snprintf(n->goal, sizeof(n->goal), "%.4g%s", look->goal->bound *
                  (look->goal->quantity == SWEEP_MASS ? 100 : 1),
                  look->goal->quantity == SWEEP_MASS ? " %" : "");
-    for (int k = 0; ok && k < look->count; k++) {
-        SweepQuantity q = look->quantities[k];
-
-        ok = make_view(sweep, look, n, q, err);
-        if (ok)
-            panel_init(&out->figure->panels[k], &n->view[q][0], NULL, 0, axes[q]);
-    }
+    ok = make_panels(sweep, look, n, out->figure, err);
     word_figure(sweep, look, out->figure);
     if (!ok)
         sweep_picture_free(out);

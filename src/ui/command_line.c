@@ -32,8 +32,8 @@ static bool run_command(void *context, const atomic_bool *cancel, Error *err)
         ok = session_load(s, w->spec, &w->choice, err);
     if (ok && atomic_load(cancel))
         ok = error_set(err, ERR_CANCELLED, "cancelled");
-    if (ok)
-        ok = command_run(s, w->words, w->count, true, w->columns, &w->out, err);
+    if (ok) /* the pager shows characters, no colours */
+        ok = command_run(s, w->words, w->count, false, w->columns, &w->out, err);
     session_free(s);
     return ok;
 }
@@ -61,7 +61,7 @@ static void start_command(Ui *ui, const char *line)
         return;
     }
     snprintf(w->line, sizeof(w->line), "%s", line);
-    w->columns = ui->term->cols - 4;
+    w->columns = ui->term->cols - 5;
     w->spec = spec ? strdup(spec) : NULL;
     w->choice = *session_choice(ui->session);
     if (call_split(line, w->words, CALL_MAX_WORDS, &w->count, &w->storage, &err))

@@ -56,6 +56,16 @@ static void pager_draw(Ui *ui)
 
 const Layer pager_layer = { .mode = "TEXT", .scope = IN_TEXT, .draw = pager_draw };
 
+/* Of so many bytes of UTF-8; pictures are lines of characters of one column. */
+static int columns_of(const char *text, size_t length)
+{
+    int columns = 0;
+
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return columns;
+}
+
 /* Long lines of prose are broken at the width there is now. */
 static void wrap(const char *text, int width, Text *out)
 {
@@ -63,13 +73,14 @@ static void wrap(const char *text, int width, Text *out)
 
     while (*text) {
         size_t word = strcspn(text, " \n"), blanks = strspn(text + word, " ");
+        int    columns = columns_of(text, word);
 
-        if (column > 0 && column + (int)word > width) {
+        if (column > 0 && column + columns > width) {
             text_add(out, "\n    ");
             column = 4;
         }
         text_add_bytes(out, text, word + (text[word] == ' ' ? blanks : 0));
-        column += (int)(word + blanks);
+        column += columns + (int)blanks;
         text += word + blanks;
         if (*text == '\n') {
             text_add(out, "\n");
