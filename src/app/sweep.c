@@ -124,7 +124,7 @@ static bool add_baseline(Sweep *sweep, const Request *as, Error *err)
 
 static void judge_values(Sweep *sweep)
 {
-    double lo = INFINITY, hi = -INFINITY;
+    double lo = HUGE_VAL, hi = -HUGE_VAL;
 
     for (int i = 0; i < sweep->vary.count; i++) {
         double value = vary_number(&sweep->vary, i);

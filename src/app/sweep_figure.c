@@ -86,7 +86,7 @@ static void add_name(Text *names, const char *name, const char *more)
 /* A logarithmic axis where all is above 0 and apart; an error of nothing is none. */
 static bool is_log(const Sweep *sweep, const SweepNumbers *n, SweepQuantity q, int64_t count)
 {
-    double lo = INFINITY, hi = 0;
+    double lo = HUGE_VAL, hi = 0;
 
     if (q == SWEEP_MASS || q == SWEEP_VARIATION || sweep->words)
         return false;

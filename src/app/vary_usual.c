@@ -42,7 +42,7 @@ static bool add_numbers(const Param *param, const char *now, int64_t n, bool den
     double first = dense ? least : value / 8, by = dense ? M_SQRT2 : 2;
     double most = dense && whole ? 2 * (double)n : 4 * value;
 
-    last = -INFINITY;
+    last = -HUGE_VAL;
     if (whole && !dense && most > (double)n && value <= (double)n)
         most = (double)n; /* few take more than there are tokens */
     for (double at = first; at <= most * (1 + 1e-9); at *= by)

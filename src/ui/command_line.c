@@ -187,14 +187,28 @@ static void consider(Found *f, const char *word)
     text_addf(&f->all, "%s%s", f->all.length ? "  " : "", word);
 }
 
-/* After `preset` or --preset only a preset's name fits. */
-static bool wants_preset(const char *text, const char *stem)
+/* The word before the stem ends so: after `preset` or --preset only a preset's name fits. */
+static bool follows(const char *text, const char *stem, const char *word)
 {
-    size_t length = strlen(PRESET_WORD);
+    size_t length = strlen(word);
 
     while (stem > text && stem[-1] == ' ')
         stem--;
-    return (size_t)(stem - text) >= length && !strncmp(stem - length, PRESET_WORD, length);
+    return (size_t)(stem - text) >= length && !strncmp(stem - length, word, length);
+}
+
+/* What the focused pane's mechanism can be varied by. */
+static void consider_params(Ui *ui, Found *f)
+{
+    const Pane      *pane = compare_focus(ui);
+    const Mechanism *m = pane ? mechanism_find(pane->request.mechanism) : NULL;
+    char             name[72];
+
+    for (const Param *p = m ? m->params : NULL; p && p->name; p++) {
+        snprintf(name, sizeof(name), "%s=", p->name);
+        if (p->type != PARAM_TYPE_TENSOR)
+            consider(f, name);
+    }
 }
 
 static void consider_presets(Found *f)
@@ -224,13 +238,14 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
     const char *stem = field->text + field->cursor;
     Found       f = { 0 };
 
-    (void)ui;
     while (stem > field->text && stem[-1] != ' ')
         stem--;
     f.stem = stem;
     f.stem_length = (size_t)(field->text + field->cursor - stem);
-    if (wants_preset(field->text, stem))
+    if (follows(field->text, stem, PRESET_WORD))
         consider_presets(&f);
+    else if (follows(field->text, stem, VARY_WORD) || follows(field->text, stem, SMALLEST_WORD))
+        consider_params(ui, &f);
     else
         consider_all(&f, stem == field->text);
     choices[0] = '\0';
@@ -239,9 +254,9 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
 
         snprintf(rest, sizeof(rest), "%s", f.common + f.stem_length);
         field_insert(field, rest);
-        if (f.count == 1)
+        if (f.count == 1 && f.common[strlen(f.common) - 1] != '=')
             field_insert(field, " ");
-        else
+        if (f.count > 1)
             snprintf(choices, size, "%.500s", text_str(&f.all));
     }
     text_free(&f.all);
