@@ -88,7 +88,7 @@ static bool is_log(const Sweep *sweep, const SweepNumbers *n, SweepQuantity q, i
 {
     double lo = HUGE_VAL, hi = 0;
 
-    if (q == SWEEP_MASS || q == SWEEP_VARIATION || sweep->words)
+    if (q == SWEEP_MASS || q == SWEEP_VARIATION)
         return false;
     for (int64_t i = 0; i < count; i++) {
         lo = isnan(n->values[q][i]) ? lo : fmin(lo, n->values[q][i]);

@@ -333,8 +333,13 @@ int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
     if (count >= 2)
         return count;
     for (int k = 0; k < 2; k++) { /* no round numbers inside: the ends */
+        double end = k ? axis->hi : axis->lo;
+
         out[k].place = k;
-        snprintf(out[k].text, sizeof(out->text), "%.3g", k ? axis->hi : axis->lo);
+        if (fabs(end) >= 1e4)
+            plot_number(axis, end, out[k].text, sizeof(out->text));
+        else
+            snprintf(out[k].text, sizeof(out->text), "%.3g", end);
     }
     return 2;
 }

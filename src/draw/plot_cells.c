@@ -181,6 +181,8 @@ static void put_band(Field *f, const PlotSeries *s, int series)
 
         if (!dot_of(f, s->x[i], s->low[i], &x, &low) || !dot_of(f, s->x[i], s->high[i], &x, &high))
             continue;
+        if (s->mark == CURVE_POINTS) /* nothing stands between them */
+            put_line(f, x, low, x, high, series);
         put_dot(f, low, x, series);
         put_dot(f, high, x, series);
     }

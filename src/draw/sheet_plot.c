@@ -63,9 +63,21 @@ static Rgb colour_of(const Pens *p, int series)
     return plot_colour(series, p->s->dark);
 }
 
+/* Each point by itself, where nothing stands between them. */
+static void draw_whiskers(const Pens *p, const PlotSeries *s, int series)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        line(p, at_x(p, s->x[i]), at_y(p, s->low[i]), at_x(p, s->x[i]), at_y(p, s->high[i]),
+             2 * p->s->frame, colour_of(p, series), 0.6);
+}
+
 /* A column of one pixel at a time, between two points. */
 static void draw_band(const Pens *p, const PlotSeries *s, int series)
 {
+    if (s->low && s->mark == CURVE_POINTS) {
+        draw_whiskers(p, s, series);
+        return;
+    }
     for (int64_t i = 0; s->low && i + 1 < s->count; i++) {
         double x0 = at_x(p, s->x[i]), x1 = at_x(p, s->x[i + 1]);
         double lo0 = at_y(p, s->low[i]), lo1 = at_y(p, s->low[i + 1]);
@@ -181,6 +193,21 @@ int sheet_plot_below(const Sheet *sheet)
     return (int)ceil(s->tick + 1.4 * s->axis) + s->tick_length + s->space;
 }
 
+/* Words have each the room there is; numbers are never cut.  Returns the width. */
+static double fit_tick(const Pens *p, PlotTick *tick, int count)
+{
+    double wide = canvas_text_width(p->sheet->canvas, tick->text, FONT_SANS, p->s->tick);
+    double room = (double)p->box.w / (count > 0 ? count : 1) - p->s->space;
+    size_t length = strlen(tick->text);
+
+    while (p->plot->x.words && wide > room && length > 3) {
+        tick->text[--length] = '\0';
+        tick->text[length - 1] = '.';
+        wide = canvas_text_width(p->sheet->canvas, tick->text, FONT_SANS, p->s->tick);
+    }
+    return wide;
+}
+
 static void draw_x_axis(const Pens *p)
 {
     const SheetStyle *s = p->s;
@@ -191,7 +218,7 @@ static void draw_x_axis(const Pens *p)
 
     for (int k = 0; k < count; k++) {
         double x = p->box.x + ticks[k].place * p->box.w;
-        double wide = canvas_text_width(p->sheet->canvas, ticks[k].text, FONT_SANS, s->tick);
+        double wide = fit_tick(p, &ticks[k], count);
 
         if (x - wide / 2 < end)
             continue;
