@@ -320,6 +320,27 @@ function Figure:close() end
 ---@class attnscope.MissedOptions
 ---@field keys? integer strongest keys looked for; default 8
 
+---What to run over one parameter, and what to show.
+---@class attnscope.VaryOptions
+---@field input? attnscope.Input|string as of attn.run
+---@field n? integer length, of an input given by name
+---@field d? integer head size, of a generated input
+---@field heads? integer heads, of a generated input
+---@field layer? integer layer, of a file given by name
+---@field causal? boolean default: as the input says
+---@field position? string positional modifier; see attn.positions
+---@field seed? integer of every random draw
+---@field seeds? integer quality over so many seeds: a band around the curve
+---@field fit? boolean fit the mechanism's own tensors on the input
+---@field threads? integer default: all CPUs
+---@field memory? integer limit of a run in bytes (default 8 GiB)
+---@field reps? integer timed runs at least
+---@field measure? boolean take time and memory even if no plot shows them
+---@field plot? string plots beside each other: "error,flops"; also mass, tv, time, memory
+---@field keep? string "95%" of the mass, or "error=5%": the smallest value that does
+---@field title? string title of the figure
+---@field caption? string line below the figure
+
 ---One picture of a figure.
 ---@class attnscope.Panel
 ---@field result? attnscope.Result what to show
@@ -485,6 +506,15 @@ function attn.profile(mechanism, options, plan) end
 ---@param options table
 ---@return table[]
 function attn.compare(options) end
+
+---One parameter at several values: attn.vary("performer", "features=16:512:x2").  parameter, values, exact (the costs of full attention), lines of points (value, error, mass, tv, flops, time, memory, each with _low and _high where there is a band, or problem; with `keep` a line's smallest), and figure.
+---@param mechanisms string|string[]
+---@param range string
+---@param options? attnscope.VaryOptions
+---@return table?
+---@return string?
+---@return string?
+function attn.vary(mechanisms, range, options) end
 
 ---A figure of panels, of a preset, of a command's words, or of what a position does.
 ---@param options attnscope.FigureOptions
