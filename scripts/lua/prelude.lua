@@ -83,42 +83,6 @@ end
 
 -- numbers -----------------------------------------------------------------------
 
--- The slope's standard error is that of ordinary least squares.
-function attn.fit(xs, ys)
-  expect("table", xs, "xs")
-  expect("table", ys, "ys")
-  local count, sx, sy = 0, 0, 0
-  local points = {}
-  for i = 1, math.min(#xs, #ys) do
-    if xs[i] > 0 and ys[i] > 0 then
-      local x, y = math.log(xs[i]), math.log(ys[i])
-      count = count + 1
-      points[count] = { x, y }
-      sx, sy = sx + x, sy + y
-    end
-  end
-  if count < 2 then
-    raise(2, "fit: expected at least 2 points with x > 0 and y > 0, got %d", count)
-  end
-  local mx, my, sxx, sxy, syy = sx / count, sy / count, 0, 0, 0
-  for _, point in ipairs(points) do
-    local dx, dy = point[1] - mx, point[2] - my
-    sxx, sxy, syy = sxx + dx * dx, sxy + dx * dy, syy + dy * dy
-  end
-  if not (sxx > 0) then
-    raise(2, "fit: all x are the same")
-  end
-  local alpha = sxy / sxx
-  local residual = math.max(0, syy - alpha * sxy)
-  return {
-    alpha = alpha,
-    stderr = count > 2 and math.sqrt(residual / (count - 2) / sxx) or 0 / 0,
-    c = math.exp(my - alpha * mx),
-    r2 = syy > 0 and 1 - residual / syy or 1,
-    count = count,
-  }
-end
-
 -- Mechanisms are the list part, options of the runs the named part.
 function attn.compare(options)
   expect("table", options, "options")
@@ -138,6 +102,74 @@ function attn.compare(options)
     if code == "CANCELLED" then
       break
     end
+  end
+  return records
+end
+
+-- sweeps ------------------------------------------------------------------------
+
+-- Flag of each option, and whether it is a switch.
+local sweep_flags = {
+  n = "--n", d = "--d", heads = "--heads", input = "--input", layer = "--layer",
+  position = "--position", seed = "--seed", seeds = "--seeds", threads = "--threads",
+  device = "--device", reps = "--repeat", within = "--within", memory = "--mem",
+  budget = "--budget", shard = "--shard", out = "-o",
+}
+local sweep_switches = { quality = "--quality", fit = "--fit-tensors", resume = "--resume" }
+
+-- A list of values is written with commas.
+local function written(value, name)
+  local kind = type(value)
+  if kind == "table" then
+    local parts = {}
+    for i, item in ipairs(value) do
+      parts[i] = tostring(item)
+    end
+    return table.concat(parts, ",")
+  elseif kind ~= "number" and kind ~= "string" and kind ~= "boolean" then
+    raise(4, "%s: expected a number, text or list, got %s", name, kind)
+  end
+  return tostring(value)
+end
+
+local function sweep_option(words, key, value)
+  if sweep_flags[key] then
+    words[#words + 1] = sweep_flags[key]
+    words[#words + 1] = written(value, key)
+  elseif sweep_switches[key] then
+    words[#words + 1] = value and sweep_switches[key] or nil
+  elseif key == "causal" then
+    words[#words + 1] = value and "--causal" or "--no-causal"
+  elseif key == "params" then
+    for _, name in ipairs(sorted_keys(value)) do
+      words[#words + 1] = "-p"
+      words[#words + 1] = name .. "=" .. written(value[name], name)
+    end
+  else
+    raise(3, "sweep has no option '%s'", key)
+  end
+end
+
+-- Mechanisms are the list part, the axes and options the named part.
+function attn.sweep(options)
+  expect("table", options, "options")
+  local words, records = { "sweep" }, {}
+  for _, mechanism in ipairs(options) do
+    words[#words + 1] = "-m"
+    words[#words + 1] = mechanism
+  end
+  for _, key in ipairs(sorted_keys(options)) do
+    if math.type(key) ~= "integer" then
+      sweep_option(words, key, options[key])
+    end
+  end
+  words[#words + 1] = "--json"
+  local text, message, code = attn.command(table.unpack(words))
+  if not text then
+    return nil, message, code
+  end
+  for line in text:gmatch("[^\n]+") do
+    records[#records + 1] = attn.from_json(line)
   end
   return records
 end

@@ -73,6 +73,12 @@ static bool unknown_option(const Command *command, const char *word, Error *err)
 
 static bool set_option(Call *call, int id, const char *value, Error *err)
 {
+    if (id == OPT_MECH) { /* -m X is the word X: several may be given */
+        if (call->word_count == CALL_MAX_WORDS)
+            return error_set(err, ERR_USAGE, "more than %d words", CALL_MAX_WORDS);
+        call->words[call->word_count++] = value;
+        return true;
+    }
     if (id != OPT_PARAM) {
         call->values[id] = value;
         return true;
@@ -218,7 +224,7 @@ bool call_split(const char *line, const char **words, int most, int *count, Text
 
 /* ---- numbers of options ----------------------------------------------------- */
 
-static bool option_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err)
+bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err)
 {
     const char *text = call->values[id];
     char       *end;
@@ -235,7 +241,7 @@ static bool option_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t
 }
 
 /* "8G", "512M", "1.5GiB" or plain bytes. */
-static bool option_size(const Call *call, int id, int64_t *out, Error *err)
+bool call_size(const Call *call, int id, int64_t *out, Error *err)
 {
     static const char units[] = "KMGT";
     const char       *text = call->values[id], *unit;
@@ -262,11 +268,11 @@ bool call_load_input(Session *s, const Call *call, Error *err)
     const char *spec = call->values[OPT_INPUT];
     int64_t     seed = 0;
 
-    if (!option_int(call, OPT_LAYER, 0, 100000, &choice.layer, err) ||
-        !option_int(call, OPT_N, 1, INT64_C(1) << 40, &choice.n, err) ||
-        !option_int(call, OPT_D, 1, 65536, &choice.d, err) ||
-        !option_int(call, OPT_HEADS, 1, 65536, &choice.heads, err) ||
-        !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err))
+    if (!call_int(call, OPT_LAYER, 0, 100000, &choice.layer, err) ||
+        !call_int(call, OPT_N, 1, INT64_C(1) << 40, &choice.n, err) ||
+        !call_int(call, OPT_D, 1, 65536, &choice.d, err) ||
+        !call_int(call, OPT_HEADS, 1, 65536, &choice.heads, err) ||
+        !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err))
         return false;
     choice.seed = (uint64_t)seed;
     if (!spec && session_input(s) && !call->values[OPT_N] && !call->values[OPT_D] &&
@@ -367,7 +373,7 @@ bool call_check_params(const Call *call, Error *err)
 }
 
 /* "1%" or "0.01": a share above 0 and below 1. */
-static bool option_share(const Call *call, int id, double *out, Error *err)
+bool call_share(const Call *call, int id, double *out, Error *err)
 {
     const char *text = call->values[id];
     char       *end;
@@ -394,13 +400,13 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     *out = REQUEST_INIT;
     if (call->values[OPT_POSITION])
         snprintf(out->position, sizeof(out->position), "%s", call->values[OPT_POSITION]);
-    if (!check_device(call, err) || !option_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
-        !option_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
-        !option_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
-        !option_int(call, OPT_KEYS, 1, MISSED_MOST, &keys, err) ||
-        !option_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
-        !option_share(call, OPT_WITHIN, &out->width, err) ||
-        !option_size(call, OPT_MEM, &out->memory_limit, err))
+    if (!check_device(call, err) || !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
+        !call_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
+        !call_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
+        !call_int(call, OPT_KEYS, 1, MISSED_MOST, &keys, err) ||
+        !call_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
+        !call_share(call, OPT_WITHIN, &out->width, err) ||
+        !call_size(call, OPT_MEM, &out->memory_limit, err))
         return false;
     out->seed = (uint64_t)seed;
     out->keys = (int)keys;

@@ -1,14 +1,9 @@
 /* command_list.c -- what there is to run: the catalogue, and the surveys' tables. */
 #include "app/command_parts.h"
-#include "attn/systems.h"
+#include "app/system_words.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static TableStyle style_of(const Call *call)
-{
-    return call->values[OPT_CSV] ? TABLE_CSV : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
-}
 
 static void table_head(Table *t, const char *const *heads)
 {
@@ -82,74 +77,21 @@ static void list_json(Text *out)
 
 /* ---- the surveys' tables -------------------------------------------------------- */
 
-enum { CLAIM_COMPLEXITY, CLAIM_DECODE };
-
-static const char *claim_of(const System *system, int survey, int what)
-{
-    const SystemClaim *claim = &system->claims[survey];
-
-    return what == CLAIM_COMPLEXITY ? claim->complexity : claim->decode;
-}
-
-static bool said_before(const System *system, int survey, int what)
-{
-    for (int s = 0; s < survey; s++)
-        if (claim_of(system, s, what) &&
-            !strcmp(claim_of(system, s, what), claim_of(system, survey, what)))
-            return true;
-    return false;
-}
-
-/* "O(n log n) [a], O(n sqrt(n)) [b]": each claim once, with the surveys that make it. */
-static void claims_text(const System *system, int what, Text *out)
-{
-    for (int s = 0; s < SURVEYS; s++) {
-        const char *claim = claim_of(system, s, what);
-
-        if (!claim || said_before(system, s, what))
-            continue;
-        text_addf(out, "%s%s [", out->length ? "; " : "", claim);
-        for (int t = s; t < SURVEYS; t++)
-            if (claim_of(system, t, what) && !strcmp(claim_of(system, t, what), claim))
-                text_addf(out, "%c", 'a' + t);
-        text_add(out, "]");
-    }
-    if (!out->length)
-        text_add(out, "-");
-}
-
-/* Of the first that runs; the catalogue holds them all. */
-static const Mechanism *first_mechanism(const System *system)
-{
-    char id[64];
-
-    snprintf(id, sizeof(id), "%.*s", (int)strcspn(system->runs, " ("), system->runs);
-    return mechanism_find(id);
-}
-
-/* As a survey prints it, else of the mechanism that runs. */
-static const char *system_class(const System *system, char *text, size_t size)
-{
-    for (int s = SURVEY_B; s >= SURVEY_A; s--)
-        if (system->claims[s].complexity)
-            return system->claims[s].class;
-    return first_mechanism(system) ? mechanism_classes(first_mechanism(system), text, size) : "-";
-}
-
 static void system_row(Table *t, const System *system)
 {
-    Text complexity = { 0 }, decode = { 0 };
-    char classes[32];
+    const Mechanism *m = system_mechanism(system);
+    Text             complexity = { 0 }, decode = { 0 };
+    char             classes[32];
 
-    claims_text(system, CLAIM_COMPLEXITY, &complexity);
-    claims_text(system, CLAIM_DECODE, &decode);
+    system_claims(system, CLAIM_COMPLEXITY, &complexity);
+    system_claims(system, CLAIM_DECODE, &decode);
     table_cell(t, "%s", system->name);
     table_cell(t, "%s", system->cite);
     table_cell(t, "%s", text_str(&complexity));
     table_cell(t, "%s", text_str(&decode));
     table_cell(t, "%s", system_class(system, classes, sizeof(classes)));
-    table_cell(t, "%s", first_mechanism(system) ? first_mechanism(system)->claim_time : "-");
-    table_cell(t, "%s", first_mechanism(system) ? system->runs : "-");
+    table_cell(t, "%s", m ? m->claim_time : "-");
+    table_cell(t, "%s", m ? system->runs : "-");
     text_free(&complexity);
     text_free(&decode);
 }
@@ -233,8 +175,8 @@ bool command_list(Session *s, const Call *call, Text *out, Error *err)
     else if (json)
         list_json(out);
     else if (systems)
-        systems_list(style_of(call), out);
+        systems_list(call_style(call), out);
     else
-        list_catalogue(style_of(call), out);
+        list_catalogue(call_style(call), out);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for the list");
 }

@@ -20,7 +20,16 @@ COMMAND_FUNCTION(step);
 COMMAND_FUNCTION(docs);
 COMMAND_FUNCTION(doctor);
 COMMAND_FUNCTION(completions);
+COMMAND_FUNCTION(sweep);
+COMMAND_FUNCTION(fit);
+COMMAND_FUNCTION(diff);
+COMMAND_FUNCTION(merge);
 #undef COMMAND_FUNCTION
+
+/* The number of an option; *out stays as it is when the option is absent. */
+bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Error *err);
+bool call_size(const Call *call, int id, int64_t *out, Error *err); /* "8G" */
+bool call_share(const Call *call, int id, double *out, Error *err); /* "1%" */
 
 bool command_takes(const Command *command, const Option *option);
 /* All presets, in the format the call asks for. */
@@ -48,6 +57,7 @@ typedef struct Table {
 } Table;
 void table_cell(Table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
+TableStyle call_style(const Call *call); /* by --csv and --md */
 void table_write(const Table *t, TableStyle style, Text *out);
 void table_free(Table *t);
 

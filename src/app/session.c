@@ -171,6 +171,23 @@ void session_progress(Session *s, const char *fmt, ...)
     s->progress(s->progress_context, text);
 }
 
+void session_on_stop(Session *s, const atomic_bool *stop, atomic_bool *heeded)
+{
+    s->stop = stop;
+    s->heeded = heeded;
+}
+
+void session_heeds_stop(Session *s, bool heeds)
+{
+    if (s->heeded)
+        atomic_store(s->heeded, heeds);
+}
+
+bool session_stopped(const Session *s)
+{
+    return s->stop && atomic_load(s->stop);
+}
+
 Threads *session_threads(Session *s, int count)
 {
     if (count <= 0)

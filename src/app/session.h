@@ -136,6 +136,13 @@ typedef void (*SessionProgress)(void *context, const char *text);
 void session_on_progress(Session *s, SessionProgress progress, void *context);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* ---- ending a long command early -------------------------------------------- */
+/* stop: set by the front end when the user wants an end.  heeded (may be NULL) is
+ * set while a command runs that looks at it and ends in order. */
+void session_on_stop(Session *s, const atomic_bool *stop, atomic_bool *heeded);
+void session_heeds_stop(Session *s, bool heeds);
+bool session_stopped(const Session *s);
+
 /* ---- warnings of the environment, once per session -------------------------- */
 const char *session_warning(const Session *s); /* NULL: none */
 

@@ -39,6 +39,8 @@ struct Session {
     char       *warning;
     SessionProgress progress;
     void       *progress_context;
+    const atomic_bool *stop; /* borrowed; NULL: nobody stops */
+    atomic_bool *heeded;     /* borrowed or NULL */
     /* worker */
     pthread_t       worker;
     bool            started, quit;

@@ -29,6 +29,11 @@ void table_cell(Table *t, const char *fmt, ...)
         t->cells[t->count++] = cell;
 }
 
+TableStyle call_style(const Call *call)
+{
+    return call->values[OPT_CSV] ? TABLE_CSV : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
+}
+
 void table_free(Table *t)
 {
     for (int i = 0; i < t->count; i++)

@@ -3,6 +3,7 @@
 
 #include <locale.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +50,16 @@ static int overview(void)
     return status;
 }
 
+static atomic_bool stop, heeded;
+
 /* Ctrl-C ends the process as a shell expects; files are written under a
- * temporary name, so nothing half-made is left behind. */
+ * temporary name, so nothing half-made is left behind.  A command that heeds it
+ * ends by itself, unless it is told twice. */
 static void interrupted(int number)
 {
-    (void)number;
-    _exit(130);
+    if (!atomic_load(&heeded) || atomic_load(&stop))
+        _exit(128 + number);
+    atomic_store(&stop, true);
 }
 
 /* One line on a terminal, overwritten as work goes on. */
@@ -75,6 +80,7 @@ static int run_words(int argc, char **argv)
 
     if (!session)
         return complain(&err);
+    session_on_stop(session, &stop, &heeded);
     if (isatty(STDERR_FILENO))
         session_on_progress(session, show_progress, NULL);
     ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
@@ -95,6 +101,7 @@ int cli_main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
     signal(SIGINT, interrupted);
+    signal(SIGTERM, interrupted);
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
         printf("attnscope %s\n", ATTNSCOPE_VERSION);
         return 0;

@@ -18,6 +18,7 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -53,7 +54,7 @@ extern const Class class_attn, class_tensor, class_input, class_result, class_fi
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_figure_options, class_save_options,
     class_text_options, class_compare_options, class_reach_options, class_missed_options,
-    class_vary_options;
+    class_vary_options, class_fit_options, class_sweep_options;
 extern const Class *const script_classes[]; /* NULL-terminated */
 
 /* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
@@ -123,6 +124,7 @@ typedef struct Script {
 Script     *script_of(lua_State *L);
 lua_State  *script_state_new(Script *script);
 bool        script_interrupted(void);
+const atomic_bool *script_interrupt_flag(void);
 /* SIGINT stops the script of this state; NULL: as it was. */
 void        script_catch_interrupt(lua_State *L);
 /* Where `require` looks: the script's folder, the user's, the shipped one.
@@ -208,6 +210,7 @@ int attn_run(lua_State *L);
 int attn_profile(lua_State *L);
 int attn_vary(lua_State *L);
 int attn_figure(lua_State *L);
+int attn_fit(lua_State *L);
 int attn_from_json(lua_State *L);
 int attn_command(lua_State *L);
 int attn_interrupted(lua_State *L);

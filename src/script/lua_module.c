@@ -122,8 +122,15 @@ static const Member attn_members[] = {
       "A figure of panels, of a preset, of a command's words, or of what a position does." },
     { "text", NULL, "figure: attnscope.Figure, options?: attnscope.TextOptions",
       "string" OR_FAILURE, "A figure as lines of text." },
-    { "fit", NULL, "xs: number[], ys: number[]", "table",
-      "y = c x^alpha by least squares of the logarithms: alpha, stderr, c, r2, count." },
+    { "fit", attn_fit, "xs: number[], ys: number[], options?: attnscope.FitOptions", "table",
+      "y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from "
+      "resampled points; three different x at least), stderr, c, r2, count; best: the nearest of "
+      "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
+      "between neighbours." },
+    { "sweep", NULL, "options: attnscope.SweepOptions", "table[]" OR_FAILURE,
+      "Records of all combinations, as the command sweep makes them: "
+      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}; "
+      "a point that failed is a record too." },
     { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
       "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
     { "json", NULL, "value: any, indent?: integer", "string",

@@ -58,7 +58,7 @@ lua_State *script_state_new(Script *script)
 
 /* Signal flags, the one exception to "no global state". */
 static lua_State *volatile interrupted_state;
-static volatile sig_atomic_t interrupts;
+static atomic_bool interrupts;
 
 static void stop_hook(lua_State *L, lua_Debug *unused)
 {
@@ -73,14 +73,19 @@ static void on_interrupt(int number)
     int mask = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
 
     signal(number, SIG_DFL);
-    interrupts = 1;
+    atomic_store(&interrupts, true);
     if (interrupted_state)
         lua_sethook(interrupted_state, stop_hook, mask, 1);
 }
 
 bool script_interrupted(void)
 {
-    return interrupts;
+    return atomic_load(&interrupts);
+}
+
+const atomic_bool *script_interrupt_flag(void)
+{
+    return &interrupts;
 }
 
 void script_catch_interrupt(lua_State *L)
@@ -89,7 +94,7 @@ void script_catch_interrupt(lua_State *L)
 
     interrupted_state = L;
     if (L)
-        interrupts = 0;
+        atomic_store(&interrupts, false);
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "script/lua_binding.h"
 
@@ -235,6 +236,14 @@ static bool parse(Start *start, int argc, char **argv, Error *err)
     return true;
 }
 
+/* One line on a terminal, overwritten as work goes on; the last one goes with the next line. */
+static void show_progress(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "\r\033[K%s\r", text);
+    fflush(stderr);
+}
+
 static void drop_session(void *session)
 {
     session_free(session);
@@ -246,6 +255,9 @@ static bool open_session(Start *start, Error *err)
 
     if (!session)
         return false;
+    session_on_stop(session, script_interrupt_flag(), NULL);
+    if (isatty(STDERR_FILENO))
+        session_on_progress(session, show_progress, NULL);
     start->script.session = keep_new(session, drop_session, NULL);
     return start->script.session || error_set(err, ERR_NOMEM, "not enough memory to start");
 }

@@ -2,8 +2,10 @@
  * the screen, or a mechanism to open.
  *
  * A command runs on the worker in a session of its own on the same input, so a
- * long one does not hold up the screen; its result opens as a text.
+ * long one does not hold up the screen; its progress stands in the message line,
+ * its result opens as a text.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,34 @@ struct CommandWork {
     InputChoice choice;
     const char *words[CALL_MAX_WORDS]; /* in storage */
     int         count, columns;
+    pthread_mutex_t lock; /* of progress, which the worker tells */
+    char        progress[160];
+    bool        told; /* progress is new */
 };
+
+static void take_progress(void *context, const char *text)
+{
+    struct CommandWork *w = context;
+
+    pthread_mutex_lock(&w->lock);
+    snprintf(w->progress, sizeof(w->progress), "%s", text);
+    w->told = true;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* False: nothing new. */
+static bool show_progress(Ui *ui, struct CommandWork *w)
+{
+    bool told;
+
+    pthread_mutex_lock(&w->lock);
+    told = w->told;
+    if (told)
+        ui_say(ui, ROLE_DIM, "%s; Ctrl-C stops it", w->progress);
+    w->told = false;
+    pthread_mutex_unlock(&w->lock);
+    return told;
+}
 
 static bool run_command(void *context, const atomic_bool *cancel, Error *err)
 {
@@ -28,6 +57,10 @@ static bool run_command(void *context, const atomic_bool *cancel, Error *err)
     Session            *s = session_new(err);
     bool                ok = s != NULL;
 
+    if (ok) {
+        session_on_stop(s, cancel, NULL);
+        session_on_progress(s, take_progress, w);
+    }
     if (ok && w->spec)
         ok = session_load(s, w->spec, &w->choice, err);
     if (ok && atomic_load(cancel))
@@ -43,6 +76,7 @@ static void work_free(struct CommandWork *w)
     job_free(w->job);
     text_free(&w->out);
     text_free(&w->storage);
+    pthread_mutex_destroy(&w->lock);
     free(w->spec);
     free(w);
 }
@@ -60,6 +94,7 @@ static void start_command(Ui *ui, const char *line)
         free(w);
         return;
     }
+    pthread_mutex_init(&w->lock, NULL);
     snprintf(w->line, sizeof(w->line), "%s", line);
     w->columns = ui->term->cols - 5;
     w->spec = spec ? strdup(spec) : NULL;
@@ -81,13 +116,14 @@ bool command_poll(Ui *ui)
     JobState            state = w ? job_state(w->job) : JOB_WAITING;
 
     if (state == JOB_WAITING || state == JOB_RUNNING)
-        return false;
+        return w && show_progress(ui, w);
     ui->command.work = NULL;
     ui->message[0] = '\0';
     if (state == JOB_DONE)
         pager_open(ui, w->line, text_str(&w->out), false);
     else
-        ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "cancelled");
+        ui_say(ui, ROLE_ERROR, "%s",
+               *job_error(w->job)->text ? job_error(w->job)->text : "cancelled");
     work_free(w);
     return true;
 }

@@ -93,8 +93,49 @@ case("fit", function()
   near(fit.c, 3, 1e-9)
   near(fit.r2, 1, 1e-12)
   near(fit.stderr, 0, 1e-7)
+  near(fit.lo, 1.5, 1e-9)
+  near(fit.hi, 1.5, 1e-9)
+  equal(fit.best, "n^1.5")
+  near(fit.models["n^1.5"], 0, 1e-9)
+  equal(#fit.slopes, 5)
+  equal(fit.count, 6)
+  equal(attn.fit(xs, ys, { drop = 2 }).count, 4)
+  equal(attn.fit(xs, ys, { boot = 0 }).lo, nil)
+  raises("not a number", attn.fit, { 1, "x" }, { 1, 2 })
+  raises("did you mean 'drop'", attn.fit, xs, ys, { dropp = 1 })
   raises("at least 2", attn.fit, { 1 }, { 1 })
   raises("all x are the same", attn.fit, { 2, 2 }, { 1, 3 })
+end)
+
+case("sweep", function()
+  local path = os.tmpname()
+  os.remove(path)
+  path = path .. ".jsonl"
+  local options = { "full", "bigbird", n = { 16, 32 }, d = 8, threads = 1, reps = 3,
+                    params = { window = "3:5:+2" }, out = path }
+  local records = attn.sweep(options)
+  equal(#records, 6)
+  for _, record in ipairs(records) do
+    equal(record.status, "OK")
+    equal(record.d, 8)
+  end
+  local message = select(2, pcall(attn.sweep, options))
+  equal(message:find("--resume", 1, true) ~= nil, true)
+  options.resume, options.n = true, "16:64:x2"
+  equal(#attn.sweep(options), 9)
+  local lines = 0
+  for _ in io.lines(path) do
+    lines = lines + 1
+  end
+  equal(lines, 9)
+  equal(#attn.from_json(attn.command("fit", path, "--json")), 3)
+  os.remove(path)
+  local refused = attn.sweep { "bigbird", n = 16, params = { window = -1 } }
+  equal(refused[1].status, "UNSUPPORTED")
+  equal(refused[1].time_ms.median, nil)
+  raises("no option 'nn'", attn.sweep, { "full", nn = 3 })
+  raises("expected a number", attn.sweep, { "full", n = print })
+  raises("whole numbers", attn.sweep, { "full", n = 0 })
 end)
 
 case("log", function()

@@ -1,0 +1,107 @@
+/* command_fit.c -- fit: what the records of a sweep say of growth, as table or chart. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/result_table.h"
+
+static bool take_fits(const Results *rows, const Call *call, SeriesFit **fits, int *count,
+                      Error *err)
+{
+    int64_t drop = 0;
+
+    return call_int(call, OPT_DROP, 0, FIT_MOST, &drop, err) &&
+           fit_series(rows, (int)drop, fits, count, err);
+}
+
+bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle style, Text *out,
+               Error *err)
+{
+    SeriesFit *fits;
+    int        count;
+
+    if (call->values[OPT_RELATIVE]) {
+        relative_table(rows, style, out);
+        return true;
+    }
+    if (!take_fits(rows, call, &fits, &count, err))
+        return false;
+    if (call->values[OPT_JSON])
+        fits_json(rows, fits, count, out);
+    else if (systems)
+        systems_table(rows, fits, count, style, out);
+    else
+        fits_table(rows, fits, count, style, out);
+    free(fits);
+    return true;
+}
+
+bool fits_chart(const Results *rows, const Call *call, bool systems, Text *bytes, Error *err)
+{
+    const char *metadata[] = { "Software",
+                               "attnscope " ATTNSCOPE_VERSION,
+                               "attnscope:version",
+                               ATTNSCOPE_VERSION,
+                               "attnscope:command",
+                               call->line ? call->line : "",
+                               NULL };
+    PngOptions  options = { 0 };
+    SeriesFit  *fits;
+    int         count;
+    bool        ok;
+
+    if (!call_png_options(call, &options, err) || !take_fits(rows, call, &fits, &count, err))
+        return false;
+    options.metadata = metadata;
+    ok = count || systems ? exponents_png(rows, fits, count, systems, &options, bytes, err)
+                          : error_set(err, ERR_DATA,
+                                      "no point was measured: there is nothing to "
+                                      "draw");
+    free(fits);
+    return ok;
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+static bool write_file(const Results *rows, const Call *call, const char *path, Text *out,
+                       Error *err)
+{
+    const char *ending = strrchr(path, '.');
+    bool        systems = call->values[OPT_TABLE] != NULL, ok;
+    Text        bytes = { 0 };
+
+    if (ending && !strcmp(ending, ".png"))
+        ok = fits_chart(rows, call, systems, &bytes, err);
+    else if (ending && (!strcmp(ending, ".md") || !strcmp(ending, ".csv")))
+        ok = fits_show(rows, call, systems, ending[1] == 'm' ? TABLE_MARKDOWN : TABLE_CSV, &bytes,
+                       err);
+    else
+        ok = error_set(err, ERR_USAGE, "-o %s: expected a name ending in .md, .csv or .png", path);
+    ok = ok && (text_ok(&bytes) || error_set(err, ERR_NOMEM, "not enough memory")) &&
+         file_write(path, bytes.data, bytes.length, err);
+    if (ok)
+        text_addf(out, "%s\n", path);
+    text_free(&bytes);
+    return ok;
+}
+
+bool command_fit(Session *s, const Call *call, Text *out, Error *err)
+{
+    const char *path = call->values[OPT_OUTPUT];
+    Results     rows = { 0 };
+    bool        ok = true;
+
+    (void)s;
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "fit needs the .jsonl file of a sweep");
+    for (int i = 0; ok && i < call->word_count; i++)
+        ok = results_read(call->words[i], i, &rows, err);
+    if (ok) {
+        results_latest(&rows);
+        results_sort(&rows);
+        ok = path ? write_file(&rows, call, path, out, err)
+                  : fits_show(&rows, call, call->values[OPT_TABLE], call_style(call), out, err);
+    }
+    results_free(&rows);
+    return ok;
+}

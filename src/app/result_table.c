@@ -1,0 +1,171 @@
+/* result_table.c -- the points of a sweep as a table; see result_table.h. */
+#include "app/result_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- for programs: every number, as it is in the record --------------------- */
+
+static const char *const numbers[] = {
+    "time_ms.median", "time_ms.q1", "time_ms.q3", "time_ms.min", "time_ms.first", "cpu_ms",
+    "flops.counted", "flops.closed_form", "flops.hardware", "bytes", "memory.arena_peak",
+    "memory.heap_peak", "memory.device_peak", "memory.rss_peak", "quality.mass_mean",
+    "quality.mass_p5", "quality.mass_min", "quality.output_error", "quality.total_variation",
+};
+#define NUMBERS ((int)(sizeof(numbers) / sizeof(*numbers)))
+
+static const char *const texts[] = { "mechanism", "params", "source", "n", "d", "heads", "causal",
+                                     "position", "seed", "device", "threads", "status", "message",
+                                     "key", "version" };
+#define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
+
+static void csv_row(const ResultRow *row, Table *t)
+{
+    table_cell(t, "%s", row->mechanism);
+    table_cell(t, "%s", row->params);
+    table_cell(t, "%s", row->source);
+    table_cell(t, "%lld", (long long)row->n);
+    table_cell(t, "%lld", (long long)row->d);
+    table_cell(t, "%lld", (long long)row->heads);
+    table_cell(t, "%s", row->causal ? "true" : "false");
+    table_cell(t, "%s", row->position);
+    table_cell(t, "%lld", (long long)row->seed);
+    table_cell(t, "%s", row->device);
+    table_cell(t, "%lld", (long long)row->threads);
+    table_cell(t, "%s", row->status);
+    table_cell(t, "%s", row->message);
+    table_cell(t, "%s", row->key);
+    table_cell(t, "%s", row->version);
+    for (int i = 0; i < NUMBERS; i++) {
+        Number value = row_number(row, numbers[i]);
+
+        if (value.valid)
+            table_cell(t, "%.15g", value.value);
+        else
+            table_cell(t, "n/a");
+    }
+}
+
+static void points_csv(const Results *rows, Text *out)
+{
+    Table t = { .cols = TEXTS + NUMBERS };
+
+    for (int i = 0; i < TEXTS; i++)
+        table_cell(&t, "%s", texts[i]);
+    for (int i = 0; i < NUMBERS; i++)
+        table_cell(&t, "%s", numbers[i]);
+    for (int i = 0; i < rows->count; i++)
+        csv_row(&rows->rows[i], &t);
+    table_write(&t, TABLE_CSV, out);
+    table_free(&t);
+}
+
+/* ---- for people ------------------------------------------------------------- */
+
+/* A column that says the same in every row is left out. */
+typedef struct Shown {
+    bool position, seed, threads, device, quality, notes;
+} Shown;
+
+static Shown what_differs(const Results *rows)
+{
+    Shown            shown = { false };
+    const ResultRow *first = rows->rows;
+
+    for (int i = 0; i < rows->count; i++) {
+        const ResultRow *row = &rows->rows[i];
+
+        shown.position |= strcmp(row->position, first->position) != 0;
+        shown.seed |= row->seed != first->seed;
+        shown.threads |= row->ok && first->ok && row->threads != first->threads;
+        shown.device |= strcmp(row->device, first->device) != 0;
+        shown.quality |= row_number(row, "quality.output_error").valid;
+        shown.notes |= !row->ok;
+    }
+    return shown;
+}
+
+static void points_head(const Shown *shown, Table *t)
+{
+    table_cell(t, "mechanism");
+    table_cell(t, "n");
+    if (shown->position)
+        table_cell(t, "position");
+    if (shown->seed)
+        table_cell(t, "seed");
+    if (shown->threads)
+        table_cell(t, "threads");
+    if (shown->device)
+        table_cell(t, "device");
+    table_cell(t, "time ms");
+    table_cell(t, "q1..q3");
+    table_cell(t, "FLOP");
+    table_cell(t, "arena");
+    table_cell(t, "heap");
+    if (shown->quality) {
+        table_cell(t, "mass mean");
+        table_cell(t, "output err");
+    }
+    if (shown->notes)
+        table_cell(t, "status");
+    t->cols = t->count;
+}
+
+static void quartiles(const ResultRow *row, Table *t)
+{
+    Number q1 = row_number(row, "time_ms.q1"), q3 = row_number(row, "time_ms.q3");
+    char   a[32], b[32];
+
+    if (q1.valid && q3.valid)
+        table_cell(t, "%s..%s", format_ms(q1, a, sizeof(a)), format_ms(q3, b, sizeof(b)));
+    else
+        table_cell(t, "n/a");
+}
+
+static void points_row(const Results *rows, const ResultRow *row, const Shown *shown, Table *t)
+{
+    Text   name = { 0 };
+    Number flops = row_number(row, "flops.counted");
+    char   text[48];
+
+    row_name(rows, row, &name);
+    table_cell(t, "%s", text_str(&name));
+    text_free(&name);
+    table_cell(t, "%lld", (long long)row->n);
+    if (shown->position)
+        table_cell(t, "%s", row->position);
+    if (shown->seed)
+        table_cell(t, "%lld", (long long)row->seed);
+    if (shown->threads)
+        table_cell(t, "%lld", (long long)row->threads);
+    if (shown->device)
+        table_cell(t, "%s", row->device);
+    table_cell(t, "%s", format_ms(row_number(row, "time_ms.median"), text, sizeof(text)));
+    quartiles(row, t);
+    table_cell(t, "%s", flops.valid ? format_count(flops.value, text, sizeof(text)) : "n/a");
+    table_cell(t, "%s", format_size(row_number(row, "memory.arena_peak"), text, sizeof(text)));
+    table_cell(t, "%s", format_size(row_number(row, "memory.heap_peak"), text, sizeof(text)));
+    if (shown->quality) {
+        table_cell(t, "%s", format_share(row_number(row, "quality.mass_mean"), text, sizeof(text)));
+        table_cell(t, "%s",
+                   format_share(row_number(row, "quality.output_error"), text, sizeof(text)));
+    }
+    if (shown->notes)
+        table_cell(t, row->ok ? "%s" : "%s: %s", row->status, row->message);
+}
+
+void points_table(const Results *rows, TableStyle style, Text *out)
+{
+    Shown shown = what_differs(rows);
+    Table t = { .cols = 1 };
+
+    if (style == TABLE_CSV) {
+        points_csv(rows, out);
+        return;
+    }
+    points_head(&shown, &t);
+    for (int i = 0; i < rows->count; i++)
+        points_row(rows, &rows->rows[i], &shown, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+}

@@ -1,0 +1,38 @@
+/* draw/exponents.h -- how costs grow, as a picture: a row for each mechanism, on one axis
+ * the measured exponents of n with their intervals and the claimed ones.
+ */
+#ifndef DRAW_EXPONENTS_H
+#define DRAW_EXPONENTS_H
+
+#include "draw/figure.h"
+
+typedef enum ExponentOf { EXPONENT_FLOPS, EXPONENT_TIME, EXPONENT_MEMORY, EXPONENTS } ExponentOf;
+
+typedef struct Exponent {
+    double value, lo, hi;
+    bool   valid, bounded; /* bounded: lo and hi are known */
+} Exponent;
+
+#define EXPONENT_CLAIMS 3
+
+typedef struct ExponentRow {
+    const char *group;    /* title of a new group above this row; NULL: none */
+    const char *name;     /* "Reformer" */
+    const char *claim;    /* "O(n log n)" */
+    const char *note;     /* instead of exponents; NULL: measured */
+    double      claims[EXPONENT_CLAIMS]; /* on the axis */
+    int         claim_count;
+    Exponent    measured[EXPONENTS];
+} ExponentRow;
+
+typedef struct ExponentChart {
+    const char        *title, *caption;
+    const ExponentRow *rows; /* texts borrowed */
+    int                count;
+} ExponentChart;
+
+/* Byte-identical for the same chart, options and build. */
+bool exponent_chart_png(const ExponentChart *chart, const PngOptions *options, Text *bytes,
+                        Error *err);
+
+#endif

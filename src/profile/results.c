@@ -1,0 +1,345 @@
+/* results.c -- reads result files by jansson; see results.h. */
+#include "profile/results.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one line --------------------------------------------------------------- */
+
+static const char *string_of(const json_t *object, const char *key, const char *fallback)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s ? s : fallback;
+}
+
+static int64_t integer_of(const json_t *object, const char *key)
+{
+    return (int64_t)json_integer_value(json_object_get(object, key));
+}
+
+static void row_free(ResultRow *row)
+{
+    json_decref(row->json);
+    free(row->line);
+    free(row->params);
+}
+
+/* False: no record. */
+static bool row_parse(const char *line, size_t length, ResultRow *row)
+{
+    json_t       *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *environment, *params;
+
+    if (!json_is_string(json_object_get(json, "mechanism")) ||
+        !json_is_string(json_object_get(json, "status"))) {
+        json_decref(json);
+        return false;
+    }
+    environment = json_object_get(json, "environment");
+    params = json_object_get(json, "params");
+    *row = (ResultRow){
+        .json = json,
+        .line = strndup(line, length),
+        .params = params ? json_dumps(params, JSON_SORT_KEYS | JSON_COMPACT) : strdup("{}"),
+        .key = string_of(json, "key", ""),
+        .asked = string_of(json, "asked", ""),
+        .mechanism = string_of(json, "mechanism", ""),
+        .position = string_of(json, "position", "none"),
+        .device = string_of(json, "device", "cpu"),
+        .source = string_of(json, "source", string_of(json, "input", "")),
+        .status = string_of(json, "status", ""),
+        .message = string_of(json, "message", ""),
+        .version = string_of(environment, "version", ""),
+        .cpu = string_of(environment, "cpu", ""),
+        .n = integer_of(json, "n"),
+        .seed = integer_of(json, "seed"),
+        .threads = integer_of(json, "threads"),
+        .d = integer_of(json, "d"),
+        .heads = integer_of(json, "heads"),
+        .causal = json_is_true(json_object_get(json, "causal")),
+    };
+    row->ok = !strcmp(row->status, record_status_name(RECORD_OK));
+    return true;
+}
+
+static bool out_of_memory(Error *err)
+{
+    return error_set(err, ERR_NOMEM, "not enough memory for the records of a file");
+}
+
+bool results_add(Results *out, const char *line, size_t length, int file, Error *err)
+{
+    ResultRow row;
+
+    if (!row_parse(line, length, &row)) {
+        out->damaged++;
+        return true;
+    }
+    if (out->count == out->capacity) {
+        int        capacity = out->capacity ? 2 * out->capacity : 64;
+        ResultRow *rows = realloc(out->rows, (size_t)capacity * sizeof(*rows));
+
+        if (!rows) {
+            row_free(&row);
+            return out_of_memory(err);
+        }
+        out->rows = rows;
+        out->capacity = capacity;
+    }
+    row.file = file;
+    out->rows[out->count++] = row;
+    return (row.line && row.params) || out_of_memory(err);
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+static bool read_lines(FILE *stream, int file, Results *out, Error *err)
+{
+    char   *line = NULL;
+    size_t  capacity = 0;
+    ssize_t length;
+    bool    ok = true;
+
+    while (ok && (length = getline(&line, &capacity, stream)) > 0) {
+        if (line[length - 1] != '\n') {
+            out->torn = true;
+            break;
+        }
+        out->whole_bytes += length;
+        if (length > 1)
+            ok = results_add(out, line, (size_t)length - 1, file, err);
+    }
+    free(line);
+    return ok;
+}
+
+bool results_read(const char *path, int file, Results *out, Error *err)
+{
+    FILE *stream = fopen(path, "re");
+    int   before = out->count;
+    bool  ok;
+
+    out->whole_bytes = 0;
+    out->torn = false;
+    if (!stream)
+        return error_set(err, ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    ok = read_lines(stream, file, out, err);
+    fclose(stream);
+    if (ok && out->count == before && out->whole_bytes > 0)
+        return error_set(err, ERR_FORMAT, "%s: no line of it is a record of attnscope (expected "
+                         "the .jsonl file of a sweep)", path);
+    return ok;
+}
+
+void results_free(Results *results)
+{
+    for (int i = 0; i < results->count; i++)
+        row_free(&results->rows[i]);
+    free(results->rows);
+    *results = (Results){ 0 };
+}
+
+const ResultRow *results_find(const Results *results, const char *key)
+{
+    for (int i = results->count - 1; i >= 0; i--)
+        if (!strcmp(results->rows[i].key, key))
+            return &results->rows[i];
+    return NULL;
+}
+
+/* Two orders on one array: by key and file to find doubles, then as they stood. */
+typedef struct Ranked {
+    const ResultRow *row;
+    int              at;
+} Ranked;
+
+static int by_key(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+    int           order = strcmp(x->row->key, y->row->key);
+
+    if (!order)
+        order = x->row->file - y->row->file;
+    return order ? order : x->at - y->at;
+}
+
+void results_latest(Results *results)
+{
+    Ranked *ranked = calloc((size_t)results->count + 1, sizeof(*ranked));
+    bool   *stale = calloc((size_t)results->count + 1, sizeof(*stale));
+    int     kept = 0;
+
+    for (int i = 0; ranked && i < results->count; i++)
+        ranked[i] = (Ranked){ &results->rows[i], i };
+    if (ranked && stale)
+        qsort(ranked, (size_t)results->count, sizeof(*ranked), by_key);
+    for (int i = 0; ranked && stale && i + 1 < results->count; i++)
+        stale[ranked[i].at] = *ranked[i].row->key &&
+                              !strcmp(ranked[i].row->key, ranked[i + 1].row->key) &&
+                              ranked[i].row->file == ranked[i + 1].row->file;
+    for (int i = 0; stale && i < results->count; i++) {
+        if (stale[i]) {
+            row_free(&results->rows[i]);
+            results->replaced++;
+        } else {
+            results->rows[kept++] = results->rows[i];
+        }
+    }
+    if (stale)
+        results->count = kept;
+    free(ranked);
+    free(stale);
+}
+
+/* ---- order ------------------------------------------------------------------ */
+
+static int compare_ints(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Place of the mechanism in the catalogue; unknown ones last. */
+static size_t place(const char *mechanism)
+{
+    size_t at = 0;
+
+    while (mechanism_at(at) && strcmp(mechanism_at(at)->id, mechanism) != 0)
+        at++;
+    return at;
+}
+
+static int by_series(const void *a, const void *b)
+{
+    const ResultRow *x = a, *y = b;
+    int              order;
+
+    order = compare_ints((int64_t)place(x->mechanism), (int64_t)place(y->mechanism));
+    order = order ? order : strcmp(x->mechanism, y->mechanism);
+    order = order ? order : strcmp(x->params, y->params);
+    order = order ? order : strcmp(x->source, y->source);
+    order = order ? order : compare_ints(x->heads, y->heads);
+    order = order ? order : compare_ints(x->d, y->d);
+    order = order ? order : x->causal - y->causal;
+    order = order ? order : strcmp(x->position, y->position);
+    order = order ? order : strcmp(x->device, y->device);
+    order = order ? order : compare_ints(x->threads, y->threads);
+    order = order ? order : strcmp(x->version, y->version);
+    order = order ? order : compare_ints(x->n, y->n);
+    order = order ? order : compare_ints(x->seed, y->seed);
+    order = order ? order : strcmp(x->key, y->key);
+    return order ? order : compare_ints(x->file, y->file);
+}
+
+void results_sort(Results *results)
+{
+    if (results->count)
+        qsort(results->rows, (size_t)results->count, sizeof(*results->rows), by_series);
+}
+
+static bool same_place(const ResultRow *a, const ResultRow *b)
+{
+    return a->heads == b->heads && a->d == b->d && a->causal == b->causal &&
+           a->threads == b->threads && !strcmp(a->position, b->position) &&
+           !strcmp(a->device, b->device) && !strcmp(a->source, b->source);
+}
+
+bool row_same_setting(const ResultRow *a, const ResultRow *b)
+{
+    return same_place(a, b) && !strcmp(a->version, b->version);
+}
+
+static bool same_mechanism(const ResultRow *a, const ResultRow *b)
+{
+    return !strcmp(a->mechanism, b->mechanism) && !strcmp(a->params, b->params);
+}
+
+bool row_same_series(const ResultRow *a, const ResultRow *b)
+{
+    return same_mechanism(a, b) && row_same_setting(a, b);
+}
+
+bool row_same_point(const ResultRow *a, const ResultRow *b)
+{
+    return same_mechanism(a, b) && same_place(a, b) && a->n == b->n && a->seed == b->seed;
+}
+
+int key_point_length(const char *key)
+{
+    return (int)strcspn(key, "@");
+}
+
+/* ---- values ----------------------------------------------------------------- */
+
+static const json_t *look_up(const json_t *json, const char *path)
+{
+    char name[64];
+
+    while (json && *path) {
+        size_t length = strcspn(path, ".");
+
+        snprintf(name, sizeof(name), "%.*s", (int)length, path);
+        json = json_object_get(json, name);
+        path += length + (path[length] == '.');
+    }
+    return json;
+}
+
+Number row_number(const ResultRow *row, const char *path)
+{
+    const json_t *value = look_up(row->json, path);
+
+    return json_is_number(value) ? number_of(json_number_value(value)) : NUMBER_NONE;
+}
+
+double *row_samples(const ResultRow *row, int *count)
+{
+    const json_t *list = look_up(row->json, "time_ms.samples");
+    size_t        size = json_array_size(list);
+    double       *values = size ? malloc(size * sizeof(*values)) : NULL;
+
+    *count = values ? (int)size : 0;
+    for (size_t i = 0; values && i < size; i++)
+        values[i] = json_number_value(json_array_get(list, i));
+    return values;
+}
+
+/* ---- names ------------------------------------------------------------------ */
+
+/* Whether rows of this mechanism disagree on the parameter. */
+static bool differs(const Results *results, const ResultRow *row, const char *name,
+                    const json_t *value)
+{
+    for (int i = 0; i < results->count; i++) {
+        const ResultRow *other = &results->rows[i];
+
+        const json_t    *theirs = json_object_get(json_object_get(other->json, "params"), name);
+
+        if (theirs && !strcmp(other->mechanism, row->mechanism) && !json_equal(theirs, value))
+            return true;
+    }
+    return false;
+}
+
+void row_name(const Results *results, const ResultRow *row, Text *out)
+{
+    const char *name;
+    json_t     *value;
+    int         shown = 0;
+
+    text_add(out, row->mechanism);
+    json_object_foreach(json_object_get(row->json, "params"), name, value) {
+        char *text;
+
+        if (json_is_null(value) || !differs(results, row, name, value))
+            continue;
+        text = json_is_string(value) ? strdup(json_string_value(value))
+                                     : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        text_addf(out, "%s%s=%s", shown++ ? "," : "(", name, text ? text : "?");
+        free(text);
+    }
+    text_add(out, shown ? ")" : "");
+}

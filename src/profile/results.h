@@ -1,0 +1,62 @@
+/* profile/results.h -- files of results: one JSON record a line (JSON Lines).
+ *
+ * A sweep appends one line a point, so a file may end in a torn line when the
+ * writer was killed; and a point that was run again stands there twice, the later
+ * line being the one that counts.  Both are ordinary here.
+ */
+#ifndef PROFILE_RESULTS_H
+#define PROFILE_RESULTS_H
+
+#include "profile/record.h"
+
+struct json_t;
+
+typedef struct ResultRow {
+    struct json_t *json; /* owned */
+    char       *line;    /* as in the file; owned */
+    char       *params;  /* compact JSON with sorted keys; owned */
+    const char *key;     /* "9f3c...@0.1.0"; "": none.  Borrowed from json, as all below */
+    const char *asked;   /* "sinkhorn(sortcut=2)": the word it was asked by; "": unknown */
+    const char *mechanism, *position, *device, *source, *status, *message, *version, *cpu;
+    int64_t     n, seed, threads, d, heads;
+    bool        causal, ok;
+    int         file;    /* which of several files; the reader's number */
+} ResultRow;
+
+typedef struct Results {
+    ResultRow *rows; /* owned */
+    int        count, capacity;
+    int        damaged;    /* lines in the middle that are no records */
+    int        replaced;   /* rows left out by results_latest */
+    bool       torn;       /* the last line is not whole; it is not among the rows */
+    int64_t    whole_bytes; /* the file's length without a torn line */
+} Results;
+
+/* One line, without its newline; a line that is no record counts as damaged. */
+bool results_add(Results *results, const char *line, size_t length, int file, Error *err);
+/* Appends the rows of a file to *out.  An empty file is fine; a file without any
+ * record is an error. */
+bool results_read(const char *path, int file, Results *out, Error *err);
+void results_free(Results *results);
+/* Of rows with the same key in the same file the last stays. */
+void results_latest(Results *results);
+const ResultRow *results_find(const Results *results, const char *key); /* the last one */
+/* By mechanism as first met, parameters, position, threads, seed, n. */
+void results_sort(Results *results);
+
+/* "time_ms.median"; not valid when absent or null. */
+Number row_number(const ResultRow *row, const char *path);
+/* time_ms.samples, owned by the caller; NULL when there are none. */
+double *row_samples(const ResultRow *row, int *count);
+/* The part of a key that does not name the version, as its length. */
+int key_point_length(const char *key);
+/* Same curve over n: all but n and seed are equal, the version too. */
+bool row_same_series(const ResultRow *a, const ResultRow *b);
+/* Same but for the mechanism and its parameters: what may be compared. */
+bool row_same_setting(const ResultRow *a, const ResultRow *b);
+/* The same point, perhaps of another version, by what the records say. */
+bool row_same_point(const ResultRow *a, const ResultRow *b);
+/* "bigbird(window=5)": parameters only where they differ within the results. */
+void row_name(const Results *results, const ResultRow *row, Text *out);
+
+#endif

@@ -1,0 +1,132 @@
+/* lua_sweep.c -- attn.fit, and the options of attn.sweep, which the prelude turns into the
+ * words of the command. */
+#include <math.h>
+
+#include "profile/fit.h"
+#include "script/lua_binding.h"
+
+/* Numbers of the list at `arg`, FIT_MOST at most.  [-0, +0, v] */
+static int take_numbers(lua_State *L, int arg, double *out)
+{
+    lua_Integer count;
+
+    luaL_checktype(L, arg, LUA_TTABLE);
+    count = luaL_len(L, arg);
+    luaL_argcheck(L, count <= FIT_MOST, arg, "a fit takes at most 256 points");
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_rawgeti(L, arg, i + 1);
+        if (lua_type(L, -1) != LUA_TNUMBER)
+            return luaL_error(L, "fit: point %d is a %s, not a number", (int)i + 1,
+                              luaL_typename(L, -1));
+        out[i] = lua_tonumber(L, -1);
+        lua_pop(L, 1);
+    }
+    return (int)count;
+}
+
+/* Absent when it is not known.  [-0, +0, m] */
+static void set_number(lua_State *L, const char *key, Number value)
+{
+    if (!value.valid)
+        return;
+    lua_pushnumber(L, value.value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_models(lua_State *L, const Fit *fit)
+{
+    lua_createtable(L, 0, FIT_MODELS);
+    for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
+        set_number(L, fit_model_name(m), fit->rms[m]);
+    lua_setfield(L, -2, "models");
+    lua_pushstring(L, fit_model_name(fit->best));
+    lua_setfield(L, -2, "best");
+}
+
+/* [-0, +1, m] */
+static void push_fit(lua_State *L, const Fit *fit)
+{
+    lua_createtable(L, 0, 12);
+    set_number(L, "alpha", fit->alpha);
+    set_number(L, "lo", fit->lo);
+    set_number(L, "hi", fit->hi);
+    set_number(L, "stderr", fit->deviation.valid ? fit->deviation : number_of((double)NAN));
+    set_number(L, "c", fit->c);
+    set_number(L, "r2", fit->r2);
+    lua_pushinteger(L, fit->count);
+    lua_setfield(L, -2, "count");
+    set_models(L, fit);
+    lua_createtable(L, fit->locals, 0);
+    for (int i = 0; i < fit->locals; i++) {
+        lua_pushnumber(L, fit->local[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "slopes");
+}
+
+/* [-0, +1, v] */
+int attn_fit(lua_State *L)
+{
+    double  x[FIT_MOST], y[FIT_MOST];
+    FitPlan plan = FIT_PLAN;
+    Fit     fit;
+    Error   err = ERROR_INIT;
+    int     xs = take_numbers(L, 1, x), ys = take_numbers(L, 2, y), count = xs < ys ? xs : ys;
+
+    options_check(L, 3, &class_fit_options);
+    plan.drop = (int)option_integer(L, 3, "drop", 0, 0, FIT_MOST);
+    plan.boot = (int)option_integer(L, 3, "boot", plan.boot, 0, 100000);
+    plan.over_log = option_bool(L, 3, "over_log", false);
+    if (!fit_power(x, y, count, &plan, &fit, &err))
+        return failure(L, &err);
+    if (fit.count < 2)
+        return luaL_error(L, "fit: expected at least 2 points with x > 0 and y > 0, got %d",
+                          fit.count);
+    if (!fit.alpha.valid)
+        return luaL_error(L, "fit: all x are the same");
+    push_fit(L, &fit);
+    return 1;
+}
+
+static const Member fit_members[] = {
+    { "drop", NULL, NULL, "integer", "leave out so many of the smallest x" },
+    { "boot", NULL, NULL, "integer", "resamplings for the interval (default 1000; 0: none)" },
+    { "over_log", NULL, NULL, "boolean", "fit y / log x: a claimed log does not count" },
+    MEMBER_END,
+};
+const Class class_fit_options = { .name = "FitOptions",
+                                  .help = "How to fit.",
+                                  .members = fit_members };
+
+#define VALUES "integer|string|integer[]"
+
+static const Member sweep_members[] = {
+    { "n", NULL, NULL, VALUES, "lengths: 512, {256, 512} or \"256:4096:x2\"" },
+    { "params", NULL, NULL, "table<string, any>", "values of parameters: {window = {3, 5}}" },
+    { "position", NULL, NULL, "string|string[]", "positional modifiers" },
+    { "seed", NULL, NULL, "integer", "the first seed" },
+    { "seeds", NULL, NULL, "integer", "so many seeds" },
+    { "threads", NULL, NULL, VALUES, "numbers of threads" },
+    { "device", NULL, NULL, "string|string[]", "devices" },
+    { "causal", NULL, NULL, "boolean", "default: as the input says" },
+    { "input", NULL, NULL, "string", "a file or synthetic:NAME(args)" },
+    { "layer", NULL, NULL, "integer", "layer of a file" },
+    { "d", NULL, NULL, "integer", "head size of a generated input" },
+    { "heads", NULL, NULL, "integer", "heads of a generated input" },
+    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "within", NULL, NULL, "number|string", "repeat until the median is known to +- this share" },
+    { "quality", NULL, NULL, "boolean", "compare with full attention" },
+    { "fit", NULL, NULL, "boolean", "fit the mechanisms' own tensors on the input" },
+    { "memory", NULL, NULL, "integer|string", "limit of a run: bytes or \"8G\"" },
+    { "budget", NULL, NULL, "number|string", "seconds, or \"10m\"; what is left is a record" },
+    { "shard", NULL, NULL, "string", "\"2/8\": only the second of eight parts" },
+    { "out", NULL, NULL, "string", "file of the records, which makes the sweep resumable" },
+    { "resume", NULL, NULL, "boolean", "go on with what the file lacks" },
+    MEMBER_END,
+};
+const Class class_sweep_options = {
+    .name = "SweepOptions",
+    .help = "Axes and limits of a sweep; the list part names the mechanisms.",
+    .members = sweep_members,
+    .open = true,
+};

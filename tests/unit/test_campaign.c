@@ -1,0 +1,617 @@
+/* test_campaign.c -- points, keys, shards, and going on after a kill at any byte.
+ *
+ * A point is a process of this very program: called with `run` it is the command line.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/campaign.h"
+#include "app/system_words.h"
+#include "check.h"
+#include "cli/cli.h"
+
+/* ---- lists ------------------------------------------------------------------ */
+
+static void check_list(const char *text, const char *expected)
+{
+    WordList list = { 0 };
+    Text     all = { 0 };
+    Error    err = ERROR_INIT;
+
+    CHECK(words_expand("--n", text, &list, &err), "%s", err.text);
+    for (int i = 0; i < list.count; i++)
+        text_addf(&all, "%s%s", i ? " " : "", list.items[i]);
+    assert_string_equal(text_str(&all), expected);
+    text_free(&all);
+    words_free(&list);
+}
+
+static void lists_and_ranges_mix(void **state)
+{
+    static const char *const bad[] = { "", "1,,2", "8:4", "0:8:x2", "1:4:x1", "1:4:+0", "1:2:z" };
+
+    (void)state;
+    check_list("256:2048:x2", "256 512 1024 2048");
+    check_list("7,1:5:+2,64", "7 1 3 5 64");
+    check_list("full,bigbird(window=3,random=2)", "full bigbird(window=3,random=2)");
+    check_list("pattern(\"a,b\"),full", "pattern(\"a,b\") full");
+    check_list("[1,2],[3,4]", "[1,2] [3,4]");
+    check_list("0.1:0.3:+0.1", "0.1 0.2 0.3");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        WordList list = { 0 };
+        Error    err = ERROR_INIT;
+
+        assert_false(words_expand("--n", bad[i], &list, &err));
+        assert_int_equal(err.code, ERR_USAGE);
+        words_free(&list);
+    }
+}
+
+static void lengths_rise(void **state)
+{
+    WordList list = { 0 };
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    assert_true(words_expand("--n", "512,64,1024,64", &list, &err));
+    words_sort_numbers(&list);
+    assert_int_equal(list.count, 3);
+    assert_string_equal(list.items[0], "64");
+    assert_string_equal(list.items[2], "1024");
+    words_free(&list);
+}
+
+/* ---- plans ------------------------------------------------------------------ */
+
+typedef struct Planned {
+    Session     *session;
+    CampaignSpec spec;
+    CampaignPlan plan;
+} Planned;
+
+static bool try_parse(Session *s, const char *line, CampaignSpec *spec, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    Call        call;
+    int         count;
+    bool        ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err) &&
+              call_parse(&call, words, count, err) && campaign_spec_parse(s, &call, spec, err);
+
+    text_free(&storage);
+    return ok;
+}
+
+static Planned plan_of(const char *line)
+{
+    Error   err = ERROR_INIT;
+    Planned p = { .session = session_new(&err) };
+
+    CHECK(p.session && try_parse(p.session, line, &p.spec, &err), "%s", err.text);
+    CHECK(campaign_plan(p.session, &p.spec, &p.plan, &err), "%s", err.text);
+    return p;
+}
+
+static void planned_free(Planned *p)
+{
+    campaign_plan_free(&p->plan);
+    campaign_spec_free(&p->spec);
+    session_free(p->session);
+}
+
+static bool holds(const CampaignPlan *plan, const char *key)
+{
+    for (int i = 0; i < plan->count; i++)
+        if (!strcmp(plan->points[i].key, key))
+            return true;
+    return false;
+}
+
+#define SMALL "sweep -m full,window,bigbird -p window=3:7:+2 -n 32:128:x2 -d 8 --seeds 2"
+
+static void points_are_all_combinations(void **state)
+{
+    Planned p = plan_of(SMALL " --position none,alibi --threads 1,2");
+
+    (void)state;
+    /* full has no window: one point where the others have three. */
+    assert_int_equal(p.plan.count, (1 + 3 + 3) * 3 * 2 * 2 * 2);
+    for (int i = 1; i < p.plan.count; i++)
+        assert_true(p.plan.points[i - 1].n <= p.plan.points[i].n);
+    for (int i = 0; i < p.plan.count; i++) {
+        const CampaignPoint *point = &p.plan.points[i];
+
+        assert_int_equal(point->shorter < 0, point->n == 32);
+        if (point->shorter < 0)
+            continue;
+        assert_int_equal(p.plan.points[point->shorter].n, point->n / 2);
+        assert_string_equal(p.plan.points[point->shorter].mechanism, point->mechanism);
+    }
+    planned_free(&p);
+}
+
+static void shards_part_the_points(void **state)
+{
+    Planned whole = plan_of(SMALL);
+
+    (void)state;
+    for (int n = 2; n <= 7; n++) {
+        int sum = 0;
+
+        for (int k = 1; k <= n; k++) {
+            char    line[200];
+            Planned part;
+
+            snprintf(line, sizeof(line), SMALL " -o x.jsonl --shard %d/%d", k, n);
+            part = plan_of(line);
+            snprintf(line, sizeof(line), "x.%dof%d.jsonl", k, n);
+            assert_string_equal(part.spec.path, line);
+            for (int i = 0; i < part.plan.count; i++)
+                assert_true(holds(&whole.plan, part.plan.points[i].key));
+            sum += part.plan.count;
+            assert_true(part.plan.count >= whole.plan.count / n);
+            planned_free(&part);
+        }
+        assert_int_equal(sum, whole.plan.count); /* keys are unique, so nothing is twice */
+    }
+    planned_free(&whole);
+}
+
+static void a_point_is_planned_once(void **state)
+{
+    Planned twice = plan_of("sweep -m full,full -m bigbird -m 'bigbird(window=3)' -n 32,64,32");
+    Planned all = plan_of("sweep -m all -m full -n 32"), every = plan_of("sweep -m all -n 32");
+
+    (void)state;
+    assert_int_equal(twice.plan.count, 4); /* window=3 is bigbird's default */
+    assert_int_equal(all.plan.count, every.plan.count);
+    planned_free(&twice);
+    planned_free(&all);
+    planned_free(&every);
+}
+
+static void key_of(const char *line, char key[96])
+{
+    Planned p = plan_of(line);
+
+    assert_int_equal(p.plan.count, 1);
+    snprintf(key, 96, "%s", p.plan.points[0].key);
+    planned_free(&p);
+}
+
+static void keys_tell_points_apart(void **state)
+{
+    static const char *const other[] = {
+        "sweep -m bigbird -n 64",
+        "sweep -m full -n 32",
+        "sweep -m bigbird -n 32 -p window=5",
+        "sweep -m bigbird -n 32 --causal",
+        "sweep -m bigbird -n 32 --no-causal",
+        "sweep -m bigbird -n 32 --seed 1",
+        "sweep -m bigbird -n 32 --threads 1",
+        "sweep -m bigbird -n 32 --position alibi",
+        "sweep -m bigbird -n 32 -d 8",
+        "sweep -m bigbird -n 32 --heads 2",
+        "sweep -m bigbird -n 32 --repeat 9",
+        "sweep -m bigbird -n 32 --within 1%",
+        "sweep -m bigbird -n 32 --quality",
+        "sweep -m bigbird -n 32 --fit-tensors",
+        "sweep -m bigbird -n 32 --input synthetic:blocks",
+    };
+    char key[96], again[96], seen[20][96];
+    int  count = sizeof(other) / sizeof(*other);
+
+    (void)state;
+    key_of("sweep -m bigbird -n 32", key);
+    key_of("sweep -m 'bigbird(window=3)' -n 32", again);
+    assert_string_equal(key, again);
+    key_of("sweep -m bigbird -n 32,32 --mem 1G --budget 10s", again); /* limits are no cost */
+    assert_string_equal(key, again);
+    assert_string_equal(key + key_point_length(key) + 1, ATTNSCOPE_VERSION);
+    for (int i = 0; i < count; i++) {
+        key_of(other[i], seen[i]);
+        assert_string_not_equal(seen[i], key);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(seen[i], seen[j]);
+    }
+}
+
+static void parentheses_have_the_last_word(void **state)
+{
+    Planned p = plan_of("sweep -m 'bigbird(window=9)' -m 'full(position=rope,seed=5,causal=true)' "
+                        "-n 32 -p window=3,5 --position alibi");
+
+    (void)state;
+    assert_int_equal(p.plan.count, 2);
+    assert_string_equal(p.plan.points[0].mechanism, "bigbird(window=9)");
+    assert_string_equal(p.plan.points[0].position, "alibi");
+    assert_string_equal(p.plan.points[1].position, "rope");
+    assert_int_equal(p.plan.points[1].causal, 1);
+    assert_int_equal(p.plan.points[1].seed, 5);
+    planned_free(&p);
+}
+
+/* A generator's own text does not overrule what the sweep asks for. */
+static void lengths_are_those_asked_for(void **state)
+{
+    static const char *const inputs[][2] = {
+        { "synthetic:blocks(n=64, d=8, heads=1)", "synthetic:blocks(d=8, heads=1)" },
+        { "synthetic:blocks(d=8,n=64)", "synthetic:blocks(d=8)" },
+        { "synthetic:blocks(n=64)", "synthetic:blocks()" },
+        { "synthetic:blocks", "synthetic:blocks" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(*inputs); i++) {
+        char    line[200];
+        Planned p;
+
+        snprintf(line, sizeof(line), "sweep -m full -n 32 --input '%s'", inputs[i][0]);
+        p = plan_of(line);
+        assert_string_equal(p.spec.input, inputs[i][1]);
+        planned_free(&p);
+        snprintf(line, sizeof(line), "sweep -m full --input '%s'", inputs[i][0]);
+        p = plan_of(line);
+        assert_string_equal(p.spec.input, inputs[i][0]);
+        planned_free(&p);
+    }
+}
+
+static void what_does_not_bind_is_a_refused_point(void **state)
+{
+    Planned p = plan_of("sweep -m bigbird -n 32 -p window=3,-1");
+
+    (void)state;
+    assert_int_equal(p.plan.count, 2);
+    assert_string_equal(p.plan.points[0].refused, "");
+    assert_non_null(strstr(p.plan.points[1].refused, "window"));
+    planned_free(&p);
+}
+
+/* Every system that something here runs has its points. */
+static void table1_is_the_surveys_table(void **state)
+{
+    Planned p = plan_of("sweep -m table1 -n 32");
+
+    (void)state;
+    assert_true(p.spec.table);
+    for (size_t i = 0; system_at(i); i++) {
+        const char *at = system_at(i)->runs;
+        char        word[96];
+
+        while (system_next_word(&at, word, sizeof(word))) {
+            bool found = false;
+
+            for (int k = 0; k < p.plan.count; k++)
+                found |= !strcmp(p.plan.points[k].asked, word);
+            CHECK(found, "%s of %s", word, system_at(i)->name);
+        }
+    }
+    planned_free(&p);
+}
+
+static void slips_are_told(void **state)
+{
+    static const char *const bad[] = {
+        "sweep -n 32",
+        "sweep -m fulll -n 32",
+        "sweep -m class:XX -n 32",
+        "sweep -m full -n 0",
+        "sweep -m full -n x",
+        "sweep -m full -n 32 --threads 0",
+        "sweep -m full -n 32 --shard 1/2",
+        "sweep -m full -n 32 -o a.jsonl --shard 3/2",
+        "sweep -m full -n 32 -o a.jsonl --shard 1",
+        "sweep -m full -n 32 -o a.txt",
+        "sweep -m full -n 32 --budget 3x",
+        "sweep -m full -n 32 --budget 0",
+        "sweep -m full -n 32 --position roope",
+        "sweep -m full -n 32 --input no-such-file.npz",
+        "sweep -m full -n 32 --within 2",
+        "sweep -m full -n 32 --input synthetic:normall",
+    };
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        CampaignSpec spec = { 0 };
+
+        err = ERROR_INIT;
+        CHECK(!try_parse(s, bad[i], &spec, &err), "%s", bad[i]);
+        assert_string_not_equal(err.text, "");
+        campaign_spec_free(&spec);
+    }
+    session_free(s);
+}
+
+/* ---- Slurm ------------------------------------------------------------------ */
+
+static void task(const char *id, const char *min, const char *max, const char *count)
+{
+    setenv("SLURM_ARRAY_TASK_ID", id, 1);
+    setenv("SLURM_ARRAY_TASK_MIN", min, 1);
+    setenv("SLURM_ARRAY_TASK_MAX", max, 1);
+    setenv("SLURM_ARRAY_TASK_COUNT", count, 1);
+}
+
+static void no_task(void)
+{
+    unsetenv("SLURM_ARRAY_TASK_ID");
+    unsetenv("SLURM_ARRAY_TASK_MIN");
+    unsetenv("SLURM_ARRAY_TASK_MAX");
+    unsetenv("SLURM_ARRAY_TASK_COUNT");
+}
+
+static void array_tasks_are_shards(void **state)
+{
+    static const struct {
+        const char *id, *min, *max, *count;
+        int         shard, shards; /* 0: refused */
+    } tasks[] = {
+        { "1", "1", "8", "8", 1, 8 },    { "8", "1", "8", "8", 8, 8 }, { "0", "0", "3", "4", 1, 4 },
+        { "12", "10", "20", "6", 2, 6 }, { "5", "5", "5", "1", 1, 1 }, { "4", "1", "5", "3", 0, 0 },
+        { "9", "1", "8", "8", 0, 0 },
+    };
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(tasks) / sizeof(*tasks); i++) {
+        CampaignSpec spec = { 0 };
+        bool         ok;
+
+        task(tasks[i].id, tasks[i].min, tasks[i].max, tasks[i].count);
+        ok = try_parse(s, "sweep -m full -n 32 -o a.jsonl", &spec, &err);
+        assert_int_equal(ok, tasks[i].shard > 0);
+        assert_true(!ok || (spec.shard == tasks[i].shard && spec.shards == tasks[i].shards));
+        campaign_spec_free(&spec);
+    }
+    task("2", "1", "8", "8");
+    {
+        CampaignSpec spec = { 0 };
+
+        assert_true(try_parse(s, "sweep -m full -n 32 -o a.jsonl --shard 3/4", &spec, &err));
+        assert_int_equal(spec.shard, 3); /* what is said stands above the environment */
+        campaign_spec_free(&spec);
+    }
+    no_task();
+    session_free(s);
+}
+
+/* ---- going on --------------------------------------------------------------- */
+
+static char folder[] = "/tmp/attnscope-sweep-XXXXXX";
+
+static CampaignOutcome sweep_file(const char *line, Results *rows, Error *err)
+{
+    CampaignOutcome outcome = { 0 };
+    CampaignSpec    spec = { 0 };
+    Session        *s = session_new(err);
+
+    *rows = (Results){ 0 };
+    CHECK(try_parse(s, line, &spec, err), "%s", err->text);
+    campaign_run(s, &spec, NULL, rows, &outcome, err);
+    campaign_spec_free(&spec);
+    session_free(s);
+    return outcome;
+}
+
+static char *read_all(const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+
+    assert_non_null(file);
+    *length = fread(text, 1, (1 << 20) - 1, file);
+    fclose(file);
+    return text;
+}
+
+static void write_all(const char *path, const char *text, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    fclose(file);
+}
+
+static int whole_lines(const char *text, size_t length)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < length; i++)
+        count += text[i] == '\n';
+    return count;
+}
+
+/* A kill leaves a beginning of the file.  Whatever its length, going on keeps the whole
+ * lines as they are and adds the rest, each point once. */
+static void it_goes_on_from_any_byte(void **state)
+{
+    char            path[64], line[200];
+    size_t          length, after;
+    char           *whole, *again;
+    Results         rows;
+    Error           err = ERROR_INIT;
+    CampaignOutcome o;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/k.jsonl", folder);
+    snprintf(line, sizeof(line), "sweep -m full,bigbird -n 16,32 -d 8 --threads 1 --resume -o %s",
+             path);
+    o = sweep_file(line, &rows, &err);
+    CHECK(o.ok == 4 && o.before == 0 && o.now == 4, "%s", err.text);
+    results_free(&rows);
+    whole = read_all(path, &length);
+    for (size_t cut = 0; cut < length; cut += 1 + length / 23) {
+        int kept = whole_lines(whole, cut);
+
+        write_all(path, whole, cut);
+        o = sweep_file(line, &rows, &err);
+        CHECK(o.ok == 4 && o.before == kept && o.now == 4 - kept, "cut at %zu: %s", cut, err.text);
+        assert_int_equal(o.torn, cut > 0 && whole[cut - 1] != '\n');
+        results_free(&rows);
+        again = read_all(path, &after);
+        assert_int_equal(whole_lines(again, after), 4);
+        for (size_t i = cut; i > 0 && kept > 0; i--)
+            if (whole[i - 1] == '\n') {
+                assert_memory_equal(again, whole, i);
+                break;
+            }
+        free(again);
+    }
+    free(whole);
+}
+
+static void other_files_are_left_alone(void **state)
+{
+    static const char foreign[] = "my notes, without a newline";
+    char              path[64], line[200];
+    size_t            length;
+    char             *text;
+    Results           rows;
+    Error             err = ERROR_INIT;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/n.jsonl", folder);
+    snprintf(line, sizeof(line), "sweep -m full -n 16 -d 8 --resume -o %s", path);
+    write_all(path, foreign, sizeof(foreign) - 1);
+    sweep_file(line, &rows, &err);
+    assert_int_equal(err.code, ERR_FORMAT);
+    results_free(&rows);
+    text = read_all(path, &length);
+    assert_memory_equal(text, foreign, sizeof(foreign) - 1);
+    free(text);
+}
+
+/* Another version's point, or another parameter's, is not taken for this one. */
+static void other_keys_are_other_points(void **state)
+{
+    char            path[64], line[200];
+    size_t          length;
+    char           *text, *at;
+    Results         rows;
+    Error           err = ERROR_INIT;
+    CampaignOutcome o;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/v.jsonl", folder);
+    snprintf(line, sizeof(line), "sweep -m full -n 16 -d 8 --threads 1 --resume -o %s", path);
+    sweep_file(line, &rows, &err);
+    results_free(&rows);
+    text = read_all(path, &length);
+    at = strchr(text, '@');
+    assert_non_null(at);
+    at[1] = 'x'; /* of the version */
+    write_all(path, text, length);
+    free(text);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.before, 0);
+    assert_int_equal(o.now, 1);
+    assert_int_equal(rows.count, 1);
+    results_free(&rows);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.before, 1);
+    results_free(&rows);
+    text = read_all(path, &length);
+    assert_int_equal(whole_lines(text, length), 2);
+    free(text);
+}
+
+/* Not run is a record with the reason, its numbers null, and is run when one goes on. */
+static void what_was_not_run_is_a_record(void **state)
+{
+    char            path[64], line[240];
+    Results         rows;
+    Error           err = ERROR_INIT;
+    CampaignOutcome o;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/b.jsonl", folder);
+    snprintf(line, sizeof(line),
+             "sweep -m full,bigbird -p window=3,-1 -n 16 -d 8 --budget 0.000001s -o %s", path);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.failed, 3);
+    assert_true(o.budget_ended);
+    for (int i = 0; i < rows.count; i++) {
+        assert_false(rows.rows[i].ok);
+        assert_string_not_equal(rows.rows[i].message, "");
+        assert_false(row_number(&rows.rows[i], "time_ms.median").valid);
+        assert_false(row_number(&rows.rows[i], "flops.counted").valid);
+        assert_false(row_number(&rows.rows[i], "memory.arena_peak").valid);
+    }
+    results_free(&rows);
+    snprintf(line, sizeof(line), "sweep -m full,bigbird -p window=3,-1 -n 16 -d 8 --resume -o %s",
+             path);
+    o = sweep_file(line, &rows, &err);
+    assert_int_equal(o.ok, 2);
+    assert_int_equal(o.failed, 1);
+    assert_int_equal(o.before, 1); /* a parameter that does not bind never will */
+    results_free(&rows);
+}
+
+static void growth_is_forecast(void **state)
+{
+    static const int64_t n[] = { 64, 128 };
+    static const double  y[] = { 10, 40 }, falling[] = { 10, 5 };
+    Forecast             f = forecast_growth(n, y, 2, 512);
+
+    (void)state;
+    CHECK_NEAR(f.value.value, 640, 1e-9);
+    CHECK_NEAR(f.slope, 2, 1e-12);
+    assert_int_equal(f.from, 128);
+    CHECK_NEAR(forecast_growth(n, y, 1, 128).value.value, 20, 1e-9);
+    CHECK_NEAR(forecast_growth(n, falling, 2, 512).value.value, 5, 1e-9); /* never less */
+    assert_false(forecast_growth(n, y, 0, 512).value.valid);
+    assert_false(forecast_growth(n, y, 2, 128).value.valid);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    no_task();
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state)
+{
+    static const char *const names[] = { "k", "n", "v", "b" };
+    char                     path[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, sizeof(path), "%s/%s.jsonl", folder, names[i]);
+        unlink(path);
+    }
+    return rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_and_ranges_mix),
+        cmocka_unit_test(lengths_rise),
+        cmocka_unit_test(points_are_all_combinations),
+        cmocka_unit_test(shards_part_the_points),
+        cmocka_unit_test(a_point_is_planned_once),
+        cmocka_unit_test(keys_tell_points_apart),
+        cmocka_unit_test(parentheses_have_the_last_word),
+        cmocka_unit_test(lengths_are_those_asked_for),
+        cmocka_unit_test(what_does_not_bind_is_a_refused_point),
+        cmocka_unit_test(table1_is_the_surveys_table),
+        cmocka_unit_test(slips_are_told),
+        cmocka_unit_test(array_tasks_are_shards),
+        cmocka_unit_test(it_goes_on_from_any_byte),
+        cmocka_unit_test(other_files_are_left_alone),
+        cmocka_unit_test(other_keys_are_other_points),
+        cmocka_unit_test(what_was_not_run_is_a_record),
+        cmocka_unit_test(growth_is_forecast),
+    };
+
+    if (argc > 1 && !strcmp(argv[1], "run"))
+        return cli_main(argc, argv);
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}

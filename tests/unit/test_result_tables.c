@@ -1,0 +1,247 @@
+/* test_result_tables.c -- claims in words, the surveys' table measured, speed beside full
+ * attention's, the chart: from records made up with exact growth. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/result_table.h"
+#include "check.h"
+
+static void claims_grow_as_they_say(void **state)
+{
+    static const struct {
+        const char *claim;
+        double      power;
+        bool        log;
+    } claims[] = {
+        { "O(n^2)", 2, false },          { "O(n)", 1, false },
+        { "O(n log n)", 1, true },       { "O(n sqrt(n))", 1.5, false },
+        { "O(k n)", 1, false },          { "O(n (k + m))", 1, false },
+        { "O(n m)", 1, false },          { "O(n_g^2 + n n_g)", 1, false },
+        { "O(n_c^2)", -1, false },       { "O(b^2)", -1, false },
+        { "O(k^2)", -1, false },         { "O(n b m^l)", 1, false },
+        { "O(n_b^2)", -1, false },       { "O(n^2) memory, whatever the batch", -1, false },
+        { "O(log n)", -1, false },       { "", -1, false },
+        { NULL, -1, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
+        Growth g = claim_growth(claims[i].claim);
+
+        CHECK(g.power == claims[i].power && g.log == claims[i].log, "%s: n^%g%s",
+              claims[i].claim ? claims[i].claim : "NULL", g.power, g.log ? " log n" : "");
+    }
+}
+
+/* Every claim of the table is read as meant: no exponent is made up. */
+static void the_surveys_claims_are_understood(void **state)
+{
+    (void)state;
+    for (size_t i = 0; system_at(i); i++)
+        for (int s = 0; s < SURVEYS; s++) {
+            const char *claim = system_at(i)->claims[s].complexity;
+            Growth      g = claim_growth(claim);
+
+            assert_true(g.power == -1 || g.power == 1 || g.power == 1.5 || g.power == 2);
+            assert_false(g.log && g.power != 1);
+        }
+}
+
+static void add_row(Results *rows, const char *asked, double ms, double flops, double bytes,
+                    int64_t n)
+{
+    char  line[600];
+    Error err = ERROR_INIT;
+
+    snprintf(line, sizeof(line),
+             "{\"key\":\"%s-%lld@1\",\"asked\":\"%s\",\"mechanism\":\"%s\",\"params\":{},"
+             "\"n\":%lld,"
+             "\"seed\":0,\"threads\":1,\"d\":16,\"heads\":1,\"causal\":false,\"position\":\"none\","
+             "\"device\":\"cpu\",\"source\":\"x\",\"status\":\"OK\",\"time_ms\":{\"median\":%.17g},"
+             "\"flops\":{\"counted\":%.17g},\"memory\":{\"arena_peak\":%.17g}}",
+             asked, (long long)n, asked, asked, (long long)n, ms, flops, bytes);
+    assert_true(results_add(rows, line, strlen(line), 0, &err));
+}
+
+/* full: n^2; routing: n^1.5; reformer: n log n; linear twice as slow as full at 1024. */
+static Results made_up(void)
+{
+    Results rows = { 0 };
+
+    for (int k = 1; k <= 4; k++) {
+        int64_t n = 1024 * k;
+        double  x = (double)n;
+
+        add_row(&rows, "full", x * x * 1e-6, x * x, x * 100, n);
+        add_row(&rows, "routing", pow(x, 1.5) * 1e-5, pow(x, 1.5), x * 50, n);
+        add_row(&rows, "reformer", x * log(x) * 1e-5, x * log(x), x * 50, n);
+        add_row(&rows, "linear", x * 2 * 1024 * 1e-6, x, x * 200, n);
+    }
+    results_sort(&rows);
+    return rows;
+}
+
+static char *table_of(TableStyle style, void (*write)(const Results *, const SeriesFit *, int,
+                                                      TableStyle, Text *))
+{
+    Results    rows = made_up();
+    SeriesFit *fits;
+    Text       out = { 0 };
+    int        count;
+    Error      err = ERROR_INIT;
+
+    CHECK(fit_series(&rows, 0, &fits, &count, &err), "%s", err.text);
+    assert_int_equal(count, 4);
+    write(&rows, fits, count, style, &out);
+    free(fits);
+    results_free(&rows);
+    return out.data;
+}
+
+static void check_line(const char *table, const char *begin, const char *const *holds)
+{
+    const char *line = strstr(table, begin);
+    char        copy[600];
+
+    CHECK(line, "no line '%s' in:\n%s", begin, table);
+    snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(line, "\n"), line);
+    for (; *holds; holds++)
+        CHECK(strstr(copy, *holds), "no '%s' in: %s", *holds, copy);
+}
+
+static void each_surveys_claim_is_judged(void **state)
+{
+    static const char *const routing[] = { "1.50 [1.50, 1.50]", "n^1.5", "within [b], above [a]",
+                                           NULL };
+    static const char *const reformer[] = { "n log n", "within [abc]", NULL };
+    static const char *const full[] = { "2.00 [2.00, 2.00]", "within [c]", NULL };
+    static const char *const bigbird[] = { "bigbird", "n/a", "not in this file", NULL };
+    char *table = table_of(TABLE_MARKDOWN, systems_table);
+    int   rows = 0;
+
+    (void)state;
+    check_line(table, "| Routing Transformer", routing);
+    check_line(table, "| Reformer", reformer);
+    check_line(table, "| Transformer ", full);
+    check_line(table, "| Big Bird", bigbird);
+    for (size_t i = 0; system_at(i); i++) {
+        char begin[100];
+
+        snprintf(begin, sizeof(begin), "| %s ", system_at(i)->name);
+        CHECK(strstr(table, begin), "no row of %s", system_at(i)->name);
+        rows++;
+    }
+    assert_true(rows > 40); /* one row per system, measured or not */
+    free(table);
+}
+
+static void the_table_is_for_programs_too(void **state)
+{
+    static const char *const routing[] = { ",routing,", ",1.5,1.5,1.5,n^1.5,", NULL };
+    char *table = table_of(TABLE_CSV, systems_table);
+
+    (void)state;
+    assert_true(!strncmp(table, "system,runs_as,", 15));
+    check_line(table, "Routing Transformer,", routing);
+    free(table);
+}
+
+static void own_claims_are_judged(void **state)
+{
+    static const char *const routing[] = { "O(n sqrt(n))", "1.50 [1.50, 1.50]", "within", "1024",
+                                           NULL };
+    char *table = table_of(TABLE_TEXT, fits_table);
+
+    (void)state;
+    check_line(table, "routing", routing);
+    free(table);
+}
+
+static void speed_and_memory_stand_beside_full(void **state)
+{
+    static const char *const linear[] = { "(0.50x)", "(1.00x)", "(1.50x)", "(2.00x)", NULL };
+    static const char *const memory[] = { "100 KiB (1.00x)", NULL };
+    Results rows = made_up();
+    Text    out = { 0 };
+
+    (void)state;
+    relative_table(&rows, TABLE_TEXT, &out);
+    check_line(text_str(&out), "linear", linear);
+    check_line(strstr(text_str(&out), "memory n=1024"), "full", memory);
+    text_clear(&out);
+    add_row(&rows, "linear", 1, 1, 1, 8192); /* without full attention: no ratio */
+    relative_table(&rows, TABLE_TEXT, &out);
+    assert_null(strstr(text_str(&out), "n=8192")); /* 1k to 4k are all there */
+    text_clear(&out);
+    relative_table(&rows, TABLE_CSV, &out);
+    assert_true(!strncmp(text_str(&out), "mechanism,speed.1024,speed_ratio.1024,", 38));
+    text_free(&out);
+    results_free(&rows);
+}
+
+static void other_lengths_are_the_longest(void **state)
+{
+    Results rows = { 0 };
+    Text    out = { 0 };
+
+    (void)state;
+    relative_table(&rows, TABLE_TEXT, &out);
+    assert_int_equal(out.length, 0);
+    for (int k = 0; k < 9; k++)
+        add_row(&rows, "full", 1 << k, 1, 1, 16 << k);
+    relative_table(&rows, TABLE_TEXT, &out);
+    assert_null(strstr(text_str(&out), "n=64 "));
+    assert_non_null(strstr(text_str(&out), "n=128"));
+    assert_non_null(strstr(text_str(&out), "n=4096"));
+    text_free(&out);
+    results_free(&rows);
+}
+
+static Text chart_of(bool systems, const PngOptions *options)
+{
+    Results    rows = made_up();
+    SeriesFit *fits;
+    Text       out = { 0 };
+    int        count;
+    Error      err = ERROR_INIT;
+
+    assert_true(fit_series(&rows, 0, &fits, &count, &err));
+    CHECK(exponents_png(&rows, fits, count, systems, options, &out, &err), "%s", err.text);
+    free(fits);
+    results_free(&rows);
+    return out;
+}
+
+static void the_chart_is_the_same_twice(void **state)
+{
+    const PngOptions options = { .dpi = 60 }, dark = { .dpi = 60, .theme = "dark" };
+    Text             a = chart_of(true, &options), b = chart_of(true, &options);
+    Text             c = chart_of(false, &options), d = chart_of(false, &dark);
+
+    (void)state;
+    assert_int_equal(a.length, b.length);
+    assert_memory_equal(a.data, b.data, a.length);
+    assert_true(c.length != a.length && d.length != c.length);
+    assert_memory_equal(a.data, "\x89PNG", 4);
+    text_free(&a);
+    text_free(&b);
+    text_free(&c);
+    text_free(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(claims_grow_as_they_say),
+        cmocka_unit_test(the_surveys_claims_are_understood),
+        cmocka_unit_test(each_surveys_claim_is_judged),
+        cmocka_unit_test(the_table_is_for_programs_too),
+        cmocka_unit_test(own_claims_are_judged),
+        cmocka_unit_test(speed_and_memory_stand_beside_full),
+        cmocka_unit_test(other_lengths_are_the_longest),
+        cmocka_unit_test(the_chart_is_the_same_twice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

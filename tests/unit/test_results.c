@@ -1,0 +1,145 @@
+/* test_results.c -- files of results: torn, damaged, doubled lines; rows of them. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "profile/results.h"
+
+#define LINE(key, mechanism, n, median)                                                            \
+    "{\"key\":\"" key "\",\"mechanism\":\"" mechanism "\",\"params\":{\"b\":1,\"a\":2},"           \
+    "\"n\":" #n ",\"seed\":0,\"threads\":1,\"d\":16,\"heads\":1,\"causal\":false,"                 \
+    "\"status\":\"OK\",\"time_ms\":{\"median\":" median ",\"samples\":[1,2]}}\n"
+
+static Results read_text(const char *text, bool *ok)
+{
+    char    path[] = "/tmp/attnscope-results-XXXXXX";
+    int     file = mkstemp(path);
+    Results rows = { 0 };
+    Error   err = ERROR_INIT;
+
+    assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+    close(file);
+    *ok = results_read(path, 0, &rows, &err);
+    unlink(path);
+    return rows;
+}
+
+static Results read_good(const char *text)
+{
+    bool    ok;
+    Results rows = read_text(text, &ok);
+
+    assert_true(ok);
+    return rows;
+}
+
+static void numbers_are_valid_or_not(void **state)
+{
+    Results rows = read_good(LINE("a@1", "full", 64, "2.5") LINE("b@1", "full", 128, "null"));
+    double *samples;
+    int     count;
+
+    (void)state;
+    assert_int_equal(rows.count, 2);
+    CHECK_NEAR(row_number(&rows.rows[0], "time_ms.median").value, 2.5, 0);
+    assert_false(row_number(&rows.rows[1], "time_ms.median").valid); /* null is not 0 */
+    assert_false(row_number(&rows.rows[0], "memory.arena_peak").valid);
+    assert_false(row_number(&rows.rows[0], "mechanism").valid);
+    samples = row_samples(&rows.rows[0], &count);
+    assert_int_equal(count, 2);
+    CHECK_NEAR(samples[1], 2, 0);
+    free(samples);
+    assert_string_equal(rows.rows[0].params, "{\"a\":2,\"b\":1}");
+    assert_true(row_same_series(&rows.rows[0], &rows.rows[1]));
+    assert_int_equal(key_point_length("abc@0.1.0"), 3);
+    results_free(&rows);
+}
+
+/* At whatever byte the writer was killed: whole lines are rows, the rest is torn. */
+static void a_file_may_end_anywhere(void **state)
+{
+    const char *two = LINE("a@1", "full", 64, "2.5") LINE("b@1", "full", 128, "3.5");
+    size_t      first = strlen(LINE("a@1", "full", 64, "2.5"));
+
+    (void)state;
+    for (size_t cut = 0; cut <= strlen(two); cut++) {
+        char   *text = strndup(two, cut);
+        Results rows = read_good(text);
+        int     whole = (cut >= first) + (cut == strlen(two));
+
+        assert_int_equal(rows.count, whole);
+        assert_int_equal(rows.torn, cut != 0 && cut != first && cut != strlen(two));
+        assert_int_equal(rows.whole_bytes, whole == 2 ? strlen(two) : whole ? first : 0);
+        assert_int_equal(rows.damaged, 0);
+        results_free(&rows);
+        free(text);
+    }
+}
+
+static void damaged_lines_are_counted(void **state)
+{
+    Results rows = read_good("rubbish\n" LINE("a@1", "full", 64, "1") "{\"key\":\"x\"}\n\n[]\n");
+    bool    ok;
+
+    (void)state;
+    assert_int_equal(rows.count, 1);
+    assert_int_equal(rows.damaged, 3);
+    results_free(&rows);
+    rows = read_text("nothing of ours\n", &ok);
+    assert_false(ok);
+    results_free(&rows);
+}
+
+static void of_one_key_the_last_counts(void **state)
+{
+    Results rows = read_good(LINE("a@1", "full", 64, "1") LINE("b@1", "full", 128, "2")
+                             LINE("a@1", "full", 64, "3") LINE("a@2", "full", 64, "4"));
+
+    (void)state;
+    CHECK_NEAR(row_number(results_find(&rows, "a@1"), "time_ms.median").value, 3, 0);
+    assert_null(results_find(&rows, "a@3"));
+    results_latest(&rows);
+    assert_int_equal(rows.count, 3);
+    assert_int_equal(rows.replaced, 1);
+    assert_string_equal(rows.rows[0].key, "b@1");
+    assert_string_equal(rows.rows[1].key, "a@1");
+    CHECK_NEAR(row_number(&rows.rows[1], "time_ms.median").value, 3, 0);
+    results_free(&rows);
+}
+
+static void rows_are_sorted_by_series(void **state)
+{
+    Results rows = read_good(LINE("a@1", "bigbird", 128, "1") LINE("b@1", "full", 128, "2")
+                             LINE("c@1", "bigbird", 64, "3") LINE("d@1", "full", 64, "4")
+                             LINE("e@1", "no-such-thing", 64, "4"));
+
+    (void)state;
+    results_sort(&rows);
+    for (int i = 0; i < 4; i += 2) {
+        assert_true(row_same_series(&rows.rows[i], &rows.rows[i + 1]));
+        assert_int_equal(rows.rows[i].n, 64);
+        assert_int_equal(rows.rows[i + 1].n, 128);
+    }
+    assert_string_equal(rows.rows[4].mechanism, "no-such-thing");
+    assert_true(row_same_setting(&rows.rows[0], &rows.rows[2]));
+    rows.rows[0].version = "9.9"; /* another version's is another curve, the same point */
+    assert_false(row_same_series(&rows.rows[0], &rows.rows[1]));
+    rows.rows[0].n = rows.rows[1].n;
+    assert_true(row_same_point(&rows.rows[0], &rows.rows[1]));
+    assert_false(row_same_point(&rows.rows[0], &rows.rows[2]));
+    results_free(&rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_valid_or_not),
+        cmocka_unit_test(a_file_may_end_anywhere),
+        cmocka_unit_test(damaged_lines_are_counted),
+        cmocka_unit_test(of_one_key_the_last_counts),
+        cmocka_unit_test(rows_are_sorted_by_series),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
