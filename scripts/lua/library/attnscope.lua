@@ -341,6 +341,36 @@ function Figure:close() end
 ---@field title? string title of the figure
 ---@field caption? string line below the figure
 
+---How to fit.
+---@class attnscope.FitOptions
+---@field drop? integer leave out so many of the smallest x
+---@field boot? integer resamplings for the interval (default 1000; 0: none)
+---@field over_log? boolean fit y / log x: a claimed log does not count
+
+---Axes and limits of a sweep; the list part names the mechanisms.
+---@class attnscope.SweepOptions: { [string]: any }
+---@field n? integer|string|integer[] lengths: 512, {256, 512} or "256:4096:x2"
+---@field params? table<string, any> values of parameters: {window = {3, 5}}
+---@field position? string|string[] positional modifiers
+---@field seed? integer the first seed
+---@field seeds? integer so many seeds
+---@field threads? integer|string|integer[] numbers of threads
+---@field device? string|string[] devices
+---@field causal? boolean default: as the input says
+---@field input? string a file or synthetic:NAME(args)
+---@field layer? integer layer of a file
+---@field d? integer head size of a generated input
+---@field heads? integer heads of a generated input
+---@field reps? integer timed runs at least
+---@field within? number|string repeat until the median is known to +- this share
+---@field quality? boolean compare with full attention
+---@field fit? boolean fit the mechanisms' own tensors on the input
+---@field memory? integer|string limit of a run: bytes or "8G"
+---@field budget? number|string seconds, or "10m"; what is left is a record
+---@field shard? string "2/8": only the second of eight parts
+---@field out? string file of the records, which makes the sweep resumable
+---@field resume? boolean go on with what the file lacks
+
 ---One picture of a figure.
 ---@class attnscope.Panel
 ---@field result? attnscope.Result what to show
@@ -531,11 +561,19 @@ function attn.figure(options) end
 ---@return string?
 function attn.text(figure, options) end
 
----y = c x^alpha by least squares of the logarithms: alpha, stderr, c, r2, count.
+---y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from resampled points; three different x at least), stderr, c, r2, count; best: the nearest of 1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: between neighbours.
 ---@param xs number[]
 ---@param ys number[]
+---@param options? attnscope.FitOptions
 ---@return table
-function attn.fit(xs, ys) end
+function attn.fit(xs, ys, options) end
+
+---Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", out="cost.jsonl", resume=true}; a point that failed is a record too.
+---@param options attnscope.SweepOptions
+---@return table[]?
+---@return string?
+---@return string?
+function attn.sweep(options) end
 
 ---Rows as CSV; a column "time_ms.median" looks inside a table.
 ---@param target string|file*
