@@ -28,7 +28,8 @@ typedef struct SweepPoint {
     bool   done;
     char   problem[256]; /* why there are no numbers; "": there are */
     Number value[SWEEP_QUANTITIES];
-    Number low[SWEEP_QUANTITIES], high[SWEEP_QUANTITIES]; /* seeds: least and most; time: quartiles */
+    Number low[SWEEP_QUANTITIES],
+        high[SWEEP_QUANTITIES]; /* seeds: least and most; time: quartiles */
 } SweepPoint;
 
 typedef struct SweepLine {

@@ -278,7 +278,8 @@ static int key_lines(const Sheet *sheet, const Plot *plot, double width, const P
 
             line(pens, pens->box.x + x, middle, pens->box.x + x + 1.6 * s->tick, middle,
                  2 * s->frame, rgb, plot->series[k].mark == CURVE_POINTS ? 0 : 1);
-            draw_mark(pens, plot_mark(k), pens->box.x + x + 0.8 * s->tick, middle, sheet_points(s, 1.5), rgb);
+            draw_mark(pens, plot_mark(k), pens->box.x + x + 0.8 * s->tick, middle,
+                      sheet_points(s, 1.5), rgb);
             canvas_text(sheet->canvas, pens->box.x + x + sign, middle + 0.36 * s->tick,
                         plot->series[k].name, (CanvasText){ .size = s->tick, .rgb = s->ink });
         }
