@@ -4,9 +4,9 @@
  * that.  The crossover is measured: both run on N(0,1) inputs of growing n with
  * this input's heads and head size, until the mechanism is faster and stays so.
  */
-#include "app/command_parts.h"
-#include "app/session_parts.h"
+#include "app/command_plot.h"
 #include "app/command_vary.h"
+#include "app/session_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +20,7 @@ typedef struct Comparison {
     char    crossover_note[MOST][48];
     int     count;
     Vary    vary; /* owned; count 0: nothing varies */
+    PlotChoice plots; /* count 0: the table */
 } Comparison;
 
 /* ---- crossover -------------------------------------------------------------- */
@@ -136,6 +137,18 @@ static bool first_failure(const Comparison *c, Error *err)
     return true;
 }
 
+/* What is to be measured: for the table all, for plots what they show. */
+static bool ask(const Comparison *c, Request *request, Error *err)
+{
+    if (c->plots.count)
+        return plot_choice_ask(&c->plots, request, err);
+    request->measure = true;
+    request->quality = true;
+    if (!request->repeat)
+        request->repeat = DEFAULT_REPEATS;
+    return true;
+}
+
 /* value: NAME=VALUE on top of the call's; NULL: nothing. */
 static bool add(Session *s, const Call *call, const char *mechanism, const char *value,
                 Comparison *c, Error *err)
@@ -153,10 +166,10 @@ static bool add(Session *s, const Call *call, const char *mechanism, const char 
         return false;
     }
     session_progress(s, "measuring %s%s%s", mechanism, value ? ", " : "", value ? value : "");
-    request.measure = true;
-    request.quality = true;
-    if (!request.repeat)
-        request.repeat = DEFAULT_REPEATS;
+    if (!ask(c, &request, err)) {
+        request_free(&request);
+        return false;
+    }
     result = session_run(s, &request, err);
     request_free(&request);
     if (!result)
@@ -220,7 +233,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&
             !add_word(s, call, call->words[i], &c->vary, c, err))
             return false;
-    for (int i = 0; i < c->count; i++)
+    for (int i = 0; i < c->count && !c->plots.count; i++)
         find_crossover(s, c, i);
     return true;
 }
@@ -343,6 +356,21 @@ static void show_json(const Comparison *c, Text *out)
     text_add(out, "\n");
 }
 
+/* --plot and -o mean curves over what varies, or plots of one run of each. */
+static bool check_options(const Call *call, Comparison *c, Error *err)
+{
+    const char *plot = call->values[OPT_PLOT];
+
+    if (call->values[OPT_VARY])
+        return vary_check_options(call, err);
+    if (call->values[OPT_KEEP])
+        return error_set(err, ERR_USAGE, "compare --keep needs --vary NAME=RANGE");
+    if (call->values[OPT_OUTPUT] && !plot)
+        return error_set(err, ERR_USAGE, "-o writes plots: say which, as in --plot time,memory, "
+                                         "or over which parameter, as in --vary NAME=RANGE");
+    return !plot || plot_choice_parse(plot, &c->plots, err);
+}
+
 bool command_compare(Session *s, const Call *call, Text *out, Error *err)
 {
     Comparison c = { .count = 0 };
@@ -352,12 +380,14 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
         return error_set(err, ERR_USAGE,
                          "compare needs mechanisms, for example attnscope compare "
                          "bigbird reformer performer");
-    if (!vary_check_options(call, err))
+    if (!check_options(call, &c, err))
         return false;
     if (vary_draws(call))
         return vary_draw(s, call, out, err);
     ok = call_load_input(s, call, err) && add_all(s, call, &c, err);
-    if (ok && call->values[OPT_JSON])
+    if (ok && c.plots.count)
+        ok = plot_choice_show(s, call, &c.plots, c.results, c.count, out, err);
+    else if (ok && call->values[OPT_JSON])
         show_json(&c, out);
     else if (ok)
         show_table(s, call, &c, out);

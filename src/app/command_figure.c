@@ -135,6 +135,20 @@ static bool read_file(const char *path, Text *out, Error *err)
     return ok || error_set(err, ERR_FILE, "%s: cannot be read", path);
 }
 
+/* Numbers of a clock are others each time: those of this file are in its metadata. */
+static bool is_measured(const char *path)
+{
+    Error       ignored;
+    char       *numbers = figure_png_metadata(path, NUMBERS_KEY, &ignored);
+    const char *at = numbers;
+    bool        measured = false;
+
+    while (at && (at = strstr(at, "\"measured\":\"")))
+        measured = *(at += strlen("\"measured\":\"")) != '"' || measured;
+    free(numbers);
+    return measured;
+}
+
 static bool same_bytes(const char *a, const char *b, Error *err)
 {
     Text x = { 0 }, y = { 0 };
@@ -142,8 +156,10 @@ static bool same_bytes(const char *a, const char *b, Error *err)
 
     if (ok && (x.length != y.length || memcmp(x.data, y.data, x.length) != 0))
         ok = error_set(err, ERR_DIFFERENCE,
-                       "%s: the figure made again differs (another version, "
-                       "input or library?)",
+                       is_measured(a) ? "%s: its numbers were measured, and measured again they "
+                                        "differ; those it shows are in its " NUMBERS_KEY
+                                      : "%s: the figure made again differs (another version, "
+                                        "input or library?)",
                        a);
     text_free(&x);
     text_free(&y);

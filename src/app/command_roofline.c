@@ -5,7 +5,7 @@
  * move at least, so a stage whose data stays in a cache may stand above the
  * slanted roof; nothing stands above the flat one.
  */
-#include "app/command_parts.h"
+#include "app/command_plot.h"
 #include "app/session_parts.h"
 
 #include <math.h>
@@ -48,12 +48,12 @@ static bool measure_one(Session *s, const Call *call, const char *mechanism, Roo
 
 static bool measure_all(Session *s, const Call *call, Roofline *r, Error *err)
 {
-    const char *threads = call->values[OPT_THREADS];
-    Threads    *pool = session_threads(s, threads ? atoi(threads) : 0);
+    const char     *threads = call->values[OPT_THREADS];
+    const Ceilings *known = session_ceilings(s, threads ? atoi(threads) : 0, err);
 
-    session_progress(s, "measuring this machine's ceilings");
-    if (!ops_cpu()->ceilings(pool, &r->ceilings, err) || !call_check_params(call, err))
+    if (!known || !call_check_params(call, err))
         return false;
+    r->ceilings = *known;
     for (int i = 0; i < call->word_count; i++)
         if (!measure_one(s, call, call->words[i], r, err))
             return false;
@@ -229,14 +229,17 @@ static void show_json(const Roofline *r, Text *out)
 
 bool command_roofline(Session *s, const Call *call, Text *out, Error *err)
 {
-    Roofline r = { .count = 0 };
-    bool     ok;
+    const PlotChoice roof = { .kinds = { PLOT_ROOFLINE }, .count = 1, .ceilings = true };
+    Roofline         r = { .count = 0 };
+    bool             ok;
 
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "roofline needs mechanisms, for example attnscope "
                                          "roofline full 'window(window=257)' linear -n 4096");
     ok = call_load_input(s, call, err) && measure_all(s, call, &r, err);
-    if (ok && call->values[OPT_JSON])
+    if (ok && (call->values[OPT_ROOF] || call->values[OPT_OUTPUT]))
+        ok = plot_choice_show(s, call, &roof, r.results, r.count, out, err);
+    else if (ok && call->values[OPT_JSON])
         show_json(&r, out);
     else if (ok)
         show_table(&r, call->values[OPT_CSV]  ? TABLE_CSV

@@ -24,17 +24,11 @@ static bool make_look(const Call *call, SweepLook *look, SweepGoal *goal, Error 
            error_prefix(err, "--plot");
 }
 
-/* Only with --vary do they mean anything, and then they must be readable. */
 bool vary_check_options(const Call *call, Error *err)
 {
-    static const int only[] = { OPT_PLOT, OPT_KEEP, OPT_OUTPUT };
-    SweepLook        look;
-    SweepGoal        goal;
+    SweepLook look;
+    SweepGoal goal;
 
-    for (size_t i = 0; i < sizeof(only) / sizeof(*only); i++)
-        if (call->values[only[i]] && !call->values[OPT_VARY])
-            return error_set(err, ERR_USAGE, "compare --%s needs --vary NAME=RANGE",
-                             option_at(only[i])->flag);
     return make_look(call, &look, &goal, err);
 }
 

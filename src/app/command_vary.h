@@ -5,7 +5,7 @@
 #include "app/command.h"
 #include "app/sweep.h"
 
-/* --plot, --keep and -o without --vary are a slip. */
+/* --plot and --keep beside --vary must be readable. */
 bool vary_check_options(const Call *call, Error *err);
 /* The call asks for a file or an answer instead of the table. */
 bool vary_draws(const Call *call);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/picture_plot.h"
 #include "app/session_parts.h"
 
 void drawing_free(Drawing *d)
@@ -25,26 +26,28 @@ void drawing_free(Drawing *d)
 /* Of the same request, run before; NULL: none. */
 static Result *find_result(const Drawing *d, const Request *request)
 {
-    if (d->known && request_same(&d->known->request, request))
+    if (d->known && request_covers(&d->known->request, request))
         return d->known;
     for (int i = 0; i < d->count; i++) {
-        if (request_same(&d->results[i]->request, request))
+        if (request_covers(&d->results[i]->request, request))
             return d->results[i];
-        if (d->bases[i] && request_same(&d->bases[i]->request, request))
+        if (d->bases[i] && request_covers(&d->bases[i]->request, request))
             return d->bases[i];
     }
     return NULL;
 }
 
-/* Retained; NULL: it could not be run, or it failed. */
-static Result *run_once(Session *s, const Drawing *d, const Request *request, Error *err)
+/* Retained; NULL: it could not be run, or it failed; a plot says itself which run did. */
+static Result *run_once(Session *s, const Drawing *d, const Request *request, bool plot, Error *err)
 {
     Result *result = find_result(d, request);
 
     if (result)
         return result_retain(result);
+    if (plot)
+        session_progress(s, "measuring %s", request->mechanism);
     result = session_run(s, request, err);
-    if (!result || result->run->err.code == ERR_NONE)
+    if (!result || plot || result->run->err.code == ERR_NONE)
         return result;
     *err = result->run->err;
     result_release(result);
@@ -114,14 +117,14 @@ static bool add_matching(Drawing *d, const PlannedPanel *planned, Result *result
 static bool draw_planned(Session *s, Drawing *d, const PlannedPanel *planned, Error *err)
 {
     size_t  length = strlen(planned->view);
-    Result *result = run_once(s, d, &planned->request, err), *base = NULL;
+    Result *result = run_once(s, d, &planned->request, planned->plot, err), *base = NULL;
     bool    ok = result != NULL;
 
     if (ok && planned->differs) {
-        base = run_once(s, d, &planned->minus, err);
+        base = run_once(s, d, &planned->minus, false, err);
         ok = base != NULL;
     }
-    if (ok && length && planned->view[length - 1] == '*')
+    if (ok && length && planned->view[length - 1] == '*' && !planned->plot)
         ok = add_matching(d, planned, result, base, err);
     else if (ok && (!planned->maybe || run_view(result->run, planned->view)))
         ok = add_panel(d, planned, planned->view, result, base, err);
@@ -262,9 +265,16 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
 Figure *drawing_figure(Session *s, const Call *call, Drawing *d, Error *err)
 {
     PictureOptions options;
+    PlotKind       kind;
 
     if (!call_picture_options(s, call, places(d), &options, err))
         return NULL;
+    for (int i = 0; i < d->count; i++)
+        if (plot_word(d->panels[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
+            options.ceilings = session_ceilings(s, d->results[i]->request.threads, err);
+            if (!options.ceilings)
+                return NULL;
+        }
     options.shared_scale = options.shared_scale || d->plan.effect;
     if (d->plan.effect && !options.cols && call->word_count > 1 && d->count % call->word_count == 0)
         options.cols = d->count / call->word_count;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/panel_word.h"
+#include "app/picture_plot.h"
 
 /* Room for one more panel at the end, not counted yet; NULL: none. */
 static PlannedPanel *next_panel(FigurePlan *plan, Error *err)
@@ -115,6 +116,21 @@ bool figure_plan_effect(FigurePlan *plan, const Request *with, const char *view,
 
 /* ---- words ---------------------------------------------------------------------- */
 
+/* A plot of measured numbers: the run has to measure them. */
+static bool ask_for_plot(const Call *call, PlannedPanel *panel, Error *err)
+{
+    Error own = ERROR_INIT;
+
+    panel->plot = request_for_plot(&panel->request, panel->view, &own);
+    if (own.code != ERR_NONE) {
+        *err = own;
+        return false;
+    }
+    if (panel->plot && panel->differs)
+        return error_set(err, ERR_USAGE, "there is no difference of plots: join them with ' + '");
+    return !panel->plot || call_refuse_stack(call, &panel->request, err);
+}
+
 static bool add_word(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,
                      Error *err)
 {
@@ -136,7 +152,7 @@ static bool add_word(Session *s, const Call *call, const PanelWord *word, Figure
     snprintf(panel->view, sizeof(panel->view), "%s", *word->shown.view ? word->shown.view : view);
     panel->head = word->shown.head;
     panel->sorted = word->shown.sorted;
-    return true;
+    return ask_for_plot(call, panel, err);
 }
 
 static bool add_effect(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,

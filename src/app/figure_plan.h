@@ -19,6 +19,7 @@ typedef struct PlannedPanel {
     Request minus;          /* owned */
     char    minus_view[48]; /* "": of the same name */
     bool    joins;          /* its curve goes into the plot of the panel before it */
+    bool    plot;           /* its numbers are measured: app/plots.h */
     bool    maybe;          /* left out where the run has no such view */
     char    title[128];     /* "": made of the request */
 } PlannedPanel;

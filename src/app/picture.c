@@ -3,6 +3,7 @@
 
 #include "app/command_parts.h"
 #include "app/derived.h"
+#include "app/picture_plot.h"
 #include "app/picture_words.h"
 
 #include <stdio.h>
@@ -401,16 +402,48 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
  * by rows, and its caption says so. */
 #define MOST_ENTRIES 1e9
 
+/* The plot that begins with the choice `at` and those that join it. */
+static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kind,
+                      const PictureOptions *options, Panel *panel, Error *err)
+{
+    Result     *results[PLOT_ROWS_MOST];
+    char        texts[PLOT_ROWS_MOST][PLOT_ROW];
+    const char *names[PLOT_ROWS_MOST];
+    int         own = 1 + picture_joining(panels, at, count);
+
+    if (own > PLOT_ROWS_MOST)
+        return error_set(err, ERR_USAGE, "more than %d mechanisms in one plot", PLOT_ROWS_MOST);
+    for (int i = 0; i < own; i++) {
+        const char *view = panels[at + i].view;
+
+        if (!view || strcmp(view, panels[at].view) != 0)
+            return error_set(err, ERR_USAGE, "%s and %s do not share a plot", panels[at].view,
+                             view ? view : "a matrix");
+        picture_result_name(panels, count, at + i, options, texts[i], sizeof(texts[i]));
+        names[i] = texts[i];
+        results[i] = panels[at + i].result;
+    }
+    return picture_plot(kind, results, names, own, options->ceilings, panel, err);
+}
+
 static bool make_panels(const PanelChoice *panels, int count, const PictureOptions *options,
                         Figure *figure, Error *err)
 {
-    Panel *panel = figure->panels - 1;
+    Panel   *panel = figure->panels - 1;
+    PlotKind kind;
 
     for (int i = 0; i < count; i++) {
         panel += !panels[i].joins;
-        if (!panels[i].joins ? !make_panel(&panels[i], options, panel, err)
-                             : !picture_overlay(panels[i].result, panels[i].view,
-                                                picture_head(&panels[i], options), panel, err))
+        if (plot_word(panels[i].view, &kind, NULL)) {
+            if (panels[i].joins)
+                return error_set(err, ERR_USAGE, "%s is no curve of that plot", panels[i].view);
+            if (!make_plot(panels, count, i, kind, options, panel, err))
+                return false;
+            i += picture_joining(panels, i, count);
+        } else if (!panels[i].joins ? !make_panel(&panels[i], options, panel, err)
+                                    : !picture_overlay(panels[i].result, panels[i].view,
+                                                       picture_head(&panels[i], options), panel,
+                                                       err))
             return false;
     }
     return true;

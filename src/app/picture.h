@@ -67,6 +67,7 @@ typedef struct PictureOptions {
     ReachOptions reach;     /* of panels that show it */
     bool        sorted;
     bool        shared_scale;
+    const Ceilings *ceilings; /* of rooflines; NULL: not measured */
     const char *span;       /* the query whose picture is shown; NULL: matrices */
     Threads    *threads;
 } PictureOptions;
@@ -80,9 +81,11 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
 void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out);
 
-/* Text chunks of a PNG: command, params, seed, input hash, version. key, value,
- * ..., NULL; the strings live in *storage, the list is freed with free(). */
-const char *const *picture_metadata(Session *s, Result *const *results, int count,
+#define NUMBERS_KEY "attnscope:numbers" /* of plots, in a PNG */
+/* Text chunks of a PNG: command, params, seed, input hash, version, the numbers of
+ * plots that were measured. key, value, ..., NULL; the strings live in *storage, the
+ * list is freed with free(). */
+const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
                                     const char *command, Text *storage);
 
 /* .png writes a PNG; other endings: an error that lists what there is. */

@@ -3,7 +3,7 @@
  * The command line that draws it, parameters, seed and the hash of the input go
  * into the PNG's text chunks, so that `rerender` can make it again.
  */
-#include "app/picture.h"
+#include "app/picture_plot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +81,26 @@ static void add_picture_options(const PictureOptions *o, Text *out)
     text_add(out, o->sorted ? " --sorted" : "");
 }
 
+/* What plots were measured with. */
+static void add_measuring(const PanelChoice *panels, int count, Text *out)
+{
+    int      repeat = 0, seeds = 0;
+    PlotKind kind;
+
+    for (int i = 0; i < count; i++) {
+        const Request *r = &panels[i].result->request;
+
+        if (!plot_word(panels[i].view, &kind, NULL))
+            continue;
+        repeat = r->measure && r->repeat > repeat ? r->repeat : repeat;
+        seeds = r->quality && r->seeds > seeds ? r->seeds : seeds;
+    }
+    if (repeat)
+        text_addf(out, " --repeat %d", repeat);
+    if (seeds)
+        text_addf(out, " --seeds %d", seeds);
+}
+
 void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out)
 {
@@ -97,6 +117,7 @@ void picture_command(const Session *s, const PanelChoice *panels, int count,
         text_free(&word);
     }
     request_options(s, first, out);
+    add_measuring(panels, count, out);
     add_picture_options(options, out);
 }
 
@@ -137,18 +158,17 @@ static void tensors_of(Result *const *results, int count, Text *out)
     jsonw_close(&json, ']');
 }
 
-#define METADATA_PAIRS 9
+#define METADATA_PAIRS 10
 
-const char *const *picture_metadata(Session *s, Result *const *results, int count,
+const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
                                     const char *command, Text *storage)
 {
     size_t       starts[2 * METADATA_PAIRS];
     int          pairs = 0;
-    Text         params = { 0 }, tensors = { 0 };
+    Text         params = { 0 }, tensors = { 0 }, numbers = { 0 };
     char         seed[32];
     const char **list;
 
-    (void)s;
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
     params_of(results, count, &params);
     tensors_of(results, count, &tensors);
@@ -160,6 +180,10 @@ const char *const *picture_metadata(Session *s, Result *const *results, int coun
     add_pair(storage, starts, &pairs, "attnscope:seed", seed);
     add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
     add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    figure_numbers(figure, &numbers);
+    if (numbers.length)
+        add_pair(storage, starts, &pairs, NUMBERS_KEY, text_str(&numbers));
+    text_free(&numbers);
     text_free(&params);
     text_free(&tensors);
     list = calloc((size_t)pairs + 1, sizeof(*list));
@@ -178,8 +202,9 @@ bool picture_save(Session *s, const Figure *figure, Result *const *results, int 
     const char *const *metadata = NULL;
     bool               ok = false;
 
+    (void)s;
     if (!strcmp(path, "-") || (ending && !strcmp(ending, ".png"))) {
-        metadata = picture_metadata(s, results, count, command, &storage);
+        metadata = picture_metadata(figure, results, count, command, &storage);
         png.metadata = metadata;
         ok = figure_png(figure, &png, &bytes, err);
     } else if (ending && !strcmp(ending, ".txt")) {

@@ -8,6 +8,7 @@
 
 #include "app/command_parts.h"
 #include "app/derived.h"
+#include "app/picture_plot.h"
 
 /* "reach, 12 layers" */
 void picture_view_name(const Run *run, const View *view, Text *out)
@@ -102,7 +103,7 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     text_free(&title);
 }
 
-/* What a reader needs to know of the data; a generator's text says the rest. */
+/* What a reader needs to know of the data; a generator's text says the rest.  head -1: all. */
 static void caption_figure(Figure *figure, const Result *result, const Differing *d, int64_t head)
 {
     const Run   *run = result->run;
@@ -112,7 +113,9 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
     bool         causal = run->causal && !d->causal;
     char         heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
 
-    if (run->h > 1 && !d->head)
+    if (run->h > 1 && head < 0)
+        snprintf(heads, sizeof(heads), ", %lld heads", (long long)run->h);
+    else if (run->h > 1 && !d->head)
         snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
     if (input->layers > 1)
         snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
@@ -198,7 +201,7 @@ static void word_joined(const Shared *s, const PanelChoice *choice, const Differ
     text_free(&name);
 }
 
-static int joining(const PanelChoice *panels, int at, int count)
+int picture_joining(const PanelChoice *panels, int at, int count)
 {
     int joins = 0;
 
@@ -207,18 +210,49 @@ static int joining(const PanelChoice *panels, int at, int count)
     return joins;
 }
 
+void picture_result_name(const PanelChoice *panels, int count, int at,
+                         const PictureOptions *options, char *text, size_t size)
+{
+    Differing d = what_differs(panels, count, options);
+    Text      name = { 0 };
+
+    name_result(panels[at].result, &d, &name);
+    snprintf(text, size, "%s",
+             panels[at].joins && panels[at].title ? panels[at].title : text_str(&name));
+    text_free(&name);
+}
+
+/* A plot of one mechanism is named by it, of several only by what it shows. */
+static void word_plot(const PanelChoice *choice, const Differing *d, Panel *panel)
+{
+    Text name = { 0 };
+
+    if (choice->title) {
+        snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
+    } else if (!panel->made->rows) {
+        name_result(choice->result, d, &name);
+        text_addf(&name, " \xc2\xb7 %s", panel->title);
+        snprintf(panel->title, sizeof(panel->title), "%s", text_str(&name));
+    }
+    text_free(&name);
+}
+
 static void word_panels(Figure *figure, const PanelChoice *panels, int count,
                         const PictureOptions *options, const Differing *d)
 {
     Panel *panel = figure->panels - 1;
-
     Shared shared = { panels, 1 };
 
     for (int i = 0, joined = 0; i < count; i++) {
         joined = panels[i].joins ? joined + 1 : 0;
         panel += !panels[i].joins;
+        if (panel->made) { /* its series have their names */
+            if (!joined && (panels[i].title || !picture_joining(panels, i, count)))
+                word_plot(&panels[i], d, panel);
+            continue;
+        }
         if (!panels[i].joins) {
-            shared = (Shared){ &panels[i], 1 + joining(panels, i, count) };
+            shared = (Shared){ &panels[i], 1 + picture_joining(panels, i, count) };
             word_panel(&panels[i], options, d, panel);
             word_joined(&shared, &panels[i], d, panel->name, sizeof(panel->name));
         } else {
@@ -230,8 +264,27 @@ static void word_panels(Figure *figure, const PanelChoice *panels, int count,
     }
 }
 
+/* Their numbers are of all heads. */
+static bool only_plots(const Figure *figure)
+{
+    for (int k = 0; k < figure->count; k++)
+        if (!figure->panels[k].made)
+            return false;
+    return true;
+}
+
+static void caption_measured(Figure *figure)
+{
+    size_t      used = strlen(figure->caption);
+    const char *measured = figure_measured(figure);
+
+    if (*measured)
+        snprintf(figure->caption + used, sizeof(figure->caption) - used, "%smeasured on %s",
+                 used ? "; " : "", measured);
+}
+
 void picture_words(Figure *figure, const PanelChoice *panels, int count,
-                        const PictureOptions *options)
+                   const PictureOptions *options)
 {
     Differing d = what_differs(panels, count, options);
     int64_t   head = picture_head(&panels[0], options);
@@ -242,7 +295,8 @@ void picture_words(Figure *figure, const PanelChoice *panels, int count,
     if (options->caption)
         snprintf(figure->caption, sizeof(figure->caption), "%s", options->caption);
     else
-        caption_figure(figure, panels[0].result, &d, head < 0 ? 0 : head);
+        caption_figure(figure, panels[0].result, &d, only_plots(figure) ? -1 : head < 0 ? 0 : head);
     if (count == 1 && !options->caption)
         caption_tensors(figure, panels[0].result->run);
+    caption_measured(figure);
 }

@@ -200,6 +200,18 @@ Threads *session_threads(Session *s, int count)
     return s->threads;
 }
 
+const Ceilings *session_ceilings(Session *s, int count, Error *err)
+{
+    count = count > 0 ? count : threads_hardware();
+    if (s->ceilings_threads == count)
+        return &s->ceilings;
+    session_progress(s, "measuring this machine's ceilings");
+    if (!ops_cpu()->ceilings(session_threads(s, count), &s->ceilings, err))
+        return NULL;
+    s->ceilings_threads = count;
+    return &s->ceilings;
+}
+
 /* ---- shipped files ---------------------------------------------------------- */
 
 /* The binary's folder, its parent (the source tree around build/, or a build

@@ -35,6 +35,8 @@ struct Session {
     Arena      *tensors;   /* tensor parameters; until the session ends */
     Threads    *threads;   /* of the owner */
     int         thread_count;
+    Ceilings    ceilings;  /* of so many threads; 0: not measured */
+    int         ceilings_threads;
     Text        path;      /* last answer of session_find_shipped */
     char       *warning;
     SessionProgress progress;

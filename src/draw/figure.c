@@ -27,6 +27,8 @@ void figure_free(Figure *figure)
 {
     if (!figure)
         return;
+    for (int k = 0; figure->panels && k < figure->count; k++)
+        plot_free(figure->panels[k].made);
     free(figure->panels);
     free(figure);
 }
@@ -61,6 +63,17 @@ void panel_init(Panel *panel, const View *view, const Pattern *components, int64
     snprintf(panel->title, sizeof(panel->title), "%s", title ? title : view->name);
 }
 
+/* Stands for the view of a panel whose numbers no view holds. */
+static const View no_view = { .name = "plot", .kind = VIEW_TENSOR, .iteration = -1, .step = -1,
+                              .dtype = DT_F64, .rank = 1, .shape = { 1 }, .stage = "",
+                              .rows = "", .cols = "" };
+
+void panel_init_plot(Panel *panel, Plot *plot, const char *title)
+{
+    *panel = (Panel){ .view = &no_view, .plot = true, .made = plot };
+    snprintf(panel->title, sizeof(panel->title), "%s", title);
+}
+
 /* "linformer " before a name. */
 static void prefix_of(const char *name, char *text, size_t size)
 {
@@ -90,12 +103,12 @@ static void drop_common_end(Plot *plot)
 
 Plot *panel_plot(const Panel *panel, Error *err)
 {
-    Plot *plot = plot_new(err);
+    Plot *plot = panel->made ? plot_copy(panel->made, err) : plot_new(err);
     char  prefix[112];
     bool  ok;
 
-    if (!plot)
-        return NULL;
+    if (!plot || panel->made)
+        return plot;
     prefix_of(panel->overlay_count ? panel->name : "", prefix, sizeof(prefix));
     ok = plot_add_view(plot, panel->view, panel->minus, panel->plane, prefix, err);
     for (int k = 0; ok && k < panel->overlay_count; k++) {

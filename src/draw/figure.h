@@ -29,6 +29,8 @@ typedef struct Overlay {
 typedef struct Panel {
     const View    *view;
     bool           plot;        /* drawn as a curve: ranges and colours of cells mean nothing */
+    Plot          *made;        /* the plot itself where no view holds its numbers; settled; the
+                                   figure's; NULL: made of the view */
     char           name[96];    /* of its own series where others stand in the plot; "" none */
     Overlay        overlays[PANEL_OVERLAYS]; /* of a plot */
     int            overlay_count;
@@ -73,6 +75,8 @@ void    figure_free(Figure *figure);
 /* Fills a panel with the defaults of the view's kind. */
 void    panel_init(Panel *panel, const View *view, const Pattern *components, int64_t plane,
                    const char *title);
+/* A panel of a figure that is this plot, which the figure owns from now on. */
+void    panel_init_plot(Panel *panel, Plot *plot, const char *title);
 /* What the colours alone do not tell, on one line: "462 of 2304 pairs (20.1 %)",
  * "2.6 M pairs (15.3 %), max of 103 x 103".  Rows x columns; empty when there is
  * nothing to tell, as for all weights one by one. */

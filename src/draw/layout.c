@@ -50,7 +50,7 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
 
     if (panel->plot) {
         out->cols = room;
-        out->rows = larger((int)(PLOT_ASPECT * room), 1);
+        out->rows = larger(panel->plot_h ? panel->plot_h : (int)(PLOT_ASPECT * room), 1);
         out->cell_w = out->cell_h = 1;
         return;
     }

@@ -21,6 +21,7 @@ typedef struct PanelNeed {
     int64_t rows, cols;    /* entries to show */
     int64_t row_cells, col_cells; /* cells already decided on; 0: choose */
     bool    plot;          /* no cells: as wide as there is room, as high as what is beside it */
+    int     plot_h;        /* its height where it stands alone; 0: the usual one */
     int     title_h;       /* 0: none; likewise below */
     int     row_axis_w;    /* axis name beside the matrix */
     int     col_axis_h;    /* axis name above it */

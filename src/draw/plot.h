@@ -3,6 +3,9 @@
  * A Plot owns its numbers and texts.  It is filled by plot_add and plot_guide, or from
  * views, then settled: the ranges follow from the data.  The page and the terminal ask
  * it for places (0..1), ticks and colours, so both show the same plot.
+ *
+ * A plot with rows holds named things against each other: x is the value, y the number
+ * of the row it stands in, counted from the top, and low and high lie along x.
  */
 #ifndef DRAW_PLOT_H
 #define DRAW_PLOT_H
@@ -12,11 +15,15 @@
 
 #include "attn/view.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "draw/colour.h"
 
 #define PLOT_SERIES_MOST 32
-#define PLOT_GUIDES_MOST 8
+#define PLOT_GUIDES_MOST 24
+#define PLOT_ROWS_MOST   64
 #define PLOT_TICKS_MOST  12
+#define PLOT_LABEL       48
+#define PLOT_ROW         96
 #define PLOT_POINTS_MOST 4096 /* of a series as read from a view; more are summed up */
 
 /* A place of an axis that has a name. */
@@ -42,6 +49,11 @@ typedef struct PlotSeries {
     int64_t   count;
     double   *x, *y;    /* count each; a NaN y is a gap */
     double   *low, *high; /* band, count each; NULL: none */
+    bool      whiskers;   /* low and high belong to each point alone, not to a band */
+    char    (*labels)[PLOT_LABEL]; /* words beside the points, "" none; NULL: none at all */
+    int       hue;        /* whose colour and mark it has: usually its own number */
+    bool      guide;      /* a dashed line to hold the others against, named beside it; hue
+                             -1: of no series */
 } PlotSeries;
 
 typedef struct PlotGuide {
@@ -56,15 +68,27 @@ typedef struct Plot {
     int        count;
     PlotGuide  guides[PLOT_GUIDES_MOST];
     int        guide_count;
+    char     (*rows)[PLOT_ROW]; /* names of the rows; NULL: there are none */
+    int        row_count;
+    char       note[256];     /* what a reader must know of it; takes the caption's place */
+    char       measured[160]; /* machine and date of measured numbers; "" they are not */
     int64_t    left_out; /* series there is no room for */
     int64_t    binned;   /* points that stand in one column, by their least and largest; 0: one */
 } Plot;
 
 Plot *plot_new(Error *err);
 void  plot_free(Plot *plot); /* NULL is nothing */
+Plot *plot_copy(const Plot *plot, Error *err);
 
 /* A series of `count` points, not filled in; NULL: no memory, or PLOT_SERIES_MOST are there. */
 PlotSeries *plot_add(Plot *plot, const char *name, CurveMark mark, int64_t count, bool band);
+/* Room for words beside its points; false: no memory. */
+bool        plot_label(PlotSeries *series);
+/* A line from point to point that the others are held against. */
+PlotSeries *plot_line(Plot *plot, const char *name, int hue, const double *x, const double *y,
+                      int count);
+/* It has so many rows, named by the caller; false: no memory, or there are too many. */
+bool        plot_rows(Plot *plot, int count, Error *err);
 void        plot_guide(Plot *plot, const char *name, bool vertical, double at);
 /* The series of one plane of a view that is a curve (minus: those of another of the same
  * shape subtracted; NULL: none).  prefix: put before their names, "" for none.  The first
@@ -78,6 +102,12 @@ void plot_settle(Plot *plot);
 
 /* 0 at lo, 1 at hi; beyond it stays there.  NaN: it has no place. */
 double plot_place(const PlotAxis *axis, double value);
+
+/* Of a plot with rows: longer to the right, as far as the words need that stand beside
+ * its points; widths and gap in units of the room. */
+PlotAxis plot_rows_axis(const Plot *plot, double room, double gap,
+                        double (*width)(const void *context, const char *text),
+                        const void *context);
 
 typedef struct PlotTick {
     double place; /* 0..1 */
@@ -94,7 +124,11 @@ Rgb     plot_colour(int series, bool dark);
 uint8_t plot_colour_256(int series);
 int     plot_mark(int series); /* shape, so that where colours come again shapes do not */
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */
-/* What a reader wants in words: extremes of each series. */
+/* Series that share a legend: those that are no guides. */
+int     plot_named(const Plot *plot);
+/* What a reader wants in words: the note, or extremes of each series. */
 void plot_caption(const Plot *plot, char *text, size_t size);
+/* All its numbers, with names and units: {"x":..,"y":..,"rows":[..],"series":[..]}. */
+void plot_json(const Plot *plot, const char *title, Json *out);
 
 #endif

@@ -20,6 +20,8 @@ typedef struct PlotCells {
     PlotCell *cells; /* owned; height * width */
 } PlotCells;
 
+/* Lines that a plot with rows takes: more stay empty, in fewer the last rows are missing. */
+int plot_cells_lines(const Plot *plot);
 /* The settled plot in width x height characters (at least 12 x 4).  Free with
  * plot_cells_free. */
 bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *out, Error *err);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/sheet.h"
+#include "draw/sheet_pens.h"
 #include "draw/utf8.h"
 
 #define LABEL_SHARE 0.22 /* of a panel's width that token labels may take */
@@ -143,10 +143,13 @@ static void measure_plot(Sheet *sheet, int k)
 {
     const SheetStyle *s = &sheet->style;
     PanelNeed        *need = &sheet->needs[k];
+    const Plot       *made = sheet->figure->panels[k].made;
 
     *need = (PanelNeed){ .plot = true, .rows = 1, .cols = 1 };
+    if (made && made->rows)
+        need->plot_h = sheet_rows_height(sheet, made);
     need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
-    need->row_axis_w = (int)ceil(s->axis * 1.35);
+    need->row_axis_w = made && made->rows ? 0 : (int)ceil(s->axis * 1.35);
     need->row_labels_w = sheet_plot_gutter(sheet, k);
     need->col_labels_h = sheet_plot_key(sheet, k);
     need->bar_w = s->space; /* half of the last tick's number */

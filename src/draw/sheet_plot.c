@@ -3,161 +3,80 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draw/sheet.h"
+#include "draw/sheet_pens.h"
 
 #define MARKED_POINTS 40 /* up to which each point has its mark */
 #define KEY_LINES     6
 
-typedef struct Pens {
-    Sheet            *sheet;
-    const Plot       *plot;
-    const SheetStyle *s;
-    Box               box;
-} Pens;
-
-static double at_x(const Pens *p, double x)
-{
-    return p->box.x + plot_place(&p->plot->x, x) * p->box.w;
-}
-
-static double at_y(const Pens *p, double y)
-{
-    return p->box.y + (1 - plot_place(&p->plot->y, y)) * p->box.h;
-}
-
-static void line(const Pens *p, double x0, double y0, double x1, double y1, double width, Rgb rgb,
-                 double alpha)
-{
-    if (isfinite(x0) && isfinite(y0) && isfinite(x1) && isfinite(y1))
-        canvas_line(p->sheet->canvas, x0, y0, x1, y1, width, rgb, alpha);
-}
-
-/* Strokes of one series' mark, in units of its radius. */
-static void draw_mark(const Pens *p, int shape, double x, double y, double r, Rgb rgb)
-{
-    static const double strokes[][4][4] = {
-        { { -1, -1, 1, 1 }, { -1, 1, 1, -1 } },                                 /* cross */
-        { { 0, -1.3, 1.2, 0.9 }, { 1.2, 0.9, -1.2, 0.9 }, { -1.2, 0.9, 0, -1.3 } },
-        { { 0, -1.4, 1.4, 0 }, { 1.4, 0, 0, 1.4 }, { 0, 1.4, -1.4, 0 }, { -1.4, 0, 0, -1.4 } },
-        { { -1.3, 0, 1.3, 0 }, { 0, -1.3, 0, 1.3 } },                           /* plus */
-        { { -1.3, 0, 1.3, 0 } },
-    };
-    int count = (int)(sizeof(strokes) / sizeof(*strokes)) + 1;
-
-    if (!isfinite(x) || !isfinite(y))
-        return;
-    if (shape % count == 0) {
-        canvas_rect(p->sheet->canvas, x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r, rgb);
-        return;
-    }
-    for (int k = 0; k < 4; k++) {
-        const double *l = strokes[shape % count - 1][k];
-
-        if (l[0] < 0 || l[0] > 0 || l[1] < 0 || l[1] > 0)
-            line(p, x + l[0] * r, y + l[1] * r, x + l[2] * r, y + l[3] * r, 0.7 * r, rgb, 1);
-    }
-}
-
-static Rgb colour_of(const Pens *p, int series)
-{
-    return plot_colour(series, p->s->dark);
-}
-
-/* Each point by itself, where nothing stands between them. */
-static void draw_whiskers(const Pens *p, const PlotSeries *s, int series)
-{
-    for (int64_t i = 0; i < s->count; i++)
-        line(p, at_x(p, s->x[i]), at_y(p, s->low[i]), at_x(p, s->x[i]), at_y(p, s->high[i]),
-             2 * p->s->frame, colour_of(p, series), 0.6);
-}
-
 /* A column of one pixel at a time, between two points. */
-static void draw_band(const Pens *p, const PlotSeries *s, int series)
+static void draw_band(const Pens *p, const PlotSeries *s)
 {
-    if (s->low && s->mark == CURVE_POINTS) {
-        draw_whiskers(p, s, series);
-        return;
-    }
-    for (int64_t i = 0; s->low && i + 1 < s->count; i++) {
-        double x0 = at_x(p, s->x[i]), x1 = at_x(p, s->x[i + 1]);
-        double lo0 = at_y(p, s->low[i]), lo1 = at_y(p, s->low[i + 1]);
-        double hi0 = at_y(p, s->high[i]), hi1 = at_y(p, s->high[i + 1]);
+    for (int64_t i = 0; s->low && !s->whiskers && i + 1 < s->count; i++) {
+        double x0 = pens_x(p, s->x[i]), x1 = pens_x(p, s->x[i + 1]);
+        double lo0 = pens_y(p, s->low[i]), lo1 = pens_y(p, s->low[i + 1]);
+        double hi0 = pens_y(p, s->high[i]), hi1 = pens_y(p, s->high[i + 1]);
 
         for (double x = floor(x0) + 0.5; isfinite(x1) && x < floor(x1); x++) {
             double t = x1 > x0 ? fmax(0, fmin(1, (x - x0) / (x1 - x0))) : 0;
 
-            line(p, x, lo0 + t * (lo1 - lo0), x, hi0 + t * (hi1 - hi0), 1, colour_of(p, series),
-                 0.22);
+            pens_line(p, x, lo0 + t * (lo1 - lo0), x, hi0 + t * (hi1 - hi0), 1,
+                      pens_colour(p, s->hue), 0.22);
         }
     }
 }
 
-static void draw_bars(const Pens *p, const PlotSeries *s, int series)
+static void draw_whiskers(const Pens *p, const PlotSeries *s)
 {
-    double step = s->count > 1 ? fabs(s->x[1] - s->x[0]) : 1;
-    double zero = p->plot->y.log ? p->box.y + p->box.h : at_y(p, fmax(0, p->plot->y.lo));
+    double end = sheet_points(p->s, 1.5);
+    Rgb    rgb = pens_colour(p, s->hue);
 
     for (int64_t i = 0; i < s->count; i++) {
-        double left = at_x(p, s->x[i] - 0.4 * step), right = at_x(p, s->x[i] + 0.4 * step);
-        double top = at_y(p, s->y[i]);
+        double x = pens_x(p, s->x[i]), low = pens_y(p, s->low[i]), high = pens_y(p, s->high[i]);
+
+        pens_line(p, x, low, x, high, p->s->frame, rgb, 1);
+        pens_line(p, x - end, low, x + end, low, p->s->frame, rgb, 1);
+        pens_line(p, x - end, high, x + end, high, p->s->frame, rgb, 1);
+    }
+}
+
+static void draw_bars(const Pens *p, const PlotSeries *s)
+{
+    double step = s->count > 1 ? fabs(s->x[1] - s->x[0]) : 1;
+    double zero = p->plot->y.log ? p->box.y + p->box.h : pens_y(p, fmax(0, p->plot->y.lo));
+
+    for (int64_t i = 0; i < s->count; i++) {
+        double left = pens_x(p, s->x[i] - 0.4 * step), right = pens_x(p, s->x[i] + 0.4 * step);
+        double top = pens_y(p, s->y[i]);
 
         if (isfinite(top) && isfinite(left) && isfinite(right))
             canvas_rect(p->sheet->canvas, left, fmin(top, zero), fmax(right - left, 1),
-                        fabs(zero - top), colour_of(p, series));
+                        fabs(zero - top), pens_colour(p, s->hue));
     }
 }
 
 static void draw_series(const Pens *p, const PlotSeries *s, int series)
 {
     double  width = 2 * p->s->frame, radius = sheet_points(p->s, 1.5);
-    Rgb     rgb = colour_of(p, series);
+    Rgb     rgb = pens_colour(p, s->hue);
     int64_t every = s->count <= MARKED_POINTS ? 1 : s->count / 8;
-    bool    marks = s->mark == CURVE_POINTS || p->plot->count > 1 || s->count <= MARKED_POINTS;
+    bool    marks = s->mark == CURVE_POINTS || plot_named(p->plot) > 1 || s->count <= MARKED_POINTS;
 
     for (int64_t i = 0; i + 1 < s->count && s->mark != CURVE_POINTS; i++) {
-        double x0 = at_x(p, s->x[i]), y0 = at_y(p, s->y[i]);
-        double x1 = at_x(p, s->x[i + 1]), y1 = at_y(p, s->y[i + 1]);
+        double x0 = pens_x(p, s->x[i]), y0 = pens_y(p, s->y[i]);
+        double x1 = pens_x(p, s->x[i + 1]), y1 = pens_y(p, s->y[i + 1]);
 
         if (s->mark == CURVE_STEPS) {
-            line(p, x0, y0, x1, y0, width, rgb, 1);
-            line(p, x1, y0, x1, y1, width, rgb, 1);
+            pens_line(p, x0, y0, x1, y0, width, rgb, 1);
+            pens_line(p, x1, y0, x1, y1, width, rgb, 1);
         } else {
-            line(p, x0, y0, x1, y1, width, rgb, 1);
+            pens_line(p, x0, y0, x1, y1, width, rgb, 1);
         }
     }
     if (s->mark == CURVE_POINTS)
         every = 1;
     for (int64_t i = every > 1 ? series * every / p->plot->count : 0; marks && i < s->count;
          i += every)
-        draw_mark(p, plot_mark(series), at_x(p, s->x[i]), at_y(p, s->y[i]), radius, rgb);
-}
-
-static void draw_guides(const Pens *p)
-{
-    double dash = sheet_points(p->s, 2.5), font = p->s->tick;
-
-    for (int k = 0; k < p->plot->guide_count; k++) {
-        const PlotGuide *g = &p->plot->guides[k];
-        double at = g->vertical ? at_x(p, g->at) : at_y(p, g->at), wide;
-        double from = g->vertical ? p->box.y : p->box.x;
-        double to = g->vertical ? p->box.y + p->box.h : p->box.x + p->box.w;
-
-        for (double d = from; d < to; d += 2 * dash)
-            if (g->vertical)
-                line(p, at, d, at, fmin(d + dash, to), p->s->frame, p->s->muted, 1);
-            else
-                line(p, d, at, fmin(d + dash, to), at, p->s->frame, p->s->muted, 1);
-        wide = canvas_text_width(p->sheet->canvas, g->name, FONT_SANS, font) + p->s->space;
-        if (g->vertical) /* beside it, on the side where there is room */
-            canvas_text(p->sheet->canvas, at + wide > p->box.x + p->box.w ? at - wide
-                                                                          : at + p->s->space,
-                        p->box.y + p->box.h - p->s->space - 1.3 * font * k, g->name,
-                        (CanvasText){ .size = font, .rgb = p->s->muted });
-        else
-            canvas_text(p->sheet->canvas, p->box.x + p->box.w - wide,
-                        at - p->s->space < p->box.y + font ? at + 1.2 * font : at - p->s->space,
-                        g->name, (CanvasText){ .size = font, .rgb = p->s->muted });
-    }
+        pens_mark(p, s->hue, pens_x(p, s->x[i]), pens_y(p, s->y[i]), radius, rgb);
 }
 
 /* ---- axes ------------------------------------------------------------------- */
@@ -173,10 +92,13 @@ int sheet_plot_gutter(const Sheet *sheet, int panel)
 {
     const SheetStyle *s = &sheet->style;
     const Plot       *plot = sheet->scene.count ? sheet->scene.plots[panel] : NULL;
+    const Plot       *made = sheet->figure->panels[panel].made;
     PlotTick          ticks[PLOT_TICKS_MOST];
     double            widest = canvas_text_width(sheet->canvas, "00.00k", FONT_SANS, s->tick);
     int               count = 0;
 
+    if (made && made->rows)
+        return (int)ceil(sheet_rows_gutter(sheet, made)) + s->space;
     if (plot) {
         widest = 0;
         count = y_ticks(sheet, plot, sheet->layout.panels[panel].matrix.h, ticks);
@@ -193,38 +115,37 @@ int sheet_plot_below(const Sheet *sheet)
     return (int)ceil(s->tick + 1.4 * s->axis) + s->tick_length + s->space;
 }
 
-/* Words have each the room there is; numbers are never cut.  Returns the width. */
-static double fit_tick(const Pens *p, PlotTick *tick, int count)
+/* Words have each the room there is; numbers are never cut. */
+static void fit_tick(const Pens *p, const PlotTick *tick, int count, char *text, size_t size)
 {
-    double wide = canvas_text_width(p->sheet->canvas, tick->text, FONT_SANS, p->s->tick);
     double room = (double)p->box.w / (count > 0 ? count : 1) - p->s->space;
-    size_t length = strlen(tick->text);
 
-    while (p->plot->x.words && wide > room && length > 3) {
-        tick->text[--length] = '\0';
-        tick->text[length - 1] = '.';
-        wide = canvas_text_width(p->sheet->canvas, tick->text, FONT_SANS, p->s->tick);
-    }
-    return wide;
+    if (p->axis.words)
+        sheet_fit(p->sheet->canvas, tick->text, p->s->tick, room, text, size);
+    else
+        snprintf(text, size, "%s", tick->text);
 }
 
-static void draw_x_axis(const Pens *p)
+void pens_x_axis(const Pens *p)
 {
     const SheetStyle *s = p->s;
     PlotTick          ticks[PLOT_TICKS_MOST];
     double            bottom = p->box.y + p->box.h, end = 0;
     double each = 1.9 * canvas_text_width(p->sheet->canvas, "00.0k", FONT_SANS, s->tick);
-    int    count = plot_ticks(&p->plot->x, (int)fmin(8, p->box.w / each), ticks);
+    int    count = plot_ticks(&p->axis, (int)fmin(8, p->box.w / each), ticks);
 
     for (int k = 0; k < count; k++) {
-        double x = p->box.x + ticks[k].place * p->box.w;
-        double wide = fit_tick(p, &ticks[k], count);
+        double x = p->box.x + ticks[k].place * p->box.w, wide, middle;
+        char   text[32];
 
-        if (x - wide / 2 < end)
+        fit_tick(p, &ticks[k], count, text, sizeof(text));
+        wide = pens_width(p, text);
+        middle = fmin(x, p->sheet->width - s->space - wide / 2);
+        if (middle - wide / 2 < end)
             continue;
-        end = x + wide / 2 + s->space;
-        line(p, x, bottom, x, bottom + s->tick_length, s->frame, s->ink, 1);
-        canvas_text(p->sheet->canvas, x, bottom + s->tick_length + 1.1 * s->tick, ticks[k].text,
+        end = middle + wide / 2 + s->space;
+        pens_line(p, x, bottom, x, bottom + s->tick_length, s->frame, s->ink, 1);
+        canvas_text(p->sheet->canvas, middle, bottom + s->tick_length + 1.1 * s->tick, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = s->tick, .rgb = s->ink });
     }
     canvas_text(p->sheet->canvas, p->box.x + p->box.w / 2.0,
@@ -241,8 +162,8 @@ static void draw_y_axis(const Pens *p, double name_x)
     for (int k = 0; k < count; k++) {
         double y = p->box.y + (1 - ticks[k].place) * p->box.h;
 
-        line(p, p->box.x, y, p->box.x + p->box.w, y, s->hair, s->rule, 1);
-        line(p, p->box.x - s->tick_length, y, p->box.x, y, s->frame, s->ink, 1);
+        pens_line(p, p->box.x, y, p->box.x + p->box.w, y, s->hair, s->rule, 1);
+        pens_line(p, p->box.x - s->tick_length, y, p->box.x, y, s->frame, s->ink, 1);
         canvas_text(p->sheet->canvas, p->box.x - s->tick_length - s->space / 2.0,
                     y + 0.36 * s->tick, ticks[k].text,
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
@@ -253,6 +174,24 @@ static void draw_y_axis(const Pens *p, double name_x)
 }
 
 /* ---- legend ----------------------------------------------------------------- */
+
+static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle)
+{
+    double wide = 1.6 * p->s->tick, half = 0.4 * p->s->tick;
+    Rgb    rgb = pens_colour(p, s->hue);
+
+    if (s->mark == CURVE_BARS) {
+        canvas_rect(p->sheet->canvas, x + wide / 2 - half, middle - half, 2 * half, 2 * half, rgb);
+    } else if (p->plot->rows && s->low) {
+        pens_line(p, x, middle, x + wide, middle, 2 * half, rgb, 0.22);
+        pens_line(p, x + wide / 2, middle - half, x + wide / 2, middle + half, 2 * p->s->frame,
+                  rgb, 1);
+    } else {
+        pens_line(p, x, middle, x + wide, middle, 2 * p->s->frame, rgb,
+                  s->mark == CURVE_POINTS ? 0 : 1);
+        pens_mark(p, s->hue, x + wide / 2, middle, sheet_points(p->s, 1.5), rgb);
+    }
+}
 
 /* Lines the names take in `width`; drawn from y on when pens is not NULL. */
 static int key_lines(const Sheet *sheet, const Plot *plot, double width, const Pens *pens, int y)
@@ -266,6 +205,8 @@ static int key_lines(const Sheet *sheet, const Plot *plot, double width, const P
                                                s->tick);
         double middle;
 
+        if (plot->series[k].guide)
+            continue;
         if (x > 0 && x + wide > width) {
             if (lines == KEY_LINES)
                 return lines;
@@ -274,12 +215,7 @@ static int key_lines(const Sheet *sheet, const Plot *plot, double width, const P
         }
         middle = y + (lines - 0.5) * 1.4 * s->tick;
         if (pens) {
-            Rgb rgb = colour_of(pens, k);
-
-            line(pens, pens->box.x + x, middle, pens->box.x + x + 1.6 * s->tick, middle,
-                 2 * s->frame, rgb, plot->series[k].mark == CURVE_POINTS ? 0 : 1);
-            draw_mark(pens, plot_mark(k), pens->box.x + x + 0.8 * s->tick, middle,
-                      sheet_points(s, 1.5), rgb);
+            key_sign(pens, &plot->series[k], pens->box.x + x, middle);
             canvas_text(sheet->canvas, pens->box.x + x + sign, middle + 0.36 * s->tick,
                         plot->series[k].name, (CanvasText){ .size = s->tick, .rgb = s->ink });
         }
@@ -292,30 +228,50 @@ int sheet_plot_key(const Sheet *sheet, int panel)
 {
     const Plot *plot = sheet->scene.count ? sheet->scene.plots[panel] : NULL;
 
-    if (!plot || plot->count < 2)
+    if (!plot || plot_named(plot) < 2)
         return 0;
     return (int)ceil(1.4 * sheet->style.tick *
                      key_lines(sheet, plot, sheet->layout.panels[panel].matrix.w, NULL, 0)) +
            sheet->style.space;
 }
 
+static void draw_curves(Pens *p)
+{
+    const Plot *plot = p->plot;
+
+    for (int k = 0; k < plot->count; k++)
+        draw_band(p, &plot->series[k]);
+    for (int k = 0; k < plot->count; k++)
+        if (plot->series[k].mark == CURVE_BARS)
+            draw_bars(p, &plot->series[k]);
+    pens_take_points(p);
+    pens_guides(p);
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        if (s->mark != CURVE_BARS && !s->guide)
+            draw_series(p, s, k);
+        if (s->low && s->whiskers)
+            draw_whiskers(p, s);
+    }
+    pens_labels(p);
+}
+
 void sheet_plot(Sheet *sheet, int panel)
 {
     const PanelBoxes *b = &sheet->layout.panels[panel];
     const Plot       *plot = sheet->scene.plots[panel];
-    Pens              p = { sheet, plot, &sheet->style, b->matrix };
+    Pens              p = { .sheet = sheet, .plot = plot, .s = &sheet->style, .box = b->matrix,
+                           .axis = plot->x };
 
-    draw_y_axis(&p, b->row_axis.x + sheet->style.axis);
-    draw_x_axis(&p);
-    for (int k = 0; k < plot->count; k++)
-        draw_band(&p, &plot->series[k], k);
-    for (int k = 0; k < plot->count; k++)
-        if (plot->series[k].mark == CURVE_BARS)
-            draw_bars(&p, &plot->series[k], k);
-    draw_guides(&p);
-    for (int k = 0; k < plot->count; k++)
-        if (plot->series[k].mark != CURVE_BARS)
-            draw_series(&p, &plot->series[k], k);
-    if (plot->count > 1)
+    p.places.frame = (LabelBox){ b->matrix.x, b->matrix.y, b->matrix.w, b->matrix.h };
+    if (plot->rows) {
+        sheet_rows(&p);
+    } else {
+        pens_x_axis(&p);
+        draw_y_axis(&p, b->row_axis.x + sheet->style.axis);
+        draw_curves(&p);
+    }
+    if (plot_named(plot) > 1)
         key_lines(sheet, plot, b->matrix.w, &p, b->col_labels.y);
 }

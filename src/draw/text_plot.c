@@ -48,13 +48,14 @@ void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
     PlotCells cells;
     Error     err = ERROR_INIT;
     char      caption[256];
+    int       height;
 
     for (int k = 0; k < title->count || k < 1; k++)
         line_add(block_line(out), title->count ? title->text[k] : "");
     while (out->count < title_lines && !out->failed)
         block_line(out);
-    if (!plot_cells(plot, width, lines ? lines + 1 : USUAL_LINES + 4, options->utf8, &cells,
-                    &err)) {
+    height = lines ? lines + 1 : plot->rows ? plot_cells_lines(plot) : USUAL_LINES + 4;
+    if (!plot_cells(plot, width, height, options->utf8, &cells, &err)) {
         out->failed = true;
         return;
     }

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "profile/counters.h"
 #include "profile/watch.h"
@@ -323,10 +324,12 @@ bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *e
                          spec->mechanism->id);
     ok = prepare(m, spec, plan, out, err) && first_call(m, err) &&
          (out->status != RECORD_OK || repeat(m, err));
-    if (ok)
+    if (ok) {
         summarise(m);
-    else
+        out->when = (int64_t)time(NULL);
+    } else {
         record_free(out);
+    }
     assignments_free(&m->given);
     free(m->cpu_ms);
     free(m->stage_ms);

@@ -74,7 +74,8 @@ static void remember(MemoryTrace *t, int64_t bytes, bool heap)
         at--;
     for (; at > 0 && line->largest[at - 1].bytes < bytes; at--)
         line->largest[at] = line->largest[at - 1];
-    line->largest[at] = (LargeAllocation){ .bytes = bytes, .stage = t->stage, .heap = heap };
+    line->largest[at] = (LargeAllocation){ .bytes = bytes, .stage = t->stage, .heap = heap,
+                                          .at = clock_wall() - t->began };
 }
 
 /* ---- who is heard ----------------------------------------------------------------- */

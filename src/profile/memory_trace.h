@@ -20,6 +20,7 @@ typedef struct LargeAllocation {
     int64_t bytes;
     int     stage; /* index of the run's stage; -1: before the first */
     bool    heap;  /* malloc family; else the run's arena */
+    double  at;    /* seconds since the trace began */
 } LargeAllocation;
 
 typedef struct MemoryTimeline {

@@ -98,10 +98,14 @@ typedef struct SeedBand {
     Number mean, min, max;
 } SeedBand;
 
+#define SEED_DRAWS_MOST 128
+
 typedef struct SeedSpread {
     int      count;        /* runs, the record's own included; 0: one seed only */
     SeedBand mass;         /* of Quality.mass_mean */
     SeedBand output_error;
+    int      kept;         /* draws below: the first ones */
+    double   mass_draws[SEED_DRAWS_MOST], output_error_draws[SEED_DRAWS_MOST]; /* NaN: unknown */
 } SeedSpread;
 
 typedef struct Record {
@@ -134,6 +138,7 @@ typedef struct Record {
     char        heap_note[96];   /* why heap_peak is not valid, or "" */
     Quality     quality;
     SeedSpread  seeds;
+    int64_t     when;         /* the end of its measurement, seconds since 1970; 0: none was made */
     char       *tensors;      /* JSON object: tensor parameter -> where it is from; owned */
     StageRecord *stages;      /* owned */
     int         stage_count;

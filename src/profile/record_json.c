@@ -190,6 +190,7 @@ static void largest(Json *j, const Record *r)
         jsonw_open(j, '{');
         key_int(j, "bytes", a->bytes);
         key_string(j, "where", a->heap ? "heap" : "arena");
+        key_number(j, "at_ms", number_of(1e3 * a->at));
         key_string(j, "stage", a->stage >= 0 && a->stage < r->stage_count
                                    ? r->stages[a->stage].name : "");
         jsonw_close(j, '}');
@@ -254,6 +255,15 @@ static void band(Json *j, const char *key, const SeedBand *b)
     jsonw_close(j, '}');
 }
 
+static void draws(Json *j, const char *key, const double *values, int count)
+{
+    jsonw_key(j, key);
+    jsonw_open(j, '[');
+    for (int i = 0; i < count; i++)
+        jsonw_number(j, values[i]); /* NaN is null */
+    jsonw_close(j, ']');
+}
+
 static void seeds(Json *j, const SeedSpread *s)
 {
     jsonw_key(j, "seeds");
@@ -265,6 +275,8 @@ static void seeds(Json *j, const SeedSpread *s)
     key_index(j, "count", s->count);
     band(j, "mass", &s->mass);
     band(j, "output_error", &s->output_error);
+    draws(j, "mass_draws", s->mass_draws, s->kept);
+    draws(j, "output_error_draws", s->output_error_draws, s->kept);
     jsonw_close(j, '}');
 }
 

@@ -27,9 +27,18 @@ static void band_add(SeedBand *band, int before, Number value)
     band->max.value = fmax(band->max.value, value.value);
 }
 
+static double value_of(Number number)
+{
+    return number.valid ? number.value : (double)NAN;
+}
+
 void seeds_add(SeedSpread *spread, const Quality *quality)
 {
     band_add(&spread->mass, spread->count, quality->mass_mean);
     band_add(&spread->output_error, spread->count, quality->output_error);
+    if (spread->kept < SEED_DRAWS_MOST) {
+        spread->mass_draws[spread->kept] = value_of(quality->mass_mean);
+        spread->output_error_draws[spread->kept++] = value_of(quality->output_error);
+    }
     spread->count++;
 }

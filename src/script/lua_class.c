@@ -13,7 +13,7 @@ const Class *const script_classes[] = {
     &class_filter, &class_input_options, &class_random_options, &class_tensors,
     &class_run_options, &class_compare_options, &class_reach_options, &class_missed_options,
     &class_vary_options, &class_fit_options, &class_sweep_options,
-    &class_panel, &class_curve, &class_figure_options,
+    &class_panel, &class_curve, &class_scaling, &class_figure_options,
     &class_save_options, &class_text_options, NULL,
 };
 

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "app/command_parts.h"
-#include "app/picture.h"
+#include "app/picture_plot.h"
 #include "draw/colour.h"
+#include "script/lua_plot.h"
 
 /* ---- the object ------------------------------------------------------------- */
 
@@ -285,6 +286,8 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     ReachOptions     reach;
     Error            err = ERROR_INIT;
 
+    if (plot_panel(L, t, at, view, figure, panel))
+        return;
     check_ok(L, picture_panel(result->result, view, head, panel, &err), &err);
     keep_for(figure, result->keep);
     figure->results[figure->result_count++] = result->result;
@@ -317,8 +320,10 @@ static void set_panel(lua_State *L, LuaFigure *figure, int index)
         result_panel(L, t, lua_gettop(L), figure, index);
     else if (lua_getfield(L, t, "tensor") != LUA_TNIL)
         tensor_panel(L, t, lua_gettop(L), figure, index);
+    else if (lua_getfield(L, t, "scaling") != LUA_TNIL)
+        scaling_panel(L, t, lua_gettop(L), &figure->figure->panels[index]);
     else
-        luaL_error(L, "panel %d: it needs a result or a tensor", index + 1);
+        luaL_error(L, "panel %d: it needs a result or a tensor, or scaling", index + 1);
     set_looks(L, t, &figure->figure->panels[index]);
     lua_settop(L, t);
 }
@@ -348,6 +353,9 @@ static void set_words(lua_State *L, Figure *figure)
         snprintf(figure->title, sizeof(figure->title), "%s", title);
     if (caption)
         snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
+    else if (!*figure->caption && *figure_measured(figure))
+        snprintf(figure->caption, sizeof(figure->caption), "measured on %s",
+                 figure_measured(figure));
     figure->shared_scale = option_bool(L, 1, "shared_scale", figure->shared_scale);
     figure->legend = option_bool(L, 1, "legend", true);
     set_layout(L, figure);
@@ -514,6 +522,8 @@ static const Member panel_members[] = {
     { "kind", NULL, NULL, "string", "what a tensor's cell is: weights, signed, pattern, ..." },
     { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
     { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
+    { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
+    { "y", NULL, NULL, "string", "of scaling: the cost with its unit (default \"time (ms)\")" },
     { "view", NULL, NULL, "string", "default: the most telling one" },
     { "head", NULL, NULL, "integer", "counted from 0" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },

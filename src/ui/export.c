@@ -110,7 +110,7 @@ static void start(Ui *ui, const char *path)
         text_add(&command, " -o ");
         word_quote(&command, path);
     }
-    w->metadata = picture_metadata(ui->session, w->results, shot.count, text_str(&command),
+    w->metadata = picture_metadata(w->figure, w->results, shot.count, text_str(&command),
                                    &w->storage);
     w->threads = ui->draughtsman.threads;
     w->job = session_submit_work(ui->draughtsman.session, write_figure, w, &err);

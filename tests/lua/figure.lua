@@ -132,6 +132,32 @@ case("reach", function()
     minus = r } } })
 end)
 
+case("plots of measured numbers", function()
+  local data = attn.random { n = 32, d = 8 }
+  local timed = assert(attn.run("full", { input = data, reps = 7, quality = true }))
+  local drawn = assert(attn.run("performer", { input = data, reps = 7, seeds = 3 }))
+  local plain = assert(attn.run("linear", { input = data }))
+  local figure = assert(attn.figure { panels = {
+    { result = timed, view = "plot(time)", with = { drawn, plain } },
+    { result = drawn, view = "plot(error-seeds)", with = { timed } },
+    { result = drawn, view = "plot(timeline)" },
+    { scaling = { { name = "square", n = { 8, 16, 32 }, cost = { 1, 4, 17 }, claim = 2 },
+      { name = "gap", n = { 8, 16, 32 }, cost = { 1, 0 / 0, 2 }, low = { 1, 1, 1 },
+        high = { 2, 2, 3 } } } } } })
+  local text = assert(figure:text { width = 200 })
+  for _, words in ipairs { "not measured", " ms", "one draw", "nothing drawn", "own memory", "n^2",
+    "square", "measured on " } do
+    assert(text:find(words, 1, true), words)
+  end
+  assert(attn.figure { panels = { { result = timed, view = "plot(roofline)" } } }
+    :text():find("sgemm", 1, true))
+  assert(attn.figure { command = "'full:plot(flops) + linear:plot(flops)' -n 16" }
+    :text():find("linear", 1, true))
+  raises("there are: time", attn.figure, { panels = { { result = timed, view = "plot(x)" } } })
+  raises("not measured", attn.figure, { panels = { { result = plain, view = "plot(timeline)" } } })
+  raises("n and cost", attn.figure, { panels = { { scaling = { { n = { 1 } } } } } })
+end)
+
 case("curves", function()
   local r = assert(attn.run("linformer", { input = attn.random { n = 20, d = 4 }, k = 3 }))
   local other = assert(attn.run("full", { input = attn.random { n = 20, d = 4 } }))

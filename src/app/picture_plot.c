@@ -1,0 +1,100 @@
+/* picture_plot.c -- see picture_plot.h. */
+#include "app/picture_plot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define USUAL_SEEDS   8
+#define USUAL_REPEATS 7 /* from six on the median has an interval */
+
+bool request_for_plot(Request *request, const char *view, Error *err)
+{
+    PlotKind kind;
+    unsigned needs;
+
+    if (!plot_word(view, &kind, err))
+        return false;
+    if (kind == PLOT_KINDS)
+        return true; /* *err says why */
+    needs = plot_needs(kind);
+    request->measure = request->measure || needs & NEEDS_TIME;
+    request->quality = request->quality || needs & NEEDS_QUALITY;
+    if (request->measure && !request->repeat)
+        request->repeat = USUAL_REPEATS;
+    if (needs & NEEDS_SEEDS && request->seeds < 2)
+        request->seeds = USUAL_SEEDS;
+    return true;
+}
+
+bool request_covers(const Request *have, const Request *want)
+{
+    return request_same(have, want) && have->measure >= want->measure &&
+           have->quality >= want->quality && have->repeat >= want->repeat &&
+           (!want->quality || have->seeds == want->seeds ||
+            (have->seeds < 2 && want->seeds < 2));
+}
+
+/* A run that was only made has the numbers of a run; times need a measurement. */
+static const Record *record_for(PlotKind kind, const Result *result)
+{
+    const Request *r = &result->request;
+    unsigned       needs = plot_needs(kind);
+
+    if ((needs & NEEDS_TIME && !r->measure) || (needs & NEEDS_QUALITY && !r->quality))
+        return result->record.status == RECORD_OK ? NULL : &result->record;
+    return &result->record;
+}
+
+bool picture_plot(PlotKind kind, Result *const *results, const char *const *names, int count,
+                  const Ceilings *ceilings, Panel *out, Error *err)
+{
+    PlotSubject *subjects = calloc((size_t)count, sizeof(*subjects));
+    Text        *texts = calloc((size_t)count, sizeof(*texts));
+    Plot        *plot = NULL;
+
+    if (!subjects || !texts)
+        error_set(err, ERR_NOMEM, "a plot: out of memory");
+    for (int i = 0; subjects && texts && i < count; i++) {
+        request_text(&results[i]->request, &texts[i]);
+        subjects[i].name = names ? names[i] : text_str(&texts[i]);
+        subjects[i].record = record_for(kind, results[i]);
+    }
+    if (subjects && texts)
+        plot = plot_of(kind, subjects, count, ceilings, err);
+    if (plot)
+        panel_init_plot(out, plot, plot_title(kind));
+    for (int i = 0; texts && i < count; i++)
+        text_free(&texts[i]);
+    free(subjects);
+    free(texts);
+    return plot != NULL;
+}
+
+const char *figure_measured(const Figure *figure)
+{
+    for (int k = 0; k < figure->count; k++)
+        if (figure->panels[k].made && *figure->panels[k].made->measured)
+            return figure->panels[k].made->measured;
+    return "";
+}
+
+void figure_numbers(const Figure *figure, Text *out)
+{
+    Json json = jsonw_to(out);
+    bool any = false;
+
+    for (int k = 0; k < figure->count; k++)
+        any = any || figure->panels[k].made;
+    if (!any)
+        return;
+    jsonw_open(&json, '{');
+    jsonw_key(&json, "environment");
+    environment_json(&json);
+    jsonw_key(&json, "panels");
+    jsonw_open(&json, '[');
+    for (int k = 0; k < figure->count; k++)
+        if (figure->panels[k].made)
+            plot_json(figure->panels[k].made, figure->panels[k].title, &json);
+    jsonw_close(&json, ']');
+    jsonw_close(&json, '}');
+}

@@ -1,0 +1,138 @@
+/* plots.c -- the table of plots, and what they have in common; see plots.h. */
+#include "app/plots_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const struct {
+    const char *name, *title, *help;
+    unsigned    needs;
+} kinds[] = {
+#define PLOT_KIND(id, name, title, needs, help) { name, title, help, needs },
+#include "app/plots.def"
+#undef PLOT_KIND
+};
+
+const char *plot_name(PlotKind kind)
+{
+    return kinds[kind].name;
+}
+
+const char *plot_title(PlotKind kind)
+{
+    return kinds[kind].title;
+}
+
+const char *plot_help(PlotKind kind)
+{
+    return kinds[kind].help;
+}
+
+unsigned plot_needs(PlotKind kind)
+{
+    return kinds[kind].needs;
+}
+
+bool plot_parse(const char *name, PlotKind *out, Error *err)
+{
+    Text names = { 0 };
+
+    for (int k = 0; k < PLOT_KINDS; k++)
+        if (!strcmp(name, kinds[k].name)) {
+            *out = (PlotKind)k;
+            return true;
+        }
+    for (int k = 0; k < PLOT_KINDS; k++)
+        text_addf(&names, "%s%s", k ? ", " : "", kinds[k].name);
+    error_set(err, ERR_USAGE, "no plot is called '%s' (there are: %s)", name, text_str(&names));
+    text_free(&names);
+    return false;
+}
+
+bool plot_word(const char *view, PlotKind *out, Error *err)
+{
+    size_t length = view ? strlen(view) : 0;
+    char   name[48];
+
+    *out = PLOT_KINDS;
+    if (length < 6 || strncmp(view, "plot(", 5) != 0 || view[length - 1] != ')')
+        return false;
+    snprintf(name, sizeof(name), "%.*s", (int)(length - 6), view + 5);
+    plot_parse(name, out, err);
+    return true;
+}
+
+bool subject_ok(const PlotSubject *subject)
+{
+    return subject->record && subject->record->status == RECORD_OK;
+}
+
+const char *subject_lacks(const PlotSubject *subject)
+{
+    if (!subject->record)
+        return "not measured";
+    return subject_ok(subject) ? "n/a" : record_status_name(subject->record->status);
+}
+
+bool plot_no_memory(Error *err)
+{
+    return error_set(err, ERR_NOMEM, "a plot: out of memory");
+}
+
+void plot_measured_text(int threads, int64_t when, char *text, size_t size)
+{
+    char      cpu[80], date[40];
+    time_t    seconds = (time_t)when;
+    struct tm utc;
+
+    environment_cpu(cpu, sizeof(cpu));
+    gmtime_r(&seconds, &utc);
+    strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &utc);
+    snprintf(text, size, "%s, %d thread%s, %s", cpu, threads, threads == 1 ? "" : "s", date);
+}
+
+/* What a clock or the process was asked for belongs to one machine and one day. */
+static void say_measured(Plot *plot, const PlotSubject *subjects, int count)
+{
+    int64_t when = 0;
+    int     threads = 1;
+
+    for (int i = 0; i < count; i++)
+        if (subjects[i].record && subjects[i].record->when > when) {
+            when = subjects[i].record->when;
+            threads = subjects[i].record->threads;
+        }
+    if (when)
+        plot_measured_text(threads, when, plot->measured, sizeof(plot->measured));
+}
+
+static bool fill(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
+                 const Ceilings *ceilings, Error *err)
+{
+    switch (kind) {
+    case PLOT_TIMELINE: return plot_fill_timeline(plot, subjects, count, err);
+    case PLOT_ROOFLINE: return plot_fill_roofline(plot, subjects, count, ceilings, err);
+    case PLOT_MASS_SEEDS:
+    case PLOT_ERROR_SEEDS: return plot_fill_seeds(plot, kind, subjects, count, err);
+    default: return plot_fill_bars(plot, kind, subjects, count, err);
+    }
+}
+
+Plot *plot_of(PlotKind kind, const PlotSubject *subjects, int count, const Ceilings *ceilings,
+              Error *err)
+{
+    Plot *plot = plot_new(err);
+
+    if (!plot)
+        return NULL;
+    if (!fill(plot, kind, subjects, count, ceilings, err)) {
+        plot_free(plot);
+        return NULL;
+    }
+    if (plot_needs(kind) & NEEDS_TIME)
+        say_measured(plot, subjects, count);
+    plot_settle(plot);
+    return plot;
+}

@@ -1,0 +1,42 @@
+/* draw/plot_cells_parts.h -- what the files that draw plots as characters share; private
+ * to them. */
+#ifndef DRAW_PLOT_CELLS_PARTS_H
+#define DRAW_PLOT_CELLS_PARTS_H
+
+#include "draw/label_places.h"
+#include "draw/plot_cells.h"
+
+typedef struct Field { /* where the curves are, in characters */
+    const Plot *plot;
+    PlotCells  *out;
+    bool        utf8;
+    PlotAxis    axis;   /* the lower one: the plot's, or longer for words */
+    int         x, y, w, h;
+    LabelPlaces places; /* of the words among the curves */
+} Field;
+
+PlotCell *cells_at(PlotCells *c, int y, int x); /* NULL: outside */
+void      cells_put(PlotCells *c, int y, int x, uint32_t ch, int ink);
+/* ASCII, and the signs of units that names hold.  Returns the columns used. */
+int       cells_text(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8);
+int       cells_width(const char *text);
+/* All of it in the room, or its beginning and a sign that there is more. */
+void      cells_cut(PlotCells *c, int y, int x, int room, const char *text, int ink, bool utf8);
+/* The axis under the field, with its numbers; the y axis is the caller's. */
+void      cells_x_axis(Field *f);
+
+/* What the curves are held against, and words beside points; plot_cells_words.c. */
+void      cells_take_points(Field *f); /* nor guide lines: words stand elsewhere */
+void      cells_guides(Field *f);
+void      cells_guide_line(Field *f, const PlotSeries *s);
+void      cells_labels(Field *f);
+void      cells_name_guides(Field *f); /* the upright ones */
+/* A dot among those of a character; the letter of the series in ASCII. */
+void      cells_dot(Field *f, int dot_y, int dot_x, int ink);
+/* False: the point has no place. */
+bool      cells_dot_of(const Field *f, double x, double y, int *dot_x, int *dot_y);
+
+/* The plot with rows in the whole of f->out, below `top`; plot_cells_rows.c. */
+void      cells_rows(Field *f, int top);
+
+#endif

@@ -1,0 +1,193 @@
+/* plot_cells_words.c -- guides of a plot as characters, and words beside points. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "draw/plot_cells_parts.h"
+
+#define NAME_STEPS 8 /* places that the name of a line tries */
+#define NAME_LINES 6 /* that names of upright guides may take */
+
+static LabelBox box_of(int y, int x, int width)
+{
+    return (LabelBox){ x, y, width, 1 };
+}
+
+static void name_upright(Field *f, const PlotGuide *g, int at)
+{
+    int length = cells_width(g->name), most = f->h / 2 < NAME_LINES ? f->h / 2 : NAME_LINES;
+
+    for (int k = 0; k < 2 * most && length; k++) /* clear of the curves first */
+        for (int left = 0; left < 2; left++) {
+            int line = k % most, x = f->x + (left ? at - length - 1 : at + 2);
+
+            if (label_fits(&f->places, box_of(f->y + line, x - 1, length + 2), k < most)) {
+                cells_text(f->out, f->y + line, x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
+                return;
+            }
+        }
+}
+
+static void put_guide(Field *f, const PlotGuide *g)
+{
+    double   place = plot_place(g->vertical ? &f->axis : &f->plot->y, g->at);
+    uint32_t stroke = g->vertical ? (f->utf8 ? 0x250A : ':') : (f->utf8 ? 0x2504 : '-');
+    int      at, length = cells_width(g->name), down;
+
+    if (isnan(place))
+        return;
+    down = f->plot->rows ? f->h : f->h - 1;
+    at = g->vertical ? (int)lround(place * (f->w - 1)) : (int)lround((1 - place) * down);
+    for (int i = 0; i < (g->vertical ? f->h : f->w); i++)
+        cells_put(f->out, g->vertical ? f->y + i : f->y + at, g->vertical ? f->x + at : f->x + i,
+                  stroke, PLOT_INK_GUIDE);
+    if (g->vertical)
+        return;
+    label_take(&f->places, box_of(f->y + at, f->x + f->w - length - 1, length));
+    cells_text(f->out, f->y + at, f->x + f->w - length - 1, f->w, g->name, PLOT_INK_GUIDE,
+               f->utf8);
+}
+
+/* Names of upright guides come upon the curves. */
+void cells_name_guides(Field *f)
+{
+    for (int k = 0; k < f->plot->guide_count; k++) {
+        const PlotGuide *g = &f->plot->guides[k];
+        double           place = plot_place(&f->axis, g->at);
+
+        if (g->vertical && !isnan(place))
+            name_upright(f, g, (int)lround(place * (f->w - 1)));
+    }
+}
+
+void cells_guides(Field *f)
+{
+    for (int k = 0; k < f->plot->guide_count; k++)
+        put_guide(f, &f->plot->guides[k]);
+}
+
+/* ---- lines ------------------------------------------------------------------ */
+
+/* Where the line ends, in characters; level ones are named above that. */
+static void name_line(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
+{
+    int  across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = cells_width(s->name);
+    bool level = abs(to[1] - from[1]) < 2 * down;
+
+    for (int k = 0; k < 2 * NAME_STEPS; k++) {
+        int    step = k % NAME_STEPS;
+        double t = level ? 1 : 0.4 + 0.5 * step / NAME_STEPS;
+        int    x = f->x + (int)lround(from[0] + t * (to[0] - from[0])) / across;
+        int    y = f->y + (int)lround(from[1] + t * (to[1] - from[1])) / down;
+
+        x = level ? x - length : x + 3;
+        y = level ? y + (step % 2 ? 1 : -1) * (1 + step / 2) : y + 1;
+        if (label_fits(&f->places, box_of(y, x, length + 1), k < NAME_STEPS)) {
+            cells_text(f->out, y, x, length, s->name, ink, f->utf8);
+            return;
+        }
+    }
+}
+
+/* Every other pair of dots. */
+static void put_dashes(Field *f, const int *from, const int *to, int ink)
+{
+    int dx = abs(to[0] - from[0]), dy = abs(to[1] - from[1]), steps = dx > dy ? dx : dy;
+
+    for (int k = 0; k <= steps; k++)
+        if (k % 4 < 2 || !f->utf8)
+            cells_dot(f, from[1] + (int)lround((double)k * (to[1] - from[1]) / (steps ? steps : 1)),
+                      from[0] + (int)lround((double)k * (to[0] - from[0]) / (steps ? steps : 1)),
+                      ink);
+}
+
+void cells_guide_line(Field *f, const PlotSeries *s)
+{
+    int from[2], to[2], ink = s->hue < 0 ? PLOT_INK_GUIDE : s->hue;
+
+    if (s->count < 2 || !cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]))
+        return;
+    for (int64_t i = 1; i < s->count; i++) {
+        if (!cells_dot_of(f, s->x[i], s->y[i], &to[0], &to[1]))
+            return;
+        put_dashes(f, from, to, ink);
+        from[0] = to[0];
+        from[1] = to[1];
+    }
+}
+
+/* Names of lines come upon the curves. */
+static void name_lines(Field *f)
+{
+    int from[2], to[2];
+
+    for (int k = 0; k < f->plot->count; k++) {
+        const PlotSeries *s = &f->plot->series[k];
+        int64_t           last = s->count - 1;
+
+        if (s->guide && last > 0 && *s->name &&
+            cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) &&
+            cells_dot_of(f, s->x[last], s->y[last], &to[0], &to[1]))
+            name_line(f, s, from, to, s->hue < 0 ? PLOT_INK_GUIDE : s->hue);
+    }
+}
+
+/* ---- words beside points ---------------------------------------------------- */
+
+typedef struct Points {
+    const Field      *f;
+    const PlotSeries *s;
+} Points;
+
+static bool point_at(const void *context, int64_t point, double *x, double *y)
+{
+    const Points *of = context;
+    const Field  *f = of->f;
+    int           dot_x, dot_y;
+
+    if (!cells_dot_of(f, of->s->x[point], of->s->y[point], &dot_x, &dot_y))
+        return false;
+    *x = f->x + (dot_x + 0.5) / (f->utf8 ? 2 : 1);
+    *y = f->y + (dot_y + 0.5) / (f->utf8 ? 4 : 1);
+    return true;
+}
+
+void cells_take_points(Field *f)
+{
+    int x, y;
+
+    for (int k = 0; k < f->plot->count; k++)
+        label_take_series(&f->places, &f->plot->series[k], point_at,
+                          &(Points){ f, &f->plot->series[k] });
+
+    for (int k = 0; k < f->plot->count; k++) {
+        const PlotSeries *s = &f->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++)
+            if (cells_dot_of(f, s->x[i], s->y[i], &x, &y))
+                label_take(&f->places,
+                           box_of(f->y + y / (f->utf8 ? 4 : 1), f->x + x / (f->utf8 ? 2 : 1), 1));
+    }
+}
+
+static void put_label(Field *f, const PlotSeries *s, int64_t i)
+{
+    int      x, y, length = cells_width(s->labels[i]);
+    LabelBox box;
+
+    if (!length || !cells_dot_of(f, s->x[i], s->y[i], &x, &y))
+        return;
+    x = f->x + x / (f->utf8 ? 2 : 1);
+    y = f->y + y / (f->utf8 ? 4 : 1);
+    if (label_place(&f->places, x + 0.5, y + 0.5, 1, 0.5, length, 1, &box))
+        cells_text(f->out, (int)lround(box.y), (int)lround(box.x), length, s->labels[i],
+                   s->hue < 0 ? PLOT_INK_TEXT : s->hue, f->utf8);
+}
+
+void cells_labels(Field *f)
+{
+    cells_name_guides(f);
+    name_lines(f);
+    for (int k = 0; k < f->plot->count; k++)
+        for (int64_t i = 0; f->plot->series[k].labels && i < f->plot->series[k].count; i++)
+            put_label(f, &f->plot->series[k], i);
+}

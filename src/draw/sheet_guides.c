@@ -1,0 +1,145 @@
+/* sheet_guides.c -- what the curves of a plot are held against, and words beside points. */
+#include <math.h>
+
+#include "draw/sheet_pens.h"
+
+#define SLANT_STEPS 12 /* places along a slanted line that its name tries */
+#define HEIGHTS 9 /* above each other that the name of an upright guide tries */
+
+/* Words stand on their baseline, a box is around them. */
+static LabelBox box_of(const Pens *p, double x, double baseline, double width)
+{
+    return (LabelBox){ x, baseline - p->s->tick, width, 1.25 * p->s->tick };
+}
+
+static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
+{
+    pens_text(p, box.x, box.y + p->s->tick, text, rgb);
+}
+
+/* Beside an upright guide, on the side and at the height where there is room. */
+static void name_upright(Pens *p, const PlotGuide *g, double at)
+{
+    double wide = pens_width(p, g->name), space = p->s->space;
+
+    for (int k = 0; k < 2 * HEIGHTS && *g->name; k++) /* clear of the curves first */
+        for (int left = 0; left < 2; left++) {
+            LabelBox box = box_of(p, left ? at - wide - space : at + space,
+                                  p->box.y + p->box.h - space - 1.3 * p->s->tick * (k % HEIGHTS), wide);
+
+            if (label_fits(&p->places, box, k < HEIGHTS)) {
+                write_in(p, box, g->name, p->s->muted);
+                return;
+            }
+        }
+}
+
+static void draw_guide(Pens *p, const PlotGuide *g)
+{
+    double font = p->s->tick, space = p->s->space, wide = pens_width(p, g->name) + space;
+    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at), baseline;
+
+    if (g->vertical) {
+        pens_dashes(p, at, p->box.y, at, p->box.y + p->box.h, p->s->muted);
+        name_upright(p, g, at);
+        return;
+    }
+    pens_dashes(p, p->box.x, at, p->box.x + p->box.w, at, p->s->muted);
+    baseline = at - space < p->box.y + font ? at + 1.2 * font : at - space;
+    label_take(&p->places, box_of(p, p->box.x + p->box.w - wide, baseline, wide));
+    pens_text(p, p->box.x + p->box.w - wide, baseline, g->name, p->s->muted);
+}
+
+/* The name of a guide line: above its right end where that is level, else beside a place
+ * of it where there is room. */
+static void name_line(Pens *p, const PlotSeries *s)
+{
+    int64_t  last = s->count - 1;
+    double   x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
+    double   y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
+    double   wide = pens_width(p, s->name), space = p->s->space;
+    LabelBox box = box_of(p, fmin(x1, p->box.x + p->box.w) - wide - space, y1 - space, wide);
+
+    if (fabs(y1 - y0) < p->s->tick) {
+        if (!label_fits(&p->places, box, true))
+            box.y += 1.25 * p->s->tick + 2 * space; /* under it */
+        label_take(&p->places, box);
+        write_in(p, box, s->name, pens_colour(p, s->hue));
+        return;
+    }
+    for (int k = 0; k < 2 * SLANT_STEPS; k++) {
+        double t = 0.4 + 0.5 * (k % SLANT_STEPS) / SLANT_STEPS;
+
+        box = box_of(p, x0 + t * (x1 - x0) + 2 * space, y0 + t * (y1 - y0) + 1.4 * p->s->tick,
+                     wide);
+        if (label_fits(&p->places, box, k < SLANT_STEPS)) {
+            write_in(p, box, s->name, pens_colour(p, s->hue));
+            return;
+        }
+    }
+}
+
+void pens_guides(Pens *p)
+{
+    for (int k = 0; k < p->plot->guide_count; k++)
+        draw_guide(p, &p->plot->guides[k]);
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        for (int64_t i = 0; s->guide && i + 1 < s->count; i++)
+            pens_dashes(p, pens_x(p, s->x[i]), pens_y(p, s->y[i]), pens_x(p, s->x[i + 1]),
+                        pens_y(p, s->y[i + 1]), pens_colour(p, s->hue));
+        if (s->guide && s->count > 1 && *s->name)
+            name_line(p, s);
+    }
+}
+
+typedef struct Points {
+    const Pens       *p;
+    const PlotSeries *s;
+} Points;
+
+static bool point_at(const void *context, int64_t point, double *x, double *y)
+{
+    const Points *of = context;
+
+    *x = pens_x(of->p, of->s->x[point]);
+    *y = pens_y(of->p, of->s->y[point]);
+    return isfinite(*x) && isfinite(*y);
+}
+
+void pens_take_points(Pens *p)
+{
+    double r = sheet_points(p->s, 2.2);
+
+    for (int k = 0; k < p->plot->count; k++)
+        label_take_series(&p->places, &p->plot->series[k], point_at,
+                          &(Points){ p, &p->plot->series[k] });
+
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++)
+            label_take(&p->places, (LabelBox){ pens_x(p, s->x[i]) - r / 2,
+                                               pens_y(p, s->y[i]) - r / 2, r, r });
+    }
+}
+
+void pens_labels(Pens *p)
+{
+    double   r = sheet_points(p->s, 3);
+    LabelBox box;
+
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++) {
+            double x = pens_x(p, s->x[i]), y = pens_y(p, s->y[i]);
+
+            if (s->labels[i][0] && isfinite(x) && isfinite(y) &&
+                label_place(&p->places, x, y, r, r, pens_width(p, s->labels[i]),
+                            1.25 * p->s->tick, &box))
+                write_in(p, box, s->labels[i], pens_colour(p, s->hue));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+/* lua_plot.c -- see lua_plot.h. */
+#include "script/lua_plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "app/picture_plot.h"
+
+#define CURVES_MOST 16
+
+static void raise_unless(lua_State *L, bool ok, const Error *err)
+{
+    if (!ok)
+        luaL_error(L, "%s", err->text);
+}
+
+/* ---- results ---------------------------------------------------------------- */
+
+/* The results of `with` after the first; returns how many there are.  [-0, +0, v] */
+static int take_others(lua_State *L, int t, LuaFigure *figure, Result **results)
+{
+    int     top = lua_gettop(L);
+    int64_t count = 0;
+
+    if (t && lua_getfield(L, t, "with") != LUA_TNIL) {
+        luaL_checktype(L, -1, LUA_TTABLE);
+        count = (int64_t)lua_rawlen(L, -1);
+        if (count > PANEL_OVERLAYS)
+            luaL_error(L, "with: at most %d results", PANEL_OVERLAYS);
+        for (int64_t k = 1; k <= count; k++) {
+            const LuaResult *other;
+
+            lua_rawgeti(L, -1, k);
+            other = result_check(L, lua_gettop(L));
+            results[k] = other->result;
+            figure->keeps[figure->keep_count++] = keep_retain(other->keep);
+            lua_pop(L, 1);
+        }
+    }
+    lua_settop(L, top);
+    return 1 + (int)count;
+}
+
+bool plot_panel(lua_State *L, int t, int at, const char *view, LuaFigure *figure, Panel *panel)
+{
+    const LuaResult *result = result_check(L, at);
+    const Ceilings  *ceilings = NULL;
+    Result          *results[1 + PANEL_OVERLAYS] = { result->result };
+    Error            err = ERROR_INIT;
+    PlotKind         kind;
+    int              count;
+
+    if (!plot_word(view, &kind, &err))
+        return false;
+    raise_unless(L, kind != PLOT_KINDS, &err);
+    figure->keeps[figure->keep_count++] = keep_retain(result->keep);
+    figure->results[figure->result_count++] = result->result;
+    count = take_others(L, t, figure, results);
+    if (plot_needs(kind) & NEEDS_CEILINGS) {
+        ceilings = session_ceilings(result->session, result->result->request.threads, &err);
+        raise_unless(L, ceilings != NULL, &err);
+    }
+    raise_unless(L, picture_plot(kind, results, NULL, count, ceilings, panel, &err), &err);
+    return true;
+}
+
+/* ---- scaling ---------------------------------------------------------------- */
+
+/* The numbers of field `key` of the table at t, nil ones as NaN; NULL: no such field.
+ * [-0, +1 the numbers' owner, v] */
+static double *push_numbers(lua_State *L, int t, const char *key, int *count)
+{
+    double *out = NULL;
+
+    if (lua_getfield(L, t, key) == LUA_TNIL)
+        return NULL;
+    luaL_checktype(L, -1, LUA_TTABLE);
+    *count = *count ? *count : (int)lua_rawlen(L, -1);
+    out = lua_newuserdatauv(L, sizeof(*out) * (size_t)(*count + 1), 0);
+    for (int i = 0; i < *count; i++) {
+        lua_rawgeti(L, -2, i + 1);
+        out[i] = lua_isnil(L, -1) ? (double)NAN : luaL_checknumber(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_remove(L, -2);
+    return out;
+}
+
+/* What it points to stays on the stack.  [-0, +4, v] */
+static void push_curve(lua_State *L, int t, ScalingCurve *out)
+{
+    luaL_checktype(L, t, LUA_TTABLE);
+    options_check(L, t, &class_scaling);
+    *out = (ScalingCurve){ .name = option_string(L, t, "name", "cost"),
+                           .claim = option_number(L, t, "claim", (double)NAN) };
+    out->n = push_numbers(L, t, "n", &out->count);
+    out->cost = push_numbers(L, t, "cost", &out->count);
+    out->low = push_numbers(L, t, "low", &out->count);
+    out->high = push_numbers(L, t, "high", &out->count);
+    if (!out->n || !out->cost || out->count < 1)
+        luaL_error(L, "scaling: a curve needs n and cost, lists of the same length");
+}
+
+void scaling_panel(lua_State *L, int t, int at, Panel *panel)
+{
+    const char  *cost = option_string(L, t, "y", "time (ms)");
+    ScalingCurve curves[CURVES_MOST];
+    int64_t      count;
+    Error        err = ERROR_INIT;
+    char         measured[160];
+    Plot        *plot;
+
+    luaL_checktype(L, at, LUA_TTABLE);
+    count = (int64_t)lua_rawlen(L, at);
+    if (count < 1 || count > CURVES_MOST)
+        luaL_error(L, "scaling: expected 1 to %d curves", CURVES_MOST);
+    luaL_checkstack(L, 6 * (int)count + 8, "scaling");
+    for (int k = 0; k < count; k++) {
+        lua_rawgeti(L, at, k + 1);
+        push_curve(L, lua_gettop(L), &curves[k]);
+    }
+    plot_measured_text(script_of(L)->threads > 0 ? script_of(L)->threads : threads_hardware(),
+                       (int64_t)time(NULL), measured, sizeof(measured));
+    plot = plot_of_scaling(curves, (int)count, cost, measured, &err);
+    raise_unless(L, plot != NULL, &err);
+    panel_init_plot(panel, plot, "scaling");
+    lua_settop(L, at);
+}
+
+/* ---- tables ----------------------------------------------------------------- */
+
+static const Member scaling_members[] = {
+    { "name", NULL, NULL, "string", "of the curve" },
+    { "n", NULL, NULL, "number[]", "lengths" },
+    { "cost", NULL, NULL, "number[]", "at each of them" },
+    { "low", NULL, NULL, "number[]", "lower end of an interval of each cost" },
+    { "high", NULL, NULL, "number[]", "upper end" },
+    { "claim", NULL, NULL, "number", "exponent of n that is claimed, drawn dashed" },
+    MEMBER_END,
+};
+const Class class_scaling = { .name = "Scaling", .help = "A cost over n.",
+                              .members = scaling_members };

@@ -1,0 +1,13 @@
+/* script/lua_plot.h -- panels of figures that are plots of measured numbers; for lua_figure.c. */
+#ifndef SCRIPT_LUA_PLOT_H
+#define SCRIPT_LUA_PLOT_H
+
+#include "script/lua_figure.h"
+
+/* view = "plot(time)": the result at `at`, and those of `with` in the table at t (0:
+ * none), become the panel; false: the view is no plot.  [-0, +0, v] */
+bool plot_panel(lua_State *L, int t, int at, const char *view, LuaFigure *figure, Panel *panel);
+/* scaling = { { name=, n=, cost=, claim= }, ... }, the list at `at`.  [-0, +0, v] */
+void scaling_panel(lua_State *L, int t, int at, Panel *panel);
+
+#endif

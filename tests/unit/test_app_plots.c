@@ -1,0 +1,390 @@
+/* test_app_plots.c -- plots of measured numbers: their points, what is unknown, figures. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/drawing.h"
+#include "app/picture_plot.h"
+#include "check.h"
+#include "draw/label_places.h"
+#include "draw/plot_cells.h"
+
+static Plot *plot_made(PlotKind kind, const PlotSubject *subjects, int count, const Ceilings *c)
+{
+    Error err = ERROR_INIT;
+    Plot *plot = plot_of(kind, subjects, count, c, &err);
+
+    CHECK(plot, "%s: %s", plot_name(kind), err.text);
+    return plot;
+}
+
+static const PlotSeries *series(const Plot *plot, const char *name)
+{
+    for (int k = 0; k < plot->count; k++)
+        if (!strcmp(plot->series[k].name, name))
+            return &plot->series[k];
+    fail_msg("no series %s", name);
+    return NULL;
+}
+
+/* Lines of 80 characters, in ASCII. */
+static void draw(const Plot *plot, int height, Text *out)
+{
+    PlotCells cells;
+    Error     err = ERROR_INIT;
+
+    CHECK(plot_cells(plot, 80, height, false, &cells, &err), "%s", err.text);
+    for (int y = 0; y < cells.height; y++) {
+        for (int x = 0; x < cells.width; x++) {
+            char ch = (char)cells.cells[y * cells.width + x].ch;
+
+            text_add_bytes(out, &ch, 1);
+        }
+        text_add(out, "\n");
+    }
+    plot_cells_free(&cells);
+}
+
+static void expect_text(const Plot *plot, int height, const char *text)
+{
+    Text out = { 0 };
+
+    draw(plot, height, &out);
+    CHECK(strstr(text_str(&out), text), "no '%s' in\n%s", text, text_str(&out));
+    text_free(&out);
+}
+
+/* ---- bars ------------------------------------------------------------------- */
+
+static Record timed(double median, double low, double high)
+{
+    return (Record){ .time = { .median = number_of(median), .low = number_of(low),
+                               .high = number_of(high), .count = 20 },
+                     .arena_peak = number_of(2048), .threads = 2, .when = 1000 };
+}
+
+static void bars_are_medians_with_their_interval(void **state)
+{
+    Record            a = timed(2, 1.5, 2.25), b = timed(4, 3, 5);
+    const PlotSubject subjects[] = { { "a", &a }, { "b", &b } };
+    Plot             *plot = plot_made(PLOT_TIME, subjects, 2, NULL);
+    const PlotSeries *s = &plot->series[0];
+
+    (void)state;
+    assert_int_equal(plot->row_count, 2);
+    assert_string_equal(plot->rows[1], "b");
+    CHECK_NEAR(s->x[0], 2, 0);
+    CHECK_NEAR(s->x[1], 4, 0);
+    CHECK_NEAR(s->low[0], 1.5, 0);
+    CHECK_NEAR(s->high[1], 5, 0);
+    assert_true(s->whiskers && plot->x.lo <= 0 && plot->x.hi >= 5);
+    assert_non_null(strstr(plot->note, "95 %"));
+    assert_non_null(strstr(plot->measured, "2 threads, 1970-01-01 00:16 UTC"));
+    expect_text(plot, 10, "2 ms");
+    expect_text(plot, 10, "time (ms)");
+    plot_free(plot);
+}
+
+static void the_unknown_is_no_bar(void **state)
+{
+    Record            a = timed(2, 1.5, 2.5), refused = { .status = RECORD_UNSUPPORTED };
+    const PlotSubject subjects[] = { { "a", &a }, { "b", NULL }, { "c", &refused } };
+    Plot             *time = plot_made(PLOT_TIME, subjects, 3, NULL);
+    Plot             *memory = plot_made(PLOT_MEMORY, subjects, 3, NULL);
+
+    (void)state;
+    for (int i = 1; i < 3; i++)
+        assert_true(isnan(time->series[0].x[i]) && isnan(memory->series[0].x[i]));
+    assert_string_equal(time->series[0].labels[1], "not measured");
+    assert_string_equal(time->series[0].labels[2], "UNSUPPORTED");
+    CHECK_NEAR(memory->series[0].x[0], 2048, 0);
+    assert_string_equal(memory->series[0].labels[0], "2.0 KiB");
+    assert_true(isnan(series(memory, "heap")->x[0])); /* not known, so not 0 */
+    assert_string_equal(series(memory, "heap")->labels[0], "n/a");
+    expect_text(time, 10, "UNSUPPORTED");
+    plot_free(time);
+    plot_free(memory);
+}
+
+static void reproducible_numbers_carry_no_machine(void **state)
+{
+    Record            a = timed(2, 1, 3);
+    const PlotSubject subject = { "a", &a };
+    Plot             *plot = plot_made(PLOT_FLOPS, &subject, 1, NULL);
+
+    (void)state;
+    assert_string_equal(plot->measured, "");
+    plot_free(plot);
+}
+
+/* ---- seeds ------------------------------------------------------------------ */
+
+static void seeds_show_every_draw(void **state)
+{
+    static const double draws[] = { 0.2, 0.5, 0.35 };
+    Record              a = { .seeds = { .count = 0 } }, still = { .seeds = { .count = 0 } };
+    const PlotSubject   subjects[] = { { "drawn", &a }, { "still", &still }, { "none", NULL } };
+    const PlotSeries   *mean, *one;
+    Plot               *plot;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        seeds_add(&a.seeds, &(Quality){ .mass_mean = number_of(draws[i]) });
+    still.quality.mass_mean = number_of(0.75);
+    plot = plot_made(PLOT_MASS_SEEDS, subjects, 3, NULL);
+    mean = &plot->series[0];
+    one = series(plot, "one draw");
+    CHECK_NEAR(mean->x[0], 0.35, 1e-15);
+    CHECK_NEAR(mean->low[0], 0.2, 0);
+    CHECK_NEAR(mean->high[0], 0.5, 0);
+    CHECK_NEAR(mean->x[1], 0.75, 0);
+    assert_true(isnan(mean->low[1]) && isnan(mean->x[2]));
+    assert_int_equal(one->count, 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK_NEAR(one->x[i], draws[i], 0);
+        CHECK_NEAR(one->y[i], 0, 0);
+    }
+    expect_text(plot, 12, "0.75, nothing drawn");
+    expect_text(plot, 12, "0.35 [0.2, 0.5]");
+    plot_free(plot);
+    plot = plot_made(PLOT_ERROR_SEEDS, subjects, 3, NULL); /* known of none of them */
+    assert_true(isnan(plot->series[0].x[0]) && isnan(plot->series[0].x[1]));
+    plot_free(plot);
+}
+
+/* ---- memory over time ------------------------------------------------------- */
+
+static void memory_has_stages_and_largest(void **state)
+{
+    StageRecord    stages[] = { { .name = "hash" }, { .name = "attend" } };
+    MemoryTimeline line = { .step = 1e-3, .count = 4, .arena = { 0, 1024, 4096, 512 },
+                            .stage = { -1, 0, 1, 1 }, .largest_count = 1,
+                            .largest = { { .bytes = 3072, .stage = 1, .at = 2.5e-3 } } };
+    Record         a = { .stages = stages, .stage_count = 2, .timeline = &line, .when = 5 };
+    const PlotSubject subject = { "a", &a };
+    Plot             *plot = plot_made(PLOT_TIMELINE, &subject, 1, NULL);
+    const PlotSeries *own = series(plot, "own memory");
+
+    (void)state;
+    assert_int_equal(own->count, 5);
+    CHECK_NEAR(own->x[4], 4, 1e-12);
+    CHECK_NEAR(own->y[2], 4096, 0);
+    assert_int_equal(plot->guide_count, 2);
+    assert_string_equal(plot->guides[1].name, "attend");
+    CHECK_NEAR(plot->guides[1].at, 2, 1e-12);
+    CHECK_NEAR(series(plot, "largest allocations")->y[0], 4096, 0);
+    assert_string_equal(series(plot, "largest allocations")->labels[0], "3.0 KiB");
+    for (int k = 0; k < plot->count; k++) /* the heap is not known */
+        assert_string_not_equal(plot->series[k].name, "heap");
+    expect_text(plot, 18, "attend");
+    plot_free(plot);
+}
+
+static void several_memories_share_a_plot(void **state)
+{
+    MemoryTimeline quick = { .step = 1e-5, .count = 10 }, slow = { .step = 1e-3, .count = 10 };
+    Record         a = { .timeline = &quick }, b = { .timeline = &slow };
+    const PlotSubject subjects[] = { { "a", &a }, { "b", &b }, { "c", NULL } };
+    Error             err = ERROR_INIT;
+    Plot             *plot = plot_made(PLOT_TIMELINE, subjects, 3, NULL);
+
+    (void)state;
+    assert_int_equal(plot->count, 2); /* 100 times apart: shares of each run */
+    CHECK_NEAR(plot->series[0].x[10], 100, 1e-9);
+    CHECK_NEAR(plot->series[1].x[10], 100, 1e-9);
+    assert_non_null(strstr(plot->x.name, "share"));
+    assert_non_null(strstr(plot->note, "c: not measured"));
+    plot_free(plot);
+    assert_null(plot_of(PLOT_TIMELINE, &subjects[2], 1, NULL, &err));
+    assert_non_null(strstr(err.text, "not measured"));
+}
+
+/* ---- roofline --------------------------------------------------------------- */
+
+static void stages_stand_under_the_roofs(void **state)
+{
+    const Ceilings c = { .peak = 1e11, .gemm = 5e10, .stream = 1e10 };
+    StageRecord    stages[] = {
+        { .name = "hash", .time_ms = number_of(1), .flops = { .mix = 2e6 },
+          .bytes = { .read = 5e5, .written = 5e5 } },
+        { .name = "sort", .time_ms = number_of(1) },
+        { .name = "attend", .iteration = 0, .time_ms = number_of(2), .flops = { .mix = 4e7 },
+          .bytes = { .read = 1e6 } },
+        { .name = "attend", .iteration = 1, .time_ms = number_of(2), .flops = { .mix = 4e7 },
+          .bytes = { .read = 1e6 } },
+    };
+    Record            a = { .stages = stages, .stage_count = 4 };
+    const PlotSubject subject = { "a", &a };
+    Plot             *plot = plot_made(PLOT_ROOFLINE, &subject, 1, &c);
+    const PlotSeries *s = series(plot, "a"), *roof = series(plot, "memory 10 GB/s");
+    Error             err = ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(s->count, 3);
+    CHECK_NEAR(s->x[0], 2, 1e-12);
+    CHECK_NEAR(s->y[0], 2e9, 1e-12);
+    CHECK_NEAR(s->x[1], 40, 1e-12);
+    CHECK_NEAR(s->y[1], 2e10, 1e-12);
+    assert_string_equal(s->labels[1], "attend");
+    assert_string_equal(s->labels[2], ""); /* of the same name */
+    assert_non_null(strstr(plot->note, "1 stage without"));
+    CHECK_NEAR(roof->y[0] / roof->x[0], 1e10, 1e-9);
+    CHECK_NEAR(roof->x[1], 10, 1e-12);
+    CHECK_NEAR(series(plot, "sgemm 50 GFLOP/s")->y[1], 5e10, 0);
+    CHECK_NEAR(series(plot, "multiply-add 100 GFLOP/s")->y[0], 1e11, 0);
+    assert_true(plot->x.log && plot->y.log && plot_named(plot) == 1);
+    expect_text(plot, 20, "hash");
+    expect_text(plot, 20, "memory 10 GB/s");
+    plot_free(plot);
+    assert_null(plot_of(PLOT_ROOFLINE, &subject, 1, NULL, &err));
+    assert_non_null(strstr(err.text, "ceilings"));
+}
+
+/* ---- scaling ---------------------------------------------------------------- */
+
+static void claims_are_slopes_through_the_last_point(void **state)
+{
+    static const double n[] = { 100, 200, 400 }, cost[] = { 1, 3.9, 16 }, flat[] = { 1, NAN, NAN };
+    const ScalingCurve curves[] = {
+        { .name = "square", .n = n, .cost = cost, .count = 3, .claim = 2 },
+        { .name = "one", .n = n, .cost = flat, .count = 3, .claim = 1 },
+        { .name = "free", .n = n, .cost = cost, .count = 3, .claim = NAN },
+    };
+    Error             err = ERROR_INIT;
+    Plot             *plot = plot_of_scaling(curves, 3, "time (ms)", "here", &err);
+    const PlotSeries *guide;
+
+    (void)state;
+    CHECK(plot, "%s", err.text);
+    assert_int_equal(plot->count, 4); /* one point has no slope, nor has what claims none */
+    guide = series(plot, "n^2");
+    assert_true(guide->guide && guide->hue == 0);
+    CHECK_NEAR(guide->x[0], 100, 0);
+    CHECK_NEAR(guide->y[0], 1, 1e-12);
+    CHECK_NEAR(guide->y[1], 16, 0);
+    assert_true(isnan(series(plot, "one")->y[1]));
+    expect_text(plot, 20, "n^2");
+    plot_free(plot);
+}
+
+/* ---- words ------------------------------------------------------------------ */
+
+static void names_of_plots_are_read(void **state)
+{
+    Error    err = ERROR_INIT;
+    PlotKind kind;
+    Request  request = REQUEST_INIT;
+
+    (void)state;
+    for (int k = 0; k < PLOT_KINDS; k++) {
+        char word[64];
+
+        snprintf(word, sizeof(word), "plot(%s)", plot_name((PlotKind)k));
+        assert_true(plot_word(word, &kind, &err));
+        assert_int_equal(kind, k);
+    }
+    assert_false(plot_word("weights", &kind, &err));
+    assert_false(plot_word(NULL, &kind, &err));
+    assert_int_equal(err.code, ERR_NONE);
+    assert_true(plot_word("plot(tine)", &kind, &err)); /* has the form, names none */
+    assert_int_equal(kind, PLOT_KINDS);
+    assert_non_null(strstr(err.text, "timeline"));
+    assert_true(request_for_plot(&request, "plot(mass-seeds)", &err));
+    assert_true(request.quality && request.seeds >= 2 && !request.measure);
+    assert_false(request_for_plot(&request, "weights", &err));
+}
+
+static void words_do_not_cover_each_other(void **state)
+{
+    LabelPlaces places = { .frame = { 0, 0, 40, 10 } };
+    LabelBox    boxes[8];
+
+    (void)state;
+    label_take_line(&places, 0, 5.5, 40, 5.5);
+    for (int i = 0; i < 6; i++)
+        assert_true(label_place(&places, 20.5, 5.5, 1, 0.5, 6, 1, &boxes[i]));
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(boxes[i].x >= boxes[k].x + 6 || boxes[k].x >= boxes[i].x + 6 ||
+                        boxes[i].y >= boxes[k].y + 1 || boxes[k].y >= boxes[i].y + 1);
+    assert_true(boxes[0].y + 1 <= 5.5 || boxes[0].y >= 5.5); /* not across the line */
+    assert_false(label_place(&places, 20, 5, 1, 0.5, 41, 1, &boxes[6]));
+}
+
+/* ---- figures ---------------------------------------------------------------- */
+
+static char *numbers_of(const char *path, const char *key)
+{
+    Error err = ERROR_INIT;
+
+    return figure_png_metadata(path, key, &err);
+}
+
+static void figures_carry_their_numbers(void **state)
+{
+    char        path[] = "/tmp/plotsXXXXXX.png", *numbers;
+    const char *words[] = { "figure", "full:plot(time) + window:plot(time)", "window",
+                            "full:plot(error-seeds) + bigbird:plot(error-seeds)", "-n", "32", "-d",
+                            "8", "--seeds", "3", "-o", path };
+    Error       err = ERROR_INIT;
+    Session    *s = session_new(&err);
+    Text        out = { 0 };
+
+    (void)state;
+    close(mkstemps(path, 4));
+    CHECK(command_run(s, words, 12, false, 80, &out, &err), "%s", err.text);
+    numbers = numbers_of(path, NUMBERS_KEY);
+    assert_non_null(numbers);
+    assert_non_null(strstr(numbers, "\"rows\":[\"full\",\"window\"]"));
+    assert_non_null(strstr(numbers, "\"environment\":{\"cpu\":"));
+    assert_non_null(strstr(numbers, " UTC\""));
+    assert_non_null(strstr(numbers, "one draw"));
+    free(numbers);
+    text_free(&out);
+    session_free(s);
+    remove(path);
+}
+
+static void refused(const char *word, const char *why)
+{
+    const char *words[] = { "figure", word, "-n", "16", "-d", "4" };
+    Error       err = ERROR_INIT;
+    Session    *s = session_new(&err);
+    Text        out = { 0 };
+
+    CHECK(!command_run(s, words, 6, false, 80, &out, &err), "%s", word);
+    CHECK(strstr(err.text, why), "%s: %s", word, err.text);
+    text_free(&out);
+    session_free(s);
+}
+
+static void what_makes_no_plot_is_refused(void **state)
+{
+    (void)state;
+    refused("full:plot(tim)", "there are: time");
+    refused("full:plot(time) - window:plot(time)", "no difference");
+    refused("full:plot(time) + full:weights", "do not share a plot");
+    refused("full:spectrum + full:plot(flops)", "no curve");
+    refused("full > window:plot(time)", "single mechanisms");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bars_are_medians_with_their_interval),
+        cmocka_unit_test(the_unknown_is_no_bar),
+        cmocka_unit_test(reproducible_numbers_carry_no_machine),
+        cmocka_unit_test(seeds_show_every_draw),
+        cmocka_unit_test(memory_has_stages_and_largest),
+        cmocka_unit_test(several_memories_share_a_plot),
+        cmocka_unit_test(stages_stand_under_the_roofs),
+        cmocka_unit_test(claims_are_slopes_through_the_last_point),
+        cmocka_unit_test(names_of_plots_are_read),
+        cmocka_unit_test(words_do_not_cover_each_other),
+        cmocka_unit_test(figures_carry_their_numbers),
+        cmocka_unit_test(what_makes_no_plot_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
