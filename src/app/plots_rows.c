@@ -139,7 +139,7 @@ bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int 
         (memory && !add_bars(plot, kind, 1, "heap", subjects, count)))
         return plot_no_memory(err);
     if (kind == PLOT_MASS)
-        plot_guide(plot, "all", true, 1);
+        plot_guide(plot, "", true, 1);
     note_bars(plot, kind, subjects, count);
     return true;
 }

@@ -175,7 +175,8 @@ static double width_of(const void *context, const char *text)
 void cells_rows(Field *f, int top)
 {
     const Plot *plot = f->plot;
-    int         length, each = lines_of(plot), widest = 0, most = (int)(NAMES_SHARE * f->out->width);
+    int         most = (int)(NAMES_SHARE * f->out->width), each = lines_of(plot), widest = 0;
+    int         length;
 
     for (int r = 0; r < plot->row_count; r++)
         widest = cells_width(plot->rows[r]) > widest ? cells_width(plot->rows[r]) : widest;
@@ -184,6 +185,7 @@ void cells_rows(Field *f, int top)
     f->y = top;
     f->w = f->out->width - f->x - 1;
     f->h = f->out->height - top - 3;
+    each += f->h > plot->row_count * (each + 1) && each < 3;
     f->h = f->h < plot->row_count * each ? f->h : plot->row_count * each;
     f->axis = plot_rows_axis(plot, f->w, 2, width_of, NULL);
     f->places.frame = (LabelBox){ f->x, f->y, f->w, f->h };

@@ -24,8 +24,9 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
 
     for (int k = 0; k < 2 * HEIGHTS && *g->name; k++) /* clear of the curves first */
         for (int left = 0; left < 2; left++) {
+            double   up = 1.3 * p->s->tick * (k % HEIGHTS);
             LabelBox box = box_of(p, left ? at - wide - space : at + space,
-                                  p->box.y + p->box.h - space - 1.3 * p->s->tick * (k % HEIGHTS), wide);
+                                  p->box.y + p->box.h - space - up, wide);
 
             if (label_fits(&p->places, box, k < HEIGHTS)) {
                 write_in(p, box, g->name, p->s->muted);

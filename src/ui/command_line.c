@@ -12,7 +12,7 @@
 
 #include "app/preset.h"
 #include "ui/actions.h"
-#include "ui/explorer.h"
+#include "ui/profile.h"
 
 struct CommandWork {
     Job        *job;
@@ -187,7 +187,7 @@ void command_enter(Ui *ui, const char *line)
         history_note(ui);
         if (ui->screen != SCREEN_COMPARE)
             compare_clear(ui);
-        if (compare_open(ui, line)) {
+        if (compare_open(ui, line) && !profile_take(ui, compare_focus(ui))) {
             ui->screen = SCREEN_COMPARE;
             compare_ask(ui);
         }

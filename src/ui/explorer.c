@@ -69,7 +69,7 @@ bool ui_job_runs(const Ui *ui)
     for (int i = 0; i < ui->compare.count; i++)
         if (ui->compare.panes[i].job || ui->compare.panes[i].measuring)
             return true;
-    return ui->command.work || ui->export.work || ui->varying.job;
+    return ui->command.work || ui->export.work || ui->varying.job || ui->profiling.work;
 }
 
 /* ---- a frame ---------------------------------------------------------------- */
@@ -84,6 +84,7 @@ static bool poll_jobs(Ui *ui)
     bool changed = compare_poll(ui);
 
     changed |= step_poll(ui);
+    changed |= profile_poll(ui);
     changed |= browse_poll(ui);
     changed |= command_poll(ui);
     changed |= export_poll(ui);

@@ -96,6 +96,14 @@ typedef struct Stepping {
     double due;      /* when playing goes on, seconds */
 } Stepping;
 
+/* What the profile screen shows: profile.h. */
+typedef struct Profiling {
+    int              view;
+    bool             known;    /* the ceilings are measured */
+    Ceilings         ceilings;
+    struct RoofWork *work;     /* measures them; NULL: none */
+} Profiling;
+
 /* What the query under the cursor sees, on the image. */
 typedef struct Spanning {
     Arena        *arena; /* owned: of the picture; NULL: none yet */
@@ -186,6 +194,7 @@ struct Ui {
     Compare      compare;
     Stepping     stepping;
     Spanning     spanning;
+    Profiling    profiling;
     Params       params;
     Varying      varying;
     Help         help;
@@ -263,6 +272,8 @@ bool   step_pending(const Ui *ui);    /* a first drawing is still to come */
 void   step_close(Ui *ui);
 
 void profile_draw(Ui *ui, Area area);
+bool profile_poll(Ui *ui); /* true: something is to be drawn */
+void profile_close(Ui *ui);
 /* "130 kFLOP" */
 char *flops_text(double flops, char *text, size_t size);
 void profile_bars(Ui *ui, Area area, bool wide);

@@ -12,14 +12,14 @@
 
 #include "app/command_parts.h"
 #include "ui/actions.h"
-#include "ui/compare.h"
+#include "ui/profile.h"
 #include "ui/shot.h"
 
 struct ExportWork {
     Job               *job;
     Figure            *figure;
     Result            *results[PANES_MOST + 1]; /* retained */
-    int                count;
+    int                count, shown; /* those with a panel come first */
     char               path[512];
     const char        *obstacle; /* why the file has no command; NULL: it has; static */
     Text               storage; /* of the metadata */
@@ -89,28 +89,59 @@ static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
     return true;
 }
 
+/* The panes, or the plots of the profile screen; *command says what draws them again. */
+static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
+{
+    Shot shot;
+
+    shot_take(ui, NULL, &shot);
+    if (!shot.count)
+        return error_set(err, ERR_DATA, "no pane shows a picture");
+    if (!make_figure(w, &shot, err))
+        return false;
+    w->shown = shot.count;
+    w->obstacle = shot.obstacle;
+    if (!shot.obstacle)
+        picture_command(ui->session, shot.choices, shot.count, &shot.options, command);
+    return true;
+}
+
+static bool take_plots(Ui *ui, struct ExportWork *w, Text *command, Error *err)
+{
+    PanelChoice    choices[PROFILE_CHOICES_MOST];
+    PictureOptions options;
+    const char    *problem;
+    int            count = profile_choices(ui, choices, &options, &problem);
+
+    if (!count)
+        return error_set(err, ERR_DATA, "%s", problem);
+    w->figure = picture_of_panels(choices, count, &options, err);
+    if (!w->figure)
+        return false;
+    w->results[w->count++] = result_retain(choices[0].result);
+    for (int i = 1; i < count && choices[i].joins; i++) /* the other plots are of the same */
+        w->results[w->count++] = result_retain(choices[i].result);
+    w->shown = w->count;
+    picture_command(ui->session, choices, count, &options, command);
+    return true;
+}
+
 static void start(Ui *ui, const char *path)
 {
     struct ExportWork *w = calloc(1, sizeof(*w));
     Error              err = ERROR_INIT;
     Text               command = { 0 };
-    Shot               shot;
 
     if (!w)
         return;
-    shot_take(ui, NULL, &shot);
-    if (!shot.count && !error_set(&err, ERR_DATA, "no pane shows a picture"))
-        goto fail;
-    if (!make_figure(w, &shot, &err))
+    if (!(ui->screen == SCREEN_PROFILE ? take_plots : take_panes)(ui, w, &command, &err))
         goto fail;
     snprintf(w->path, sizeof(w->path), "%s", path);
-    w->obstacle = shot.obstacle;
-    if (!shot.obstacle) {
-        picture_command(ui->session, shot.choices, shot.count, &shot.options, &command);
+    if (!w->obstacle) {
         text_add(&command, " -o ");
         word_quote(&command, path);
     }
-    w->metadata = picture_metadata(w->figure, w->results, shot.count, text_str(&command),
+    w->metadata = picture_metadata(w->figure, w->results, w->shown, text_str(&command),
                                    &w->storage);
     w->threads = ui->draughtsman.threads;
     w->job = session_submit_work(ui->draughtsman.session, write_figure, w, &err);
@@ -276,6 +307,30 @@ static void show_sent(Ui *ui, const Shot *shot, const char *command)
     text_free(&lines);
 }
 
+static void copy_plots(Ui *ui)
+{
+    PanelChoice    choices[PROFILE_CHOICES_MOST];
+    PictureOptions options;
+    const char    *problem;
+    int            count = profile_choices(ui, choices, &options, &problem);
+    Shot           none = { .count = 0 };
+    Text           command = { 0 };
+    char           path[256];
+
+    if (!count) {
+        ui_say(ui, ROLE_WARN, "%s", problem);
+        return;
+    }
+    suggest(ui, path, sizeof(path));
+    text_add(&command, "attnscope ");
+    picture_command(ui->session, choices, count, &options, &command);
+    text_add(&command, " -o ");
+    word_quote(&command, path);
+    term_copy(ui->term, text_str(&command));
+    show_sent(ui, &none, text_str(&command));
+    text_free(&command);
+}
+
 /* All panes in one figure where one command draws them, else the focused one. */
 void action_copy_command(Ui *ui)
 {
@@ -286,6 +341,10 @@ void action_copy_command(Ui *ui)
 
     if (!pane)
         return;
+    if (ui->screen == SCREEN_PROFILE) {
+        copy_plots(ui);
+        return;
+    }
     shot_take(ui, ui->screen == SCREEN_COMPARE ? NULL : pane, &shot);
     if (shot.obstacle && shot.count > 1)
         shot_take(ui, pane, &shot);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ui/actions.h"
-#include "ui/compare.h"
+#include "ui/profile.h"
 
 typedef enum Metric { METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP, METRIC_COUNT } Metric;
 
@@ -200,6 +200,10 @@ void profile_draw(Ui *ui, Area area)
                        "No pane is open, so there is nothing to measure.\n\n"
                        "1 goes to the list: Space marks, c compares.",
                        ui_style(ui, ROLE_TEXT));
+        return;
+    }
+    if (ui->profiling.view != PROFILE_COSTS) {
+        profile_plot_draw(ui, area);
         return;
     }
     for (int m = 0; m < METRIC_COUNT; m++) {

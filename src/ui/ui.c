@@ -208,6 +208,7 @@ static void close_all(Ui *ui)
     export_close(ui);
     command_close(ui);
     step_close(ui);
+    profile_close(ui);
     span_close(ui);
     vary_close(ui);
     compare_close(ui);

@@ -1,0 +1,28 @@
+/* ui/profile.h -- the profile screen beyond its bars: plots, and what they are made of. */
+#ifndef UI_PROFILE_H
+#define UI_PROFILE_H
+
+#include "app/picture.h"
+#include "ui/compare.h"
+
+/* What the profile screen shows; v steps through them. */
+enum {
+    PROFILE_COSTS,    /* bars and stages: profile.c */
+    PROFILE_TIMELINE, /* of the focused pane, with its stages */
+    PROFILE_MEMORIES, /* of all panes */
+    PROFILE_QUALITY,
+    PROFILE_SEEDS,
+    PROFILE_ROOFLINE,
+    PROFILE_VIEWS
+};
+
+#define PROFILE_CHOICES_MOST (3 * PANES_MOST)
+
+void profile_plot_draw(Ui *ui, Area area);
+/* What is shown as panels of a figure; 0: nothing can be, *problem says why. */
+int  profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const char **problem);
+/* A pane that was opened for a plot: it is measured, and the screen shows the plot;
+ * false: it was not. */
+bool profile_take(Ui *ui, Pane *pane);
+
+#endif
