@@ -21,6 +21,7 @@ typedef struct Comparison {
     int     count;
     Vary    vary; /* owned; count 0: nothing varies */
     PlotChoice plots; /* count 0: the table */
+    bool       scaling; /* time over n instead of it */
 } Comparison;
 
 /* ---- crossover -------------------------------------------------------------- */
@@ -140,6 +141,8 @@ static bool first_failure(const Comparison *c, Error *err)
 /* What is to be measured: for the table all, for plots what they show. */
 static bool ask(const Comparison *c, Request *request, Error *err)
 {
+    if (c->scaling)
+        return true;
     if (c->plots.count)
         return plot_choice_ask(&c->plots, request, err);
     request->measure = true;
@@ -233,7 +236,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&
             !add_word(s, call, call->words[i], &c->vary, c, err))
             return false;
-    for (int i = 0; i < c->count && !c->plots.count; i++)
+    for (int i = 0; i < c->count && !call->values[OPT_PLOT]; i++)
         find_crossover(s, c, i);
     return true;
 }
@@ -368,7 +371,9 @@ static bool check_options(const Call *call, Comparison *c, Error *err)
     if (call->values[OPT_OUTPUT] && !plot)
         return error_set(err, ERR_USAGE, "-o writes plots: say which, as in --plot time,memory, "
                                          "or over which parameter, as in --vary NAME=RANGE");
-    return !plot || plot_choice_parse(plot, &c->plots, err);
+    c->scaling = plot && !strcmp(plot, SCALING_WORD);
+    return !plot || (plot_refuse_formats(call, err) &&
+                     (c->scaling || plot_choice_parse(plot, &c->plots, err)));
 }
 
 bool command_compare(Session *s, const Call *call, Text *out, Error *err)
@@ -385,7 +390,9 @@ bool command_compare(Session *s, const Call *call, Text *out, Error *err)
     if (vary_draws(call))
         return vary_draw(s, call, out, err);
     ok = call_load_input(s, call, err) && add_all(s, call, &c, err);
-    if (ok && c.plots.count)
+    if (ok && c.scaling)
+        ok = scaling_show(s, call, c.results, c.count, out, err);
+    else if (ok && c.plots.count)
         ok = plot_choice_show(s, call, &c.plots, c.results, c.count, out, err);
     else if (ok && call->values[OPT_JSON])
         show_json(&c, out);

@@ -41,8 +41,16 @@ bool plot_choice_ask(const PlotChoice *choice, Request *request, Error *err)
     return own.code == ERR_NONE;
 }
 
-static bool write_figure(Session *s, const Call *call, const Figure *figure,
-                         Result *const *results, int count, Text *out, Error *err)
+bool plot_refuse_formats(const Call *call, Error *err)
+{
+    if (call->values[OPT_JSON] || call->values[OPT_CSV] || call->values[OPT_MD])
+        return error_set(err, ERR_USAGE, "a plot has no --json, --csv or --md: without --plot and "
+                                         "-o its numbers come as these");
+    return true;
+}
+
+bool plot_figure_write(Session *s, const Call *call, const Figure *figure,
+                       Result *const *results, int count, Text *out, Error *err)
 {
     const char *path = call->values[OPT_OUTPUT];
     TextOptions text;
@@ -78,7 +86,7 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     }
     if (ok)
         figure = picture_of_panels(panels, choice->count * count, &options, err);
-    ok = figure && write_figure(s, call, figure, results, count, out, err);
+    ok = figure && plot_figure_write(s, call, figure, results, count, out, err);
     figure_free(figure);
     free(panels);
     return ok;

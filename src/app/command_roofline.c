@@ -236,6 +236,8 @@ bool command_roofline(Session *s, const Call *call, Text *out, Error *err)
     if (!call->word_count)
         return error_set(err, ERR_USAGE, "roofline needs mechanisms, for example attnscope "
                                          "roofline full 'window(window=257)' linear -n 4096");
+    if ((call->values[OPT_ROOF] || call->values[OPT_OUTPUT]) && !plot_refuse_formats(call, err))
+        return false;
     ok = call_load_input(s, call, err) && measure_all(s, call, &r, err);
     if (ok && (call->values[OPT_ROOF] || call->values[OPT_OUTPUT]))
         ok = plot_choice_show(s, call, &roof, r.results, r.count, out, err);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "app/command_parts.h"
+#include "app/command_plot.h"
 
 #define USUAL_PLOT "error,flops"
 
@@ -28,7 +28,10 @@ bool vary_check_options(const Call *call, Error *err)
 {
     SweepLook look;
     SweepGoal goal;
+    bool      file = call->values[OPT_OUTPUT] != NULL, plot = file || call->values[OPT_PLOT];
 
+    if (plot && !(file && call->values[OPT_KEEP]) && !plot_refuse_formats(call, err))
+        return false;
     return make_look(call, &look, &goal, err);
 }
 
@@ -72,34 +75,24 @@ static bool open_sweep(Session *s, const Call *call, const SweepLook *look, Swee
 
 /* ---- showing ---------------------------------------------------------------- */
 
-static bool save(Session *s, const Call *call, const Sweep *sweep, const Figure *figure,
-                 Error *err)
+static bool draw(Session *s, const Call *call, const Sweep *sweep, const SweepLook *look,
+                 Text *out, Error *err)
 {
-    Result    *samples[SWEEP_LINES];
-    PngOptions png;
-    int        count = 0;
+    Result        *samples[SWEEP_LINES];
+    SweepPicture   picture;
+    PictureOptions options;
+    int            count = 0;
+    bool           ok;
 
     for (int i = 0; i < sweep->count; i++)
         if (sweep->lines[i].sample && !sweep->lines[i].baseline)
             samples[count++] = sweep->lines[i].sample;
-    return call_png_options(call, &png, err) &&
-           picture_save(s, figure, samples, count, call->line, &png, call->values[OPT_OUTPUT],
-                        err);
-}
-
-static bool draw(Session *s, const Call *call, const Sweep *sweep, const SweepLook *look,
-                 Text *out, Error *err)
-{
-    SweepPicture picture;
-    TextOptions  text;
-    bool         ok;
-
     if (!sweep_picture(sweep, look, &picture, err))
         return false;
-    if (call->values[OPT_OUTPUT])
-        ok = save(s, call, sweep, picture.figure, err);
-    else
-        ok = call_text_options(call, &text, err) && figure_text(picture.figure, &text, out, err);
+    ok = call_picture_options(s, call, picture.figure->count, &options, err);
+    picture.figure->rows = options.rows;
+    picture.figure->cols = options.cols;
+    ok = ok && plot_figure_write(s, call, picture.figure, samples, count, out, err);
     sweep_picture_free(&picture);
     return ok;
 }

@@ -328,8 +328,8 @@ Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
     snprintf(plot->x.name, sizeof(plot->x.name), "n");
     snprintf(plot->y.name, sizeof(plot->y.name), "%s", cost);
     snprintf(plot->measured, sizeof(plot->measured), "%s", measured);
-    snprintf(plot->note, sizeof(plot->note), "dashed: the slope that is claimed, through the last "
-             "point");
+    snprintf(plot->note, sizeof(plot->note), "dashed: the slope that is claimed, logs not counted, "
+             "through the last point");
     plot_settle(plot);
     return plot;
 }
