@@ -66,7 +66,7 @@ static bool time_one(Session *on, const Request *request, int at, Scaling *s, Se
     request_free(&timed);
     if (!result)
         return false;
-    out->time[at] = out->low[at] = out->high[at] = NAN;
+    out->time[at] = out->low[at] = out->high[at] = (double)NAN;
     if (result->record.status == RECORD_OK) {
         out->time[at] = value_of(result->record.time.median);
         out->low[at] = value_of(result->record.time.low);

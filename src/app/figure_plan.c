@@ -233,6 +233,21 @@ static bool add_words(Session *s, const Call *call, const char *words, FigurePla
     return false;
 }
 
+/* Nothing is measured for pictures, so what says how would be ignored. */
+static bool refuse_measuring(const Call *call, const FigurePlan *plan, Error *err)
+{
+    static const OptionId options[] = { OPT_REPEAT, OPT_WITHIN, OPT_SEEDS };
+
+    for (int i = 0; i < plan->count; i++)
+        if (plan->panels[i].plot)
+            return true;
+    for (size_t k = 0; k < sizeof(options) / sizeof(*options); k++)
+        if (call->values[options[k]])
+            return error_set(err, ERR_USAGE, "--%s is for plots of measured numbers, as in "
+                             "figure 'full:plot(time)'", option_at(options[k])->flag);
+    return true;
+}
+
 bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err)
 {
     bool effect = call->values[OPT_EFFECT] != NULL, ok = call_check_params(call, err);
@@ -242,5 +257,6 @@ bool figure_plan_make(Session *s, const Call *call, FigurePlan *out, Error *err)
         return error_set(err, ERR_USAGE, "choose one of --position-effect and --diff");
     for (int i = 0; ok && i < call->word_count; i++)
         ok = add_words(s, call, call->words[i], out, err);
-    return ok && (!call->values[OPT_DIFF] || subtract_first(out, err));
+    return ok && refuse_measuring(call, out, err) &&
+           (!call->values[OPT_DIFF] || subtract_first(out, err));
 }

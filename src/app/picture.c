@@ -96,6 +96,7 @@ static void list_others(Result *result, Text *out)
         text_add(out, ", " MISSED_VIEW);
     for (int i = 0; (view = result_derived_at(result, i)); i++)
         text_addf(out, ", %s", view->name);
+    text_add(out, ", plot(NAME)");
 }
 
 const View *result_view(Result *result, const char *name, Error *err)

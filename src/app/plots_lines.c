@@ -97,7 +97,7 @@ static double seconds_of(const MemoryTimeline *line)
 
 static bool fill_several(Plot *plot, const PlotSubject *subjects, int count, Error *err)
 {
-    double least = INFINITY, most = 0;
+    double least = HUGE_VAL, most = 0;
     bool   share;
     Text   missing = { 0 };
 
@@ -144,7 +144,8 @@ bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Erro
                          count ? subject_lacks(&subjects[0]) : "nothing to show");
     snprintf(plot->x.name, sizeof(plot->x.name), "time (ms)");
     snprintf(plot->y.name, sizeof(plot->y.name), "memory (bytes)");
-    return count == 1 ? fill_one(plot, &subjects[0], err) : fill_several(plot, subjects, count, err);
+    return count == 1 ? fill_one(plot, &subjects[0], err)
+                      : fill_several(plot, subjects, count, err);
 }
 
 /* ---- roofline --------------------------------------------------------------- */
@@ -290,7 +291,7 @@ static bool add_curve(Plot *plot, const ScalingCurve *c)
 static bool add_claim(Plot *plot, const ScalingCurve *c, int hue)
 {
     int    last = last_known(c);
-    double least = INFINITY, at;
+    double least = HUGE_VAL, at;
     char   name[64];
 
     if (isnan(c->claim) || last < 0)

@@ -160,7 +160,7 @@ static void fill_mean(PlotSeries *s, int i, const PlotSubject *subject, bool mas
     Number alone = !ok ? NUMBER_NONE : mass ? r->quality.mass_mean : r->quality.output_error;
 
     s->y[i] = i;
-    s->x[i] = s->low[i] = s->high[i] = NAN;
+    s->x[i] = s->low[i] = s->high[i] = (double)NAN;
     if (drawn && band->mean.valid) {
         s->x[i] = band->mean.value;
         s->low[i] = band->min.value;

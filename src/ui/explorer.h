@@ -100,6 +100,7 @@ typedef struct Stepping {
 typedef struct Profiling {
     int              view;
     bool             known;    /* the ceilings are measured */
+    bool             failed;   /* they cannot be */
     Ceilings         ceilings;
     struct RoofWork *work;     /* measures them; NULL: none */
 } Profiling;

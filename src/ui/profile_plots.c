@@ -57,7 +57,7 @@ static void want_ceilings(Ui *ui)
     Error            err = ERROR_INIT;
     struct RoofWork *w;
 
-    if (ui->profiling.known || ui->profiling.work)
+    if (ui->profiling.known || ui->profiling.failed || ui->profiling.work)
         return;
     w = calloc(1, sizeof(*w));
     if (!w)
@@ -81,6 +81,7 @@ bool profile_poll(Ui *ui)
         return false;
     ui->profiling.work = NULL;
     ui->profiling.known = state == JOB_DONE;
+    ui->profiling.failed = state != JOB_DONE;
     ui->profiling.ceilings = w->ceilings;
     if (state == JOB_FAILED)
         ui_say(ui, ROLE_ERROR, "%s", job_error(w->job)->text);
