@@ -268,6 +268,62 @@ static void claims_are_slopes_through_the_last_point(void **state)
     plot_free(plot);
 }
 
+/* ---- any size ---------------------------------------------------------------- */
+
+static void draw_at_all_sizes(const Plot *plot)
+{
+    PlotCells cells;
+    Error     err = ERROR_INIT;
+
+    for (int width = 0; width < 70; width += 3)
+        for (int height = 0; height < 24; height++)
+            for (int utf8 = 0; utf8 < 2; utf8++) {
+                CHECK(plot_cells(plot, width, height, utf8, &cells, &err), "%s", err.text);
+                plot_cells_free(&cells);
+            }
+}
+
+/* The figure owns the plot. */
+static void draw_on_pages(Plot *plot)
+{
+    Error   err = ERROR_INIT;
+    Figure *figure = figure_new(1, &err);
+
+    assert_non_null(figure);
+    panel_init_plot(&figure->panels[0], plot, "a plot");
+    for (int k = 0; k < 4; k++) {
+        const PngOptions png = { .dpi = 60 + 40 * k, .width_inch = 1.5 + k,
+                                 .theme = k % 2 ? "dark" : "light" };
+        Text             bytes = { 0 };
+
+        CHECK(figure_png(figure, &png, &bytes, &err), "%s", err.text);
+        text_free(&bytes);
+    }
+    figure_free(figure);
+}
+
+static void any_size_can_be_drawn(void **state)
+{
+    const Ceilings c = { .peak = NAN, .gemm = 5e10, .stream = 1e10 };
+    StageRecord    stages[] = { { .name = "a stage with quite a long name", .iteration = -1,
+                                  .time_ms = number_of(1), .flops = { .mix = 2e6 },
+                                  .bytes = { .read = 1e6 } } };
+    MemoryTimeline line = { .step = 1e-3, .count = 3, .arena = { 0, 1024, 4096 },
+                            .largest_count = 1, .largest = { { .bytes = 3072, .at = 9 } } };
+    Record a = { .stages = stages, .stage_count = 1, .timeline = &line,
+                 .time = { .median = number_of(2), .low = number_of(1), .high = number_of(3) } };
+    const PlotSubject subjects[] = { { "a mechanism(of=a,very=long,name=indeed)", &a },
+                                     { "b", &a }, { "c", NULL } };
+
+    (void)state;
+    for (int k = 0; k < PLOT_KINDS; k++) {
+        Plot *plot = plot_made((PlotKind)k, subjects, 3, &c);
+
+        draw_at_all_sizes(plot);
+        draw_on_pages(plot);
+    }
+}
+
 /* ---- words ------------------------------------------------------------------ */
 
 static void names_of_plots_are_read(void **state)
@@ -380,6 +436,7 @@ int main(void)
         cmocka_unit_test(several_memories_share_a_plot),
         cmocka_unit_test(stages_stand_under_the_roofs),
         cmocka_unit_test(claims_are_slopes_through_the_last_point),
+        cmocka_unit_test(any_size_can_be_drawn),
         cmocka_unit_test(names_of_plots_are_read),
         cmocka_unit_test(words_do_not_cover_each_other),
         cmocka_unit_test(figures_carry_their_numbers),
