@@ -378,6 +378,8 @@ function Figure:close() end
 ---@field kind? string what a tensor's cell is: weights, signed, pattern, ...
 ---@field curve? attnscope.Curve|boolean a tensor as a plot: a series each column
 ---@field with? attnscope.Result[] the same curve of these, in the same plot
+---@field scaling? attnscope.Scaling[] or costs over n, with the slopes claimed
+---@field y? string of scaling: the cost with its unit (default "time (ms)")
 ---@field view? string default: the most telling one
 ---@field head? integer counted from 0
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
@@ -403,6 +405,15 @@ function Figure:close() end
 ---@field log_x? boolean decades along
 ---@field log_y? boolean decades up
 ---@field first? number x of the first point; they are 1 apart
+
+---A cost over n.
+---@class attnscope.Scaling
+---@field name? string of the curve
+---@field n? number[] lengths
+---@field cost? number[] at each of them
+---@field low? number[] lower end of an interval of each cost
+---@field high? number[] upper end
+---@field claim? number exponent of n that is claimed, drawn dashed
 
 ---What attn.figure takes.
 ---@class attnscope.FigureOptions
