@@ -14,6 +14,9 @@ bool plot_choice_parse(const char *text, PlotChoice *out, Error *err)
         PlotKind kind;
 
         snprintf(name, sizeof(name), "%.*s", (int)length, text);
+        if (!strcmp(name, SCALING_WORD))
+            return error_set(err, ERR_USAGE, "--plot " SCALING_WORD " stands alone: it measures "
+                                             "at lengths of its own");
         if (!plot_parse(name, &kind, err))
             return error_prefix(err, "--plot");
         for (int i = 0; i < out->count; i++)

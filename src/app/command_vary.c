@@ -21,7 +21,7 @@ static bool make_look(const Call *call, SweepLook *look, SweepGoal *goal, Error 
     if (!plot && keep) /* what was asked for must be seen */
         plot = goal->quantity == SWEEP_MASS ? "mass,flops" : USUAL_PLOT;
     return quantities_parse(plot ? plot : USUAL_PLOT, look->quantities, &look->count, err) ||
-           error_prefix(err, "--plot");
+           error_prefix(err, "--plot with --vary");
 }
 
 bool vary_check_options(const Call *call, Error *err)

@@ -255,7 +255,7 @@ void plot_settle(Plot *plot)
         plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
     if (marks) /* those at the ends are whole */
         widen_axis(&plot->x, 0.03);
-    if (marks && plot->y.log)
+    if (plot->x.names && plot->y.log)
         plot->y.lo /= pow(plot->y.hi / plot->y.lo, 0.04);
     if (plot->y.log)
         plot->y.hi *= pow(plot->y.hi / plot->y.lo, 0.04);
