@@ -258,6 +258,8 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
     };
     return parse_head(call->values[OPT_HEAD], &o->head, err) &&
            parse_layers(call->values[OPT_LAYERS], &o->reach.layers, err) &&
+           (!call->values[OPT_STRIPS] ||
+            margin_parse(call->values[OPT_STRIPS], &o->strips, err)) &&
            parse_region(call->values[OPT_REGION], &o->region, err) &&
            parse_grid(call->values[OPT_GRID], panels, o, err);
 }

@@ -4,6 +4,7 @@
 #include "app/command_parts.h"
 #include "app/derived.h"
 #include "app/picture_plot.h"
+#include "app/margins.h"
 #include "app/picture_words.h"
 
 #include <stdio.h>
@@ -450,6 +451,31 @@ static bool make_panels(const PanelChoice *panels, int count, const PictureOptio
     return true;
 }
 
+bool picture_strips(Figure *figure, const PanelChoice *panels, int count,
+                    const PictureOptions *options, const atomic_bool *cancel, Error *err)
+{
+    Panel *panel = figure->panels - 1;
+    bool   any = false;
+    Error  why = ERROR_INIT;
+
+    for (int i = 0; i < count; i++) {
+        int64_t head = picture_head(&panels[i], options);
+
+        panel += !panels[i].joins;
+        if (panels[i].joins || panel->plot || panel->picture)
+            continue;
+        if (margin_of_panel(panels[i].result, panels[i].minus, options->strips,
+                            head < 0 ? 0 : head, figure->threads, cancel, panel, &why))
+            any = true;
+        else if (why.code != ERR_UNSUPPORTED)
+            break;
+    }
+    if ((any && (why.code == ERR_NONE || why.code == ERR_UNSUPPORTED)) || why.code == ERR_NONE)
+        return true;
+    *err = why;
+    return false;
+}
+
 Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOptions *options,
                           Error *err)
 {
@@ -467,7 +493,8 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
     figure->shared_scale = options->shared_scale;
     figure->threads = options->threads;
     figure->budget_entries = MOST_ENTRIES;
-    if (!make_panels(panels, count, options, figure, err)) {
+    if (!make_panels(panels, count, options, figure, err) ||
+        (options->strips && !picture_strips(figure, panels, count, options, NULL, err))) {
         figure_free(figure);
         return NULL;
     }

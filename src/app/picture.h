@@ -68,12 +68,17 @@ typedef struct PictureOptions {
     bool        sorted;
     bool        shared_scale;
     const Ceilings *ceilings; /* of rooflines; NULL: not measured */
+    MarginKind  strips;     /* bars beside the matrices */
     const char *span;       /* the query whose picture is shown; NULL: matrices */
     Threads    *threads;
 } PictureOptions;
 /* At least 1 panel.  The results must outlive the figure. */
 Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOptions *options,
                           Error *err);
+/* The strips of the options, for a figure made without them; those panels that have none go
+ * without, and it fails only where no panel has.  Any thread. */
+bool picture_strips(Figure *figure, const PanelChoice *panels, int count,
+                    const PictureOptions *options, const atomic_bool *cancel, Error *err);
 
 /* The command that draws this again, without the program's name: "figure
  * 'bigbird(window=5):weights' ...".  What differs between the requests (seed,

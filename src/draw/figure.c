@@ -27,8 +27,12 @@ void figure_free(Figure *figure)
 {
     if (!figure)
         return;
-    for (int k = 0; figure->panels && k < figure->count; k++)
+    for (int k = 0; figure->panels && k < figure->count; k++) {
         plot_free(figure->panels[k].made);
+        if (figure->panels[k].margin)
+            margin_free(figure->panels[k].margin);
+        free(figure->panels[k].margin);
+    }
     free(figure->panels);
     free(figure);
 }

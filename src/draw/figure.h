@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "draw/colour.h"
 #include "draw/grid.h"
+#include "draw/margin.h"
 #include "draw/plot.h"
 
 #define PANEL_OVERLAYS 7
@@ -46,6 +47,7 @@ typedef struct Panel {
     /* Of that order: the first slot of each chunk or cluster, set apart by lines; borrowed. */
     const int64_t *slot_groups;
     int64_t        slot_group_count;
+    Margin        *margin; /* bars beside it, instead of the view's own; the figure's; NULL: none */
     char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
     /* The view is a picture (attn/span.h): its pixels, 0 black to 1 white, row by row, lie
      * behind the cells; NULL: none known.  The query's pixel is marked. */

@@ -148,6 +148,7 @@ typedef struct Present {
     bool    odd, masked, mark, schedule;
     const ViewMarks *marks; /* of the first panel that has some in sight */
     const View      *loads; /* the first that has bars of rows or columns */
+    const Margin    *margin; /* one that stands in their place */
     BitNames names;
     struct {
         const View *view; /* NULL: none of this meaning */
@@ -196,9 +197,11 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     for (int64_t c = 0; panel->view->marks && !present->marks && c < grid->rows * grid->cols; c++)
         if (grid->cells[c].marked)
             present->marks = panel->view->marks;
-    if (!present->loads && !panel->minus && !panel->picture &&
+    if (!present->loads && !panel->minus && !panel->picture && !panel->margin &&
         (panel->view->load || panel->view->row_load))
         present->loads = panel->view;
+    if (panel->margin && (!present->margin || margin_has_negative(panel->margin)))
+        present->margin = panel->margin;
     present->odd |= grid->odd_count > 0;
     if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
         grid->value_max + 1 > present->categories) {
@@ -246,6 +249,19 @@ static int load_items(const Present *present, LegendItem *items, int most)
         items[count++].page = true;
     }
     return count;
+}
+
+/* The bars beside a matrix; characters say it in words. */
+static int margin_items(const Margin *margin, LegendItem *items, int most)
+{
+    Rgb bar = colour_load(), red = colour_lost();
+
+    if (!margin || most < 2)
+        return 0;
+    items[0] = item_of(margin_title(margin), bar, colour_nearest_256(bar), ' ');
+    items[1] = item_of("below 0", red, colour_nearest_256(red), ' ');
+    items[0].page = items[1].page = true;
+    return margin_has_negative(margin) ? 2 : 1;
 }
 
 static LegendItem item_of_cause(const View *view, uint8_t bit)
@@ -309,6 +325,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
                              present->unreached, dark, items + count, most - count);
     count += load_items(present, items + count, most - count);
+    count += margin_items(present->margin, items + count, most - count);
     if (present->schedule)
         count += schedule_legend(items + count, most - count);
     if (present->masked && count < most)

@@ -7,13 +7,24 @@
 
 static const ViewLoad *load_of(const Panel *panel, bool rows)
 {
-    return panel->minus || panel->picture ? NULL : rows ? panel->view->row_load
-                                                        : panel->view->load;
+    return panel->minus || panel->picture || panel->margin ? NULL
+           : rows                                          ? panel->view->row_load
+                                                           : panel->view->load;
+}
+
+/* The numbers that are drawn instead; NULL: none. */
+static const double *numbers_of(const Panel *panel, bool rows)
+{
+    return !panel->margin || panel->picture ? NULL
+           : rows                           ? panel->margin->row
+                                            : panel->margin->col;
 }
 
 int sheet_load_extent(const Sheet *sheet, int panel, bool rows)
 {
-    return load_of(&sheet->figure->panels[panel], rows)
+    const Panel *p = &sheet->figure->panels[panel];
+
+    return load_of(p, rows) || numbers_of(p, rows)
                ? (int)ceil(sheet_points(&sheet->style, rows ? 30 : 26)) : 0;
 }
 
@@ -51,11 +62,34 @@ static void draw_part(const Bars *b, int64_t first, int64_t last, double lo, dou
                     to - from, rgb);
 }
 
+/* Entries that share a pixel. */
+static int64_t entries_each(const Bars *b)
+{
+    return (int64_t)ceil((double)b->count / fmax(b->rows ? b->box.h : b->box.w, 1));
+}
+
+/* Those that share a pixel are one bar: their mean. */
+static void draw_numbers(const Bars *b, const double *numbers)
+{
+    const int32_t *order = b->rows ? b->panel->row_order : b->panel->col_order;
+    Bars           bars = *b; /* whole pixels each where entries share them */
+
+    bars.count = entries_each(b) > 1 ? (b->rows ? b->box.h : b->box.w) : b->count;
+    for (int64_t at = 0; at < bars.count; at++) {
+        int64_t first = b->from + at * b->count / bars.count;
+        int64_t last = b->from + (at + 1) * b->count / bars.count;
+        double  value = margin_mean(numbers, order, first, last);
+
+        if (!isnan(value))
+            draw_part(&bars, at, at + 1, 0, fmin(fabs(value), b->most),
+                      value < 0 ? colour_lost() : colour_load());
+    }
+}
+
 /* Entries that share a pixel are one bar: the largest. */
 static void draw_bars(const Bars *b)
 {
-    double  extent = b->rows ? b->box.h : b->box.w;
-    int64_t each = (int64_t)ceil((double)b->count / fmax(extent, 1));
+    int64_t each = entries_each(b);
 
     for (int64_t first = 0; first < b->count; first += each) {
         int64_t last = first + each < b->count ? first + each : b->count, used = 0, over = 0;
@@ -94,6 +128,23 @@ static void draw_limit(const Bars *b, const ViewLoad *load)
                 text, (CanvasText){ .size = s->small, .rgb = s->ink });
 }
 
+/* What the longest bar is. */
+static double most_of(const Bars *b, const ViewLoad *load)
+{
+    const int32_t *order = b->rows ? b->panel->row_order : b->panel->col_order;
+    double         most = load ? (double)load->limit : 0;
+
+    if (!load)
+        return margin_most(b->panel->margin, b->rows, order, b->from, b->from + b->count,
+                           entries_each(b));
+    for (int64_t at = 0; at < b->count; at++) {
+        int64_t over, used = bar_at(b->panel, b->rows, b->from + at, &over);
+
+        most = fmax(most, (double)(used + over));
+    }
+    return fmax(most, 1);
+}
+
 void sheet_load(Sheet *sheet, int k, bool rows)
 {
     const Panel      *panel = &sheet->scene.panels[k];
@@ -106,26 +157,24 @@ void sheet_load(Sheet *sheet, int k, bool rows)
                .count = rows ? r.row1 - r.row0 : r.col1 - r.col0 };
     char text[64];
 
-    if (!load || !b.count)
+    if ((!load && !numbers_of(panel, rows)) || !b.count)
         return;
-    b.most = (double)load->limit;
-    for (int64_t at = 0; at < b.count; at++) {
-        int64_t over, used = bar_at(panel, rows, b.from + at, &over);
-
-        b.most = fmax(b.most, (double)(used + over));
-    }
-    b.most = fmax(b.most, 1);
     b.box.x += rows ? 2 * s->space : 0;
     b.box.w -= rows ? 2 * s->space : 0;
     b.box.y += rows ? 0 : 2 * s->space;
     b.box.h -= rows ? 0 : 2 * s->space;
-    draw_bars(&b);
-    draw_limit(&b, load);
-    snprintf(text, sizeof(text), "%.0f", b.most); /* what the longest bar is */
+    b.most = most_of(&b, load);
+    if (load) {
+        draw_bars(&b);
+        draw_limit(&b, load);
+    } else {
+        draw_numbers(&b, numbers_of(panel, rows));
+    }
+    snprintf(text, sizeof(text), load ? "%.0f" : "%.3g", b.most);
     if (rows)
         canvas_text(sheet->canvas, b.box.x + b.box.w, b.box.y - s->space, text,
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->small, .rgb = s->muted });
-    else if (!load->limit)
+    else if (!load || !load->limit)
         canvas_text(sheet->canvas, b.box.x - s->space, b.box.y + b.box.h, text,
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->small, .rgb = s->muted });
 }

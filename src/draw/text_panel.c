@@ -18,6 +18,7 @@
 #define TOKEN_COLUMNS 12
 #define TOKENS_MOST 32
 #define TOKEN_BYTES 128
+#define SIDE 9 /* columns of the bars of rows */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -112,6 +113,8 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
     plan.tokens = panel->row_labels && rows <= TOKENS_MOST && plan.mode != TEXT_HALVES &&
                   (!lines || rows <= lines);
     plan.gutter = gutter_of(panel, region, plan.tokens, !options->utf8, width);
+    plan.side = panel->margin && !panel->picture && width - plan.gutter > 2 * SIDE ? SIDE : 0;
+    width -= plan.side;
     if (plan.mode == TEXT_HALVES)
         plan_halves(&plan, rows, cols, width - plan.gutter, most);
     else
@@ -121,7 +124,8 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
 
 int text_overhead(const Panel *panel)
 {
-    return panel_style(panel) == STYLE_VALUE ? 4 : 3; /* ticks, scale, caption twice */
+    /* ticks, scale, caption twice; bars of columns and what they are */
+    return (panel_style(panel) == STYLE_VALUE ? 4 : 3) + (panel->margin ? 2 : 0);
 }
 
 /* ---- cells ------------------------------------------------------------------ */
@@ -276,7 +280,11 @@ static void draw_rows(Brush *b, const TextOptions *options, Block *out)
             line_pad(b->pen.line, b->plan->gutter);
         }
         draw_line(b, at);
+        if (b->plan->side)
+            text_margin_row(b->panel, b->grid, b->plan, at, options->utf8, b->pen.line);
     }
+    if (b->plan->side)
+        text_margin_cols(b->panel, b->grid, b->plan, options->utf8, out);
 }
 
 static bool begins_chunk(const Panel *panel, int64_t slot)
@@ -365,7 +373,7 @@ static void draw_loads(const Panel *panel, const Grid *grid, const TextPlan *pla
     const ViewLoad *cols = panel->view->load, *rows = panel->view->row_load;
     char            name[96];
 
-    if (panel->minus || panel->picture)
+    if (panel->minus || panel->picture || panel->margin)
         return;
     if (cols) {
         snprintf(name, sizeof(name), cols->limit ? "%s (%s %lld)" : "%s", cols->used_name,

@@ -18,6 +18,7 @@ typedef struct TextPlan { /* one panel's place and size */
     TextMode  mode;
     int       width;      /* columns of the whole panel */
     int       gutter;     /* of the row labels */
+    int       side;       /* of the bars of rows, with the blank before them; 0: none */
     CellCount cells;
     int       across;     /* characters per cell */
     int       down;       /* characters, or halves of one, per cell */
@@ -33,6 +34,12 @@ int  text_overhead(const Panel *panel);
 /* A panel that is a plot; lines: of the plot, 0: a usual height. */
 void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
                const TextOptions *options, const Lines *title, int title_lines, Block *out);
+/* The bar of line `at` of the matrix at the line's end, and those of the columns below it;
+ * text_margin.c. */
+void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan, int64_t at,
+                     bool utf8, Line *line);
+void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan, bool utf8,
+                      Block *out);
 /* title_lines: how many the title has at least, as those beside it. */
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
                 const TextOptions *options, const Lines *title, int title_lines, Block *out);

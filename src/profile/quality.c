@@ -266,15 +266,6 @@ static bool compare_with(Comparison *c, Quality *out, Error *err)
     return ok;
 }
 
-/* The baseline can be run on what the mechanism read. */
-static bool has_baseline(const Run *run)
-{
-    if (run->of_x || !run->q.data)
-        return false;
-    return !run->mechanism->or_x || (run->k.data && run->k.shape[2] == run->q.shape[2] &&
-                                     run->out.data && run->out.shape[0] == run->q.shape[0]);
-}
-
 bool quality_measure(const Run *run, Quality *out, Error *err)
 {
     Comparison  c = { .run = run, .kept = matrix_view(run, "connectivity"),
@@ -283,7 +274,7 @@ bool quality_measure(const Run *run, Quality *out, Error *err)
     bool        ok = false;
 
     *out = (Quality){ .worst_query = -1, .worst_head = -1 };
-    if (!has_baseline(run) || (!c.kept && !c.weights && !c.output))
+    if (!reference_is_possible(run) || (!c.kept && !c.weights && !c.output))
         return true;
     if (reference_new(run, run->threads, run->spec.cancel, &exact, err)) {
         c.exact = exact.run;

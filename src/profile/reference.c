@@ -1,6 +1,7 @@
 /* reference.c -- see reference.h. */
 #include "profile/reference.h"
 
+#include <math.h>
 #include <string.h>
 
 static const Mechanism *baseline(void)
@@ -34,8 +35,17 @@ static bool shared_assignments(const Run *run, const Mechanism *exact, Assignmen
     return true;
 }
 
-bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, Reference *out,
-                   Error *err)
+bool reference_is_possible(const Run *run)
+{
+    if (run->of_x || !run->q.data)
+        return false;
+    return !run->mechanism->or_x || (run->k.data && run->k.shape[2] == run->q.shape[2] &&
+                                     run->out.data && run->out.shape[0] == run->q.shape[0]);
+}
+
+/* ops NULL: as the run's; context: what they may find in the spec. */
+static bool begin(const Run *run, const Ops *ops, void *context, Threads *threads,
+                  const atomic_bool *cancel, Reference *out, Error *err)
 {
     RunSpec spec = run->spec;
 
@@ -45,6 +55,8 @@ bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, 
     spec.views = true;
     spec.fit = false;
     spec.observer = NULL;
+    spec.observer_context = context;
+    spec.ops = ops ? ops : spec.ops;
     spec.preparing = NULL;
     spec.fail_at = 0;
     spec.threads = threads;
@@ -60,8 +72,90 @@ bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, 
            error_set(err, out->run->err.code, "reference: %.200s", out->run->err.text);
 }
 
+bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, Reference *out,
+                   Error *err)
+{
+    return begin(run, NULL, NULL, threads, cancel, out, err);
+}
+
 void reference_free(Reference *reference)
 {
     run_free(reference->run);
     assignments_free(&reference->given);
+}
+
+/* ---- row by row ----------------------------------------------------------------- */
+
+/* Instead of attending: remembers what to attend to. */
+static void note_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                        double *cells)
+{
+    ReferenceRows *rows = r->spec.observer_context;
+
+    (void)out;
+    (void)cells;
+    rows->in = *in;
+    rows->cells = pattern;
+}
+
+bool reference_rows_new(const Run *run, Threads *threads, const atomic_bool *cancel,
+                        ReferenceRows *out, Error *err)
+{
+    *out = (ReferenceRows){ .ops = *ops_cpu() };
+    out->ops.attend = note_attend;
+    if (!begin(run, &out->ops, out, threads, cancel, &out->reference, err))
+        return false;
+    return out->cells || error_set(err, ERR_INTERNAL, "the baseline %s has no cells to attend to",
+                                   out->reference.run->mechanism->id);
+}
+
+/* Makes weights of scores; false: nothing is allowed. */
+static bool normalise(const PatternRow *cells, float *line)
+{
+    double top = -INFINITY, sum = 0;
+
+    for (int64_t x = 0; x < cells->count; x++)
+        for (int64_t c = 0; c < cells->runs[x].count; c++)
+            top = fmax(top, (double)line[cells->runs[x].start + c * cells->runs[x].step]);
+    for (int64_t x = 0; x < cells->count; x++)
+        for (int64_t c = 0; c < cells->runs[x].count; c++) {
+            float *at = &line[cells->runs[x].start + c * cells->runs[x].step];
+
+            *at = expf(*at - (float)top);
+            sum += (double)*at;
+        }
+    for (int64_t x = 0; x < cells->count && sum > 0; x++)
+        for (int64_t c = 0; c < cells->runs[x].count; c++)
+            line[cells->runs[x].start + c * cells->runs[x].step] /= (float)sum;
+    return sum > 0;
+}
+
+bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
+                   float *line)
+{
+    const Run *run = rows->reference.run;
+    float      piece[256];
+
+    pattern_row(rows->cells, pattern_per_head(rows->cells) ? head : 0, i, cells);
+    if (cells->failed)
+        return false;
+    memset(line, 0, (size_t)run->m * sizeof(*line));
+    for (int64_t x = 0; x < cells->count; x++) {
+        PatternRun r = cells->runs[x];
+
+        for (int64_t done = 0; done < r.count; done += 256) {
+            int64_t count = r.count - done < 256 ? r.count - done : 256;
+
+            attend_scores_run(&rows->in, run->h, head, i, r.start + done * r.step, count, r.step,
+                              piece);
+            for (int64_t c = 0; c < count; c++)
+                line[r.start + (done + c) * r.step] = piece[c];
+        }
+    }
+    return normalise(cells, line);
+}
+
+void reference_rows_free(ReferenceRows *rows)
+{
+    reference_free(&rows->reference);
 }

@@ -14,5 +14,25 @@ typedef struct Reference {
 bool reference_new(const Run *run, Threads *threads, const atomic_bool *cancel, Reference *out,
                    Error *err);
 void reference_free(Reference *reference);
+/* It can be run on what the mechanism read: queries, keys and values of the same heads. */
+bool reference_is_possible(const Run *run);
+
+/* Rows of exact attention one at a time: nothing but what a row needs is computed, so a few
+ * rows of a long input cost little. */
+typedef struct ReferenceRows { /* stays where it was made */
+    Reference      reference; /* of a baseline that was set up, not run */
+    Ops            ops;
+    AttendInput    in;
+    const Pattern *cells;
+} ReferenceRows;
+
+/* As reference_new; free with reference_rows_free also on failure. */
+bool reference_rows_new(const Run *run, Threads *threads, const atomic_bool *cancel,
+                        ReferenceRows *out, Error *err);
+/* Weights of query i over the run's m keys, 0 where none is allowed; false: it has no key, or
+ * there is no memory.  Any thread; `cells` is its own. */
+bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
+                   float *line);
+void reference_rows_free(ReferenceRows *rows);
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "app/command_parts.h"
 #include "app/picture_plot.h"
+#include "app/margins.h"
+#include "app/picture.h"
 #include "draw/colour.h"
 #include "script/lua_plot.h"
 
@@ -264,6 +266,23 @@ static void set_span(lua_State *L, int t, Result *result, Panel *panel)
     lua_settop(L, t);
 }
 
+/* Bars beside the matrix: strips = "sums". */
+static void set_strips(lua_State *L, int t, const Result *result, int64_t head, Panel *panel)
+{
+    const char *name = option_string(L, t, "strips", NULL);
+    MarginKind  kind = MARGIN_NONE;
+    Error       err = ERROR_INIT;
+    Result     *minus = NULL;
+
+    check_ok(L, !name || margin_parse(name, &kind, &err), &err);
+    if (panel->minus && lua_getfield(L, t, "minus") != LUA_TNIL)
+        minus = result_check(L, lua_gettop(L))->result;
+    lua_settop(L, t);
+    if (kind != MARGIN_NONE && !panel->plot && !panel->picture)
+        check_ok(L, margin_of_panel(result, minus, kind, head < 0 ? 0 : head, NULL, NULL, panel,
+                                    &err), &err);
+}
+
 /* Tokens in the mechanism's own order, where the axes are tokens. */
 static void set_sorted(Result *result, int64_t head, Panel *panel)
 {
@@ -301,6 +320,7 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     if (option_bool(L, t, "sorted", false))
         set_sorted(result->result, head, panel);
     set_span(L, t, result->result, panel);
+    set_strips(L, t, result->result, head, panel);
 }
 
 /* The panel whose description is at the top.  [-0, +0, v] */
@@ -533,6 +553,7 @@ static const Member panel_members[] = {
     { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
     { "span", NULL, NULL, "integer|string",
       "what this query sees, on the image; or \"row,column\"" },
+    { "strips", NULL, NULL, "string", "bars beside the matrix: sums, entropy or kept" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
     { "scale", NULL, NULL, "string", "linear, log or row" },
     { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey or diverging" },

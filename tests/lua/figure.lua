@@ -32,6 +32,17 @@ case("what a query sees, on the image", function()
   end)
 end)
 
+case("strips beside a matrix", function()
+  local text = attn.figure { panels = { { result = bigbird, strips = "kept" } } }:text { width = 70 }
+  assert(text:find("bars: exact attention kept, to 1", 1, true), text)
+  text = attn.figure { panels = { { result = full, strips = "sums", minus = bigbird,
+    view = "weights" } } }:text { width = 70 }
+  assert(text:find("bars: sum of each row, column, to", 1, true), text)
+  raises("choose sums, entropy, kept", function()
+    return attn.figure { panels = { { result = full, strips = "all" } } }
+  end)
+end)
+
 case("PNG, the same bytes twice", function()
   local paths, bytes = { check.scratch("attnscope-a.png"), check.scratch("attnscope-b.png") }, {}
   for i, path in ipairs(paths) do

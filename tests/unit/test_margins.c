@@ -1,0 +1,212 @@
+/* test_margins.c -- bars beside a matrix, against sums taken by hand from the views. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/margins.h"
+#include "app/picture.h"
+#include "check.h"
+
+#define N 29
+
+static Session *session_on(const char *spec)
+{
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    assert_non_null(s);
+    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
+    return s;
+}
+
+static Result *result_of(Session *s, const char *text)
+{
+    Request request = REQUEST_INIT;
+    Error   err = ERROR_INIT;
+    Result *result;
+
+    CHECK(request_parse(s, &request, text, &err), "%s: %s", text, err.text);
+    result = session_run(s, &request, &err);
+    request_free(&request);
+    CHECK(result, "%s: %s", text, err.text);
+    CHECK(result->run->err.code == ERR_NONE, "%s: %s", text, result->run->err.text);
+    return result;
+}
+
+static Margin margin_of(const Result *r, const char *name, MarginKind kind, int64_t plane,
+                        int64_t excluded, double budget)
+{
+    Error         err = ERROR_INIT;
+    const View   *view = margin_view(r->run, run_view(r->run, name), kind, &err);
+    MarginRequest request = { .kind = kind, .run = r->run, .view = view, .plane = plane,
+                              .head = plane, .excluded = excluded, .budget_entries = budget };
+    Margin        margin;
+
+    CHECK(view, "%s", err.text);
+    if (view_planes(view) == 1)
+        request.plane = 0;
+    CHECK(margin_make(&request, &margin, &err), "%s", err.text);
+    return margin;
+}
+
+static void read_row(const View *view, int64_t plane, int64_t i, float *out)
+{
+    view_read(view, view_planes(view) > 1 ? plane : 0, i, 0, N, 1, out);
+}
+
+static void check_near(const char *what, int64_t at, double is, double wanted)
+{
+    CHECK(isnan(wanted) ? isnan(is) : fabs(is - wanted) <= 1e-5 * fmax(1, fabs(wanted)),
+          "%s %d: %.9g instead of %.9g", what, (int)at, is, wanted);
+}
+
+/* Sums of all rows and columns but the excluded one. */
+static void check_sums(const Result *r, const char *name, int64_t plane, int64_t excluded)
+{
+    const View *view = run_view(r->run, name);
+    Margin      margin = margin_of(r, name, MARGIN_SUMS, plane, excluded, 0);
+    double      col[N] = { 0 };
+
+    for (int64_t i = 0; i < N; i++) {
+        float  line[N];
+        double sum = 0;
+
+        read_row(view, plane, i, line);
+        for (int64_t j = 0; j < N; j++) {
+            double w = view->kind == VIEW_PATTERN ? line[j] > 0 : (double)line[j];
+
+            sum += j == excluded ? 0 : w;
+            col[j] += w;
+        }
+        check_near("sum of row", i, margin.row[i], sum);
+    }
+    for (int64_t j = 0; j < N; j++)
+        check_near("sum of column", j, margin.col[j], j == excluded ? (double)NAN : col[j]);
+    assert_true(margin.share >= 1);
+    margin_free(&margin);
+}
+
+static void check_entropy(const Result *r, int64_t plane, int64_t excluded)
+{
+    Margin margin = margin_of(r, "weights", MARGIN_ENTROPY, plane, excluded, 0);
+
+    assert_null(margin.col);
+    for (int64_t i = 0; i < N; i++) {
+        float  line[N];
+        double sum = 0, entropy = 0;
+
+        read_row(run_view(r->run, "weights"), plane, i, line);
+        for (int64_t j = 0; j < N; j++)
+            sum += j == excluded ? 0 : (double)line[j];
+        for (int64_t j = 0; j < N; j++)
+            if (j != excluded && line[j] > 0)
+                entropy -= (double)line[j] / sum * log((double)line[j] / sum);
+        check_near("entropy of row", i, margin.row[i], sum > 0 ? entropy : (double)NAN);
+    }
+    margin_free(&margin);
+}
+
+/* Against the weights of full attention, run on the same. */
+static void check_kept(const Result *r, const Result *full, int64_t plane, int64_t excluded)
+{
+    Margin margin = margin_of(r, "connectivity", MARGIN_KEPT, plane, excluded, 0);
+
+    for (int64_t i = 0; i < N; i++) {
+        float  exact[N], cells[N];
+        double kept = 0, all = 0;
+
+        read_row(run_view(full->run, "weights"), plane, i, exact);
+        read_row(run_view(r->run, "connectivity"), plane, i, cells);
+        for (int64_t j = 0; j < N; j++) {
+            all += j == excluded ? 0 : (double)exact[j];
+            kept += j != excluded && cells[j] > 0 ? (double)exact[j] : 0;
+        }
+        check_near("kept of row", i, margin.row[i], all > 0 ? kept / all : (double)NAN);
+    }
+    margin_free(&margin);
+}
+
+static void numbers_are_those_of_the_views(void **state)
+{
+    static const char *const mechanisms[] = { "full", "window(window=5)", "bigbird(block=2)",
+                                              "reformer(block=4)", "window(window=3,causal=true)" };
+    static const char *const positions[] = { "", "position=alibi", "position=rope" };
+    Session                 *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
+
+    (void)state;
+    for (size_t m = 0; m < sizeof(mechanisms) / sizeof(*mechanisms); m++)
+        for (size_t p = 0; p < sizeof(positions) / sizeof(*positions); p++) {
+            const char *name = mechanisms[m], *end = strchr(name, ')');
+            char        text[128], exact[64];
+            Result     *r, *full;
+
+            if (*positions[p] && strstr(name, "reformer")) /* it takes none */
+                continue;
+            snprintf(text, sizeof(text), end ? "%.*s%s%s)" : "%.*s(%s%s)",
+                     (int)(end ? end - name : (int)strlen(name)), name,
+                     end && *positions[p] ? "," : "", positions[p]);
+            snprintf(exact, sizeof(exact), "full(causal=%s%s%s)",
+                     strstr(name, "causal") ? "true" : "false", *positions[p] ? "," : "",
+                     positions[p]);
+            r = result_of(s, text);
+            full = result_of(s, exact);
+            for (int64_t plane = 0; plane < 3; plane += 2)
+                for (int64_t excluded = -1; excluded < 8; excluded += 4) {
+                    check_sums(r, "connectivity", plane, excluded);
+                    check_sums(r, "weights", plane, excluded);
+                    check_entropy(r, plane, excluded);
+                    check_kept(r, full, plane, excluded);
+                }
+            result_release(r);
+            result_release(full);
+        }
+    session_free(s);
+}
+
+static void a_budget_reads_some_rows_and_says_so(void **state)
+{
+    Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
+    Result  *r = result_of(s, "full");
+    Margin   margin = margin_of(r, "weights", MARGIN_SUMS, 1, -1, 7 * N);
+    int      known = 0;
+    double   all = 0;
+
+    (void)state;
+    for (int64_t i = 0; i < N; i++)
+        known += !isnan(margin.row[i]);
+    for (int64_t j = 0; j < N; j++)
+        all += margin.col[j];
+    assert_int_equal(known, 7);
+    check_near("share", 0, margin.share, 7.0 / N);
+    check_near("all columns", 0, all, N); /* rows that were read stand for all */
+    margin_free(&margin);
+    result_release(r);
+    session_free(s);
+}
+
+static void what_has_no_numbers_says_why(void **state)
+{
+    Session    *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
+    Result     *r = result_of(s, "reformer(block=4)");
+    const View *buckets = run_view(r->run, "buckets");
+    Error       err = ERROR_INIT;
+
+    (void)state;
+    assert_null(margin_view(r->run, buckets, MARGIN_SUMS, &err));
+    assert_non_null(strstr(err.text, "do not add up"));
+    assert_null(margin_view(r->run, buckets, MARGIN_KEPT, &err));
+    assert_null(margin_view(r->run, buckets, MARGIN_ENTROPY, &err));
+    result_release(r);
+    session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_those_of_the_views),
+        cmocka_unit_test(a_budget_reads_some_rows_and_says_so),
+        cmocka_unit_test(what_has_no_numbers_says_why),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
