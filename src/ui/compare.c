@@ -148,8 +148,10 @@ void compare_prepare(Ui *ui, Area area)
         bool  shown = place >= 0 && place < r.shown;
 
         pane_lay_out(ui, pane, shown ? tile_of(&r, place) : (Area){ 0 });
-        if (shown)
+        if (shown) {
             pane_want_drawing(ui, pane);
+            strips_want(ui, pane);
+        }
     }
 }
 
@@ -365,6 +367,7 @@ static void draw_state(Ui *ui, int y)
         text_addf(&out, " \xe2\x94\x82 %s", scale_name(panel.scale));
     if (pane->sorted)
         text_add(&out, " \xe2\x94\x82 sorted");
+    strips_describe(ui, pane, &out);
     if (c->count > 1 && c->solo)
         text_add(&out, " \xe2\x94\x82 alone (o)");
     if (c->first > 0 || (!c->solo && c->count > 2 && ui->compare.panes[c->count - 1].area.h == 0))

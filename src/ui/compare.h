@@ -13,12 +13,18 @@ typedef struct CompareRooms {
 
 CompareRooms compare_rooms(Ui *ui, Area area);
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
-/* Asks for what its matrix shows, as laid out. */
 /* A plot on the screen. */
 void         plot_draw(Ui *ui, const Plot *plot, Area area);
+/* Asks for what its matrix shows, as laid out. */
 void         pane_want_drawing(Ui *ui, Pane *pane);
 /* Where the matrix stands in the pane's area. */
 void pane_lay_out(Ui *ui, Pane *pane, Area area);
+/* Room that the strips take beside and above a matrix in the area; and what they show. */
+Area strips_room(Ui *ui, Pane *pane, Area area);
+void strips_want(Ui *ui, Pane *pane);
+void strips_draw(Ui *ui, Pane *pane);
+/* "strips: sums" of the focused pane, with what of it was read; nothing where they are off. */
+void strips_describe(Ui *ui, const Pane *pane, Text *out);
 /* Once the panes opened together have results: views of one kind; true: something changed. */
 bool compare_align(Ui *ui);
 /* The pane of the bias goes where there is none; true: it went. */

@@ -9,8 +9,7 @@ static const double efforts[] = { 2e5, 2e7, 0 };
 #define EXACT_MOST 3e8
 
 struct Reduction {
-    Reduction  *next;
-    Job        *job;
+    Chore       chore;
     GridRequest request;
     Grid        grid;
     Result     *results[2]; /* retained */
@@ -33,40 +32,49 @@ static bool reduce(void *context, const atomic_bool *cancel, Error *err)
     return grid_reduce(&r->request, &r->grid, err);
 }
 
-static void reduction_free(Reduction *r)
+static void reduction_free(Chore *chore)
 {
-    job_free(r->job);
+    Reduction *r = (Reduction *)chore;
+
+    job_free(chore->job);
     for (int i = 0; i < 2; i++)
         result_release(r->results[i]);
     grid_free(&r->grid);
     free(r);
 }
 
-static bool job_over(const Job *job)
+bool chore_over(const Chore *chore)
 {
-    JobState state = job_state(job);
+    JobState state = job_state(chore->job);
 
     return state != JOB_WAITING && state != JOB_RUNNING;
 }
 
 void draughtsman_sweep(Draughtsman *d)
 {
-    for (Reduction **at = &d->abandoned; *at;) {
-        Reduction *r = *at;
+    for (Chore **at = &d->abandoned; *at;) {
+        Chore *chore = *at;
 
-        if (!job_over(r->job)) {
-            at = &r->next;
+        if (!chore_over(chore)) {
+            at = &chore->next;
             continue;
         }
-        *at = r->next;
-        reduction_free(r);
+        *at = chore->next;
+        chore->let_go(chore);
     }
+}
+
+void draughtsman_abandon(Draughtsman *d, Chore *chore)
+{
+    job_cancel(chore->job);
+    chore->next = d->abandoned;
+    d->abandoned = chore;
 }
 
 void draughtsman_close(Draughtsman *d)
 {
-    for (Reduction *r = d->abandoned; r; r = r->next)
-        job_wait(r->job);
+    for (Chore *chore = d->abandoned; chore; chore = chore->next)
+        job_wait(chore->job);
     draughtsman_sweep(d);
     session_free(d->session);
     threads_free(d->threads);
@@ -75,11 +83,8 @@ void draughtsman_close(Draughtsman *d)
 
 static void abandon(Draughtsman *d, Drawing *drawing)
 {
-    if (!drawing->work)
-        return;
-    job_cancel(drawing->work->job);
-    drawing->work->next = d->abandoned;
-    d->abandoned = drawing->work;
+    if (drawing->work)
+        draughtsman_abandon(d, &drawing->work->chore);
     drawing->work = NULL;
 }
 
@@ -112,8 +117,9 @@ static void start(Draughtsman *d, Drawing *drawing, int effort)
     r->request = drawing->wanted;
     r->request.threads = d->threads;
     r->request.budget_entries = budget_of(&r->request, effort);
-    r->job = session_submit_work(d->session, reduce, r, &err);
-    if (!r->job) {
+    r->chore.let_go = reduction_free;
+    r->chore.job = session_submit_work(d->session, reduce, r, &err);
+    if (!r->chore.job) {
         snprintf(drawing->problem, sizeof(drawing->problem), "%.250s", err.text);
         free(r);
         return;
@@ -164,7 +170,7 @@ static void take(Drawing *drawing)
 bool drawing_poll(Draughtsman *d, Drawing *drawing)
 {
     Reduction *r = drawing->work;
-    JobState   state = r ? job_state(r->job) : JOB_WAITING;
+    JobState   state = r ? job_state(r->chore.job) : JOB_WAITING;
 
     if (!r || state == JOB_WAITING || state == JOB_RUNNING)
         return false;
@@ -173,9 +179,9 @@ bool drawing_poll(Draughtsman *d, Drawing *drawing)
     else
         drawing->settled = true;
     if (state == JOB_FAILED)
-        snprintf(drawing->problem, sizeof(drawing->problem), "%.250s", job_error(r->job)->text);
+        snprintf(drawing->problem, sizeof(drawing->problem), "%.250s", job_error(r->chore.job)->text);
     drawing->work = NULL;
-    reduction_free(r);
+    reduction_free(&r->chore);
     if (!drawing->settled)
         start(d, drawing, drawing->effort + 1);
     return true;

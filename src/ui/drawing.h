@@ -12,6 +12,13 @@
 
 typedef struct Reduction Reduction;
 
+/* Work for the worker that nobody may wait for any more; the first member of such work. */
+typedef struct Chore {
+    struct Chore *next;
+    Job          *job;
+    void (*let_go)(struct Chore *chore); /* frees all of it once the job is over */
+} Chore;
+
 typedef struct Drawing {
     Grid        grid;   /* cells NULL: nothing yet */
     const void *shown;  /* the view it is of; to compare with, it may be gone */
@@ -29,7 +36,7 @@ typedef struct Drawing {
 typedef struct Draughtsman {
     Session   *session;
     Threads   *threads;   /* used by the worker only */
-    Reduction *abandoned; /* list: cancelled, not yet let go */
+    Chore     *abandoned; /* list: cancelled, not yet let go */
 } Draughtsman;
 
 bool draughtsman_open(Draughtsman *d, Error *err);
@@ -42,5 +49,8 @@ bool drawing_poll(Draughtsman *d, Drawing *drawing);
 bool drawing_pending(const Drawing *drawing); /* the first answer is still to come */
 void drawing_clear(Draughtsman *d, Drawing *drawing);
 void draughtsman_sweep(Draughtsman *d); /* frees what the worker let go */
+/* Cancels it; it is freed when the worker has let it go. */
+void draughtsman_abandon(Draughtsman *d, Chore *chore);
+bool chore_over(const Chore *chore);
 
 #endif

@@ -81,6 +81,7 @@ typedef struct Compare {
     int  first; /* first pane on the screen when not all fit */
     bool solo, linked, difference, labels, adding;
     bool effect; /* panes without and with one position, their difference, the bias */
+    MarginKind strips; /* beside the matrices */
     bool align; /* the views are to be made alike once all panes have a result */
     char sought[64];
     int  drag_y, drag_x; /* -1: no drag */

@@ -20,6 +20,8 @@ struct ExportWork {
     Figure            *figure;
     Result            *results[PANES_MOST + 1]; /* retained */
     int                count, shown; /* those with a panel come first */
+    PanelChoice        choices[PANES_MOST]; /* for the strips, which the worker finds */
+    PictureOptions     options;
     char               path[512];
     const char        *obstacle; /* why the file has no command; NULL: it has; static */
     Text               storage; /* of the metadata */
@@ -37,6 +39,9 @@ static bool write_figure(void *context, const atomic_bool *cancel, Error *err)
     bool               ok;
 
     w->figure->threads = w->threads;
+    if (w->options.strips && !picture_strips(w->figure, w->choices, w->figure->count, &w->options,
+                                             cancel, err))
+        return false;
     if (ending && !strcmp(ending, ".png"))
         ok = figure_png(w->figure, &png, &bytes, err);
     else if (ending && !strcmp(ending, ".txt"))
@@ -76,11 +81,15 @@ static Figure *figure_as_seen(const Shot *shot, Error *err)
 
 static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
 {
+    PictureOptions options = shot->options;
+
+    options.strips = MARGIN_NONE;
     w->figure = shot->obstacle ? figure_as_seen(shot, err)
-                               : picture_of_panels(shot->choices, shot->count, &shot->options,
-                                                   err);
+                               : picture_of_panels(shot->choices, shot->count, &options, err);
     if (!w->figure)
         return false;
+    w->options = shot->options;
+    memcpy(w->choices, shot->choices, sizeof(w->choices));
     for (int i = 0; i < shot->count; i++)
         w->results[w->count++] = result_retain(shot->results[i]);
     /* What is subtracted may be of a pane that is not shown. */

@@ -142,12 +142,14 @@ bool pane_poll(Ui *ui, Pane *pane)
 
     changed |= poll_measure(ui, pane);
     changed |= drawing_poll(&ui->draughtsman, &pane->drawing);
+    changed |= side_poll(&ui->draughtsman, &pane->side);
     return changed;
 }
 
 void pane_close(Ui *ui, Pane *pane)
 {
     drawing_clear(&ui->draughtsman, &pane->drawing);
+    side_clear(&ui->draughtsman, &pane->side);
     job_free(pane->job);
     job_free(pane->measuring);
     result_release(pane->result);

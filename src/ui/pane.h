@@ -8,6 +8,7 @@
 #include "ui/lens.h"
 #include "ui/matrix.h"
 #include "ui/row.h"
+#include "ui/side.h"
 
 typedef struct Ui Ui;
 
@@ -39,6 +40,7 @@ typedef struct Pane {
     Lens        lens;
     Place       places[PLACES_MOST];
     Drawing     drawing;
+    Side        side; /* bars beside it */
     Row         row; /* of the weights at the cursor */
     /* Sorted orders of the result, found once. */
     const int32_t *order;
@@ -46,6 +48,7 @@ typedef struct Pane {
     /* As last laid out: */
     Area      area;   /* of the pane; h 0: not on the screen */
     Area      canvas; /* of the matrix in it */
+    Area      beside; /* room for the strips, right of and above the canvas: w, h; 0: none */
     LensShape shape;
 } Pane;
 

@@ -25,11 +25,15 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
     int         gutter = gutter_of(ui, pane);
 
     pane->area = area;
-    pane->canvas = (Area){ 0 };
+    pane->canvas = pane->beside = (Area){ 0 };
     if (!area.h || area.w < gutter + 6 || area.h < 6 || !pane_panel(ui, pane, &panel))
         return;
     view = panel.view;
     pane->canvas = (Area){ area.y + 2, area.x + 1 + gutter, area.h - 4, area.w - 2 - gutter };
+    pane->beside = strips_room(ui, pane, pane->canvas);
+    pane->canvas.y += pane->beside.h;
+    pane->canvas.h -= pane->beside.h;
+    pane->canvas.w -= pane->beside.w;
     glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
     pane->shape = (LensShape){ .rows = view_rows(view),
                                .cols = view_cols(view),
@@ -326,5 +330,6 @@ void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
         return;
     }
     draw_matrix(ui, pane, &panel, focused);
+    strips_draw(ui, pane);
     draw_caption(ui, pane, &panel);
 }

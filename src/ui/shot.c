@@ -183,12 +183,21 @@ static const char *find_obstacle(Shot *shot)
                              : NULL;
 }
 
+/* Some pane has the strips that were asked for. */
+static bool shows_strips(const Shot *shot)
+{
+    for (int i = 0; i < shot->count; i++)
+        if (shot->panes[i]->beside.w)
+            return true;
+    return false;
+}
+
 void shot_take(Ui *ui, Pane *only, Shot *shot)
 {
     Compare *c = &ui->compare;
     bool     first = only && pane_differs(ui, only);
 
-    *shot = (Shot){ .options = { .shared_scale = c->effect } };
+    *shot = (Shot){ .options = { .shared_scale = c->effect, .strips = c->strips } };
     for (int i = 0; i < c->count && !only; i++)
         first = first || (c->panes[i].area.h && pane_differs(ui, &c->panes[i]));
     for (int i = 0; i < c->count; i++)
@@ -196,5 +205,7 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
             add_pane(ui, shot, &c->panes[i]);
     if (!shot->count)
         return;
+    if (!shows_strips(shot))
+        shot->options.strips = MARGIN_NONE;
     shot->obstacle = find_obstacle(shot);
 }
