@@ -44,20 +44,45 @@ static void dock_beside(Ui *ui, CompareRooms *r)
 #define AROUND_ROWS 4
 #define AROUND_COLS 8
 
-static bool tiles_fit(const CompareRooms *r, int rows, int cols)
+/* Side of the square matrix in each of so many tiles, in pixels; 0: not worth it. */
+static int tile_side(const CompareRooms *r, int rows, int cols)
 {
-    return r->panes.h / rows - AROUND_ROWS >= MATRIX_ROWS &&
-           r->panes.w / cols - AROUND_COLS >= MATRIX_COLS;
+    int lines = r->panes.h / rows - AROUND_ROWS, columns = r->panes.w / cols - AROUND_COLS;
+
+    if (lines < MATRIX_ROWS || columns < MATRIX_COLS)
+        return 0;
+    return 2 * lines < columns ? 2 * lines : columns;
+}
+
+/* The usual arrangement, or another where that makes the matrices clearly larger; false: so
+ * many do not fit. */
+static bool arrange_tiles(CompareRooms *r, int count)
+{
+    int usual = count > 2 ? 2 : 1, best = 0;
+
+    for (int k = 0; k <= count; k++) {
+        int rows = k ? k : usual, cols = (count + rows - 1) / rows;
+        int side = (rows - 1) * cols < count ? tile_side(r, rows, cols) : 0;
+
+        if (4 * side <= 5 * best)
+            continue;
+        best = side;
+        r->rows = rows;
+        r->cols = cols;
+        r->shown = count;
+    }
+    return best > 0;
 }
 
 /* As many tiles as fit, two at least. */
 static void choose_tiles(const Compare *c, CompareRooms *r)
 {
-    r->shown = c->solo ? 1 : c->count < PANES_MOST ? c->count : PANES_MOST;
-    if (r->shown > 2 && !tiles_fit(r, 2, 2))
-        r->shown = 2;
-    r->rows = r->shown > 2 || (r->shown == 2 && !tiles_fit(r, 1, 2) && tiles_fit(r, 2, 1)) ? 2 : 1;
-    r->cols = (r->shown + r->rows - 1) / r->rows;
+    int most = c->solo ? 1 : c->count;
+
+    r->rows = 1;
+    r->cols = r->shown = most < 2 ? most : 2;
+    while (most > 1 && !arrange_tiles(r, most))
+        most--;
     r->cols = r->cols > 0 ? r->cols : 1;
 }
 

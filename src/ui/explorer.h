@@ -13,7 +13,7 @@
 #include "ui/term.h"
 #include "ui/theme.h"
 
-#define PANES_MOST 4
+#define PANES_MOST 6
 
 typedef enum Screen {
     SCREEN_BROWSE,
