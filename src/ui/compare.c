@@ -383,6 +383,10 @@ static void draw_state(Ui *ui, int y)
         text_addf(&out, "zoom %s \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", zoom,
                   panel.view->rows[0], (long long)v.row.first, (long long)v.row.last - 1,
                   panel.view->cols[0], (long long)v.col.first, (long long)v.col.last - 1);
+    if (pane->result->input->layers > 1)
+        text_addf(&out, " \xe2\x94\x82 layer %lld (of 0-%lld)",
+                  (long long)pane->result->input->layer,
+                  (long long)pane->result->input->layers - 1);
     if (pane_heads(pane) > 1)
         text_addf(&out, " \xe2\x94\x82 head %lld (of 0-%lld)", (long long)pane->head,
                   (long long)pane_heads(pane) - 1);

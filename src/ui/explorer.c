@@ -89,6 +89,7 @@ static bool poll_jobs(Ui *ui)
     changed |= command_poll(ui);
     changed |= export_poll(ui);
     changed |= vary_poll(ui);
+    changed |= overview_poll(ui);
     draughtsman_sweep(&ui->draughtsman);
     return changed;
 }
@@ -226,6 +227,8 @@ void explorer_loop(Ui *ui)
         deadline = params_deadline(ui);
         if (step_deadline(ui) >= 0 && (deadline < 0 || step_deadline(ui) < deadline))
             deadline = step_deadline(ui);
+        if (overview_deadline(ui) >= 0)
+            deadline = overview_deadline(ui);
         if (deadline < 0 && ui_job_runs(ui)) {
             deadline = 0.25; /* the stage of a run is shown as it changes */
             ui->dirty = true;

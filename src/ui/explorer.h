@@ -12,6 +12,7 @@
 #include "ui/pane.h"
 #include "ui/term.h"
 #include "ui/theme.h"
+#include "ui/tiles.h"
 
 #define PANES_MOST 6
 
@@ -45,7 +46,8 @@ enum {
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
     IN_SPAN = 16384, /* the picture of a query */
     IN_VARY = 32768, /* one parameter at several values */
-    IN_ALL = 65535,
+    IN_OVERVIEW = 65536, /* all layers and heads */
+    IN_ALL = 131071,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -117,6 +119,18 @@ typedef struct Spanning {
     int           height, width; /* pixels it was reduced to */
     char          problem[256];
 } Spanning;
+
+/* The focused pane's view in all layers and heads. */
+typedef struct Overview {
+    Tiles  *tiles;  /* owned; NULL: none */
+    const Result *of; /* what they are of; to compare with only */
+    const View   *view;
+    int64_t layers, heads;
+    int64_t layer, head;   /* chosen */
+    int64_t top, left;     /* first row and column of tiles on the screen */
+    int     height, width; /* pixels of a tile */
+    int64_t ready;         /* tiles as last counted */
+} Overview;
 
 typedef struct Params {
     int     pane; /* its index */
@@ -197,6 +211,7 @@ struct Ui {
     Stepping     stepping;
     Spanning     spanning;
     Profiling    profiling;
+    Overview     overview;
     Params       params;
     Varying      varying;
     Help         help;
@@ -265,6 +280,11 @@ extern const Layer inspect_layer;
 
 extern const Layer span_layer;
 void               span_close(Ui *ui);
+
+extern const Layer overview_layer;
+bool               overview_poll(Ui *ui);           /* true: something is to be drawn */
+double             overview_deadline(const Ui *ui); /* seconds from now; < 0: none */
+void               overview_close(Ui *ui);
 
 void   step_prepare(Ui *ui, Area area);
 void   step_draw(Ui *ui, Area area);

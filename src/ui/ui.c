@@ -211,6 +211,7 @@ static void close_all(Ui *ui)
     profile_close(ui);
     span_close(ui);
     vary_close(ui);
+    overview_close(ui);
     compare_close(ui);
     history_clear(ui);
     browse_close(ui);
