@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/picture_plot.h"
+#include "app/panel_word.h"
 #include "app/session_parts.h"
 
 void drawing_free(Drawing *d)
@@ -57,8 +58,8 @@ static Result *run_once(Session *s, const Drawing *d, const Request *request, bo
 /* ---- panels ----------------------------------------------------------------- */
 
 /* One panel more; takes over neither result. */
-static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view, Result *result,
-                      Result *base, Error *err)
+static bool add_panel_of(Drawing *d, const PlannedPanel *planned, const char *view, int64_t head,
+                         Result *result, Result *base, Error *err)
 {
     int k = d->count;
 
@@ -68,7 +69,7 @@ static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view,
     d->bases[k] = base ? result_retain(base) : NULL;
     snprintf(d->views[k], sizeof(d->views[k]), "%s", view);
     snprintf(d->titles[k], sizeof(d->titles[k]), "%s", planned->title);
-    d->panels[k] = (PanelChoice){ .result = result, .head = planned->head, .minus = base,
+    d->panels[k] = (PanelChoice){ .result = result, .head = head, .minus = base,
                                   .sorted = planned->sorted };
     d->panels[k].view = *view ? d->views[k] : NULL;
     d->panels[k].minus_view = *planned->minus_view ? planned->minus_view : NULL;
@@ -76,6 +77,25 @@ static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view,
     d->panels[k].title = *planned->title ? d->titles[k] : NULL;
     d->count++;
     return true;
+}
+
+/* Of every head where the word says so: of a view that is the same for all, one. */
+static bool add_panel(Drawing *d, const PlannedPanel *planned, const char *view, Result *result,
+                      Result *base, Error *err)
+{
+    const View *shown;
+    bool        ok = true;
+
+    if (planned->head != HEADS_ALL)
+        return add_panel_of(d, planned, view, planned->head, result, base, err);
+    if (planned->joins)
+        return error_set(err, ERR_USAGE, "@* makes a panel of each head: no '+' with it");
+    shown = result_view(result, *view ? view : base ? "weights" : NULL, err);
+    if (!shown)
+        return false;
+    for (int64_t head = 0; ok && head < (view_shared(shown) ? 1 : result->run->h); head++)
+        ok = add_panel_of(d, planned, view, head, result, base, err);
+    return ok;
 }
 
 static bool is_drawn(const Drawing *d, const Result *result, const View *view)

@@ -13,7 +13,7 @@ typedef struct PlannedPanel {
     Request request;        /* owned */
     char    view[48];       /* "": the most telling one; "name*": each that begins so and is
                                not in the figure yet */
-    int64_t head;           /* -1: not said */
+    int64_t head;           /* -1: not said; HEADS_ALL: a panel of each */
     bool    sorted;         /* tokens in the mechanism's own order */
     bool    differs;        /* the two below are subtracted */
     Request minus;          /* owned */

@@ -61,8 +61,11 @@ static bool parse_head(const char *text, const char *end, int64_t *head, Error *
     char *stop;
     long  value = strtol(text, &stop, 10);
 
+    *head = HEADS_ALL;
+    if (end - text == 1 && *text == '*')
+        return true;
     if (stop != end || stop == text || value < 0)
-        return error_set(err, ERR_USAGE, "'@%.*s': expected a head's number, counted from 0",
+        return error_set(err, ERR_USAGE, "'@%.*s': expected a head's number, counted from 0, or * for all",
                          (int)(end - text), text);
     *head = value;
     return true;
@@ -125,7 +128,7 @@ bool panel_word_parse(const char *text, PanelWord *out, Error *err)
         return true;
     if (find_minus(minus + 3))
         error_set(err, ERR_USAGE, "'%s': one difference a panel", text);
-    else if (parse_side(minus + 3, end, &out->minus, err) && out->minus.head < 0)
+    else if (parse_side(minus + 3, end, &out->minus, err) && out->minus.head == -1)
         return true;
     else if (out->minus.mechanism)
         error_set(err, ERR_USAGE, "'%s': the head is said once, before the minus", text);

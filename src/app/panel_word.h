@@ -4,7 +4,7 @@
  *     word = side [ " - " side ]          the second is subtracted from the first
  *     side = MECH[(name=value,..)] [":" VIEW ["/sorted"]] ["@" HEAD]
  *
- * The command line, presets and the explorer's command line read the same words.
+ * HEAD is a number, or * for a panel of every head.  The command line, presets and the explorer's command line read the same words.
  */
 #ifndef APP_PANEL_WORD_H
 #define APP_PANEL_WORD_H
@@ -13,11 +13,13 @@
 
 #include "core/error.h"
 
+#define HEADS_ALL (-2)
+
 typedef struct PanelSide {
     char   *mechanism; /* "bigbird(window=5)"; owned; NULL: this side is not there */
     char    view[48];  /* "": the most telling one; "permutation#3": the third */
     bool    sorted;    /* tokens in the mechanism's own order */
-    int64_t head;      /* -1: not said */
+    int64_t head;      /* -1: not said; HEADS_ALL: a panel each */
 } PanelSide;
 
 typedef struct PanelWord {

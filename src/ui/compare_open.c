@@ -83,6 +83,8 @@ Pane *compare_open(Ui *ui, const char *text)
     if (panel_word_parse(text, &word, &err)) {
         if (word.minus.mechanism)
             error_set(&err, ERR_USAGE, "a difference here is to pane 1: d shows it");
+        else if (word.shown.head == HEADS_ALL)
+            error_set(&err, ERR_USAGE, "a pane shows one head: A shows all of them, small");
         else
             pane = open_side(ui, &word.shown, &err);
         panel_word_free(&word);
