@@ -180,7 +180,7 @@ void compare_prepare(Ui *ui, Area area)
     }
 }
 
-/* ---- legend and state ------------------------------------------------------- */
+/* ---- legend ------------------------------------------------------- */
 
 /* What a bit of a pane's picture means, unless an earlier one meant the same. */
 static bool is_new_cause(const Ui *ui, int pane, const View *view, uint8_t bit)
@@ -349,62 +349,6 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
     return x + 2;
 }
 
-static void zoom_text(const LensView *v, char *text, size_t size)
-{
-    if (v->row.per > 1 || v->col.per > 1)
-        snprintf(text, size, "1:%.4g", fmax(v->row.per, v->col.per));
-    else
-        snprintf(text, size, "%d:1", v->row.size);
-}
-
-static void draw_state(Ui *ui, int y)
-{
-    Compare *c = &ui->compare;
-    Pane    *pane = compare_focus(ui);
-    Panel    panel;
-    LensView v;
-    char     zoom[32];
-    Text     out = { 0 };
-
-    if (!pane)
-        return;
-    if (!pane_panel(ui, pane, &panel)) {
-        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_DIM), "pane %d of %d",
-                   c->focus + 1, c->count);
-        return;
-    }
-    v = lens_view(&pane->lens, &pane->shape);
-    zoom_text(&v, zoom, sizeof(zoom));
-    if (c->count > 1)
-        text_addf(&out, "%s \xe2\x94\x82 ", c->linked ? "linked" : "each its own");
-    if (panel.plot)
-        text_add(&out, "a curve: left and right move along it");
-    else
-        text_addf(&out, "zoom %s \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", zoom,
-                  panel.view->rows[0], (long long)v.row.first, (long long)v.row.last - 1,
-                  panel.view->cols[0], (long long)v.col.first, (long long)v.col.last - 1);
-    if (pane->result->input->layers > 1)
-        text_addf(&out, " \xe2\x94\x82 layer %lld (of 0-%lld)",
-                  (long long)pane->result->input->layer,
-                  (long long)pane->result->input->layers - 1);
-    if (pane_heads(pane) > 1)
-        text_addf(&out, " \xe2\x94\x82 head %lld (of 0-%lld)", (long long)pane->head,
-                  (long long)pane_heads(pane) - 1);
-    if (!panel.plot)
-        text_addf(&out, " \xe2\x94\x82 %s", pool_name(panel.pool));
-    if (!panel.plot && panel.scale != SCALE_LINEAR)
-        text_addf(&out, " \xe2\x94\x82 %s", scale_name(panel.scale));
-    if (pane->sorted)
-        text_add(&out, " \xe2\x94\x82 sorted");
-    strips_describe(ui, pane, &out);
-    if (c->count > 1 && c->solo)
-        text_add(&out, " \xe2\x94\x82 alone (o)");
-    if (c->first > 0 || (!c->solo && c->count > 2 && ui->compare.panes[c->count - 1].area.h == 0))
-        text_addf(&out, " \xe2\x94\x82 pane %d of %d (Tab)", c->focus + 1, c->count);
-    term_text(ui->term, y, 1, ui->term->cols - 2, text_str(&out), ui_style(ui, ROLE_DIM));
-    text_free(&out);
-}
-
 static void draw_empty(Ui *ui, Area area)
 {
     static const char text[] =
@@ -432,7 +376,7 @@ void compare_draw(Ui *ui, Area area)
     x = legend_hops(ui, r.legend_y, x);
     x = legend_schedule(ui, r.legend_y, x);
     legend_values(ui, compare_focus(ui), r.legend_y, x);
-    draw_state(ui, r.legend_y + 1);
+    compare_state(ui, r.legend_y + 1);
     if (r.dock.h)
         inspect_dock(ui, r.dock);
     if (r.strip.h)
