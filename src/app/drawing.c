@@ -250,6 +250,16 @@ static bool parse_head(const char *text, int64_t *head, Error *err)
     return true;
 }
 
+static bool parse_key(const char *text, PictureOptions *o, Error *err)
+{
+    char *end;
+
+    o->excludes = text != NULL;
+    o->excluded = text ? strtoll(text, &end, 10) : 0;
+    return !text || (end != text && !*end && o->excluded >= 0) ||
+           error_set(err, ERR_USAGE, "--exclude: expected a key's number from 0, got '%s'", text);
+}
+
 static bool parse_layers(const char *text, int *layers, Error *err)
 {
     char *end;
@@ -278,6 +288,7 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
     };
     return parse_head(call->values[OPT_HEAD], &o->head, err) &&
            parse_layers(call->values[OPT_LAYERS], &o->reach.layers, err) &&
+           parse_key(call->values[OPT_EXCLUDE], o, err) &&
            (!call->values[OPT_STRIPS] ||
             margin_parse(call->values[OPT_STRIPS], &o->strips, err)) &&
            parse_region(call->values[OPT_REGION], &o->region, err) &&

@@ -364,7 +364,8 @@ bool margin_of_panel(const Result *result, const Result *minus, MarginKind kind,
     const Run    *run = result->run;
     const View   *view = margin_view(run, panel->view, kind, err);
     MarginRequest request = { .kind = kind, .run = run, .view = view, .head = head,
-                              .excluded = -1, .row0 = panel->region.row0,
+                              .excluded = panel->excludes ? panel->excluded : -1,
+                              .row0 = panel->region.row0,
                               .row1 = panel->region.row1, .row_order = panel->row_order,
                               .budget_entries = MOST_ENTRIES, .threads = threads,
                               .cancel = cancel };

@@ -295,6 +295,18 @@ static bool set_looks(Panel *panel, const PictureOptions *options, Error *err)
     return true;
 }
 
+bool picture_exclude(int64_t key, Panel *panel, Error *err)
+{
+    if (panel->plot || strcmp(panel->view->cols, "key") != 0)
+        return true;
+    if (key < 0 || key >= view_cols(panel->view))
+        return error_set(err, ERR_USAGE, "--exclude: %s has the keys 0..%lld, not %lld",
+                         panel->view->name, (long long)view_cols(panel->view) - 1, (long long)key);
+    panel->excludes = true;
+    panel->excluded = key;
+    return true;
+}
+
 static bool set_region(Panel *panel, Region region, Error *err)
 {
     if ((region.row1 == 0 && region.col1 == 0) || panel->plot) /* it is of matrices */
@@ -386,7 +398,8 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
 
     if (!picture_panel(choice->result, view, head, panel, err) ||
         !picture_reach(choice->result, &options->reach, panel, err) ||
-        !set_looks(panel, options, err) || !set_region(panel, options->region, err))
+        !set_looks(panel, options, err) || !set_region(panel, options->region, err) ||
+        (options->excludes && !picture_exclude(options->excluded, panel, err)))
         return false;
     if (choice->minus && !subtract(choice, panel, err))
         return false;

@@ -45,6 +45,9 @@ int64_t picture_width(const Result *result);
 /* Another depth for a panel that shows reach; does nothing to others. */
 bool picture_reach(const Result *result, const ReachOptions *options, Panel *panel, Error *err);
 
+/* Leaves a key out of the panel's ranges; does nothing where columns are no keys. */
+bool picture_exclude(int64_t key, Panel *panel, Error *err);
+
 /* One panel: a view of a result, or what it is more than the same of another. */
 typedef struct PanelChoice {
     Result     *result;
@@ -69,6 +72,8 @@ typedef struct PictureOptions {
     bool        shared_scale;
     const Ceilings *ceilings; /* of rooflines; NULL: not measured */
     MarginKind  strips;     /* bars beside the matrices */
+    bool        excludes;   /* key `excluded` counts in no range of colours and no strip */
+    int64_t     excluded;
     const char *span;       /* the query whose picture is shown; NULL: matrices */
     Threads    *threads;
 } PictureOptions;

@@ -72,6 +72,8 @@ static void add_picture_options(const PictureOptions *o, Text *out)
         text_addf(out, " --cmap %s", o->map);
     if (o->rows > 0)
         text_addf(out, " --grid %dx%d", o->rows, o->cols);
+    if (o->excludes)
+        text_addf(out, " --exclude %lld", (long long)o->excluded);
     if (o->strips)
         text_addf(out, " --strips %s", margin_name(o->strips));
     if (o->span)

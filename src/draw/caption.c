@@ -140,6 +140,9 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
         text_addf(&out, "%s%s", comma(&out), panel->view->origin);
     if (grid->sampled)
         text_addf(&out, "%ssampled %.2g %%", comma(&out), 100 * grid->sampled_share);
+    if (panel->excludes && panel_style(panel) == STYLE_VALUE)
+        text_addf(&out, "%s%s %lld excluded", comma(&out), panel->view->cols,
+                  (long long)panel->excluded);
     if (panel->margin && panel->margin->share < 1)
         text_addf(&out, "%sbars of %.2g %% of the rows", comma(&out), 100 * panel->margin->share);
     if (grid->odd_count > 0)

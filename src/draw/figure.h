@@ -47,6 +47,8 @@ typedef struct Panel {
     /* Of that order: the first slot of each chunk or cluster, set apart by lines; borrowed. */
     const int64_t *slot_groups;
     int64_t        slot_group_count;
+    bool           excludes;    /* the column below does not count: see GridRequest */
+    int64_t        excluded;
     Margin        *margin; /* bars beside it, instead of the view's own; the figure's; NULL: none */
     char *const   *row_labels, *const *col_labels; /* token labels or NULL; borrowed */
     /* The view is a picture (attn/span.h): its pixels, 0 black to 1 white, row by row, lie

@@ -161,6 +161,32 @@ static bool job_columns(GridJob *job)
     return job->col_cell != NULL;
 }
 
+/* Where the excluded column stands: alone in its cells, or to be left out of them. */
+static void job_excluded(GridJob *job)
+{
+    const GridRequest *q = job->request;
+    Grid              *g = job->grid;
+    int64_t            at = q->excluded - g->region.col0, width = g->region.col1 - g->region.col0;
+    int64_t            cell = -1;
+
+    job->excluded = g->excluded = -1;
+    if (!q->excludes || job->mode != GRID_VALUES || q->excluded < 0 ||
+        q->excluded >= job->view_cols)
+        return;
+    if (job->col_cell)
+        cell = job->col_cell[q->excluded];
+    else if (at >= 0 && at < width)
+        cell = ((at + 1) * g->cols - 1) / width;
+    if (cell < 0)
+        return;
+    if (job->edges[cell + 1] - job->edges[cell] == 1) {
+        g->excluded = cell;
+        return;
+    }
+    job->excluded = q->excluded;
+    job->excluded_cell = cell;
+}
+
 static bool job_memory(GridJob *job)
 {
     Grid *g = job->grid;
@@ -176,7 +202,10 @@ static bool job_memory(GridJob *job)
     }
     for (int64_t c = 0; g->cells && c < g->rows * g->cols; c++)
         g->cells[c].category = -1;
-    return g->cells && g->row_peak && job->workers && job_columns(job);
+    if (!g->cells || !g->row_peak || !job->workers || !job_columns(job))
+        return false;
+    job_excluded(job);
+    return true;
 }
 
 static void job_free(GridJob *job)
@@ -211,12 +240,15 @@ static void read_item(void *context, int64_t row, int worker)
         grid_read_band(job, row, &job->workers[worker]);
 }
 
-static double count_cells(const Grid *g)
+static double count_cells(const GridJob *job)
 {
-    double count = 0;
+    const Grid *g = job->grid;
+    double      count = 0;
 
     for (int64_t c = 0; c < g->rows * g->cols; c++)
         count += g->cells[c].count;
+    for (int k = 0; k < threads_count(job->request->threads); k++)
+        count += job->workers[k].left_out;
     return count;
 }
 
@@ -243,7 +275,7 @@ static void run_passes(GridJob *job)
     job->share = 1;
     if (job->mode == GRID_PATTERN || job->mode == GRID_VALUES)
         threads_run(q->threads, g->rows, count_item, job);
-    g->count = count_cells(g);
+    g->count = count_cells(job);
     if (job->mode == GRID_VALUES && q->budget_entries > 0 && g->count > budget_of(q)) {
         job->share = budget_of(q) / g->count;
         g->sampled = g->rows < g->region.row1 - g->region.row0;
@@ -254,7 +286,7 @@ static void run_passes(GridJob *job)
     }
     if (job->mode != GRID_PATTERN)
         threads_run(q->threads, g->rows, read_item, job);
-    g->count = count_cells(g);
+    g->count = count_cells(job);
     g->sampled_share = g->sampled ? job->share : 1;
 }
 
@@ -294,7 +326,7 @@ static void finish_pools(Grid *g, int pool)
             double *peak = &g->row_peak[r * POOL_COUNT + pool];
             double  value = grid_value(g, r, c, (Pool)pool);
 
-            if (!g->cells[r * g->cols + c].any)
+            if (!g->cells[r * g->cols + c].any || c == g->excluded)
                 continue;
             g->pool_lo[pool] = first || value < g->pool_lo[pool] ? value : g->pool_lo[pool];
             g->pool_hi[pool] = first || value > g->pool_hi[pool] ? value : g->pool_hi[pool];
@@ -339,7 +371,7 @@ static void finish(GridJob *job)
         GridCell *cell = &g->cells[c];
 
         finish_cell(job, cell);
-        if (!cell->any)
+        if (!cell->any || c % g->cols == g->excluded)
             continue;
         g->value_min = first || (double)cell->min < g->value_min ? (double)cell->min : g->value_min;
         g->value_max = first || (double)cell->max > g->value_max ? (double)cell->max : g->value_max;
@@ -357,7 +389,7 @@ bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
     Arena  *arena = arena_new();
     bool    ok;
 
-    *out = (Grid){ .region = region_of(q) };
+    *out = (Grid){ .region = region_of(q), .excluded = -1 };
     out->rows = within(q->rows, 1, out->region.row1 - out->region.row0);
     out->cols = within(q->cols, 1, out->region.col1 - out->region.col0);
     ok = arena ? check_request(q, out, err) && find_support(&job, arena, err)

@@ -48,6 +48,7 @@ typedef struct Grid {
     double   *row_peak;       /* owned; [rows][POOL_COUNT], largest magnitude in a row of cells */
     double    pool_lo[POOL_COUNT], pool_hi[POOL_COUNT]; /* over the cells */
     int64_t   odd_count;
+    int64_t   excluded;       /* column of cells that is the excluded one alone; -1: none */
     bool      sampled;        /* not every entry was read */
     double    sampled_share;  /* share of rows read, 1 when not sampled */
 } Grid;
@@ -61,6 +62,10 @@ typedef struct GridRequest {
     Region      region;        /* in displayed order; all zero: the whole view */
     int64_t     rows, cols;    /* at most this many cells; fewer when the region is smaller */
     const int32_t *row_order, *col_order; /* NULL, or a permutation to show rows/cols in */
+    /* A column whose values do not count: not in cells of several columns, not in ranges.  A
+     * cell of that column alone has its value, whatever the range is. */
+    bool        excludes;
+    int64_t     excluded;
     double      budget_entries;  /* 0: exact.  Else sample rows when more entries would be read;
                                     fewer of a view whose entries cost much (View.cost) */
     Threads    *threads;

@@ -37,6 +37,7 @@ typedef struct GridWorker {
     GridTally *tallies; /* owned; open addressing */
     int64_t    tally_capacity, tally_used;
     int64_t    odd;
+    double     left_out; /* entries of the excluded column in cells of several */
 } GridWorker;
 
 typedef struct GridJob {
@@ -50,6 +51,8 @@ typedef struct GridJob {
     int64_t           *edges;    /* owned; cols + 1 displayed columns relative to the region */
     int32_t           *col_cell; /* owned; cell of a source column or -1; with col_order only */
     GridWorker        *workers;  /* owned */
+    int64_t            excluded; /* source column left out of its cell; -1: none */
+    int64_t            excluded_cell;
     double             share;    /* of the rows to read */
     atomic_bool        cancelled, failed;
 } GridJob;

@@ -62,6 +62,22 @@ static void count_ordered(const GridJob *job, GridCell *cells, PatternRun run)
     }
 }
 
+/* Place of the excluded column in a run; -1: it is not there. */
+static int64_t excluded_at(const GridJob *job, PatternRun run)
+{
+    int64_t from = job->excluded - run.start;
+
+    return job->excluded < 0 || from < 0 || from % run.step || from / run.step >= run.count
+               ? -1
+               : from / run.step;
+}
+
+static void leave_out(const GridJob *job, GridWorker *w, GridCell *cells, double entries)
+{
+    cells[job->excluded_cell].count -= entries;
+    w->left_out += entries;
+}
+
 static void count_run(const GridJob *job, GridCell *cells, PatternRun run)
 {
     int64_t cell, done = 0;
@@ -167,11 +183,16 @@ void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
 
     if (!job->support)
         count_dense(job, row, cells);
+    if (!job->support && job->excluded >= 0)
+        leave_out(job, w, cells, (double)(band.row1 - band.row0));
     for (int64_t r = band.row0; job->support && r < band.row1 && !grid_job_stopped(job); r++) {
         if (!pattern_runs(job, job->support, grid_source_row(job, r), &w->row))
             return;
-        for (int64_t k = 0; k < w->row.count; k++)
+        for (int64_t k = 0; k < w->row.count; k++) {
             count_run(job, cells, w->row.runs[k]);
+            if (excluded_at(job, w->row.runs[k]) >= 0)
+                leave_out(job, w, cells, 1);
+        }
     }
     for (int64_t r = band.row0; job->causes && r < band.row1 && !grid_job_stopped(job); r++) {
         if (!pattern_runs(job, job->causes, grid_source_row(job, r), &w->row))
@@ -298,10 +319,17 @@ static void read_run(GridJob *job, GridWorker *w, GridCell *cells, int64_t i, Pa
                                                : 0;
     while (run.count > 0 && !grid_job_stopped(job)) {
         PatternRun part = run;
+        int64_t    skip = excluded_at(job, run);
 
         part.count = smaller(run.count, GRID_CHUNK);
-        read_chunk(job, w, i, part);
-        deal(job, w, cells, part);
+        if (skip == 0)
+            part.count = 1;
+        else if (skip > 0)
+            part.count = smaller(part.count, skip);
+        if (skip != 0) {
+            read_chunk(job, w, i, part);
+            deal(job, w, cells, part);
+        }
         run.start += part.count * run.step;
         run.count -= part.count;
     }

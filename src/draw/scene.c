@@ -27,6 +27,8 @@ static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cel
         .cols = cells.cols,
         .row_order = panel->row_order,
         .col_order = panel->col_order,
+        .excludes = panel->excludes,
+        .excluded = panel->excluded,
         .threads = figure->threads,
         .budget_entries = figure->budget_entries,
         .cancel = figure->cancel,

@@ -266,6 +266,16 @@ static void set_span(lua_State *L, int t, Result *result, Panel *panel)
     lua_settop(L, t);
 }
 
+/* A key that counts in no range: exclude = 0. */
+static void set_excluded(lua_State *L, int t, Panel *panel)
+{
+    int64_t key = option_integer(L, t, "exclude", -1, 0, INT32_MAX);
+    Error   err = ERROR_INIT;
+
+    if (key >= 0)
+        check_ok(L, picture_exclude(key, panel, &err), &err);
+}
+
 /* Bars beside the matrix: strips = "sums". */
 static void set_strips(lua_State *L, int t, const Result *result, int64_t head, Panel *panel)
 {
@@ -320,6 +330,7 @@ static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     if (option_bool(L, t, "sorted", false))
         set_sorted(result->result, head, panel);
     set_span(L, t, result->result, panel);
+    set_excluded(L, t, panel);
     set_strips(L, t, result->result, head, panel);
 }
 
@@ -553,6 +564,7 @@ static const Member panel_members[] = {
     { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
     { "span", NULL, NULL, "integer|string",
       "what this query sees, on the image; or \"row,column\"" },
+    { "exclude", NULL, NULL, "integer", "a key that counts in no range of colours and no strip" },
     { "strips", NULL, NULL, "string", "bars beside the matrix: sums, entropy or kept" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
     { "scale", NULL, NULL, "string", "linear, log or row" },

@@ -156,6 +156,8 @@ void pane_want_drawing(Ui *ui, Pane *pane)
         .cols = view.col.cells,
         .row_order = panel.row_order,
         .col_order = panel.col_order,
+        .excludes = panel.excludes,
+        .excluded = panel.excluded,
     };
     drawing_want(&ui->draughtsman, &pane->drawing, &request, pane->result,
                  panel.minus ? first->result : NULL);

@@ -59,6 +59,35 @@ void action_scale_next(Ui *ui)
     ui_say(ui, ROLE_DIM, "colour scale: %s", scale_name((Scale)pane->scale));
 }
 
+/* Of the panes that move together all leave out the same key. */
+void action_exclude(Ui *ui)
+{
+    Pane   *pane = compare_focus(ui);
+    int64_t q, k;
+    bool    on;
+
+    if (!pane || !pane_view(pane) || strcmp(pane_view(pane)->cols, "key") != 0) {
+        ui_say(ui, ROLE_DIM, "only a key can be excluded: v takes a view of queries and keys");
+        return;
+    }
+    pane_cursor(pane, &q, &k);
+    on = !(pane_excludes(pane) && pane->excluded == k);
+    history_note(ui);
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *to = &ui->compare.panes[i];
+
+        if (to != pane && !ui->compare.linked)
+            continue;
+        to->excludes = on;
+        to->excluded = k;
+    }
+    if (on)
+        ui_say(ui, ROLE_DIM, "key %lld counts in no colour range and no strip; X takes it back",
+               (long long)k);
+    else
+        ui_say(ui, ROLE_DIM, "key %lld counts again", (long long)k);
+}
+
 static void step_head(Ui *ui, int direction)
 {
     Pane   *pane = compare_focus(ui);

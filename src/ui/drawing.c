@@ -94,7 +94,8 @@ static bool same(const GridRequest *a, const GridRequest *b)
            a->plane == b->plane && a->region.row0 == b->region.row0 &&
            a->region.row1 == b->region.row1 && a->region.col0 == b->region.col0 &&
            a->region.col1 == b->region.col1 && a->rows == b->rows && a->cols == b->cols &&
-           a->row_order == b->row_order && a->col_order == b->col_order;
+           a->row_order == b->row_order && a->col_order == b->col_order &&
+           a->excludes == b->excludes && (!a->excludes || a->excluded == b->excluded);
 }
 
 /* Hop counts are found for many rows at once: a sample of rows costs as much as all. */

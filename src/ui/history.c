@@ -11,7 +11,8 @@ typedef struct PaneState {
     char    view[48];
     Lens    lens;
     int64_t head, round;
-    bool    sorted, differs;
+    bool    sorted, differs, excludes;
+    int64_t excluded;
     ReachOptions reach;
 } PaneState;
 
@@ -61,6 +62,8 @@ static Snapshot *snapshot_take(const Ui *ui)
         state->round = pane->round;
         state->sorted = pane->sorted;
         state->differs = pane->differs;
+        state->excludes = pane->excludes;
+        state->excluded = pane->excluded;
         state->reach = pane->reach;
     }
     return s;
@@ -93,6 +96,8 @@ static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input)
     pane->round = state->round;
     pane->sorted = state->sorted;
     pane->differs = state->differs;
+    pane->excludes = state->excludes;
+    pane->excluded = state->excluded;
     pane->reach = state->reach;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     if (same)

@@ -303,6 +303,14 @@ bool pane_has_order(Pane *pane)
            sorted_order(pane) != NULL;
 }
 
+bool pane_excludes(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return pane->excludes && view && !strcmp(view->cols, "key") &&
+           pane->excluded < view_cols(view);
+}
+
 static void set_labels(const Pane *pane, Panel *panel)
 {
     const Input *input = pane->result->input;
@@ -340,6 +348,8 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
         panel->row_order = order;
     if (order && view_sorts_cols(view, pane->result->run->n))
         panel->col_order = order;
+    panel->excludes = pane_excludes(pane);
+    panel->excluded = pane->excluded;
     set_labels(pane, panel);
     return true;
 }

@@ -36,6 +36,8 @@ typedef struct Pane {
     int         pool, scale, map; /* -1: the kind's own */
     ReachOptions reach;   /* of the view of that name */
     bool        sorted;
+    bool        excludes;         /* the key below counts in no range and no sum */
+    int64_t     excluded;
     bool        differs; /* shown as a difference to pane 1, whatever the others are */
     Lens        lens;
     Place       places[PLACES_MOST];
@@ -81,6 +83,8 @@ int64_t     pane_plane(const Pane *pane, const View *view);
 Plot *pane_plot(const Panel *panel, const Lens *lens);
 /* Everything picture-like about it; false: nothing to show. */
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel);
+/* The excluded key is a column of the view looked at. */
+bool pane_excludes(const Pane *pane);
 bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */
 bool pane_has_order(Pane *pane);             /* there is one, and the view has tokens to order */
 bool pane_says_round(const Pane *pane);      /* the planes of a head are rounds */

@@ -92,6 +92,22 @@ static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
                   ui_style(ui, ROLE_KEY));
 }
 
+/* A cross over the column that does not count, where it stands in sight. */
+static void draw_excluded(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                          GlyphSize glyph)
+{
+    int64_t at = panel->excluded;
+    int     pixel;
+
+    for (int64_t e = v->col.first; panel->excludes && panel->col_order && e < v->col.last; e++)
+        at = panel->col_order[e] == panel->excluded ? e : at;
+    pixel = panel->excludes ? lens_pixel(&v->col, at) : -1;
+    if (pixel >= 0)
+        term_char(ui->term, pane->canvas.y - 1,
+                  pane->canvas.x + (pixel + v->col.size / 2) / glyph.across * glyph.columns, 0xD7,
+                  ui_style(ui, ROLE_WARN));
+}
+
 static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
                           GlyphSize glyph)
 {
@@ -120,6 +136,7 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
             x + term_text(ui->term, c.y - 1, x, room < 8 ? room : 8, text, ui_style(ui, ROLE_DIM)) +
             1;
     }
+    draw_excluded(ui, pane, panel, v, glyph);
     if (cursor >= 0)
         term_char(ui->term, c.y - 1, mark, 0x25BE, ui_style(ui, ROLE_KEY));
 }

@@ -112,6 +112,12 @@ static bool shared_looks(Shot *shot)
             (map && !p->minus && p->map != first->map))
             return false;
     }
+    o->excludes = first->excludes;
+    o->excluded = first->excluded;
+    for (int i = 1; i < shot->count; i++)
+        if (shot->panels[i].excludes != first->excludes ||
+            (first->excludes && shot->panels[i].excluded != first->excluded))
+            return false;
     o->pool = pool ? pool_name(first->pool) : NULL;
     o->scale = scale ? scale_name(first->scale) : NULL;
     o->map = map ? colour_map_name(first->map) : NULL;
@@ -178,7 +184,7 @@ static const char *find_obstacle(Shot *shot)
         shot->options.region = first_matrix(shot)->region;
     return shows_round(shot) ? "a round of a view has no option"
            : !sight          ? "the panes show different regions"
-           : !looks          ? "the panes differ in pooling, scale or colours"
+           : !looks          ? "the panes differ in pooling, scale, colours or what is excluded"
            : !reach          ? "the panes show reach over different depths"
                              : NULL;
 }

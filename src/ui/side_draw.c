@@ -67,7 +67,7 @@ void strips_want(Ui *ui, Pane *pane)
         .plane = pane_plane(pane, view),
         .minus_plane = minus ? pane_plane(pane, minus) : 0,
         .head = pane->head < pane->result->run->h ? pane->head : 0,
-        .excluded = -1,
+        .excluded = pane_excludes(pane) ? pane->excluded : -1,
         .row0 = sight.row.first,
         .row1 = sight.row.last,
         .row_order = panel.row_order,
@@ -86,6 +86,7 @@ typedef struct Bars {
     const LensAxis *axis;
     int            per;    /* pixels of a character along the axis */
     double         most;
+    int64_t        excluded; /* entry that does not count; -1: none */
 } Bars;
 
 /* Entries of the pixels from `pixel` on; false: there are none. */
@@ -169,6 +170,10 @@ static void cursor_number(const Bars *b, int64_t at, int width, char *text, size
     int           pixel = lens_pixel(b->axis, at);
     bool          about = isnan(own) || (!b->rows && b->margin->share < 1);
 
+    if (!b->rows && (b->order ? b->order[at] : at) == b->excluded) {
+        snprintf(text, size, "\xc3\x97");
+        return;
+    }
     if (isnan(own) && pixel >= 0)
         own = value_at(b, pixel / b->per * b->per);
     number_fit(own, about, width, text, size);
@@ -188,7 +193,7 @@ static void draw_rows(Ui *ui, const Pane *pane, const Panel *panel, const LensVi
 {
     Area canvas = pane->canvas;
     Bars b = { .ui = ui, .margin = &pane->side.margin, .rows = true, .order = panel->row_order,
-               .axis = &v->row, .per = glyph.down };
+               .axis = &v->row, .per = glyph.down, .excluded = -1 };
     int  x = canvas.x + used + 1, width = pane->beside.w - 1, cursor;
     int  lines = (int)(v->row.cells * v->row.size + glyph.down - 1) / glyph.down;
     char text[32];
@@ -211,7 +216,7 @@ static void draw_cols(Ui *ui, const Pane *pane, const Panel *panel, const LensVi
 {
     Area canvas = pane->canvas;
     Bars b = { .ui = ui, .margin = &pane->side.margin, .order = panel->col_order, .axis = &v->col,
-               .per = glyph.across };
+               .per = glyph.across, .excluded = pane->side.wanted.excluded };
     int  bottom = canvas.y - 2, gutter = canvas.x - pane->area.x - 2;
     char text[32];
 

@@ -38,6 +38,11 @@ case("strips beside a matrix", function()
   text = attn.figure { panels = { { result = full, strips = "sums", minus = bigbird,
     view = "weights" } } }:text { width = 70 }
   assert(text:find("bars: sum of each row, column, to", 1, true), text)
+  text = attn.figure { panels = { { result = full, view = "weights", exclude = 3 } } }:text {}
+  assert(text:find("key 3 excluded", 1, true), text)
+  raises("has the keys 0..23, not 24", function()
+    return attn.figure { panels = { { result = full, view = "weights", exclude = 24 } } }
+  end)
   raises("choose sums, entropy, kept", function()
     return attn.figure { panels = { { result = full, strips = "all" } } }
   end)

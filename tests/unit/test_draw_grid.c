@@ -81,7 +81,8 @@ static void check_cell(const GridRequest *q, const Grid *g, int64_t r, int64_t c
     const GridCell *cell = &g->cells[r * g->cols + c];
     double          count = 0, sum = 0, max = -HUGE_VAL, min = HUGE_VAL;
     uint8_t         bits = 0;
-    bool            values = q->view->kind == VIEW_WEIGHTS;
+    bool            values = q->view->kind == VIEW_WEIGHTS, any = false;
+    bool            alone = area.col1 - area.col0 == 1; /* its own value is kept */
 
     for (int64_t i = area.row0; i < area.row1; i++)
         for (int64_t j = area.col0; j < area.col1; j++) {
@@ -94,17 +95,46 @@ static void check_cell(const GridRequest *q, const Grid *g, int64_t r, int64_t c
             if (!allowed)
                 continue;
             bits |= own;
+            any = true;
+            if (q->excludes && values && !alone && col == q->excluded)
+                continue;
             count++;
             sum += value;
             max = fmax(max, value);
             min = fmin(min, value);
         }
     assert_true(cell->count == count);
-    assert_int_equal(cell->any, count > 0);
+    assert_int_equal(cell->any, any);
     assert_int_equal(cell->components, bits);
     assert_true(fabs(cell->sum - sum) <= 1e-9 * (1 + fabs(sum)));
     assert_true((double)cell->max == (count > 0 ? max : 0));
     assert_true((double)cell->min == (count > 0 ? min : 0));
+}
+
+/* Ranges are those of all cells but the one of the excluded column alone. */
+static void check_ranges(const GridRequest *q, const Grid *g)
+{
+    double lo = HUGE_VAL, hi = -HUGE_VAL;
+
+    for (int64_t r = 0; r < g->rows; r++) {
+        double peak = 0;
+
+        for (int64_t c = 0; c < g->cols; c++) {
+            Region  area = grid_cell_region(g, r, c);
+            int64_t col = q->col_order ? q->col_order[area.col0] : area.col0;
+            double  value = grid_value(g, r, c, POOL_MEAN);
+
+            if (!g->cells[r * g->cols + c].any ||
+                (q->excludes && q->view->kind == VIEW_WEIGHTS && area.col1 - area.col0 == 1 &&
+                 col == q->excluded))
+                continue;
+            lo = fmin(lo, value);
+            hi = fmax(hi, value);
+            peak = fmax(peak, fabs(value));
+        }
+        assert_true(g->row_peak[r * POOL_COUNT + POOL_MEAN] == peak);
+    }
+    assert_true(lo > hi || (g->pool_lo[POOL_MEAN] == lo && g->pool_hi[POOL_MEAN] == hi));
 }
 
 static void every_cell_agrees_with_a_plain_loop(void **state)
@@ -112,8 +142,9 @@ static void every_cell_agrees_with_a_plain_loop(void **state)
     Rng rng = rng_named(1, "grid");
 
     (void)state;
-    for (int trial = 0; trial < 60; trial++) {
+    for (int trial = 0; trial < 120; trial++) {
         Arena      *a = arena_new();
+        double      all = 0;
         int64_t     n = 2 + (int64_t)rng_below(&rng, 40);
         View        view = view_of(trial % 2 ? VIEW_WEIGHTS : VIEW_PATTERN, n, n,
                                    random_pattern(a, n, &rng));
@@ -125,10 +156,22 @@ static void every_cell_agrees_with_a_plain_loop(void **state)
         q.col_order = rng_below(&rng, 3) ? NULL : random_order(a, n, &rng);
         if (rng_below(&rng, 2))
             q.region = (Region){ n / 4, n - n / 5, n / 3, n };
+        q.excludes = trial % 3 == 0;
+        q.excluded = (int64_t)rng_below(&rng, (uint64_t)n);
         assert_true(grid_reduce(&q, &g, NULL));
         assert_true(g.rows <= q.rows && g.cols <= q.cols);
         for (int64_t c = 0; c < g.rows * g.cols; c++)
             check_cell(&q, &g, c / g.cols, c % g.cols);
+        check_ranges(&q, &g);
+        for (int64_t i = g.region.row0; i < g.region.row1; i++) /* what is excluded still counts */
+            for (int64_t j = g.region.col0; j < g.region.col1; j++) {
+                bool allowed;
+
+                pattern_cell(view.support, 0, q.row_order ? q.row_order[i] : i,
+                             q.col_order ? q.col_order[j] : j, &allowed);
+                all += allowed;
+            }
+        assert_true(g.count == all);
         grid_free(&g);
         arena_free(a);
     }
