@@ -290,7 +290,8 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
            parse_layers(call->values[OPT_LAYERS], &o->reach.layers, err) &&
            parse_key(call->values[OPT_EXCLUDE], o, err) &&
            (!call->values[OPT_STRIPS] ||
-            margin_parse(call->values[OPT_STRIPS], &o->strips, err)) &&
+            margin_parse(call->values[OPT_STRIPS], &o->strips.kind, err)) &&
+           margin_parse_queries(call->values[OPT_QUERIES], &o->strips, err) &&
            parse_region(call->values[OPT_REGION], &o->region, err) &&
            parse_grid(call->values[OPT_GRID], panels, o, err);
 }

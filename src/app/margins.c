@@ -240,30 +240,38 @@ static int64_t evenly(int64_t k, int64_t most, int64_t all)
     return (2 * k + 1) * all / (2 * most);
 }
 
+static void take_row(MarginJob *job, int64_t i)
+{
+    if (!isnan(job->out->row[i]))
+        return; /* taken */
+    job->rows[job->count++] = i;
+    job->out->row[i] = 0;
+}
+
+/* The rows of the columns' sums first, then those of the rows in sight. */
 static bool choose_rows(MarginJob *job, Error *err)
 {
     const MarginRequest *q = job->request;
-    int64_t             all = job->out->rows, most = all, seen;
-    int64_t             row0 = q->row1 ? q->row0 : 0, row1 = q->row1 ? q->row1 : all;
+    int64_t              all = job->out->rows, most = all, seen;
+    int64_t              row0 = q->row1 ? q->row0 : 0, row1 = q->row1 ? q->row1 : all;
 
     if (q->budget_entries > 0)
         most = (int64_t)fmin((double)all, fmax(q->budget_entries / row_cost(q), 1));
     seen = most < all ? (row1 - row0 < most ? row1 - row0 : most) : 0;
-    job->rows = malloc((size_t)(most + seen) * sizeof(*job->rows));
+    job->rows = malloc((size_t)(q->query_count + most + seen) * sizeof(*job->rows));
     if (!job->rows)
         return error_set(err, ERR_NOMEM, "strips: out of memory");
-    for (int64_t k = 0; k < most; k++) {
-        job->rows[job->count++] = evenly(k, most, all);
-        job->out->row[job->rows[k]] = 0; /* taken */
-    }
-    job->even = most;
+    for (int k = 0; k < q->query_count; k++)
+        take_row(job, q->queries[k]);
+    job->even = job->count;
+    for (int64_t k = 0; k < most; k++)
+        take_row(job, evenly(k, most, all));
+    job->even = q->query_count ? job->even : most;
     job->out->share = (double)most / (double)all;
     for (int64_t k = 0; k < seen; k++) {
-        int64_t at = row0 + evenly(k, seen, row1 - row0), i = q->row_order ? q->row_order[at] : at;
+        int64_t at = row0 + evenly(k, seen, row1 - row0);
 
-        if (isnan(job->out->row[i]))
-            job->rows[job->count++] = i;
-        job->out->row[i] = 0;
+        take_row(job, q->row_order ? q->row_order[at] : at);
     }
     return true;
 }
@@ -316,7 +324,7 @@ static void add_columns(MarginJob *job)
         for (int64_t j = 0; j < out->cols; j++)
             out->col[j] += job->parts[k].col[j];
     for (int64_t j = 0; out->col && j < out->cols; j++)
-        out->col[j] /= out->share;
+        out->col[j] /= job->request->query_count ? 1 : out->share;
     if (out->col && job->request->excluded >= 0 && job->request->excluded < out->cols)
         out->col[job->request->excluded] = (double)NAN;
 }
@@ -327,7 +335,7 @@ bool margin_make(const MarginRequest *q, Margin *out, Error *err)
     bool     ok;
 
     *out = (Margin){ .kind = q->kind, .rows = view_rows(q->view), .cols = view_cols(q->view),
-                    .counts = counts_cells(q->view), .share = 1 };
+                     .counts = counts_cells(q->view), .queries = q->query_count, .share = 1 };
     ok = get_memory(&job, err) && choose_rows(&job, err);
     if (ok && q->kind == MARGIN_KEPT)
         ok = reference_rows_new(q->run, q->threads, q->cancel, &job.exact, err);
@@ -358,10 +366,43 @@ static int64_t plane_of(const Run *run, const View *view, int64_t head)
     return planes % run->h == 0 && head * rounds < planes ? head * rounds : 0;
 }
 
-bool margin_of_panel(const Result *result, const Result *minus, MarginKind kind, int64_t head,
-                     Threads *threads, const atomic_bool *cancel, Panel *panel, Error *err)
+static bool take_queries(const MarginChoice *choice, MarginRequest *request, Error *err)
+{
+    for (int k = 0; k < choice->query_count; k++) {
+        if (choice->queries[k] >= view_rows(request->view))
+            return error_set(err, ERR_USAGE, "--queries: %s has the queries 0..%lld, not %lld",
+                             request->view->name, (long long)view_rows(request->view) - 1,
+                             (long long)choice->queries[k]);
+        request->queries[request->query_count++] = choice->queries[k];
+    }
+    return true;
+}
+
+bool margin_parse_queries(const char *text, MarginChoice *out, Error *err)
+{
+    while (text && *text) {
+        char   *end;
+        int64_t query = strtoll(text, &end, 10), last = -1;
+
+        if (out->query_count)
+            last = out->queries[out->query_count - 1];
+        if (end == text || (*end && *end != ',') || query <= last ||
+            out->query_count == MARGIN_QUERIES_MOST)
+            return error_set(err, ERR_USAGE, "--queries: expected at most %d growing numbers like "
+                             "3,17,20, got '%s'", MARGIN_QUERIES_MOST, text);
+        out->queries[out->query_count++] = query;
+        text = *end ? end + 1 : end;
+    }
+    return !out->query_count || out->kind == MARGIN_SUMS ||
+           error_set(err, ERR_USAGE, "--queries is of the sums of columns: it needs --strips sums");
+}
+
+bool margin_of_panel(const Result *result, const Result *minus, const MarginChoice *choice,
+                     int64_t head, Threads *threads, const atomic_bool *cancel, Panel *panel,
+                     Error *err)
 {
     const Run    *run = result->run;
+    MarginKind    kind = choice->kind;
     const View   *view = margin_view(run, panel->view, kind, err);
     MarginRequest request = { .kind = kind, .run = run, .view = view, .head = head,
                               .excluded = panel->excludes ? panel->excluded : -1,
@@ -370,7 +411,7 @@ bool margin_of_panel(const Result *result, const Result *minus, MarginKind kind,
                               .budget_entries = MOST_ENTRIES, .threads = threads,
                               .cancel = cancel };
 
-    if (!view)
+    if (!view || !take_queries(choice, &request, err))
         return false;
     request.plane = view == panel->view ? panel->plane : plane_of(run, view, head);
     if (minus && panel->minus) {

@@ -10,6 +10,8 @@
 #include "draw/figure.h"
 #include "draw/margin.h"
 
+#define MARGIN_QUERIES_MOST 64
+
 typedef struct MarginRequest {
     MarginKind      kind;
     const Run     *run;
@@ -18,6 +20,9 @@ typedef struct MarginRequest {
     int64_t        plane, minus_plane;
     int64_t        head;   /* of exact attention */
     int64_t        excluded; /* column that does not count; -1: none */
+    /* Rows that the sums of columns are of, in increasing order; none: all. */
+    int64_t        queries[MARGIN_QUERIES_MOST];
+    int            query_count;
     int64_t        row0, row1; /* displayed rows in sight; both 0: all */
     const int32_t *row_order;
     double         budget_entries; /* 0: exact */
@@ -30,9 +35,19 @@ const View *margin_view(const Run *run, const View *shown, MarginKind kind, Erro
 /* False: no memory, cancelled, or exact attention cannot be found. */
 bool margin_make(const MarginRequest *request, Margin *out, Error *err);
 
+/* What a figure asks for. */
+typedef struct MarginChoice {
+    MarginKind kind;
+    int64_t    queries[MARGIN_QUERIES_MOST]; /* as above */
+    int        query_count;
+} MarginChoice;
+
+/* "3,17,20" */
+bool margin_parse_queries(const char *text, MarginChoice *out, Error *err);
 /* The bars of one panel of the result, for a figure; its numbers are exact up to a budget.
  * minus: the result whose view the panel subtracts; NULL: none. */
-bool margin_of_panel(const Result *result, const Result *minus, MarginKind kind, int64_t head,
-                     Threads *threads, const atomic_bool *cancel, Panel *panel, Error *err);
+bool margin_of_panel(const Result *result, const Result *minus, const MarginChoice *choice,
+                     int64_t head, Threads *threads, const atomic_bool *cancel, Panel *panel,
+                     Error *err);
 
 #endif

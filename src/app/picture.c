@@ -4,7 +4,6 @@
 #include "app/command_parts.h"
 #include "app/derived.h"
 #include "app/picture_plot.h"
-#include "app/margins.h"
 #include "app/picture_words.h"
 
 #include <stdio.h>
@@ -477,7 +476,7 @@ bool picture_strips(Figure *figure, const PanelChoice *panels, int count,
         panel += !panels[i].joins;
         if (panels[i].joins || panel->plot || panel->picture)
             continue;
-        if (margin_of_panel(panels[i].result, panels[i].minus, options->strips,
+        if (margin_of_panel(panels[i].result, panels[i].minus, &options->strips,
                             head < 0 ? 0 : head, figure->threads, cancel, panel, &why))
             any = true;
         else if (why.code != ERR_UNSUPPORTED)
@@ -507,7 +506,7 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
     figure->threads = options->threads;
     figure->budget_entries = MOST_ENTRIES;
     if (!make_panels(panels, count, options, figure, err) ||
-        (options->strips && !picture_strips(figure, panels, count, options, NULL, err))) {
+        (options->strips.kind && !picture_strips(figure, panels, count, options, NULL, err))) {
         figure_free(figure);
         return NULL;
     }

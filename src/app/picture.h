@@ -2,6 +2,7 @@
 #ifndef APP_PICTURE_H
 #define APP_PICTURE_H
 
+#include "app/margins.h"
 #include "app/missed.h"
 #include "app/reach.h"
 #include "app/session.h"
@@ -71,7 +72,7 @@ typedef struct PictureOptions {
     bool        sorted;
     bool        shared_scale;
     const Ceilings *ceilings; /* of rooflines; NULL: not measured */
-    MarginKind  strips;     /* bars beside the matrices */
+    MarginChoice strips;    /* bars beside the matrices */
     bool        excludes;   /* key `excluded` counts in no range of colours and no strip */
     int64_t     excluded;
     const char *span;       /* the query whose picture is shown; NULL: matrices */

@@ -74,8 +74,10 @@ static void add_picture_options(const PictureOptions *o, Text *out)
         text_addf(out, " --grid %dx%d", o->rows, o->cols);
     if (o->excludes)
         text_addf(out, " --exclude %lld", (long long)o->excluded);
-    if (o->strips)
-        text_addf(out, " --strips %s", margin_name(o->strips));
+    if (o->strips.kind)
+        text_addf(out, " --strips %s", margin_name(o->strips.kind));
+    for (int k = 0; k < o->strips.query_count; k++)
+        text_addf(out, "%s%lld", k ? "," : " --queries ", (long long)o->strips.queries[k]);
     if (o->span)
         text_addf(out, " --span %s", o->span);
     if (o->reach.layers)

@@ -2,6 +2,7 @@
 #include "draw/margin.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,13 +44,21 @@ const char *margin_unit(const Margin *margin)
     }
 }
 
-const char *margin_title(const Margin *margin)
+void margin_title(const Margin *margin, char *text, size_t size)
 {
+    const char *what = margin->counts ? "pairs" : "sum";
+
     switch (margin->kind) {
-    case MARGIN_SUMS: return margin->counts ? "pairs of each row, column" : "sum of each row, column";
-    case MARGIN_ENTROPY: return "entropy of each row (nats)";
-    case MARGIN_KEPT: return "exact attention kept";
-    default: return "";
+    case MARGIN_SUMS:
+        if (margin->queries)
+            snprintf(text, size, "%s of each row, of %d rows in each column", what,
+                     margin->queries);
+        else
+            snprintf(text, size, "%s of each row, column", what);
+        return;
+    case MARGIN_ENTROPY: snprintf(text, size, "entropy of each row (nats)"); return;
+    case MARGIN_KEPT: snprintf(text, size, "exact attention kept"); return;
+    default: *text = '\0';
     }
 }
 

@@ -7,6 +7,7 @@
 #define DRAW_MARGIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -24,6 +25,7 @@ typedef struct Margin {
     int64_t   rows, cols;
     double   *row, *col; /* owned; of entries in the view's own order; col NULL: none */
     bool      counts;    /* sums are numbers of pairs */
+    int       queries;   /* the columns' sums are of so many rows that were chosen; 0: of all */
     double    share;     /* of the rows that the columns' sums are estimated from; 1: all */
 } Margin;
 
@@ -33,7 +35,7 @@ bool        margin_parse(const char *name, MarginKind *out, Error *err);
 /* "sum", "pairs", "nats", "kept": heads the numbers. */
 const char *margin_unit(const Margin *margin);
 /* "exact attention kept": what the bars are. */
-const char *margin_title(const Margin *margin);
+void margin_title(const Margin *margin, char *text, size_t size);
 bool margin_has_negative(const Margin *margin);
 /* Mean of the known numbers of displayed entries [first, last); NaN: none is known. */
 double margin_mean(const double *values, const int32_t *order, int64_t first, int64_t last);

@@ -256,11 +256,13 @@ static int load_items(const Present *present, LegendItem *items, int most)
 /* The bars beside a matrix; characters say it in words. */
 static int margin_items(const Margin *margin, LegendItem *items, int most)
 {
-    Rgb bar = colour_load(), red = colour_lost();
+    Rgb  bar = colour_load(), red = colour_lost();
+    char text[48];
 
     if (!margin || most < 2)
         return 0;
-    items[0] = item_of(margin_title(margin), bar, colour_nearest_256(bar), ' ');
+    margin_title(margin, text, sizeof(text));
+    items[0] = item_of(text, bar, colour_nearest_256(bar), ' ');
     items[1] = item_of("below 0", red, colour_nearest_256(red), ' ');
     items[0].page = items[1].page = true;
     return margin_has_negative(margin) ? 2 : 1;

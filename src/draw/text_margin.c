@@ -66,7 +66,7 @@ void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan
     static const char ascii[] = " .:-=+*#@";
     double            most = panel->margin->col ? most_of(panel, grid, false) : 0;
     Line             *line = panel->margin->col ? block_line(out) : NULL;
-    char              text[128];
+    char              text[128], title[64];
 
     line_pad(line, plan->gutter);
     for (int64_t c = 0; line && c < grid->cols; c++) {
@@ -82,10 +82,11 @@ void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan
                 line_add(line, (char[]){ ascii[parts], '\0' });
         }
     }
-    snprintf(text, sizeof(text), "bars: %s, to %.3g", margin_title(panel->margin),
+    margin_title(panel->margin, title, sizeof(title));
+    snprintf(text, sizeof(text), "bars: %s, to %.3g", title,
              most_of(panel, grid, true));
     if (line)
-        snprintf(text, sizeof(text), "bars: %s, to %.3g, %.3g", margin_title(panel->margin),
+        snprintf(text, sizeof(text), "bars: %s, to %.3g, %.3g", title,
                  most_of(panel, grid, true), most);
     block_wrap(out, text, plan->width, !utf8);
 }

@@ -276,20 +276,40 @@ static void set_excluded(lua_State *L, int t, Panel *panel)
         check_ok(L, picture_exclude(key, panel, &err), &err);
 }
 
+/* queries = { 3, 17 } */
+static void read_queries(lua_State *L, int t, MarginChoice *choice)
+{
+    Error err = ERROR_INIT;
+    Text  text = { 0 };
+    bool  ok;
+
+    if (lua_getfield(L, t, "queries") == LUA_TTABLE)
+        for (lua_Integer k = 1; k <= luaL_len(L, -1); k++) {
+            lua_geti(L, -1, k);
+            text_addf(&text, "%s%s", k > 1 ? "," : "", luaL_tolstring(L, -1, NULL));
+            lua_pop(L, 2);
+        }
+    ok = margin_parse_queries(text_str(&text), choice, &err);
+    text_free(&text);
+    check_ok(L, ok, &err);
+    lua_settop(L, t);
+}
+
 /* Bars beside the matrix: strips = "sums". */
 static void set_strips(lua_State *L, int t, const Result *result, int64_t head, Panel *panel)
 {
-    const char *name = option_string(L, t, "strips", NULL);
-    MarginKind  kind = MARGIN_NONE;
-    Error       err = ERROR_INIT;
-    Result     *minus = NULL;
+    const char  *name = option_string(L, t, "strips", NULL);
+    MarginChoice choice = { .kind = MARGIN_NONE };
+    Error        err = ERROR_INIT;
+    Result      *minus = NULL;
 
-    check_ok(L, !name || margin_parse(name, &kind, &err), &err);
+    check_ok(L, !name || margin_parse(name, &choice.kind, &err), &err);
+    read_queries(L, t, &choice);
     if (panel->minus && lua_getfield(L, t, "minus") != LUA_TNIL)
         minus = result_check(L, lua_gettop(L))->result;
     lua_settop(L, t);
-    if (kind != MARGIN_NONE && !panel->plot && !panel->picture)
-        check_ok(L, margin_of_panel(result, minus, kind, head < 0 ? 0 : head, NULL, NULL, panel,
+    if (choice.kind != MARGIN_NONE && !panel->plot && !panel->picture)
+        check_ok(L, margin_of_panel(result, minus, &choice, head < 0 ? 0 : head, NULL, NULL, panel,
                                     &err), &err);
 }
 
@@ -566,6 +586,7 @@ static const Member panel_members[] = {
       "what this query sees, on the image; or \"row,column\"" },
     { "exclude", NULL, NULL, "integer", "a key that counts in no range of colours and no strip" },
     { "strips", NULL, NULL, "string", "bars beside the matrix: sums, entropy or kept" },
+    { "queries", NULL, NULL, "integer[]", "the bars of columns are the sum of these queries" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
     { "scale", NULL, NULL, "string", "linear, log or row" },
     { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey or diverging" },

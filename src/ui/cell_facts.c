@@ -12,21 +12,45 @@ static const View *minus_of(Ui *ui, const Pane *pane)
     return pane_differs(ui, pane) ? pane_numbers(&ui->compare.panes[0]) : NULL;
 }
 
+/* What rows are read of; false: not at hand, a key press does not wait for the layers. */
+static bool row_source(const Pane *pane, const View **view, const Pattern **components)
+{
+    const View *bits;
+
+    *view = pane->result ? pane_numbers(pane) : NULL;
+    if (!*view || ((*view)->kind == VIEW_HOPS && !reach_view_ready(*view)) ||
+        !derived_known(*view, pane_plane(pane, *view)))
+        return false;
+    bits = (*view)->found              ? *view
+           : (*view)->kind == VIEW_HOPS ? NULL
+                                        : run_view(pane->result->run, "components");
+    if (view_rows(*view) != pane->result->run->n || view_cols(*view) != pane->result->run->m)
+        bits = NULL;
+    *components = bits ? bits->support : NULL;
+    return true;
+}
+
 bool pane_row(Ui *ui, Pane *pane, int64_t q)
 {
-    const View *view = pane->result ? pane_numbers(pane) : NULL;
-    const View *components;
+    const View    *view;
+    const Pattern *components;
 
-    if (!view || (view->kind == VIEW_HOPS && !reach_view_ready(view)) ||
-        !derived_known(view, pane_plane(pane, view)))
-        return false; /* a key press does not wait for the layers */
-    components = view->found              ? view
-                 : view->kind == VIEW_HOPS ? NULL
-                                          : run_view(pane->result->run, "components");
-    if (view_rows(view) != pane->result->run->n || view_cols(view) != pane->result->run->m)
-        components = NULL;
-    return row_read(&pane->row, pane->result, view, minus_of(ui, pane),
-                    components ? components->support : NULL, pane_plane(pane, view), q);
+    return row_source(pane, &view, &components) &&
+           row_read(&pane->row, pane->result, view, minus_of(ui, pane), components,
+                    pane_plane(pane, view), q);
+}
+
+bool pane_marked_row(Ui *ui, Pane *pane)
+{
+    const Marks   *marks = &ui->compare.marks;
+    int64_t        queries[MARGIN_QUERIES_MOST];
+    int            count = pane_marked(ui, pane, queries);
+    const View    *view;
+    const Pattern *components;
+
+    return count && row_source(pane, &view, &components) &&
+           row_read_many(&pane->marked, pane->result, view, minus_of(ui, pane), components,
+                         pane_plane(pane, view), queries, count, !marks->summed, marks->version);
 }
 
 const char *row_token(const Pane *pane, const View *view, int64_t index)

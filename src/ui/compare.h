@@ -32,6 +32,10 @@ bool compare_align(Ui *ui);
 bool effect_poll(Ui *ui);
 /* Reads the row under the cursor; false: not at hand. */
 bool pane_row(Ui *ui, Pane *pane, int64_t q);
+/* The marked queries that the pane's view has; returns how many. */
+int  pane_marked(Ui *ui, const Pane *pane, int64_t *queries);
+/* Reads their sum or mean; false: none is marked, or it is not at hand. */
+bool pane_marked_row(Ui *ui, Pane *pane);
 
 /* The focused pane if a matrix stands in it, else NULL. */
 Pane *seen_pane(Ui *ui);

@@ -72,6 +72,8 @@ void compare_state(Ui *ui, int y)
         text_addf(&out, "zoom %s \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", zoom,
                   panel.view->rows[0], (long long)v.row.first, (long long)v.row.last - 1,
                   panel.view->cols[0], (long long)v.col.first, (long long)v.col.last - 1);
+    if (c->marks.count)
+        text_addf(&out, " \xe2\x94\x82 %d marked", c->marks.count);
     if (pane_excludes(pane))
         text_addf(&out, " \xe2\x94\x82 key %lld excluded", (long long)pane->excluded);
     describe_place(ui, pane, &out);

@@ -9,6 +9,7 @@
 #include "ui/drawing.h"
 #include "ui/field.h"
 #include "ui/history.h"
+#include "ui/marks.h"
 #include "ui/pane.h"
 #include "ui/term.h"
 #include "ui/theme.h"
@@ -84,6 +85,7 @@ typedef struct Compare {
     bool solo, linked, difference, labels, adding;
     bool effect; /* panes without and with one position, their difference, the bias */
     MarginKind strips; /* beside the matrices */
+    Marks marks;       /* queries seen together */
     bool align; /* the views are to be made alike once all panes have a result */
     char sought[64];
     int  drag_y, drag_x; /* -1: no drag */

@@ -39,7 +39,7 @@ static bool write_figure(void *context, const atomic_bool *cancel, Error *err)
     bool               ok;
 
     w->figure->threads = w->threads;
-    if (w->options.strips && !picture_strips(w->figure, w->choices, w->figure->count, &w->options,
+    if (w->options.strips.kind && !picture_strips(w->figure, w->choices, w->figure->count, &w->options,
                                              cancel, err))
         return false;
     if (ending && !strcmp(ending, ".png"))
@@ -83,7 +83,7 @@ static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
 {
     PictureOptions options = shot->options;
 
-    options.strips = MARGIN_NONE;
+    options.strips.kind = MARGIN_NONE;
     w->figure = shot->obstacle ? figure_as_seen(shot, err)
                                : picture_of_panels(shot->choices, shot->count, &options, err);
     if (!w->figure)

@@ -20,6 +20,7 @@ struct Snapshot {
     PaneState panes[PANES_MOST];
     int       count, focus;
     bool      difference, effect, linked, solo;
+    Marks     marks;
     char     *spec; /* of the input; owned */
     InputChoice choice;
 };
@@ -45,6 +46,7 @@ static Snapshot *snapshot_take(const Ui *ui)
     s->effect = c->effect;
     s->linked = c->linked;
     s->solo = c->solo;
+    s->marks = c->marks;
     s->spec = session_input_spec(ui->session) ? strdup(session_input_spec(ui->session)) : NULL;
     s->choice = *session_choice(ui->session);
     for (int i = 0; i < c->count; i++) {
@@ -127,6 +129,8 @@ static void snapshot_restore(Ui *ui, Snapshot *s)
     c->effect = s->effect;
     c->linked = s->linked;
     c->solo = s->solo;
+    s->marks.version = c->marks.version + 1; /* rows read since are of others */
+    c->marks = s->marks;
 }
 
 static void push(Snapshot **list, int *count, Snapshot *s)

@@ -69,19 +69,19 @@ void inspect_line(Ui *ui, int y)
 
 /* ---- the row ---------------------------------------------------------------- */
 
-static void draw_row_line(Ui *ui, const Pane *pane, Area area, int line, const RowCell *cell,
-                          double most, int64_t k)
+static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, int line,
+                          const RowCell *cell, double most, int64_t k)
 {
-    const char *token = col_token(pane, pane->row.view, cell->key);
+    const char *token = col_token(pane, row->view, cell->key);
     char        bits[64], place[128];
     int         y = area.y + line, bar_x = area.x + 24, room = area.w - 24 - 10;
     int         bar = room < BAR_MOST ? room : BAR_MOST, length;
 
-    bits_text(pane->row.view, cell->bits, bits, sizeof(bits));
+    bits_text(row->view, cell->bits, bits, sizeof(bits));
     snprintf(place, sizeof(place), "%lld %.100s", (long long)cell->key, token ? token : "");
     term_text(ui->term, y, area.x, 14, place, ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
     term_textf(ui->term, y, area.x + 14, 9, ui_style(ui, ROLE_TEXT),
-               pane->row.minus ? "%+.3g" : "%.4g", (double)cell->value);
+               row->minus ? "%+.3g" : "%.4g", (double)cell->value);
     length = most > 0 ? (int)lround(fabs((double)cell->value) / most * bar) : 0;
     for (int x = 0; x < length; x++)
         term_char(ui->term, y, bar_x + x, 0x2588, ui_style(ui, ROLE_METER));
@@ -90,22 +90,20 @@ static void draw_row_line(Ui *ui, const Pane *pane, Area area, int line, const R
                   ui_style(ui, ROLE_DIM));
 }
 
-static void draw_row(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
+static void draw_row(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k)
 {
     const RowCell *cells;
     double         most = 0;
     int64_t        first = 0;
 
-    if (!pane_row(ui, pane, q))
-        return;
-    cells = ui->inspect_by_key ? pane->row.cells : row_by_weight(&pane->row);
-    for (int64_t c = 0; cells && c < pane->row.count; c++)
+    cells = ui->inspect_by_key ? row->cells : row_by_weight(row);
+    for (int64_t c = 0; cells && c < row->count; c++)
         most = fmax(most, fabs((double)cells[c].value));
-    for (int64_t c = 0; ui->inspect_by_key && c < pane->row.count; c++)
+    for (int64_t c = 0; ui->inspect_by_key && c < row->count; c++)
         first = cells[c].key <= k ? c : first;
     first = ui->inspect_by_key && first > area.h / 2 ? first - area.h / 2 : 0;
-    for (int line = 0; cells && line < area.h && first + line < pane->row.count; line++)
-        draw_row_line(ui, pane, area, line, &cells[first + line], most, k);
+    for (int line = 0; cells && line < area.h && first + line < row->count; line++)
+        draw_row_line(ui, pane, row, area, line, &cells[first + line], most, k);
 }
 
 static int64_t found_in(const Row *row)
@@ -139,6 +137,26 @@ static void row_summary(const Pane *pane, int64_t q, char *text, size_t size)
     else
         snprintf(text, size, "%s %lld: %lld of %lld %ss", row->view ? row->view->rows : "row",
                  (long long)q, (long long)row->count, (long long)row->all, entries);
+}
+
+/* "mean of queries 3, 17, 20: 24 of 64 keys, sum 1.0000" */
+static void marked_summary(Ui *ui, const Pane *pane, char *text, size_t size)
+{
+    const Row *row = &pane->marked;
+    int64_t    queries[MARGIN_QUERIES_MOST];
+    int        count = pane_marked(ui, pane, queries);
+    Text       out = { 0 };
+
+    text_addf(&out, "%s of %d marked quer%s", ui->compare.marks.summed ? "sum" : "mean", count,
+              count == 1 ? "y" : "ies");
+    for (int k = 0; k < count && k < 8; k++)
+        text_addf(&out, "%s%lld", k ? ", " : " (", (long long)queries[k]);
+    text_addf(&out, "%s): %lld of %lld keys, sum %.4f", count > 8 ? ", \xe2\x80\xa6" : "",
+              (long long)row->count, (long long)row->all, row->sum);
+    if (row->view && row->view->kind == VIEW_WEIGHTS && !row->minus)
+        text_addf(&out, ", entropy %.3g nats", row->entropy);
+    snprintf(text, size, "%s", text_str(&out));
+    text_free(&out);
 }
 
 /* Weights of a row are shares of one: clearly another sum is worth a second look. */
@@ -276,8 +294,9 @@ void inspect_dock(Ui *ui, Area area)
     Pane    *pane = compare_focus(ui);
     Term    *term = ui->term;
     int64_t  q, k;
-    char     title[300], summary[160];
+    char     title[300], summary[200];
     int      y = area.y + 1;
+    bool     marked;
     Area     row;
 
     if (!pane || !pane_view(pane) || area.h < 8)
@@ -294,13 +313,17 @@ void inspect_dock(Ui *ui, Area area)
                   ui_style(ui, f.allowed ? ROLE_TEXT : ROLE_DIM));
     }
     y++;
-    if (!pane_row(ui, pane, q))
+    marked = pane_marked_row(ui, pane);
+    if (!marked && !pane_row(ui, pane, q))
         return;
-    row_summary(pane, q, summary, sizeof(summary));
-    y += term_paragraph(term, (Area){ y, area.x + 2, 2, area.w - 4 }, summary,
-                        ui_style(ui, row_role(&pane->row)));
+    if (marked)
+        marked_summary(ui, pane, summary, sizeof(summary));
+    else
+        row_summary(pane, q, summary, sizeof(summary));
+    y += term_paragraph(term, (Area){ y, area.x + 2, 3, area.w - 4 }, summary,
+                        ui_style(ui, marked ? ROLE_KEY : row_role(&pane->row)));
     row = (Area){ y + 1, area.x + 2, area.y + area.h - y - 2, area.w - 4 };
-    draw_row(ui, pane, row, q, k);
+    draw_row(ui, pane, marked ? &pane->marked : &pane->row, row, k);
 }
 
 /* ---- a screen of its own ---------------------------------------------------- */
@@ -348,13 +371,37 @@ static void draw_around(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
     }
 }
 
+/* The cursor's row, or the marked queries together. */
+static void draw_below(Ui *ui, Pane *pane, Area low, int64_t q, int64_t k)
+{
+    bool marked = pane_marked_row(ui, pane), known = marked || pane_row(ui, pane, q);
+    char title[64], summary[200];
+
+    if (marked)
+        snprintf(title, sizeof(title), "marked queries, %s",
+                 ui->inspect_by_key ? "by position" : "by value");
+    else
+        snprintf(title, sizeof(title), "%s %lld, %s", pane_view(pane)->rows, (long long)q,
+                 ui->inspect_by_key ? "by position" : "by value");
+    term_frame(ui->term, low, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    if (known)
+        draw_row(ui, pane, marked ? &pane->marked : &pane->row,
+                 (Area){ low.y + 1, low.x + 2, low.h - 2, low.w - 4 }, k);
+    if (marked)
+        marked_summary(ui, pane, summary, sizeof(summary));
+    else
+        row_summary(pane, q, summary, sizeof(summary));
+    term_text(ui->term, low.y + low.h, 1, low.w - 2, summary,
+              ui_style(ui, marked ? ROLE_KEY : row_role(&pane->row)));
+}
+
 static void inspect_draw(Ui *ui)
 {
     Pane   *pane = compare_focus(ui);
     Term   *term = ui->term;
     Area    all = { 1, 0, term->rows - 3, term->cols }, left, right, low;
     Text    text = { 0 };
-    char    title[300], summary[160];
+    char    title[300];
     int64_t q, k;
 
     if (!pane || !pane_view(pane))
@@ -374,12 +421,7 @@ static void inspect_draw(Ui *ui)
     term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },
                    text_str(&text), ui_style(ui, ROLE_TEXT));
     text_free(&text);
-    snprintf(title, sizeof(title), "%s %lld, %s", pane_view(pane)->rows, (long long)q,
-             ui->inspect_by_key ? "by position" : "by value");
-    term_frame(term, low, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
-    draw_row(ui, pane, (Area){ low.y + 1, low.x + 2, low.h - 2, low.w - 4 }, q, k);
-    row_summary(pane, q, summary, sizeof(summary));
-    term_text(term, low.y + low.h, 1, all.w - 2, summary, ui_style(ui, row_role(&pane->row)));
+    draw_below(ui, pane, low, q, k);
 }
 
 const Layer inspect_layer = { .mode = "INSPECT", .scope = IN_INSPECT, .draw = inspect_draw };

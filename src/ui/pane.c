@@ -82,7 +82,7 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
     result_release(pane->result);
     pane->result = result;
     pane->problem[0] = '\0';
-    pane->row.owner = NULL; /* a new run may stand where the old one stood */
+    pane->row.owner = pane->marked.owner = NULL; /* a new run may stand where the old one stood */
     pane->order = NULL;
     pane->order_head = -1;
     pane->telling = result_view(result, NULL, NULL);
@@ -156,6 +156,7 @@ void pane_close(Ui *ui, Pane *pane)
     result_release(pane->measured);
     request_free(&pane->request);
     row_free(&pane->row);
+    row_free(&pane->marked);
     *pane = (Pane){ 0 };
 }
 

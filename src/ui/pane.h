@@ -44,6 +44,7 @@ typedef struct Pane {
     Drawing     drawing;
     Side        side; /* bars beside it */
     Row         row; /* of the weights at the cursor */
+    Row         marked; /* of the marked queries */
     /* Sorted orders of the result, found once. */
     const int32_t *order;
     int64_t        order_head; /* -1: not looked for */

@@ -69,6 +69,23 @@ static int64_t first_multiple(int64_t from, int64_t step)
     return (from + step - 1) / step * step;
 }
 
+/* A dot before each marked query in sight. */
+static void draw_marks(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                       GlyphSize glyph)
+{
+    int64_t queries[MARGIN_QUERIES_MOST];
+    int     count = pane->pinned ? 0 : pane_marked(ui, pane, queries);
+
+    for (int64_t e = v->row.first; count && e < v->row.last; e++) {
+        int64_t query = panel->row_order ? panel->row_order[e] : e;
+        int     y = (lens_pixel(&v->row, e) + v->row.size / 2) / glyph.down;
+
+        if (marks_has(&ui->compare.marks, query))
+            term_char(ui->term, pane->canvas.y + y, pane->canvas.x - 1, 0x2022,
+                      ui_style(ui, ROLE_MARK));
+    }
+}
+
 static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
                           GlyphSize glyph)
 {
@@ -87,6 +104,7 @@ static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
         width = term_width(text) < gutter - 1 ? term_width(text) : gutter - 1;
         term_text(ui->term, y, c.x - 1 - width, width, text, ui_style(ui, ROLE_DIM));
     }
+    draw_marks(ui, pane, panel, v, glyph);
     if (cursor >= 0)
         term_char(ui->term, c.y + (cursor + v->row.size / 2) / glyph.down, c.x - 1, 0x25B8,
                   ui_style(ui, ROLE_KEY));

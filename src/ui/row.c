@@ -106,8 +106,9 @@ static void take_bits(Row *row, const Pattern *components)
                          row->query, row->cells[c].key, &allowed);
 }
 
-/* Both rows are by key; where only one has a cell the other counts as 0. */
-static bool subtract(Row *row, const Row *other)
+/* Adds `sign` times the other.  Both rows are by key; where only one has a cell the other
+ * counts as 0. */
+static bool add_row(Row *row, const Row *other, float sign)
 {
     int64_t  a = 0, b = 0, count = 0;
     RowCell *cells = malloc((size_t)(row->count + other->count + 1) * sizeof(*cells));
@@ -119,8 +120,10 @@ static bool subtract(Row *row, const Row *other)
         int64_t its = b < other->count ? other->cells[b].key : INT64_MAX;
         RowCell cell = mine <= its ? row->cells[a] : (RowCell){ .key = its };
 
-        if (its <= mine)
-            cell.value -= other->cells[b].value;
+        if (its <= mine) {
+            cell.value += sign * other->cells[b].value;
+            cell.bits |= sign > 0 ? other->cells[b].bits : 0;
+        }
         cells[count++] = cell;
         a += mine <= its;
         b += its <= mine;
@@ -138,7 +141,7 @@ static bool subtract_view(Row *row)
     Row     other = { 0 };
     bool    ok = row_read(&other, row->owner, row->minus, NULL, NULL,
                        plane < planes ? plane : planes - 1, row->query) &&
-              subtract(row, &other);
+              add_row(row, &other, -1);
 
     row_free(&other);
     return ok;
@@ -146,6 +149,7 @@ static bool subtract_view(Row *row)
 
 static void add_up(Row *row)
 {
+    row->sum = row->magnitude = row->entropy = 0;
     for (int64_t c = 0; c < row->count; c++) {
         row->sum += (double)row->cells[c].value;
         row->magnitude += fabs((double)row->cells[c].value);
@@ -196,6 +200,34 @@ bool row_read(Row *row, const void *owner, const View *view, const View *minus,
     }
     add_up(row);
     return true;
+}
+
+bool row_read_many(Row *row, const void *owner, const View *view, const View *minus,
+                   const Pattern *components, int64_t plane, const int64_t *queries, int count,
+                   bool mean, int version)
+{
+    Row  one = { 0 };
+    bool ok = true;
+
+    if (row->owner == owner && row->view == view && row->minus == minus && row->plane == plane &&
+        row->query == version)
+        return !row->sampled;
+    row_free(row);
+    for (int k = 0; ok && k < count; k++)
+        ok = row_read(&one, owner, view, minus, components, plane, queries[k]) &&
+             add_row(row, &one, 1);
+    row_free(&one);
+    for (int64_t c = 0; mean && c < row->count; c++)
+        row->cells[c].value /= (float)count;
+    row->owner = owner;
+    row->view = view;
+    row->minus = minus;
+    row->plane = plane;
+    row->query = version;
+    row->all = view_cols(view);
+    row->sampled = !ok;
+    add_up(row);
+    return ok;
 }
 
 const RowCell *row_find(const Row *row, int64_t key)

@@ -28,6 +28,10 @@ typedef struct Row {
 /* minus: NULL, or what is subtracted.  components: where bits come from; may be NULL. */
 bool           row_read(Row *row, const void *owner, const View *view, const View *minus,
                         const Pattern *components, int64_t plane, int64_t query);
+/* The sum of several queries' rows, or their mean; version: another number for others. */
+bool           row_read_many(Row *row, const void *owner, const View *view, const View *minus,
+                             const Pattern *components, int64_t plane, const int64_t *queries,
+                             int count, bool mean, int version);
 void           row_free(Row *row);
 const RowCell *row_find(const Row *row, int64_t key); /* NULL: masked */
 /* 1 is the largest; 0: masked. */

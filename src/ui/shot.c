@@ -203,7 +203,7 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     Compare *c = &ui->compare;
     bool     first = only && pane_differs(ui, only);
 
-    *shot = (Shot){ .options = { .shared_scale = c->effect, .strips = c->strips } };
+    *shot = (Shot){ .options = { .shared_scale = c->effect, .strips.kind = c->strips } };
     for (int i = 0; i < c->count && !only; i++)
         first = first || (c->panes[i].area.h && pane_differs(ui, &c->panes[i]));
     for (int i = 0; i < c->count; i++)
@@ -212,6 +212,9 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     if (!shot->count)
         return;
     if (!shows_strips(shot))
-        shot->options.strips = MARGIN_NONE;
+        shot->options.strips.kind = MARGIN_NONE;
+    if (shot->options.strips.kind == MARGIN_SUMS)
+        shot->options.strips.query_count =
+            pane_marked(ui, shot->panes[0], shot->options.strips.queries);
     shot->obstacle = find_obstacle(shot);
 }

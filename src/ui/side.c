@@ -70,7 +70,8 @@ static bool same(const MarginRequest *a, const MarginRequest *b, bool sampled)
 {
     return a->kind == b->kind && a->view == b->view && a->minus == b->minus &&
            a->plane == b->plane && a->minus_plane == b->minus_plane && a->head == b->head &&
-           a->excluded == b->excluded &&
+           a->excluded == b->excluded && a->query_count == b->query_count &&
+           !memcmp(a->queries, b->queries, (size_t)a->query_count * sizeof(*a->queries)) &&
            (!sampled || (a->row0 == b->row0 && a->row1 == b->row1 &&
                          a->row_order == b->row_order));
 }

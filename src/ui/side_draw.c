@@ -72,6 +72,8 @@ void strips_want(Ui *ui, Pane *pane)
         .row1 = sight.row.last,
         .row_order = panel.row_order,
     };
+    if (request.kind == MARGIN_SUMS)
+        request.query_count = pane_marked(ui, pane, request.queries);
     side_want(&ui->draughtsman, &pane->side, &request, pane->result,
               minus ? first->result : NULL);
 }
@@ -168,7 +170,7 @@ static void cursor_number(const Bars *b, int64_t at, int width, char *text, size
     const double *values = b->rows ? b->margin->row : b->margin->col;
     double        own = values[b->order ? b->order[at] : at];
     int           pixel = lens_pixel(b->axis, at);
-    bool          about = isnan(own) || (!b->rows && b->margin->share < 1);
+    bool          about = isnan(own) || (!b->rows && b->margin->share < 1 && !b->margin->queries);
 
     if (!b->rows && (b->order ? b->order[at] : at) == b->excluded) {
         snprintf(text, size, "\xc3\x97");
@@ -272,8 +274,10 @@ void strips_describe(Ui *ui, const Pane *pane, Text *out)
         return;
     text_addf(out, " \xe2\x94\x82 %s%s", pane->beside.w && !*side->problem ? "" : "no ",
               margin_name(ui->compare.strips));
+    if (side->margin.queries)
+        text_add(out, " of the marked");
     if (side->margin.kind != MARGIN_NONE && side->margin.share < 1)
-        text_addf(out, " of %.2g%% of the rows", 100 * side->margin.share);
+        text_addf(out, ", %.2g%% of the rows", 100 * side->margin.share);
 }
 
 void action_strips_next(Ui *ui)

@@ -38,6 +38,8 @@ case("strips beside a matrix", function()
   text = attn.figure { panels = { { result = full, strips = "sums", minus = bigbird,
     view = "weights" } } }:text { width = 70 }
   assert(text:find("bars: sum of each row, column, to", 1, true), text)
+  text = attn.figure { panels = { { result = full, strips = "sums", queries = { 2, 9 } } } }:text {}
+  assert(text:find("of 2 rows in each column", 1, true), text)
   text = attn.figure { panels = { { result = full, view = "weights", exclude = 3 } } }:text {}
   assert(text:find("key 3 excluded", 1, true), text)
   raises("has the keys 0..23, not 24", function()

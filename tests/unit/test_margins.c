@@ -184,6 +184,51 @@ static void a_budget_reads_some_rows_and_says_so(void **state)
     session_free(s);
 }
 
+static void columns_are_of_the_queries_asked_for(void **state)
+{
+    Session      *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
+    Result       *r = result_of(s, "bigbird(block=2)");
+    const View   *view = run_view(r->run, "weights");
+    MarginRequest request = { .kind = MARGIN_SUMS, .run = r->run, .view = view, .plane = 2,
+                              .excluded = -1, .queries = { 3, 11, 28 }, .query_count = 3,
+                              .budget_entries = 40 };
+    Margin        margin;
+    float         line[3][N];
+    Error         err = ERROR_INIT;
+
+    (void)state;
+    CHECK(margin_make(&request, &margin, &err), "%s", err.text);
+    for (int k = 0; k < 3; k++)
+        read_row(view, 2, request.queries[k], line[k]);
+    for (int64_t j = 0; j < N; j++) /* exact, however few rows the budget has */
+        check_near("column", j, margin.col[j],
+                   (double)line[0][j] + (double)line[1][j] + (double)line[2][j]);
+    check_near("row", 11, margin.row[11], 1);
+    assert_true(margin.share < 1);
+    assert_int_equal(margin.queries, 3);
+    margin_free(&margin);
+    result_release(r);
+    session_free(s);
+}
+
+static void lists_of_queries_are_read(void **state)
+{
+    MarginChoice choice = { .kind = MARGIN_SUMS }, kept = { .kind = MARGIN_KEPT };
+    Error        err = ERROR_INIT;
+
+    (void)state;
+    assert_true(margin_parse_queries("3,17,20", &choice, &err));
+    assert_int_equal(choice.query_count, 3);
+    assert_int_equal(choice.queries[2], 20);
+    assert_false(margin_parse_queries("3", &kept, &err));
+    for (int k = 0; k < 5; k++) {
+        static const char *const wrong[] = { "3,,4", "4,3", "-1", "x", "3;4" };
+
+        choice.query_count = 0;
+        assert_false(margin_parse_queries(wrong[k], &choice, &err));
+    }
+}
+
 static void what_has_no_numbers_says_why(void **state)
 {
     Session    *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
@@ -205,6 +250,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_the_views),
         cmocka_unit_test(a_budget_reads_some_rows_and_says_so),
+        cmocka_unit_test(columns_are_of_the_queries_asked_for),
+        cmocka_unit_test(lists_of_queries_are_read),
         cmocka_unit_test(what_has_no_numbers_says_why),
     };
 
