@@ -178,12 +178,23 @@ fail:
     return NULL;
 }
 
+/* The cursor is shown once more after the alternate screen is left: some terminals bring
+ * back with it what they kept when a scroll saved the cursor, and then it was hidden. */
+static void leave_screen(void)
+{
+    const char *show = tigetstr("cnorm");
+
+    endwin();
+    if (show && strstr(show, "\033[?25h"))
+        write_all("\033[?25h");
+}
+
 void term_close(Term *term)
 {
     if (!term)
         return;
     term_mouse(term, false);
-    endwin();
+    leave_screen();
     signals_restore();
     delscreen(term->device->screen);
     free(term->device->pairs);
@@ -215,7 +226,7 @@ void term_suspend(Term *term)
     bool mouse = term->mouse;
 
     term_mouse(term, false);
-    endwin();
+    leave_screen();
     /* The rest of the group too: a make or script that waits for us stops with us. */
     kill(0, SIGTSTP);
     raise(SIGSTOP);
