@@ -50,7 +50,12 @@ static const View *kept_view(const Run *run, const View *shown, Error *err)
 const View *margin_view(const Run *run, const View *shown, MarginKind kind, Error *err)
 {
     const View *weights = run_view(run, "weights");
+    ViewCurve   curve;
 
+    if (view_curve(shown, &curve)) {
+        error_set(err, ERR_UNSUPPORTED, "%s: a curve has no rows and columns", shown->name);
+        return NULL;
+    }
     if (kind == MARGIN_KEPT)
         return kept_view(run, shown, err);
     if (kind == MARGIN_SUMS && shown->rank >= 2 && adds_up(shown))

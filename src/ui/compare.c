@@ -23,8 +23,12 @@ Pane *compare_focus(Ui *ui)
 static void dock_beside(Ui *ui, CompareRooms *r)
 {
     Compare *c = &ui->compare;
-    int      needed = r->cols * (2 * (r->panes.h / r->rows - 4) + 9), spare = r->panes.w - needed;
+    int      strips = 0, needed, spare;
 
+    for (int i = 0; i < c->count; i++)
+        strips = c->panes[i].beside.w > strips ? c->panes[i].beside.w : strips;
+    needed = r->cols * (2 * (r->panes.h / r->rows - 4) + 9 + strips);
+    spare = r->panes.w - needed;
     if (!r->dock.w && r->rows > 1)
         return; /* small tiles: better wide captions */
     for (int i = 0; i < c->count; i++)

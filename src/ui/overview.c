@@ -225,17 +225,19 @@ static void overview_draw(Ui *ui)
     Pane     *pane = compare_focus(ui);
     Area      all = { 1, 0, ui->term->rows - 3, ui->term->cols };
     Wall      wall = wall_of(ui);
-    char      name[160], title[200];
+    Text      name = { 0 };
+    char      title[200];
 
     term_fill(ui->term, all, ' ', (Style){ 0 });
     if (!pane || !pane->result || !pane_view(pane) || ui->term->rows < 16)
         return;
-    pane_title(ui, pane, ui->compare.focus + 1, name, sizeof(name));
     if (o->layers > 1)
-        snprintf(title, sizeof(title), "%lld layers, %lld heads: %s", (long long)o->layers,
-                 (long long)o->heads, name);
-    else
-        snprintf(title, sizeof(title), "%lld heads: %s", (long long)o->heads, name);
+        text_addf(&name, "%lld layers, ", (long long)o->layers);
+    text_addf(&name, "%lld heads: ", (long long)o->heads);
+    pane_name(pane, &name);
+    text_addf(&name, " \xc2\xb7 %s", pane_view(pane)->name);
+    snprintf(title, sizeof(title), "%s", text_str(&name));
+    text_free(&name);
     term_frame(ui->term, all, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     scroll(o, &wall);
     want_tiles(ui, pane, &wall);
