@@ -65,7 +65,8 @@ static bool parse_head(const char *text, const char *end, int64_t *head, Error *
     if (end - text == 1 && *text == '*')
         return true;
     if (stop != end || stop == text || value < 0)
-        return error_set(err, ERR_USAGE, "'@%.*s': expected a head's number, counted from 0, or * for all",
+        return error_set(err, ERR_USAGE,
+                         "'@%.*s': expected a head's number, counted from 0, or * for all",
                          (int)(end - text), text);
     *head = value;
     return true;

@@ -4,7 +4,8 @@
  *     word = side [ " - " side ]          the second is subtracted from the first
  *     side = MECH[(name=value,..)] [":" VIEW ["/sorted"]] ["@" HEAD]
  *
- * HEAD is a number, or * for a panel of every head.  The command line, presets and the explorer's command line read the same words.
+ * HEAD is a number, or * for a panel of every head.  The command line, presets and the
+ * explorer's command line read the same words.
  */
 #ifndef APP_PANEL_WORD_H
 #define APP_PANEL_WORD_H

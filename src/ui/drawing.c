@@ -180,7 +180,8 @@ bool drawing_poll(Draughtsman *d, Drawing *drawing)
     else
         drawing->settled = true;
     if (state == JOB_FAILED)
-        snprintf(drawing->problem, sizeof(drawing->problem), "%.250s", job_error(r->chore.job)->text);
+        snprintf(drawing->problem, sizeof(drawing->problem), "%.250s",
+                 job_error(r->chore.job)->text);
     drawing->work = NULL;
     reduction_free(&r->chore);
     if (!drawing->settled)

@@ -39,8 +39,8 @@ static bool write_figure(void *context, const atomic_bool *cancel, Error *err)
     bool               ok;
 
     w->figure->threads = w->threads;
-    if (w->options.strips.kind && !picture_strips(w->figure, w->choices, w->figure->count, &w->options,
-                                             cancel, err))
+    if (w->options.strips.kind &&
+        !picture_strips(w->figure, w->choices, w->figure->count, &w->options, cancel, err))
         return false;
     if (ending && !strcmp(ending, ".png"))
         ok = figure_png(w->figure, &png, &bytes, err);

@@ -33,7 +33,8 @@ case("what a query sees, on the image", function()
 end)
 
 case("strips beside a matrix", function()
-  local text = attn.figure { panels = { { result = bigbird, strips = "kept" } } }:text { width = 70 }
+  local fig = attn.figure { panels = { { result = bigbird, strips = "kept" } } }
+  local text = fig:text { width = 70 }
   assert(text:find("bars: exact attention kept, to 1", 1, true), text)
   text = attn.figure { panels = { { result = full, strips = "sums", minus = bigbird,
     view = "weights" } } }:text { width = 70 }

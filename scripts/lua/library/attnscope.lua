@@ -388,6 +388,9 @@ function Figure:close() end
 ---@field residual? boolean of the view reach: default true
 ---@field sorted? boolean tokens in the mechanism's own order
 ---@field span? integer|string what this query sees, on the image; or "row,column"
+---@field exclude? integer a key that counts in no range of colours and no strip
+---@field strips? string bars beside the matrix: sums, entropy or kept
+---@field queries? integer[] the bars of columns are the sum of these queries
 ---@field pool? string max, mean, mass, cover, count or min
 ---@field scale? string linear, log or row
 ---@field cmap? string viridis, cividis, magma, grey or diverging
