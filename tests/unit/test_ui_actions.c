@@ -1,0 +1,47 @@
+/* test_ui_actions.c -- the explorer's one table of actions. */
+#include <stdint.h>
+#include <string.h>
+
+#include "check.h"
+#include "ui/actions.h"
+
+/* The n-th word of an action's keys. */
+static bool key_word(const Action *a, int n, char *word, size_t size)
+{
+    const char *at = a->keys;
+
+    for (int i = 0; *at; i++) {
+        size_t length = strcspn(at, " ");
+
+        if (i == n) {
+            snprintf(word, size, "%.*s", (int)length, at);
+            return length > 0;
+        }
+        at += length + (at[length] == ' ');
+    }
+    return false;
+}
+
+/* In no place do two actions share a key: the later one could never be reached. */
+static void no_key_means_two_things(void **state)
+{
+    char one[32], other[32];
+
+    (void)state;
+    for (size_t i = 0; action_at(i); i++)
+        for (size_t j = i + 1; action_at(j); j++) {
+            if (!(action_at(i)->scope & action_at(j)->scope))
+                continue;
+            for (int x = 0; key_word(action_at(i), x, one, sizeof(one)); x++)
+                for (int y = 0; key_word(action_at(j), y, other, sizeof(other)); y++)
+                    CHECK(strcmp(one, other) != 0, "%s and %s share the key %s",
+                          action_at(i)->id, action_at(j)->id, one);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(no_key_means_two_things) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
