@@ -19,6 +19,8 @@ static int64_t plane_of(const Step *step, int64_t head)
 {
     int64_t heads = step->result->run->h, planes = view_planes(step->shown);
 
+    if (step->shown->headless)
+        return planes - 1;
     return head > 0 && planes % heads == 0 && !view_shared(step->shown) ? head * (planes / heads)
                                                                         : 0;
 }

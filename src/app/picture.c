@@ -248,14 +248,18 @@ bool picture_panel(Result *result, const char *name, int64_t head, Panel *out, E
 {
     const View *view = result_view(result, name, err);
     char        title[128];
-    int64_t     plane = 0;
+    int64_t     plane = 0, count;
 
     if (!view)
         return false;
-    if (head >= 0 && head >= result->run->h)
-        return error_set(err, ERR_USAGE, "head %lld: there are %lld (0..%lld)", (long long)head,
-                         (long long)result->run->h, (long long)result->run->h - 1);
-    if (head > 0 && !view_shared(view))
+    count = view->headless ? view_planes(view) : result->run->h;
+    if (head >= count)
+        return error_set(err, ERR_USAGE, "%s %lld: there are %lld (0..%lld)",
+                         view->headless ? view->round : "head", (long long)head, (long long)count,
+                         (long long)count - 1);
+    if (view->headless) /* the last has seen most */
+        plane = head >= 0 ? head : count - 1;
+    else if (head > 0 && !view_shared(view))
         plane = head * (view_planes(view) / result->run->h);
     if (view_is_derived(result, view) && !derived_ready(view, plane, err))
         return false;

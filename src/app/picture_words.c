@@ -97,7 +97,9 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     text_add(&title, " \xc2\xb7 ");
     picture_view_name(choice->result->run, panel->view, &title);
     text_add(&title, choice->sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
-    if (d->head && choice->result->run->h > 1)
+    if (panel->view->headless)
+        text_addf(&title, " \xc2\xb7 %s %lld", panel->view->round, (long long)panel->plane);
+    else if (d->head && choice->result->run->h > 1)
         text_addf(&title, " \xc2\xb7 head %lld", (long long)(head < 0 ? 0 : head));
     snprintf(panel->title, sizeof(panel->title), "%s", text_str(&title));
     text_free(&title);

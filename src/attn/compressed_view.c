@@ -160,6 +160,7 @@ static void show_memory(Run *r, const CompressedViews *v)
     view->rows = "slot";
     view->cols = "first token, end";
     view->round = "segment";
+    view->headless = true;
 }
 
 void compressed_memory_show(Run *r, const CompressedViews *v)

@@ -65,7 +65,8 @@ typedef struct ViewCurve {
     CurveMark   mark;
     bool        log_x, log_y;
     bool        by_rows;    /* rows are the series, columns the points */
-    double      first;      /* x of the first point; they are 1 apart */
+    double      first;      /* x of the first point */
+    double      spacing;    /* from point to point; 0: 1 */
     int         main;       /* series that go into a plot with other views'; 0: all */
     const char *points;     /* what the points are called: "relu|trig"; NULL: by their x */
     const char *along;      /* view of the run that holds the x of the points; NULL: see first */
@@ -115,6 +116,7 @@ struct View {
     const char *quantity;   /* what its numbers are, "probability"; static; NULL: as of its kind */
     const char *const *categories; /* of a BUCKETS view, names of 0, 1, ... ending in NULL;
                                first letters differ; static; NULL: numbers */
+    bool        headless;   /* planes are not of heads: `round` names them, a head's number chooses */
     const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *const *components; /* what the bits 1, 2, 4, ... mean here, [8], NULL where as

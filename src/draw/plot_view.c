@@ -48,7 +48,8 @@ static double place_of(const Source *s, int64_t point)
     Source      x;
 
     if (!along || view_cols(along) * view_rows(along) * view_planes(along) < s->points)
-        return s->curve.first + (double)point;
+        return s->curve.first +
+               (double)point * (s->curve.spacing > 0 ? s->curve.spacing : 1);
     x = (Source){ .view = along, .by_rows = true };
     if (view_cols(along) < s->points) /* [.., points, 1] or [h, points]: by the row */
         return value_at(&(Source){ .view = along, .by_rows = false }, along, 0,

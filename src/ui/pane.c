@@ -243,7 +243,7 @@ int64_t pane_heads(const Pane *pane)
     const View *view = pane_view(pane);
     int64_t planes = view ? view_planes(view) : 1, heads = pane->result ? pane->result->run->h : 1;
 
-    return planes % heads == 0 && planes >= heads ? heads : planes;
+    return planes % heads == 0 && planes >= heads && !(view && view->headless) ? heads : planes;
 }
 
 int64_t pane_rounds(const Pane *pane)
@@ -258,7 +258,7 @@ int64_t pane_rounds(const Pane *pane)
 int64_t pane_plane(const Pane *pane, const View *view)
 {
     int64_t planes = view_planes(view), heads = pane->result->run->h;
-    int64_t rounds = planes % heads == 0 ? planes / heads : 1;
+    int64_t rounds = planes % heads == 0 && !view->headless ? planes / heads : 1;
     int64_t plane =
         planes == 1 ? 0 : pane->head * rounds + (pane->round < rounds ? pane->round : 0);
 

@@ -401,7 +401,8 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define BYTES_OVER_STEPS { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS }
+#define BYTES_OVER_STEPS                                                                       \
+    { .x = "layers passed, forward and back", .y = "memory (bytes)", .mark = CURVE_STEPS }
 
 static const char *const doings[] = { "forward", "recomputed", "backward", NULL };
 

@@ -362,7 +362,10 @@ static const StageNote notes[] = {
     { NULL, NULL }
 };
 
-#define BYTES_OVER_STEPS { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS }
+/* A layer is two steps: attention, feed-forward. */
+#define BYTES_OVER_STEPS                                                                       \
+    { .x = "layers passed, forward and back", .y = "memory (bytes)", .mark = CURVE_STEPS,      \
+      .spacing = 0.5 }
 #define ERROR_OVER_DEPTH(what)                                                                 \
     { .x = "layer boundary", .y = what, .log_y = true, .series = "first stream|second stream" }
 
@@ -373,7 +376,8 @@ static const ViewPromise views[] = {
       .kind = VIEW_TENSOR,
       .help = "the same, divided by the largest number there" },
     { .name = "memory", .kind = VIEW_COUNT, .help = "the next two side by side",
-      .curve = { .x = "step", .y = "memory (bytes)", .mark = CURVE_STEPS,
+      .curve = { .x = "layers passed, forward and back", .y = "memory (bytes)",
+                 .mark = CURVE_STEPS, .spacing = 0.5,
                  .series = "plain|reversible" } },
     { .name = "memory_plain", .curve = BYTES_OVER_STEPS, .kind = VIEW_COUNT,
       .help = "bytes live at each step of an ordinary stack, forward, then backward" },
