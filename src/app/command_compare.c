@@ -308,6 +308,27 @@ static void result_row(const Comparison *c, int index, Table *t)
     }
 }
 
+/* "linformer: no causal form: ...", a line each; a mechanism that comes again says it once. */
+static void show_warnings(const Comparison *c, Text *out)
+{
+    Text said = { 0 };
+
+    for (int i = 0; i < c->count; i++) {
+        const char *lines = c->results[i]->record.warnings;
+
+        while (lines && *lines) {
+            size_t length = strcspn(lines, "\n");
+
+            text_clear(&said);
+            text_addf(&said, "note  %.*s\n", (int)length, lines);
+            if (!out->length || !strstr(text_str(out), text_str(&said)))
+                text_add(out, text_str(&said));
+            lines += length + (lines[length] == '\n');
+        }
+    }
+    text_free(&said);
+}
+
 static void show_notes(Session *s, const Comparison *c, Text *out)
 {
     const Input *input = session_input(s);
@@ -329,6 +350,7 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
             text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
                       record_status_name(c->results[i]->record.status),
                       c->results[i]->record.message);
+    show_warnings(c, out);
 }
 
 static void show_table(Session *s, const Call *call, const Comparison *c, Text *out)

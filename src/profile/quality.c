@@ -224,6 +224,12 @@ static bool no_memory(const Run *run, Error *err)
                      (long long)(run->h * run->n));
 }
 
+/* A mechanism of factors sees every key, whatever made the factors. */
+static bool chooses_cells(const Mechanism *m)
+{
+    return m->classes & CHOOSES_CELLS && !(m->classes & (CLASS_LR | CLASS_KR));
+}
+
 static bool compare(Comparison *c, Quality *out, Error *err)
 {
     const Run *run = c->run;
@@ -236,7 +242,7 @@ static bool compare(Comparison *c, Quality *out, Error *err)
     values = calloc((size_t)rows, sizeof(*values));
     if (!values)
         return no_memory(run, err);
-    if (c->kept && (atomic_load(&c->left_out) || run->mechanism->classes & CHOOSES_CELLS))
+    if (c->kept && (atomic_load(&c->left_out) || chooses_cells(run->mechanism)))
         mass_summary(c, out, values);
     if (c->weights)
         variation_summary(c, out);
