@@ -1,6 +1,7 @@
 /* command_doctor.c -- what this machine and terminal can do, and what is amiss. */
 #include "app/command_parts.h"
 
+#include "app/place.h"
 #include "profile/counters.h"
 
 #include <langinfo.h>
@@ -25,6 +26,16 @@ static void terminal_lines(const Call *call, Text *out)
     if (getenv("TMUX"))
         text_add(out, "  tmux       a short escape-time makes Esc quick: "
                       "tmux set -sg escape-time 25\n");
+}
+
+/* Where the explorer keeps what it is asked to keep. */
+static void place_lines(Text *out)
+{
+    Text path = { 0 };
+
+    text_addf(out, "files\n  state      %s\n",
+              place_state("", &path, NULL) ? text_str(&path) : "(no place: HOME is not set)");
+    text_free(&path);
 }
 
 static void warning_lines(Session *s, Text *out)
@@ -79,5 +90,6 @@ bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
     text_free(&environment);
     warning_lines(s, out);
     terminal_lines(call, out);
+    place_lines(out);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory");
 }

@@ -13,6 +13,7 @@
 #include "app/preset.h"
 #include "ui/actions.h"
 #include "ui/profile.h"
+#include "ui/saving.h"
 
 struct CommandWork {
     Job        *job;
@@ -146,17 +147,104 @@ void command_close(Ui *ui)
 
 /* With a name it opens here what `figure --preset` draws; alone it is the command. */
 #define PRESET_WORD "preset"
-/* With a range they run; alone they are the actions. */
-#define VARY_WORD     "vary"
-#define SMALLEST_WORD "smallest"
 
-static void open_preset(Ui *ui, const char *rest)
+/* ---- completion ------------------------------------------------------------- */
+
+typedef struct Found {
+    const char *stem;
+    size_t      stem_length;
+    char        common[64];
+    Text        all;
+    int         count;
+} Found;
+
+static void consider(void *found, const char *word)
 {
-    char name[64];
+    Found *f = found;
+    size_t same = 0;
 
-    rest += strspn(rest, " ");
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(rest, " "), rest);
-    compare_open_preset(ui, name);
+    if (strncmp(word, f->stem, f->stem_length) != 0)
+        return;
+    if (f->count++ == 0) {
+        snprintf(f->common, sizeof(f->common), "%s", word);
+    } else {
+        while (f->common[same] && f->common[same] == word[same])
+            same++;
+        f->common[same] = '\0';
+    }
+    text_addf(&f->all, "%s%s", f->all.length ? "  " : "", word);
+}
+
+/* What the focused pane's mechanism can be varied by. */
+static void consider_params(Ui *ui, Found *f)
+{
+    const Pane      *pane = compare_focus(ui);
+    const Mechanism *m = pane ? mechanism_find(pane->request.mechanism) : NULL;
+    char             name[72];
+
+    for (const Param *p = m ? m->params : NULL; p && p->name; p++) {
+        snprintf(name, sizeof(name), "%s=", p->name);
+        if (p->type != PARAM_TYPE_TENSOR)
+            consider(f, name);
+    }
+}
+
+static void consider_presets(Ui *ui, Found *f)
+{
+    (void)ui;
+    for (size_t i = 0; preset_at(i); i++)
+        consider(f, preset_at(i)->id);
+}
+
+static void consider_sessions(Ui *ui, Found *f)
+{
+    (void)ui;
+    saving_names(consider, f);
+}
+
+/* ---- words of the explorer's own -------------------------------------------- */
+
+/* What takes a rest of the line that no action can take. */
+typedef struct Typed {
+    const char *word;
+    bool        alone; /* also without a rest; else that is the command or action */
+    void (*run)(Ui *ui, const char *rest);
+    void (*complete)(Ui *ui, Found *found); /* NULL: nothing to complete */
+} Typed;
+
+static const Typed typed[] = {
+    { PRESET_WORD, false, compare_open_preset, consider_presets },
+    { "vary", false, vary_enter, consider_params },
+    { "smallest", false, vary_enter_goal, consider_params },
+    { "save", true, saving_typed_save, consider_sessions },
+    { "restore", true, saving_typed_restore, consider_sessions },
+};
+#define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
+
+static const Typed *typed_find(const char *word, size_t length)
+{
+    for (size_t i = 0; i < TYPED_COUNT; i++)
+        if (strlen(typed[i].word) == length && !strncmp(typed[i].word, word, length))
+            return &typed[i];
+    return NULL;
+}
+
+/* False: the line is for something else. */
+static bool run_typed(Ui *ui, const char *line)
+{
+    const Typed *t = typed_find(line, strcspn(line, " "));
+    char         rest[512];
+
+    if (!t)
+        return false;
+    line += strcspn(line, " ");
+    if (!*line && !t->alone)
+        return false;
+    snprintf(rest, sizeof(rest), "%s", line + strspn(line, " "));
+    for (size_t end = strlen(rest); end && rest[end - 1] == ' ';)
+        rest[--end] = '\0';
+    t->run(ui, rest);
+    return true;
 }
 
 void command_enter(Ui *ui, const char *line)
@@ -169,13 +257,9 @@ void command_enter(Ui *ui, const char *line)
     snprintf(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), line);
     command = command_find(word);
     action = action_find(word);
-    if (!strcmp(word, PRESET_WORD) && line[length] == ' ') {
-        open_preset(ui, line + length);
-    } else if (!strcmp(word, VARY_WORD) && line[length] == ' ') {
-        vary_enter(ui, line + length);
-    } else if (!strcmp(word, SMALLEST_WORD) && line[length] == ' ') {
-        vary_enter_goal(ui, line + length);
-    } else if (command && line[length] != '(') {
+    if (run_typed(ui, line))
+        return;
+    if (command && line[length] != '(') {
         if (command->run)
             start_command(ui, line);
         else
@@ -197,60 +281,20 @@ void command_enter(Ui *ui, const char *line)
     }
 }
 
-/* ---- completion ------------------------------------------------------------- */
+/* ---- completing a line ------------------------------------------------------ */
 
-typedef struct Found {
-    const char *stem;
-    size_t      stem_length;
-    char        common[64];
-    Text        all;
-    int         count;
-} Found;
-
-static void consider(Found *f, const char *word)
+/* The word of the explorer's own that the stem belongs to, or a --preset before it. */
+static const Typed *typed_of(const char *text, const char *stem)
 {
-    size_t same = 0;
+    size_t length = strlen(PRESET_WORD);
 
-    if (strncmp(word, f->stem, f->stem_length) != 0)
-        return;
-    if (f->count++ == 0) {
-        snprintf(f->common, sizeof(f->common), "%s", word);
-    } else {
-        while (f->common[same] && f->common[same] == word[same])
-            same++;
-        f->common[same] = '\0';
-    }
-    text_addf(&f->all, "%s%s", f->all.length ? "  " : "", word);
-}
-
-/* The word before the stem ends so: after `preset` or --preset only a preset's name fits. */
-static bool follows(const char *text, const char *stem, const char *word)
-{
-    size_t length = strlen(word);
-
+    if (stem == text)
+        return NULL;
     while (stem > text && stem[-1] == ' ')
         stem--;
-    return (size_t)(stem - text) >= length && !strncmp(stem - length, word, length);
-}
-
-/* What the focused pane's mechanism can be varied by. */
-static void consider_params(Ui *ui, Found *f)
-{
-    const Pane      *pane = compare_focus(ui);
-    const Mechanism *m = pane ? mechanism_find(pane->request.mechanism) : NULL;
-    char             name[72];
-
-    for (const Param *p = m ? m->params : NULL; p && p->name; p++) {
-        snprintf(name, sizeof(name), "%s=", p->name);
-        if (p->type != PARAM_TYPE_TENSOR)
-            consider(f, name);
-    }
-}
-
-static void consider_presets(Found *f)
-{
-    for (size_t i = 0; preset_at(i); i++)
-        consider(f, preset_at(i)->id);
+    if ((size_t)(stem - text) >= length && !strncmp(stem - length, PRESET_WORD, length))
+        return typed_find(PRESET_WORD, length);
+    return typed_find(text, strcspn(text, " "));
 }
 
 static void consider_all(Found *f, bool first_word)
@@ -273,16 +317,16 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
 {
     const char *stem = field->text + field->cursor;
     Found       f = { 0 };
+    const Typed *own;
 
     while (stem > field->text && stem[-1] != ' ')
         stem--;
     f.stem = stem;
     f.stem_length = (size_t)(field->text + field->cursor - stem);
-    if (follows(field->text, stem, PRESET_WORD))
-        consider_presets(&f);
-    else if (follows(field->text, stem, VARY_WORD) || follows(field->text, stem, SMALLEST_WORD))
-        consider_params(ui, &f);
-    else
+    own = typed_of(field->text, stem);
+    if (own && own->complete)
+        own->complete(ui, &f);
+    else if (!own)
         consider_all(&f, stem == field->text);
     choices[0] = '\0';
     if (f.count > 0) {

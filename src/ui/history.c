@@ -11,6 +11,7 @@ typedef struct PaneState {
     char    view[48];
     Lens    lens;
     int64_t head, round;
+    int     pool, scale, map;
     bool    sorted, differs, excludes;
     int64_t excluded;
     ReachOptions reach;
@@ -62,6 +63,9 @@ static Snapshot *snapshot_take(const Ui *ui)
         state->lens = pane->lens;
         state->head = pane->head;
         state->round = pane->round;
+        state->pool = pane->pool;
+        state->scale = pane->scale;
+        state->map = pane->map;
         state->sorted = pane->sorted;
         state->differs = pane->differs;
         state->excludes = pane->excludes;
@@ -96,6 +100,9 @@ static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input)
     pane->lens = state->lens;
     pane->head = state->head;
     pane->round = state->round;
+    pane->pool = state->pool;
+    pane->scale = state->scale;
+    pane->map = state->map;
     pane->sorted = state->sorted;
     pane->differs = state->differs;
     pane->excludes = state->excludes;

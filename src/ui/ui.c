@@ -11,6 +11,7 @@
 #include "app/command.h"
 #include "ui/capability.h"
 #include "ui/explorer_run.h"
+#include "ui/saving.h"
 #include "ui/signals.h"
 
 typedef struct Start {
@@ -18,6 +19,7 @@ typedef struct Start {
     InputChoice choice;
     const char *input; /* NULL: the shipped sample */
     Request     defaults;
+    const char *session; /* saved; NULL: none */
     Call        step; /* `attnscope step MECH`; without a command: not that */
     bool        help;
 } Start;
@@ -28,6 +30,8 @@ static const char usage[] =
     "Opens the explorer on INPUT: npy, npz, safetensors, csv, txt or png file, or\n"
     "synthetic:NAME(args).  Without one, on a shipped sample.  ? lists the keys.\n"
     "\n"
+    "      --session NAME  opens a saved session (last: as the explorer was left); with\n"
+    "                   INPUT the same on that input\n"
     "  -n N             length: cuts a file, sizes a generator\n"
     "  -d D             head size of generated q, k, v\n"
     "      --heads H    heads of generated q, k, v\n"
@@ -42,7 +46,8 @@ static const char usage[] =
     "  -h, --help       this help\n";
 
 enum {
-    ARG_LAYER = 256,
+    ARG_SESSION = 256,
+    ARG_LAYER,
     ARG_HEADS,
     ARG_SEED,
     ARG_CAUSAL,
@@ -58,6 +63,7 @@ static const struct option options[] = {
     { "d", required_argument, NULL, 'd' },
     { "heads", required_argument, NULL, ARG_HEADS },
     { "layer", required_argument, NULL, ARG_LAYER },
+    { "session", required_argument, NULL, ARG_SESSION },
     { "seed", required_argument, NULL, ARG_SEED },
     { "causal", no_argument, NULL, ARG_CAUSAL },
     { "threads", required_argument, NULL, ARG_THREADS },
@@ -91,6 +97,7 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     case 'n': return whole("-n", value, 1, &start->choice.n, err);
     case 'd': return whole("-d", value, 1, &start->choice.d, err);
     case ARG_HEADS: return whole("--heads", value, 1, &start->choice.heads, err);
+    case ARG_SESSION: start->session = value; return true;
     case ARG_LAYER: return whole("--layer", value, 0, &start->choice.layer, err);
     case ARG_SEED:
         ok = whole("--seed", value, 0, &number, err);
@@ -148,6 +155,8 @@ static bool load(Ui *ui, const Start *start, Error *err)
     if (start->step.command)
         return call_check_params(&start->step, err) && call_load_input(ui->session, &start->step,
                                                                        err);
+    if (start->session)
+        return saving_restore(ui, start->session, spec, &start->choice, err);
     if (!spec)
         spec = session_default_sample(ui->session, err);
     return spec && session_load(ui->session, spec, &start->choice, err);
@@ -185,17 +194,21 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
         return false;
     term_clear(ui->term, (Style){ 0 });
     term_textf(ui->term, 0, 1, ui->term->cols - 2, theme_style(THEME_DEFAULT, ROLE_TITLE),
-               "attnscope  loading %s\xe2\x80\xa6", start->input ? start->input : "the sample");
+               "attnscope  loading %s\xe2\x80\xa6",
+               start->input     ? start->input
+               : start->session ? start->session
+                                : "the sample");
     term_flush(ui->term);
-    ui->session = session_new(err);
-    if (!ui->session || !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
-        return false;
     ui->defaults = start->defaults;
     ui->theme = THEME_DEFAULT;
     ui->compare.linked = true;
     ui->compare.drag_y = -1;
     ui->browse.cursor = 1;
     ui->stepping.speed = 1;
+    ui->session = session_new(err);
+    if (!ui->session || !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
+        return false;
+    history_clear(ui); /* nothing was here before */
     say_start(ui);
     return open_step(ui, start, err);
 }
@@ -237,7 +250,7 @@ int ui_main(int argc, char **argv)
     Error err = ERROR_INIT;
     Ui   *ui;
     int   ended;
-    bool  opened;
+    bool  opened, kept;
 
     if (!(ui_takes(argc, argv) ? parse_step(&start, argc, argv, &err)
                                : parse(&start, argc, argv, &err)))
@@ -257,10 +270,13 @@ int ui_main(int argc, char **argv)
     if (opened)
         explorer_loop(ui);
     ended = ui->signal;
+    kept = !opened || saving_keep(ui, &err);
     close_all(ui);
     free(ui);
     if (!opened)
         return fail(&err);
+    if (!kept)
+        fprintf(stderr, "attnscope: the session was not kept: %s\n", err.text);
     if (ended)
         signals_raise(ended);
     return 0;

@@ -1,0 +1,16 @@
+/* app/place.h -- where the program keeps files of its own, as the XDG base directory
+ * specification says: state is what need not be backed up and is no cache. */
+#ifndef APP_PLACE_H
+#define APP_PLACE_H
+
+#include "core/error.h"
+#include "core/text.h"
+
+/* "$XDG_STATE_HOME/attnscope/NAME", or below ~/.local/state; false: there is no home. */
+bool place_state(const char *name, Text *out, Error *err);
+/* The folders above a file, made where they are missing, readable by the user alone. */
+bool place_make_folders(const char *path, Error *err);
+/* An absolute form of a path, which need not be there; "." and ".." stay in it. */
+void place_absolute(const char *path, Text *out);
+
+#endif

@@ -1,0 +1,141 @@
+/* saved.c -- between the screen and a state as a value; see saved.h. */
+#include "ui/saved.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/compare.h"
+
+void saved_init(Saved *saved)
+{
+    *saved = (Saved){ .choice = INPUT_CHOICE_DEFAULT, .defaults = REQUEST_INIT, .focus = 1 };
+}
+
+void saved_free(Saved *saved)
+{
+    for (int i = 0; i < saved->count; i++)
+        request_free(&saved->panes[i].request);
+    request_free(&saved->defaults);
+    free(saved->spec);
+    saved_init(saved);
+}
+
+/* ---- from the screen -------------------------------------------------------- */
+
+static bool take_pane(const Pane *pane, SavedPane *out, Error *err)
+{
+    *out = (SavedPane){ .head = pane->head, .round = pane->round, .pool = pane->pool,
+                        .scale = pane->scale, .map = pane->map, .reach = pane->reach,
+                        .sorted = pane->sorted, .differs = pane->differs, .lens = pane->lens };
+    memcpy(out->view, pane->view, sizeof(out->view));
+    return request_copy(&out->request, &pane->request, err);
+}
+
+static void take_screen(const Ui *ui, Saved *out)
+{
+    const Compare *c = &ui->compare;
+
+    out->screen = (int)ui->screen;
+    out->theme = (int)ui->theme;
+    out->glyphs = (int)ui->glyphs;
+    out->order = ui->browse.order;
+    memcpy(out->filter, ui->browse.filter.text, sizeof(out->filter));
+    memcpy(out->marked, ui->browse.marked, sizeof(out->marked));
+    out->focus = c->focus + 1;
+    out->linked = c->linked;
+    out->alone = c->solo;
+    out->difference = c->difference;
+    out->labels = c->labels;
+    out->effect = c->effect;
+}
+
+bool saved_take(const Ui *ui, Saved *out, Error *err)
+{
+    const char  *spec = session_input_spec(ui->session);
+    const Input *input = session_input(ui->session);
+
+    saved_init(out);
+    take_screen(ui, out);
+    out->choice = *session_choice(ui->session);
+    if (spec && !(out->spec = strdup(spec)))
+        return error_set(err, ERR_NOMEM, "not enough memory to save the session");
+    if (input)
+        memcpy(out->sha256, input->sha256, sizeof(out->sha256));
+    if (!request_copy(&out->defaults, &ui->defaults, err))
+        return false;
+    for (int i = 0; i < ui->compare.count; i++, out->count++)
+        if (!take_pane(&ui->compare.panes[i], &out->panes[i], err))
+            return false;
+    return true;
+}
+
+/* ---- back to the screen ----------------------------------------------------- */
+
+/* It need not be read again when it is the one that is open. */
+static bool load(Ui *ui, const char *spec, const InputChoice *choice, Error *err)
+{
+    const char        *now = session_input_spec(ui->session);
+    const InputChoice *chosen = session_choice(ui->session);
+
+    if (!spec || (now && !strcmp(now, spec) && chosen->layer == choice->layer &&
+                  chosen->n == choice->n && chosen->d == choice->d &&
+                  chosen->heads == choice->heads && chosen->seed == choice->seed))
+        return true;
+    return session_load(ui->session, spec, choice, err);
+}
+
+static void show_pane(Ui *ui, SavedPane *saved)
+{
+    Pane *pane = &ui->compare.panes[ui->compare.count++];
+
+    *pane = (Pane){ .request = saved->request, .head = saved->head, .round = saved->round,
+                    .pool = saved->pool, .scale = saved->scale, .map = saved->map,
+                    .reach = saved->reach, .sorted = saved->sorted,
+                    .differs = saved->differs, .lens = saved->lens, .order_head = -1 };
+    saved->request = REQUEST_INIT;
+    memcpy(pane->view, saved->view, sizeof(pane->view));
+    pane->request.threads = ui->defaults.threads;
+    pane->request.memory_limit = ui->defaults.memory_limit;
+    pane_run(ui, pane);
+}
+
+static void show_screen(Ui *ui, const Saved *saved)
+{
+    Compare *c = &ui->compare;
+
+    ui->layer_count = 0;
+    ui->screen = (Screen)saved->screen;
+    ui->theme = (Theme)saved->theme;
+    ui->glyphs = (Glyphs)saved->glyphs;
+    ui->browse.order = saved->order;
+    field_set(&ui->browse.filter, saved->filter);
+    memcpy(ui->browse.marked, saved->marked, sizeof(saved->marked));
+    ui->defaults.causal = saved->defaults.causal;
+    ui->defaults.seed = saved->defaults.seed;
+    c->focus = saved->focus <= c->count ? (int)saved->focus - 1 : 0;
+    c->linked = saved->linked;
+    c->solo = saved->alone && c->count > 1;
+    c->difference = saved->difference && c->count > 1;
+    c->labels = saved->labels;
+    c->effect = saved->effect;
+}
+
+bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choice, Error *err)
+{
+    const Input *now;
+
+    history_note(ui);
+    if (!load(ui, input ? input : saved->spec, choice ? choice : &saved->choice, err)) {
+        history_drop(ui);
+        return false;
+    }
+    compare_clear(ui);
+    for (int i = 0; i < saved->count; i++)
+        show_pane(ui, &saved->panes[i]);
+    show_screen(ui, saved);
+    now = session_input(ui->session);
+    if (!input && saved->sha256[0] && now && strcmp(now->sha256, saved->sha256) != 0)
+        ui_say(ui, ROLE_WARN, "%s is no longer what it was when the session was saved",
+               now->name);
+    return true;
+}

@@ -1,0 +1,52 @@
+/* ui/saved.h -- what is open in the explorer as a value: taken from the screen, written
+ * as text, read back, put on the screen.
+ *
+ * State is saved and not the keys that led to it: a key means something else once the
+ * catalogue or the key map has changed.  Reading changes nothing; putting a state that was
+ * read on the screen can fail at its input only, and then changes nothing either.
+ */
+#ifndef UI_SAVED_H
+#define UI_SAVED_H
+
+#include "ui/explorer.h"
+
+typedef struct SavedPane {
+    Request      request; /* owned */
+    char         view[48];
+    int64_t      head, round;
+    int          pool, scale, map; /* -1: the kind's own */
+    ReachOptions reach;
+    bool         sorted, differs;
+    Lens         lens;
+} SavedPane;
+
+typedef struct Saved {
+    char       *spec; /* of the input; owned; NULL: as it is */
+    InputChoice choice;
+    char        sha256[65]; /* of the input; "": not said */
+    int         input_line; /* where the text says it */
+    Request     defaults;   /* of new panes; no parameters */
+    int         screen, theme, glyphs;
+    int         order; /* of the list */
+    char        filter[512];
+    bool        marked[128];
+    int64_t     focus; /* from 1 */
+    bool        linked, alone, difference, labels, effect;
+    SavedPane   panes[PANES_MOST];
+    int         count;
+} Saved;
+
+void saved_init(Saved *saved);
+void saved_free(Saved *saved);
+
+bool saved_take(const Ui *ui, Saved *out, Error *err);
+/* False: its input does not load, and nothing was changed.  `input` and `choice` stand for
+ * those that were saved; NULL: just those.  A note goes back by `u`. */
+bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choice, Error *err);
+
+/* The text names files by absolute paths. */
+void saved_write(const Ui *ui, const Saved *saved, Text *out);
+/* name: of the file, for messages: "NAME:12: there is no mechanism 'x'". */
+bool saved_read(Ui *ui, const char *name, const char *text, Saved *out, Error *err);
+
+#endif
