@@ -12,6 +12,7 @@
 
 #include "app/preset.h"
 #include "ui/actions.h"
+#include "ui/journal.h"
 #include "ui/profile.h"
 #include "ui/saving.h"
 
@@ -121,6 +122,8 @@ bool command_poll(Ui *ui)
     ui->command.work = NULL;
     ui->message[0] = '\0';
     if (state == JOB_DONE)
+        journal_command(ui, w->line);
+    if (state == JOB_DONE)
         pager_open(ui, w->line, text_str(&w->out), false);
     else
         ui_say(ui, ROLE_ERROR, "%s",
@@ -202,6 +205,11 @@ static void consider_sessions(Ui *ui, Found *f)
     saving_names(consider, f);
 }
 
+static void consider_stop(Found *f)
+{
+    consider(f, "stop");
+}
+
 /* ---- words of the explorer's own -------------------------------------------- */
 
 /* What takes a rest of the line that no action can take. */
@@ -218,6 +226,8 @@ static const Typed typed[] = {
     { "smallest", false, vary_enter_goal, consider_params },
     { "save", true, saving_typed_save, consider_sessions },
     { "restore", true, saving_typed_restore, consider_sessions },
+    { "record", true, journal_typed_record, consider_stop },
+    { "history", false, journal_typed_history, NULL },
 };
 #define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
 

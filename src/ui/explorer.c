@@ -7,6 +7,7 @@
 #include "ui/explorer_run.h"
 
 #include "ui/actions.h"
+#include "ui/journal.h"
 #include "ui/keys.h"
 #include "ui/signals.h"
 
@@ -217,6 +218,7 @@ void explorer_loop(Ui *ui)
         int    fds[3];
         double deadline;
 
+        journal_tick(ui); /* what has stood until the next key */
         drain_events(ui);
         params_tick(ui);
         ui->dirty |= poll_jobs(ui);
@@ -224,6 +226,7 @@ void explorer_loop(Ui *ui)
             break;
         if (ui->dirty)
             draw(ui);
+        journal_tick(ui);
         deadline = params_deadline(ui);
         if (step_deadline(ui) >= 0 && (deadline < 0 || step_deadline(ui) < deadline))
             deadline = step_deadline(ui);

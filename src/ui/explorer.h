@@ -223,6 +223,7 @@ struct Ui {
     Commanding command;
     History    history;
     bool       inspect_by_key; /* row of the inspector by position instead of weight */
+    struct Journal *journal; /* owned; what was done; NULL: nothing yet */
     char         session_name[256]; /* last saved or restored; "": none */
 };
 

@@ -12,6 +12,7 @@
 
 #include "app/command_parts.h"
 #include "ui/actions.h"
+#include "ui/journal.h"
 #include "ui/profile.h"
 #include "ui/shot.h"
 
@@ -112,6 +113,7 @@ static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     w->obstacle = shot.obstacle;
     if (!shot.obstacle)
         picture_command(ui->session, shot.choices, shot.count, &shot.options, command);
+    journal_exporting(ui, &shot, text_str(command), w->path);
     return true;
 }
 
@@ -132,6 +134,7 @@ static bool take_plots(Ui *ui, struct ExportWork *w, Text *command, Error *err)
         w->results[w->count++] = result_retain(choices[i].result);
     w->shown = w->count;
     picture_command(ui->session, choices, count, &options, command);
+    journal_exporting(ui, NULL, text_str(command), w->path);
     return true;
 }
 
@@ -143,9 +146,9 @@ static void start(Ui *ui, const char *path)
 
     if (!w)
         return;
+    snprintf(w->path, sizeof(w->path), "%s", path);
     if (!(ui->screen == SCREEN_PROFILE ? take_plots : take_panes)(ui, w, &command, &err))
         goto fail;
-    snprintf(w->path, sizeof(w->path), "%s", path);
     if (!w->obstacle) {
         text_add(&command, " -o ");
         word_quote(&command, path);
@@ -173,6 +176,7 @@ bool export_poll(Ui *ui)
     if (state == JOB_WAITING || state == JOB_RUNNING)
         return false;
     ui->export.work = NULL;
+    journal_exported(ui, state == JOB_DONE);
     if (state == JOB_DONE && w->obstacle)
         ui_say(ui, ROLE_WARN, "written: %s  (no rerender: %s)", w->path, w->obstacle);
     else if (state == JOB_DONE)

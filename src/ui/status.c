@@ -6,6 +6,7 @@
 #include "ui/actions.h"
 #include "ui/capability.h"
 #include "ui/explorer.h"
+#include "ui/journal.h"
 #include "ui/keys.h"
 
 #define LEAST_ROWS 16
@@ -64,7 +65,7 @@ static void draw_first_line(Ui *ui)
     const char *name =
         ui->layer_count ? ui->layers[ui->layer_count - 1]->mode : tabs[ui->screen].mode;
 
-    snprintf(mode, sizeof(mode), "[%s]", name);
+    snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", name);
     mode_x = term->cols - (int)strlen(mode) - 1;
     term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
     describe_input(ui, &input);

@@ -11,6 +11,7 @@
 #include "app/command.h"
 #include "ui/capability.h"
 #include "ui/explorer_run.h"
+#include "ui/journal.h"
 #include "ui/saving.h"
 #include "ui/signals.h"
 
@@ -271,6 +272,7 @@ int ui_main(int argc, char **argv)
         explorer_loop(ui);
     ended = ui->signal;
     kept = !opened || saving_keep(ui, &err);
+    journal_close(ui);
     close_all(ui);
     free(ui);
     if (!opened)
