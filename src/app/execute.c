@@ -56,6 +56,23 @@ static bool soften_causal(RunSpec *spec, const Request *request)
     return true;
 }
 
+bool request_planned_flops(Session *s, const Request *request, Flops *flops, bool *bound)
+{
+    RunSpec spec;
+    Run    *run;
+    bool    ok;
+
+    if (!s->loaded || !fill_spec(&spec, s->loaded->input, request, NULL, NULL, NULL))
+        return false;
+    soften_causal(&spec, request);
+    spec.views = false;
+    spec.plan = true;
+    run = run_new(&spec);
+    ok = run && run_closed_form(run, flops, bound);
+    run_free(run);
+    return ok;
+}
+
 /* A quick run is repeated even when nobody asks: a median of five costs nothing. */
 #define QUICK_MS 300
 #define QUICK_PLAN                                                                                 \

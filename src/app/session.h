@@ -99,6 +99,10 @@ bool request_without_position(const Request *with, Request *out, Error *err);
 /* They run the same: mechanism, parameters, position, causal, seed, fit. */
 bool request_same(const Request *a, const Request *b);
 void request_free(Request *request);
+/* The closed form of its FLOPs on the session's input without a run; *bound: an upper bound
+ * only.  False: there is none, or the request is refused.  Where a run decides what there is
+ * to do (a position, a mechanism inside another) it says less than was done. */
+bool request_planned_flops(Session *s, const Request *request, Flops *flops, bool *bound);
 /* The command line that repeats it on the session's input: "attnscope run ...". */
 void request_command(const Session *s, const Request *request, const char *verb, Text *out);
 /* " --input F --layer 1 --causal --position rope --seed 3": all but the mechanism. */

@@ -105,6 +105,7 @@ typedef struct RunSpec {
     const Ops         *ops;      /* NULL: the CPU's */
     Threads           *threads;  /* NULL: this thread only */
     bool               views;    /* false for timed runs: no view is made */
+    bool               plan;     /* checked and bound, not run: for its closed form only */
     int64_t            memory_limit; /* bytes of the run's arena; 0: none */
     const atomic_bool *cancel;   /* NULL: cannot be cancelled */
     RunObserver        observer; /* NULL: none */

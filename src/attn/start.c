@@ -221,7 +221,7 @@ static void execute(Run *r)
         r->position_params = bind(r, position->params, position->params_size);
     if (!run_failed(r) && m->check)
         m->check(r, r->params);
-    if (!run_failed(r))
+    if (!run_failed(r) && !r->spec.plan)
         m->run(r, r->params);
     if (r->out.data && r->out.shape[2] > 0)
         view_tensor(r, "output", VIEW_VECTORS, r->out, "query", "value");

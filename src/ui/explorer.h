@@ -10,6 +10,7 @@
 #include "ui/field.h"
 #include "ui/history.h"
 #include "ui/marks.h"
+#include "ui/meter.h"
 #include "ui/pane.h"
 #include "ui/term.h"
 #include "ui/theme.h"
@@ -143,6 +144,7 @@ typedef struct Params {
     bool    changed;    /* something is to be run */
     double  changed_at; /* seconds */
     char    problem[512];
+    Meter   meter;
 } Params;
 
 /* One parameter of a pane at several values: a run after the other, as they come. */

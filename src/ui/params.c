@@ -27,6 +27,8 @@ static void changed(Ui *ui, bool at_once)
     ui->params.changed = true;
     ui->params.changed_at = at_once ? 0 : ui_now();
     ui->params.problem[0] = '\0';
+    if (edited(ui))
+        meter_change(ui, &ui->params.meter, edited(ui));
 }
 
 static void apply(Ui *ui, const FormRow *row, const char *text, bool at_once)
@@ -128,6 +130,7 @@ void action_param_apply(Ui *ui)
         history_drop(ui);
     request_free(&p->before);
     p->before = (Request){ 0 };
+    meter_close(&p->meter);
     ui_pop(ui);
 }
 
@@ -191,6 +194,7 @@ static void params_leave(Ui *ui)
     Pane   *pane = edited(ui);
     bool    same;
 
+    meter_close(&p->meter);
     if (!pane)
         return;
     same = request_same(&pane->request, &p->before);
@@ -215,7 +219,9 @@ void params_open(Ui *ui)
     if (!pane || !request_copy(&before, &pane->request, NULL))
         return;
     history_note(ui);
+    meter_close(&p->meter);
     *p = (Params){ .pane = ui->compare.focus, .before = before };
+    meter_open(ui, &p->meter, pane);
     ui_push(ui, &params_layer);
 }
 
@@ -231,6 +237,8 @@ void params_tick(Ui *ui)
     Params *p = &ui->params;
     Pane   *pane = edited(ui);
 
+    if (pane && ui_has(ui, &params_layer))
+        ui->dirty |= meter_poll(ui, &p->meter, pane);
     if (!p->changed || !pane)
         return;
     if (p->changed_at > 0 && (!runs_live(ui) || ui_now() - p->changed_at < IDLE))
@@ -328,8 +336,10 @@ static void draw_foot(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
         text_add(&out, "running\xe2\x80\xa6");
     else if (p->changed && !runs_live(ui))
         text_add(&out, "the last run was long: Enter runs");
-    else
+    else if (meter_height(place(ui).h))
         last_run(pane, &out);
+    else
+        meter_words(&p->meter, &out);
     term_text(ui->term, foot.y + used, foot.x, foot.w, text_str(&out), ui_style(ui, ROLE_GOOD));
     text_free(&out);
 }
@@ -339,7 +349,7 @@ static void params_draw(Ui *ui)
     Params *p = &ui->params;
     Pane   *pane = edited(ui);
     Area    area = place(ui);
-    int     room = area.h - 7;
+    int     meter = meter_height(area.h), room = area.h - 7 - meter;
     Form    form;
     char    title[96];
 
@@ -354,6 +364,9 @@ static void params_draw(Ui *ui)
     for (int i = 0; i < room && p->top + i < form.count; i++)
         draw_row(ui, pane, &form.rows[p->top + i],
                  (Area){ area.y + 1 + i, area.x + 1, 1, area.w - 2 }, p->top + i == p->line);
+    if (meter)
+        meter_draw(ui, &p->meter,
+                   (Area){ area.y + area.h - 5 - meter, area.x + 2, meter, area.w - 4 });
     draw_foot(ui, pane, &form.rows[p->line],
               (Area){ area.y + area.h - 5, area.x + 2, 4, area.w - 4 });
 }

@@ -228,6 +228,7 @@ static void close_all(Ui *ui)
     overview_close(ui);
     compare_close(ui);
     history_clear(ui);
+    meter_close(&ui->params.meter);
     browse_close(ui);
     if (ui->draughtsman.session)
         draughtsman_close(&ui->draughtsman);
