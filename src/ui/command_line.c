@@ -13,6 +13,7 @@
 #include "app/preset.h"
 #include "ui/actions.h"
 #include "ui/journal.h"
+#include "ui/messages.h"
 #include "ui/profile.h"
 #include "ui/saving.h"
 
@@ -205,12 +206,54 @@ static void consider_sessions(Ui *ui, Found *f)
     saving_names(consider, f);
 }
 
-static void consider_stop(Found *f)
+static void consider_stop(Ui *ui, Found *f)
 {
+    (void)ui;
     consider(f, "stop");
 }
 
+static void consider_keep(Ui *ui, Found *f)
+{
+    (void)ui;
+    consider(f, "keep");
+    consider(f, "drop");
+}
+
+static void consider_themes(Ui *ui, Found *f)
+{
+    (void)ui;
+    for (int i = 0; i < THEME_COUNT; i++)
+        consider(f, theme_name((Theme)i));
+}
+
+static void consider_glyphs(Ui *ui, Found *f)
+{
+    (void)ui;
+    for (int i = 0; i < GLYPHS_COUNT; i++)
+        consider(f, glyphs_name((Glyphs)i));
+}
+
 /* ---- words of the explorer's own -------------------------------------------- */
+
+static void theme_typed(Ui *ui, const char *name)
+{
+    Error err = ERROR_INIT;
+
+    if (theme_parse(name, &ui->theme, &err))
+        ui_say(ui, ROLE_DIM, "theme: %s", theme_name(ui->theme));
+    else
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+static void glyphs_typed(Ui *ui, const char *name)
+{
+    Error err = ERROR_INIT;
+
+    if (glyphs_parse(name, &ui->glyphs, &err))
+        say_glyphs(ui);
+    else
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
 
 /* What takes a rest of the line that no action can take. */
 typedef struct Typed {
@@ -228,6 +271,9 @@ static const Typed typed[] = {
     { "restore", true, saving_typed_restore, consider_sessions },
     { "record", true, journal_typed_record, consider_stop },
     { "history", false, journal_typed_history, NULL },
+    { "messages", false, messages_typed, consider_keep },
+    { "theme", false, theme_typed, consider_themes },
+    { "glyphs", false, glyphs_typed, consider_glyphs },
 };
 #define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
 

@@ -362,13 +362,18 @@ void action_screen_profile(Ui *ui)
     go_to(ui, SCREEN_PROFILE);
 }
 
-void action_glyphs(Ui *ui)
+void say_glyphs(Ui *ui)
 {
-    ui->glyphs = (ui->glyphs + 1) % GLYPHS_COUNT;
     if (!ui->term->utf8)
         ui_say(ui, ROLE_DIM, "this locale shows ASCII only (--utf8 insists)");
     else
         ui_say(ui, ROLE_DIM, "matrix as %s", glyphs_name(ui->glyphs));
+}
+
+void action_glyphs(Ui *ui)
+{
+    ui->glyphs = (ui->glyphs + 1) % GLYPHS_COUNT;
+    say_glyphs(ui);
 }
 
 void action_colours(Ui *ui)

@@ -174,6 +174,8 @@ typedef struct Pager {
     char title[96];
     int  top, left;
     bool from_end;
+    char sought[128]; /* "": nothing */
+    int  found;       /* its line */
 } Pager;
 
 typedef enum PromptKind { PROMPT_COMMAND, PROMPT_SEARCH } PromptKind;
@@ -226,6 +228,7 @@ struct Ui {
     History    history;
     bool       inspect_by_key; /* row of the inspector by position instead of weight */
     struct Journal *journal; /* owned; what was done; NULL: nothing yet */
+    bool         keep_messages; /* on leaving */
     char         session_name[256]; /* last saved or restored; "": none */
 };
 
@@ -331,10 +334,13 @@ extern const Layer vary_layer;
 void               help_open(Ui *ui, bool palette);
 extern const Layer help_layer;
 void               pager_open(Ui *ui, const char *title, const char *text, bool from_end);
+/* Goes to the first line from here on that holds the text. */
+void               pager_search(Ui *ui, const char *text);
 extern const Layer pager_layer;
 void               prompt_open(Ui *ui, PromptKind kind);
 extern const Layer prompt_layer, search_layer;
 /* Runs a typed line: a command, an action, or a mechanism to open. */
+void               say_glyphs(Ui *ui);
 void               command_enter(Ui *ui, const char *line);
 bool               command_poll(Ui *ui);
 bool               command_cancel(Ui *ui); /* false: none runs */

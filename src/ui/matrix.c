@@ -2,6 +2,7 @@
 #include "ui/matrix.h"
 
 #include <string.h>
+#include <strings.h>
 
 const char *glyphs_name(Glyphs glyphs)
 {
@@ -10,6 +11,17 @@ const char *glyphs_name(Glyphs glyphs)
     };
 
     return names[glyphs];
+}
+
+bool glyphs_parse(const char *name, Glyphs *out, Error *err)
+{
+    for (int i = 0; i < GLYPHS_COUNT; i++)
+        if (*name && !strncasecmp(glyphs_name((Glyphs)i), name, strlen(name))) {
+            *out = (Glyphs)i;
+            return true;
+        }
+    return error_set(err, ERR_USAGE, "there are no glyphs '%.40s'; choose half blocks, "
+                     "quadrants, braille, full cells or ASCII", name);
 }
 
 static bool shows_values(const Panel *panel)

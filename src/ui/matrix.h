@@ -25,6 +25,8 @@ typedef struct GlyphSize {
 } GlyphSize;
 
 const char *glyphs_name(Glyphs glyphs);
+/* The name or its beginning: "half", "ascii". */
+bool        glyphs_parse(const char *name, Glyphs *out, Error *err);
 /* What this terminal shows instead of the wish for this panel. */
 Glyphs    glyphs_for(const Term *term, Glyphs wish, const Panel *panel);
 GlyphSize glyphs_size(Glyphs glyphs);

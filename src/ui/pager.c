@@ -28,6 +28,25 @@ static Area room(const Ui *ui)
     return (Area){ 1, 0, ui->term->rows - 3, ui->term->cols };
 }
 
+/* What is sought stands out in the line. */
+static void mark_sought(Ui *ui, const char *line, Area at)
+{
+    const char *sought = ui->pager.sought, *found = line;
+    char        before[1024];
+
+    while (*sought && (found = strcasestr(found, sought))) {
+        char word[sizeof(ui->pager.sought)];
+        int  x;
+
+        snprintf(before, sizeof(before), "%.*s", (int)(found - line), line);
+        snprintf(word, sizeof(word), "%.*s", (int)strlen(sought), found);
+        x = term_width(before);
+        if (x < at.w)
+            term_text(ui->term, at.y, at.x + x, at.w - x, word, ui_style(ui, ROLE_SELECT));
+        found += strlen(sought);
+    }
+}
+
 static void pager_draw(Ui *ui)
 {
     Pager *p = &ui->pager;
@@ -48,9 +67,11 @@ static void pager_draw(Ui *ui)
         if (!line || !*line)
             break;
         snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(line, "\n"), line);
-        if ((int)strlen(copy) > p->left)
-            term_text(ui->term, area.y + 1 + i, area.x + 2, area.w - 4, copy + p->left,
-                      ui_style(ui, ROLE_TEXT));
+        if ((int)strlen(copy) <= p->left)
+            continue;
+        term_text(ui->term, area.y + 1 + i, area.x + 2, area.w - 4, copy + p->left,
+                  ui_style(ui, ROLE_TEXT));
+        mark_sought(ui, copy + p->left, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 });
     }
 }
 
@@ -99,9 +120,59 @@ void pager_open(Ui *ui, const char *title, const char *text, bool from_end)
     snprintf(p->title, sizeof(p->title), "%s", title);
     p->top = from_end ? count_lines(text_str(&p->text)) : 0;
     p->left = 0;
+    p->sought[0] = '\0';
     if (!ui_has(ui, &pager_layer))
         ui_push(ui, &pager_layer);
 }
+
+/* ---- finding ---------------------------------------------------------------- */
+
+static bool line_has(const char *text, int line, const char *sought)
+{
+    const char *at = line_at(text, line);
+    char        copy[1024];
+
+    snprintf(copy, sizeof(copy), "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+    return strcasestr(copy, sought) != NULL;
+}
+
+/* The next line from `line` on in that direction, round the end. */
+static void go_to_sought(Ui *ui, int line, int direction)
+{
+    Pager *p = &ui->pager;
+    int    lines = count_lines(text_str(&p->text));
+
+    if (!p->sought[0]) {
+        ui_say(ui, ROLE_DIM, "nothing is sought yet: / finds");
+        return;
+    }
+    for (int tries = 0; tries < lines; tries++, line += direction) {
+        line = (line + lines) % lines;
+        if (!line_has(text_str(&p->text), line, p->sought))
+            continue;
+        p->top = p->found = line;
+        return;
+    }
+    ui_say(ui, ROLE_WARN, "'%s' is not in this text", p->sought);
+}
+
+void pager_search(Ui *ui, const char *text)
+{
+    snprintf(ui->pager.sought, sizeof(ui->pager.sought), "%s", text);
+    if (*text)
+        go_to_sought(ui, ui->pager.top, 1);
+}
+
+void action_text_next(Ui *ui)
+{
+    go_to_sought(ui, ui->pager.found + 1, 1);
+}
+void action_text_previous(Ui *ui)
+{
+    go_to_sought(ui, ui->pager.found - 1, -1);
+}
+
+/* ---- moving ----------------------------------------------------------------- */
 
 void action_text_up(Ui *ui)
 {
@@ -134,11 +205,6 @@ void action_text_right(Ui *ui)
 void action_text_left(Ui *ui)
 {
     ui->pager.left -= ui->pager.left >= 8 ? 8 : ui->pager.left;
-}
-
-void action_messages(Ui *ui)
-{
-    pager_open(ui, "Messages", ui->log.length ? text_str(&ui->log) : "no messages yet\n", true);
 }
 
 void action_info(Ui *ui)

@@ -60,7 +60,7 @@ void action_command(Ui *ui)
 
 void action_search(Ui *ui)
 {
-    if (ui->screen == SCREEN_BROWSE)
+    if (ui->screen == SCREEN_BROWSE && !ui_has(ui, &pager_layer))
         ui->browse.filtering = true;
     else
         prompt_open(ui, PROMPT_SEARCH);
@@ -85,7 +85,10 @@ void action_prompt_run(Ui *ui)
     snprintf(line, sizeof(line), "%s", p->field.text);
     ui_pop(ui);
     if (p->kind == PROMPT_SEARCH) {
-        compare_search(ui, line);
+        if (ui_has(ui, &pager_layer))
+            pager_search(ui, line);
+        else
+            compare_search(ui, line);
         return;
     }
     if (!line[0])

@@ -8,6 +8,7 @@
 #include "ui/explorer.h"
 #include "ui/journal.h"
 #include "ui/keys.h"
+#include "ui/messages.h"
 
 #define LEAST_ROWS 16
 #define LEAST_COLS 60
@@ -208,10 +209,5 @@ void ui_say(Ui *ui, Role role, const char *fmt, ...)
     va_end(args);
     ui->message_role = role;
     ui->dirty = true;
-    if (ui->log.length < 200000)
-        text_addf(&ui->log, "%s%s\n",
-                  role == ROLE_ERROR  ? "error: "
-                  : role == ROLE_WARN ? "note: "
-                                      : "",
-                  ui->message);
+    messages_add(ui);
 }

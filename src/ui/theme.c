@@ -1,6 +1,8 @@
 /* theme.c -- see theme.h. */
 #include "ui/theme.h"
 
+#include <string.h>
+
 #define INK(r, g, b, index) ((Ink)(index) << 24 | (r) << 16 | (g) << 8 | (b))
 #define BLUE                INK(0x5f, 0xaf, 0xff, 75)
 #define AMBER               INK(0xff, 0xaf, 0x00, 214)
@@ -78,6 +80,25 @@ const char *theme_name(Theme theme)
     static const char *const names[THEME_COUNT] = { "default", "light", "high contrast", "mono" };
 
     return names[theme];
+}
+
+Theme theme_of_background(const char *colours)
+{
+    const char *last = colours ? strrchr(colours, ';') : NULL;
+
+    return last && (!strcmp(last, ";7") || !strcmp(last, ";15")) ? THEME_LIGHT : THEME_DEFAULT;
+}
+
+bool theme_parse(const char *name, Theme *out, Error *err)
+{
+    for (int i = 0; i < THEME_COUNT; i++)
+        if (*name && !strncmp(theme_name((Theme)i), name, strlen(name))) {
+            *out = (Theme)i;
+            return true;
+        }
+    return error_set(err, ERR_USAGE,
+                     "there is no theme '%.40s'; choose default, light, high contrast or mono",
+                     name);
 }
 
 Style theme_style(Theme theme, Role role)

@@ -27,6 +27,10 @@ typedef enum Role {
 typedef enum Theme { THEME_DEFAULT, THEME_LIGHT, THEME_CONTRAST, THEME_MONO, THEME_COUNT } Theme;
 
 const char *theme_name(Theme theme);
+/* Of COLORFGBG ("0;15"), which some terminals set: light on a light background. */
+Theme       theme_of_background(const char *colours);
+/* The name or its beginning: "high". */
+bool        theme_parse(const char *name, Theme *out, Error *err);
 Style       theme_style(Theme theme, Role role);
 bool        theme_dark(Theme theme);
 /* Behind a matrix, so that its extent shows; and its cross-hair. */

@@ -12,6 +12,7 @@
 #include "ui/capability.h"
 #include "ui/explorer_run.h"
 #include "ui/journal.h"
+#include "ui/messages.h"
 #include "ui/saving.h"
 #include "ui/signals.h"
 
@@ -22,6 +23,8 @@ typedef struct Start {
     Request     defaults;
     const char *session; /* saved; NULL: none */
     Call        step; /* `attnscope step MECH`; without a command: not that */
+    int         theme, glyphs; /* -1: as usual, or as saved */
+    bool        keep_messages;
     bool        help;
 } Start;
 
@@ -41,9 +44,12 @@ static const char usage[] =
     "      --causal     queries see no later key (default: as the input says)\n"
     "      --threads T  threads (default: all CPUs)\n"
     "      --color C    auto, truecolor, 256, 16, 8 or mono (NO_COLOR is honoured)\n"
+    "      --theme T    default, light, high contrast or mono (W switches)\n"
+    "      --glyphs G   half, quadrants, braille, full or ascii (b switches)\n"
     "      --utf8       the terminal shows UTF-8 whatever the locale says\n"
     "      --ascii      ASCII only\n"
     "      --no-mouse   leave the mouse to the terminal (M switches)\n"
+    "      --keep-messages  messages go to $XDG_STATE_HOME/attnscope on leaving\n"
     "  -h, --help       this help\n";
 
 enum {
@@ -54,6 +60,9 @@ enum {
     ARG_CAUSAL,
     ARG_THREADS,
     ARG_COLOUR,
+    ARG_THEME,
+    ARG_GLYPHS,
+    ARG_KEEP_MESSAGES,
     ARG_UTF8,
     ARG_ASCII,
     ARG_NO_MOUSE
@@ -70,6 +79,9 @@ static const struct option options[] = {
     { "threads", required_argument, NULL, ARG_THREADS },
     { "color", required_argument, NULL, ARG_COLOUR },
     { "colour", required_argument, NULL, ARG_COLOUR },
+    { "theme", required_argument, NULL, ARG_THEME },
+    { "glyphs", required_argument, NULL, ARG_GLYPHS },
+    { "keep-messages", no_argument, NULL, ARG_KEEP_MESSAGES },
     { "utf8", no_argument, NULL, ARG_UTF8 },
     { "ascii", no_argument, NULL, ARG_ASCII },
     { "no-mouse", no_argument, NULL, ARG_NO_MOUSE },
@@ -87,6 +99,20 @@ static bool whole(const char *name, const char *text, int64_t least, int64_t *ou
         return error_set(err, ERR_USAGE, "%s: '%.40s' is not a whole number from %lld", name, text,
                          (long long)least);
     return true;
+}
+
+static bool take_look(Start *start, int option, const char *value, Error *err)
+{
+    Theme  theme;
+    Glyphs glyphs;
+    bool   ok = option == ARG_THEME ? theme_parse(value, &theme, err)
+                                    : glyphs_parse(value, &glyphs, err);
+
+    if (ok && option == ARG_THEME)
+        start->theme = (int)theme;
+    else if (ok)
+        start->glyphs = (int)glyphs;
+    return ok;
 }
 
 static bool take_option(Start *start, int option, const char *value, Error *err)
@@ -110,6 +136,9 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
         start->defaults.threads = (int)(number < 4096 ? number : 4096);
         return ok;
     case ARG_COLOUR: return capability_parse(value, &start->term.colours, err);
+    case ARG_THEME:
+    case ARG_GLYPHS: return take_look(start, option, value, err);
+    case ARG_KEEP_MESSAGES: start->keep_messages = true; return true;
     case ARG_UTF8: start->term.utf8 = 1; return true;
     case ARG_ASCII: start->term.utf8 = 0; return true;
     case ARG_NO_MOUSE: start->term.mouse = false; return true;
@@ -201,7 +230,7 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
                                 : "the sample");
     term_flush(ui->term);
     ui->defaults = start->defaults;
-    ui->theme = THEME_DEFAULT;
+    ui->theme = theme_of_background(getenv("COLORFGBG"));
     ui->compare.linked = true;
     ui->compare.drag_y = -1;
     ui->browse.cursor = 1;
@@ -210,6 +239,9 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     if (!ui->session || !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
         return false;
     history_clear(ui); /* nothing was here before */
+    ui->theme = start->theme >= 0 ? (Theme)start->theme : ui->theme;
+    ui->glyphs = start->glyphs >= 0 ? (Glyphs)start->glyphs : ui->glyphs;
+    ui->keep_messages = start->keep_messages;
     say_start(ui);
     return open_step(ui, start, err);
 }
@@ -248,6 +280,8 @@ int ui_main(int argc, char **argv)
 {
     Start start = { .term = { .colours = -1, .utf8 = -1, .mouse = true },
                     .choice = INPUT_CHOICE_DEFAULT,
+                    .theme = -1,
+                    .glyphs = -1,
                     .defaults = REQUEST_INIT };
     Error err = ERROR_INIT;
     Ui   *ui;
@@ -273,13 +307,14 @@ int ui_main(int argc, char **argv)
         explorer_loop(ui);
     ended = ui->signal;
     kept = !opened || saving_keep(ui, &err);
+    kept = (!opened || messages_keep(ui, &err)) && kept;
     journal_close(ui);
     close_all(ui);
     free(ui);
     if (!opened)
         return fail(&err);
     if (!kept)
-        fprintf(stderr, "attnscope: the session was not kept: %s\n", err.text);
+        fprintf(stderr, "attnscope: not kept: %s\n", err.text);
     if (ended)
         signals_raise(ended);
     return 0;
