@@ -20,6 +20,13 @@
  *     stopped | continue             by job control
  *     exit STATUS | killed SIGNAL    how it ends
  *     restored                       no alternate screen, no mouse, cursor shown
+ *     times COUNT KEY                a key so often, nothing read in between
+ *     storm COUNT                    so many sizes one after the other, with keys between
+ *     slow BYTES                     take so many in 10 ms from now on; 0: as they come
+ *     deaf MS                        take nothing for so long
+ *     count | wrote MOST             KiB the program wrote since `count`, at most
+ *     apart | unplug                 before start: keys come from a second terminal; it goes
+ *     ignore NAME                    before start: a signal the program finds ignored
  *
  * -u writes the .screen file instead of comparing.  Exit status 0: passed.
  */
@@ -50,6 +57,10 @@ typedef struct Run {
     pid_t        pid;
     bool         ended, alternate, cursor, update;
     int          mouse;
+    int          in;    /* keys go there; -1: to fd */
+    bool         apart;
+    int          ignored; /* signal; 0: none */
+    long         slow, wrote; /* bytes */
     double       asked; /* ms: when the last key was sent */
     FILE        *out;   /* of -u */
     char         message[512];
@@ -106,7 +117,10 @@ static bool take_output(Run *r, int limit)
 
     if (r->fd < 0 || poll(&polled, 1, limit) <= 0)
         return false;
-    length = read(r->fd, bytes, sizeof(bytes));
+    length = read(r->fd, bytes, r->slow > 0 ? (size_t)r->slow : sizeof(bytes));
+    if (r->slow > 0)
+        usleep(10000);
+    r->wrote += length > 0 ? length : 0;
     if (length <= 0) {
         usleep(1000);
         return false;
@@ -176,13 +190,27 @@ static int count_inked(Run *r)
 
 /* ---- steps ------------------------------------------------------------------ */
 
-static void child(Run *r, char *line)
+/* Another terminal than the controlling one as standard input. */
+static void take_input(const char *name)
+{
+    int fd = open(name, O_RDWR | O_NOCTTY);
+
+    if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+        _exit(126);
+    close(fd);
+}
+
+static void child(Run *r, char *line, const char *input)
 {
     char *argv[64] = { (char *)(uintptr_t)r->program };
     int   count = 1;
 
     for (char *word = strtok(line, " "); word && count < 63; word = strtok(NULL, " "))
         argv[count++] = word;
+    if (r->ignored)
+        signal(r->ignored, SIG_IGN);
+    if (*input)
+        take_input(input);
     execv(r->program, argv);
     _exit(127);
 }
@@ -191,10 +219,22 @@ static bool start(Run *r, char *line)
 {
     struct winsize size = { .ws_row = (unsigned short)r->rows, .ws_col = (unsigned short)r->cols };
 
+    char           input[128] = "";
+    int            slave = -1;
+
+    r->in = -1;
+    if (r->apart && openpty(&r->in, &slave, input, NULL, &size) != 0)
+        return fail(r, "no second terminal", "");
+    if (r->apart)
+        fcntl(r->in, F_SETFD, FD_CLOEXEC); /* or the program would hold the other end itself */
     r->asked = now_ms();
     r->pid = forkpty(&r->fd, NULL, NULL, &size);
     if (r->pid == 0)
-        child(r, line);
+        child(r, line, input);
+    if (slave >= 0) {
+        usleep(200000); /* the program has opened it by its name */
+        close(slave);
+    }
     return r->pid > 0 || fail(r, "cannot start", r->program);
 }
 
@@ -215,7 +255,7 @@ static const struct {
 static bool send(Run *r, const char *bytes, size_t length)
 {
     r->asked = now_ms();
-    return write(r->fd, bytes, length) == (ssize_t)length || fail(r, "cannot send", bytes);
+    return write(r->in >= 0 ? r->in : r->fd, bytes, length) == (ssize_t)length || fail(r, "cannot send", bytes);
 }
 
 static bool send_key(Run *r, const char *name)
@@ -304,7 +344,9 @@ static int signal_of(const char *name)
         const char *name;
         int         number;
     } list[] = { { "TERM", SIGTERM }, { "HUP", SIGHUP },   { "INT", SIGINT },  { "QUIT", SIGQUIT },
-                 { "SEGV", SIGSEGV }, { "ABRT", SIGABRT }, { "TSTP", SIGTSTP } };
+                 { "SEGV", SIGSEGV }, { "ABRT", SIGABRT }, { "TSTP", SIGTSTP },
+                 { "BUS", SIGBUS },   { "FPE", SIGFPE },   { "ILL", SIGILL },
+                 { "PIPE", SIGPIPE } };
 
     for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
         if (!strcmp(list[i].name, name))
@@ -412,10 +454,91 @@ static bool compare_screen(Run *r, const char *name)
     return same;
 }
 
+/* The next program gets a new one. */
 static bool end_of_terminal(Run *r)
 {
     close(r->fd);
     r->fd = -1;
+    vterm_free(r->vt);
+    r->alternate = false;
+    r->mouse = 0;
+    open_terminal(r);
+    return true;
+}
+
+static bool unplug(Run *r)
+{
+    close(r->in);
+    r->in = -1;
+    r->apart = false;
+    return true;
+}
+
+static bool press_often(Run *r, char *rest)
+{
+    char *name = strchr(rest, ' ');
+    bool  ok = name != NULL;
+
+    for (int i = atoi(rest); ok && i > 0; i--)
+        ok = send_key(r, name + 1);
+    return ok;
+}
+
+/* Sizes as a mouse makes them, too small ones among them, faster than a frame. */
+static bool storm(Run *r, int count)
+{
+    static const char *const keys[] = { "Down", "+", "Right", "-", "v", "Tab", "C-l" };
+    unsigned random = 1;
+    bool     ok = true;
+
+    for (int i = 0; ok && i < count; i++) {
+        char size[32];
+
+        random = random * 1103515245u + 12345u;
+        snprintf(size, sizeof(size), "%ux%u", 1 + (random >> 16) % 240, 1 + (random >> 8) % 80);
+        ok = resize(r, size) && (i % 3 || send_key(r, keys[i / 3 % 7]));
+        take_output(r, i % 5 ? 0 : 3);
+    }
+    return ok;
+}
+
+static bool stay_deaf(double limit)
+{
+    usleep((useconds_t)(limit * 1000));
+    return true;
+}
+
+static bool expect_wrote(Run *r, long most)
+{
+    char got[64];
+
+    snprintf(got, sizeof(got), "%ld KiB", r->wrote / 1024);
+    return r->wrote <= most * 1024 || fail(r, "wrote more:", got);
+}
+
+/* Steps that make it hard for the program. */
+static bool hard_step(Run *r, const char *verb, char *rest)
+{
+    if (!strcmp(verb, "times"))
+        return press_often(r, rest);
+    if (!strcmp(verb, "storm"))
+        return storm(r, atoi(rest));
+    if (!strcmp(verb, "deaf"))
+        return stay_deaf(atof(rest));
+    if (!strcmp(verb, "wrote"))
+        return expect_wrote(r, atol(rest));
+    if (!strcmp(verb, "unplug"))
+        return unplug(r);
+    if (!strcmp(verb, "slow"))
+        r->slow = atol(rest);
+    else if (!strcmp(verb, "count"))
+        r->wrote = 0;
+    else if (!strcmp(verb, "apart"))
+        r->apart = true;
+    else if (!strcmp(verb, "ignore"))
+        r->ignored = signal_of(rest);
+    else
+        return fail(r, "unknown step", verb);
     return true;
 }
 
@@ -469,7 +592,7 @@ static bool step(Run *r, char *line)
         return text && wait_within(r, text + 1, atof(rest));
     }
     if (strcmp(verb, "key"))
-        return fail(r, "unknown step", verb);
+        return hard_step(r, verb, rest);
     for (char *name = strtok(rest, " "); ok && name; name = strtok(NULL, " "))
         ok = send_key(r, name);
     return ok;
@@ -501,7 +624,7 @@ static bool play(Run *r, FILE *steps)
 
 int main(int argc, char **argv)
 {
-    Run   r = { .fd = -1 };
+    Run   r = { .fd = -1, .in = -1 };
     FILE *steps;
     bool  passed;
     int   at = argc > 1 && !strcmp(argv[1], "-u") ? 2 : 1;
