@@ -255,7 +255,8 @@ static const struct {
 static bool send(Run *r, const char *bytes, size_t length)
 {
     r->asked = now_ms();
-    return write(r->in >= 0 ? r->in : r->fd, bytes, length) == (ssize_t)length || fail(r, "cannot send", bytes);
+    return write(r->in >= 0 ? r->in : r->fd, bytes, length) == (ssize_t)length ||
+           fail(r, "cannot send", bytes);
 }
 
 static bool send_key(Run *r, const char *name)

@@ -15,7 +15,7 @@ typedef struct Case {
     bool    causal;
     uint64_t seed;
     int     threads;
-    bool    no_views;
+    bool    no_views, plan;
     int64_t fail_at;
     const Position *position;
     int64_t bend_from; /* rows of q, k, v from here on are changed; 0: none */
@@ -47,7 +47,7 @@ static void start(Fixture *f, const Mechanism *m, Case c)
 {
     Error   err = ERROR_INIT;
     RunSpec spec = { .mechanism = m, .causal = c.causal, .seed = c.seed, .views = !c.no_views,
-                     .fail_at = c.fail_at, .position = c.position };
+                     .plan = c.plan, .fail_at = c.fail_at, .position = c.position };
 
     *f = (Fixture){ .arena = arena_new(), .threads = threads_new(c.threads ? c.threads : 1) };
     assert_non_null(f->arena);
@@ -320,6 +320,35 @@ static void counted_flops_are_the_closed_form_at_real_lengths(void **state)
     for_all(check_large_flops);
 }
 
+/* What the parameter editor shows before anything is run.  Where the work is that of a
+ * mechanism inside, or of the file's weights, only a run can tell it all. */
+static void check_plan(const Mechanism *m, Case c)
+{
+    Fixture run, plan;
+    Flops   closed, planned;
+    bool    bound, told;
+
+    start(&run, m, c);
+    c.plan = true;
+    start(&plan, m, c);
+    told = run_closed_form(run.run, &closed, &bound) &&
+           run_closed_form(plan.run, &planned, &bound);
+    CHECK(told, "%s: no closed form without a run: %s", m->id, plan.run->err.text);
+    CHECK(m->inner || m->needs_attn ||
+              fabs(flops_total(closed) - flops_total(planned)) <= 1e-9 * flops_total(closed),
+          "%s h=%d n=%d causal=%d: closed form %.17g, without a run %.17g", m->id, (int)c.h,
+          (int)c.n, c.causal, flops_total(closed), flops_total(planned));
+    CHECK(!plan.run->out.data && !plan.run->stage_count, "%s ran in a plan", m->id);
+    stop(&plan);
+    stop(&run);
+}
+
+static void the_closed_form_needs_no_run(void **state)
+{
+    (void)state;
+    for_all(check_plan);
+}
+
 /* The k-th allocation fails, for every k until the run succeeds. */
 static void check_allocations(const Mechanism *m, Case c)
 {
@@ -424,6 +453,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(counted_flops_are_the_closed_form),
         cmocka_unit_test(counted_flops_are_the_closed_form_at_real_lengths),
+        cmocka_unit_test(the_closed_form_needs_no_run),
         cmocka_unit_test(every_failed_allocation_is_an_ordinary_error),
         cmocka_unit_test(a_cancelled_run_says_so),
         cmocka_unit_test(causal_where_there_is_none_is_an_error),

@@ -42,6 +42,12 @@ static int64_t smaller(int64_t x, int64_t y)
     return x < y ? x : y;
 }
 
+/* The order of the blocks may let a query see keys behind it in the raster. */
+static bool sees_ahead(const Run *r, const Params *p)
+{
+    return r->causal && p->order == ORDER_BLOCKS;
+}
+
 static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
 {
     int64_t  width = run_image_width(r, p->width);
@@ -49,11 +55,11 @@ static Pattern *cells_of(Run *r, PatternShape s, const Params *p)
                                   p->memory_height, p->memory_width,
                                   p->both ? p->memory_height : 0);
 
-    if (r->keys_ahead)
+    if (sees_ahead(r, p))
         seen = pattern_intersect(r->arena, seen,
                                  pattern_image_order(r->arena, s, width, p->query_height,
                                                      p->query_width));
-    return pattern_finish(r->arena, s, seen, r->causal && !r->keys_ahead);
+    return pattern_finish(r->arena, s, seen, r->causal && !sees_ahead(r, p));
 }
 
 static void image_local_2d_run(Run *r, const void *opaque)
@@ -61,7 +67,7 @@ static void image_local_2d_run(Run *r, const void *opaque)
     const Params *p = opaque;
     PatternShape  s = { .heads = r->h, .n = r->n, .m = r->n };
 
-    r->keys_ahead = r->causal && p->order == ORDER_BLOCKS;
+    r->keys_ahead = sees_ahead(r, p);
     run_pattern_attention(r, p->scale, cells_of(r, s, p));
 }
 
