@@ -1,0 +1,164 @@
+/* test_saved.c -- a session as text: written, read and written again it is the same; what
+ * is broken is refused with its line, whatever was broken.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "ui/saved.h"
+
+static Ui *open_ui(void)
+{
+    Error err = ERROR_INIT;
+    Ui   *ui = calloc(1, sizeof(*ui));
+
+    assert_non_null(ui);
+    ui->session = session_new(&err);
+    assert_non_null(ui->session);
+    return ui;
+}
+
+static void close_ui(Ui *ui)
+{
+    session_free(ui->session);
+    free(ui);
+}
+
+static int pick(Rng *rng, int count)
+{
+    return (int)(rng_uniform(rng) * count) % count;
+}
+
+static void fill_pane(Ui *ui, Rng *rng, const Mechanism *m, SavedPane *pane)
+{
+    Error err = ERROR_INIT;
+
+    *pane = (SavedPane){ .request = REQUEST_INIT, .head = pick(rng, 3), .round = pick(rng, 2),
+                         .pool = pick(rng, POOL_COUNT + 1) - 1,
+                         .scale = pick(rng, SCALE_COUNT + 1) - 1,
+                         .map = pick(rng, MAP_DIVERGING + 1) - 1,
+                         .reach = { pick(rng, 9), pick(rng, 2) },
+                         .sorted = pick(rng, 2), .differs = pick(rng, 2),
+                         .lens = { .zoom = pick(rng, 9) - 4, .row0 = pick(rng, 99),
+                                   .col0 = pick(rng, 99), .q = pick(rng, 99),
+                                   .k = pick(rng, 99) } };
+    pane->request.causal = pick(rng, 3) - 1;
+    pane->request.seed = pick(rng, 2) ? UINT64_MAX - (uint64_t)pick(rng, 9) : 0;
+    pane->request.keys = pick(rng, 2) * 16;
+    assert_true(request_example(ui->session, &pane->request, m, &err));
+    strcpy(pane->view, pick(rng, 2) ? "weights" : "");
+}
+
+static void fill(Ui *ui, Rng *rng, size_t at, Saved *saved)
+{
+    saved_init(saved);
+    saved->spec = strdup("synthetic:blocks(n=64,d=32,seed=3)");
+    saved->choice.n = pick(rng, 2) * 77;
+    saved->screen = pick(rng, SCREEN_COUNT);
+    saved->theme = pick(rng, THEME_COUNT);
+    saved->glyphs = pick(rng, GLYPHS_COUNT);
+    saved->order = pick(rng, 3);
+    saved->marked[pick(rng, (int)mechanism_count())] = true;
+    saved->linked = pick(rng, 2);
+    saved->alone = pick(rng, 2);
+    saved->labels = pick(rng, 2);
+    saved->focus = 1 + pick(rng, 2);
+    strcpy(saved->filter, pick(rng, 2) ? "O(n log n)" : "");
+    for (int i = 0; i < 2; i++, saved->count++)
+        fill_pane(ui, rng, mechanism_at((at + (size_t)i) % mechanism_count()), &saved->panes[i]);
+}
+
+static void write_read_write_is_the_same(void **state)
+{
+    Ui *ui = open_ui();
+    Rng rng = rng_named(7, "saved");
+
+    (void)state;
+    for (size_t m = 0; m < mechanism_count(); m++) {
+        Saved saved, again;
+        Text  first = { 0 }, second = { 0 };
+        Error err = ERROR_INIT;
+        bool  ok;
+
+        fill(ui, &rng, m, &saved);
+        saved_write(ui, &saved, &first);
+        ok = saved_read(ui, "session", text_str(&first), &again, &err);
+        CHECK(ok, "%s\n%s", err.text, text_str(&first));
+        saved_write(ui, &again, &second);
+        assert_string_equal(text_str(&first), text_str(&second));
+        saved_free(&saved);
+        saved_free(&again);
+        text_free(&first);
+        text_free(&second);
+    }
+    close_ui(ui);
+}
+
+static void layers_of_a_stack_keep_what_they_share(void **state)
+{
+    static const char text[] = "attnscope session 1\n"
+                               "pane window(window=5) > full > bigbird(seed=9)\n"
+                               "  seed 4\n"
+                               "  causal yes\n";
+    Ui   *ui = open_ui();
+    Saved saved;
+    Error err = ERROR_INIT;
+
+    (void)state;
+    assert_true(saved_read(ui, "stack", text, &saved, &err));
+    assert_int_equal(saved.panes[0].request.seed, 4);
+    assert_int_equal(saved.panes[0].request.above->seed, 4);
+    assert_int_equal(saved.panes[0].request.above->causal, 1);
+    assert_int_equal(saved.panes[0].request.above->above->seed, 9);
+    saved_free(&saved);
+    close_ui(ui);
+}
+
+static void what_is_broken_is_refused_with_its_line(void **state)
+{
+    Ui   *ui = open_ui();
+    Rng   rng = rng_named(11, "broken");
+    Saved saved;
+    Text  text = { 0 };
+    int   refused = 0;
+
+    (void)state;
+    fill(ui, &rng, 20, &saved);
+    saved_write(ui, &saved, &text);
+    saved_free(&saved);
+    for (int i = 0; i < 4000; i++) {
+        char *broken = strdup(text_str(&text));
+        int   length = (int)text.length, at = pick(&rng, length);
+        Error err = ERROR_INIT;
+
+        if (i % 3 == 0)
+            broken[at] = (char)(1 + pick(&rng, 255));
+        else if (i % 3 == 1)
+            broken[at] = '\0';
+        else
+            memmove(broken + at, broken + at + (length - at) / 2,
+                    (size_t)(length - at - (length - at) / 2 + 1));
+        if (saved_read(ui, "broken", broken, &saved, &err)) {
+            saved_free(&saved);
+        } else {
+            refused++;
+            CHECK(!strncmp(err.text, "broken:", 7) && err.text[7] >= '1' && err.text[7] <= '9',
+                  "%s", err.text);
+        }
+        free(broken);
+    }
+    assert_true(refused > 500);
+    text_free(&text);
+    close_ui(ui);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(write_read_write_is_the_same),
+        cmocka_unit_test(layers_of_a_stack_keep_what_they_share),
+        cmocka_unit_test(what_is_broken_is_refused_with_its_line),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
