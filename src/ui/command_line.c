@@ -310,11 +310,11 @@ void command_enter(Ui *ui, const char *line)
     const Command *command;
     const Action  *action;
 
+    if (run_typed(ui, line))
+        return;
     snprintf(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), line);
     command = command_find(word);
     action = action_find(word);
-    if (run_typed(ui, line))
-        return;
     if (command && line[length] != '(') {
         if (command->run)
             start_command(ui, line);

@@ -67,6 +67,8 @@ static void draw_first_line(Ui *ui)
         ui->layer_count ? ui->layers[ui->layer_count - 1]->mode : tabs[ui->screen].mode;
 
     snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", name);
+    if (left + (int)strlen(mode) > term->cols && journal_records(ui))
+        snprintf(mode, sizeof(mode), "[REC]"); /* where one is, the tabs say too */
     mode_x = term->cols - (int)strlen(mode) - 1;
     term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
     describe_input(ui, &input);
