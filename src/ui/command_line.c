@@ -12,6 +12,7 @@
 
 #include "app/preset.h"
 #include "ui/actions.h"
+#include "ui/completion.h"
 #include "ui/journal.h"
 #include "ui/messages.h"
 #include "ui/profile.h"
@@ -152,32 +153,7 @@ void command_close(Ui *ui)
 /* With a name it opens here what `figure --preset` draws; alone it is the command. */
 #define PRESET_WORD "preset"
 
-/* ---- completion ------------------------------------------------------------- */
-
-typedef struct Found {
-    const char *stem;
-    size_t      stem_length;
-    char        common[64];
-    Text        all;
-    int         count;
-} Found;
-
-static void consider(void *found, const char *word)
-{
-    Found *f = found;
-    size_t same = 0;
-
-    if (strncmp(word, f->stem, f->stem_length) != 0)
-        return;
-    if (f->count++ == 0) {
-        snprintf(f->common, sizeof(f->common), "%s", word);
-    } else {
-        while (f->common[same] && f->common[same] == word[same])
-            same++;
-        f->common[same] = '\0';
-    }
-    text_addf(&f->all, "%s%s", f->all.length ? "  " : "", word);
-}
+/* ---- what words of the explorer's own complete to ----------------------------- */
 
 /* What the focused pane's mechanism can be varied by. */
 static void consider_params(Ui *ui, Found *f)
@@ -189,7 +165,7 @@ static void consider_params(Ui *ui, Found *f)
     for (const Param *p = m ? m->params : NULL; p && p->name; p++) {
         snprintf(name, sizeof(name), "%s=", p->name);
         if (p->type != PARAM_TYPE_TENSOR)
-            consider(f, name);
+            found_add(f, name);
     }
 }
 
@@ -197,40 +173,40 @@ static void consider_presets(Ui *ui, Found *f)
 {
     (void)ui;
     for (size_t i = 0; preset_at(i); i++)
-        consider(f, preset_at(i)->id);
+        found_add(f, preset_at(i)->id);
 }
 
 static void consider_sessions(Ui *ui, Found *f)
 {
     (void)ui;
-    saving_names(consider, f);
+    saving_names(found_add, f);
 }
 
 static void consider_stop(Ui *ui, Found *f)
 {
     (void)ui;
-    consider(f, "stop");
+    found_add(f, "stop");
 }
 
 static void consider_keep(Ui *ui, Found *f)
 {
     (void)ui;
-    consider(f, "keep");
-    consider(f, "drop");
+    found_add(f, "keep");
+    found_add(f, "drop");
 }
 
 static void consider_themes(Ui *ui, Found *f)
 {
     (void)ui;
     for (int i = 0; i < THEME_COUNT; i++)
-        consider(f, theme_name((Theme)i));
+        found_add(f, theme_name((Theme)i));
 }
 
 static void consider_glyphs(Ui *ui, Found *f)
 {
     (void)ui;
     for (int i = 0; i < GLYPHS_COUNT; i++)
-        consider(f, glyphs_name((Glyphs)i));
+        found_add(f, glyphs_name((Glyphs)i));
 }
 
 /* ---- words of the explorer's own -------------------------------------------- */
@@ -361,12 +337,23 @@ static void consider_all(Found *f, bool first_word)
 
     for (size_t i = 0; first_word && (command = command_at(i)); i++)
         if (command->run)
-            consider(f, command->name);
+            found_add(f, command->name);
     for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
-        consider(f, mechanism->id);
+        found_add(f, mechanism->id);
     for (size_t i = 0; first_word && (action = action_at(i)); i++)
         if (action->scope & IN_SCREENS && !command_find(action->id))
-            consider(f, action->id);
+            found_add(f, action->id);
+}
+
+static void complete_usual(Found *f, const char *line)
+{
+    char           word[64];
+    const Command *command;
+
+    snprintf(word, sizeof(word), "%.*s", (int)(strcspn(line, " ") % sizeof(word)), line);
+    command = f->stem > line ? command_find(word) : NULL;
+    if (!found_in_layer(f) && !(command && found_in_call(f, command, line)))
+        consider_all(f, f->stem == line);
 }
 
 void command_complete(Ui *ui, Field *field, char *choices, size_t size)
@@ -374,6 +361,7 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
     const char *stem = field->text + field->cursor;
     Found       f = { 0 };
     const Typed *own;
+    bool         inside; /* of parentheses: a comma or the end is to come, no blank */
 
     while (stem > field->text && stem[-1] != ' ')
         stem--;
@@ -383,14 +371,15 @@ void command_complete(Ui *ui, Field *field, char *choices, size_t size)
     if (own && own->complete)
         own->complete(ui, &f);
     else if (!own)
-        consider_all(&f, stem == field->text);
+        complete_usual(&f, field->text);
+    inside = f.stem != stem;
     choices[0] = '\0';
     if (f.count > 0) {
         char rest[64];
 
         snprintf(rest, sizeof(rest), "%s", f.common + f.stem_length);
         field_insert(field, rest);
-        if (f.count == 1 && f.common[strlen(f.common) - 1] != '=')
+        if (f.count == 1 && f.common[strlen(f.common) - 1] != '=' && !inside)
             field_insert(field, " ");
         if (f.count > 1)
             snprintf(choices, size, "%.500s", text_str(&f.all));
