@@ -116,7 +116,8 @@ struct View {
     const char *quantity;   /* what its numbers are, "probability"; static; NULL: as of its kind */
     const char *const *categories; /* of a BUCKETS view, names of 0, 1, ... ending in NULL;
                                first letters differ; static; NULL: numbers */
-    bool        headless;   /* planes are not of heads: `round` names them, a head's number chooses */
+    bool        headless;   /* planes are not of heads: `round` names them, a head's number is
+                               which */
     const char *round;      /* what the planes of a head are, "token"; static; NULL: rounds */
     const char *other;      /* what COMPONENT_OTHER means here; static; NULL: "other" */
     const char *const *components; /* what the bits 1, 2, 4, ... mean here, [8], NULL where as
