@@ -112,7 +112,7 @@ bool reference_rows_new(const Run *run, Threads *threads, const atomic_bool *can
 /* Makes weights of scores; false: nothing is allowed. */
 static bool normalise(const PatternRow *cells, float *line)
 {
-    double top = -INFINITY, sum = 0;
+    double top = -(double)INFINITY, sum = 0;
 
     for (int64_t x = 0; x < cells->count; x++)
         for (int64_t c = 0; c < cells->runs[x].count; c++)
