@@ -159,7 +159,7 @@ static void describe_input(const Input *input, Text *out)
         text_addf(out, "%s\n", input->note);
 }
 
-static bool png_card(const char *path, Text *out)
+static bool figure_card(const char *path, Text *out)
 {
     static const char *const keys[] = { "attnscope:version", "attnscope:command",
                                         "attnscope:params",  "attnscope:seed",
@@ -168,7 +168,7 @@ static bool png_card(const char *path, Text *out)
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
         Error ignored;
-        char *value = figure_png_metadata(path, keys[i], &ignored);
+        char *value = figure_metadata(path, keys[i], &ignored);
 
         if (value)
             text_addf(out, "%s%-13s %s\n", found ? "" : "a figure made by attnscope\n",
@@ -199,7 +199,7 @@ static bool info_file(const char *path, Text *out, Error *err)
     Input       *input;
     InputChoice  choice = INPUT_CHOICE_DEFAULT;
 
-    if (png_card(path, out))
+    if (figure_card(path, out))
         return true;
     if (!input_list(path, &listing, err))
         return false;

@@ -25,15 +25,21 @@ static bool parse_number(const char *flag, const char *text, double lo, double h
 
 bool call_png_options(const Call *call, PngOptions *o, Error *err)
 {
-    const char *theme = call->values[OPT_THEME];
-    double      dpi = 0, width = 0;
+    const char *theme = call->values[OPT_THEME], *colour = call->values[OPT_COLOR];
+    double      dpi = 0, width = 0, delay = 0;
 
-    if (theme && strcmp(theme, "light") && strcmp(theme, "dark"))
-        return error_set(err, ERR_USAGE, "--theme: expected light or dark, got '%s'", theme);
-    if (!parse_number("dpi", call->values[OPT_DPI], 20, 2400, &dpi, err) ||
-        !parse_number("width", call->values[OPT_WIDTH], 0.5, 40, &width, err))
+    if (!figure_theme_check(theme, err)) {
+        error_prefix(err, "--theme");
         return false;
-    *o = (PngOptions){ .dpi = (int)dpi,
+    }
+    if (!parse_number("dpi", call->values[OPT_DPI], 20, 2400, &dpi, err) ||
+        !parse_number("width", call->values[OPT_WIDTH], 0.5, 40, &width, err) ||
+        !parse_number("delay", call->values[OPT_DELAY], 0.01, 60, &delay, err))
+        return false;
+    *o = (PngOptions){ .format = call->values[OPT_FORMAT],
+                       .dpi = (int)dpi,
+                       .colours = colour && !strcmp(colour, "256") ? 256 : 24,
+                       .delay = delay,
                        .width_inch = width,
                        .theme = theme,
                        .transparent = call->values[OPT_TRANSPARENT] != NULL };
@@ -139,7 +145,7 @@ static bool read_file(const char *path, Text *out, Error *err)
 static bool is_measured(const char *path)
 {
     Error       ignored;
-    char       *numbers = figure_png_metadata(path, NUMBERS_KEY, &ignored);
+    char       *numbers = figure_metadata(path, NUMBERS_KEY, &ignored);
     const char *at = numbers;
     bool        measured = false;
 
@@ -171,7 +177,7 @@ static bool same_bytes(const char *a, const char *b, Error *err)
 static bool check_input(Session *s, const char *path, Text *out)
 {
     Error ignored;
-    char *hash = figure_png_metadata(path, "attnscope:input-sha256", &ignored);
+    char *hash = figure_metadata(path, "attnscope:input-sha256", &ignored);
     bool  same = hash && session_input(s) && !strcmp(hash, session_input(s)->sha256);
 
     if (hash && !same)
@@ -199,6 +205,8 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
     if (ok) {
         figure.line = line;
         figure.values[OPT_OUTPUT] = to;
+        if (call->values[OPT_FORMAT] || call->values[OPT_OUTPUT])
+            figure.values[OPT_FORMAT] = call->values[OPT_FORMAT];
         ok = figure.command->run(s, &figure, out, err);
         check_input(s, call->words[0], out);
     }
@@ -209,12 +217,13 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
 bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
 {
     const char *path = call->word_count ? call->words[0] : NULL, *to;
+    const char *ending = path ? strrchr(path, '.') : NULL;
     char       *line, temporary[4096];
     bool        ok;
 
     if (!path)
-        return error_set(err, ERR_USAGE, "rerender needs a PNG made by attnscope figure");
-    line = figure_png_metadata(path, "attnscope:command", err);
+        return error_set(err, ERR_USAGE, "rerender needs a file made by attnscope figure");
+    line = figure_metadata(path, "attnscope:command", err);
     if (!line)
         return err->code != ERR_NONE
                    ? false
@@ -222,7 +231,7 @@ bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
                                "%s: holds no attnscope:command; only figures made by "
                                "attnscope can be made again",
                                path);
-    snprintf(temporary, sizeof(temporary), "%s.again.png", path);
+    snprintf(temporary, sizeof(temporary), "%s.again%s", path, ending ? ending : "");
     to = call->values[OPT_OUTPUT] ? call->values[OPT_OUTPUT] : temporary;
     ok = again(s, call, line, to, out, err);
     if (ok && call->values[OPT_CHECK])

@@ -7,6 +7,7 @@
 #include "app/command_parts.h"
 #include "app/missed.h"
 #include "app/derived.h"
+#include "app/step_frames.h"
 #include "app/step_strip.h"
 
 #define TEXT_WIDTH 78
@@ -42,7 +43,7 @@ static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)
 {
     return (!o->pool || pool_parse(o->pool, &panel->pool, err)) &&
            (!o->scale || scale_parse(o->scale, &panel->scale, err)) &&
-           (!o->map || colour_map_parse(o->map, &panel->map, err));
+           (!o->map || (panel->map_given = colour_map_parse(o->map, &panel->map, err)));
 }
 
 /* The trace of the whole run as the last panel, where the steps shown are watched. */
@@ -361,21 +362,26 @@ static bool write_figure(Session *s, const Call *call, Result *result, int from,
     PngOptions png;
     Figure    *figure;
     Text       request = { 0 };
-    bool       ok;
+    bool       moves, ok;
 
     if (!count)
         return error_set(err, ERR_USAGE, "%s: no matrix is made at these steps; leave out --at",
                          result->request.mechanism);
-    if (!call_png_options(call, &png, err))
+    if (!call_png_options(call, &png, err) ||
+        !steps_are_frames(call->values[OPT_OUTPUT], call->values[OPT_FRAME], &png, &moves, err))
         return false;
-    figure = figure_of_steps(result, which, count, watched(result, from, to), o, err);
+    figure = figure_of_steps(result, which, count, moves ? NULL : watched(result, from, to), o,
+                             err);
     if (!figure)
         return false;
     request_text(&result->request, &request);
     snprintf(figure->title, sizeof(figure->title), "%s",
              o->title ? o->title : text_str(&request));
     text_free(&request);
-    ok = picture_save(s, figure, &result, 1, call->line, &png, call->values[OPT_OUTPUT], err);
+    if (moves)
+        ok = steps_save_frames(figure, result, which, call, &png, err);
+    else
+        ok = picture_save(s, figure, &result, 1, call->line, &png, call->values[OPT_OUTPUT], err);
     figure_free(figure);
     return ok;
 }

@@ -295,6 +295,7 @@ static bool set_looks(Panel *panel, const PictureOptions *options, Error *err)
         return false;
     if (options->map && !colour_map_parse(options->map, &panel->map, err))
         return false;
+    panel->map_given = options->map != NULL;
     return true;
 }
 

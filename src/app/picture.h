@@ -92,14 +92,14 @@ bool picture_strips(Figure *figure, const PanelChoice *panels, int count,
 void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out);
 
-#define NUMBERS_KEY "attnscope:numbers" /* of plots, in a PNG */
-/* Text chunks of a PNG: command, params, seed, input hash, version, the numbers of
+#define NUMBERS_KEY "attnscope:numbers" /* of plots, in a file */
+/* Metadata of a file: command, params, seed, input hash, version, the numbers of
  * plots that were measured. key, value, ..., NULL; the strings live in *storage, the
  * list is freed with free(). */
 const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
                                     const char *command, Text *storage);
 
-/* .png writes a PNG; other endings: an error that lists what there is. */
+/* A file of the kind that its ending or the options name, with its metadata. */
 bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
                   const char *command, const PngOptions *options, const char *path, Error *err);
 

@@ -1,7 +1,7 @@
 /* picture_file.c -- a figure as a file that says how it was made; see picture.h.
  *
  * The command line that draws it, parameters, seed and the hash of the input go
- * into the PNG's text chunks, so that `rerender` can make it again.
+ * into the file's metadata, so that `rerender` can make it again.
  */
 #include "app/picture_plot.h"
 
@@ -201,23 +201,18 @@ const char *const *picture_metadata(const Figure *figure, Result *const *results
 bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
                   const char *command, const PngOptions *options, const char *path, Error *err)
 {
-    const char        *ending = strrchr(path, '.');
-    PngOptions         png = options ? *options : (PngOptions){ 0 };
-    TextOptions        plain = { .width = 100, .utf8 = true };
+    PngOptions         own = options ? *options : (PngOptions){ 0 };
     Text               bytes = { 0 }, storage = { 0 };
-    const char *const *metadata = NULL;
-    bool               ok = false;
+    const char *const *metadata;
+    FigureFormat       format;
+    bool               ok;
 
     (void)s;
-    if (!strcmp(path, "-") || (ending && !strcmp(ending, ".png"))) {
-        metadata = picture_metadata(figure, results, count, command, &storage);
-        png.metadata = metadata;
-        ok = figure_png(figure, &png, &bytes, err);
-    } else if (ending && !strcmp(ending, ".txt")) {
-        ok = figure_text(figure, &plain, &bytes, err);
-    } else {
-        error_set(err, ERR_USAGE, "%s: the ending says what to write: .png or .txt", path);
-    }
+    if (!figure_format(path, options, &format, err))
+        return false;
+    metadata = picture_metadata(figure, results, count, command, &storage);
+    own.metadata = metadata;
+    ok = figure_file(figure, format, &own, &bytes, err);
     ok = ok && (text_ok(&bytes) ? file_write(path, bytes.data, bytes.length, err)
                                 : error_set(err, ERR_NOMEM, "%s: not enough memory", path));
     free((void *)(uintptr_t)metadata);

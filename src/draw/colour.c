@@ -14,7 +14,7 @@
 
 static const char *const map_names[MAP_COUNT] = {
     [MAP_VIRIDIS] = "viridis", [MAP_CIVIDIS] = "cividis",     [MAP_MAGMA] = "magma",
-    [MAP_GREY] = "grey",       [MAP_DIVERGING] = "diverging",
+    [MAP_GREY] = "grey",       [MAP_DIVERGING] = "diverging", [MAP_INK] = "ink",
 };
 
 const char *colour_map_name(ColourMap map)
@@ -30,8 +30,8 @@ bool colour_map_parse(const char *name, ColourMap *out, Error *err)
             return true;
         }
     return error_set(err, ERR_USAGE,
-                     "there is no colour map '%.40s'; choose viridis, cividis, magma, grey or "
-                     "diverging", name);
+                     "there is no colour map '%.40s'; choose viridis, cividis, magma, grey, "
+                     "diverging or ink", name);
 }
 
 static const struct Component {
@@ -204,6 +204,18 @@ Rgb colour_of_category(int64_t category)
     return category < 0 ? (Rgb){ 0xC8, 0xC8, 0xC8 } : hues[category % 12];
 }
 
+/* Neighbours differ in lightness, which no deficiency takes away. */
+Rgb colour_of_category_safe(int64_t category)
+{
+    static const Rgb hues[12] = {
+        { 0x00, 0x72, 0xB2 }, { 0xF0, 0xE4, 0x42 }, { 0x88, 0x22, 0x55 }, { 0x56, 0xB4, 0xE9 },
+        { 0x6B, 0x3A, 0x00 }, { 0xE6, 0x9F, 0x00 }, { 0x1F, 0x2A, 0x63 }, { 0xCC, 0x79, 0xA7 },
+        { 0x00, 0x55, 0x44 }, { 0xD5, 0x5E, 0x00 }, { 0xC4, 0xDD, 0xF2 }, { 0x77, 0x77, 0x77 },
+    };
+
+    return category < 0 ? (Rgb){ 0xC8, 0xC8, 0xC8 } : hues[category % 12];
+}
+
 const uint8_t *colour_ramp_256(ColourMap map, int *length)
 {
     static const uint8_t viridis[] = { 53, 24, 60, 30, 67, 35, 72, 77, 148, 184, 220, 191 };
@@ -214,6 +226,7 @@ const uint8_t *colour_ramp_256(ColourMap map, int *length)
     static const uint8_t grey[] = { 16,  232, 233, 234, 235, 236, 237, 238, 239,
                                     240, 241, 242, 243, 244, 245, 246, 247, 248,
                                     249, 250, 251, 252, 253, 254, 255, 231 };
+    static const uint8_t ink[] = { 255, 254, 253, 252, 250, 248, 246, 244, 242, 240, 237, 234, 16 };
     static const uint8_t diverging[] = { 60,  97,  98,  140, 146, 189, 255,
                                          223, 215, 172, 166, 130, 94 };
     static const struct {
@@ -222,7 +235,7 @@ const uint8_t *colour_ramp_256(ColourMap map, int *length)
     } ramps[MAP_COUNT] = {
         [MAP_VIRIDIS] = { viridis, sizeof(viridis) }, [MAP_CIVIDIS] = { cividis, sizeof(cividis) },
         [MAP_MAGMA] = { magma, sizeof(magma) },       [MAP_GREY] = { grey, sizeof(grey) },
-        [MAP_DIVERGING] = { diverging, sizeof(diverging) },
+        [MAP_DIVERGING] = { diverging, sizeof(diverging) }, [MAP_INK] = { ink, sizeof(ink) },
     };
 
     *length = ramps[map].length;

@@ -18,7 +18,7 @@ typedef struct Rgb {
 } Rgb;
 
 typedef enum ColourMap {
-    MAP_VIRIDIS, MAP_CIVIDIS, MAP_MAGMA, MAP_GREY, MAP_DIVERGING, MAP_COUNT
+    MAP_VIRIDIS, MAP_CIVIDIS, MAP_MAGMA, MAP_GREY, MAP_DIVERGING, MAP_INK, MAP_COUNT
 } ColourMap;
 
 const char *colour_map_name(ColourMap map);
@@ -27,6 +27,7 @@ bool        colour_map_parse(const char *name, ColourMap *out, Error *err);
 Rgb colour_of_value(ColourMap map, double t);
 Rgb colour_of_component(uint8_t bit);      /* one COMPONENT_* bit */
 Rgb colour_of_category(int64_t category);  /* 12 hues, repeating */
+Rgb colour_of_category_safe(int64_t category); /* that colour-blind readers tell apart */
 Rgb colour_load(void);                     /* bars beside a matrix */
 Rgb colour_lost(void);                     /* what was missed or dropped */
 Rgb colour_odd(void);                      /* NaN, infinity */

@@ -65,6 +65,9 @@ static const Rgb diverging[] = {
 
 static const Rgb grey[] = { { 20, 20, 20 }, { 240, 240, 240 } };
 
+/* For print: the paper stays white where nothing is allowed, ink is where weight is. */
+static const Rgb ink[] = { { 232, 232, 232 }, { 0, 0, 0 } };
+
 static const struct {
     const Rgb *anchors;
     int        count;
@@ -74,6 +77,7 @@ static const struct {
     [MAP_MAGMA] = { magma, sizeof(magma) / sizeof(*magma) },
     [MAP_GREY] = { grey, sizeof(grey) / sizeof(*grey) },
     [MAP_DIVERGING] = { diverging, sizeof(diverging) / sizeof(*diverging) },
+    [MAP_INK] = { ink, sizeof(ink) / sizeof(*ink) },
 };
 
 Rgb colour_mix(Rgb a, Rgb b, double share)

@@ -41,6 +41,8 @@ typedef struct Panel {
     Pool           pool;
     Scale          scale;
     ColourMap      map;
+    bool           map_given;   /* somebody chose it: no theme changes it */
+    bool           safe;        /* categories in the hues for colour-blind readers */
     double         lo, hi;      /* value range; lo == hi: from the data */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
@@ -121,28 +123,48 @@ int figure_legend(const Figure *figure, LegendItem *items, int most);
 int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark_background,
                 LegendItem *items, int room);
 /* Forward and backward of a schedule. */
-int schedule_legend(LegendItem *items, int room);
+int schedule_legend(bool safe, LegendItem *items, int room);
 /* The panel shows who works on what, not a difference. */
 bool panel_shows_schedule(const Panel *panel);
 /* Category of a schedule's value, and its colour; -1: idle. */
 int32_t schedule_category(float value);
-Rgb     schedule_colour(int32_t category);
+Rgb     schedule_colour(int32_t category, bool safe);
 /* The panel shows hop counts as such, not how many pairs have one. */
 bool panel_shows_hops(const Panel *panel);
 
 /* ---- surfaces --------------------------------------------------------------- */
 
+typedef enum FigureFormat {
+    FORMAT_PNG_FILE, FORMAT_SVG_FILE, FORMAT_PDF_FILE, FORMAT_APNG_FILE, FORMAT_TEXT_FILE,
+    FORMAT_ANSI_FILE, FIGURE_FORMATS
+} FigureFormat;
+
+/* Of every kind of file. */
 typedef struct PngOptions {
-    double      width_inch;  /* 0: chosen from the panels (at most 6.75) */
+    const char *format;      /* "png", "svg", ...; NULL: the ending of the file says it */
+    double      width_inch;  /* 0: chosen from the panels (at most 6.75, slides 12.5) */
     int         dpi;         /* 0: 300 */
     bool        transparent;
-    const char *theme;       /* "light" (default), "dark" */
-    /* key, value, ..., NULL: put into the file's text chunks */
+    const char *theme;       /* "light" (default), "dark", "print", "slide", "colour-blind" */
+    int         colours;     /* of text with colours: 256, or 24; 0: 24 */
+    double      delay;       /* seconds that each frame of an animation stands; 0: 1 */
+    /* key, value, ..., NULL: put into the file; see metadata.h */
     const char *const *metadata;
 } PngOptions;
 
-/* Byte-identical for the same figure, options and build. */
+/* The kind of file that the options or the path's ending name; "-" alone is a PNG. */
+bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err);
+/* False: there is no such theme, and err lists them.  NULL is the usual one. */
+bool figure_theme_check(const char *name, Error *err);
+/* The whole file.  Byte-identical for the same figure, options and build. */
+bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *options, Text *bytes,
+                 Error *err);
 bool figure_png(const Figure *figure, const PngOptions *options, Text *bytes, Error *err);
+/* Frame `only` of several figures that replace one another, all of one size and, for values
+ * of one quantity, one range of colours; only < 0: all of them as an animation (format
+ * APNG). */
+bool figure_frames(const Figure *all, int only, FigureFormat format, const PngOptions *options,
+                   Text *bytes, Error *err);
 /* Text of at most width columns; colour: 0 none (ASCII or half blocks by utf8),
  * 256, or 24 (true colour escapes). */
 typedef struct TextOptions {
@@ -152,8 +174,9 @@ typedef struct TextOptions {
 } TextOptions;
 bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Error *err);
 
-/* Metadata of a PNG written by figure_png: value of key, or NULL.  The caller
+/* Metadata of a file of any kind written by these: value of key, or NULL.  The caller
  * frees the returned string. */
+char *figure_metadata(const char *path, const char *key, Error *err);
 char *figure_png_metadata(const char *path, const char *key, Error *err);
 
 #endif

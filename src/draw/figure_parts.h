@@ -28,6 +28,7 @@ typedef struct CellCount {
 } CellCount;
 
 PanelStyle panel_style(const Panel *panel);
+Rgb        panel_category_colour(const Panel *panel, int32_t category);
 /* "Other" on a picture, where grey is the picture itself; and the query's pixel. */
 #define PICTURE_OTHER     ((Rgb){ 116, 66, 200 })
 #define PICTURE_OTHER_256 98
@@ -42,7 +43,7 @@ void panel_settle(Panel *panel, const Grid *grid);
 /* The letter of a category: its name's first, or one by its number. */
 char category_letter(const View *view, int64_t category);
 /* Colour and letter of a hop count, and of cells without one; hops.c. */
-void schedule_paint(Paint *paint, const GridCell *cell, bool dark_background);
+void schedule_paint(Paint *paint, const GridCell *cell, bool safe, bool dark_background);
 void hops_paint(Paint *paint, ColourMap map, double hops, bool dark_background);
 Rgb  hops_background(bool dark);
 /* The number a panel's colour bar ends with: rounded to what a reader needs. */

@@ -28,6 +28,7 @@ void hops_paint(Paint *paint, ColourMap map, double hops, bool dark)
     double            far = hops > 1 ? FAINTEST * (hops - 1) / (hops - 1 + SPREAD) : 0;
     double            t = dark ? 1 - far : far;
 
+    t = map == MAP_INK ? 1 - t : t; /* the map that begins light */
     paint->rgb = hops < 0.5 ? (Rgb){ 0x80, 0x80, 0x80 } : colour_of_value(map, t);
     paint->index256 = hops < 0.5 ? 244 : ramp[lround(t * (length - 1))];
     paint->ascii = at >= 0 && at < (int)sizeof(letters) - 1 ? letters[at] : '+';

@@ -140,6 +140,13 @@ char category_letter(const View *view, int64_t category)
     return (char)('A' + category % 26);
 }
 
+Rgb panel_category_colour(const Panel *panel, int32_t category)
+{
+    if (panel_shows_schedule(panel))
+        return schedule_colour(category, panel->safe);
+    return panel->safe ? colour_of_category_safe(category) : colour_of_category(category);
+}
+
 static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
                            int64_t col, bool dark)
 {
@@ -152,7 +159,7 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
         category = panel->row_order ? panel->row_order[group] : group;
     else
         mixed = cell->purity < 0.5f;
-    paint->rgb = colour_of_category(category);
+    paint->rgb = panel_category_colour(panel, (int32_t)category);
     if (mixed)
         paint->rgb = colour_mix(paint->rgb, from, 0.5);
     paint->index256 = colour_nearest_256(paint->rgb);
@@ -246,7 +253,7 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
         break;
     case STYLE_CATEGORY:
         if (panel_shows_schedule(panel))
-            schedule_paint(&paint, cell, dark_background);
+            schedule_paint(&paint, cell, panel->safe, dark_background);
         else
             paint_category(&paint, panel, grid, row, col, dark_background);
         break;

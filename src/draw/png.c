@@ -18,17 +18,17 @@
 #define SLOTS 1024 /* of the colour table; a power of two */
 #define MOST_TEXTS 64
 
-typedef struct Palette {
+struct PngColours {
     uint32_t colours[MOST_COLOURS];
     int16_t  slots[SLOTS]; /* index + 1; 0: free */
     int      count;        /* MOST_COLOURS + 1: too many */
     bool     translucent;
-} Palette;
+};
 
 typedef struct Png {
     png_structp png;
     png_infop   info;
-    Palette    *palette;
+    PngColours *palette;
     uint8_t    *row;
     FILE       *file;
     Error      *err;
@@ -56,7 +56,7 @@ static uint32_t pixel_at(const uint8_t *rgba, int64_t at)
 }
 
 /* Index of a colour, adding it while there is room; -1: too many. */
-static int palette_index(Palette *p, uint32_t colour)
+static int palette_index(PngColours *p, uint32_t colour)
 {
     uint32_t at = colour * 2654435761u >> 22;
 
@@ -73,7 +73,7 @@ static int palette_index(Palette *p, uint32_t colour)
     return p->count - 1;
 }
 
-static void palette_collect(Palette *p, const uint8_t *rgba, int64_t pixels)
+static void palette_collect(PngColours *p, const uint8_t *rgba, int64_t pixels)
 {
     uint32_t last = 0;
 
@@ -89,7 +89,7 @@ static void palette_collect(Palette *p, const uint8_t *rgba, int64_t pixels)
     }
 }
 
-static int palette_depth(const Palette *p)
+static int palette_depth(const PngColours *p)
 {
     return p->count <= 2 ? 1 : p->count <= 4 ? 2 : p->count <= 16 ? 4 : 8;
 }
@@ -196,15 +196,28 @@ static bool write_all(Png *p, const uint8_t *rgba, int width, int height, int dp
     return true;
 }
 
-bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char *const *metadata,
-                Text *out, Error *err)
+PngColours *png_colours_new(void)
 {
-    Png  p = { .palette = calloc(1, sizeof(Palette)), .row = malloc((size_t)width * 4),
-               .err = err };
+    return calloc(1, sizeof(PngColours));
+}
+
+void png_colours_add(PngColours *colours, const uint8_t *rgba, int64_t pixels)
+{
+    palette_collect(colours, rgba, pixels);
+}
+
+void png_colours_free(PngColours *colours)
+{
+    free(colours);
+}
+
+bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width, int height, int dpi,
+                     const char *const *metadata, Text *out, Error *err)
+{
+    Png  p = { .palette = colours, .row = malloc((size_t)width * 4), .err = err };
     bool ok = p.palette && p.row;
 
     if (ok) {
-        palette_collect(p.palette, rgba, (int64_t)width * height);
         p.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &p, on_error, on_warning);
         p.info = p.png ? png_create_info_struct(p.png) : NULL;
         ok = p.info != NULL;
@@ -216,8 +229,20 @@ bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char 
         ok = error_set(err, ERR_NOMEM, "PNG of %d x %d pixels: out of memory", width, height);
     if (p.png)
         png_destroy_write_struct(&p.png, &p.info);
-    free(p.palette);
     free(p.row);
+    return ok;
+}
+
+bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char *const *metadata,
+                Text *out, Error *err)
+{
+    PngColours *colours = png_colours_new();
+    bool        ok;
+
+    if (colours)
+        png_colours_add(colours, rgba, (int64_t)width * height);
+    ok = png_encode_with(colours, rgba, width, height, dpi, metadata, out, err);
+    png_colours_free(colours);
     return ok;
 }
 

@@ -147,7 +147,7 @@ typedef struct Present {
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
-    bool    odd, masked, mark, schedule;
+    bool    odd, masked, mark, schedule, safe;
     const ViewMarks *marks; /* of the first panel that has some in sight */
     const View      *loads; /* the first that has bars of rows or columns */
     const Margin    *margin; /* one that stands in their place */
@@ -195,6 +195,7 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
 
     if (style == STYLE_PLOT)
         return;
+    present->safe |= panel->safe;
     present->mark |= panel->picture;
     for (int64_t c = 0; panel->view->marks && !present->marks && c < grid->rows * grid->cols; c++)
         if (grid->cells[c].marked)
@@ -315,7 +316,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     count += found_items(present, items + count, most - count);
     for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
                     count < most; c++) {
-        Rgb rgb = colour_of_category(c);
+        Rgb rgb = present->safe ? colour_of_category_safe(c) : colour_of_category(c);
 
         if (present->category)
             snprintf(text, sizeof(text), "%s", present->category[c]);
@@ -331,7 +332,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     count += load_items(present, items + count, most - count);
     count += margin_items(present->margin, items + count, most - count);
     if (present->schedule)
-        count += schedule_legend(items + count, most - count);
+        count += schedule_legend(present->safe, items + count, most - count);
     if (present->masked && count < most)
         items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)

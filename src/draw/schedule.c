@@ -17,7 +17,22 @@ int32_t schedule_category(float value)
     return value > 0 ? 2 * ((int32_t)value - 1) : value < 0 ? 2 * ((int32_t)-value - 1) + 1 : -1;
 }
 
-Rgb schedule_colour(int32_t category)
+/* All cool ones blue, all warm ones from orange to brown: no green beside red. */
+static Rgb safe_colour(int32_t category)
+{
+    static const Rgb blue[SHADES] = {
+        { 0x1F, 0x4E, 0x9E }, { 0x7F, 0xB5, 0xE6 }, { 0x17, 0x31, 0x66 },
+        { 0x4A, 0x90, 0xD9 }, { 0xBF, 0xDB, 0xF5 }, { 0x2F, 0x6F, 0xC4 },
+    };
+    static const Rgb orange[SHADES] = {
+        { 0x8A, 0x45, 0x00 }, { 0xF2, 0xB1, 0x5C }, { 0x5C, 0x2E, 0x00 },
+        { 0xD9, 0x7F, 0x0E }, { 0xF9, 0xDD, 0xAE }, { 0xB3, 0x60, 0x00 },
+    };
+
+    return (category % 2 ? orange : blue)[category / 2 % SHADES];
+}
+
+Rgb schedule_colour(int32_t category, bool safe)
 {
     static const Rgb cool[SHADES] = {
         { 0x1F, 0x4E, 0x9E }, { 0x5B, 0x9B, 0xD5 }, { 0x1B, 0x76, 0x85 },
@@ -29,27 +44,29 @@ Rgb schedule_colour(int32_t category)
     };
     const Rgb *shades = category % 2 ? warm : cool;
 
+    if (safe)
+        return safe_colour(category);
     return shades[category / 2 % SHADES];
 }
 
-void schedule_paint(Paint *paint, const GridCell *cell, bool dark)
+void schedule_paint(Paint *paint, const GridCell *cell, bool safe, bool dark)
 {
     Rgb paper = dark ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
 
-    paint->rgb = schedule_colour(cell->category);
+    paint->rgb = schedule_colour(cell->category, safe);
     if (cell->purity < 0.5f)
         paint->rgb = colour_mix(paint->rgb, paper, 0.5);
     paint->index256 = colour_nearest_256(paint->rgb);
     paint->ascii = (char)((cell->category % 2 ? 'a' : 'A') + cell->category / 2 % 26);
 }
 
-int schedule_legend(LegendItem *items, int room)
+int schedule_legend(bool safe, LegendItem *items, int room)
 {
     static const char *const texts[] = { "forward", "backward" };
     int count = 0;
 
     for (int way = 0; way < 2 && count < room; way++) {
-        Rgb rgb = schedule_colour(way);
+        Rgb rgb = schedule_colour(way, safe);
 
         items[count] = (LegendItem){ .rgb = rgb, .index256 = colour_nearest_256(rgb),
                                      .ascii = way ? 'a' : 'A' };

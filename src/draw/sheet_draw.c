@@ -151,8 +151,7 @@ static void draw_categories(Sheet *sheet, int k)
         return;
     for (int64_t at = 0; at < g->rows * g->cols; at++) {
         int64_t r = at / g->cols, c = at % g->cols;
-        Rgb     rgb = schedule ? schedule_colour(g->cells[at].category)
-                               : colour_of_category(g->cells[at].category);
+        Rgb     rgb = panel_category_colour(panel, g->cells[at].category);
         double  light = 0.3 * rgb.r + 0.59 * rgb.g + 0.11 * rgb.b;
 
         if (!g->cells[at].any)

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "draw/sheet.h"
@@ -164,6 +165,19 @@ const char *sheet_bar_name(const Sheet *sheet, int panel)
     return panel_quantity(&sheet->figure->panels[panel]);
 }
 
+/* A row of pixels for each colour, as one image. */
+static void draw_gradient(Sheet *sheet, const Panel *panel, int x, int y, int width, int height)
+{
+    ColourMap map = panel->minus ? MAP_DIVERGING : panel->map;
+    Rgb      *rows = malloc((size_t)(height > 0 ? height : 1) * sizeof(*rows));
+
+    for (int k = 0; rows && k < height; k++)
+        rows[k] = colour_of_value(map, height > 1 ? 1 - (double)k / (height - 1) : 1);
+    if (rows && height > 0)
+        canvas_image(sheet->canvas, x, y, rows, NULL, 1, height, width, 1);
+    free(rows);
+}
+
 void sheet_bar(Sheet *sheet, int k)
 {
     const SheetStyle *s = &sheet->style;
@@ -173,10 +187,7 @@ void sheet_bar(Sheet *sheet, int k)
     double places[SHEET_TICKS], most = box.h / (2.4 * s->tick);
     char   texts[SHEET_TICKS][16];
 
-    for (int y = 0; y < box.h; y++)
-        canvas_rect(sheet->canvas, x, box.y + y, w, 1,
-                    colour_of_value(panel->minus ? MAP_DIVERGING : panel->map,
-                                    box.h > 1 ? 1 - (double)y / (box.h - 1) : 1));
+    draw_gradient(sheet, panel, x, box.y, w, box.h);
     canvas_text(sheet->canvas, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick,
                 sheet_bar_name(sheet, k), (CanvasText){ .size = s->tick, .rgb = s->ink });
     count = sheet_bar_ticks(panel, most < 2 ? 2 : most > 6 ? 6 : (int)most, places, texts);

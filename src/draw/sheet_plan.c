@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw/page_theme.h"
 #include "draw/sheet_pens.h"
 #include "draw/utf8.h"
 
@@ -17,18 +18,19 @@
 
 double sheet_points(const SheetStyle *style, double points)
 {
-    return points * style->dpi / 72.0;
+    return points * style->dpi / 72.0 * style->theme->type;
 }
 
 SheetStyle sheet_style(const PngOptions *options)
 {
-    SheetStyle s = { .dpi = options->dpi > 0 ? options->dpi : 300 };
+    const PageTheme *theme = page_theme(options->theme);
+    SheetStyle       s = { .dpi = options->dpi > 0 ? options->dpi : 300, .theme = theme };
 
-    s.dark = options->theme && strcmp(options->theme, "dark") == 0;
-    s.paper = s.dark ? (Rgb){ 18, 18, 18 } : (Rgb){ 255, 255, 255 };
-    s.ink = s.dark ? (Rgb){ 235, 235, 235 } : (Rgb){ 20, 20, 20 };
-    s.muted = s.dark ? (Rgb){ 165, 165, 165 } : (Rgb){ 90, 90, 90 };
-    s.rule = s.dark ? (Rgb){ 60, 60, 60 } : (Rgb){ 216, 216, 216 };
+    s.dark = theme->dark;
+    s.paper = theme->paper;
+    s.ink = theme->ink;
+    s.muted = theme->muted;
+    s.rule = theme->rule;
     s.head = sheet_points(&s, 9);
     s.title = sheet_points(&s, 8);
     s.axis = sheet_points(&s, 7);
@@ -251,6 +253,18 @@ static bool adjust_width(Sheet *sheet)
     return true;
 }
 
+/* Its map in place of the usual one, unless somebody chose a map. */
+static void apply_theme(Scene *scene, const PageTheme *theme)
+{
+    for (int k = 0; k < scene->count; k++) {
+        Panel *panel = &scene->panels[k];
+
+        if (!panel->map_given && panel->map == MAP_VIRIDIS)
+            panel->map = theme->values;
+        panel->safe = theme->safe;
+    }
+}
+
 static bool reduce(Sheet *sheet, Error *err)
 {
     int        count = sheet->figure->count;
@@ -261,6 +275,8 @@ static bool reduce(Sheet *sheet, Error *err)
         cells[k] = (CellCount){ sheet->layout.panels[k].rows, sheet->layout.panels[k].cols };
     ok = cells ? scene_make(&sheet->scene, sheet->figure, cells, err)
                : error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    if (ok)
+        apply_theme(&sheet->scene, sheet->style.theme);
     free(cells);
     return ok;
 }

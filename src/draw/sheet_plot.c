@@ -8,6 +8,20 @@
 #define MARKED_POINTS 40 /* up to which each point has its mark */
 #define KEY_LINES     6
 
+/* Between points i and i + 1, as an area. */
+static void fill_band(const Pens *p, const PlotSeries *s, int64_t i)
+{
+    double points[4][2] = { { pens_x(p, s->x[i]), pens_y(p, s->high[i]) },
+                            { pens_x(p, s->x[i + 1]), pens_y(p, s->high[i + 1]) },
+                            { pens_x(p, s->x[i + 1]), pens_y(p, s->low[i + 1]) },
+                            { pens_x(p, s->x[i]), pens_y(p, s->low[i]) } };
+
+    for (int k = 0; k < 4; k++)
+        if (!isfinite(points[k][0]) || !isfinite(points[k][1]))
+            return;
+    canvas_polygon(p->sheet->canvas, points, 4, pens_colour(p, s->hue), 0.22);
+}
+
 /* A column of one pixel at a time, between two points. */
 static void draw_band(const Pens *p, const PlotSeries *s)
 {
@@ -16,6 +30,10 @@ static void draw_band(const Pens *p, const PlotSeries *s)
         double lo0 = pens_y(p, s->low[i]), lo1 = pens_y(p, s->low[i + 1]);
         double hi0 = pens_y(p, s->high[i]), hi1 = pens_y(p, s->high[i + 1]);
 
+        if (canvas_is_vector(p->sheet->canvas)) {
+            fill_band(p, s, i);
+            continue;
+        }
         for (double x = floor(x0) + 0.5; isfinite(x1) && x < floor(x1); x++) {
             double t = x1 > x0 ? fmax(0, fmin(1, (x - x0) / (x1 - x0))) : 0;
 

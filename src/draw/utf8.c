@@ -6,26 +6,34 @@
 #include <string.h>
 
 #define REPLACEMENT 0xFFFDu
-#define MALFORMED 0xFFFFFFFFu
 #define OPEN_BOX "\xE2\x90\xA3"
 
-/* One character or MALFORMED; *length bytes were used. */
+/* One character or UTF8_MALFORMED; *length bytes were used. */
 static uint32_t decode_any(const unsigned char *s, int *length)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     int      need = s[0] < 0x80 ? 1 : s[0] >= 0xF8 ? 0 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3
                   : s[0] >= 0xC0 ? 2 : 0;
-    uint32_t code = need == 1 ? s[0] : need ? s[0] & (0xFFu >> (need + 1)) : MALFORMED;
+    uint32_t code = need == 1 ? s[0] : need ? s[0] & (0xFFu >> (need + 1)) : UTF8_MALFORMED;
 
     *length = 1;
     for (int k = 1; k < need; k++) {
         if ((s[k] & 0xC0) != 0x80)
-            return MALFORMED;
+            return UTF8_MALFORMED;
         code = code << 6 | (s[k] & 0x3F);
     }
     if (need && (code < least[need] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)))
-        return MALFORMED;
+        return UTF8_MALFORMED;
     *length = need ? need : 1;
+    return code;
+}
+
+uint32_t utf8_next(const char **text)
+{
+    int      length;
+    uint32_t code = decode_any((const unsigned char *)*text, &length);
+
+    *text += length;
     return code;
 }
 
@@ -39,7 +47,7 @@ static uint32_t decode(const unsigned char *s, int *length)
 {
     uint32_t code = decode_any(s, length);
 
-    return code == MALFORMED || is_control(code) ? REPLACEMENT : code;
+    return code == UTF8_MALFORMED || is_control(code) ? REPLACEMENT : code;
 }
 
 static int columns_of(uint32_t c)
@@ -127,7 +135,7 @@ static void escape_of(uint32_t code, const unsigned char *bytes, char *text, siz
             snprintf(text, size, "%s", usual[k].text);
             return;
         }
-    if (code == MALFORMED || code < 0x80)
+    if (code == UTF8_MALFORMED || code < 0x80)
         snprintf(text, size, "\\x%02X", bytes[0]);
     else
         snprintf(text, size, "\\u%04X", (unsigned)code);
@@ -144,7 +152,7 @@ void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t cod
         uint32_t code = decode_any(s, &length);
         char     escape[16];
 
-        if (code != MALFORMED && !is_control(code) && !is_invisible(code) &&
+        if (code != UTF8_MALFORMED && !is_control(code) && !is_invisible(code) &&
             (!has || has(context, code))) {
             at = put(out, at, size, (const char *)s, (size_t)length);
             continue;

@@ -111,6 +111,7 @@ static void set_looks(lua_State *L, int t, Panel *panel)
     check_ok(L, !pool || pool_parse(pool, &panel->pool, &err), &err);
     check_ok(L, !scale || scale_parse(scale, &panel->scale, &err), &err);
     check_ok(L, !map || colour_map_parse(map, &panel->map, &err), &err);
+    panel->map_given = map != NULL;
     if (title)
         snprintf(panel->title, sizeof(panel->title), "%s", title);
     if (caption)
@@ -486,14 +487,6 @@ static int figure_as_text(lua_State *L)
     return 1;
 }
 
-static bool save_text(const LuaFigure *figure, const char *path, Text *text, Error *err)
-{
-    TextOptions options = { .width = 100, .utf8 = true };
-
-    return to_text(figure, &options, text, err) &&
-           file_write(path, text_str(text), text->length, err);
-}
-
 /* The line that makes the file again: the figure's own, or the script's. */
 static void line_of(lua_State *L, const LuaFigure *figure, const char *path, const PngOptions *o,
                     Text *out)
@@ -509,6 +502,9 @@ static void line_of(lua_State *L, const LuaFigure *figure, const char *path, con
         text_addf(out, " --dpi %d", o->dpi);
     if (o->theme)
         text_addf(out, " --theme %s", o->theme);
+    if (o->format)
+        text_addf(out, " --format %s", o->format);
+    text_add(out, o->colours == 256 ? " --color 256" : "");
     text_addf(out, "%s -o ", o->transparent ? " --transparent" : "");
     word_quote(out, path);
 }
@@ -517,27 +513,26 @@ static void line_of(lua_State *L, const LuaFigure *figure, const char *path, con
 static int figure_save(lua_State *L)
 {
     const LuaFigure *figure = check(L);
-    const char      *path = luaL_checkstring(L, 2), *ending = strrchr(path, '.');
+    const char      *path = luaL_checkstring(L, 2);
     PngOptions       options = { 0 };
-    Text            *text, *line;
+    Text            *line;
     Error            err = ERROR_INIT;
-    bool             ok;
 
     options_check(L, 3, &class_save_options);
-    text = text_box(L);
     line = text_box(L);
     options.width_inch = option_number(L, 3, "width", 0);
     luaL_argcheck(L, options.width_inch >= 0 && options.width_inch <= 100, 3,
                   "width: expected inches from 0 to 100");
     options.dpi = (int)option_integer(L, 3, "dpi", 0, 1, 4800);
     options.theme = option_string(L, 3, "theme", NULL);
+    options.format = option_string(L, 3, "format", NULL);
+    options.colours = (int)option_integer(L, 3, "colours", 0, 0, 256);
+    luaL_argcheck(L, options.colours == 0 || options.colours == 24 || options.colours == 256, 3,
+                  "colours: expected 24 or 256");
     options.transparent = option_bool(L, 3, "transparent", false);
     line_of(L, figure, path, &options, line);
-    ok = ending && !strcmp(ending, ".txt")
-             ? save_text(figure, path, text, &err)
-             : picture_save(script_of(L)->session->thing, figure->figure, figure->results,
-                            figure->result_count, text_str(line), &options, path, &err);
-    if (!ok)
+    if (!picture_save(script_of(L)->session->thing, figure->figure, figure->results,
+                      figure->result_count, text_str(line), &options, path, &err))
         return failure(L, &err);
     lua_pushboolean(L, true);
     return 1;
@@ -552,7 +547,7 @@ static const luaL_Reg figure_meta[] = {
 
 static const Member figure_members[] = {
     { "save", figure_save, "path: string, options?: attnscope.SaveOptions",
-      "true?, string?, string?", "Writes .png or .txt." },
+      "true?, string?, string?", "Writes .png, .svg, .pdf, .txt or .ans." },
     { "text", figure_as_text, "options?: attnscope.TextOptions", "string?, string?, string?",
       "The figure as lines of text." },
     { "close", figure_close, "", "", "Lets go of what it shows." },
@@ -589,7 +584,7 @@ static const Member panel_members[] = {
     { "queries", NULL, NULL, "integer[]", "the bars of columns are the sum of these queries" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
     { "scale", NULL, NULL, "string", "linear, log or row" },
-    { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey or diverging" },
+    { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey, diverging or ink" },
     { "lo", NULL, NULL, "number", "value of the map's beginning" },
     { "hi", NULL, NULL, "number", "value of the map's end" },
     { "title", NULL, NULL, "string", "above the panel" },
@@ -635,7 +630,9 @@ const Class class_figure_options = { .name = "FigureOptions", .help = "What attn
 static const Member save_options[] = {
     { "width", NULL, NULL, "number", "inches, like 3.25 or 6.75" },
     { "dpi", NULL, NULL, "integer", "dots an inch (default 300)" },
-    { "theme", NULL, NULL, "string", "light or dark" },
+    { "theme", NULL, NULL, "string", "light, dark, print, slide or colour-blind" },
+    { "format", NULL, NULL, "string", "png, svg, pdf, txt or ans, whatever the ending" },
+    { "colours", NULL, NULL, "integer", "of .ans: 24 for true colour (default), or 256" },
     { "transparent", NULL, NULL, "boolean", "no background" },
     MEMBER_END,
 };

@@ -1,6 +1,6 @@
-/* export.c -- what is on the screen as a file: PNG for papers, text for notes.
+/* export.c -- what is on the screen as a file: PNG, SVG or PDF, text for notes.
  *
- * The figure is the one that a command draws (see shot.h), and a PNG carries the
+ * The figure is the one that a command draws (see shot.h), and the file carries the
  * command, so that it can be made again; where there is none the panes are drawn
  * as they stand and the message says so.  The worker draws; the results are kept
  * until the file is written.
@@ -33,22 +33,17 @@ struct ExportWork {
 static bool write_figure(void *context, const atomic_bool *cancel, Error *err)
 {
     struct ExportWork *w = context;
-    const char        *ending = strrchr(w->path, '.');
     Text               bytes = { 0 };
-    PngOptions         png = { .metadata = w->metadata };
-    TextOptions        plain = { .width = 100, .utf8 = true };
+    PngOptions         options = { .metadata = w->metadata };
+    FigureFormat       format;
     bool               ok;
 
     w->figure->threads = w->threads;
     if (w->options.strips.kind &&
         !picture_strips(w->figure, w->choices, w->figure->count, &w->options, cancel, err))
         return false;
-    if (ending && !strcmp(ending, ".png"))
-        ok = figure_png(w->figure, &png, &bytes, err);
-    else if (ending && !strcmp(ending, ".txt"))
-        ok = figure_text(w->figure, &plain, &bytes, err);
-    else
-        ok = error_set(err, ERR_USAGE, "%s: the ending says what to write: .png or .txt", w->path);
+    ok = figure_format(w->path, &options, &format, err) &&
+         figure_file(w->figure, format, &options, &bytes, err);
     if (ok && atomic_load(cancel))
         ok = error_set(err, ERR_CANCELLED, "not written");
     ok = ok && (text_ok(&bytes) ? file_write(w->path, bytes.data, bytes.length, err)
@@ -221,7 +216,7 @@ static void export_draw(Ui *ui)
                ui_style(ui, ROLE_FIELD));
     term_text(term, area.y + 4, area.x + 2, width - 4,
               there ? "This file is there and will be replaced."
-                    : ".png: figure at 300 dpi   .txt: text",
+                    : ".png .svg .pdf: figure   .txt .ans: text",
               ui_style(ui, there ? ROLE_WARN : ROLE_DIM));
 }
 
