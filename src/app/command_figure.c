@@ -186,6 +186,21 @@ static bool check_input(Session *s, const char *path, Text *out)
     return same;
 }
 
+/* The kind asked for; else what the new name says; else, for the same name and a stream,
+ * what the file is.  A PNG may be an animation, which the command knows. */
+static const char *format_again(const Call *call, const Call *made)
+{
+    const char *to = call->values[OPT_OUTPUT], *kind = figure_kind(call->words[0]);
+    const char *ending = strrchr(call->words[0], '.'), *before = made->values[OPT_FORMAT];
+
+    if (call->values[OPT_FORMAT] || (to && strcmp(to, "-") != 0))
+        return call->values[OPT_FORMAT];
+    if (kind && !strcmp(kind, "png") &&
+        ((before && !strcmp(before, "apng")) || (ending && !strcmp(ending, ".apng"))))
+        return "apng";
+    return kind;
+}
+
 static bool again(Session *s, const Call *call, const char *line, const char *to, Text *out,
                   Error *err)
 {
@@ -205,8 +220,7 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
     if (ok) {
         figure.line = line;
         figure.values[OPT_OUTPUT] = to;
-        if (call->values[OPT_FORMAT] || call->values[OPT_OUTPUT])
-            figure.values[OPT_FORMAT] = call->values[OPT_FORMAT];
+        figure.values[OPT_FORMAT] = format_again(call, &figure);
         ok = figure.command->run(s, &figure, out, err);
         check_input(s, call->words[0], out);
     }

@@ -431,8 +431,11 @@ static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata
 
 bool canvas_finish(Canvas *c, const char *title, const char *const *metadata, Text *out, Error *err)
 {
-    return canvas_ok(c, err) && (c->svg ? svg_finish(c->svg, title, metadata, out, err)
-                                        : finish_pdf(c, title, metadata, out, err));
+    char clean[1024];
+
+    utf8_escape(title, NULL, NULL, clean, sizeof(clean));
+    return canvas_ok(c, err) && (c->svg ? svg_finish(c->svg, clean, metadata, out, err)
+                                        : finish_pdf(c, clean, metadata, out, err));
 }
 
 static void straight(const uint8_t *in, uint8_t *out)

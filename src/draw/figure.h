@@ -177,6 +177,9 @@ bool figure_text(const Figure *figure, const TextOptions *options, Text *out, Er
 /* Metadata of a file of any kind written by these: value of key, or NULL.  The caller
  * frees the returned string. */
 char *figure_metadata(const char *path, const char *key, Error *err);
+/* The kind of a file by what is in it, as PngOptions.format names it ("png" also of an
+ * animation); NULL: of no kind. */
+const char *figure_kind(const char *path);
 char *figure_png_metadata(const char *path, const char *key, Error *err);
 
 #endif

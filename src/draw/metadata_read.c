@@ -124,45 +124,63 @@ static bool begins(const char *head, size_t length, const char *with)
     return length >= strlen(with) && !memcmp(head, with, strlen(with));
 }
 
-static char *find(FILE *file, const char *head, size_t got, const char *key)
+#define HEAD 4096 /* bytes that tell kinds apart */
+
+static const char *kind_of(const char *head, size_t got)
 {
-    Finder *finder = find_in_text;
-    long    size, from = 0;
+    if (begins(head, got, "\x89PNG"))
+        return "png";
+    if (begins(head, got, "%PDF-"))
+        return "pdf";
+    if (begins(head, got, "<?xml") || begins(head, got, "<svg"))
+        return "svg";
+    if (!got || memchr(head, '\0', got))
+        return NULL;
+    return memchr(head, '\033', got) ? "ans" : "txt";
+}
+
+const char *figure_kind(const char *path)
+{
+    FILE  *file = fopen(path, "rb");
+    char   head[HEAD];
+    size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
+
+    if (file)
+        fclose(file);
+    return kind_of(head, got);
+}
+
+static char *find(const char *path, const char *kind, const char *key)
+{
+    bool    pdf = !strcmp(kind, "pdf"), svg = !strcmp(kind, "svg");
+    Finder *finder = pdf ? metadata_in_pdf : svg ? metadata_in_xml : find_in_text;
+    FILE   *file = fopen(path, "rb");
+    long    size = -1, from = 0;
     Text    bytes = { 0 };
     char   *value = NULL;
 
-    if (begins(head, got, "%PDF-"))
-        finder = metadata_in_pdf;
-    else if (begins(head, got, "<?xml") || begins(head, got, "<svg"))
-        finder = metadata_in_xml;
-    else if (memchr(head, '\0', got))
-        return NULL; /* no text */
-    if (fseek(file, 0, SEEK_END) != 0 || (size = ftell(file)) < 0)
-        return NULL;
-    if (finder == find_in_text && size > TAIL)
+    if (file && fseek(file, 0, SEEK_END) == 0)
+        size = ftell(file);
+    if (!pdf && !svg && size > TAIL)
         from = size - TAIL;
-    if (size - from <= LARGEST && read_part(file, from, size - from, &bytes))
+    if (size >= 0 && size - from <= LARGEST && read_part(file, from, size - from, &bytes))
         value = finder(bytes.data, bytes.length, key);
+    if (file)
+        fclose(file);
     text_free(&bytes);
     return value;
 }
 
 char *figure_metadata(const char *path, const char *key, Error *err)
 {
-    FILE  *file = fopen(path, "rb");
-    char   head[4096], *value;
-    size_t got;
+    const char *kind = figure_kind(path);
+    FILE       *file = kind ? NULL : fopen(path, "rb");
 
-    if (!file) {
-        error_set(err, ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-        return NULL;
-    }
-    got = fread(head, 1, sizeof(head), file);
-    if (begins(head, got, "\x89PNG")) {
+    if (kind)
+        return strcmp(kind, "png") ? find(path, kind, key) : figure_png_metadata(path, key, err);
+    if (file)
         fclose(file);
-        return figure_png_metadata(path, key, err);
-    }
-    value = find(file, head, got, key);
-    fclose(file);
-    return value;
+    else
+        error_set(err, ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    return NULL;
 }

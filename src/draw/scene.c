@@ -334,7 +334,8 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     if (present->schedule)
         count += schedule_legend(present->safe, items + count, most - count);
     if (present->masked && count < most)
-        items[count++] = item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
+        items[count++] = dark ? item_of("not allowed", (Rgb){ 64, 64, 64 }, 238, ' ')
+                              : item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)
         items[count++] = item_of("the query", PICTURE_MARK, PICTURE_MARK_256, 'Q');
     if (present->odd && count < most)
