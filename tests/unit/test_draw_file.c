@@ -1,0 +1,577 @@
+/* test_draw_file.c -- figures as files of every kind.
+ *
+ * The same bytes twice, metadata read back from each kind whatever is in it, matrices as
+ * one image, text as outlines; animations chunk by chunk; tokens of other scripts; what
+ * the themes promise.  test_draw_seen.c looks at SVG and PDF by other programs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "draw/figure.h"
+#include "draw/png.h"
+
+#define SIDE 12
+
+typedef struct Scenery {
+    View    view;
+    Figure *figure;
+    char   *tokens[SIDE];
+} Scenery;
+
+static void read_values(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
+                        int64_t step, float *out)
+{
+    (void)view;
+    (void)head;
+    for (int64_t k = 0; k < count; k++)
+        out[k] = 1.0f / (float)(1 + llabs(i - (start + k * step)));
+}
+
+/* Tokens are "a" unless said otherwise afterwards. */
+static void scenery_make(Scenery *s, int panels)
+{
+    static char a[] = "a";
+
+    *s = (Scenery){ .view = { .name = "weights", .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 2,
+                              .shape = { SIDE, SIDE }, .rows = "query", .cols = "key",
+                              .read = read_values } };
+    for (int k = 0; k < SIDE; k++)
+        s->tokens[k] = a;
+    s->figure = figure_new(panels, NULL);
+    for (int k = 0; k < panels; k++) {
+        panel_init(&s->figure->panels[k], &s->view, NULL, 0, "weights");
+        s->figure->panels[k].row_labels = s->tokens;
+    }
+}
+
+static Text file_of(const Figure *figure, FigureFormat format, const PngOptions *options)
+{
+    Text  bytes = { 0 };
+    Error err = ERROR_INIT;
+
+    if (!figure_file(figure, format, options, &bytes, &err))
+        fail_msg("%s", err.text);
+    return bytes;
+}
+
+static int count_in(const Text *bytes, const char *part)
+{
+    const char *at = bytes->data, *end = bytes->data + bytes->length;
+    int         count = 0;
+
+    while ((at = memmem(at, (size_t)(end - at), part, strlen(part)))) {
+        count++;
+        at += strlen(part);
+    }
+    return count;
+}
+
+/* ---- kinds ------------------------------------------------------------------ */
+
+static void the_ending_or_the_option_says_the_kind(void **state)
+{
+    static const struct {
+        const char  *path, *given;
+        FigureFormat format;
+    } cases[] = {
+        { "a.png", NULL, FORMAT_PNG_FILE },  { "-", NULL, FORMAT_PNG_FILE },
+        { "a.b.svg", NULL, FORMAT_SVG_FILE }, { "a.pdf", NULL, FORMAT_PDF_FILE },
+        { "a.txt", NULL, FORMAT_TEXT_FILE },  { "a.ans", NULL, FORMAT_ANSI_FILE },
+        { "a.apng", NULL, FORMAT_APNG_FILE }, { "-", "pdf", FORMAT_PDF_FILE },
+        { "a.png", "svg", FORMAT_SVG_FILE },  { "a", "txt", FORMAT_TEXT_FILE },
+    };
+    FigureFormat format;
+    Error        err = ERROR_INIT;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        assert_true(figure_format(cases[k].path, &(PngOptions){ .format = cases[k].given },
+                                  &format, NULL));
+        assert_int_equal(format, cases[k].format);
+    }
+    assert_false(figure_format("a.jpg", NULL, &format, &err));
+    assert_non_null(strstr(err.text, ".svg"));
+    assert_false(figure_format("a.png", &(PngOptions){ .format = "gif" }, &format, &err));
+    assert_non_null(strstr(err.text, "apng"));
+}
+
+static void the_same_figure_gives_the_same_bytes(void **state)
+{
+    Scenery s;
+
+    (void)state;
+    scenery_make(&s, 3);
+    for (int format = 0; format < FIGURE_FORMATS; format++) {
+        Text first, second;
+
+        if (format == FORMAT_APNG_FILE)
+            continue;
+        first = file_of(s.figure, (FigureFormat)format, NULL);
+        second = file_of(s.figure, (FigureFormat)format, NULL);
+        assert_int_equal(first.length, second.length);
+        assert_memory_equal(first.data, second.data, first.length);
+        text_free(&first);
+        text_free(&second);
+    }
+    figure_free(s.figure);
+}
+
+static const char *const nasty[] = {
+    "Software", "attnscope", "attnscope:command", "figure 'a <b> & \"c\"' --title (x\\) -o f",
+    "attnscope:params", "{\"\xCE\xB1\":\"\xF0\x9F\x98\x80\"}", "attnscope:input",
+    "tab\there\nand 100% \x1B[0m", "attnscope:seed", "\xFF\xC3 not UTF-8", "attnscope:version", "",
+    NULL,
+};
+
+static void write_file(const char *path, const Text *bytes)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes->data, 1, bytes->length, file), bytes->length);
+    fclose(file);
+}
+
+static void metadata_is_read_back_from_every_kind(void **state)
+{
+    static const struct {
+        FigureFormat format;
+        const char  *kind;
+    } kinds[] = { { FORMAT_SVG_FILE, "svg" }, { FORMAT_PDF_FILE, "pdf" },
+                  { FORMAT_TEXT_FILE, "txt" }, { FORMAT_ANSI_FILE, "ans" } };
+    char    path[64];
+    Scenery s;
+    Error   err = ERROR_INIT;
+
+    (void)state;
+    snprintf(path, sizeof(path), "/tmp/attnscope-file-%d", (int)getpid());
+    scenery_make(&s, 1);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+        Text bytes = file_of(s.figure, kinds[k].format, &(PngOptions){ .metadata = nasty });
+
+        write_file(path, &bytes);
+        assert_string_equal(figure_kind(path), kinds[k].kind);
+        for (int i = 0; nasty[i]; i += 2) {
+            char *value = figure_metadata(path, nasty[i], &err);
+
+            assert_non_null(value);
+            assert_string_equal(value, nasty[i + 1]);
+            free(value);
+        }
+        assert_null(figure_metadata(path, "nothing", &err));
+        text_free(&bytes);
+    }
+    unlink(path);
+    assert_null(figure_metadata(path, "Software", &err));
+    assert_int_equal(err.code, ERR_FILE);
+    figure_free(s.figure);
+}
+
+/* A file cut anywhere, or of other bytes, gives no value and does no harm. */
+static void damaged_files_give_nothing(void **state)
+{
+    char    path[64];
+    Scenery s;
+
+    (void)state;
+    snprintf(path, sizeof(path), "/tmp/attnscope-cut-%d", (int)getpid());
+    scenery_make(&s, 1);
+    for (int k = 0; k < 4; k++) {
+        static const FigureFormat formats[] = { FORMAT_SVG_FILE, FORMAT_PDF_FILE,
+                                                FORMAT_TEXT_FILE, FORMAT_PNG_FILE };
+        Text whole = file_of(s.figure, formats[k], &(PngOptions){ .metadata = nasty });
+
+        for (size_t cut = 0; cut < whole.length; cut += 1 + whole.length / 97) {
+            Text part = { .data = whole.data, .length = cut };
+
+            write_file(path, &part);
+            free(figure_metadata(path, "attnscope:command", NULL));
+        }
+        text_free(&whole);
+    }
+    unlink(path);
+    figure_free(s.figure);
+}
+
+/* ---- SVG and PDF ------------------------------------------------------------ */
+
+static void a_matrix_is_one_image_and_letters_are_outlines(void **state)
+{
+    Scenery s;
+    Text    svg;
+
+    (void)state;
+    scenery_make(&s, 2);
+    s.figure->panels[0].map = s.figure->panels[1].map = MAP_DIVERGING;
+    svg = file_of(s.figure, FORMAT_SVG_FILE, NULL);
+    assert_int_equal(count_in(&svg, "<image"), 4); /* two matrices, two colour bars */
+    assert_int_equal(count_in(&svg, "pixelated"), 4);
+    assert_int_equal(count_in(&svg, "<text"), 0);
+    assert_int_equal(count_in(&svg, "font-family"), 0);
+    assert_true(count_in(&svg, "<use") > 20);
+    assert_int_equal(count_in(&svg, "href=\"http"), 0);
+    assert_int_equal(count_in(&svg, "width=\"6.75in\""), 1);
+    text_free(&svg);
+    figure_free(s.figure);
+}
+
+static void a_transparent_page_has_no_paper(void **state)
+{
+    Scenery s;
+    Text    opaque, open;
+
+    (void)state;
+    scenery_make(&s, 1);
+    opaque = file_of(s.figure, FORMAT_SVG_FILE, &(PngOptions){ .dpi = 100 });
+    open = file_of(s.figure, FORMAT_SVG_FILE, &(PngOptions){ .dpi = 100, .transparent = true });
+    assert_int_equal(count_in(&opaque, "<rect x=\"0\" y=\"0\" width=\"325\""), 1);
+    assert_int_equal(count_in(&open, "<rect x=\"0\" y=\"0\" width=\"325\""), 0);
+    text_free(&opaque);
+    text_free(&open);
+    figure_free(s.figure);
+}
+
+static void a_pdf_tells_no_time_and_smooths_nothing(void **state)
+{
+    Scenery s;
+    Text    pdf;
+
+    (void)state;
+    scenery_make(&s, 1);
+    pdf = file_of(s.figure, FORMAT_PDF_FILE, &(PngOptions){ .metadata = nasty });
+    assert_memory_equal(pdf.data, "%PDF-1.4", 8);
+    assert_int_equal(count_in(&pdf, "(20000101000000Z)"), 2);
+    assert_int_equal(count_in(&pdf, "/Interpolate true"), 0);
+    assert_true(count_in(&pdf, "/Interpolate false") >= 2);
+    assert_true(count_in(&pdf, "/FontFile2") >= 1);
+    text_free(&pdf);
+    figure_free(s.figure);
+}
+
+/* ---- text ------------------------------------------------------------------- */
+
+static void ansi_has_colours_and_plain_text_has_none(void **state)
+{
+    Scenery s;
+    Text    plain, full, few;
+
+    (void)state;
+    scenery_make(&s, 1);
+    plain = file_of(s.figure, FORMAT_TEXT_FILE, NULL);
+    full = file_of(s.figure, FORMAT_ANSI_FILE, NULL);
+    few = file_of(s.figure, FORMAT_ANSI_FILE, &(PngOptions){ .colours = 256 });
+    assert_int_equal(count_in(&plain, "\033"), 0);
+    assert_true(count_in(&full, "\033[") > 0 && count_in(&full, "8;2;") > 0);
+    assert_true(count_in(&few, "8;5;") > 0);
+    assert_int_equal(count_in(&few, "8;2;"), 0);
+    text_free(&plain);
+    text_free(&full);
+    text_free(&few);
+    figure_free(s.figure);
+}
+
+/* ---- animations ------------------------------------------------------------- */
+
+static uint32_t u32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+typedef struct Chunks {
+    int frames, controls, data, next; /* announced, fcTL, fdAT, sequence number */
+    int width, height;
+} Chunks;
+
+/* Every chunk's sum, the sequence numbers, frames inside the first. */
+static Chunks chunks_of(const Text *apng)
+{
+    const uint8_t *bytes = (const uint8_t *)apng->data;
+    Chunks         c = { 0 };
+    size_t         at = 8;
+
+    while (at + 12 <= apng->length) {
+        uint32_t       length = u32(bytes + at);
+        const uint8_t *type = bytes + at + 4, *data = type + 4;
+
+        assert_true(at + 12 + length <= apng->length);
+        assert_int_equal(u32(data + length), (uint32_t)crc32(crc32(0, NULL, 0), type, length + 4));
+        if (!memcmp(type, "IHDR", 4)) {
+            c.width = (int)u32(data);
+            c.height = (int)u32(data + 4);
+        } else if (!memcmp(type, "acTL", 4)) {
+            c.frames = (int)u32(data);
+        } else if (!memcmp(type, "fcTL", 4)) {
+            assert_int_equal(u32(data), c.next++);
+            assert_true((int)(u32(data + 4) + u32(data + 12)) <= c.width);
+            assert_true((int)(u32(data + 8) + u32(data + 16)) <= c.height);
+            c.controls++;
+        } else if (!memcmp(type, "fdAT", 4)) {
+            assert_int_equal(u32(data), c.next++);
+            c.data++;
+        }
+        at += 12 + length;
+    }
+    assert_int_equal(at, apng->length);
+    return c;
+}
+
+static void an_animation_has_every_frame_and_the_metadata(void **state)
+{
+    char    path[64], *value;
+    Scenery s;
+    Text    apng = { 0 };
+    Chunks  c;
+
+    (void)state;
+    scenery_make(&s, 4);
+    s.figure->panels[2].row_labels = NULL; /* of another size by itself */
+    snprintf(s.figure->panels[3].title, sizeof(s.figure->panels[3].title), "the last");
+    assert_true(figure_frames(s.figure, -1, FORMAT_APNG_FILE,
+                              &(PngOptions){ .metadata = nasty, .dpi = 60 }, &apng, NULL));
+    c = chunks_of(&apng);
+    assert_int_equal(c.frames, 4);
+    assert_int_equal(c.controls, 4);
+    assert_true(c.data >= 3);
+    snprintf(path, sizeof(path), "/tmp/attnscope-moves-%d", (int)getpid());
+    write_file(path, &apng);
+    value = figure_metadata(path, "attnscope:command", NULL);
+    assert_string_equal(value, nasty[3]);
+    free(value);
+    unlink(path);
+    text_free(&apng);
+    figure_free(s.figure);
+}
+
+static void frames_have_one_size(void **state)
+{
+    Scenery s;
+    uint8_t first[8] = { 0 };
+
+    (void)state;
+    scenery_make(&s, 2);
+    s.figure->panels[1].row_labels = NULL;
+    snprintf(s.figure->panels[1].caption, sizeof(s.figure->panels[1].caption),
+             "words that need more than one line below the panel, so many of them that it takes "
+             "three lines or four to say them all");
+    for (int k = 0; k < 2; k++) {
+        Text png = { 0 };
+
+        assert_true(figure_frames(s.figure, k, FORMAT_PNG_FILE, &(PngOptions){ .dpi = 60 }, &png,
+                                  NULL));
+        if (k)
+            assert_memory_equal(first, png.data + 16, 8); /* width and height */
+        memcpy(first, png.data + 16, 8);
+        text_free(&png);
+    }
+    assert_false(figure_frames(s.figure, 2, FORMAT_PNG_FILE, NULL, &(Text){ 0 }, NULL));
+    figure_free(s.figure);
+}
+
+static void a_frame_that_changes_nothing_is_a_pixel(void **state)
+{
+    uint8_t  pixels[2 * 2 * 4];
+    uint8_t *frames[] = { pixels, pixels };
+    Text     apng = { 0 };
+
+    (void)state;
+    memset(pixels, 200, sizeof(pixels));
+    assert_true(apng_encode(frames, 2, 2, 2, 100, 0.5, NULL, &apng, NULL));
+    assert_int_equal(chunks_of(&apng).controls, 2);
+    text_free(&apng);
+}
+
+/* ---- letters ---------------------------------------------------------------- */
+
+/* What stands beside the outlines of a token; no outline is the box of a missing letter. */
+static void token_is_shown_as(const char *token, const char *shown)
+{
+    char    label[128], own[64];
+    Scenery s;
+    Text    svg;
+
+    snprintf(own, sizeof(own), "%s", token);
+    snprintf(label, sizeof(label), "aria-label=\"%s\"", shown);
+    scenery_make(&s, 1);
+    s.tokens[3] = own;
+    svg = file_of(s.figure, FORMAT_SVG_FILE, NULL);
+    assert_int_equal(count_in(&svg, label), 1);
+    assert_int_equal(count_in(&svg, "\"#s0\""), 0);
+    text_free(&svg);
+    figure_free(s.figure);
+}
+
+static void covered_scripts_are_drawn_as_they_are(void **state)
+{
+    static const char *const tokens[] = {
+        "na\xC3\xAF" "ve",                 /* Latin */
+        "vi\xE1\xBB\x87t",                 /* Vietnamese */
+        "\xCE\xBB\xCF\x8C\xCE\xB3",        /* Greek */
+        "\xD0\xB4\xD0\xB0",                /* Cyrillic */
+        "\xD5\xB0\xD5\xA1\xD5\xB5",        /* Armenian */
+        "\xE1\x83\xA5\xE1\x83\x90",        /* Georgian */
+        "\xD7\xA9\xD7\x9C",                /* Hebrew */
+        "\xD8\xB3\xD9\x84",                /* Arabic */
+        "\xE0\xBA\xA5\xE0\xBA\xB2",        /* Lao */
+        "\xE2\xB4\xB0\xE2\xB5\x8E",        /* Tifinagh */
+        "\xE2\xA0\x83",                    /* Braille */
+        "\xE2\x88\x91\xE2\x89\xA4",        /* mathematics */
+        "\xE2\x96\x81the", "\xC4\xA0" "cat", /* marks of tokenizers */
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(tokens) / sizeof(*tokens); k++)
+        token_is_shown_as(tokens[k], tokens[k]);
+}
+
+static void other_scripts_are_spelled_out(void **state)
+{
+    (void)state;
+    token_is_shown_as("\xE6\x97\xA5", "\\u65E5");
+    token_is_shown_as("\xE0\xA4\xB9", "\\u0939");
+    token_is_shown_as("\xF0\x9F\xA6\x8A", "\\u1F98A");
+    token_is_shown_as("a\xE2\x80\x8B" "b", "a\\u200Bb"); /* nothing to see */
+    token_is_shown_as("\xF0\x9F", "\\xF0\\x9F");          /* half a letter */
+    token_is_shown_as("<&\"", "&lt;&amp;&quot;");
+}
+
+/* ---- themes ----------------------------------------------------------------- */
+
+static void themes_are_known_by_name(void **state)
+{
+    static const char *const names[] = { "light", "dark", "print", "slide", "colour-blind" };
+    Error                    err = ERROR_INIT;
+    Scenery                  s;
+    Text                     svg;
+
+    (void)state;
+    scenery_make(&s, 1);
+    for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++) {
+        assert_true(figure_theme_check(names[k], NULL));
+        svg = file_of(s.figure, FORMAT_SVG_FILE, &(PngOptions){ .theme = names[k] });
+        text_free(&svg);
+    }
+    assert_true(figure_theme_check(NULL, NULL));
+    assert_false(figure_theme_check("neon", &err));
+    assert_non_null(strstr(err.text, "colour-blind"));
+    assert_false(figure_file(s.figure, FORMAT_PNG_FILE, &(PngOptions){ .theme = "neon" }, &svg,
+                             &err));
+    figure_free(s.figure);
+}
+
+static void a_chosen_map_is_stronger_than_the_theme(void **state)
+{
+    Scenery s;
+    Text    theme, chosen, other;
+
+    (void)state;
+    scenery_make(&s, 1);
+    theme = file_of(s.figure, FORMAT_PNG_FILE, &(PngOptions){ .theme = "print" });
+    s.figure->panels[0].map_given = true;
+    chosen = file_of(s.figure, FORMAT_PNG_FILE, &(PngOptions){ .theme = "print" });
+    s.figure->panels[0].map = MAP_INK;
+    other = file_of(s.figure, FORMAT_PNG_FILE, &(PngOptions){ .theme = "print" });
+    assert_int_equal(theme.length, other.length);
+    assert_memory_equal(theme.data, other.data, theme.length);
+    assert_true(chosen.length != theme.length || memcmp(chosen.data, theme.data, theme.length));
+    text_free(&theme);
+    text_free(&chosen);
+    text_free(&other);
+    figure_free(s.figure);
+}
+
+/* ---- colour-blind readers --------------------------------------------------- */
+
+static double linear(uint8_t channel)
+{
+    double x = channel / 255.0;
+
+    return x <= 0.04045 ? x / 12.92 : pow((x + 0.055) / 1.055, 2.4);
+}
+
+/* CIELAB of a colour as a reader without red (0) or green (1) cones sees it: the
+ * projections of Vienot, Brettel, Mollon 1999 in linear RGB. */
+static void seen(Rgb rgb, int kind, double *lab)
+{
+    static const double project[2][2][3] = {
+        { { 0.11238, 0.88762, 0 }, { 0.00401, -0.00401, 1 } },
+        { { 0.29275, 0.70725, 0 }, { -0.02234, 0.02234, 1 } },
+    };
+    double in[3] = { linear(rgb.r), linear(rgb.g), linear(rgb.b) }, both = 0, blue = 0, f[3];
+
+    for (int k = 0; k < 3; k++) {
+        both += project[kind][0][k] * in[k];
+        blue += project[kind][1][k] * in[k];
+    }
+    f[0] = (0.4124 + 0.3576) * both + 0.1805 * blue;
+    f[1] = (0.2126 + 0.7152) * both + 0.0722 * blue;
+    f[2] = (0.0193 + 0.1192) * both + 0.9505 * blue;
+    f[0] = cbrt(fmax(f[0], 0) / 0.9505);
+    f[1] = cbrt(fmax(f[1], 0));
+    f[2] = cbrt(fmax(f[2], 0) / 1.089);
+    lab[0] = 116 * f[1] - 16;
+    lab[1] = 500 * (f[0] - f[1]);
+    lab[2] = 200 * (f[1] - f[2]);
+}
+
+static double apart(Rgb a, Rgb b)
+{
+    double least = 1e9;
+
+    for (int kind = 0; kind < 2; kind++) {
+        double x[3], y[3];
+
+        seen(a, kind, x);
+        seen(b, kind, y);
+        least = fmin(least, sqrt(pow(x[0] - y[0], 2) + pow(x[1] - y[1], 2) + pow(x[2] - y[2], 2)));
+    }
+    return least;
+}
+
+/* 15 is told apart at a glance in a picture. */
+static void categories_of_the_theme_are_told_apart_by_everybody(void **state)
+{
+    (void)state;
+    for (int a = 0; a < 12; a++)
+        for (int b = 0; b < a; b++)
+            if (!(apart(colour_of_category_safe(a), colour_of_category_safe(b)) >= 15))
+                fail_msg("categories %d and %d are %.1f apart", b, a,
+                         apart(colour_of_category_safe(a), colour_of_category_safe(b)));
+    for (int a = 0; a < 12; a++) /* forward and backward of the same micro-batches */
+        for (int b = a % 2; b < 12; b += 2)
+            assert_true(apart(schedule_colour(a, true), schedule_colour(b ^ 1, true)) >= 15);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_ending_or_the_option_says_the_kind),
+        cmocka_unit_test(the_same_figure_gives_the_same_bytes),
+        cmocka_unit_test(metadata_is_read_back_from_every_kind),
+        cmocka_unit_test(damaged_files_give_nothing),
+        cmocka_unit_test(a_matrix_is_one_image_and_letters_are_outlines),
+        cmocka_unit_test(a_transparent_page_has_no_paper),
+        cmocka_unit_test(a_pdf_tells_no_time_and_smooths_nothing),
+        cmocka_unit_test(ansi_has_colours_and_plain_text_has_none),
+        cmocka_unit_test(an_animation_has_every_frame_and_the_metadata),
+        cmocka_unit_test(frames_have_one_size),
+        cmocka_unit_test(a_frame_that_changes_nothing_is_a_pixel),
+        cmocka_unit_test(covered_scripts_are_drawn_as_they_are),
+        cmocka_unit_test(other_scripts_are_spelled_out),
+        cmocka_unit_test(themes_are_known_by_name),
+        cmocka_unit_test(a_chosen_map_is_stronger_than_the_theme),
+        cmocka_unit_test(categories_of_the_theme_are_told_apart_by_everybody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
