@@ -7,100 +7,11 @@
 #include "app/command_parts.h"
 #include "app/missed.h"
 #include "app/derived.h"
-#include "app/step_frames.h"
+#include "app/step_figure.h"
 #include "app/step_strip.h"
 
 #define TEXT_WIDTH 78
 #define TEXT_LINES 24 /* of one picture among many */
-
-/* ---- pictures --------------------------------------------------------------- */
-
-/* The plane of a head; views of several rounds show the first. */
-static int64_t plane_of(const Step *step, int64_t head)
-{
-    int64_t heads = step->result->run->h, planes = view_planes(step->shown);
-
-    if (step->shown->headless)
-        return planes - 1;
-    return head > 0 && planes % heads == 0 && !view_shared(step->shown) ? head * (planes / heads)
-                                                                        : 0;
-}
-
-static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
-{
-    char          name[64], title[128];
-    const int32_t *order = o->sorted ? step_order(step, o->head < 0 ? 0 : o->head) : NULL;
-
-    step_name(step, name, sizeof(name));
-    snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
-    panel_init(panel, step->shown, result_components(step->result, step->shown),
-               plane_of(step, o->head), title);
-    picture_sort_panel(order, step->result->run->n, panel);
-    picture_border_panel(step->result, o->head < 0 ? 0 : o->head, panel);
-}
-
-static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)
-{
-    return (!o->pool || pool_parse(o->pool, &panel->pool, err)) &&
-           (!o->scale || scale_parse(o->scale, &panel->scale, err)) &&
-           (!o->map || (panel->map_given = colour_map_parse(o->map, &panel->map, err)));
-}
-
-/* The trace of the whole run as the last panel, where the steps shown are watched. */
-static const View *watched(Result *result, int from, int to)
-{
-    const Run *run = result->run;
-
-    for (int i = 0; i < run->trace_count; i++)
-        if (run->traces[i].step >= from && run->traces[i].step < to) {
-            const View *view = result_derived(result, TRACE_VIEW, NULL);
-
-            return view && view_rows(view) > 1 ? view : NULL;
-        }
-    return NULL;
-}
-
-/* One panel for each step of `which` (indices) that made something to see, and the trace
- * (NULL: none) under them. */
-static Figure *figure_of_steps(Result *result, const int *which, int count, const View *trace,
-                               const PictureOptions *o, Error *err)
-{
-    Figure *figure = figure_new(count + (trace != NULL), err);
-    bool    ok = figure != NULL;
-
-    for (int i = 0; ok && i < count; i++) {
-        Step step;
-
-        result_step(result, which[i], &step);
-        step_panel(&step, o, &figure->panels[i]);
-        ok = panel_looks(o, &figure->panels[i], err);
-    }
-    if (!ok) {
-        figure_free(figure);
-        return NULL;
-    }
-    if (trace)
-        panel_init(&figure->panels[count], trace, NULL, 0, "what is watched, over the run");
-    figure->rows = o->rows;
-    figure->cols = o->cols;
-    figure->legend = true;
-    figure->threads = o->threads;
-    return figure;
-}
-
-/* Indices of the steps with a picture of their own. */
-static int telling_steps(Result *result, int from, int to, int *which, int most)
-{
-    int count = 0;
-
-    for (int i = from; i < to && count < most; i++) {
-        Step step;
-
-        if (result_step(result, i, &step) && step.fresh)
-            which[count++] = i;
-    }
-    return count;
-}
 
 /* ---- text ------------------------------------------------------------------- */
 
@@ -141,7 +52,7 @@ static bool add_picture(Result *result, int index, const Call *call, const Pictu
     if (!call_text_options(call, &text, err))
         return false;
     text.height = alone ? 0 : TEXT_LINES;
-    figure = figure_of_steps(result, &index, 1, NULL, o, err);
+    figure = steps_figure(result, &index, 1, NULL, o, err);
     ok = figure && figure_text(figure, &text, out, err);
     figure_free(figure);
     return ok;
@@ -214,7 +125,7 @@ static bool add_step(Result *result, int index, const Call *call, const PictureO
         text_add(out, "\n");
         ok = add_picture(result, index, call, o, alone, out, err);
     }
-    if (ok && watched(result, index, index + 1) && !watched(result, index + 1, step.count))
+    if (ok && steps_watched(result, index, index + 1) && !steps_watched(result, index + 1, step.count))
         ok = add_trace_plot(result, call, out, err);
     text_add(out, "\n");
     return ok;
@@ -355,40 +266,10 @@ static bool choose_steps(Result *result, const char *at, int *from, int *to, Err
     return false;
 }
 
-static bool write_figure(Session *s, const Call *call, Result *result, int from, int to,
-                         const PictureOptions *o, Error *err)
-{
-    int        which[RUN_MAX_STAGES], count = telling_steps(result, from, to, which, 48);
-    PngOptions png;
-    Figure    *figure;
-    Text       request = { 0 };
-    bool       moves, ok;
-
-    if (!count)
-        return error_set(err, ERR_USAGE, "%s: no matrix is made at these steps; leave out --at",
-                         result->request.mechanism);
-    if (!call_png_options(call, &png, err) ||
-        !steps_are_frames(call->values[OPT_OUTPUT], call->values[OPT_FRAME], &png, &moves, err))
-        return false;
-    figure = figure_of_steps(result, which, count, moves ? NULL : watched(result, from, to), o,
-                             err);
-    if (!figure)
-        return false;
-    request_text(&result->request, &request);
-    snprintf(figure->title, sizeof(figure->title), "%s",
-             o->title ? o->title : text_str(&request));
-    text_free(&request);
-    if (moves)
-        ok = steps_save_frames(figure, result, which, call, &png, err);
-    else
-        ok = picture_save(s, figure, &result, 1, call->line, &png, call->values[OPT_OUTPUT], err);
-    figure_free(figure);
-    return ok;
-}
-
 static bool show(Session *s, const Call *call, Result *result, Text *out, Error *err)
 {
     PictureOptions o;
+    PngOptions     png;
     int            from, to;
     bool           ok;
 
@@ -399,7 +280,9 @@ static bool show(Session *s, const Call *call, Result *result, Text *out, Error 
         return error_set(err, ERR_USAGE, "head %lld: there are %lld (0..%lld)", (long long)o.head,
                          (long long)result->run->h, (long long)result->run->h - 1);
     if (call->values[OPT_OUTPUT])
-        return write_figure(s, call, result, from, to, &o, err);
+        return call_png_options(call, &png, err) &&
+               steps_save(s, result, from, to, &o, call->values[OPT_FRAME], call->line, &png,
+                          call->values[OPT_OUTPUT], err);
     if (call->values[OPT_JSON]) {
         json_steps(result, from, to, out);
         return true;

@@ -179,6 +179,7 @@ typedef struct LuaResult {
 } LuaResult;
 enum { RESULT_INPUT = 1, RESULT_VIEWS, RESULT_RECORD, RESULT_VALUES = RESULT_RECORD };
 
+int        result_save_steps(lua_State *L); /* [-0, +1 or 3, v] */
 LuaResult *result_check(lua_State *L, int arg); /* [-0, +0, v] */
 /* The table of a record.  [-0, +1, v] */
 void record_push(lua_State *L, const Record *record);

@@ -487,50 +487,18 @@ static int figure_as_text(lua_State *L)
     return 1;
 }
 
-/* The line that makes the file again: the figure's own, or the script's. */
-static void line_of(lua_State *L, const LuaFigure *figure, const char *path, const PngOptions *o,
-                    Text *out)
-{
-    if (!figure->line) {
-        text_add(out, script_of(L)->line);
-        return;
-    }
-    text_add(out, figure->line);
-    if (o->width_inch > 0)
-        text_addf(out, " --width %.17g", o->width_inch);
-    if (o->dpi)
-        text_addf(out, " --dpi %d", o->dpi);
-    if (o->theme)
-        text_addf(out, " --theme %s", o->theme);
-    if (o->format)
-        text_addf(out, " --format %s", o->format);
-    text_add(out, o->colours == 256 ? " --color 256" : "");
-    text_addf(out, "%s -o ", o->transparent ? " --transparent" : "");
-    word_quote(out, path);
-}
-
 /* [-0, +1 or 3, v] */
 static int figure_save(lua_State *L)
 {
     const LuaFigure *figure = check(L);
     const char      *path = luaL_checkstring(L, 2);
-    PngOptions       options = { 0 };
-    Text            *line;
+    PngOptions       options = save_options_check(L, 3);
+    Text            *line = text_box(L);
     Error            err = ERROR_INIT;
 
-    options_check(L, 3, &class_save_options);
-    line = text_box(L);
-    options.width_inch = option_number(L, 3, "width", 0);
-    luaL_argcheck(L, options.width_inch >= 0 && options.width_inch <= 100, 3,
-                  "width: expected inches from 0 to 100");
-    options.dpi = (int)option_integer(L, 3, "dpi", 0, 1, 4800);
-    options.theme = option_string(L, 3, "theme", NULL);
-    options.format = option_string(L, 3, "format", NULL);
-    options.colours = (int)option_integer(L, 3, "colours", 0, 0, 256);
-    luaL_argcheck(L, options.colours == 0 || options.colours == 24 || options.colours == 256, 3,
-                  "colours: expected 24 or 256");
-    options.transparent = option_bool(L, 3, "transparent", false);
-    line_of(L, figure, path, &options, line);
+    text_add(line, figure->line ? figure->line : script_of(L)->line);
+    if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
+        save_options_line(&options, path, line);
     if (!picture_save(script_of(L)->session->thing, figure->figure, figure->results,
                       figure->result_count, text_str(line), &options, path, &err))
         return failure(L, &err);
@@ -626,18 +594,6 @@ static const Member figure_options[] = {
 };
 const Class class_figure_options = { .name = "FigureOptions", .help = "What attn.figure takes.",
                                      .members = figure_options };
-
-static const Member save_options[] = {
-    { "width", NULL, NULL, "number", "inches, like 3.25 or 6.75" },
-    { "dpi", NULL, NULL, "integer", "dots an inch (default 300)" },
-    { "theme", NULL, NULL, "string", "light, dark, print, slide or colour-blind" },
-    { "format", NULL, NULL, "string", "png, svg, pdf, txt or ans, whatever the ending" },
-    { "colours", NULL, NULL, "integer", "of .ans: 24 for true colour (default), or 256" },
-    { "transparent", NULL, NULL, "boolean", "no background" },
-    MEMBER_END,
-};
-const Class class_save_options = { .name = "SaveOptions", .help = "How to write a picture.",
-                                   .members = save_options };
 
 static const Member text_options[] = {
     { "width", NULL, NULL, "integer", "columns (default 80)" },

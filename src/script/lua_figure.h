@@ -22,4 +22,9 @@ LuaFigure *figure_push_closed(lua_State *L, int panels);
  * count of a failure's values; 0: they ask for panels.  [-0, +1 or 3, v] */
 int figure_push_drawn(lua_State *L, int options);
 
+/* How to write a file, of the table at t (or none).  [-0, +0, v] */
+PngOptions save_options_check(lua_State *L, int t);
+/* The same as options of a command. */
+void       save_options_line(const PngOptions *options, const char *path, Text *out);
+
 #endif

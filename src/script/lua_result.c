@@ -490,6 +490,10 @@ static const Member result_members[] = {
       "The keys query q may see: {k, weight, components} each." },
     { "stages", result_stages, "", "table[]",
       "Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces." },
+    { "save_steps", result_save_steps, "path: string, options?: attnscope.SaveOptions",
+      "true?, string?, string?",
+      "What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a "
+      "file each (steps-%02d.png)." },
     { "compare", result_compare, "other: attnscope.Result", "table",
       "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of "
       "the weights." },

@@ -85,6 +85,21 @@ case("text files and refusals", function()
   raises("", fig.save, fig, "a.jpeg")
 end)
 
+case("steps as a figure, an animation and a file each", function()
+  local folder = os.getenv("TMPDIR") or "/tmp"
+  local r = assert(attn.run("sinkhorn", { params = { block = 8 }, input = "synthetic:normal(n=32)" }))
+  local path = check.scratch("attnscope-steps.apng")
+  assert(r:save_steps(path, { dpi = 50, delay = 0.2 }))
+  local file <close> = assert(io.open(path, "rb"))
+  local bytes = file:read("a")
+  assert(bytes:find("acTL", 1, true), "an animation")
+  assert(bytes:find("step 'sinkhorn(block=8)'", 1, true), "with its command")
+  os.remove(path)
+  assert(r:save_steps(folder .. "/lua-step-%02d.svg", { dpi = 50 }))
+  for k = 1, 10 do assert(os.remove(("%s/lua-step-%02d.svg"):format(folder, k))) end
+  raises("%02d", r.save_steps, r, folder .. "/%s.png")
+end)
+
 case("panels of tensors", function()
   local t = attn.tensor { { 0.1, 0.9 }, { 0.5, 0.5 } }
   local fig = attn.figure { panels = { { tensor = t, kind = "weights", title = "by hand" },

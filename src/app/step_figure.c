@@ -1,0 +1,242 @@
+/* step_figure.c -- see step_figure.h.
+ *
+ * A numbered frame holds the command of all with --frame behind it, so that it can be
+ * made again by itself.
+ */
+#include "app/step_figure.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/derived.h"
+
+#define STEPS_MOST 48 /* in one figure or animation */
+
+/* The plane of a head; views of several rounds show the first. */
+static int64_t plane_of(const Step *step, int64_t head)
+{
+    int64_t heads = step->result->run->h, planes = view_planes(step->shown);
+
+    if (step->shown->headless)
+        return planes - 1;
+    return head > 0 && planes % heads == 0 && !view_shared(step->shown) ? head * (planes / heads)
+                                                                        : 0;
+}
+
+static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
+{
+    char          name[64], title[128];
+    const int32_t *order = o->sorted ? step_order(step, o->head < 0 ? 0 : o->head) : NULL;
+
+    step_name(step, name, sizeof(name));
+    snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
+    panel_init(panel, step->shown, result_components(step->result, step->shown),
+               plane_of(step, o->head), title);
+    picture_sort_panel(order, step->result->run->n, panel);
+    picture_border_panel(step->result, o->head < 0 ? 0 : o->head, panel);
+}
+
+static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)
+{
+    return (!o->pool || pool_parse(o->pool, &panel->pool, err)) &&
+           (!o->scale || scale_parse(o->scale, &panel->scale, err)) &&
+           (!o->map || (panel->map_given = colour_map_parse(o->map, &panel->map, err)));
+}
+
+const View *steps_watched(Result *result, int from, int to)
+{
+    const Run *run = result->run;
+
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step >= from && run->traces[i].step < to) {
+            const View *view = result_derived(result, TRACE_VIEW, NULL);
+
+            return view && view_rows(view) > 1 ? view : NULL;
+        }
+    return NULL;
+}
+
+Figure *steps_figure(Result *result, const int *which, int count, const View *trace,
+                               const PictureOptions *o, Error *err)
+{
+    Figure *figure = figure_new(count + (trace != NULL), err);
+    bool    ok = figure != NULL;
+
+    for (int i = 0; ok && i < count; i++) {
+        Step step;
+
+        result_step(result, which[i], &step);
+        step_panel(&step, o, &figure->panels[i]);
+        ok = panel_looks(o, &figure->panels[i], err);
+    }
+    if (!ok) {
+        figure_free(figure);
+        return NULL;
+    }
+    if (trace)
+        panel_init(&figure->panels[count], trace, NULL, 0, "what is watched, over the run");
+    figure->rows = o->rows;
+    figure->cols = o->cols;
+    figure->legend = true;
+    figure->threads = o->threads;
+    return figure;
+}
+
+/* Indices of the steps with a picture of their own. */
+static int telling_steps(Result *result, int from, int to, int *which, int most)
+{
+    int count = 0;
+
+    for (int i = from; i < to && count < most; i++) {
+        Step step;
+
+        if (result_step(result, i, &step) && step.fresh)
+            which[count++] = i;
+    }
+    return count;
+}
+
+/* ---- frames ----------------------------------------------------------------- */
+
+/* Where the number stands in "steps-%02d.png": *digits of it, 0 as many as it takes; NULL:
+ * there is none, or err says what is wrong with it. */
+static const char *number_in(const char *path, int *digits, size_t *length, Error *err)
+{
+    const char *at = strchr(path, '%'), *end = at ? at + 1 : NULL;
+
+    if (!at)
+        return NULL;
+    *digits = 0;
+    while (isdigit((unsigned char)*end) && *digits < 10)
+        *digits = 10 * *digits + *end++ - '0';
+    if (*end == 'd' && *digits < 10 && !strchr(end, '%')) {
+        *length = (size_t)(end + 1 - at);
+        return at;
+    }
+    error_set(err, ERR_USAGE, "%s: the number of a frame is written %%d or %%02d, once", path);
+    return NULL;
+}
+
+/* *moves: the file is an animation, its name has a number, or one frame is asked for;
+ * otherwise the steps stand side by side in one figure. */
+static bool are_frames(const char *path, const char *frame, const PngOptions *options, bool *moves,
+                       Error *err)
+{
+    FigureFormat format;
+    Error        own = ERROR_INIT;
+    size_t       length;
+    int          digits;
+
+    if (!figure_format(path, options, &format, err))
+        return false;
+    *moves = format == FORMAT_APNG_FILE || frame || number_in(path, &digits, &length, &own);
+    if (own.code != ERR_NONE)
+        return error_set(err, own.code, "%s", own.text);
+    return format != FORMAT_APNG_FILE || (!frame && !strchr(path, '%')) ||
+           error_set(err, ERR_USAGE, "%s: an animation is one file of all frames", path);
+}
+
+/* What the step does, under its picture. */
+static void add_words(Figure *figure, Result *result, const int *which)
+{
+    for (int k = 0; k < figure->count; k++) {
+        Panel *panel = &figure->panels[k];
+        Step   step;
+
+        if (!result_step(result, which[k], &step))
+            continue;
+        snprintf(panel->title, sizeof(panel->title), "step %d of %d: ", step.index + 1, step.count);
+        step_name(&step, panel->title + strlen(panel->title),
+                  sizeof(panel->title) - strlen(panel->title));
+        snprintf(panel->caption, sizeof(panel->caption), "%s%s%s", step.shown->name,
+                 step.note ? ": " : "", step.note ? step.note : "");
+    }
+}
+
+static bool save(const Figure *figure, Result *result, int only, const char *command,
+                 const PngOptions *options, const char *path, Error *err)
+{
+    PngOptions         own = *options;
+    Text               bytes = { 0 }, storage = { 0 };
+    const char *const *metadata;
+    FigureFormat       format;
+    bool               ok;
+
+    if (!figure_format(path, options, &format, err))
+        return false;
+    metadata = picture_metadata(figure, &result, 1, command, &storage);
+    own.metadata = metadata;
+    ok = figure_frames(figure, only, format, &own, &bytes, err) &&
+         file_write(path, bytes.data, bytes.length, err);
+    free((void *)(uintptr_t)metadata);
+    text_free(&storage);
+    text_free(&bytes);
+    return ok;
+}
+
+static bool save_numbered(const Figure *figure, Result *result, const char *line,
+                          const PngOptions *options, const char *path, Error *err)
+{
+    const char *at;
+    size_t      length = 0;
+    int         digits = 0;
+    bool        ok = true;
+
+    at = number_in(path, &digits, &length, err);
+    for (int k = 0; at && ok && k < figure->count; k++) {
+        Text name = { 0 }, command = { 0 };
+
+        text_addf(&name, "%.*s%0*d%s", (int)(at - path), path, digits, k + 1, at + length);
+        text_addf(&command, "%s --frame %d", line, k + 1);
+        ok = save(figure, result, k, text_str(&command), options, text_str(&name), err);
+        text_free(&name);
+        text_free(&command);
+    }
+    return at && ok;
+}
+
+static bool save_frames(Figure *figure, Result *result, const int *which, const char *frame,
+                        const char *line, const PngOptions *options, const char *path, Error *err)
+{
+    char *end;
+    long  number = frame ? strtol(frame, &end, 10) : 0;
+
+    add_words(figure, result, which);
+    if (frame && (end == frame || *end || number < 1 || number > figure->count))
+        return error_set(err, ERR_USAGE, "--frame: there are frames 1 to %d, not '%s'",
+                         figure->count, frame);
+    if (frame)
+        return save(figure, result, (int)number - 1, line, options, path, err);
+    return strchr(path, '%') ? save_numbered(figure, result, line, options, path, err)
+                             : save(figure, result, -1, line, options, path, err);
+}
+
+bool steps_save(Session *s, Result *result, int from, int to, const PictureOptions *o,
+                const char *frame, const char *line, const PngOptions *options, const char *path,
+                Error *err)
+{
+    int     which[RUN_MAX_STAGES], count = telling_steps(result, from, to, which, STEPS_MOST);
+    Figure *figure;
+    Text    request = { 0 };
+    bool    moves, ok;
+
+    if (!count)
+        return error_set(err, ERR_USAGE, "%s: no matrix is made at these steps; leave out --at",
+                         result->request.mechanism);
+    if (!are_frames(path, frame, options, &moves, err))
+        return false;
+    figure = steps_figure(result, which, count, moves ? NULL : steps_watched(result, from, to), o,
+                          err);
+    if (!figure)
+        return false;
+    request_text(&result->request, &request);
+    snprintf(figure->title, sizeof(figure->title), "%s",
+             o->title ? o->title : text_str(&request));
+    text_free(&request);
+    ok = moves ? save_frames(figure, result, which, frame, line, options, path, err)
+               : picture_save(s, figure, &result, 1, line, options, path, err);
+    figure_free(figure);
+    return ok;
+}

@@ -1,0 +1,21 @@
+/* app/step_figure.h -- the steps of a mechanism as a figure, an animation, or a file each. */
+#ifndef APP_STEP_FIGURE_H
+#define APP_STEP_FIGURE_H
+
+#include "app/picture.h"
+#include "app/steps.h"
+
+/* One panel for each step of `which` (indices) that made something to see, and the trace
+ * (NULL: none) under them. */
+Figure *steps_figure(Result *result, const int *which, int count, const View *trace,
+                     const PictureOptions *options, Error *err);
+/* The trace of the whole run, where the steps [from, to) are watched; NULL: they are not. */
+const View *steps_watched(Result *result, int from, int to);
+/* What steps [from, to) make, side by side in one figure; .apng: one after the other; with a
+ * number in the name (steps-%02d.png): a file each, all of one size.  frame: the number
+ * of the one that is written, from 1; NULL: all.  line: the command for the metadata. */
+bool steps_save(Session *s, Result *result, int from, int to, const PictureOptions *options,
+                const char *frame, const char *line, const PngOptions *png, const char *path,
+                Error *err);
+
+#endif
