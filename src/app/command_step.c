@@ -125,7 +125,8 @@ static bool add_step(Result *result, int index, const Call *call, const PictureO
         text_add(out, "\n");
         ok = add_picture(result, index, call, o, alone, out, err);
     }
-    if (ok && steps_watched(result, index, index + 1) && !steps_watched(result, index + 1, step.count))
+    if (ok && steps_watched(result, index, index + 1) &&
+        !steps_watched(result, index + 1, step.count))
         ok = add_trace_plot(result, call, out, err);
     text_add(out, "\n");
     return ok;

@@ -1,9 +1,9 @@
 /* draw/canvas.h -- one vector drawing interface for all figure files.
  *
  * Pixels, an SVG or a PDF page.  Coordinates are pixels of the asked resolution, y
- * down, whatever the file.  Text stands on its baseline.  The fonts are those inside the program: what is drawn depends on
- * the build, never on the fonts of the machine.  Errors are sticky: look at
- * canvas_ok once at the end.
+ * down, whatever the file.  Text stands on its baseline.  The fonts are those inside
+ * the program: what is drawn depends on the build, never on the fonts of the machine.
+ * Errors are sticky: look at canvas_ok once at the end.
  */
 #ifndef DRAW_CANVAS_H
 #define DRAW_CANVAS_H

@@ -60,7 +60,8 @@ static void add_number(Text *out, double value, int decimals)
         unit *= 10;
     scaled = llround(value * (double)unit);
     text_addf(out, "%s%lld", scaled < 0 ? "-" : "", (long long)(llabs(scaled) / unit));
-    length = snprintf(digits, sizeof(digits), "%0*lld", decimals, (long long)(llabs(scaled) % unit));
+    length = snprintf(digits, sizeof(digits), "%0*lld", decimals,
+                      (long long)(llabs(scaled) % unit));
     while (length > 0 && digits[length - 1] == '0')
         length--;
     if (length > 0)

@@ -87,7 +87,8 @@ end)
 
 case("steps as a figure, an animation and a file each", function()
   local folder = os.getenv("TMPDIR") or "/tmp"
-  local r = assert(attn.run("sinkhorn", { params = { block = 8 }, input = "synthetic:normal(n=32)" }))
+  local input32 = assert(attn.random { structure = "normal", n = 32 })
+  local r = assert(attn.run("sinkhorn", { input = input32, params = { block = 8 } }))
   local path = check.scratch("attnscope-steps.apng")
   assert(r:save_steps(path, { dpi = 50, delay = 0.2 }))
   local file <close> = assert(io.open(path, "rb"))
