@@ -386,73 +386,7 @@ Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
     return p;
 }
 
-/* ---- tables ----------------------------------------------------------------- */
-
-static void push_key(PatternRow *row, int64_t x, int64_t key, uint8_t bits)
-{
-    for (int64_t r = x; r < row->count; r++)
-        if (row->runs[r].start == key)
-            return;
-    runs_push(row, key, 1, 1, bits);
-}
-
-static void row_table(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
-{
-    const Tensor  *t = &p->tensor;
-    int64_t        r = t->shape[t->rank - 1], x = row->count;
-    const int32_t *keys = (const int32_t *)t->data +
-                          ((t->rank == 3 ? head * t->shape[0] / p->shape.heads : 0) * p->shape.n +
-                           i) * r;
-
-    for (int64_t c = 0; c < r; c++)
-        if (keys[c] >= 0)
-            push_key(row, x, keys[c], p->bits);
-    runs_tidy(row, x);
-}
-
-Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bits)
-{
-    Pattern *p = table->data ? pattern_node(a, s, row_table, bits) : NULL;
-
-    if (p) {
-        p->tensor = *table;
-        p->per_head = table->rank == 3 && table->shape[0] > 1 && table->shape[2] > 0;
-    }
-    return p;
-}
-
-static void row_lists(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
-{
-    const int64_t *offset = p->table;
-    const int32_t *keys = p->tensor.data;
-    int64_t        at = head * p->shape.n + i, c = offset[at];
-
-    while (c < offset[at + 1]) {
-        int64_t length = 1;
-
-        while (c + length < offset[at + 1] && keys[c + length] == keys[c] + length)
-            length++;
-        runs_push(row, keys[c], length, 1, p->bits);
-        c += length;
-    }
-}
-
-Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const int32_t *keys,
-                       uint8_t bits)
-{
-    Pattern *p = pattern_node(a, s, row_lists, bits);
-    union {
-        const int32_t *in;
-        void          *out;
-    } cast = { .in = keys }; /* a Tensor's data is not const, this one is only read */
-
-    if (p) {
-        p->table = offset;
-        p->tensor.data = cast.out;
-        p->per_head = s.heads > 1;
-    }
-    return p;
-}
+/* ---- flags ------------------------------------------------------------------ */
 
 static void row_mask(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
