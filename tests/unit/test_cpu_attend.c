@@ -121,6 +121,19 @@ static void run_kernels(Case *c, double tolerance, const char *what)
     }
 }
 
+#define PATTERNS 12
+
+/* Keys of each row all over the sequence, some twice, some missing. */
+static Pattern *scattered(Arena *a, PatternShape s)
+{
+    int64_t shape[3] = { s.heads, s.n, 9 };
+    Tensor  table = tensor_new(a, DT_I32, 3, shape);
+
+    for (int64_t x = 0; x < tensor_count(&table); x++)
+        tensor_i32(&table)[x] = (int32_t)(x % 5 == 3 ? -1 : x / 2 * 7919 % s.m);
+    return pattern_table(a, s, &table, 1);
+}
+
 static Pattern *some_pattern(const Case *c, int which, const char **name)
 {
     Arena       *a = c->f.run->arena;
@@ -148,6 +161,17 @@ static Pattern *some_pattern(const Case *c, int which, const char **name)
         *name = "ahead only"; /* the last rows have no key */
         p = pattern_band(a, s, 3, 100000, 1, 1);
         break;
+    case 8: *name = "far dilated"; p = pattern_band(a, s, -300, 240, 6, 1); break;
+    case 9:
+        *name = "comb and window";
+        p = pattern_union(a, pattern_stride(a, s, 7), pattern_band(a, s, -9, 8, 1, 1));
+        break;
+    case 10:
+        *name = "columns and window";
+        p = pattern_union(a, pattern_band(a, s, -9, 3, 1, 1),
+                          pattern_summary(a, s, 5, 1, 0));
+        break;
+    case 11: *name = "scattered"; p = scattered(a, s); break;
     default: break;
     }
     free(flags);
@@ -158,7 +182,7 @@ static void patterns_and_shapes(void **state)
 {
     (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
-        for (int which = 0; which < 8; which++) {
+        for (int which = 0; which < PATTERNS; which++) {
             Case        c = case_new(shapes[x], 1, 1);
             const char *name = "";
 
@@ -257,7 +281,7 @@ static void threads_change_nothing(void **state)
     Shape s = { 4, 2, 777, 777, 24, 40 };
 
     (void)state;
-    for (int which = 0; which < 8; which++) {
+    for (int which = 0; which < PATTERNS; which++) {
         Case        a = case_new(s, 1, 1), b = case_new(s, 3, 1);
         const char *name = "";
 

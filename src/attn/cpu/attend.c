@@ -4,6 +4,11 @@
  * (block of queries, head) is one item of work.  An item takes the tiles its
  * plan names, STEP_PANELS panels at a time: scores, softmax, mixing.  Cells of
  * tiles that are nearly empty are computed one by one at the end of the item.
+ *
+ * Cells a step apart would leave all tiles nearly empty.  Where rows hold many of
+ * one step, rows and keys are taken in the order of their phases (phases.h), in
+ * which these cells lie side by side; what else there is has a pass of its own in
+ * the order of the sequence, and the two softmaxes are joined.
  * An item's result depends on nothing but the item, so neither the number of
  * threads nor their order changes a bit.
  */
@@ -15,6 +20,7 @@
 #include "attn/cpu/terms.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Rows of a block: many when rows are long, so that a panel of keys is used
  * often from the first-level cache; few when they are short, so that the rows
@@ -27,6 +33,9 @@
  * BATCH_FREE at most an eighth of the tensors. */
 #define BATCH_BYTES (2 << 20)
 #define BATCH_FREE (4 << 20)
+/* Least cells of one step in a row, and keys in a phase, that a pass of their own pays for. */
+#define STEP_CELLS 16
+#define MOSTLY 0.98 /* a share of cells that is as good as all of them */
 #define LIST_KEYS 512 /* a multiple of TILE_KEYS, at most TERMS_LIST */
 
 typedef struct Worker {
@@ -48,7 +57,10 @@ typedef struct Job {
     AttendResult      *out;
     int64_t            h, n, m, d, e, panels;
     int64_t            block_rows, blocks;
-    bool               per_head, has_terms;
+    bool               per_head, has_terms, scattered;
+    Phases             row_order, key_order;
+    bool               join;             /* out and lse hold another pass already */
+    float             *values;           /* [slices][m][e] in the keys' order; NULL: v itself */
     float             *packed;           /* [slices of the batch][panels][d][TILE_KEYS] */
     int64_t            slice, slices;    /* of k: the batch */
     int64_t            head, heads;      /* the batch's queries */
@@ -64,9 +76,13 @@ static const float *packed_panel(const Job *job, int64_t head, int64_t panel)
     return job->packed + (slice * job->panels + panel) * job->d * TILE_KEYS;
 }
 
-static const float *values_of(const Job *job, int64_t head)
+static const float *values_of(const Job *job, int64_t head, int64_t *stride)
 {
-    return tensor_head(&job->in->v, head, job->h);
+    int64_t slice = head * job->in->k.shape[0] / job->h - job->slice;
+
+    *stride = job->values ? job->e : job->in->v.stride[1];
+    return job->values ? job->values + slice * job->m * job->e
+                       : tensor_head(&job->in->v, head, job->h);
 }
 
 static void score_panel(const Job *job, Worker *w, int64_t head, int64_t place)
@@ -93,13 +109,15 @@ static void score_panel(const Job *job, Worker *w, int64_t head, int64_t place)
 
 static void mix_group(const Job *job, Worker *w, int64_t head, int64_t g)
 {
-    Block  *block = &w->block;
-    int32_t slots = block->slots[g];
+    Block       *block = &w->block;
+    int32_t      slots = block->slots[g];
+    int64_t      stride;
+    const float *v = values_of(job, head, &stride);
 
     if (slots == 0)
         return;
     block_soften(block, g, job->has_terms);
-    block_mix(block, g, values_of(job, head), job->in->v.stride[1], job->m);
+    block_mix(block, g, v, stride, job->m);
     if (w->terms.value)
         for (int x = 0; x < slots; x++)
             terms_mix_tile(&w->terms, head, w->plan.first + g * TILE_ROWS,
@@ -124,8 +142,8 @@ static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, int6
         w->s[x] = -INFINITY;
     job->kernel->softmax(w->s, padded, 1, padded, NULL, b->max + row, b->sum + row,
                          b->factor + row);
-    job->kernel->mix_row(w->s, values_of(job, head), job->in->v.stride[1], w->list, count, job->e,
-                         b->factor[row], acc);
+    job->kernel->mix_row(w->s, tensor_head(&job->in->v, head, job->h), job->in->v.stride[1],
+                         w->list, count, job->e, b->factor[row], acc);
     if (w->terms.value)
         terms_mix_list(&w->terms, head, i, w->list, count, w->s, acc);
 }
@@ -144,7 +162,8 @@ static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t r
                 take_list(job, w, head, row, count);
                 count = 0;
             }
-            w->list[count++] = w->sparse[x] * TILE_KEYS + __builtin_ctzll(bits);
+            w->list[count++] = (int32_t)phases_position(
+                job->key_order, w->sparse[x] * TILE_KEYS + __builtin_ctzll(bits));
         }
     }
     take_list(job, w, head, row, count);
@@ -165,6 +184,27 @@ static void take_sparse_tiles(const Job *job, Worker *w, int64_t head)
     }
 }
 
+/* All cells of a row one by one, straight from its runs. */
+static bool take_row(const Job *job, Worker *w, int64_t head, int64_t row)
+{
+    PatternRow *runs = &w->plan.row;
+    int64_t     count = 0;
+
+    pattern_row(job->pattern, job->per_head ? head : 0, w->plan.first + row, runs);
+    for (int64_t x = 0; x < runs->count && !runs->failed; x++)
+        for (int64_t y = 0; y < runs->runs[x].count; y++) {
+            if (count == LIST_KEYS) {
+                take_list(job, w, head, row, count);
+                w->cells += (double)count;
+                count = 0;
+            }
+            w->list[count++] = (int32_t)(runs->runs[x].start + y * runs->runs[x].step);
+        }
+    take_list(job, w, head, row, count);
+    w->cells += (double)count;
+    return !runs->failed;
+}
+
 static bool plan_for(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
     int64_t asked = job->per_head ? head : 0;
@@ -174,17 +214,41 @@ static bool plan_for(const Job *job, Worker *w, int64_t head, int64_t first, int
     return plan_make(&w->plan, job->pattern, asked, first, rows);
 }
 
-static void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+/* The softmax of row i over this pass's keys becomes that over those of out, lse as well. */
+static void join_row(const Job *job, Worker *w, int64_t i, float *out, float *lse)
 {
-    const AttendInput *in = job->in;
-    Block             *block = &w->block;
-    const float       *q = tensor_head(&in->q, head, job->h);
-    float             *out = (float *)job->out->out.data + (head * job->n + first) * job->e;
-    float             *lse = (float *)job->out->lse.data + head * job->n + first;
+    static const int32_t only[1] = { 0 };
+    Block *b = &w->block;
+    float *acc = b->acc + i * b->lda, kept, added;
+    double more = ((double)b->max[i] + log2((double)b->sum[i])) * LN_2, high, sum;
 
-    block_begin(block, rows);
-    for (int64_t i = 0; i < rows; i++)
-        block_query(block, i, q + (first + i) * in->q.stride[1], in->scale);
+    if (b->max[i] == -INFINITY && b->sum[i] == 0.0f)
+        return;
+    high = fmax((double)*lse, more);
+    sum = high + log(exp((double)*lse - high) + exp(more - high));
+    kept = (float)exp((double)*lse - sum);
+    added = (float)(exp(more - sum) / (double)b->sum[i]);
+    job->kernel->mix_row(&kept, out, job->e, only, 1, job->e, added, acc);
+    memcpy(out, acc, (size_t)job->e * sizeof(*out));
+    *lse = (float)sum;
+}
+
+static void finish_row(const Job *job, Worker *w, int64_t head, int64_t place, int64_t i)
+{
+    int64_t at = head * job->n + phases_position(job->row_order, place);
+    float  *out = (float *)job->out->out.data + at * job->e;
+    float  *lse = (float *)job->out->lse.data + at;
+
+    if (job->join)
+        join_row(job, w, i, out, lse);
+    else
+        block_row(&w->block, i, out, lse);
+}
+
+static void take_tiles(const Job *job, Worker *w, int64_t head)
+{
+    Block *block = &w->block;
+
     for (int64_t place = 0; place < w->plan.count; place += STEP_PANELS) {
         int64_t end = min_i64(place + STEP_PANELS, w->plan.count);
 
@@ -195,9 +259,28 @@ static void attend_block(const Job *job, Worker *w, int64_t head, int64_t first,
     }
     if (w->plan.sparse)
         take_sparse_tiles(job, w, head);
-    for (int64_t i = 0; i < rows; i++)
-        block_row(block, i, out + i * job->e, lse + i);
     w->cells += w->plan.cells;
+}
+
+static bool attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+{
+    const AttendInput *in = job->in;
+    const float       *q = tensor_head(&in->q, head, job->h);
+    bool               done = true;
+
+    block_begin(&w->block, rows);
+    for (int64_t i = 0; i < rows; i++)
+        block_query(&w->block, i,
+                    q + phases_position(job->row_order, first + i) * in->q.stride[1], in->scale);
+    w->plan.first = first;
+    if (!job->scattered)
+        take_tiles(job, w, head);
+    else
+        for (int64_t i = 0; i < rows && done; i++)
+            done = take_row(job, w, head, i);
+    for (int64_t i = 0; i < rows && done; i++)
+        finish_row(job, w, head, first + i, i);
+    return done;
 }
 
 /* Blocks go last to first: under a causal pattern the long ones come first. */
@@ -211,13 +294,28 @@ static void attend_item(void *context, int64_t item, int worker)
 
     if (w->failed || cpu_cancelled(job->run))
         return;
-    if (plan_for(job, w, head, first, rows))
-        attend_block(job, w, head, first, rows);
-    else
-        w->failed = true;
+    w->failed = !(job->scattered || plan_for(job, w, head, first, rows)) ||
+                !attend_block(job, w, head, first, rows);
 }
 
 /* ---- the whole -------------------------------------------------------------- */
+
+/* A panel of keys in their order, and their values beside it. */
+static void pack_phased(const Job *job, int64_t slice, int64_t panel, float *packed)
+{
+    const Tensor *k = &job->in->k, *v = &job->in->v;
+    int64_t       first = panel * TILE_KEYS, count = min_i64(TILE_KEYS, job->m - first);
+    const float  *from = (const float *)v->data + (job->slice + slice) * v->stride[0];
+    int32_t       index[TILE_KEYS];
+
+    for (int64_t x = 0; x < count; x++) {
+        index[x] = (int32_t)phases_position(job->key_order, first + x);
+        memcpy(job->values + (slice * job->m + first + x) * job->e, from + index[x] * v->stride[1],
+               (size_t)job->e * sizeof(float));
+    }
+    pack_rows((const float *)k->data + (job->slice + slice) * k->stride[0], k->stride[1], index,
+              count, job->d, packed);
+}
 
 static void pack_item(void *context, int64_t item, int worker)
 {
@@ -225,37 +323,21 @@ static void pack_item(void *context, int64_t item, int worker)
     const Tensor *k = &job->in->k;
     int64_t       slice = item / job->panels, panel = item % job->panels;
     const float  *keys = (const float *)k->data + (job->slice + slice) * k->stride[0];
+    float        *packed = job->packed + item * job->d * TILE_KEYS;
 
     (void)worker;
-    pack_panel(keys + panel * TILE_KEYS * k->stride[1], k->stride[1],
-               min_i64(TILE_KEYS, job->m - panel * TILE_KEYS), job->d,
-               job->packed + item * job->d * TILE_KEYS);
+    if (job->values)
+        pack_phased(job, slice, panel, packed);
+    else
+        pack_panel(keys + panel * TILE_KEYS * k->stride[1], k->stride[1],
+                   min_i64(TILE_KEYS, job->m - panel * TILE_KEYS), job->d, packed);
 }
 
-/* Mean cells of some rows spread over the sequence; -1: no memory. */
-static double typical_row(const Job *job)
+static bool choose_blocks(Job *job, const Typical *typical)
 {
-    enum { SAMPLES = 9 };
-    PatternRow row = { 0 };
-    double     cells = 0;
-    bool       failed = false;
+    int64_t rows = typical->cells >= LONG_ROW ? LONG_BLOCK : SHORT_BLOCK;
 
-    for (int64_t x = 0; x < SAMPLES && !failed; x++) {
-        pattern_row(job->pattern, 0, x * (job->n - 1) / (SAMPLES - 1), &row);
-        failed = row.failed;
-        for (int64_t y = 0; y < row.count && !failed; y++)
-            cells += (double)row.runs[y].count;
-    }
-    pattern_row_free(&row);
-    return failed ? -1 : cells / SAMPLES;
-}
-
-static bool choose_blocks(Job *job)
-{
-    double  cells = typical_row(job);
-    int64_t rows = cells >= LONG_ROW ? LONG_BLOCK : SHORT_BLOCK;
-
-    if (cells < 0) {
+    if (typical->failed) {
         run_fail(job->run, ERR_NOMEM, "attend: no memory for the pattern's rows");
         return false;
     }
@@ -265,12 +347,30 @@ static bool choose_blocks(Job *job)
     return true;
 }
 
+/* The step that deserves a pass in the order of its phases; 1: none. */
+static int64_t choose_step(const Job *job, const Typical *typical)
+{
+    bool pays = typical->stepped >= STEP_CELLS && typical->stepped * 8 >= typical->cells &&
+                job->m >= typical->step * STEP_CELLS;
+
+    return pays && !job->has_terms && !tensor_given(&job->in->value.table) ? typical->step : 1;
+}
+
+/* Whether cells lie so far apart that looking for tiles costs more than they do. */
+static bool is_scattered(const Job *job, const Typical *typical)
+{
+    double in_tile = TILE_ROWS * typical->cells * TILE_KEYS / (double)job->m;
+
+    return typical->single > MOSTLY * typical->cells && 2 * in_tile < SPARSE_CELLS;
+}
+
 /* How many slices of k are packed at once. */
-static int64_t batch_slices(const Job *job, int threads)
+static int64_t batch_slices(const Job *job, int threads, int64_t step)
 {
     double  size = (double)sizeof(float), rows = (double)job->n + (double)job->m;
     double  tensors = size * (double)job->h * rows * (double)(job->d + job->e);
-    double  one = size * (double)(job->panels * TILE_KEYS) * (double)job->d;
+    double  wide = (double)(job->d + (step > 1 ? job->e : 0));
+    double  one = size * (double)(job->panels * TILE_KEYS) * wide;
     double  limit = fmax(BATCH_FREE, fmin(tensors / 8, (double)BATCH_BYTES * threads));
     int64_t fit = (int64_t)(limit / one);
 
@@ -311,11 +411,37 @@ static void run_batches(Job *job, int64_t slices)
         /* Heads t with floor(t * h_kv / h) in the batch. */
         job->head = ceil_div(job->slice * job->h, h_kv);
         job->heads = ceil_div(end * job->h, h_kv) - job->head;
-        threads_run(job->run->threads, job->slices * job->panels, pack_item, job);
+        if (!job->scattered)
+            threads_run(job->run->threads, job->slices * job->panels, pack_item, job);
         threads_run(job->run->threads, job->heads * job->blocks, attend_item, job);
         if (cpu_cancelled(job->run))
             return;
     }
+}
+
+/* Some runs of all rows, with rows and keys in the order of a step's phases. */
+static void run_pass(Job *job, int64_t slices, int64_t step, RunPart part, int64_t other)
+{
+    float *values = job->values;
+
+    job->row_order = (Phases){ step, job->n };
+    job->key_order = (Phases){ step, job->m };
+    job->values = step > 1 ? values : NULL;
+    for (int x = 0; x < threads_count(job->run->threads); x++)
+        plan_order(&job->workers[x].plan, job->n, step, part, other);
+    run_batches(job, slices);
+    job->values = values;
+}
+
+static void run_passes(Job *job, int64_t slices, int64_t step, bool mixed)
+{
+    if (!mixed) {
+        run_pass(job, slices, step, RUNS_ALL, 0);
+        return;
+    }
+    run_pass(job, slices, 1, RUNS_BUT_STEP, step);
+    job->join = true;
+    run_pass(job, slices, step, RUNS_OF_STEP, 0);
 }
 
 /* Adds up what the workers did and frees what the arena does not hold. */
@@ -346,17 +472,22 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
                      tensor_given(&in->row.table) ||
                      tensor_given(&in->col.table),
     };
-    int64_t slices;
+    Typical typical = plan_typical(pattern, job.h, job.n);
+    int64_t slices, step;
 
     *cells = 0;
-    if (!choose_blocks(&job))
+    if (!choose_blocks(&job, &typical))
         return;
+    job.scattered = is_scattered(&job, &typical);
+    step = job.scattered ? 1 : choose_step(&job, &typical);
     job.panels = ceil_div(job.m, TILE_KEYS);
-    slices = batch_slices(&job, threads);
+    slices = batch_slices(&job, threads, step);
     job.packed = arena_alloc(r->arena, slices * job.panels,
                              job.d * TILE_KEYS * (int64_t)sizeof(float));
-    if (job.packed && workers_init(&job, threads))
-        run_batches(&job, slices);
+    if (step > 1)
+        job.values = arena_alloc(r->arena, slices * job.m, job.e * (int64_t)sizeof(float));
+    if (job.packed && (step == 1 || job.values) && workers_init(&job, threads))
+        run_passes(&job, slices, step, step > 1 && typical.stepped < MOSTLY * typical.cells);
     else
         run_fail(r, ERR_NOMEM, "attend: no memory for packed keys and tiles (%lld heads at once, "
                  "%lld keys of size %lld); use fewer threads or a higher limit",

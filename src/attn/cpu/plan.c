@@ -3,11 +3,47 @@
 
 #include <string.h>
 
+enum { SAMPLES = 9 };
+
+static void count_row(const PatternRow *row, Typical *t)
+{
+    for (int64_t x = 0; x < row->count; x++) {
+        const PatternRun *run = &row->runs[x];
+        double            share = (double)run->count / SAMPLES;
+
+        t->cells += share;
+        t->single += run->count == 1 ? share : 0;
+        if (run->step == 1 || run->count == 1)
+            continue;
+        if (t->step == 1)
+            t->step = run->step;
+        t->stepped += run->step == t->step ? share : -share;
+    }
+}
+
+Typical plan_typical(const Pattern *pattern, int64_t heads, int64_t rows)
+{
+    PatternRow row = { 0 };
+    Typical    t = { .step = 1 };
+
+    for (int64_t x = 0; x < SAMPLES && !t.failed; x++) {
+        int64_t head = pattern_per_head(pattern) ? x * (heads - 1) / (SAMPLES - 1) : 0;
+
+        pattern_row(pattern, head, x * (rows - 1) / (SAMPLES - 1), &row);
+        t.failed = row.failed;
+        if (!t.failed)
+            count_row(&row, &t);
+    }
+    pattern_row_free(&row);
+    return t;
+}
+
 bool plan_init(Plan *plan, Arena *arena, int64_t keys, int64_t capacity)
 {
     int64_t panels = (keys + TILE_KEYS - 1) / TILE_KEYS;
 
     *plan = (Plan){ .keys = keys, .panels = panels, .capacity = capacity, .head = -1 };
+    plan_order(plan, 0, 1, RUNS_ALL, 0);
     plan->seen = arena_zalloc(arena, panels, 1);
     plan->touched = arena_alloc(arena, panels, sizeof(*plan->touched));
     plan->keep = arena_alloc(arena, panels, capacity * (int64_t)sizeof(*plan->keep));
@@ -18,6 +54,15 @@ bool plan_init(Plan *plan, Arena *arena, int64_t keys, int64_t capacity)
 void plan_free(Plan *plan)
 {
     pattern_row_free(&plan->row);
+}
+
+void plan_order(Plan *plan, int64_t rows, int64_t step, RunPart part, int64_t other)
+{
+    plan->head = -1;
+    plan->row_order = (Phases){ step, rows };
+    plan->key_order = (Phases){ step, plan->keys };
+    plan->part = part;
+    plan->other = other;
 }
 
 static uint64_t *touch(Plan *plan, int64_t panel, int64_t row)
@@ -46,14 +91,23 @@ static void mark_range(Plan *plan, int64_t row, int64_t from, int64_t to)
     }
 }
 
+static bool is_planned(const Plan *plan, const PatternRun *run)
+{
+    return plan->part == RUNS_ALL ||
+           (plan->part == RUNS_OF_STEP ? run->step == plan->key_order.step
+                                       : run->step != plan->other);
+}
+
 static void mark_run(Plan *plan, int64_t row, const PatternRun *run)
 {
-    if (run->step == 1) {
-        mark_range(plan, row, run->start, run->start + run->count);
+    int64_t place = phases_place(plan->key_order, run->start);
+
+    if (run->step == plan->key_order.step || run->count == 1) {
+        mark_range(plan, row, place, place + run->count);
         return;
     }
     for (int64_t x = 0; x < run->count; x++) {
-        int64_t key = run->start + x * run->step;
+        int64_t key = phases_place(plan->key_order, run->start + x * run->step);
 
         *touch(plan, key / TILE_KEYS, row) |= UINT64_C(1) << (key % TILE_KEYS);
     }
@@ -113,13 +167,14 @@ bool plan_make(Plan *plan, const Pattern *pattern, int64_t head, int64_t first, 
     plan->low = plan->panels;
     plan->high = 0;
     for (int64_t i = 0; i < rows; i++) {
-        pattern_row(pattern, head, first + i, &plan->row);
+        pattern_row(pattern, head, phases_position(plan->row_order, first + i), &plan->row);
         if (plan->row.failed) {
             plan->head = -1;
             return false;
         }
         for (int64_t x = 0; x < plan->row.count; x++)
-            mark_run(plan, i, &plan->row.runs[x]);
+            if (is_planned(plan, &plan->row.runs[x]))
+                mark_run(plan, i, &plan->row.runs[x]);
     }
     sum_up(plan);
     return true;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "attn/cpu/kernel.h"
+#include "attn/cpu/phases.h"
 #include "attn/pattern.h"
 
 /* A tile with fewer cells than this is cheaper cell by cell: a cell costs four
@@ -24,7 +25,17 @@ typedef enum TileKind {
     TILE_SPARSE, /* so few that they are computed one by one */
 } TileKind;
 
+/* Which runs of a row are planned; the rest is left to another pass. */
+typedef enum RunPart {
+    RUNS_ALL,
+    RUNS_OF_STEP, /* those of the keys' step */
+    RUNS_BUT_STEP, /* all but those of step `other` */
+} RunPart;
+
 typedef struct Plan {
+    Phases    row_order, key_order;       /* rows and keys below are places in these */
+    RunPart   part;
+    int64_t   other;
     int64_t   keys, panels, capacity;     /* capacity: rows, a multiple of TILE_ROWS */
     int64_t   first, rows, groups;        /* of the block planned last */
     int64_t   head;                       /* it was planned for; -1: nothing planned */
@@ -39,9 +50,23 @@ typedef struct Plan {
     PatternRow row;                       /* heap; plan_free */
 } Plan;
 
+/* What some rows spread over the sequence, and over the heads, hold; means over them. */
+typedef struct Typical {
+    double  cells;
+    double  stepped; /* those in runs of `step`, less those of other steps */
+    double  single;  /* those in runs of one key */
+    int64_t step;    /* the first that is not 1; 1: none is */
+    bool    failed;  /* no memory for a row's runs */
+} Typical;
+
+Typical plan_typical(const Pattern *pattern, int64_t heads, int64_t rows);
+
 /* False when the arena is out of memory. */
 bool plan_init(Plan *plan, Arena *arena, int64_t keys, int64_t capacity);
 void plan_free(Plan *plan);
+/* The order and the part of what is planned from here on; after plan_init it is all runs in
+ * the order of the sequence. */
+void plan_order(Plan *plan, int64_t rows, int64_t step, RunPart part, int64_t other);
 /* Plans `rows` rows from `first` of `head`.  False: no memory for a row's runs. */
 bool plan_make(Plan *plan, const Pattern *pattern, int64_t head, int64_t first, int64_t rows);
 
