@@ -202,7 +202,11 @@ def main():
             return
         print(machine(options) + "\n\n" + HEAD)
         for case in cases:
-            rows.append(bench.row(case))
+            try:
+                rows.append(bench.row(case))
+            except (subprocess.CalledProcessError, RuntimeError, OSError) as error:
+                print(f"{case.name}: {error}", file=sys.stderr)
+                continue
             for line in lines(rows[-1]):
                 print(line, flush=True)
     if options.json:

@@ -169,6 +169,38 @@ static void gelu_is_close_everywhere(void **state)
         }
 }
 
+static bool nearly(double got, double want, double unit)
+{
+    return isnan(want) ? isnan(got) : got == want || fabs(got - want) <= 4e-16 * unit;
+}
+
+/* Exponentials and waves in double, with and without the range that the library decides. */
+static void exponentials_and_waves_in_double(void **state)
+{
+    static const double special[] = { 0, -0.0, 710, -710, -746, 699.9, 1e4, 3e5, -1e9, 1e-300,
+                                      INFINITY, -INFINITY, NAN };
+    enum { SPECIAL = sizeof(special) / sizeof(special[0]), COUNT = 4000 + SPECIAL };
+    static double x[COUNT], e[COUNT], sines[COUNT], cosines[COUNT];
+    const Kernel *kernel;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i < 4000 ? (i - 2000) * (i % 2 ? 0.00731 : 0.31) : special[i - 4000];
+    for (int k = 0; (kernel = kernel_at(k)); k++) {
+        memcpy(e, x, sizeof(e));
+        memcpy(sines, x, sizeof(sines));
+        kernel->exp64(e, COUNT);
+        kernel->waves(sines, 4009, 0.5, sines, cosines); /* in place; the infinite ones apart */
+        for (int i = 0; i < COUNT; i++) {
+            if (!nearly(e[i], exp(x[i]), exp(x[i])))
+                fail_msg("%s: exp(%g) = %.17g", kernel->name, x[i], e[i]);
+            if (i < 4009 && (!nearly(sines[i], 0.5 * sin(x[i]), 0.5) ||
+                             !nearly(cosines[i], 0.5 * cos(x[i]), 0.5)))
+                fail_msg("%s: waves of %g", kernel->name, x[i]);
+        }
+    }
+}
+
 static void argmax_takes_the_lowest(void **state)
 {
     Fixture f = fixture_new(2, 1);
@@ -406,6 +438,7 @@ int main(void)
         cmocka_unit_test(kernels_agree_on_dots64),
         cmocka_unit_test(products_of_doubles_keep_their_order),
         cmocka_unit_test(gelu_is_close_everywhere),
+        cmocka_unit_test(exponentials_and_waves_in_double),
         cmocka_unit_test(argmax_takes_the_lowest),
         cmocka_unit_test(top_k),
         cmocka_unit_test(sort_is_stable),

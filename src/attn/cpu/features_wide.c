@@ -51,18 +51,6 @@ static double take_row(const Job *job, int64_t head, int64_t i, double *to)
     return sum * factor * factor / 2;
 }
 
-/* sin and cos of y[0..m) into first and second, which may be y itself. */
-static void waves(const double *y, int64_t m, double size, double *sines, double *cosines)
-{
-    for (int64_t t = 0; t < m; t++) {
-        double sine, cosine;
-
-        sincos(y[t], &sine, &cosine);
-        sines[t] = size * sine;
-        cosines[t] = size * cosine;
-    }
-}
-
 static void exponentials(double *y, int64_t d, bool divide)
 {
     double top = divide ? y[0] : 0, sum = 0;
@@ -70,7 +58,10 @@ static void exponentials(double *y, int64_t d, bool divide)
     for (int64_t t = 1; t < d && divide; t++)
         top = fmax(top, y[t]);
     for (int64_t t = 0; t < d; t++)
-        sum += y[t] = exp(y[t] - top);
+        y[t] -= top;
+    kernel_at(0)->exp64(y, d);
+    for (int64_t t = 0; t < d; t++)
+        sum += y[t];
     for (int64_t t = 0; t < d && divide; t++)
         y[t] /= sum;
 }
@@ -96,7 +87,10 @@ static void shifted_exponentials(const Job *job, double shift, double *y)
     for (int64_t t = job->m; t < job->f; t++)
         y[t] = -y[t - job->m];
     for (int64_t t = 0; t < job->f; t++)
-        y[t] = (exp(y[t] - shift) + job->map->eps) * norm;
+        y[t] -= shift;
+    kernel_at(0)->exp64(y, job->f);
+    for (int64_t t = 0; t < job->f; t++)
+        y[t] = (y[t] + job->map->eps) * norm;
 }
 
 /* y holds W x' in its first m entries, or x'. */
@@ -113,14 +107,14 @@ static void map_row(const Job *job, double s, double c, double *y)
         shifted_exponentials(job, s + c, y);
         break;
     case FEATURE_TRIG:
-        waves(y, m, exp(s - c) / sqrt((double)m), y + m, y);
+        kernel_at(0)->waves(y, m, exp(s - c) / sqrt((double)m), y + m, y);
         break;
     case FEATURE_RELU:
         for (int64_t t = 0; t < job->f; t++)
             y[t] = (y[t] <= 0 ? 0 : y[t]) + map->eps;
         break;
     case FEATURE_SIN_COS:
-        waves(y, m, map->amplitude, y, y + m);
+        kernel_at(0)->waves(y, m, map->amplitude, y, y + m);
         break;
     case FEATURE_ARC_COS:
         for (int64_t t = 0; t < m; t++)

@@ -10,6 +10,7 @@
 #define GEMM_ROWS 256 /* of a block, fewer where c has few rows */
 #define GEMM_BLOCKS 8
 #define GEMM_LEAST 32
+#define GEMM_ITEMS 16 /* in double, of all heads: every block of rows widens its factors again */
 
 void cpu_sgemm(Matrix a, Matrix b, int64_t rows, int64_t cols, int64_t inner, float alpha,
                float beta, float *c, int64_t ldc)
@@ -133,7 +134,8 @@ void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
     Job job = { .run = r, .a = a, .b = b, .ta = ta, .tb = tb, .alpha = alpha,
                 .beta = beta, .c = c };
 
-    job.rows = round_up_to(ceil_div(c->shape[1], GEMM_BLOCKS), GEMM_LEAST);
+    job.blocks = c->dtype == DT_F64 ? ceil_div(GEMM_ITEMS, c->shape[0]) : GEMM_BLOCKS;
+    job.rows = round_up_to(ceil_div(c->shape[1], job.blocks), GEMM_LEAST);
     job.rows = max_i64(GEMM_LEAST, min_i64(GEMM_ROWS, job.rows));
     job.blocks = ceil_div(c->shape[1], job.rows);
     cpu_single_blas();

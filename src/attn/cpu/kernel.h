@@ -66,6 +66,10 @@ typedef struct Kernel {
                       const double *w, int64_t cols, double *y, int64_t ldy);
     /* x <- GELU(x + bias), its tanh form; bias NULL: none. */
     void (*gelu)(float *x, const float *bias, int64_t count);
+    /* x <- e^x, and size times sin and cos of y (sines or cosines may be y), in double and
+     * within two of its last bits. */
+    void (*exp64)(double *x, int64_t count);
+    void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
 } Kernel;
 
 /* Kernels this CPU can run, best first; NULL past the end. */

@@ -473,6 +473,106 @@ static TARGET void array_gelu(float *x, const float *bias, int64_t count)
         x[i] = tail[i];
 }
 
+/* ---- exp, sin and cos in double --------------------------------------------------- */
+
+typedef long long Whole __attribute__((vector_size(sizeof(Wide))));
+
+#define ROUNDER 6755399441055744.0 /* 1.5 * 2^52: x + ROUNDER holds x rounded in its last bits */
+#define EXP_RANGE 700.0            /* beyond, and for what is no number, the library decides */
+#define WAVE_RANGE 1e5
+
+/* Whether all of x[0..WIDE) lie within +-range. */
+static inline TARGET __attribute__((always_inline)) bool wide_within(Wide x, double range)
+{
+    Whole   in = (x > -range) & (x < range);
+    int64_t all = -1;
+
+    UNROLL for (int c = 0; c < WIDE; c++)
+        all &= in[c];
+    return all != 0;
+}
+
+/* e^x = 2^k e^r, |r| <= ln 2 / 2: Taylor's series to r^13 is exact to the last bit or two. */
+static inline TARGET __attribute__((always_inline)) Wide wide_exp(Wide x)
+{
+    static const double over[] = { 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800,
+                                   1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+                                   1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1 };
+    Wide  turns = x * 1.4426950408889634 + ROUNDER, k = turns - ROUNDER;
+    Wide  r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10;
+    Wide  sum = (Wide){ 0 } + over[0];
+    Whole power = ((Whole)turns + 1023) << 52;
+
+    UNROLL for (int t = 1; t < 14; t++)
+        sum = sum * r + over[t];
+    return sum * (Wide)power;
+}
+
+static TARGET void array_exp64(double *x, int64_t count)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(x + i);
+
+        if (wide_within(now, EXP_RANGE)) {
+            now = wide_exp(now);
+            __builtin_memcpy(x + i, &now, sizeof(now));
+        } else {
+            for (int64_t c = i; c < i + WIDE; c++)
+                x[c] = exp(x[c]);
+        }
+    }
+    for (; i < count; i++)
+        x[i] = exp(x[i]);
+}
+
+/* y = k pi/2 + r, |r| <= pi/4: Taylor's series of both, which change places and signs with k. */
+static inline TARGET __attribute__((always_inline)) void wide_waves(Wide y, Wide *sine,
+                                                                    Wide *cosine)
+{
+    static const double odd[] = { 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
+                                  -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120,
+                                  -1.0 / 6, 1 };
+    static const double even[] = { 1.0 / 20922789888000, -1.0 / 87178291200, 1.0 / 479001600,
+                                   -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -1.0 / 2,
+                                   1 };
+    Wide  turns = y * 0.6366197723675814 + ROUNDER, k = turns - ROUNDER;
+    Wide  r = y - k * 1.5707963267341256 - k * 6.077100506506192e-11, square = r * r;
+    Wide  s = (Wide){ 0 } + odd[0], c = (Wide){ 0 } + even[0];
+    Whole quarter = (Whole)turns, swap = -(quarter & 1);
+
+    UNROLL for (int t = 1; t < 9; t++) {
+        s = s * square + odd[t];
+        c = c * square + even[t];
+    }
+    s *= r;
+    *sine = (Wide)((((Whole)c & swap) | ((Whole)s & ~swap)) ^ (quarter & 2) << 62);
+    *cosine = (Wide)((((Whole)s & swap) | ((Whole)c & ~swap)) ^ ((quarter + 1) & 2) << 62);
+}
+
+static TARGET void array_waves(const double *y, int64_t count, double size, double *sines,
+                               double *cosines)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count && wide_within(wide_load(y + i), WAVE_RANGE); i += WIDE) {
+        Wide sine, cosine;
+
+        wide_waves(wide_load(y + i), &sine, &cosine);
+        sine *= size;
+        cosine *= size;
+        __builtin_memcpy(sines + i, &sine, sizeof(sine));
+        __builtin_memcpy(cosines + i, &cosine, sizeof(cosine));
+    }
+    for (; i < count; i++) {
+        double sine = size * sin(y[i]), cosine = size * cos(y[i]);
+
+        sines[i] = sine;
+        cosines[i] = cosine;
+    }
+}
+
 const Kernel KERNEL = {
     .name = KERNEL_NAME,
     .score = tile_score,
@@ -492,4 +592,6 @@ const Kernel KERNEL = {
     .dots64 = rows_dots64,
     .product64 = rows_product64,
     .gelu = array_gelu,
+    .exp64 = array_exp64,
+    .waves = array_waves,
 };

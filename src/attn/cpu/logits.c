@@ -3,8 +3,10 @@
  *     out_i = sum_j exp(L[i,j] - max_j L[i,j]) v_j / sum_j exp(L[i,j] - max_j L[i,j])
  *
  * over all j, or j <= i + offset.  Logits are in double (a factor of the weights is an
- * exponential of them), exponentials and values in float.  A worker holds the
- * logits of ROWS rows; the blocks are fixed, so threads change no bit.
+ * exponential of them), exponentials and values in float.  A worker holds the logits of
+ * some rows: products a tile of keys at a time, with the softmax advancing from tile to
+ * tile, so that they stay in the cache; other kinds whole.  The blocks are fixed, so
+ * threads change no bit.
  */
 #include "attn/cpu/cpu.h"
 
@@ -12,6 +14,8 @@
 #include <string.h>
 
 #define ROWS 32
+#define PRODUCT_ROWS 64
+#define PRODUCT_KEYS 512
 #define TILED_KEYS 128 /* columns of a tiled product at once */
 
 typedef struct Job {
@@ -19,9 +23,9 @@ typedef struct Job {
     const LogitAttend *in;
     LogitResult       *out;
     int64_t            h, n, m, e, blocks, inner; /* inner: length of a product */
-    double            *right;     /* [h'][.][.] LOGITS_PRODUCT: the factor widened */
-    double            *work;      /* [workers][work_size]: logits [ROWS][m], then factors */
-    float             *weights;   /* [workers][ROWS][m] */
+    int64_t            rows, tile; /* of a block; keys whose logits are held at once */
+    double            *work;      /* [workers][work_size]: logits [rows][tile], then factors */
+    float             *weights;   /* [workers][rows][tile] */
     int64_t            work_size;
 } Job;
 
@@ -64,22 +68,39 @@ static void fill_uniform(const Job *job, int64_t head, int64_t first, int64_t ro
     }
 }
 
-static void fill_product(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t keys,
-                         double *x)
+/* Row i of the slice, its entries [from, from + count), in double. */
+static void widen(const Tensor *t, int64_t heads, int64_t head, int64_t i, int64_t from,
+                  int64_t count, double *to)
+{
+    const void *slice = tensor_head(t, head, heads);
+    int64_t     at = i * t->stride[1] + from;
+
+    if (t->dtype == DT_F64)
+        memcpy(to, (const double *)slice + at, (size_t)count * sizeof(*to));
+    else
+        for (int64_t c = 0; c < count; c++)
+            to[c] = (double)((const float *)slice)[at + c];
+}
+
+/* Keys [from, from + keys). */
+static void fill_product(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t from,
+                         int64_t keys, double *x)
 {
     const LogitAttend *in = job->in;
-    int64_t            ld = in->right.shape[2], slice = head * in->right.shape[0] / job->h;
-    WideMatrix         right = { job->right + slice * in->right.shape[1] * ld, ld, in->turned };
-    double            *left = x + ROWS * job->m;
+    int64_t            inner = job->inner, deep = in->turned ? keys : inner;
+    int64_t            wide = in->turned ? inner : keys;
+    double            *left = x + job->rows * job->tile, *right = left + job->rows * inner;
 
     for (int64_t i = 0; i < rows; i++) {
-        for (int64_t t = 0; t < job->inner; t++)
-            left[i * job->inner + t] = entry(&in->left, job->h, head, first + i, t);
-        for (int64_t j = 0; j < keys; j++)
-            x[i * job->m + j] = in->bias.data ? entry(&in->bias, job->h, head, 0, j) : 0;
+        widen(&in->left, job->h, head, first + i, 0, inner, left + i * inner);
+        if (in->bias.data)
+            widen(&in->bias, job->h, head, 0, from, keys, x + i * job->tile);
     }
-    cpu_dgemm((WideMatrix){ left, job->inner, false }, right, rows, keys, job->inner, 1, 1, x,
-              job->m);
+    for (int64_t y = 0; y < deep; y++)
+        widen(&in->right, job->h, head, in->turned ? from + y : y, in->turned ? 0 : from, wide,
+              right + y * wide);
+    cpu_dgemm((WideMatrix){ left, inner, false }, (WideMatrix){ right, wide, in->turned }, rows,
+              keys, inner, 1, in->bias.data ? 1 : 0, x, job->tile);
 }
 
 static void fill_folded(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t keys,
@@ -122,13 +143,14 @@ static void fill_tiled(const Job *job, int64_t head, int64_t first, int64_t rows
     }
 }
 
-static void fill(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t keys,
-                 double *x, float *scratch)
+/* Logits of keys [from, from + keys); from is 0 but for products. */
+static void fill(const Job *job, int64_t head, int64_t first, int64_t rows, int64_t from,
+                 int64_t keys, double *x, float *scratch)
 {
     switch (job->in->kind) {
     case LOGITS_GIVEN: fill_given(job, head, first, rows, keys, x); break;
     case LOGITS_UNIFORM: fill_uniform(job, head, first, rows, keys, x, scratch); break;
-    case LOGITS_PRODUCT: fill_product(job, head, first, rows, keys, x); break;
+    case LOGITS_PRODUCT: fill_product(job, head, first, rows, from, keys, x); break;
     case LOGITS_FOLDED: fill_folded(job, head, first, rows, keys, x); break;
     case LOGITS_TILED: fill_tiled(job, head, first, rows, keys, x); break;
     }
@@ -168,51 +190,76 @@ static double total(const float *x, int64_t count)
     return sum;
 }
 
-/* w = exp(x - max x) over `seen` logits, 0 after them; returns the sum. */
-static double exponentials(const double *x, int64_t seen, int64_t keys, float *w, double *lse)
-{
-    double top = largest(x, seen), sum;
+/* The softmax of a row so far: its largest logit, and the sum of exponentials below it. */
+typedef struct Softmax {
+    double top, sum;
+} Softmax;
 
+/* w = exp(x - top) over `seen` of the tile's logits, 0 after them; returns what must
+ * multiply the row's results of earlier tiles. */
+static float advance(Softmax *s, const double *x, int64_t seen, int64_t keys, float *w)
+{
+    double before = s->top, here = seen > 0 ? largest(x, seen) : before, kept;
+
+    s->top = s->sum == 0 || here > before ? here : before;
     for (int64_t j = 0; j < seen; j++)
-        w[j] = (float)(x[j] - top);
+        w[j] = (float)(x[j] - s->top);
     kernel_at(0)->exp2(w, seen, (float)LOG2_E, 0);
-    sum = total(w, seen);
     memset(w + seen, 0, (size_t)(keys - seen) * sizeof(*w));
-    *lse = top + log(sum);
-    return sum;
+    kept = s->sum == 0 || before == s->top ? 1 : exp(before - s->top);
+    s->sum = s->sum * kept + total(w, seen);
+    return (float)kept;
+}
+
+/* Adds the tile of keys [from, from + keys) to the block's softmaxes and results. */
+static void take_tile(const Job *job, int worker, int64_t head, int64_t first, int64_t rows,
+                      int64_t from, int64_t keys, Softmax *softmax)
+{
+    const LogitAttend *in = job->in;
+    double *x = job->work + worker * job->work_size;
+    float  *w = job->weights + worker * job->rows * job->tile;
+    float  *out = (float *)job->out->out.data + (head * job->n + first) * job->e;
+    Matrix  v = { (const float *)tensor_head(&in->v, head, job->h) + from * in->v.stride[1],
+                  in->v.stride[1], false };
+
+    fill(job, head, first, rows, from, keys, x, w);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t limit = in->causal ? first + i + in->offset + 1 - from : keys;
+        int64_t seen = min_i64(keys, max_i64(limit, 0));
+        float   kept = advance(&softmax[i], x + i * job->tile, seen, keys, w + i * job->tile);
+
+        if (from > 0 && kept != 1)
+            kernel_at(0)->scale(out + i * job->e, job->e, kept, out + i * job->e);
+    }
+    cpu_sgemm((Matrix){ w, job->tile, false }, v, rows, job->e, keys, 1, from > 0, out, job->e);
 }
 
 static void block_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
-    int64_t    head = item / job->blocks, first = item % job->blocks * ROWS;
-    int64_t    rows = min_i64(ROWS, job->n - first);
-    int64_t    seen = first + job->in->offset + 1; /* columns of the first row */
-    int64_t    keys = job->in->causal ? seen + rows - 1 : job->m;
-    double    *x = job->work + worker * job->work_size, sums[ROWS];
-    float     *w = job->weights + worker * ROWS * job->m;
+    int64_t    head = item / job->blocks, first = item % job->blocks * job->rows;
+    int64_t    rows = min_i64(job->rows, job->n - first);
+    int64_t    keys = job->in->causal ? first + rows + job->in->offset : job->m;
     float     *out = (float *)job->out->out.data + (head * job->n + first) * job->e;
     double    *lse = (double *)job->out->lse.data + head * job->n + first;
-    Matrix     v = { tensor_head(&job->in->v, head, job->h), job->in->v.stride[1], false };
+    Softmax    softmax[PRODUCT_ROWS] = { { 0, 0 } };
 
-    if (cpu_cancelled(job->run))
-        return;
-    fill(job, head, first, rows, keys, x, w);
-    for (int64_t i = 0; i < rows; i++)
-        sums[i] = exponentials(x + i * job->m, job->in->causal ? seen + i : keys, keys,
-                               w + i * job->m, &lse[i]);
-    cpu_sgemm((Matrix){ w, job->m, false }, v, rows, job->e, keys, 1, 0, out, job->e);
-    for (int64_t i = 0; i < rows; i++)
-        kernel_at(0)->scale(out + i * job->e, job->e, (float)(1 / sums[i]), out + i * job->e);
+    for (int64_t from = 0; from < keys && !cpu_cancelled(job->run); from += job->tile)
+        take_tile(job, worker, head, first, rows, from, min_i64(job->tile, keys - from), softmax);
+    for (int64_t i = 0; i < rows; i++) {
+        kernel_at(0)->scale(out + i * job->e, job->e, (float)(1 / softmax[i].sum),
+                            out + i * job->e);
+        lse[i] = softmax[i].top + log(softmax[i].sum);
+    }
 }
 
-/* Numbers of a worker besides its logits, and the widened right factor. */
+/* Numbers of a worker besides its logits: the factors of a product. */
 static int64_t prepare(Job *job)
 {
     const LogitAttend *in = job->in;
-    const Tensor      *right = &in->right;
-    int64_t            rows = right->shape[1], cols = right->shape[2];
 
+    job->rows = in->kind == LOGITS_PRODUCT ? PRODUCT_ROWS : ROWS;
+    job->tile = in->kind == LOGITS_PRODUCT ? min_i64(PRODUCT_KEYS, job->m) : job->m;
     if (in->kind == LOGITS_TILED) {
         job->inner = in->left.shape[2] * in->right.shape[2];
         return (ROWS + TILED_KEYS) * job->inner;
@@ -220,11 +267,7 @@ static int64_t prepare(Job *job)
     if (in->kind != LOGITS_PRODUCT)
         return 0;
     job->inner = in->left.shape[2];
-    job->right = cpu_scratch(job->run, right->shape[0] * rows, cols * (int64_t)sizeof(double));
-    for (int64_t i = 0; job->right && i < right->shape[0] * rows; i++)
-        for (int64_t c = 0; c < cols; c++)
-            job->right[i * cols + c] = entry(right, right->shape[0], i / rows, i % rows, c);
-    return ROWS * job->inner;
+    return (job->rows + job->tile) * job->inner;
 }
 
 void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out)
@@ -233,13 +276,14 @@ void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out)
     Job       job = { .run = r, .in = in, .out = out, .h = out->out.shape[0],
                       .n = in->n, .m = in->v.shape[1], .e = in->v.shape[2] };
     int64_t   workers = threads_count(r->threads);
+    int64_t   factors = prepare(&job);
 
-    job.blocks = ceil_div(job.n, ROWS);
-    job.work_size = round_up_to(ROWS * job.m + prepare(&job), LANES);
+    job.blocks = ceil_div(job.n, job.rows);
+    job.work_size = round_up_to(job.rows * job.tile + factors, LANES);
     job.work = cpu_scratch(r, workers, job.work_size * (int64_t)sizeof(*job.work));
-    job.weights = cpu_scratch(r, workers * ROWS, job.m * (int64_t)sizeof(*job.weights));
+    job.weights = cpu_scratch(r, workers * job.rows, job.tile * (int64_t)sizeof(*job.weights));
     cpu_single_blas();
-    if (job.work && job.weights && (job.right || in->kind != LOGITS_PRODUCT))
+    if (job.work && job.weights)
         threads_run(r->threads, job.h * job.blocks, block_item, &job);
     arena_release(r->arena, mark);
 }

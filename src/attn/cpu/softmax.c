@@ -44,12 +44,18 @@ static void row32(const Job *job, int64_t row)
 
 static void row64(const Job *job, int64_t row)
 {
-    double *x = (double *)job->x->data + row * job->cols, top = -(double)INFINITY, sum = 0;
+    double *x = (double *)job->x->data + row * job->cols, top = -(double)INFINITY;
+    double  part[PARTS] = { 0 }, sum = 0;
 
     for (int64_t j = 0; j < job->cols; j++)
-        top = fmax(top, x[j]);
+        top = x[j] > top ? x[j] : top;
     for (int64_t j = 0; j < job->cols; j++)
-        sum += x[j] = exp(x[j] - top);
+        x[j] -= top;
+    kernel_at(0)->exp64(x, job->cols);
+    for (int64_t j = 0; j < job->cols; j++)
+        part[j % PARTS] += x[j];
+    for (int p = 0; p < PARTS; p++)
+        sum += part[p];
     for (int64_t j = 0; j < job->cols; j++)
         x[j] /= sum;
 }
