@@ -2,6 +2,7 @@
 #include "attn/dense.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "attn/run.h"
 
@@ -26,11 +27,6 @@ double gelu_slope(double a, GeluForm form)
     if (form == GELU_ERF)
         return g + a * 0.5 * ROOT_2_PI * exp(-0.5 * a * a);
     return g + 2 * a * g * (1 - g) * ROOT_2_PI * (1 + 3 * CUBE * a * a);
-}
-
-double dense_at(const Tensor *t, int64_t at)
-{
-    return t->dtype == DT_F64 ? ((const double *)t->data)[at] : (double)tensor_f32(t)[at];
 }
 
 /* What elementwise work reads and writes; one item is ROWS rows. */
@@ -108,21 +104,37 @@ Tensor dense_gelu(Run *r, Tensor a, GeluForm form)
 
 /* ---- norms ------------------------------------------------------------------ */
 
+/* Entries [at, at + count) in double; the type is asked for once, not once an entry. */
+static void widen(const Tensor *x, int64_t at, int64_t count, double *to)
+{
+    if (x->dtype == DT_F64)
+        memcpy(to, (const double *)x->data + at, (size_t)count * sizeof(*to));
+    else
+        for (int64_t c = 0; c < count; c++)
+            to[c] = (double)tensor_f32(x)[at + c];
+}
+
 /* Mean and 1 / sqrt(var + eps) of `count` numbers. */
+#define PARTS 8 /* chains of a sum, so that an addition need not wait for the one before */
+
 static void statistics(const Tensor *x, int64_t first, int64_t count, double eps, double *mean,
                        double *factor)
 {
-    double sum = 0, squares = 0;
+    double sum[PARTS] = { 0 }, squares[PARTS] = { 0 }, total = 0, spread = 0;
 
     for (int64_t c = 0; c < count; c++)
-        sum += dense_at(x, first + c);
-    *mean = sum / (double)count;
+        sum[c % PARTS] += dense_at(x, first + c);
+    for (int p = 0; p < PARTS; p++)
+        total += sum[p];
+    *mean = total / (double)count;
     for (int64_t c = 0; c < count; c++) {
         double off = dense_at(x, first + c) - *mean;
 
-        squares += off * off;
+        squares[c % PARTS] += off * off;
     }
-    *factor = 1 / sqrt(squares / (double)count + eps);
+    for (int p = 0; p < PARTS; p++)
+        spread += squares[p];
+    *factor = 1 / sqrt(spread / (double)count + eps);
 }
 
 static void norm_item(void *context, int64_t item, int worker)
@@ -131,14 +143,18 @@ static void norm_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t i = item * ROWS; i < last_row(job, item); i++) {
-        double mean = job->mean, factor = job->factor;
+        double mean = job->mean, factor = job->factor, *row = job->out + i * job->c;
+        Tensor wide = tensor_of(DT_F64, 1, (int64_t[]){ job->c }, row);
 
+        widen(&job->x, i * job->c, job->c, row);
         if (!job->together)
-            statistics(&job->x, i * job->c, job->c, job->eps, &mean, &factor);
+            statistics(&wide, 0, job->c, job->eps, &mean, &factor);
         for (int64_t c = 0; c < job->c; c++)
-            job->out[i * job->c + c] = (dense_at(&job->x, i * job->c + c) - mean) * factor *
-                                           (job->gain ? (double)job->gain[c] : 1) +
-                                       (job->bias ? (double)job->bias[c] : 0);
+            row[c] = (row[c] - mean) * factor;
+        for (int64_t c = 0; c < job->c && job->gain; c++)
+            row[c] *= (double)job->gain[c];
+        for (int64_t c = 0; c < job->c && job->bias; c++)
+            row[c] += (double)job->bias[c];
     }
 }
 

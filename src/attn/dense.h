@@ -33,7 +33,10 @@ Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps);
 /* The same over all tokens and channels together (one group). */
 Tensor dense_group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps);
 /* Element of a contiguous f32 or f64 tensor. */
-double dense_at(const Tensor *t, int64_t at);
+static inline double dense_at(const Tensor *t, int64_t at)
+{
+    return t->dtype == DT_F64 ? ((const double *)t->data)[at] : (double)tensor_f32(t)[at];
+}
 
 #define DENSE_NORM_FLOPS 8
 #define DENSE_GELU_FLOPS 10

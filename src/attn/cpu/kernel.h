@@ -43,6 +43,9 @@ typedef struct Kernel {
      * out = fq state. */
     void (*recur)(const float *fq, const float *fk, const float *v, int64_t f, int64_t e,
                   float *state, float *out);
+    /* The same in double for any e: state <- keep state + take fk v. */
+    void (*recur64)(const double *fq, const double *fk, const double *v, double keep, double take,
+                    int64_t f, int64_t e, double *state, double *out);
     /* x[i] = 2^(scale x[i] - shift); exactly 0 far below. */
     void (*exp2)(float *x, int64_t count, float scale, float shift);
     /* y[i] = max(x, 0) + alpha e^min(x, 0) + 1 - alpha: branches on random signs are dear */

@@ -473,6 +473,51 @@ static TARGET void array_gelu(float *x, const float *bias, int64_t count)
         x[i] = tail[i];
 }
 
+#define RECUR_STRIP (4 * WIDE)
+
+static inline TARGET __attribute__((always_inline)) void strip_recur64(
+    const double *fq, const double *fk, const double *v, double keep, double take, int64_t f,
+    int64_t e, const int vecs, double *state, double *out)
+{
+    Wide value[4], sum[4];
+
+    UNROLL for (int x = 0; x < vecs; x++) {
+        value[x] = wide_load(v + x * WIDE);
+        sum[x] = (Wide){ 0 };
+    }
+    for (int64_t r = 0; r < f; r++) {
+        double key = take * fk[r];
+
+        UNROLL for (int x = 0; x < vecs; x++) {
+            double *cell = state + r * e + x * WIDE;
+            Wide    now = keep * wide_load(cell) + key * value[x];
+
+            __builtin_memcpy(cell, &now, sizeof(now));
+            sum[x] += fq[r] * now;
+        }
+    }
+    UNROLL for (int x = 0; x < vecs; x++)
+        __builtin_memcpy(out + x * WIDE, &sum[x], sizeof(Wide));
+}
+
+static TARGET void token_recur64(const double *fq, const double *fk, const double *v, double keep,
+                                 double take, int64_t f, int64_t e, double *state, double *out)
+{
+    int64_t at = 0;
+
+    for (; e - at >= RECUR_STRIP; at += RECUR_STRIP)
+        strip_recur64(fq, fk, v + at, keep, take, f, e, 4, state + at, out + at);
+    for (; e - at >= WIDE; at += WIDE)
+        strip_recur64(fq, fk, v + at, keep, take, f, e, 1, state + at, out + at);
+    for (; at < e; at++) {
+        out[at] = 0;
+        for (int64_t r = 0; r < f; r++) {
+            state[r * e + at] = keep * state[r * e + at] + take * fk[r] * v[at];
+            out[at] += fq[r] * state[r * e + at];
+        }
+    }
+}
+
 /* ---- exp, sin and cos in double --------------------------------------------------- */
 
 typedef long long Whole __attribute__((vector_size(sizeof(Wide))));
@@ -592,6 +637,7 @@ const Kernel KERNEL = {
     .dots64 = rows_dots64,
     .product64 = rows_product64,
     .gelu = array_gelu,
+    .recur64 = token_recur64,
     .exp64 = array_exp64,
     .waves = array_waves,
 };

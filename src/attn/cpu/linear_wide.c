@@ -197,16 +197,9 @@ static void recurrent_item(void *context, int64_t head, int worker)
         double        keep = gates ? gates[i] : 1, take = gates ? 1 - gates[i] : 1;
 
         take_values(job, head, i, 1, value);
-        memset(sums, 0, (size_t)e * sizeof(*sums));
-        for (int64_t t = 0; t < f; t++) {
-            double *row = state + t * e, key = take * fk[t];
-
-            z[t] = keep * z[t] + key;
-            for (int64_t c = 0; c < e; c++) {
-                row[c] = keep * row[c] + key * value[c];
-                sums[c] += fq[t] * row[c];
-            }
-        }
+        for (int64_t t = 0; t < f; t++)
+            z[t] = keep * z[t] + take * fk[t];
+        kernel_at(0)->recur64(fq, fk, value, keep, take, f, e, state, sums);
         finish_row(job, head, i, kernel_at(0)->dot_double(fq, z, f), sums);
     }
     store_memory(job, head, state);

@@ -133,12 +133,28 @@ typedef struct Pooling {
     double *out; /* [n,dm] */
 } Pooling;
 
-static void add_row(const Pooling *job, int64_t j, double *sum)
-{
-    int64_t dm = job->x.shape[2];
+#define LANES 8 /* entries at a time, which the compiler turns into vectors */
 
-    for (int64_t c = 0; c < dm; c++)
-        sum[c] += dense_at(&job->x, j * dm + c);
+/* sum += factor times row j of x; the type is asked for once a row, not once an entry. */
+static void add_row(const Pooling *job, int64_t j, double factor, double *sum)
+{
+    int64_t dm = job->x.shape[2], c = 0;
+
+    if (job->x.dtype == DT_F64) {
+        const double *x = (const double *)job->x.data + j * dm;
+
+        for (; c + LANES <= dm; c += LANES)
+            for (int l = 0; l < LANES; l++)
+                sum[c + l] += factor * x[c + l];
+    } else {
+        const float *x = tensor_f32(&job->x) + j * dm;
+
+        for (; c + LANES <= dm; c += LANES)
+            for (int l = 0; l < LANES; l++)
+                sum[c + l] += factor * (double)x[c + l];
+    }
+    for (; c < dm; c++)
+        sum[c] += factor * dense_at(&job->x, j * dm + c);
 }
 
 static void pool_item(void *context, int64_t item, int worker)
@@ -154,10 +170,12 @@ static void pool_item(void *context, int64_t item, int worker)
         for (int64_t y = first_line(&job->w, i); y <= last_line(&job->w, i); y++) {
             line_of(&job->w, i, y, &from, &to);
             for (int64_t j = from; j < to; j++)
-                add_row(job, j, sum);
+                add_row(job, j, 1, sum);
         }
         for (int64_t c = 0; c < dm; c++)
-            sum[c] = sum[c] * factor - (job->w.subtract ? dense_at(&job->x, i * dm + c) : 0);
+            sum[c] *= factor;
+        if (job->w.subtract)
+            add_row(job, i, -1, sum);
     }
 }
 
