@@ -195,6 +195,14 @@ function Result:row(q, head) end
 ---@return table[]
 function Result:stages() end
 
+---What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a file each (steps-%02d.png).
+---@param path string
+---@param options? attnscope.SaveOptions
+---@return true?
+---@return string?
+---@return string?
+function Result:save_steps(path, options) end
+
 ---max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of the weights.
 ---@param other attnscope.Result
 ---@return table
@@ -231,7 +239,7 @@ function Result:close() end
 ---@operator len: integer
 local Figure = {}
 
----Writes .png or .txt.
+---Writes .png, .svg, .pdf, .txt or .ans.
 ---@param path string
 ---@param options? attnscope.SaveOptions
 ---@return true?
@@ -393,7 +401,7 @@ function Figure:close() end
 ---@field queries? integer[] the bars of columns are the sum of these queries
 ---@field pool? string max, mean, mass, cover, count or min
 ---@field scale? string linear, log or row
----@field cmap? string viridis, cividis, magma, grey or diverging
+---@field cmap? string viridis, cividis, magma, grey, diverging or ink
 ---@field lo? number value of the map's beginning
 ---@field hi? number value of the map's end
 ---@field title? string above the panel
@@ -437,8 +445,13 @@ function Figure:close() end
 ---@class attnscope.SaveOptions
 ---@field width? number inches, like 3.25 or 6.75
 ---@field dpi? integer dots an inch (default 300)
----@field theme? string light or dark
+---@field theme? string light, dark, print, slide or colour-blind
+---@field format? string png, svg, pdf, txt or ans, whatever the ending
+---@field colours? integer of .ans: 24 for true colour (default), or 256
 ---@field transparent? boolean no background
+---@field delay? number seconds each frame of .apng stands (default 1)
+---@field head? integer of save_steps, counted from 0
+---@field sorted? boolean of save_steps: tokens in the mechanism's own order
 
 ---How to write text.
 ---@class attnscope.TextOptions
