@@ -3,7 +3,8 @@ local verb = attn.args[1]
 
 local function bytes(path)
     local file <close> = assert(io.open(path, "rb"))
-    return file:read("a")
+    -- a text says by which command it was written; that one is the script now
+    return (file:read("a"):gsub("# attnscope:command:[^\n]*", ""))
 end
 
 for i = 2, #attn.args do
