@@ -166,6 +166,8 @@ void implicit_parameter(Run *r, const char *name, Tensor t, bool drawn, const ch
     int64_t size = t.shape[1] * t.shape[2];
     Tensor  all = t;
 
+    if (drawn && t.data)
+        run_origin(r, name, ORIGIN_DRAWN);
     if (!run_wants_views(r) || !t.data)
         return;
     if (t.shape[0] != r->h || t.stride[1] != t.shape[2]) {

@@ -43,7 +43,8 @@ double implicit_dot(const float *x, const double *z, int64_t count);
 #define IMPLICIT_WIDE_COST 4 /* a multiply-add in double, its factors read from memory, in
                                 single ones: View.cost */
 
-/* A parameter [h',a,b] as a view [h,a,b]; drawn: with its seed. */
+/* A parameter [h',a,b] as a view [h,a,b]; drawn: with its seed, which is recorded of a run
+ * without views too. */
 void implicit_parameter(Run *r, const char *name, Tensor t, bool drawn, const char *rows,
                         const char *cols);
 /* A tensor of features or factors, f32 or f64, as an f32 view. */

@@ -115,10 +115,12 @@ static Tensor projection(Run *r, const Params *p, const char *name, Tensor given
     t = run_tensor3(r, DT_F32, heads, shape[1], r->m);
     if (!t.data)
         return t;
-    if (p->projection == PROJECTION_MEAN_POOL)
+    if (p->projection == PROJECTION_MEAN_POOL) {
         fill_means(t);
-    else
+    } else {
         run_draw(r, rng, p->projection == PROJECTION_GAUSSIAN ? gaussian : learned, t);
+        run_origin(r, name, ORIGIN_DRAWN);
+    }
     return t;
 }
 

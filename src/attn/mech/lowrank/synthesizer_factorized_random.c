@@ -40,15 +40,26 @@ static Tensor turned(Run *r, Tensor t)
     return y;
 }
 
+/* A view of r1 or r2, which were recorded under their own names. */
+static void show_factor(Run *r, const char *name, Tensor t, bool drawn, const char *rows,
+                        const char *cols)
+{
+    int before = r->view_count;
+
+    implicit_parameter(r, name, t, false, rows, cols);
+    if (drawn && r->view_count > before)
+        r->views[before].origin = implicit_origin(r);
+}
+
 static void show_factors(Run *r, const Params *p, const LogitAttend *in)
 {
     Tensor right;
 
     if (!run_wants_views(r))
         return;
-    implicit_parameter(r, "factor_left", in->left, !p->r1.data, "query", "rank");
+    show_factor(r, "factor_left", in->left, !p->r1.data, "query", "rank");
     right = turned(r, in->right);
-    implicit_parameter(r, "factor_right", right, !p->r2.data, "rank", "key");
+    show_factor(r, "factor_right", right, !p->r2.data, "rank", "key");
 }
 
 static void synthesizer_factorized_random_run(Run *r, const void *opaque)

@@ -37,6 +37,7 @@ static LogitAttend logits(Run *r, const Params *p)
     in.seed = rng.seed;
     in.stream = rng.stream;
     in.bound = sqrt(6 / init.a);
+    run_origin(r, "r", ORIGIN_DRAWN);
     return in;
 }
 
