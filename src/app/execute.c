@@ -181,6 +181,7 @@ static bool measure_seeds(Result *result, const RunSpec *spec, Error *err)
         return true;
     }
     seeds_add(&record->seeds, &record->quality);
+    record->seeds.lacks = quality_lacks(result->run);
     for (int i = 1; i < result->request.seeds; i++)
         if (!add_seed(spec, spec->seed + (uint64_t)i, &record->seeds, err))
             return false;

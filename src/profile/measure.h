@@ -47,6 +47,8 @@ bool record_of_run(Run *run, Record *out, Error *err);
  * A mechanism that reads the layer input instead of q, k, v is not compared.
  * False: the reference failed, no memory, or cancelled. */
 bool quality_measure(const Run *run, Quality *out, Error *err);
+/* Why there is nothing to compare the run with, static; NULL: there is. */
+const char *quality_lacks(const Run *run);
 /* True when the run drew a tensor, so that another seed gives another result. */
 bool run_is_drawn(const Run *run);
 /* Adds the quality of one more seed. */

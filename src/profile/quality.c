@@ -272,6 +272,16 @@ static bool compare_with(Comparison *c, Quality *out, Error *err)
     return ok;
 }
 
+const char *quality_lacks(const Run *run)
+{
+    if (!reference_is_possible(run))
+        return "it reads x, not q, k, v";
+    if (matrix_view(run, "connectivity") || matrix_view(run, "weights") || comparable_output(run))
+        return NULL;
+    return run->mechanism->own_rows ? "its output has rows of its own"
+                                    : "its output has another shape";
+}
+
 bool quality_measure(const Run *run, Quality *out, Error *err)
 {
     Comparison  c = { .run = run, .kept = matrix_view(run, "connectivity"),
@@ -280,7 +290,7 @@ bool quality_measure(const Run *run, Quality *out, Error *err)
     bool        ok = false;
 
     *out = (Quality){ .worst_query = -1, .worst_head = -1 };
-    if (!reference_is_possible(run) || (!c.kept && !c.weights && !c.output))
+    if (quality_lacks(run))
         return true;
     if (reference_new(run, run->threads, run->spec.cancel, &exact, err)) {
         c.exact = exact.run;

@@ -104,6 +104,7 @@ typedef struct SeedSpread {
     int      count;        /* runs, the record's own included; 0: one seed only */
     SeedBand mass;         /* of Quality.mass_mean */
     SeedBand output_error;
+    const char *lacks;     /* why neither is known, static; NULL: they are, or no matter */
     int      kept;         /* draws below: the first ones */
     double   mass_draws[SEED_DRAWS_MOST], output_error_draws[SEED_DRAWS_MOST]; /* NaN: unknown */
 } SeedSpread;

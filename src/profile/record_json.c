@@ -275,6 +275,7 @@ static void seeds(Json *j, const SeedSpread *s)
     key_index(j, "count", s->count);
     band(j, "mass", &s->mass);
     band(j, "output_error", &s->output_error);
+    key_string(j, "lacks", s->lacks ? s->lacks : "");
     draws(j, "mass_draws", s->mass_draws, s->kept);
     draws(j, "output_error_draws", s->output_error_draws, s->kept);
     jsonw_close(j, '}');

@@ -192,6 +192,11 @@ static void seeds_line(const SeedSpread *s, Text *out)
 {
     if (!s->count)
         return;
+    if (s->lacks) {
+        text_addf(out, "  seeds    %d runs; no exact attention to compare with: %s\n", s->count,
+                  s->lacks);
+        return;
+    }
     text_addf(out, "  seeds    %d runs, mean [least, most]:", s->count);
     band_text("mass kept", &s->mass, out);
     band_text("output error", &s->output_error, out);

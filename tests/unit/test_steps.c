@@ -200,6 +200,29 @@ static void seeds_give_a_band(void **state)
     result_release(fixed);
 }
 
+/* Seeds of what reads x, or has rows of its own, can be compared with nothing: that is said. */
+static void seeds_without_a_band_say_why(void **state)
+{
+    static const char *const whys[][2] = {
+        { "switch", "it reads x" },
+        { "perceiver(n_latents=4)", "rows of its own" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(whys) / sizeof(*whys); i++) {
+        Result *drawn = run_of(whys[i][0], 2);
+        Text    text = { 0 };
+
+        assert_int_equal(drawn->record.seeds.count, 2);
+        record_text(&drawn->record, &text);
+        assert_non_null(strstr(text_str(&text), "no exact attention to compare with"));
+        assert_non_null(strstr(text_str(&text), whys[i][1]));
+        assert_null(strstr(text_str(&text), "least, most"));
+        text_free(&text);
+        result_release(drawn);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +233,7 @@ int main(void)
         cmocka_unit_test(balancing_can_be_watched),
         cmocka_unit_test(tensors_say_where_they_are_from),
         cmocka_unit_test(seeds_give_a_band),
+        cmocka_unit_test(seeds_without_a_band_say_why),
     };
 
     return cmocka_run_group_tests(tests, open_session, close_session);
