@@ -66,7 +66,8 @@ typedef struct PictureOptions {
     int         rows, cols; /* 0: chosen */
     const char *pool, *scale, *map; /* NULL: default of the kind */
     const char *title;      /* NULL: none */
-    const char *caption;    /* NULL: made of the input */
+    const char *caption;    /* NULL: made of the input; where tensors are drawn, fitted
+                               or given, both */
     Region      region;     /* all zero: everything */
     ReachOptions reach;     /* of panels that show it */
     bool        sorted;

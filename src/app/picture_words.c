@@ -4,10 +4,12 @@
 #include "app/picture_words.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/command_parts.h"
 #include "app/derived.h"
+#include "app/origins.h"
 #include "app/picture_plot.h"
 
 /* "reach, 12 layers" */
@@ -135,24 +137,44 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
                  heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
 }
 
-/* ", w1, w2: random seed 7, b1: file": where the tensors behind the picture are from. */
-static void caption_tensors(Figure *figure, const Run *run)
+#define NAMES_ALONE 12  /* tensors of one origin that a caption names */
+#define NAMES_AMONG 4   /* with several panels: there are more to come */
+
+/* "; w1, w2: random seed 7; b1: file": where the tensors behind the pictures are from.  Returns
+ * whether there are any. */
+static bool word_tensors(const PanelChoice *panels, int count, Text *out)
 {
-    static const Origin origins[] = { ORIGIN_DRAWN, ORIGIN_FITTED, ORIGIN_FILE };
-    Text                out = { 0 };
-    char                origin[48];
+    const Run **runs = calloc(2 * (size_t)count, sizeof(Run *)); /* with the subtracted ones */
+    size_t      before = out->length;
+    int         found = 0;
 
-    for (size_t o = 0; o < sizeof(origins) / sizeof(*origins); o++) {
-        size_t before = out.length;
-
-        for (int i = 0; i < run->tensor_count; i++)
-            if (run->tensors[i].origin == origins[o])
-                text_addf(&out, ", %s", run->tensors[i].name);
-        if (out.length > before)
-            text_addf(&out, ": %s", run_origin_text(run, origins[o], origin, sizeof(origin)));
+    for (int i = 0; runs && i < count; i++) {
+        runs[found++] = panels[i].result->run;
+        if (panels[i].minus)
+            runs[found++] = panels[i].minus->run;
     }
-    snprintf(figure->caption + strlen(figure->caption),
-             sizeof(figure->caption) - strlen(figure->caption), "%s", text_str(&out));
+    origins_of_runs(runs, found, count > 1 ? NAMES_AMONG : NAMES_ALONE, out);
+    free(runs);
+    return out->length > before;
+}
+
+/* Where noise is shown, words of one's own do not take the place of where it is from. */
+static void caption_pictures(Figure *figure, const PanelChoice *panels, int count,
+                             const PictureOptions *options, const Differing *d, int64_t head)
+{
+    Text tensors = { 0 }, out = { 0 };
+    bool any = word_tensors(panels, count, &tensors);
+
+    if (options->caption)
+        text_addf(&out, "%s%s", options->caption, any ? "; " : "");
+    if (!options->caption || any) {
+        caption_figure(figure, panels[0].result, d, head);
+        text_add(&out, figure->caption);
+    }
+    if (any)
+        text_addf(&out, "; %s", text_str(&tensors));
+    snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&out));
+    text_free(&tensors);
     text_free(&out);
 }
 
@@ -294,11 +316,7 @@ void picture_words(Figure *figure, const PanelChoice *panels, int count,
     word_panels(figure, panels, count, options, &d);
     if (options->title)
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
-    if (options->caption)
-        snprintf(figure->caption, sizeof(figure->caption), "%s", options->caption);
-    else
-        caption_figure(figure, panels[0].result, &d, only_plots(figure) ? -1 : head < 0 ? 0 : head);
-    if (count == 1 && !options->caption)
-        caption_tensors(figure, panels[0].result->run);
+    caption_pictures(figure, panels, count, options, &d,
+                     only_plots(figure) ? -1 : head < 0 ? 0 : head);
     caption_measured(figure);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/origins.h"
 #include "attn/run.h"
 #include "check.h"
 #include "profile/measure.h"
@@ -163,11 +164,55 @@ static void projections_are_named(void **state)
     arena_free(d.arena);
 }
 
+/* ---- in words ------------------------------------------------------------------ */
+
+static void assert_words(const Run *const *runs, int count, int most, const char *expected)
+{
+    Text out = { 0 };
+
+    origins_of_runs(runs, count, most, &out);
+    assert_string_equal(text_str(&out), expected);
+    text_free(&out);
+}
+
+static void origins_are_grouped(void **state)
+{
+    static const char *const ids[] = { "linformer", "performer", "linformer", "full" };
+    static const uint64_t    seeds[] = { 1, 1, 2, 1 };
+    Data        d = data_new();
+    Assignments given[4] = { { 0 } };
+    Run        *made[4];
+    const Run  *runs[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        made[i] = run_variant(&d, mechanism_find(ids[i]), (Variant){ .views = true }, seeds[i],
+                              &given[i]);
+        assert_non_null(made[i]);
+        runs[i] = made[i];
+    }
+    assert_words(&runs[0], 1, 4, "e_proj, f_proj: random seed 1");
+    assert_words(&runs[0], 1, 1, "e_proj and 1 more: random seed 1");
+    assert_words(&runs[3], 1, 4, "");
+    assert_words((const Run *[]){ runs[0], runs[2] }, 2, 4,
+                 "e_proj, f_proj: random seed 1; e_proj, f_proj: random seed 2");
+    assert_words(runs, 4, 4, "linformer (e_proj, f_proj), performer (projection): random seed 1; "
+                             "linformer (e_proj, f_proj): random seed 2");
+    run_origin(made[0], "f_proj", ORIGIN_FILE);
+    assert_words(&runs[0], 1, 4, "e_proj: random seed 1; f_proj: file");
+    for (int i = 0; i < 4; i++) {
+        run_free(made[i]);
+        assignments_free(&given[i]);
+    }
+    arena_free(d.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_seed_changes_is_named),
         cmocka_unit_test(projections_are_named),
+        cmocka_unit_test(origins_are_grouped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

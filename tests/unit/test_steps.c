@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/picture.h"
 #include "app/session.h"
 #include "app/step_strip.h"
 #include "check.h"
@@ -185,6 +186,41 @@ static void tensors_say_where_they_are_from(void **state)
     result_release(drawn);
 }
 
+static void assert_caption(const PanelChoice *panels, int count, const char *words, bool has,
+                           const char *expected)
+{
+    PictureOptions options = { .head = -1, .caption = words };
+    Error          err = ERROR_INIT;
+    Figure        *figure = picture_of_panels(panels, count, &options, &err);
+
+    assert_non_null(figure);
+    if ((strstr(figure->caption, expected) != NULL) != has)
+        fail_msg("'%s' in '%s'", expected, figure->caption);
+    figure_free(figure);
+}
+
+/* One panel or several, with words of one's own or without. */
+static void captions_say_where_tensors_are_from(void **state)
+{
+    Result           *drawn = run_of("linformer(seed=7)", 0), *other = run_of("performer", 0);
+    Result           *fixed = run_of("window", 0);
+    const PanelChoice panels[] = { { .result = drawn, .head = -1 },
+                                   { .result = other, .head = -1 } };
+    const PanelChoice plain = { .result = fixed, .head = -1 };
+
+    (void)state;
+    assert_caption(panels, 1, NULL, true, "; e_proj, f_proj: random seed 7");
+    assert_caption(panels, 1, "after a paper", true, "after a paper; ");
+    assert_caption(panels, 1, "after a paper", true, "; e_proj, f_proj: random seed 7");
+    assert_caption(panels, 2, NULL, true, "; linformer (e_proj, f_proj): random seed 7; performer "
+                                          "(projection): random seed 0");
+    assert_caption(&plain, 1, NULL, false, "random");
+    assert_caption(&plain, 1, "after a paper", false, ";");
+    result_release(drawn);
+    result_release(other);
+    result_release(fixed);
+}
+
 static void seeds_give_a_band(void **state)
 {
     Result *drawn = run_of("random(r=5)", 6), *fixed = run_of("window", 6);
@@ -232,6 +268,7 @@ int main(void)
         cmocka_unit_test(both_orders_hold_the_same_tokens),
         cmocka_unit_test(balancing_can_be_watched),
         cmocka_unit_test(tensors_say_where_they_are_from),
+        cmocka_unit_test(captions_say_where_tensors_are_from),
         cmocka_unit_test(seeds_give_a_band),
         cmocka_unit_test(seeds_without_a_band_say_why),
     };
