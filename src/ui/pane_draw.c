@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/derived.h"
+#include "app/origins.h"
 #include "draw/layout.h"
 #include "draw/plot_cells.h"
 #include "ui/compare.h"
@@ -347,6 +348,35 @@ static void draw_waiting(Ui *ui, const Pane *pane)
     text_free(&out);
 }
 
+/* Names of an origin that are tried for the room there is: all, some, one. */
+static const int names_tried[] = { RUN_MAX_TENSORS, 4, 2, 1 };
+
+/* In the lower edge of the frame, so that it takes no line: where the tensors are from that
+ * the picture was made with; of a difference those of both. */
+static void draw_origins(Ui *ui, const Pane *pane)
+{
+    const Run *runs[2] = { pane->result ? pane->result->run : NULL };
+    Pane      *first = &ui->compare.panes[0];
+    Area       a = pane->area;
+    Text       words = { 0 };
+    int        count = 1;
+
+    if (!runs[0] || a.w < 12)
+        return;
+    if (pane_differs(ui, pane) && first->result && first != pane)
+        runs[count++] = first->result->run;
+    for (size_t i = 0; i < sizeof(names_tried) / sizeof(*names_tried); i++) {
+        text_clear(&words);
+        origins_of_runs(runs, count, names_tried[i], &words);
+        if (term_width(text_str(&words)) <= a.w - 6)
+            break;
+    }
+    if (words.length)
+        term_textf(ui->term, a.y + a.h - 1, a.x + 2, a.w - 4, ui_style(ui, ROLE_DIM), " %s ",
+                   text_str(&words));
+    text_free(&words);
+}
+
 void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
 {
     char  title[160];
@@ -356,6 +386,7 @@ void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
     term_frame(ui->term, pane->area, title, focused,
                ui_style(ui, focused ? ROLE_FOCUS : ROLE_FRAME),
                ui_style(ui, focused ? ROLE_TITLE : ROLE_TEXT));
+    draw_origins(ui, pane);
     if (!pane->canvas.h || !pane_panel(ui, pane, &panel)) {
         draw_waiting(ui, pane);
         return;
