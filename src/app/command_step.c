@@ -11,6 +11,8 @@
 #include "app/step_strip.h"
 
 #define TEXT_WIDTH 78
+#define STRIP_WIDTH 64 /* tokens of a line */
+#define STRIP_MOST (8 * STRIP_WIDTH)
 #define TEXT_LINES 24 /* of one picture among many */
 
 /* ---- text ------------------------------------------------------------------- */
@@ -58,33 +60,51 @@ static bool add_picture(Result *result, int index, const Call *call, const Pictu
     return ok;
 }
 
-/* "bucket EBCF...": as many tokens as a line holds. */
-static void add_strip_line(Text *out, const char *name, const Strip *strip, const int32_t *values)
+/* "sorted AAABBC...": tokens [from, to) of a line. */
+static void add_strip_line(Text *out, const char *name, const Strip *strip, const int32_t *values,
+                           int64_t from, int64_t to)
 {
-    int64_t shown = strip->n < TEXT_WIDTH - 12 ? strip->n : TEXT_WIDTH - 12;
-
     text_addf(out, "  %-9s", name);
-    for (int64_t i = 0; i < shown; i++)
+    for (int64_t i = from; i < to; i++)
         text_addf(out, "%c", values ? strip_letter(values[i]) : strip_border(strip, i));
-    text_add(out, shown < strip->n ? "..\n" : "\n");
+    text_add(out, "\n");
 }
 
-/* The tokens by position and sorted, where a step made or sorted categories. */
+/* Lines below each other, as often as the tokens need. */
+static void add_strip_lines(const Strip *strip, Text *out)
+{
+    int64_t last = strip->n < STRIP_MOST ? strip->n : STRIP_MOST;
+
+    for (int64_t from = 0, to; from < last; from = to) {
+        to = from + STRIP_WIDTH < last ? from + STRIP_WIDTH : last;
+        if (last > STRIP_WIDTH)
+            text_addf(out, "%s  tokens %lld to %lld\n", from ? "\n" : "", (long long)from,
+                      (long long)to - 1);
+        add_strip_line(out, "position", strip, strip->original, from, to);
+        if (strip->sorted)
+            add_strip_line(out, "sorted", strip, strip->sorted, from, to);
+        if (strip->chunk)
+            add_strip_line(out, "chunks", strip, NULL, from, to);
+    }
+    if (last < strip->n)
+        text_addf(out, "  the first %lld of %lld tokens\n", (long long)last,
+                  (long long)strip->n);
+}
+
+/* The tokens by position and sorted, where a step made or sorted categories, or works in the
+ * order of another round. */
 static void add_strip(const Step *step, int64_t head, Text *out)
 {
     const View *categories = step_categories(step);
     const View *order = result_order_source(step->result);
     Strip       strip;
 
-    if (!categories || (categories->step != step->index && order->step != step->index) ||
+    if (!categories || (categories->step != step->index && order->step != step->index &&
+                        !(step_round(step) && step->fresh)) ||
         !strip_read(step, head, &strip))
         return;
     text_add(out, "\n");
-    add_strip_line(out, "position", &strip, strip.original);
-    if (strip.sorted)
-        add_strip_line(out, "sorted", &strip, strip.sorted);
-    if (strip.chunk)
-        add_strip_line(out, "chunks", &strip, NULL);
+    add_strip_lines(&strip, out);
     strip_free(&strip);
 }
 

@@ -136,76 +136,6 @@ const Pattern *result_components(const Result *result, const View *view)
     return view->kind == VIEW_COMPONENTS || view->kind == VIEW_PATTERN ? view->support : NULL;
 }
 
-/* ---- order of tokens -------------------------------------------------------- */
-
-/* The first round's. */
-static const int32_t *order_of_view(const Run *run, const View *order, int64_t head)
-{
-    int64_t n = view_cols(order), rounds = view_planes(order) * view_rows(order) / run->h;
-
-    return order->tensor.dtype == DT_I32 ? tensor_i32(&order->tensor) + head * rounds * n : NULL;
-}
-
-/* Stable counting sort of the tokens by their category. */
-static int32_t *order_of_categories(Run *run, const View *view, int64_t head)
-{
-    int64_t  n = view_cols(view), rows = view_planes(view) * view_rows(view) / run->h;
-    int32_t *out = arena_alloc(run->arena, n, sizeof(*out)), *category, most = 0;
-    int64_t  at = 0;
-
-    if (!out || view->tensor.dtype != DT_I32)
-        return NULL;
-    category = tensor_i32(&view->tensor) + head * rows * n;
-    for (int64_t i = 0; i < n; i++)
-        most = category[i] > most ? category[i] : most;
-    for (int32_t c = -1; c <= most; c++)
-        for (int64_t i = 0; i < n; i++)
-            if (category[i] == c)
-                out[at++] = (int32_t)i;
-    return at == n ? out : NULL;
-}
-
-const View *result_order_source(const Result *result)
-{
-    static const ViewKind kinds[] = { VIEW_ORDER, VIEW_BUCKETS };
-    const Run            *run = result->run;
-
-    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
-        for (int i = 0; i < run->view_count; i++) {
-            const View *view = &run->views[i];
-
-            if (view->kind == kinds[k] && view->tensor.data && view_cols(view) == run->n &&
-                run_view(run, view->name) == view) /* not an iteration on the way */
-                return view;
-        }
-    return NULL;
-}
-
-const int32_t *result_sorted_order(Result *result, int64_t head)
-{
-    const View *source = result_order_source(result);
-
-    if (!source)
-        return NULL;
-    if (source->kind == VIEW_ORDER)
-        return order_of_view(result->run, source, head);
-    if (!result->order || result->order_head != head) {
-        result->order = order_of_categories(result->run, source, head);
-        result->order_head = head;
-    }
-    return result->order;
-}
-
-bool view_sorts_rows(const View *view, int64_t n)
-{
-    return !strcmp(view->rows, "query") && view_rows(view) == n;
-}
-
-bool view_sorts_cols(const View *view, int64_t n)
-{
-    return (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")) && view_cols(view) == n;
-}
-
 /* ---- panels ----------------------------------------------------------------- */
 
 static void label_panel(const Result *result, const View *view, Panel *out)
@@ -328,48 +258,6 @@ static bool set_region(Panel *panel, Region region, Error *err)
     return true;
 }
 
-void picture_sort_panel(const int32_t *order, int64_t n, Panel *panel)
-{
-    if (order && view_sorts_rows(panel->view, n))
-        panel->row_order = order;
-    if (order && view_sorts_cols(panel->view, n))
-        panel->col_order = order;
-}
-
-/* The line of categories the borders are read from: chunks, else what was sorted by. */
-static const int32_t *border_categories(const Run *run, int64_t head)
-{
-    const View *chunks = run_view(run, "chunks");
-    int64_t     lines, rounds, line;
-
-    for (int i = run->view_count - 1; i >= 0 && !chunks; i--)
-        if (run->views[i].kind == VIEW_BUCKETS && view_cols(&run->views[i]) == run->n)
-            chunks = &run->views[i];
-    if (!chunks || chunks->kind != VIEW_BUCKETS || !chunks->tensor.data ||
-        chunks->tensor.dtype != DT_I32 || view_cols(chunks) != run->n)
-        return NULL;
-    lines = view_planes(chunks) * view_rows(chunks);
-    rounds = lines % run->h == 0 ? lines / run->h : 1;
-    line = head * rounds < lines ? head * rounds : 0;
-    return tensor_i32(&chunks->tensor) + line * run->n;
-}
-
-void picture_border_panel(const Result *result, int64_t head, Panel *panel)
-{
-    Run           *run = result->run;
-    const int32_t *order = panel->col_order ? panel->col_order : panel->row_order;
-    const int32_t *category = order ? border_categories(run, head) : NULL;
-    int64_t       *first = category ? arena_alloc(run->arena, run->n, sizeof(*first)) : NULL;
-
-    if (!first)
-        return;
-    panel->slot_groups = first;
-    panel->slot_group_count = 0;
-    for (int64_t s = 0; s < run->n; s++)
-        if (s == 0 || category[order[s]] != category[order[s - 1]])
-            first[panel->slot_group_count++] = s;
-}
-
 static bool subtract(const PanelChoice *choice, Panel *panel, Error *err)
 {
     const char *name = choice->minus_view ? choice->minus_view : panel->view->name;
@@ -409,11 +297,9 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
         return false;
     if (options->span)
         return picture_span(choice->result, options->span, NULL, panel, err);
-    if (options->sorted || choice->sorted) {
-        picture_sort_panel(result_sorted_order(choice->result, head < 0 ? 0 : head),
-                           choice->result->run->n, panel);
-        picture_border_panel(choice->result, head < 0 ? 0 : head, panel);
-    }
+    if (options->sorted || choice->sorted)
+        picture_sort_panel(choice->result, head < 0 ? 0 : head,
+                           result_order_round(choice->result, panel->view), panel);
     return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "app/margins.h"
 #include "app/missed.h"
+#include "app/own_order.h"
 #include "app/reach.h"
 #include "app/session.h"
 #include "draw/figure.h"
@@ -23,19 +24,6 @@ const Pattern *result_components(const Result *result, const View *view);
 bool picture_panel(Result *result, const char *view, int64_t head, Panel *out, Error *err);
 /* Another result's curve of this name into the panel's plot. */
 bool picture_overlay(Result *result, const char *view, int64_t head, Panel *panel, Error *err);
-/* Rows and columns in the order the mechanism sorted them (buckets, clusters),
- * when it has one; owned by the run's arena; NULL: token order is all there is. */
-const int32_t *result_sorted_order(Result *result, int64_t head);
-/* The view that order is read from: an order, else categories; NULL: none. */
-const View *result_order_source(const Result *result);
-/* Whether rows or columns of a view are the `n` tokens of such an order. */
-bool view_sorts_rows(const View *view, int64_t n);
-bool view_sorts_cols(const View *view, int64_t n);
-/* Rows and columns of the panel in that order, as far as they are the n tokens. */
-void picture_sort_panel(const int32_t *order, int64_t n, Panel *panel);
-/* Borders of the chunks (else the clusters) of a panel in that order; the run's arena. */
-void picture_border_panel(const Result *result, int64_t head, Panel *panel);
-
 /* Turns a panel of queries against keys into the picture one query sees: its row laid
  * out on the image (the input's, or as the mechanism reads the sequence).  query: "137"
  * or "row,column".  The picture lives in the arena; NULL: as long as the run. */

@@ -56,8 +56,7 @@ typedef struct Result {
     double       run_ms;   /* wall time of the run with views, for live re-runs */
     int          references;
     struct Loaded *loaded; /* private: keeps the input */
-    int32_t     *order;      /* private to picture.c: of the categories of order_head */
-    int64_t      order_head;
+    struct OwnOrders *orders; /* private: see app/own_order.h; in the run's arena */
 } Result;
 
 typedef struct Session Session;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "app/derived.h"
+#include "app/own_order.h"
 
 #define STEPS_MOST 48 /* in one figure or animation */
 
@@ -27,15 +28,15 @@ static int64_t plane_of(const Step *step, int64_t head)
 
 static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
 {
-    char          name[64], title[128];
-    const int32_t *order = o->sorted ? step_order(step, o->head < 0 ? 0 : o->head) : NULL;
+    char    name[64], title[128];
+    int64_t head = o->head < 0 ? 0 : o->head;
 
     step_name(step, name, sizeof(name));
     snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
     panel_init(panel, step->shown, result_components(step->result, step->shown),
                plane_of(step, o->head), title);
-    picture_sort_panel(order, step->result->run->n, panel);
-    picture_border_panel(step->result, o->head < 0 ? 0 : o->head, panel);
+    if (o->sorted && step_order(step, head))
+        picture_sort_panel(step->result, head, step_round(step), panel);
 }
 
 static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)

@@ -4,15 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First round of a head in a view whose last axis is the tokens. */
-static const int32_t *first_round(const View *view, const Run *run, int64_t head)
-{
-    int64_t lines = view_planes(view) * view_rows(view);
-    int64_t rounds = lines % run->h == 0 ? lines / run->h : 1;
-    int64_t line = head * rounds;
-
-    return tensor_i32(&view->tensor) + (line < lines ? line : 0) * run->n;
-}
+#include "app/own_order.h"
 
 static int32_t *gathered(const int32_t *values, const int32_t *order, int64_t n)
 {
@@ -40,14 +32,16 @@ bool strip_read(const Step *step, int64_t head, Strip *out)
     const View    *categories = step_categories(step), *chunks = chunks_of_step(step);
     const int32_t *order = step_order(step, head);
 
+    int64_t        round = step_round(step);
+
     *out = (Strip){ .n = run->n };
     if (!categories)
         return false;
-    out->original = gathered(first_round(categories, run, head), NULL, run->n);
+    out->original = gathered(round_line(run, categories, head, round), NULL, run->n);
     if (order)
-        out->sorted = gathered(first_round(categories, run, head), order, run->n);
+        out->sorted = gathered(round_line(run, categories, head, round), order, run->n);
     if (order && chunks)
-        out->chunk = gathered(first_round(chunks, run, head), order, run->n);
+        out->chunk = gathered(round_line(run, chunks, head, round), order, run->n);
     return out->original != NULL;
 }
 

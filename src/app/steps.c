@@ -102,7 +102,16 @@ const int32_t *step_order(const Step *step, int64_t head)
 {
     const View *source = result_order_source(step->result);
 
-    return source && source->step <= step->index ? result_sorted_order(step->result, head) : NULL;
+    return source && source->step <= step->index
+               ? result_sorted_order(step->result, head, step_round(step))
+               : NULL;
+}
+
+int64_t step_round(const Step *step)
+{
+    int64_t round = step->stage->iteration;
+
+    return round > 0 && round < result_order_rounds(step->result) ? round : 0;
 }
 
 const View *step_categories(const Step *step)

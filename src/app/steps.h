@@ -31,6 +31,8 @@ int  step_views(const Step *step, const View **out, int most);
 /* Order of the tokens that is known by then (slot -> token), and the categories they
  * are sorted by; NULL: not yet, or never.  The order lives in the run's arena. */
 const int32_t *step_order(const Step *step, int64_t head);
+/* Of which round the step is, for those that sort anew in each; 0: the first, or of none. */
+int64_t        step_round(const Step *step);
 const View    *step_categories(const Step *step);
 /* "row error 0.0123": what the stage is watched by, one item each line. */
 void step_traces(const Step *step, Text *out);

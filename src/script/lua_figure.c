@@ -317,13 +317,7 @@ static void set_strips(lua_State *L, int t, const Result *result, int64_t head, 
 /* Tokens in the mechanism's own order, where the axes are tokens. */
 static void set_sorted(Result *result, int64_t head, Panel *panel)
 {
-    const int32_t *order = result_sorted_order(result, head < 0 ? 0 : head);
-
-    if (order && view_sorts_rows(panel->view, result->run->n))
-        panel->row_order = order;
-    if (order && view_sorts_cols(panel->view, result->run->n))
-        panel->col_order = order;
-    picture_border_panel(result, head < 0 ? 0 : head, panel);
+    picture_sort_panel(result, head < 0 ? 0 : head, result_order_round(result, panel->view), panel);
 }
 
 /* The table at t (0: no options) shows the result at `at`.  [-0, +0, v] */

@@ -100,6 +100,7 @@ typedef struct Stepping {
     bool   playing, sorted_alone;
     int    speed;    /* index of the pace */
     double due;      /* when playing goes on, seconds */
+    int64_t token;   /* first of the line of tokens in sight */
 } Stepping;
 
 /* What the profile screen shows: profile.h. */

@@ -287,11 +287,24 @@ bool pane_differs(Ui *ui, const Pane *pane)
 
 static const int32_t *sorted_order(Pane *pane)
 {
-    if (pane->order_head != pane->head) {
-        pane->order = result_sorted_order(pane->result, pane->head);
+    const View *view = pane_view(pane);
+
+    if (pane->order_head != pane->head || pane->order_view != view) {
+        pane->order_round = view ? result_order_round(pane->result, view) : 0;
+        pane->order = result_sorted_order(pane->result, pane->head, pane->order_round);
         pane->order_head = pane->head;
+        pane->order_view = view;
     }
     return pane->order;
+}
+
+/* Order of the columns of a row: rows may be rounds. */
+static const int32_t *order_of_row(const Pane *pane, const View *view, const int32_t *order,
+                                   int64_t row)
+{
+    return order && result_sorts_by_row(pane->result, view)
+               ? result_sorted_order(pane->result, pane->head, row)
+               : order;
 }
 
 bool pane_has_order(Pane *pane)
@@ -345,10 +358,8 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     if (pane->map >= 0 && panel->map != MAP_DIVERGING)
         panel->map = (ColourMap)pane->map;
     order = pane->sorted ? sorted_order(pane) : NULL;
-    if (order && view_sorts_rows(view, pane->result->run->n))
-        panel->row_order = order;
-    if (order && view_sorts_cols(view, pane->result->run->n))
-        panel->col_order = order;
+    if (order)
+        picture_order_panel(pane->result, pane->head, pane->order_round, panel);
     panel->excludes = pane_excludes(pane);
     panel->excluded = pane->excluded;
     set_labels(pane, panel);
@@ -360,14 +371,15 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
 void pane_cursor(const Pane *pane, int64_t *q, int64_t *k)
 {
     const View    *view = pane_view(pane);
-    const int32_t *order = pane->sorted && pane->order_head == pane->head ? pane->order : NULL;
+    const int32_t *order = pane->sorted && pane->order_head == pane->head &&
+                                   pane->order_view == view ? pane->order : NULL;
 
     *q = pane->lens.q;
     *k = pane->lens.k;
     if (order && view && view_sorts_rows(view, pane->result->run->n))
         *q = order[*q];
     if (order && view && view_sorts_cols(view, pane->result->run->n))
-        *k = order[*k];
+        *k = order_of_row(pane, view, order, pane->lens.q)[*k];
 }
 
 static int64_t position_of(const int32_t *order, int64_t count, int64_t entry)
@@ -389,7 +401,7 @@ void pane_point(Pane *pane, int64_t q, int64_t k)
                        ? position_of(order, view_rows(view), q)
                        : q;
     pane->lens.k = order && view_sorts_cols(view, pane->result->run->n)
-                       ? position_of(order, view_cols(view), k)
+                       ? position_of(order_of_row(pane, view, order, q), view_cols(view), k)
                        : k;
 }
 

@@ -45,9 +45,10 @@ typedef struct Pane {
     Side        side; /* bars beside it */
     Row         row; /* of the weights at the cursor */
     Row         marked; /* of the marked queries */
-    /* Sorted orders of the result, found once. */
+    /* Sorted order of the result for the view looked at, found once. */
     const int32_t *order;
-    int64_t        order_head; /* -1: not looked for */
+    const View    *order_view;
+    int64_t        order_head, order_round; /* head -1: not looked for */
     /* As last laid out: */
     Area      area;   /* of the pane; h 0: not on the screen */
     Area      canvas; /* of the matrix in it */

@@ -13,6 +13,8 @@
 
 #define WIDE 120 /* columns from which both orders stand side by side */
 
+#define STRIP_NAME 10 /* columns before the tokens of a line */
+
 #define CURVE_LINES 14 /* most of the plot under the words */
 
 static const double paces[] = { 4, 2, 1, 0.5, 0.25 }; /* seconds a stage stays */
@@ -34,6 +36,7 @@ static bool step_now(Ui *ui, Step *step)
     if (ui->stepping.of != pane->result->run->mechanism) {
         ui->stepping.of = pane->result->run->mechanism;
         ui->stepping.at = 0;
+        ui->stepping.token = 0;
         ui->stepping.playing = false;
     }
     if (ui->stepping.at >= count)
@@ -94,6 +97,8 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
     pane->map = source->map;
     pane->order = sorted ? order_now(step, head) : NULL;
     pane->order_head = head;
+    pane->order_view = step->shown;
+    pane->order_round = step_round(step);
 }
 
 /* ---- rooms ------------------------------------------------------------------ */
@@ -197,15 +202,31 @@ static void draw_rail(Ui *ui, const Step *now, Area area)
     }
 }
 
+/* Tokens that a line has room for. */
+static int64_t tokens_in_sight(Area area)
+{
+    return area.w - 4 - STRIP_NAME - 1;
+}
+
+/* The first one in sight; the last page is full. */
+static int64_t first_token(const Ui *ui, int64_t n, int64_t room)
+{
+    int64_t most = n > room ? n - room : 0;
+
+    return ui->stepping.token < most ? ui->stepping.token : most;
+}
+
 /* A line of tokens as letters, coloured by category. */
 static void draw_tokens(Ui *ui, Area line, const char *name, const Strip *strip,
-                        const int32_t *values)
+                        const int32_t *values, int64_t first)
 {
     Term *term = ui->term;
-    int   x = line.x + 10;
+    int   x = line.x + STRIP_NAME;
 
     term_text(term, line.y, line.x, 9, name, ui_style(ui, ROLE_DIM));
-    for (int64_t i = 0; i < strip->n && x < line.x + line.w - 1; i++, x++) {
+    if (first)
+        term_char(term, line.y, x - 1, 0x2026, ui_style(ui, ROLE_DIM));
+    for (int64_t i = first; i < strip->n && x < line.x + line.w - 1; i++, x++) {
         Rgb   rgb = values ? colour_of_category(values[i]) : (Rgb){ 0 };
         Style style = values ? (Style){ .fg = ink_of(rgb, colour_nearest_256(rgb)) }
                              : ui_style(ui, ROLE_DIM);
@@ -213,38 +234,55 @@ static void draw_tokens(Ui *ui, Area line, const char *name, const Strip *strip,
         term_char(term, line.y, x, (uint32_t)(values ? strip_letter(values[i])
                                                      : strip_border(strip, i)), style);
     }
-    if (line.x + 10 + strip->n > line.x + line.w - 1)
+    if (x - line.x - STRIP_NAME < strip->n - first)
         term_char(term, line.y, line.x + line.w - 1, 0x2026, ui_style(ui, ROLE_DIM));
 }
 
-static void draw_positions(Ui *ui, Area line, int64_t n)
+static void draw_positions(Ui *ui, Area line, int64_t first, int64_t n)
 {
-    for (int64_t i = 0; i < n && i + 4 < line.w - 10; i += 10)
-        term_textf(ui->term, line.y, line.x + 10 + (int)i, 6, ui_style(ui, ROLE_DIM), "%lld",
-                   (long long)i);
+    for (int64_t i = (first + 9) / 10 * 10; i < n && i - first + 4 < line.w - STRIP_NAME; i += 10)
+        term_textf(ui->term, line.y, line.x + STRIP_NAME + (int)(i - first), 6,
+                   ui_style(ui, ROLE_DIM), "%lld", (long long)i);
+}
+
+/* "tokens 0 to 64 of 96 by position, then sorted in round 2 (letter = buckets)" */
+static void title_strip(const Step *step, const Strip *strip, int64_t first, int64_t room,
+                        Text *out)
+{
+    text_add(out, "tokens ");
+    if (strip->n > room)
+        text_addf(out, "%lld to %lld of %lld (H L move) ", (long long)first,
+                  (long long)(first + room - 1), (long long)strip->n);
+    text_addf(out, "by %s", strip->sorted ? "position, then sorted" : "position");
+    if (step->stage->iteration >= 0 && result_order_rounds(step->result) > 1)
+        text_addf(out, " in round %lld", (long long)step_round(step) + 1);
+    text_addf(out, " (letter = %s)", step_categories(step)->name);
 }
 
 static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
 {
-    Strip strip;
-    Area  line = { area.y + 1, area.x + 2, 1, area.w - 4 };
-    char  title[96];
+    Strip   strip;
+    Area    line = { area.y + 1, area.x + 2, 1, area.w - 4 };
+    int64_t room = tokens_in_sight(area), first;
+    Text    title = { 0 };
 
     if (!area.h || !strip_read(step, head, &strip))
         return;
-    snprintf(title, sizeof(title), "tokens by %s (letter = %s)", strip.sorted
-             ? "position, then sorted" : "position", step_categories(step)->name);
-    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TEXT));
-    draw_positions(ui, line, strip.n);
+    first = first_token(ui, strip.n, room);
+    title_strip(step, &strip, first, room, &title);
+    term_frame(ui->term, area, text_str(&title), false, ui_style(ui, ROLE_FRAME),
+               ui_style(ui, ROLE_TEXT));
+    text_free(&title);
+    draw_positions(ui, line, first, strip.n);
     line.y++;
-    draw_tokens(ui, line, "position", &strip, strip.original);
+    draw_tokens(ui, line, "position", &strip, strip.original, first);
     line.y++;
     if (strip.sorted) {
-        draw_tokens(ui, line, "sorted", &strip, strip.sorted);
+        draw_tokens(ui, line, "sorted", &strip, strip.sorted, first);
         line.y++;
     }
     if (strip.chunk)
-        draw_tokens(ui, line, "chunks", &strip, NULL);
+        draw_tokens(ui, line, "chunks", &strip, NULL, first);
     strip_free(&strip);
 }
 
@@ -398,6 +436,34 @@ void action_step_last(Ui *ui)
 
     if (step_now(ui, &step))
         go_to_step(ui, step.count - 1);
+}
+
+/* Half of the line in sight further. */
+static void move_tokens(Ui *ui, int way)
+{
+    Step    step;
+    int64_t room = tokens_in_sight((Area){ .w = ui->term->cols }), n;
+
+    if (!step_now(ui, &step))
+        return;
+    n = step.result->run->n;
+    if (!step_categories(&step) || n <= room) {
+        ui_say(ui, ROLE_DIM, "there is no line of tokens longer than the screen");
+        return;
+    }
+    ui->stepping.token = first_token(ui, n, room) + way * (room / 2);
+    if (ui->stepping.token < 0)
+        ui->stepping.token = 0;
+    ui->stepping.token = first_token(ui, n, room);
+}
+
+void action_step_tokens_next(Ui *ui)
+{
+    move_tokens(ui, 1);
+}
+void action_step_tokens_back(Ui *ui)
+{
+    move_tokens(ui, -1);
 }
 
 void action_step_play(Ui *ui)

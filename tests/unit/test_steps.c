@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app/picture.h"
+#include "app/own_order.h"
 #include "app/session.h"
 #include "app/step_strip.h"
 #include "check.h"
@@ -112,6 +113,75 @@ static void rounds_add_up_to_the_connectivity(void **state)
         }
         view_read(whole, i / 40, i % 40, 0, 40, 1, all);
         assert_memory_equal(sum, all, sizeof(all));
+    }
+    result_release(result);
+}
+
+/* Sorted by its own round, what a round attends to lies in own and previous chunks. */
+static void each_round_is_contiguous_in_its_own_order(void **state)
+{
+    Result *result = run_of("reformer(block=8,rounds=3)", 0);
+    Step    step;
+    int     seen = 0;
+
+    (void)state;
+    for (int s = 0; result_step(result, s, &step); s++) {
+        int64_t round = step_round(&step);
+        Panel   panel;
+        Strip   strip;
+
+        if (strcmp(step.stage->name, "attend") != 0)
+            continue;
+        assert_int_equal(round, step.stage->iteration);
+        assert_int_equal(result_order_round(result, step.shown), round);
+        for (int64_t head = 0; head < 2; head++) {
+            panel_init(&panel, step.shown, NULL, head, "");
+            picture_sort_panel(result, head, round, &panel);
+            assert_ptr_equal(panel.row_order, step_order(&step, head));
+            for (int64_t i = 0; i < 40; i++)
+                for (int64_t j = 0; j < 40; j++) {
+                    float value;
+
+                    view_read(step.shown, head, panel.row_order[i], panel.col_order[j], 1, 1,
+                              &value);
+                    assert_true(value == 0 || (i / 8 - j / 8 + 5) % 5 <= 1);
+                    seen += value != 0;
+                }
+            assert_int_equal(panel.slot_group_count, 5);
+            assert_true(strip_read(&step, head, &strip));
+            for (int64_t i = 1; i < strip.n; i++)
+                assert_true(strip.sorted[i - 1] <= strip.sorted[i] &&
+                            strip.chunk[i] == i / 8);
+            strip_free(&strip);
+        }
+    }
+    assert_true(seen > 0);
+    result_release(result);
+}
+
+/* A row for each round: each in the order of its round. */
+static void rows_of_rounds_are_sorted_one_by_one(void **state)
+{
+    Result     *result = run_of("reformer(block=8,rounds=3)", 0);
+    const View *view = run_view(result->run, "buckets");
+    Panel       panel;
+
+    (void)state;
+    for (int64_t head = 0; head < 2; head++) {
+        panel_init(&panel, view, NULL, head, "");
+        picture_sort_panel(result, head, 0, &panel);
+        assert_non_null(panel.col_order);
+        for (int64_t row = 0; row < 3; row++)
+            for (int64_t j = 0; j < 40; j++) {
+                const int32_t *order = result_sorted_order(result, head, row);
+                float          value, want, before;
+
+                view_read(panel.view, head, row, panel.col_order[j], 1, 1, &value);
+                view_read(view, head, row, order[j], 1, 1, &want);
+                assert_true(value == want);
+                view_read(panel.view, head, row, j ? j - 1 : 0, 1, 1, &before);
+                assert_true(before <= value);
+            }
     }
     result_release(result);
 }
@@ -265,6 +335,8 @@ int main(void)
         cmocka_unit_test(every_stage_has_its_note),
         cmocka_unit_test(views_belong_to_the_stage_that_made_them),
         cmocka_unit_test(rounds_add_up_to_the_connectivity),
+        cmocka_unit_test(each_round_is_contiguous_in_its_own_order),
+        cmocka_unit_test(rows_of_rounds_are_sorted_one_by_one),
         cmocka_unit_test(both_orders_hold_the_same_tokens),
         cmocka_unit_test(balancing_can_be_watched),
         cmocka_unit_test(tensors_say_where_they_are_from),
