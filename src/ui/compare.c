@@ -381,6 +381,7 @@ void compare_draw(Ui *ui, Area area)
     x = legend_bits(ui, r.legend_y, 1);
     x = legend_hops(ui, r.legend_y, x);
     x = legend_schedule(ui, r.legend_y, x);
+    x = legend_loads(ui, r.legend_y, x);
     legend_values(ui, compare_focus(ui), r.legend_y, x);
     compare_state(ui, r.legend_y + 1);
     if (r.dock.h)

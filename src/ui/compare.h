@@ -24,6 +24,11 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area);
 Area strips_room(Ui *ui, Pane *pane, Area area);
 void strips_want(Ui *ui, Pane *pane);
 void strips_draw(Ui *ui, Pane *pane);
+/* Room that the view's loads take beside and below its matrix in the canvas; what they show;
+ * and what their colours mean, for all panes: the column after it. */
+Area loads_room(const Pane *pane, const Panel *panel, Area canvas);
+void loads_draw(Ui *ui, const Pane *pane, const Panel *panel);
+int  legend_loads(Ui *ui, int y, int x);
 /* "strips: sums" of the focused pane, with what of it was read; nothing where they are off. */
 void strips_describe(Ui *ui, const Pane *pane, Text *out);
 /* Once the panes opened together have results: views of one kind; true: something changed. */

@@ -89,6 +89,7 @@ typedef struct Pixel {
     int  level;
     bool there;      /* inside the matrix */
     bool background; /* nothing allowed */
+    bool marked;     /* its letter says what it is */
     bool cursor;
 } Pixel;
 
@@ -138,6 +139,7 @@ static Pixel pixel_at(const Painter *p, int y, int x)
         return pixel;
     paint = panel_paint(p->panel, g, row, col, p->levels, theme_dark(p->look->theme));
     pixel.ascii = paint.ascii;
+    pixel.marked = paint.marked;
     pixel.level = paint.level;
     pixel.background = paint.background;
     if (!paint.background || paint.ascii == ' ')
@@ -184,7 +186,7 @@ static void draw_letter(const Painter *p, int y, int x, Pixel a)
     uint32_t              ch = (unsigned char)a.ascii;
     Style                 style = { .fg = a.background ? INK_NONE : a.ink };
 
-    if (p->look->glyphs == GLYPHS_SHADE && a.ascii != '!')
+    if (p->look->glyphs == GLYPHS_SHADE && a.ascii != '!' && !a.marked)
         ch = a.background ? ' ' : shades[a.level > 4 ? 4 : a.level];
     if (p->term->colours < TERM_256 && p->look->glyphs == GLYPHS_SHADE)
         style.fg = INK_NONE;

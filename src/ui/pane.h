@@ -53,6 +53,7 @@ typedef struct Pane {
     Area      area;   /* of the pane; h 0: not on the screen */
     Area      canvas; /* of the matrix in it */
     Area      beside; /* room for the strips, right of and above the canvas: w, h; 0: none */
+    Area      loads;  /* room for the view's loads, right of and below it: w, h; 0: none */
     LensShape shape;
 } Pane;
 

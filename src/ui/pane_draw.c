@@ -26,7 +26,7 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
     int         gutter = gutter_of(ui, pane);
 
     pane->area = area;
-    pane->canvas = pane->beside = (Area){ 0 };
+    pane->canvas = pane->beside = pane->loads = (Area){ 0 };
     if (!area.h || area.w < gutter + 6 || area.h < 6 || !pane_panel(ui, pane, &panel))
         return;
     view = panel.view;
@@ -35,6 +35,9 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
     pane->canvas.y += pane->beside.h;
     pane->canvas.h -= pane->beside.h;
     pane->canvas.w -= pane->beside.w;
+    pane->loads = loads_room(pane, &panel, pane->canvas);
+    pane->canvas.h -= pane->loads.h;
+    pane->canvas.w -= pane->loads.w;
     glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
     pane->shape = (LensShape){ .rows = view_rows(view),
                                .cols = view_cols(view),
@@ -397,5 +400,6 @@ void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
     }
     draw_matrix(ui, pane, &panel, focused);
     strips_draw(ui, pane);
+    loads_draw(ui, pane, &panel);
     draw_caption(ui, pane, &panel);
 }
