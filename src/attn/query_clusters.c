@@ -357,8 +357,10 @@ void query_clusters_show(Run *r, QueryClusters *s)
     for (int64_t x = 0; x < s->h * s->clusters && !run_failed(r); x++)
         s->z[x] = tensor_i32(&s->parts.counts)[x]
                       ? log_sum(s, x / s->clusters, x % s->clusters, score) : 0;
+    view_stage(r, "attend means", -1);
     view = view_add(r, "cluster_weights", VIEW_WEIGHTS, DT_F32, 3,
                     (int64_t[]){ s->h, s->clusters, s->m });
+    view_stage(r, NULL, -1);
     if (!view)
         return;
     view->read = read_cluster_weights;

@@ -310,8 +310,10 @@ void soft_blocks_show(Run *r, SoftBlocks *s)
     soft = cells(r, s, false);
     hard = cells(r, s, true);
     view_pattern(r, soft, false);
+    view_stage(r, "sort blocks", -1); /* what each query is given, before any score */
     view = view_reader(r, "connectivity_hard", VIEW_PATTERN, DT_U8, read_ones, s, hard);
     if (view)
         view->other = "sorted block";
+    view_stage(r, NULL, -1);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, soft);
 }

@@ -87,7 +87,10 @@ static void views_belong_to_the_stage_that_made_them(void **state)
     step_name(&step, name, sizeof(name));
     assert_string_equal(name, "attend, 1 of 2");
     assert_true(result_step(result, 5, &step));
-    assert_false(step.fresh); /* combining round 0 makes no matrix: the one before stays */
+    assert_string_equal(step.shown->name, "union"); /* of the rounds so far */
+    assert_true(step.fresh);
+    assert_true(result_step(result, 3, &step));
+    assert_false(step.fresh); /* normalising makes no matrix: the one before stays */
     assert_false(result_step(result, 8, &step));
     result_release(result);
 }
@@ -182,6 +185,73 @@ static void rows_of_rounds_are_sorted_one_by_one(void **state)
                 view_read(panel.view, head, row, j ? j - 1 : 0, 1, 1, &before);
                 assert_true(before <= value);
             }
+    }
+    result_release(result);
+}
+
+/* What can be seen of a stage is filed under it. */
+static void stages_show_what_they_made(void **state)
+{
+    static const struct {
+        const char *word, *stage, *view;
+    } cases[] = {
+        { "routing(n_clusters=4)", "route", "membership" },
+        { "sinkhorn(block=8)", "pool", "pooled" },
+        { "sinkhorn(block=8)", "temperature", "scaled_logits" },
+        { "sinkhorn(block=8)", "sort blocks", "connectivity_hard" },
+        { "linear", "features", "features_q" },
+        { "linformer(k=8)", "projections", "projection" },
+        { "linformer(k=8)", "project keys and values", "projected_keys" },
+        { "clusterformer(n_clusters=4)", "attend", "connectivity" },
+        { "clusterformer(n_clusters=4)", "restore order", "weights" },
+        { "clustered(n_clusters=4)", "attend means", "cluster_weights" },
+        { "clustered-improved(n_clusters=4,topk=8)", "choose keys", "kept_mass" },
+        { "clustered-improved(n_clusters=4,topk=8)", "attend chosen keys", "connectivity" },
+        { "act(max_steps=3)", "step", "halting" },
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        Result *result = run_of(cases[c].word, 0);
+        Step    step;
+        int     found = 0;
+
+        for (int s = 0; result_step(result, s, &step); s++) {
+            if (strcmp(step.stage->name, cases[c].stage) != 0)
+                continue;
+            found++;
+            CHECK(step.fresh && !strcmp(step.shown->name, cases[c].view), "%s, %s: shows %s",
+                  cases[c].word, cases[c].stage, step.shown ? step.shown->name : "nothing");
+        }
+        CHECK(found, "%s has no stage %s", cases[c].word, cases[c].stage);
+        result_release(result);
+    }
+}
+
+/* The union grows from round to round, up to all that is attended to. */
+static void unions_grow(void **state)
+{
+    Result     *result = run_of("reformer(block=8,rounds=3)", 0);
+    const View *whole = run_view(result->run, "connectivity"), *before = NULL;
+    float       row[40], last[40] = { 0 };
+
+    (void)state;
+    for (int v = 0; v < result->run->view_count; v++) {
+        const View *view = &result->run->views[v];
+
+        for (int64_t i = 0; !strcmp(view->name, "union") && i < 80; i++) {
+            view_read(view, i / 40, i % 40, 0, 40, 1, row);
+            if (before)
+                view_read(before, i / 40, i % 40, 0, 40, 1, last);
+            for (int64_t j = 0; before && j < 40; j++) /* oneself, only while alone */
+                assert_true(row[j] >= last[j] || j == i % 40);
+        }
+        before = !strcmp(view->name, "union") ? view : before;
+    }
+    for (int64_t i = 0; i < 80; i++) {
+        view_read(before, i / 40, i % 40, 0, 40, 1, row);
+        view_read(whole, i / 40, i % 40, 0, 40, 1, last);
+        assert_memory_equal(row, last, sizeof(row));
     }
     result_release(result);
 }
@@ -337,6 +407,8 @@ int main(void)
         cmocka_unit_test(rounds_add_up_to_the_connectivity),
         cmocka_unit_test(each_round_is_contiguous_in_its_own_order),
         cmocka_unit_test(rows_of_rounds_are_sorted_one_by_one),
+        cmocka_unit_test(stages_show_what_they_made),
+        cmocka_unit_test(unions_grow),
         cmocka_unit_test(both_orders_hold_the_same_tokens),
         cmocka_unit_test(balancing_can_be_watched),
         cmocka_unit_test(tensors_say_where_they_are_from),

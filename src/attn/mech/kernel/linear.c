@@ -60,8 +60,10 @@ static void show(Run *r, const LinearAttend *in, const LinearResult *result)
     cells = implicit_cells(r);
     if (!r->causal && in->fq.data) /* the triangle alone may have any rank */
         run_rank(r, in->fq.shape[2], "features");
+    view_stage(r, "features", -1);
     implicit_factor(r, "features_q", VIEW_FEATURES, in->fq, "query", "feature");
     implicit_factor(r, "features_k", VIEW_FEATURES, in->fk, "key", "feature");
+    view_stage(r, NULL, -1);
     view_tensor(r, "memory", VIEW_VECTORS, result->memory, "feature", "value");
     view_tensor(r, "denominator", VIEW_TENSOR, result->denominator, "head", "query");
     implicit_connectivity(r, cells);

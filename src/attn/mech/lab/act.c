@@ -18,6 +18,8 @@
 enum { VARIANT_UNIVERSAL, VARIANT_GRAVES };
 static const char *const variants[] = { "universal", "graves", NULL };
 
+#define SNAPSHOTS 16 /* steps that are shown */
+
 typedef struct Params {
     StackParams stack;
     int64_t     max_steps;
@@ -212,33 +214,43 @@ static const ViewLoad *step_load(Run *r, const Work *w)
     return load;
 }
 
-/* Tokens that ran in each step: only those have a p and a share. */
-static const Pattern *running_cells(Run *r, const Work *w)
+/* Tokens that ran in each of the first steps: only those have a p and a share. */
+static const Pattern *running_cells(Run *r, const Work *w, int64_t steps)
 {
-    Tensor   table = run_tensor2(r, DT_I32, w->steps, r->n);
+    Tensor   table = run_tensor2(r, DT_I32, steps, r->n);
     Pattern *cells = NULL;
 
-    for (int64_t t = 0; t < w->steps * r->n && !run_failed(r); t++)
+    for (int64_t t = 0; t < steps * r->n && !run_failed(r); t++)
         tensor_i32(&table)[t] = tensor_u8(&w->active)[t] ? (int32_t)(t % r->n) : -1;
     if (!run_failed(r))
-        cells = pattern_table(r->arena, (PatternShape){ .heads = 1, .n = w->steps, .m = r->n },
+        cells = pattern_table(r->arena, (PatternShape){ .heads = 1, .n = steps, .m = r->n },
                               &table, COMPONENT_OTHER);
     if (!cells)
         run_fail(r, ERR_NOMEM, "act: not enough memory for a view");
     return cells;
 }
 
-static void show_steps(Run *r, const Work *w, const char *name, ViewKind kind, Tensor t,
+static void show_steps(Run *r, int64_t steps, const char *name, ViewKind kind, Tensor t,
                        const ViewLoad *load, const Pattern *shown)
 {
     int before = r->view_count;
 
-    t.shape[0] = w->steps;
+    t.shape[0] = steps;
     view_tensor(r, name, kind, t, "step", "token");
     if (r->view_count == before)
         return;
     r->views[before].load = load;
     r->views[before].shown = shown;
+}
+
+/* The halting probabilities so far, a row for each step. */
+static void show_step(Run *r, const Work *w)
+{
+    int64_t steps = w->steps + 1;
+
+    if (run_wants_views(r) && !run_failed(r) && steps <= SNAPSHOTS)
+        show_steps(r, steps, "halting", VIEW_FEATURES, w->halting, NULL,
+                   running_cells(r, w, steps));
 }
 
 static void show_figures(Run *r, const Work *w)
@@ -267,12 +279,12 @@ static void show(Run *r, Work *w)
     if (!run_wants_views(r))
         return;
     load = step_load(r, w);
-    ran = running_cells(r, w);
+    ran = running_cells(r, w, w->steps);
     ponder_times(r, w);
-    show_steps(r, w, "halting", VIEW_FEATURES, w->halting, load, ran);
-    show_steps(r, w, "update_weights", VIEW_FEATURES, w->update, load, ran);
-    show_steps(r, w, "active", VIEW_MEMBERSHIP, w->active, load, NULL);
-    show_steps(r, w, "cumulative", VIEW_MASK, w->cumulative, load, NULL);
+    show_steps(r, w->steps, "halting", VIEW_FEATURES, w->halting, load, ran);
+    show_steps(r, w->steps, "update_weights", VIEW_FEATURES, w->update, load, ran);
+    show_steps(r, w->steps, "active", VIEW_MEMBERSHIP, w->active, load, NULL);
+    show_steps(r, w->steps, "cumulative", VIEW_MASK, w->cumulative, load, NULL);
     view_tensor(r, "updates", VIEW_COUNT, w->updates, "steps", "token");
     view_tensor(r, "remainder", VIEW_MASK, w->remainder, "share", "token");
     view_tensor(r, "ponder", VIEW_FEATURES, w->ponder, "steps", "token");
@@ -336,8 +348,10 @@ static void act_run(Run *r, const void *params_)
     run_stage(r, "weights");
     prepare(r, &w);
     ran = run_alloc(r, r->n, 1);
-    for (; !run_failed(r) && w.steps < p->max_steps && any_running(&w, r->n); w.steps++)
+    for (; !run_failed(r) && w.steps < p->max_steps && any_running(&w, r->n); w.steps++) {
         one_step(r, &w, ran);
+        show_step(r, &w);
+    }
     run_stage(r, "output");
     stack_out(r, w.output);
     show(r, &w);

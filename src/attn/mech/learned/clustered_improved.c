@@ -298,7 +298,9 @@ static void show_kept(Run *r, const Improved *p)
 
     for (int64_t at = 0; at < tensor_count(&kept) && !run_failed(r); at++)
         tensor_f32(&kept)[at] = (float)p->kept[at];
+    view_stage(r, "choose keys", -1);
     view_tensor(r, "kept_mass", VIEW_MASK, kept, "head", "cluster");
+    view_stage(r, NULL, -1);
 }
 
 static void show(Run *r, Improved *p)
@@ -315,14 +317,18 @@ static void show(Run *r, Improved *p)
     if (p->causal) {
         rows = cell_rows_new(r, seen_keys, p);
         cells = cell_rows_pattern(r, rows, COMPONENT_CLUSTER);
+        view_stage(r, "attend chosen keys", -1);
         view_pattern(r, cells, false);
+        view_stage(r, NULL, -1);
         cell_rows_weights(r, rows, p->in, cells);
         return;
     }
     cells = pattern_full(r->arena, shape, COMPONENT_OTHER);
     if (!cells)
         run_fail(r, ERR_NOMEM, "clustered-improved: not enough memory for the pattern");
+    view_stage(r, "attend chosen keys", -1);
     view_reader(r, "connectivity", VIEW_PATTERN, DT_U8, NULL, NULL, cells); /* [h,n,m] */
+    view_stage(r, NULL, -1);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, p, NULL);
 }
 

@@ -420,7 +420,9 @@ static void show(Run *r, const Params *p, const Former *f)
     const CellRows *rows = cell_rows_new(r, seen_keys, f);
     Pattern        *cells = cell_rows_pattern(r, rows, bits);
 
+    view_stage(r, "attend", -1);
     view_pattern(r, cells, false);
+    view_stage(r, NULL, -1);
     cell_rows_weights(r, rows, in, cells);
 }
 

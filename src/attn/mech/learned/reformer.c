@@ -431,6 +431,29 @@ static void show_rounds(Run *r, const Seen *all)
     view_stage(r, NULL, -1);
 }
 
+/* What the rounds saw together, after each; `all` after the last. */
+static void show_unions(Run *r, const Seen *last, const Pattern *all)
+{
+    const Lsh *l = last->l;
+    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
+
+    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
+        return;
+    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
+        const Pattern *k = all;
+        Lsh            some = *l; /* read here and now only */
+        Seen           seen = *last;
+
+        some.end = round + 1;
+        seen.l = &some;
+        if (round + 1 < l->rounds)
+            k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
+        view_stage(r, "combine", round);
+        view_reader(r, "union", VIEW_PATTERN, DT_U8, NULL, NULL, k);
+    }
+    view_stage(r, NULL, -1);
+}
+
 static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
 {
     Seen    *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
@@ -447,6 +470,7 @@ static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
     refine(r, s, z);
     show_rounds(r, s);
     view_pattern(r, k, false);
+    show_unions(r, s, k);
     view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
 }
@@ -527,6 +551,8 @@ static const ViewPromise views[] = {
     { .name = "chunks", .kind = VIEW_BUCKETS, .help = "chunk of each token, by round" },
     { .name = "visits", .kind = VIEW_COUNT, .help = "how often a query visits a key" },
     { .name = "connectivity", .kind = VIEW_PATTERN, .help = "cells that take part in the softmax" },
+    { .name = "union", .kind = VIEW_PATTERN, .maybe = true,
+      .help = "cells of the rounds so far, after each" },
     { .name = "weights", .kind = VIEW_WEIGHTS, .help = "attention weights of all rounds together" },
     { .name = "rotations", .kind = VIEW_TENSOR, .maybe = true,
       .help = "the random rotations, when they were drawn" },

@@ -539,6 +539,7 @@ static void show(Run *r, const Params *p, Routing *s, Tensor lse)
 
     if (!run_wants_views(r))
         return;
+    view_stage(r, "route", -1);
     membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 4,
                           (int64_t[]){ s->h, 2, s->clusters, s->n });
     if (membership) {
@@ -548,6 +549,7 @@ static void show(Run *r, const Params *p, Routing *s, Tensor lse)
         membership->cols = "token";
         show_balance(r, s, membership);
     }
+    view_stage(r, NULL, -1);
     list_places(r, s);
     refine(r, s, lse);
     cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);

@@ -113,6 +113,8 @@ static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
             pool_rows(s, tensor_head(&r->k, t, heads), r->d, out + dp - r->d, dp);
     }
     op_charge(r, FLOP_OVERHEAD, (double)(heads * s->n * dp));
+    if (run_wants_views(r) && !run_failed(r))
+        view_tensor(r, "pooled", VIEW_VECTORS, exact_rounded(r, pooled), "block", "feature");
     return pooled;
 }
 
@@ -301,6 +303,26 @@ static void trace_errors(Run *r, const SoftBlocks *s, Tensor logits)
     run_trace(r, "column error", worst[1]);
 }
 
+/* L before it is balanced; a causal row has only the blocks before it. */
+static void show_scaled(Run *r, const SoftBlocks *s, Tensor logits)
+{
+    PatternShape shape = { .heads = 1, .n = s->nb, .m = s->nb };
+    int          before = r->view_count;
+    Tensor       t;
+
+    if (!run_wants_views(r))
+        return;
+    t = run_tensor3(r, DT_F32, r->h, s->nb, s->nb);
+    for (int64_t i = 0; i < tensor_count(&t) && !run_failed(r); i++) {
+        double value = ((double *)logits.data)[i];
+
+        tensor_f32(&t)[i] = isinf(value) ? 0 : (float)value;
+    }
+    view_tensor(r, "scaled_logits", VIEW_SIGNED, t, "block", "source block");
+    if (s->causal && r->view_count > before)
+        r->views[before].shown = pattern_band(r->arena, shape, 1 - s->nb, -1, 1, COMPONENT_OTHER);
+}
+
 static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
 {
     Tensor  logits = sort_logits(r, p, s), allowed;
@@ -309,6 +331,7 @@ static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
     show_matrix(r, "sort_logits", VIEW_SIGNED, logits, false);
     run_stage(r, "temperature");
     allowed = allowed_logits(r, p, s, logits);
+    show_scaled(r, s, logits);
     if (!balanced(r, p)) {
         run_stage(r, "row softmax");
         op_sinkhorn(r, logits, allowed, false);
@@ -426,6 +449,10 @@ static const StageNote notes[] = {
 
 static const ViewPromise views[] = {
     { .name = "sort_logits", .kind = VIEW_SIGNED, .help = "scores of block pairs" },
+    { .name = "pooled", .kind = VIEW_VECTORS, .maybe = true,
+      .help = "what each block is scored by, when it is scored" },
+    { .name = "scaled_logits", .kind = VIEW_SIGNED,
+      .help = "scores with noise, over the temperature" },
     { .name = "permutation", .kind = VIEW_PERMUTATION,
       .help = "soft permutation: row u mixes its source blocks" },
     { .name = "connectivity", .kind = VIEW_PATTERN,

@@ -160,9 +160,9 @@ static void read_right(const View *view, int64_t head, int64_t i, int64_t start,
 static void show_projections(Run *r, const Linformer *l)
 {
     int64_t k = l->e.shape[1];
-    View   *both = view_add(r, "projection", VIEW_TENSOR, DT_F32, 4,
+    View   *both = view_add(r, "projection", VIEW_SIGNED, DT_F32, 4,
                             (int64_t[]){ r->h, 2, k, r->m });
-    View   *right = view_add(r, "factor_right", VIEW_TENSOR, DT_F32, 3,
+    View   *right = view_add(r, "factor_right", VIEW_SIGNED, DT_F32, 3,
                              (int64_t[]){ r->h, k, r->m });
 
     if (!both || !right)
@@ -199,7 +199,9 @@ static void show(Run *r, const Linformer *l, const LogitAttend *in, Tensor lse)
     cells = implicit_cells(r);
     p = logit_weights(r, in, lse);
     left = implicit_factor(r, "factor_left", VIEW_WEIGHTS, p, "query", "slot");
+    view_stage(r, "projections", -1);
     show_projections(r, l);
+    view_stage(r, NULL, -1);
     implicit_connectivity(r, cells);
     weights = implicit_weights(r, (Implicit){ .left = p, .right = turned(r, l->f) }, VIEW_SIGNED,
                                cells);
@@ -222,6 +224,14 @@ static Tensor projected(Run *r, Tensor e, Tensor x, double scale)
     return y;
 }
 
+static void show_projected(Run *r, const LogitAttend *in)
+{
+    if (!run_wants_views(r) || run_failed(r))
+        return;
+    view_tensor(r, "projected_keys", VIEW_VECTORS, exact_rounded(r, in->right), "slot", "feature");
+    view_tensor(r, "projected_values", VIEW_VECTORS, in->v, "slot", "feature");
+}
+
 static void linformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
@@ -239,6 +249,7 @@ static void linformer_run(Run *r, const void *opaque)
     in.v = projected(r, l->f, r->v, 1);
     if (!run_failed(r))
         in.v = exact_rounded(r, in.v);
+    show_projected(r, &in);
     run_stage(r, "scores, softmax, mix");
     result = op_logit_attend(r, &in);
     r->out = result.out;
@@ -270,8 +281,10 @@ static const ViewPromise views[] = {
       .help = "P F: of rank k at most, some entries negative, rows do not sum to 1" },
     { .name = "factor_left", .kind = VIEW_WEIGHTS,
       .help = "P: each query over the k slots keys are projected to" },
-    { .name = "factor_right", .kind = VIEW_TENSOR, .help = "F: each slot's values over positions" },
-    { .name = "projection", .kind = VIEW_TENSOR, .help = "E, then F, of each head" },
+    { .name = "factor_right", .kind = VIEW_SIGNED, .help = "F: each slot's values over positions" },
+    { .name = "projection", .kind = VIEW_SIGNED, .help = "E, then F, of each head" },
+    { .name = "projected_keys", .kind = VIEW_VECTORS, .help = "E K, times the scale" },
+    { .name = "projected_values", .kind = VIEW_VECTORS, .help = "F V" },
     VIEW_PROMISE_END
 };
 
