@@ -18,6 +18,17 @@ static bool is_picture(const View *view)
            strcmp(view->name, "output") != 0;
 }
 
+/* Every pair, or all of the causal triangle: the set says nothing. */
+static bool says_nothing(const Run *run, const View *view)
+{
+    double n = (double)view_rows(view), m = (double)view_cols(view), cells;
+
+    if (!view->support)
+        return false;
+    cells = (double)pattern_count(view->support) / (double)pattern_heads(view->support);
+    return cells >= (run->causal && m >= n ? n * m - n * (n - 1) / 2 : n * m);
+}
+
 /* The mechanism's own picture first, then what decides, then what results. */
 static int telling(const Run *run, const View *view)
 {
@@ -30,7 +41,7 @@ static int telling(const Run *run, const View *view)
     switch (view->kind) {
     case VIEW_BUCKETS: return 4;
     case VIEW_PERMUTATION: return 4;
-    case VIEW_PATTERN: return 3;
+    case VIEW_PATTERN: return says_nothing(run, view) ? 1 : 3;
     case VIEW_WEIGHTS:
     case VIEW_FLOW: return 2;
     default: return 1;

@@ -196,10 +196,12 @@ static void stages_show_what_they_made(void **state)
         const char *word, *stage, *view;
     } cases[] = {
         { "routing(n_clusters=4)", "route", "membership" },
+        { "routing(n_clusters=4)", "attend", "connectivity" },
         { "sinkhorn(block=8)", "pool", "pooled" },
         { "sinkhorn(block=8)", "temperature", "scaled_logits" },
         { "sinkhorn(block=8)", "sort blocks", "connectivity_hard" },
         { "linear", "features", "features_q" },
+        { "linear", "state and read", "weights" }, /* that all pairs are there says nothing */
         { "linformer(k=8)", "projections", "projection" },
         { "linformer(k=8)", "project keys and values", "projected_keys" },
         { "clusterformer(n_clusters=4)", "attend", "connectivity" },

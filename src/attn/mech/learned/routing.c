@@ -553,7 +553,9 @@ static void show(Run *r, const Params *p, Routing *s, Tensor lse)
     list_places(r, s);
     refine(r, s, lse);
     cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
+    view_stage(r, "attend", -1);
     view_pattern(r, cells, false);
+    view_stage(r, NULL, -1);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
     show_update(r, p, s);
 }
