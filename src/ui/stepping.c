@@ -245,18 +245,18 @@ static void draw_positions(Ui *ui, Area line, int64_t first, int64_t n)
                    ui_style(ui, ROLE_DIM), "%lld", (long long)i);
 }
 
-/* "tokens 0 to 64 of 96 by position, then sorted in round 2 (letter = buckets)" */
+/* "tokens 0-64 of 96 (H L) by position, then sorted in round 2 (buckets)" */
 static void title_strip(const Step *step, const Strip *strip, int64_t first, int64_t room,
                         Text *out)
 {
     text_add(out, "tokens ");
     if (strip->n > room)
-        text_addf(out, "%lld to %lld of %lld (H L move) ", (long long)first,
+        text_addf(out, "%lld-%lld of %lld (H L) ", (long long)first,
                   (long long)(first + room - 1), (long long)strip->n);
     text_addf(out, "by %s", strip->sorted ? "position, then sorted" : "position");
     if (step->stage->iteration >= 0 && result_order_rounds(step->result) > 1)
         text_addf(out, " in round %lld", (long long)step_round(step) + 1);
-    text_addf(out, " (letter = %s)", step_categories(step)->name);
+    text_addf(out, strip->n > room ? " (%s)" : " (letter = %s)", step_categories(step)->name);
 }
 
 static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
