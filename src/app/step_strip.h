@@ -1,7 +1,8 @@
 /* app/step_strip.h -- the tokens of a step in their own order and sorted.
  *
  * Both lines hold the same tokens: the categories of the step's round (the first
- * where it is of none) by position, and in the mechanism's order once that is known, with the borders of its chunks.
+ * where it is of none) by position, and in the mechanism's order once that is known,
+ * with the borders of its chunks.
  */
 #ifndef APP_STEP_STRIP_H
 #define APP_STEP_STRIP_H
