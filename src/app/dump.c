@@ -70,15 +70,7 @@ static bool dump_figures(const Run *run, const char *folder, Error *err)
     Json json = jsonw_to(&text);
     bool ok;
 
-    jsonw_open(&json, '{');
-    for (int i = 0; i < run->figure_count; i++) {
-        jsonw_key(&json, run->figures[i].name);
-        if (run->figures[i].integer)
-            jsonw_int(&json, (int64_t)run->figures[i].value);
-        else
-            jsonw_number(&json, run->figures[i].value);
-    }
-    jsonw_close(&json, '}');
+    record_figures_json(run, &json);
     ok = write_json(folder, "figures", &text, err);
     text_free(&text);
     return ok;

@@ -140,6 +140,7 @@ static void finish_record(Result *result, bool softened)
     Record *record = &result->record;
 
     take_warnings(record, text_str(&result->run->warnings));
+    record_take_figures(record, result->run);
     record->threads = result->run->threads ? threads_count(result->run->threads) : 1;
     snprintf(record->input, sizeof(record->input), "%s", result->input->name);
     if (result->loaded->warning)

@@ -14,6 +14,7 @@ void record_free(Record *record)
 {
     free(record->params);
     free(record->tensors);
+    free(record->figures);
     free(record->time.samples);
     free(record->stages);
     free(record->timeline);
@@ -47,6 +48,7 @@ bool record_copy(Record *to, const Record *from, Error *err)
     *to = *from;
     ok = duplicate(&to->params, from->params, text_size(from->params));
     ok = duplicate(&to->tensors, from->tensors, text_size(from->tensors)) && ok;
+    ok = duplicate(&to->figures, from->figures, text_size(from->figures)) && ok;
     ok = duplicate(&to->time.samples, from->time.samples,
                    (size_t)from->time.count * sizeof(*from->time.samples)) && ok;
     ok = duplicate(&to->stages, from->stages,

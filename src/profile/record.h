@@ -141,6 +141,7 @@ typedef struct Record {
     SeedSpread  seeds;
     int64_t     when;         /* the end of its measurement, seconds since 1970; 0: none was made */
     char       *tensors;      /* JSON object: tensor parameter -> where it is from; owned */
+    char       *figures;      /* JSON object: the mechanism's own scalars, of figures.json; owned */
     StageRecord *stages;      /* owned */
     int         stage_count;
     char       *warnings;     /* owned, lines; NULL: none */
@@ -155,6 +156,10 @@ void record_warn(Record *record, const char *fmt, ...) __attribute__((format(pri
 
 /* The record as one flat-readable JSON object; the keys are stable. */
 void record_json(const Record *record, Json *out);
+/* {"peak_bytes":4096}: what figures.json of a dump holds. */
+void record_figures_json(const Run *run, Json *out);
+/* The scalars of another run of the same: timed runs, without views, find fewer. */
+void record_take_figures(Record *record, const Run *run);
 /* Readable summary for a terminal, a few lines. */
 void record_text(const Record *record, Text *out);
 /* The machine: cpu, cores, OpenBLAS core, compiler, kernel, version. */

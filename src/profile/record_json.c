@@ -349,6 +349,8 @@ void record_json(const Record *record, Json *out)
     seeds(out, &record->seeds);
     jsonw_key(out, "tensors");
     jsonw_raw(out, record->tensors ? record->tensors : "{}");
+    jsonw_key(out, "figures");
+    jsonw_raw(out, record->figures ? record->figures : "{}");
     stages(out, record);
     warnings(out, record->warnings);
     jsonw_key(out, "environment");

@@ -98,6 +98,41 @@ static void json_given(Json *j, const Run *run, bool all)
     }
 }
 
+void record_figures_json(const Run *run, Json *out)
+{
+    jsonw_open(out, '{');
+    for (int i = 0; i < run->figure_count; i++) {
+        jsonw_key(out, run->figures[i].name);
+        if (run->figures[i].integer)
+            jsonw_int(out, (int64_t)run->figures[i].value);
+        else
+            jsonw_number(out, run->figures[i].value);
+    }
+    jsonw_close(out, '}');
+}
+
+static char *figures_json(const Run *run)
+{
+    Text text = { 0 };
+    Json json = jsonw_to(&text);
+
+    record_figures_json(run, &json);
+    if (text_ok(&text))
+        return text.data;
+    text_free(&text);
+    return NULL;
+}
+
+void record_take_figures(Record *record, const Run *run)
+{
+    char *figures = run->figure_count ? figures_json(run) : NULL;
+
+    if (!figures)
+        return;
+    free(record->figures);
+    record->figures = figures;
+}
+
 static char *tensors_json(const Run *run)
 {
     Text  text = { 0 };
@@ -207,7 +242,8 @@ bool record_of_run(Run *run, Record *out, Error *err)
         out->arena_peak = number_of((double)arena_peak(run->arena));
     out->params = params_json(run);
     out->tensors = tensors_json(run);
-    if (!out->params || !out->tensors || !take_stages(run, out))
+    out->figures = figures_json(run);
+    if (!out->params || !out->tensors || !out->figures || !take_stages(run, out))
         goto out_of_memory;
     if (run->warnings.length) {
         out->warnings = strdup(text_str(&run->warnings));

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SHOWN_STAGES 24
@@ -219,6 +220,37 @@ static void tensors_line(const char *json, Text *out)
     text_add(out, "\n");
 }
 
+#define FIGURES_WIDTH 96
+
+/* {"peak_bytes":4096}: names and numbers, as many in a line as it holds. */
+static void figures_lines(const char *json, Text *out)
+{
+    const char *lead = "  figures  ";
+    size_t      line = out->length;
+    char        item[96];
+
+    while (json && (json = strchr(json, '"'))) {
+        int    name = (int)strcspn(json + 1, "\"");
+        char  *end;
+        double value = strtod(json + name + 3, &end);
+
+        if (end == json + name + 3)
+            snprintf(item, sizeof(item), "%.*s n/a", name, json + 1);
+        else
+            snprintf(item, sizeof(item), "%.*s %.*g", name, json + 1,
+                     value == floor(value) && fabs(value) < 1e15 ? 15 : 5, value);
+        json = end;
+        if (out->length - line + strlen(item) > FIGURES_WIDTH) {
+            line = out->length;
+            lead = ",\n           ";
+        }
+        text_addf(out, "%s%s", lead, item);
+        lead = ", ";
+    }
+    if (out->length > line)
+        text_add(out, "\n");
+}
+
 static void stage_line(const StageRecord *s, double total, Text *out)
 {
     double traffic = s->bytes.read + s->bytes.written;
@@ -278,6 +310,7 @@ void record_text(const Record *record, Text *out)
     quality_lines(record, out);
     seeds_line(&record->seeds, out);
     tensors_line(record->tensors, out);
+    figures_lines(record->figures, out);
     stage_table(record, out);
     warning_lines(record->warnings, out);
 }
