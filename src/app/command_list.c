@@ -121,8 +121,9 @@ void systems_list(TableStyle style, Text *out)
         return;
     text_add(out, "\nTime unless it says otherwise, in one notation: n tokens, d and e widths.\n");
     for (int s = 0; s < SURVEYS; s++)
-        text_addf(out, "%s[%c] %s\n", style == TABLE_MARKDOWN ? "\n" : "", 'a' + s,
-                  survey_title(s));
+        text_addf(out, "%s[%c] %s%s%s\n", style == TABLE_MARKDOWN ? "\n" : "", 'a' + s,
+                  survey_title(s), survey_disagrees(s) ? "; " : "",
+                  survey_disagrees(s) ? survey_disagrees(s) : "");
     text_addf(out,
               "%shere: the complexity of what runs, from its own paper or from its parameters\n",
               style == TABLE_MARKDOWN ? "\n" : "");

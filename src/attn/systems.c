@@ -26,6 +26,13 @@ const char *system_part_title(SystemPart part)
     return titles[part];
 }
 
+const char *survey_disagrees(int survey)
+{
+    return survey == 0 ? "memory in its text: O(n log n) for the Sparse Transformer, "
+                         "O(n^1.5) for the Routing Transformer"
+                       : NULL;
+}
+
 const char *survey_title(int survey)
 {
     static const char *const titles[SURVEYS] = {

@@ -40,5 +40,7 @@ typedef struct System {
 const System *system_at(size_t index); /* NULL past the end */
 const char   *system_part_title(SystemPart part);
 const char   *survey_title(int survey);
+/* What its text says against its own table, in words; NULL: nothing; static. */
+const char   *survey_disagrees(int survey);
 
 #endif
