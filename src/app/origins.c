@@ -117,8 +117,3 @@ void origins_of_runs(const Run *const *runs, int count, int most, Text *out)
             add_source(&r, &source, out);
         }
 }
-
-void origins_of_run(const Run *run, int most, Text *out)
-{
-    origins_of_runs(&run, 1, most, out);
-}

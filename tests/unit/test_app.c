@@ -7,7 +7,7 @@
 #include "app/drawing.h"
 #include "app/panel_word.h"
 #include "app/preset.h"
-#include "check.h"
+#include "session_fixture.h"
 
 static void options_are_read_in_every_spelling(void **state)
 {
@@ -118,16 +118,6 @@ static void lines_split_like_a_shell(void **state)
     assert_string_equal(words[3], "f g");
     assert_string_equal(words[4], "");
     text_free(&storage);
-}
-
-static Session *session_on(const char *spec)
-{
-    Error    err = ERROR_INIT;
-    Session *s = session_new(&err);
-
-    assert_non_null(s);
-    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
-    return s;
 }
 
 static void requests_survive_the_way_to_text_and_back(void **state)

@@ -8,31 +8,7 @@
 #include "app/drawing.h"
 #include "app/picture.h"
 #include "app/steps.h"
-#include "check.h"
-
-static Session *session_on(const char *spec)
-{
-    Error    err = ERROR_INIT;
-    Session *s = session_new(&err);
-
-    assert_non_null(s);
-    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
-    return s;
-}
-
-static Result *result_of(Session *s, const char *text)
-{
-    Request request = REQUEST_INIT;
-    Error   err = ERROR_INIT;
-    Result *result;
-
-    CHECK(request_parse(s, &request, text, &err), "%s: %s", text, err.text);
-    result = session_run(s, &request, &err);
-    request_free(&request);
-    CHECK(result && result->run->err.code == ERR_NONE, "%s: %s", text,
-          result ? result->run->err.text : err.text);
-    return result;
-}
+#include "session_fixture.h"
 
 static const View *derived(Result *result, const char *name)
 {

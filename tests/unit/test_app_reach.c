@@ -6,31 +6,8 @@
 
 #include "app/command.h"
 #include "app/picture.h"
-#include "check.h"
 #include "draw/figure.h"
-
-static Session *session_on(const char *spec)
-{
-    Error    err = ERROR_INIT;
-    Session *s = session_new(&err);
-
-    assert_non_null(s);
-    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
-    return s;
-}
-
-static Result *result_of(Session *s, const char *text)
-{
-    Request request = REQUEST_INIT;
-    Error   err = ERROR_INIT;
-    Result *result;
-
-    CHECK(request_parse(s, &request, text, &err), "%s: %s", text, err.text);
-    result = session_run(s, &request, &err);
-    request_free(&request);
-    CHECK(result, "%s: %s", text, err.text);
-    return result;
-}
+#include "session_fixture.h"
 
 /* ---- stacks ------------------------------------------------------------------------- */
 
@@ -106,7 +83,7 @@ static void a_slip_in_a_stack_is_told(void **state)
 static void a_layer_that_fails_fails_the_stack(void **state)
 {
     Session *s = session_on("synthetic:normal(n=12,d=4)");
-    Result  *result = result_of(s, "full > window(window=-3)");
+    Result  *result = result_tried(s, "full > window(window=-3)");
     Error    err = ERROR_INIT;
 
     (void)state;

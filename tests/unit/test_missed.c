@@ -6,34 +6,10 @@
 #include "app/command.h"
 #include "app/missed.h"
 #include "app/picture.h"
-#include "check.h"
 #include "profile/strongest.h"
+#include "session_fixture.h"
 
 #define N 29
-
-static Session *session_on(const char *spec)
-{
-    Error    err = ERROR_INIT;
-    Session *s = session_new(&err);
-
-    assert_non_null(s);
-    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
-    return s;
-}
-
-static Result *result_of(Session *s, const char *text)
-{
-    Request request = REQUEST_INIT;
-    Error   err = ERROR_INIT;
-    Result *result;
-
-    CHECK(request_parse(s, &request, text, &err), "%s: %s", text, err.text);
-    result = session_run(s, &request, &err);
-    request_free(&request);
-    CHECK(result, "%s: %s", text, err.text);
-    CHECK(result->run->err.code == ERR_NONE, "%s: %s", text, result->run->err.text);
-    return result;
-}
 
 /* Marks the k largest of a row, ties to the lower key; returns how many are there. */
 static int mark_largest(const float *row, int k, bool *marked)

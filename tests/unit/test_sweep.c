@@ -3,17 +3,7 @@
 #include <string.h>
 
 #include "app/sweep.h"
-#include "check.h"
-
-static Session *session_on(const char *spec)
-{
-    Error    err = ERROR_INIT;
-    Session *s = session_new(&err);
-
-    assert_non_null(s);
-    CHECK(session_load(s, spec, NULL, &err), "%s", err.text);
-    return s;
-}
+#include "session_fixture.h"
 
 static void add(Session *s, Sweep *sweep, const char *text, int seeds)
 {

@@ -115,8 +115,10 @@ static void softmax_row(const Mixed *s, int64_t row, double *x, int64_t keys)
 
     for (int64_t j = 0; j < keys; j++) {
         x[j] = exponential(s, x[j], top);
-        sum = s->p->softmax == IN_HALF ? precision_round(s->format, sum + x[j]) : sum + x[j];
+        sum += x[j];
     }
+    if (s->p->softmax == IN_HALF)
+        sum = precision_sum(s->format, keys, x);
     for (int64_t j = 0; j < keys; j++)
         x[j] = precision_round(s->format, x[j] / sum);
     ((double *)s->top.data)[row] = top;
@@ -151,15 +153,14 @@ static void row_item(void *context, int64_t row, int worker)
 
 static Tensor rounded(Mixed *s, Tensor x, double factor)
 {
-    Tensor y = exact_of(s->run, x);
+    Tensor  y = exact_of(s->run, x);
+    double *at = y.data;
 
-    for (int64_t c = 0; c < tensor_count(&y) && !run_failed(s->run); c++) {
-        double *at = (double *)y.data + c;
-
-        *at = precision_round(s->format, *at);
-        if (factor > 0)
-            *at = precision_round(s->format, *at * factor);
-    }
+    if (run_failed(s->run))
+        return y;
+    precision_round_all(s->format, at, at, tensor_count(&y));
+    for (int64_t c = 0; factor > 0 && c < tensor_count(&y); c++)
+        at[c] = precision_round(s->format, at[c] * factor);
     op_charge(s->run, FLOP_OVERHEAD, (factor > 0 ? 2 : 1) * (double)tensor_count(&y));
     return y;
 }
