@@ -168,7 +168,8 @@ static void follow(Child *child, double deadline, const CampaignWatch *watch, Te
 static void last_message(int file, char *text, size_t size)
 {
     char        bytes[4096];
-    ssize_t     got = pread(file, bytes, sizeof(bytes) - 1, 0);
+    off_t       end = lseek(file, 0, SEEK_END), most = sizeof(bytes) - 1;
+    ssize_t     got = pread(file, bytes, (size_t)most, end > most ? end - most : 0);
     const char *line;
 
     *text = '\0';

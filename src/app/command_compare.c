@@ -106,14 +106,6 @@ static void find_crossover(Session *s, Comparison *c, int index)
 
 /* ---- running ---------------------------------------------------------------- */
 
-static const Mechanism *baseline(void)
-{
-    for (size_t i = 0; mechanism_at(i); i++)
-        if (mechanism_at(i)->classes & CLASS_BASELINE)
-            return mechanism_at(i);
-    return NULL;
-}
-
 /* The baseline that nobody named takes no -p. */
 static bool request_for(Session *s, const Call *call, const char *mechanism, Request *out,
                         Error *err)
@@ -227,7 +219,7 @@ static bool parse_vary(Session *s, const Call *call, Vary *vary, Error *err)
 
 static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
-    const Mechanism *exact = baseline();
+    const Mechanism *exact = mechanism_baseline();
 
     if (!call_check_params(call, err) || !parse_vary(s, call, &c->vary, err) ||
         (exact && !add(s, call, exact->id, NULL, c, err)))

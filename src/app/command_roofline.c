@@ -48,10 +48,13 @@ static bool measure_one(Session *s, const Call *call, const char *mechanism, Roo
 
 static bool measure_all(Session *s, const Call *call, Roofline *r, Error *err)
 {
-    const char     *threads = call->values[OPT_THREADS];
-    const Ceilings *known = session_ceilings(s, threads ? atoi(threads) : 0, err);
+    const Ceilings *known;
+    int64_t         threads = 0;
 
-    if (!known || !call_check_params(call, err))
+    if (!call_int(call, OPT_THREADS, 1, 4096, &threads, err) || !call_check_params(call, err))
+        return false;
+    known = session_ceilings(s, (int)threads, err);
+    if (!known)
         return false;
     r->ceilings = *known;
     for (int i = 0; i < call->word_count; i++)
@@ -244,9 +247,7 @@ bool command_roofline(Session *s, const Call *call, Text *out, Error *err)
     else if (ok && call->values[OPT_JSON])
         show_json(&r, out);
     else if (ok)
-        show_table(&r, call->values[OPT_CSV]  ? TABLE_CSV
-                       : call->values[OPT_MD] ? TABLE_MARKDOWN
-                                              : TABLE_TEXT, out);
+        show_table(&r, call_style(call), out);
     for (int i = 0; i < r.count; i++)
         result_release(r.results[i]);
     return ok;

@@ -19,19 +19,28 @@ static const char *const texts[] = { "mechanism", "params", "source", "n", "d", 
                                      "key", "version" };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
+/* A refused point knows only what was asked of it. */
+static void size_cell(Table *t, int64_t size)
+{
+    if (size > 0)
+        table_cell(t, "%lld", (long long)size);
+    else
+        table_cell(t, "n/a");
+}
+
 static void csv_row(const ResultRow *row, Table *t)
 {
     table_cell(t, "%s", row->mechanism);
     table_cell(t, "%s", row->params);
     table_cell(t, "%s", row->source);
-    table_cell(t, "%lld", (long long)row->n);
-    table_cell(t, "%lld", (long long)row->d);
-    table_cell(t, "%lld", (long long)row->heads);
+    size_cell(t, row->n);
+    size_cell(t, row->d);
+    size_cell(t, row->heads);
     table_cell(t, "%s", row->causal ? "true" : "false");
     table_cell(t, "%s", row->position);
     table_cell(t, "%lld", (long long)row->seed);
     table_cell(t, "%s", row->device);
-    table_cell(t, "%lld", (long long)row->threads);
+    size_cell(t, row->threads);
     table_cell(t, "%s", row->status);
     table_cell(t, "%s", row->message);
     table_cell(t, "%s", row->key);
@@ -131,13 +140,13 @@ static void points_row(const Results *rows, const ResultRow *row, const Shown *s
     row_name(rows, row, &name);
     table_cell(t, "%s", text_str(&name));
     text_free(&name);
-    table_cell(t, "%lld", (long long)row->n);
+    size_cell(t, row->n);
     if (shown->position)
         table_cell(t, "%s", row->position);
     if (shown->seed)
         table_cell(t, "%lld", (long long)row->seed);
     if (shown->threads)
-        table_cell(t, "%lld", (long long)row->threads);
+        size_cell(t, row->threads);
     if (shown->device)
         table_cell(t, "%s", row->device);
     table_cell(t, "%s", format_ms(row_number(row, "time_ms.median"), text, sizeof(text)));

@@ -108,16 +108,15 @@ static bool is_baseline(const Request *request)
 
 static bool add_baseline(Sweep *sweep, const Request *as, Error *err)
 {
-    Request exact = *as;
+    const Mechanism *m = mechanism_baseline();
+    Request          exact = *as;
 
+    if (!m)
+        return true;
     exact.given = (Assignments){ 0 };
     exact.above = NULL;
-    for (size_t i = 0; mechanism_at(i); i++)
-        if (mechanism_at(i)->classes & CLASS_BASELINE) {
-            snprintf(exact.mechanism, sizeof(exact.mechanism), "%s", mechanism_at(i)->id);
-            return add_line(sweep, &exact, true, err);
-        }
-    return true;
+    snprintf(exact.mechanism, sizeof(exact.mechanism), "%s", m->id);
+    return add_line(sweep, &exact, true, err);
 }
 
 #define APART 8 /* from this factor on a list of numbers is shown on a logarithmic axis */

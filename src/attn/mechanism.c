@@ -50,6 +50,14 @@ const Mechanism *mechanism_find(const char *id)
     return NULL;
 }
 
+const Mechanism *mechanism_baseline(void)
+{
+    for (size_t i = 0; i < mechanism_count(); i++)
+        if (catalogue[i]->classes & CLASS_BASELINE)
+            return catalogue[i];
+    return NULL;
+}
+
 const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given)
 {
     const Assignment *chosen = m->inner ? assignments_find(given, m->inner) : NULL;

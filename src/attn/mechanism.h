@@ -111,6 +111,7 @@ typedef struct Mechanism {
 
 const Mechanism *mechanism_at(size_t index);     /* NULL past the end */
 const Mechanism *mechanism_find(const char *id); /* NULL: unknown */
+const Mechanism *mechanism_baseline(void);       /* exact attention; NULL: there is none */
 size_t           mechanism_count(void);
 /* Unknown: the error lists the valid ids and names the nearest. */
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);

@@ -4,16 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static const Mechanism *baseline(void)
-{
-    const Mechanism *m;
-
-    for (size_t i = 0; (m = mechanism_at(i)); i++)
-        if (m->classes & CLASS_BASELINE)
-            return m;
-    return NULL;
-}
-
 /* The scale and the like, under the same name and type, and the position's. */
 static bool shared_assignments(const Run *run, const Mechanism *exact, Assignments *out,
                                Error *err)
@@ -50,7 +40,7 @@ static bool begin(const Run *run, const Ops *ops, void *context, Threads *thread
     RunSpec spec = run->spec;
 
     *out = (Reference){ 0 };
-    spec.mechanism = baseline();
+    spec.mechanism = mechanism_baseline();
     spec.given = &out->given;
     spec.views = true;
     spec.fit = false;
