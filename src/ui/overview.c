@@ -365,14 +365,16 @@ void action_overview_go(Ui *ui)
     if (!pane)
         return;
     history_note(ui);
+    if (o->layers > 1 && o->layer != before && !open_layer(ui, o->layer)) {
+        history_drop(ui);
+        return;
+    }
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *to = &ui->compare.panes[i];
 
         if (to == pane || (ui->compare.linked && pane_heads(to) == heads))
             to->head = o->head;
     }
-    if (o->layers > 1 && o->layer != before && !open_layer(ui, o->layer))
-        return;
     if (o->layers > 1)
         ui_say(ui, ROLE_DIM, "layer %lld, head %lld; u goes back", (long long)o->layer,
                (long long)o->head);

@@ -26,7 +26,9 @@ static bool take_pane(const Pane *pane, SavedPane *out, Error *err)
 {
     *out = (SavedPane){ .head = pane->head, .round = pane->round, .pool = pane->pool,
                         .scale = pane->scale, .map = pane->map, .reach = pane->reach,
-                        .sorted = pane->sorted, .differs = pane->differs, .lens = pane->lens };
+                        .sorted = pane->sorted, .differs = pane->differs,
+                        .excludes = pane->excludes,
+                        .excluded = pane->excludes ? pane->excluded : 0, .lens = pane->lens };
     memcpy(out->view, pane->view, sizeof(out->view));
     return request_copy(&out->request, &pane->request, err);
 }
@@ -46,6 +48,7 @@ static void take_screen(const Ui *ui, Saved *out)
     out->alone = c->solo;
     out->difference = c->difference;
     out->labels = c->labels;
+    out->strips = (int)c->strips;
     out->effect = c->effect;
 }
 
@@ -91,7 +94,8 @@ static void show_pane(Ui *ui, SavedPane *saved)
     *pane = (Pane){ .request = saved->request, .head = saved->head, .round = saved->round,
                     .pool = saved->pool, .scale = saved->scale, .map = saved->map,
                     .reach = saved->reach, .sorted = saved->sorted,
-                    .differs = saved->differs, .lens = saved->lens, .order_head = -1 };
+                    .differs = saved->differs, .excludes = saved->excludes,
+                    .excluded = saved->excluded, .lens = saved->lens, .order_head = -1 };
     saved->request = REQUEST_INIT;
     memcpy(pane->view, saved->view, sizeof(pane->view));
     pane->request.threads = ui->defaults.threads;
@@ -117,6 +121,7 @@ static void show_screen(Ui *ui, const Saved *saved)
     c->solo = saved->alone && c->count > 1;
     c->difference = saved->difference && c->count > 1;
     c->labels = saved->labels;
+    c->strips = (MarginKind)saved->strips;
     c->effect = saved->effect;
 }
 

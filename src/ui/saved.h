@@ -16,7 +16,8 @@ typedef struct SavedPane {
     int64_t      head, round;
     int          pool, scale, map; /* -1: the kind's own */
     ReachOptions reach;
-    bool         sorted, differs;
+    bool         sorted, differs, excludes;
+    int64_t      excluded; /* key; only where excludes */
     Lens         lens;
 } SavedPane;
 
@@ -28,6 +29,7 @@ typedef struct Saved {
     Request     defaults;   /* of new panes; no parameters */
     int         screen, theme, glyphs;
     int         order; /* of the list */
+    int         strips; /* MarginKind */
     char        filter[512];
     bool        marked[128];
     int64_t     focus; /* from 1 */

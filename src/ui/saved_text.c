@@ -76,6 +76,10 @@ static const char *scale_word(int i)
 {
     return scale_name((Scale)i);
 }
+static const char *strips_word(int i)
+{
+    return margin_name((MarginKind)i);
+}
 static const char *map_word(int i)
 {
     return colour_map_name((ColourMap)i);
@@ -106,6 +110,7 @@ static const FieldOf of_session[] = {
     { "alone", FIELD_YES, OF(Saved, alone), 0, 0, 0, NULL },
     { "difference", FIELD_YES, OF(Saved, difference), 0, 0, 0, NULL },
     { "labels", FIELD_YES, OF(Saved, labels), 0, 0, 0, NULL },
+    { "strips", FIELD_CHOICE, OF(Saved, strips), 0, MARGIN_KINDS, MARGIN_NONE, strips_word },
     { "effect", FIELD_YES, OF(Saved, effect), 0, 0, 0, NULL },
     { .name = NULL },
 };
@@ -127,6 +132,8 @@ static const FieldOf of_pane[] = {
     { "exactly", FIELD_YES, OF(SavedPane, reach.strict), 0, 0, 0, NULL },
     { "sorted", FIELD_YES, OF(SavedPane, sorted), 0, 0, 0, NULL },
     { "differs", FIELD_YES, OF(SavedPane, differs), 0, 0, 0, NULL },
+    { "excludes", FIELD_YES, OF(SavedPane, excludes), 0, 0, 0, NULL },
+    { "excluded", FIELD_WHOLE, OF(SavedPane, excluded), 0, FAR, 0, NULL },
     { "zoom", FIELD_INT, OF(SavedPane, lens.zoom), -FAR, FAR, 0, NULL },
     { "top", FIELD_WHOLE, OF(SavedPane, lens.row0), 0, FAR, 0, NULL },
     { "left", FIELD_WHOLE, OF(SavedPane, lens.col0), 0, FAR, 0, NULL },
