@@ -114,9 +114,9 @@ static void widen(const Tensor *x, int64_t at, int64_t count, double *to)
             to[c] = (double)tensor_f32(x)[at + c];
 }
 
-/* Mean and 1 / sqrt(var + eps) of `count` numbers. */
 #define PARTS 8 /* chains of a sum, so that an addition need not wait for the one before */
 
+/* Mean and 1 / sqrt(var + eps) of `count` numbers. */
 static void statistics(const Tensor *x, int64_t first, int64_t count, double eps, double *mean,
                        double *factor)
 {

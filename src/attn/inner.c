@@ -76,9 +76,7 @@ static void add_flops(Run *r, Run *inner)
     op_traffic(r, bytes.read, bytes.written);
     if (!run_closed_form(inner, &closed, &bound))
         return;
-    r->inner_flops.score += closed.score;
-    r->inner_flops.mix += closed.mix;
-    r->inner_flops.overhead += closed.overhead;
+    r->inner_flops = flops_sum(r->inner_flops, closed);
     r->inner_bound = r->inner_bound || bound;
 }
 

@@ -41,12 +41,6 @@ Flops latents_read_flops(const Run *r, double cells, double d, double e)
                     .overhead = FLOPS_ROW_SOFTMAX * h * cells };
 }
 
-Flops flops_sum(Flops a, Flops b)
-{
-    return (Flops){ a.score + b.score, a.mix + b.mix, a.overhead + b.overhead,
-                    a.position + b.position };
-}
-
 Tensor latents_weights(Run *r, const LatentRead *read)
 {
     return logit_weights(r, &read->in, read->result.lse);

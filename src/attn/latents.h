@@ -24,7 +24,6 @@ LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool
                         int64_t offset);
 /* What that charges for so many allowed cells of each head. */
 Flops latents_read_flops(const Run *r, double cells, double d, double e);
-Flops flops_sum(Flops a, Flops b);
 /* Its weights f32 [h,rows,keys]; for views only. */
 Tensor latents_weights(Run *r, const LatentRead *read);
 

@@ -3,6 +3,8 @@
 
 #include "attn/run.h"
 
+#include <math.h>
+
 static int64_t said(const SizeFrom *from)
 {
     return from->tensor.shape[from->axis] * (from->factor ? from->factor : 1);
@@ -54,6 +56,11 @@ static void check_shape(Run *r, const char *name, Tensor given, int rank, const 
         run_fail(r, ERR_PARAM, "%s: parameter %s: expected shape %s, found %s", r->mechanism->id,
                  name, tensor_shape_text(&want, want_text, sizeof(want_text)),
                  tensor_shape_text(&given, found_text, sizeof(found_text)));
+}
+
+Init layer_by_fan(int64_t in)
+{
+    return (Init){ INIT_NORMAL, 1 / sqrt((double)in) };
 }
 
 Tensor layer_weight(Run *r, const char *name, Tensor given, int rank, const int64_t *shape,

@@ -30,6 +30,8 @@ typedef struct SizeFrom {
 int64_t layer_size(Run *r, const char *name, int64_t value, int64_t fallback,
                    const SizeFrom *from);
 
+/* Normal, of variance 1 / in: what a layer of so many inputs usually begins with. */
+Init layer_by_fan(int64_t in);
 /* As run_param and run_param_given, f32, of exactly this shape: no axis is shared. */
 Tensor layer_weight(Run *r, const char *name, Tensor given, int rank, const int64_t *shape,
                     Init init);

@@ -44,6 +44,12 @@ static inline double flops_total(Flops f)
     return f.score + f.mix + f.overhead + f.position;
 }
 
+static inline Flops flops_sum(Flops a, Flops b)
+{
+    return (Flops){ a.score + b.score, a.mix + b.mix, a.overhead + b.overhead,
+                    a.position + b.position };
+}
+
 #define OPS_ABI_VERSION 1
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */

@@ -18,7 +18,7 @@ typedef struct Tile {
     int64_t     first, rows;
 } Tile;
 
-static int64_t keys_of(const Run *r, int64_t i)
+int64_t wide_keys(const Run *r, int64_t i)
 {
     int64_t keys = r->causal ? i + r->q_offset + 1 : r->m;
 
@@ -30,7 +30,7 @@ double wide_cells(const Run *r)
     double cells = 0;
 
     for (int64_t i = 0; i < r->n; i++)
-        cells += (double)r->h * (double)keys_of(r, i);
+        cells += (double)r->h * (double)wide_keys(r, i);
     return cells;
 }
 
@@ -50,7 +50,7 @@ static void softmax_row(void *context, int64_t item, int worker)
 {
     const Tile *t = context;
     int64_t     head = item / t->rows, row = item % t->rows, n = t->a->q.shape[1];
-    int64_t     keys = keys_of(t->run, t->first + row);
+    int64_t     keys = wide_keys(t->run, t->first + row);
     double     *x = (double *)t->scores.data + head * t->scores.stride[0] +
                 row * t->scores.stride[1];
     double      top = -(double)INFINITY, sum = 0;
@@ -187,7 +187,7 @@ static double larger(double worst, double x)
 static void worst_row(void *context, int64_t item, int worker)
 {
     const Comparison *c = context;
-    int64_t           n = c->run->n, i = item % n, keys = keys_of(c->run, i);
+    int64_t           n = c->run->n, i = item % n, keys = wide_keys(c->run, i);
     double            x[PIECE], worst = 0;
 
     (void)worker;

@@ -43,8 +43,7 @@ typedef struct Mixed {
     const Precision *format;
     Run        *run;
     double      scale;
-    int64_t     h, n, m, d, e, q_offset;
-    bool        causal;
+    int64_t     h, n, m, d, e;
     Tensor      q, k, v;    /* f64 [h',.,.] rounded to the format */
     Tensor      top, total; /* f64 [h,n]: largest score of a row, and the sum of its exponentials */
     Tensor      out;        /* f64 [h,n,e] */
@@ -57,13 +56,6 @@ typedef struct Mixed {
 static const double *row_of(const Tensor *t, const Mixed *s, int64_t head, int64_t i)
 {
     return (const double *)tensor_head(t, head, s->h) + i * t->stride[1];
-}
-
-static int64_t keys_of(const Mixed *s, int64_t i)
-{
-    int64_t keys = s->causal ? i + s->q_offset + 1 : s->m;
-
-    return keys < 0 ? 0 : keys < s->m ? keys : s->m;
 }
 
 /* ---- the arithmetic ------------------------------------------------------------- */
@@ -128,7 +120,7 @@ static void softmax_row(const Mixed *s, int64_t row, double *x, int64_t keys)
 static void row_item(void *context, int64_t row, int worker)
 {
     const Mixed *s = context;
-    int64_t      head = row / s->n, i = row % s->n, keys = keys_of(s, i);
+    int64_t      head = row / s->n, i = row % s->n, keys = wide_keys(s->run, i);
     double      *x = s->work + worker * s->m, *out = (double *)s->out.data + row * s->e;
 
     if (run_failed(s->run))
@@ -173,7 +165,7 @@ static Mixed *mixed_new(Run *r, const Params *p)
         return NULL;
     *s = (Mixed){ .p = p, .format = precision_of((PrecisionFormat)p->format), .run = r,
                   .scale = run_scale(r, p->scale), .h = r->h, .n = r->n, .m = r->m, .d = r->d,
-                  .e = r->e, .q_offset = r->q_offset, .causal = r->causal };
+                  .e = r->e };
     s->top = run_tensor2(r, DT_F64, r->h, r->n);
     s->total = run_tensor2(r, DT_F64, r->h, r->n);
     s->out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
@@ -252,7 +244,7 @@ static void underflow_item(void *context, int64_t row, int worker)
 {
     const Mixed *s = context;
     WideSource   exact = wide_weights(&s->exact);
-    int64_t      keys = keys_of(s, row % s->n);
+    int64_t      keys = wide_keys(s->run, row % s->n);
     double       got[PIECE], want[PIECE];
 
     (void)worker;

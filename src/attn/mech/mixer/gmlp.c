@@ -117,11 +117,6 @@ static void gmlp_check(Run *r, const void *opaque)
     sizes(r, p);
 }
 
-static Init by_fan(int64_t in)
-{
-    return (Init){ INIT_NORMAL, 1 / sqrt((double)in) };
-}
-
 /* ---- the gate --------------------------------------------------------------- */
 
 /* Rows [first, first+count) and columns [at, at+cols) of t [n,n] as [1,count,cols]. */
@@ -206,10 +201,10 @@ static Tensor add_tiny(Run *r, const Params *p, Sizes s, Tensor y, const Pattern
                        Tensor gate)
 {
     int64_t      dm = r->dm, a = s.tiny;
-    Tensor       w = layer_weight(r, "w_qkv", p->w_qkv, 2, (int64_t[]){ dm, 3 * a }, by_fan(dm));
+    Tensor w = layer_weight(r, "w_qkv", p->w_qkv, 2, (int64_t[]){ dm, 3 * a }, layer_by_fan(dm));
     Tensor       b = layer_given(r, "b_qkv", p->b_qkv, 1, (int64_t[]){ 3 * a });
     Tensor       w_out = layer_weight(r, "w_att_out", p->w_att_out, 2, (int64_t[]){ a, s.half },
-                                      by_fan(a));
+                                      layer_by_fan(a));
     Tensor       b_out = layer_given(r, "b_att_out", p->b_att_out, 1, (int64_t[]){ s.half });
     Tensor       qkv = dense_layer(r, y, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
     LogitAttend  in = { .kind = LOGITS_PRODUCT, .turned = true, .n = r->n, .causal = r->causal };
@@ -341,7 +336,7 @@ static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y)
     int64_t dm = r->dm, ff = 2 * s.half;
     Tensor  gain = layer_given(r, "ln1_gamma", p->ln1_gamma, 1, (int64_t[]){ dm });
     Tensor  bias = layer_given(r, "ln1_beta", p->ln1_beta, 1, (int64_t[]){ dm });
-    Tensor  w = layer_weight(r, "w_in", p->w_in, 2, (int64_t[]){ dm, ff }, by_fan(dm));
+    Tensor  w = layer_weight(r, "w_in", p->w_in, 2, (int64_t[]){ dm, ff }, layer_by_fan(dm));
     Tensor  b = layer_given(r, "b_in", p->b_in, 1, (int64_t[]){ ff });
 
     run_stage(r, "project");
@@ -407,7 +402,7 @@ static void gmlp_run(Run *r, const void *opaque)
         ((double *)out.data)[t] *= ((const double *)gate.data)[t];
     op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&out));
     if (p->part == PART_BLOCK) {
-        w = layer_weight(r, "w_out", p->w_out, 2, (int64_t[]){ s.half, dm }, by_fan(s.half));
+        w = layer_weight(r, "w_out", p->w_out, 2, (int64_t[]){ s.half, dm }, layer_by_fan(s.half));
         b = layer_given(r, "b_out", p->b_out, 1, (int64_t[]){ dm });
         out = dense_layer(r, out, w, b, p->residual ? x : (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
     }

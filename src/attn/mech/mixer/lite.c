@@ -112,17 +112,12 @@ static void lite_check(Run *r, const void *opaque)
                     "leaves both out");
 }
 
-static Init by_fan(int64_t in)
-{
-    return (Init){ INIT_NORMAL, 1 / sqrt((double)in) };
-}
-
 /* f64 x w + b; the bias is never drawn. */
 static Tensor linear(Run *r, Tensor x, const char *const names[2], const Tensor given[2],
                      int64_t out)
 {
     int64_t in = x.shape[2];
-    Tensor  w = layer_weight(r, names[0], given[0], 2, (int64_t[]){ in, out }, by_fan(in));
+    Tensor  w = layer_weight(r, names[0], given[0], 2, (int64_t[]){ in, out }, layer_by_fan(in));
     Tensor  b = layer_given(r, names[1], given[1], 1, (int64_t[]){ out });
 
     return dense_layer(r, x, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
@@ -259,7 +254,7 @@ static Tensor take_kernel(Run *r, const Params *p, const Sizes *s)
         return kernel;
     kernel = run_tensor2(r, DT_F32, s->groups, s->taps);
     if (!run_failed(r))
-        run_draw(r, &rng, by_fan(s->taps), kernel);
+        run_draw(r, &rng, layer_by_fan(s->taps), kernel);
     run_origin(r, "kernel", ORIGIN_DRAWN);
     return kernel;
 }

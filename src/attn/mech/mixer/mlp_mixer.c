@@ -96,11 +96,6 @@ static void mlp_mixer_check(Run *r, const void *opaque)
                  (long long)p->channel, (long long)r->dm);
 }
 
-static Init by_fan(int64_t in)
-{
-    return (Init){ INIT_NORMAL, 1 / sqrt((double)in) };
-}
-
 /* ---- the matrices of one input ---------------------------------------------- */
 
 /* Cell (i,j) = sum_t w1[j,t] gate[t] w2[t,i]; or the mean of the absolute values of that
@@ -241,9 +236,9 @@ static Tensor token_branch(Run *r, const Params *p, int64_t t, Tensor x)
     int64_t n = r->n, dm = r->dm;
     Tensor  gain = layer_given(r, "ln1_gamma", p->ln1_gamma, 1, (int64_t[]){ dm });
     Tensor  bias = layer_given(r, "ln1_beta", p->ln1_beta, 1, (int64_t[]){ dm });
-    Tensor  w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ n, t }, by_fan(n));
+    Tensor  w1 = layer_weight(r, "w1", p->w1, 2, (int64_t[]){ n, t }, layer_by_fan(n));
     Tensor  b1 = layer_given(r, "b1", p->b1, 1, (int64_t[]){ t });
-    Tensor  w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ t, n }, by_fan(t));
+    Tensor  w2 = layer_weight(r, "w2", p->w2, 2, (int64_t[]){ t, n }, layer_by_fan(t));
     Tensor  b2 = layer_given(r, "b2", p->b2, 1, (int64_t[]){ n });
     Tensor  none = { .rank = 0 }, y, a, features, u;
 
@@ -268,9 +263,9 @@ static Tensor channel_branch(Run *r, const Params *p, int64_t c, Tensor x)
     int64_t dm = r->dm;
     Tensor  gain = layer_given(r, "ln2_gamma", p->ln2_gamma, 1, (int64_t[]){ dm });
     Tensor  bias = layer_given(r, "ln2_beta", p->ln2_beta, 1, (int64_t[]){ dm });
-    Tensor  w3 = layer_weight(r, "w3", p->w3, 2, (int64_t[]){ dm, c }, by_fan(dm));
+    Tensor  w3 = layer_weight(r, "w3", p->w3, 2, (int64_t[]){ dm, c }, layer_by_fan(dm));
     Tensor  b3 = layer_given(r, "b3", p->b3, 1, (int64_t[]){ c });
-    Tensor  w4 = layer_weight(r, "w4", p->w4, 2, (int64_t[]){ c, dm }, by_fan(c));
+    Tensor  w4 = layer_weight(r, "w4", p->w4, 2, (int64_t[]){ c, dm }, layer_by_fan(c));
     Tensor  b4 = layer_given(r, "b4", p->b4, 1, (int64_t[]){ dm });
     Tensor  none = { .rank = 0 }, z;
 
