@@ -5,49 +5,36 @@
 
 #include "attn/run.h"
 
+/* Float rounds logits, and so weights, by 2^-24 of the largest logit, and outputs by that
+ * times the values' length: within this bound to 1e-5 at the very worst, mostly to 1e-6. */
+#define FLOAT_ENOUGH 256.0
+
 static Tensor scaled(Run *r, Tensor x, double scale)
 {
     Tensor y = run_tensor3(r, DT_F64, x.shape[0], x.shape[1], x.shape[2]);
 
     for (int64_t row = 0; row < x.shape[0] * x.shape[1] && !run_failed(r); row++) {
-        const float *from = (const float *)x.data + row / x.shape[1] * x.stride[0] +
-                            row % x.shape[1] * x.stride[1];
-        double      *to = (double *)y.data + row * x.shape[2];
+        int64_t at = row / x.shape[1] * x.stride[0] + row % x.shape[1] * x.stride[1];
+        double *to = (double *)y.data + row * x.shape[2];
 
         for (int64_t c = 0; c < x.shape[2]; c++)
-            to[c] = scale * (double)from[c];
+            to[c] = scale * (x.dtype == DT_F64 ? ((const double *)x.data)[at + c]
+                                               : (double)((const float *)x.data)[at + c]);
     }
     return y;
 }
 
-LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool causal,
-                        int64_t offset)
+static Pattern *read_cells(Run *r, int64_t rows, int64_t keys, bool causal, int64_t offset)
 {
-    bool       left = q.shape[1] <= k.shape[1];
-    LatentRead read = { .in = { .kind = LOGITS_PRODUCT, .turned = true, .n = q.shape[1], .v = v,
-                                .causal = causal, .offset = offset,
-                                .left = left ? scaled(r, q, scale) : q,
-                                .right = left ? k : scaled(r, k, scale) } };
+    PatternShape shape = { .heads = r->h, .n = rows, .m = keys };
+    Pattern     *cells = causal ? pattern_band(r->arena, shape, -rows, offset, 1, COMPONENT_OTHER)
+                                : pattern_full(r->arena, shape, COMPONENT_OTHER);
 
-    read.result = op_logit_attend(r, &read.in);
-    return read;
-}
-
-Flops latents_read_flops(const Run *r, double cells, double d, double e)
-{
-    double h = (double)r->h;
-
-    return (Flops){ .score = 2 * h * cells * d, .mix = 2 * h * cells * e,
-                    .overhead = FLOPS_ROW_SOFTMAX * h * cells };
-}
-
-Tensor latents_weights(Run *r, const LatentRead *read)
-{
-    return logit_weights(r, &read->in, read->result.lse);
+    return cells ? pattern_finish(r->arena, shape, cells, false) : NULL;
 }
 
 /* One copy for all heads that share both. */
-Tensor latents_beside(Run *r, Tensor v, Tensor k)
+static Tensor beside(Run *r, Tensor v, Tensor k)
 {
     int64_t heads = v.shape[0] == k.shape[0] ? v.shape[0] : r->h, m = v.shape[1];
     int64_t e = v.shape[2], d = k.shape[2];
@@ -65,7 +52,7 @@ Tensor latents_beside(Run *r, Tensor v, Tensor k)
     return y;
 }
 
-Tensor latents_columns(Run *r, Tensor x, int64_t first, int64_t count)
+static Tensor columns_of(Run *r, Tensor x, int64_t first, int64_t count)
 {
     int64_t rows = x.shape[0] * x.shape[1], width = x.shape[2];
     Tensor  y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
@@ -74,6 +61,131 @@ Tensor latents_columns(Run *r, Tensor x, int64_t first, int64_t count)
         memcpy(tensor_f32(&y) + i * count, tensor_f32(&x) + i * width + first,
                (size_t)count * sizeof(float));
     return y;
+}
+
+/* ---- logits in double --------------------------------------------------------- */
+
+/* How a reader finds the logits.  The factor goes to the side with fewer rows, or that is in
+ * double. */
+static LogitAttend exact_logits(Run *r, const AttendInput *in, bool causal, int64_t offset)
+{
+    bool left = in->q.shape[1] <= in->k.shape[1] && in->k.dtype != DT_F64;
+
+    return (LogitAttend){ .kind = LOGITS_PRODUCT, .turned = true, .n = in->q.shape[1],
+                          .v = in->v, .causal = causal, .offset = offset,
+                          .left = left ? scaled(r, in->q, in->scale) : in->q,
+                          .right = left ? in->k : scaled(r, in->k, in->scale) };
+}
+
+static LatentRead read_exactly(Run *r, const AttendInput *in, bool causal, int64_t offset)
+{
+    LatentRead  read = { .in = exact_logits(r, in, causal, offset) };
+    LogitResult found = op_logit_attend(r, &read.in);
+
+    read.out = found.out;
+    read.lse = found.lse;
+    return read;
+}
+
+bool latents_steep(Run *r, Tensor q, Tensor k, Tensor v, double scale)
+{
+    double logit = scale * exact_largest_norm(r, q) * exact_largest_norm(r, k);
+
+    return !(logit * exact_largest_norm(r, v) <= FLOAT_ENOUGH);
+}
+
+/* ---- in float ----------------------------------------------------------------- */
+
+static Tensor widened(Run *r, Tensor lse)
+{
+    int64_t shape[3] = { lse.shape[0], lse.shape[1], 1 };
+
+    return exact_of(r, tensor_of(DT_F32, 3, shape, lse.data));
+}
+
+static LatentRead collect(Run *r, const AttendInput *in, Tensor more)
+{
+    FewAttend  few = { .q = in->q, .k = in->k, .v = in->v, .more = more, .scale = in->scale };
+    FewResult  found = op_few_attend(r, &few);
+    LatentRead read = { .out = found.out, .more = found.more, .lse = found.lse };
+
+    if (run_wants_views(r))
+        read.in = exact_logits(r, in, false, 0);
+    return read;
+}
+
+LatentRead latents_collect(Run *r, Tensor q, Tensor k, Tensor v, Tensor more, double scale)
+{
+    AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
+    LatentRead  read;
+    Tensor      both;
+
+    if (!latents_steep(r, q, k, v, scale))
+        return collect(r, &in, more);
+    if (!more.data)
+        return read_exactly(r, &in, false, 0);
+    in.v = beside(r, v, more);
+    read = read_exactly(r, &in, false, 0);
+    both = read.out;
+    read.out = columns_of(r, both, 0, v.shape[2]);
+    read.more = columns_of(r, both, v.shape[2], more.shape[2]);
+    return read;
+}
+
+static LatentRead read_in_float(Run *r, const AttendInput *in, bool causal, int64_t offset)
+{
+    AttendInput  counted = *in;
+    int64_t      rows = in->q.shape[1], keys = in->k.shape[1];
+    AttendResult found;
+    LatentRead   read;
+
+    counted.softmax_flops = FLOPS_ROW_SOFTMAX;
+    if (!causal && rows < keys)
+        return collect(r, in, (Tensor){ .rank = 0 });
+    found = op_attend(r, &counted, read_cells(r, rows, keys, causal, offset));
+    read = (LatentRead){ .out = found.out };
+    if (run_wants_views(r)) {
+        read.lse = widened(r, found.lse);
+        read.in = exact_logits(r, in, causal, offset);
+    }
+    return read;
+}
+
+LatentRead latents_read_float(Run *r, Tensor q, Tensor k, Tensor v, double scale)
+{
+    AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
+
+    return read_in_float(r, &in, false, 0);
+}
+
+LatentRead latents_read_exact(Run *r, Tensor q, Tensor k, Tensor v, double scale)
+{
+    AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
+
+    return read_exactly(r, &in, false, 0);
+}
+
+LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool causal,
+                        int64_t offset)
+{
+    AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
+
+    if (run_failed(r) || latents_steep(r, q, k, v, scale))
+        return read_exactly(r, &in, causal, offset);
+    return read_in_float(r, &in, causal, offset);
+}
+
+Flops latents_read_flops(const Run *r, double cells, double d, double e)
+{
+    double h = (double)r->h;
+
+    return (Flops){ .score = 2 * h * cells * d, .mix = 2 * h * cells * e,
+                    .overhead = FLOPS_ROW_SOFTMAX * h * cells };
+}
+
+Tensor latents_weights(Run *r, const LatentRead *read)
+{
+    return logit_weights(r, &read->in, read->lse);
 }
 
 Tensor latents_turned(Run *r, Tensor x)
@@ -114,18 +226,15 @@ static void show_nested(Run *r, const Nested *s, const LatentRead *in, const Lat
 
 void latents_nested(Run *r, const Nested *s)
 {
+    Tensor     keys = s->with_keys ? r->k : (Tensor){ .rank = 0 };
     LatentRead in, out;
-    Tensor     packed, y_v, y_k;
 
     run_stage(r, s->pack);
-    packed = s->with_keys ? latents_beside(r, r->v, r->k) : r->v;
-    in = latents_read(r, s->latents, s->keys, packed, s->scale, false, 0);
-    y_v = s->with_keys ? latents_columns(r, in.result.out, 0, r->e) : in.result.out;
-    y_k = s->with_keys ? latents_columns(r, in.result.out, r->e, r->d) : y_v;
+    in = latents_collect(r, s->latents, s->keys, r->v, keys, s->scale);
     run_stage(r, s->unpack);
-    out = latents_read(r, r->q, y_k, y_v, s->scale, false, 0);
-    r->out = out.result.out;
-    show_nested(r, s, &in, &out, y_v);
+    out = latents_read(r, r->q, s->with_keys ? in.more : in.out, in.out, s->scale, false, 0);
+    r->out = out.out;
+    show_nested(r, s, &in, &out, in.out);
 }
 
 Flops latents_nested_flops(const Run *r, int64_t latents, bool with_keys)

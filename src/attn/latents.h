@@ -3,7 +3,8 @@
  *     pack     A_in  = softmax(scale P K^T)        [l,m]   the latents read the tokens
  *     unpack   A_out = softmax(scale Q Y^T)        [n,l]   the tokens read the latents
  *
- * Logits are in double, weights in float.  Nothing n x m is made.
+ * Logits are in double where a bound on them says that float would show; nothing n x m is
+ * made.
  */
 #ifndef ATTN_LATENTS_H
 #define ATTN_LATENTS_H
@@ -14,14 +15,22 @@ typedef struct Run Run;
 
 /* One softmax attention and what a picture of its weights needs. */
 typedef struct LatentRead {
+    Tensor      out, more; /* [h,rows,e], [h,rows,f] */
+    Tensor      lse;       /* f64 [h,rows], and how to find logits: where views are wanted */
     LogitAttend in;
-    LogitResult result; /* out [h,rows,e] */
 } LatentRead;
 
-/* softmax(scale q k^T) v.  The side with fewer rows takes the factor: a copy of it in double
- * is made.  causal: row i sees keys up to i + offset. */
+/* Whether logits may be so large that their rounding in float shows in softmax(scale q k^T) v:
+ * all f32.  The reads below ask it themselves. */
+bool latents_steep(Run *r, Tensor q, Tensor k, Tensor v, double scale);
+/* softmax(scale q k^T) v.  causal: row i sees keys up to i + offset. */
 LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool causal,
                         int64_t offset);
+/* The same for who has asked: all keys, in float, or in double (then k may be f64). */
+LatentRead latents_read_float(Run *r, Tensor q, Tensor k, Tensor v, double scale);
+LatentRead latents_read_exact(Run *r, Tensor q, Tensor k, Tensor v, double scale);
+/* Few queries q that read all keys; more: other values for the same weights, or absent. */
+LatentRead latents_collect(Run *r, Tensor q, Tensor k, Tensor v, Tensor more, double scale);
 /* What that charges for so many allowed cells of each head. */
 Flops latents_read_flops(const Run *r, double cells, double d, double e);
 /* Its weights f32 [h,rows,keys]; for views only. */
@@ -39,10 +48,6 @@ typedef struct Nested {
 void  latents_nested(Run *r, const Nested *s);
 Flops latents_nested_flops(const Run *r, int64_t latents, bool with_keys);
 
-/* Values and keys side by side, [h',m,e+d]: packed in one pass. */
-Tensor latents_beside(Run *r, Tensor v, Tensor k);
-/* Columns first .. first + count of x [h,rows,width], contiguous. */
-Tensor latents_columns(Run *r, Tensor x, int64_t first, int64_t count);
 /* x [h,a,b] with its last axes turned. */
 Tensor latents_turned(Run *r, Tensor x);
 

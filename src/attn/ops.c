@@ -20,13 +20,33 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
     if (run_failed(r))
         return out;
     r->ops->attend(r, in, pattern, &out, &cells);
-    op_charge(r, FLOP_SCORE, 2 * cells * (double)r->d);
-    op_charge(r, FLOP_MIX, 2 * cells * (double)r->e);
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * cells * (double)in->v.shape[2]);
     op_charge(r, FLOP_OVERHEAD,
               (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX) * cells);
     op_charge(r, FLOP_POSITION, in->cell_flops * cells);
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v),
                bytes_of(out.out) + bytes_of(out.lse));
+    return out;
+}
+
+FewResult op_few_attend(Run *r, const FewAttend *in)
+{
+    int64_t   l = in->q.shape[1], e = in->v.shape[2], f = in->more.data ? in->more.shape[2] : 0;
+    double    cells = (double)r->h * (double)l * (double)in->k.shape[1];
+    FewResult out = { .out = run_tensor3(r, DT_F32, r->h, l, e),
+                      .lse = run_tensor2(r, DT_F64, r->h, l) };
+
+    if (f > 0)
+        out.more = run_tensor3(r, DT_F32, r->h, l, f);
+    if (run_failed(r))
+        return out;
+    r->ops->few_attend(r, in, &out);
+    op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
+    op_charge(r, FLOP_MIX, 2 * cells * (double)(e + f));
+    op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * cells);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v) + bytes_of(in->more),
+               bytes_of(out.out) + bytes_of(out.more));
     return out;
 }
 
@@ -125,6 +145,16 @@ void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double 
         op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
 }
 
+void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass charge)
+{
+    if (run_failed(r))
+        return;
+    r->ops->gemm_long(r, &a, &b, alpha, &c);
+    op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[2]);
+    if (charge != FLOP_NONE)
+        op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
+}
+
 void op_softmax(Run *r, Tensor x)
 {
     if (run_failed(r))
@@ -192,6 +222,15 @@ void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y)
 {
     if (!run_failed(r))
         r->ops->product64(r, &x, &w, bias, &y);
+}
+
+Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias)
+{
+    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
+
+    if (!run_failed(r))
+        r->ops->standardise(r, &x, eps, gain, bias, &y);
+    return y;
 }
 
 void op_gelu(Run *r, Tensor x, const float *bias)

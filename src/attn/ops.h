@@ -128,6 +128,20 @@ const Ops *ops_cpu(void);
  * Charges per allowed cell: score 2d, mix 2e, overhead 5 (or as in says), position by terms. */
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
 
+/* Few queries that read all keys: pooling, latents, landmarks. */
+typedef struct FewAttend {
+    Tensor q, k, v; /* [h',l,d], [h',m,d], [h',m,e] */
+    Tensor more;    /* [h',m,f] other values for the same weights; data NULL: none */
+    double scale;
+} FewAttend;
+typedef struct FewResult {
+    Tensor out, more; /* [h,l,e], [h,l,f] */
+    Tensor lse;       /* f64 [h,l] */
+} FewResult;
+/* The queries stay, the keys pass by once and are not packed; the keys are split among
+ * threads.  Charges per cell 2d, 2(e + f) and 4. */
+FewResult op_few_attend(Run *r, const FewAttend *in);
+
 /* Attention inside groups.  Charges per (query entry, key entry) pair of a
  * group, masked or not, because that is what is computed: 2d, 2e, 5; keys that
  * query_skip leaves out are not mixed. */
@@ -165,6 +179,10 @@ int64_t row_attend_keys(const Run *r, const RowAttend *in, int64_t i);
  * 2 * rows * cols * inner per head to `charge`. */
 void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double beta, Tensor c,
              FlopClass charge);
+
+/* c f64 [h,rows,cols] = alpha a b, a f32 [h',rows,inner], b f32 [h',inner,cols], for a long
+ * inner axis: some hundred products are summed in float, these sums in double. */
+void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass charge);
 
 /* Softmax over the last axis of x f32 or f64, in place.  Overhead 4 per element. */
 void op_softmax(Run *r, Tensor x);
@@ -216,6 +234,9 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w);
 /* y f64 [1,n,R] = x f64 [1,n,d] w f64 [1,d,R], each sum in index order and beginning with
  * bias[R] (NULL: 0).  Charges nothing: callers tile. */
 void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y);
+/* f32 [1,n,c] of x f32 [1,n,c]: (x - mean) / sqrt(variance + eps) * gain + bias of every row, in
+ * double and rounded at the end; gain, bias f32 [c] or NULL.  Charges nothing. */
+Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias);
 /* x f32 [..,width], contiguous, in place: GELU(x + bias[width]) in its tanh form (bias NULL:
  * none).  Charges nothing. */
 void op_gelu(Run *r, Tensor x, const float *bias);
@@ -326,15 +347,19 @@ struct Ops {
     const char *name; /* "cpu" */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
+    void (*few_attend)(Run *r, const FewAttend *in, FewResult *out);
     void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
     void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);
     void (*gemm)(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
                  double beta, Tensor *c);
+    void (*gemm_long)(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
     void (*softmax)(Run *r, Tensor *x);
     void (*pinv)(Run *r, const Tensor *a, double rcond, Tensor *y);
     void (*logit_attend)(Run *r, const LogitAttend *in, LogitResult *out);
     void (*dots64)(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
     void (*product64)(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
+    void (*standardise)(Run *r, const Tensor *x, double eps, const float *gain,
+                        const float *bias, Tensor *y);
     void (*gelu)(Run *r, Tensor *x, const float *bias);
     void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);
     void (*top_k)(Run *r, const Tensor *x, int64_t k, Tensor *index);

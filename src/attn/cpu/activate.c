@@ -1,4 +1,4 @@
-/* activate.c -- activations of rows of features. */
+/* activate.c -- activations and norms of rows of features. */
 #include "attn/cpu/cpu.h"
 
 #define PIECE 16384 /* entries of one item of work, at least a row */
@@ -32,4 +32,40 @@ void cpu_gelu(Run *r, Tensor *x, const float *bias)
     job.rows = tensor_count(x) / width;
     job.each = width < PIECE ? PIECE / width : 1;
     threads_run(r->threads, ceil_div(job.rows, job.each), gelu_item, &job);
+}
+
+typedef struct Standardise {
+    Run          *run;
+    const Tensor *x;
+    Tensor       *y;
+    double        eps;
+    const float  *gain, *bias;
+    int64_t       rows, width, each;
+} Standardise;
+
+static void standardise_item(void *context, int64_t item, int worker)
+{
+    const Standardise *job = context;
+    int64_t            end = min_i64(job->rows, (item + 1) * job->each);
+
+    (void)worker;
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t i = item * job->each; i < end; i++)
+        kernel_at(0)->standardise(tensor_f32(job->x) + i * job->width, job->width, job->eps,
+                                  job->gain, job->bias, tensor_f32(job->y) + i * job->width);
+}
+
+void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
+                     Tensor *y)
+{
+    int64_t     width = x->shape[x->rank - 1];
+    Standardise job = { .run = r, .x = x, .y = y, .eps = eps, .gain = gain, .bias = bias,
+                        .width = width };
+
+    if (!tensor_count(x))
+        return;
+    job.rows = tensor_count(x) / width;
+    job.each = width < PIECE ? PIECE / width : 1;
+    threads_run(r->threads, ceil_div(job.rows, job.each), standardise_item, &job);
 }

@@ -100,7 +100,7 @@ static void score_panel(const Job *job, Worker *w, int64_t head, int64_t place)
 
         if (kind != TILE_FULL && kind != TILE_MASKED)
             continue;
-        tile = block_score(block, g, panel, keys,
+        tile = block_score(block, g, panel, keys, job->m - panel * TILE_KEYS,
                            kind == TILE_FULL ? NULL : plan_keep(plan, panel, g));
         if (job->has_terms)
             terms_add_tile(&w->terms, plan->first + g * TILE_ROWS, panel, tile, block->lds);

@@ -50,15 +50,15 @@ void block_query(Block *b, int64_t row, const float *q, double scale)
     b->kernel->scale(q, b->d, (float)(scale * LOG2_E), b->q + row * b->d);
 }
 
-float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
+float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel, int64_t keys,
                    const uint64_t *keep)
 {
     int    slot = b->slots[g]++;
     float *tile = block_tile(b, g, slot);
 
     b->panel[g * STEP_PANELS + slot] = (int32_t)panel_index;
-    b->kernel->score(b->q + g * TILE_ROWS * b->d, b->d, panel, b->d, keep, tile, b->lds,
-                     b->top + g * TILE_ROWS * LANES);
+    b->kernel->score(b->q + g * TILE_ROWS * b->d, b->d, panel, b->d, keep,
+                     (int)min_i64(keys, TILE_KEYS), tile, b->lds, b->top + g * TILE_ROWS * LANES);
     return tile;
 }
 

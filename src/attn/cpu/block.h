@@ -36,8 +36,9 @@ bool block_init(Block *b, Arena *arena, const Kernel *kernel, int64_t capacity, 
                 int64_t e);
 void block_begin(Block *b, int64_t rows);
 void block_query(Block *b, int64_t row, const float *q, double scale);
-/* Scores of group g against a packed panel; returns the tile (row stride lds). */
-float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel,
+/* Scores of group g against the first `keys` of a packed panel, `keep` where it holds fewer
+ * than TILE_KEYS; returns the tile (row stride lds). */
+float *block_score(Block *b, int64_t g, int64_t panel_index, const float *panel, int64_t keys,
                    const uint64_t *keep);
 /* Weights of the group's tiles; `changed`: scores were altered after block_score. */
 void block_soften(Block *b, int64_t g, bool changed);

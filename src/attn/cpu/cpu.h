@@ -48,10 +48,12 @@ void *cpu_scratch(Run *r, int64_t count, int64_t size);
 /* The entries of ops_cpu(), by file. */
 void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void cpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
 void cpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
 void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
 void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c);
+void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
 void cpu_softmax(Run *r, Tensor *x);
 /* x <- exp(x - max x); returns their sum. */
 double cpu_exp_row(const Kernel *kernel, float *x, int64_t count);
@@ -59,6 +61,8 @@ void cpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
 void cpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
+void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
+                     Tensor *y);
 void cpu_gelu(Run *r, Tensor *x, const float *bias);
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
 void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);

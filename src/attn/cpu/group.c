@@ -235,7 +235,7 @@ static void take_step(const Job *job, Worker *w, const Part *p, int64_t from, in
 
             if (keep && !any_kept(keep))
                 continue;
-            tile = block_score(block, g, x, w->panels + x * job->d * TILE_KEYS, keep);
+            tile = block_score(block, g, x, w->panels + x * job->d * TILE_KEYS, keys, keep);
             if (job->changed)
                 change_tile(job, w, p, g * TILE_ROWS, x, at, keys, tile);
         }

@@ -22,9 +22,10 @@
 typedef struct Kernel {
     const char *name; /* "avx512", "avx2", "generic" */
     /* s[r][0..64) = q[r] . key; cells whose bit in keep[r] is 0 become -inf (keep
-     * NULL: all stay); top[r][LANES] is raised to the lanewise maximum. */
+     * NULL: all stay); top[r][LANES] is raised to the lanewise maximum.  Only the first
+     * `keys` columns are asked for: of the others some are computed, the rest is -inf. */
     void (*score)(const float *q, int64_t ldq, const float *panel, int64_t d,
-                  const uint64_t *keep, float *s, int64_t lds, float *top);
+                  const uint64_t *keep, int keys, float *s, int64_t lds, float *top);
     /* One step of the online softmax over `count` (a multiple of TILE_KEYS) scores of
      * each row: s becomes 2^(s - max), max and sum advance, factor is what the
      * row's earlier results must be multiplied by.  top NULL: found from s. */
@@ -33,6 +34,12 @@ typedef struct Kernel {
     /* acc[r][0..e) = factor[r] * acc[r] + sum_j w[r][j] v[j] for TILE_ROWS rows. */
     void (*mix)(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, int64_t e,
                 const float *factor, float *acc, int64_t lda);
+    /* The same with w[j][r], rows of TILE_KEYS: weights that softmax made by columns. */
+    void (*mix_turned)(const float *w, const float *v, int64_t ldv, int64_t keys, int64_t e,
+                       const float *factor, float *acc, int64_t lda);
+    /* One step of the online softmax down the first columns (a multiple of LANES) of `rows`
+     * rows s[j][TILE_KEYS]: as softmax, but sum holds this step's only. */
+    void (*columns)(float *s, int64_t rows, int columns, float *max, float *sum, float *factor);
     /* s[x] = q . k[keys[x]] */
     void (*dots)(const float *q, const float *k, int64_t ldk, const int32_t *keys, int64_t count,
                  int64_t d, float *s);
@@ -69,6 +76,9 @@ typedef struct Kernel {
                       const double *w, int64_t cols, double *y, int64_t ldy);
     /* x <- GELU(x + bias), its tanh form; bias NULL: none. */
     void (*gelu)(float *x, const float *bias, int64_t count);
+    /* y = (x - mean) / sqrt(variance + eps) * gain + bias; gain and bias may be NULL. */
+    void (*standardise)(const float *x, int64_t count, double eps, const float *gain,
+                        const float *bias, float *y);
     /* x <- e^x, and size times sin and cos of y (sines or cosines may be y), in double and
      * within two of its last bits. */
     void (*exp64)(double *x, int64_t count);

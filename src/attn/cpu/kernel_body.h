@@ -24,10 +24,10 @@ static inline TARGET __attribute__((always_inline)) Vec poly_exp2(Vec f)
     return vec_fma(p, f, vec_splat(1.0f));
 }
 
-/* TILE_ROWS x STRIP scores; `at` is the strip's first column in the panel. */
+/* TILE_ROWS x (vecs vectors of) scores; `at` is the first column in the panel. */
 static inline TARGET __attribute__((always_inline)) void strip_score(
     const float *q, int64_t ldq, const float *panel, int64_t d, const uint64_t *keep, int at,
-    float *s, int64_t lds, float *top)
+    const int vecs, float *s, int64_t lds, float *top)
 {
     Vec     c[TILE_ROWS][VECS];
     int64_t from = 0;
@@ -36,38 +36,38 @@ static inline TARGET __attribute__((always_inline)) void strip_score(
         int64_t to = d - from < SCORE_DEPTH ? d : from + SCORE_DEPTH;
 
         UNROLL for (int r = 0; r < TILE_ROWS; r++)
-            UNROLL for (int x = 0; x < VECS; x++)
+            UNROLL for (int x = 0; x < vecs; x++)
                 c[r][x] = vec_splat(0.0f);
         for (int64_t t = from; t < to; t++) {
             Vec b[VECS];
 
-            UNROLL for (int x = 0; x < VECS; x++)
+            UNROLL for (int x = 0; x < vecs; x++)
                 b[x] = vec_load(panel + t * TILE_KEYS + at + x * WIDTH);
             UNROLL for (int r = 0; r < TILE_ROWS; r++) {
                 Vec a = vec_splat(q[r * ldq + t]);
 
-                UNROLL for (int x = 0; x < VECS; x++)
+                UNROLL for (int x = 0; x < vecs; x++)
                     c[r][x] = vec_fma(a, b[x], c[r][x]);
             }
         }
         if (from > 0)
             UNROLL for (int r = 0; r < TILE_ROWS; r++)
-                UNROLL for (int x = 0; x < VECS; x++)
+                UNROLL for (int x = 0; x < vecs; x++)
                     c[r][x] = vec_add(c[r][x], vec_load(s + r * lds + at + x * WIDTH));
         if (to < d)
             UNROLL for (int r = 0; r < TILE_ROWS; r++)
-                UNROLL for (int x = 0; x < VECS; x++)
+                UNROLL for (int x = 0; x < vecs; x++)
                     vec_store(s + r * lds + at + x * WIDTH, c[r][x]);
         from = to;
     } while (from < d);
     if (keep)
         UNROLL for (int r = 0; r < TILE_ROWS; r++)
-            UNROLL for (int x = 0; x < VECS; x++)
+            UNROLL for (int x = 0; x < vecs; x++)
                 c[r][x] = vec_keep(c[r][x], keep[r] >> (at + x * WIDTH));
     UNROLL for (int r = 0; r < TILE_ROWS; r++) {
         Vec high = vec_load(top + r * LANES);
 
-        UNROLL for (int x = 0; x < VECS; x++) {
+        UNROLL for (int x = 0; x < vecs; x++) {
             vec_store(s + r * lds + at + x * WIDTH, c[r][x]);
             high = vec_max(c[r][x], high);
         }
@@ -76,10 +76,17 @@ static inline TARGET __attribute__((always_inline)) void strip_score(
 }
 
 static TARGET void tile_score(const float *q, int64_t ldq, const float *panel, int64_t d,
-                              const uint64_t *keep, float *s, int64_t lds, float *top)
+                              const uint64_t *keep, int keys, float *s, int64_t lds, float *top)
 {
-    for (int at = 0; at < TILE_KEYS; at += STRIP)
-        strip_score(q, ldq, panel, d, keep, at, s, lds, top);
+    int at = 0;
+
+    for (; at + STRIP <= keys; at += STRIP)
+        strip_score(q, ldq, panel, d, keep, at, VECS, s, lds, top);
+    for (; at < keys; at += WIDTH)
+        strip_score(q, ldq, panel, d, keep, at, 1, s, lds, top);
+    for (; at < TILE_KEYS; at += WIDTH)
+        UNROLL for (int r = 0; r < TILE_ROWS; r++)
+            vec_store(s + r * lds + at, vec_splat(-INFINITY));
 }
 
 static inline TARGET __attribute__((always_inline)) Vec row_top(const float *s, int64_t count)
@@ -124,10 +131,11 @@ static TARGET void tile_softmax(float *s, int64_t lds, int rows, int64_t count, 
     }
 }
 
-/* `vecs` vectors of columns; the last has only `part` columns when part > 0. */
+/* `vecs` vectors of columns; the last has only `part` columns when part > 0.  The weight of
+ * key j in row r is w[r * ldw + j * step]. */
 static inline TARGET __attribute__((always_inline)) void strip_mix(
-    const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys, const int vecs,
-    const int64_t part, const float *factor, float *acc, int64_t lda)
+    const float *w, int64_t ldw, const int64_t step, const float *v, int64_t ldv, int64_t keys,
+    const int vecs, const int64_t part, const float *factor, float *acc, int64_t lda)
 {
     Vec c[TILE_ROWS][VECS];
 
@@ -140,7 +148,7 @@ static inline TARGET __attribute__((always_inline)) void strip_mix(
         UNROLL for (int x = 0; x < vecs; x++)
             b[x] = part ? vec_load_part(v + j * ldv, part) : vec_load(v + j * ldv + x * WIDTH);
         UNROLL for (int r = 0; r < TILE_ROWS; r++) {
-            Vec a = vec_splat(w[r * ldw + j]);
+            Vec a = vec_splat(w[r * ldw + j * step]);
 
             UNROLL for (int x = 0; x < vecs; x++)
                 c[r][x] = vec_fma(a, b[x], c[r][x]);
@@ -151,17 +159,59 @@ static inline TARGET __attribute__((always_inline)) void strip_mix(
             vec_store(acc + r * lda + x * WIDTH, c[r][x]);
 }
 
-static TARGET void tile_mix(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys,
-                            int64_t e, const float *factor, float *acc, int64_t lda)
+static inline TARGET __attribute__((always_inline)) void strips_mix(
+    const float *w, int64_t ldw, const int64_t step, const float *v, int64_t ldv, int64_t keys,
+    int64_t e, const float *factor, float *acc, int64_t lda)
 {
     int64_t at = 0;
 
     for (; e - at >= STRIP; at += STRIP)
-        strip_mix(w, ldw, v + at, ldv, keys, VECS, 0, factor, acc + at, lda);
+        strip_mix(w, ldw, step, v + at, ldv, keys, VECS, 0, factor, acc + at, lda);
     for (; e - at >= WIDTH; at += WIDTH)
-        strip_mix(w, ldw, v + at, ldv, keys, 1, 0, factor, acc + at, lda);
+        strip_mix(w, ldw, step, v + at, ldv, keys, 1, 0, factor, acc + at, lda);
     if (at < e)
-        strip_mix(w, ldw, v + at, ldv, keys, 1, e - at, factor, acc + at, lda);
+        strip_mix(w, ldw, step, v + at, ldv, keys, 1, e - at, factor, acc + at, lda);
+}
+
+static TARGET void tile_mix(const float *w, int64_t ldw, const float *v, int64_t ldv, int64_t keys,
+                            int64_t e, const float *factor, float *acc, int64_t lda)
+{
+    strips_mix(w, ldw, 1, v, ldv, keys, e, factor, acc, lda);
+}
+
+static TARGET void tile_mix_turned(const float *w, const float *v, int64_t ldv, int64_t keys,
+                                   int64_t e, const float *factor, float *acc, int64_t lda)
+{
+    strips_mix(w, 1, TILE_KEYS, v, ldv, keys, e, factor, acc, lda);
+}
+
+/* One vector of columns: their maxima over rows, then 2^(s - max) and its sums. */
+static TARGET void columns_softmax(float *s, int64_t rows, int columns, float *max, float *sum,
+                                   float *factor)
+{
+    for (int x = 0; x < columns; x += WIDTH) {
+        Vec   high = vec_splat(-INFINITY), total = vec_splat(0.0f), low;
+        float base[WIDTH];
+
+        for (int64_t r = 0; r < rows; r++)
+            high = vec_max(vec_load(s + r * TILE_KEYS + x), high);
+        vec_store(base, high);
+        for (int c = 0; c < WIDTH; c++) {
+            float before = max[x + c], now = base[c] > before ? base[c] : before;
+
+            base[c] = now > -INFINITY ? now : 0.0f;
+            factor[x + c] = now > before ? exp2f(before - base[c]) : 1.0f;
+            max[x + c] = now;
+        }
+        low = vec_load(base);
+        for (int64_t r = 0; r < rows; r++) {
+            Vec w = vec_exp2(vec_sub(vec_load(s + r * TILE_KEYS + x), low));
+
+            vec_store(s + r * TILE_KEYS + x, w);
+            total = vec_add(total, w);
+        }
+        vec_store(sum + x, total);
+    }
 }
 
 static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const int32_t *keys,
@@ -369,6 +419,55 @@ static TARGET double array_dot_double(const double *x, const double *z, int64_t 
     for (; i < count; i++)
         sum += x[i] * z[i];
     return sum;
+}
+
+/* The sum of (x - from)^power, power 1 or 2. */
+static inline TARGET __attribute__((always_inline)) double array_moment(const float *x,
+                                                                        int64_t count, double from,
+                                                                        const int power)
+{
+    Wide    part[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
+    double  sum = 0;
+    int64_t i = 0;
+
+    for (; i + 4 * WIDE <= count; i += 4 * WIDE)
+        UNROLL for (int p = 0; p < 4; p++) {
+            Wide off = wide_from(x + i + p * WIDE) - from;
+
+            part[p] += power == 1 ? off : off * off;
+        }
+    part[0] += part[1] + part[2] + part[3];
+    for (int c = 0; c < WIDE; c++)
+        sum += part[0][c];
+    for (; i < count; i++) {
+        double off = (double)x[i] - from;
+
+        sum += power == 1 ? off : off * off;
+    }
+    return sum;
+}
+
+static TARGET void row_standardise(const float *x, int64_t count, double eps, const float *gain,
+                                   const float *bias, float *y)
+{
+    double  mean = array_moment(x, count, 0, 1) / (double)count;
+    double  by = 1 / sqrt(array_moment(x, count, mean, 2) / (double)count + eps);
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide off = (wide_from(x + i) - mean) * by;
+        Half out;
+
+        if (gain)
+            off *= wide_from(gain + i);
+        if (bias)
+            off += wide_from(bias + i);
+        out = __builtin_convertvector(off, Half);
+        __builtin_memcpy(y + i, &out, sizeof(out));
+    }
+    for (; i < count; i++)
+        y[i] = (float)(((double)x[i] - mean) * by * (gain ? (double)gain[i] : 1) +
+                       (bias ? (double)bias[i] : 0));
 }
 
 static TARGET uint64_t keys_equal(const int32_t *x, int32_t value)
@@ -623,6 +722,8 @@ const Kernel KERNEL = {
     .score = tile_score,
     .softmax = tile_softmax,
     .mix = tile_mix,
+    .mix_turned = tile_mix_turned,
+    .columns = columns_softmax,
     .dots = row_dots,
     .mix_row = row_mix,
     .recur = token_recur,
@@ -638,6 +739,7 @@ const Kernel KERNEL = {
     .product64 = rows_product64,
     .gelu = array_gelu,
     .recur64 = token_recur64,
+    .standardise = row_standardise,
     .exp64 = array_exp64,
     .waves = array_waves,
 };

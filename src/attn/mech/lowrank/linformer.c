@@ -188,7 +188,7 @@ static Tensor turned(Run *r, Tensor f)
     return t;
 }
 
-static void show(Run *r, const Linformer *l, const LogitAttend *in, Tensor lse)
+static void show(Run *r, const Linformer *l, const LatentRead *read)
 {
     Pattern *cells;
     Tensor   p;
@@ -197,7 +197,7 @@ static void show(Run *r, const Linformer *l, const LogitAttend *in, Tensor lse)
     if (!run_wants_views(r))
         return;
     cells = implicit_cells(r);
-    p = logit_weights(r, in, lse);
+    p = latents_weights(r, read);
     left = implicit_factor(r, "factor_left", VIEW_WEIGHTS, p, "query", "slot");
     view_stage(r, "projections", -1);
     show_projections(r, l);
@@ -215,45 +215,58 @@ static void show(Run *r, const Linformer *l, const LogitAttend *in, Tensor lse)
 
 /* ---- the mechanism ---------------------------------------------------------- */
 
-/* f64 [h,k,.]: the sums over positions, in double whatever E holds. */
-static Tensor projected(Run *r, Tensor e, Tensor x, double scale)
+/* Reads the projected keys and values, [h,k,.], sums over all positions.  Float pieces are
+ * enough for these unless the softmax is steep: then they are made once more, in double. */
+static LatentRead read_projected(Run *r, const Linformer *l, double scale, Tensor *k, Tensor *v)
 {
-    Tensor y = run_tensor3(r, DT_F64, r->h, e.shape[1], x.shape[2]);
+    Tensor wide_k = run_tensor3(r, DT_F64, r->h, l->e.shape[1], r->d);
+    Tensor wide_v = run_tensor3(r, DT_F64, r->h, l->f.shape[1], r->e);
 
-    op_gemm(r, e, false, x, false, scale, 0, y, FLOP_OVERHEAD);
-    return y;
+    op_gemm_long(r, l->e, r->k, 1, wide_k, FLOP_OVERHEAD);
+    op_gemm_long(r, l->f, r->v, 1, wide_v, FLOP_OVERHEAD);
+    *k = run_failed(r) ? wide_k : exact_rounded(r, wide_k);
+    *v = run_failed(r) ? wide_v : exact_rounded(r, wide_v);
+    if (run_failed(r))
+        return (LatentRead){ .lse = { .rank = 0 } };
+    if (!latents_steep(r, r->q, *k, *v, scale)) {
+        run_stage(r, "scores, softmax, mix");
+        return latents_read_float(r, r->q, *k, *v, scale);
+    }
+    op_gemm(r, l->e, false, r->k, false, 1, 0, wide_k, FLOP_NONE);
+    op_gemm(r, l->f, false, r->v, false, 1, 0, wide_v, FLOP_NONE);
+    *v = exact_rounded(r, wide_v);
+    run_stage(r, "scores, softmax, mix");
+    return latents_read_exact(r, r->q, wide_k, *v, scale);
 }
 
-static void show_projected(Run *r, const LogitAttend *in)
+static void show_projected(Run *r, Tensor k, Tensor v)
 {
     if (!run_wants_views(r) || run_failed(r))
         return;
-    view_tensor(r, "projected_keys", VIEW_VECTORS, exact_rounded(r, in->right), "slot", "feature");
-    view_tensor(r, "projected_values", VIEW_VECTORS, in->v, "slot", "feature");
+    view_tensor(r, "projected_keys", VIEW_VECTORS, k, "slot", "feature");
+    view_tensor(r, "projected_values", VIEW_VECTORS, v, "slot", "feature");
 }
 
 static void linformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     Linformer    *l = run_alloc(r, 1, sizeof(*l)); /* the readers keep it */
-    LogitAttend   in = { .kind = LOGITS_PRODUCT, .turned = true, .n = r->n };
-    LogitResult   result;
+    Tensor        k, v;
+    LatentRead    read;
 
     if (!l)
         return;
     run_stage(r, "projections");
     project(r, p, l);
     run_stage(r, "project keys and values");
-    in.left = r->q;
-    in.right = projected(r, l->e, r->k, run_scale(r, p->scale));
-    in.v = projected(r, l->f, r->v, 1);
-    if (!run_failed(r))
-        in.v = exact_rounded(r, in.v);
-    show_projected(r, &in);
-    run_stage(r, "scores, softmax, mix");
-    result = op_logit_attend(r, &in);
-    r->out = result.out;
-    show(r, l, &in, result.lse);
+    read = read_projected(r, l, run_scale(r, p->scale), &k, &v);
+    if (run_failed(r))
+        return;
+    view_stage(r, "project keys and values", -1);
+    show_projected(r, k, v);
+    view_stage(r, NULL, -1);
+    r->out = read.out;
+    show(r, l, &read);
 }
 
 static Flops linformer_flops(Run *r, const void *opaque)
@@ -283,7 +296,7 @@ static const ViewPromise views[] = {
       .help = "P: each query over the k slots keys are projected to" },
     { .name = "factor_right", .kind = VIEW_SIGNED, .help = "F: each slot's values over positions" },
     { .name = "projection", .kind = VIEW_SIGNED, .help = "E, then F, of each head" },
-    { .name = "projected_keys", .kind = VIEW_VECTORS, .help = "E K, times the scale" },
+    { .name = "projected_keys", .kind = VIEW_VECTORS, .help = "E K" },
     { .name = "projected_values", .kind = VIEW_VECTORS, .help = "F V" },
     VIEW_PROMISE_END
 };

@@ -8,8 +8,8 @@
  *     output = (F1 Z)(F3 V),  Z near the pseudo-inverse of A
  *
  * Z comes from matrix products alone (attn/pinv_products.h).  A is nearly
- * singular when landmarks look alike; then Z is large and the product cancels,
- * so all of it is in double.  (Xiong et al. 2021; runs of unequal length as in
+ * singular when landmarks look alike; then Z is large and the product cancels, so
+ * A and Z are in double, and where Z is large all of it is.  (Xiong et al. 2021; runs of unequal length as in
  * the official token_nystromformer.py.)
  */
 #include "attn/run.h"
@@ -52,7 +52,8 @@ static const Param params[] = {
 typedef struct Nystrom {
     int64_t count;         /* L */
     Tensor  ql, kl;        /* landmarks */
-    Tensor  f1, a, f3, f1z;
+    Tensor  a;
+    Tensor  f1, f3, f1z;   /* f32 where float is enough; then f1 and f3 for views only */
     Tensor  band;          /* f32 [1 or h,s] or absent */
     PinvProducts inverse;
     LogitAttend in;        /* the shortcut's */
@@ -100,26 +101,37 @@ static void nystrom_check(Run *r, const void *opaque)
 
 /* ---- landmarks and the three factors ---------------------------------------- */
 
+typedef struct Means {
+    Run   *run;
+    Tensor x, y;
+} Means;
+
+static void mean_item(void *context, int64_t item, int worker)
+{
+    const Means *job = context;
+    int64_t      rows = job->x.shape[1], d = job->x.shape[2], count = job->y.shape[1];
+    int64_t      first = segment_start(rows, count, item % count);
+    int64_t      end = segment_start(rows, count, item % count + 1);
+    const float *from = tensor_head(&job->x, item / count, job->run->h);
+    double      *mean = f64(job->y) + item * d;
+
+    (void)worker;
+    memset(mean, 0, (size_t)d * sizeof(*mean));
+    for (int64_t i = first; i < end; i++)
+        for (int64_t c = 0; c < d; c++)
+            mean[c] += (double)from[i * d + c];
+    for (int64_t c = 0; c < d; c++)
+        mean[c] /= (double)(end - first);
+}
+
 static Tensor means(Run *r, Tensor x, int64_t count)
 {
-    int64_t rows = x.shape[1], d = x.shape[2];
-    Tensor  y = run_tensor3(r, DT_F64, r->h, count, d);
+    Means job = { .run = r, .x = x, .y = run_tensor3(r, DT_F64, r->h, count, x.shape[2]) };
 
-    for (int64_t run = 0; run < r->h * count && !run_failed(r); run++) {
-        const float *from = tensor_head(&x, run / count, r->h);
-        int64_t      first = segment_start(rows, count, run % count);
-        int64_t      end = segment_start(rows, count, run % count + 1);
-        double      *mean = f64(y) + run * d;
-
-        memset(mean, 0, (size_t)d * sizeof(*mean));
-        for (int64_t i = first; i < end; i++)
-            for (int64_t c = 0; c < d; c++)
-                mean[c] += (double)from[i * d + c];
-        for (int64_t c = 0; c < d; c++)
-            mean[c] /= (double)(end - first);
-    }
-    op_charge(r, FLOP_OVERHEAD, (double)(r->h * rows) * (double)d);
-    return y;
+    if (!run_failed(r))
+        threads_run(r->threads, r->h * count, mean_item, &job);
+    op_charge(r, FLOP_OVERHEAD, (double)(r->h * x.shape[1]) * (double)x.shape[2]);
+    return job.y;
 }
 
 static Tensor factor(Run *r, Tensor q, Tensor k, double scale)
@@ -131,19 +143,13 @@ static Tensor factor(Run *r, Tensor q, Tensor k, double scale)
     return y;
 }
 
-static void factors(Run *r, const Params *p, Nystrom *s)
+static void landmarks(Run *r, const Params *p, Nystrom *s)
 {
-    double scale = run_scale(r, p->scale);
-
     run_stage(r, "landmarks");
     s->ql = means(r, r->q, s->count);
     s->kl = means(r, r->k, s->count);
-    run_stage(r, "F1 queries to landmarks");
-    s->f1 = factor(r, r->q, s->kl, scale);
     run_stage(r, "A landmarks");
-    s->a = factor(r, s->ql, s->kl, scale);
-    run_stage(r, "F3 landmarks to keys");
-    s->f3 = factor(r, s->ql, r->k, scale);
+    s->a = factor(r, s->ql, s->kl, run_scale(r, p->scale));
 }
 
 static void invert(Run *r, const Params *p, Nystrom *s)
@@ -162,22 +168,75 @@ static void invert(Run *r, const Params *p, Nystrom *s)
 
 /* ---- mixing ----------------------------------------------------------------- */
 
-static void mix(Run *r, Nystrom *s)
+static void mix_in_double(Run *r, const Params *p, Nystrom *s)
 {
     Tensor    values = run_tensor3(r, DT_F64, r->h, s->count, r->e), out;
+    double    scale = run_scale(r, p->scale);
     ArenaMark mark;
 
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
     s->f1z = run_tensor3(r, DT_F64, r->h, r->n, s->count);
-    mark = arena_mark(r->arena);
-    run_stage(r, "mix");
+    run_stage(r, "F3 landmarks to keys");
+    s->f3 = factor(r, s->ql, r->k, scale);
     op_gemm(r, s->f3, false, r->v, false, 1, 0, values, FLOP_MIX);
+    run_stage(r, "F1 queries to landmarks");
+    s->f1 = factor(r, r->q, s->kl, scale);
     op_gemm(r, s->f1, false, s->inverse.z, false, 1, 0, s->f1z, FLOP_MIX);
+    run_stage(r, "mix");
+    mark = arena_mark(r->arena);
     out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
     op_gemm(r, s->f1z, false, values, false, 1, 0, out, FLOP_MIX);
     for (int64_t x = 0; x < tensor_count(&out) && !run_failed(r); x++)
         tensor_f32(&r->out)[x] = (float)f64(out)[x];
     arena_release(r->arena, mark);
+}
+
+/* F1 Z is attention whose values are the rows of Z, F3 V attention of the landmarks. */
+static void mix_in_float(Run *r, const Params *p, Nystrom *s, Tensor ql, Tensor kl, Tensor z)
+{
+    double     scale = run_scale(r, p->scale);
+    LatentRead f3, f1;
+
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    run_stage(r, "F3 landmarks to keys");
+    f3 = latents_read_float(r, ql, r->k, r->v, scale);
+    run_stage(r, "F1 queries to landmarks");
+    f1 = latents_read_float(r, r->q, kl, z, scale);
+    s->f1z = f1.out;
+    run_stage(r, "mix");
+    op_gemm(r, s->f1z, false, f3.out, false, 1, 0, r->out, FLOP_MIX);
+    if (!run_wants_views(r))
+        return;
+    s->f1 = latents_weights(r, &f1);
+    s->f3 = latents_weights(r, &f3);
+}
+
+/* Z with large entries makes a product that cancels: the float form's rounding is that of its
+ * logits, times the length of Z's rows, times the values'. */
+static bool float_will_do(Run *r, const Params *p, Tensor ql, Tensor kl, Tensor z)
+{
+    double values = exact_largest_norm(r, r->v), rows = exact_largest_norm(r, z);
+    double left = exact_largest_norm(r, r->q) * exact_largest_norm(r, kl);
+    double right = exact_largest_norm(r, ql) * exact_largest_norm(r, r->k);
+
+    return run_scale(r, p->scale) * (left + right) * fmax(1, rows) * fmax(1, values) <= 32;
+}
+
+static void mix(Run *r, const Params *p, Nystrom *s)
+{
+    Tensor ql, kl, z;
+
+    if (run_failed(r))
+        return;
+    ql = exact_rounded(r, s->ql);
+    kl = exact_rounded(r, s->kl);
+    z = exact_rounded(r, s->inverse.z);
+    if (run_failed(r))
+        return;
+    if (float_will_do(r, p, ql, kl, z))
+        mix_in_float(r, p, s, ql, kl, z);
+    else
+        mix_in_double(r, p, s);
 }
 
 static void attend_plainly(Run *r, const Params *p, Nystrom *s)
@@ -306,8 +365,11 @@ static void read_plain(const View *view, int64_t head, int64_t i, int64_t start,
 static Tensor turned(Run *r, Tensor f)
 {
     int64_t rows = f.shape[1], cols = f.shape[2];
-    Tensor  y = run_tensor3(r, DT_F64, f.shape[0], cols, rows);
+    Tensor  y;
 
+    if (f.dtype == DT_F32)
+        return latents_turned(r, f);
+    y = run_tensor3(r, DT_F64, f.shape[0], cols, rows);
     for (int64_t x = 0; x < tensor_count(&f) && !run_failed(r); x++)
         f64(y)[x / rows / cols * rows * cols + x % cols * rows + x / cols % rows] = f64(f)[x];
     return y;
@@ -367,9 +429,9 @@ static void nystrom_run(Run *r, const void *opaque)
     if (shortcut(r, p)) {
         attend_plainly(r, p, s);
     } else {
-        factors(r, p, s);
+        landmarks(r, p, s);
         invert(r, p, s);
-        mix(r, s);
+        mix(r, p, s);
     }
     convolve(r, p, s);
     show(r, p, s);
@@ -400,18 +462,18 @@ static Flops nystrom_flops(Run *r, const void *opaque)
 static const StageNote notes[] = {
     { "landmarks",
       "Queries and keys are averaged over segments: a few landmarks stand for all." },
-    { "F1 queries to landmarks",
-      "Every query weighs the landmark keys." },
     { "A landmarks",
       "Landmark queries weigh landmark keys: the small matrix in the middle." },
-    { "F3 landmarks to keys",
-      "Landmark queries weigh all keys." },
     { "A^T / c",
       "The first guess of the inverse: the small matrix turned, and made small enough." },
     { "pseudo-inverse",
       "The small matrix is inverted by iteration; the residual says how far it is." },
+    { "F3 landmarks to keys",
+      "Landmark queries weigh all keys and take their values: L rows." },
+    { "F1 queries to landmarks",
+      "Every query weighs the landmark keys; the small inverse corrects these weights." },
     { "mix",
-      "Values are drawn through the three matrices, from the right: never n x n." },
+      "The corrected weights mix the landmarks' values: never n x n." },
     { "plain attention",
       "The sequence is no longer than the landmarks, so attention is exact." },
     { "convolution",

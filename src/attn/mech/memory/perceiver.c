@@ -161,10 +161,10 @@ static Tensor cross_attend(Run *r, const Params *p, Tensor z, int64_t block, Sig
     read = latents_read(r, z, r->k, r->v, run_scale(r, p->scale), r->causal,
                         r->n - z.shape[1]);
     if (p->residual)
-        add_back(r, read.result.out, z);
+        add_back(r, read.out, z);
     if (run_wants_views(r) && !run_failed(r))
         sight->cross = sight->chain = latents_weights(r, &read);
-    return read.result.out;
+    return read.out;
 }
 
 static Tensor think(Run *r, const Params *p, Tensor z, int64_t layer, Sight *sight)
@@ -174,10 +174,10 @@ static Tensor think(Run *r, const Params *p, Tensor z, int64_t layer, Sight *sig
     run_iteration(r, "latent layer", layer);
     read = latents_read(r, z, z, z, run_scale(r, p->scale), r->causal, 0);
     if (p->residual)
-        add_back(r, read.result.out, z);
+        add_back(r, read.out, z);
     if (!run_failed(r))
         follow(r, &read, sight);
-    return read.result.out;
+    return read.out;
 }
 
 static void perceiver_run(Run *r, const void *opaque)
@@ -200,7 +200,7 @@ static void perceiver_run(Run *r, const void *opaque)
     if (p->decode == DECODE_QUERY) {
         run_stage(r, "decode");
         decode = latents_read(r, r->q, z, z, run_scale(r, p->scale), false, 0);
-        r->out = decode.result.out;
+        r->out = decode.out;
     }
     show(r, p, &sight, z, p->decode == DECODE_QUERY ? &decode : NULL);
 }

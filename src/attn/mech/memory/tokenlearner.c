@@ -120,19 +120,69 @@ static void tokenlearner_check(Run *r, const void *opaque)
 
 typedef struct Network {
     const char *w1_name, *b1_name, *w2_name, *b2_name;
-    Tensor      w1, b1, w2, b2;
+    Tensor      w1, b1, w2, b2; /* as given, then as used */
     int64_t     hidden, out;
 } Network;
+
+static void load(Run *r, Network *net)
+{
+    net->w1 = precise_matrix(r, net->w1_name, net->w1, r->dm, net->hidden, 0);
+    net->b1 = precise_vector(r, net->b1_name, net->b1, net->hidden);
+    net->w2 = precise_matrix(r, net->w2_name, net->w2, net->hidden, net->out, 0);
+    net->b2 = precise_vector(r, net->b2_name, net->b2, net->out);
+}
 
 /* gelu(z w1 + b1) w2 + b2 */
 static Tensor network(Run *r, const Network *net, Tensor z)
 {
-    Tensor y = precise_linear(r, z, precise_matrix(r, net->w1_name, net->w1, r->dm, net->hidden, 0),
-                              precise_vector(r, net->b1_name, net->b1, net->hidden), FLOP_OVERHEAD);
+    Tensor y = precise_linear(r, z, net->w1, net->b1, FLOP_OVERHEAD);
 
     y = precise_activate(r, y, ACTIVATE_GELU_TANH);
-    return precise_linear(r, y, precise_matrix(r, net->w2_name, net->w2, net->hidden, net->out, 0),
-                          precise_vector(r, net->b2_name, net->b2, net->out), FLOP_OVERHEAD);
+    return precise_linear(r, y, net->w2, net->b2, FLOP_OVERHEAD);
+}
+
+/* The longest column of w [1,rows,cols]. */
+static double longest_column(Tensor w)
+{
+    double most = 0;
+
+    for (int64_t c = 0; c < w.shape[2]; c++) {
+        double sum = 0;
+
+        for (int64_t i = 0; i < w.shape[1]; i++) {
+            double x = (double)tensor_f32(&w)[i * w.shape[2] + c];
+
+            sum += x * x;
+        }
+        most = sum <= most ? most : sum;
+    }
+    return sqrt(most);
+}
+
+/* Whether 2^-24 of what is added up on the way to a logit stays well below 1e-5. */
+static bool float_will_do(Run *r, const Network *net, Tensor z)
+{
+    double inner = exact_largest_norm(r, z) * longest_column(net->w1);
+
+    for (int64_t c = 0; c < net->hidden && net->b1.data; c++)
+        inner += fabs((double)tensor_f32(&net->b1)[c]);
+    return inner * fmax(1, longest_column(net->w2)) <= 128;
+}
+
+/* The same in float; f64 [1,out,n], turned. */
+static Tensor quick_network(Run *r, const Network *net, Tensor z)
+{
+    int64_t n = z.shape[1], out = net->out;
+    Tensor  hidden = run_tensor3(r, DT_F32, 1, n, net->hidden);
+    Tensor  y = run_tensor3(r, DT_F32, 1, n, out), turned = run_tensor3(r, DT_F64, 1, out, n);
+
+    op_gemm(r, z, false, net->w1, false, 1, 0, hidden, FLOP_OVERHEAD);
+    op_gelu(r, hidden, net->b1.data);
+    op_gemm(r, hidden, false, net->w2, false, 1, 0, y, FLOP_OVERHEAD);
+    for (int64_t x = 0; x < n * out && !run_failed(r); x++)
+        ((double *)turned.data)[x % out * n + x / out] =
+            (double)tensor_f32(&y)[x] + (net->b2.data ? (double)tensor_f32(&net->b2)[x % out] : 0);
+    return turned;
 }
 
 static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x)
@@ -191,23 +241,48 @@ static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens)
     return z;
 }
 
-/* A f64 [1,S,n] */
-static Tensor maps_of(Run *r, const Params *p, const Sizes *s)
+/* v11: A f64 [1,S,n], in float as far as that will do. */
+static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
 {
     Network net = { .w1_name = "w1", .b1_name = "b1", .w2_name = "w2", .b2_name = "b2",
                     .w1 = p->w1, .b1 = p->b1, .w2 = p->w2, .b2 = p->b2, .hidden = s->hidden,
                     .out = s->tokens };
-    Tensor  z = normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, tensor_with_rank(r->x, 3)), a;
+    Tensor  x = tensor_with_rank(r->x, 3), a, z;
 
-    if (p->variant == VARIANT_V11) {
-        a = precise_turned(r, network(r, &net, z));
-        op_softmax(r, a);
-        return a;
-    }
-    a = precise_turned(r, convolutions(r, p, z, s->tokens));
+    load(r, &net);
+    z = op_standardise(r, x, LAYER_EPS, precise_vector(r, "ln_g", p->ln_g, r->dm).data,
+                       precise_vector(r, "ln_b", p->ln_b, r->dm).data);
+    if (run_failed(r))
+        return z;
+    if (float_will_do(r, &net, z))
+        a = quick_network(r, &net, z);
+    else
+        a = precise_turned(r, network(r, &net, normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, x)));
+    op_softmax(r, a);
+    return a;
+}
+
+/* v10: A f64 [1,S,n] */
+static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s)
+{
+    Tensor z = normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, tensor_with_rank(r->x, 3));
+    Tensor a = precise_turned(r, convolutions(r, p, z, s->tokens));
+
     for (int64_t x = 0; x < tensor_count(&a) && p->pool == POOL_MEAN && !run_failed(r); x++)
         ((double *)a.data)[x] /= (double)r->n;
     return a;
+}
+
+/* A x, f64 [1,S,dm]: maps that are weights of a softmax lose nothing by being rounded. */
+static Tensor pooled(Run *r, const Params *p, Tensor a)
+{
+    Tensor x = tensor_with_rank(r->x, 3), tokens;
+
+    if (run_failed(r) || p->variant == VARIANT_V10)
+        return precise_product(r, a, x);
+    tokens = run_tensor3(r, DT_F64, 1, a.shape[1], r->dm);
+    op_gemm_long(r, exact_rounded(r, a), x, 1, tokens, FLOP_MIX);
+    return tokens;
 }
 
 /* ---- fusing ----------------------------------------------------------------- */
@@ -237,6 +312,7 @@ static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s)
     Tensor  z = normed(r, "fuse_ln3_g", p->fuse_ln3_g, "fuse_ln3_b", p->fuse_ln3_b,
                        tensor_with_rank(r->x, 3));
 
+    load(r, &net);
     return precise_activate(r, network(r, &net, z), ACTIVATE_SIGMOID);
 }
 
@@ -357,9 +433,9 @@ static void tokenlearner_run(Run *r, const void *opaque)
     Tensor        a, tokens;
 
     run_stage(r, "maps");
-    a = maps_of(r, p, &s);
+    a = p->variant == VARIANT_V11 ? softmax_maps(r, p, &s) : convolved_maps(r, p, &s);
     run_stage(r, "pool");
-    tokens = precise_product(r, a, tensor_with_rank(r->x, 3));
+    tokens = pooled(r, p, a);
     show_tokens(r, p, a, tokens);
     if (p->fuse) {
         fuse(r, p, &s, a, tokens);

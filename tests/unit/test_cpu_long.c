@@ -1,0 +1,198 @@
+/* test_cpu_long.c -- what reads the whole sequence into a few rows, against plain references. */
+#include "check.h"
+#include "cpu_fixture.h"
+
+static double *f64(Tensor t)
+{
+    return t.data;
+}
+
+static double at(const Tensor *t, int64_t head, int64_t heads, int64_t r, int64_t c)
+{
+    return (double)((const float *)tensor_head(t, head, heads))[r * t->stride[1] + c];
+}
+
+/* ---- a few queries, all keys -------------------------------------------------- */
+
+static double score(const FewAttend *in, int64_t head, int64_t heads, int64_t i, int64_t j)
+{
+    double sum = 0;
+
+    for (int64_t c = 0; c < in->q.shape[2]; c++)
+        sum += at(&in->q, head, heads, i, c) * at(&in->k, head, heads, j, c);
+    return in->scale * sum;
+}
+
+/* Row i of softmax(scale q k^T), and the log of what it was divided by. */
+static double weights_of(const FewAttend *in, int64_t head, int64_t heads, int64_t i, double *w)
+{
+    double top = -(double)INFINITY, sum = 0;
+
+    for (int64_t j = 0; j < in->k.shape[1]; j++)
+        top = fmax(top, w[j] = score(in, head, heads, i, j));
+    for (int64_t j = 0; j < in->k.shape[1]; j++)
+        sum += w[j] = exp(w[j] - top);
+    for (int64_t j = 0; j < in->k.shape[1]; j++)
+        w[j] /= sum;
+    return top + log(sum);
+}
+
+static void check_mixed(const double *w, const Tensor *v, const Tensor *out, int64_t head,
+                        int64_t heads, int64_t i)
+{
+    for (int64_t c = 0; c < out->shape[2]; c++) {
+        double want = 0;
+
+        for (int64_t j = 0; j < v->shape[1]; j++)
+            want += w[j] * at(v, head, heads, j, c);
+        CHECK_NEAR(at(out, head, heads, i, c), want, 2e-6);
+    }
+}
+
+static void check_few(int threads, int64_t l, int64_t m, int64_t d, int64_t e, int64_t more)
+{
+    Fixture   f = fixture_new(threads, 3);
+    FewAttend in = { .q = fixture_normal(&f, 1, l, d, 1), .k = fixture_normal(&f, 2, m, d, 1),
+                     .v = fixture_normal(&f, 1, m, e, 1), .scale = 1 / sqrt((double)d) };
+    FewResult out = { .out = fixture_tensor(&f, DT_F32, 2, l, e),
+                      .lse = tensor_with_rank(fixture_tensor(&f, DT_F64, 1, 2, l), 2) };
+    double   *w = calloc((size_t)m, sizeof(*w));
+
+    if (more > 0) {
+        in.more = fixture_normal(&f, 2, m, more, 1);
+        out.more = fixture_tensor(&f, DT_F32, 2, l, more);
+    }
+    cpu_few_attend(f.run, &in, &out);
+    for (int64_t row = 0; row < 2 * l; row += l > 40 ? 7 : 1) {
+        double lse = weights_of(&in, row / l, 2, row % l, w);
+
+        CHECK_NEAR(f64(out.lse)[row], lse, 2e-6);
+        check_mixed(w, &in.v, &out.out, row / l, 2, row % l);
+        if (more > 0)
+            check_mixed(w, &in.more, &out.more, row / l, 2, row % l);
+    }
+    free(w);
+    fixture_free(&f);
+}
+
+static void a_few_queries_read_all_keys(void **state)
+{
+    (void)state;
+    check_few(1, 1, 1, 1, 1, 0);
+    check_few(2, 3, 7, 5, 9, 0);
+    check_few(2, 16, 300, 8, 16, 8);
+    check_few(3, 17, 253, 64, 64, 64);
+    check_few(2, 64, 5000, 12, 20, 3);
+    check_few(2, 131, 9000, 6, 5, 0);
+}
+
+static void threads_change_no_bit_of_few(void **state)
+{
+    float first[2 * 20 * 8];
+
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        Fixture   f = fixture_new(threads, 3);
+        FewAttend in = { .q = fixture_normal(&f, 2, 20, 8, 1), .scale = 1,
+                         .k = fixture_normal(&f, 2, 9000, 8, 1),
+                         .v = fixture_normal(&f, 2, 9000, 8, 1) };
+        FewResult out = { .out = fixture_tensor(&f, DT_F32, 2, 20, 8),
+                          .lse = tensor_with_rank(fixture_tensor(&f, DT_F64, 1, 2, 20), 2) };
+
+        cpu_few_attend(f.run, &in, &out);
+        if (threads == 1)
+            memcpy(first, out.out.data, sizeof(first));
+        assert_memory_equal(first, out.out.data, sizeof(first));
+        fixture_free(&f);
+    }
+}
+
+static void a_number_that_is_none_reaches_its_query_only(void **state)
+{
+    Fixture   f = fixture_new(2, 3);
+    FewAttend in = { .q = fixture_normal(&f, 1, 3, 4, 1), .k = fixture_normal(&f, 1, 50, 4, 1),
+                     .v = fixture_normal(&f, 1, 50, 2, 1), .scale = 1 };
+    FewResult out = { .out = fixture_tensor(&f, DT_F32, 1, 3, 2),
+                      .lse = tensor_with_rank(fixture_tensor(&f, DT_F64, 1, 1, 3), 2) };
+
+    (void)state;
+    tensor_f32(&in.q)[1 * 4] = NAN;
+    cpu_few_attend(f.run, &in, &out);
+    assert_true(isnan(tensor_f32(&out.out)[1 * 2]));
+    assert_false(isnan(tensor_f32(&out.out)[0]) || isnan(tensor_f32(&out.out)[2 * 2]));
+    fixture_free(&f);
+}
+
+/* ---- long products ------------------------------------------------------------ */
+
+static void check_long(int threads, int64_t rows, int64_t inner, int64_t cols)
+{
+    Fixture f = fixture_new(threads, 3);
+    Tensor  a = fixture_normal(&f, 1, rows, inner, 1), b = fixture_normal(&f, 2, inner, cols, 1);
+    Tensor  c = fixture_tensor(&f, DT_F64, 2, rows, cols);
+
+    cpu_gemm_long(f.run, &a, &b, 0.5, &c);
+    for (int64_t x = 0; x < tensor_count(&c); x += 1 + tensor_count(&c) / 500) {
+        int64_t head = x / rows / cols, r = x / cols % rows;
+        double  want = 0;
+
+        for (int64_t t = 0; t < inner; t++)
+            want += 0.5 * at(&a, head, 2, r, t) * at(&b, head, 2, t, x % cols);
+        /* Sums of this many products of normal numbers are of size sqrt(inner). */
+        CHECK_NEAR(f64(c)[x] / sqrt((double)inner), want / sqrt((double)inner), 1e-6);
+    }
+    fixture_free(&f);
+}
+
+static void products_over_a_long_axis(void **state)
+{
+    (void)state;
+    check_long(1, 1, 1, 1);
+    check_long(2, 7, 255, 5);
+    check_long(2, 8, 9000, 70);
+    check_long(3, 100, 4097, 17);
+}
+
+/* ---- norms -------------------------------------------------------------------- */
+
+static void check_standardised(const Kernel *kernel, int64_t count, bool more)
+{
+    Fixture f = fixture_new(1, 3);
+    Tensor  x = fixture_normal(&f, 3, 1, count, 4);
+    float  *row = tensor_f32(&x), *gain = row + count, *bias = gain + count, y[300];
+    double  mean = 0, variance = 0;
+
+    for (int64_t c = 0; c < count; c++)
+        mean += (double)row[c] / (double)count;
+    for (int64_t c = 0; c < count; c++)
+        variance += ((double)row[c] - mean) * ((double)row[c] - mean) / (double)count;
+    kernel->standardise(row, count, 1e-6, more ? gain : NULL, more ? bias : NULL, y);
+    for (int64_t c = 0; c < count; c++)
+        CHECK_NEAR((double)y[c], ((double)row[c] - mean) / sqrt(variance + 1e-6) *
+                                         (more ? (double)gain[c] : 1) +
+                                     (more ? (double)bias[c] : 0), 1e-6);
+    fixture_free(&f);
+}
+
+static void norms_of_every_kernel(void **state)
+{
+    (void)state;
+    for (int which = 0; kernel_at(which); which++)
+        for (int64_t count = 1; count < 300; count += 23) {
+            check_standardised(kernel_at(which), count, false);
+            check_standardised(kernel_at(which), count, true);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_few_queries_read_all_keys),
+        cmocka_unit_test(threads_change_no_bit_of_few),
+        cmocka_unit_test(a_number_that_is_none_reaches_its_query_only),
+        cmocka_unit_test(products_over_a_long_axis),
+        cmocka_unit_test(norms_of_every_kernel),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
