@@ -114,6 +114,8 @@ typedef struct GroupAttend {
     /* i32 [h,nq,s], increasing: the rows of k that a row of q leaves out.  They are in its
      * group's key list, and the key lists increase. */
     Tensor query_skip;
+    /* Every row of q is in one group: its result stands at its own row of out and lse. */
+    bool placed;
 } GroupAttend;
 
 typedef struct GroupResult {

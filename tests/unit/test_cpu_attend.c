@@ -121,7 +121,7 @@ static void run_kernels(Case *c, double tolerance, const char *what)
     }
 }
 
-#define PATTERNS 12
+#define PATTERNS 13
 
 /* Keys of each row all over the sequence, some twice, some missing. */
 static Pattern *scattered(Arena *a, PatternShape s)
@@ -172,6 +172,10 @@ static Pattern *some_pattern(const Case *c, int which, const char **name)
                           pattern_summary(a, s, 5, 1, 0));
         break;
     case 11: *name = "scattered"; p = scattered(a, s); break;
+    case 12: /* pixels of a block share their rectangle */
+        *name = "rectangles";
+        p = pattern_image(a, s, s.n < 20 ? s.n : 20, 12, 10, 3, 2, 3);
+        break;
     default: break;
     }
     free(flags);

@@ -8,7 +8,8 @@
  * Cells a step apart would leave all tiles nearly empty.  Where rows hold many of
  * one step, rows and keys are taken in the order of their phases (phases.h), in
  * which these cells lie side by side; what else there is has a pass of its own in
- * the order of the sequence, and the two softmaxes are joined.
+ * the order of the sequence, and the two softmaxes are joined.  Rows in many short pieces
+ * that many queries share become groups (shared_rows.h).
  * An item's result depends on nothing but the item, so neither the number of
  * threads nor their order changes a bit.
  */
@@ -17,6 +18,7 @@
 #include "attn/cpu/block.h"
 #include "attn/cpu/pack.h"
 #include "attn/cpu/plan.h"
+#include "attn/cpu/shared_rows.h"
 #include "attn/cpu/terms.h"
 
 #include <math.h>
@@ -35,6 +37,7 @@
 #define BATCH_FREE (4 << 20)
 /* Least cells of one step in a row, and keys in a phase, that a pass of their own pays for. */
 #define STEP_CELLS 16
+#define BROKEN_RUNS 4
 #define MOSTLY 0.98 /* a share of cells that is as good as all of them */
 #define LIST_KEYS 512 /* a multiple of TILE_KEYS, at most TERMS_LIST */
 
@@ -364,6 +367,31 @@ static bool is_scattered(const Job *job, const Typical *typical)
     return typical->single > MOSTLY * typical->cells && 2 * in_tile < SPARSE_CELLS;
 }
 
+/* Whether rows come in many pieces shorter than a tile, where shared rows may pay. */
+static bool is_broken(const Job *job, const Typical *typical)
+{
+    return !job->has_terms && !job->per_head && !tensor_given(&job->in->value.table) &&
+           typical->runs >= BROKEN_RUNS && typical->cells < typical->runs * TILE_KEYS &&
+           typical->cells >= 2 * TILE_KEYS;
+}
+
+/* The whole as attention inside groups, where queries share their rows; false: they do not. */
+static bool attend_shared(const Job *job, double *cells)
+{
+    const AttendInput *in = job->in;
+    Run        *r = job->run;
+    ArenaMark   mark = arena_mark(r->arena);
+    GroupAttend g = { .q = in->q, .k = in->k, .v = in->v, .scale = in->scale, .placed = true };
+    GroupResult out = { .out = job->out->out, .lse = job->out->lse };
+    bool        shared = shared_rows(r, job->pattern, &g, cells);
+
+    if (shared)
+        cpu_group_attend_on(job->kernel, r, &g, &out);
+    *cells *= (double)job->h;
+    arena_release(r->arena, mark);
+    return shared;
+}
+
 /* How many slices of k are packed at once. */
 static int64_t batch_slices(const Job *job, int threads, int64_t step)
 {
@@ -477,6 +505,8 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
 
     *cells = 0;
     if (!choose_blocks(&job, &typical))
+        return;
+    if (is_broken(&job, &typical) && attend_shared(&job, cells))
         return;
     job.scattered = is_scattered(&job, &typical);
     step = job.scattered ? 1 : choose_step(&job, &typical);

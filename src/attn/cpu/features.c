@@ -18,6 +18,7 @@
 
 typedef struct Job {
     Run              *run;
+    const Kernel     *kernel;
     const Tensor     *x, *w;
     const FeatureMap *map;
     Tensor           *y;
@@ -39,11 +40,8 @@ static float *out_of(const Job *job, int64_t head, int64_t i)
 
 static double half_square(const Job *job, int64_t head, int64_t i)
 {
-    const float *x = row_of(job, head, i);
-    double       sum = 0;
+    double sum = job->kernel->squares(row_of(job, head, i), job->d);
 
-    for (int64_t t = 0; t < job->d; t++)
-        sum += (double)x[t] * (double)x[t];
     return sum * job->map->input_scale * job->map->input_scale / 2;
 }
 
@@ -58,13 +56,10 @@ static void project(const Job *job, int64_t head, int64_t first, int64_t rows)
 
 static double largest(const Job *job, const float *u)
 {
-    float top = u[0];
+    float top = job->kernel->largest(u, job->m, 1);
 
-    for (int64_t x = 0; x < job->m; x++) {
-        float value = job->map->kind == FEATURE_HYPERBOLIC ? fabsf(u[x]) : u[x];
-
-        top = value > top ? value : top;
-    }
+    if (job->map->kind == FEATURE_HYPERBOLIC)
+        top = fmaxf(top, job->kernel->largest(u, job->m, -1));
     return (double)top;
 }
 
@@ -79,9 +74,8 @@ static void exponentials(const Job *job, int64_t head, int64_t i, double c)
 
     for (int64_t x = job->m; x < job->f; x++)
         y[x] = -y[x - job->m];
-    kernel_at(0)->exp2(y, job->f, (float)LOG2_E, (float)shift);
-    for (int64_t x = 0; x < job->f; x++)
-        y[x] = (y[x] * mend + eps) * norm;
+    job->kernel->exp2(y, job->f, (float)LOG2_E, (float)shift);
+    job->kernel->line(y, job->f, mend * norm, eps * norm);
 }
 
 static void waves(const Job *job, int64_t head, int64_t i, double c)
@@ -161,7 +155,7 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
                   Tensor *y)
 {
     ArenaMark mark;
-    Job       job = { .run = r, .x = x, .w = w, .map = map, .y = y, .h = y->shape[0],
+    Job       job = { .run = r, .kernel = kernel_at(0), .x = x, .w = w, .map = map, .y = y, .h = y->shape[0],
                       .n = y->shape[1], .d = x->shape[2], .f = y->shape[2],
                       .m = map->project ? w->shape[1] : 0,
                       .blocks = ceil_div(y->shape[1], ROWS) };

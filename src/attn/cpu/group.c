@@ -258,8 +258,11 @@ static void attend_part(const Job *job, Worker *w, const Part *p)
         find_others(job, w, p);
     for (int64_t from = 0; from < p->count; from += STEP_KEYS)
         take_step(job, w, p, from, min_i64(STEP_KEYS, p->count - from));
-    for (int64_t i = 0; i < p->rows; i++)
-        block_row(&w->block, i, out + i * job->e, lse + i);
+    for (int64_t i = 0; i < p->rows; i++) {
+        int64_t at = job->g->placed ? p->queries[i] - p->first : i;
+
+        block_row(&w->block, i, out + at * job->e, lse + at);
+    }
 }
 
 static void group_item(void *context, int64_t item, int worker)

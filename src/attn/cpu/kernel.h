@@ -58,6 +58,12 @@ typedef struct Kernel {
     /* y[i] = max(x, 0) + alpha e^min(x, 0) + 1 - alpha: branches on random signs are dear */
     void (*elu)(const float *x, int64_t count, float alpha, float *y);
     void (*scale)(const float *x, int64_t count, float factor, float *y);
+    /* x <- factor x + shift */
+    void (*line)(float *x, int64_t count, float factor, float shift);
+    /* The largest of sign x[i], NaN passed over; -inf for none. */
+    float (*largest)(const float *x, int64_t count, float sign);
+    /* The sum of squares, in double. */
+    double (*squares)(const float *x, int64_t count);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     double (*dot_wide)(const float *x, const double *z, int64_t count);

@@ -356,6 +356,31 @@ static TARGET void array_scale(const float *x, int64_t count, float factor, floa
         y[i] = factor * x[i];
 }
 
+static TARGET void array_line(float *x, int64_t count, float factor, float shift)
+{
+    int64_t i = 0;
+
+    for (; i + WIDTH <= count; i += WIDTH)
+        vec_store(x + i, vec_fma(vec_splat(factor), vec_load(x + i), vec_splat(shift)));
+    for (; i < count; i++)
+        x[i] = factor * x[i] + shift;
+}
+
+static TARGET float array_largest(const float *x, int64_t count, float sign)
+{
+    Vec     high[2] = { vec_splat(-INFINITY), vec_splat(-INFINITY) };
+    float   top;
+    int64_t i = 0;
+
+    for (; i + 2 * WIDTH <= count; i += 2 * WIDTH)
+        UNROLL for (int p = 0; p < 2; p++)
+            high[p] = vec_max(vec_mul(vec_splat(sign), vec_load(x + i + p * WIDTH)), high[p]);
+    top = vec_top(vec_max(high[0], high[1]));
+    for (; i < count; i++)
+        top = sign * x[i] > top ? sign * x[i] : top;
+    return top;
+}
+
 typedef float Half __attribute__((vector_size(4 * WIDE)));
 
 static inline TARGET __attribute__((always_inline)) Wide wide_load(const double *p)
@@ -445,6 +470,11 @@ static inline TARGET __attribute__((always_inline)) double array_moment(const fl
         sum += power == 1 ? off : off * off;
     }
     return sum;
+}
+
+static TARGET double array_squares(const float *x, int64_t count)
+{
+    return array_moment(x, count, 0, 2);
 }
 
 static TARGET void row_standardise(const float *x, int64_t count, double eps, const float *gain,
@@ -730,6 +760,9 @@ const Kernel KERNEL = {
     .exp2 = array_exp2,
     .elu = array_elu,
     .scale = array_scale,
+    .line = array_line,
+    .largest = array_largest,
+    .squares = array_squares,
     .fold = array_fold,
     .dot_wide = array_dot_wide,
     .dot_double = array_dot_double,

@@ -7,6 +7,7 @@ enum { SAMPLES = 9 };
 
 static void count_row(const PatternRow *row, Typical *t)
 {
+    t->runs += (double)row->count / SAMPLES;
     for (int64_t x = 0; x < row->count; x++) {
         const PatternRun *run = &row->runs[x];
         double            share = (double)run->count / SAMPLES;

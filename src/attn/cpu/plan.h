@@ -55,6 +55,7 @@ typedef struct Typical {
     double  cells;
     double  stepped; /* those in runs of `step`, less those of other steps */
     double  single;  /* those in runs of one key */
+    double  runs;
     int64_t step;    /* the first that is not 1; 1: none is */
     bool    failed;  /* no memory for a row's runs */
 } Typical;
