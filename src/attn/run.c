@@ -76,7 +76,7 @@ void op_charge(Run *r, FlopClass charge, double flops)
 {
     Stage *stage = current_stage(r);
 
-    if (!stage || run_failed(r))
+    if (!stage || run_failed(r) || r->again)
         return;
     switch (charge) {
     case FLOP_SCORE: stage->flops.score += flops; break;
@@ -91,7 +91,7 @@ void op_traffic(Run *r, double bytes_read, double bytes_written)
 {
     Stage *stage = current_stage(r);
 
-    if (!stage || run_failed(r))
+    if (!stage || run_failed(r) || r->again)
         return;
     stage->bytes.read += bytes_read;
     stage->bytes.written += bytes_written;

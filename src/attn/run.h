@@ -122,6 +122,7 @@ struct Run {
     Tensor           q, k, v, x, attn; /* as in spec */
     int64_t          h, n, m, d, e, dm;
     bool             causal;
+    bool             again;       /* what is done is done again, more exactly: charges nothing */
     bool             keys_ahead;  /* the mechanism's causal order lets it see later keys */
     int64_t          width;       /* columns of the image it reads the sequence as; 0: none */
     int64_t          q_offset;    /* position of query 0 among the keys */

@@ -1,4 +1,5 @@
-/* test_cpu_long.c -- what reads the whole sequence into a few rows, against plain references. */
+/* test_cpu_long.c -- what reads the whole sequence into a few rows, norms and waves, against
+ * plain references. */
 #include "check.h"
 #include "cpu_fixture.h"
 
@@ -184,6 +185,53 @@ static void norms_of_every_kernel(void **state)
         }
 }
 
+static void waves_of_every_kernel(void **state)
+{
+    enum { COUNT = 1003 };
+    float y[COUNT], sines[COUNT], cosines[COUNT];
+
+    (void)state;
+    for (int x = 0; x < COUNT; x++)
+        y[x] = (float)(x - COUNT / 2) * 0.37f;
+    y[3] = 1e9f;
+    y[40] = INFINITY;
+    y[41] = NAN;
+    for (int which = 0; kernel_at(which); which++) {
+        kernel_at(which)->float_waves(y, COUNT, 2.0f, sines, cosines);
+        for (int x = 0; x < COUNT; x++) {
+            if (!isfinite(y[x])) {
+                assert_true(isnan(sines[x]) && isnan(cosines[x]));
+                continue;
+            }
+            CHECK_NEAR((double)sines[x], 2 * sin((double)y[x]), 4e-7);
+            CHECK_NEAR((double)cosines[x], 2 * cos((double)y[x]), 4e-7);
+        }
+    }
+}
+
+static void largest_and_squares(void **state)
+{
+    float x[70];
+
+    (void)state;
+    for (int i = 0; i < 70; i++)
+        x[i] = (float)((i * 37) % 71 - 30);
+    for (int which = 0; kernel_at(which); which++)
+        for (int64_t count = 1; count <= 70; count++) {
+            float  most = -INFINITY, least = INFINITY;
+            double sum = 0;
+
+            for (int64_t i = 0; i < count; i++) {
+                most = fmaxf(most, x[i]);
+                least = fminf(least, x[i]);
+                sum += (double)x[i] * (double)x[i];
+            }
+            assert_true(kernel_at(which)->largest(x, count, 1) == most);
+            assert_true(kernel_at(which)->largest(x, count, -1) == -least);
+            assert_true(kernel_at(which)->squares(x, count) == sum);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +240,8 @@ int main(void)
         cmocka_unit_test(a_number_that_is_none_reaches_its_query_only),
         cmocka_unit_test(products_over_a_long_axis),
         cmocka_unit_test(norms_of_every_kernel),
+        cmocka_unit_test(waves_of_every_kernel),
+        cmocka_unit_test(largest_and_squares),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

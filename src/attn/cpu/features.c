@@ -5,6 +5,8 @@
  *     hyperbolic  (2M)^-1/2 (exp(+-u_r - s - c) + eps)
  *     trig        M^-1/2   (cos u_r, sin u_r) exp(s - c)
  *     relu        max(u_r, 0) + eps, or of x' itself
+ *     sin cos     amplitude (sin u_r, cos u_r), of x' or of x / (|x| + norm_eps)
+ *     arc cos     amplitude max(u_r, 0)
  *
  * c: for a query the maximum of its own (+-)u; for the keys of a head the
  * maximum over all of them; trig: the maximum of s over the head's rows.
@@ -83,13 +85,30 @@ static void waves(const Job *job, int64_t head, int64_t i, double c)
     float *y = out_of(job, head, i);
     float  size = (float)(exp(half_square(job, head, i) - c) / sqrt((double)job->m));
 
-    for (int64_t x = 0; x < job->m; x++) {
-        float sine, cosine;
+    job->kernel->float_waves(y, job->m, size, y + job->m, y);
+}
 
-        sincosf(y[x], &sine, &cosine);
-        y[x] = cosine * size;
-        y[x + job->m] = sine * size;
-    }
+/* What of a row's projection is left when the row has unit length. */
+static void shorten(const Job *job, int64_t head, int64_t i)
+{
+    double length = sqrt(job->kernel->squares(row_of(job, head, i), job->d));
+    double factor = 1 / (length + job->map->norm_eps);
+    float *y = out_of(job, head, i);
+
+    /* A zero vector and norm_eps = 0. */
+    job->kernel->scale(y, job->m, isfinite(factor) ? (float)factor : 0.0f, y);
+}
+
+static void amplify(const Job *job, int64_t head, int64_t i)
+{
+    float *y = out_of(job, head, i), size = (float)job->map->amplitude;
+
+    if (job->map->unit)
+        shorten(job, head, i);
+    if (job->map->kind == FEATURE_SIN_COS)
+        job->kernel->float_waves(y, job->m, size, y, y + job->m);
+    for (int64_t x = 0; x < job->m && job->map->kind == FEATURE_ARC_COS; x++)
+        y[x] = y[x] <= 0 ? 0 : size * y[x];
 }
 
 static void rectified(const Job *job, int64_t head, int64_t i)
@@ -109,7 +128,9 @@ static void map_row(const Job *job, int64_t head, int64_t i)
 {
     double c = job->head_top ? job->top[head * job->blocks] : 0;
 
-    if (job->map->kind == FEATURE_RELU || !job->map->project) {
+    if (job->map->kind == FEATURE_SIN_COS || job->map->kind == FEATURE_ARC_COS) {
+        amplify(job, head, i);
+    } else if (job->map->kind == FEATURE_RELU || !job->map->project) {
         rectified(job, head, i);
     } else if (job->map->kind == FEATURE_TRIG) {
         waves(job, head, i, c);
@@ -165,7 +186,7 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
         cpu_features_wide(r, x, w, map, keys, y);
         return;
     }
-    if (map->kind >= FEATURE_ELU) {
+    if (map->kind >= FEATURE_ELU && map->kind < FEATURE_SIN_COS) {
         cpu_features_plain(r, x, map, y);
         return;
     }

@@ -89,6 +89,8 @@ typedef struct Kernel {
      * within two of its last bits. */
     void (*exp64)(double *x, int64_t count);
     void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
+    /* In float, to about 1e-7 of size. */
+    void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);
 } Kernel;
 
 /* Kernels this CPU can run, best first; NULL past the end. */

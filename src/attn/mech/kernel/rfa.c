@@ -11,7 +11,8 @@
  *
  *     S <- g_i S + (1 - g_i) phi(k_i)^T v_i,  z <- g_i z + (1 - g_i) phi(k_i)
  *
- * Waves have signs: denominators may come near 0, so all sums are in double.
+ * Waves have signs: where denominators come near 0, or waves are fast, or there is a gate, all
+ * of it is in double.
  * (Peng et al. 2021; the gate is from the paper's equations.)
  */
 #include "attn/run.h"
@@ -225,31 +226,68 @@ static FeatureMap map_of(const Params *p)
         .unit = p->normalize,
         .norm_eps = p->norm_eps,
         .project = true,
-        .wide = true,
     };
+}
+
+static void attend(Run *r, const Params *p, Tensor w, bool wide, LinearAttend *in,
+                   LinearResult *result)
+{
+    FeatureMap map = map_of(p);
+
+    map.wide = wide;
+    run_stage(r, "features");
+    in->fq = op_features(r, r->q, w, map, false);
+    in->fk = op_features(r, r->k, w, map, true);
+    if (p->gate) {
+        run_stage(r, "gates");
+        in->gates = p->gates.data ? given_gates(r, p) : computed_gates(r, p);
+    }
+    run_stage(r, "state and read");
+    *result = op_linear_attend(r, in);
+}
+
+/* Directions this long turn the waves so fast that float no longer knows where they are. */
+#define LONGEST 16.0
+/* Features add up to at most `least` of what they could, and rounding is so much larger. */
+#define LEAST (1.0 / 32)
+
+/* Whether no row's products with the keys nearly cancelled. */
+static bool holds_in_float(Run *r, const Params *p, const LinearResult *result)
+{
+    double size = map_of(p).amplitude * map_of(p).amplitude * (double)direction_count(p);
+
+    for (int64_t x = 0; x < r->h * r->n && waves(p); x++) {
+        double keys = r->causal ? (double)(x % r->n + 1) : (double)r->m;
+
+        if (!((double)tensor_f32(&result->denominator)[x] >= LEAST * size * keys))
+            return false;
+    }
+    return true;
 }
 
 static void rfa_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    FeatureMap    map = map_of(p);
     LinearAttend  in = { .v = r->v, .causal = r->causal, .form = (LinearForm)p->form,
                          .chunk = p->chunk, .denominator = DENOMINATOR_FLOOR,
                          .eps = p->min_denominator };
     LinearResult  result;
-    Tensor        w;
+    Tensor        w, rounded;
+    bool          quick;
 
     run_stage(r, "directions");
     w = directions(r, p);
-    run_stage(r, "features");
-    in.fq = op_features(r, r->q, w, map, false);
-    in.fk = op_features(r, r->k, w, map, true);
-    if (p->gate) {
-        run_stage(r, "gates");
-        in.gates = p->gates.data ? given_gates(r, p) : computed_gates(r, p);
+    if (run_failed(r))
+        return;
+    rounded = exact_rounded(r, w);
+    quick = !run_failed(r) && !p->gate && p->normalize &&
+            exact_largest_norm(r, rounded) <= LONGEST;
+    attend(r, p, quick ? rounded : w, !quick, &in, &result);
+    if (quick && !run_failed(r) && !holds_in_float(r, p, &result)) {
+        r->again = true;
+        attend(r, p, w, true, &in, &result);
+        r->again = false;
     }
-    run_stage(r, "state and read");
-    result = op_linear_attend(r, &in);
     r->out = result.out;
     show(r, p, &in, &result);
 }

@@ -1,0 +1,152 @@
+/* attn/cpu/kernel_arrays.h -- the part of kernel_body.h that goes along arrays of floats.
+ *
+ * sin and cos: y = k pi/2 + r, |r| <= pi/4, with pi/2 in three parts whose products with k are
+ * exact; minimax polynomials of r^2, good to 1e-7 of the largest value.
+ */
+
+static TARGET void array_exp2(float *x, int64_t count, float scale, float shift)
+{
+    float tail[WIDTH] = { 0 };
+    Vec   a = vec_splat(scale), b = vec_splat(-shift);
+
+    for (; count >= WIDTH; count -= WIDTH, x += WIDTH)
+        vec_store(x, vec_exp2(vec_fma(a, vec_load(x), b)));
+    for (int64_t i = 0; i < count; i++)
+        tail[i] = x[i];
+    vec_store(tail, vec_exp2(vec_fma(a, vec_load(tail), b)));
+    for (int64_t i = 0; i < count; i++)
+        x[i] = tail[i];
+}
+
+static inline TARGET __attribute__((always_inline)) Vec elu_of(Vec x, float alpha)
+{
+    Vec above = vec_max(x, vec_splat(0.0f)), below = vec_sub(x, above);
+    Vec power = vec_exp2(vec_mul(vec_splat(1.44269504f), below));
+
+    return vec_add(above, vec_fma(vec_splat(alpha), power, vec_splat(1.0f - alpha)));
+}
+
+static TARGET void array_elu(const float *x, int64_t count, float alpha, float *y)
+{
+    float tail[WIDTH] = { 0 };
+
+    for (; count >= WIDTH; count -= WIDTH, x += WIDTH, y += WIDTH)
+        vec_store(y, elu_of(vec_load(x), alpha));
+    for (int64_t i = 0; i < count; i++)
+        tail[i] = x[i];
+    vec_store(tail, elu_of(vec_load(tail), alpha));
+    for (int64_t i = 0; i < count; i++)
+        y[i] = tail[i];
+}
+
+static TARGET void array_scale(const float *x, int64_t count, float factor, float *y)
+{
+    int64_t i = 0;
+
+    for (; i + WIDTH <= count; i += WIDTH)
+        vec_store(y + i, vec_mul(vec_splat(factor), vec_load(x + i)));
+    for (; i < count; i++)
+        y[i] = factor * x[i];
+}
+
+static TARGET void array_line(float *x, int64_t count, float factor, float shift)
+{
+    int64_t i = 0;
+
+    for (; i + WIDTH <= count; i += WIDTH)
+        vec_store(x + i, vec_fma(vec_splat(factor), vec_load(x + i), vec_splat(shift)));
+    for (; i < count; i++)
+        x[i] = factor * x[i] + shift;
+}
+
+static TARGET float array_largest(const float *x, int64_t count, float sign)
+{
+    Vec     high[2] = { vec_splat(-INFINITY), vec_splat(-INFINITY) };
+    float   top;
+    int64_t i = 0;
+
+    for (; i + 2 * WIDTH <= count; i += 2 * WIDTH)
+        UNROLL for (int p = 0; p < 2; p++)
+            high[p] = vec_max(vec_mul(vec_splat(sign), vec_load(x + i + p * WIDTH)), high[p]);
+    top = vec_top(vec_max(high[0], high[1]));
+    for (; i < count; i++)
+        top = sign * x[i] > top ? sign * x[i] : top;
+    return top;
+}
+
+/* x / (1 + e^(-2 sqrt(2/pi) (x + 0.044715 x^3))) is the tanh form of GELU and keeps its digits
+ * where it is small, which 1 + tanh does not. */
+static inline TARGET __attribute__((always_inline)) Vec gelu_of(Vec x)
+{
+    Vec cube = vec_mul(vec_mul(x, x), vec_splat(0.044715f));
+    Vec u = vec_mul(vec_fma(cube, x, x), vec_splat(-2.302208198f)); /* -2 sqrt(2/pi) log2 e */
+    Vec low = vec_sub(vec_splat(0.0f), vec_max(vec_sub(vec_splat(0.0f), u), vec_splat(-120.0f)));
+
+    return vec_div(x, vec_add(vec_splat(1.0f), vec_exp2(low)));
+}
+
+static TARGET void array_gelu(float *x, const float *bias, int64_t count)
+{
+    float tail[WIDTH] = { 0 };
+
+    for (; count >= WIDTH; count -= WIDTH, x += WIDTH, bias += bias ? WIDTH : 0)
+        vec_store(x, gelu_of(bias ? vec_add(vec_load(x), vec_load(bias)) : vec_load(x)));
+    for (int64_t i = 0; i < count; i++)
+        tail[i] = x[i] + (bias ? bias[i] : 0);
+    vec_store(tail, gelu_of(vec_load(tail)));
+    for (int64_t i = 0; i < count; i++)
+        x[i] = tail[i];
+}
+
+typedef float Floats __attribute__((vector_size(4 * WIDTH)));
+typedef int32_t Ints __attribute__((vector_size(4 * WIDTH)));
+
+#define FLOAT_ROUNDER 12582912.0f /* 1.5 * 2^23: x + it holds x rounded in its last bits */
+#define FLOAT_WAVES 1024.0f       /* beyond, and for what is no number, the library decides */
+
+static inline TARGET __attribute__((always_inline)) void float_waves(Floats y, Floats *sine,
+                                                                     Floats *cosine)
+{
+    Floats turns = y * 0.636619772f + FLOAT_ROUNDER, k = turns - FLOAT_ROUNDER;
+    Floats r = y - k * 1.5703125f - k * 4.837512969970703e-4f - k * 7.549789954891882e-8f;
+    Floats square = r * r;
+    Floats s = ((-1.9515295891e-4f * square + 8.3321608736e-3f) * square - 1.6666654611e-1f) *
+                   square * r + r;
+    Floats c = ((2.443315711809948e-5f * square - 1.388731625493765e-3f) * square +
+                4.166664568298827e-2f) * square * square - 0.5f * square + 1.0f;
+    Ints   quarter = (Ints)turns, swap = -(quarter & 1);
+
+    *sine = (Floats)((((Ints)c & swap) | ((Ints)s & ~swap)) ^ (quarter & 2) << 30);
+    *cosine = (Floats)((((Ints)s & swap) | ((Ints)c & ~swap)) ^ ((quarter + 1) & 2) << 30);
+}
+
+/* Whether all of y[0..WIDTH) lie within +-range; NaN does not. */
+static inline TARGET __attribute__((always_inline)) bool floats_within(const float *y, float range)
+{
+    Vec x = vec_load(y);
+
+    return vec_top(vec_max(x, vec_sub(vec_splat(0.0f), x))) < range;
+}
+
+static TARGET void array_float_waves(const float *y, int64_t count, float size, float *sines,
+                                     float *cosines)
+{
+    int64_t i = 0;
+
+    for (; i + WIDTH <= count && floats_within(y + i, FLOAT_WAVES); i += WIDTH) {
+        Floats x, sine, cosine;
+
+        __builtin_memcpy(&x, y + i, sizeof(x));
+        float_waves(x, &sine, &cosine);
+        sine *= size;
+        cosine *= size;
+        __builtin_memcpy(sines + i, &sine, sizeof(sine));
+        __builtin_memcpy(cosines + i, &cosine, sizeof(cosine));
+    }
+    for (; i < count; i++) {
+        float sine = size * sinf(y[i]), cosine = size * cosf(y[i]);
+
+        sines[i] = sine;
+        cosines[i] = cosine;
+    }
+}

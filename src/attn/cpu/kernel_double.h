@@ -1,0 +1,325 @@
+/* attn/cpu/kernel_double.h -- the part of kernel_body.h that computes in double, WIDE at once. */
+
+typedef float Half __attribute__((vector_size(4 * WIDE)));
+
+static inline TARGET __attribute__((always_inline)) Wide wide_load(const double *p)
+{
+    Wide x;
+
+    __builtin_memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+static inline TARGET __attribute__((always_inline)) Wide wide_from(const float *p)
+{
+    Half x;
+
+    __builtin_memcpy(&x, p, sizeof(x));
+    return __builtin_convertvector(x, Wide);
+}
+
+static TARGET void array_fold(const float *x, int64_t count, double *sum)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(sum + i) + wide_from(x + i);
+
+        __builtin_memcpy(sum + i, &now, sizeof(now));
+    }
+    for (; i < count; i++)
+        sum[i] += (double)x[i];
+}
+
+static TARGET double array_dot_wide(const float *x, const double *z, int64_t count)
+{
+    Wide    part[2] = { { 0 }, { 0 } };
+    double  sum = 0;
+    int64_t i = 0;
+
+    for (; i + 2 * WIDE <= count; i += 2 * WIDE)
+        UNROLL for (int p = 0; p < 2; p++)
+            part[p] += wide_from(x + i + p * WIDE) * wide_load(z + i + p * WIDE);
+    part[0] += part[1];
+    for (int c = 0; c < WIDE; c++)
+        sum += part[0][c];
+    for (; i < count; i++)
+        sum += (double)x[i] * z[i];
+    return sum;
+}
+
+static TARGET double array_dot_double(const double *x, const double *z, int64_t count)
+{
+    Wide    part[2] = { { 0 }, { 0 } };
+    double  sum = 0;
+    int64_t i = 0;
+
+    for (; i + 2 * WIDE <= count; i += 2 * WIDE)
+        UNROLL for (int p = 0; p < 2; p++)
+            part[p] += wide_load(x + i + p * WIDE) * wide_load(z + i + p * WIDE);
+    part[0] += part[1];
+    for (int c = 0; c < WIDE; c++)
+        sum += part[0][c];
+    for (; i < count; i++)
+        sum += x[i] * z[i];
+    return sum;
+}
+
+/* The sum of (x - from)^power, power 1 or 2. */
+static inline TARGET __attribute__((always_inline)) double array_moment(const float *x,
+                                                                        int64_t count, double from,
+                                                                        const int power)
+{
+    Wide    part[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
+    double  sum = 0;
+    int64_t i = 0;
+
+    for (; i + 4 * WIDE <= count; i += 4 * WIDE)
+        UNROLL for (int p = 0; p < 4; p++) {
+            Wide off = wide_from(x + i + p * WIDE) - from;
+
+            part[p] += power == 1 ? off : off * off;
+        }
+    part[0] += part[1] + part[2] + part[3];
+    for (int c = 0; c < WIDE; c++)
+        sum += part[0][c];
+    for (; i < count; i++) {
+        double off = (double)x[i] - from;
+
+        sum += power == 1 ? off : off * off;
+    }
+    return sum;
+}
+
+static TARGET double array_squares(const float *x, int64_t count)
+{
+    return array_moment(x, count, 0, 2);
+}
+
+static TARGET void row_standardise(const float *x, int64_t count, double eps, const float *gain,
+                                   const float *bias, float *y)
+{
+    double  mean = array_moment(x, count, 0, 1) / (double)count;
+    double  by = 1 / sqrt(array_moment(x, count, mean, 2) / (double)count + eps);
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide off = (wide_from(x + i) - mean) * by;
+        Half out;
+
+        if (gain)
+            off *= wide_from(gain + i);
+        if (bias)
+            off += wide_from(bias + i);
+        out = __builtin_convertvector(off, Half);
+        __builtin_memcpy(y + i, &out, sizeof(out));
+    }
+    for (; i < count; i++)
+        y[i] = (float)(((double)x[i] - mean) * by * (gain ? (double)gain[i] : 1) +
+                       (bias ? (double)bias[i] : 0));
+}
+
+#define DOUBLES (LANES / WIDE) /* vectors of a strip */
+/* Sums in registers at once: 16 of 32, or 8 of 16. */
+#define DOUBLE_ROWS (WIDE == 8 ? 8 : WIDE == 4 ? 2 : 1)
+
+/* Entry `at` of x, which holds doubles or floats. */
+static inline TARGET __attribute__((always_inline)) double wide_entry(const void *x,
+                                                                      const bool wide, int64_t at)
+{
+    return wide ? ((const double *)x)[at] : (double)((const float *)x)[at];
+}
+
+static inline TARGET __attribute__((always_inline)) void strip_dots64(
+    const void *x, const bool wide, int64_t ldx, const int rows, int64_t d, const double *start,
+    const double *w, double *y, int64_t ldy)
+{
+    Wide sum[DOUBLE_ROWS][DOUBLES];
+
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int c = 0; c < DOUBLES; c++)
+            sum[r][c] = start ? wide_load(start + c * WIDE) : (Wide){ 0 };
+    for (int64_t t = 0; t < d; t++, w += LANES)
+        UNROLL for (int c = 0; c < DOUBLES; c++) {
+            Wide b = wide_load(w + c * WIDE);
+
+            UNROLL for (int r = 0; r < rows; r++)
+                sum[r][c] += wide_entry(x, wide, r * ldx + t) * b;
+        }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int c = 0; c < DOUBLES; c++)
+            __builtin_memcpy(y + r * ldy + c * WIDE, &sum[r][c], sizeof(Wide));
+}
+
+static TARGET void rows_dots64(const float *x, int64_t ldx, int64_t rows, int64_t d,
+                               const double *w, int64_t cols, double *y, int64_t ldy)
+{
+    for (int64_t at = 0; at < cols; at += LANES, w += d * LANES) {
+        int64_t r = 0;
+
+        for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
+            strip_dots64(x + r * ldx, false, ldx, DOUBLE_ROWS, d, NULL, w, y + r * ldy + at, ldy);
+        for (; r < rows; r++)
+            strip_dots64(x + r * ldx, false, ldx, 1, d, NULL, w, y + r * ldy + at, ldy);
+    }
+}
+
+static TARGET void rows_product64(const double *x, int64_t ldx, int64_t rows, int64_t d,
+                                  const double *start, const double *w, int64_t cols, double *y,
+                                  int64_t ldy)
+{
+    for (int64_t at = 0; at < cols; at += LANES, w += d * LANES) {
+        const double *from = start ? start + at : NULL;
+        int64_t       r = 0;
+
+        for (; r + DOUBLE_ROWS <= rows; r += DOUBLE_ROWS)
+            strip_dots64(x + r * ldx, true, ldx, DOUBLE_ROWS, d, from, w, y + r * ldy + at, ldy);
+        for (; r < rows; r++)
+            strip_dots64(x + r * ldx, true, ldx, 1, d, from, w, y + r * ldy + at, ldy);
+    }
+}
+
+#define RECUR_STRIP (4 * WIDE)
+
+static inline TARGET __attribute__((always_inline)) void strip_recur64(
+    const double *fq, const double *fk, const double *v, double keep, double take, int64_t f,
+    int64_t e, const int vecs, double *state, double *out)
+{
+    Wide value[4], sum[4];
+
+    UNROLL for (int x = 0; x < vecs; x++) {
+        value[x] = wide_load(v + x * WIDE);
+        sum[x] = (Wide){ 0 };
+    }
+    for (int64_t r = 0; r < f; r++) {
+        double key = take * fk[r];
+
+        UNROLL for (int x = 0; x < vecs; x++) {
+            double *cell = state + r * e + x * WIDE;
+            Wide    now = keep * wide_load(cell) + key * value[x];
+
+            __builtin_memcpy(cell, &now, sizeof(now));
+            sum[x] += fq[r] * now;
+        }
+    }
+    UNROLL for (int x = 0; x < vecs; x++)
+        __builtin_memcpy(out + x * WIDE, &sum[x], sizeof(Wide));
+}
+
+static TARGET void token_recur64(const double *fq, const double *fk, const double *v, double keep,
+                                 double take, int64_t f, int64_t e, double *state, double *out)
+{
+    int64_t at = 0;
+
+    for (; e - at >= RECUR_STRIP; at += RECUR_STRIP)
+        strip_recur64(fq, fk, v + at, keep, take, f, e, 4, state + at, out + at);
+    for (; e - at >= WIDE; at += WIDE)
+        strip_recur64(fq, fk, v + at, keep, take, f, e, 1, state + at, out + at);
+    for (; at < e; at++) {
+        out[at] = 0;
+        for (int64_t r = 0; r < f; r++) {
+            state[r * e + at] = keep * state[r * e + at] + take * fk[r] * v[at];
+            out[at] += fq[r] * state[r * e + at];
+        }
+    }
+}
+
+/* ---- exp, sin and cos in double --------------------------------------------------- */
+
+typedef long long Whole __attribute__((vector_size(sizeof(Wide))));
+
+#define ROUNDER 6755399441055744.0 /* 1.5 * 2^52: x + ROUNDER holds x rounded in its last bits */
+#define EXP_RANGE 700.0            /* beyond, and for what is no number, the library decides */
+#define WAVE_RANGE 1e5
+
+/* Whether all of x[0..WIDE) lie within +-range. */
+static inline TARGET __attribute__((always_inline)) bool wide_within(Wide x, double range)
+{
+    Whole   in = (x > -range) & (x < range);
+    int64_t all = -1;
+
+    UNROLL for (int c = 0; c < WIDE; c++)
+        all &= in[c];
+    return all != 0;
+}
+
+/* e^x = 2^k e^r, |r| <= ln 2 / 2: Taylor's series to r^13 is exact to the last bit or two. */
+static inline TARGET __attribute__((always_inline)) Wide wide_exp(Wide x)
+{
+    static const double over[] = { 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800,
+                                   1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+                                   1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1 };
+    Wide  turns = x * 1.4426950408889634 + ROUNDER, k = turns - ROUNDER;
+    Wide  r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10;
+    Wide  sum = (Wide){ 0 } + over[0];
+    Whole power = ((Whole)turns + 1023) << 52;
+
+    UNROLL for (int t = 1; t < 14; t++)
+        sum = sum * r + over[t];
+    return sum * (Wide)power;
+}
+
+static TARGET void array_exp64(double *x, int64_t count)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(x + i);
+
+        if (wide_within(now, EXP_RANGE)) {
+            now = wide_exp(now);
+            __builtin_memcpy(x + i, &now, sizeof(now));
+        } else {
+            for (int64_t c = i; c < i + WIDE; c++)
+                x[c] = exp(x[c]);
+        }
+    }
+    for (; i < count; i++)
+        x[i] = exp(x[i]);
+}
+
+/* y = k pi/2 + r, |r| <= pi/4: Taylor's series of both, which change places and signs with k. */
+static inline TARGET __attribute__((always_inline)) void wide_waves(Wide y, Wide *sine,
+                                                                    Wide *cosine)
+{
+    static const double odd[] = { 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
+                                  -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120,
+                                  -1.0 / 6, 1 };
+    static const double even[] = { 1.0 / 20922789888000, -1.0 / 87178291200, 1.0 / 479001600,
+                                   -1.0 / 3628800, 1.0 / 40320, -1.0 / 720, 1.0 / 24, -1.0 / 2,
+                                   1 };
+    Wide  turns = y * 0.6366197723675814 + ROUNDER, k = turns - ROUNDER;
+    Wide  r = y - k * 1.5707963267341256 - k * 6.077100506506192e-11, square = r * r;
+    Wide  s = (Wide){ 0 } + odd[0], c = (Wide){ 0 } + even[0];
+    Whole quarter = (Whole)turns, swap = -(quarter & 1);
+
+    UNROLL for (int t = 1; t < 9; t++) {
+        s = s * square + odd[t];
+        c = c * square + even[t];
+    }
+    s *= r;
+    *sine = (Wide)((((Whole)c & swap) | ((Whole)s & ~swap)) ^ (quarter & 2) << 62);
+    *cosine = (Wide)((((Whole)s & swap) | ((Whole)c & ~swap)) ^ ((quarter + 1) & 2) << 62);
+}
+
+static TARGET void array_waves(const double *y, int64_t count, double size, double *sines,
+                               double *cosines)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count && wide_within(wide_load(y + i), WAVE_RANGE); i += WIDE) {
+        Wide sine, cosine;
+
+        wide_waves(wide_load(y + i), &sine, &cosine);
+        sine *= size;
+        cosine *= size;
+        __builtin_memcpy(sines + i, &sine, sizeof(sine));
+        __builtin_memcpy(cosines + i, &cosine, sizeof(cosine));
+    }
+    for (; i < count; i++) {
+        double sine = size * sin(y[i]), cosine = size * cos(y[i]);
+
+        sines[i] = sine;
+        cosines[i] = cosine;
+    }
+}
