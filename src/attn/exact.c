@@ -6,8 +6,7 @@
 
 #include "attn/run.h"
 
-#define LANES 16       /* independent sums of a row */
-#define TILE (1 << 22) /* products with centroids held at a time */
+#define LANES 16 /* independent sums of a row */
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -123,7 +122,7 @@ double exact_largest_norm(Run *r, Tensor x)
     return sqrt(most);
 }
 
-static void normalise_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y)
+void exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y)
 {
     double mean = 0, squares = 0, size = 1;
 
@@ -148,9 +147,9 @@ static void normalise_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t i = item * some; i < end; i++)
-        normalise_row((const float *)tensor_head(&job->x, i / job->rows, job->run->h) +
-                          i % job->rows * job->d,
-                      job->d, job->kind, job->eps, (double *)job->out + i * job->d);
+        exact_normalised_row((const float *)tensor_head(&job->x, i / job->rows, job->run->h) +
+                                 i % job->rows * job->d,
+                             job->d, job->kind, job->eps, (double *)job->out + i * job->d);
 }
 
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps)
@@ -215,68 +214,4 @@ Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, i
             turned[t * count + c] = f64(&y)[(head * y.shape[1] + first + c) * d + t];
     op_product64(r, slice(f64(&x) + head * n * d, n, d), slice(turned, d, count), NULL, out);
     return out;
-}
-
-/* ---- centroids -------------------------------------------------------------- */
-
-static int64_t tile_size(Tensor mu, Tensor x)
-{
-    return min64(mu.shape[1], TILE / x.shape[1] + 1);
-}
-
-Tensor centroids_nearest(Run *r, Tensor mu, Tensor x)
-{
-    int64_t n = x.shape[1], tile = tile_size(mu, x);
-    Tensor  index = run_tensor2(r, DT_I32, x.shape[0], n);
-    double *best = run_alloc(r, n, sizeof(*best));
-
-    for (int64_t t = 0; t < x.shape[0]; t++)
-        for (int64_t first = 0; first < mu.shape[1] && !run_failed(r); first += tile) {
-            int64_t   count = min64(tile, mu.shape[1] - first);
-            ArenaMark mark = arena_mark(r->arena);
-            Tensor    y = exact_products(r, x, mu, t, first, count);
-
-            for (int64_t e = 0; e < n * count && !run_failed(r); e++) {
-                int64_t i = e / count, c = first + e % count;
-
-                if (c && !(f64(&y)[e] > best[i]))
-                    continue;
-                best[i] = f64(&y)[e];
-                tensor_i32(&index)[t * n + i] = (int32_t)c;
-            }
-            arena_release(r->arena, mark);
-        }
-    return index;
-}
-
-Tensor centroids_members(Run *r, Tensor mu, Tensor x, int64_t w)
-{
-    int64_t clusters = mu.shape[1], tile = tile_size(mu, x);
-    Tensor  set = run_tensor2(r, DT_I32, x.shape[0], clusters * w);
-
-    for (int64_t t = 0; t < x.shape[0]; t++)
-        for (int64_t first = 0; first < clusters && !run_failed(r); first += tile) {
-            int64_t   count = min64(tile, clusters - first);
-            ArenaMark mark = arena_mark(r->arena);
-            Tensor    top = op_top_k(r, exact_products(r, x, mu, t, first, count), w);
-
-            if (!run_failed(r))
-                memcpy(tensor_i32(&set) + (t * clusters + first) * w, top.data,
-                       (size_t)tensor_bytes(&top));
-            arena_release(r->arena, mark);
-        }
-    return set;
-}
-
-void centroids_gather(Run *r, Tensor x, Tensor nearest, Tensor sum, int64_t *count)
-{
-    int64_t n = x.shape[1], d = x.shape[2];
-
-    for (int64_t i = 0; i < x.shape[0] * n && !run_failed(r); i++) {
-        int64_t c = i / n * sum.shape[1] + tensor_i32(&nearest)[i];
-
-        count[c]++;
-        for (int64_t t = 0; t < d; t++)
-            f64(&sum)[c * d + t] += f64(&x)[i * d + t];
-    }
 }

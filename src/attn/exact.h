@@ -18,6 +18,8 @@ double exact_largest_norm(Run *r, Tensor x);
 Tensor exact_of(Run *r, Tensor x);
 /* f32 of an exact tensor. */
 Tensor exact_rounded(Run *r, Tensor x);
+/* One row of it. */
+void   exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y);
 /* As op_normalise of x f32 [h',rows,d]; charges 5 per element. */
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps);
 Tensor exact_sum(Run *r, Tensor a, Tensor b);
@@ -27,16 +29,5 @@ Tensor exact_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols);
 /* f64 [1,n,count]: x y^T of one head with rows [first, first+count) of y.
  * Charges nothing: callers tile. */
 Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, int64_t count);
-
-/* Centroids mu [h,C,d] and vectors x [h,n,d], both exact.  The products with
- * the centroids are held a tile at a time; none of these charges FLOPs. */
-
-/* i32 [h,n]: the centroid with the largest product; ties: the lowest. */
-Tensor centroids_nearest(Run *r, Tensor mu, Tensor x);
-/* i32 [h,C*w]: for each centroid the w rows with the largest products, in
- * increasing order; ties: the lower row. */
-Tensor centroids_members(Run *r, Tensor mu, Tensor x, int64_t w);
-/* Adds each vector to sum f64 [h,C,d] of its centroid and to count [h*C]. */
-void centroids_gather(Run *r, Tensor x, Tensor nearest, Tensor sum, int64_t *count);
 
 #endif

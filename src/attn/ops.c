@@ -261,6 +261,39 @@ Tensor op_top_k(Run *r, Tensor x, int64_t k)
     return index;
 }
 
+Tensor op_nearest(Run *r, const Nearest *in)
+{
+    Tensor index = run_tensor3(r, DT_I32, r->h, in->parts, in->x.near.shape[1]);
+
+    if (run_failed(r))
+        return index;
+    r->ops->nearest(r, in, &index);
+    op_traffic(r, bytes_of(in->x.near) + bytes_of(in->y), bytes_of(index));
+    return index;
+}
+
+Tensor op_best_rows(Run *r, const ChoiceRows *x, Tensor y, int64_t k)
+{
+    Tensor index = run_tensor3(r, DT_I32, r->h, y.shape[1], k);
+
+    if (run_failed(r) || k <= 0)
+        return index;
+    r->ops->best_rows(r, x, &y, k, &index);
+    op_traffic(r, bytes_of(x->near) + bytes_of(y), bytes_of(index));
+    return index;
+}
+
+Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias)
+{
+    Tensor code = run_tensor2(r, DT_I64, r->h, x.shape[1]);
+
+    if (run_failed(r))
+        return code;
+    r->ops->codes(r, &x, &planes, bias, &code);
+    op_traffic(r, bytes_of(x) + bytes_of(planes), bytes_of(code));
+    return code;
+}
+
 Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal)
 {
     Tensor usage = run_tensor1(r, DT_F64, k.shape[1]);

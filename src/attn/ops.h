@@ -251,6 +251,35 @@ Tensor op_argmax(Run *r, Tensor x, bool with_negative);
  * largest values, ties to the lower row, listed in increasing row order. */
 Tensor op_top_k(Run *r, Tensor x, int64_t k);
 
+/* Rows that choices are made on: `near` to look at, and row i in double where that cannot
+ * tell.  A back end on another device may decline `exact`. */
+typedef struct ChoiceRows {
+    Tensor      near; /* f32 [h',n,d]: the rows, rounded */
+    void      (*exact)(const void *context, int64_t head, int64_t i, double *row); /* NULL: as near */
+    const void *context;
+} ChoiceRows;
+
+typedef struct Nearest {
+    ChoiceRows x;
+    Tensor     y;      /* f32 or f64 [h',parts*C,d] */
+    int64_t    parts;  /* of y's rows, each with an index of its own */
+    bool       with_negative; /* of [x_i . y ; -x_i . y] */
+    bool       cosine; /* products divided by max(|x_i|, 1e-12) max(|y_c|, 1e-12), at once */
+} Nearest;
+
+/* i32 [h,parts,n]: the row of each part of y that has the largest product with x_i, decided
+ * in double, sums in index order; ties: the lowest.  Charges nothing. */
+Tensor op_nearest(Run *r, const Nearest *in);
+
+/* i32 [h,C,k]: for each row of y (f32 or f64 [h',C,d]) the k rows of x with the largest
+ * products, decided as by op_nearest, ties to the lower row, listed in increasing order.
+ * Charges nothing. */
+Tensor op_best_rows(Run *r, const ChoiceRows *x, Tensor y, int64_t k);
+
+/* i64 [h,n]: bit t is set iff x_i . p_t > bias_t, decided in double; planes f32
+ * [h',bits,d+1] hold (p_t, bias_t), `bias` false: bias 0.  Charges nothing. */
+Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias);
+
 /* f64 [m]: how much each key of k [h',m,d] is used by the queries of q [h,n,d]: the mean over
  * heads and queries of softmax(scale q_i . k_j).  causal: the last queries see the last keys,
  * j <= i + m - n.  In double and the same way for every key, because choices are made on it.
@@ -365,6 +394,9 @@ struct Ops {
     void (*gelu)(Run *r, Tensor *x, const float *bias);
     void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);
     void (*top_k)(Run *r, const Tensor *x, int64_t k, Tensor *index);
+    void (*nearest)(Run *r, const Nearest *in, Tensor *index);
+    void (*best_rows)(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tensor *index);
+    void (*codes)(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code);
     void (*key_usage)(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
                       Tensor *usage);
     void (*sort)(Run *r, const Tensor *key, Tensor *order);

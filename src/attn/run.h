@@ -17,6 +17,7 @@
 
 #include "attn/balance.h"
 #include "attn/cell_rows.h"
+#include "attn/centroids.h"
 #include "attn/chunks.h"
 #include "attn/compressed_memory.h"
 #include "attn/dense.h"

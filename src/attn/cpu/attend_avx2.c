@@ -118,6 +118,12 @@ INLINE uint64_t bits_at_most(const int32_t *p, int32_t value)
     return (uint64_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) ^ 0xff;
 }
 
+/* Bit i: x[i] >= limit[i]. */
+INLINE uint64_t bits_reach(Vec x, Vec limit)
+{
+    return (uint64_t)_mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GE_OQ));
+}
+
 /* The whole part goes into the exponent's bits.  A NaN stays a NaN. */
 INLINE Vec vec_exp2(Vec x)
 {

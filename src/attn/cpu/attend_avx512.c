@@ -100,6 +100,12 @@ INLINE uint64_t bits_at_most(const int32_t *p, int32_t value)
     return _mm512_cmple_epi32_mask(_mm512_loadu_si512(p), _mm512_set1_epi32(value));
 }
 
+/* Bit i: x[i] >= limit[i]. */
+INLINE uint64_t bits_reach(Vec x, Vec limit)
+{
+    return _mm512_cmp_ps_mask(x, limit, _CMP_GE_OQ);
+}
+
 /* A NaN passes the comparison and stays a NaN. */
 INLINE Vec vec_exp2(Vec x)
 {

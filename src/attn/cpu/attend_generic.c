@@ -122,6 +122,16 @@ INLINE uint64_t bits_at_most(const int32_t *p, int32_t value)
     return bits;
 }
 
+/* Bit i: x[i] >= limit[i]. */
+INLINE uint64_t bits_reach(Vec x, Vec limit)
+{
+    uint64_t bits = 0;
+
+    for (int i = 0; i < WIDTH; i++)
+        bits |= (uint64_t)(x[i] >= limit[i]) << i;
+    return bits;
+}
+
 /* Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits. */
 INLINE Vec vec_exp2(Vec x)
 {

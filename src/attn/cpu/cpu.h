@@ -66,6 +66,15 @@ void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, con
 void cpu_gelu(Run *r, Tensor *x, const float *bias);
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
 void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
+void cpu_nearest(Run *r, const Nearest *in, Tensor *index);
+void cpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tensor *index);
+void cpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code);
+/* Of x, or of [x ; -x]; ties: the lowest. */
+int32_t cpu_argmax_row(const double *x, int64_t count, bool negative);
+/* A whole number in the order of x: -0 equals 0, NaN lies beyond infinity. */
+int64_t cpu_order_key(double x);
+/* What would stand at place k (0-based) in decreasing order; keys change places. */
+int64_t cpu_kth_largest(int64_t *keys, int64_t count, int64_t k);
 void cpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
                    Tensor *usage);
 void cpu_sort(Run *r, const Tensor *key, Tensor *order);

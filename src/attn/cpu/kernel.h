@@ -68,9 +68,17 @@ typedef struct Kernel {
     void (*fold)(const float *x, int64_t count, double *sum);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
     double (*dot_double)(const double *x, const double *z, int64_t count);
+    /* The sums of x - shift and of its square, and y = (x - shift) factor, in double. */
+    void (*moments)(const float *x, int64_t count, double shift, double *sum, double *squares);
+    void (*centre)(const float *x, int64_t count, double shift, double factor, float *y);
     /* Bit j: x[j] == value, x[j] <= value; TILE_KEYS entries. */
     uint64_t (*equal)(const int32_t *x, int32_t value);
     uint64_t (*at_most)(const int32_t *x, int32_t value);
+    /* Bit j: s[j] >= limit[j]; TILE_KEYS entries. */
+    uint64_t (*at_least)(const float *s, const float *limit);
+    /* How many of s (`negative`: of |s|) lie at most `margin` below the largest; *at: the
+     * last of them.  count a multiple of 4 LANES, no NaN. */
+    int64_t (*peaks)(const float *s, int64_t count, bool negative, float margin, int64_t *at);
     /* y[r][0..cols) = sum_t x[r][t] w[t], t in order, in double; cols a multiple of
      * LANES.  w lies in strips of LANES columns, [cols / LANES][d][LANES]: rows of a
      * power of two apart would fight for the same lines of the cache.  Products of

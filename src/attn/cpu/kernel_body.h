@@ -331,6 +331,45 @@ static TARGET uint64_t keys_at_most(const int32_t *x, int32_t value)
     return bits;
 }
 
+static TARGET uint64_t scores_at_least(const float *s, const float *limit)
+{
+    uint64_t bits = 0;
+
+    for (int j = 0; j < TILE_KEYS; j += WIDTH)
+        bits |= bits_reach(vec_load(s + j), vec_load(limit + j)) << j;
+    return bits;
+}
+
+static inline TARGET __attribute__((always_inline)) Vec size_of(Vec x, bool negative)
+{
+    return negative ? vec_max(x, vec_sub(vec_splat(0.0f), x)) : x;
+}
+
+static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, float margin,
+                                  int64_t *at)
+{
+    Vec     high[4], limit;
+    int64_t found = 0;
+
+    UNROLL for (int x = 0; x < 4; x++)
+        high[x] = size_of(vec_load(s + x * WIDTH), negative);
+    for (int64_t j = 4 * WIDTH; j < count; j += 4 * WIDTH)
+        UNROLL for (int x = 0; x < 4; x++)
+            high[x] = vec_max(size_of(vec_load(s + j + x * WIDTH), negative), high[x]);
+    UNROLL for (int x = 1; x < 4; x++)
+        high[0] = vec_max(high[0], high[x]);
+    limit = vec_splat(vec_top(high[0]) - margin);
+    for (int64_t j = 0; j < count; j += WIDTH) {
+        uint64_t bits = bits_reach(size_of(vec_load(s + j), negative), limit);
+
+        if (bits) {
+            found += __builtin_popcountll(bits);
+            *at = j + 63 - __builtin_clzll(bits);
+        }
+    }
+    return found;
+}
+
 #include "attn/cpu/kernel_arrays.h"
 #include "attn/cpu/kernel_double.h"
 
@@ -346,6 +385,10 @@ const Kernel KERNEL = {
     .recur = token_recur,
     .exp2 = array_exp2,
     .elu = array_elu,
+    .moments = array_moments,
+    .centre = array_centre,
+    .at_least = scores_at_least,
+    .peaks = score_peaks,
     .scale = array_scale,
     .line = array_line,
     .largest = array_largest,

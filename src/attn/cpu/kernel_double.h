@@ -65,6 +65,43 @@ static TARGET double array_dot_double(const double *x, const double *z, int64_t 
     return sum;
 }
 
+static TARGET void array_moments(const float *x, int64_t count, double shift, double *sum,
+                                 double *squares)
+{
+    Wide    first = { 0 }, second = { 0 };
+    int64_t i = 0;
+
+    *sum = *squares = 0;
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_from(x + i) - shift;
+
+        first += now;
+        second += now * now;
+    }
+    for (int c = 0; c < WIDE; c++) {
+        *sum += first[c];
+        *squares += second[c];
+    }
+    for (; i < count; i++) {
+        *sum += (double)x[i] - shift;
+        *squares += ((double)x[i] - shift) * ((double)x[i] - shift);
+    }
+}
+
+static TARGET void array_centre(const float *x, int64_t count, double shift, double factor,
+                                float *y)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Half now = __builtin_convertvector((wide_from(x + i) - shift) * factor, Half);
+
+        __builtin_memcpy(y + i, &now, sizeof(now));
+    }
+    for (; i < count; i++)
+        y[i] = (float)(((double)x[i] - shift) * factor);
+}
+
 /* The sum of (x - from)^power, power 1 or 2. */
 static inline TARGET __attribute__((always_inline)) double array_moment(const float *x,
                                                                         int64_t count, double from,

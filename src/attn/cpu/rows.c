@@ -17,20 +17,19 @@ typedef struct Normalise {
 
 static void normalise_row(const float *x, int64_t count, int kind, double eps, float *y)
 {
-    double sum = 0, squares = 0, mean = 0, factor = 1;
+    const Kernel *kernel = kernel_at(0);
+    double        sum, squares, mean = 0, factor = 1;
 
-    for (int64_t c = 0; c < count; c++)
-        sum += (double)x[c];
-    if (kind == NORMALISE_LAYER)
+    kernel->moments(x, count, 0, &sum, &squares);
+    if (kind == NORMALISE_LAYER) {
         mean = sum / (double)count;
-    for (int64_t c = 0; c < count; c++)
-        squares += ((double)x[c] - mean) * ((double)x[c] - mean);
+        kernel->moments(x, count, mean, &sum, &squares);
+    }
     if (kind == NORMALISE_RMS || kind == NORMALISE_LAYER)
         factor = 1 / sqrt(squares / (double)count + eps);
     if (kind == NORMALISE_L2)
         factor = 1 / fmax(sqrt(squares), eps);
-    for (int64_t c = 0; c < count; c++)
-        y[c] = (float)(((double)x[c] - mean) * factor);
+    kernel->centre(x, count, mean, factor, y);
 }
 
 static void normalise_item(void *context, int64_t item, int worker)

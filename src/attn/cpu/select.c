@@ -139,7 +139,7 @@ typedef struct Choose {
     int64_t      *keys; /* [workers][2][n] */
 } Choose;
 
-static int32_t argmax_row(const double *x, int64_t count, bool negative)
+int32_t cpu_argmax_row(const double *x, int64_t count, bool negative)
 {
     int64_t best = 0;
     double  top = x[0];
@@ -164,8 +164,8 @@ static void argmax_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t i = item * ROWS; i < min_i64(rows, (item + 1) * ROWS); i++)
-        tensor_i32(job->index)[i] = argmax_row((const double *)job->x->data + i * count, count,
-                                               job->negative);
+        tensor_i32(job->index)[i] =
+            cpu_argmax_row((const double *)job->x->data + i * count, count, job->negative);
 }
 
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index)
@@ -177,8 +177,7 @@ void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index)
 
 /* ---- top-k ------------------------------------------------------------------ */
 
-/* A whole number in the order of x: -0 equals 0, NaN lies beyond infinity. */
-static int64_t order_key(double x)
+int64_t cpu_order_key(double x)
 {
     int64_t bits;
 
@@ -187,8 +186,7 @@ static int64_t order_key(double x)
     return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-/* The value that would stand at place k (0-based) in decreasing order. */
-static int64_t kth_largest(int64_t *keys, int64_t count, int64_t k)
+int64_t cpu_kth_largest(int64_t *keys, int64_t count, int64_t k)
 {
     int64_t low = 0, high = count - 1;
 
@@ -229,8 +227,8 @@ static void top_k_item(void *context, int64_t item, int worker)
     if (cpu_cancelled(job->run))
         return;
     for (int64_t i = 0; i < n; i++)
-        work[i] = keys[i] = order_key(x[i * cols]);
-    bound = kth_largest(work, n, k - 1);
+        work[i] = keys[i] = cpu_order_key(x[i * cols]);
+    bound = cpu_kth_largest(work, n, k - 1);
     for (int64_t i = 0; i < n; i++)
         equal -= keys[i] > bound;
     for (int64_t i = 0; i < n; i++)

@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE (1 << 22) /* scores of means held at a time */
-
 static const Param params[] = {
     QUERY_CLUSTER_PARAM_ROWS,
     PARAM_INT(QueryClusterParams, topk, 32, 1, PARAM_COUNT_MAX, "keys of a cluster that its "
@@ -51,49 +49,39 @@ static int64_t key_count(const Run *r, const QueryClusterParams *p)
 
 /* ---- the best keys ---------------------------------------------------------- */
 
-/* f64 [h,d,count]: means [first, first+count) as columns. */
-static Tensor mean_columns(Run *r, const QueryClusters *s, int64_t first, int64_t count)
-{
-    Tensor w = run_tensor3(r, DT_F64, s->h, s->d, count);
-
-    for (int64_t x = 0; x < tensor_count(&w) && !run_failed(r); x++)
-        ((double *)w.data)[x] =
-            ((double *)s->mean.data)[(x / (s->d * count) * s->clusters + first + x % count) *
-                                         s->d + x / count % s->d];
-    return w;
-}
-
-static void choose_tile(Run *r, Improved *p, int64_t first, int64_t count)
+/* Products of the means and the keys that were chosen for them, in double. */
+static void score_chosen(Run *r, Improved *p)
 {
     const QueryClusters *s = p->s;
-    ArenaMark            mark = arena_mark(r->arena);
-    Tensor               y = op_dots64(r, r->k, mean_columns(r, s, first, count));
-    Tensor               top = op_top_k(r, y, p->topk);
 
-    for (int64_t x = 0; x < s->h * count * p->topk && !run_failed(r); x++) {
-        int64_t head = x / (count * p->topk), c = x / p->topk % count;
-        int64_t at = (head * s->clusters + first + c) * p->topk + x % p->topk;
-        int32_t key = tensor_i32(&top)[x];
+    for (int64_t x = 0; x < s->h * s->clusters * p->topk && !run_failed(r); x++) {
+        int64_t       head = x / (s->clusters * p->topk);
+        const double *mean = (double *)s->mean.data + x / p->topk * s->d;
+        const float  *key = (float *)tensor_head(&r->k, head, s->h) +
+                           tensor_i32(&p->top)[x] * r->k.stride[1];
+        double        sum = 0;
 
-        tensor_i32(&p->top)[at] = key;
-        ((double *)p->raw.data)[at] = ((double *)y.data)[(head * s->m + key) * count + c];
+        for (int64_t t = 0; t < s->d; t++)
+            sum += mean[t] * (double)key[t];
+        ((double *)p->raw.data)[x] = sum;
     }
-    arena_release(r->arena, mark);
 }
 
 static void choose_keys(Run *r, Improved *p)
 {
     const QueryClusters *s = p->s;
-    int64_t              tile = TILE / s->m / s->h + 1, all = s->clusters * p->topk;
+    ChoiceRows           keys = { .near = r->k };
+    int64_t              all = s->clusters * p->topk;
 
     run_stage(r, "choose keys");
     if (all > INT32_MAX)
         run_fail(r, ERR_PARAM, "clustered-improved: %lld clusters of topk=%lld keys are too many "
                  "to list; take fewer", (long long)s->clusters, (long long)p->topk);
-    p->top = run_tensor2(r, DT_I32, s->h, all);
     p->raw = run_tensor2(r, DT_F64, s->h, all);
-    for (int64_t first = 0; first < s->clusters && !run_failed(r); first += tile)
-        choose_tile(r, p, first, min64(tile, s->clusters - first));
+    p->top = tensor_of(DT_I32, 2, (int64_t[]){ s->h, all },
+                       op_best_rows(r, &keys, s->mean, p->topk).data);
+    score_chosen(r, p);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)(s->h * s->clusters) * (double)(s->m * s->d));
 }
 
 /* ---- attention -------------------------------------------------------------- */

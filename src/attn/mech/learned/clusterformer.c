@@ -22,7 +22,7 @@
 #define DRAWN_ITERATIONS 10 /* of k-means from drawn tokens */
 #define FIT_MOST 50         /* iterations when centroids are fitted */
 #define SNAPSHOTS 16        /* iterations whose clusters are shown */
-#define TILE (1 << 22)      /* cosines held at a time */
+#define PARTS 8             /* chains of a sum, so that additions need not wait */
 
 enum { LAYER_CLUSTER, LAYER_WINDOW };
 enum { SOURCE_Q, SOURCE_K, SOURCE_X };
@@ -122,107 +122,70 @@ static Tensor tokens_of(const Run *r, const Params *p)
     return p->cluster_source == SOURCE_K ? r->k : r->q;
 }
 
-static double norm_of(const double *x, int64_t d)
-{
-    double squares = 0;
-
-    for (int64_t t = 0; t < d; t++)
-        squares += x[t] * x[t];
-    return fmax(sqrt(squares), SMALLEST_NORM);
-}
-
-static double token_norm(const float *x, int64_t d)
-{
-    double squares = 0;
-
-    for (int64_t t = 0; t < d; t++)
-        squares += (double)x[t] * (double)x[t];
-    return fmax(sqrt(squares), SMALLEST_NORM);
-}
-
-/* f64 [h,dc,C]: mu [h,C,dc] with centroids as columns, as op_dots64 takes them. */
-static Tensor columns_of(Run *r, Tensor mu)
-{
-    int64_t clusters = mu.shape[1], d = mu.shape[2];
-    Tensor  w = run_tensor3(r, DT_F64, mu.shape[0], d, clusters);
-
-    for (int64_t x = 0; x < tensor_count(&w) && !run_failed(r); x++)
-        ((double *)w.data)[x] =
-            ((double *)mu.data)[(x / (d * clusters) * clusters + x % clusters) * d +
-                                x / clusters % d];
-    return w;
-}
-
-/* Products become cosines.  One division, so that vectors along one line tie exactly. */
-static void divide_by_norms(Run *r, Tensor tokens, Tensor mu, Tensor y)
-{
-    int64_t clusters = mu.shape[1], rows = y.shape[1];
-    double *norm = run_alloc(r, clusters, sizeof(*norm));
-
-    for (int64_t t = 0; t < y.shape[0] && !run_failed(r); t++) {
-        double      *head = (double *)y.data + t * rows * clusters;
-        const float *x = tensor_head(&tokens, t, r->h);
-
-        for (int64_t c = 0; c < clusters; c++)
-            norm[c] = norm_of((double *)mu.data + (t * clusters + c) * mu.shape[2], mu.shape[2]);
-        for (int64_t i = 0; i < rows; i++) {
-            double own = token_norm(x + i * tokens.stride[1], tokens.shape[2]);
-
-            for (int64_t c = 0; c < clusters; c++)
-                head[i * clusters + c] /= own * norm[c];
-        }
-    }
-}
-
 /* i32 [h,n]: the centroid with the largest cosine; ties, and so zero vectors: the lowest. */
 static Tensor assign(Run *r, Tensor tokens, Tensor mu)
 {
-    int64_t n = r->n, tile = TILE / mu.shape[1] / r->h + 1;
-    Tensor  cluster = run_tensor2(r, DT_I32, r->h, n), w;
-    ArenaMark all = arena_mark(r->arena);
+    Tensor cluster = op_nearest(r, &(Nearest){ .x.near = tokens, .y = mu, .parts = 1,
+                                               .cosine = true });
 
-    w = columns_of(r, mu);
-    for (int64_t first = 0; first < n && !run_failed(r); first += tile) {
-        int64_t   count = min64(tile, n - first);
-        ArenaMark mark = arena_mark(r->arena);
-        Tensor    part = tensor_rows(tokens, first, count), y = op_dots64(r, part, w), best;
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * r->n) * (double)(mu.shape[1] * mu.shape[2]));
+    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, r->n }, cluster.data);
+}
 
-        divide_by_norms(r, part, mu, y);
-        best = op_argmax(r, y, false);
-        for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-            memcpy(tensor_i32(&cluster) + t * n + first, tensor_i32(&best) + t * count,
-                   (size_t)count * sizeof(int32_t));
-        arena_release(r->arena, mark);
+/* sum += x / |x| */
+static void add_direction(const float *x, int64_t d, double *sum)
+{
+    double squares[PARTS] = { 0 }, all = 0, norm;
+
+    for (int64_t t = 0; t < d; t++)
+        squares[t % PARTS] += (double)x[t] * (double)x[t];
+    for (int p = 0; p < PARTS; p++)
+        all += squares[p];
+    norm = fmax(sqrt(all), SMALLEST_NORM);
+    for (int64_t t = 0; t < d; t++)
+        sum[t] += (double)x[t] / norm;
+}
+
+typedef struct Update {
+    Tensor   tokens, cluster, mu;
+    double  *sum;     /* [h][C][dc] */
+    int64_t *members; /* [h][C] */
+} Update;
+
+/* An item is a head, so that a mean is the same for any number of threads. */
+static void update_item(void *context, int64_t head, int worker)
+{
+    const Update *job = context;
+    int64_t       h = job->mu.shape[0], clusters = job->mu.shape[1], d = job->mu.shape[2];
+    int64_t       n = job->cluster.shape[1], *members = job->members + head * clusters;
+    const float  *from = tensor_head(&job->tokens, head, h);
+    double       *sums = job->sum + head * clusters * d;
+    double       *mu = (double *)job->mu.data + head * clusters * d;
+
+    (void)worker;
+    memset(sums, 0, (size_t)(clusters * d) * sizeof(*sums));
+    memset(members, 0, (size_t)clusters * sizeof(*members));
+    for (int64_t i = 0; i < n; i++, from += job->tokens.stride[1]) {
+        int32_t c = tensor_i32(&job->cluster)[head * n + i];
+
+        members[c]++;
+        add_direction(from, d, sums + c * d);
     }
-    arena_release(r->arena, all);
-    return cluster;
+    for (int64_t y = 0; y < clusters * d; y++)
+        if (members[y / d])
+            mu[y] = sums[y] / (double)members[y / d];
 }
 
 /* The mean direction of each cluster's members, in place; an empty one stays. */
 static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
 {
-    int64_t   clusters = mu.shape[1], d = mu.shape[2];
     ArenaMark mark = arena_mark(r->arena);
-    double   *sum = run_alloc(r, clusters * d, sizeof(*sum));
-    int64_t  *members = run_alloc(r, clusters, sizeof(*members));
+    Update    job = { .tokens = tokens, .cluster = cluster, .mu = mu,
+                      .sum = run_alloc(r, tensor_count(&mu), sizeof(*job.sum)),
+                      .members = run_alloc(r, r->h * mu.shape[1], sizeof(*job.members)) };
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const float *from = tensor_head(&tokens, t, r->h);
-
-        memset(sum, 0, (size_t)(clusters * d) * sizeof(*sum));
-        memset(members, 0, (size_t)clusters * sizeof(*members));
-        for (int64_t i = 0; i < r->n; i++, from += tokens.stride[1]) {
-            int32_t c = tensor_i32(&cluster)[t * r->n + i];
-            double  norm = token_norm(from, d);
-
-            members[c]++;
-            for (int64_t y = 0; y < d; y++)
-                sum[c * d + y] += (double)from[y] / norm;
-        }
-        for (int64_t y = 0; y < clusters * d; y++)
-            if (members[y / d])
-                ((double *)mu.data)[t * clusters * d + y] = sum[y] / (double)members[y / d];
-    }
+    if (!run_failed(r))
+        threads_run(r->threads, r->h, update_item, &job);
     arena_release(r->arena, mark);
 }
 

@@ -75,7 +75,7 @@ typedef struct Routing {
     bool    same;        /* keys are routed as the queries are */
     bool    causal, exclude_self, mean;
     double  eps;
-    Tensor  rq, rk;      /* f64 [h,n,d] what is compared with the centroids */
+    ChoiceRows rq, rk;   /* what is compared with the centroids */
     Tensor  mu;          /* f64 [h,C,d] */
     Tensor  qs, ks;      /* i32 [h,C*w] members, increasing in each cluster */
     AttendInput in;      /* what enters the scores */
@@ -109,33 +109,60 @@ static Routing routing_shape(const Run *r, const Params *p)
 
 /* ---- normalisation and routing vectors -------------------------------------- */
 
-/* f64 [h,rows,d] by the parameter normalize. */
-static Tensor normalised(Run *r, const Params *p, Tensor x)
+static NormaliseKind norm_kind(const Params *p)
 {
     static const NormaliseKind kinds[] = { NORMALISE_LAYER, NORMALISE_L2, NORMALISE_NONE };
 
-    return exact_normalised(r, x, kinds[p->normalize],
-                            p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS);
+    return kinds[p->normalize];
+}
+
+static double norm_eps(const Params *p)
+{
+    return p->normalize == NORM_LAYER ? LAYER_EPS : L2_EPS;
+}
+
+/* f64 [h,rows,d] by the parameter normalize. */
+static Tensor normalised(Run *r, const Params *p, Tensor x)
+{
+    return exact_normalised(r, x, norm_kind(p), norm_eps(p));
+}
+
+/* Routing vectors that are not the normalised ones.  q and k: those, rounded. */
+static void project(Run *r, const Params *p, Routing *s, Tensor w, Tensor *q, Tensor *k)
+{
+    Tensor from_q = normalised(r, p, r->q);
+    Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
+
+    *q = exact_rounded(r, from_q);
+    *k = p->share_qk ? *q : exact_rounded(r, from_k);
+    if (w.data) {
+        from_q = exact_linear(r, from_q, w, (Tensor){ 0 }, r->d);
+        from_k = p->share_qk ? from_q : exact_linear(r, from_k, w, (Tensor){ 0 }, r->d);
+    }
+    if (p->routing_source == SOURCE_SUM)
+        from_q = from_k = exact_sum(r, from_q, from_k);
+    s->rq = choice_rows_exact(r, from_q);
+    s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
 }
 
 static void prepare(Run *r, const Params *p, Routing *s)
 {
-    Tensor w, q, k, raw_k = p->share_qk ? r->q : r->k;
+    Tensor w, q, k;
 
     run_stage(r, "normalise");
     w = run_param_given(r, "routing_proj", p->routing_proj, DT_F32, 3,
                         (int64_t[]){ r->h, r->d, r->d });
-    q = normalised(r, p, r->q);
-    k = p->share_qk ? q : normalised(r, p, r->k);
-    s->in = (AttendInput){ .q = r->q, .k = raw_k, .v = r->v, .scale = run_scale(r, p->scale) };
-    if (p->score_norm != SCORE_NONE)
-        s->in.k = exact_rounded(r, k);
-    if (p->score_norm == SCORE_BOTH)
-        s->in.q = p->share_qk ? s->in.k : exact_rounded(r, q);
-    s->rq = w.data ? exact_linear(r, q, w, (Tensor){ 0 }, r->d) : q;
-    s->rk = p->share_qk ? s->rq : w.data ? exact_linear(r, k, w, (Tensor){ 0 }, r->d) : k;
-    if (p->routing_source == SOURCE_SUM)
-        s->rq = s->rk = exact_sum(r, s->rq, s->rk);
+    if (w.data || p->routing_source == SOURCE_SUM) {
+        project(r, p, s, w, &q, &k);
+    } else {
+        s->rq = choice_rows_normalised(r, r->q, norm_kind(p), norm_eps(p));
+        s->rk = p->share_qk ? s->rq : choice_rows_normalised(r, r->k, norm_kind(p), norm_eps(p));
+        q = s->rq.near;
+        k = s->rk.near;
+    }
+    s->in = (AttendInput){ .q = p->score_norm == SCORE_BOTH ? q : r->q,
+                           .k = p->score_norm != SCORE_NONE ? k : p->share_qk ? r->q : r->k,
+                           .v = r->v, .scale = run_scale(r, p->scale) };
 }
 
 /* ---- centroids -------------------------------------------------------------- */
@@ -182,8 +209,7 @@ static void draw_tokens(Run *r, Routing *s)
         taken = 0;
         for (int64_t i = 0; i < s->n && taken < all; i++)
             if ((int64_t)rng_below(&rng, (uint64_t)(s->n - i)) < all - taken)
-                memcpy(to + taken++ * s->d, (double *)s->rq.data + (t * s->n + i) * s->d,
-                       (size_t)s->d * sizeof(double));
+                choice_row(&s->rq, s->h, t, i, to + taken++ * s->d);
         for (int64_t c = all; c < s->clusters; c++)
             memcpy(to + c * s->d, to + c % all * s->d, (size_t)s->d * sizeof(double));
     }
@@ -207,14 +233,14 @@ static Tensor member_sums(Run *r, const Routing *s, Tensor nearest_q, int64_t **
     Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
 
     *count = run_alloc(r, s->h * s->clusters, sizeof(**count));
-    nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, s->rk);
+    nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, &s->rk);
     if (run_failed(r))
         return sum;
     memset(sum.data, 0, (size_t)tensor_bytes(&sum));
     memset(*count, 0, (size_t)(s->h * s->clusters) * sizeof(**count));
-    centroids_gather(r, s->rq, nearest_q, sum, *count);
+    centroids_gather(r, &s->rq, nearest_q, sum, *count);
     if (!s->same)
-        centroids_gather(r, s->rk, nearest_k, sum, *count);
+        centroids_gather(r, &s->rk, nearest_k, sum, *count);
     return sum;
 }
 
@@ -256,7 +282,7 @@ static void kmeans(Run *r, const Params *p, Routing *s)
         Tensor    moved;
 
         run_iteration(r, "k-means", t);
-        moved = means(r, p, s, centroids_nearest(r, s->mu, s->rq));
+        moved = means(r, p, s, centroids_nearest(r, s->mu, &s->rq));
         if (!run_failed(r))
             memcpy(s->mu.data, moved.data, (size_t)tensor_bytes(&moved));
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
@@ -295,7 +321,7 @@ static void fit(Run *r, const Params *p, Routing *s)
         Tensor    now, mean;
 
         run_iteration(r, "fit", t);
-        now = centroids_nearest(r, s->mu, s->rq);
+        now = centroids_nearest(r, s->mu, &s->rq);
         mean = means(r, p, s, now);
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
         if (run_failed(r))
@@ -325,7 +351,7 @@ static void show_update(Run *r, const Params *p, const Routing *s)
     if (!run_wants_views(r))
         return;
     run_stage(r, "update");
-    cluster = centroids_nearest(r, s->mu, s->rq);
+    cluster = centroids_nearest(r, s->mu, &s->rq);
     view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");
     if (p->ema_rule == EMA_PAPER) {
         moved = member_sums(r, s, cluster, &count);
@@ -346,8 +372,8 @@ static void route(Run *r, Routing *s)
     double compared = (double)(s->h * s->n) * (s->same ? 1 : 2);
 
     run_stage(r, "route");
-    s->qs = centroids_members(r, s->mu, s->rq, s->window);
-    s->ks = s->same ? s->qs : centroids_members(r, s->mu, s->rk, s->window);
+    s->qs = centroids_members(r, s->mu, &s->rq, s->window);
+    s->ks = s->same ? s->qs : centroids_members(r, s->mu, &s->rk, s->window);
     op_charge(r, FLOP_OVERHEAD, 2 * compared * (double)(s->clusters * s->d));
 }
 

@@ -1,0 +1,121 @@
+/* centroids.c -- see centroids.h. */
+#include "attn/centroids.h"
+
+#include <string.h>
+
+#include "attn/exact.h"
+#include "attn/run.h"
+
+typedef struct Source {
+    Tensor        x;
+    int64_t       heads;
+    NormaliseKind kind;
+    double        eps;
+} Source;
+
+static void copied_row(const void *context, int64_t head, int64_t i, double *row)
+{
+    const Source *s = context;
+    int64_t       d = s->x.shape[2];
+
+    memcpy(row, (const double *)tensor_head(&s->x, head, s->heads) + i * d,
+           (size_t)d * sizeof(*row));
+}
+
+static void normalised_row(const void *context, int64_t head, int64_t i, double *row)
+{
+    const Source *s = context;
+
+    exact_normalised_row((const float *)tensor_head(&s->x, head, s->heads) + i * s->x.stride[1],
+                         s->x.shape[2], s->kind, s->eps, row);
+}
+
+static const Source *source_new(Run *r, Source source)
+{
+    Source *s = run_alloc(r, 1, sizeof(*s));
+
+    if (s)
+        *s = source;
+    return s;
+}
+
+ChoiceRows choice_rows_exact(Run *r, Tensor x)
+{
+    return (ChoiceRows){ .near = exact_rounded(r, x), .exact = copied_row,
+                         .context = source_new(r, (Source){ .x = x, .heads = r->h }) };
+}
+
+ChoiceRows choice_rows_normalised(Run *r, Tensor x, NormaliseKind kind, double eps)
+{
+    double copies = (double)(r->h - x.shape[0]); /* of heads that share keys */
+
+    if (kind == NORMALISE_NONE)
+        return (ChoiceRows){ .near = x };
+    op_charge(r, FLOP_OVERHEAD, 5 * copies * (double)(x.shape[1] * x.shape[2]));
+    return (ChoiceRows){
+        .near = op_normalise(r, x, kind, eps), .exact = normalised_row,
+        .context = source_new(r, (Source){ .x = x, .heads = r->h, .kind = kind, .eps = eps })
+    };
+}
+
+void choice_row(const ChoiceRows *x, int64_t heads, int64_t head, int64_t i, double *row)
+{
+    const float *near = tensor_head(&x->near, head, heads);
+
+    if (x->exact) {
+        x->exact(x->context, head, i, row);
+        return;
+    }
+    for (int64_t t = 0; t < x->near.shape[2]; t++)
+        row[t] = (double)near[i * x->near.stride[1] + t];
+}
+
+Tensor centroids_nearest(Run *r, Tensor mu, const ChoiceRows *x)
+{
+    Tensor index = op_nearest(r, &(Nearest){ .x = *x, .y = mu, .parts = 1 });
+
+    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, x->near.shape[1] }, index.data);
+}
+
+Tensor centroids_members(Run *r, Tensor mu, const ChoiceRows *x, int64_t w)
+{
+    Tensor set = op_best_rows(r, x, mu, w);
+
+    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, mu.shape[1] * w }, set.data);
+}
+
+typedef struct Gather {
+    const ChoiceRows *x;
+    Tensor            nearest, sum;
+    int64_t          *count;
+    double           *row; /* [workers][d] */
+} Gather;
+
+/* An item is a head, so that a sum is the same for any number of threads. */
+static void gather_item(void *context, int64_t head, int worker)
+{
+    const Gather *job = context;
+    int64_t       h = job->sum.shape[0], clusters = job->sum.shape[1], d = job->sum.shape[2];
+    int64_t       n = job->nearest.shape[1];
+    double       *row = job->row + worker * d;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t c = head * clusters + tensor_i32(&job->nearest)[head * n + i];
+        double *sum = (double *)job->sum.data + c * d;
+
+        choice_row(job->x, h, head, i, row);
+        job->count[c]++;
+        for (int64_t t = 0; t < d; t++)
+            sum[t] += row[t];
+    }
+}
+
+void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, int64_t *count)
+{
+    Gather job = { .x = x, .nearest = nearest, .sum = sum, .count = count,
+                   .row = run_alloc(r, threads_count(r->threads) * sum.shape[2],
+                                    sizeof(double)) };
+
+    if (!run_failed(r))
+        threads_run(r->threads, sum.shape[0], gather_item, &job);
+}

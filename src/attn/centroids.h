@@ -1,0 +1,29 @@
+/* attn/centroids.h -- vectors that go to centroids, and centroids that take vectors.
+ *
+ * Centroids mu are f64 [h,C,d]; all is decided in double (ops.h, ChoiceRows).  Charges
+ * nothing unless it says so.
+ */
+#ifndef ATTN_CENTROIDS_H
+#define ATTN_CENTROIDS_H
+
+#include <stdint.h>
+
+#include "attn/ops.h"
+
+/* Rows of x f64 [h,n,d], rounded where it is enough. */
+ChoiceRows choice_rows_exact(Run *r, Tensor x);
+/* Rows of x f32 [h',n,d] normalised; in double only those that need it.  Charges 5 per
+ * element of all heads. */
+ChoiceRows choice_rows_normalised(Run *r, Tensor x, NormaliseKind kind, double eps);
+/* Row i in double. */
+void choice_row(const ChoiceRows *x, int64_t heads, int64_t head, int64_t i, double *row);
+
+/* i32 [h,n]: the centroid with the largest product; ties: the lowest. */
+Tensor centroids_nearest(Run *r, Tensor mu, const ChoiceRows *x);
+/* i32 [h,C*w]: for each centroid the w rows with the largest products, in
+ * increasing order; ties: the lower row. */
+Tensor centroids_members(Run *r, Tensor mu, const ChoiceRows *x, int64_t w);
+/* Adds each vector to sum f64 [h,C,d] of its centroid and to count [h*C]. */
+void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, int64_t *count);
+
+#endif

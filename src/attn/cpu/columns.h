@@ -1,0 +1,65 @@
+/* attn/cpu/columns.h -- vectors that many rows are compared with, and how far a comparison
+ * in float can be trusted.
+ *
+ * Products x . y are looked at in float first, a tile at a time.  With u = 2^-24 a product
+ * of d terms, of vectors that may themselves be rounded, is off by less than
+ *
+ *     b = (d + 8) u |x| |y|        (and d 2^-148 where it underflows),
+ *
+ * whatever the order of the sum.  So of two products the larger one in float is the larger
+ * one when they are more than 2b apart; closer ones are formed again in double, in index
+ * order, and only those.  Decisions are therefore those of double.
+ */
+#ifndef ATTN_CPU_COLUMNS_H
+#define ATTN_CPU_COLUMNS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attn/cpu/cpu.h"
+
+#define LENGTH_LEAST 1e-12   /* by which cosines divide at least */
+#define COLUMNS_LARGEST 1e30 /* margins beyond, and NaN, leave everything to double */
+
+typedef struct Columns {
+    int64_t slices, parts, d;
+    int64_t count, padded; /* of a part; padded: a multiple of TILE_KEYS */
+    float  *panel;   /* [slices * parts][padded / TILE_KEYS][d][TILE_KEYS] */
+    double *strip;   /* [slices * parts][padded / LANES][d][LANES], as Kernel.product64 wants */
+    double *length;  /* [slices * parts][padded] */
+    double *longest; /* [slices * parts] */
+} Columns;
+
+/* Rows of y [h',parts*count,d], f32 or f64, as columns.  unit: panels hold y / |y|, and
+ * `longest` is that of those.  False (and the run failed) without memory. */
+bool columns_new(Run *r, const Tensor *y, int64_t parts, bool unit, Columns *out);
+
+/* The place of a head's part in the lists above. */
+static inline int64_t columns_place(const Columns *c, int64_t head, int64_t heads, int64_t part)
+{
+    return head * c->slices / heads * c->parts + part;
+}
+
+static inline const float *columns_panel(const Columns *c, int64_t place, int64_t panel)
+{
+    return c->panel + (place * c->padded + panel * TILE_KEYS) * c->d;
+}
+
+static inline const double *columns_strip(const Columns *c, int64_t place, int64_t first)
+{
+    return c->strip + (place * c->padded + first) * c->d;
+}
+
+/* b of above; infinite or NaN where float is of no use. */
+static inline double columns_margin(const Columns *c, double x, double y)
+{
+    return 1.01 * (double)(c->d + 8) * 0x1p-24 * x * y + (double)c->d * 0x1p-148;
+}
+
+/* |x| or a little more. */
+double row_length_bound(const Kernel *kernel, const float *x, int64_t d);
+/* |x| in double, at least LENGTH_LEAST. */
+double row_length(const double *x, int64_t d);
+
+#endif

@@ -1,0 +1,268 @@
+/* nearest.c -- which vector has the largest product with a row; codes of bits.
+ *
+ *     index_i = argmax_c x_i . y_c          bit c of code_i = x_i . p_c > bias_c
+ *
+ * Decided in float where that is certain, else in double; see columns.h.
+ */
+#include "attn/cpu/columns.h"
+
+#include <string.h>
+
+#define BLOCK (16 * TILE_ROWS) /* rows of one item of work */
+#define GROUPS 4               /* tiles of rows that share a panel while it is near */
+
+typedef struct Worker {
+    float  *scores; /* [GROUPS * TILE_ROWS][padded + LANES] */
+    float  *rows;   /* [TILE_ROWS][d] where rows end within a tile */
+    double *row;    /* [d] */
+    double *exact;  /* [padded] */
+    double  length[GROUPS * TILE_ROWS]; /* bounds of the rows' lengths */
+    float   top[TILE_ROWS * LANES];
+} Worker;
+
+typedef struct Job {
+    Run           *run;
+    const Nearest *in;
+    Columns        columns;
+    float         *bias; /* codes: [slices][TILE_KEYS], 0 behind the last plane */
+    int64_t        blocks; /* of a head */
+    int64_t        heads, n;
+    Tensor        *out;
+    Worker        *workers;
+} Job;
+
+static const float *near_row(const Job *job, int64_t head, int64_t i)
+{
+    const Tensor *near = &job->in->x.near;
+
+    return (const float *)tensor_head(near, head, job->heads) + i * near->stride[1];
+}
+
+/* Scores of `rows` rows from x on (a tile at most) with a panel. */
+static void score_tile(const Job *job, Worker *w, const float *x, int64_t rows,
+                       const float *panel, const uint64_t *keep, float *s, int64_t lds)
+{
+    int64_t d = job->columns.d, ld = job->in->x.near.stride[1];
+
+    if (rows < TILE_ROWS) {
+        memset(w->rows, 0, (size_t)(TILE_ROWS * d) * sizeof(*w->rows));
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(w->rows + i * d, x + i * ld, (size_t)d * sizeof(*x));
+        x = w->rows;
+        ld = d;
+    }
+    kernel_at(0)->score(x, ld, panel, d, keep, s, lds, w->top);
+}
+
+/* Row i in double. */
+static void exact_row(const Job *job, int64_t head, int64_t i, const float *x, double *row)
+{
+    if (job->in->x.exact)
+        job->in->x.exact(job->in->x.context, head, i, row);
+    else
+        for (int64_t t = 0; t < job->columns.d; t++)
+            row[t] = (double)x[t];
+}
+
+static int32_t exact_index(const Job *job, Worker *w, int64_t head, int64_t i, int64_t place,
+                           const float *x)
+{
+    const Columns *c = &job->columns;
+    const double  *length = c->length + place * c->padded;
+
+    exact_row(job, head, i, x, w->row);
+    kernel_at(0)->product64(w->row, c->d, 1, c->d, NULL, columns_strip(c, place, 0), c->padded,
+                            w->exact, c->padded);
+    if (job->in->cosine) {
+        double own = row_length(w->row, c->d);
+
+        for (int64_t y = 0; y < c->count; y++)
+            w->exact[y] /= own * length[y];
+    }
+    return cpu_argmax_row(w->exact, c->count, job->in->with_negative);
+}
+
+/* From a row's scores, of which those behind the columns' end are -inf or, with_negative, 0. */
+static int32_t index_of(const Job *job, Worker *w, int64_t head, int64_t i, int64_t place,
+                        const float *x, const float *s, double length)
+{
+    const Columns *c = &job->columns;
+    double         margin = columns_margin(c, length, c->longest[place]);
+    int64_t        at = 0;
+
+    if (!(margin < COLUMNS_LARGEST) ||
+        kernel_at(0)->peaks(s, c->padded, job->in->with_negative, (float)(2.0001 * margin),
+                            &at) != 1)
+        return exact_index(job, w, head, i, place, x);
+    return (int32_t)(job->in->with_negative && s[at] < 0 ? c->count + at : at);
+}
+
+static void nearest_rows(const Job *job, Worker *w, int64_t head, int64_t part, int64_t first,
+                         int64_t rows)
+{
+    const Columns *c = &job->columns;
+    const Tensor  *near = &job->in->x.near;
+    const float   *x = (const float *)tensor_head(near, head, job->heads) + first * near->stride[1];
+    int64_t        place = columns_place(c, head, job->heads, part), lds = c->padded + LANES;
+    int64_t        panels = c->padded / TILE_KEYS, tail = c->count - (panels - 1) * TILE_KEYS;
+    uint64_t       keep[TILE_ROWS];
+
+    for (int r = 0; r < TILE_ROWS; r++)
+        keep[r] = ~UINT64_C(0) >> (TILE_KEYS - tail);
+    for (int64_t p = 0; p < panels; p++) {
+        bool cut = p == panels - 1 && tail < TILE_KEYS && !job->in->with_negative;
+
+        for (int64_t i = 0; i < rows; i += TILE_ROWS)
+            score_tile(job, w, x + i * near->stride[1], min_i64(TILE_ROWS, rows - i),
+                       columns_panel(c, place, p), cut ? keep : NULL,
+                       w->scores + i * lds + p * TILE_KEYS, lds);
+    }
+    for (int64_t i = 0; i < rows; i++)
+        tensor_i32(job->out)[(head * c->parts + part) * job->n + first + i] =
+            index_of(job, w, head, first + i, place, x + i * near->stride[1],
+                     w->scores + i * lds, w->length[i]);
+}
+
+static void nearest_item(void *context, int64_t item, int worker)
+{
+    const Job *job = context;
+    int64_t    head = item / job->blocks, first = item % job->blocks * BLOCK;
+    int64_t    end = min_i64(job->n, first + BLOCK);
+    Worker    *w = &job->workers[worker];
+
+    for (; first < end && !cpu_cancelled(job->run); first += GROUPS * TILE_ROWS) {
+        int64_t rows = min_i64(GROUPS * TILE_ROWS, end - first);
+
+        for (int64_t i = 0; i < rows; i++)
+            w->length[i] = row_length_bound(kernel_at(0), near_row(job, head, first + i),
+                                            job->columns.d);
+        for (int64_t part = 0; part < job->columns.parts; part++)
+            nearest_rows(job, w, head, part, first, rows);
+    }
+}
+
+static bool workers_new(Job *job)
+{
+    int     count = threads_count(job->run->threads);
+    int64_t padded = job->columns.padded, d = job->columns.d;
+
+    job->workers = cpu_scratch(job->run, count, sizeof(*job->workers));
+    for (int x = 0; job->workers && x < count; x++) {
+        Worker *w = &job->workers[x];
+
+        w->scores = cpu_scratch(job->run, GROUPS * TILE_ROWS * (padded + LANES),
+                                sizeof(*w->scores));
+        w->rows = cpu_scratch(job->run, TILE_ROWS * d, sizeof(*w->rows));
+        w->row = cpu_scratch(job->run, d, sizeof(*w->row));
+        w->exact = cpu_scratch(job->run, padded, sizeof(*w->exact));
+        memset(w->top, 0, sizeof(w->top)); /* the kernel raises it; nobody reads it */
+        if (!w->scores || !w->rows || !w->row || !w->exact)
+            return false;
+    }
+    return job->workers != NULL;
+}
+
+static Job job_of(Run *r, const Nearest *in, Tensor *out)
+{
+    return (Job){ .run = r, .in = in, .heads = out->shape[0], .n = in->x.near.shape[1],
+                  .blocks = ceil_div(in->x.near.shape[1], BLOCK), .out = out };
+}
+
+void cpu_nearest(Run *r, const Nearest *in, Tensor *index)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Job       job = job_of(r, in, index);
+
+    if (columns_new(r, &in->y, in->parts, in->cosine, &job.columns) && workers_new(&job))
+        threads_run(r->threads, job.heads * job.blocks, nearest_item, &job);
+    arena_release(r->arena, mark);
+}
+
+/* ---- codes ------------------------------------------------------------------ */
+
+/* The bits that are set, in double. */
+static uint64_t exact_bits(const Job *job, Worker *w, int64_t place, const float *x,
+                           const float *bias)
+{
+    const Columns *c = &job->columns;
+    uint64_t       code = 0;
+
+    exact_row(job, 0, 0, x, w->row);
+    kernel_at(0)->product64(w->row, c->d, 1, c->d, NULL, columns_strip(c, place, 0), c->padded,
+                            w->exact, c->padded);
+    for (int64_t t = 0; t < c->count; t++)
+        code |= (uint64_t)(w->exact[t] > (double)bias[t]) << t;
+    return code;
+}
+
+/* Above high a bit is surely set, below low surely not. */
+static int64_t code_of(const Job *job, Worker *w, int64_t place, const float *x,
+                       const float *bias, const float *s)
+{
+    const Kernel  *kernel = kernel_at(0);
+    const Columns *c = &job->columns;
+    double         length = row_length_bound(kernel, x, c->d);
+    float          far = (float)(1.0001 * columns_margin(c, length, c->longest[place]));
+    float          low[TILE_KEYS], high[TILE_KEYS];
+    uint64_t       real = ~UINT64_C(0) >> (TILE_KEYS - c->count), set, open;
+
+    for (int t = 0; t < TILE_KEYS; t++) {
+        float apart = far + 0x1p-22f * fabsf(bias[t]); /* the limits themselves are rounded */
+
+        low[t] = bias[t] - apart;
+        high[t] = bias[t] + apart;
+    }
+    set = kernel->at_least(s, high);
+    open = kernel->at_least(s, low) & ~set & real;
+    if (open || !(far < (float)COLUMNS_LARGEST))
+        return (int64_t)exact_bits(job, w, place, x, bias);
+    return (int64_t)(set & real);
+}
+
+static void code_item(void *context, int64_t item, int worker)
+{
+    const Job     *job = context;
+    const Columns *c = &job->columns;
+    Worker        *w = &job->workers[worker];
+    int64_t        head = item / job->blocks, first = item % job->blocks * BLOCK;
+    int64_t        end = min_i64(job->n, first + BLOCK);
+    int64_t        place = columns_place(c, head, job->heads, 0);
+
+    for (; first < end && !cpu_cancelled(job->run); first += TILE_ROWS) {
+        int64_t rows = min_i64(TILE_ROWS, end - first);
+
+        score_tile(job, w, near_row(job, head, first), rows, columns_panel(c, place, 0), NULL,
+                   w->scores, TILE_KEYS);
+        for (int64_t i = 0; i < rows; i++)
+            ((int64_t *)job->out->data)[head * job->n + first + i] =
+                code_of(job, w, place, near_row(job, head, first + i),
+                        job->bias + place * TILE_KEYS, w->scores + i * TILE_KEYS);
+    }
+}
+
+/* The last entries of planes [h',bits,d+1], or zeros. */
+static float *plane_biases(Run *r, const Tensor *planes, bool bias)
+{
+    int64_t bits = planes->shape[1], d = planes->shape[2] - 1;
+    float  *to = cpu_scratch(r, planes->shape[0] * TILE_KEYS, sizeof(*to));
+
+    if (!to)
+        return NULL;
+    memset(to, 0, (size_t)(planes->shape[0] * TILE_KEYS) * sizeof(*to));
+    for (int64_t x = 0; bias && x < planes->shape[0] * bits; x++)
+        to[x / bits * TILE_KEYS + x % bits] = tensor_f32(planes)[x * (d + 1) + d];
+    return to;
+}
+
+void cpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Nearest   in = { .x = { .near = *x }, .y = *planes, .parts = 1 };
+    Job       job = job_of(r, &in, code);
+
+    in.y.shape[2]--;
+    job.bias = plane_biases(r, planes, bias);
+    if (job.bias && columns_new(r, &in.y, 1, false, &job.columns) && workers_new(&job))
+        threads_run(r->threads, job.heads * job.blocks, code_item, &job);
+    arena_release(r->arena, mark);
+}

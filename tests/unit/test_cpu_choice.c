@@ -1,0 +1,317 @@
+/* test_cpu_choice.c -- choices that are looked at in float are those of double.
+ *
+ * Every choice is compared with sums in double, in index order, on numbers that float cannot
+ * tell apart: exact ties, differences of the last bit, and what overflows or is no number.
+ */
+#include "cpu_fixture.h"
+
+typedef enum Kind {
+    NORMAL,
+    LEVELS, /* -1, 0, 1: ties everywhere */
+    TWINS,  /* columns that differ in a bit or not at all */
+    ALIKE,  /* all rows the same */
+    TINY,   /* products underflow in float */
+    HUGE,   /* products overflow in float */
+    HOLES,  /* zero rows, NaN and infinity */
+    KINDS
+} Kind;
+
+static void shape_rows(Tensor *t, Kind kind, bool columns)
+{
+    int64_t rows = t->shape[0] * t->shape[1], d = t->shape[2];
+    float  *x = t->data;
+
+    for (int64_t i = 0; i < rows * d; i++) {
+        int64_t row = i / d;
+
+        if (kind == LEVELS)
+            x[i] = rintf(x[i]) > 0 ? 1 : rintf(x[i]) < 0 ? -1 : 0;
+        if (kind == TWINS && columns && row % 3)
+            x[i] = i % d == 0 && row % 3 == 1 ? nextafterf(x[i - d], INFINITY) : x[i - d];
+        if (kind == ALIKE && !columns)
+            x[i] = x[i % d];
+        if (kind == TINY || kind == HUGE)
+            x[i] *= kind == TINY ? 1e-22f : 1e22f;
+        if (kind == HOLES && row % 7 == 1)
+            x[i] = 0;
+        if (kind == HOLES && !columns && row % 97 == 5 && i % d == 2)
+            x[i] = row % 2 ? NAN : INFINITY;
+    }
+}
+
+static double product(const double *x, const Tensor *y, int64_t row, int64_t d)
+{
+    double sum = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        sum += x[t] * (y->dtype == DT_F64 ? ((double *)y->data)[row * d + t]
+                                          : (double)((float *)y->data)[row * d + t]);
+    return sum;
+}
+
+static double length(const double *x, int64_t d)
+{
+    double squares = 0;
+
+    for (int64_t t = 0; t < d; t++)
+        squares += x[t] * x[t];
+    return squares < 1e-24 ? 1e-12 : sqrt(squares);
+}
+
+static void wide_row(const Tensor *x, int64_t row, double *to)
+{
+    for (int64_t t = 0; t < x->shape[2]; t++)
+        to[t] = x->dtype == DT_F64 ? ((double *)x->data)[row * x->shape[2] + t]
+                                   : (double)((float *)x->data)[row * x->shape[2] + t];
+}
+
+/* The same numbers in double, a last bit of double apart where `apart`. */
+static Tensor widened(Fixture *f, Tensor x, bool apart)
+{
+    Tensor y = fixture_tensor(f, DT_F64, x.shape[0], x.shape[1], x.shape[2]);
+
+    for (int64_t i = 0; i < tensor_count(&x); i++)
+        ((double *)y.data)[i] = (double)((float *)x.data)[i] *
+                                (apart ? 1 + 0x1p-50 * (double)(i / x.shape[2] % 5) : 1);
+    return y;
+}
+
+typedef struct Exact {
+    Tensor  x; /* f64 [h,n,d] */
+} Exact;
+
+static void exact_row(const void *context, int64_t head, int64_t i, double *row)
+{
+    const Exact *e = context;
+
+    wide_row(&e->x, head * e->x.shape[1] + i, row);
+}
+
+static ChoiceRows choice_of(const Exact *e, Tensor near, bool exact)
+{
+    return (ChoiceRows){ .near = near, .exact = exact ? exact_row : NULL, .context = e };
+}
+
+/* ---- the nearest ------------------------------------------------------------ */
+
+static int32_t nearest_plain(const double *x, const Nearest *in, int64_t first, int64_t count)
+{
+    int64_t d = in->y.shape[2], all = in->with_negative ? 2 * count : count, best = 0;
+    double  top = 0;
+
+    for (int64_t c = 0; c < all; c++) {
+        double z = product(x, &in->y, first + c % count, d), column[128];
+
+        z = c < count ? z : -z;
+        wide_row(&in->y, first + c % count, column);
+        if (in->cosine)
+            z /= length(x, d) * length(column, d);
+        if (c == 0 || z > top) {
+            top = z;
+            best = c;
+        }
+    }
+    return (int32_t)best;
+}
+
+static void check_nearest(Kind kind, bool exact, bool negative, bool cosine, int64_t n,
+                          int64_t parts, int64_t count, int64_t d)
+{
+    Fixture f = fixture_new(2, 7);
+    Tensor  x = fixture_normal(&f, 2, n, d, 1), y = fixture_normal(&f, 2, parts * count, d, 1);
+    Tensor  index = { .dtype = DT_I32 };
+    Exact   e;
+    Nearest in;
+    double  row[128];
+
+    shape_rows(&x, kind, false);
+    shape_rows(&y, kind, true);
+    e.x = widened(&f, x, exact);
+    in = (Nearest){ .x = choice_of(&e, x, exact), .y = exact ? widened(&f, y, true) : y,
+                    .parts = parts, .with_negative = negative, .cosine = cosine };
+    index = fixture_tensor(&f, DT_I32, 2, parts, n);
+    cpu_nearest(f.run, &in, &index);
+    for (int64_t i = 0; i < 2 * parts * n; i++) {
+        int64_t head = i / (parts * n), part = i / n % parts;
+
+        wide_row(exact ? &e.x : &x, head * n + i % n, row);
+        assert_int_equal(tensor_i32(&index)[i],
+                         nearest_plain(row, &in, (head * parts + part) * count, count));
+    }
+    fixture_free(&f);
+}
+
+static void nearest_is_that_of_double(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int form = 0; form < 6; form++) {
+            check_nearest((Kind)kind, form % 2, form / 2 == 1, form / 2 == 2, 101, 2, 70, 17);
+            check_nearest((Kind)kind, form % 2, form / 2 == 1, form / 2 == 2, 25, 1, 64, 64);
+            check_nearest((Kind)kind, form % 2, form / 2 == 1, form / 2 == 2, 3, 3, 1, 1);
+        }
+}
+
+/* ---- the best --------------------------------------------------------------- */
+
+static void check_best(Kind kind, bool exact, int64_t n, int64_t count, int64_t d, int64_t k)
+{
+    Fixture    f = fixture_new(2, 9);
+    Tensor     x = fixture_normal(&f, 2, n, d, 1), y = fixture_normal(&f, 2, count, d, 1);
+    Tensor     index = fixture_tensor(&f, DT_I32, 2, count, k);
+    Exact      e;
+    ChoiceRows rows;
+    double    *z = malloc((size_t)n * sizeof(*z)), row[128];
+
+    shape_rows(&x, kind, false);
+    shape_rows(&y, kind, true);
+    e.x = widened(&f, x, exact);
+    rows = choice_of(&e, x, exact);
+    cpu_best_rows(f.run, &rows, &y, k, &index);
+    for (int64_t c = 0; c < 2 * count; c++) {
+        const int32_t *got = tensor_i32(&index) + c * k;
+        int64_t        at = 0;
+
+        for (int64_t i = 0; i < n; i++) {
+            wide_row(&e.x, c / count * n + i, row);
+            z[i] = product(row, &y, c, d);
+        }
+        for (int64_t i = 0; i < n; i++) {
+            int64_t ahead = 0;
+
+            for (int64_t j = 0; j < n && ahead < k; j++)
+                ahead += cpu_order_key(z[j]) > cpu_order_key(z[i]) ||
+                         (cpu_order_key(z[j]) == cpu_order_key(z[i]) && j < i);
+            if (ahead < k)
+                assert_int_equal(got[at++], i);
+        }
+        assert_int_equal(at, k);
+    }
+    free(z);
+    fixture_free(&f);
+}
+
+static void best_rows_are_those_of_double(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int exact = 0; exact < 2; exact++) {
+            check_best((Kind)kind, exact, 2300, 5, 16, 40);
+            check_best((Kind)kind, exact, 300, 67, 9, 13);
+            check_best((Kind)kind, exact, 61, 3, 64, 61);
+            check_best((Kind)kind, exact, 1, 1, 1, 1);
+        }
+}
+
+/* ---- codes ------------------------------------------------------------------ */
+
+static void check_codes(Kind kind, bool bias, int64_t n, int64_t bits, int64_t d)
+{
+    Fixture f = fixture_new(2, 11);
+    Tensor  x = fixture_normal(&f, 2, n, d, 1), planes = fixture_normal(&f, 1, bits, d + 1, 1);
+    Tensor  code = fixture_tensor(&f, DT_I64, 2, n, 1);
+    double  row[128];
+
+    shape_rows(&x, kind, false);
+    shape_rows(&planes, kind, true);
+    cpu_codes(f.run, &x, &planes, bias, &code);
+    for (int64_t i = 0; i < 2 * n; i++)
+        for (int64_t t = 0; t < bits; t++) {
+            const float *plane = tensor_f32(&planes) + t * (d + 1);
+            double       sum = 0;
+
+            wide_row(&x, i, row);
+            for (int64_t s = 0; s < d; s++)
+                sum += row[s] * (double)plane[s];
+            assert_int_equal(((int64_t *)code.data)[i] >> t & 1,
+                             sum > (bias ? (double)plane[d] : 0));
+        }
+    fixture_free(&f);
+}
+
+static void codes_are_those_of_double(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int bias = 0; bias < 2; bias++) {
+            check_codes((Kind)kind, bias, 50, 63, 64);
+            check_codes((Kind)kind, bias, 7, 5, 3);
+        }
+}
+
+/* ---- kernels ---------------------------------------------------------------- */
+
+static void check_peaks(const Kernel *kernel, const float *s, int64_t count, bool negative)
+{
+    int64_t found = 0, last = 0, at = -1;
+    float   top = -INFINITY;
+
+    for (int64_t j = 0; j < count; j++)
+        top = fmaxf(top, negative ? fabsf(s[j]) : s[j]);
+    for (int64_t j = 0; j < count; j++)
+        if ((negative ? fabsf(s[j]) : s[j]) >= top - 0.25f) {
+            found++;
+            last = j;
+        }
+    assert_int_equal(kernel->peaks(s, count, negative, 0.25f, &at), found);
+    assert_int_equal(at, last);
+}
+
+static void kernels_find_limits_and_peaks(void **state)
+{
+    Fixture f = fixture_new(1, 13);
+    Tensor  s = fixture_normal(&f, 1, 1, 192, 1), limit = fixture_normal(&f, 1, 1, 192, 1);
+    float  *x = s.data, *low = limit.data;
+
+    (void)state;
+    low[7] = x[7];
+    low[8] = -INFINITY;
+    low[9] = INFINITY;
+    for (int k = 0; kernel_at(k); k++) {
+        uint64_t bits = kernel_at(k)->at_least(x, low);
+
+        for (int j = 0; j < TILE_KEYS; j++)
+            assert_int_equal(bits >> j & 1, x[j] >= low[j]);
+        for (int64_t count = 64; count <= 192; count += 64)
+            for (int negative = 0; negative < 2; negative++)
+                check_peaks(kernel_at(k), x, count, negative);
+    }
+    fixture_free(&f);
+}
+
+static void kernels_agree_on_moments(void **state)
+{
+    Fixture f = fixture_new(1, 13);
+    Tensor  t = fixture_normal(&f, 1, 1, 37, 1), y = fixture_tensor(&f, DT_F32, 1, 1, 37);
+    float  *x = t.data;
+
+    (void)state;
+    for (int k = 0; kernel_at(k); k++) {
+        double sum, squares, want[2] = { 0, 0 };
+
+        for (int j = 0; j < 37; j++) {
+            want[0] += (double)x[j] - 0.5;
+            want[1] += ((double)x[j] - 0.5) * ((double)x[j] - 0.5);
+        }
+        kernel_at(k)->moments(x, 37, 0.5, &sum, &squares);
+        CHECK_BELOW(fabs(sum - want[0]), 1e-12, "sum");
+        CHECK_BELOW(fabs(squares - want[1]), 1e-12, "squares");
+        kernel_at(k)->centre(x, 37, 0.5, 3, y.data);
+        for (int j = 0; j < 37; j++)
+            assert_true(tensor_f32(&y)[j] == (float)(((double)x[j] - 0.5) * 3));
+    }
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nearest_is_that_of_double),
+        cmocka_unit_test(best_rows_are_those_of_double),
+        cmocka_unit_test(codes_are_those_of_double),
+        cmocka_unit_test(kernels_find_limits_and_peaks),
+        cmocka_unit_test(kernels_agree_on_moments),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
