@@ -1,6 +1,7 @@
 /* attn/hamming.h -- Lloyd's clustering of bit codes.
  *
- * Codes and centres are i64; the distance is the number of bits that differ.
+ * Codes and centres are i64; the distance is the number of bits that differ
+ * (op_nearest_codes).
  * Everything is exact, so nothing here depends on threads or machine.
  */
 #ifndef ATTN_HAMMING_H
@@ -13,9 +14,6 @@
 
 typedef struct Run Run;
 
-/* Fills cluster i32 [h,n] with the centre (of centres [h,C]) nearest to each of
- * codes [h,n]; ties: the lowest. */
-void hamming_nearest(Run *r, Tensor codes, Tensor centres, Tensor cluster);
 /* Moves each centre to the majority of its members' bits: a bit is set iff more than
  * half of them have it.  A centre without members stays.  False: none moved. */
 bool hamming_majority(Run *r, Tensor codes, Tensor cluster, int64_t bits, Tensor centres);

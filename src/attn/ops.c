@@ -294,6 +294,33 @@ Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias)
     return code;
 }
 
+void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum)
+{
+    if (run_failed(r))
+        return;
+    r->ops->member_sums(r, &x, &index, unit, &sum);
+    op_traffic(r, bytes_of(x) + bytes_of(index), bytes_of(sum));
+}
+
+void op_nearest_codes(Run *r, Tensor codes, Tensor centres, Tensor cluster)
+{
+    if (run_failed(r))
+        return;
+    r->ops->nearest_codes(r, &codes, &centres, &cluster);
+    op_traffic(r, bytes_of(codes) + bytes_of(centres), bytes_of(cluster));
+}
+
+Tensor op_bit_sums(Run *r, Tensor codes, Tensor cluster, int64_t clusters)
+{
+    Tensor ones = run_tensor3(r, DT_I32, codes.shape[0], clusters, 64);
+
+    if (run_failed(r))
+        return ones;
+    r->ops->bit_sums(r, &codes, &cluster, &ones);
+    op_traffic(r, bytes_of(codes) + bytes_of(cluster), bytes_of(ones));
+    return ones;
+}
+
 Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal)
 {
     Tensor usage = run_tensor1(r, DT_F64, k.shape[1]);

@@ -255,8 +255,8 @@ Tensor op_top_k(Run *r, Tensor x, int64_t k);
  * tell.  A back end on another device may decline `exact`. */
 typedef struct ChoiceRows {
     Tensor      near; /* f32 [h',n,d]: the rows, rounded */
-    void      (*exact)(const void *context, int64_t head, int64_t i, double *row); /* NULL: as near */
-    const void *context;
+    void      (*exact)(const void *context, int64_t head, int64_t i, double *row);
+    const void *context; /* exact NULL: as near */
 } ChoiceRows;
 
 typedef struct Nearest {
@@ -279,6 +279,16 @@ Tensor op_best_rows(Run *r, const ChoiceRows *x, Tensor y, int64_t k);
 /* i64 [h,n]: bit t is set iff x_i . p_t > bias_t, decided in double; planes f32
  * [h',bits,d+1] hold (p_t, bias_t), `bias` false: bias 0.  Charges nothing. */
 Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias);
+
+/* Fills sum f64 [h,C,d] with the sums of the rows of x f32 [h',n,d] with that index (i32
+ * [h,n]), or, unit, of x_i / max(|x_i|, 1e-12), in row order.  Charges nothing. */
+void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum);
+
+/* Fills cluster i32 [h,n] with the one of centres i64 [h,C] that differs from codes i64
+ * [h,n] in the fewest bits; ties: the lowest.  Charges nothing. */
+void op_nearest_codes(Run *r, Tensor codes, Tensor centres, Tensor cluster);
+/* i32 [h,clusters,64]: how many codes of a cluster have each bit.  Charges nothing. */
+Tensor op_bit_sums(Run *r, Tensor codes, Tensor cluster, int64_t clusters);
 
 /* f64 [m]: how much each key of k [h',m,d] is used by the queries of q [h,n,d]: the mean over
  * heads and queries of softmax(scale q_i . k_j).  causal: the last queries see the last keys,
@@ -397,6 +407,9 @@ struct Ops {
     void (*nearest)(Run *r, const Nearest *in, Tensor *index);
     void (*best_rows)(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tensor *index);
     void (*codes)(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code);
+    void (*member_sums)(Run *r, const Tensor *x, const Tensor *index, bool unit, Tensor *sum);
+    void (*nearest_codes)(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster);
+    void (*bit_sums)(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones);
     void (*key_usage)(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
                       Tensor *usage);
     void (*sort)(Run *r, const Tensor *key, Tensor *order);

@@ -207,7 +207,7 @@ static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s,
     show_codes(r, s, centres);
     for (; t < last && moved && !run_failed(r); t++) {
         run_iteration(r, "assign", t);
-        hamming_nearest(r, codes, centres, cluster);
+        op_nearest_codes(r, codes, centres, cluster);
         if (t < SNAPSHOTS)
             show_clusters(r, s, cluster);
         if (t == last - 1)
@@ -235,18 +235,8 @@ static void means(Run *r, QueryClusters *s)
 
     run_stage(r, "means");
     s->mean = run_tensor3(r, DT_F64, s->h, s->clusters, d);
-    if (run_failed(r))
-        return;
-    memset(s->mean.data, 0, (size_t)tensor_bytes(&s->mean));
-    for (int64_t x = 0; x < s->h * s->n; x++) {
-        const float *q = (float *)tensor_head(&r->q, x / s->n, s->h) + x % s->n * r->q.stride[1];
-        double      *sum = (double *)s->mean.data +
-                      (x / s->n * s->clusters + tensor_i32(&s->parts.cluster)[x]) * d;
-
-        for (int64_t y = 0; y < d; y++)
-            sum[y] += (double)q[y];
-    }
-    for (int64_t x = 0; x < s->h * s->clusters * d; x++)
+    op_member_sums(r, r->q, s->parts.cluster, false, s->mean);
+    for (int64_t x = 0; x < s->h * s->clusters * d && !run_failed(r); x++)
         if (tensor_i32(&s->parts.counts)[x / d])
             ((double *)s->mean.data)[x] /= (double)tensor_i32(&s->parts.counts)[x / d];
     s->query = exact_rounded(r, s->mean);

@@ -15,11 +15,7 @@ typedef struct Job {
 
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
 {
-    static const int32_t itself = 0;
-    float                squares;
-
-    kernel->dots(x, x, 0, &itself, 1, d, &squares);
-    return sqrt((double)squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
+    return sqrt(kernel->squares(x, d) * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
 }
 
 double row_length(const double *x, int64_t d)

@@ -69,6 +69,9 @@ void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
 void cpu_nearest(Run *r, const Nearest *in, Tensor *index);
 void cpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tensor *index);
 void cpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code);
+void cpu_member_sums(Run *r, const Tensor *x, const Tensor *index, bool unit, Tensor *sum);
+void cpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster);
+void cpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones);
 /* Of x, or of [x ; -x]; ties: the lowest. */
 int32_t cpu_argmax_row(const double *x, int64_t count, bool negative);
 /* A whole number in the order of x: -0 equals 0, NaN lies beyond infinity. */

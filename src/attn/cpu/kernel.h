@@ -17,6 +17,7 @@
 
 #define TILE_ROWS 6
 #define TILE_KEYS 64
+#define CODE_BITS 64
 #define LANES 16 /* floats kept per row for a running maximum; padding of e */
 
 typedef struct Kernel {
@@ -66,6 +67,7 @@ typedef struct Kernel {
     double (*squares)(const float *x, int64_t count);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
+    void (*fold_scaled)(const float *x, int64_t count, double factor, double *sum);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
     double (*dot_double)(const double *x, const double *z, int64_t count);
     /* The sums of x - shift and of its square, and y = (x - shift) factor, in double. */
@@ -79,6 +81,11 @@ typedef struct Kernel {
     /* How many of s (`negative`: of |s|) lie at most `margin` below the largest; *at: the
      * last of them.  count a multiple of 4 LANES, no NaN. */
     int64_t (*peaks)(const float *s, int64_t count, bool negative, float margin, int64_t *at);
+    /* index[i]: the centre that differs from codes[i] in the fewest bits; ties: the lowest. */
+    void (*nearest_codes)(const int64_t *codes, int64_t count, const int64_t *centres,
+                          int64_t of, int32_t *index);
+    /* ones[cluster[i]][t] += bit t of codes[i]; ones [.][CODE_BITS]. */
+    void (*bit_sums)(const int64_t *codes, const int32_t *cluster, int64_t count, int32_t *ones);
     /* y[r][0..cols) = sum_t x[r][t] w[t], t in order, in double; cols a multiple of
      * LANES.  w lies in strips of LANES columns, [cols / LANES][d][LANES]: rows of a
      * power of two apart would fight for the same lines of the cache.  Products of

@@ -9,7 +9,8 @@
  * whose relative error is 1e-7, minimax with p(0) = 1.  Below EXP2_LOWEST the
  * result is exactly 0, so a cell that is masked (-inf) leaves nothing behind.
  *
- * Loops along arrays are in kernel_arrays.h, those in double in kernel_double.h.
+ * Loops along arrays are in kernel_arrays.h, those in double in kernel_double.h,
+ * those over codes of bits in kernel_codes.h.
  */
 #define STRIP (VECS * WIDTH)
 /* Long dot products are summed in pieces: rounding grows with a piece's length. */
@@ -372,6 +373,7 @@ static TARGET int64_t score_peaks(const float *s, int64_t count, bool negative, 
 
 #include "attn/cpu/kernel_arrays.h"
 #include "attn/cpu/kernel_double.h"
+#include "attn/cpu/kernel_codes.h"
 
 const Kernel KERNEL = {
     .name = KERNEL_NAME,
@@ -385,6 +387,9 @@ const Kernel KERNEL = {
     .recur = token_recur,
     .exp2 = array_exp2,
     .elu = array_elu,
+    .fold_scaled = array_fold_scaled,
+    .nearest_codes = codes_nearest,
+    .bit_sums = codes_bit_sums,
     .moments = array_moments,
     .centre = array_centre,
     .at_least = scores_at_least,

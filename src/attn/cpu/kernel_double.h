@@ -31,6 +31,19 @@ static TARGET void array_fold(const float *x, int64_t count, double *sum)
         sum[i] += (double)x[i];
 }
 
+static TARGET void array_fold_scaled(const float *x, int64_t count, double factor, double *sum)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_load(sum + i) + wide_from(x + i) * factor;
+
+        __builtin_memcpy(sum + i, &now, sizeof(now));
+    }
+    for (; i < count; i++)
+        sum[i] += (double)x[i] * factor;
+}
+
 static TARGET double array_dot_wide(const float *x, const double *z, int64_t count)
 {
     Wide    part[2] = { { 0 }, { 0 } };
@@ -102,44 +115,24 @@ static TARGET void array_centre(const float *x, int64_t count, double shift, dou
         y[i] = (float)(((double)x[i] - shift) * factor);
 }
 
-/* The sum of (x - from)^power, power 1 or 2. */
-static inline TARGET __attribute__((always_inline)) double array_moment(const float *x,
-                                                                        int64_t count, double from,
-                                                                        const int power)
-{
-    Wide    part[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
-    double  sum = 0;
-    int64_t i = 0;
-
-    for (; i + 4 * WIDE <= count; i += 4 * WIDE)
-        UNROLL for (int p = 0; p < 4; p++) {
-            Wide off = wide_from(x + i + p * WIDE) - from;
-
-            part[p] += power == 1 ? off : off * off;
-        }
-    part[0] += part[1] + part[2] + part[3];
-    for (int c = 0; c < WIDE; c++)
-        sum += part[0][c];
-    for (; i < count; i++) {
-        double off = (double)x[i] - from;
-
-        sum += power == 1 ? off : off * off;
-    }
-    return sum;
-}
-
 static TARGET double array_squares(const float *x, int64_t count)
 {
-    return array_moment(x, count, 0, 2);
+    double sum, squares;
+
+    array_moments(x, count, 0, &sum, &squares);
+    return squares;
 }
 
 static TARGET void row_standardise(const float *x, int64_t count, double eps, const float *gain,
                                    const float *bias, float *y)
 {
-    double  mean = array_moment(x, count, 0, 1) / (double)count;
-    double  by = 1 / sqrt(array_moment(x, count, mean, 2) / (double)count + eps);
+    double  sum, squares, mean, by;
     int64_t i = 0;
 
+    array_moments(x, count, 0, &sum, &squares);
+    mean = sum / (double)count;
+    array_moments(x, count, mean, &sum, &squares);
+    by = 1 / sqrt(squares / (double)count + eps);
     for (; i + WIDE <= count; i += WIDE) {
         Wide off = (wide_from(x + i) - mean) * by;
         Half out;

@@ -18,11 +18,9 @@
 #include <math.h>
 #include <string.h>
 
-#define SMALLEST_NORM 1e-12
 #define DRAWN_ITERATIONS 10 /* of k-means from drawn tokens */
 #define FIT_MOST 50         /* iterations when centroids are fitted */
 #define SNAPSHOTS 16        /* iterations whose clusters are shown */
-#define PARTS 8             /* chains of a sum, so that additions need not wait */
 
 enum { LAYER_CLUSTER, LAYER_WINDOW };
 enum { SOURCE_Q, SOURCE_K, SOURCE_X };
@@ -132,60 +130,22 @@ static Tensor assign(Run *r, Tensor tokens, Tensor mu)
     return tensor_of(DT_I32, 2, (int64_t[]){ r->h, r->n }, cluster.data);
 }
 
-/* sum += x / |x| */
-static void add_direction(const float *x, int64_t d, double *sum)
-{
-    double squares[PARTS] = { 0 }, all = 0, norm;
-
-    for (int64_t t = 0; t < d; t++)
-        squares[t % PARTS] += (double)x[t] * (double)x[t];
-    for (int p = 0; p < PARTS; p++)
-        all += squares[p];
-    norm = fmax(sqrt(all), SMALLEST_NORM);
-    for (int64_t t = 0; t < d; t++)
-        sum[t] += (double)x[t] / norm;
-}
-
-typedef struct Update {
-    Tensor   tokens, cluster, mu;
-    double  *sum;     /* [h][C][dc] */
-    int64_t *members; /* [h][C] */
-} Update;
-
-/* An item is a head, so that a mean is the same for any number of threads. */
-static void update_item(void *context, int64_t head, int worker)
-{
-    const Update *job = context;
-    int64_t       h = job->mu.shape[0], clusters = job->mu.shape[1], d = job->mu.shape[2];
-    int64_t       n = job->cluster.shape[1], *members = job->members + head * clusters;
-    const float  *from = tensor_head(&job->tokens, head, h);
-    double       *sums = job->sum + head * clusters * d;
-    double       *mu = (double *)job->mu.data + head * clusters * d;
-
-    (void)worker;
-    memset(sums, 0, (size_t)(clusters * d) * sizeof(*sums));
-    memset(members, 0, (size_t)clusters * sizeof(*members));
-    for (int64_t i = 0; i < n; i++, from += job->tokens.stride[1]) {
-        int32_t c = tensor_i32(&job->cluster)[head * n + i];
-
-        members[c]++;
-        add_direction(from, d, sums + c * d);
-    }
-    for (int64_t y = 0; y < clusters * d; y++)
-        if (members[y / d])
-            mu[y] = sums[y] / (double)members[y / d];
-}
-
 /* The mean direction of each cluster's members, in place; an empty one stays. */
 static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
 {
+    int64_t   clusters = mu.shape[1], d = mu.shape[2];
     ArenaMark mark = arena_mark(r->arena);
-    Update    job = { .tokens = tokens, .cluster = cluster, .mu = mu,
-                      .sum = run_alloc(r, tensor_count(&mu), sizeof(*job.sum)),
-                      .members = run_alloc(r, r->h * mu.shape[1], sizeof(*job.members)) };
+    Tensor    sum = run_tensor3(r, DT_F64, r->h, clusters, d);
+    int64_t  *members = run_alloc(r, r->h * clusters, sizeof(*members));
 
+    op_member_sums(r, tokens, cluster, true, sum);
     if (!run_failed(r))
-        threads_run(r->threads, r->h, update_item, &job);
+        memset(members, 0, (size_t)(r->h * clusters) * sizeof(*members));
+    for (int64_t i = 0; i < r->h * r->n && !run_failed(r); i++)
+        members[i / r->n * clusters + tensor_i32(&cluster)[i]]++;
+    for (int64_t x = 0; x < tensor_count(&mu) && !run_failed(r); x++)
+        if (members[x / d])
+            ((double *)mu.data)[x] = ((double *)sum.data)[x] / (double)members[x / d];
     arena_release(r->arena, mark);
 }
 
