@@ -451,6 +451,15 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
     return out;
 }
 
+void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)
+{
+    if (run_failed(r))
+        return;
+    r->ops->mix_blocks(r, &perm, &x, b, &y);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y) * (double)perm.shape[2]);
+    op_traffic(r, bytes_of(perm) + bytes_of(x), bytes_of(y));
+}
+
 void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns)
 {
     if (run_failed(r))

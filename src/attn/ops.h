@@ -381,6 +381,11 @@ Flops linear_attend_flops(const Run *r, int64_t f, bool causal, LinearForm form,
  * per entry. */
 void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
 
+/* Fills y [h,rows*b,w], whose heads may lie further apart, with blocks of b tokens that are
+ * mixed from those of x f32 [h',n,w]: block u is the sum over v of perm[u,v] (f64 [h,>=rows,nb])
+ * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
+void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
+
 /* What each back end provides.  Every function computes only; charging is done
  * by op_*.  They report failure through run_fail. */
 struct Ops {
@@ -418,6 +423,7 @@ struct Ops {
                      bool keys, Tensor *y);
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+    void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
     /* Takes about a second; nothing else should run meanwhile. */
     bool (*ceilings)(Threads *threads, Ceilings *out, Error *err);
 };

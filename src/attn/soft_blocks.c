@@ -45,42 +45,33 @@ static void count_slots(Run *r, SoftBlocks *s)
     }
 }
 
-/* x [h',n,w] of one head as nb rows of b*w numbers, 0 behind the end. */
-static Tensor block_rows(Run *r, const SoftBlocks *s, const Tensor *x, int64_t head)
-{
-    int64_t size = s->b * x->shape[2], used = s->n * x->shape[2];
-    float  *data = tensor_head(x, head, s->h);
-    Tensor  rows;
+typedef struct OwnRows {
+    Tensor  x, y;
+    int64_t slots;
+} OwnRows;
 
-    if (s->nb * s->b == s->n)
-        return tensor_of(DT_F32, 3, (int64_t[]){ 1, s->nb, size }, data);
-    rows = run_tensor3(r, DT_F32, 1, s->nb, size);
-    if (run_failed(r))
-        return rows;
-    memcpy(rows.data, data, (size_t)used * sizeof(float));
-    memset(tensor_f32(&rows) + used, 0, (size_t)(s->nb * size - used) * sizeof(float));
-    return rows;
+/* An item is a head. */
+static void own_item(void *context, int64_t head, int worker)
+{
+    const OwnRows *job = context;
+    int64_t        w = job->x.shape[2];
+
+    (void)worker;
+    memcpy((float *)tensor_head(&job->y, head, job->y.shape[0]) + job->slots * w,
+           tensor_head(&job->x, head, job->y.shape[0]),
+           (size_t)(job->x.shape[1] * w) * sizeof(float));
 }
 
 /* Perm x of every head, and behind it, for one common softmax, x itself. */
 static Tensor sorted_rows(Run *r, const SoftBlocks *s, Tensor x)
 {
     int64_t w = x.shape[2], slots = s->rows * s->b, own = s->local == SOFT_LOCAL_CONCAT ? s->n : 0;
-    Tensor  y = run_tensor3(r, DT_F32, s->h, slots + own, w), perm;
+    Tensor  y = run_tensor3(r, DT_F32, s->h, slots + own, w);
+    OwnRows job = { .x = x, .y = y, .slots = slots };
 
-    perm = run_tensor3(r, DT_F32, 1, s->rows, s->nb);
-    for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
-        float        *to = tensor_head(&y, t, s->h);
-        const double *from = tensor_head(&s->perm, t, s->h);
-        ArenaMark     mark = arena_mark(r->arena);
-
-        for (int64_t i = 0; i < s->rows * s->nb; i++)
-            tensor_f32(&perm)[i] = (float)from[i];
-        op_gemm(r, perm, false, block_rows(r, s, &x, t), false, 1, 0,
-                tensor_of(DT_F32, 3, (int64_t[]){ 1, s->rows, s->b * w }, to), FLOP_OVERHEAD);
-        memcpy(to + slots * w, tensor_head(&x, t, s->h), (size_t)(own * w) * sizeof(float));
-        arena_release(r->arena, mark);
-    }
+    op_mix_blocks(r, s->perm, x, s->b, tensor_rows(y, 0, slots));
+    if (own && !run_failed(r))
+        threads_run(r->threads, s->h, own_item, &job);
     return y;
 }
 

@@ -93,6 +93,7 @@ void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
 /* What a row is divided by; features_sum: of the query, for DENOMINATOR_ADD_FEATURES. */
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
+void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
 bool cpu_ceilings(Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, once around; NaN: no such kernel. */
 double cpu_peak(Threads *threads);

@@ -409,6 +409,7 @@ const Kernel KERNEL = {
     .recur64 = token_recur64,
     .standardise = row_standardise,
     .exp64 = array_exp64,
+    .log_sum_exp64 = array_log_sum_exp64,
     .waves = array_waves,
     .float_waves = array_float_waves,
 };

@@ -308,6 +308,37 @@ static TARGET void array_exp64(double *x, int64_t count)
         x[i] = exp(x[i]);
 }
 
+static TARGET double array_log_sum_exp64(const double *x, int64_t count)
+{
+    double  top = -(double)INFINITY, sum = 0;
+    Wide    high = (Wide){ 0 } + top, total = { 0 };
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide  now = wide_load(x + i);
+        Whole more = now > high;
+
+        high = (Wide)(((Whole)now & more) | ((Whole)high & ~more));
+    }
+    for (; i < count; i++)
+        top = x[i] > top ? x[i] : top;
+    for (int c = 0; c < WIDE; c++)
+        top = high[c] > top ? high[c] : top;
+    if (!(top > -(double)INFINITY))
+        return top;
+    for (i = 0; i + WIDE <= count; i += WIDE) {
+        Wide  now = wide_load(x + i) - top;
+        Whole far = now < -EXP_RANGE; /* a NaN stays */
+
+        total += (Wide)((Whole)wide_exp((Wide)((Whole)now & ~far)) & ~far);
+    }
+    for (; i < count; i++)
+        sum += exp(x[i] - top);
+    for (int c = 0; c < WIDE; c++)
+        sum += total[c];
+    return top + log(sum);
+}
+
 /* y = k pi/2 + r, |r| <= pi/4: Taylor's series of both, which change places and signs with k. */
 static inline TARGET __attribute__((always_inline)) void wide_waves(Wide y, Wide *sine,
                                                                     Wide *cosine)

@@ -43,6 +43,7 @@ const Ops *ops_cpu(void)
         .features = cpu_features,
         .linear_attend = cpu_linear_attend,
         .sinkhorn = cpu_sinkhorn,
+        .mix_blocks = cpu_mix_blocks,
         .ceilings = cpu_ceilings,
     };
 

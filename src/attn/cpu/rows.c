@@ -1,7 +1,4 @@
-/* rows.c -- operations on single rows: normalisation and Sinkhorn's balancing.
- *
- * Statistics are taken in double.
- */
+/* rows.c -- normalisation of single rows; statistics are taken in double. */
 #include "attn/cpu/cpu.h"
 
 #include <math.h>
@@ -51,43 +48,4 @@ void cpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y)
     Normalise job = { .x = x, .kind = kind, .eps = eps, .y = y };
 
     threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], ROWS), normalise_item, &job);
-}
-
-typedef struct Balance {
-    double        *log_p;
-    const uint8_t *allowed; /* NULL: all */
-    int64_t        b;
-    bool           columns;
-} Balance;
-
-/* Subtracts the log-sum-exp of a line's allowed entries from them. */
-static void balance_item(void *context, int64_t item, int worker)
-{
-    const Balance *job = context;
-    int64_t        b = job->b, line = item % b, step = job->columns ? b : 1;
-    int64_t        from = job->columns ? line : line * b;
-    double        *x = job->log_p + item / b * b * b + from;
-    const uint8_t *allowed = job->allowed ? job->allowed + from : NULL;
-    double         top = -(double)INFINITY, sum = 0;
-
-    (void)worker;
-    for (int64_t c = 0; c < b; c++)
-        if (!allowed || allowed[c * step])
-            top = fmax(top, x[c * step]);
-    if (top == -(double)INFINITY)
-        return;
-    for (int64_t c = 0; c < b; c++)
-        if (!allowed || allowed[c * step])
-            sum += exp(x[c * step] - top);
-    for (int64_t c = 0; c < b; c++)
-        if (!allowed || allowed[c * step])
-            x[c * step] -= top + log(sum);
-}
-
-void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
-{
-    Balance job = { .log_p = log_p->data, .b = log_p->shape[1], .columns = columns,
-                    .allowed = tensor_given(allowed) ? allowed->data : NULL };
-
-    threads_run(r->threads, log_p->shape[0] * job.b, balance_item, &job);
 }
