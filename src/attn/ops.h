@@ -87,6 +87,18 @@ typedef struct AttendResult {
     Tensor lse; /* [h,n] log of the sum of exp of the row's allowed scores; -inf: no key */
 } AttendResult;
 
+/* How often the positions i and j of a query and a key meet in some lists:
+ *
+ *     N_ij = number of lists x with tag_xi == tag_xj and chunk_xi - before <= chunk_xj
+ *            <= chunk_xi + after,        or of pairs of lists, x for i and y for j */
+typedef struct Visits {
+    Tensor  tag;           /* i32 [h,lists,positions]; data NULL: all alike */
+    Tensor  chunk;         /* i32 [h,lists,positions] */
+    int64_t before, after;
+    int64_t ring;          /* so many chunks stand in a ring; 0: in a row */
+    bool    cross;         /* pairs of lists; tags do not count */
+} Visits;
+
 /* One group attends to one list of keys (chunks, clusters, blocks).  All
  * index arrays are int32 in the run's arena.
  *
@@ -106,11 +118,7 @@ typedef struct GroupAttend {
     bool   causal;                 /* cell stays iff key_at <= query_at; key_at < 0 always stays */
     bool   self_last;              /* cell with key_at == query_at only if nothing else stays */
     double self_penalty;           /* subtracted from the score when key_at == query_at; 0: off */
-    /* log of the multiplicity is subtracted from the score: count(context, head,
-     * query row, key row) >= 1.  NULL: off.  A back end on another device may
-     * decline it. */
-    int32_t (*count)(const void *context, int64_t head, int64_t query, int64_t key);
-    const void *count_context;
+    const Visits *visits;          /* ln of how often they meet is subtracted; NULL: off */
     /* i32 [h,nq,s], increasing: the rows of k that a row of q leaves out.  They are in its
      * group's key list, and the key lists increase. */
     Tensor query_skip;

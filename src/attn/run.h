@@ -34,6 +34,7 @@
 #include "attn/lambdas.h"
 #include "attn/layer.h"
 #include "attn/lsh.h"
+#include "attn/lsh_chunks.h"
 #include "attn/mab.h"
 #include "attn/mechanism.h"
 #include "attn/ops.h"

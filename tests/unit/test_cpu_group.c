@@ -5,17 +5,12 @@ typedef struct Case {
     Fixture     f;
     GroupAttend g;
     GroupResult out;
+    Visits      visits;
     int64_t     h, total, keys, d, e;
 } Case;
 
-enum { TAGS = 1, POSITIONS_CAUSAL = 2, SELF_LAST = 4, PENALTY = 8, COUNTS = 16 };
-
-static int32_t count_rule(const void *context, int64_t head, int64_t query, int64_t key)
-{
-    const int32_t *add = context;
-
-    return (int32_t)((head + query * 3 + key) % 4) + *add;
-}
+enum { TAGS = 1, POSITIONS_CAUSAL = 2, SELF_LAST = 4, PENALTY = 8, VISITS = 16, RING = 32,
+       CROSS = 64 };
 
 static Tensor integers(Fixture *f, int64_t h, int64_t count)
 {
@@ -25,8 +20,7 @@ static Tensor integers(Fixture *f, int64_t h, int64_t count)
 /* Group x holds a different number of queries and keys, some none at all. */
 static void fill_lists(Case *c, int64_t nq, int64_t nk)
 {
-    static const int32_t add = 1;
-    int64_t              groups = c->g.groups;
+    int64_t groups = c->g.groups;
 
     c->g.query_start = integers(&c->f, c->h, groups + 1);
     c->g.key_start = integers(&c->f, c->h, groups + 1);
@@ -44,7 +38,6 @@ static void fill_lists(Case *c, int64_t nq, int64_t nk)
         for (int64_t x = 0; x < c->keys; x++)
             tensor_i32(&c->g.key_index)[t * c->keys + x] = (int32_t)((x * 7 + t) % nk);
     }
-    c->g.count_context = &add;
 }
 
 static Tensor cycle(Fixture *f, int64_t h, int64_t count, int64_t period, int64_t step)
@@ -54,6 +47,21 @@ static Tensor cycle(Fixture *f, int64_t h, int64_t count, int64_t period, int64_
     for (int64_t x = 0; x < h * count; x++)
         tensor_i32(&t)[x] = (int32_t)(x % count * step % period);
     return t;
+}
+
+/* Three lists in which the positions meet now and then. */
+static Visits visits_of(Fixture *f, int64_t h, int64_t positions, int rules)
+{
+    Visits  v = { .before = 1, .after = 2, .ring = rules & RING ? 7 : 0, .cross = rules & CROSS };
+    int64_t stride = 3 * positions;
+
+    v.chunk = cycle(f, 1, h * stride, 7, 3);
+    v.chunk = tensor_of(DT_I32, 3, (int64_t[]){ h, 3, positions }, v.chunk.data);
+    if (rules & CROSS)
+        return v;
+    v.tag = cycle(f, 1, h * stride, 3, 1);
+    v.tag = tensor_of(DT_I32, 3, (int64_t[]){ h, 3, positions }, v.tag.data);
+    return v;
 }
 
 static Case case_new(int64_t h, int64_t nq, int64_t nk, int64_t d, int64_t e, int rules,
@@ -71,16 +79,17 @@ static Case case_new(int64_t h, int64_t nq, int64_t nk, int64_t d, int64_t e, in
         c.g.query_tag = cycle(&c.f, h, nq, 3, 1);
         c.g.key_tag = cycle(&c.f, h, nk, 3, 2);
     }
-    if (rules & (POSITIONS_CAUSAL | SELF_LAST | PENALTY)) {
+    if (rules & (POSITIONS_CAUSAL | SELF_LAST | PENALTY | VISITS)) {
         c.g.query_at = cycle(&c.f, h, nq, nq, 1);
         c.g.key_at = cycle(&c.f, h, nk, nk, 1);
-        for (int64_t t = 0; t < h && nk > 4; t++)
+        for (int64_t t = 0; t < h && nk > 4 && !(rules & VISITS); t++)
             tensor_i32(&c.g.key_at)[t * nk + 2] = -1;
     }
     c.g.causal = rules & POSITIONS_CAUSAL;
     c.g.self_last = rules & SELF_LAST;
     c.g.self_penalty = rules & PENALTY ? 1e5 : 0;
-    c.g.count = rules & COUNTS ? count_rule : NULL;
+    if (rules & VISITS)
+        c.visits = visits_of(&c.f, h, nq > nk ? nq : nk, rules);
     c.out.out = fixture_tensor(&c.f, DT_F32, h, c.total, e);
     c.out.lse = tensor_with_rank(fixture_tensor(&c.f, DT_F32, 1, h, c.total), 2);
     return c;
@@ -98,6 +107,23 @@ static bool stays(const GroupAttend *g, int64_t t, int64_t q, int64_t k)
     return !g->causal || at(&g->key_at, t, k) < 0 || at(&g->key_at, t, k) <= at(&g->query_at, t, q);
 }
 
+static int64_t times_met(const Visits *v, int64_t t, int64_t i, int64_t j)
+{
+    int64_t lists = v->chunk.shape[1], n = v->chunk.shape[2], met = 0;
+
+    for (int64_t pair = 0; pair < lists * lists; pair++) {
+        int64_t a = (t * lists + pair / lists) * n + i, b = (t * lists + pair % lists) * n + j;
+        int64_t ahead = tensor_i32(&v->chunk)[b] - tensor_i32(&v->chunk)[a];
+        bool    alike = !v->tag.data || tensor_i32(&v->tag)[a] == tensor_i32(&v->tag)[b];
+        bool    seen = false;
+
+        for (int64_t turn = v->ring ? -1 : 0; turn <= (v->ring ? 1 : 0); turn++)
+            seen |= -v->before <= ahead + turn * v->ring && ahead + turn * v->ring <= v->after;
+        met += (v->cross || pair / lists == pair % lists) && alike && seen;
+    }
+    return met;
+}
+
 static double score(const Case *c, int64_t t, int64_t q, int64_t k)
 {
     const float *a = tensor_f32(&c->g.q) + (t * c->g.q.shape[1] + q) * c->d;
@@ -109,8 +135,9 @@ static double score(const Case *c, int64_t t, int64_t q, int64_t k)
     sum *= c->g.scale;
     if (c->g.self_penalty != 0 && at(&c->g.query_at, t, q) == at(&c->g.key_at, t, k))
         sum -= c->g.self_penalty;
-    if (c->g.count)
-        sum -= log((double)count_rule(c->g.count_context, t, q, k));
+    if (c->g.visits)
+        sum -= log(fmax(1, (double)times_met(c->g.visits, t, at(&c->g.query_at, t, q),
+                                             at(&c->g.key_at, t, k))));
     return sum;
 }
 
@@ -178,12 +205,13 @@ static void rules_and_shapes(void **state)
 
     (void)state;
     for (size_t x = 0; x < sizeof(shapes) / sizeof(shapes[0]); x++)
-        for (int rules = 0; rules < 32; rules++)
+        for (int rules = 0; rules < 128; rules++)
             for (int y = 0; (kernel = kernel_at(y)); y++) {
                 const int64_t *s = shapes[x];
                 Case           c = case_new(s[0], s[1], s[2], s[3], s[4], rules, 2);
                 char           what[80];
 
+                c.g.visits = rules & VISITS ? &c.visits : NULL;
                 snprintf(what, sizeof(what), "%s shape %d rules %d", kernel->name, (int)x, rules);
                 cpu_group_attend_on(kernel, c.f.run, &c.g, &c.out);
                 check_case(&c, what);
@@ -196,6 +224,8 @@ static void threads_change_nothing(void **state)
     Case a = case_new(3, 300, 90, 33, 16, 31, 1), b = case_new(3, 300, 90, 33, 16, 31, 3);
 
     (void)state;
+    a.g.visits = &a.visits;
+    b.g.visits = &b.visits;
     cpu_group_attend(a.f.run, &a.g, &a.out);
     cpu_group_attend(b.f.run, &b.g, &b.out);
     assert_memory_equal(a.out.out.data, b.out.out.data, (size_t)tensor_bytes(&a.out.out));

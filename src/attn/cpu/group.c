@@ -3,7 +3,7 @@
  * A group's keys and values are gathered into packed panels a step at a time
  * and go through the same tiles as pattern attention.  Rules become bit masks
  * before the softmax, so a removed cell is exactly absent; the self penalty
- * and multiplicities change scores after it.  An item of work is a block of
+ * and visits change scores after it.  An item of work is a block of
  * one group's queries.
  */
 #include "attn/cpu/cpu.h"
@@ -24,6 +24,8 @@ typedef struct Worker {
     int32_t *key_tag, *key_at;     /* [STEP_KEYS] of this step's keys */
     int32_t *query_tag, *query_at; /* [GROUP_BLOCK] of this block's rows */
     bool    *others;   /* [GROUP_BLOCK] something but the row itself stays */
+    int32_t *met_tag, *met_chunk; /* [lists][STEP_KEYS] of this step's keys, for visits */
+    uint64_t *met;     /* [pairs of lists] */
     uint64_t *keep;    /* [STEP_PANELS][GROUP_BLOCK] */
 } Worker;
 
@@ -35,6 +37,7 @@ typedef struct Job {
     int64_t            blocks;   /* most blocks of a group */
     bool               tags, skips, rules; /* cells can be removed: by these, by anything */
     bool               changed;  /* scores can be altered */
+    int64_t            lists, pairs; /* of the visits that are counted */
     Worker            *workers;
 } Job;
 
@@ -180,30 +183,108 @@ static bool any_kept(const uint64_t *keep)
     return any != 0;
 }
 
-/* Self penalty and multiplicities of one tile; keys [at, at + count) of the group. */
-static void change_tile(const Job *job, const Worker *w, const Part *p, int64_t row, int64_t x,
-                        int64_t at, int64_t count, float *s)
+/* ---- visits ----------------------------------------------------------------- */
+
+static const int32_t *visit_list(const Job *job, const Tensor *t, int64_t head, int64_t list)
 {
-    const GroupAttend *g = job->g;
-    float              penalty = (float)(g->self_penalty * LOG2_E);
+    return (const int32_t *)tensor_head(t, head, job->h) + list * t->stride[1];
+}
 
-    for (int64_t r = 0; r < min_i64(TILE_ROWS, p->rows - row); r++) {
-        float         *cell = s + r * w->block.lds;
-        const int32_t *key_at = w->key_at + x * TILE_KEYS;
+/* Tags and chunks, in all lists, of the step's keys; load_keys has found where they are. */
+static void load_visits(const Job *job, Worker *w, const Part *p, int64_t count)
+{
+    const Visits *v = job->g->visits;
 
-        if (g->self_penalty != 0)
-            for (int64_t j = 0; j < count; j++)
-                cell[j] -= key_at[j] == w->query_at[row + r] ? penalty : 0.0f;
-        for (int64_t j = 0; g->count && j < count; j++) {
-            int32_t times = cell[j] > -INFINITY
-                                ? g->count(g->count_context, p->head, p->queries[row + r],
-                                           p->keys[at + j]) : 1;
+    for (int64_t x = 0; x < job->lists; x++) {
+        const int32_t *chunk = visit_list(job, &v->chunk, p->head, x);
+        const int32_t *tag = tensor_given(&v->tag) ? visit_list(job, &v->tag, p->head, x) : NULL;
 
-            if (times > 1)
-                cell[j] -= log2f((float)times);
+        for (int64_t j = 0; j < count; j++) {
+            w->met_chunk[x * STEP_KEYS + j] = chunk[w->key_at[j]];
+            w->met_tag[x * STEP_KEYS + j] = tag ? tag[w->key_at[j]] : 0;
         }
     }
 }
+
+/* Of a panel's keys those whose chunk lies between `first` and `last`. */
+static uint64_t window_bits(const Kernel *kernel, const int32_t *chunk, int64_t first,
+                            int64_t last)
+{
+    int32_t high = (int32_t)max_i64(INT32_MIN, min_i64(last, INT32_MAX));
+    int32_t low = (int32_t)max_i64(INT32_MIN, min_i64(first - 1, INT32_MAX));
+
+    return kernel->at_most(chunk, high) & ~kernel->at_most(chunk, low);
+}
+
+/* Of the keys from `at` in the step those that list x of row i sees in list y. */
+static uint64_t met_bits(const Job *job, const Worker *w, const Part *p, int64_t i, int64_t x,
+                         int64_t y, int64_t at)
+{
+    const Visits  *v = job->g->visits;
+    const Kernel  *kernel = w->block.kernel;
+    const int32_t *chunk = w->met_chunk + y * STEP_KEYS + at;
+    int32_t        own = w->query_at[i];
+    int64_t        mine = visit_list(job, &v->chunk, p->head, x)[own];
+    int64_t        first = mine - v->before, last = mine + v->after;
+    uint64_t       bits = ~UINT64_C(0), seen;
+
+    if (tensor_given(&v->tag) && !v->cross)
+        bits = kernel->equal(w->met_tag + y * STEP_KEYS + at,
+                             visit_list(job, &v->tag, p->head, x)[own]);
+    if (!bits)
+        return 0;
+    seen = window_bits(kernel, chunk, first, last);
+    if (v->ring)
+        seen |= window_bits(kernel, chunk, first - v->ring, last - v->ring) |
+                window_bits(kernel, chunk, first + v->ring, last + v->ring);
+    return bits & seen;
+}
+
+/* Subtracts log2 N from those of `count` scores whose N is more than 1. */
+static void divide_by_visits(const Job *job, Worker *w, const Part *p, int64_t i, int64_t at,
+                             int64_t count, float *score)
+{
+    uint64_t once = 0, again = 0;
+    int64_t  pairs = 0;
+
+    for (int64_t x = 0; x < job->lists; x++)
+        for (int64_t y = 0; y < job->lists; y++)
+            if (x == y || job->g->visits->cross) {
+                uint64_t met = met_bits(job, w, p, i, x, y, at);
+
+                again |= once & met;
+                once |= met;
+                w->met[pairs++] = met;
+            }
+    for (again &= real_bits(count); again; again &= again - 1) {
+        int     j = __builtin_ctzll(again);
+        int64_t times = 0;
+
+        for (int64_t x = 0; x < pairs; x++)
+            times += (int64_t)(w->met[x] >> j & 1);
+        score[j] -= log2f((float)times);
+    }
+}
+
+/* Self penalty and visits of one tile; `count` keys from `at` in the step. */
+static void change_tile(const Job *job, Worker *w, const Part *p, int64_t row, int64_t at,
+                        int64_t count, float *s)
+{
+    float penalty = (float)(job->g->self_penalty * LOG2_E);
+
+    for (int64_t r = 0; r < min_i64(TILE_ROWS, p->rows - row); r++) {
+        float   *cell = s + r * w->block.lds;
+        uint64_t self = job->g->self_penalty != 0 ? self_bits(w, row + r, at) & real_bits(count)
+                                                  : 0;
+
+        for (; self; self &= self - 1)
+            cell[__builtin_ctzll(self)] -= penalty;
+        if (job->lists)
+            divide_by_visits(job, w, p, row + r, at, count, cell);
+    }
+}
+
+/* ---- steps ------------------------------------------------------------------ */
 
 static void gather_panel(const Job *job, Worker *w, const Part *p, int64_t x, int64_t at,
                          int64_t count)
@@ -224,6 +305,7 @@ static void take_step(const Job *job, Worker *w, const Part *p, int64_t from, in
     Block *block = &w->block;
 
     load_keys(job, w, p, from, count);
+    load_visits(job, w, p, count);
     for (int64_t x = 0; x * TILE_KEYS < count; x++) {
         int64_t at = from + x * TILE_KEYS, keys = min_i64(TILE_KEYS, count - x * TILE_KEYS);
         bool    masked = make_masks(job, w, p, x, at, keys);
@@ -237,7 +319,7 @@ static void take_step(const Job *job, Worker *w, const Part *p, int64_t from, in
                 continue;
             tile = block_score(block, g, x, w->panels + x * job->d * TILE_KEYS, keys, keep);
             if (job->changed)
-                change_tile(job, w, p, g * TILE_ROWS, x, at, keys, tile);
+                change_tile(job, w, p, g * TILE_ROWS, x * TILE_KEYS, keys, tile);
         }
     }
     for (int64_t g = 0; g < block->groups; g++)
@@ -302,9 +384,12 @@ static bool workers_init(Job *job, const Kernel *kernel, int count)
         w->query_at = arena_alloc(arena, GROUP_BLOCK, size);
         w->others = arena_alloc(arena, GROUP_BLOCK, sizeof(*w->others));
         w->keep = arena_alloc(arena, STEP_PANELS * GROUP_BLOCK, sizeof(*w->keep));
+        w->met_tag = arena_zalloc(arena, job->lists * STEP_KEYS, size);
+        w->met_chunk = arena_zalloc(arena, job->lists * STEP_KEYS, size);
+        w->met = arena_alloc(arena, job->pairs, sizeof(*w->met));
         if (!block_init(&w->block, arena, kernel, GROUP_BLOCK, job->d, job->e) || !w->panels ||
             !w->values || !w->key_tag || !w->key_at || !w->query_tag || !w->query_at ||
-            !w->others || !w->keep)
+            !w->others || !w->keep || !w->met_tag || !w->met_chunk || !w->met)
             return false;
     }
     return job->workers != NULL;
@@ -334,9 +419,11 @@ void cpu_group_attend_on(const Kernel *kernel, Run *r, const GroupAttend *g, Gro
         .skips = tensor_given(&g->query_skip),
         .rules = tensor_given(&g->key_tag) || g->causal || g->self_last ||
                  tensor_given(&g->query_skip),
-        .changed = g->self_penalty != 0 || g->count != NULL,
+        .changed = g->self_penalty != 0 || g->visits,
+        .lists = g->visits ? g->visits->chunk.shape[1] : 0,
     };
 
+    job.pairs = g->visits && g->visits->cross ? job.lists * job.lists : job.lists;
     job.blocks = most_blocks(&job);
     if (workers_init(&job, kernel, threads_count(r->threads)))
         threads_run(r->threads, job.h * g->groups * job.blocks, group_item, &job);

@@ -22,15 +22,9 @@
 #define KEY_EPS_RMS 1e-6
 #define KEY_EPS_L2 1e-12
 #define SELF_PENALTY 1e30
-#define ONLY_SELF -1e29       /* a log-sum-exp below it: nothing but the position itself */
-#define COARSE 16             /* a log-sum-exp as large as this is not exact enough in float */
 
 enum { KEY_RMS, KEY_L2, KEY_NONE };
 enum { LAYOUT_PER_ROUND, LAYOUT_JOINT };
-
-/* Rounds, and their cells together, that get a picture of their own. */
-#define ROUNDS_SHOWN 8
-#define CELLS_SHOWN  5e7
 
 static const char *const key_norms[] = { "rms", "l2", "none", NULL };
 static const char *const layouts[] = { "per_round", "joint", NULL };
@@ -66,16 +60,6 @@ static const Param params[] = {
                  "N(0,1)", "the random rotations"),
     PARAM_END
 };
-
-typedef struct Lsh {
-    int64_t h, n, rounds;
-    int64_t first, end; /* rounds that are looked at: all, or one for a picture of it */
-    bool    joint, across, causal;
-    Chunks  chunks; /* of one sorted list: a round, or all rounds end to end */
-    Tensor  bucket; /* i32 [h,rounds,n] of each position */
-    Tensor  order;  /* i32 [h,rounds,n] position at each sorted slot */
-    Tensor  chunk;  /* i32 [h,rounds,n] of each position */
-} Lsh;
 
 /* ---- shape of the computation ----------------------------------------------- */
 
@@ -120,18 +104,19 @@ static void hash(Run *r, const Params *p, Lsh *l)
     view_tensor(r, "buckets", VIEW_BUCKETS, l->bucket, "round", "token");
 }
 
-static void number_chunks(Run *r, Lsh *l)
+/* An item is a head. */
+static void number_item(void *context, int64_t head, int worker)
 {
-    if (run_failed(r))
-        return;
-    for (int64_t t = 0; t < l->h; t++)
-        for (int64_t s = 0; s < l->rounds * l->n; s++) {
-            int64_t base = t * l->rounds * l->n, list = s / l->n * l->n;
-            int64_t i = tensor_i32(&l->order)[base + s];
+    Lsh           *l = context;
+    int64_t        all = l->rounds * l->n;
+    const int32_t *order = tensor_i32(&l->order) + head * all;
+    int32_t       *chunk = tensor_i32(&l->chunk) + head * all;
 
-            tensor_i32(&l->chunk)[base + list + i] =
-                (int32_t)((l->joint ? s : s - list) / l->chunks.block);
-        }
+    (void)worker;
+    for (int64_t list = 0; list < all; list += l->n)
+        for (int64_t s = 0; s < l->n; s++)
+            chunk[list + order[list + s]] =
+                (int32_t)((l->joint ? list + s : s) / l->chunks.block);
 }
 
 static void sort(Run *r, Lsh *l)
@@ -147,46 +132,21 @@ static void chunk(Run *r, Lsh *l)
 {
     run_stage(r, "chunk");
     l->chunk = run_tensor3(r, DT_I32, l->h, l->rounds, l->n);
-    number_chunks(r, l);
+    if (!run_failed(r))
+        threads_run(r->threads, l->h, number_item, l);
     view_tensor(r, "chunks", VIEW_BUCKETS, l->chunk, "round", "token");
-}
-
-/* ---- visits ----------------------------------------------------------------- */
-
-/* N_ij, without the causal rule: that is for the caller. */
-static int32_t visits(const Lsh *l, int64_t head, int64_t i, int64_t j)
-{
-    int64_t        all = l->rounds * l->n;
-    const int32_t *bucket = tensor_i32(&l->bucket) + head * all;
-    const int32_t *chunk = tensor_i32(&l->chunk) + head * all;
-    int32_t        count = 0;
-
-    for (int64_t x = 0; x < all; x += l->n) {
-        if (!l->joint || !l->across)
-            count += (l->across || bucket[x + i] == bucket[x + j]) &&
-                     chunks_sees(&l->chunks, chunk[x + i], chunk[x + j]);
-        for (int64_t y = 0; l->joint && l->across && y < all; y += l->n)
-            count += chunks_sees(&l->chunks, chunk[x + i], chunk[y + j]);
-    }
-    return count;
 }
 
 /* ---- attention -------------------------------------------------------------- */
 
-/* The sorted list attention works on: one round, or all end to end.  Its rows
- * are slots. */
+/* The sorted list attention works on: one round, or all end to end.  A round's rows are
+ * positions; end to end a position stands in the list more than once, so rows are slots
+ * and what belongs to them is copied. */
 typedef struct List {
     const Lsh *l;
+    int64_t    round;
     Tensor     order; /* i32 [h,slots] position of each slot */
 } List;
-
-static int32_t slot_visits(const void *context, int64_t head, int64_t query, int64_t key)
-{
-    const List    *list = context;
-    const int32_t *order = tensor_head(&list->order, head, list->l->h);
-
-    return visits(list->l, head, order[query], order[key]);
-}
 
 static List list_of(const Lsh *l, int64_t round)
 {
@@ -194,36 +154,49 @@ static List list_of(const Lsh *l, int64_t round)
                      .stride = { l->rounds * l->n, 1, 1, 1 },
                      .data = tensor_i32(&l->order) + round * l->n };
 
-    return (List){ .l = l, .order = order };
+    return (List){ .l = l, .round = round, .order = order };
 }
 
-/* Row s of the copy is row order[s] of x. */
-static Tensor sorted_rows(Run *r, const List *list, Tensor x)
+typedef struct SlotRows {
+    const List *list;
+    Tensor      x, y;
+} SlotRows;
+
+/* Row s of the copy is row order[s] of x; an item is a head. */
+static void copy_item(void *context, int64_t head, int worker)
 {
-    int64_t slots = list->l->chunks.slots, width = x.shape[2];
-    Tensor  y = run_tensor3(r, DT_F32, r->h, slots, width);
+    const SlotRows *job = context;
+    int64_t         h = job->list->l->h, slots = job->list->l->chunks.slots;
+    int64_t         width = job->x.shape[2];
+    const float    *from = tensor_head(&job->x, head, h);
+    const int32_t  *order = tensor_head(&job->list->order, head, h);
+    float          *to = tensor_head(&job->y, head, h);
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const float   *from = tensor_head(&x, t, r->h);
-        const int32_t *order = tensor_head(&list->order, t, r->h);
-        float         *to = tensor_head(&y, t, r->h);
+    (void)worker;
+    for (int64_t s = 0; s < slots; s++)
+        memcpy(to + s * width, from + order[s] * width, (size_t)width * sizeof(float));
+}
 
-        for (int64_t s = 0; s < slots; s++)
-            memcpy(to + s * width, from + order[s] * width, (size_t)width * sizeof(float));
-    }
+static Tensor slot_rows(Run *r, const List *list, Tensor x)
+{
+    Tensor   y = run_tensor3(r, DT_F32, r->h, list->l->chunks.slots, x.shape[2]);
+    SlotRows job = { .list = list, .x = x, .y = y };
+
+    if (!run_failed(r))
+        threads_run(r->threads, r->h, copy_item, &job);
     op_traffic(r, (double)tensor_bytes(&y), (double)tensor_bytes(&y));
     return y;
 }
 
 /* Equal tags: same bucket and same round.  Sorted, so a tag is a count of ends. */
-static Tensor slot_tags(Run *r, const List *list, int64_t round)
+static Tensor slot_tags(Run *r, const List *list)
 {
     const Lsh *l = list->l;
     Tensor     tag = run_tensor2(r, DT_I32, l->h, l->chunks.slots);
 
     for (int64_t t = 0; t < l->h && !run_failed(r); t++) {
         const int32_t *order = tensor_head(&list->order, t, l->h);
-        const int32_t *bucket = tensor_i32(&l->bucket) + (t * l->rounds + round) * l->n;
+        const int32_t *bucket = tensor_i32(&l->bucket) + t * l->rounds * l->n;
         int32_t        kind = 0;
 
         for (int64_t s = 0; s < l->chunks.slots; s++) {
@@ -236,23 +209,65 @@ static Tensor slot_tags(Run *r, const List *list, int64_t round)
     return tag;
 }
 
-static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupAttend g,
-                               Tensor keys, int64_t round)
+static void slots_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
 {
-    g.q = sorted_rows(r, list, r->q);
-    g.k = sorted_rows(r, list, keys);
-    g.v = sorted_rows(r, list, r->v);
-    g.scale = run_scale(r, p->scale);
+    g->q = slot_rows(r, list, r->q);
+    g->k = slot_rows(r, list, keys);
+    g->v = slot_rows(r, list, r->v);
     if (!list->l->across)
-        g.query_tag = g.key_tag = slot_tags(r, list, round);
-    g.query_at = g.key_at = list->order;
+        g->query_tag = g->key_tag = slot_tags(r, list);
+    g->query_at = g->key_at = list->order;
+}
+
+typedef struct KeyList {
+    const List *list;
+    Tensor      slots;     /* i32 [1,total] slots that the chunks see */
+    Tensor      positions; /* i32 [h,total] that stand there */
+} KeyList;
+
+static void positions_item(void *context, int64_t head, int worker)
+{
+    const KeyList *job = context;
+    int64_t        total = job->slots.shape[1];
+    const int32_t *order = tensor_head(&job->list->order, head, job->list->l->h);
+
+    (void)worker;
+    for (int64_t x = 0; x < total; x++)
+        tensor_i32(&job->positions)[head * total + x] = order[tensor_i32(&job->slots)[x]];
+}
+
+static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
+{
+    const Lsh *l = list->l;
+    KeyList    job = { .list = list, .slots = g->key_index,
+                       .positions = run_tensor2(r, DT_I32, l->h, g->key_index.shape[1]) };
+    Tensor     place = run_tensor2(r, DT_I32, 1, l->n), bucket = list->order;
+
+    if (run_failed(r))
+        return;
+    threads_run(r->threads, l->h, positions_item, &job);
+    for (int64_t i = 0; i < l->n; i++)
+        tensor_i32(&place)[i] = (int32_t)i;
+    bucket.data = tensor_i32(&l->bucket) + list->round * l->n;
+    g->q = r->q;
+    g->k = keys;
+    g->v = r->v;
+    g->query_index = list->order;
+    g->key_index = job.positions;
+    if (!l->across)
+        g->query_tag = g->key_tag = bucket;
+    g->query_at = g->key_at = place;
+}
+
+static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupAttend g,
+                               Tensor keys, const Visits *visits)
+{
+    (list->l->joint ? slots_as_rows : positions_as_rows)(r, list, keys, &g);
+    g.scale = run_scale(r, p->scale);
     g.causal = r->causal;
     g.self_last = p->exclude_self;
     g.self_penalty = p->exclude_self ? SELF_PENALTY : 0;
-    if (p->dedup && list->l->rounds > 1) {
-        g.count = slot_visits;
-        g.count_context = list;
-    }
+    g.visits = p->dedup && list->l->rounds > 1 ? visits : NULL;
     return op_group_attend(r, &g);
 }
 
@@ -261,32 +276,47 @@ static void merge(float *out, float *z, const float *row, float z_row, int64_t e
 {
     double largest = (double)(*z > z_row ? *z : z_row);
     double a = exp((double)*z - largest), b = exp((double)z_row - largest);
+    float  before = (float)(a / (a + b)), now = (float)(b / (a + b));
 
     if (!(z_row > -INFINITY))
         return;
     for (int64_t c = 0; c < e; c++)
-        out[c] = (float)((a * (double)out[c] + b * (double)row[c]) / (a + b));
+        out[c] = before * out[c] + now * row[c];
     *z = (float)(largest + log(a + b));
+}
+
+typedef struct Combine {
+    const List *list;
+    GroupResult result;
+    Tensor      out, z;
+} Combine;
+
+/* An item is a head. */
+static void combine_item(void *context, int64_t head, int worker)
+{
+    const Combine *job = context;
+    const Lsh     *l = job->list->l;
+    int64_t        slots = l->chunks.slots, e = job->out.shape[2];
+    const int32_t *order = tensor_head(&job->list->order, head, l->h);
+
+    (void)worker;
+    for (int64_t s = 0; s < slots; s++) {
+        int64_t at = head * l->n + order[s];
+
+        merge(tensor_f32(&job->out) + at * e, tensor_f32(&job->z) + at,
+              tensor_f32(&job->result.out) + (head * slots + s) * e,
+              tensor_f32(&job->result.lse)[head * slots + s], e);
+    }
 }
 
 static void combine(Run *r, const List *list, GroupResult result, Tensor z)
 {
-    int64_t slots = list->l->chunks.slots, e = r->e;
+    Combine job = { .list = list, .result = result, .out = r->out, .z = z };
 
     if (run_failed(r))
         return;
-    for (int64_t t = 0; t < r->h; t++) {
-        const int32_t *order = tensor_head(&list->order, t, r->h);
-
-        for (int64_t s = 0; s < slots; s++) {
-            int64_t at = t * r->n + order[s];
-
-            merge(tensor_f32(&r->out) + at * e, tensor_f32(&z) + at,
-                  tensor_f32(&result.out) + (t * slots + s) * e,
-                  tensor_f32(&result.lse)[t * slots + s], e);
-        }
-    }
-    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * slots * e));
+    threads_run(r->threads, r->h, combine_item, &job);
+    op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * list->l->chunks.slots * r->e));
 }
 
 static Tensor empty_rows(Run *r)
@@ -307,7 +337,12 @@ static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
 {
     Tensor      z = empty_rows(r);
     GroupAttend g = { .scale = 0 };
+    Visits      visits = { .chunk = l->chunk, .before = l->chunks.before,
+                           .after = l->chunks.after, .ring = l->joint ? l->chunks.count : 0,
+                           .cross = l->joint && l->across };
 
+    if (!l->across)
+        visits.tag = l->bucket;
     chunks_groups(r, &l->chunks, &g);
     for (int64_t round = 0; round < (l->joint ? 1 : l->rounds) && !run_failed(r); round++) {
         ArenaMark   mark = arena_mark(r->arena);
@@ -315,164 +350,12 @@ static Tensor attend(Run *r, const Params *p, const Lsh *l, Tensor keys)
         GroupResult result;
 
         run_iteration(r, "attend", l->joint ? -1 : round);
-        result = attend_list(r, p, &list, g, keys, round);
+        result = attend_list(r, p, &list, g, keys, &visits);
         run_iteration(r, "combine", l->joint ? -1 : round);
         combine(r, &list, result, z);
         arena_release(r->arena, mark);
     }
     return z;
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-typedef struct Seen {
-    const Lsh      *l;
-    AttendInput     in;
-    double         *z; /* [h*n] log-sum-exp of each row */
-    bool            exclude_self, weigh; /* weigh: w ~ N exp(s) */
-    const CellRows *visits, *kept;
-} Seen;
-
-/* The cells with N_ij > 0. */
-static int64_t visited(const void *context, int64_t head, int64_t i, int32_t *count, int32_t *key)
-{
-    const Lsh     *l = ((const Seen *)context)->l;
-    const int32_t *order = tensor_i32(&l->order) + head * l->rounds * l->n;
-    const int32_t *bucket = tensor_i32(&l->bucket) + head * l->rounds * l->n;
-    const int32_t *chunk = tensor_i32(&l->chunk) + head * l->rounds * l->n;
-    int64_t        found = 0, first;
-
-    for (int64_t own = l->first * l->n; own < l->end * l->n; own += l->n) {
-        int64_t base = l->joint ? 0 : own;
-        int64_t chunks = chunks_window(&l->chunks, chunk[own + i], &first);
-
-        for (int64_t w = 0; w < chunks; w++) {
-            int64_t c = (first + w) % l->chunks.count, s = base + c * l->chunks.block;
-
-            for (; s < base + chunks_end(&l->chunks, c); s++) {
-                int32_t j = order[s];
-                bool    same = s >= own && s < own + l->n && bucket[own + j] == bucket[own + i];
-
-                if ((same || l->across) && !(l->causal && j > i) && !count[j]++)
-                    key[found++] = j;
-            }
-        }
-    }
-    return found;
-}
-
-/* K_i: without the own position, unless there is no other. */
-static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *count,
-                        int32_t *key)
-{
-    int64_t found = visited(context, head, i, count, key), kept = 0;
-
-    if (!((const Seen *)context)->exclude_self || found == 1)
-        return found;
-    for (int64_t c = 0; c < found; c++)
-        if (key[c] != i)
-            key[kept++] = key[c];
-    count[i] = 0;
-    return kept;
-}
-
-static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z)
-{
-    double times = s->weigh ? (double)cell_rows_count(s->visits, head, i, j) : 1;
-
-    return times * exp(attend_score(&s->in, s->l->h, head, i, j) - z);
-}
-
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const Seen *s = view->context;
-    double      z = s->z[head * s->l->n + i];
-
-    for (int64_t c = 0; c < count; c++)
-        out[c] = z < ONLY_SELF ? 1 : (float)cell(s, head, i, start + c * step, z);
-}
-
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
-static void refine(Run *r, Seen *s, Tensor z)
-{
-    for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++) {
-        double sum = 0;
-
-        s->z[row] = (double)tensor_f32(&z)[row];
-        if (fabs(s->z[row]) < COARSE || s->z[row] < ONLY_SELF)
-            continue;
-        for (int64_t c = s->kept->start[row]; c < s->kept->start[row + 1]; c++)
-            sum += cell(s, row / r->n, row % r->n, s->kept->key[c], s->z[row]);
-        s->z[row] += log(sum);
-    }
-}
-
-/* What each round saw by itself, before their union; not for very many cells. */
-static void show_rounds(Run *r, const Seen *all)
-{
-    const Lsh *l = all->l;
-    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
-
-    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
-        return;
-    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
-        Lsh  one = *l; /* read here and now only */
-        Seen seen = *all;
-
-        one.first = round;
-        one.end = round + 1;
-        seen.l = &one;
-        view_stage(r, "attend", round);
-        view_pattern(r, cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET),
-                     false);
-    }
-    view_stage(r, NULL, -1);
-}
-
-/* What the rounds saw together, after each; `all` after the last. */
-static void show_unions(Run *r, const Seen *last, const Pattern *all)
-{
-    const Lsh *l = last->l;
-    double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
-
-    if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
-        return;
-    for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
-        const Pattern *k = all;
-        Lsh            some = *l; /* read here and now only */
-        Seen           seen = *last;
-
-        some.end = round + 1;
-        seen.l = &some;
-        if (round + 1 < l->rounds)
-            k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
-        view_stage(r, "combine", round);
-        view_reader(r, "union", VIEW_PATTERN, DT_U8, NULL, NULL, k);
-    }
-    view_stage(r, NULL, -1);
-}
-
-static void show(Run *r, const Params *p, const Lsh *l, Tensor keys, Tensor z)
-{
-    Seen    *s = run_wants_views(r) ? run_alloc(r, 1, sizeof(*s)) : NULL;
-    Pattern *k;
-
-    if (!s)
-        return;
-    *s = (Seen){ .l = l, .weigh = !p->dedup, .exclude_self = p->exclude_self,
-                 .z = run_alloc(r, r->h * r->n, sizeof(*s->z)),
-                 .in = { .q = r->q, .k = keys, .v = r->v, .scale = run_scale(r, p->scale) } };
-    s->visits = cell_rows_new(r, visited, s);
-    s->kept = cell_rows_new(r, attended, s);
-    k = cell_rows_pattern(r, s->kept, COMPONENT_BUCKET);
-    refine(r, s, z);
-    show_rounds(r, s);
-    view_pattern(r, k, false);
-    show_unions(r, s, k);
-    view_reader(r, "visits", VIEW_COUNT, DT_I32, cell_rows_read, s->visits, NULL);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, k);
 }
 
 /* ---- the mechanism ---------------------------------------------------------- */
@@ -499,7 +382,8 @@ static void reformer_run(Run *r, const void *opaque)
     run_stage(r, "normalise keys");
     keys = normalised_keys(r, p);
     z = attend(r, p, l, keys);
-    show(r, p, l, keys, z);
+    lsh_chunks_show(r, l, &(LshLook){ .k = keys, .scale = run_scale(r, p->scale), .z = z,
+                                      .exclude_self = p->exclude_self, .weigh = !p->dedup });
 }
 
 static void reformer_check(Run *r, const void *opaque)
