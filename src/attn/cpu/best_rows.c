@@ -123,7 +123,7 @@ static void score_tile(const Job *job, Worker *w, int64_t head, int64_t first, i
         x = w->rows;
         ld = d;
     }
-    kernel_at(0)->score(x, ld, panel, d, NULL, w->tile, TILE_KEYS, w->top);
+    kernel_at(0)->score(x, ld, panel, d, NULL, TILE_KEYS, w->tile, TILE_KEYS, w->top);
 }
 
 /* Limits that about three times k rows reach, and hardly ever fewer than k. */

@@ -51,7 +51,7 @@ static void score_tile(const Job *job, Worker *w, const float *x, int64_t rows,
         x = w->rows;
         ld = d;
     }
-    kernel_at(0)->score(x, ld, panel, d, keep, s, lds, w->top);
+    kernel_at(0)->score(x, ld, panel, d, keep, TILE_KEYS, s, lds, w->top);
 }
 
 /* Row i in double. */
