@@ -41,15 +41,11 @@ static int print_document(const char *kind)
     return ok ? 0 : 1;
 }
 
-int main(int argc, char **argv)
+static int choose(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
     bool        terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 
-    if (is(word, "lua"))
-        return script_main(argc, argv);
-    if (is(word, "docs") && argc == 3 && (is(argv[2], "luals") || is(argv[2], "keys")))
-        return print_document(argv[2]);
     if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
         return ui_main(argc, argv);
     if (is_command(word) || !is_input(word))
@@ -57,4 +53,27 @@ int main(int argc, char **argv)
     fprintf(stderr, "attnscope: the explorer needs a terminal; in a pipe or a script use a command "
                     "(attnscope --help)\n");
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    ScriptHost *scripts;
+    Error       err = ERROR_INIT;
+    int         status;
+
+    if (is(word, "lua"))
+        return script_main(argc, argv);
+    if (is(word, "docs"))
+        return argc == 3 && (is(argv[2], "luals") || is(argv[2], "keys"))
+                   ? print_document(argv[2])
+                   : choose(argc, argv);
+    scripts = script_load(&argc, argv, &err);
+    if (err.code) {
+        fprintf(stderr, "attnscope: %s\n", err.text);
+        return error_exit_status(err.code);
+    }
+    status = choose(argc, argv);
+    script_unload(scripts);
+    return status;
 }

@@ -86,6 +86,10 @@ void command_overview(Text *out)
             text_add(out, " ");
         text_addf(out, " %s\n", commands[i].help);
     }
+    text_add(out, "\nmechanisms of your own\n"
+                  "  --lua FILE, with any command or the explorer, runs a script first: what it\n"
+                  "  defines by attn.pattern and attn.mechanism is in the catalogue then; so is\n"
+                  "  what $XDG_CONFIG_HOME/attnscope/init.lua defines\n");
     text_add(out, "\nexamples\n"
                   "  attnscope                                    look around\n"
                   "  attnscope figure bigbird -n 48 -o bigbird.png\n"

@@ -1,6 +1,7 @@
 /* mechanism.c -- the catalogue; see mechanism.h. */
 #include "attn/mechanism.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,22 +33,64 @@ static const struct {
 };
 #define CLASSES (sizeof(classes) / sizeof(*classes))
 
+#define BUILT_IN (sizeof(catalogue) / sizeof(*catalogue))
+#define ADDED_MOST 48
+
+/* The catalogue is the program's, so what the user adds to it is as well: the one exception to
+ * "no global state" here.  Slots are published by the count. */
+static _Atomic(const Mechanism *) added[ADDED_MOST];
+static atomic_size_t added_count;
+
+size_t mechanism_built_in(void)
+{
+    return BUILT_IN;
+}
+
 size_t mechanism_count(void)
 {
-    return sizeof(catalogue) / sizeof(*catalogue);
+    return BUILT_IN + atomic_load(&added_count);
 }
 
 const Mechanism *mechanism_at(size_t index)
 {
-    return index < mechanism_count() ? catalogue[index] : NULL;
+    if (index < BUILT_IN)
+        return catalogue[index];
+    return index < mechanism_count() ? atomic_load(&added[index - BUILT_IN]) : NULL;
+}
+
+static size_t place_of(const char *id)
+{
+    size_t place = 0;
+
+    while (mechanism_at(place) && strcmp(mechanism_at(place)->id, id) != 0)
+        place++;
+    return place;
 }
 
 const Mechanism *mechanism_find(const char *id)
 {
-    for (size_t i = 0; i < mechanism_count(); i++)
-        if (!strcmp(catalogue[i]->id, id))
-            return catalogue[i];
-    return NULL;
+    return mechanism_at(place_of(id));
+}
+
+bool mechanism_add(const Mechanism *m, Error *err)
+{
+    size_t place = place_of(m->id);
+
+    if (place < BUILT_IN)
+        return error_set(err, ERR_PARAM, "'%s' is a mechanism of the program; choose another id",
+                         m->id);
+    if (place == BUILT_IN + ADDED_MOST)
+        return error_set(err, ERR_UNSUPPORTED, "%s: there are %d added mechanisms already, which "
+                         "is the most", m->id, ADDED_MOST);
+    atomic_store(&added[place - BUILT_IN], m);
+    if (place == mechanism_count())
+        atomic_fetch_add(&added_count, 1);
+    return true;
+}
+
+void mechanism_forget(void)
+{
+    atomic_store(&added_count, 0);
 }
 
 const Mechanism *mechanism_baseline(void)
@@ -88,16 +131,16 @@ const Param *mechanism_param(const Mechanism *m, const Assignments *given, const
 
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err)
 {
-    const Mechanism *nearest = catalogue[0];
+    const Mechanism *nearest = catalogue[0], *m;
     Text             names = { 0 };
 
     *out = mechanism_find(id);
     if (*out)
         return true;
-    for (size_t i = 0; i < mechanism_count(); i++) {
-        if (text_distance(id, catalogue[i]->id) < text_distance(id, nearest->id))
-            nearest = catalogue[i];
-        text_addf(&names, "%s%s", i ? " " : "", catalogue[i]->id);
+    for (size_t i = 0; (m = mechanism_at(i)); i++) {
+        if (text_distance(id, m->id) < text_distance(id, nearest->id))
+            nearest = m;
+        text_addf(&names, "%s%s", i ? " " : "", m->id);
     }
     if (text_distance(id, nearest->id) <= 1 + (int)strlen(id) / 3)
         error_set(err, ERR_USAGE, "unknown mechanism '%s'; nearest is '%s' (there are: %s)", id,

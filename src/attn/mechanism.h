@@ -109,10 +109,19 @@ typedef struct Mechanism {
     bool  flops_bound; /* data decides: flops is an upper bound */
 } Mechanism;
 
+/* The catalogue: the built-in mechanisms, then those added while the program runs (by a
+ * script of the user). */
 const Mechanism *mechanism_at(size_t index);     /* NULL past the end */
 const Mechanism *mechanism_find(const char *id); /* NULL: unknown */
 const Mechanism *mechanism_baseline(void);       /* exact attention; NULL: there is none */
 size_t           mechanism_count(void);
+size_t           mechanism_built_in(void); /* how many of them are */
+/* Appends one, or puts it in the place of an added one with its id.  Both stay borrowed until
+ * mechanism_forget: runs may still hold the old one.  Any thread may look meanwhile; only one
+ * thread adds. */
+bool mechanism_add(const Mechanism *m, Error *err);
+/* Without the added ones; no run of one may be left. */
+void mechanism_forget(void);
 /* Unknown: the error lists the valid ids and names the nearest. */
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
 /* The mechanism that m runs inside itself, given these assignments; NULL: none, or unknown. */

@@ -109,6 +109,10 @@ Pattern *pattern_table(Arena *a, PatternShape s, const Tensor *table, uint8_t bi
 /* compressed rows: keys[offset[h*n+i] .. offset[h*n+i+1]) sorted; borrowed */
 Pattern *pattern_lists(Arena *a, PatternShape s, const int64_t *offset, const int32_t *keys,
                        uint8_t bits);
+/* row i of head t: runs[offset[(t n +) i] .. offset[.. + 1]), disjoint; per_head: offsets of
+ * every head, else of one; both borrowed */
+Pattern *pattern_stored(Arena *a, PatternShape s, const int64_t *offset, const PatternRun *runs,
+                        bool per_head);
 /* Image Transformer 2-D: key pixel in the memory rectangle of i's query block */
 Pattern *pattern_image(Arena *a, PatternShape s, int64_t width, int64_t hq, int64_t wq,
                        int64_t hm, int64_t wm, int64_t below);

@@ -388,6 +388,37 @@ Pattern *pattern_cols(Arena *a, PatternShape s, const uint8_t *flags)
 
 /* ---- flags ------------------------------------------------------------------ */
 
+typedef struct StoredRows {
+    const int64_t    *offset;
+    const PatternRun *runs;
+} StoredRows;
+
+static void row_stored(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const StoredRows *stored = p->table;
+    int64_t           at = (p->per_head ? head * p->shape.n : 0) + i;
+
+    for (int64_t c = stored->offset[at]; c < stored->offset[at + 1]; c++) {
+        PatternRun run = stored->runs[c];
+
+        runs_push(row, run.start, run.count, run.step, run.bits);
+    }
+}
+
+Pattern *pattern_stored(Arena *a, PatternShape s, const int64_t *offset, const PatternRun *runs,
+                        bool per_head)
+{
+    StoredRows *stored = arena_alloc(a, 1, sizeof(*stored));
+    Pattern    *p = stored ? pattern_node(a, s, row_stored, 0) : NULL;
+
+    if (!p)
+        return NULL;
+    *stored = (StoredRows){ .offset = offset, .runs = runs };
+    p->table = stored;
+    p->per_head = per_head && s.heads > 1;
+    return p;
+}
+
 static void row_mask(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     const Tensor  *t = &p->tensor;

@@ -18,6 +18,7 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@
 #include "app/missed.h"
 #include "app/reach.h"
 #include "app/session.h"
+#include "attn/mechanism.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "draw/grid.h"
@@ -50,6 +52,8 @@ typedef struct Class {
     bool            open;    /* a table that takes other keys as well */
 } Class;
 
+extern const Class class_row, class_context, class_param_options, class_view_options,
+    class_pattern_options, class_mechanism_options;
 extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
@@ -119,7 +123,25 @@ typedef struct Script {
     int         threads;
     const char *line;     /* the command line, for figures */
     int64_t     bytes, peak, limit; /* of Lua's own memory */
+    lua_State  *state, *caller; /* the latter: of callbacks, NULL before the first */
+    pthread_mutex_t lock;  /* whoever runs Lua holds it; see lua_lock.c */
+    struct Defined *defined; /* mechanisms of the script; lua_define.c */
+    Arena      *names;     /* of stages, which outlive their runs */
+    struct Run *run;       /* the one that a callback computes for; NULL: none */
+    FlopClass   charge;    /* of what tensors compute for it */
 } Script;
+
+/* The state belongs to one thread at a time.  A run takes it for a callback while the owner
+ * waits for the run; false: the run was cancelled meanwhile. */
+bool script_enter(Script *script, struct Run *r);
+void script_leave(Script *script);
+/* Around a wait of the owner, so that runs can take it; what release gives goes to resume. */
+int  script_release(Script *script);
+void script_resume(Script *script, int depth);
+/* Frees the mechanisms that the script defined, when no run of theirs is left. */
+void script_forget(Script *script);
+/* Multiply-adds count 2; charged to the run that is computed, if one is. */
+void script_charge(lua_State *L, double flops);
 
 Script     *script_of(lua_State *L);
 lua_State  *script_state_new(Script *script);
@@ -170,7 +192,7 @@ Request *request_push(lua_State *L);
  * parentheses have the last word.  [-0, +0, v] */
 void request_set_options(lua_State *L, int t, Request *request);
 /* As a job that SIGINT cancels.  No Lua in here, so nothing jumps over the job. */
-Result *request_run(Session *s, const Request *request, Error *err);
+Result *request_run(lua_State *L, Session *s, const Request *request, Error *err);
 
 typedef struct LuaResult {
     Keep    *keep;   /* the result, above its input's session; NULL: closed */
@@ -207,6 +229,8 @@ int attn_input(lua_State *L);
 int attn_tensor(lua_State *L);
 int attn_vector(lua_State *L);
 int attn_read(lua_State *L);
+int attn_pattern(lua_State *L);
+int attn_mechanism(lua_State *L);
 int attn_run(lua_State *L);
 int attn_profile(lua_State *L);
 int attn_vary(lua_State *L);

@@ -34,6 +34,8 @@ int attn_command(lua_State *L)
     Error        err = ERROR_INIT;
 
     luaL_checkstring(L, 1);
+    if (script->run)
+        return luaL_error(L, "a mechanism cannot start commands while it runs");
     words = push_words(L, count);
     text = text_box(L);
     if (!load_given(script, s, &err) ||
@@ -101,6 +103,15 @@ static const Member attn_members[] = {
     { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
       "A tensor with one axis." },
     { "read", attn_read, "path: string", "attnscope.Tensor" OR_FAILURE, "Reads a .npy file." },
+    { "pattern", attn_pattern, "definition: attnscope.PatternOptions", "string" OR_FAILURE,
+      "Adds a pattern to the catalogue: attn.pattern{ id = \"near\", row = function(i, row) "
+      "row:range(i - 2, i + 2, \"window\") end }.  Its id then runs like any other." },
+    { "mechanism", attn_mechanism, "definition: attnscope.MechanismOptions", "string" OR_FAILURE,
+      "Adds a mechanism to the catalogue; its function computes the output with tensors." },
+    { "check", NULL, "mechanism: string, options?: table", "table",
+      "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
+      "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
+      "attention.  ok, and cases of name, ok and text." },
     { "run", attn_run, "mechanism: string, options?: attnscope.RunOptions",
       "attnscope.Result" OR_FAILURE ", table?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "

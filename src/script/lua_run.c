@@ -215,14 +215,23 @@ static void wait_for(Session *s, Job *job)
     }
 }
 
-Result *request_run(Session *s, const Request *request, Error *err)
+Result *request_run(lua_State *L, Session *s, const Request *request, Error *err)
 {
-    Job    *job = session_submit(s, request, err);
+    Script *script = script_of(L);
+    Job    *job = NULL;
     Result *result;
+    int     depth;
 
+    if (script->run) /* it has the worker */
+        error_set(err, ERR_UNSUPPORTED, "%s: a mechanism cannot start runs while it runs",
+                  script->run->mechanism->id);
+    else
+        job = session_submit(s, request, err);
     if (!job)
         return NULL;
+    depth = script_release(script);
     wait_for(s, job);
+    script_resume(script, depth);
     result = job_result(job);
     if (!result && job_state(job) == JOB_CANCELLED)
         error_set(err, ERR_CANCELLED, "%s: interrupted", request->mechanism);
@@ -263,7 +272,7 @@ static int push_result(lua_State *L)
     check(L, request_parse(input->session, request, luaL_checkstring(L, 1), &err), &err);
     fill_request(L, 2, input->session, request);
     out = class_push(L, &class_result, sizeof(*out), RESULT_VALUES);
-    out->result = request_run(input->session, request, &err);
+    out->result = request_run(L, input->session, request, &err);
     if (!out->result)
         return failure(L, &err);
     out->keep = keep_new(out->result, drop_result, input->keep);

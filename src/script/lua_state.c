@@ -51,6 +51,7 @@ lua_State *script_state_new(Script *script)
 
     if (L)
         *(Script **)lua_getextraspace(L) = script;
+    script->state = L;
     return L;
 }
 

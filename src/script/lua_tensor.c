@@ -400,6 +400,12 @@ static const Member tensor_members[] = {
     { "nnz", tensor_nnz, "", "integer", "How many elements are not 0." },
     { "map", tensor_map, "f: string|fun(x: number): number", "attnscope.Tensor",
       "exp, log, sqrt, abs, square, sign, or a function, applied to every element." },
+    { "softmax", tensor_softmax, "causal?: boolean|integer", "attnscope.Tensor",
+      "Softmax along the last axis; causal: columns after the row are left out (a number: columns "
+      "after row + number)." },
+    { "cumsum", tensor_cumsum, "axis: integer", "attnscope.Tensor", "Running sums along an axis." },
+    { "reshape", tensor_reshape, "shape: integer[]", "attnscope.Tensor",
+      "A copy of the same numbers in another shape." },
     { "matmul", tensor_matmul, "other: attnscope.Tensor", "attnscope.Tensor",
       "Product of [n,k] and [k,m], or of [h,n,k] and [h,k,m]." },
     { "allclose", tensor_allclose, "other: attnscope.Tensor, rtol?: number, atol?: number",

@@ -1,8 +1,8 @@
 /* lua_tensor_math.c -- arithmetic on tensors in Lua.
  *
  * Elementwise results are f64 if an operand is f64 or a whole number type, else
- * f32 (u8 counts as f32).  Shapes must be equal; a number stands for a tensor
- * of that number.
+ * f32 (u8 counts as f32).  An axis of 1 is repeated along the other's; a number
+ * stands for a tensor of that number.
  */
 #include "script/lua_walk.h"
 
@@ -38,21 +38,49 @@ static double apply(char op, double a, double b)
     }
 }
 
+/* b as it is walked beside a result of this shape: an axis of 1 is repeated. */
+static Tensor spread(lua_State *L, const Tensor *t, int rank, const int64_t *shape,
+                     const Tensor *a, const Tensor *b)
+{
+    Tensor out = *t;
+    char   text[2][80];
+
+    for (int i = 0; i < rank; i++) {
+        if (t->shape[i] == shape[i])
+            continue;
+        if (t->shape[i] != 1)
+            luaL_error(L, "the shapes %s and %s differ",
+                       tensor_shape_text(a, text[0], sizeof(text[0])),
+                       tensor_shape_text(b, text[1], sizeof(text[1])));
+        out.shape[i] = shape[i];
+        out.stride[i] = 0;
+    }
+    return out;
+}
+
 /* [-0, +1, v] */
 static int elementwise(lua_State *L, char op)
 {
     double        x = 0, y = 0;
     const Tensor *a = check_operand(L, 1, &x), *b = check_operand(L, 2, &y);
     const Tensor *like = a ? a : b;
-    Tensor       *out;
-    Walk          wa = walk_begin(like), wb = walk_begin(b ? b : like);
+    Tensor       *out, ta, tb;
+    Walk          wa, wb;
+    int64_t       shape[TENSOR_MAX_RANK] = { 1, 1, 1, 1 };
     char          text[2][80];
 
-    if (a && b && !tensor_same_shape(a, b))
+    if (a && b && a->rank != b->rank)
         luaL_error(L, "the shapes %s and %s differ", tensor_shape_text(a, text[0], sizeof(text[0])),
                    tensor_shape_text(b, text[1], sizeof(text[1])));
-    out = tensor_push(L, result_dtype(a, b), like->rank, like->shape);
-    for (int64_t i = 0, count = tensor_count(like); i < count; i++) {
+    for (int i = 0; i < like->rank; i++)
+        shape[i] = a && b && a->shape[i] == 1 ? b->shape[i] : like->shape[i];
+    ta = spread(L, a ? a : b, like->rank, shape, a ? a : b, b ? b : a);
+    tb = spread(L, b ? b : a, like->rank, shape, a ? a : b, b ? b : a);
+    out = tensor_push(L, result_dtype(a, b), like->rank, shape);
+    wa = walk_begin(&ta);
+    wb = walk_begin(&tb);
+    script_charge(L, (double)tensor_count(out));
+    for (int64_t i = 0, count = tensor_count(out); i < count; i++) {
         element_set(out, i, apply(op, a ? element_number(a, wa.at) : x,
                                   b ? element_number(b, wb.at) : y));
         walk_next(&wa);
@@ -145,6 +173,7 @@ int tensor_map(lua_State *L)
     else
         luaL_checktype(L, 2, LUA_TFUNCTION);
     out = tensor_push(L, result_dtype(t, NULL), t->rank, t->shape);
+    script_charge(L, (double)tensor_count(t));
     for (int64_t i = 0, count = tensor_count(t); i < count; i++, walk_next(&walk)) {
         double x = element_number(tensor_check(L, 1), walk.at);
 
@@ -190,6 +219,7 @@ int tensor_matmul(lua_State *L)
     memcpy(shape, a->shape, sizeof(shape));
     shape[rank - 1] = b->shape[rank - 1];
     out = tensor_push(L, result_dtype(a, b), rank, shape);
+    script_charge(L, 2.0 * (double)tensor_count(out) * (double)a->shape[rank - 1]);
     for (int64_t head = 0; head < heads; head++)
         multiply(a, b, out, head);
     return 1;

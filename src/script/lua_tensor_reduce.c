@@ -106,6 +106,7 @@ static int reduce(lua_State *L, Reduction reduction)
     double        value;
 
     check_elements(L, t, axis, reduction);
+    script_charge(L, (double)tensor_count(t));
     if (axis >= 0)
         return reduce_axis(L, t, axis, reduction);
     value = reduce_all(t, reduction);

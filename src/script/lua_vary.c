@@ -71,7 +71,7 @@ static void open_sweep(lua_State *L, Session *s, int options, Sweep *sweep)
 }
 
 /* A point that cannot be run is left out; false: interrupted. */
-static bool run_points(Session *s, Sweep *sweep, Error *err)
+static bool run_points(lua_State *L, Session *s, Sweep *sweep, Error *err)
 {
     int line, point;
 
@@ -81,7 +81,7 @@ static bool run_points(Session *s, Sweep *sweep, Error *err)
         Result *result = NULL;
 
         if (sweep_request(sweep, s, line, point, &request, &own)) {
-            result = request_run(s, &request, &own);
+            result = request_run(L, s, &request, &own);
             request_free(&request);
         }
         if (own.code == ERR_CANCELLED) {
@@ -272,7 +272,7 @@ int attn_vary(lua_State *L)
     sweep->measure = option_bool(L, 3, "measure", false);
     for (int k = 0; k < look.count; k++)
         sweep->measure = sweep->measure || quantity_is_measured(look.quantities[k]);
-    if (!run_points(input->session, sweep, &err))
+    if (!run_points(L, input->session, sweep, &err))
         return failure(L, &err);
     lua_newtable(L);
     set_lines(L, sweep, look.goal);

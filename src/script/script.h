@@ -8,10 +8,19 @@
 
 #include <stdbool.h>
 
+#include "core/error.h"
 #include "core/text.h"
 
 /* argv as main got it (argv[1] is "lua").  Returns the exit status. */
 int script_main(int argc, char **argv);
+
+/* Scripts that come before the explorer or a command, so that what they define is in the
+ * catalogue: $XDG_CONFIG_HOME/attnscope/init.lua where there is one, then the files of each
+ * --lua FILE, which are taken out of argv.  NULL with *err still ERR_NONE: there are none. */
+typedef struct ScriptHost ScriptHost;
+ScriptHost *script_load(int *argc, char **argv, Error *err);
+/* When no session is left; NULL is fine. */
+void script_unload(ScriptHost *host);
 
 /* Definitions of the whole Lua interface for the Lua language server, made
  * from the registration tables; false: out of memory. */

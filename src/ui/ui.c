@@ -48,6 +48,7 @@ static const char usage[] =
     "      --glyphs G   half, quadrants, braille, full or ascii (b switches)\n"
     "      --utf8       the terminal shows UTF-8 whatever the locale says\n"
     "      --ascii      ASCII only\n"
+    "      --lua FILE   run a script first, for the mechanisms it defines\n"
     "      --no-mouse   leave the mouse to the terminal (M switches)\n"
     "      --keep-messages  messages go to $XDG_STATE_HOME/attnscope on leaving\n"
     "  -h, --help       this help\n";

@@ -1,0 +1,490 @@
+/* lua_mechanism.c -- mechanisms of a script: attn.mechanism and what its function is
+ * given.
+ *
+ * The function computes on tensors of Lua; what they compute is charged to the
+ * stage it named, so FLOPs are counted as for every other mechanism.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "script/lua_define.h"
+#include "script/lua_walk.h"
+
+typedef struct LuaContext {
+    Run     *run; /* NULL: the script kept it beyond its use */
+    Defined *defined;
+} LuaContext;
+
+/* ---- what the function is given --------------------------------------------- */
+
+static LuaContext *check_context(lua_State *L)
+{
+    LuaContext *context = class_check(L, 1, &class_context);
+
+    if (!context->run)
+        luaL_error(L, "a context is there only while its function runs");
+    return context;
+}
+
+/* A copy, made once: the run's own may go before the script's do. */
+static int input_tensor(lua_State *L, const char *key, const Tensor *t)
+{
+    lua_getiuservalue(L, 1, 1);
+    if (lua_getfield(L, -1, key) != LUA_TNIL || !t->data)
+        return 1;
+    tensor_push_copy(L, t, t->dtype);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -4, key);
+    return 1;
+}
+
+static int context_q(lua_State *L)
+{
+    return input_tensor(L, "q", &check_context(L)->run->q);
+}
+
+static int context_x(lua_State *L)
+{
+    return input_tensor(L, "x", &check_context(L)->run->x);
+}
+
+/* One head for each of q, where heads share keys and values. */
+static int shared_tensor(lua_State *L, const char *key, Tensor t)
+{
+    const Run *r = check_context(L)->run;
+    int64_t    times = t.data ? r->h / t.shape[0] : 1;
+    Tensor     spread = t;
+
+    if (times > 1) { /* heads in groups: an axis of stride 0 and back */
+        spread.rank = 4;
+        spread.shape[1] = times;
+        spread.stride[1] = 0;
+        for (int i = 1; i < 3; i++) {
+            spread.shape[i + 1] = t.shape[i];
+            spread.stride[i + 1] = t.stride[i];
+        }
+    }
+    input_tensor(L, key, &spread);
+    if (times > 1 && lua_isuserdata(L, -1)) {
+        Tensor *out = tensor_check(L, -1);
+
+        *out = tensor_of(t.dtype, 3, (int64_t[]){ r->h, t.shape[1], t.shape[2] }, out->data);
+    }
+    return 1;
+}
+
+static int context_k(lua_State *L)
+{
+    return shared_tensor(L, "k", check_context(L)->run->k);
+}
+
+static int context_v(lua_State *L)
+{
+    return shared_tensor(L, "v", check_context(L)->run->v);
+}
+
+static int push_size(lua_State *L, int64_t size)
+{
+    lua_pushinteger(L, size);
+    return 1;
+}
+
+static int context_n(lua_State *L)
+{
+    return push_size(L, check_context(L)->run->n);
+}
+
+static int context_m(lua_State *L)
+{
+    return push_size(L, check_context(L)->run->m);
+}
+
+static int context_d(lua_State *L)
+{
+    return push_size(L, check_context(L)->run->d);
+}
+
+static int context_e(lua_State *L)
+{
+    return push_size(L, check_context(L)->run->e);
+}
+
+static int context_h(lua_State *L)
+{
+    return push_size(L, check_context(L)->run->h);
+}
+
+static int context_seed(lua_State *L)
+{
+    return push_size(L, (int64_t)check_context(L)->run->seed);
+}
+
+static int context_causal(lua_State *L)
+{
+    lua_pushboolean(L, check_context(L)->run->causal);
+    return 1;
+}
+
+static int context_scale(lua_State *L)
+{
+    lua_pushnumber(L, run_scale(check_context(L)->run, 0));
+    return 1;
+}
+
+static int context_params(lua_State *L)
+{
+    check_context(L);
+    lua_getiuservalue(L, 1, 1);
+    lua_getfield(L, -1, "params");
+    return 1;
+}
+
+/* Names of stages are read after the run has ended, so they are the script's. */
+static const char *kept_name(lua_State *L, Script *script, const char *name)
+{
+    const char *kept;
+
+    if (!script->names)
+        script->names = arena_new();
+    lua_getfield(L, LUA_REGISTRYINDEX, "attnscope.stages");
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, LUA_REGISTRYINDEX, "attnscope.stages");
+    }
+    lua_getfield(L, -1, name);
+    kept = lua_touserdata(L, -1);
+    if (!kept && script->names) {
+        char *own = arena_strdup(script->names, name);
+
+        lua_pushlightuserdata(L, own);
+        lua_setfield(L, -3, name);
+        kept = own;
+    }
+    lua_pop(L, 2);
+    if (!kept)
+        luaL_error(L, "not enough memory for a stage");
+    return kept;
+}
+
+static FlopClass check_charge(lua_State *L, int arg)
+{
+    static const char *const names[] = { "score", "mix", "overhead", NULL };
+
+    return (FlopClass)luaL_checkoption(L, arg, "overhead", names);
+}
+
+/* [-0, +0, v] */
+static int context_stage(lua_State *L)
+{
+    LuaContext *context = check_context(L);
+    const char *name = kept_name(L, script_of(L), luaL_checkstring(L, 2));
+    FlopClass   charge = check_charge(L, 3);
+
+    run_stage(context->run, name);
+    script_of(L)->charge = charge;
+    return 0;
+}
+
+/* [-0, +0, v] */
+static int context_charge(lua_State *L)
+{
+    LuaContext *context = check_context(L);
+    double      flops = luaL_checknumber(L, 2);
+
+    luaL_argcheck(L, flops >= 0 && flops < 1e300, 2, "expected a number that is not negative");
+    op_charge(context->run, lua_isnoneornil(L, 3) ? script_of(L)->charge : check_charge(L, 3),
+              flops);
+    return 0;
+}
+
+/* [-0, +0, v] */
+static int context_warn(lua_State *L)
+{
+    run_warn(check_context(L)->run, "%.300s", luaL_checkstring(L, 2));
+    return 0;
+}
+
+static Tensor run_copy(Run *r, const Tensor *t)
+{
+    Tensor out = tensor_of(t->dtype, t->rank, t->shape, NULL);
+
+    out.data = run_alloc(r, tensor_bytes(t) ? tensor_bytes(t) : 1, 1);
+    if (out.data)
+        memcpy(out.data, t->data, (size_t)tensor_bytes(t));
+    return out;
+}
+
+static const ViewPromise *check_promise(lua_State *L, const Defined *d, const char *name)
+{
+    const ViewPromise *nearest = d->m.views;
+
+    for (const ViewPromise *v = d->m.views; v->name; v++) {
+        if (!strcmp(v->name, name))
+            return v;
+        if (text_distance(name, v->name) < text_distance(name, nearest->name))
+            nearest = v;
+    }
+    luaL_error(L, "view '%s' is not among the mechanism's views; %s%s", name,
+               nearest->name ? "did you mean " : "it has none", nearest->name ? nearest->name : "");
+    return NULL;
+}
+
+/* [-0, +0, v] */
+static int context_view(lua_State *L)
+{
+    LuaContext        *context = check_context(L);
+    Run               *r = context->run;
+    const ViewPromise *promise = check_promise(L, context->defined, luaL_checkstring(L, 2));
+    const Tensor      *t = tensor_check(L, 3);
+    bool               cells;
+
+    if (!run_wants_views(r))
+        return 0;
+    luaL_argcheck(L, t->rank >= 1, 3, "a view has one axis at least");
+    t = tensor_push_copy(L, t, t->dtype == DT_F64 ? DT_F32 : t->dtype);
+    cells = t->rank >= 2 && t->shape[t->rank - 2] == r->n && t->shape[t->rank - 1] == r->m;
+    if (promise->kind == VIEW_WEIGHTS &&
+        (t->rank != 3 || !cells || t->shape[0] != r->h || t->dtype != DT_F32))
+        luaL_error(L, "view %s: weights have the shape [h,n,m] in f32", promise->name);
+    view_tensor(r, promise->name, promise->kind, run_copy(r, t), cells ? "query" : "row",
+                cells ? "key" : "column");
+    return 0;
+}
+
+/* [-0, +1, v] */
+static int context_normal(lua_State *L)
+{
+    LuaContext *context = check_context(L);
+    const char *name = luaL_checkstring(L, 2);
+    double      deviation = luaL_optnumber(L, 4, 1);
+    int64_t     shape[TENSOR_MAX_RANK];
+    int         rank = (int)(luaL_checktype(L, 3, LUA_TTABLE), lua_rawlen(L, 3));
+    Rng         rng = run_rng(context->run, name);
+    Tensor     *out;
+
+    luaL_argcheck(L, rank >= 1 && rank <= TENSOR_MAX_RANK, 3, "expected a shape of 1 to 4 axes");
+    for (int i = 0; i < rank; i++) {
+        lua_rawgeti(L, 3, i + 1);
+        shape[i] = luaL_checkinteger(L, -1);
+        lua_pop(L, 1);
+    }
+    out = tensor_push(L, DT_F32, rank, shape);
+    run_prepare(context->run, true);
+    run_draw(context->run, &rng, (Init){ .kind = INIT_NORMAL, .a = deviation }, *out);
+    run_prepare(context->run, false);
+    run_origin(context->run, kept_name(L, script_of(L), name), ORIGIN_DRAWN);
+    return 1;
+}
+
+static int context_close(lua_State *L)
+{
+    ((LuaContext *)class_check(L, 1, &class_context))->run = NULL;
+    return 0;
+}
+
+static const luaL_Reg context_meta[] = { { "__gc", context_close },
+                                         { "__close", context_close },
+                                         { NULL, NULL } };
+
+#define TENSOR_TYPE "attnscope.Tensor"
+
+static const Member context_members[] = {
+    { "q", context_q, NULL, TENSOR_TYPE, "queries [h,n,d]" },
+    { "k", context_k, NULL, TENSOR_TYPE, "keys [h,m,d]" },
+    { "v", context_v, NULL, TENSOR_TYPE, "values [h,m,e]" },
+    { "x", context_x, NULL, TENSOR_TYPE "?", "the layer's input, where there is one" },
+    { "n", context_n, NULL, "integer", "queries" },
+    { "m", context_m, NULL, "integer", "keys" },
+    { "d", context_d, NULL, "integer", "size of a query" },
+    { "e", context_e, NULL, "integer", "size of a value" },
+    { "heads", context_h, NULL, "integer", "heads" },
+    { "causal", context_causal, NULL, "boolean", "queries must see no later key" },
+    { "scale", context_scale, NULL, "number", "of scores: the input's, else 1/sqrt(d)" },
+    { "seed", context_seed, NULL, "integer", "of random draws" },
+    { "params", context_params, NULL, "table", "every parameter as it was bound" },
+    { "stage", context_stage, "name: string, charge?: string", "",
+      "Begins a step; what is computed from here on is charged as score, mix or overhead (the "
+      "default)." },
+    { "charge", context_charge, "flops: number, charge?: string", "",
+      "FLOPs of what was computed without tensors." },
+    { "view", context_view, "name: string, tensor: attnscope.Tensor", "",
+      "Shows one of the mechanism's views; costs nothing when none is wanted." },
+    { "normal", context_normal, "name: string, shape: integer[], deviation?: number", TENSOR_TYPE,
+      "Normal numbers of the run's seed, from a stream of this name." },
+    { "warn", context_warn, "text: string", "", "A warning with the result." },
+    MEMBER_END,
+};
+const Class class_context = { .name = "Context",
+                              .help = "One run of a mechanism of one's own.",
+                              .members = context_members,
+                              .meta = context_meta };
+
+/* ---- running ---------------------------------------------------------------- */
+
+static void push_context(lua_State *L, const Callback *callback)
+{
+    LuaContext *context = class_push(L, &class_context, sizeof(*context), 1);
+
+    *context = (LuaContext){ .run = callback->run, .defined = callback->defined };
+    lua_newtable(L);
+    define_push_params(L, callback);
+    lua_setfield(L, -2, "params");
+    lua_setiuservalue(L, -2, 1);
+}
+
+/* Under define_call. */
+static int compute(lua_State *L)
+{
+    Callback     *callback = define_callback(L);
+    Run          *r = callback->run;
+    const Tensor *t;
+    char          text[80];
+
+    push_context(L, callback);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 1);
+    ((LuaContext *)lua_touserdata(L, 2))->run = NULL;
+    if (!class_test(L, -1, &class_tensor))
+        return luaL_error(L, "run: the function must return a Tensor, got %s",
+                          luaL_typename(L, -1));
+    t = tensor_check(L, -1);
+    if (t->rank != 3 || t->shape[0] != r->h || t->shape[1] != r->n || t->shape[2] != r->e)
+        return luaL_error(L, "run: the output must be [%I,%I,%I], got %s", (lua_Integer)r->h,
+                          (lua_Integer)r->n, (lua_Integer)r->e,
+                          tensor_shape_text(t, text, sizeof(text)));
+    r->out = run_copy(r, tensor_push_copy(L, t, DT_F32));
+    return 0;
+}
+
+static void mechanism_run(Run *r, const void *params)
+{
+    Callback callback = { .defined = (Defined *)(uintptr_t)r->mechanism,
+                          .run = r,
+                          .params = params };
+
+    run_stage(r, "run");
+    define_call(&callback, compute);
+}
+
+static double flops_field(lua_State *L, const char *key)
+{
+    double value;
+
+    lua_getfield(L, -1, key);
+    value = luaL_optnumber(L, -1, 0);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* Under define_call. */
+static int closed_form(lua_State *L)
+{
+    Callback *callback = define_callback(L);
+    Flops    *flops = callback->out;
+
+    push_context(L, callback);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->flops);
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 1);
+    luaL_checktype(L, -1, LUA_TTABLE);
+    *flops = (Flops){ .score = flops_field(L, "score"),
+                      .mix = flops_field(L, "mix"),
+                      .overhead = flops_field(L, "overhead") };
+    return 0;
+}
+
+static Flops mechanism_flops(Run *r, const void *params)
+{
+    Flops    flops = { 0 };
+    Callback callback = {
+        .defined = (Defined *)(uintptr_t)r->mechanism, .run = r, .params = params, .out = &flops
+    };
+
+    define_call(&callback, closed_form);
+    return flops;
+}
+
+/* ---- attn.mechanism --------------------------------------------------------- */
+
+static ViewKind check_kind(lua_State *L, int t, const char *name)
+{
+    const char *kind = option_string(L, t, "kind", NULL);
+
+    for (int i = 0; i < VIEW_KIND_COUNT; i++)
+        if (!strcasecmp(view_kind_name((ViewKind)i), kind ? kind : name))
+            return (ViewKind)i;
+    if (kind)
+        luaL_error(L, "view %s: unknown kind '%s'; see attn.info(\"bigbird\").views", name, kind);
+    return VIEW_TENSOR;
+}
+
+static void *need(lua_State *L, void *memory)
+{
+    if (!memory)
+        luaL_error(L, "not enough memory for a mechanism");
+    return memory;
+}
+
+static void read_views(lua_State *L, Defined *d)
+{
+    int          count = lua_getfield(L, 1, "views") == LUA_TTABLE ? (int)lua_rawlen(L, -1) : 0;
+    ViewPromise *views = need(L, arena_zalloc(d->arena, count + 1, sizeof(*views)));
+
+    for (int i = 0; i < count; i++) {
+        int t = lua_gettop(L) + 1;
+
+        lua_rawgeti(L, -1, i + 1);
+        luaL_checktype(L, t, LUA_TTABLE);
+        options_check(L, t, &class_view_options);
+        views[i].name = need(L, arena_strdup(d->arena, option_string(L, t, "name", "view")));
+        views[i].help = need(L, arena_strdup(d->arena, option_string(L, t, "help", "")));
+        views[i].maybe = option_bool(L, t, "maybe", false);
+        views[i].kind = check_kind(L, t, views[i].name);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    d->m.views = views;
+}
+
+/* [-1, +1 or 3, v] */
+int attn_mechanism(lua_State *L)
+{
+    Defined *d = define_read(L, &class_mechanism_options);
+
+    read_views(L, d);
+    if (d->m.views->name)
+        d->m.picture = d->m.views->name;
+    d->m.run = mechanism_run;
+    d->function = define_function(L, "run", true);
+    d->flops = define_function(L, "flops", false);
+    if (d->flops != LUA_NOREF)
+        d->m.flops = mechanism_flops;
+    return define_add(L, d);
+}
+
+static const Member view_members[] = {
+    { "name", NULL, NULL, "string", "weights: those that make the output of V" },
+    { "kind", NULL, NULL, "string", "default: the kind of that name, else tensor" },
+    { "help", NULL, NULL, "string", "one line" },
+    { "maybe", NULL, NULL, "boolean", "shown under some parameters only" },
+    MEMBER_END,
+};
+const Class class_view_options = { .name = "ViewPromise",
+                                   .help = "What a mechanism shows.",
+                                   .members = view_members };
+
+static const Member mechanism_members[] = {
+    { "run", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
+      "computes the output [h,n,e]" },
+    { "flops", NULL, NULL, "fun(ctx: attnscope.Context): table",
+      "closed form: score, mix and overhead" },
+    { "views", NULL, NULL, "attnscope.ViewPromise[]", "what it shows; the first is its picture" },
+#include "script/lua_card.def"
+    MEMBER_END,
+};
+const Class class_mechanism_options = { .name = "MechanismOptions",
+                                        .help = "A mechanism of one's own.",
+                                        .members = mechanism_members };

@@ -1,0 +1,270 @@
+-- Patterns and mechanisms defined by a script.
+package.path = "tests/lua/support/?.lua;" .. package.path
+local check = require "check"
+
+local function catalogue_has(id)
+  for _, name in ipairs(attn.mechanisms()) do
+    if name == id then
+      return true
+    end
+  end
+  return false
+end
+
+check.case("a pattern is the same as the built-in one", function()
+  check.equal(attn.pattern {
+    id = "own-window", title = "Own window", teaches = "near tokens",
+    params = { { name = "window", default = 5, min = 1, max = 99 } },
+    row = function(i, row, p)
+      local half = p.window // 2
+      row:range(i - half, i + half, "window")
+      row:add(0, "global")
+    end,
+  }, "own-window")
+  local input = attn.random { n = 33, d = 8, heads = 2 }
+  for _, causal in ipairs { false, true } do
+    local own = attn.run("own-window", { input = input, window = 7, causal = causal })
+    local same = attn.run("pattern(window(7)+cols([0]))", { input = input, causal = causal })
+    assert(own.output:allclose(same.output, 0, 0))
+    assert(own.views.connectivity:allclose(same.views.connectivity))
+    assert(own.views.components:allclose(same.views.components))
+    check.equal(own.record.flops.counted, same.record.flops.counted)
+  end
+end)
+
+check.case("it is in the catalogue, figures, reach, vary and compare", function()
+  assert(catalogue_has("own-window"))
+  check.equal(attn.info("own-window").title, "Own window")
+  check.equal(attn.info("own-window").params[1].max, 99)
+  check.equal(attn.info("own-window").class, "FP")
+  assert(attn.command("list"):find("own%-window"))
+  assert(attn.command("figure", "own-window", "-n", "16"):find("own%-window"))
+  assert(attn.figure { panels = { { result = attn.run("own-window", { n = 16 }) } } })
+  local records = attn.compare { "full", "own-window", n = 32, reps = 1 }
+  check.equal(records[2].status, "OK")
+  check.equal(records[2].params.window, 5)
+  assert(attn.run("own-window", { n = 32 }):reach())
+  assert(attn.vary("own-window", "window=1:9:+4", { n = 32 }))
+  check.equal(#attn.sweep { "own-window", n = "16:32:x2", reps = 1 }, 2)
+end)
+
+check.case("patterns of heads, steps, overlaps and edges", function()
+  attn.pattern { id = "heads", per_head = true, row = function(i, row)
+    row:range(-9, row.n + 9, "strided", row.head + 2)
+    row:range(-9, row.n + 9, "strided", row.head + 2)
+    row:add(i, "window")
+    row:add(-1)
+    row:add(row.m)
+    assert(row.heads == 3 and row.n == row.m and row.causal == false)
+  end }
+  local r = attn.run("heads", { input = attn.random { n = 12, d = 4, heads = 3 } })
+  local cells, components = r.views.connectivity, r.views.components
+  for h = 0, 2 do
+    for i = 0, 11 do
+      for j = 0, 11 do
+        local step = (j + 9) % (h + 2) == 0
+        check.equal(cells:get(h, i, j) ~= 0, step or i == j, "cell")
+        check.equal(components:get(h, i, j), (step and 8 or 0) + (i == j and 1 or 0), "bits")
+      end
+    end
+  end
+end)
+
+check.case("a pattern without cells", function()
+  attn.pattern { id = "empty", row = function() end }
+  check.equal(attn.run("empty", { n = 4, d = 4 }).output:nnz(), 0)
+  check.equal(attn.run("empty", { n = 1, d = 1 }).output:nnz(), 0)
+end)
+
+check.case("errors have the script's line", function()
+  attn.pattern { id = "bad", row = function(_, row) row:add("x") end }
+  assert(check.refuses("SCRIPT", attn.run, "bad", { n = 4 }):find("define.lua:%d+:"))
+  attn.pattern { id = "bad", row = function() error("on purpose") end }
+  assert(check.refuses("SCRIPT", attn.run, "bad", { n = 4 }):find("define.lua:%d+: on purpose"))
+  attn.pattern { id = "bad", row = function(_, row) row:range(0, 1, "windo") end }
+  assert(check.refuses("SCRIPT", attn.run, "bad", { n = 4 }):find("windo"))
+  attn.pattern { id = "bad", row = function(_, row) row:range(0, 5, "window", 0) end }
+  assert(check.refuses("SCRIPT", attn.run, "bad", { n = 4 }):find("step"))
+  attn.pattern { id = "bad", row = function() attn.run("full", { n = 4 }) end }
+  attn.run("bad", { n = 4 })
+end)
+
+check.case("misuse raises", function()
+  check.raises("row: expected a function", attn.pattern, { id = "x" })
+  check.raises("mechanism of the program", attn.pattern, { id = "full", row = print })
+  check.raises("id ''", attn.pattern, { row = print })
+  check.raises("id 'a b'", attn.pattern, { id = "a b", row = print })
+  check.raises("did you mean 'row'", attn.pattern, { id = "x", rwo = print })
+  check.raises("option of that name", attn.pattern,
+    { id = "x", row = print, params = { { name = "n" } } })
+  check.raises("there twice", attn.pattern,
+    { id = "x", row = print, params = { { name = "w" }, { name = "w" } } })
+  check.raises("type 'real'", attn.pattern,
+    { id = "x", row = print, params = { { name = "w", type = "real" } } })
+  check.raises("none of its values", attn.pattern, { id = "x", row = print,
+    params = { { name = "w", type = "choice", values = { "a" }, default = "b" } } })
+  check.raises("whole number", attn.pattern,
+    { id = "x", row = print, params = { { name = "w", min = 3, default = 1 } } })
+  check.raises("unknown 'ZZ'", attn.pattern, { id = "x", class = "ZZ", row = print })
+  check.raises("run: expected a function", attn.mechanism, { id = "x" })
+  check.raises("unknown kind", attn.mechanism,
+    { id = "x", run = print, views = { { name = "a", kind = "b" } } })
+  assert(not catalogue_has("x"))
+end)
+
+check.case("a row ends with its function", function()
+  local kept
+  attn.pattern { id = "keeps", row = function(_, row) kept = row end }
+  attn.run("keeps", { n = 2 })
+  check.raises("only while its function runs", function() return kept.n end)
+  check.raises("only while its function runs", kept.add, kept, 1)
+end)
+
+-- mechanisms ----------------------------------------------------------------------
+
+local function define_exact()
+  attn.mechanism {
+    id = "own-full", title = "Own full attention", exponent = 2, time = "O(n^2)",
+    params = { { name = "heat", type = "float", default = 1, min = 0 } },
+    views = { { name = "weights", help = "weights" } },
+    run = function(ctx)
+      ctx:stage("scores", "score")
+      local s = ctx.q:matmul(ctx.k:transpose())
+      ctx:stage("softmax")
+      s = s * (ctx.scale * ctx.params.heat)
+      local w = s:softmax(ctx.causal)
+      ctx:view("weights", w)
+      ctx:stage("mix", "mix")
+      return w:matmul(ctx.v)
+    end,
+  }
+end
+
+check.case("exact attention in Lua is exact", function()
+  define_exact()
+  local report = attn.check("own-full")
+  for _, case in ipairs(report.cases) do
+    assert(case.ok, case.name .. ": " .. case.text)
+  end
+  assert(report.ok and report.error < 1e-5, report.error)
+end)
+
+check.case("FLOPs are counted by class and stage", function()
+  local r = attn.run("own-full", { input = attn.random { n = 16, d = 4, heads = 2 }, measure = true })
+  local parts = r.record.flops.counted_parts
+  check.equal(parts.score, 2 * 2 * 16 * 16 * 4)
+  check.equal(parts.mixing, 2 * 2 * 16 * 16 * 4)
+  check.equal(parts.overhead, 2 * 16 * 16 * (1 + 4))
+  assert(r.record.time_ms)
+end)
+
+check.case("keys and values shared by heads", function()
+  local i = attn.random { n = 6, d = 4, heads = 4 }
+  local shared = attn.input { q = i.q, k = i.k:slice { { 0, 2 } }:copy(),
+    v = i.v:slice { { 0, 2 } }:copy() }
+  local own = attn.run("own-full", { input = shared })
+  assert(own.output:allclose(attn.run("full", { input = shared }).output, 1e-5, 1e-5))
+end)
+
+check.case("linear attention with drawn features", function()
+  attn.mechanism {
+    id = "own-linear", params = { { name = "features", default = 16, min = 1 } },
+    views = { { name = "features", kind = "features", maybe = true } },
+    run = function(ctx)
+      local f = ctx.params.features
+      local w = ctx:normal("omega", { ctx.heads, ctx.d, f })
+      ctx:stage("features")
+      local function phi(x) return (x * (ctx.d ^ -0.25)):matmul(w):map("abs") end
+      local q, k = phi(ctx.q), phi(ctx.k)
+      ctx:view("features", k)
+      ctx:stage("attend", "mix")
+      if ctx.causal then
+        local s = q:matmul(k:transpose())
+        local mask = attn.tensor { s.shape[1], s.shape[2], s.shape[3] }:softmax(true):map("sign")
+        s = s * mask
+        return s:matmul(ctx.v) / (s:sum(2):reshape { ctx.heads, ctx.n, 1 } + 1e-9)
+      end
+      local sum = k:sum(1):reshape { ctx.heads, f, 1 }
+      return q:matmul(k:transpose():matmul(ctx.v)) / (q:matmul(sum) + 1e-9)
+    end,
+  }
+  local report = attn.check("own-linear")
+  for _, case in ipairs(report.cases) do
+    assert(case.ok, case.name .. ": " .. case.text)
+  end
+  assert(report.error > 1e-3)
+  local a = attn.run("own-linear", { n = 8, seed = 1 }).output
+  assert(not a:allclose(attn.run("own-linear", { n = 8, seed = 2 }).output))
+end)
+
+check.case("attn.check finds what is wrong", function()
+  local function failing(name, id)
+    for _, case in ipairs(attn.check(id).cases) do
+      if not case.ok and case.name:find(name, 1, true) then
+        return true
+      end
+    end
+    error("not found: " .. name)
+  end
+  attn.mechanism { id = "wrong", run = function(ctx) return ctx.v * (0 / 0) end }
+  failing("finite", "wrong")
+  attn.mechanism { id = "wrong", run = function(ctx)
+    return ctx.v - ctx.v:mean(1):reshape { ctx.heads, 1, ctx.e }
+  end }
+  failing("no look ahead", "wrong")
+  local calls = 0
+  attn.mechanism { id = "wrong", run = function(ctx)
+    calls = calls + 1
+    return ctx.v * calls
+  end }
+  failing("the same twice", "wrong")
+  attn.mechanism { id = "wrong", views = { { name = "weights" } }, run = function(ctx)
+    ctx:view("weights", ctx.q:matmul(ctx.k:transpose()):softmax(ctx.causal))
+    return ctx.v
+  end }
+  failing("weights @ V", "wrong")
+  attn.mechanism { id = "wrong", flops = function() return { mix = 1 } end,
+    run = function(ctx) return ctx.v * 2 end }
+  failing("FLOPs", "wrong")
+  attn.mechanism { id = "wrong", run = function(ctx) return ctx.v:slice { nil, { 0, 1 } } end }
+  failing("runs", "wrong")
+end)
+
+check.case("errors of mechanisms", function()
+  local function refuse(text, run, extra)
+    local definition = extra or {}
+    definition.id, definition.run = "bad", run
+    attn.mechanism(definition)
+    local message = check.refuses("SCRIPT", attn.run, "bad", { n = 4 })
+    assert(message:find(text, 1, true), message)
+  end
+  refuse("must return a Tensor", function() end)
+  refuse("the output must be", function() return attn.tensor { 2, 2 } end)
+  refuse("it has none", function(ctx) ctx:view("weights", ctx.q) end)
+  refuse("did you mean weights", function(ctx) ctx:view("weight", ctx.q) end,
+    { views = { { name = "weights" } } })
+  refuse("have the shape", function(ctx) ctx:view("weights", ctx.q) end,
+    { views = { { name = "weights" } } })
+  refuse("define.lua:", function(ctx) return ctx.nothing end)
+  refuse("not negative", function(ctx) ctx:charge(-1) end)
+  refuse("cannot start commands", function() attn.command("list") end)
+end)
+
+check.case("parameters of every type", function()
+  local got
+  attn.mechanism { id = "typed", params = {
+    { name = "a", default = 3 }, { name = "b", type = "float", default = 0.5 },
+    { name = "c", type = "bool", default = true }, { name = "e", type = "text", default = "hm" },
+    { name = "f", type = "choice", values = { "x", "y" }, default = "y" },
+    { name = "t", type = "tensor" } },
+    run = function(ctx) got = ctx.params return ctx.v end }
+  attn.run("typed", { n = 2 })
+  check.equal(got.a .. got.e .. got.f .. got.b, "3hmy0.5")
+  check.equal(got.c, true)
+  check.equal(got.t, nil)
+  attn.run("typed", { n = 2, a = 9, b = 2, c = false, e = "oh", f = "x", t = attn.vector { 4, 5 } })
+  check.equal(got.a .. got.e .. got.f .. got.b, "9ohx2.0")
+  check.equal(got.c, false)
+  check.equal(got.t:get(1), 5)
+  check.raises("window", attn.run, "typed", { n = 2, window = 1 })
+end)
