@@ -52,7 +52,7 @@ typedef struct Class {
     bool            open;    /* a table that takes other keys as well */
 } Class;
 
-extern const Class class_row, class_context, class_param_options, class_view_options,
+extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
     class_pattern_options, class_mechanism_options;
 extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
@@ -205,6 +205,15 @@ int        result_save_steps(lua_State *L); /* [-0, +1 or 3, v] */
 LuaResult *result_check(lua_State *L, int arg); /* [-0, +0, v] */
 /* The table of a record.  [-0, +1, v] */
 void record_push(lua_State *L, const Record *record);
+/* A mechanism by its text at 1, options in a table of its own at 2.  [-0, +0, v] */
+void run_check_arguments(lua_State *L);
+/* Input and request of these: 1 with both on the stack, or the count of a failure's values.
+ * [-0, +2 or 3, v] */
+int request_prepare(lua_State *L, Request **request);
+/* A closed result, and what becomes of it (at the top) with the input at `at`; takes over
+ * `result`, NULL: err.  [-0, +0, 3 or 4, v] */
+LuaResult *result_push_closed(lua_State *L);
+int result_fill(lua_State *L, LuaResult *out, int at, Result *result, const Error *err);
 /* Region {q0,q1,k0,k1} or {q={..},k={..}} at `arg` (nil: all) of rows x cols. */
 Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols);
 /* Names of the component bits as a list.  [-0, +1, m] */
@@ -232,6 +241,7 @@ int attn_read(lua_State *L);
 int attn_pattern(lua_State *L);
 int attn_mechanism(lua_State *L);
 int attn_run(lua_State *L);
+int attn_start(lua_State *L);
 int attn_profile(lua_State *L);
 int attn_vary(lua_State *L);
 int attn_figure(lua_State *L);

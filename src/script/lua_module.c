@@ -116,6 +116,9 @@ static const Member attn_members[] = {
       "attnscope.Result" OR_FAILURE ", table?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
       "record as a fourth value." },
+    { "start", attn_start, "mechanism: string, options?: attnscope.RunOptions",
+      "attnscope.Job" OR_FAILURE, "As run, but goes on at once; runs of one input wait for each "
+      "other." },
     { "profile", attn_profile,
       "mechanism: string, options?: attnscope.RunOptions, plan?: attnscope.ProfileOptions",
       "table" OR_FAILURE ", table?", "Measures a mechanism; its record." },

@@ -254,27 +254,35 @@ static void drop_result(void *result)
     result_release(result);
 }
 
-/* The result of arguments 1 and 2, or a failure's values; a failed run leaves
- * its record as a fourth.  [-0, +1, 3 or 4, v] */
-static int push_result(lua_State *L)
+int request_prepare(lua_State *L, Request **request)
 {
-    LuaInput  *input;
-    Request   *request;
-    LuaResult *out;
-    Error      err = ERROR_INIT;
-    int        count = input_push_chosen(L, 2), at = lua_gettop(L);
+    LuaInput *input;
+    Error     err = ERROR_INIT;
+    int       count = input_push_chosen(L, 2);
 
     if (count != 1)
         return count;
-    input = input_check(L, at);
-    request = request_push(L);
-    request_set_options(L, 2, request);
-    check(L, request_parse(input->session, request, luaL_checkstring(L, 1), &err), &err);
-    fill_request(L, 2, input->session, request);
-    out = class_push(L, &class_result, sizeof(*out), RESULT_VALUES);
-    out->result = request_run(L, input->session, request, &err);
-    if (!out->result)
-        return failure(L, &err);
+    input = input_check(L, -1);
+    *request = request_push(L);
+    request_set_options(L, 2, *request);
+    check(L, request_parse(input->session, *request, luaL_checkstring(L, 1), &err), &err);
+    fill_request(L, 2, input->session, *request);
+    return 1;
+}
+
+LuaResult *result_push_closed(lua_State *L)
+{
+    return class_push(L, &class_result, sizeof(LuaResult), RESULT_VALUES);
+}
+
+int result_fill(lua_State *L, LuaResult *out, int at, Result *result, const Error *err)
+{
+    LuaInput *input = input_check(L, at);
+    int       count;
+
+    if (!result)
+        return failure(L, err);
+    out->result = result;
     out->keep = keep_new(out->result, drop_result, input->keep);
     if (!out->keep)
         return luaL_error(L, "not enough memory");
@@ -289,8 +297,23 @@ static int push_result(lua_State *L)
     return count + 1;
 }
 
-/* A mechanism by its text, options in a table of its own.  [-0, +0, v] */
-static void check_arguments(lua_State *L)
+/* The result of arguments 1 and 2, or a failure's values; a failed run leaves
+ * its record as a fourth.  [-0, +1, 3 or 4, v] */
+static int push_result(lua_State *L)
+{
+    Request   *request;
+    LuaResult *out;
+    Error      err = ERROR_INIT;
+    int        count = request_prepare(L, &request), at = lua_gettop(L) - 1;
+
+    if (count != 1)
+        return count;
+    out = result_push_closed(L);
+    return result_fill(L, out, at,
+                       request_run(L, input_check(L, at)->session, request, &err), &err);
+}
+
+void run_check_arguments(lua_State *L)
 {
     luaL_checkstring(L, 1);
     if (!lua_isnoneornil(L, 2))
@@ -302,7 +325,7 @@ static void check_arguments(lua_State *L)
 /* [-0, +1, 3 or 4, v] */
 int attn_run(lua_State *L)
 {
-    check_arguments(L);
+    run_check_arguments(L);
     return push_result(L);
 }
 

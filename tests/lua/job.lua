@@ -1,0 +1,63 @@
+-- Jobs: runs that go on while the script does.
+package.path = "tests/lua/support/?.lua;" .. package.path
+local check = require "check"
+
+check.case("a job gives what a run gives", function()
+  local input = attn.random { n = 64, d = 8 }
+  local job = attn.start("bigbird", { input = input, seed = 3 })
+  local result = job:wait()
+  assert(result.output:allclose(attn.run("bigbird", { input = input, seed = 3 }).output, 0, 0))
+  assert(job:poll())
+  check.equal(tostring(job), "Job (done)")
+  check.equal(job:wait(), result)
+  check.equal((job:progress()), "")
+end)
+
+check.case("several jobs, in order and on inputs of their own", function()
+  local input, jobs = attn.random { n = 128, d = 8 }, {}
+  for i = 1, 5 do
+    jobs[i] = attn.start("full", { input = i % 2 == 0 and input or nil, n = i % 2 == 1 and 32 or nil })
+  end
+  for i = 5, 1, -1 do
+    check.equal(jobs[i]:wait().output.shape[2], i % 2 == 0 and 128 or 32)
+  end
+end)
+
+check.case("cancelled", function()
+  local job = attn.start("full", { n = 16384, d = 64, reps = 1000 })
+  assert(not job:poll(0.05))
+  local stage, seconds = job:progress()
+  check.equal(type(stage), "string")
+  assert(seconds >= 0.05)
+  job:cancel()
+  check.refuses("CANCELLED", job.wait, job)
+  check.refuses("CANCELLED", job.wait, job)
+end)
+
+check.case("a mechanism of the script runs on in poll and wait", function()
+  local calls = 0
+  attn.pattern { id = "counting", row = function(i, row) calls = calls + 1 row:add(i) end }
+  local job = attn.start("counting", { n = 20 })
+  for _ = 1, 1000 do
+    if job:poll(0.01) then break end
+  end
+  assert(job:wait())
+  assert(calls >= 20)
+  attn.pattern { id = "endless", row = function() while true do end end }
+  job = attn.start("endless", { n = 20 })
+  job:cancel()
+  check.refuses("CANCELLED", job.wait, job)
+end)
+
+check.case("failures, misuse, and jobs left alone", function()
+  attn.pattern { id = "failing", row = function() error("no") end }
+  check.refuses("SCRIPT", function() return attn.start("failing", { n = 4 }):wait() end)
+  check.raises("unknown mechanism", attn.start, "nothing")
+  check.raises("did you mean", attn.start, "bigbird", { windw = 3 })
+  local job <close> = attn.start("full", { n = 4096, reps = 100 })
+  local other = attn.start("full", { n = 4096, reps = 100 })
+  other:close()
+  check.raises("closed", other.wait, other)
+  attn.start("full", { n = 4096, reps = 100 })
+  collectgarbage()
+end)
