@@ -13,7 +13,7 @@ Q        = $(if $(filter 1,$(V)),,@)
 PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson zlib openblas lua5.4
 APT_PACKAGES = build-essential pkg-config ca-certificates libncurses-dev ncurses-bin libpng-dev \
                libopenblas-dev liblua5.4-dev libcairo2-dev libfreetype-dev libzip-dev \
-               libjansson-dev libmd-dev zlib1g-dev fonts-dejavu-core
+               libjansson-dev libmd-dev zlib1g-dev libedit-dev fonts-dejavu-core
 TEST_PACKAGES = libcmocka-dev libvterm-dev clang parallel
 FONT_DIR ?= /usr/share/fonts/truetype/dejavu
 
@@ -27,12 +27,15 @@ DEBUG_FLAGS = $(if $(SANITIZE),-DATTNSCOPE_DEBUG -DATTNSCOPE_SANITIZED -fsanitiz
 
 have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && \
                  test -f $(FONT_DIR)/DejaVuSans.ttf && echo yes || echo no)
+# The Lua prompt can do without.
+EDIT := $(shell pkg-config --exists libedit 2>/dev/null && echo yes)
 ALL_CFLAGS = -std=c11 -g $(OPTIMISE) -fno-math-errno -ffp-contract=off $(WARNINGS) \
              $(if $(filter 1,$(WERROR)),-Werror) $(DEBUG_FLAGS) -MMD -MP -pthread $(CFLAGS)
 ALL_CPPFLAGS = -D_GNU_SOURCE -DATTNSCOPE_VERSION='"$(VERSION)"' -Isrc -I$(BUILD)/gen \
-               $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
+               $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) \
+               $(if $(EDIT),-DHAVE_LIBEDIT) $(CPPFLAGS)
 ALL_LDFLAGS = -pthread -Wl,-E $(DEBUG_FLAGS) $(LDFLAGS)
-ALL_LDLIBS = $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lmd -ldl -lm $(LDLIBS)
+ALL_LDLIBS = $(shell pkg-config --libs $(PACKAGES) $(if $(EDIT),libedit) 2>/dev/null) -lmd -ldl -lm $(LDLIBS)
 
 PREFIX  ?= /usr/local
 

@@ -11,7 +11,8 @@ extern const size_t        script_prelude_size;
 const Class *const script_classes[] = {
     &class_attn, &class_tensor, &class_input, &class_result, &class_figure,
     &class_job, &class_row, &class_context, &class_param_options, &class_view_options,
-    &class_pattern_options, &class_mechanism_options, &class_filter, &class_input_options, &class_random_options, &class_tensors,
+    &class_pattern_options, &class_mechanism_options, &class_filter,
+    &class_input_options, &class_random_options, &class_tensors,
     &class_run_options, &class_compare_options, &class_reach_options, &class_missed_options,
     &class_vary_options, &class_fit_options, &class_sweep_options,
     &class_panel, &class_curve, &class_scaling, &class_figure_options,

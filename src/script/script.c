@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "script/lua_binding.h"
+#include "script/lua_repl.h"
+#include "script/safe.h"
 
 #define LUA_MEMORY_LIMIT (8ll << 30)
 #define USAGE_STATUS 2
@@ -25,6 +27,8 @@ typedef struct Start {
     const char *file;  /* "-": standard input */
     char      **args;  /* after it */
     int         arg_count;
+    bool        safe;   /* --safe: somebody else's script */
+    bool        prompt; /* lines typed at a terminal */
     bool        opened; /* the module is there already */
     Text        line;
 } Start;
@@ -118,7 +122,16 @@ static int run_all(lua_State *L)
         script_set_path(L, NULL);
         open_module(L, start);
     }
+    if (start->prompt)
+        return 0;
     load_script(L, start);
+    if (start->safe) {
+        Error err = ERROR_INIT;
+
+        safe_strip(L);
+        if (!safe_close_process(&err))
+            return luaL_error(L, "%s", err.text);
+    }
     for (int i = 0; i < start->arg_count; i++) {
         luaL_checkstack(L, 1, "too many arguments");
         lua_pushstring(L, start->args[i]);
@@ -139,6 +152,10 @@ static int run_state(lua_State *L, Start *start)
     lua_pushlightuserdata(L, start);
     status = lua_pcall(L, 1, 0, 1);
     script_catch_interrupt(NULL);
+    if (status == LUA_OK && start->prompt) {
+        repl_run(L);
+        return EXIT_SUCCESS;
+    }
     if (status != LUA_OK)
         fprintf(stderr, "attnscope: %s\n", luaL_tolstring(L, -1, NULL));
     if (script_interrupted())
@@ -215,7 +232,15 @@ static bool parse_options(Start *start, char **argv, int at, Error *err)
 
 static bool parse(Start *start, int argc, char **argv, Error *err)
 {
-    int at = find_script(argc, argv);
+    int at;
+
+    if (argc > 2 && !strcmp(argv[2], "--safe")) { /* the state's own option, not a command's */
+        start->safe = true;
+        for (int i = 2; i < argc; i++)
+            argv[i] = argv[i + 1];
+        argc--;
+    }
+    at = find_script(argc, argv);
 
     if (!parse_options(start, argv, at < argc ? at : argc, err))
         return false;
@@ -227,6 +252,10 @@ static bool parse(Start *start, int argc, char **argv, Error *err)
         start->code = argv[at];
     } else if (at < argc) {
         start->file = argv[at];
+    } else if (isatty(STDIN_FILENO) && !start->safe) {
+        start->prompt = true;
+        start->file = "prompt";
+        at = argc - 1;
     } else {
         return error_set(err, ERR_USAGE, "which script? attnscope lua FILE.lua [ARG...], or "
                          "attnscope lua -e 'CODE'");
@@ -292,6 +321,9 @@ static int print_help(void)
 
     command_help(command_find("lua"), &text);
     text_add(&text,
+             "\nWithout FILE, at a terminal: a prompt with completion (Tab) and history."
+             "\n--safe, right after lua: a script of somebody else; no files, programs or network, "
+             "4 GiB\nof memory and 60 s."
              "\nInstead of FILE: -e CODE runs Lua code, - reads it from standard input.  FILE "
              "may be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of a shipped one "
              "(sweep_csv.lua,\nfigure_grid.lua).  Options stand before it; what follows is "

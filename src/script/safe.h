@@ -1,0 +1,16 @@
+/* script/safe.h -- limits of a script that somebody else wrote (--safe). */
+#ifndef SCRIPT_SAFE_H
+#define SCRIPT_SAFE_H
+
+#include <lua.h>
+#include <stdbool.h>
+
+#include "core/error.h"
+
+/* Takes from the state what reaches outside: io, require, most of os and debug.  [-0, +0, m] */
+void safe_strip(lua_State *L);
+/* From here on the process opens no file, starts no program and no connection, and has so much
+ * memory and time.  For good. */
+bool safe_close_process(Error *err);
+
+#endif
