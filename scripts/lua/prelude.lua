@@ -7,6 +7,7 @@
 
 local attn, classes = ...
 local Tensor = classes.Tensor
+local io, os = io, os -- a script may lack them
 
 local function raise(level, format, ...)
   error(string.format(format, ...), level + 1)
@@ -274,6 +275,32 @@ function attn.sweep(options)
   return records
 end
 
+-- Measured stages under the ceilings of this machine, as the command roofline says them.
+function attn.roofline(options)
+  local words, named = { "roofline" }, {}
+  options = options or {}
+  expect("table", options, "options")
+  for key, value in pairs(options) do
+    if math.type(key) == "integer" then
+      words[key + 1] = value
+    else
+      named[key] = value
+    end
+  end
+  if #words == 1 then
+    words[2] = "full"
+  end
+  for _, key in ipairs(sorted_keys(named)) do
+    sweep_option(words, key, named[key])
+  end
+  words[#words + 1] = "--json"
+  local text, message, code = attn.command(table.unpack(words))
+  if not text then
+    return nil, message, code
+  end
+  return attn.from_json(text)
+end
+
 -- JSON --------------------------------------------------------------------------
 
 local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
@@ -448,6 +475,49 @@ function attn.csv(target, rows, columns)
   end
   expect("string", target, "target")
   return write_file(target, text)
+end
+
+function attn.read_sweep(path)
+  expect("string", path, "path")
+  local file <close>, message = io.open(path, "rb")
+  if not file then
+    return nil, message, "FILE"
+  end
+  local records, number = {}, 0
+  for line in file:lines("L") do
+    number = number + 1
+    local record, why = attn.from_json(line)
+    if record then
+      records[#records + 1] = record
+    elseif line:sub(-1) == "\n" then
+      return nil, string.format("%s:%d: %s", path, number, why), "FORMAT"
+    end
+  end
+  return records
+end
+
+function attn.pivot(rows, down, across, value)
+  expect("table", rows, "rows")
+  expect("string", down, "down")
+  expect("string", across, "across")
+  expect("string", value, "value")
+  local out, by_key, columns, known = {}, {}, { down }, {}
+  for _, row in ipairs(rows) do
+    local key, column = lookup(row, down), lookup(row, across)
+    if key ~= nil and column ~= nil then
+      column = tostring(column)
+      if not known[column] then
+        known[column] = true
+        columns[#columns + 1] = column
+      end
+      if not by_key[key] then
+        by_key[key] = { [down] = key }
+        out[#out + 1] = by_key[key]
+      end
+      by_key[key][column] = lookup(row, value)
+    end
+  end
+  return out, columns
 end
 
 -- messages ----------------------------------------------------------------------

@@ -58,7 +58,7 @@ extern const Class class_attn, class_tensor, class_input, class_result, class_fi
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
     class_text_options, class_compare_options, class_reach_options, class_missed_options,
-    class_vary_options, class_fit_options, class_sweep_options;
+    class_vary_options, class_fit_options, class_sweep_options, class_roofline_options;
 extern const Class *const script_classes[]; /* NULL-terminated */
 
 /* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
@@ -123,6 +123,7 @@ typedef struct Script {
     int         threads;
     const char *line;     /* the command line, for figures */
     int64_t     bytes, peak, limit; /* of Lua's own memory */
+    int64_t     limit_most; /* that the script may set */
     lua_State  *state, *caller; /* the latter: of callbacks, NULL before the first */
     pthread_mutex_t lock;  /* whoever runs Lua holds it; see lua_lock.c */
     struct Defined *defined; /* mechanisms of the script; lua_define.c */

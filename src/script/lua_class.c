@@ -15,6 +15,7 @@ const Class *const script_classes[] = {
     &class_input_options, &class_random_options, &class_tensors,
     &class_run_options, &class_compare_options, &class_reach_options, &class_missed_options,
     &class_vary_options, &class_fit_options, &class_sweep_options,
+    &class_roofline_options,
     &class_panel, &class_curve, &class_scaling, &class_figure_options,
     &class_save_options, &class_text_options, NULL,
 };
@@ -123,6 +124,8 @@ static void open_class(lua_State *L, const Class *class)
     push_name(L, class);
     luaL_newmetatable(L, lua_tostring(L, -1));
     luaL_setfuncs(L, class->meta, 0);
+    push_name(L, class); /* what getmetatable gives: the name, not the table */
+    lua_setfield(L, -2, "__metatable");
     lua_newtable(L);
     lua_newtable(L);
     set_members(L, class);

@@ -59,6 +59,8 @@ int attn_memory(lua_State *L)
     lua_Integer limit = luaL_optinteger(L, 1, script->limit);
 
     luaL_argcheck(L, limit > script->bytes, 1, "the limit is below what is in use");
+    luaL_argcheck(L, !script->limit_most || limit <= script->limit_most, 1,
+                  "--safe allows no more than it gave");
     script->limit = limit;
     lua_newtable(L);
     lua_pushinteger(L, script->bytes);
@@ -145,6 +147,16 @@ static const Member attn_members[] = {
       "Records of all combinations, as the command sweep makes them: "
       "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}; "
       "a point that failed is a record too." },
+    { "read_sweep", NULL, "path: string", "table[]" OR_FAILURE,
+      "Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over." },
+    { "pivot", NULL, "rows: table[], down: string, across: string, value: string",
+      "table[], string[]",
+      "Rows with one column for each value of `across`, and the columns' names: "
+      "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\")." },
+    { "roofline", NULL, "options?: attnscope.RooflineOptions", "table" OR_FAILURE,
+      "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
+      "ceilings (peak, gemm and stream, per second), points (mechanism, stage, time_ms, flops, "
+      "intensity, flops_per_second, roof), threads, environment." },
     { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
       "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
     { "json", NULL, "value: any, indent?: integer", "string",

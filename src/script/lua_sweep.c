@@ -130,3 +130,26 @@ const Class class_sweep_options = {
     .members = sweep_members,
     .open = true,
 };
+
+static const Member roofline_members[] = {
+    { "n", NULL, NULL, "integer", "length" },
+    { "d", NULL, NULL, "integer", "head size of a generated input" },
+    { "heads", NULL, NULL, "integer", "heads of a generated input" },
+    { "input", NULL, NULL, "string", "a file or synthetic:NAME(args)" },
+    { "layer", NULL, NULL, "integer", "layer of a file" },
+    { "causal", NULL, NULL, "boolean", "default: as the input says" },
+    { "position", NULL, NULL, "string", "positional modifier" },
+    { "seed", NULL, NULL, "integer", "of every random draw" },
+    { "params", NULL, NULL, "table<string, any>", "parameters" },
+    { "threads", NULL, NULL, "integer", "default: all CPUs" },
+    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "within", NULL, NULL, "number|string", "repeat until the median is known to +- this share" },
+    { "memory", NULL, NULL, "integer|string", "limit of a run: bytes or \"8G\"" },
+    MEMBER_END,
+};
+const Class class_roofline_options = {
+    .name = "RooflineOptions",
+    .help = "What to measure; the list part names the mechanisms (default: full).",
+    .members = roofline_members,
+    .open = true,
+};

@@ -2,13 +2,15 @@
  *
  * Two fences.  The state lacks the functions that reach outside.  Whatever is
  * left, and every reader and writer of this program that a script can call, is
- * stopped by the kernel: a filter refuses the system calls that open files,
- * start programs or reach the network, and limits bound memory and time.  So a
- * hole in the first fence leads nowhere.
+ * stopped by the kernel: a filter grants only the system calls that computing
+ * takes, none that opens a file, starts a program or reaches the network, and
+ * limits bound memory, time and output.  So a hole in the first fence leads
+ * nowhere.
  */
 #include "script/safe.h"
 
 #include <errno.h>
+#include <lauxlib.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,15 +18,64 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define MEMORY_BYTES (4ull << 30) /* beyond what is mapped at the start */
-#define SECONDS 60
+#define OUTPUT_BYTES (64ull << 20) /* of a file that standard output is */
 
 /* ---- the state -------------------------------------------------------------- */
+
+/* Bytes of the character at text that a terminal only shows; 0: it may obey it. */
+static size_t harmless(const unsigned char *text, size_t left)
+{
+    size_t bytes = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
+
+    if (bytes > left || (bytes == 1 && (*text == 127 || (*text < 32 && !strchr("\n\t", *text)))))
+        return 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    return bytes == 2 && *text == 0xc2 && text[1] < 0xa0 ? 0 : bytes;
+}
+
+void safe_push_clean(lua_State *L, int at)
+{
+    size_t      length;
+    const char *text = luaL_tolstring(L, at, &length);
+    luaL_Buffer clean;
+
+    luaL_buffinit(L, &clean);
+    for (size_t i = 0, bytes; i < length; i += bytes ? bytes : 1) {
+        bytes = text[i] ? harmless((const unsigned char *)text + i, length - i) : 0;
+        if (bytes)
+            luaL_addlstring(&clean, text + i, bytes);
+        else
+            luaL_addchar(&clean, '?');
+    }
+    luaL_pushresult(&clean);
+    lua_remove(L, -2);
+}
+
+/* print without what a terminal would obey.  [-n, +0, v] */
+static int clean_print(lua_State *L)
+{
+    int count = lua_gettop(L);
+
+    for (int i = 1; i <= count; i++) {
+        safe_push_clean(L, i);
+        fputs(lua_tostring(L, -1), stdout);
+        fputs(i < count ? "\t" : "\n", stdout);
+        lua_pop(L, 1);
+    }
+    if (!count)
+        fputs("\n", stdout);
+    return 0;
+}
 
 void safe_strip(lua_State *L)
 {
@@ -44,6 +95,8 @@ void safe_strip(lua_State *L)
     }
     lua_setglobal(L, "os");
     lua_pop(L, 1);
+    lua_pushcfunction(L, clean_print);
+    lua_setglobal(L, "print");
 }
 
 /* ---- the process ------------------------------------------------------------ */
@@ -55,41 +108,108 @@ void safe_strip(lua_State *L)
 #endif
 
 #ifdef ARCHITECTURE
-static const int refused[] = {
-    SYS_openat, SYS_openat2, SYS_execve, SYS_execveat, SYS_socket, SYS_connect, SYS_unlinkat,
-    SYS_renameat2, SYS_mkdirat, SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_truncate,
-    SYS_fchmodat, SYS_fchownat, SYS_mount, SYS_ptrace, SYS_kill, SYS_tkill,
-    SYS_process_vm_readv, SYS_process_vm_writev, SYS_io_uring_setup, SYS_open_by_handle_at,
-    SYS_chdir, SYS_setxattr, SYS_utimensat, SYS_bpf, SYS_pidfd_open,
+/* All that computing, waiting and writing to what is open takes; nothing that names a file. */
+static const int granted[] = {
+    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_lseek, SYS_close, SYS_fstat, SYS_newfstatat,
+    SYS_fcntl, SYS_dup, SYS_pipe2, SYS_eventfd2, SYS_ppoll, SYS_pselect6, SYS_epoll_create1,
+    SYS_epoll_ctl, SYS_epoll_pwait, SYS_munmap, SYS_mremap, SYS_madvise, SYS_mincore, SYS_brk,
+    SYS_futex, SYS_set_robust_list, SYS_get_robust_list, SYS_rseq, SYS_membarrier,
+    SYS_set_tid_address, SYS_gettid, SYS_getpid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid,
+    SYS_getegid, SYS_exit, SYS_exit_group, SYS_restart_syscall, SYS_nanosleep,
+    SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_times,
+    SYS_getrusage, SYS_sysinfo, SYS_uname, SYS_getcpu, SYS_sched_yield, SYS_sched_getaffinity,
+    SYS_sched_setaffinity, SYS_sched_getparam, SYS_sched_getscheduler, SYS_getrandom,
+    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_getcwd,
 #ifdef __x86_64__
-    SYS_open, SYS_creat, SYS_unlink, SYS_rename, SYS_renameat, SYS_mkdir, SYS_rmdir, SYS_link,
-    SYS_symlink, SYS_mknod, SYS_chmod, SYS_chown, SYS_fork, SYS_vfork,
+    SYS_poll, SYS_select, SYS_epoll_wait, SYS_pipe, SYS_time, SYS_arch_prctl,
 #endif
 };
-#define REFUSED (sizeof(refused) / sizeof(*refused))
+#define GRANTED (sizeof(granted) / sizeof(*granted))
 
+/* Granted where the low half of an argument has a bit, or is one number. */
+static const struct Condition {
+    int      number, argument;
+    unsigned test; /* BPF_JSET or BPF_JEQ */
+    unsigned value;
+    bool     wanted; /* the test is to hold, or not to */
+} conditions[] = {
+    { SYS_clone, 0, BPF_JSET, 0x00010000u /* CLONE_THREAD */, true }, /* threads, no processes */
+    { SYS_mmap, 2, BPF_JSET, PROT_EXEC, false },
+    { SYS_mprotect, 2, BPF_JSET, PROT_EXEC, false },
+    { SYS_prctl, 0, BPF_JEQ, PR_SET_NAME, true },
+    { SYS_prlimit64, 2, BPF_JEQ, 0, true }, /* limits are read, not set */
+    { SYS_ioctl, 1, BPF_JEQ, TIOCGWINSZ, true }, /* never TIOCSTI */
+    { SYS_ioctl, 1, BPF_JEQ, TCGETS, true },
+};
+#define CONDITIONS (sizeof(conditions) / sizeof(*conditions))
+
+typedef struct Filter {
+    struct sock_filter code[2 * GRANTED + 5 * CONDITIONS + 24];
+    int                count;
+} Filter;
+
+static void add(Filter *f, struct sock_filter step)
+{
+    f->code[f->count++] = step;
+}
+
+static void add_load(Filter *f, size_t offset)
+{
+    add(f, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset));
+}
+
+/* The next step only when the test holds; else `skipped` steps on. */
+static void add_test(Filter *f, unsigned test, unsigned value, unsigned char skipped)
+{
+    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value, 0, skipped));
+}
+
+static void add_answer(Filter *f, unsigned answer)
+{
+    add(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
+}
+
+/* Another machine's numbers, or those of x32 on x86-64, would be a way around. */
+static void add_entrance(Filter *f)
+{
+    add_load(f, offsetof(struct seccomp_data, arch));
+    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0));
+    add_answer(f, SECCOMP_RET_KILL_PROCESS);
+    add_load(f, offsetof(struct seccomp_data, nr));
+    add_test(f, BPF_JGE, 0x40000000u, 1);
+    add_answer(f, SECCOMP_RET_KILL_PROCESS);
+}
+
+static void add_condition(Filter *f, const struct Condition *c)
+{
+    size_t argument = offsetof(struct seccomp_data, args) + 8 * (size_t)c->argument;
+
+    add_test(f, BPF_JEQ, (unsigned)c->number, 4);
+    add_load(f, argument);
+    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | c->test | BPF_K, c->value, !c->wanted,
+                                        c->wanted));
+    add_answer(f, SECCOMP_RET_ALLOW);
+    add_load(f, offsetof(struct seccomp_data, nr)); /* for the tests that follow */
+}
+
+/* Everything else is refused like a file one may not open, so that callers say so.  The C
+ * library asks for a thread by clone3 first, whose flags a filter cannot see. */
 static bool install_filter(void)
 {
-    struct sock_filter code[REFUSED * 2 + 8];
-    struct sock_fprog  program = { .filter = code };
-    int                at = 0;
+    Filter            f = { .count = 0 };
+    struct sock_fprog program;
 
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                              offsetof(struct seccomp_data, arch));
-    code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                              offsetof(struct seccomp_data, nr));
-    /* The second table of numbers of x86-64 (x32) would be a way around. */
-    code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1);
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    for (size_t i = 0; i < REFUSED; i++) {
-        code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-                                                  (unsigned)refused[i], 0, 1);
-        code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES);
+    add_entrance(&f);
+    for (size_t i = 0; i < CONDITIONS; i++)
+        add_condition(&f, &conditions[i]);
+    for (size_t i = 0; i < GRANTED; i++) {
+        add_test(&f, BPF_JEQ, (unsigned)granted[i], 1);
+        add_answer(&f, SECCOMP_RET_ALLOW);
     }
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    program.len = (unsigned short)at;
+    add_test(&f, BPF_JEQ, SYS_clone3, 1);
+    add_answer(&f, SECCOMP_RET_ERRNO | ENOSYS);
+    add_answer(&f, SECCOMP_RET_ERRNO | EACCES);
+    program = (struct sock_fprog){ .len = (unsigned short)f.count, .filter = f.code };
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
@@ -103,7 +223,8 @@ static bool install_filter(void)
 
 static void out_of_time(int number)
 {
-    static const char text[] = "attnscope: the script took longer than --safe allows (60 s)\n";
+    static const char text[] = "attnscope: the script took longer than --safe allows "
+                               "(--safe=SECONDS)\n";
 
     (void)number;
     if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -125,14 +246,17 @@ static unsigned long long mapped(void)
     return pages * (unsigned long long)sysconf(_SC_PAGESIZE);
 }
 
-bool safe_close_process(Error *err)
+bool safe_close_process(int seconds, Error *err)
 {
     unsigned long long bytes = mapped() + MEMORY_BYTES;
     struct rlimit      memory = { bytes, bytes }, none = { 0, 0 };
+    struct rlimit      output = { OUTPUT_BYTES, OUTPUT_BYTES };
 
     signal(SIGALRM, out_of_time);
-    alarm(SECONDS);
+    alarm((unsigned)seconds);
     setrlimit(RLIMIT_CORE, &none);
+    setrlimit(RLIMIT_FSIZE, &output);
+    signal(SIGXFSZ, SIG_IGN); /* writing fails then */
 #ifndef ATTNSCOPE_SANITIZED /* a sanitizer's shadow is larger than any limit */
     if (setrlimit(RLIMIT_AS, &memory) != 0)
         return error_set(err, ERR_UNSUPPORTED, "--safe: memory cannot be limited: %s",

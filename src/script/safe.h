@@ -7,10 +7,14 @@
 
 #include "core/error.h"
 
+#define SAFE_LUA_BYTES (1ll << 30) /* of Lua's own objects */
+
 /* Takes from the state what reaches outside: io, require, most of os and debug.  [-0, +0, m] */
 void safe_strip(lua_State *L);
+/* The value as text in which nothing moves a terminal's cursor or does worse.  [-0, +1, v] */
+void safe_push_clean(lua_State *L, int at);
 /* From here on the process opens no file, starts no program and no connection, and has so much
  * memory and time.  For good. */
-bool safe_close_process(Error *err);
+bool safe_close_process(int seconds, Error *err);
 
 #endif

@@ -7,161 +7,18 @@
 #include "script/script.h"
 
 #include <errno.h>
-#include <lualib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "script/lua_binding.h"
 #include "script/lua_repl.h"
 #include "script/safe.h"
+#include "script/script_parts.h"
 
-#define LUA_MEMORY_LIMIT (8ll << 30)
+#define SAFE_SECONDS 60
 #define USAGE_STATUS 2
 #define INTERRUPTED_STATUS 130
-
-typedef struct Start {
-    Script      script;
-    const char *code;  /* of -e; NULL: a file */
-    const char *file;  /* "-": standard input */
-    char      **args;  /* after it */
-    int         arg_count;
-    bool        safe;   /* --safe: somebody else's script */
-    bool        prompt; /* lines typed at a terminal */
-    bool        opened; /* the module is there already */
-    Text        line;
-} Start;
-
-/* ---- in the state ----------------------------------------------------------- */
-
-/* The message with a traceback.  [-1, +1, m] */
-static int add_traceback(lua_State *L)
-{
-    const char *message = lua_tostring(L, 1);
-
-    if (!message)
-        message = luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING
-                      ? lua_tostring(L, -1)
-                      : lua_pushfstring(L, "(the error is a %s value)", luaL_typename(L, 1));
-    luaL_traceback(L, L, message, 1);
-    return 1;
-}
-
-static void open_libraries(lua_State *L)
-{
-    static const luaL_Reg libraries[] = {
-        { LUA_GNAME, luaopen_base }, { LUA_LOADLIBNAME, luaopen_package },
-        { LUA_COLIBNAME, luaopen_coroutine }, { LUA_TABLIBNAME, luaopen_table },
-        { LUA_IOLIBNAME, luaopen_io }, { LUA_OSLIBNAME, luaopen_os },
-        { LUA_STRLIBNAME, luaopen_string }, { LUA_MATHLIBNAME, luaopen_math },
-        { LUA_UTF8LIBNAME, luaopen_utf8 }, { LUA_DBLIBNAME, luaopen_debug }, { NULL, NULL },
-    };
-
-    for (const luaL_Reg *library = libraries; library->func; library++) {
-        luaL_requiref(L, library->name, library->func, 1);
-        lua_pop(L, 1);
-    }
-}
-
-/* The global `arg`, which is attn.args as well: [0] is the script's name. */
-static void push_args(lua_State *L, const Start *start)
-{
-    lua_createtable(L, start->arg_count, 1);
-    lua_pushstring(L, start->code ? "-e" : start->file);
-    lua_rawseti(L, -2, 0);
-    for (int i = 0; i < start->arg_count; i++) {
-        lua_pushstring(L, start->args[i]);
-        lua_rawseti(L, -2, i + 1);
-    }
-}
-
-static void open_module(lua_State *L, const Start *start)
-{
-    class_open_all(L);
-    push_args(L, start);
-    lua_pushvalue(L, -1);
-    lua_setglobal(L, "arg");
-    lua_setfield(L, -2, "args");
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_pushvalue(L, -2);
-    lua_setfield(L, -2, "attnscope");
-    lua_pop(L, 1);
-    lua_setglobal(L, "attn");
-}
-
-/* The chunk.  [-0, +1, v] */
-static void load_script(lua_State *L, const Start *start)
-{
-    int status;
-
-    if (start->code) {
-        status = luaL_loadbufferx(L, start->code, strlen(start->code), "=-e", "t");
-    } else if (!strcmp(start->file, "-")) {
-        status = luaL_loadfilex(L, NULL, "t");
-    } else {
-        script_push_file(L, start->file);
-        if (!*lua_tostring(L, -1))
-            luaL_error(L, "%s: no such script, neither here nor among the user's and the shipped "
-                       "ones", start->file);
-        script_set_path(L, lua_tostring(L, -1));
-        status = luaL_loadfilex(L, lua_tostring(L, -1), "t");
-    }
-    if (status != LUA_OK)
-        lua_error(L);
-}
-
-/* All that may raise, under the one protected call.  Argument 1: the Start. */
-static int run_all(lua_State *L)
-{
-    const Start *start = lua_touserdata(L, 1);
-
-    if (!start->opened) {
-        luaL_checkversion(L);
-        open_libraries(L);
-        script_set_path(L, NULL);
-        open_module(L, start);
-    }
-    if (start->prompt)
-        return 0;
-    load_script(L, start);
-    if (start->safe) {
-        Error err = ERROR_INIT;
-
-        safe_strip(L);
-        if (!safe_close_process(&err))
-            return luaL_error(L, "%s", err.text);
-    }
-    for (int i = 0; i < start->arg_count; i++) {
-        luaL_checkstack(L, 1, "too many arguments");
-        lua_pushstring(L, start->args[i]);
-    }
-    lua_call(L, start->arg_count, 0);
-    return 0;
-}
-
-static int run_state(lua_State *L, Start *start)
-{
-    int status;
-
-    lua_gc(L, LUA_GCGEN, 0, 0);
-    script_catch_interrupt(L);
-    script_enter(&start->script, NULL);
-    lua_pushcfunction(L, add_traceback);
-    lua_pushcfunction(L, run_all);
-    lua_pushlightuserdata(L, start);
-    status = lua_pcall(L, 1, 0, 1);
-    script_catch_interrupt(NULL);
-    if (status == LUA_OK && start->prompt) {
-        repl_run(L);
-        return EXIT_SUCCESS;
-    }
-    if (status != LUA_OK)
-        fprintf(stderr, "attnscope: %s\n", luaL_tolstring(L, -1, NULL));
-    if (script_interrupted())
-        return INTERRUPTED_STATUS;
-    return status == LUA_OK ? EXIT_SUCCESS : EXIT_FAILURE;
-}
 
 /* ---- the command line ------------------------------------------------------- */
 
@@ -230,17 +87,41 @@ static bool parse_options(Start *start, char **argv, int at, Error *err)
     return true;
 }
 
+/* --safe or --safe=SECONDS before `end` is taken out; *seconds 0: it is not there. */
+static bool take_safe(char **argv, int end, int *seconds, Error *err)
+{
+    char *rest;
+    long  value = SAFE_SECONDS;
+    int   i = 2;
+
+    *seconds = 0;
+    while (i < end && strncmp(argv[i], "--safe", 6) != 0)
+        i++;
+    if (i >= end || (argv[i][6] && argv[i][6] != '='))
+        return true;
+    if (argv[i][6]) {
+        value = strtol(argv[i] + 7, &rest, 10);
+        if (rest == argv[i] + 7 || *rest || value < 1 || value > 86400)
+            return error_set(err, ERR_USAGE, "%s: expected seconds from 1 to 86400, like --safe=10",
+                             argv[i]);
+    }
+    *seconds = (int)value;
+    for (; argv[i]; i++)
+        argv[i] = argv[i + 1];
+    return true;
+}
+
 static bool parse(Start *start, int argc, char **argv, Error *err)
 {
     int at;
 
-    if (argc > 2 && !strcmp(argv[2], "--safe")) { /* the state's own option, not a command's */
-        start->safe = true;
-        for (int i = 2; i < argc; i++)
-            argv[i] = argv[i + 1];
-        argc--;
-    }
     at = find_script(argc, argv);
+    if (!take_safe(argv, at < argc ? at : argc, &start->safe, err))
+        return false;
+    if (start->safe) { /* the state's own option, not a command's */
+        argc--;
+        at--;
+    }
 
     if (!parse_options(start, argv, at < argc ? at : argc, err))
         return false;
@@ -269,30 +150,30 @@ static bool parse(Start *start, int argc, char **argv, Error *err)
     return true;
 }
 
-/* One line on a terminal, overwritten as work goes on; the last one goes with the next line. */
-static void show_progress(void *context, const char *text)
+static int run_state(lua_State *L, Start *start)
 {
-    (void)context;
-    fprintf(stderr, "\r\033[K%s\r", text);
-    fflush(stderr);
-}
+    int status;
 
-static void drop_session(void *session)
-{
-    session_free(session);
-}
-
-static bool open_session(Start *start, Error *err)
-{
-    Session *session = session_new(err);
-
-    if (!session)
-        return false;
-    session_on_stop(session, script_interrupt_flag(), NULL);
-    if (isatty(STDERR_FILENO))
-        session_on_progress(session, show_progress, NULL);
-    start->script.session = keep_new(session, drop_session, NULL);
-    return start->script.session || error_set(err, ERR_NOMEM, "not enough memory to start");
+    lua_gc(L, LUA_GCGEN, 0, 0);
+    script_catch_interrupt(L);
+    script_enter(&start->script, NULL);
+    lua_pushcfunction(L, script_add_traceback);
+    lua_pushcfunction(L, script_run_all);
+    lua_pushlightuserdata(L, start);
+    status = lua_pcall(L, 1, 0, 1);
+    script_catch_interrupt(NULL);
+    if (status == LUA_OK && start->prompt) {
+        repl_run(L);
+        return EXIT_SUCCESS;
+    }
+    if (status != LUA_OK) {
+        if (start->safe)
+            safe_push_clean(L, -1);
+        fprintf(stderr, "attnscope: %s\n", luaL_tolstring(L, -1, NULL));
+    }
+    if (script_interrupted())
+        return INTERRUPTED_STATUS;
+    return status == LUA_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int run(Start *start)
@@ -322,8 +203,8 @@ static int print_help(void)
     command_help(command_find("lua"), &text);
     text_add(&text,
              "\nWithout FILE, at a terminal: a prompt with completion (Tab) and history."
-             "\n--safe, right after lua: a script of somebody else; no files, programs or network, "
-             "4 GiB\nof memory and 60 s."
+             "\n--safe: a script of somebody else; no files, programs or network, 4 GiB of memory, "
+             "60 s\n(--safe=SECONDS)."
              "\nInstead of FILE: -e CODE runs Lua code, - reads it from standard input.  FILE "
              "may be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of a shipped one "
              "(sweep_csv.lua,\nfigure_grid.lua).  Options stand before it; what follows is "
@@ -343,7 +224,7 @@ int script_main(int argc, char **argv)
         fprintf(stderr, "attnscope: %s\n", err.text);
     else if (start.script.options.values[OPT_HELP])
         status = print_help();
-    else if (open_session(&start, &err))
+    else if (start_open_session(&start, &err))
         status = run(&start);
     else
         fprintf(stderr, "attnscope: %s\n", err.text);
@@ -351,133 +232,4 @@ int script_main(int argc, char **argv)
     script_forget(&start.script);
     text_free(&start.line);
     return err.code ? error_exit_status(err.code) : status;
-}
-
-/* ---- scripts before a front end --------------------------------------------- */
-
-#define INIT_FILE "attnscope/init.lua"
-
-struct ScriptHost {
-    Start      start;
-    lua_State *state;
-};
-
-/* $XDG_CONFIG_HOME/attnscope/init.lua; empty: there is none. */
-static void find_init(Text *path)
-{
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-    if (config && *config == '/')
-        text_addf(path, "%s/" INIT_FILE, config);
-    else if (home && *home == '/')
-        text_addf(path, "%s/.config/" INIT_FILE, home);
-    if (path->length && access(text_str(path), R_OK) != 0)
-        text_clear(path);
-}
-
-/* The value of `--lua FILE` or `--lua=FILE` at argv[i] and how many words it takes. */
-static const char *lua_option(int argc, char **argv, int i, int *words)
-{
-    *words = 1;
-    if (!strncmp(argv[i], "--lua=", 6))
-        return argv[i] + 6;
-    if (strcmp(argv[i], "--lua") != 0)
-        return NULL;
-    *words = 2;
-    return i + 1 < argc ? argv[i + 1] : "";
-}
-
-static bool host_open(ScriptHost *host, Error *err)
-{
-    Script *script = &host->start.script;
-
-    if (!open_session(&host->start, err))
-        return false;
-    host->state = script_state_new(script);
-    if (!host->state)
-        return error_set(err, ERR_NOMEM, "not enough memory for Lua");
-    return true;
-}
-
-static bool host_run(ScriptHost *host, const char *file, Error *err)
-{
-    Script    *script = &host->start.script;
-    lua_State *L;
-    int        status;
-
-    if (!*file)
-        return error_set(err, ERR_USAGE, "--lua: which script? --lua FILE.lua");
-    if (!host->state && !host_open(host, err))
-        return false;
-    L = host->state;
-    host->start.file = file;
-    script_enter(script, NULL);
-    lua_pushcfunction(L, add_traceback);
-    lua_pushcfunction(L, run_all);
-    lua_pushlightuserdata(L, &host->start);
-    status = lua_pcall(L, 1, 0, 1);
-    if (status != LUA_OK)
-        error_set(err, ERR_SCRIPT, "%.500s", luaL_tolstring(L, -1, NULL));
-    lua_settop(L, 0);
-    script_leave(script);
-    host->start.opened = true;
-    return status == LUA_OK;
-}
-
-/* Runs the files of the options and takes them out; what is after `--` is left. */
-static bool run_options(ScriptHost *host, int *argc, char **argv, Error *err)
-{
-    int  kept = 1, words;
-    bool ok = true, options = true;
-
-    for (int i = 1; i < *argc; i += words) {
-        const char *file = options ? lua_option(*argc, argv, i, &words) : NULL;
-
-        if (file) {
-            ok = ok && host_run(host, file, err);
-            continue;
-        }
-        words = 1;
-        options = options && strcmp(argv[i], "--") != 0;
-        argv[kept++] = argv[i];
-    }
-    argv[kept] = NULL;
-    *argc = kept;
-    return ok;
-}
-
-ScriptHost *script_load(int *argc, char **argv, Error *err)
-{
-    ScriptHost *host = calloc(1, sizeof(*host));
-    Text        init = { 0 };
-    bool        ok;
-
-    if (!host) {
-        error_set(err, ERR_NOMEM, "not enough memory for scripts");
-        return NULL;
-    }
-    host->start.script.limit = LUA_MEMORY_LIMIT;
-    host->start.script.line = "attnscope --lua";
-    pthread_mutex_init(&host->start.script.lock, NULL);
-    find_init(&init);
-    ok = (!init.length || host_run(host, text_str(&init), err)) &&
-         run_options(host, argc, argv, err);
-    text_free(&init);
-    if (ok && host->state)
-        return host;
-    script_unload(host);
-    return NULL;
-}
-
-void script_unload(ScriptHost *host)
-{
-    if (!host)
-        return;
-    host->start.script.caller = NULL;
-    if (host->state)
-        lua_close(host->state);
-    keep_release(host->start.script.session);
-    script_forget(&host->start.script);
-    pthread_mutex_destroy(&host->start.script.lock);
-    free(host);
 }

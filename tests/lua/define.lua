@@ -150,7 +150,8 @@ check.case("exact attention in Lua is exact", function()
 end)
 
 check.case("FLOPs are counted by class and stage", function()
-  local r = attn.run("own-full", { input = attn.random { n = 16, d = 4, heads = 2 }, measure = true })
+  local input = attn.random { n = 16, d = 4, heads = 2 }
+  local r = attn.run("own-full", { input = input, measure = true })
   local parts = r.record.flops.counted_parts
   check.equal(parts.score, 2 * 2 * 16 * 16 * 4)
   check.equal(parts.mixing, 2 * 2 * 16 * 16 * 4)

@@ -6,7 +6,7 @@ local skipped = { memory = true, csv = true, write = true, save = true, log = tr
 local rounds = tonumber(os.getenv("ATTNSCOPE_FUZZ_ROUNDS") or 3000)
 
 local function methods(object)
-  local index = getmetatable(object).__index
+  local index = debug.getmetatable(object).__index
   local out = {}
   for i = 1, 2 do
     local _, members = debug.getupvalue(index, i)

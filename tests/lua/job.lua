@@ -16,7 +16,8 @@ end)
 check.case("several jobs, in order and on inputs of their own", function()
   local input, jobs = attn.random { n = 128, d = 8 }, {}
   for i = 1, 5 do
-    jobs[i] = attn.start("full", { input = i % 2 == 0 and input or nil, n = i % 2 == 1 and 32 or nil })
+    local even = i % 2 == 0
+    jobs[i] = attn.start("full", { input = even and input or nil, n = not even and 32 or nil })
   end
   for i = 5, 1, -1 do
     check.equal(jobs[i]:wait().output.shape[2], i % 2 == 0 and 128 or 32)

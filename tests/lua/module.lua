@@ -138,6 +138,44 @@ case("sweep", function()
   raises("whole numbers", attn.sweep, { "full", n = 0 })
 end)
 
+case("records of a file, pivoted", function()
+  local path = os.tmpname()
+  os.remove(path)
+  path = path .. ".jsonl"
+  assert(attn.sweep { "full", "bigbird", n = "16,32", d = 4, out = path, reps = 1 })
+  local file = io.open(path, "ab")
+  file:write('{"half')
+  file:close()
+  local records = attn.read_sweep(path)
+  equal(#records, 4)
+  local rows, columns = attn.pivot(records, "n", "mechanism", "flops.counted")
+  equal(#rows, 2)
+  equal(table.concat(columns, " "), "n full bigbird")
+  for _, row in ipairs(rows) do
+    assert(row.full > 0 and row.bigbird > 0)
+  end
+  file = io.open(path, "ab")
+  file:write("\n")
+  file:close()
+  check.refuses("FORMAT", attn.read_sweep, path)
+  os.remove(path)
+  check.refuses("FILE", attn.read_sweep, path)
+  raises("across: expected string", attn.pivot, {}, "a", 1, "b")
+end)
+
+case("roofline", function()
+  local roof = attn.roofline { "full", "bigbird(window=3)", n = 32, reps = 1 }
+  assert(roof.ceilings.gemm > 0 and roof.ceilings.stream > 0 and roof.threads >= 1)
+  local mechanisms = {}
+  for _, point in ipairs(roof.points) do
+    mechanisms[point.mechanism] = true
+    assert(point.stage and point.flops >= 0)
+  end
+  assert(mechanisms.full and mechanisms["bigbird(window=3)"])
+  raises("no option 'm'", attn.roofline, { "full", m = 3 })
+  raises("unknown mechanism", attn.roofline, { "ful", n = 16 })
+end)
+
 case("log", function()
   raises("debug, info", attn.log, "loud", "x")
 end)
