@@ -93,6 +93,21 @@ function Tensor:nnz() end
 ---@return attnscope.Tensor
 function Tensor:map(f) end
 
+---Softmax along the last axis; causal: columns after the row are left out (a number: columns after row + number).
+---@param causal? boolean|integer
+---@return attnscope.Tensor
+function Tensor:softmax(causal) end
+
+---Running sums along an axis.
+---@param axis integer
+---@return attnscope.Tensor
+function Tensor:cumsum(axis) end
+
+---A copy of the same numbers in another shape.
+---@param shape integer[]
+---@return attnscope.Tensor
+function Tensor:reshape(shape) end
+
 ---Product of [n,k] and [k,m], or of [h,n,k] and [h,k,m].
 ---@param other attnscope.Tensor
 ---@return attnscope.Tensor
@@ -257,6 +272,158 @@ function Figure:text(options) end
 ---Lets go of what it shows.
 function Figure:close() end
 
+---A run that goes on while the script does.
+---@class attnscope.Job
+local Job = {}
+
+---Waits so long (default 1 ms) and tells whether it is done.
+---@param seconds? number
+---@return boolean
+function Job:poll(seconds) end
+
+---The stage it is in, and the seconds since its start.
+---@return string
+---@return number
+function Job:progress() end
+
+---What attn.run gives; the same again when asked again.
+---@return attnscope.Result?
+---@return string?
+---@return string?
+---@return table?
+function Job:wait() end
+
+---Ends it; wait gives nil, message, "CANCELLED".
+function Job:cancel() end
+
+---Cancels it, and gives its memory back.
+function Job:close() end
+
+---The keys that one query may see.
+---@class attnscope.Row
+---@field n integer queries
+---@field m integer keys
+---@field head integer head, 0 unless the pattern is said per head
+---@field heads integer heads
+---@field causal boolean later keys are cut off afterwards
+local Row = {}
+
+---Allows key j.  Keys outside 0..m-1 are passed over.  The component (its colour): window, global, random, strided, block or other.
+---@param j number
+---@param component? string
+function Row:add(j, component) end
+
+---Allows the keys from, from + step, ... up to `to`, which is one of them.
+---@param from number
+---@param to number
+---@param component? string
+---@param step? integer
+function Row:range(from, to, component, step) end
+
+---One run of a mechanism of one's own.
+---@class attnscope.Context
+---@field q attnscope.Tensor queries [h,n,d]
+---@field k attnscope.Tensor keys [h,m,d]
+---@field v attnscope.Tensor values [h,m,e]
+---@field x attnscope.Tensor? the layer's input, where there is one
+---@field n integer queries
+---@field m integer keys
+---@field d integer size of a query
+---@field e integer size of a value
+---@field heads integer heads
+---@field causal boolean queries must see no later key
+---@field scale number of scores: the input's, else 1/sqrt(d)
+---@field seed integer of random draws
+---@field params table every parameter as it was bound
+local Context = {}
+
+---Begins a step; what is computed from here on is charged as score, mix or overhead (the default).
+---@param name string
+---@param charge? string
+function Context:stage(name, charge) end
+
+---FLOPs of what was computed without tensors.
+---@param flops number
+---@param charge? string
+function Context:charge(flops, charge) end
+
+---Shows one of the mechanism's views; costs nothing when none is wanted.
+---@param name string
+---@param tensor attnscope.Tensor
+function Context:view(name, tensor) end
+
+---Normal numbers of the run's seed, from a stream of this name.
+---@param name string
+---@param shape integer[]
+---@param deviation? number
+---@return attnscope.Tensor
+function Context:normal(name, shape, deviation) end
+
+---A warning with the result.
+---@param text string
+function Context:warn(text) end
+
+---A parameter of a mechanism.
+---@class attnscope.Param
+---@field name? string as it is given: window
+---@field type? string int (default), float, bool, choice, text or tensor
+---@field default? any value when it is not given
+---@field min? number smallest value
+---@field max? number largest value
+---@field values? string[] of a choice
+---@field shape? string of a tensor, for readers
+---@field help? string one line
+
+---What a mechanism shows.
+---@class attnscope.ViewPromise
+---@field name? string weights: those that make the output of V
+---@field kind? string default: the kind of that name, else tensor
+---@field help? string one line
+---@field maybe? boolean shown under some parameters only
+
+---A pattern of one's own.
+---@class attnscope.PatternOptions
+---@field row? fun(i: integer, row: attnscope.Row, params: table) says which keys query i may see
+---@field per_head? boolean asks for each head (row.head); default: once for all
+---@field id? string the name it runs by
+---@field title? string default: the id
+---@field authors? string who thought of it
+---@field year? integer of the paper
+---@field arxiv? string number of the paper
+---@field source? string section or file that is followed
+---@field formula? string plain text
+---@field teaches? string what its picture shows
+---@field example? string parameters that show it: "window=5"
+---@field class? string of the surveys (default FP for a pattern, else LAB)
+---@field time? string claimed: "O(n w)"
+---@field memory? string claimed
+---@field exponent? number of n in the claimed time
+---@field causal? boolean has a causal form (default true)
+---@field cross? boolean takes other keys than queries (default false)
+---@field params? attnscope.Param[] its parameters
+
+---A mechanism of one's own.
+---@class attnscope.MechanismOptions
+---@field run? fun(ctx: attnscope.Context): attnscope.Tensor computes the output [h,n,e]
+---@field flops? fun(ctx: attnscope.Context): table closed form: score, mix and overhead
+---@field views? attnscope.ViewPromise[] what it shows; the first is its picture
+---@field id? string the name it runs by
+---@field title? string default: the id
+---@field authors? string who thought of it
+---@field year? integer of the paper
+---@field arxiv? string number of the paper
+---@field source? string section or file that is followed
+---@field formula? string plain text
+---@field teaches? string what its picture shows
+---@field example? string parameters that show it: "window=5"
+---@field class? string of the surveys (default FP for a pattern, else LAB)
+---@field time? string claimed: "O(n w)"
+---@field memory? string claimed
+---@field exponent? number of n in the claimed time
+---@field causal? boolean has a causal form (default true)
+---@field cross? boolean takes other keys than queries (default false)
+---@field params? attnscope.Param[] its parameters
+
 ---Which mechanisms.
 ---@class attnscope.Filter
 ---@field class? string a class of the surveys: FP, M, LP, LR, KR, RC, DS, SP, ...
@@ -378,6 +545,22 @@ function Figure:close() end
 ---@field shard? string "2/8": only the second of eight parts
 ---@field out? string file of the records, which makes the sweep resumable
 ---@field resume? boolean go on with what the file lacks
+
+---What to measure; the list part names the mechanisms (default: full).
+---@class attnscope.RooflineOptions: { [string]: any }
+---@field n? integer length
+---@field d? integer head size of a generated input
+---@field heads? integer heads of a generated input
+---@field input? string a file or synthetic:NAME(args)
+---@field layer? integer layer of a file
+---@field causal? boolean default: as the input says
+---@field position? string positional modifier
+---@field seed? integer of every random draw
+---@field params? table<string, any> parameters
+---@field threads? integer default: all CPUs
+---@field reps? integer timed runs at least
+---@field within? number|string repeat until the median is known to +- this share
+---@field memory? integer|string limit of a run: bytes or "8G"
 
 ---One picture of a figure.
 ---@class attnscope.Panel
@@ -540,6 +723,26 @@ function attn.vector(values, dtype) end
 ---@return string?
 function attn.read(path) end
 
+---Adds a pattern to the catalogue: attn.pattern{ id = "near", row = function(i, row) row:range(i - 2, i + 2, "window") end }.  Its id then runs like any other.
+---@param definition attnscope.PatternOptions
+---@return string?
+---@return string?
+---@return string?
+function attn.pattern(definition) end
+
+---Adds a mechanism to the catalogue; its function computes the output with tensors.
+---@param definition attnscope.MechanismOptions
+---@return string?
+---@return string?
+---@return string?
+function attn.mechanism(definition) end
+
+---Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full attention.  ok, and cases of name, ok and text.
+---@param mechanism string
+---@param options? table
+---@return table
+function attn.check(mechanism, options) end
+
 ---Runs a mechanism: "bigbird" or "bigbird(window=5)".  A run that failed gives its record as a fourth value.
 ---@param mechanism string
 ---@param options? attnscope.RunOptions
@@ -548,6 +751,14 @@ function attn.read(path) end
 ---@return string?
 ---@return table?
 function attn.run(mechanism, options) end
+
+---As run, but goes on at once; runs of one input wait for each other.
+---@param mechanism string
+---@param options? attnscope.RunOptions
+---@return attnscope.Job?
+---@return string?
+---@return string?
+function attn.start(mechanism, options) end
 
 ---Measures a mechanism; its record.
 ---@param mechanism string
@@ -601,6 +812,29 @@ function attn.fit(xs, ys, options) end
 ---@return string?
 ---@return string?
 function attn.sweep(options) end
+
+---Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over.
+---@param path string
+---@return table[]?
+---@return string?
+---@return string?
+function attn.read_sweep(path) end
+
+---Rows with one column for each value of `across`, and the columns' names: attn.pivot(records, "n", "mechanism", "time_ms.median").
+---@param rows table[]
+---@param down string
+---@param across string
+---@param value string
+---@return table[]
+---@return string[]
+function attn.pivot(rows, down, across, value) end
+
+---Stages under what this machine can do at most: attn.roofline{"full", "linear", n=512}.  ceilings (peak, gemm and stream, per second), points (mechanism, stage, time_ms, flops, intensity, flops_per_second, roof), threads, environment.
+---@param options? attnscope.RooflineOptions
+---@return table?
+---@return string?
+---@return string?
+function attn.roofline(options) end
 
 ---Rows as CSV; a column "time_ms.median" looks inside a table.
 ---@param target string|file*
