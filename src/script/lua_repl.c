@@ -13,76 +13,12 @@
 #include <unistd.h>
 
 #include "script/lua_binding.h"
-
-/* ---- names that may follow -------------------------------------------------- */
-
-#define NAMES_MOST 512
-
-typedef struct Completion {
-    const char *word; /* "attn.ru" */
-    char       *names[NAMES_MOST];
-    int         count;
-} Completion;
-
-static void add_name(Completion *c, const char *word, size_t stem, const char *name)
-{
-    size_t length = strlen(word + stem);
-    char  *text;
-
-    if (c->count == NAMES_MOST || strncmp(name, word + stem, length) != 0)
-        return;
-    text = malloc(stem + strlen(name) + 1);
-    if (!text)
-        return;
-    memcpy(text, word, stem);
-    strcpy(text + stem, name);
-    c->names[c->count++] = text;
-}
-
-static void add_members(lua_State *L, Completion *c, size_t stem)
-{
-    for (int i = 0; script_classes[i]; i++) {
-        if (!class_test(L, -1, script_classes[i]))
-            continue;
-        for (const Member *m = script_classes[i]->members; m->name; m++)
-            add_name(c, c->word, stem, m->name);
-    }
-}
-
-/* Under pcall: the names of the word's last part, without calling anything. */
-static int complete(lua_State *L)
-{
-    Completion *c = lua_touserdata(L, 1);
-    const char *at = c->word, *end;
-
-    lua_pushglobaltable(L);
-    while ((end = strpbrk(at, ".:"))) {
-        if (!lua_istable(L, -1))
-            return 0;
-        lua_pushlstring(L, at, (size_t)(end - at));
-        lua_rawget(L, -2);
-        at = end + 1;
-    }
-    if (lua_isuserdata(L, -1))
-        add_members(L, c, (size_t)(at - c->word));
-    if (!lua_istable(L, -1))
-        return 0;
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
-        if (lua_type(L, -2) == LUA_TSTRING)
-            add_name(c, c->word, (size_t)(at - c->word), lua_tostring(L, -2));
-    return 0;
-}
-
-static void find_names(lua_State *L, Completion *c, const char *word)
-{
-    *c = (Completion){ .word = word };
-    lua_pushcfunction(L, complete);
-    lua_pushlightuserdata(L, c);
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
-        lua_pop(L, 1);
-}
+#include "script/lua_complete.h"
 
 /* ---- lines ------------------------------------------------------------------ */
+
+#ifdef HAVE_LIBEDIT
+#include <editline/readline.h>
 
 /* $XDG_STATE_HOME/attnscope, made when it is not there; "" without a home. */
 static void history_file(char *path, size_t size)
@@ -107,22 +43,36 @@ static void history_file(char *path, size_t size)
     snprintf(path + length, size - (size_t)length, "/lua_history");
 }
 
-#ifdef HAVE_LIBEDIT
-#include <editline/readline.h>
+#define NAMES_MOST 512
+
+typedef struct Names {
+    char *names[NAMES_MOST];
+    int   count;
+} Names;
+
+static void add_name(void *context, const char *name)
+{
+    Names *names = context;
+    char  *copy = names->count < NAMES_MOST ? strdup(name) : NULL;
+
+    if (copy)
+        names->names[names->count++] = copy;
+}
 
 /* libedit hands its callbacks nothing of ours. */
 static lua_State *completing;
 
 static char *next_name(const char *word, int again)
 {
-    static Completion c;
-    static int        at;
+    static Names found; /* the line editor frees what it was given */
+    static int   at;
 
     if (!again) {
-        find_names(completing, &c, word);
+        found.count = 0;
+        complete_names(completing, word, add_name, &found);
         at = 0;
     }
-    return at < c.count ? c.names[at++] : NULL;
+    return at < found.count ? found.names[at++] : NULL;
 }
 
 static char **complete_word(const char *word, int start, int end)
@@ -198,32 +148,6 @@ static char *read_line(const char *prompt)
 
 /* ---- evaluation ------------------------------------------------------------- */
 
-/* The text as an expression, else as a statement.  [-0, +1, m] */
-static int load_text(lua_State *L, const Text *text)
-{
-    const char *code = text_str(text);
-    const char *expression;
-    int         status;
-
-    code += *code == '=';
-    expression = lua_pushfstring(L, "return %s", code);
-    status = luaL_loadbufferx(L, expression, strlen(expression), "=stdin", "t");
-    lua_remove(L, -2);
-    if (status == LUA_OK)
-        return status;
-    lua_pop(L, 1);
-    return luaL_loadbufferx(L, code, strlen(code), "=stdin", "t");
-}
-
-/* A statement that only lacks its end. */
-static bool unfinished(lua_State *L, int status)
-{
-    size_t      length;
-    const char *message = status == LUA_ERRSYNTAX ? lua_tolstring(L, -1, &length) : NULL;
-
-    return message && length >= 5 && !strcmp(message + length - 5, "<eof>");
-}
-
 /* What lies above the message handler, as print writes it.  Under pcall. */
 static int print_values(lua_State *L)
 {
@@ -269,8 +193,8 @@ static bool read_statement(lua_State *L, Text *text)
 
         text_addf(text, "%s%s", text->length ? "\n" : "", line);
         free(line);
-        status = load_text(L, text);
-        if (!unfinished(L, status)) {
+        status = statement_load(L, text_str(text));
+        if (!statement_unfinished(L, status)) {
             if (status != LUA_OK) {
                 say_error(L);
                 lua_settop(L, 1);
