@@ -22,7 +22,7 @@ void saved_free(Saved *saved)
 
 /* ---- from the screen -------------------------------------------------------- */
 
-static bool take_pane(const Pane *pane, SavedPane *out, Error *err)
+bool saved_take_pane(const Pane *pane, SavedPane *out, Error *err)
 {
     *out = (SavedPane){ .head = pane->head, .round = pane->round, .pool = pane->pool,
                         .scale = pane->scale, .map = pane->map, .reach = pane->reach,
@@ -67,7 +67,7 @@ bool saved_take(const Ui *ui, Saved *out, Error *err)
     if (!request_copy(&out->defaults, &ui->defaults, err))
         return false;
     for (int i = 0; i < ui->compare.count; i++, out->count++)
-        if (!take_pane(&ui->compare.panes[i], &out->panes[i], err))
+        if (!saved_take_pane(&ui->compare.panes[i], &out->panes[i], err))
             return false;
     return true;
 }
@@ -87,6 +87,31 @@ static bool load(Ui *ui, const char *spec, const InputChoice *choice, Error *err
     return session_load(ui->session, spec, choice, err);
 }
 
+void saved_show_pane(Ui *ui, Pane *pane, SavedPane *saved)
+{
+    bool same = request_same(&pane->request, &saved->request);
+
+    pane->head = saved->head;
+    pane->round = saved->round;
+    pane->pool = saved->pool;
+    pane->scale = saved->scale;
+    pane->map = saved->map;
+    pane->reach = saved->reach;
+    pane->sorted = saved->sorted;
+    pane->differs = saved->differs;
+    pane->excludes = saved->excludes;
+    pane->excluded = saved->excluded;
+    pane->lens = saved->lens;
+    memcpy(pane->view, saved->view, sizeof(pane->view));
+    if (same)
+        return;
+    request_free(&pane->request);
+    pane->request = saved->request;
+    saved->request = REQUEST_INIT;
+    pane->ask = false;
+    compare_run(ui, pane);
+}
+
 static void show_pane(Ui *ui, SavedPane *saved)
 {
     Pane *pane = &ui->compare.panes[ui->compare.count++];
@@ -103,11 +128,10 @@ static void show_pane(Ui *ui, SavedPane *saved)
     pane_run(ui, pane);
 }
 
-static void show_screen(Ui *ui, const Saved *saved)
+void saved_show_screen(Ui *ui, const Saved *saved)
 {
     Compare *c = &ui->compare;
 
-    ui->layer_count = 0;
     ui->screen = (Screen)saved->screen;
     ui->theme = (Theme)saved->theme;
     ui->glyphs = (Glyphs)saved->glyphs;
@@ -137,7 +161,8 @@ bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choi
     compare_clear(ui);
     for (int i = 0; i < saved->count; i++)
         show_pane(ui, &saved->panes[i]);
-    show_screen(ui, saved);
+    ui->layer_count = 0;
+    saved_show_screen(ui, saved);
     now = session_input(ui->session);
     if (!input && saved->sha256[0] && now && strcmp(now->sha256, saved->sha256) != 0)
         ui_say(ui, ROLE_WARN, "%s is no longer what it was when the session was saved",

@@ -46,6 +46,20 @@ bool saved_take(const Ui *ui, Saved *out, Error *err);
  * those that were saved; NULL: just those.  A note goes back by `u`. */
 bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choice, Error *err);
 
+/* One pane, and one that was changed back on the screen; its run is started where it asks for
+ * another one. */
+bool saved_take_pane(const Pane *pane, SavedPane *out, Error *err);
+void saved_show_pane(Ui *ui, Pane *pane, SavedPane *saved);
+/* All but the panes and the input. */
+void saved_show_screen(Ui *ui, const Saved *saved);
+
+/* By name and value as in the text; false: there is no such name, or it cannot be that. */
+bool saved_set_pane(SavedPane *pane, const char *name, const char *value, Error *err);
+bool saved_set_session(Saved *saved, const char *name, const char *value, Error *err);
+bool saved_pane_has(const char *name);
+void saved_write_pane_fields(const SavedPane *pane, const char *indent, Text *out);
+void saved_write_session_fields(const Saved *saved, Text *out);
+
 /* The text names files by absolute paths. */
 void saved_write(const Ui *ui, const Saved *saved, Text *out);
 /* name: of the file, for messages: "NAME:12: there is no mechanism 'x'". */
