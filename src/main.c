@@ -41,13 +41,13 @@ static int print_document(const char *kind)
     return ok ? 0 : 1;
 }
 
-static int choose(int argc, char **argv)
+static int choose(int argc, char **argv, ScriptHost **scripts)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
     bool        terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 
     if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
-        return ui_main(argc, argv);
+        return ui_main(argc, argv, script_interpreter(scripts));
     if (is_command(word) || !is_input(word))
         return cli_main(argc, argv);
     fprintf(stderr, "attnscope: the explorer needs a terminal; in a pipe or a script use a command "
@@ -58,7 +58,7 @@ static int choose(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
-    ScriptHost *scripts;
+    ScriptHost *scripts = NULL;
     Error       err = ERROR_INIT;
     int         status;
 
@@ -67,13 +67,13 @@ int main(int argc, char **argv)
     if (is(word, "docs"))
         return argc == 3 && (is(argv[2], "luals") || is(argv[2], "keys"))
                    ? print_document(argv[2])
-                   : choose(argc, argv);
+                   : choose(argc, argv, &scripts);
     scripts = script_load(&argc, argv, &err);
     if (err.code) {
         fprintf(stderr, "attnscope: %s\n", err.text);
         return error_exit_status(err.code);
     }
-    status = choose(argc, argv);
+    status = choose(argc, argv, &scripts);
     script_unload(scripts);
     return status;
 }

@@ -520,6 +520,20 @@ function attn.pivot(rows, down, across, value)
   return out, columns
 end
 
+-- the explorer -------------------------------------------------------------------
+
+function attn.ui.animate(rate, frame)
+  expect("number", rate, "rate")
+  expect("function", frame, "frame")
+  local i = 0
+  while frame(i) ~= false do
+    i = i + 1
+    attn.ui.wait()
+    attn.ui.sleep(1 / rate)
+  end
+  return i
+end
+
 -- messages ----------------------------------------------------------------------
 
 local levels = { debug = true, info = true, warning = true, error = true }

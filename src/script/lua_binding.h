@@ -54,6 +54,7 @@ typedef struct Class {
 
 extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
     class_pattern_options, class_mechanism_options;
+extern const Class class_ui, class_pane;
 extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
@@ -128,6 +129,8 @@ typedef struct Script {
     pthread_mutex_t lock;  /* whoever runs Lua holds it; see lua_lock.c */
     struct Defined *defined; /* mechanisms of the script; lua_define.c */
     Arena      *names;     /* of stages, which outlive their runs */
+    const struct Control *control; /* the explorer; NULL: there is none */
+    struct Console *console;   /* its scripts; NULL: none */
     struct Run *run;       /* the one that a callback computes for; NULL: none */
     FlopClass   charge;    /* of what tensors compute for it */
 } Script;

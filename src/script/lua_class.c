@@ -9,7 +9,7 @@ extern const unsigned char script_prelude[];
 extern const size_t        script_prelude_size;
 
 const Class *const script_classes[] = {
-    &class_attn, &class_tensor, &class_input, &class_result, &class_figure,
+    &class_attn, &class_ui, &class_pane, &class_tensor, &class_input, &class_result, &class_figure,
     &class_job, &class_row, &class_context, &class_param_options, &class_view_options,
     &class_pattern_options, &class_mechanism_options, &class_filter,
     &class_input_options, &class_random_options, &class_tensors,
@@ -168,6 +168,10 @@ static void run_prelude(lua_State *L, int module, int methods)
 
         if (class == &class_attn) {
             check_prelude(L, class, module);
+        } else if (class == &class_ui) {
+            lua_getfield(L, module, "ui");
+            check_prelude(L, class, lua_gettop(L));
+            lua_pop(L, 1);
         } else if (class->meta) {
             lua_getfield(L, methods, class->name);
             check_prelude(L, class, lua_gettop(L));
@@ -197,6 +201,11 @@ void class_open_all(lua_State *L)
     lua_setfield(L, module, "null");
     luaL_newmetatable(L, JSON_OBJECT_MARK);
     lua_setfield(L, module, "object");
+    lua_newtable(L); /* ui has no fields either */
+    lua_newtable(L);
+    set_members(L, &class_ui);
+    lua_setfield(L, module, "ui");
+    lua_pop(L, 1);
     run_prelude(L, module, methods);
     lua_insert(L, methods);
     lua_settop(L, methods);

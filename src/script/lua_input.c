@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "app/scripting.h"
+
 /* ---- the object ------------------------------------------------------------- */
 
 LuaInput *input_check(lua_State *L, int arg)
@@ -166,7 +168,14 @@ static bool is_open(lua_State *L)
 
 static int push_named(lua_State *L, const char *spec, const InputChoice *choice)
 {
-    int known, count;
+    const Control *control = script_of(L)->control;
+    InputChoice  shown;
+    int          known, count;
+
+    if (control && !spec && !choice->n && !choice->d && !choice->heads && !choice->layer) {
+        spec = control->input(control->ui, &shown); /* what the explorer shows */
+        choice = spec ? &shown : choice;
+    }
 
     push_known(L);
     known = lua_gettop(L);

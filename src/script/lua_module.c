@@ -79,6 +79,7 @@ int attn_memory(lua_State *L)
 static const Member attn_members[] = {
     { "version", NULL, NULL, "string", "of attnscope" },
     { "has_ui", NULL, NULL, "boolean", "the interactive program is there" },
+    { "ui", NULL, NULL, "attnscope.ui", "the explorer; also the global ui" },
     { "null", NULL, NULL, "any", "JSON's null in a list" },
     { "object", NULL, NULL, "table", "metatable of a table that JSON writes as {} when empty" },
     { "args", NULL, NULL, "string[]", "words after FILE; [0] is FILE" },

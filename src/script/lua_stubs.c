@@ -11,7 +11,7 @@
 
 static bool is_object(const Class *class)
 {
-    return class->meta || class == &class_attn;
+    return class->meta || class == &class_attn || class == &class_ui;
 }
 
 /* Length up to a comma outside brackets, and of the name before the colon. */
@@ -90,7 +90,8 @@ static void add_functions(const Class *class, Text *out)
         text_addf(out, "\n---%s\n", m->help);
         add_params(m->args, out);
         add_returns(m->type, out);
-        text_addf(out, "function %s%s%s(", owner, class == &class_attn ? "" : ":", m->name);
+        text_addf(out, "function %s%s%s(", owner,
+                  class == &class_attn ? "" : class == &class_ui ? "." : ":", m->name);
         add_names(m->args, out);
         text_add(out, ") end\n");
     }
@@ -118,6 +119,6 @@ bool script_stubs(Text *out)
     for (int i = 1; script_classes[i]; i++)
         add_class(script_classes[i], out);
     add_class(&class_attn, out);
-    text_add(out, "\n_G.attn = attn\nreturn attn\n");
+    text_add(out, "\n_G.attn = attn\n_G.ui = ui\nreturn attn\n");
     return text_ok(out);
 }

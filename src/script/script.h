@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "app/scripting.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -19,6 +20,8 @@ int script_main(int argc, char **argv);
  * --lua FILE, which are taken out of argv.  NULL with *err still ERR_NONE: there are none. */
 typedef struct ScriptHost ScriptHost;
 ScriptHost *script_load(int *argc, char **argv, Error *err);
+/* Of the explorer; makes *host where it is NULL.  NULL: no memory. */
+Interpreter *script_interpreter(ScriptHost **host);
 /* When no session is left; NULL is fine. */
 void script_unload(ScriptHost *host);
 

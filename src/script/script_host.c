@@ -5,13 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "script/script_parts.h"
+#include "script/lua_console.h"
 
 #define INIT_FILE "attnscope/init.lua"
 
 struct ScriptHost {
-    Start      start;
-    lua_State *state;
+    Start       start;
+    Console     console;
+    Interpreter interpreter;
 };
 
 /* $XDG_CONFIG_HOME/attnscope/init.lua; empty: there is none. */
@@ -39,16 +40,30 @@ static const char *lua_option(int argc, char **argv, int i, int *words)
     return i + 1 < argc ? argv[i + 1] : "";
 }
 
-static bool host_open(ScriptHost *host, Error *err)
+bool start_open(Start *start, Error *err)
 {
-    Script *script = &host->start.script;
+    Script    *script = &start->script;
+    lua_State *L;
+    bool       ok = true;
 
-    if (!start_open_session(&host->start, err))
+    if (!script->session && !start_open_session(start, err))
         return false;
-    host->state = script_state_new(script);
-    if (!host->state)
+    if (!script->state && !script_state_new(script))
         return error_set(err, ERR_NOMEM, "not enough memory for Lua");
-    return true;
+    if (start->opened)
+        return true;
+    L = script->state;
+    script_enter(script, NULL);
+    start->prompt = true; /* the module only */
+    lua_pushcfunction(L, script_run_all);
+    lua_pushlightuserdata(L, start);
+    ok = lua_pcall(L, 1, 0, 0) == LUA_OK ||
+         error_set(err, ERR_SCRIPT, "%.500s", luaL_tolstring(L, -1, NULL));
+    lua_settop(L, 0);
+    start->prompt = false;
+    start->opened = ok;
+    script_leave(script);
+    return ok;
 }
 
 static bool host_run(ScriptHost *host, const char *file, Error *err)
@@ -59,9 +74,9 @@ static bool host_run(ScriptHost *host, const char *file, Error *err)
 
     if (!*file)
         return error_set(err, ERR_USAGE, "--lua: which script? --lua FILE.lua");
-    if (!host->state && !host_open(host, err))
+    if (!start_open(&host->start, err))
         return false;
-    L = host->state;
+    L = script->state;
     host->start.file = file;
     script_enter(script, NULL);
     lua_pushcfunction(L, script_add_traceback);
@@ -72,7 +87,6 @@ static bool host_run(ScriptHost *host, const char *file, Error *err)
         error_set(err, ERR_SCRIPT, "%.500s", luaL_tolstring(L, -1, NULL));
     lua_settop(L, 0);
     script_leave(script);
-    host->start.opened = true;
     return status == LUA_OK;
 }
 
@@ -98,9 +112,23 @@ static bool run_options(ScriptHost *host, int *argc, char **argv, Error *err)
     return ok;
 }
 
-ScriptHost *script_load(int *argc, char **argv, Error *err)
+static ScriptHost *host_new(void)
 {
     ScriptHost *host = calloc(1, sizeof(*host));
+
+    if (!host)
+        return NULL;
+    host->start.script.limit = LUA_MEMORY_LIMIT;
+    host->start.script.line = "attnscope --lua";
+    host->start.file = "attnscope";
+    pthread_mutex_init(&host->start.script.lock, NULL);
+    console_fill(&host->console, &host->start, &host->interpreter);
+    return host;
+}
+
+ScriptHost *script_load(int *argc, char **argv, Error *err)
+{
+    ScriptHost *host = host_new();
     Text        init = { 0 };
     bool        ok;
 
@@ -108,17 +136,21 @@ ScriptHost *script_load(int *argc, char **argv, Error *err)
         error_set(err, ERR_NOMEM, "not enough memory for scripts");
         return NULL;
     }
-    host->start.script.limit = LUA_MEMORY_LIMIT;
-    host->start.script.line = "attnscope --lua";
-    pthread_mutex_init(&host->start.script.lock, NULL);
     find_init(&init);
     ok = (!init.length || host_run(host, text_str(&init), err)) &&
          run_options(host, argc, argv, err);
     text_free(&init);
-    if (ok && host->state)
+    if (ok && host->start.script.state)
         return host;
     script_unload(host);
     return NULL;
+}
+
+Interpreter *script_interpreter(ScriptHost **host)
+{
+    if (!*host)
+        *host = host_new();
+    return *host ? &(*host)->interpreter : NULL;
 }
 
 void script_unload(ScriptHost *host)
@@ -126,8 +158,9 @@ void script_unload(ScriptHost *host)
     if (!host)
         return;
     host->start.script.caller = NULL;
-    if (host->state)
-        lua_close(host->state);
+    if (host->start.script.state)
+        lua_close(host->start.script.state);
+    console_free(&host->console);
     keep_release(host->start.script.session);
     script_forget(&host->start.script);
     pthread_mutex_destroy(&host->start.script.lock);

@@ -62,6 +62,8 @@ static void open_module(lua_State *L, const Start *start)
     lua_pushvalue(L, -2);
     lua_setfield(L, -2, "attnscope");
     lua_pop(L, 1);
+    lua_getfield(L, -1, "ui");
+    lua_setglobal(L, "ui");
     lua_setglobal(L, "attn");
 }
 

@@ -13,6 +13,7 @@
 #include "app/preset.h"
 #include "ui/actions.h"
 #include "ui/completion.h"
+#include "ui/console.h"
 #include "ui/journal.h"
 #include "ui/messages.h"
 #include "ui/profile.h"
@@ -248,6 +249,7 @@ static const Typed typed[] = {
     { "record", true, journal_typed_record, consider_stop },
     { "history", false, journal_typed_history, NULL },
     { "messages", false, messages_typed, consider_keep },
+    { "script", false, console_typed_script, NULL },
     { "theme", false, theme_typed, consider_themes },
     { "glyphs", false, glyphs_typed, consider_glyphs },
 };

@@ -7,6 +7,7 @@
 #include "ui/explorer_run.h"
 
 #include "ui/actions.h"
+#include "ui/console.h"
 #include "ui/journal.h"
 #include "ui/keys.h"
 #include "ui/signals.h"
@@ -77,7 +78,7 @@ bool ui_job_runs(const Ui *ui)
 
 static Area middle(const Ui *ui)
 {
-    return (Area){ 1, 0, ui->term->rows - 3, ui->term->cols };
+    return (Area){ 1, 0, ui->term->rows - 3 - console_height(ui), ui->term->cols };
 }
 
 static bool poll_jobs(Ui *ui)
@@ -162,7 +163,7 @@ static void draw(Ui *ui)
 
 /* ---- events ----------------------------------------------------------------- */
 
-static void handle_key(Ui *ui, uint32_t key)
+void explorer_key(Ui *ui, uint32_t key)
 {
     const Layer  *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
     const Action *action;
@@ -170,6 +171,8 @@ static void handle_key(Ui *ui, uint32_t key)
     if (top ? top->key && top->key(ui, key) : ui->screen == SCREEN_BROWSE && browse_key(ui, key))
         return;
     ui->message[0] = '\0';
+    if (console_key(ui, key))
+        return;
     action = action_of_key(ui_scope(ui), key);
     if (action)
         action->run(ui);
@@ -191,7 +194,7 @@ static void handle(Ui *ui, const Event *event)
 {
     ui->dirty = true;
     switch (event->kind) {
-    case EVENT_KEY: handle_key(ui, event->key); break;
+    case EVENT_KEY: explorer_key(ui, event->key); break;
     case EVENT_RESIZE: break;
     case EVENT_SUSPEND: term_suspend(ui->term); break;
     case EVENT_END:
@@ -217,6 +220,7 @@ void explorer_loop(Ui *ui)
     while (!ui->quit) {
         int    fds[3];
         double deadline;
+        bool   again; /* scripts changed something */
 
         journal_tick(ui); /* what has stood until the next key */
         drain_events(ui);
@@ -227,6 +231,9 @@ void explorer_loop(Ui *ui)
         if (ui->dirty)
             draw(ui);
         journal_tick(ui);
+        again = console_tick(ui);
+        if (ui->quit)
+            break;
         deadline = params_deadline(ui);
         if (step_deadline(ui) >= 0 && (deadline < 0 || step_deadline(ui) < deadline))
             deadline = step_deadline(ui);
@@ -235,6 +242,12 @@ void explorer_loop(Ui *ui)
         if (deadline < 0 && ui_job_runs(ui)) {
             deadline = 0.25; /* the stage of a run is shown as it changes */
             ui->dirty = true;
+        }
+        if (console_deadline(ui) >= 0 && (deadline < 0 || console_deadline(ui) < deadline))
+            deadline = console_deadline(ui);
+        if (again) {
+            ui->dirty = true;
+            deadline = 0;
         }
         fds[0] = session_wake_fd(ui->session);
         fds[1] = session_wake_fd(ui->draughtsman.session);
@@ -319,6 +332,7 @@ void action_cancel(Ui *ui)
     any |= command_cancel(ui);
     any |= export_cancel(ui);
     any |= vary_cancel(ui);
+    any |= console_stop(ui);
     if (any)
         ui_say(ui, ROLE_WARN, "cancelling\xe2\x80\xa6");
     else

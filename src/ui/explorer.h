@@ -49,7 +49,8 @@ enum {
     IN_SPAN = 16384, /* the picture of a query */
     IN_VARY = 32768, /* one parameter at several values */
     IN_OVERVIEW = 65536, /* all layers and heads */
-    IN_ALL = 131071,
+    IN_CONSOLE = 131072, /* Lua, typed */
+    IN_ALL = 262143,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -164,6 +165,8 @@ typedef struct Varying {
     int           cursor;   /* among the points from left to right */
 } Varying;
 
+typedef struct Console Console;
+
 typedef struct Help {
     Field filter;
     int   line, top;
@@ -179,14 +182,14 @@ typedef struct Pager {
     int  found;       /* its line */
 } Pager;
 
-typedef enum PromptKind { PROMPT_COMMAND, PROMPT_SEARCH } PromptKind;
+typedef enum PromptKind { PROMPT_COMMAND, PROMPT_SEARCH, PROMPT_ASK } PromptKind;
 
 typedef struct Prompt {
     PromptKind kind;
     Field      field;
     char       past[32][256]; /* newest last */
     int        past_count, past_at;
-    char       choices[512]; /* what Tab found */
+    char       choices[512]; /* what Tab found; what a script asks */
 } Prompt;
 
 typedef struct Export {
@@ -228,6 +231,7 @@ struct Ui {
     Commanding command;
     History    history;
     bool       inspect_by_key; /* row of the inspector by position instead of weight */
+    struct Console *console; /* owned; NULL: no scripts */
     struct Journal *journal; /* owned; what was done; NULL: nothing yet */
     bool         keep_messages; /* on leaving */
     char         session_name[256]; /* last saved or restored; "": none */
@@ -302,6 +306,7 @@ bool   step_poll(Ui *ui);             /* true: something is to be drawn */
 double step_deadline(const Ui *ui);   /* seconds from now; < 0: none */
 bool   step_pending(const Ui *ui);    /* a first drawing is still to come */
 void   step_close(Ui *ui);
+void   step_go(Ui *ui, int at);
 
 void profile_draw(Ui *ui, Area area);
 bool profile_poll(Ui *ui); /* true: something is to be drawn */
@@ -339,7 +344,9 @@ void               pager_open(Ui *ui, const char *title, const char *text, bool 
 void               pager_search(Ui *ui, const char *text);
 extern const Layer pager_layer;
 void               prompt_open(Ui *ui, PromptKind kind);
-extern const Layer prompt_layer, search_layer;
+/* A script's question; the answer goes to console_answer. */
+void               prompt_ask(Ui *ui, const char *question);
+extern const Layer prompt_layer, search_layer, ask_layer;
 /* Runs a typed line: a command, an action, or a mechanism to open. */
 void               say_glyphs(Ui *ui);
 void               command_enter(Ui *ui, const char *line);
@@ -348,6 +355,8 @@ bool               command_cancel(Ui *ui); /* false: none runs */
 void               command_close(Ui *ui);
 void               command_complete(Ui *ui, Field *field, char *choices, size_t size);
 void               export_open(Ui *ui);
+/* Writes what is on the screen; with a message. */
+void               export_start(Ui *ui, const char *path);
 bool               export_poll(Ui *ui);
 bool               export_cancel(Ui *ui);
 void               export_close(Ui *ui);

@@ -5,5 +5,7 @@
 #include "ui/explorer.h"
 
 void explorer_loop(Ui *ui); /* until it is left */
+/* As if the key was pressed. */
+void explorer_key(Ui *ui, uint32_t key);
 
 #endif

@@ -133,7 +133,7 @@ static bool take_plots(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     return true;
 }
 
-static void start(Ui *ui, const char *path)
+void export_start(Ui *ui, const char *path)
 {
     struct ExportWork *w = calloc(1, sizeof(*w));
     Error              err = ERROR_INIT;
@@ -265,7 +265,7 @@ void action_export(Ui *ui)
 void action_export_write(Ui *ui)
 {
     ui_pop(ui);
-    start(ui, ui->export.field.text);
+    export_start(ui, ui->export.field.text);
 }
 
 #define CLIPBOARD "sent to the terminal's clipboard (OSC 52)"

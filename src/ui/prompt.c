@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ui/actions.h"
+#include "ui/console.h"
 #include "ui/explorer.h"
 
 static void prompt_draw(Ui *ui)
@@ -11,7 +12,8 @@ static void prompt_draw(Ui *ui)
     int     y = ui->term->rows - 2;
 
     term_fill(ui->term, (Area){ y, 0, 1, ui->term->cols }, ' ', (Style){ 0 });
-    term_char(ui->term, y, 1, p->kind == PROMPT_COMMAND ? ':' : '/', ui_style(ui, ROLE_KEY));
+    term_char(ui->term, y, 1, p->kind == PROMPT_SEARCH ? '/' : p->kind == PROMPT_ASK ? '?' : ':',
+              ui_style(ui, ROLE_KEY));
     field_draw(&p->field, ui->term, y, 2, ui->term->cols - 4, ui_style(ui, ROLE_TEXT));
     if (p->choices[0]) {
         term_fill(ui->term, (Area){ y - 1, 0, 1, ui->term->cols }, ' ', (Style){ 0 });
@@ -23,8 +25,14 @@ static bool prompt_key(Ui *ui, uint32_t key)
 {
     if (!field_key(&ui->prompt.field, key))
         return false;
-    ui->prompt.choices[0] = '\0';
+    if (ui->prompt.kind != PROMPT_ASK)
+        ui->prompt.choices[0] = '\0';
     return true;
+}
+
+static void ask_leave(Ui *ui)
+{
+    console_answer(ui, NULL);
 }
 
 const Layer prompt_layer = {
@@ -41,6 +49,21 @@ const Layer search_layer = {
     .key = prompt_key,
 };
 
+const Layer ask_layer = {
+    .mode = "ASKED",
+    .scope = IN_SEARCH,
+    .draw = prompt_draw,
+    .key = prompt_key,
+    .leave = ask_leave,
+    .escape = "no answer",
+};
+
+void prompt_ask(Ui *ui, const char *question)
+{
+    prompt_open(ui, PROMPT_ASK);
+    snprintf(ui->prompt.choices, sizeof(ui->prompt.choices), "%s", question);
+}
+
 void prompt_open(Ui *ui, PromptKind kind)
 {
     Prompt *p = &ui->prompt;
@@ -50,7 +73,9 @@ void prompt_open(Ui *ui, PromptKind kind)
     p->choices[0] = '\0';
     p->past_at = p->past_count;
     ui->message[0] = '\0';
-    ui_push(ui, kind == PROMPT_SEARCH ? &search_layer : &prompt_layer);
+    ui_push(ui, kind == PROMPT_SEARCH ? &search_layer
+                : kind == PROMPT_ASK  ? &ask_layer
+                                      : &prompt_layer);
 }
 
 void action_command(Ui *ui)
@@ -89,6 +114,10 @@ void action_prompt_run(Ui *ui)
             pager_search(ui, line);
         else
             compare_search(ui, line);
+        return;
+    }
+    if (p->kind == PROMPT_ASK) {
+        console_answer(ui, line);
         return;
     }
     if (!line[0])

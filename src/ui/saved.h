@@ -57,6 +57,8 @@ void saved_show_screen(Ui *ui, const Saved *saved);
 bool saved_set_pane(SavedPane *pane, const char *name, const char *value, Error *err);
 bool saved_set_session(Saved *saved, const char *name, const char *value, Error *err);
 bool saved_pane_has(const char *name);
+/* Parameters as far as they can be judged without an input. */
+bool saved_check_request(const Request *request, Error *err);
 void saved_write_pane_fields(const SavedPane *pane, const char *indent, Text *out);
 void saved_write_session_fields(const Saved *saved, Text *out);
 

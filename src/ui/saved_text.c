@@ -99,8 +99,7 @@ typedef struct Reader {
     int    line, pane_line; /* 0: no pane yet */
 } Reader;
 
-/* Parameters as far as they can be judged without an input. */
-static bool check_request(const Request *request, Error *err)
+bool saved_check_request(const Request *request, Error *err)
 {
     const Position *position;
 
@@ -134,7 +133,7 @@ static bool finish_pane(Reader *r, Error *err)
     r->line = r->pane_line; /* where the fault is */
     request = &r->saved->panes[r->saved->count - 1].request;
     return request_parse(r->ui->session, request, r->pane_text, err) &&
-           check_request(request, err);
+           saved_check_request(request, err);
 }
 
 static bool begin_pane(Reader *r, const char *text, Error *err)

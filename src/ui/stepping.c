@@ -405,7 +405,7 @@ void step_close(Ui *ui)
 
 /* ---- actions ---------------------------------------------------------------- */
 
-static void go_to_step(Ui *ui, int at)
+void step_go(Ui *ui, int at)
 {
     Step step;
 
@@ -420,22 +420,22 @@ static void go_to_step(Ui *ui, int at)
 
 void action_step_next(Ui *ui)
 {
-    go_to_step(ui, ui->stepping.at + 1);
+    step_go(ui, ui->stepping.at + 1);
 }
 void action_step_back(Ui *ui)
 {
-    go_to_step(ui, ui->stepping.at - 1);
+    step_go(ui, ui->stepping.at - 1);
 }
 void action_step_first(Ui *ui)
 {
-    go_to_step(ui, 0);
+    step_go(ui, 0);
 }
 void action_step_last(Ui *ui)
 {
     Step step;
 
     if (step_now(ui, &step))
-        go_to_step(ui, step.count - 1);
+        step_go(ui, step.count - 1);
 }
 
 /* Half of the line in sight further. */

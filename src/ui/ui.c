@@ -10,6 +10,7 @@
 
 #include "app/command.h"
 #include "ui/capability.h"
+#include "ui/console.h"
 #include "ui/explorer_run.h"
 #include "ui/journal.h"
 #include "ui/messages.h"
@@ -22,6 +23,7 @@ typedef struct Start {
     const char *input; /* NULL: the shipped sample */
     Request     defaults;
     const char *session; /* saved; NULL: none */
+    const char *script;  /* run when all is open; NULL: none */
     Call        step; /* `attnscope step MECH`; without a command: not that */
     int         theme, glyphs; /* -1: as usual, or as saved */
     bool        keep_messages;
@@ -49,6 +51,7 @@ static const char usage[] =
     "      --utf8       the terminal shows UTF-8 whatever the locale says\n"
     "      --ascii      ASCII only\n"
     "      --lua FILE   run a script first, for the mechanisms it defines\n"
+    "      --script FILE  run a script in the explorer: ui.* shows, ; is its console\n"
     "      --no-mouse   leave the mouse to the terminal (M switches)\n"
     "      --keep-messages  messages go to $XDG_STATE_HOME/attnscope on leaving\n"
     "  -h, --help       this help\n";
@@ -66,7 +69,8 @@ enum {
     ARG_KEEP_MESSAGES,
     ARG_UTF8,
     ARG_ASCII,
-    ARG_NO_MOUSE
+    ARG_NO_MOUSE,
+    ARG_SCRIPT
 };
 
 static const struct option options[] = {
@@ -86,6 +90,7 @@ static const struct option options[] = {
     { "utf8", no_argument, NULL, ARG_UTF8 },
     { "ascii", no_argument, NULL, ARG_ASCII },
     { "no-mouse", no_argument, NULL, ARG_NO_MOUSE },
+    { "script", required_argument, NULL, ARG_SCRIPT },
     { "help", no_argument, NULL, 'h' },
     { 0 },
 };
@@ -143,6 +148,7 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     case ARG_UTF8: start->term.utf8 = 1; return true;
     case ARG_ASCII: start->term.utf8 = 0; return true;
     case ARG_NO_MOUSE: start->term.mouse = false; return true;
+    case ARG_SCRIPT: start->script = value; return true;
     case 'h': start->help = true; return true;
     default: return error_set(err, ERR_USAGE, "see attnscope --help");
     }
@@ -252,6 +258,7 @@ static void close_all(Ui *ui)
 {
     term_close(ui->term);
     ui->term = NULL;
+    console_end(ui);
     export_close(ui);
     command_close(ui);
     step_close(ui);
@@ -277,7 +284,7 @@ static int fail(const Error *err)
     return error_exit_status(err->code);
 }
 
-int ui_main(int argc, char **argv)
+int ui_main(int argc, char **argv, Interpreter *interpreter)
 {
     Start start = { .term = { .colours = -1, .utf8 = -1, .mouse = true },
                     .choice = INPUT_CHOICE_DEFAULT,
@@ -303,7 +310,10 @@ int ui_main(int argc, char **argv)
     ui = calloc(1, sizeof(*ui));
     if (!ui)
         return 1;
+    console_begin(ui, interpreter);
     opened = open_all(ui, &start, &err);
+    if (opened && start.script)
+        console_file(ui, start.script);
     if (opened)
         explorer_loop(ui);
     ended = ui->signal;

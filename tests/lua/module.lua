@@ -185,3 +185,13 @@ case("script arguments", function()
   equal(arg[1], nil)
   assert(arg[0]:find("module.lua", 1, true))
 end)
+
+case("no explorer here", function()
+  equal(attn.has_ui, false)
+  equal(attn.ui, ui)
+  for _, name in ipairs { "open", "panes", "wait", "message" } do
+    raises("interactive program", ui[name], "full")
+  end
+  raises("expected function", ui.animate, 10)
+  raises("rate: expected number", ui.animate, "fast", print)
+end)

@@ -1,0 +1,494 @@
+/* lua_console.c -- see lua_console.h.
+ *
+ * The explorer's thread owns the state; every script is a coroutine.  A turn ends when
+ * the script waits or, by a hook, after some milliseconds, so that not even an endless
+ * loop holds up the screen.  What cannot be left in the middle (a comparison of
+ * table.sort, a metamethod) has some seconds.
+ */
+#include "script/lua_console.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "script/lua_complete.h"
+
+#define LOOK_EVERY   10000 /* instructions between looks at the clock */
+#define TURN_SECONDS 0.02
+#define MOST_SECONDS 5.0     /* of a turn that cannot be left */
+#define OUTPUT_MOST  200000  /* bytes; then the older half goes */
+
+double console_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- output ----------------------------------------------------------------- */
+
+static void trim(Text *output)
+{
+    const char *half, *line;
+    size_t      kept;
+
+    if (output->length < OUTPUT_MOST || !output->data)
+        return;
+    half = output->data + output->length / 2;
+    line = strchr(half, '\n');
+    kept = line ? output->length - (size_t)(line + 1 - output->data) : 0;
+    memmove(output->data, output->data + output->length - kept, kept);
+    output->data[kept] = '\0';
+    output->length = kept;
+}
+
+/* Nothing that would move the terminal's cursor. */
+static void add_output(Console *c, const char *text)
+{
+    for (; *text; text++)
+        text_addf(&c->output, "%c",
+                  ((unsigned char)*text < 32 && !strchr("\n\t", *text)) || *text == 127 ? '?'
+                                                                                       : *text);
+    trim(&c->output);
+}
+
+/* print for the console.  [-n, +0, v] */
+static int console_print(lua_State *L)
+{
+    Console *c = script_of(L)->console;
+    int      count = lua_gettop(L);
+
+    for (int i = 1; i <= count; i++) {
+        add_output(c, luaL_tolstring(L, i, NULL));
+        add_output(c, i < count ? "\t" : "\n");
+        lua_pop(L, 1);
+    }
+    if (!count)
+        add_output(c, "\n");
+    return 0;
+}
+
+/* io.write and file:write of the standard streams.  [-n, +1, v] */
+static int console_write(lua_State *L)
+{
+    Console *c = script_of(L)->console;
+
+    for (int i = lua_istable(L, 1) ? 2 : 1; i <= lua_gettop(L); i++)
+        add_output(c, luaL_checkstring(L, i));
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int do_nothing(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
+static int leave(lua_State *L)
+{
+    const Control *control = script_of(L)->control;
+
+    control->leave(control->ui);
+    return luaL_error(L, "left");
+}
+
+/* ---- tasks ------------------------------------------------------------------ */
+
+static Task *new_task(Console *c)
+{
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (!c->tasks[i].thread)
+            return &c->tasks[i];
+    return NULL;
+}
+
+/* The function at the top as a task.  [-1, +0, v] */
+static void begin_task(lua_State *L, Console *c)
+{
+    Task *task = new_task(c);
+
+    if (!task)
+        luaL_error(L, "%d scripts run already: Ctrl-C stops them", TASKS_MOST);
+    task->thread = lua_newthread(L);
+    task->anchor = luaL_ref(L, LUA_REGISTRYINDEX);
+    task->wait = TASK_READY;
+    task->given = 0;
+    lua_xmove(L, task->thread, 1);
+}
+
+static void end_task(lua_State *L, Task *task)
+{
+    lua_State *thread = task->thread;
+    int        anchor = task->anchor;
+
+    *task = (Task){ 0 };
+    lua_sethook(thread, NULL, 0, 0);
+    lua_resetthread(thread);
+    luaL_unref(L, LUA_REGISTRYINDEX, anchor);
+}
+
+static void look_hook(lua_State *L, lua_Debug *unused)
+{
+    Console *c = script_of(L)->console;
+    double   spent = c && c->now ? console_seconds() - c->began : 0;
+
+    (void)unused;
+    if (spent < TURN_SECONDS)
+        return;
+    if (c->now->thread == L && lua_isyieldable(L))
+        lua_yield(L, 0);
+    else if (spent > MOST_SECONDS)
+        luaL_error(L, "this takes too long where a script cannot be interrupted");
+}
+
+int console_wait(lua_State *L, TaskWait wait, double due)
+{
+    Console *c = script_of(L)->console;
+
+    if (!c || !c->now || c->now->thread != L || !lua_isyieldable(L))
+        return luaL_error(L, "a script can wait here only outside of its own coroutines, "
+                          "comparisons and metamethods");
+    c->now->wait = wait;
+    c->now->due = due;
+    return lua_yield(L, 0);
+}
+
+static bool is_due(const Console *c, const Task *task)
+{
+    switch (task->wait) {
+    case TASK_READY: return true;
+    case TASK_SLEEPS: return console_seconds() >= task->due;
+    case TASK_SETTLES: return !c->control->busy(c->control->ui);
+    default: return false;
+    }
+}
+
+static void show_values(lua_State *L, Task *task, int count)
+{
+    if (!count)
+        return;
+    lua_pushcfunction(L, console_print);
+    lua_xmove(task->thread, L, count);
+    lua_call(L, count, 0);
+}
+
+static void show_error(lua_State *L, Console *c, Task *task)
+{
+    const char *message = luaL_tolstring(task->thread, -1, NULL);
+
+    if (!strcmp(message, "left"))
+        return;
+    luaL_traceback(L, task->thread, message, 0);
+    add_output(c, lua_tostring(L, -1));
+    add_output(c, "\n");
+    lua_pop(L, 1);
+    c->control->say(c->control->ui, message);
+}
+
+/* A turn of a task.  [-0, +0, v] */
+static void go_on(lua_State *L, Console *c, Task *task)
+{
+    int given = task->given, count = 0, status;
+
+    task->wait = TASK_READY;
+    task->given = 0;
+    c->now = task;
+    c->began = console_seconds();
+    lua_sethook(task->thread, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
+    status = lua_resume(task->thread, L, given, &count);
+    c->now = NULL;
+    if (status == LUA_YIELD) {
+        lua_pop(task->thread, count);
+        return;
+    }
+    if (status == LUA_OK)
+        show_values(L, task, count);
+    else
+        show_error(L, c, task);
+    end_task(L, task);
+}
+
+/* ---- under pcall ------------------------------------------------------------ */
+
+typedef struct Ask {
+    Console    *console;
+    const char *text;     /* code, path, answer */
+    int         function; /* of a key */
+    TypedState  state;
+    bool        done;
+} Ask;
+
+static int protected_tick(lua_State *L)
+{
+    Ask     *ask = lua_touserdata(L, 1);
+    Console *c = ask->console;
+
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (c->tasks[i].thread && is_due(c, &c->tasks[i])) {
+            ask->done = true;
+            go_on(L, c, &c->tasks[i]);
+        }
+    return 0;
+}
+
+static int protected_type(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+    int  status = statement_load(L, ask->text);
+
+    ask->state = TYPED_UNFINISHED;
+    if (statement_unfinished(L, status))
+        return 0;
+    ask->state = TYPED_REFUSED;
+    add_output(ask->console, "> ");
+    add_output(ask->console, ask->text);
+    add_output(ask->console, "\n");
+    if (status != LUA_OK)
+        return lua_error(L);
+    begin_task(L, ask->console);
+    ask->state = TYPED_DONE;
+    return 0;
+}
+
+static int protected_file(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+
+    script_push_file(L, ask->text);
+    if (!*lua_tostring(L, -1))
+        return luaL_error(L, "%s: no such script, neither here nor among the user's and the "
+                          "shipped ones", ask->text);
+    script_set_path(L, lua_tostring(L, -1));
+    if (luaL_loadfilex(L, lua_tostring(L, -1), "t") != LUA_OK)
+        return lua_error(L);
+    begin_task(L, ask->console);
+    return 0;
+}
+
+static int protected_call(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, ask->function);
+    begin_task(L, ask->console);
+    return 0;
+}
+
+static int protected_answer(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+
+    for (int i = 0; i < TASKS_MOST; i++) {
+        Task *task = &ask->console->tasks[i];
+
+        if (!task->thread || task->wait != TASK_ASKS)
+            continue;
+        lua_pushstring(L, ask->text); /* NULL: nil */
+        lua_xmove(L, task->thread, 1);
+        task->given = 1;
+        task->wait = TASK_READY;
+    }
+    return 0;
+}
+
+static int protected_install(lua_State *L)
+{
+    console_install(L);
+    return 0;
+}
+
+/* False: it raised, which the console shows; *err (or NULL) has it too. */
+static bool protect(Console *c, lua_CFunction body, Ask *ask, Error *err)
+{
+    Script    *script = &c->start->script;
+    lua_State *L = script->state;
+    bool       ok;
+
+    ask->console = c;
+    script_enter(script, NULL);
+    lua_pushcfunction(L, body);
+    lua_pushlightuserdata(L, ask);
+    ok = lua_pcall(L, 1, 0, 0) == LUA_OK;
+    if (!ok) {
+        const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "it failed";
+
+        add_output(c, message);
+        add_output(c, "\n");
+        if (err)
+            error_set(err, ERR_SCRIPT, "%.400s", message);
+    }
+    lua_settop(L, 0);
+    script_leave(script);
+    return ok;
+}
+
+/* ---- the interpreter -------------------------------------------------------- */
+
+static bool console_open(void *host, const Control *control, Error *err)
+{
+    Console *c = host;
+    Ask      ask = { 0 };
+
+    if (!start_open(c->start, err))
+        return false;
+    c->control = c->start->script.control = control;
+    c->start->script.console = c;
+    if (protect(c, protected_install, &ask, err))
+        return true;
+    c->control = c->start->script.control = NULL;
+    return false;
+}
+
+static bool stop(void *host)
+{
+    Console *c = host;
+    bool     any = false;
+
+    script_enter(&c->start->script, NULL);
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (c->tasks[i].thread && &c->tasks[i] != c->now) {
+            end_task(c->start->script.state, &c->tasks[i]);
+            any = true;
+        }
+    script_leave(&c->start->script);
+    return any;
+}
+
+static void console_close(void *host)
+{
+    Console *c = host;
+
+    stop(c);
+    c->control = c->start->script.control = NULL;
+}
+
+static TypedState console_type(void *host, const char *code)
+{
+    Ask ask = { .text = code };
+
+    protect(host, protected_type, &ask, NULL);
+    return ask.state;
+}
+
+static bool console_file(void *host, const char *path, Error *err)
+{
+    Ask ask = { .text = path };
+
+    return protect(host, protected_file, &ask, err);
+}
+
+static bool console_tick(void *host)
+{
+    Ask ask = { 0 };
+
+    protect(host, protected_tick, &ask, NULL);
+    return ask.done;
+}
+
+static double console_deadline(void *host)
+{
+    Console *c = host;
+    double   soonest = -1;
+
+    for (int i = 0; i < TASKS_MOST; i++) {
+        Task  *task = &c->tasks[i];
+        double left = task->wait == TASK_SLEEPS    ? task->due - console_seconds()
+                      : task->wait == TASK_SETTLES ? 0.02
+                                                   : 0;
+
+        if (task->thread && task->wait != TASK_ASKS && (soonest < 0 || left < soonest))
+            soonest = left > 0 ? left : 0;
+    }
+    return soonest;
+}
+
+static void console_call(void *host, int function)
+{
+    Ask ask = { .function = function };
+
+    protect(host, protected_call, &ask, NULL);
+}
+
+static void console_answer(void *host, const char *text)
+{
+    Ask ask = { .text = text };
+
+    protect(host, protected_answer, &ask, NULL);
+}
+
+static void console_complete(void *host, const char *word,
+                             void (*add)(void *context, const char *name), void *context)
+{
+    Console *c = host;
+
+    script_enter(&c->start->script, NULL);
+    complete_names(c->start->script.state, word, add, context);
+    script_leave(&c->start->script);
+}
+
+static const Text *console_output(void *host)
+{
+    return &((Console *)host)->output;
+}
+
+void console_fill(Console *c, Start *start, Interpreter *interpreter)
+{
+    c->start = start;
+    *interpreter = (Interpreter){
+        .host = c,
+        .open = console_open,
+        .close = console_close,
+        .type = console_type,
+        .file = console_file,
+        .tick = console_tick,
+        .deadline = console_deadline,
+        .stop = stop,
+        .call = console_call,
+        .answer = console_answer,
+        .complete = console_complete,
+        .output = console_output,
+    };
+}
+
+void console_free(Console *c)
+{
+    text_free(&c->output);
+}
+
+/* ---- what scripts find ------------------------------------------------------ */
+
+/* A run that is waited for lets the screen live; a stream is the console. */
+static const char waiting[] =
+    "local attn, write, nothing = ...\n"
+    "local run, start = attn.run, attn.start\n"
+    "function attn.run(mechanism, options)\n"
+    "  if not attn.has_ui or not coroutine.isyieldable() then return run(mechanism, options) end\n"
+    "  local job, message, code = start(mechanism, options)\n"
+    "  if not job then return nil, message, code end\n"
+    "  while not job:poll(0) do ui.sleep(0.01) end\n"
+    "  return job:wait()\n"
+    "end\n"
+    "if io then\n"
+    "  local stream = { write = write, flush = nothing, setvbuf = nothing, close = nothing }\n"
+    "  io.stdout, io.stderr, io.write = stream, stream, write\n"
+    "end\n";
+
+void console_install(lua_State *L)
+{
+    lua_pushcfunction(L, console_print);
+    lua_setglobal(L, "print");
+    lua_getglobal(L, "os");
+    lua_pushcfunction(L, leave);
+    lua_setfield(L, -2, "exit");
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "attnscope");
+    lua_pushboolean(L, true);
+    lua_setfield(L, -2, "has_ui");
+    if (luaL_loadbufferx(L, waiting, sizeof(waiting) - 1, "=console", "t") != LUA_OK)
+        lua_error(L);
+    lua_insert(L, -2);
+    lua_pushcfunction(L, console_write);
+    lua_pushcfunction(L, do_nothing);
+    lua_call(L, 3, 0);
+}

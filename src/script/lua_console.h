@@ -1,0 +1,41 @@
+/* script/lua_console.h -- scripts that run while the explorer does: their turns and waits. */
+#ifndef SCRIPT_LUA_CONSOLE_H
+#define SCRIPT_LUA_CONSOLE_H
+
+#include "app/scripting.h"
+#include "script/script_parts.h"
+
+#define TASKS_MOST 16
+
+/* Why a task does not go on. */
+typedef enum TaskWait { TASK_READY, TASK_SLEEPS, TASK_SETTLES, TASK_ASKS } TaskWait;
+
+typedef struct Task {
+    lua_State *thread; /* NULL: free */
+    int        anchor; /* in the registry */
+    TaskWait   wait;
+    double     due;    /* of TASK_SLEEPS: seconds, monotonic */
+    int        given;  /* values on the thread's stack to go on with */
+} Task;
+
+typedef struct Console {
+    Start      *start;
+    const Control *control; /* NULL: no explorer */
+    Text        output;
+    Task        tasks[TASKS_MOST];
+    Task       *now;   /* whose turn it is; NULL: none */
+    double      began; /* its turn */
+} Console;
+
+double console_seconds(void);
+/* The present task waits; to be returned from a C function.  Raises where it cannot.
+ * [-0, +0, v] */
+int  console_wait(lua_State *L, TaskWait wait, double due);
+/* Puts what there is for scripts into the state: print, waiting runs.  [-0, +0, v] */
+void console_install(lua_State *L);
+
+void console_fill(Console *console, Start *start, Interpreter *interpreter);
+/* What it holds outside the state, which is still open. */
+void console_free(Console *console);
+
+#endif
