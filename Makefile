@@ -175,8 +175,8 @@ install: all ## install under PREFIX (default /usr/local)
 	install -m644 samples/*.safetensors samples/*.npz samples/*.txt samples/*.png \
 	    $(DESTDIR)$(PREFIX)/share/attnscope/samples
 	install -m644 scripts/lua/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua
-	install -Dm644 scripts/lua/library/attnscope.lua \
-	    $(DESTDIR)$(PREFIX)/share/attnscope/lua/library/attnscope.lua
+	install -d $(DESTDIR)$(PREFIX)/share/attnscope/lua/library
+	install -m644 scripts/lua/library/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua/library
 
 uninstall: ## remove what install put there
 	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(DESTDIR)$(PREFIX)/share/attnscope \

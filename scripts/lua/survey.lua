@@ -1,37 +1,29 @@
 -- survey.lua -- the surveys' and the slides' pictures, redrawn: one PNG each and an index.
 --
---   attnscope lua survey.lua [FOLDER] [name=value...]
---
---   FOLDER              default: survey; made when it is not there
---   presets=a,b         default: all (attnscope preset lists them)
---   width=6.75 dpi=200 theme=light
---   format=png          or txt
+--   attnscope lua survey.lua [FOLDER] [name=value...]     --help lists the settings
 --
 -- FOLDER/index.md shows them with source, what to see and the command of each.
 
 local attn = require "attnscope"
 
-local settings = { presets = "", width = "", dpi = "200", theme = "light", format = "png" }
-local folder = "survey"
-
-for i, word in ipairs(attn.args) do
-  local name, value = word:match("^([%w_]+)=(.*)$")
-  if name and settings[name] then
-    settings[name] = value
-  elseif not name and i == 1 then
-    folder = word
-  else
-    error(("unknown setting '%s'; see the head of this script"):format(word), 0)
-  end
-end
+local settings = require "library.arguments" {
+  usage = "survey.lua [FOLDER] [name=value...]", words = 1,
+  about = "The surveys' pictures into FOLDER (default: survey), with an index.",
+  { "presets", "", "list", "default: all (attnscope preset lists them)" },
+  { "width", "", "number", "inches; default: each picture's own" },
+  { "dpi", "200", "whole", "dots an inch" },
+  { "theme", "light", "text", "light, dark, print, slide or colour-blind" },
+  { "format", "png", "text", "or txt" },
+}
+local folder = settings[1] or "survey"
 
 local function chosen()
   local wanted, out = {}, {}
-  for id in settings.presets:gmatch("[^,]+") do
+  for _, id in ipairs(settings.presets) do
     wanted[id] = true
   end
   for _, preset in ipairs(attn.presets()) do
-    if settings.presets == "" or wanted[preset.id] then
+    if #settings.presets == 0 or wanted[preset.id] then
       out[#out + 1] = preset
       wanted[preset.id] = nil
     end
@@ -56,11 +48,7 @@ local function open(path)
   return file or error(path .. ": cannot be written", 0)
 end
 
-local options = { theme = settings.theme, dpi = math.tointeger(tonumber(settings.dpi)) }
-if settings.width ~= "" then
-  options.width = tonumber(settings.width)
-end
-
+local options = { theme = settings.theme, dpi = settings.dpi, width = settings.width }
 local presets = chosen()
 local index <close> = open(folder .. "/index.md")
 index:write("# The surveys' pictures, redrawn\n\nMade by `attnscope lua survey.lua`. ",

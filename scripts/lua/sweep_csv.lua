@@ -1,24 +1,25 @@
 -- sweep_csv.lua -- cost of mechanisms over n: a CSV file, and exponents beside the claims.
 --
---   attnscope lua sweep_csv.lua [name=value...]
---
---   mechanisms=full,bigbird   ids, or texts like 'bigbird(window=5)'; default: all
---   n=256:2048:x2             from:to:xFACTOR, from:to:+STEP or a list 256,512
---   d=64 heads=1 seed=0       of the generated input
---   structure=normal          its generator (attn.generators lists them)
---   causal=true               run them causally where they can
---   reps=3                    timed runs at least
---   quality=true              compare with full attention as well
---   out=sweep.csv             the file; - for standard output
+--   attnscope lua sweep_csv.lua [name=value...]     --help lists the settings
 --
 -- A point that fails is a row with its status.  After Ctrl-C the rows measured
 -- so far are written.
 
 local attn = require "attnscope"
 
-local settings = {
-  mechanisms = "", n = "256:2048:x2", d = "64", heads = "1", seed = "0", structure = "normal",
-  causal = "false", reps = "3", quality = "false", out = "sweep.csv",
+local settings = require "library.arguments" {
+  usage = "sweep_csv.lua [name=value...]",
+  about = "Time, FLOPs and memory of mechanisms over n as CSV; exponents beside the claims.",
+  { "mechanisms", "", "list", "ids, or texts like 'bigbird(window=5)'; default: all" },
+  { "n", "256:2048:x2", "lengths", "from:to:xFACTOR, from:to:+STEP or a list" },
+  { "d", "64", "whole", "head size of the generated input" },
+  { "heads", "1", "whole", "its heads" },
+  { "seed", "0", "whole", "of every random draw" },
+  { "structure", "normal", "text", "its generator" },
+  { "causal", "false", "flag", "run causally what can" },
+  { "reps", "3", "whole", "timed runs at least" },
+  { "quality", "false", "flag", "compare with full attention as well" },
+  { "out", "sweep.csv", "text", "the file; - for standard output" },
 }
 
 local columns = {
@@ -27,61 +28,6 @@ local columns = {
   "quality.mass_mean", "quality.output_error", "message",
 }
 
-for _, word in ipairs(attn.args) do
-  local name, value = word:match("^([%w_]+)=(.*)$")
-  if not name or not settings[name] then
-    error(("unknown setting '%s'; see the head of this script"):format(word), 0)
-  end
-  settings[name] = value
-end
-
-local function whole(text, what)
-  return math.tointeger(tonumber(text))
-    or error(what .. ": expected a whole number, got " .. text, 0)
-end
-
--- "256:2048:x2" or "256,512,1024"
-local function lengths(text)
-  local out = {}
-  local from, to, kind, step = text:match("^(%d+):(%d+):([x+])(%d+)$")
-  if not from then
-    for item in text:gmatch("[^,]+") do
-      out[#out + 1] = whole(item, "n")
-    end
-    return out
-  end
-  local n, last, by = whole(from, "n"), whole(to, "n"), whole(step, "n")
-  if by < (kind == "x" and 2 or 1) or n < 1 then
-    error("n: '" .. text .. "' does not end", 0)
-  end
-  while n <= last do
-    out[#out + 1] = n
-    n = kind == "x" and n * by or n + by
-  end
-  return out
-end
-
--- Commas inside parentheses belong to a mechanism's parameters.
-local function mechanisms(text)
-  local out, depth, item = {}, 0, ""
-  if text == "" then
-    for _, id in ipairs(attn.mechanisms { needs_x = false, needs_attn = false }) do
-      local example = attn.info(id).example -- what cannot run without parameters brings some
-      out[#out + 1] = example and ("%s(%s)"):format(id, example) or id
-    end
-    return out
-  end
-  for c in (text .. ","):gmatch(".") do
-    depth = depth + (c == "(" and 1 or 0) - (c == ")" and 1 or 0)
-    if c == "," and depth == 0 then
-      out[#out + 1], item = item, ""
-    else
-      item = item .. c
-    end
-  end
-  return out
-end
-
 local function id_of(text)
   return text:match("^[^(]+")
 end
@@ -89,11 +35,11 @@ end
 local rows, by_mechanism = {}, {}
 
 local function measure(mechanism, input)
-  local causal = settings.causal == "true" and attn.info(id_of(mechanism)).causal
+  local causal = settings.causal and attn.info(id_of(mechanism)).causal
   local good, record, message, _, failed = pcall(attn.profile, mechanism, {
-    input = input, causal = causal, seed = whole(settings.seed, "seed"),
-    quality = settings.quality == "true",
-  }, { reps = whole(settings.reps, "reps") })
+    input = input, causal = causal, seed = settings.seed,
+    quality = settings.quality,
+  }, { reps = settings.reps })
   if not good then
     return { status = "FAILED", message = record }
   end
@@ -101,10 +47,10 @@ local function measure(mechanism, input)
 end
 
 local function sweep(chosen)
-  for _, n in ipairs(lengths(settings.n)) do
+  for _, n in ipairs(settings.n) do
     local input = assert(attn.random {
-      n = n, d = whole(settings.d, "d"), heads = whole(settings.heads, "heads"),
-      seed = whole(settings.seed, "seed"), structure = settings.structure,
+      n = n, d = settings.d, heads = settings.heads, seed = settings.seed,
+      structure = settings.structure,
     })
     for _, mechanism in ipairs(chosen) do
       local row = measure(mechanism, input)
@@ -147,7 +93,7 @@ local function report(chosen, out)
   end
 end
 
-local chosen = mechanisms(settings.mechanisms)
+local chosen = settings:chosen { needs_x = false, needs_attn = false }
 local done, why = pcall(sweep, chosen)
 local to_stdout = settings.out == "-"
 

@@ -242,6 +242,7 @@ int attn_input(lua_State *L);
 int attn_tensor(lua_State *L);
 int attn_vector(lua_State *L);
 int attn_read(lua_State *L);
+int attn_write_npz(lua_State *L);
 int attn_pattern(lua_State *L);
 int attn_mechanism(lua_State *L);
 int attn_run(lua_State *L);

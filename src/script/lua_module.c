@@ -106,6 +106,8 @@ static const Member attn_members[] = {
     { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
       "A tensor with one axis." },
     { "read", attn_read, "path: string", "attnscope.Tensor" OR_FAILURE, "Reads a .npy file." },
+    { "write_npz", attn_write_npz, "path: string, tensors: table<string, attnscope.Tensor>",
+      "true" OR_FAILURE, "Tensors by name as one .npz file: numpy.load reads it." },
     { "pattern", attn_pattern, "definition: attnscope.PatternOptions", "string" OR_FAILURE,
       "Adds a pattern to the catalogue: attn.pattern{ id = \"near\", row = function(i, row) "
       "row:range(i - 2, i + 2, \"window\") end }.  Its id then runs like any other." },

@@ -149,7 +149,8 @@ static int pane_zoom(lua_State *L)
 
     if (!all)
         region = check_region(L, 2, INT64_C(1) << 40, INT64_C(1) << 40);
-    return outcome(L, control->pane_zoom(control->ui, pane_of(L), all ? NULL : &region, &err), &err);
+    return outcome(L, control->pane_zoom(control->ui, pane_of(L), all ? NULL : &region, &err),
+                   &err);
 }
 
 /* [-0, +1 or 3, v] */

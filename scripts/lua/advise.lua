@@ -1,0 +1,116 @@
+-- advise.lua -- for every head: the cheapest mechanism that keeps a given share of the mass.
+--
+--   attnscope lua advise.lua [name=value...]     --help lists the settings
+--
+-- Each head runs alone through every candidate.  Kept is the softmax mass of exact attention
+-- on the keys that the candidate looks at, mean over the queries; FLOPs are counted.  The
+-- crossover is the length from which the candidate needs fewer FLOPs than exact attention,
+-- from power laws through both over the lengths of `fit`.
+
+local attn = require "attnscope"
+
+local settings = require "library.arguments" {
+  usage = "advise.lua [name=value...]",
+  about = "For every head the cheapest mechanism that keeps a share of the attention's mass, as CSV.",
+  { "input", "", "text", "file; default: the shipped sample" },
+  { "layer", "0", "whole", "of the file" },
+  { "n", "", "whole", "cuts the file" },
+  { "keep", "0.95", "number", "share of the mass, mean over the queries" },
+  { "mechanisms", "window(window=9),window(window=33),dilated,bigbird,longformer,sparse-strided,"
+    .. "sparse-fixed,reformer(block=8),routing,logsparse", "list", "candidates" },
+  { "fit", "128:512:x2", "lengths", "for the crossover" },
+  { "seed", "0", "whole", "of every random draw" },
+  { "all", "false", "flag", "a row for every candidate, not only the chosen one" },
+  { "out", "advice.csv", "text", "the file; - for standard output" },
+}
+
+local function head_of(input, h)
+  local cut = { { h, h + 1 } }
+  return assert(attn.input { q = input.q:slice(cut):copy(), k = input.k:slice(cut):copy(),
+                             v = input.v:slice(cut):copy(), causal = input.causal })
+end
+
+local function load()
+  local path = settings.input or attn.run("full").input.name -- the sample
+  return assert(attn.load(path, { layer = settings.layer, n = settings.n }))
+end
+
+-- FLOPs as c n^alpha, from counts of short generated inputs; nil: they do not run.
+local laws, head_size = {}, nil
+local function law(mechanism)
+  if laws[mechanism] == nil then
+    local xs, ys = {}, {}
+    for _, n in ipairs(settings.fit) do
+      local good, result = pcall(attn.run, mechanism, { n = n, d = head_size, seed = settings.seed })
+      if good and result then
+        xs[#xs + 1], ys[#ys + 1] = n, result.record.flops.counted
+      end
+    end
+    laws[mechanism] = #xs > 1 and attn.fit(xs, ys, { boot = 0 }) or false
+  end
+  return laws[mechanism]
+end
+
+-- "<= 128", a length, or "never".
+local function crossover(mechanism)
+  local own, exact = law(mechanism), law("full")
+  if not own or not exact then
+    return "n/a"
+  end
+  local first = settings.fit[1]
+  if own.c * first ^ own.alpha < exact.c * first ^ exact.alpha then
+    return "<= " .. first
+  elseif own.alpha >= exact.alpha then
+    return "never"
+  end
+  return ("%.0f"):format((own.c / exact.c) ^ (1 / (exact.alpha - own.alpha)))
+end
+
+local function try(mechanism, input)
+  local good, result, message = pcall(attn.run, mechanism, {
+    input = input, seed = settings.seed, quality = true,
+  })
+  if not good or not result then
+    return nil, good and message or result
+  end
+  local record = result.record
+  return { kept = record.quality.mass_mean, worst = record.quality.mass_min,
+           error = record.quality.output_error, flops = record.flops.counted }
+end
+
+local columns = { "layer", "head", "mechanism", "kept", "kept at worst", "output error", "FLOPs",
+                  "of exact", "crossover n", "chosen" }
+local input, rows, said = load(), {}, {}
+head_size = input.d
+for h = 0, input.heads - 1 do
+  local one <close> = head_of(input, h)
+  local exact = assert(try("full", one))
+  local best = { mechanism = "full", tried = exact }
+  local candidates = {}
+  for _, mechanism in ipairs(settings.mechanisms) do
+    local tried, why = try(mechanism, one)
+    if tried then
+      candidates[#candidates + 1] = { mechanism = mechanism, tried = tried }
+      if tried.kept and tried.kept >= settings.keep and tried.flops < best.tried.flops then
+        best = candidates[#candidates]
+      end
+    elseif not said[mechanism] then
+      said[mechanism] = true
+      attn.log("warning", "left out: %s: %s", mechanism, why)
+    end
+  end
+  candidates[#candidates + 1] = best.mechanism == "full" and best or nil
+  for _, c in ipairs(candidates) do
+    if settings.all or c == best then
+      rows[#rows + 1] = {
+        layer = settings.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
+        ["kept at worst"] = c.tried.worst, ["output error"] = c.tried.error, FLOPs = c.tried.flops,
+        ["of exact"] = c.tried.flops / exact.flops, ["crossover n"] = c.mechanism == "full" and ""
+          or crossover(c.mechanism), chosen = c == best,
+      }
+    end
+  end
+  attn.log("info", "head %d: %s keeps %.4f at %.0f %% of the FLOPs", h, best.mechanism,
+    best.tried.kept or 1, 100 * best.tried.flops / exact.flops)
+end
+settings:write_csv(settings.out, rows, columns)

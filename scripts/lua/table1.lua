@@ -1,0 +1,116 @@
+-- table1.lua -- the surveys' Table 1, measured: claimed exponents of n beside counted and timed ones.
+--
+--   attnscope lua table1.lua [name=value...]     --help lists the settings
+--
+-- A row says "as claimed" when the claimed exponent lies within the tolerance of the
+-- counted FLOPs, which do not depend on the machine.
+
+local attn = require "attnscope"
+
+local settings = require "library.arguments" {
+  usage = "table1.lua [name=value...]",
+  about = "The exponents of n in FLOPs, time and memory of each mechanism, beside the claimed one.",
+  { "mechanisms", "", "list", "default: all that the surveys' tables name" },
+  { "n", "256:2048:x2", "lengths", "three at least" },
+  { "d", "64", "whole", "head size" },
+  { "reps", "3", "whole", "timed runs at least" },
+  { "tolerance", "0.15", "number", "of an exponent" },
+  { "out", "table1.md", "text", "Markdown (.md) or .csv; - prints Markdown" },
+  { "records", "", "text", "file of the records (.jsonl), which makes a second start go on" },
+}
+
+if #settings.n < 3 then
+  error("n: an exponent needs three lengths", 0)
+end
+
+local options = { n = settings.n, d = settings.d, reps = settings.reps, out = settings.records,
+                  resume = settings.records and io.open(settings.records) ~= nil or nil }
+if #settings.mechanisms == 0 then
+  options[1] = "table1"
+else
+  table.move(settings.mechanisms, 1, #settings.mechanisms, 1, options)
+end
+
+local function exponent(list, value)
+  local xs, ys = {}, {}
+  for _, record in ipairs(list) do
+    local y = record.status == "OK" and value(record)
+    if y and y > 0 then
+      xs[#xs + 1], ys[#ys + 1] = record.n, y
+    end
+  end
+  if #xs < 3 then
+    return nil
+  end
+  return attn.fit(xs, ys)
+end
+
+local function written(fit)
+  if not fit then
+    return "n/a"
+  end
+  return fit.lo and ("%.2f (%.2f to %.2f)"):format(fit.alpha, fit.lo, fit.hi)
+    or ("%.2f"):format(fit.alpha)
+end
+
+local function verdict(claimed, fit)
+  if not claimed or not fit then
+    return "n/a"
+  end
+  local away = fit.alpha - claimed
+  return math.abs(away) <= settings.tolerance and "as claimed"
+    or away < 0 and "below the claim" or "above the claim"
+end
+
+local records = assert(attn.sweep(options))
+local groups, order = {}, {}
+for _, record in ipairs(records) do
+  local name = record.mechanism
+  if not groups[name] then
+    groups[name] = {}
+    order[#order + 1] = name
+  end
+  table.insert(groups[name], record)
+end
+
+local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLOPs", "time", "memory",
+                  "verdict" }
+local rows = {}
+for _, name in ipairs(order) do
+  local info, list = attn.info(name), groups[name]
+  local flops = exponent(list, function(r) return r.flops.counted end)
+  rows[#rows + 1] = {
+    mechanism = name, class = info.class, ["claimed time"] = info.claim.time,
+    ["claimed exponent"] = info.claim.exponent or "n/a", FLOPs = written(flops),
+    time = written(exponent(list, function(r) return r.time_ms.median end)),
+    memory = written(exponent(list, function(r) return r.memory.arena_peak end)),
+    verdict = verdict(info.claim.exponent, flops),
+  }
+end
+
+local function markdown()
+  local lines = {
+    "| " .. table.concat(columns, " | ") .. " |", "|" .. (" --- |"):rep(#columns),
+  }
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for i, column in ipairs(columns) do
+      cells[i] = tostring(row[column]):gsub("|", "\\|")
+    end
+    lines[#lines + 1] = "| " .. table.concat(cells, " | ") .. " |"
+  end
+  return ("# Claimed and measured growth\n\nExponents of n over n = %s, d = %d, with 95 %% intervals; "
+    .. "measured on %s.\n\n"):format(table.concat(settings.n, ", "), settings.d,
+      attn.environment().cpu or "this machine") .. table.concat(lines, "\n") .. "\n"
+end
+
+if settings.out:match("%.csv$") then
+  settings:write_csv(settings.out, rows, columns)
+elseif settings.out == "-" then
+  io.stdout:write(markdown())
+else
+  local file = assert(io.open(settings.out, "w"))
+  assert(file:write(markdown()))
+  assert(file:close())
+  attn.log("info", "%s: %d mechanisms", settings.out, #rows)
+end
