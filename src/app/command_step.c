@@ -6,7 +6,6 @@
 
 #include "app/command_parts.h"
 #include "app/missed.h"
-#include "app/derived.h"
 #include "app/step_figure.h"
 #include "app/step_strip.h"
 
@@ -108,17 +107,28 @@ static void add_strip(const Step *step, int64_t head, Text *out)
     strip_free(&strip);
 }
 
-/* The trace so far seen as a whole, under the last step it watches. */
-static bool add_trace_plot(Result *result, const Call *call, Text *out, Error *err)
+/* What was watched, as a whole, under the last step it watches. */
+static bool add_curves(const Step *step, const Call *call, const PictureOptions *o, Text *out,
+                       Error *err)
 {
-    const View *trace = result_derived(result, TRACE_VIEW, err);
-    Figure     *figure = figure_new(1, err);
+    StepCurves  curves = { 0 };
+    Plot       *plot = step_last_plot(step);
+    Figure     *figure;
     TextOptions text;
-    bool        ok = trace && figure && call_text_options(call, &text, err);
+    bool        ok;
 
+    if (steps_watched(step->result, step->index, step->index + 1) &&
+        !steps_watched(step->result, step->index + 1, step->count))
+        curves.trace = steps_watched(step->result, step->index, step->index + 1);
+    if (plot)
+        curves.last[curves.count++] = step->index;
+    plot_free(plot);
+    if (!curves.trace && !curves.count)
+        return true;
+    figure = steps_figure(step->result, NULL, 0, &curves, o, err);
+    ok = figure && call_text_options(call, &text, err);
     if (ok) {
         text.height = TEXT_LINES;
-        panel_init(&figure->panels[0], trace, NULL, 0, "what is watched, over the run");
         text_add(out, "\n");
         ok = figure_text(figure, &text, out, err);
     }
@@ -145,9 +155,7 @@ static bool add_step(Result *result, int index, const Call *call, const PictureO
         text_add(out, "\n");
         ok = add_picture(result, index, call, o, alone, out, err);
     }
-    if (ok && steps_watched(result, index, index + 1) &&
-        !steps_watched(result, index + 1, step.count))
-        ok = add_trace_plot(result, call, out, err);
+    ok = ok && add_curves(&step, call, o, out, err);
     text_add(out, "\n");
     return ok;
 }
@@ -167,15 +175,37 @@ static void json_views(const Step *step, Json *json)
 
 static void json_traces(const Step *step, Json *json)
 {
-    const Run *run = step->result->run;
+    const Run *run = step->run;
 
     jsonw_open(json, '{');
     for (int i = 0; i < run->trace_count; i++)
-        if (run->traces[i].step == step->index) {
+        if (run->traces[i].step == step->at) {
             jsonw_key(json, run->traces[i].name);
             jsonw_number(json, run->traces[i].value);
         }
     jsonw_close(json, '}');
+}
+
+/* What only steps of a replay have. */
+static void json_replay(const Step *step, Json *json)
+{
+    const View *view;
+    double      value;
+
+    if (step->run == step->result->run)
+        return;
+    jsonw_key(json, "said");
+    jsonw_string(json, step->stage->said ? step->stage->said : "");
+    jsonw_key(json, step->stage->at_name ? step->stage->at_name : "at");
+    jsonw_number(json, step->stage->at);
+    for (int x = 0; (view = step_watched(step, x, &value)); x++) {
+        if (!x) {
+            jsonw_key(json, "query");
+            jsonw_int(json, step->row);
+        }
+        jsonw_key(json, view->name);
+        jsonw_number(json, value);
+    }
 }
 
 /* What a round found of the strongest keys, where that is known. */
@@ -185,10 +215,10 @@ static void json_round(const Step *step, Json *json)
     const Missed *missed = missed_is_offered(result->run)
                                ? result_missed_soon(result, result->request.keys) : NULL;
 
-    for (int r = 0; missed && r < missed->rounds; r++) {
+    for (int r = 0; missed && step->run == result->run && r < missed->rounds; r++) {
         int64_t at = missed->h * missed->rounds + r;
 
-        if (missed->round_step[r] != step->index)
+        if (missed->round_step[r] != step->at)
             continue;
         jsonw_key(json, "found_alone");
         jsonw_number(json, missed->alone[at]);
@@ -220,6 +250,7 @@ static void json_step(const Step *step, Json *json)
     json_views(step, json);
     jsonw_key(json, "traces");
     json_traces(step, json);
+    json_replay(step, json);
     json_round(step, json);
     jsonw_close(json, '}');
 }
@@ -257,6 +288,13 @@ static void list_stages(Result *result, Text *out)
     }
 }
 
+static bool is_of(Result *result, int index, const char *stage)
+{
+    Step step;
+
+    return result_step(result, index, &step) && !strcmp(step.stage->name, stage);
+}
+
 /* Steps [*from, *to) that --at asks for: a number, or all of a stage. */
 static bool choose_steps(Result *result, const char *at, int *from, int *to, Error *err)
 {
@@ -274,9 +312,9 @@ static bool choose_steps(Result *result, const char *at, int *from, int *to, Err
         *to = (int)number;
         return true;
     }
-    for (*from = 0; *from < count && strcmp(result->run->stages[*from].name, at); ++*from)
+    for (*from = 0; *from < count && !is_of(result, *from, at); ++*from)
         ;
-    for (*to = *from; *to < count && !strcmp(result->run->stages[*to].name, at); ++*to)
+    for (*to = *from; *to < count && is_of(result, *to, at); ++*to)
         ;
     if (*from < count)
         return true;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/steps.h"
 #include "attn/spectrum.h"
 
 typedef struct Derived {
@@ -343,7 +344,8 @@ static const View *trace_of(Result *result, const char *name, Error *err)
     return keep(result, d, name);
 }
 
-const View *result_derived(Result *result, const char *name, Error *err)
+/* A curve of the result itself. */
+static const View *own_curve(Result *result, const char *name, Error *err)
 {
     Derived    *known = find(result, name);
     const View *view;
@@ -356,13 +358,22 @@ const View *result_derived(Result *result, const char *name, Error *err)
     return view ? view : spectrum_of(result, name, err);
 }
 
+const View *result_derived(Result *result, const char *name, Error *err)
+{
+    const View *view = own_curve(result, name, err);
+    const Run  *replay = view || (err && err->code != ERR_NONE) || run_view(result->run, name)
+                             ? NULL : result_replay(result);
+
+    return view ? view : replay ? run_view(replay, name) : NULL;
+}
+
 const View *result_derived_at(Result *result, int at)
 {
     static const char *const names[] = { SPECTRUM_VIEW, TRACE_VIEW };
     Error                    ignored = ERROR_INIT;
 
     for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++) {
-        const View *view = result_derived(result, names[k], &ignored);
+        const View *view = own_curve(result, names[k], &ignored);
 
         if (view && at-- == 0)
             return view;

@@ -4,6 +4,7 @@
  *     spectrum(VIEW)      of any other matrix
  *     trace               all numbers the stages are watched by (run_trace)
  *     row_error           one of them, by its name with _ for blanks
+ *     running_max         a view of the run's replay (attn/replay.h)
  *
  * They stand beside the run's own views wherever a view is named; a view of the run
  * with such a name comes first.

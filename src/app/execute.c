@@ -295,6 +295,7 @@ void result_release(Result *result)
     for (int i = 0; i < result->upper_count; i++)
         run_free(result->upper[i]);
     free(result->upper);
+    run_free(result->replay);
     run_free(result->run);
     record_free(&result->record);
     request_free(&result->request);

@@ -53,6 +53,8 @@ typedef struct Result {
     struct Reach *reach;   /* private: see app/reach.h */
     struct Missed *missed; /* private: see app/missed.h */
     struct Derived *derived; /* private: see app/derived.h */
+    Run         *replay;   /* private: see app/steps.h; owned */
+    bool         replayed; /* it was tried */
     double       run_ms;   /* wall time of the run with views, for live re-runs */
     int          references;
     struct Loaded *loaded; /* private: keeps the input */

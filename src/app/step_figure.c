@@ -59,10 +59,55 @@ const View *steps_watched(Result *result, int from, int to)
     return NULL;
 }
 
-Figure *steps_figure(Result *result, const int *which, int count, const View *trace,
-                               const PictureOptions *o, Error *err)
+Plot *step_last_plot(const Step *step)
 {
-    Figure *figure = figure_new(count + (trace != NULL), err);
+    Step next;
+
+    if (step->run == step->result->run ||
+        (result_step(step->result, step->index + 1, &next) &&
+         !strcmp(next.stage->name, step->stage->name)))
+        return NULL;
+    return step_plot(step);
+}
+
+StepCurves steps_curves(Result *result, int from, int to)
+{
+    StepCurves curves = { .trace = steps_watched(result, from, to) };
+
+    for (int i = from; i < to && curves.count < 4; i++) {
+        Step  step;
+        Plot *plot = result_step(result, i, &step) ? step_last_plot(&step) : NULL;
+
+        if (plot)
+            curves.last[curves.count++] = i;
+        plot_free(plot);
+    }
+    return curves;
+}
+
+static void curve_panels(Result *result, const StepCurves *curves, Panel *panel)
+{
+    if (curves->trace)
+        panel_init(panel++, curves->trace, NULL, 0, "what is watched, over the run");
+    for (int i = 0; i < curves->count; i++) {
+        Step   step;
+        char   title[128];
+        double value;
+
+        result_step(result, curves->last[i], &step);
+        snprintf(title, sizeof(title), "over the %s", step.stage->at_name);
+        if (step_watched(&step, 0, &value))
+            snprintf(title, sizeof(title), "query %lld, over the %s", (long long)step.row,
+                     step.stage->at_name);
+        panel_init_plot(panel++, step_plot(&step), title);
+    }
+}
+
+Figure *steps_figure(Result *result, const int *which, int count, const StepCurves *curves,
+                     const PictureOptions *o, Error *err)
+{
+    int     more = curves ? curves->count + (curves->trace != NULL) : 0;
+    Figure *figure = figure_new(count + more, err);
     bool    ok = figure != NULL;
 
     for (int i = 0; ok && i < count; i++) {
@@ -76,8 +121,8 @@ Figure *steps_figure(Result *result, const int *which, int count, const View *tr
         figure_free(figure);
         return NULL;
     }
-    if (trace)
-        panel_init(&figure->panels[count], trace, NULL, 0, "what is watched, over the run");
+    if (more)
+        curve_panels(result, curves, &figure->panels[count]);
     figure->rows = o->rows;
     figure->cols = o->cols;
     figure->legend = true;
@@ -85,15 +130,25 @@ Figure *steps_figure(Result *result, const int *which, int count, const View *tr
     return figure;
 }
 
+/* Side by side every so manieth step of a long replay is enough, if not just they were asked
+ * for. */
+static bool is_left_out(const Step *step, int steps)
+{
+    int64_t each = (step->total + REPLAY_TILES - 1) / REPLAY_TILES;
+
+    return step->run != step->result->run && step->total != steps &&
+           (step->stage->iteration + 1) % each != 0 && step->stage->iteration + 1 != step->total;
+}
+
 /* Indices of the steps with a picture of their own. */
-static int telling_steps(Result *result, int from, int to, int *which, int most)
+static int telling_steps(Result *result, int from, int to, bool thin, int *which, int most)
 {
     int count = 0;
 
     for (int i = from; i < to && count < most; i++) {
         Step step;
 
-        if (result_step(result, i, &step) && step.fresh)
+        if (result_step(result, i, &step) && step.fresh && !(thin && is_left_out(&step, to - from)))
             which[count++] = i;
     }
     return count;
@@ -152,7 +207,10 @@ static void add_words(Figure *figure, Result *result, const int *which)
         step_name(&step, panel->title + strlen(panel->title),
                   sizeof(panel->title) - strlen(panel->title));
         snprintf(panel->caption, sizeof(panel->caption), "%s%s%s", step.shown->name,
-                 step.note ? ": " : "", step.note ? step.note : "");
+                 step.stage->said || step.note ? ": " : "",
+                 step.stage->said ? step.stage->said
+                 : step.note      ? step.note
+                                  : "");
     }
 }
 
@@ -218,18 +276,19 @@ bool steps_save(Session *s, Result *result, int from, int to, const PictureOptio
                 const char *frame, const char *line, const PngOptions *options, const char *path,
                 Error *err)
 {
-    int     which[RUN_MAX_STAGES], count = telling_steps(result, from, to, which, STEPS_MOST);
-    Figure *figure;
-    Text    request = { 0 };
-    bool    moves, ok;
+    int        which[STEPS_MOST], count;
+    StepCurves curves = steps_curves(result, from, to);
+    Figure    *figure;
+    Text       request = { 0 };
+    bool       moves, ok;
 
+    if (!are_frames(path, frame, options, &moves, err))
+        return false;
+    count = telling_steps(result, from, to, !moves, which, STEPS_MOST);
     if (!count)
         return error_set(err, ERR_USAGE, "%s: no matrix is made at these steps; leave out --at",
                          result->request.mechanism);
-    if (!are_frames(path, frame, options, &moves, err))
-        return false;
-    figure = steps_figure(result, which, count, moves ? NULL : steps_watched(result, from, to), o,
-                          err);
+    figure = steps_figure(result, which, count, moves ? NULL : &curves, o, err);
     if (!figure)
         return false;
     request_text(&result->request, &request);

@@ -5,10 +5,22 @@
 #include "app/picture.h"
 #include "app/steps.h"
 
-/* One panel for each step of `which` (indices) that made something to see, and the trace
+/* What stands under the pictures of steps: numbers over the run, and over a replay. */
+typedef struct StepCurves {
+    const View *trace;    /* NULL: none */
+    int         last[4];  /* steps whose plot (step_plot) is shown: the last of each stage */
+    int         count;
+} StepCurves;
+
+/* One panel for each step of `which` (indices) that made something to see, and the curves
  * (NULL: none) under them. */
-Figure *steps_figure(Result *result, const int *which, int count, const View *trace,
+Figure *steps_figure(Result *result, const int *which, int count, const StepCurves *curves,
                      const PictureOptions *options, Error *err);
+/* Curves of the steps [from, to). */
+StepCurves steps_curves(Result *result, int from, int to);
+/* A plot of the numbers a stage of a replay is watched by; NULL: this is not its last step, or
+ * there are none. */
+Plot *step_last_plot(const Step *step);
 /* The trace of the whole run, where the steps [from, to) are watched; NULL: they are not. */
 const View *steps_watched(Result *result, int from, int to);
 /* What steps [from, to) make, side by side in one figure; .apng: one after the other; with a

@@ -1,15 +1,29 @@
 /* steps.c -- see steps.h. */
 #include "app/steps.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "app/missed.h"
 #include "app/picture.h"
 
-int result_steps(const Result *result)
+const Run *result_replay(Result *result)
 {
-    return result->run->err.code == ERR_NONE ? result->run->stage_count : 0;
+    if (!result->replayed) {
+        result->replayed = true;
+        result->replay = replay_new(result->run);
+    }
+    return result->replay;
+}
+
+int result_steps(Result *result)
+{
+    const Run *replay = result_replay(result);
+
+    return result->run->err.code != ERR_NONE
+               ? 0
+               : result->run->stage_count + (replay ? replay->stage_count : 0);
 }
 
 static bool is_picture(const View *view)
@@ -71,18 +85,22 @@ static const char *note_of(const Mechanism *m, const char *stage)
 
 bool result_step(Result *result, int index, Step *out)
 {
-    const Run *run = result->run;
+    int count = result_steps(result), own = result->run->stage_count;
 
-    if (index < 0 || index >= result_steps(result))
+    if (index < 0 || index >= count)
         return false;
-    *out = (Step){ .result = result, .stage = &run->stages[index], .index = index,
-                   .count = result_steps(result) };
-    out->note = note_of(run->mechanism, out->stage->name);
-    for (int i = 0; out->stage->iteration >= 0 && i < run->stage_count; i++)
-        out->total += !strcmp(run->stages[i].name, out->stage->name);
-    for (int i = index; i >= 0 && !out->shown; i--)
-        out->shown = shown_at(run, i);
-    out->fresh = out->shown && out->shown->step == index;
+    *out = (Step){ .result = result, .run = index < own ? result->run : result->replay,
+                   .at = index < own ? index : index - own, .index = index, .count = count,
+                   .row = result->run->n - 1 };
+    out->stage = &out->run->stages[out->at];
+    if (out->stage->about)
+        out->row = out->stage->query;
+    out->note = note_of(out->run->mechanism, out->stage->name);
+    for (int i = 0; out->stage->iteration >= 0 && i < out->run->stage_count; i++)
+        out->total += !strcmp(out->run->stages[i].name, out->stage->name);
+    for (int i = out->at; i >= 0 && !out->shown; i--)
+        out->shown = shown_at(out->run, i);
+    out->fresh = out->shown && out->shown->step == out->at;
     return true;
 }
 
@@ -97,11 +115,11 @@ void step_name(const Step *step, char *text, size_t size)
 
 int step_views(const Step *step, const View **out, int most)
 {
-    const Run *run = step->result->run;
+    const Run *run = step->run;
     int        count = 0;
 
     for (int i = 0; i < run->view_count; i++)
-        if (run->views[i].step == step->index) {
+        if (run->views[i].step == step->at) {
             if (count < most)
                 out[count] = &run->views[i];
             count++;
@@ -113,7 +131,7 @@ const int32_t *step_order(const Step *step, int64_t head)
 {
     const View *source = result_order_source(step->result);
 
-    return source && source->step <= step->index
+    return source && step->run == step->result->run && source->step <= step->at
                ? result_sorted_order(step->result, head, step_round(step))
                : NULL;
 }
@@ -122,36 +140,78 @@ int64_t step_round(const Step *step)
 {
     int64_t round = step->stage->iteration;
 
-    return round > 0 && round < result_order_rounds(step->result) ? round : 0;
+    return step->run == step->result->run && round > 0 &&
+                   round < result_order_rounds(step->result)
+               ? round
+               : 0;
 }
 
 const View *step_categories(const Step *step)
 {
-    const Run *run = step->result->run;
+    const Run *run = step->run;
 
     for (int i = 0; i < run->view_count; i++) {
         const View *view = &run->views[i];
 
-        if (view->kind == VIEW_BUCKETS && view->step <= step->index && view->tensor.data &&
+        if (view->kind == VIEW_BUCKETS && view->step <= step->at && view->tensor.data &&
             view->tensor.dtype == DT_I32 && view_cols(view) == run->n)
             return view;
     }
     return NULL;
 }
 
+const View *step_watched(const Step *step, int x, double *value)
+{
+    const Run *run = step->run;
+    float      number;
+
+    for (int i = 0; i < run->view_count; i++) {
+        const View *view = &run->views[i];
+
+        if (!view->watched || strcmp(view->watched, step->stage->name) || x-- > 0)
+            continue;
+        view_read(view, step->head, step->row, step->stage->iteration, 1, 1, &number);
+        *value = (double)number;
+        return view;
+    }
+    return NULL;
+}
+
+/* "running_max" as one says it. */
+static void add_name(const View *view, Text *out)
+{
+    for (const char *c = view->name; *c; c++)
+        text_addf(out, "%c", *c == '_' ? ' ' : *c);
+}
+
 void step_traces(const Step *step, Text *out)
 {
-    const Run *run = step->result->run;
+    const Run  *run = step->run;
+    const View *view;
+    double      value;
 
     for (int i = 0; i < run->trace_count; i++)
-        if (run->traces[i].step == step->index)
+        if (run->traces[i].step == step->at)
             text_addf(out, "%s %.3g\n", run->traces[i].name, run->traces[i].value);
+    for (int x = 0; (view = step_watched(step, x, &value)); x++) {
+        text_addf(out, x ? ", " : "query %lld: ", (long long)step->row);
+        add_name(view, out);
+        text_addf(out, isnan(value) ? " none" : " %.3g", value);
+    }
+    text_add(out, view || !step_watched(step, 0, &value) ? "" : "\n");
+}
+
+static double place_of(const Stage *stage, int step)
+{
+    int64_t count = stage->iteration >= 0 ? stage->iteration : step;
+
+    return stage->at_name ? stage->at : (double)count + 1;
 }
 
 /* One series: the trace's values up to this step. */
 static bool add_trace(const Step *step, const char *name, Plot *plot)
 {
-    const Run  *run = step->result->run;
+    const Run  *run = step->run;
     PlotSeries *series = plot_add(plot, name, CURVE_LINE, run->trace_count, false);
 
     if (!series)
@@ -159,26 +219,59 @@ static bool add_trace(const Step *step, const char *name, Plot *plot)
     series->count = 0;
     for (int i = 0; i < run->trace_count; i++) {
         const Trace *t = &run->traces[i];
-        int64_t      iteration = run->stages[t->step].iteration;
 
-        if (t->step > step->index || strcmp(t->name, name))
+        if (t->step > step->at || strcmp(t->name, name))
             continue;
-        series->x[series->count] = (double)(iteration >= 0 ? iteration : t->step) + 1;
+        series->x[series->count] = place_of(&run->stages[t->step], t->step);
         series->y[series->count++] = t->value;
     }
     return true;
 }
 
+/* The same of a row that is followed. */
+static bool add_watched(const Step *step, const View *view, Plot *plot)
+{
+    Text        name = { 0 };
+    PlotSeries *series;
+
+    add_name(view, &name);
+    series = plot_add(plot, text_str(&name), CURVE_LINE, step->stage->iteration + 1, false);
+    text_free(&name);
+    for (int64_t t = 0; series && t <= step->stage->iteration; t++) {
+        const Stage *stage = step->stage - step->stage->iteration + t;
+        float        value;
+
+        view_read(view, step->head, step->row, t, 1, 1, &value);
+        series->x[t] = place_of(stage, (int)t);
+        series->y[t] = (double)value;
+    }
+    return series != NULL;
+}
+
+#define DRAWN 2 /* of the numbers a row is followed by: they share an axis */
+
+static bool add_series(const Step *step, Plot *plot)
+{
+    const Run  *run = step->run;
+    const View *view;
+    double      value;
+    bool        ok = true;
+
+    for (int x = 0; ok && x < DRAWN && (view = step_watched(step, x, &value)); x++)
+        ok = add_watched(step, view, plot);
+    for (int i = 0; ok && !plot->count && i < run->trace_count; i++)
+        if (run->traces[i].step == step->at)
+            for (int k = i; ok && k < run->trace_count && run->traces[k].step == step->at; k++)
+                ok = add_trace(step, run->traces[k].name, plot);
+    return ok;
+}
+
 Plot *step_plot(const Step *step)
 {
-    const Run *run = step->result->run;
-    Plot      *plot = plot_new(NULL);
-    bool       ok = plot != NULL;
-    int64_t    points = 0;
+    Plot   *plot = plot_new(NULL);
+    bool    ok = plot && add_series(step, plot);
+    int64_t points = 0;
 
-    for (int i = 0; ok && i < run->trace_count; i++)
-        if (run->traces[i].step == step->index)
-            ok = add_trace(step, run->traces[i].name, plot);
     for (int k = 0; ok && k < plot->count; k++)
         points = plot->series[k].count > points ? plot->series[k].count : points;
     if (!ok || points < 2) {
@@ -186,7 +279,13 @@ Plot *step_plot(const Step *step)
         return NULL;
     }
     snprintf(plot->x.name, sizeof(plot->x.name), "%s",
-             step->stage->iteration >= 0 ? "iteration" : "step");
+             step->stage->at_name          ? step->stage->at_name
+             : step->stage->iteration >= 0 ? "iteration"
+                                           : "step");
+    plot->x.log = step->stage->at_name && step->stage->iteration > 3 &&
+                  plot->series[0].x[points - 1] >= 30 * plot->series[0].x[0] &&
+                  plot->series[0].x[1] >= 2 * plot->series[0].x[0] &&
+                  plot->series[0].x[2] >= 2 * plot->series[0].x[1];
     if (plot->count == 1)
         snprintf(plot->y.name, sizeof(plot->y.name), "%s", plot->series[0].name);
     plot_settle(plot);
@@ -211,10 +310,10 @@ static void describe_missed(const Step *step, Text *out)
     const Missed *missed = missed_is_offered(result->run)
                                ? result_missed_soon(result, result->request.keys) : NULL;
 
-    if (!missed)
+    if (!missed || step->run != result->run)
         return;
-    missed_describe_round(missed, step->index, -1, out);
-    if (step->index == step->count - 1)
+    missed_describe_round(missed, step->at, -1, out);
+    if (step->at == step->run->stage_count - 1)
         missed_describe(missed, -1, out);
 }
 
@@ -225,11 +324,16 @@ void step_describe(const Step *step, Text *out)
 
     if (step->note)
         text_addf(out, "%s\n", step->note);
+    if (step->stage->said)
+        text_addf(out, "%s\n", step->stage->said);
     if (flops > 0)
         text_addf(out, "FLOPs counted: %s (%.3g %% of the run)\n",
                   format_count(flops, count, sizeof(count)),
-                  100 * flops / flops_total(run_flops(step->result->run)));
+                  100 * flops / flops_total(run_flops(step->run)));
     step_traces(step, out);
     describe_missed(step, out);
-    describe_views(step, out);
+    if (step->run == step->result->run)
+        describe_views(step, out);
+    if (step->index == step->count - 1 && replay_wants_causal(step->result->run))
+        text_add(out, "A causal run shows its decoding too, token by token.\n");
 }

@@ -1,6 +1,7 @@
 /* app/steps.h -- a run as steps one can go through: what each stage did and made.
  *
- * A step is a stage of the run, in the order they ran.  The command `step`, the
+ * A step is a stage of the run, in the order they ran; behind them come those of its replay
+ * (attn/replay.h), which is made when steps are first asked for.  The command `step`, the
  * explorer's step screen and Lua read the same steps.
  */
 #ifndef APP_STEPS_H
@@ -11,8 +12,12 @@
 
 typedef struct Step {
     Result       *result;
+    const Run    *run;          /* the result's, or its replay */
     const Stage  *stage;
+    int           at;           /* its number in that run */
     int           index, count; /* from 0; of all steps */
+    int64_t       row, head;    /* whose running numbers are told: the last query of head 0; may
+                                   be changed */
     int64_t       total;        /* iterations of this stage in the run; 0: not iterated */
     const char   *note;         /* what the stage does; static; NULL: none */
     /* The matrix to look at: the most telling one made here, else the last one made
@@ -21,7 +26,9 @@ typedef struct Step {
     bool          fresh;        /* it was made here */
 } Step;
 
-int  result_steps(const Result *result);
+int  result_steps(Result *result);
+/* The run that goes on where the result's own stages end; NULL: there is none. */
+const Run *result_replay(Result *result);
 bool result_step(Result *result, int index, Step *out); /* false: no such step */
 
 /* "attend, 2 of 4" */
@@ -34,8 +41,12 @@ const int32_t *step_order(const Step *step, int64_t head);
 /* Of which round the step is, for those that sort anew in each; 0: the first, or of none. */
 int64_t        step_round(const Step *step);
 const View    *step_categories(const Step *step);
-/* "row error 0.0123": what the stage is watched by, one item each line. */
+/* "row error 0.0123": what the stage is watched by, one item each line, and what the step's
+ * row has come to. */
 void step_traces(const Step *step, Text *out);
+/* View x of those whose rows are followed through this step's stage, and the number its row has
+ * now; NULL: no more. */
+const View *step_watched(const Step *step, int x, double *value);
 /* The numbers this step is watched by, from the first iteration to this one; NULL: there
  * are fewer than two points.  The caller frees it. */
 Plot *step_plot(const Step *step);

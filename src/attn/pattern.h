@@ -134,6 +134,11 @@ Pattern *pattern_ring(Arena *a, PatternShape s, int64_t first);
 /* mask[i,j] != 0; any dtype's u8 copy [n,n] or [h,n,n]; borrowed */
 Pattern *pattern_mask(Arena *a, PatternShape s, const Tensor *mask);
 
+/* n = m: what a decoder holds at row i < rows: its own key (4), keys it reads (1), and those
+ * that it only keeps for a later query (2); last i32 [h',m]: the last query that reads a key. */
+Pattern *pattern_held(Arena *a, PatternShape s, const Pattern *reads, const Tensor *last,
+                      int64_t rows);
+
 /* A finished pattern as an operand: builders store it and change nothing. */
 Pattern *pattern_operand(const Pattern *p);
 Pattern *pattern_union(Arena *a, Pattern *x, Pattern *y);        /* ORs bits */

@@ -11,6 +11,7 @@ void run_pattern_attention(Run *r, double scale, const Pattern *cells)
     r->out = result.out;
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
+    replay_offer_attend(r, &in, cells);
 }
 
 Flops run_pattern_flops(const Run *r, double cells)

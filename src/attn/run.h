@@ -48,6 +48,7 @@
 #include "attn/quantise.h"
 #include "attn/query_clusters.h"
 #include "attn/recurrence.h"
+#include "attn/replay.h"
 #include "attn/segments.h"
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"
@@ -74,6 +75,11 @@ typedef struct Stage {
     Flops       flops;     /* counted as it ran */
     Bytes       bytes;
     int64_t     arena_peak; /* largest arena use during the stage, bytes */
+    const char *said;      /* what happened here, in numbers; run's arena; NULL: nothing */
+    const char *at_name;   /* what `at` counts, static: "features"; NULL: iterations */
+    double      at;        /* where its traces stand on that axis */
+    bool        about;     /* it is about one query: */
+    int64_t     query;
 } Stage;
 
 /* Where a learned or random tensor is from. */
@@ -157,6 +163,7 @@ struct Run {
     struct { const char *name; double value; bool integer; } figures[32];
     int              figure_count;
     int              preparing;   /* depth of run_prepare */
+    ReplaySource     replay;      /* what can be gone through again */
 };
 
 /* ---- for those who start runs ------------------------------------------------ */
@@ -302,6 +309,11 @@ void view_stage(Run *r, const char *name, int64_t iteration);
 /* A number of the current stage for those who watch; costs nothing when no views are
  * wanted.  Numbers beyond RUN_MAX_TRACES are not kept. */
 void run_trace(Run *r, const char *name, double value);
+/* A sentence on the current stage, with its numbers; and where its traces stand. */
+void run_say(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void run_mark(Run *r, const char *name, double at);
+/* The stage is about this query. */
+void run_about(Run *r, int64_t query);
 /* A line to hold the curve `view` against: vertical at an x, or level at a y; name static. */
 void view_guide(Run *r, const char *view, bool vertical, double at, const char *name);
 /* Finds the views that curves name; when the run is done. */

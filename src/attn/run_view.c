@@ -2,6 +2,7 @@
 #include "attn/run.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,6 +106,35 @@ void run_trace(Run *r, const char *name, double value)
 {
     if (run_wants_views(r) && r->stage_count && r->trace_count < RUN_MAX_TRACES)
         r->traces[r->trace_count++] = (Trace){ name, r->stage_count - 1, value };
+}
+
+void run_say(Run *r, const char *fmt, ...)
+{
+    char    line[600];
+    va_list args;
+
+    if (!run_wants_views(r) || !r->stage_count)
+        return;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    r->stages[r->stage_count - 1].said = arena_printf(r->arena, "%s", line);
+}
+
+void run_mark(Run *r, const char *name, double at)
+{
+    if (r->stage_count) {
+        r->stages[r->stage_count - 1].at_name = name;
+        r->stages[r->stage_count - 1].at = at;
+    }
+}
+
+void run_about(Run *r, int64_t query)
+{
+    if (r->stage_count) {
+        r->stages[r->stage_count - 1].about = true;
+        r->stages[r->stage_count - 1].query = query;
+    }
 }
 
 void view_tensor(Run *r, const char *name, ViewKind kind, Tensor t, const char *rows,

@@ -124,6 +124,8 @@ struct View {
                                usual; static; NULL: all of them */
     const char *window;     /* what COMPONENT_WINDOW means here; static; NULL: "window" */
     double      centre;     /* of a signed view: the value that its two colours part at */
+    const char *watched;    /* rows are followed through this stage's iterations, which are the
+                               columns: its name, static; NULL: they are not */
     const char *origin;     /* "random seed 7", "file", or NULL when computed; run's arena */
 };
 

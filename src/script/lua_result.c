@@ -443,7 +443,13 @@ static void push_step(lua_State *L, const Step *step)
     lua_pushinteger(L, stage->arena_peak);
     lua_setfield(L, -2, "arena_peak");
     set_step_views(L, step);
-    set_traces(L, step->result->run, step->index);
+    set_traces(L, step->run, step->at);
+    if (stage->said) {
+        lua_pushstring(L, stage->said);
+        lua_setfield(L, -2, "said");
+    }
+    lua_pushboolean(L, step->run != step->result->run);
+    lua_setfield(L, -2, "replay");
 }
 
 /* [-0, +1, v] */
@@ -489,7 +495,8 @@ static const Member result_members[] = {
     { "row", result_row, "q: integer, head?: integer", "table[]",
       "The keys query q may see: {k, weight, components} each." },
     { "stages", result_stages, "", "table[]",
-      "Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces." },
+      "Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces; behind "
+      "them those of its replay (replay = true), with what each said." },
     { "save_steps", result_save_steps, "path: string, options?: attnscope.SaveOptions",
       "true?, string?, string?",
       "What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a "

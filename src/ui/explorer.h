@@ -102,6 +102,7 @@ typedef struct Stepping {
     int    speed;    /* index of the pace */
     double due;      /* when playing goes on, seconds */
     int64_t token;   /* first of the line of tokens in sight */
+    int64_t row;     /* query whose running numbers are told; -1: the last */
 } Stepping;
 
 /* What the profile screen shows: profile.h. */

@@ -182,6 +182,23 @@ case("stages", function()
   near(sum, r.stats.flops.total, 1e-6 * sum)
 end)
 
+case("replay", function()
+  local r = assert(attn.run("full", { input = input, causal = true }))
+  local own, tiles, tokens = 0, 0, 0
+  for _, stage in ipairs(r:stages()) do
+    own = own + (stage.replay and 0 or 1)
+    tiles = tiles + (stage.name == "tile" and 1 or 0)
+    tokens = tokens + (stage.name == "token" and 1 or 0)
+    assert(stage.replay == (stage.said ~= nil))
+  end
+  equal(own, 1)
+  assert(tiles > 1 and tokens > 1)
+  local sums = r:view("running_sum", 0)
+  equal(sums.shape[2], tiles)
+  assert(sums:get(0, 0) >= 1)
+  assert(r:view("output_off", 0):max() > 0)
+end)
+
 case("comparison", function()
   local full = assert(attn.run("full", { input = input }))
   local same = full:compare(assert(attn.run("full", { input = input })))

@@ -88,6 +88,7 @@ static void linear_run(Run *r, const void *opaque)
     run_stage(r, "state and read");
     result = op_linear_attend(r, &in);
     r->out = result.out;
+    replay_offer_state(r, &in);
     show(r, &in, &result);
 }
 

@@ -68,6 +68,11 @@ static bool projects(const Params *p)
     return !is_relu(p) || p->relu_features == 1;
 }
 
+static bool two_waves(const Params *p)
+{
+    return kinds[p->kernel] == FEATURE_HYPERBOLIC || kinds[p->kernel] == FEATURE_TRIG;
+}
+
 /* In double: waves cancel, and without a maximum or a denominator the features, or
  * what they add up to, can be large. */
 static bool is_wide(const Params *p)
@@ -327,6 +332,10 @@ static void performer_run(Run *r, const void *opaque)
     run_stage(r, "state and read");
     result = op_linear_attend(r, &in);
     r->out = result.out;
+    replay_offer_state(r, &in);
+    if (projects(p) && !is_relu(p) && p->renormalize)
+        replay_offer_features(r, direction_count(p), two_waves(p) ? 2 : 1,
+                              kinds[p->kernel] == FEATURE_TRIG, run_scale(r, p->scale));
     if (r->causal && p->stabilize && !is_relu(p) && map.eps > 0)
         run_warn(r, "performer: the keys' common maximum looks at all keys, so through eps=%g a "
                  "later key can change earlier outputs; stabilize=false or eps=0 is exactly "
@@ -337,7 +346,7 @@ static void performer_run(Run *r, const void *opaque)
 static Flops performer_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    bool          two = kinds[p->kernel] == FEATURE_HYPERBOLIC || kinds[p->kernel] == FEATURE_TRIG;
+    bool          two = two_waves(p);
     int64_t       rows = projects(p) ? direction_count(p) : 0;
     int64_t       f = projects(p) ? (two ? 2 : 1) * rows : r->d;
     double        tokens = (double)r->h * (double)(r->n + r->m);

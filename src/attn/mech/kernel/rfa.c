@@ -289,6 +289,7 @@ static void rfa_run(Run *r, const void *opaque)
         r->again = false;
     }
     r->out = result.out;
+    replay_offer_state(r, &in);
     show(r, p, &in, &result);
 }
 

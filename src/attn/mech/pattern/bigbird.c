@@ -229,6 +229,7 @@ static void bigbird_run(Run *r, const void *opaque)
         extra_tokens_split(r, result.out, p->global, "output_global", "global token");
     view_pattern(r, cells, true);
     view_attention(r, cells, &in, result.lse);
+    replay_offer_attend(r, &in, cells);
 }
 
 /* The set has no simple closed form (pieces overlap); this is its exact count. */

@@ -54,6 +54,7 @@ static void full_run(Run *r, const void *opaque)
     view_pattern(r, all, false);
     name_cells(r);
     view_attention(r, all, &in, result.lse);
+    replay_offer_attend(r, &in, all);
 }
 
 /* Row i has min(m, i + q_offset + 1) keys when causal, m otherwise. */
