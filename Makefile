@@ -139,8 +139,7 @@ bench: $(BUILD)/bench $(BUILD)/bench_profile all ## measure the kernels against 
 	@echo
 	$(Q)env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BUILD)/bench_profile
 	@echo
-	@echo 'explorer, from the key (or the start) to the screen, through a pseudo-terminal'
-	$(Q)SCREEN_TIMES=1 tests/screen/run $(BUILD)/attnscope speed
+	$(Q)tests/screen/bench $(BUILD)/attnscope
 
 check: ## layers, tables against files, documents fresh, warnings of gcc and clang as errors
 	$(Q)tools/check-layers

@@ -13,6 +13,10 @@ typedef struct Threads Threads;
 typedef void (*ThreadsFn)(void *context, int64_t item, int worker);
 
 Threads *threads_new(int count); /* >= 1; NULL when the system refuses */
+/* The same for work nobody waits for: its workers leave the CPUs to other threads. */
+Threads *threads_new_behind(int count);
+/* The calling thread does so from now on. */
+void     threads_stay_behind(void);
 void     threads_free(Threads *threads);
 int      threads_count(const Threads *threads); /* NULL counts as 1 */
 int      threads_hardware(void);                /* CPUs this process may use */

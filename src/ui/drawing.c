@@ -20,7 +20,7 @@ bool draughtsman_open(Draughtsman *d, Error *err)
     d->session = session_new(err);
     if (!d->session)
         return false;
-    d->threads = threads_new(threads_hardware());
+    d->threads = threads_new_behind(threads_hardware());
     return true;
 }
 
@@ -28,6 +28,7 @@ static bool reduce(void *context, const atomic_bool *cancel, Error *err)
 {
     Reduction *r = context;
 
+    threads_stay_behind(); /* the keys come first */
     r->request.cancel = cancel;
     return grid_reduce(&r->request, &r->grid, err);
 }

@@ -1,0 +1,271 @@
+/* terminal.c -- see terminal.h. */
+#include "terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+bool fail(Run *r, const char *what, const char *text)
+{
+    snprintf(r->message, sizeof(r->message), "%s '%.300s'", what, text);
+    return false;
+}
+
+/* ---- the terminal ----------------------------------------------------------- */
+
+static int on_property(VTermProp property, VTermValue *value, void *user)
+{
+    Run *r = user;
+
+    if (property == VTERM_PROP_ALTSCREEN)
+        r->alternate = value->boolean;
+    if (property == VTERM_PROP_CURSORVISIBLE)
+        r->cursor = value->boolean;
+    if (property == VTERM_PROP_MOUSE)
+        r->mouse = value->number;
+    return 1;
+}
+
+static const VTermScreenCallbacks callbacks = { .settermprop = on_property };
+
+void open_terminal(Run *r)
+{
+    r->vt = vterm_new(r->rows, r->cols);
+    vterm_set_utf8(r->vt, 1);
+    r->screen = vterm_obtain_screen(r->vt);
+    vterm_screen_enable_altscreen(r->screen, 1);
+    vterm_screen_set_callbacks(r->screen, &callbacks, r);
+    vterm_screen_reset(r->screen, 1);
+    r->cursor = true;
+}
+
+bool take_output(Run *r, int limit)
+{
+    struct pollfd polled = { .fd = r->fd, .events = POLLIN };
+    char          bytes[65536];
+    ssize_t       length;
+
+    if (r->fd < 0 || poll(&polled, 1, limit) <= 0)
+        return false;
+    length = read(r->fd, bytes, r->slow > 0 ? (size_t)r->slow : sizeof(bytes));
+    if (r->slow > 0)
+        usleep(10000);
+    r->wrote += length > 0 ? length : 0;
+    if (length <= 0) {
+        usleep(1000);
+        return false;
+    }
+    vterm_input_write(r->vt, bytes, (size_t)length);
+    length = (ssize_t)vterm_output_read(r->vt, bytes, sizeof(bytes));
+    return length <= 0 || write(r->fd, bytes, (size_t)length) == length;
+}
+
+static void add_utf8(char **at, uint32_t ch)
+{
+    if (ch < 0x80) {
+        *(*at)++ = (char)ch;
+    } else if (ch < 0x800) {
+        *(*at)++ = (char)(0xC0 | ch >> 6);
+        *(*at)++ = (char)(0x80 | (ch & 63));
+    } else {
+        *(*at)++ = (char)(0xE0 | (ch >> 12 & 15));
+        *(*at)++ = (char)(0x80 | (ch >> 6 & 63));
+        *(*at)++ = (char)(0x80 | (ch & 63));
+    }
+}
+
+char *screen_text(Run *r)
+{
+    char *text = malloc((size_t)r->rows * ((size_t)r->cols * 4 + 1) + 1), *at = text;
+
+    for (int y = 0; y < r->rows; y++) {
+        for (int x = 0; x < r->cols; x++) {
+            VTermScreenCell cell;
+
+            if (vterm_screen_get_cell(r->screen, (VTermPos){ y, x }, &cell) &&
+                cell.chars[0] != (uint32_t)-1)
+                add_utf8(&at, cell.chars[0] ? cell.chars[0] : ' ');
+        }
+        while (at > text && at[-1] == ' ')
+            at--;
+        *at++ = '\n';
+    }
+    *at = '\0';
+    return text;
+}
+
+bool shows(Run *r, const char *text)
+{
+    char *screen = screen_text(r);
+    bool  found = strstr(screen, text) != NULL;
+
+    free(screen);
+    return found;
+}
+
+int count_inked(Run *r)
+{
+    int count = 0;
+
+    for (int y = 0; y < r->rows; y++)
+        for (int x = 0; x < r->cols; x++) {
+            VTermScreenCell cell;
+
+            vterm_screen_get_cell(r->screen, (VTermPos){ y, x }, &cell);
+            count += !VTERM_COLOR_IS_DEFAULT_BG(&cell.bg) || cell.attrs.reverse;
+        }
+    return count;
+}
+
+/* ---- the program ------------------------------------------------------------ */
+
+/* Another terminal than the controlling one as standard input. */
+static void take_input(const char *name)
+{
+    int fd = open(name, O_RDWR | O_NOCTTY);
+
+    if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+        _exit(126);
+    close(fd);
+}
+
+static void child(Run *r, char *line, const char *input)
+{
+    char *argv[64] = { (char *)(uintptr_t)r->program };
+    int   count = 1;
+
+    for (char *word = strtok(line, " "); word && count < 63; word = strtok(NULL, " "))
+        argv[count++] = word;
+    if (r->ignored)
+        signal(r->ignored, SIG_IGN);
+    if (*input)
+        take_input(input);
+    execv(r->program, argv);
+    _exit(127);
+}
+
+bool start(Run *r, char *line)
+{
+    struct winsize size = { .ws_row = (unsigned short)r->rows, .ws_col = (unsigned short)r->cols };
+
+    char           input[128] = "";
+    int            slave = -1;
+
+    r->in = -1;
+    if (r->apart && openpty(&r->in, &slave, input, NULL, &size) != 0)
+        return fail(r, "no second terminal", "");
+    if (r->apart)
+        fcntl(r->in, F_SETFD, FD_CLOEXEC); /* or the program would hold the other end itself */
+    r->asked = now_ms();
+    r->pid = forkpty(&r->fd, NULL, NULL, &size);
+    if (r->pid == 0)
+        child(r, line, input);
+    if (slave >= 0) {
+        usleep(200000); /* the program has opened it by its name */
+        close(slave);
+    }
+    return r->pid > 0 || fail(r, "cannot start", r->program);
+}
+
+static const struct {
+    const char *name, *bytes;
+} named_keys[] = {
+    { "Up", "\033OA" },         { "Down", "\033OB" },
+    { "Right", "\033OC" },      { "Left", "\033OD" },
+    { "Home", "\033OH" },       { "End", "\033OF" },
+    { "PgUp", "\033[5~" },      { "PgDn", "\033[6~" },
+    { "Del", "\033[3~" },       { "F1", "\033OP" },
+    { "S-Tab", "\033[Z" },      { "Enter", "\r" },
+    { "Esc", "\033" },          { "Tab", "\t" },
+    { "Space", " " },           { "Back", "\177" },
+    { "S-Right", "\033[1;2C" }, { "S-Left", "\033[1;2D" },
+};
+
+bool send_bytes(Run *r, const char *bytes, size_t length)
+{
+    r->asked = now_ms();
+    return write(r->in >= 0 ? r->in : r->fd, bytes, length) == (ssize_t)length ||
+           fail(r, "cannot send", bytes);
+}
+
+bool send_key(Run *r, const char *name)
+{
+    char control = (char)(name[0] == 'C' && name[1] == '-' ? name[2] & 31 : 0);
+
+    for (size_t i = 0; i < sizeof(named_keys) / sizeof(*named_keys); i++)
+        if (!strcmp(name, named_keys[i].name)) {
+            bool sent = send_bytes(r, named_keys[i].bytes, strlen(named_keys[i].bytes));
+
+            if (!strcmp(name, "Esc")) /* else it would begin the next key */
+                usleep(60000);
+            return sent;
+        }
+    return control ? send_bytes(r, &control, 1) : send_bytes(r, name, strlen(name));
+}
+
+bool send_raw(Run *r, const char *text)
+{
+    char   bytes[512];
+    size_t count = 0;
+
+    for (; *text && count < sizeof(bytes); text++) {
+        bool escape = text[0] == '\\' && text[1] == 'e';
+
+        bytes[count++] = escape ? '\033' : *text;
+        text += escape;
+    }
+    return send_bytes(r, bytes, count);
+}
+
+bool wait_for(Run *r, const char *text, bool there, double limit)
+{
+    double until = r->asked + limit;
+
+    while (shows(r, text) != there) {
+        double left = until - now_ms();
+
+        if (left <= 0)
+            return fail(r, there ? "did not appear in time:" : "did not go:", text);
+        take_output(r, left < 20 ? (int)left + 1 : 20);
+    }
+    return true;
+}
+
+bool settle(Run *r)
+{
+    double until = now_ms() + PATIENCE;
+
+    while (now_ms() < until)
+        if (!take_output(r, REST))
+            return true;
+    return fail(r, "the screen does not rest", "");
+}
+
+bool resize(Run *r, const char *size)
+{
+    struct winsize window = { 0 };
+
+    if (sscanf(size, "%dx%d", &r->cols, &r->rows) != 2)
+        return fail(r, "no size", size);
+    window.ws_row = (unsigned short)r->rows;
+    window.ws_col = (unsigned short)r->cols;
+    vterm_set_size(r->vt, r->rows, r->cols);
+    r->asked = now_ms();
+    return ioctl(r->fd, TIOCSWINSZ, &window) == 0 || fail(r, "cannot resize to", size);
+}
