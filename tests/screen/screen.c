@@ -14,6 +14,8 @@
  *     settle                         until the screen rests
  *     resize COLUMNSxLINES
  *     screen NAME                    compare with "== NAME COLUMNSxLINES" in TEST.screen
+ *     palette NAME                   the same of the colours on the screen, each once
+ *     plain                          ASCII without colours
  *     has TEXT | lacks TEXT          now
  *     inked LEAST                    cells with a background colour, at least
  *     signal NAME | hangup           to the program; hangup closes the terminal
@@ -132,30 +134,119 @@ static char *expected(const Run *r, const char *heading)
     return text;
 }
 
+/* Text against the section `heading`, or written there; frees it. */
+static bool compare_text(Run *r, const char *heading, char *text)
+{
+    char *wanted;
+    bool  same;
+
+    if (r->update) {
+        fprintf(r->out, "== %s\n%s", heading, text);
+        free(text);
+        return true;
+    }
+    wanted = expected(r, heading);
+    same = wanted && !strcmp(text, wanted);
+    if (!same) {
+        fprintf(stderr, "---- %s, wanted:\n%s---- got:\n%s", heading, wanted ? wanted : "(none)\n",
+                text);
+        fail(r, "another screen than", heading);
+    }
+    free(wanted);
+    free(text);
+    return same;
+}
+
 static bool compare_screen(Run *r, const char *name)
 {
-    char heading[128], *screen, *wanted;
-    bool same;
+    char heading[128];
 
     if (!settle(r))
         return false;
     snprintf(heading, sizeof(heading), "%s %dx%d", name, r->cols, r->rows);
-    screen = screen_text(r);
-    if (r->update) {
-        fprintf(r->out, "== %s\n%s", heading, screen);
-        free(screen);
-        return true;
+    return compare_text(r, heading, screen_text(r));
+}
+
+/* ---- colours ---------------------------------------------------------------- */
+
+#define COLOURS_MOST 1024
+
+static bool is_default(const VTermColor *c)
+{
+    return VTERM_COLOR_IS_DEFAULT_FG(c) || VTERM_COLOR_IS_DEFAULT_BG(c);
+}
+
+/* A number of its own for every colour: the palette's index, else 256 and the components. */
+static unsigned number_of(const VTermColor *c)
+{
+    return VTERM_COLOR_IS_INDEXED(c) ? c->indexed.idx
+                                     : 256 + (((unsigned)c->rgb.red << 16) |
+                                              ((unsigned)c->rgb.green << 8) | c->rgb.blue);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* "back 17 53 #440154": in order, the default left out. */
+static void write_colours(Run *r, const char *name, bool back, FILE *out)
+{
+    unsigned list[COLOURS_MOST];
+    int      count = 0;
+
+    for (int at = 0; at < r->rows * r->cols; at++) {
+        VTermScreenCell cell;
+        VTermColor     *c = back ? &cell.bg : &cell.fg;
+        unsigned        number;
+        int             k = 0;
+
+        vterm_screen_get_cell(r->screen, (VTermPos){ at / r->cols, at % r->cols }, &cell);
+        number = number_of(c);
+        while (k < count && list[k] != number)
+            k++;
+        if (!is_default(c) && k == count && count < COLOURS_MOST)
+            list[count++] = number;
     }
-    wanted = expected(r, heading);
-    same = wanted && !strcmp(screen, wanted);
-    if (!same) {
-        fprintf(stderr, "---- %s, wanted:\n%s---- got:\n%s", heading, wanted ? wanted : "(none)\n",
-                screen);
-        fail(r, "another screen than", heading);
+    qsort(list, (size_t)count, sizeof(*list), by_number);
+    fputs(name, out);
+    for (int k = 0; k < count; k++)
+        fprintf(out, list[k] < 256 ? " %u" : " #%06x", list[k] < 256 ? list[k] : list[k] - 256);
+    fputs("\n", out);
+}
+
+static bool compare_palette(Run *r, const char *name)
+{
+    char   heading[128], *text = NULL;
+    size_t length = 0;
+    FILE  *out;
+
+    if (!settle(r))
+        return false;
+    out = open_memstream(&text, &length);
+    write_colours(r, "fore", false, out);
+    write_colours(r, "back", true, out);
+    fclose(out);
+    snprintf(heading, sizeof(heading), "palette %s %dx%d", name, r->cols, r->rows);
+    return compare_text(r, heading, text);
+}
+
+static bool expect_plain(Run *r)
+{
+    for (int at = 0; at < r->rows * r->cols; at++) {
+        VTermScreenCell cell;
+        char            place[32];
+
+        vterm_screen_get_cell(r->screen, (VTermPos){ at / r->cols, at % r->cols }, &cell);
+        snprintf(place, sizeof(place), "row %d, column %d", at / r->cols, at % r->cols);
+        if (!is_default(&cell.fg) || !is_default(&cell.bg))
+            return fail(r, "coloured:", place);
+        if (cell.chars[0] > 126)
+            return fail(r, "not ASCII:", place);
     }
-    free(wanted);
-    free(screen);
-    return same;
+    return true;
 }
 
 /* The next program gets a new one. */
@@ -270,6 +361,10 @@ static bool step(Run *r, char *line)
         return resize(r, rest);
     if (!strcmp(verb, "screen"))
         return compare_screen(r, rest);
+    if (!strcmp(verb, "palette"))
+        return compare_palette(r, rest);
+    if (!strcmp(verb, "plain"))
+        return settle(r) && expect_plain(r);
     if (!strcmp(verb, "has"))
         return shows(r, rest) || fail(r, "not on the screen:", rest);
     if (!strcmp(verb, "lacks"))
