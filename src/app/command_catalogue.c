@@ -71,6 +71,9 @@ static void info_mechanism(const Mechanism *m, Text *out)
                        : "its paper gives no causal form",
         m->fit ? m->fit : "nothing", m->formula, m->teaches);
     params_table(m->params, out);
+    if (m->sketch)
+        text_addf(out, "\non at most %d tokens the explorer's list opens %s(%s)\n", SKETCH_TOKENS,
+                  m->id, m->sketch);
     text_add(out, "\nviews\n");
     for (const ViewPromise *v = m->views; v && v->name; v++)
         text_addf(out, "  %-18s %s%s\n", v->name, v->help, v->maybe ? " (not always there)" : "");

@@ -55,8 +55,7 @@ bool request_same(const Request *a, const Request *b)
     request_text(a, &x);
     request_text(b, &y);
     same = !strcmp(text_str(&x), text_str(&y)) && !strcmp(a->position, b->position) &&
-           a->causal == b->causal && a->seed == b->seed && a->fit == b->fit &&
-           a->keys == b->keys;
+           a->causal == b->causal && a->seed == b->seed && a->fit == b->fit && a->keys == b->keys;
     text_free(&x);
     text_free(&y);
     return same;
@@ -262,15 +261,29 @@ bool request_parse(Session *s, Request *request, const char *text, Error *err)
     }
 }
 
-bool request_example(Session *s, Request *request, const Mechanism *m, Error *err)
+static bool parse_with(Session *s, Request *request, const Mechanism *m, const char *parameters,
+                       Error *err)
 {
     Text text = { 0 };
     bool ok;
 
-    text_addf(&text, "%s(%s)", m->id, m->example ? m->example : "");
+    text_addf(&text, "%s(%s)", m->id, parameters ? parameters : "");
     ok = request_parse(s, request, text_str(&text), err);
     text_free(&text);
     return ok;
+}
+
+bool request_example(Session *s, Request *request, const Mechanism *m, Error *err)
+{
+    return parse_with(s, request, m, m->example, err);
+}
+
+bool request_first_look(Session *s, Request *request, const Mechanism *m, Error *err)
+{
+    const Input *input = session_input(s);
+    bool         few = input && input->n <= SKETCH_TOKENS;
+
+    return parse_with(s, request, m, few && m->sketch ? m->sketch : m->example, err);
 }
 
 /* ---- back to text ----------------------------------------------------------- */

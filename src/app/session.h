@@ -89,6 +89,10 @@ bool request_parse(Session *s, Request *request, const char *text, Error *err);
 /* A mechanism as one first meets it: its defaults, or its example where it
  * cannot run without parameters. */
 bool request_example(Session *s, Request *request, const Mechanism *m, Error *err);
+/* The same for whoever picks it from a list: on an input of at most SKETCH_TOKENS tokens with
+ * its sketch, where it has one. */
+bool request_first_look(Session *s, Request *request, const Mechanism *m, Error *err);
+#define SKETCH_TOKENS 256
 /* "name=value" or "name=@file.npy" */
 bool request_set(Session *s, Request *request, const char *assignment, Error *err);
 /* A tensor made in memory (Lua); its bytes are copied into the session. */

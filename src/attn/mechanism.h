@@ -70,6 +70,8 @@ typedef struct Mechanism {
     const char *teaches;   /* what its picture must make visible */
     const char *picture;   /* view that is its picture in print; NULL: connectivity, or weights */
     const char *example;   /* parameters that show it, "expr='window(5)'"; NULL: the defaults */
+    const char *sketch;    /* parameters that show it on a few tokens, "block=8", where the defaults
+                              are made for long inputs; NULL: those will do */
     unsigned    classes;   /* CLASS_* bits */
     const char *claim_time, *claim_memory; /* as printed: "O(n w)" */
     const char *claim_decode;              /* "yes", "no", with a word why */

@@ -141,6 +141,7 @@ int attn_info(lua_State *L)
     set_string(L, "formula", m->formula);
     set_string(L, "teaches", m->teaches);
     set_string(L, "example", m->example);
+    set_string(L, "sketch", m->sketch);
     set_string(L, "no_causal", m->no_causal);
     set_string(L, "fit", m->fit);
     set_bool(L, "causal", m->causal);

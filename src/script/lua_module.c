@@ -88,7 +88,7 @@ static const Member attn_members[] = {
     { "info", attn_info, "id: string", "table",
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
       "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
-      "params, views." },
+      "sketch, params, views." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
       "Published pictures: id, title, source, help and the command each one is." },

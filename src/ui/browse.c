@@ -42,8 +42,9 @@ void browse_draw(Ui *ui, Area area)
         field_draw(&b->filter, ui->term, y, 8, 30, ui_style(ui, ROLE_FIELD));
         return;
     }
-    term_textf(ui->term, y, 1, area.w - 2, ui_style(ui, ROLE_DIM), "%d mechanisms%s%s",
-               list.mechanisms, b->filter.length ? "  filter " : "", b->filter.text);
+    term_textf(ui->term, y, 1, area.w - 2, ui_style(ui, ROLE_DIM), "%d mechanism%s%s%s",
+               list.mechanisms, list.mechanisms == 1 ? "" : "s",
+               b->filter.length ? "  filter " : "", b->filter.text);
     if (marked)
         term_textf(ui->term, y, 40, area.w - 42, ui_style(ui, ROLE_MARK),
                    "%d marked: c compares them", marked);
@@ -58,6 +59,17 @@ static void move(Ui *ui, int by)
 
     b->cursor += by;
     browse_list(b, &list);
+}
+
+/* The cursor to a mechanism, after the lines changed. */
+static void find_line(Ui *ui, int index)
+{
+    Browse    *b = &ui->browse;
+    BrowseList list;
+
+    b->top = 0;
+    browse_list(b, &list);
+    b->cursor = browse_line_of(&list, index);
 }
 
 void action_list_up(Ui *ui)
@@ -89,15 +101,15 @@ static void fold(Ui *ui, bool on)
 {
     Browse    *b = &ui->browse;
     BrowseList list;
-    unsigned   group;
+    uint64_t   group;
 
     browse_list(b, &list);
-    if (!list.count || b->order != BROWSE_BY_CLASS)
+    if (!list.count)
         return;
-    group = list.lines[b->cursor].group;
+    group = UINT64_C(1) << list.lines[b->cursor].group;
     while (on && b->cursor > 0 && list.lines[b->cursor].index >= 0)
         b->cursor--;
-    b->folded = on ? b->folded | group : b->folded & ~(uint64_t)group;
+    b->folded[b->order] = on ? b->folded[b->order] | group : b->folded[b->order] & ~group;
 }
 
 void action_list_fold(Ui *ui)
@@ -111,8 +123,19 @@ void action_list_unfold(Ui *ui)
 
 void action_list_order(Ui *ui)
 {
+    int index = chosen(ui);
+
     ui->browse.order = (ui->browse.order + 1) % BROWSE_ORDERS;
-    ui->browse.cursor = ui->browse.top = 0;
+    find_line(ui, index);
+}
+
+static void open_alone(Ui *ui, int index)
+{
+    history_note(ui);
+    compare_clear(ui);
+    compare_pick(ui, mechanism_at((size_t)index));
+    ui->screen = SCREEN_COMPARE;
+    compare_ask(ui);
 }
 
 void action_list_open(Ui *ui)
@@ -123,16 +146,39 @@ void action_list_open(Ui *ui)
 
     browse_list(b, &list);
     if (list.count && list.lines[b->cursor].index < 0 && !b->filter.length) {
-        b->folded ^= list.lines[b->cursor].group;
+        b->folded[b->order] ^= UINT64_C(1) << list.lines[b->cursor].group;
         return;
     }
     if (index < 0)
         return;
-    history_note(ui);
-    compare_clear(ui);
-    compare_open(ui, mechanism_at((size_t)index)->id);
-    ui->screen = SCREEN_COMPARE;
-    compare_ask(ui);
+    open_alone(ui, index);
+}
+
+void action_list_step(Ui *ui)
+{
+    int index = chosen(ui);
+
+    if (index < 0)
+        return;
+    open_alone(ui, index);
+    if (!compare_focus(ui) || !compare_focus(ui)->ask)
+        ui->screen = SCREEN_STEP;
+}
+
+void browse_filter(Ui *ui)
+{
+    ui->browse.filtering = true;
+    field_set(&ui->browse.filter, "");
+    find_line(ui, chosen(ui));
+}
+
+void browse_show_all(Ui *ui)
+{
+    int index = chosen(ui);
+
+    ui->browse.filtering = false;
+    field_set(&ui->browse.filter, "");
+    find_line(ui, index);
 }
 
 void action_filter_keep(Ui *ui)
@@ -176,7 +222,7 @@ void action_list_compare(Ui *ui)
     compare_clear(ui);
     for (int i = 0; i < MARKS_MOST; i++)
         if (b->marked[i])
-            compare_open(ui, mechanism_at((size_t)i)->id);
+            compare_pick(ui, mechanism_at((size_t)i));
     ui->compare.focus = 0;
     ui->compare.align = true;
     ui->screen = SCREEN_COMPARE;
@@ -190,13 +236,12 @@ bool browse_key(Ui *ui, uint32_t key)
         key == K_PAGE_DOWN)
         return false;
     if (key == K_ESCAPE) {
-        b->filtering = false;
-        field_set(&b->filter, "");
+        browse_show_all(ui);
         return true;
     }
     if (!field_key(&b->filter, key))
         return false;
-    b->cursor = b->filter.length && b->order == BROWSE_BY_CLASS ? 1 : 0;
+    b->cursor = b->filter.length ? 1 : 0; /* the first mechanism below its heading */
     b->top = 0;
     return true;
 }

@@ -11,9 +11,9 @@ enum { BROWSE_BY_CLASS, BROWSE_BY_YEAR, BROWSE_BY_COST, BROWSE_ORDERS };
 
 /* A line of the list: a group or a mechanism. */
 typedef struct BrowseLine {
-    int      index; /* of the mechanism; -1: a group */
-    unsigned group; /* its class bit; 0 in flat orders */
-    char     text[64];
+    int  index; /* of the mechanism; -1: a heading */
+    int  group; /* of the order: a bit of Browse.folded */
+    char text[64];
 } BrowseLine;
 
 typedef struct BrowseList {
@@ -23,6 +23,9 @@ typedef struct BrowseList {
 
 /* Lines as filtered and folded; clamps the cursor to them. */
 void browse_list(Browse *browse, BrowseList *list);
+bool browse_is_folded(const Browse *browse, int group);
+/* Where a mechanism stands; 0: not in sight. */
+int  browse_line_of(const BrowseList *list, int index);
 void browse_list_draw(Ui *ui, Area area, const BrowseList *list);
 /* The card of mechanism `index`, with its thumbnail. */
 void browse_card_draw(Ui *ui, Area area, int index);

@@ -42,7 +42,7 @@ static void want_thumb(Ui *ui, int index)
     if (b->thumbs[index] || b->thumb_failed[index] || b->thumb_job || !open_side(ui))
         return;
     b->thumb_of = index;
-    if (request_example(b->side, &request, mechanism_at((size_t)index), &err))
+    if (request_first_look(b->side, &request, mechanism_at((size_t)index), &err))
         b->thumb_job = session_submit(b->side, &request, &err);
     b->thumb_failed[index] = !b->thumb_job;
     request_free(&request);
@@ -159,6 +159,8 @@ static void params_line(const Mechanism *m, Text *out)
         text_addf(out, "%s%s=", out->length ? "  " : "", p->name);
         params_print(p, NULL, out);
     }
+    if (m->sketch || m->example)
+        text_addf(out, "\nin the picture %s", m->sketch ? m->sketch : m->example);
 }
 
 void browse_card_draw(Ui *ui, Area area, int index)

@@ -1,10 +1,18 @@
-/* browse_list.c -- the mechanisms as lines: by class in a tree, or flat in an order. */
+/* browse_list.c -- the mechanisms as lines: a tree by class, year or claimed time. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "ui/browse.h"
+
+/* A stage or what is said of it: "hash" finds what hashes. */
+static bool notes_match(const Mechanism *m, const char *wanted)
+{
+    for (const StageNote *note = m->notes; note && note->stage; note++)
+        if (strcasestr(note->stage, wanted) || (note->note && strcasestr(note->note, wanted)))
+            return true;
+    return false;
+}
 
 static bool matches(const Browse *b, const Mechanism *m)
 {
@@ -13,15 +21,79 @@ static bool matches(const Browse *b, const Mechanism *m)
 
     return !*wanted || strcasestr(m->id, wanted) || strcasestr(m->title, wanted) ||
            (m->authors && strcasestr(m->authors, wanted)) ||
+           (m->teaches && strcasestr(m->teaches, wanted)) || notes_match(m, wanted) ||
            strcasestr(mechanism_classes(m, classes, sizeof(classes)), wanted);
 }
 
-static unsigned first_class(const Mechanism *m)
+/* ---- groups ----------------------------------------------------------------- */
+
+#define GROUPS     64 /* bits of Browse.folded */
+#define FIRST_YEAR 2000
+
+enum { COST_LINEAR, COST_LOG, COST_SQRT, COST_SQUARE, COST_OTHER };
+
+static int group_by_class(const Mechanism *m)
 {
-    return m->classes & -m->classes;
+    return __builtin_ctz(m->classes);
 }
 
-static void add_line(BrowseList *list, int index, unsigned group, const char *text)
+static void class_heading(int group, char *text, size_t size)
+{
+    snprintf(text, size, "%-3s %s", class_name(1u << group), class_title(1u << group));
+}
+
+static int group_by_year(const Mechanism *m)
+{
+    int group = m->year - FIRST_YEAR;
+
+    return group < 0 ? 0 : group >= GROUPS ? GROUPS - 1 : group;
+}
+
+static void year_heading(int group, char *text, size_t size)
+{
+    if (group)
+        snprintf(text, size, "%d", FIRST_YEAR + group);
+    else
+        snprintf(text, size, "no year");
+}
+
+static int group_by_cost(const Mechanism *m)
+{
+    return m->claim_exponent <= 0             ? COST_OTHER
+           : m->claim_exponent > 1.5          ? COST_SQUARE
+           : m->claim_exponent > 1            ? COST_SQRT
+           : strstr(m->claim_time, "n log n") ? COST_LOG
+                                              : COST_LINEAR;
+}
+
+static void cost_heading(int group, char *text, size_t size)
+{
+    static const char *const titles[] = { "n: linear", "n log n", "n sqrt(n)", "n^2: quadratic",
+                                          "that of what it is put around, and others" };
+
+    snprintf(text, size, "%s", titles[group]);
+}
+
+/* The orders of the list: the group of a mechanism, below GROUPS, and its heading. */
+static const struct Order {
+    const char *title;
+    int (*group)(const Mechanism *m);
+    void (*heading)(int group, char *text, size_t size);
+} orders[] = {
+    [BROWSE_BY_CLASS] = { "by class", group_by_class, class_heading },
+    [BROWSE_BY_YEAR] = { "by year", group_by_year, year_heading },
+    [BROWSE_BY_COST] = { "by claimed time", group_by_cost, cost_heading },
+};
+
+_Static_assert(sizeof(((Browse *)0)->folded) / sizeof(uint64_t) == BROWSE_ORDERS,
+               "what is folded in each order");
+
+bool browse_is_folded(const Browse *b, int group)
+{
+    return b->folded[b->order] >> group & 1 && !b->filter.length;
+}
+
+static void add_line(BrowseList *list, int index, int group, const char *text)
 {
     BrowseLine *line;
 
@@ -32,87 +104,52 @@ static void add_line(BrowseList *list, int index, unsigned group, const char *te
     snprintf(line->text, sizeof(line->text), "%s", text);
 }
 
-static void list_by_class(const Browse *b, BrowseList *list)
+/* Its heading and, unless it is folded, its mechanisms; nothing where it has none. */
+static void add_group(const Browse *b, int group, BrowseList *list)
 {
-    const Mechanism *m;
-    char             text[64];
+    const struct Order *order = &orders[b->order];
+    const Mechanism    *m;
+    int                 heading = list->count, size = 0;
+    char                text[64];
 
-    for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1) {
-        bool folded = b->folded & bit && !b->filter.length, any = false;
-        int  before = list->count;
-
-        snprintf(text, sizeof(text), "%-3s %s", class_name(bit), class_title(bit));
-        add_line(list, -1, bit, text);
-        for (int i = 0; (m = mechanism_at((size_t)i)) && i < MARKS_MOST; i++) {
-            if (first_class(m) != bit || !matches(b, m))
-                continue;
-            list->mechanisms++;
-            any = true;
-            if (!folded)
-                add_line(list, i, bit, m->id);
-        }
-        if (!any)
-            list->count = before;
+    add_line(list, -1, group, "");
+    for (int i = 0; (m = mechanism_at((size_t)i)) && i < MARKS_MOST; i++) {
+        if (order->group(m) != group || !matches(b, m))
+            continue;
+        size++;
+        if (!browse_is_folded(b, group))
+            add_line(list, i, group, m->id);
     }
-}
-
-static int compare_year(const void *x, const void *y)
-{
-    const Mechanism *a = mechanism_at((size_t) * (const int *)x);
-    const Mechanism *b = mechanism_at((size_t) * (const int *)y);
-
-    return a->year != b->year ? a->year - b->year : *(const int *)x - *(const int *)y;
-}
-
-static int compare_cost(const void *x, const void *y)
-{
-    const Mechanism *a = mechanism_at((size_t) * (const int *)x);
-    const Mechanism *b = mechanism_at((size_t) * (const int *)y);
-
-    if (a->claim_exponent != b->claim_exponent)
-        return a->claim_exponent < b->claim_exponent ? -1 : 1;
-    return *(const int *)x - *(const int *)y;
-}
-
-static void list_flat(const Browse *b, BrowseList *list)
-{
-    int              order[MARKS_MOST], count = 0;
-    const Mechanism *m;
-
-    for (int i = 0; (m = mechanism_at((size_t)i)) && i < MARKS_MOST; i++)
-        if (matches(b, m))
-            order[count++] = i;
-    qsort(order, (size_t)count, sizeof(*order),
-          b->order == BROWSE_BY_YEAR ? compare_year : compare_cost);
-    for (int i = 0; i < count; i++)
-        add_line(list, order[i], 0, mechanism_at((size_t)order[i])->id);
-    list->mechanisms = count;
+    list->mechanisms += size;
+    if (!size) {
+        list->count = heading;
+    } else if (heading < LINES_MOST) {
+        order->heading(group, text, sizeof(text));
+        snprintf(list->lines[heading].text, sizeof(list->lines[heading].text),
+                 browse_is_folded(b, group) ? "%.48s (%d)" : "%.48s", text, size);
+    }
 }
 
 void browse_list(Browse *b, BrowseList *list)
 {
     list->count = list->mechanisms = 0;
-    if (b->order == BROWSE_BY_CLASS)
-        list_by_class(b, list);
-    else
-        list_flat(b, list);
+    for (int group = 0; group < GROUPS; group++)
+        add_group(b, group, list);
     if (b->cursor >= list->count)
         b->cursor = list->count - 1;
     if (b->cursor < 0)
         b->cursor = 0;
 }
 
-/* ---- drawing ---------------------------------------------------------------- */
-
-static int group_size(const Browse *b, unsigned bit)
+int browse_line_of(const BrowseList *list, int index)
 {
-    const Mechanism *m;
-    int              count = 0;
-
-    for (int i = 0; (m = mechanism_at((size_t)i)); i++)
-        count += first_class(m) == bit && matches(b, m);
-    return count;
+    for (int i = 0; i < list->count; i++)
+        if (list->lines[i].index == index)
+            return i;
+    return 0;
 }
+
+/* ---- drawing ---------------------------------------------------------------- */
 
 static void draw_line(Ui *ui, const BrowseLine *line, int y, int x, int width, bool here)
 {
@@ -125,16 +162,12 @@ static void draw_line(Ui *ui, const BrowseLine *line, int y, int x, int width, b
     if (here)
         term_fill(ui->term, (Area){ y, x, 1, width }, ' ', style);
     if (!m) {
-        bool folded = b->folded & line->group && !b->filter.length;
-
-        term_char(ui->term, y, x + 1, folded ? 0x25B8 : 0x25BE, style);
+        term_char(ui->term, y, x + 1, browse_is_folded(b, line->group) ? 0x25B8 : 0x25BE, style);
         style.attr |= here ? 0 : ATTR_BOLD;
-        term_textf(ui->term, y, x + 3, width - 4, style, folded ? "%s (%d)" : "%s", line->text,
-                   group_size(b, line->group));
+        term_text(ui->term, y, x + 3, width - 4, line->text, style);
         return;
     }
-    snprintf(claim, sizeof(claim), b->order == BROWSE_BY_YEAR ? "%s  %d" : "%s",
-             m->claim_time ? m->claim_time : "", m->year);
+    snprintf(claim, sizeof(claim), "%s", m->claim_time ? m->claim_time : "");
     claim_width = term_width(claim);
     if (claim_width > width - 8 - term_width(m->id))
         claim_width = width - 8 - term_width(m->id);
@@ -147,12 +180,11 @@ static void draw_line(Ui *ui, const BrowseLine *line, int y, int x, int width, b
 
 void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
 {
-    static const char *const orders[] = { "by class", "by year", "by claimed time" };
-    Browse                  *b = &ui->browse;
-    char                     title[64];
-    int                      room = area.h - 2;
+    Browse *b = &ui->browse;
+    char    title[64];
+    int     room = area.h - 2;
 
-    snprintf(title, sizeof(title), "Mechanisms (%s)", orders[b->order]);
+    snprintf(title, sizeof(title), "Mechanisms (%s)", orders[b->order].title);
     term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     if (b->cursor < b->top)
         b->top =
@@ -165,6 +197,8 @@ void browse_list_draw(Ui *ui, Area area, const BrowseList *list)
         draw_line(ui, &list->lines[b->top + i], area.y + 1 + i, area.x + 1, area.w - 2,
                   b->top + i == b->cursor);
     if (list->count == 0)
-        term_text(ui->term, area.y + 2, area.x + 3, area.w - 5, "nothing matches the filter",
-                  ui_style(ui, ROLE_DIM));
+        term_paragraph(ui->term, (Area){ area.y + 2, area.x + 3, area.h - 4, area.w - 5 },
+                       "No mechanism matches the filter.  Esc shows all again; Ctrl-P looks for "
+                       "actions and commands too.",
+                       ui_style(ui, ROLE_DIM));
 }

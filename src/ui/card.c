@@ -53,6 +53,8 @@ void card_text(const Mechanism *m, Text *out)
               m->claim_decode ? m->claim_decode : "\xe2\x80\x94");
     if (m->fit)
         text_addf(out, "fit: %s\n", m->fit);
+    if (m->sketch)
+        text_addf(out, "short inputs: the list opens it with %s\n", m->sketch);
     if (m->teaches)
         text_addf(out, "\nWhat to look for\n%s\n", m->teaches);
     if (m->formula)

@@ -95,6 +95,26 @@ Pane *compare_open(Ui *ui, const char *text)
     return pane;
 }
 
+Pane *compare_pick(Ui *ui, const Mechanism *m)
+{
+    Request request = { 0 };
+    Error   err = ERROR_INIT;
+    Pane   *pane = NULL;
+
+    if (request_copy(&request, &ui->defaults, &err) &&
+        request_first_look(ui->session, &request, m, &err))
+        pane = compare_open_request(ui, &request);
+    else
+        request_free(&request);
+    if (err.code != ERR_NONE)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    else if (pane && m->sketch && pane->request.given.count)
+        ui_say(ui, ROLE_DIM, "%s opened with %s, as n is %lld: p changes it", m->id, m->sketch,
+               (long long)session_input(ui->session)->n);
+    ui->compare.effect = false;
+    return pane;
+}
+
 void compare_open_plan(Ui *ui, FigurePlan *plan)
 {
     Compare *c = &ui->compare;

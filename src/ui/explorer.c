@@ -266,7 +266,7 @@ void action_close(Ui *ui)
 
     if (!top) {
         if (ui->screen == SCREEN_BROWSE)
-            field_set(&ui->browse.filter, "");
+            browse_show_all(ui);
         ui->compare.solo = false;
         return;
     }

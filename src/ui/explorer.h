@@ -67,7 +67,7 @@ typedef struct Browse {
     Field    filter;
     bool     filtering;   /* keys go to the filter */
     int      order;       /* BROWSE_BY_* */
-    uint64_t folded;      /* groups, by index */
+    uint64_t folded[3];   /* in each order: bits of groups */
     int      cursor, top; /* line of the list */
     bool     marked[128]; /* by index in the table */
     int64_t  card_scroll;
@@ -263,6 +263,8 @@ bool browse_poll(Ui *ui);
 void browse_press(Ui *ui, const Event *event);
 void browse_close(Ui *ui);
 int  browse_chosen(Ui *ui); /* index in the table, -1: none */
+void browse_filter(Ui *ui); /* a new filter is typed */
+void browse_show_all(Ui *ui); /* no filter */
 void card_text(const Mechanism *m, Text *out);
 
 Pane *compare_focus(Ui *ui);              /* NULL: no pane */
@@ -276,6 +278,8 @@ void  compare_mouse(Ui *ui, const Event *event);
 void  compare_close(Ui *ui);
 /* A pane for "bigbird(window=5):weights@1"; NULL with a message. */
 Pane *compare_open(Ui *ui, const char *text);
+/* A pane for a mechanism picked from a list: with its sketch on a short input. */
+Pane *compare_pick(Ui *ui, const Mechanism *m);
 /* A pane for a request, which it takes over; NULL with a message (then it is freed). */
 Pane *compare_open_request(Ui *ui, Request *request);
 /* The panels of a plan, as many as there is room for, in the place of all panes. */

@@ -20,6 +20,7 @@ typedef struct Choice {
 typedef struct Choices {
     Choice items[CHOICES_MOST];
     int    count;
+    bool   elsewhere; /* no key here is called so: what can be opened or run by name */
 } Choices;
 
 /* What the layer below this one allows. */
@@ -59,25 +60,43 @@ static void add(const Ui *ui, Choices *list, Choice choice)
     list->items[list->count++] = choice;
 }
 
+static void add_mechanisms(const Ui *ui, Choices *list)
+{
+    const Mechanism *mechanism;
+
+    for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
+        add(ui, list, (Choice){ .mechanism = mechanism });
+}
+
+static void add_others(const Ui *ui, Choices *list)
+{
+    const Command *command;
+
+    for (size_t i = 0; preset_at(i); i++)
+        add(ui, list, (Choice){ .preset = preset_at(i) });
+    for (size_t i = 0; (command = command_at(i)); i++)
+        if (command->run)
+            add(ui, list, (Choice){ .command = command });
+}
+
 static void make_choices(const Ui *ui, Choices *list)
 {
-    const Action    *action;
-    const Mechanism *mechanism;
-    const Command   *command;
-    unsigned         scope = scope_below(ui);
-    bool             all = ui->help.palette && !ui->compare.adding;
+    const Action *action;
+    unsigned      scope = scope_below(ui);
 
-    list->count = 0;
-    for (size_t i = 0; ui->help.palette && (mechanism = mechanism_at(i)); i++)
-        add(ui, list, (Choice){ .mechanism = mechanism });
+    *list = (Choices){ 0 };
+    if (ui->help.palette)
+        add_mechanisms(ui, list);
     for (size_t i = 0; !ui->compare.adding && (action = action_at(i)); i++)
         if (action->scope & scope)
             add(ui, list, (Choice){ .action = action });
-    for (size_t i = 0; all && preset_at(i); i++)
-        add(ui, list, (Choice){ .preset = preset_at(i) });
-    for (size_t i = 0; all && (command = command_at(i)); i++)
-        if (command->run)
-            add(ui, list, (Choice){ .command = command });
+    if (ui->help.palette && !ui->compare.adding)
+        add_others(ui, list);
+    if (ui->help.palette || list->count)
+        return;
+    list->elsewhere = true;
+    add_mechanisms(ui, list);
+    add_others(ui, list);
 }
 
 static void help_draw(Ui *ui)
@@ -85,18 +104,20 @@ static void help_draw(Ui *ui)
     Help   *h = &ui->help;
     Term   *term = ui->term;
     Choices list;
-    int     width = term->cols - 4 < 100 ? term->cols - 4 : 100, keys_width = h->palette ? 20 : 14;
+    int     width = term->cols - 4 < 100 ? term->cols - 4 : 100, keys_width;
     Area    area = { 2, (term->cols - width) / 2, term->rows - 5, width };
     int     room = area.h - 4;
     char    title[96];
 
     make_choices(ui, &list);
+    keys_width = h->palette || list.elsewhere ? 20 : 14;
     h->line = h->line >= list.count ? list.count - 1 : h->line;
     h->line = h->line < 0 ? 0 : h->line;
     h->top = h->line < h->top ? h->line : h->line >= h->top + room ? h->line - room + 1 : h->top;
     snprintf(title, sizeof(title), "%s  %d-%d/%d",
              ui->compare.adding ? "Add a pane"
              : h->palette       ? "Everything"
+             : list.elsewhere   ? "No key for it here, but"
                                 : "What works here",
              list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,
              list.count);
@@ -104,6 +125,9 @@ static void help_draw(Ui *ui)
     term_frame(term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     term_text(term, area.y + 1, area.x + 2, 8, "filter", ui_style(ui, ROLE_DIM));
     field_draw(&h->filter, term, area.y + 1, area.x + 9, area.w - 12, ui_style(ui, ROLE_FIELD));
+    if (!list.count)
+        term_text(term, area.y + 3, area.x + 2, area.w - 4,
+                  "nothing is called so or does that; : runs commands", ui_style(ui, ROLE_DIM));
     for (int i = 0; i < room && h->top + i < list.count; i++) {
         bool  here = h->top + i == h->line;
         Style style = ui_style(ui, here ? ROLE_SELECT : ROLE_TEXT);
@@ -181,7 +205,7 @@ static void open_mechanism(Ui *ui, const Mechanism *m, bool adding)
     history_note(ui);
     if (!adding)
         compare_clear(ui);
-    if (compare_open(ui, m->id)) {
+    if (compare_pick(ui, m)) {
         ui->screen = SCREEN_COMPARE;
         compare_ask(ui);
     }

@@ -497,48 +497,70 @@ void pane_name(const Pane *pane, Text *out)
         text_addf(out, "%s%s", r->mechanism, r->above ? " > " : "");
 }
 
-void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
+/* What tells a pane from another of the same mechanism: "(block=8)"; of what is seen. */
+static void given_text(const Pane *pane, Text *out)
+{
+    const Request *r = pane->result ? &pane->result->request : &pane->request;
+
+    for (int i = 0; i < r->given.count && !r->above; i++)
+        text_addf(out, "%s%s=%s%s", i ? "," : "(", r->given.items[i].name,
+                  r->given.items[i].text, i + 1 < r->given.count ? "" : ")");
+}
+
+static void title_text(Ui *ui, const Pane *pane, int number, bool given, Text *out)
 {
     const View *view = pane_view(pane);
-    Text        out = { 0 };
     bool        differs = pane_differs(ui, pane);
 
     if (pane->pinned) {
-        text_add(&out, pane->sorted ? "sorted" : "by position");
+        text_add(out, pane->sorted ? "sorted" : "by position");
     } else {
-        text_addf(&out, "%d ", number);
-        pane_name(pane, &out);
+        text_addf(out, "%d ", number);
+        pane_name(pane, out);
+        if (given)
+            given_text(pane, out);
     }
     if (strcmp(pane->request.position, "none") != 0 && !pane->pinned)
-        text_addf(&out, " +%s", pane->request.position);
+        text_addf(out, " +%s", pane->request.position);
     if (pane->request.fit && !pane->pinned)
-        text_add(&out, " fitted");
+        text_add(out, " fitted");
     if (view)
-        text_addf(&out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
+        text_addf(out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (view && view->found)
-        text_addf(&out, ", %lld strongest keys", (long long)view->found->keys);
+        text_addf(out, ", %lld strongest keys", (long long)view->found->keys);
     if (view && !differs) {
         char words[64];
 
         derived_words(view, words, sizeof(words));
         if (*words)
-            text_addf(&out, " (%s)", words);
+            text_addf(out, " (%s)", words);
     }
     if (view && view->kind == VIEW_HOPS)
-        text_addf(&out, " %d layer%s%s", reach_view_depth(view),
+        text_addf(out, " %d layer%s%s", reach_view_depth(view),
                   reach_view_depth(view) == 1 ? "" : "s",
                   reach_view_strict(view) ? " exactly" : "");
     if (differs)
-        text_add(&out, " \xe2\x88\x92 pane 1");
+        text_add(out, " \xe2\x88\x92 pane 1");
     if (pane_heads(pane) > 1)
-        text_addf(&out, " \xc2\xb7 h%lld", (long long)pane->head);
+        text_addf(out, " \xc2\xb7 h%lld", (long long)pane->head);
     if (pane_rounds(pane) > 1)
-        text_addf(&out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
+        text_addf(out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
                   (long long)pane->round + 1, (long long)pane_rounds(pane));
     if (pane->sorted && pane->order && !pane->pinned)
-        text_add(&out, " sorted");
+        text_add(out, " sorted");
     if (pane->job || (pane->result && !pane->drawing.settled))
-        text_add(&out, " \xe2\x80\xa6");
+        text_add(out, " \xe2\x80\xa6");
+}
+
+void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
+{
+    Text out = { 0 };
+
+    title_text(ui, pane, number, true, &out);
+    if (term_width(text_str(&out)) > pane->area.w - 6) { /* the view matters more */
+        text_clear(&out);
+        title_text(ui, pane, number, false, &out);
+    }
     snprintf(text, size, "%s", text_str(&out));
     text_free(&out);
 }

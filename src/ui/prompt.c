@@ -86,7 +86,7 @@ void action_command(Ui *ui)
 void action_search(Ui *ui)
 {
     if (ui->screen == SCREEN_BROWSE && !ui_has(ui, &pager_layer))
-        ui->browse.filtering = true;
+        browse_filter(ui);
     else
         prompt_open(ui, PROMPT_SEARCH);
 }

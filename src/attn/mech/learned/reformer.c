@@ -457,6 +457,7 @@ const Mechanism mech_reformer = {
                "empty diagonal; more rounds fill the pairs that one round missed.  The keys are "
                "the queries: the input's k is ignored, so on a head that was trained with k other "
                "than q the result is a different head, not an approximation of it.",
+    .sketch = "block=8",
     .classes = CLASS_LP,
     .claim_time = "O(n log n)",
     .claim_memory = "O(n log n)",

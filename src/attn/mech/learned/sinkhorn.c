@@ -479,6 +479,7 @@ const Mechanism mech_sinkhorn = {
     .picture = "connectivity_hard",
     .teaches = "A learned permutation of blocks: balancing sharpens one cell in each row and "
                "column, and every block then sees itself plus one block brought from elsewhere.",
+    .sketch = "block=8",
     .classes = CLASS_LP,
     .claim_time = "O(b^2) per block, O(n b)",
     .claim_memory = "O(n b + (n/b)^2)",

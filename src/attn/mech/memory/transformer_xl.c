@@ -170,6 +170,7 @@ const Mechanism mech_transformer_xl = {
         "what was kept is detached, so it is used but not trained.",
     .picture = "components",
     .example = "segment=8,mem_len=8",
+    .sketch = "segment=16,mem_len=16",
     .classes = CLASS_RC,
     .claim_time = "O(n (segment + mem_len))",
     .claim_memory = "O(segment (segment + mem_len))",
