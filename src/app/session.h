@@ -135,6 +135,7 @@ typedef bool (*JobWork)(void *context, const atomic_bool *cancel, Error *err);
 Job     *session_submit_work(Session *s, JobWork work, void *context, Error *err);
 JobState job_state(const Job *job);
 const char *job_stage(const Job *job);   /* the stage it is in, or "" */
+double   job_seconds(const Job *job);    /* since it began to run; 0: it does not */
 Result  *job_result(Job *job);           /* retained for the caller; NULL unless JOB_DONE */
 const Error *job_error(const Job *job);  /* of JOB_FAILED */
 void     job_cancel(Job *job);

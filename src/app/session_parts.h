@@ -16,7 +16,8 @@ typedef struct Loaded {
 struct Job {
     Session    *session;
     Job        *next;     /* in the queue */
-    JobState    state;    /* guarded by the session's lock */
+    JobState    state;    /* guarded by the session's lock, as is: */
+    double      began;    /* clock_wall when it left the queue */
     bool        detached; /* nobody will ask any more: the worker frees it */
     atomic_bool cancel;
     _Atomic(const char *) stage;

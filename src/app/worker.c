@@ -4,6 +4,7 @@
  * the wake pipe only ends its wait.
  */
 #include "app/session_parts.h"
+#include "profile/measure.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -66,6 +67,7 @@ static Job *next_job(Session *s)
     s->queue = job->next;
     s->running = job;
     job->state = JOB_RUNNING;
+    job->began = clock_wall();
     return job;
 }
 
@@ -224,6 +226,16 @@ JobState job_state(const Job *job)
 const char *job_stage(const Job *job)
 {
     return atomic_load(&job->stage);
+}
+
+double job_seconds(const Job *job)
+{
+    double seconds;
+
+    pthread_mutex_lock(&job->session->lock);
+    seconds = job->state == JOB_RUNNING ? clock_wall() - job->began : 0;
+    pthread_mutex_unlock(&job->session->lock);
+    return seconds;
 }
 
 Result *job_result(Job *job)

@@ -1,4 +1,5 @@
 /* status.c -- the first line, the message line and the line of keys. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #define LEAST_ROWS 16
 #define LEAST_COLS 60
+#define LONG_RUN   3 /* seconds: from then on it is told how many */
 
 static const struct {
     Screen      screen;
@@ -147,7 +149,8 @@ static void draw_last_line(Ui *ui)
     }
 }
 
-static const char *running_stage(const Ui *ui, const Pane **which)
+/* The run under way; NULL: none. */
+static const Job *running_job(const Ui *ui, const Pane **which)
 {
     for (int i = 0; i < ui->compare.count; i++) {
         const Pane *pane = &ui->compare.panes[i];
@@ -155,16 +158,30 @@ static const char *running_stage(const Ui *ui, const Pane **which)
 
         if (job && job_state(job) == JOB_RUNNING) {
             *which = pane;
-            return pane->job ? job_stage(job) : "measuring";
+            return job;
         }
     }
     return NULL;
 }
 
+/* "running reformer: combine, 5 s   Ctrl-C cancels" */
+static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
+{
+    const char *stage = pane->job ? job_stage(job) : "measuring";
+    double      seconds = job_seconds(job);
+    char        since[32] = "";
+
+    if (seconds >= LONG_RUN)
+        snprintf(since, sizeof(since), ", %.0f s", floor(seconds));
+    term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
+               "running %s%s%s%s   Ctrl-C cancels", pane->request.mechanism, *stage ? ": " : "",
+               stage, since);
+}
+
 static void draw_message(Ui *ui)
 {
     const Pane *pane = NULL;
-    const char *stage = running_stage(ui, &pane);
+    const Job  *job = running_job(ui, &pane);
     int         y = ui->term->rows - 2;
     char        progress[160];
 
@@ -172,13 +189,11 @@ static void draw_message(Ui *ui)
         term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
         return;
     }
-    if (!stage && vary_progress(ui, progress, sizeof(progress)))
+    if (!job && vary_progress(ui, progress, sizeof(progress)))
         term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
                    "%s   %s", progress, ui_has(ui, &vary_layer) ? "Esc stops" : "Ctrl-C cancels");
-    else if (stage)
-        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
-                   "running %s%s%s   Ctrl-C cancels", pane->request.mechanism, *stage ? ": " : "",
-                   stage);
+    else if (job)
+        draw_running(ui, y, pane, job);
     else if (ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
         inspect_line(ui, y);
 }
