@@ -1,6 +1,7 @@
 /* form.c -- see form.h. */
 #include "ui/form.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,10 +114,10 @@ void form_value(const Pane *pane, const FormRow *row, Text *out)
 
 static void bound_text(double bound, char *text, size_t size)
 {
-    if (bound >= PARAM_COUNT_MAX || bound <= -PARAM_COUNT_MAX || bound >= 1e30)
+    if (fabs(bound) >= 1e9) /* no bound that anybody meets */
         snprintf(text, size, "%s", bound > 0 ? "" : "-");
     else
-        snprintf(text, size, "%.6g", bound);
+        snprintf(text, size, "%.10g", bound);
 }
 
 void form_range(const FormRow *row, Text *out)
