@@ -154,6 +154,16 @@ Term *term_open(const TermOptions *options, Error *err)
                   name ? name : "");
         goto fail;
     }
+    if (!tigetstr("cup")) {
+        endwin();
+        delscreen(term->device->screen);
+        signals_restore();
+        error_set(err, ERR_UNSUPPORTED,
+                  "the terminal '%.60s' cannot place its cursor; set TERM, for example to "
+                  "xterm-256color, or use the commands: attnscope --help",
+                  name ? name : "");
+        goto fail;
+    }
     set_modes();
     term->utf8 = can.utf8;
     term->half_block = can.half_block;
