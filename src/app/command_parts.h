@@ -48,6 +48,9 @@ bool call_text_options(const Call *call, TextOptions *out, Error *err);
 bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
                  Error *err);
 
+/* Why query Q gives key K its weight, of "Q,K" or "Q,K,HEAD". */
+bool cell_write(Result *result, const char *place, bool as_json, Text *out, Error *err);
+
 /* A plain text table: cells are added row by row, then laid out at once. */
 typedef struct Table {
     int    cols;

@@ -44,9 +44,10 @@ static bool dump(const Result *result, const char *folder, int64_t limit, Error 
 
 bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
 {
-    Request request;
-    Result *result;
-    bool    ok;
+    const char *cell = call->values[OPT_CELL];
+    Request     request;
+    Result     *result;
+    bool        ok;
 
     if (call->word_count != 1)
         return error_set(err, ERR_USAGE, "run needs a mechanism (attnscope list shows them)");
@@ -55,15 +56,16 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
         !call_refuse_stack(call, &request, err))
         return false;
     /* A dump wants the values, and only those: no second, timed run. */
-    request.measure = !call->values[OPT_DUMP] || request.repeat > 0;
+    request.measure = (!call->values[OPT_DUMP] && !cell) || request.repeat > 0;
     request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
     if (!request.memory_limit)
         request.memory_limit = default_limit();
     result = session_run(s, &request, err);
     ok = result != NULL;
-    if (ok && (call->values[OPT_JSON] || result->run->err.code == ERR_NONE))
+    if (ok && !cell && (call->values[OPT_JSON] || result->run->err.code == ERR_NONE))
         write_result(result, call, out);
     ok = ok && check_run(result, err);
+    ok = ok && (!cell || cell_write(result, cell, call->values[OPT_JSON] != NULL, out, err));
     if (ok && call->values[OPT_DUMP])
         ok = dump(result, call->values[OPT_DUMP], request.memory_limit, err);
     result_release(result);

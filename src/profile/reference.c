@@ -120,16 +120,13 @@ static bool normalise(const PatternRow *cells, float *line)
     return sum > 0;
 }
 
-bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
-                   float *line)
+bool reference_scores(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
+                      float *line)
 {
     const Run *run = rows->reference.run;
     float      piece[256];
 
     pattern_row(rows->cells, pattern_per_head(rows->cells) ? head : 0, i, cells);
-    if (cells->failed)
-        return false;
-    memset(line, 0, (size_t)run->m * sizeof(*line));
     for (int64_t x = 0; x < cells->count; x++) {
         PatternRun r = cells->runs[x];
 
@@ -142,7 +139,14 @@ bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRo
                 line[r.start + (done + c) * r.step] = piece[c];
         }
     }
-    return normalise(cells, line);
+    return !cells->failed;
+}
+
+bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
+                   float *line)
+{
+    memset(line, 0, (size_t)rows->reference.run->m * sizeof(*line));
+    return reference_scores(rows, head, i, cells, line) && normalise(cells, line);
 }
 
 void reference_rows_free(ReferenceRows *rows)

@@ -33,6 +33,10 @@ bool reference_rows_new(const Run *run, Threads *threads, const atomic_bool *can
  * there is no memory.  Any thread; `cells` is its own. */
 bool reference_row(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
                    float *line);
+/* The scores that they are the softmax of; of keys that are not allowed `line` stays as it was.
+ * False: no memory. */
+bool reference_scores(const ReferenceRows *rows, int64_t head, int64_t i, PatternRow *cells,
+                      float *line);
 void reference_rows_free(ReferenceRows *rows);
 
 #endif

@@ -491,7 +491,10 @@ static const Member result_members[] = {
       "attnscope.Tensor?, string?, string?",
       "A whole view; or one head's matrix, or the part {q0, q1, k0, k1} of it, as f32." },
     { "cell", result_cell, "q: integer, k: integer, head?: integer", "table",
-      "Why: allowed, components, weight, rank (1 is the largest), and the value of every view." },
+      "Why: allowed, components, weight, rank (1 is the largest), below (log of the row's top "
+      "weight over it), score before the softmax (own_score: the row's weights are its softmax), "
+      "share and length of what it adds to the output, exact {weight, rank, keys} of exact "
+      "attention, and the value of every view." },
     { "row", result_row, "q: integer, head?: integer", "table[]",
       "The keys query q may see: {k, weight, components} each." },
     { "stages", result_stages, "", "table[]",

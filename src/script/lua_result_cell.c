@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "app/cell.h"
 #include "draw/colour.h"
 
 /* A matrix of queries by keys of this run's size. */
@@ -104,10 +105,47 @@ static void set_token(lua_State *L, char *const *tokens, int64_t at, const char 
     lua_setfield(L, -2, key);
 }
 
+static void set_number(lua_State *L, const char *key, double value)
+{
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+/* The score, the share of the output, and exact attention.  The reader lives for this call. */
+static void set_why(lua_State *L, Result *result, int64_t head, int64_t q, int64_t k)
+{
+    Error       err = ERROR_INIT;
+    CellReader *reader = cell_reader_new(result, &err);
+    CellWhy     why;
+    bool        ok = reader && cell_read(reader, head, q, k, &why, &err);
+
+    cell_reader_free(reader);
+    if (!ok)
+        luaL_error(L, "%s", err.text);
+    if (why.softmax)
+        set_number(L, "below", why.below);
+    if (why.adds) {
+        set_number(L, "share", why.share);
+        set_number(L, "length", why.length);
+    }
+    if (!why.scored)
+        return;
+    set_number(L, "score", why.score);
+    lua_pushboolean(L, why.own_score);
+    lua_setfield(L, -2, "own_score");
+    lua_newtable(L);
+    set_number(L, "weight", why.exact);
+    lua_pushinteger(L, why.exact_rank);
+    lua_setfield(L, -2, "rank");
+    lua_pushinteger(L, why.exact_of);
+    lua_setfield(L, -2, "keys");
+    lua_setfield(L, -2, "exact");
+}
+
 /* [-0, +1, v] */
 int result_cell(lua_State *L)
 {
-    const Result  *result = result_check(L, 1)->result;
+    Result        *result = result_check(L, 1)->result;
     const Run     *run = result->run;
     int64_t        q = check_index(L, 2, run->n, "query"), k = check_index(L, 3, run->m, "key");
     int64_t        head = check_head(L, 4, run);
@@ -122,6 +160,7 @@ int result_cell(lua_State *L)
     lua_setfield(L, -2, "components");
     set_weight(L, run, head, q, k);
     set_values(L, run, head, q, k);
+    set_why(L, result, head, q, k);
     set_token(L, result->input->q_tokens, q, "q_token");
     set_token(L, result->input->k_tokens, k, "k_token");
     return 1;
@@ -216,12 +255,6 @@ static double total_variation(lua_State *L, const Run *run, const View *a, const
         }
     lua_pop(L, 2);
     return sum / 2 / ((double)run->h * (double)run->n);
-}
-
-static void set_number(lua_State *L, const char *key, double value)
-{
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
 }
 
 /* [-0, +1, v] */

@@ -30,14 +30,24 @@ static bool row_source(const Pane *pane, const View **view, const Pattern **comp
     return true;
 }
 
+/* No key was chosen for the query: all there are, or all that are not later, take part. */
+static bool sees_every_key(const Run *run, const Row *row)
+{
+    return row->all == run->m && (row->count == row->all ||
+                                  (run->causal && row->count == row->query + run->q_offset + 1));
+}
+
 bool pane_row(Ui *ui, Pane *pane, int64_t q)
 {
     const View    *view;
     const Pattern *components;
 
-    return row_source(pane, &view, &components) &&
-           row_read(&pane->row, pane->result, view, minus_of(ui, pane), components,
-                    pane_plane(pane, view), q);
+    if (!row_source(pane, &view, &components) ||
+        !row_read(&pane->row, pane->result, view, minus_of(ui, pane), components,
+                  pane_plane(pane, view), q))
+        return false;
+    pane->row.every = sees_every_key(pane->result->run, &pane->row);
+    return true;
 }
 
 bool pane_marked_row(Ui *ui, Pane *pane)
@@ -100,11 +110,24 @@ void bits_text(const View *view, uint8_t bits, char *text, size_t size)
                                      cause_name(view, (uint8_t)bit));
 }
 
-static void describe(CellFacts *f, const View *view, bool differs)
+void reason_text(const Row *row, uint8_t bits, char *text, size_t size)
+{
+    const View *view = row->view;
+
+    if (row->every && bits == COMPONENT_OTHER && view && !view->other && !view->found)
+        snprintf(text, size, "dense");
+    else
+        bits_text(view, bits, text, size);
+}
+
+static void describe(CellFacts *f, const View *view, const Row *row, bool differs)
 {
     char bits[64];
 
-    bits_text(view, f->bits, bits, sizeof(bits));
+    if (row->view == view)
+        reason_text(row, f->bits, bits, sizeof(bits));
+    else
+        bits_text(view, f->bits, bits, sizeof(bits));
     if (view->found && !f->allowed)
         snprintf(f->text, sizeof(f->text), "not of the %lld strongest",
                  (long long)view->found->keys);
@@ -183,7 +206,7 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
     if (!pane_row(ui, pane, q)) {
         f.value = read_cell(ui, pane, view, q, k);
         f.allowed = true;
-        describe(&f, view, differs);
+        describe(&f, view, &pane->row, differs);
         return f;
     }
     cell = row_find(&pane->row, k);
@@ -194,17 +217,6 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k)
         f.of = pane->row.count;
         f.rank = view->kind == VIEW_WEIGHTS && !differs ? row_rank(&pane->row, k) : 0;
     }
-    describe(&f, view, differs);
+    describe(&f, view, &pane->row, differs);
     return f;
-}
-
-Pane *full_pane(Ui *ui)
-{
-    for (int i = 0; i < ui->compare.count; i++) {
-        Pane *pane = &ui->compare.panes[i];
-
-        if (pane->result && pane->result->run->mechanism->classes & CLASS_BASELINE)
-            return pane;
-    }
-    return NULL;
 }

@@ -197,7 +197,8 @@ int term_paragraph(Term *term, Area box, const char *text, Style style)
         char   line[512];
 
         snprintf(line, sizeof(line), "%.*s", (int)(length < 500 ? length : 500), text);
-        term_text(term, box.y + lines, box.x, box.w, line, style);
+        if (term)
+            term_text(term, box.y + lines, box.x, box.w, line, style);
         text += length + skip;
         lines++;
     }

@@ -61,6 +61,8 @@ typedef struct CellFacts {
 CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
 /* "window+pooled cell": components of a cell, by the view's own name for what is other. */
 void        bits_text(const View *view, uint8_t bits, char *text, size_t size);
+/* The same of a cell of a row that was read: "dense" where nothing was chosen. */
+void        reason_text(const Row *row, uint8_t bits, char *text, size_t size);
 /* Token of an entry of a view's axis; NULL: no labels, or the axis is not of tokens. */
 const char *row_token(const Pane *pane, const View *view, int64_t index);
 const char *col_token(const Pane *pane, const View *view, int64_t index);
@@ -68,6 +70,5 @@ const char *col_token(const Pane *pane, const View *view, int64_t index);
 char       *token_short(const char *token, int columns, char *text, size_t size);
 /* Ends of the colours of a pane; false: its colours are not of values. */
 bool        pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi);
-Pane       *full_pane(Ui *ui); /* a pane of a baseline, to compare with; NULL: none */
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef UI_EXPLORER_H
 #define UI_EXPLORER_H
 
+#include "app/cell.h"
 #include "app/command.h"
 #include "app/figure_plan.h"
 #include "app/session.h"
@@ -113,6 +114,13 @@ typedef struct Profiling {
     Ceilings         ceilings;
     struct RoofWork *work;     /* measures them; NULL: none */
 } Profiling;
+
+/* What the inspector has found out of a result. */
+typedef struct Inspecting {
+    CellReader   *reader; /* owned; NULL: nothing yet */
+    const Result *of;     /* to compare with only */
+    bool          by_key; /* its row by position instead of weight */
+} Inspecting;
 
 /* What the query under the cursor sees, on the image. */
 typedef struct Spanning {
@@ -231,7 +239,7 @@ struct Ui {
     Export export;
     Commanding command;
     History    history;
-    bool       inspect_by_key; /* row of the inspector by position instead of weight */
+    Inspecting inspecting;
     struct Console *console; /* owned; NULL: no scripts */
     struct Journal *journal; /* owned; what was done; NULL: nothing yet */
     bool         keep_messages; /* on leaving */
@@ -295,6 +303,7 @@ void compare_search(Ui *ui, const char *text);
 
 void               inspect_line(Ui *ui, int y);
 void               inspect_dock(Ui *ui, Area area);
+void               inspect_close(Ui *ui);
 extern const Layer inspect_layer;
 
 extern const Layer span_layer;

@@ -6,7 +6,8 @@
 #include "ui/actions.h"
 #include "ui/compare.h"
 
-#define BAR_MOST 24
+#define BAR_MOST  24
+#define ROW_LEAST 6 /* lines of the row, with its frame */
 
 #define TOKEN_COLUMNS 20
 
@@ -77,7 +78,7 @@ static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, i
     int         y = area.y + line, bar_x = area.x + 24, room = area.w - 24 - 10;
     int         bar = room < BAR_MOST ? room : BAR_MOST, length;
 
-    bits_text(row->view, cell->bits, bits, sizeof(bits));
+    reason_text(row, cell->bits, bits, sizeof(bits));
     snprintf(place, sizeof(place), "%lld %.100s", (long long)cell->key, token ? token : "");
     term_text(ui->term, y, area.x, 14, place, ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
     term_textf(ui->term, y, area.x + 14, 9, ui_style(ui, ROLE_TEXT),
@@ -96,12 +97,12 @@ static void draw_row(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k)
     double         most = 0;
     int64_t        first = 0;
 
-    cells = ui->inspect_by_key ? row->cells : row_by_weight(row);
+    cells = ui->inspecting.by_key ? row->cells : row_by_weight(row);
     for (int64_t c = 0; cells && c < row->count; c++)
         most = fmax(most, fabs((double)cells[c].value));
-    for (int64_t c = 0; ui->inspect_by_key && c < row->count; c++)
+    for (int64_t c = 0; ui->inspecting.by_key && c < row->count; c++)
         first = cells[c].key <= k ? c : first;
-    first = ui->inspect_by_key && first > area.h / 2 ? first - area.h / 2 : 0;
+    first = ui->inspecting.by_key && first > area.h / 2 ? first - area.h / 2 : 0;
     for (int line = 0; cells && line < area.h && first + line < row->count; line++)
         draw_row_line(ui, pane, row, area, line, &cells[first + line], most, k);
 }
@@ -170,6 +171,28 @@ static Role row_role(const Row *row)
 
 /* ---- facts ------------------------------------------------------------------ */
 
+/* "the same in rounds 1, 3 of 4": of a view with a row for each round. */
+static void add_rounds(const View *view, int64_t plane, int64_t q, int64_t k, Text *out)
+{
+    Text    rounds = { 0 };
+    int64_t count = view_rows(view);
+
+    for (int64_t row = 0; row < count; row++) {
+        float a, b;
+
+        view_read(view, plane, row, q, 1, 1, &a);
+        view_read(view, plane, row, k, 1, 1, &b);
+        if (a == b)
+            text_addf(&rounds, "%s%lld", rounds.length ? ", " : "", (long long)row + 1);
+    }
+    if (rounds.length)
+        text_addf(out, "%-10s the same in round %s of %lld\n", view->name, text_str(&rounds),
+                  (long long)count);
+    else
+        text_addf(out, "%-10s the same in no round of %lld\n", view->name, (long long)count);
+    text_free(&rounds);
+}
+
 /* Bucket or cluster of both tokens, where the mechanism has such a view. */
 static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
 {
@@ -185,6 +208,10 @@ static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
             continue;
         row = !strcmp(view->rows, "head") && pane->head < view_rows(view) ? pane->head : 0;
         plane = pane->head < view_planes(view) ? pane->head : 0;
+        if (!strcmp(view->rows, "round") && view_rows(view) > 1) {
+            add_rounds(view, plane, q, k, out);
+            continue;
+        }
         view_read(view, plane, row, q, 1, 1, &a);
         view_read(view, plane, row, k, 1, 1, &b);
         text_addf(out, "%-10s q: %.0f  k: %.0f  %s\n", view->name, (double)a, (double)b,
@@ -192,19 +219,28 @@ static void add_categories(const Pane *pane, int64_t q, int64_t k, Text *out)
     }
 }
 
-static void add_full(Ui *ui, Pane *pane, int64_t q, int64_t k, double value, Text *out)
+/* Score, share of the output, exact attention: of the pane's own numbers, not of a difference. */
+static void add_why(Ui *ui, const Pane *pane, int64_t q, int64_t k, Text *out)
 {
-    Pane       *full = full_pane(ui);
-    CellFacts   f = full && full != pane && !pane_differs(ui, pane) && !pane_differs(ui, full)
-                      ? cell_facts(ui, full, q, k)
-                      : (CellFacts){ 0 };
-    const View *mine = pane_numbers(pane), *its = full ? pane_numbers(full) : NULL;
+    Inspecting *in = &ui->inspecting;
+    CellWhy     why;
 
-    if (!its || its->kind != mine->kind)
+    if (pane_differs(ui, pane))
         return;
+    if (in->of != pane->result) {
+        inspect_close(ui);
+        in->reader = cell_reader_new(pane->result, NULL);
+        in->of = pane->result;
+    }
+    if (in->reader && cell_read(in->reader, pane->head, q, k, &why, NULL))
+        cell_describe(&why, out);
+}
 
-    if (f.known && f.number)
-        text_addf(out, "full       %.4g   \xce\x94 %+.4g\n", f.value, value - f.value);
+void inspect_close(Ui *ui)
+{
+    cell_reader_free(ui->inspecting.reader);
+    ui->inspecting.reader = NULL;
+    ui->inspecting.of = NULL;
 }
 
 /* "expert 3   placed 5, dropped 1, capacity 6": the bars of the cell's row and column. */
@@ -244,19 +280,22 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     }
     if (pane_shows_missed(pane)) {
         text_addf(out, "%-10s %s\n", MISSED_VIEW, f.text);
-        add_full(ui, pane, q, k, 0, out);
+        add_why(ui, pane, q, k, out);
         add_categories(pane, q, k, out);
         return;
     }
     if (!f.allowed) {
         text_addf(out, "masked     this %s is not computed\n", pairs ? "pair" : "entry");
         if (pairs) {
-            add_full(ui, pane, q, k, 0, out);
+            add_why(ui, pane, q, k, out);
             add_categories(pane, q, k, out);
         }
         return;
     }
-    bits_text(view, f.bits, bits, sizeof(bits));
+    if (pane->row.view == pane_numbers(pane))
+        reason_text(&pane->row, f.bits, bits, sizeof(bits));
+    else
+        bits_text(view, f.bits, bits, sizeof(bits));
     if (differs)
         text_addf(out, "difference %+.6g   %s minus pane 1\n", f.value, pane_numbers(pane)->name);
     else if (f.number && pane_numbers(pane)->kind == VIEW_WEIGHTS)
@@ -271,7 +310,7 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     if (*bits)
         text_addf(out, "component  %s\n", bits);
     if (pairs) {
-        add_full(ui, pane, q, k, f.value, out);
+        add_why(ui, pane, q, k, out);
         add_categories(pane, q, k, out);
     }
 }
@@ -379,10 +418,10 @@ static void draw_below(Ui *ui, Pane *pane, Area low, int64_t q, int64_t k)
 
     if (marked)
         snprintf(title, sizeof(title), "marked queries, %s",
-                 ui->inspect_by_key ? "by position" : "by value");
+                 ui->inspecting.by_key ? "by position" : "by value");
     else
         snprintf(title, sizeof(title), "%s %lld, %s", pane_view(pane)->rows, (long long)q,
-                 ui->inspect_by_key ? "by position" : "by value");
+                 ui->inspecting.by_key ? "by position" : "by value");
     term_frame(ui->term, low, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     if (known)
         draw_row(ui, pane, marked ? &pane->marked : &pane->row,
@@ -393,6 +432,20 @@ static void draw_below(Ui *ui, Pane *pane, Area low, int64_t q, int64_t k)
         row_summary(pane, q, summary, sizeof(summary));
     term_text(ui->term, low.y + low.h, 1, low.w - 2, summary,
               ui_style(ui, marked ? ROLE_KEY : row_role(&pane->row)));
+}
+
+/* What is said of the cell stands whole, if the row keeps some lines; the numbers around it
+ * take what width is left. */
+static void lay_out(Area all, const char *facts, Area *left, Area *right, Area *low)
+{
+    int wide = all.w / 2 > 48 ? all.w / 2 : all.w - 48 > 28 ? 48 : all.w - 28;
+    int lines = term_paragraph(NULL, (Area){ 0, 0, 100, wide - 4 }, facts, (Style){ 0 });
+    int height = lines + 2 > all.h / 2 ? lines + 2 : all.h / 2;
+
+    height = height > all.h - ROW_LEAST ? all.h - ROW_LEAST : height;
+    *left = (Area){ all.y, 0, height, all.w - wide };
+    *right = (Area){ all.y, left->w, height, wide };
+    *low = (Area){ all.y + height, 0, all.h - height - 1, all.w };
 }
 
 static void inspect_draw(Ui *ui)
@@ -408,23 +461,26 @@ static void inspect_draw(Ui *ui)
         return;
     pane_cursor(pane, &q, &k);
     term_fill(term, all, ' ', (Style){ 0 });
-    left = (Area){ all.y, 0, all.h / 2, all.w / 2 };
-    right = (Area){ all.y, left.w, left.h, all.w - left.w };
-    low = (Area){ all.y + left.h, 0, all.h - left.h - 1, all.w };
+    cell_text(ui, pane, q, k, &text);
+    lay_out(all, text_str(&text), &left, &right, &low);
     snprintf(title, sizeof(title), "%s \xc2\xb7 %s%s", pane->request.mechanism,
              pane_numbers(pane)->name, pane_differs(ui, pane) ? " \xe2\x88\x92 pane 1" : "");
     term_frame(term, left, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     draw_around(ui, pane, left, q, k);
     cursor_text(pane, q, k, title, sizeof(title));
     term_frame(term, right, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
-    cell_text(ui, pane, q, k, &text);
     term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },
                    text_str(&text), ui_style(ui, ROLE_TEXT));
     text_free(&text);
     draw_below(ui, pane, low, q, k);
 }
 
-const Layer inspect_layer = { .mode = "INSPECT", .scope = IN_INSPECT, .draw = inspect_draw };
+const Layer inspect_layer = {
+    .mode = "INSPECT",
+    .scope = IN_INSPECT,
+    .draw = inspect_draw,
+    .leave = inspect_close,
+};
 
 void action_inspect(Ui *ui)
 {
@@ -436,5 +492,5 @@ void action_inspect(Ui *ui)
 
 void action_inspect_sort(Ui *ui)
 {
-    ui->inspect_by_key = !ui->inspect_by_key;
+    ui->inspecting.by_key = !ui->inspecting.by_key;
 }

@@ -23,6 +23,7 @@ typedef struct Row {
     double      sum, entropy; /* of positive values; natural logarithm */
     double      magnitude;    /* sum without signs */
     bool        sampled;      /* too long: not read */
+    bool        every;        /* no key was chosen for the query: see pane_row */
 } Row;
 
 /* minus: NULL, or what is subtracted.  components: where bits come from; may be NULL. */

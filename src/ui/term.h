@@ -107,7 +107,7 @@ void term_fill(Term *term, Area box, uint32_t ch, Style style);
 void term_frame(Term *term, Area box, const char *title, bool heavy, Style frame,
                 Style title_style);
 /* Words of `text` broken into lines; returns the lines drawn (at most box.h),
- * with box.w == 0 none. */
+ * with box.w == 0 none.  term NULL: they are only counted. */
 int term_paragraph(Term *term, Area box, const char *text, Style style);
 int term_width(const char *text); /* columns */
 

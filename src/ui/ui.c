@@ -266,6 +266,7 @@ static void close_all(Ui *ui)
     span_close(ui);
     vary_close(ui);
     overview_close(ui);
+    inspect_close(ui);
     compare_close(ui);
     history_clear(ui);
     meter_close(&ui->params.meter);

@@ -139,6 +139,14 @@ case("cells and rows say why", function()
   end
   near(total, 1, 1e-5)
   equal(cell.rank, rank)
+  -- the score is exact attention's, and the row's weights are its softmax
+  local other = r:cell(12, 11, 1)
+  equal(cell.own_score, true)
+  near(cell.score - other.score, math.log(cell.weight / other.weight), 1e-4)
+  assert(cell.below >= 0 and cell.exact.weight < cell.weight and cell.exact.keys >= cell.exact.rank)
+  local share = 0
+  for _, key in ipairs(r:row(12, 1)) do share = share + r:cell(12, key.k, 1).share end
+  near(share, 1, 1e-4)
   raises("query 24 is outside 0..23", r.cell, r, 24, 0)
   raises("key", r.cell, r, 0, -1)
   raises("head", r.cell, r, 0, 0, 2)
