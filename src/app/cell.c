@@ -23,13 +23,13 @@
 #define NOTHING 5e-4 /* below it a difference of scores is printed as none */
 
 struct CellReader {
-    Result       *result; /* retained */
+    Result       *result;  /* retained */
     const View   *weights; /* NULL: the run has none that are of its queries and keys */
     bool          exact;   /* the rows below can be read */
     ReferenceRows rows;
     PatternRow    cells;
-    float        *own, *score; /* owned; [m]: of the row read; score -inf: not allowed */
-    int64_t       head, q; /* -1: no row is read */
+    float        *own, *score;  /* owned; [m]: of the row read; score -inf: not allowed */
+    int64_t       head, q;      /* -1: no row is read */
     double        top, log_sum; /* of the exact scores */
     bool          own_scores, adds;
     double        largest; /* own weight */
@@ -42,8 +42,7 @@ static const View *weights_of(const Run *run)
     const View *view = run_view(run, "weights");
 
     return view && (view->kind == VIEW_WEIGHTS || view->kind == VIEW_SIGNED) &&
-                   view_rows(view) == run->n &&
-                   view_cols(view) == run->m &&
+                   view_rows(view) == run->n && view_cols(view) == run->m &&
                    (view_planes(view) == 1 || view_planes(view) == run->h)
                ? view
                : NULL;
@@ -123,10 +122,10 @@ static bool find_own_scores(const CellReader *r)
 /* Sums weights times V, and holds it against the output that the run gave. */
 static bool add_values(CellReader *r)
 {
-    const Run   *run = r->result->run;
+    const Run    *run = r->result->run;
     const Tensor *v = &run->v, *out = &run->out;
-    const float *values, *given;
-    double       apart = 0;
+    const float  *values, *given;
+    double        apart = 0;
 
     r->squares = 0;
     if (!r->weights || !v->data || v->rank != 3 || v->shape[1] != run->m || !out->data ||

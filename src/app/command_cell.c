@@ -13,15 +13,18 @@ static bool parse_place(const Run *run, const char *text, int64_t *q, int64_t *k
     int       used = 0;
 
     if (sscanf(text, "%lld,%lld%n", &at[0], &at[1], &used) != 2 ||
-        (text[used] && (sscanf(text, "%lld,%lld,%lld%n", &at[0], &at[1], &at[2], &used) != 3 ||
-                        text[used])))
-        return error_set(err, ERR_USAGE, "--cell %.40s: expected a query and a key, and a head, "
-                                         "like 12,3 or 12,3,1", text);
+        (text[used] &&
+         (sscanf(text, "%lld,%lld,%lld%n", &at[0], &at[1], &at[2], &used) != 3 || text[used])))
+        return error_set(err, ERR_USAGE,
+                         "--cell %.40s: expected a query and a key, and a head, "
+                         "like 12,3 or 12,3,1",
+                         text);
     if (at[0] < 0 || at[0] >= run->n || at[1] < 0 || at[1] >= run->m || at[2] < 0 ||
         at[2] >= run->h)
-        return error_set(err, ERR_USAGE, "--cell %.40s: there are queries 0 to %lld, keys 0 to "
-                                         "%lld and heads 0 to %lld", text, (long long)run->n - 1,
-                         (long long)run->m - 1, (long long)run->h - 1);
+        return error_set(err, ERR_USAGE,
+                         "--cell %.40s: there are queries 0 to %lld, keys 0 to "
+                         "%lld and heads 0 to %lld",
+                         text, (long long)run->n - 1, (long long)run->m - 1, (long long)run->h - 1);
     *q = at[0];
     *k = at[1];
     *head = at[2];

@@ -72,9 +72,11 @@ static void scores_are_those_before_the_softmax(void **state)
 /* The row's add up to the output, whatever made the weights; exact weights add up to 1. */
 static void shares_of_a_row_add_up(void **state)
 {
-    static const char *const texts[] = { "full(position=alibi)", "full(position=rope)",
-                                         "bigbird(position=rope)", "reformer(block=4)",
-                                         "performer", "linformer(k=4)", "sinkhorn(block=4)" };
+    static const char *const texts[] = {
+        "full(position=alibi)", "full(position=rope)", "bigbird(position=rope)",
+        "reformer(block=4)",    "performer",           "linformer(k=4)",
+        "sinkhorn(block=4)"
+    };
     Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
 
     (void)state;
