@@ -178,13 +178,41 @@ void explorer_key(Ui *ui, uint32_t key)
         action->run(ui);
 }
 
+/* A click on a tab or on the words of a key does what they say; false: none is there. */
+static bool press_words(Ui *ui, const Event *event)
+{
+    for (int i = 0; event->kind == EVENT_PRESS && i < ui->hit_count; i++) {
+        const Hit *hit = &ui->hits[i];
+
+        if (event->y == hit->y && event->x >= hit->x && event->x < hit->x + hit->width) {
+            hit->action->run(ui);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void mouse_on_layer(Ui *ui, const Event *event)
+{
+    const Layer *top = ui->layers[ui->layer_count - 1];
+
+    if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN)
+        handle_key(ui, event->kind == EVENT_WHEEL_UP ? K_ARROW_UP : K_ARROW_DOWN);
+    else if (event->kind == EVENT_PRESS && top->press)
+        top->press(ui, event);
+}
+
 static void handle_mouse(Ui *ui, const Event *event)
 {
-    if (ui->layer_count || event->button == 2)
+    if (event->button == 2)
         return;
     if (event->kind == EVENT_PRESS)
         ui->message[0] = '\0';
-    if (ui->screen == SCREEN_COMPARE)
+    if (press_words(ui, event))
+        return;
+    if (ui->layer_count)
+        mouse_on_layer(ui, event);
+    else if (ui->screen == SCREEN_COMPARE)
         compare_mouse(ui, event);
     else if (ui->screen == SCREEN_BROWSE)
         browse_press(ui, event);

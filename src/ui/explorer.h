@@ -62,7 +62,15 @@ typedef struct Layer {
     bool (*key)(Ui *ui, uint32_t key); /* true: taken.  NULL: actions only */
     void (*leave)(Ui *ui);             /* Esc; NULL: nothing to undo */
     const char *escape;                /* what Esc does, in the last line; NULL: "close" */
+    void (*press)(Ui *ui, const Event *event); /* of the mouse; NULL: the wheel alone */
 } Layer;
+
+/* Words on the screen that a click on them does. */
+typedef struct Hit {
+    int                  y, x, width;
+    const struct Action *action;
+} Hit;
+#define HITS_MOST 32
 
 typedef struct Browse {
     Field    filter;
@@ -222,6 +230,8 @@ struct Ui {
     bool         quit, dirty;
     int          signal;   /* that ended us; 0: none */
     Request      defaults; /* causal, seed, threads for new panes; no parameters */
+    Hit          hits[HITS_MOST]; /* of the frame on the screen */
+    int          hit_count;
     char         message[512];
     Role         message_role;
     Text         log;

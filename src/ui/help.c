@@ -99,13 +99,20 @@ static void make_choices(const Ui *ui, Choices *list)
     add_others(ui, list);
 }
 
+static Area help_area(const Ui *ui)
+{
+    int width = ui->term->cols - 4 < 100 ? ui->term->cols - 4 : 100;
+
+    return (Area){ 2, (ui->term->cols - width) / 2, ui->term->rows - 5, width };
+}
+
 static void help_draw(Ui *ui)
 {
     Help   *h = &ui->help;
     Term   *term = ui->term;
     Choices list;
-    int     width = term->cols - 4 < 100 ? term->cols - 4 : 100, keys_width;
-    Area    area = { 2, (term->cols - width) / 2, term->rows - 5, width };
+    Area    area = help_area(ui);
+    int     keys_width;
     int     room = area.h - 4;
     char    title[96];
 
@@ -154,6 +161,21 @@ static bool help_key(Ui *ui, uint32_t key)
     return true;
 }
 
+/* The first click chooses a line, the second does it, as in the list of mechanisms. */
+static void help_press(Ui *ui, const Event *event)
+{
+    Area area = help_area(ui);
+    int  line = ui->help.top + event->y - area.y - 3;
+
+    if (event->y < area.y + 3 || event->y >= area.y + area.h - 1 || event->x <= area.x ||
+        event->x >= area.x + area.w - 1)
+        return;
+    if (line == ui->help.line)
+        action_choice_run(ui);
+    else
+        ui->help.line = line;
+}
+
 static void help_leave(Ui *ui)
 {
     ui->compare.adding = false;
@@ -165,6 +187,7 @@ const Layer help_layer = {
     .draw = help_draw,
     .key = help_key,
     .leave = help_leave,
+    .press = help_press,
 };
 
 void help_open(Ui *ui, bool palette)

@@ -17,13 +17,19 @@
 
 static const struct {
     Screen      screen;
-    const char *name, *mode;
+    const char *name, *mode, *action;
 } tabs[] = {
-    { SCREEN_BROWSE, "1 Browse", "BROWSE" },
-    { SCREEN_COMPARE, "2 Compare", "VIEW" },
-    { SCREEN_STEP, "3 Step", "STEP" },
-    { SCREEN_PROFILE, "4 Profile", "PROFILE" },
+    { SCREEN_BROWSE, "1 Browse", "BROWSE", "screen_browse" },
+    { SCREEN_COMPARE, "2 Compare", "VIEW", "screen_compare" },
+    { SCREEN_STEP, "3 Step", "STEP", "screen_step" },
+    { SCREEN_PROFILE, "4 Profile", "PROFILE", "screen_profile" },
 };
+
+static void add_hit(Ui *ui, int y, int x, int width, const Action *action)
+{
+    if (action && ui->hit_count < HITS_MOST)
+        ui->hits[ui->hit_count++] = (Hit){ .y = y, .x = x, .width = width, .action = action };
+}
 
 static int draw_tabs(Ui *ui)
 {
@@ -31,10 +37,13 @@ static int draw_tabs(Ui *ui)
     int   x = 1;
 
     x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
-    for (size_t i = 0; i < sizeof(tabs) / sizeof(*tabs); i++)
-        x += term_text(term, 0, x, 20, tabs[i].name,
-                       ui_style(ui, tabs[i].screen == ui->screen ? ROLE_TAB : ROLE_BAR)) +
-             2;
+    for (size_t i = 0; i < sizeof(tabs) / sizeof(*tabs); i++) {
+        int width = term_text(term, 0, x, 20, tabs[i].name,
+                              ui_style(ui, tabs[i].screen == ui->screen ? ROLE_TAB : ROLE_BAR));
+
+        add_hit(ui, 0, x, width, action_find(tabs[i].action));
+        x += width + 2;
+    }
     return x;
 }
 
@@ -135,6 +144,7 @@ static void draw_last_line(Ui *ui)
             x + width - 1 > term->cols - (last ? 0 : reserve))
             continue;
         if (key[0]) {
+            add_hit(ui, y, x, width - 2, action);
             x += term_text(term, y, x, 24, key, ui_style(ui, ROLE_KEY)) + 1;
             x += term_text(term, y, x, 40, action->words, ui_style(ui, ROLE_TEXT)) + 2;
         } else {
@@ -144,6 +154,7 @@ static void draw_last_line(Ui *ui)
             reserve -= width;
     }
     if (escape && x + 10 < term->cols && !(leave->scope & scope)) {
+        add_hit(ui, y, x, 4 + term_width(escape), action_find("close"));
         x += term_text(term, y, x, 4, "Esc", ui_style(ui, ROLE_KEY)) + 1;
         term_text(term, y, x, term->cols - x, escape, ui_style(ui, ROLE_TEXT));
     }
@@ -202,6 +213,7 @@ bool status_draw(Ui *ui)
 {
     Term *term = ui->term;
 
+    ui->hit_count = 0;
     if (term->rows < LEAST_ROWS || term->cols < LEAST_COLS) {
         term_clear(term, (Style){ 0 });
         term_textf(term, term->rows / 2, 0, term->cols, ui_style(ui, ROLE_WARN),
