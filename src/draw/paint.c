@@ -40,6 +40,10 @@ static ColourMap panel_map(const Panel *panel)
     return panel->minus ? MAP_DIVERGING : panel->map;
 }
 
+/* Weights are f32 sums: what differs by less is rounding, and no colour may make it look like
+ * a finding. */
+#define LEAST_DIFFERENCE 1e-5
+
 void panel_spread(const Panel *panel, double *lo, double *hi)
 {
     double centre = panel->minus ? 0 : panel->view->centre, far;
@@ -49,6 +53,8 @@ void panel_spread(const Panel *panel, double *lo, double *hi)
         return;
     }
     far = fmax(fabs(*lo - centre), fabs(*hi - centre));
+    if (panel->minus && panel->view->kind == VIEW_WEIGHTS)
+        far = fmax(far, LEAST_DIFFERENCE);
     *lo = centre - far;
     *hi = centre + far;
 }

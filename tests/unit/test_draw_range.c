@@ -37,6 +37,9 @@ static void two_colours_part_at_the_centre(void **state)
     view.kind = VIEW_WEIGHTS;
     panel_init(&panel, &view, NULL, 0, NULL);
     assert_spread(&panel, 0.25, 3, 0, 3);
+    panel.minus = &view; /* of weights, rounding is no finding */
+    assert_spread(&panel, -1e-7, 3e-7, -1e-5, 1e-5);
+    assert_spread(&panel, -2e-5, 0, -2e-5, 2e-5);
 }
 
 static void numbers_tell_the_ends_apart(void **state)
