@@ -258,7 +258,7 @@ static bool control_pane_close(void *context, int number, Error *err)
 }
 
 /* A setting of the pane, its mechanism, or else a parameter. */
-static bool set_in_pane(Ui *ui, SavedPane *pane, const char *name, const char *value, Error *err)
+static bool set_in_pane(Ui *ui, PaneState *pane, const char *name, const char *value, Error *err)
 {
     Text text = { 0 };
     bool ok;
@@ -281,8 +281,8 @@ static bool control_pane_set(void *context, int number, const char *const *names
 {
     Ui       *ui = context;
     Pane     *pane = pane_at(ui, number, err);
-    SavedPane saved = { .request = REQUEST_INIT };
-    bool      ok = pane && saved_take_pane(pane, &saved, err);
+    PaneState saved = { .request = REQUEST_INIT };
+    bool      ok = pane && pane_take(pane, &saved, err);
 
     for (int pass = 0; ok && pass < 2; pass++) /* a mechanism before its parameters */
         for (int i = 0; ok && i < count; i++)
@@ -303,11 +303,11 @@ static bool control_pane_get(void *context, int number, Text *out, Error *err)
 {
     Ui         *ui = context;
     Pane       *pane = pane_at(ui, number, err);
-    SavedPane   saved = { .request = REQUEST_INIT };
+    PaneState   saved = { .request = REQUEST_INIT };
     const View *view;
     int64_t     q = 0, k = 0;
 
-    if (!pane || !saved_take_pane(pane, &saved, err)) {
+    if (!pane || !pane_take(pane, &saved, err)) {
         request_free(&saved.request);
         return false;
     }

@@ -6,17 +6,6 @@
 
 #include "ui/compare.h"
 
-typedef struct PaneState {
-    Request request; /* owned */
-    char    view[48];
-    Lens    lens;
-    int64_t head, round;
-    int     pool, scale, map;
-    bool    sorted, differs, excludes;
-    int64_t excluded;
-    ReachOptions reach;
-} PaneState;
-
 struct Snapshot {
     PaneState panes[PANES_MOST];
     int       count, focus;
@@ -51,26 +40,11 @@ static Snapshot *snapshot_take(const Ui *ui)
     s->spec = session_input_spec(ui->session) ? strdup(session_input_spec(ui->session)) : NULL;
     s->choice = *session_choice(ui->session);
     for (int i = 0; i < c->count; i++) {
-        const Pane *pane = &c->panes[i];
-        PaneState  *state = &s->panes[i];
-
-        if (!request_copy(&state->request, &pane->request, NULL)) {
+        if (!pane_take(&c->panes[i], &s->panes[i], NULL)) {
             snapshot_free(s);
             return NULL;
         }
         s->count++;
-        memcpy(state->view, pane->view, sizeof(state->view));
-        state->lens = pane->lens;
-        state->head = pane->head;
-        state->round = pane->round;
-        state->pool = pane->pool;
-        state->scale = pane->scale;
-        state->map = pane->map;
-        state->sorted = pane->sorted;
-        state->differs = pane->differs;
-        state->excludes = pane->excludes;
-        state->excluded = pane->excluded;
-        state->reach = pane->reach;
     }
     return s;
 }
@@ -96,25 +70,10 @@ static void restore_pane(Ui *ui, Pane *pane, PaneState *state, bool same_input)
 {
     bool same = same_input && request_same(&pane->request, &state->request);
 
-    memcpy(pane->view, state->view, sizeof(pane->view));
-    pane->lens = state->lens;
-    pane->head = state->head;
-    pane->round = state->round;
-    pane->pool = state->pool;
-    pane->scale = state->scale;
-    pane->map = state->map;
-    pane->sorted = state->sorted;
-    pane->differs = state->differs;
-    pane->excludes = state->excludes;
-    pane->excluded = state->excluded;
-    pane->reach = state->reach;
+    pane_look(pane, state);
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
-    if (same)
-        return;
-    request_free(&pane->request);
-    pane->request = state->request;
-    state->request = (Request){ 0 };
-    pane_run(ui, pane);
+    if (!same)
+        pane_rerun(ui, pane, state);
 }
 
 /* Panes that were closed come back; panes opened since go. */

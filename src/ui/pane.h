@@ -57,6 +57,24 @@ typedef struct Pane {
     LensShape shape;
 } Pane;
 
+/* A pane as a value, for what is saved and for what is undone. */
+typedef struct PaneState {
+    Request      request; /* owned */
+    char         view[48];
+    int64_t      head, round;
+    int          pool, scale, map; /* -1: the kind's own */
+    ReachOptions reach;
+    bool         sorted, differs, excludes;
+    int64_t      excluded; /* key; only where excludes */
+    Lens         lens;
+} PaneState;
+
+bool pane_take(const Pane *pane, PaneState *out, Error *err);
+/* All but the request. */
+void pane_look(Pane *pane, const PaneState *state);
+/* Its request becomes the state's, which is left without, and is run. */
+void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
+
 /* Starts the request; the result replaces the present one when it is good. */
 void pane_run(Ui *ui, Pane *pane);
 /* Takes finished jobs; true when something is to be drawn. */

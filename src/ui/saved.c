@@ -22,17 +22,6 @@ void saved_free(Saved *saved)
 
 /* ---- from the screen -------------------------------------------------------- */
 
-bool saved_take_pane(const Pane *pane, SavedPane *out, Error *err)
-{
-    *out = (SavedPane){ .head = pane->head, .round = pane->round, .pool = pane->pool,
-                        .scale = pane->scale, .map = pane->map, .reach = pane->reach,
-                        .sorted = pane->sorted, .differs = pane->differs,
-                        .excludes = pane->excludes,
-                        .excluded = pane->excludes ? pane->excluded : 0, .lens = pane->lens };
-    memcpy(out->view, pane->view, sizeof(out->view));
-    return request_copy(&out->request, &pane->request, err);
-}
-
 static void take_screen(const Ui *ui, Saved *out)
 {
     const Compare *c = &ui->compare;
@@ -67,7 +56,7 @@ bool saved_take(const Ui *ui, Saved *out, Error *err)
     if (!request_copy(&out->defaults, &ui->defaults, err))
         return false;
     for (int i = 0; i < ui->compare.count; i++, out->count++)
-        if (!saved_take_pane(&ui->compare.panes[i], &out->panes[i], err))
+        if (!pane_take(&ui->compare.panes[i], &out->panes[i], err))
             return false;
     return true;
 }
@@ -87,22 +76,11 @@ static bool load(Ui *ui, const char *spec, const InputChoice *choice, Error *err
     return session_load(ui->session, spec, choice, err);
 }
 
-void saved_show_pane(Ui *ui, Pane *pane, SavedPane *saved)
+void saved_show_pane(Ui *ui, Pane *pane, PaneState *saved)
 {
     bool same = request_same(&pane->request, &saved->request);
 
-    pane->head = saved->head;
-    pane->round = saved->round;
-    pane->pool = saved->pool;
-    pane->scale = saved->scale;
-    pane->map = saved->map;
-    pane->reach = saved->reach;
-    pane->sorted = saved->sorted;
-    pane->differs = saved->differs;
-    pane->excludes = saved->excludes;
-    pane->excluded = saved->excluded;
-    pane->lens = saved->lens;
-    memcpy(pane->view, saved->view, sizeof(pane->view));
+    pane_look(pane, saved);
     if (same)
         return;
     request_free(&pane->request);
@@ -112,20 +90,15 @@ void saved_show_pane(Ui *ui, Pane *pane, SavedPane *saved)
     compare_run(ui, pane);
 }
 
-static void show_pane(Ui *ui, SavedPane *saved)
+static void show_pane(Ui *ui, PaneState *saved)
 {
     Pane *pane = &ui->compare.panes[ui->compare.count++];
 
-    *pane = (Pane){ .request = saved->request, .head = saved->head, .round = saved->round,
-                    .pool = saved->pool, .scale = saved->scale, .map = saved->map,
-                    .reach = saved->reach, .sorted = saved->sorted,
-                    .differs = saved->differs, .excludes = saved->excludes,
-                    .excluded = saved->excluded, .lens = saved->lens, .order_head = -1 };
-    saved->request = REQUEST_INIT;
-    memcpy(pane->view, saved->view, sizeof(pane->view));
-    pane->request.threads = ui->defaults.threads;
-    pane->request.memory_limit = ui->defaults.memory_limit;
-    pane_run(ui, pane);
+    *pane = (Pane){ .order_head = -1 };
+    pane_look(pane, saved);
+    saved->request.threads = ui->defaults.threads;
+    saved->request.memory_limit = ui->defaults.memory_limit;
+    pane_rerun(ui, pane, saved);
 }
 
 void saved_show_screen(Ui *ui, const Saved *saved)

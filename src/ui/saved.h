@@ -10,17 +10,6 @@
 
 #include "ui/explorer.h"
 
-typedef struct SavedPane {
-    Request      request; /* owned */
-    char         view[48];
-    int64_t      head, round;
-    int          pool, scale, map; /* -1: the kind's own */
-    ReachOptions reach;
-    bool         sorted, differs, excludes;
-    int64_t      excluded; /* key; only where excludes */
-    Lens         lens;
-} SavedPane;
-
 typedef struct Saved {
     char       *spec; /* of the input; owned; NULL: as it is */
     InputChoice choice;
@@ -34,7 +23,7 @@ typedef struct Saved {
     bool        marked[128];
     int64_t     focus; /* from 1 */
     bool        linked, alone, difference, labels, effect;
-    SavedPane   panes[PANES_MOST];
+    PaneState   panes[PANES_MOST];
     int         count;
 } Saved;
 
@@ -46,20 +35,19 @@ bool saved_take(const Ui *ui, Saved *out, Error *err);
  * those that were saved; NULL: just those.  A note goes back by `u`. */
 bool saved_show(Ui *ui, Saved *saved, const char *input, const InputChoice *choice, Error *err);
 
-/* One pane, and one that was changed back on the screen; its run is started where it asks for
- * another one. */
-bool saved_take_pane(const Pane *pane, SavedPane *out, Error *err);
-void saved_show_pane(Ui *ui, Pane *pane, SavedPane *saved);
+/* A pane as it was changed back on the screen; its run is started where it asks for another
+ * one. */
+void saved_show_pane(Ui *ui, Pane *pane, PaneState *saved);
 /* All but the panes and the input. */
 void saved_show_screen(Ui *ui, const Saved *saved);
 
 /* By name and value as in the text; false: there is no such name, or it cannot be that. */
-bool saved_set_pane(SavedPane *pane, const char *name, const char *value, Error *err);
+bool saved_set_pane(PaneState *pane, const char *name, const char *value, Error *err);
 bool saved_set_session(Saved *saved, const char *name, const char *value, Error *err);
 bool saved_pane_has(const char *name);
 /* Parameters as far as they can be judged without an input. */
 bool saved_check_request(const Request *request, Error *err);
-void saved_write_pane_fields(const SavedPane *pane, const char *indent, Text *out);
+void saved_write_pane_fields(const PaneState *pane, const char *indent, Text *out);
 void saved_write_session_fields(const Saved *saved, Text *out);
 
 /* The text names files by absolute paths. */

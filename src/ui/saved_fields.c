@@ -103,29 +103,29 @@ static const FieldOf of_session[] = {
 };
 
 static const FieldOf of_pane[] = {
-    { "position", FIELD_TEXT, OF(SavedPane, request.position), 0,
+    { "position", FIELD_TEXT, OF(PaneState, request.position), 0,
       sizeof(((Request *)0)->position), IS_NONE, NULL },
-    { "causal", FIELD_CAUSAL, OF(SavedPane, request.causal), 0, 0, -1, NULL },
-    { "seed", FIELD_SEED, OF(SavedPane, request.seed), 0, 0, 0, NULL },
-    { "fit", FIELD_YES, OF(SavedPane, request.fit), 0, 0, 0, NULL },
-    { "keys", FIELD_INT, OF(SavedPane, request.keys), 0, MISSED_MOST, 0, NULL },
-    { "view", FIELD_TEXT, OF(SavedPane, view), 0, sizeof(((SavedPane *)0)->view), 0, NULL },
-    { "head", FIELD_WHOLE, OF(SavedPane, head), 0, FAR, 0, NULL },
-    { "round", FIELD_WHOLE, OF(SavedPane, round), 0, FAR, 0, NULL },
-    { "pool", FIELD_CHOICE, OF(SavedPane, pool), 0, POOL_COUNT, -1, pool_word },
-    { "scale", FIELD_CHOICE, OF(SavedPane, scale), 0, SCALE_COUNT, -1, scale_word },
-    { "colours", FIELD_CHOICE, OF(SavedPane, map), 0, MAP_DIVERGING, -1, map_word },
-    { "layers", FIELD_INT, OF(SavedPane, reach.layers), 0, REACH_MOST, 0, NULL },
-    { "exactly", FIELD_YES, OF(SavedPane, reach.strict), 0, 0, 0, NULL },
-    { "sorted", FIELD_YES, OF(SavedPane, sorted), 0, 0, 0, NULL },
-    { "differs", FIELD_YES, OF(SavedPane, differs), 0, 0, 0, NULL },
-    { "excludes", FIELD_YES, OF(SavedPane, excludes), 0, 0, 0, NULL },
-    { "excluded", FIELD_WHOLE, OF(SavedPane, excluded), 0, FAR, 0, NULL },
-    { "zoom", FIELD_INT, OF(SavedPane, lens.zoom), -FAR, FAR, 0, NULL },
-    { "top", FIELD_WHOLE, OF(SavedPane, lens.row0), 0, FAR, 0, NULL },
-    { "left", FIELD_WHOLE, OF(SavedPane, lens.col0), 0, FAR, 0, NULL },
-    { "query", FIELD_WHOLE, OF(SavedPane, lens.q), 0, FAR, 0, NULL },
-    { "key", FIELD_WHOLE, OF(SavedPane, lens.k), 0, FAR, 0, NULL },
+    { "causal", FIELD_CAUSAL, OF(PaneState, request.causal), 0, 0, -1, NULL },
+    { "seed", FIELD_SEED, OF(PaneState, request.seed), 0, 0, 0, NULL },
+    { "fit", FIELD_YES, OF(PaneState, request.fit), 0, 0, 0, NULL },
+    { "keys", FIELD_INT, OF(PaneState, request.keys), 0, MISSED_MOST, 0, NULL },
+    { "view", FIELD_TEXT, OF(PaneState, view), 0, sizeof(((PaneState *)0)->view), 0, NULL },
+    { "head", FIELD_WHOLE, OF(PaneState, head), 0, FAR, 0, NULL },
+    { "round", FIELD_WHOLE, OF(PaneState, round), 0, FAR, 0, NULL },
+    { "pool", FIELD_CHOICE, OF(PaneState, pool), 0, POOL_COUNT, -1, pool_word },
+    { "scale", FIELD_CHOICE, OF(PaneState, scale), 0, SCALE_COUNT, -1, scale_word },
+    { "colours", FIELD_CHOICE, OF(PaneState, map), 0, MAP_DIVERGING, -1, map_word },
+    { "layers", FIELD_INT, OF(PaneState, reach.layers), 0, REACH_MOST, 0, NULL },
+    { "exactly", FIELD_YES, OF(PaneState, reach.strict), 0, 0, 0, NULL },
+    { "sorted", FIELD_YES, OF(PaneState, sorted), 0, 0, 0, NULL },
+    { "differs", FIELD_YES, OF(PaneState, differs), 0, 0, 0, NULL },
+    { "excludes", FIELD_YES, OF(PaneState, excludes), 0, 0, 0, NULL },
+    { "excluded", FIELD_WHOLE, OF(PaneState, excluded), 0, FAR, 0, NULL },
+    { "zoom", FIELD_INT, OF(PaneState, lens.zoom), -FAR, FAR, 0, NULL },
+    { "top", FIELD_WHOLE, OF(PaneState, lens.row0), 0, FAR, 0, NULL },
+    { "left", FIELD_WHOLE, OF(PaneState, lens.col0), 0, FAR, 0, NULL },
+    { "query", FIELD_WHOLE, OF(PaneState, lens.q), 0, FAR, 0, NULL },
+    { "key", FIELD_WHOLE, OF(PaneState, lens.k), 0, FAR, 0, NULL },
     { .name = NULL },
 };
 
@@ -171,7 +171,7 @@ static void write_fields(const FieldOf *f, const void *base, const char *indent,
         write_field(f, base, indent, out);
 }
 
-void saved_write_pane_fields(const SavedPane *pane, const char *indent, Text *out)
+void saved_write_pane_fields(const PaneState *pane, const char *indent, Text *out)
 {
     write_fields(of_pane, pane, indent, out);
 }
@@ -268,7 +268,7 @@ static bool set(const FieldOf *f, void *base, const char *whose, const char *nam
     return error_set(err, ERR_PARAM, "'%.40s' is nothing a %s has", name, whose);
 }
 
-bool saved_set_pane(SavedPane *pane, const char *name, const char *value, Error *err)
+bool saved_set_pane(PaneState *pane, const char *name, const char *value, Error *err)
 {
     return set(of_pane, pane, "pane", name, value, err);
 }

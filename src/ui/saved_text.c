@@ -62,7 +62,7 @@ static bool absolute_tensors(Request *request)
     return true;
 }
 
-static void write_pane(const SavedPane *pane, Text *out)
+static void write_pane(const PaneState *pane, Text *out)
 {
     Request copy;
 
@@ -149,7 +149,7 @@ static bool begin_pane(Reader *r, const char *text, Error *err)
         return error_set(err, ERR_PARAM, "pane: the text is too long");
     snprintf(r->pane_text, sizeof(r->pane_text), "%s", text);
     r->saved->panes[r->saved->count++] =
-        (SavedPane){ .request = REQUEST_INIT, .pool = -1, .scale = -1, .map = -1 };
+        (PaneState){ .request = REQUEST_INIT, .pool = -1, .scale = -1, .map = -1 };
     return true;
 }
 

@@ -29,11 +29,11 @@ static int pick(Rng *rng, int count)
     return (int)(rng_uniform(rng) * count) % count;
 }
 
-static void fill_pane(Ui *ui, Rng *rng, const Mechanism *m, SavedPane *pane)
+static void fill_pane(Ui *ui, Rng *rng, const Mechanism *m, PaneState *pane)
 {
     Error err = ERROR_INIT;
 
-    *pane = (SavedPane){ .request = REQUEST_INIT, .head = pick(rng, 3), .round = pick(rng, 2),
+    *pane = (PaneState){ .request = REQUEST_INIT, .head = pick(rng, 3), .round = pick(rng, 2),
                          .pool = pick(rng, POOL_COUNT + 1) - 1,
                          .scale = pick(rng, SCALE_COUNT + 1) - 1,
                          .map = pick(rng, MAP_DIVERGING + 1) - 1,

@@ -1,0 +1,45 @@
+/* pane_state.c -- a pane as a value, and back: see pane.h. */
+#include <string.h>
+
+#include "ui/pane.h"
+
+bool pane_take(const Pane *pane, PaneState *out, Error *err)
+{
+    *out = (PaneState){ .head = pane->head,
+                        .round = pane->round,
+                        .pool = pane->pool,
+                        .scale = pane->scale,
+                        .map = pane->map,
+                        .reach = pane->reach,
+                        .sorted = pane->sorted,
+                        .differs = pane->differs,
+                        .excludes = pane->excludes,
+                        .excluded = pane->excludes ? pane->excluded : 0,
+                        .lens = pane->lens };
+    memcpy(out->view, pane->view, sizeof(out->view));
+    return request_copy(&out->request, &pane->request, err);
+}
+
+void pane_look(Pane *pane, const PaneState *state)
+{
+    memcpy(pane->view, state->view, sizeof(pane->view));
+    pane->head = state->head;
+    pane->round = state->round;
+    pane->pool = state->pool;
+    pane->scale = state->scale;
+    pane->map = state->map;
+    pane->reach = state->reach;
+    pane->sorted = state->sorted;
+    pane->differs = state->differs;
+    pane->excludes = state->excludes;
+    pane->excluded = state->excluded;
+    pane->lens = state->lens;
+}
+
+void pane_rerun(Ui *ui, Pane *pane, PaneState *state)
+{
+    request_free(&pane->request);
+    pane->request = state->request;
+    state->request = REQUEST_INIT;
+    pane_run(ui, pane);
+}
