@@ -9,6 +9,8 @@
 #include "ui/browse.h"
 #include "ui/compare.h"
 
+#define FACTS_LEAST 11 /* lines beside the picture */
+
 /* ---- thumbnail -------------------------------------------------------------- */
 
 /* A session of its own, on the first 64 tokens of the input: cheap for every mechanism. */
@@ -79,7 +81,8 @@ void browse_close(Ui *ui)
     *b = (Browse){ .order = b->order };
 }
 
-static void draw_thumb(Ui *ui, Area area, int index)
+/* Returns the lines of the area that the picture takes. */
+static int draw_thumb(Ui *ui, Area area, int index)
 {
     Browse     *b = &ui->browse;
     Result     *result = b->thumbs[index];
@@ -97,7 +100,7 @@ static void draw_thumb(Ui *ui, Area area, int index)
         term_text(ui->term, area.y + 1, area.x + 1, area.w - 2,
                   b->thumb_failed[index] ? "no picture of this input" : "\xe2\x80\xa6",
                   ui_style(ui, ROLE_DIM));
-        return;
+        return area.h;
     }
     panel_init(&panel, view, result_components(result, view), 0, "");
     look.glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
@@ -115,6 +118,8 @@ static void draw_thumb(Ui *ui, Area area, int index)
     drawing_want(&ui->draughtsman, &b->thumb, &request, result, NULL);
     if (b->thumb.grid.cells && b->thumb.shown == view)
         matrix_draw(ui->term, area, &panel, &b->thumb.grid, &v, &look);
+    return (int)(v.row.cells * v.row.size + glyphs_size(look.glyphs).down - 1) /
+           glyphs_size(look.glyphs).down;
 }
 
 static void draw_facts(Ui *ui, Area area, const Mechanism *m)
@@ -169,11 +174,12 @@ void browse_card_draw(Ui *ui, Area area, int index)
     Text             params = { 0 };
     Area             text;
     int              side = area.h / 2 < 12 ? 11 : area.h / 2 < 34 ? area.h / 2 - 2 : 32;
-    int              wide = side * 2 < area.w / 2 ? side * 2 : area.w / 2;
+    int              drawn, wide = side * 2 < area.w / 2 ? side * 2 : area.w / 2;
 
     term_frame(ui->term, area, m->title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     want_thumb(ui, index);
-    draw_thumb(ui, (Area){ area.y + 1, area.x + 2, side, wide }, index);
+    drawn = draw_thumb(ui, (Area){ area.y + 1, area.x + 2, side, wide }, index);
+    side = drawn > FACTS_LEAST ? drawn : FACTS_LEAST;
     draw_facts(ui, (Area){ area.y + 1, area.x + wide + 4, side, area.w - wide - 6 }, m);
     text = (Area){ area.y + side + 2, area.x + 2, area.h - side - 3, area.w - 4 };
     draw_part(ui, &text, "What to look for", m->teaches);

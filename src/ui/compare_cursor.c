@@ -24,7 +24,8 @@ static bool points_are_rows(const Pane *pane)
     return view_curve(view, &curve) && view->rank >= 2 && !curve.by_rows;
 }
 
-/* One step is a cell of the screen, so that the cursor moves when keys are pressed. */
+/* One step is a cell of the screen, so that the cursor moves when keys are pressed; in the
+ * inspector, where each entry is a number, an entry. */
 static void move(Ui *ui, int rows, int cols)
 {
     Pane    *pane = seen_pane(ui);
@@ -33,6 +34,8 @@ static void move(Ui *ui, int rows, int cols)
     if (!pane)
         return;
     v = lens_view(&pane->lens, &pane->shape);
+    if (ui_has(ui, &inspect_layer))
+        v.row.per = v.col.per = 1;
     if (points_are_rows(pane)) /* its x axis lies across */
         lens_move(&pane->lens, &pane->shape, cols, rows);
     else

@@ -47,7 +47,8 @@ static int draw_tabs(Ui *ui)
     return x;
 }
 
-static void describe_input(const Ui *ui, Text *out)
+/* brief: without the end of the name. */
+static void describe_input(const Ui *ui, bool brief, Text *out)
 {
     const Input *input = session_input(ui->session);
     const char  *name, *slash;
@@ -57,7 +58,7 @@ static void describe_input(const Ui *ui, Text *out)
         return;
     slash = strrchr(input->name, '/');
     name = slash && strncmp(input->name, "synthetic", 9) ? slash + 1 : input->name;
-    length = strcspn(name, ui->term->cols < 100 ? ".(" : "");
+    length = strcspn(name, brief ? ".(" : "");
     text_addf(out, "%.*s  n=%lld", (int)length, name, (long long)input->n);
     if (input->m != input->n)
         text_addf(out, " m=%lld", (long long)input->m);
@@ -82,7 +83,11 @@ static void draw_first_line(Ui *ui)
         snprintf(mode, sizeof(mode), "[REC]"); /* where one is, the tabs say too */
     mode_x = term->cols - (int)strlen(mode) - 1;
     term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
-    describe_input(ui, &input);
+    describe_input(ui, false, &input);
+    if (term_width(text_str(&input)) > mode_x - left - 2) {
+        text_clear(&input);
+        describe_input(ui, true, &input);
+    }
     width = term_width(text_str(&input));
     if (width > mode_x - left - 2)
         width = mode_x - left - 2;
