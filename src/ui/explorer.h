@@ -341,7 +341,7 @@ void profile_bars(Ui *ui, Area area, bool wide);
 
 void               params_open(Ui *ui);
 void               params_tick(Ui *ui);           /* the live re-run */
-double             params_deadline(const Ui *ui); /* seconds from now; < 0: none */
+double             params_deadline(Ui *ui); /* seconds from now; < 0: none */
 extern const Layer params_layer;
 
 /* "features=16:512:x2"; and "NAME=RANGE 95%": the smallest value that keeps so much is set. */

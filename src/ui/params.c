@@ -247,11 +247,13 @@ void params_tick(Ui *ui)
     compare_run(ui, pane);
 }
 
-double params_deadline(const Ui *ui)
+double params_deadline(Ui *ui)
 {
     double left = ui->params.changed_at + IDLE - ui_now();
 
-    return ui->params.changed ? left > 0 ? left : 0.001 : -1;
+    if (!ui->params.changed || (ui->params.changed_at > 0 && !runs_live(ui)))
+        return -1; /* nothing, or Enter, is waited for */
+    return left > 0 ? left : 0.001;
 }
 
 /* ---- drawing ---------------------------------------------------------------- */
