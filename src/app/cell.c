@@ -243,7 +243,7 @@ void cell_describe(const CellWhy *why, Text *out)
               (long long)why->exact_of);
     if (!own)
         text_addf(out, " score %.3g", why->score);
-    if (why->weighs)
+    if (why->weighs && why->weight != 0)
         text_addf(out, ", \xce\x94 %+.3g", why->weight - why->exact);
     text_add(out, "\n");
 }

@@ -171,11 +171,11 @@ static Role row_role(const Row *row)
 
 /* ---- facts ------------------------------------------------------------------ */
 
-/* "the same in rounds 1, 3 of 4": of a view with a row for each round. */
+/* "the same in round 1, 3 of 4": of a view with a row for each round. */
 static void add_rounds(const View *view, int64_t plane, int64_t q, int64_t k, Text *out)
 {
     Text    rounds = { 0 };
-    int64_t count = view_rows(view);
+    int64_t count = view_rows(view), same = 0;
 
     for (int64_t row = 0; row < count; row++) {
         float a, b;
@@ -183,13 +183,14 @@ static void add_rounds(const View *view, int64_t plane, int64_t q, int64_t k, Te
         view_read(view, plane, row, q, 1, 1, &a);
         view_read(view, plane, row, k, 1, 1, &b);
         if (a == b)
-            text_addf(&rounds, "%s%lld", rounds.length ? ", " : "", (long long)row + 1);
+            text_addf(&rounds, "%s%lld", same++ ? ", " : "", (long long)row + 1);
     }
-    if (rounds.length)
-        text_addf(out, "%-10s the same in round %s of %lld\n", view->name, text_str(&rounds),
+    if (same == 0 || same == count)
+        text_addf(out, "%-10s the same in %s of %lld rounds\n", view->name, same ? "all" : "none",
                   (long long)count);
     else
-        text_addf(out, "%-10s the same in no round of %lld\n", view->name, (long long)count);
+        text_addf(out, "%-10s the same in round %s of %lld\n", view->name, text_str(&rounds),
+                  (long long)count);
     text_free(&rounds);
 }
 
