@@ -193,7 +193,7 @@ function Result:view_names() end
 ---@return string?
 function Result:view(name, head, region) end
 
----Why: allowed, components, weight, rank (1 is the largest), and the value of every view.
+---Why: allowed, components, weight, rank (1 is the largest), below (log of the row's top weight over it), score before the softmax (own_score: the row's weights are its softmax), share and length of what it adds to the output, exact {weight, rank, keys} of exact attention, and the value of every view.
 ---@param q integer
 ---@param k integer
 ---@param head? integer
@@ -657,7 +657,7 @@ local attn = {}
 ---@return string[]
 function attn.mechanisms(filter) end
 
----Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, params, views.
+---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, sketch, params, views.
 ---@param id string
 ---@return table
 function attn.info(id) end
