@@ -186,7 +186,7 @@ static void add_rounds(const View *view, int64_t plane, int64_t q, int64_t k, Te
             text_addf(&rounds, "%s%lld", same++ ? ", " : "", (long long)row + 1);
     }
     if (same == 0 || same == count)
-        text_addf(out, "%-10s the same in %s of %lld rounds\n", view->name, same ? "all" : "none",
+        text_addf(out, "%-10s the same in %s %lld rounds\n", view->name, same ? "all" : "none of",
                   (long long)count);
     else
         text_addf(out, "%-10s the same in round %s of %lld\n", view->name, text_str(&rounds),
