@@ -332,6 +332,18 @@ static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
     plot_free(plot);
 }
 
+/* What the stage under way does: something to read meanwhile. */
+static void running_text(const Pane *pane, Text *out)
+{
+    const char      *stage = job_stage(pane->job);
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+
+    text_addf(out, "running %s\xe2\x80\xa6", stage);
+    for (const StageNote *note = m ? m->notes : NULL; note && note->stage; note++)
+        if (!strcmp(note->stage, stage) && note->note)
+            text_addf(out, "\n\n%s", note->note);
+}
+
 static void draw_waiting(Ui *ui, const Pane *pane)
 {
     Area inside = { pane->area.y + 2, pane->area.x + 3, pane->area.h - 4, pane->area.w - 6 };
@@ -343,7 +355,7 @@ static void draw_waiting(Ui *ui, const Pane *pane)
         text_addf(&out, "%s needs a parameter: p, then type its value and Enter.",
                   pane->request.mechanism);
     else if (pane->job)
-        text_addf(&out, "running %s\xe2\x80\xa6", job_stage(pane->job));
+        running_text(pane, &out);
     else if (pane->result && !pane_view(pane))
         text_add(&out, "This mechanism has no matrix to show; its numbers are on screen 4.");
     term_paragraph(ui->term, inside, text_str(&out),
