@@ -197,7 +197,7 @@ static void mouse_on_layer(Ui *ui, const Event *event)
     const Layer *top = ui->layers[ui->layer_count - 1];
 
     if (event->kind == EVENT_WHEEL_UP || event->kind == EVENT_WHEEL_DOWN)
-        handle_key(ui, event->kind == EVENT_WHEEL_UP ? K_ARROW_UP : K_ARROW_DOWN);
+        explorer_key(ui, event->kind == EVENT_WHEEL_UP ? K_ARROW_UP : K_ARROW_DOWN);
     else if (event->kind == EVENT_PRESS && top->press)
         top->press(ui, event);
 }
