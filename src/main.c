@@ -51,9 +51,9 @@ int main(int argc, char **argv)
     if (is(word, "docs") && argc == 3 && (is(argv[2], "luals") || is(argv[2], "keys")))
         return print_document(argv[2]);
     if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
-        return ui_main(argc, argv);
+        return ui_main(argc, argv, &script_lessons);
     if (is_command(word) || !is_input(word))
-        return cli_main(argc, argv);
+        return cli_main(argc, argv, &script_lessons);
     fprintf(stderr, "attnscope: the explorer needs a terminal; in a pipe or a script use a command "
                     "(attnscope --help)\n");
     return 2;

@@ -2,6 +2,7 @@
 #include "app/steps.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/missed.h"
@@ -232,4 +233,46 @@ void step_describe(const Step *step, Text *out)
     step_traces(step, out);
     describe_missed(step, out);
     describe_views(step, out);
+}
+
+/* ---- by name ----------------------------------------------------------------- */
+
+static void list_stages(Result *result, Text *out)
+{
+    for (int i = 0; i < result_steps(result); i++) {
+        Step step;
+
+        result_step(result, i, &step);
+        if (step.stage->iteration <= 0)
+            text_addf(out, "%s%d %s", out->length ? ", " : "", i + 1, step.stage->name);
+    }
+}
+
+bool result_steps_at(Result *result, const char *at, int *from, int *to, Error *err)
+{
+    int   count = result_steps(result);
+    char *end;
+    long  number = at ? strtol(at, &end, 10) : 0;
+    Text  stages = { 0 };
+
+    *from = 0;
+    *to = count;
+    if (!at)
+        return true;
+    if (end != at && !*end && number >= 1 && number <= count) {
+        *from = (int)number - 1;
+        *to = (int)number;
+        return true;
+    }
+    for (*from = 0; *from < count && strcmp(result->run->stages[*from].name, at); ++*from)
+        ;
+    for (*to = *from; *to < count && !strcmp(result->run->stages[*to].name, at); ++*to)
+        ;
+    if (*from < count)
+        return true;
+    list_stages(result, &stages);
+    error_set(err, ERR_USAGE, "--at: %s has no step '%.40s'; it has %s", result->request.mechanism,
+              at, text_str(&stages));
+    text_free(&stages);
+    return false;
 }

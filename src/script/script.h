@@ -8,10 +8,14 @@
 
 #include <stdbool.h>
 
+#include "app/lesson.h"
 #include "core/text.h"
 
 /* argv as main got it (argv[1] is "lua").  Returns the exit status. */
 int script_main(int argc, char **argv);
+
+/* Reads the files of lessons; see app/lesson.h. */
+extern const LessonReader script_lessons;
 
 /* Definitions of the whole Lua interface for the Lua language server, made
  * from the registration tables; false: out of memory. */

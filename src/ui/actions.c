@@ -65,6 +65,7 @@ void ui_docs(Text *out)
         { IN_OVERVIEW, "All layers and heads" },
         { IN_PARAMS, "Parameters" },     { IN_PROFILE, "Profile" },     { IN_TEXT, "Texts" },
         { IN_LIST, "Help and palette" }, { IN_PROMPT, "Command line" }, { IN_EXPORT, "Export" },
+        { IN_LESSONS, "Lessons" }, { IN_LESSON, "A lesson" },
         { IN_FILTER, "Filter of the list" }, { IN_SEARCH, "Find" }, { IN_EMPTY, "No pane" },
     };
     char keys[128];

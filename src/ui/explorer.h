@@ -9,6 +9,7 @@
 #include "ui/drawing.h"
 #include "ui/field.h"
 #include "ui/history.h"
+#include "ui/lessons.h"
 #include "ui/marks.h"
 #include "ui/meter.h"
 #include "ui/pane.h"
@@ -23,6 +24,7 @@ typedef enum Screen {
     SCREEN_COMPARE,
     SCREEN_STEP,
     SCREEN_PROFILE,
+    SCREEN_LESSONS,
     SCREEN_COUNT
 } Screen;
 
@@ -43,13 +45,15 @@ enum {
     IN_SEARCH = 4096,
     IN_STEP = 8192,
     IN_FILLED = IN_BROWSE | IN_COMPARE | IN_STEP | IN_PROFILE,
-    IN_SCREENS = IN_FILLED | IN_EMPTY,
+    IN_LESSONS = 131072, /* the list of lessons */
+    IN_LESSON = 262144,  /* the words of the lesson that runs */
+    IN_SCREENS = IN_FILLED | IN_EMPTY | IN_LESSONS | IN_LESSON,
     IN_LISTED = IN_BROWSE | IN_FILTER,
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
     IN_SPAN = 16384, /* the picture of a query */
     IN_VARY = 32768, /* one parameter at several values */
     IN_OVERVIEW = 65536, /* all layers and heads */
-    IN_ALL = 131071,
+    IN_ALL = 524287,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -227,6 +231,7 @@ struct Ui {
     Export export;
     Commanding command;
     History    history;
+    Lessons    lessons;
     bool       inspect_by_key; /* row of the inspector by position instead of weight */
     struct Journal *journal; /* owned; what was done; NULL: nothing yet */
     bool         keep_messages; /* on leaving */
@@ -242,6 +247,8 @@ Style ui_style(const Ui *ui, Role role);
 void ui_push(Ui *ui, const Layer *layer);
 void ui_pop(Ui *ui); /* without telling it */
 bool ui_has(const Ui *ui, const Layer *layer);
+/* Room of the screen's own between the lines, beside a lesson that runs. */
+Area ui_area(const Ui *ui);
 /* The IN_ bit of the screen under the layers. */
 unsigned ui_screen_scope(const Ui *ui);
 /* The IN_ bit that decides which keys are valid now. */

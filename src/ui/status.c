@@ -12,6 +12,7 @@
 
 #define LEAST_ROWS 16
 #define LEAST_COLS 60
+#define NAME_FROM  100 /* columns from which the first line has the program's name */
 
 static const struct {
     Screen      screen;
@@ -21,6 +22,7 @@ static const struct {
     { SCREEN_COMPARE, "2 Compare", "VIEW" },
     { SCREEN_STEP, "3 Step", "STEP" },
     { SCREEN_PROFILE, "4 Profile", "PROFILE" },
+    { SCREEN_LESSONS, "5 Lessons", "LESSONS" },
 };
 
 static int draw_tabs(Ui *ui)
@@ -28,7 +30,8 @@ static int draw_tabs(Ui *ui)
     Term *term = ui->term;
     int   x = 1;
 
-    x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
+    if (term->cols >= NAME_FROM)
+        x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
     for (size_t i = 0; i < sizeof(tabs) / sizeof(*tabs); i++)
         x += term_text(term, 0, x, 20, tabs[i].name,
                        ui_style(ui, tabs[i].screen == ui->screen ? ROLE_TAB : ROLE_BAR)) +
@@ -63,8 +66,9 @@ static void draw_first_line(Ui *ui)
     Text        input = { 0 };
     char        mode[24];
     int         left = draw_tabs(ui), width, mode_x;
-    const char *name =
-        ui->layer_count ? ui->layers[ui->layer_count - 1]->mode : tabs[ui->screen].mode;
+    const char *name = ui->layer_count       ? ui->layers[ui->layer_count - 1]->mode
+                       : lessons_focused(ui) ? "LESSON"
+                                             : tabs[ui->screen].mode;
 
     snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", name);
     if (left + (int)strlen(mode) > term->cols && journal_records(ui))
@@ -168,6 +172,8 @@ static void draw_message(Ui *ui)
     int         y = ui->term->rows - 2;
     char        progress[160];
 
+    if (lessons_docked(ui) && ui_has(ui, &params_layer) && lesson_line_now(ui, y))
+        return;
     if (ui->message[0]) {
         term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
         return;

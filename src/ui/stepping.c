@@ -442,7 +442,7 @@ void action_step_last(Ui *ui)
 static void move_tokens(Ui *ui, int way)
 {
     Step    step;
-    int64_t room = tokens_in_sight((Area){ .w = ui->term->cols }), n;
+    int64_t room = tokens_in_sight(ui_area(ui)), n;
 
     if (!step_now(ui, &step))
         return;
