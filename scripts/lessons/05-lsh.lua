@@ -95,7 +95,7 @@ return {
                     percent(s.alone.mass), percent(s.before.mass))
             end,
             ask = {
-                "How many percent of the mass does the chunk before add?",
+                "How many percentage points of mass does the chunk before add?",
                 answer = function(s) return 100 * (s.before.mass - s.alone.mass) end,
                 within = 0.05,
                 unit = "%",

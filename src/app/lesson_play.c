@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/command_parts.h"
+
 /* Retained; NULL where it failed. */
 static Result *run(Session *s, const Request *request, Error *err)
 {
@@ -29,8 +31,8 @@ bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *er
     return true;
 }
 
-static bool play_pane(Session *s, const PlannedPanel *panel, const LessonWords *words,
-                      LessonPlay *out, Error *err)
+static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,
+                      const LessonWords *words, LessonPlay *out, Error *err)
 {
     LessonFact *fact = &out->facts.items[out->facts.count];
     char       *view = out->views[out->facts.count];
@@ -41,7 +43,7 @@ static bool play_pane(Session *s, const PlannedPanel *panel, const LessonWords *
     snprintf(view, sizeof(out->views[0]), "%s", panel->view);
     *fact = (LessonFact){ .result = result,
                           .measured = panel->request.measure ? &result->record : NULL,
-                          .view = view, .head = panel->head > 0 ? panel->head : 0,
+                          .view = view, .head = panel->head > 0 ? panel->head : head,
                           .sorted = panel->sorted, .query = words->query, .key = words->key };
     out->facts.count++;
     return true;
@@ -52,10 +54,13 @@ static bool play_panes(Session *s, const Lesson *lesson, const LessonWords *word
 {
     LessonCall made;
     FigurePlan plan = { 0 };
-    bool       ok = lesson_call(s, lesson, words, &made, err) && lesson_plan(s, &made, &plan, err);
+    int64_t    head = 0;
+    bool       ok = lesson_call(s, lesson, words, &made, err) &&
+              lesson_plan(s, &made, &plan, err) &&
+              call_int(&made.call, OPT_HEAD, 0, 1 << 20, &head, err);
 
     for (int i = 0; ok && i < plan.count; i++)
-        ok = play_pane(s, &plan.panels[i], words, out, err);
+        ok = play_pane(s, &plan.panels[i], head, words, out, err);
     figure_plan_free(&plan);
     lesson_call_free(&made);
     return ok;

@@ -40,15 +40,27 @@ static Result *result_of(lua_State *L)
     return (*box)->items[lua_tointeger(L, lua_upvalueindex(2))].result;
 }
 
-/* The view named first and the row named second.  [-0, +0, v] */
-static const View *view_at(lua_State *L, int64_t *row)
+/* The view named first; reach over as many layers as there may be, however many the pane
+ * shows.  [-0, +0, v] */
+static const View *view_named(lua_State *L)
 {
-    Result     *result = result_of(L);
-    Error       err = ERROR_INIT;
-    const View *view = result_view(result, luaL_checkstring(L, 1), &err);
+    static const ReachOptions deepest = { .layers = REACH_MOST };
+    Result                   *result = result_of(L);
+    const char               *name = luaL_checkstring(L, 1);
+    Error                     err = ERROR_INIT;
+    const View *view = !strcmp(name, REACH_VIEW) ? result_reach(result, &deepest, &err)
+                                                 : result_view(result, name, &err);
 
     if (!view)
         luaL_argerror(L, 1, err.text);
+    return view;
+}
+
+/* And the row named second.  [-0, +0, v] */
+static const View *view_at(lua_State *L, int64_t *row)
+{
+    const View *view = view_named(L);
+
     *row = check_index(L, 2, view_rows(view), "row");
     return view;
 }
@@ -93,12 +105,8 @@ static int fact_row(lua_State *L)
 /* size(view): rows, columns, planes  [-0, +3, v] */
 static int fact_size(lua_State *L)
 {
-    Result     *result = result_of(L);
-    Error       err = ERROR_INIT;
-    const View *view = result_view(result, luaL_checkstring(L, 1), &err);
+    const View *view = view_named(L);
 
-    if (!view)
-        luaL_argerror(L, 1, err.text);
     lua_pushinteger(L, (lua_Integer)view_rows(view));
     lua_pushinteger(L, (lua_Integer)view_cols(view));
     lua_pushinteger(L, (lua_Integer)view_planes(view));

@@ -13,6 +13,8 @@
 
 #define WIDE 120 /* columns from which both orders stand side by side */
 
+#define BESIDE 60 /* columns from which there is room for words beside the matrix */
+
 #define STRIP_NAME 10 /* columns before the tokens of a line */
 
 #define CURVE_LINES 14 /* most of the plot under the words */
@@ -103,9 +105,36 @@ static void look_at(Ui *ui, Pane *pane, const Pane *source, const Step *step, bo
 
 /* ---- rooms ------------------------------------------------------------------ */
 
+/* Tokens that a line has room for. */
+static int64_t tokens_in_sight(Area area)
+{
+    return area.w - 4 - STRIP_NAME - 1;
+}
+
 static int strip_lines(const Strip *strip)
 {
     return strip->original ? 4 + (strip->sorted != NULL) + (strip->chunk != NULL) : 0;
+}
+
+/* Beside a lesson's own words: the tokens in as many lines as they need, or the matrix. */
+static StepRooms rooms_narrow(Area area, const Strip *strip, const Step *step)
+{
+    StepRooms r = { .rail = { area.y, area.x, 1, area.w } };
+    Area      rest = { area.y + 1, area.x, area.h - 1, area.w };
+    int       lines = strip_lines(strip), block = lines - 2;
+    int64_t   room = tokens_in_sight(area), blocks = lines ? (strip->n + room - 1) / room : 0;
+
+    if (!has_tokens(step->shown) || !lines) /* what it shows is the tokens' own line */
+        lines = (int)(2 + block * blocks < rest.h ? 2 + block * blocks : rest.h);
+    lines = strip_lines(strip) ? lines : 0;
+    r.strip = (Area){ rest.y, rest.x, lines, rest.w };
+    rest.y += lines;
+    rest.h -= lines;
+    if (rest.h >= 10 && step->shown)
+        r.first = rest;
+    else if (!lines)
+        r.words = rest;
+    return r;
 }
 
 static StepRooms rooms_of(Area area, int strip, bool matrix, bool second)
@@ -140,8 +169,9 @@ static StepRooms rooms_now(const Pane *pane, const Step *step, Area area)
     if (area.w < 20)
         return (StepRooms){ .words = area };
     strip_read(step, head_of(pane), &strip);
-    rooms = rooms_of(area, strip_lines(&strip), step->shown != NULL,
-                     step->shown && order_now(step, head_of(pane)));
+    rooms = area.w < BESIDE ? rooms_narrow(area, &strip, step)
+                            : rooms_of(area, strip_lines(&strip), step->shown != NULL,
+                                       step->shown && order_now(step, head_of(pane)));
     strip_free(&strip);
     return rooms;
 }
@@ -202,12 +232,6 @@ static void draw_rail(Ui *ui, const Step *now, Area area)
     }
 }
 
-/* Tokens that a line has room for. */
-static int64_t tokens_in_sight(Area area)
-{
-    return area.w - 4 - STRIP_NAME - 1;
-}
-
 /* The first one in sight; the last page is full. */
 static int64_t first_token(const Ui *ui, int64_t n, int64_t room)
 {
@@ -259,30 +283,43 @@ static void title_strip(const Step *step, const Strip *strip, int64_t first, int
     text_addf(out, strip->n > room ? " (%s)" : " (letter = %s)", step_categories(step)->name);
 }
 
+/* The lines of the tokens from `first` on; returns how many. */
+static int draw_block(Ui *ui, Area line, const Strip *strip, int64_t first)
+{
+    int y = line.y;
+
+    draw_positions(ui, line, first, strip->n);
+    line.y++;
+    draw_tokens(ui, line, "position", strip, strip->original, first);
+    line.y++;
+    if (strip->sorted) {
+        draw_tokens(ui, line, "sorted", strip, strip->sorted, first);
+        line.y++;
+    }
+    if (strip->chunk)
+        draw_tokens(ui, line, "chunks", strip, NULL, first);
+    return line.y + (strip->chunk != NULL) - y;
+}
+
 static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
 {
     Strip   strip;
     Area    line = { area.y + 1, area.x + 2, 1, area.w - 4 };
-    int64_t room = tokens_in_sight(area), first;
+    int64_t room = tokens_in_sight(area), first, seen;
+    int     blocks;
     Text    title = { 0 };
 
     if (!area.h || !strip_read(step, head, &strip))
         return;
-    first = first_token(ui, strip.n, room);
-    title_strip(step, &strip, first, room, &title);
+    blocks = (area.h - 2) / (strip_lines(&strip) - 2);
+    seen = room * (blocks > 0 ? blocks : 1);
+    first = first_token(ui, strip.n, seen);
+    title_strip(step, &strip, first, seen, &title);
     term_frame(ui->term, area, text_str(&title), false, ui_style(ui, ROLE_FRAME),
                ui_style(ui, ROLE_TEXT));
     text_free(&title);
-    draw_positions(ui, line, first, strip.n);
-    line.y++;
-    draw_tokens(ui, line, "position", &strip, strip.original, first);
-    line.y++;
-    if (strip.sorted) {
-        draw_tokens(ui, line, "sorted", &strip, strip.sorted, first);
-        line.y++;
-    }
-    if (strip.chunk)
-        draw_tokens(ui, line, "chunks", &strip, NULL, first);
+    for (int i = 0; i < blocks && first + i * room < strip.n; i++)
+        line.y += draw_block(ui, line, &strip, first + i * room);
     strip_free(&strip);
 }
 
@@ -305,6 +342,8 @@ static void draw_words(Ui *ui, const Step *step, Area area)
     char title[96], name[64];
     int  lines;
 
+    if (!area.h)
+        return;
     step_name(step, name, sizeof(name));
     snprintf(title, sizeof(title), "what happens: %s", name);
     term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
