@@ -74,7 +74,8 @@ static void draw_foot(Ui *ui, Area area, int below)
     const char *text = lesson_step_is_done(ui)
                            ? l->step + 1 < l->running->count ? "Enter or . goes on"
                                                              : "Enter or . ends the lesson"
-                           : "";
+                       : ui->compare.count < l->opened ? "r brings the panes back"
+                                                       : "";
     int x = area.x + area.w - 2 - term_width(text);
 
     if (below > 0)
@@ -98,6 +99,18 @@ static void draw_words(Ui *ui, Area area, const LessonPage *page)
     draw_foot(ui, area, page->count - from - inside.h);
 }
 
+/* Most often the panes show something that the lesson's functions did not expect. */
+static void draw_trouble(Ui *ui, Area area, const char *text)
+{
+    Area in = { area.y + 2, area.x + 2, area.h - 4, area.w - 4 };
+    int  used = term_paragraph(ui->term, in, text, ui_style(ui, ROLE_ERROR));
+
+    in.y += used + 1;
+    in.h -= used + 1;
+    term_paragraph(ui->term, in, "r brings the panes back as the step showed them.",
+                   ui_style(ui, ROLE_TEXT));
+}
+
 void lesson_draw(Ui *ui, Area area)
 {
     Lessons          *l = &ui->lessons;
@@ -114,13 +127,11 @@ void lesson_draw(Ui *ui, Area area)
                ui_style(ui, ROLE_TITLE));
     lesson_facts(ui, &facts);
     if (l->problem[0])
-        term_paragraph(ui->term, (Area){ area.y + 2, area.x + 2, area.h - 4, area.w - 4 },
-                       l->problem, ui_style(ui, ROLE_ERROR));
+        draw_trouble(ui, area, l->problem);
     else if (lesson_page(l->running, l->step, &facts, &l->sight, area.w - 4, &page, &err))
         draw_words(ui, area, &page);
     else
-        term_paragraph(ui->term, (Area){ area.y + 2, area.x + 2, area.h - 4, area.w - 4 },
-                       err.text, ui_style(ui, ROLE_ERROR));
+        draw_trouble(ui, area, err.text);
     if (!l->problem[0])
         lesson_page_free(&page);
 }

@@ -49,6 +49,7 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
         }
         profile_take(ui, pane);
     }
+    ui->lessons.opened = ui->compare.count;
     ui->compare.focus = 0;
     ui->message[0] = '\0';
     if (call->values[OPT_AT]) {
@@ -148,6 +149,8 @@ void lesson_facts(Ui *ui, LessonFacts *out)
     out->count = 0;
     for (int i = 0; i < ui->compare.count && i < LESSON_PANES_MOST; i++)
         pane_fact(&ui->compare.panes[i], &out->items[out->count++]);
+    while (out->count < l->opened) /* closed by the learner: nothing is known of it */
+        out->items[out->count++] = (LessonFact){ .query = -1, .key = -1 };
     for (int i = 0; i < step->run_count; i++)
         out->items[out->count++] = (LessonFact){
             .name = step->runs[i].name, .result = l->results[i], .query = -1, .key = -1,

@@ -444,6 +444,25 @@ void action_lesson_again(Ui *ui)
     }
 }
 
+void lessons_typed(Ui *ui, const char *name)
+{
+    if (*name)
+        lessons_begin(ui, name, -1);
+    else
+        action_lesson_list(ui);
+}
+
+void lessons_names(void (*each)(void *context, const char *name), void *context)
+{
+    LessonList list;
+
+    if (!lessons_find(&list, NULL))
+        return;
+    for (int i = 0; i < list.count; i++)
+        each(context, list.files[i].id);
+    lessons_free(&list);
+}
+
 static void choose(Ui *ui, int by)
 {
     Lessons *l = &ui->lessons;

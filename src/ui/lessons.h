@@ -32,6 +32,7 @@ typedef struct Lessons {
     Field       field;   /* a number being typed */
     int         scroll;
     char        problem[512]; /* why the step does not show; "": it does */
+    int          opened; /* panes that the step opened */
     const LessonWords *shown; /* what is in the panes; to compare with only */
     const char *at;      /* stage to go to once the run is there; NULL: none */
     Session    *side;    /* owned: of the runs beside the panes; NULL: none yet */
@@ -45,6 +46,9 @@ typedef struct Lessons {
 void lessons_draw(Ui *ui, Area area);
 /* Begins a lesson, at a step from 0 or where it was left (-1); false with a message. */
 bool lessons_begin(Ui *ui, const char *name, int step);
+/* What is typed after "lesson": a name, a path, or nothing. */
+void lessons_typed(Ui *ui, const char *name);
+void lessons_names(void (*each)(void *context, const char *name), void *context);
 void lessons_leave(Ui *ui); /* what was open before comes back */
 void lessons_leave_said(Ui *ui); /* the same, to the list, with a message */
 void lessons_close(Ui *ui);
