@@ -114,18 +114,20 @@ return {
         {
             title = "A head of a real model",
             text = [[
-                This is a small model trained on repeated words, in its second layer. Some heads
-                are sharp, some are not. [ and ] go through the heads.
+                A small model trained on repeated words, its second layer. A token looks at what
+                followed its own word the last time. Where there is nothing to find, it looks at
+                the first token. ] goes to the next head.
             ]],
             show = { "full:weights", input = "sample:induction.safetensors", layer = 1,
                 scale = "log" },
-            task = "go to head 1 with ] and look at its rows",
+            task = "go to head 1 with ] and look for a bright column",
             done = function(s) return s[1].head == 1 end,
             solution = { "full:weights", input = "sample:induction.safetensors", layer = 1,
                 head = 1 },
             hint = "] is the next head, [ the one before.",
-            explain = "Colours are logarithmic here, so that small weights can be seen. s changes "
-                .. "the scale; try linear, and most of the picture goes dark.",
+            explain = "Column 0 is where attention goes that finds nothing: a sink. Softmax must give "
+                .. "its 1 to someone. Colours are logarithmic here, so that small weights can be "
+                .. "seen; s changes that.",
         },
     },
 }

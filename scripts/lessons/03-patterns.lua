@@ -62,7 +62,7 @@ return {
                 the start. The window cannot see it.
             ]],
             show = { "window(window=9):connectivity", "full:weights",
-                input = "synthetic:needle", n = 64, d = 32 },
+                input = "synthetic:needle(at=8,queries=24)", n = 64, d = 32 },
             now = function(s)
                 return ("mean mass kept %s, in the worst row %s"):format(percent(s[1].mass),
                     percent(s[1].mass_min))

@@ -9,8 +9,8 @@ return {
         {
             title = "The block one wants is elsewhere",
             text = [[
-                Exact attention on 64 tokens in 8 blocks of 8. Every block attends to one other
-                block, somewhere in the text. Local attention would see none of it.
+                Exact attention on 64 tokens in 8 blocks of 8. Every block attends to one block,
+                somewhere in the text. Local attention would see almost nothing of it.
             ]],
             show = { "full:weights", input = input, n = 64, d = 32 },
             ask = {

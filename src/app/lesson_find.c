@@ -30,16 +30,23 @@ static bool id_of(const char *path, char *id, size_t size)
     return true;
 }
 
+static LessonFile *find_id(LessonList *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(name, list->files[i].id))
+            return &list->files[i];
+    return NULL;
+}
+
 static bool add(LessonList *list, const LessonFile *file, Error *err)
 {
-    LessonFile *files;
+    LessonFile *files, *old = find_id(list, file->id);
 
-    for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->files[i].id, file->id)) {
-            free(list->files[i].path);
-            list->files[i] = *file;
-            return true;
-        }
+    if (old) {
+        free(old->path);
+        *old = *file;
+        return true;
+    }
     files = realloc(list->files, (size_t)(list->count + 1) * sizeof(*files));
     if (!files) {
         free(file->path);
@@ -138,9 +145,8 @@ static const LessonFile *find(LessonList *list, const char *name, Error *err)
 {
     LessonFile file = { .path = NULL };
 
-    for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->files[i].id, name))
-            return &list->files[i];
+    if (find_id(list, name))
+        return find_id(list, name);
     if (!id_of(name, file.id, sizeof(file.id))) {
         unknown(list, name, err);
         return NULL;
@@ -150,12 +156,7 @@ static const LessonFile *find(LessonList *list, const char *name, Error *err)
         error_set(err, ERR_NOMEM, "not enough memory for a path");
         return NULL;
     }
-    if (!add(list, &file, err))
-        return NULL;
-    for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->files[i].id, file.id))
-            return &list->files[i];
-    return NULL;
+    return add(list, &file, err) ? find_id(list, file.id) : NULL;
 }
 
 Lesson *lesson_open_named(Session *s, const char *name, Error *err)

@@ -50,7 +50,7 @@ static bool parse_line(const char *line, LessonProgress *out)
 static LessonProgress *find(Progress *progress, const char *id)
 {
     for (int i = 0; i < progress->count; i++)
-        if (!strcmp(progress->items[i].id, id))
+        if (!strcmp(id, progress->items[i].id))
             return &progress->items[i];
     return NULL;
 }
@@ -135,7 +135,7 @@ void progress_read(Progress *out)
 LessonProgress progress_of(const Progress *progress, const char *id)
 {
     for (int i = 0; i < progress->count; i++)
-        if (!strcmp(progress->items[i].id, id))
+        if (!strcmp(id, progress->items[i].id))
             return progress->items[i];
     return (LessonProgress){ .at = 0 };
 }

@@ -13,7 +13,7 @@ typedef struct Place {
     int     step; /* from 1; 0: the lesson itself */
 } Place;
 
-/* ---- messages --------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------- */
 
 static int wrong(lua_State *L, const Place *at, const char *field, const char *fmt, ...)
 {
@@ -52,7 +52,7 @@ static void check_keys(lua_State *L, const Place *at, const char *what, const ch
     }
 }
 
-/* ---- fields of the table on top ------------------------------------------------------------ */
+/* ---- fields of the table on top -------------------------------------------- */
 
 static const char *keep(lua_State *L, const Place *at, int index)
 {
@@ -116,7 +116,7 @@ static double field_number(lua_State *L, const Place *at, const char *name, doub
     return value;
 }
 
-/* ---- words of commands ------------------------------------------------------------------------ */
+/* ---- words of commands ----------------------------------------------------- */
 
 static void add_word(lua_State *L, const Place *at, const char *field, LessonWords *words)
 {
@@ -250,7 +250,7 @@ static void read_runs(lua_State *L, const Place *at, LessonStep *step)
     lua_pop(L, 1);
 }
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------- */
 
 static void read_choice(lua_State *L, const Place *at, LessonChoice *choice)
 {
@@ -329,7 +329,7 @@ static void read_ask(lua_State *L, const Place *at, LessonStep *step)
     lua_pop(L, 1);
 }
 
-/* ---- steps and all --------------------------------------------------------------------------- */
+/* ---- steps and all --------------------------------------------------------- */
 
 static void read_step(lua_State *L, const Place *at, LessonStep *step)
 {

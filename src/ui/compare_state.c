@@ -59,8 +59,8 @@ void compare_state(Ui *ui, Area line)
     if (!pane)
         return;
     if (!pane_panel(ui, pane, &panel)) {
-        term_textf(ui->term, line.y, line.x + 1, line.w - 2, ui_style(ui, ROLE_DIM), "pane %d of %d",
-                   c->focus + 1, c->count);
+        term_textf(ui->term, line.y, line.x + 1, line.w - 2, ui_style(ui, ROLE_DIM),
+                   "pane %d of %d", c->focus + 1, c->count);
         return;
     }
     v = lens_view(&pane->lens, &pane->shape);

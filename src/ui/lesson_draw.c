@@ -71,11 +71,10 @@ static void bound_scroll(Lessons *l, int lines, int room)
 static void draw_foot(Ui *ui, Area area, int below)
 {
     Lessons    *l = &ui->lessons;
-    const char *text = lesson_step_is_done(ui)
-                           ? l->step + 1 < l->running->count ? "Enter or . goes on"
-                                                             : "Enter or . ends the lesson"
-                       : ui->compare.count < l->opened ? "r brings the panes back"
-                                                       : "";
+    const char *text = ui->compare.count < l->opened ? "r brings the panes back"
+                       : !lesson_step_is_done(ui)   ? ""
+                       : l->step + 1 < l->running->count ? "Enter or . goes on"
+                                                         : "Enter or . ends the lesson";
     int x = area.x + area.w - 2 - term_width(text);
 
     if (below > 0)
@@ -122,8 +121,8 @@ void lesson_draw(Ui *ui, Area area)
 
     snprintf(title, sizeof(title), "%d/%d %.140s", l->step + 1, l->running->count, step->title);
     term_fill(ui->term, area, ' ', (Style){ 0 });
-    term_frame(ui->term, area, title, l->focused, ui_style(ui, l->focused ? ROLE_FOCUS
-                                                                          : ROLE_FRAME),
+    term_frame(ui->term, area, title, lessons_focused(ui),
+               ui_style(ui, lessons_focused(ui) ? ROLE_FOCUS : ROLE_FRAME),
                ui_style(ui, ROLE_TITLE));
     lesson_facts(ui, &facts);
     if (l->problem[0])
@@ -224,7 +223,7 @@ static void draw_card(Ui *ui, Area area)
 void lessons_draw(Ui *ui, Area area)
 {
     Lessons *l = &ui->lessons;
-    int      width = area.w / 2, room = area.h - 2;
+    int      width = area.w < DOCK_WIDE_FROM ? area.w * 3 / 5 : area.w / 2, room = area.h - 2;
     Area     list = { area.y, area.x, area.h, width };
 
     term_frame(ui->term, list, "Lessons", true, ui_style(ui, ROLE_FOCUS),

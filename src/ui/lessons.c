@@ -44,7 +44,7 @@ static Lesson *listed(Ui *ui, const char *name)
     Lessons *l = &ui->lessons;
 
     for (int i = 0; i < l->count; i++)
-        if (!strcmp(l->items[i].id, name)) {
+        if (!strcmp(name, l->items[i].id)) {
             l->cursor = i;
             return l->items[i].lesson;
         }
@@ -60,7 +60,7 @@ bool lessons_docked(const Ui *ui)
 
 bool lessons_focused(const Ui *ui)
 {
-    return lessons_docked(ui) && ui->lessons.focused;
+    return lessons_docked(ui) && (ui->lessons.focused || !ui->compare.count);
 }
 
 /* What is open, for coming back. */
@@ -186,6 +186,7 @@ void lesson_finish(Ui *ui)
     if (!lesson_step_is_done(ui) || l->done >> l->step & 1)
         return;
     l->done |= UINT32_C(1) << l->step;
+    l->scroll = LESSON_END;
     keep(ui);
     ui->dirty = true;
 }
@@ -241,6 +242,7 @@ void action_lesson_hint(Ui *ui)
         ui_say(ui, ROLE_DIM, "there is no hint for this step");
     else
         l->sight.hint = !l->sight.hint;
+    l->scroll = LESSON_END;
 }
 
 void action_lesson_reset(Ui *ui)
@@ -280,6 +282,7 @@ static void say_verdict(Ui *ui, bool right, const char *why, const char *usual)
              why ? why : usual);
     l->sight.said = l->said;
     l->sight.right = right;
+    l->scroll = LESSON_END;
     if (right) {
         l->sight.answered = true;
         lesson_finish(ui);

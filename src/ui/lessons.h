@@ -12,6 +12,8 @@
 
 typedef struct Ui Ui;
 
+#define LESSON_END 100000
+
 typedef struct LessonItem {
     Lesson *lesson; /* owned; NULL: it cannot be read */
     char    id[LESSON_NAME];
@@ -30,7 +32,7 @@ typedef struct Lessons {
     LessonSight sight;
     char        said[600];
     Field       field;   /* a number being typed */
-    int         scroll;
+    int         scroll;  /* LESSON_END: to what was said last */
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
     const LessonWords *shown; /* what is in the panes; to compare with only */

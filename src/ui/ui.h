@@ -8,8 +8,8 @@
 #include "core/text.h"
 
 /* Opens the terminal, explores, and gives the process's exit status.  argv[0]
- * is skipped; `lessons` reads their files.  Needs a terminal on standard input and output: without one it
- * says so on standard error and returns 2. */
+ * is skipped; `lessons` reads their files.  Needs a terminal on standard input and
+ * output: without one it says so on standard error and returns 2. */
 int ui_main(int argc, char **argv, const LessonReader *lessons);
 
 /* True when these words are a command the explorer shows better than a text can:

@@ -40,7 +40,7 @@ static Lesson *read_text(const char *text, Error *err)
     return lesson_open(session, &file, err);
 }
 
-/* ---- reading ------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------- */
 
 #define HEAD "return { title = 't', summary = 's', steps = { { title = 'a', text = 'x', "
 #define SHOW "show = { 'full:weights', n = 8, d = 4 }, "
@@ -107,7 +107,7 @@ static void words_are_those_of_the_command(void **state)
     lesson_free(lesson);
 }
 
-/* ---- facts and answers ------------------------------------------------------------------------ */
+/* ---- facts and answers ----------------------------------------------------- */
 
 static void functions_see_the_runs(void **state)
 {
@@ -203,7 +203,7 @@ static void an_answer_may_be_so_far_off(void **state)
     assert_false(lesson_accepts(&step, 2, 1));
 }
 
-/* ---- the check ----------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------- */
 
 static void what_does_not_hold_is_found(void **state)
 {
@@ -263,7 +263,7 @@ static void every_shipped_lesson_holds(void **state)
     lessons_free(&list);
 }
 
-/* ---- pages ----------------------------------------------------------------------------------------- */
+/* ---- pages ----------------------------------------------------------------- */
 
 static void a_page_keeps_its_width(void **state)
 {
@@ -293,7 +293,7 @@ static void a_page_keeps_its_width(void **state)
     lesson_free(lesson);
 }
 
-/* ---- progress ---------------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------- */
 
 static void progress_is_written_and_read(void **state)
 {
