@@ -197,6 +197,8 @@ static void handle_mouse(Ui *ui, const Event *event)
         return;
     if (event->kind == EVENT_PRESS)
         ui->message[0] = '\0';
+    if (event->kind == EVENT_PRESS && lessons_docked(ui))
+        ui->lessons.focused = event->x < lesson_width(ui);
     if (ui->screen == SCREEN_COMPARE)
         compare_mouse(ui, event);
     else if (ui->screen == SCREEN_BROWSE)
@@ -304,16 +306,19 @@ void action_confirm_no(Ui *ui)
 
 void action_leave(Ui *ui)
 {
-    if (ui->layer_count)
+    if (ui->layer_count) {
         action_close(ui);
-    else if (lessons_focused(ui))
+    } else if (lessons_focused(ui)) {
         lessons_leave_said(ui);
-    else if (ui->screen != SCREEN_BROWSE)
+    } else if (ui->screen != SCREEN_BROWSE) {
+        if (ui->screen == SCREEN_LESSONS)
+            lessons_leave(ui);
         ui->screen = SCREEN_BROWSE;
-    else if (ui_job_runs(ui))
+    } else if (ui_job_runs(ui)) {
         ui_push(ui, &confirm_layer);
-    else
+    } else {
         ui->quit = true;
+    }
 }
 
 void action_quit_now(Ui *ui)

@@ -226,6 +226,8 @@ void lessons_draw(Ui *ui, Area area)
     int      width = area.w < DOCK_WIDE_FROM ? area.w * 3 / 5 : area.w / 2, room = area.h - 2;
     Area     list = { area.y, area.x, area.h, width };
 
+    if (!l->items) /* a saved session may begin here */
+        lessons_read(ui);
     term_frame(ui->term, list, "Lessons", true, ui_style(ui, ROLE_FOCUS),
                ui_style(ui, ROLE_TITLE));
     l->top = l->cursor < l->top ? l->cursor : l->cursor >= l->top + room ? l->cursor - room + 1

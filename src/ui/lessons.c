@@ -11,7 +11,7 @@
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static void read_all(Ui *ui)
+void lessons_read(Ui *ui)
 {
     Lessons   *l = &ui->lessons;
     LessonList list;
@@ -86,7 +86,7 @@ bool lessons_begin(Ui *ui, const char *name, int step)
     LessonProgress progress;
     Error          err = ERROR_INIT;
 
-    read_all(ui);
+    lessons_read(ui);
     lesson = listed(ui, name);
     if (!lesson) {
         lesson = lesson_open_named(ui->session, name, &err);
@@ -411,13 +411,13 @@ void action_screen_lessons(Ui *ui)
         ui->lessons.focused = true;
         return;
     }
-    read_all(ui);
+    lessons_read(ui);
     ui->screen = SCREEN_LESSONS;
 }
 
 void action_lesson_list(Ui *ui)
 {
-    read_all(ui);
+    lessons_read(ui);
     ui->layer_count = 0;
     ui->screen = SCREEN_LESSONS;
 }

@@ -45,6 +45,7 @@ typedef struct Lessons {
 
 /* ---- lessons.c: list and keys ---- */
 
+void lessons_read(Ui *ui); /* the list and what is done, as they are now */
 void lessons_draw(Ui *ui, Area area);
 /* Begins a lesson, at a step from 0 or where it was left (-1); false with a message. */
 bool lessons_begin(Ui *ui, const char *name, int step);
