@@ -47,9 +47,9 @@ static int choose(int argc, char **argv, ScriptHost **scripts)
     bool        terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 
     if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
-        return ui_main(argc, argv, script_interpreter(scripts));
+        return ui_main(argc, argv, script_interpreter(scripts), &script_lessons);
     if (is_command(word) || !is_input(word))
-        return cli_main(argc, argv);
+        return cli_main(argc, argv, &script_lessons);
     fprintf(stderr, "attnscope: the explorer needs a terminal; in a pipe or a script use a command "
                     "(attnscope --help)\n");
     return 2;

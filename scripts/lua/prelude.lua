@@ -37,6 +37,12 @@ function attn.synthetic(spec, options)
   return attn.load("synthetic:" .. spec, options)
 end
 
+function attn.lessons()
+  local text, message, code = attn.command("lesson", "list", "--json")
+  if not text then return nil, message, code end
+  return attn.from_json(text)
+end
+
 function attn.random(options)
   local choice, arguments = {}, {}
   options = options or {}

@@ -277,54 +277,6 @@ static void json_steps(Result *result, int from, int to, Text *out)
 
 /* ---- the command ------------------------------------------------------------ */
 
-static void list_stages(Result *result, Text *out)
-{
-    for (int i = 0; i < result_steps(result); i++) {
-        Step step;
-
-        result_step(result, i, &step);
-        if (step.stage->iteration <= 0)
-            text_addf(out, "%s%d %s", out->length ? ", " : "", i + 1, step.stage->name);
-    }
-}
-
-static bool is_of(Result *result, int index, const char *stage)
-{
-    Step step;
-
-    return result_step(result, index, &step) && !strcmp(step.stage->name, stage);
-}
-
-/* Steps [*from, *to) that --at asks for: a number, or all of a stage. */
-static bool choose_steps(Result *result, const char *at, int *from, int *to, Error *err)
-{
-    int   count = result_steps(result);
-    char *end;
-    long  number = at ? strtol(at, &end, 10) : 0;
-    Text  stages = { 0 };
-
-    *from = 0;
-    *to = count;
-    if (!at)
-        return true;
-    if (end != at && !*end && number >= 1 && number <= count) {
-        *from = (int)number - 1;
-        *to = (int)number;
-        return true;
-    }
-    for (*from = 0; *from < count && !is_of(result, *from, at); ++*from)
-        ;
-    for (*to = *from; *to < count && is_of(result, *to, at); ++*to)
-        ;
-    if (*from < count)
-        return true;
-    list_stages(result, &stages);
-    error_set(err, ERR_USAGE, "--at: %s has no step '%.40s'; it has %s", result->request.mechanism,
-              at, text_str(&stages));
-    text_free(&stages);
-    return false;
-}
-
 static bool show(Session *s, const Call *call, Result *result, Text *out, Error *err)
 {
     PictureOptions o;
@@ -333,7 +285,7 @@ static bool show(Session *s, const Call *call, Result *result, Text *out, Error 
     bool           ok;
 
     if (!call_picture_options(s, call, 0, &o, err) ||
-        !choose_steps(result, call->values[OPT_AT], &from, &to, err))
+        !result_steps_at(result, call->values[OPT_AT], &from, &to, err))
         return false;
     if (o.head >= result->run->h)
         return error_set(err, ERR_USAGE, "head %lld: there are %lld (0..%lld)", (long long)o.head,

@@ -9,19 +9,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The specification: a relative path is not valid and is to be ignored. */
+static bool place_below(const char *variable, const char *usual, const char *name, Text *out,
+                        Error *err)
+{
+    const char *set = getenv(variable), *home = getenv("HOME");
+
+    if (set && *set == '/')
+        text_addf(out, "%s/attnscope/%s", set, name);
+    else if (home && *home == '/')
+        text_addf(out, "%s/%s/attnscope/%s", home, usual, name);
+    else
+        return error_set(err, ERR_FILE, "no place for %s: neither %s nor HOME is set", name,
+                         variable);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
 bool place_state(const char *name, Text *out, Error *err)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    return place_below("XDG_STATE_HOME", ".local/state", name, out, err);
+}
 
-    /* The specification: a relative path is not valid and is to be ignored. */
-    if (state && *state == '/')
-        text_addf(out, "%s/attnscope/%s", state, name);
-    else if (home && *home == '/')
-        text_addf(out, "%s/.local/state/attnscope/%s", home, name);
-    else
-        return error_set(err, ERR_FILE, "no place for %s: neither XDG_STATE_HOME nor HOME is set",
-                         name);
-    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+bool place_data(const char *name, Text *out, Error *err)
+{
+    return place_below("XDG_DATA_HOME", ".local/share", name, out, err);
 }
 
 bool place_make_folders(const char *path, Error *err)

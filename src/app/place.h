@@ -8,6 +8,8 @@
 
 /* "$XDG_STATE_HOME/attnscope/NAME", or below ~/.local/state; false: there is no home. */
 bool place_state(const char *name, Text *out, Error *err);
+/* The same of $XDG_DATA_HOME, or ~/.local/share: what the user put there. */
+bool place_data(const char *name, Text *out, Error *err);
 /* The folders above a file, made where they are missing, readable by the user alone. */
 bool place_make_folders(const char *path, Error *err);
 /* An absolute form of a path, which need not be there; "." and ".." stay in it. */

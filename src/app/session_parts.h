@@ -44,6 +44,7 @@ struct Session {
     void       *progress_context;
     const atomic_bool *stop; /* borrowed; NULL: nobody stops */
     atomic_bool *heeded;     /* borrowed or NULL */
+    const struct LessonReader *lessons; /* borrowed; NULL: nobody reads any */
     /* worker */
     pthread_t       worker;
     bool            started, quit;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/missed.h"
@@ -336,4 +337,53 @@ void step_describe(const Step *step, Text *out)
         describe_views(step, out);
     if (step->index == step->count - 1 && replay_wants_causal(step->result->run))
         text_add(out, "A causal run shows its decoding too, token by token.\n");
+}
+
+/* ---- by name ----------------------------------------------------------------- */
+
+static void list_stages(Result *result, Text *out)
+{
+    for (int i = 0; i < result_steps(result); i++) {
+        Step step;
+
+        result_step(result, i, &step);
+        if (step.stage->iteration <= 0)
+            text_addf(out, "%s%d %s", out->length ? ", " : "", i + 1, step.stage->name);
+    }
+}
+
+static bool is_of(Result *result, int index, const char *stage)
+{
+    Step step;
+
+    return result_step(result, index, &step) && !strcmp(step.stage->name, stage);
+}
+
+bool result_steps_at(Result *result, const char *at, int *from, int *to, Error *err)
+{
+    int   count = result_steps(result);
+    char *end;
+    long  number = at ? strtol(at, &end, 10) : 0;
+    Text  stages = { 0 };
+
+    *from = 0;
+    *to = count;
+    if (!at)
+        return true;
+    if (end != at && !*end && number >= 1 && number <= count) {
+        *from = (int)number - 1;
+        *to = (int)number;
+        return true;
+    }
+    for (*from = 0; *from < count && !is_of(result, *from, at); ++*from)
+        ;
+    for (*to = *from; *to < count && is_of(result, *to, at); ++*to)
+        ;
+    if (*from < count)
+        return true;
+    list_stages(result, &stages);
+    error_set(err, ERR_USAGE, "--at: %s has no step '%.40s'; it has %s", result->request.mechanism,
+              at, text_str(&stages));
+    text_free(&stages);
+    return false;
 }

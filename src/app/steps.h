@@ -31,6 +31,9 @@ int  result_steps(Result *result);
 const Run *result_replay(Result *result);
 bool result_step(Result *result, int index, Step *out); /* false: no such step */
 
+/* Steps [*from, *to) that a word asks for: a number from 1, or all of a stage; NULL: all. */
+bool result_steps_at(Result *result, const char *at, int *from, int *to, Error *err);
+
 /* "attend, 2 of 4" */
 void step_name(const Step *step, char *text, size_t size);
 /* The views made at the step, in order; *count of them in all, `most` are written. */

@@ -70,7 +70,7 @@ static void show_progress(void *context, const char *text)
     fflush(stderr);
 }
 
-static int run_words(int argc, char **argv)
+static int run_words(int argc, char **argv, const LessonReader *lessons)
 {
     Error    err = ERROR_INIT;
     Session *session = session_new(&err);
@@ -80,6 +80,7 @@ static int run_words(int argc, char **argv)
 
     if (!session)
         return complain(&err);
+    session_on_lessons(session, lessons);
     session_on_stop(session, &stop, &heeded);
     if (isatty(STDERR_FILENO))
         session_on_progress(session, show_progress, NULL);
@@ -97,7 +98,7 @@ static int run_words(int argc, char **argv)
     return status;
 }
 
-int cli_main(int argc, char **argv)
+int cli_main(int argc, char **argv, const LessonReader *lessons)
 {
     setlocale(LC_CTYPE, "");
     signal(SIGINT, interrupted);
@@ -108,5 +109,5 @@ int cli_main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
         return overview();
-    return run_words(argc - 1, argv + 1);
+    return run_words(argc - 1, argv + 1, lessons);
 }

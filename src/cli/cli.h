@@ -2,7 +2,10 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-/* argv[1] is a command, --help or --version.  Returns the exit status. */
-int cli_main(int argc, char **argv);
+#include "app/lesson.h"
+
+/* argv[1] is a command, --help or --version; `lessons` reads their files.  Returns the exit
+ * status. */
+int cli_main(int argc, char **argv, const LessonReader *lessons);
 
 #endif

@@ -92,6 +92,9 @@ static const Member attn_members[] = {
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
       "Published pictures: id, title, source, help and the command each one is." },
+    { "lessons", NULL, "", "table[]" OR_FAILURE,
+      "The lessons, with what is done of each: id, title, summary, minutes, steps, done, at, and "
+      "file of one that does not come with the program." },
     { "generators", attn_generators, "", "table[]", "The synthetic inputs." },
     { "load", attn_load, "spec: string, options?: attnscope.InputOptions",
       "attnscope.Input" OR_FAILURE, "A file, or synthetic:NAME(arguments)." },

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "app/lesson.h"
 #include "app/scripting.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -24,6 +25,8 @@ ScriptHost *script_load(int *argc, char **argv, Error *err);
 Interpreter *script_interpreter(ScriptHost **host);
 /* When no session is left; NULL is fine. */
 void script_unload(ScriptHost *host);
+/* Reads the files of lessons; see app/lesson.h. */
+extern const LessonReader script_lessons;
 
 /* Definitions of the whole Lua interface for the Lua language server, made
  * from the registration tables; false: out of memory. */

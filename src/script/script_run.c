@@ -153,6 +153,7 @@ bool start_open_session(Start *start, Error *err)
 
     if (!session)
         return false;
+    session_on_lessons(session, &script_lessons);
     session_on_stop(session, script_interrupt_flag(), NULL);
     if (isatty(STDERR_FILENO))
         session_on_progress(session, show_progress, NULL);

@@ -183,6 +183,12 @@ static void consider_sessions(Ui *ui, Found *f)
     saving_names(found_add, f);
 }
 
+static void consider_lessons(Ui *ui, Found *f)
+{
+    (void)ui;
+    lessons_names(found_add, f);
+}
+
 static void consider_stop(Ui *ui, Found *f)
 {
     (void)ui;
@@ -246,6 +252,7 @@ static const Typed typed[] = {
     { "smallest", false, vary_enter_goal, consider_params },
     { "save", true, saving_typed_save, consider_sessions },
     { "restore", true, saving_typed_restore, consider_sessions },
+    { "lesson", true, lessons_typed, consider_lessons },
     { "record", true, journal_typed_record, consider_stop },
     { "history", false, journal_typed_history, NULL },
     { "messages", false, messages_typed, consider_keep },

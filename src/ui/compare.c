@@ -46,6 +46,7 @@ static void dock_beside(Ui *ui, CompareRooms *r)
 #define MATRIX_ROWS 8
 #define MATRIX_COLS 24
 #define AROUND_ROWS 4
+#define TILE_LEAST  24 /* columns of a tile; where two have not so many there is one */
 #define AROUND_COLS 8
 
 /* Side of the square matrix in each of so many tiles, in pixels; 0: not worth it. */
@@ -78,13 +79,13 @@ static bool arrange_tiles(CompareRooms *r, int count)
     return best > 0;
 }
 
-/* As many tiles as fit, two at least. */
+/* As many tiles as fit, two at least where it is not too narrow. */
 static void choose_tiles(const Compare *c, CompareRooms *r)
 {
     int most = c->solo ? 1 : c->count;
 
     r->rows = 1;
-    r->cols = r->shown = most < 2 ? most : 2;
+    r->cols = r->shown = most < 2 || r->panes.w < 2 * TILE_LEAST ? most > 0 : 2;
     while (most > 1 && !arrange_tiles(r, most))
         most--;
     r->cols = r->cols > 0 ? r->cols : 1;
@@ -377,13 +378,13 @@ void compare_draw(Ui *ui, Area area)
     }
     for (int i = 0; i < c->count; i++)
         if (c->panes[i].area.h)
-            pane_draw(ui, &c->panes[i], i + 1, i == c->focus);
-    x = legend_bits(ui, r.legend_y, 1);
+            pane_draw(ui, &c->panes[i], i + 1, i == c->focus && !lessons_focused(ui));
+    x = legend_bits(ui, r.legend_y, area.x + 1);
     x = legend_hops(ui, r.legend_y, x);
     x = legend_schedule(ui, r.legend_y, x);
     x = legend_loads(ui, r.legend_y, x);
     legend_values(ui, compare_focus(ui), r.legend_y, x);
-    compare_state(ui, r.legend_y + 1);
+    compare_state(ui, (Area){ r.legend_y + 1, area.x, 1, area.w });
     if (r.dock.h)
         inspect_dock(ui, r.dock);
     if (r.strip.h)

@@ -12,7 +12,7 @@ typedef struct CompareRooms {
 } CompareRooms;
 
 CompareRooms compare_rooms(Ui *ui, Area area);
-void         compare_state(Ui *ui, int y); /* the line below the legend */
+void         compare_state(Ui *ui, Area line); /* below the legend */
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
 /* A plot on the screen. */
 void         plot_draw(Ui *ui, const Plot *plot, Area area);

@@ -266,6 +266,8 @@ static void focus(Ui *ui, int direction)
 {
     Compare *c = &ui->compare;
 
+    if (lessons_docked(ui) && lessons_passes(ui, direction))
+        return;
     if (c->count)
         c->focus = (c->focus + direction + c->count) % c->count;
 }

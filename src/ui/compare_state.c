@@ -47,7 +47,7 @@ static void describe_panes(const Ui *ui, Text *out)
         text_add(out, "linked \xe2\x94\x82 ");
 }
 
-void compare_state(Ui *ui, int y)
+void compare_state(Ui *ui, Area line)
 {
     Compare *c = &ui->compare;
     Pane    *pane = compare_focus(ui);
@@ -59,8 +59,8 @@ void compare_state(Ui *ui, int y)
     if (!pane)
         return;
     if (!pane_panel(ui, pane, &panel)) {
-        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_DIM), "pane %d of %d",
-                   c->focus + 1, c->count);
+        term_textf(ui->term, line.y, line.x + 1, line.w - 2, ui_style(ui, ROLE_DIM),
+                   "pane %d of %d", c->focus + 1, c->count);
         return;
     }
     v = lens_view(&pane->lens, &pane->shape);
@@ -86,6 +86,6 @@ void compare_state(Ui *ui, int y)
     strips_describe(ui, pane, &out);
     if (c->count > 1 && c->solo)
         text_add(&out, " \xe2\x94\x82 alone (o)");
-    term_text(ui->term, y, 1, ui->term->cols - 2, text_str(&out), ui_style(ui, ROLE_DIM));
+    term_text(ui->term, line.y, line.x + 1, line.w - 2, text_str(&out), ui_style(ui, ROLE_DIM));
     text_free(&out);
 }

@@ -53,7 +53,10 @@ bool ui_has(const Ui *ui, const Layer *layer)
 
 unsigned ui_screen_scope(const Ui *ui)
 {
+    if (lessons_focused(ui))
+        return IN_LESSON;
     switch (ui->screen) {
+    case SCREEN_LESSONS: return IN_LESSONS;
     case SCREEN_BROWSE: return ui->browse.filtering ? IN_FILTER : IN_BROWSE;
     case SCREEN_COMPARE: return ui->compare.count ? IN_COMPARE : IN_EMPTY;
     case SCREEN_STEP: return ui->compare.count ? IN_STEP : IN_EMPTY;
@@ -76,9 +79,11 @@ bool ui_job_runs(const Ui *ui)
 
 /* ---- a frame ---------------------------------------------------------------- */
 
-static Area middle(const Ui *ui)
+Area ui_area(const Ui *ui)
 {
-    return (Area){ 1, 0, ui->term->rows - 3 - console_height(ui), ui->term->cols };
+    int left = lessons_docked(ui) ? lesson_width(ui) : 0;
+
+    return (Area){ 1, left, ui->term->rows - 3 - console_height(ui), ui->term->cols - left };
 }
 
 static bool poll_jobs(Ui *ui)
@@ -92,6 +97,7 @@ static bool poll_jobs(Ui *ui)
     changed |= export_poll(ui);
     changed |= vary_poll(ui);
     changed |= overview_poll(ui);
+    changed |= lesson_poll(ui);
     draughtsman_sweep(&ui->draughtsman);
     return changed;
 }
@@ -135,25 +141,33 @@ static void prepare(Ui *ui, Area area)
         step_prepare(ui, area);
 }
 
+static void draw_screen(Ui *ui, Area area)
+{
+    switch (ui->screen) {
+    case SCREEN_BROWSE: browse_draw(ui, area); break;
+    case SCREEN_COMPARE: compare_draw(ui, area); break;
+    case SCREEN_STEP: step_draw(ui, area); break;
+    case SCREEN_LESSONS: lessons_draw(ui, area); break;
+    default: profile_draw(ui, area);
+    }
+}
+
 static void draw(Ui *ui)
 {
-    Area area = middle(ui);
+    Area area = ui_area(ui), dock = { area.y, 0, area.h, area.x };
 
-    if ((ui->screen == SCREEN_COMPARE || ui->screen == SCREEN_STEP) && ui->term->rows > 8) {
+    if ((ui->screen == SCREEN_COMPARE || ui->screen == SCREEN_STEP) && ui->term->rows > 8 &&
+        area.w) {
         prepare(ui, area);
         wait_for_answers(ui);
         prepare(ui, area); /* results may have come meanwhile */
     }
     term_clear(ui->term, (Style){ 0 });
     if (status_draw(ui)) {
-        if (ui->screen == SCREEN_BROWSE)
-            browse_draw(ui, area);
-        else if (ui->screen == SCREEN_COMPARE)
-            compare_draw(ui, area);
-        else if (ui->screen == SCREEN_STEP)
-            step_draw(ui, area);
-        else
-            profile_draw(ui, area);
+        if (area.w)
+            draw_screen(ui, area);
+        if (dock.w)
+            lesson_draw(ui, dock);
         for (int i = 0; i < ui->layer_count; i++)
             ui->layers[i]->draw(ui);
     }
@@ -168,7 +182,9 @@ void explorer_key(Ui *ui, uint32_t key)
     const Layer  *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
     const Action *action;
 
-    if (top ? top->key && top->key(ui, key) : ui->screen == SCREEN_BROWSE && browse_key(ui, key))
+    if (top ? top->key && top->key(ui, key)
+            : lessons_focused(ui) ? lessons_key(ui, key)
+                                  : ui->screen == SCREEN_BROWSE && browse_key(ui, key))
         return;
     ui->message[0] = '\0';
     if (console_key(ui, key))
@@ -210,6 +226,8 @@ static void handle_mouse(Ui *ui, const Event *event)
         ui->message[0] = '\0';
     if (press_words(ui, event))
         return;
+    if (event->kind == EVENT_PRESS && !ui->layer_count && lessons_docked(ui))
+        ui->lessons.focused = event->x < lesson_width(ui);
     if (ui->layer_count)
         mouse_on_layer(ui, event);
     else if (ui->screen == SCREEN_COMPARE)
@@ -246,7 +264,7 @@ void explorer_loop(Ui *ui)
 {
     ui->dirty = true;
     while (!ui->quit) {
-        int    fds[3];
+        int    fds[4];
         double deadline;
         bool   again; /* scripts changed something */
 
@@ -280,8 +298,9 @@ void explorer_loop(Ui *ui)
         fds[0] = session_wake_fd(ui->session);
         fds[1] = session_wake_fd(ui->draughtsman.session);
         fds[2] = ui->browse.side ? session_wake_fd(ui->browse.side) : -1;
-        term_wait(ui->term, fds, 3, deadline < 0 ? -1 : (int)(deadline * 1000) + 1);
-        for (int i = 0; i < 3; i++)
+        fds[3] = lesson_wake_fd(ui);
+        term_wait(ui->term, fds, 4, deadline < 0 ? -1 : (int)(deadline * 1000) + 1);
+        for (int i = 0; i < 4; i++)
             drain(fds[i]);
     }
 }
@@ -328,14 +347,19 @@ void action_confirm_no(Ui *ui)
 
 void action_leave(Ui *ui)
 {
-    if (ui->layer_count)
+    if (ui->layer_count) {
         action_close(ui);
-    else if (ui->screen != SCREEN_BROWSE)
+    } else if (lessons_focused(ui)) {
+        lessons_leave_said(ui);
+    } else if (ui->screen != SCREEN_BROWSE) {
+        if (ui->screen == SCREEN_LESSONS)
+            lessons_leave(ui);
         ui->screen = SCREEN_BROWSE;
-    else if (ui_job_runs(ui))
+    } else if (ui_job_runs(ui)) {
         ui_push(ui, &confirm_layer);
-    else
+    } else {
         ui->quit = true;
+    }
 }
 
 void action_quit_now(Ui *ui)

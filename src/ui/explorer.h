@@ -10,6 +10,7 @@
 #include "ui/drawing.h"
 #include "ui/field.h"
 #include "ui/history.h"
+#include "ui/lessons.h"
 #include "ui/marks.h"
 #include "ui/meter.h"
 #include "ui/pane.h"
@@ -24,6 +25,7 @@ typedef enum Screen {
     SCREEN_COMPARE,
     SCREEN_STEP,
     SCREEN_PROFILE,
+    SCREEN_LESSONS,
     SCREEN_COUNT
 } Screen;
 
@@ -44,14 +46,16 @@ enum {
     IN_SEARCH = 4096,
     IN_STEP = 8192,
     IN_FILLED = IN_BROWSE | IN_COMPARE | IN_STEP | IN_PROFILE,
-    IN_SCREENS = IN_FILLED | IN_EMPTY,
+    IN_LESSONS = 131072, /* the list of lessons */
+    IN_LESSON = 262144,  /* the words of the lesson that runs */
+    IN_SCREENS = IN_FILLED | IN_EMPTY | IN_LESSONS | IN_LESSON,
     IN_LISTED = IN_BROWSE | IN_FILTER,
     IN_MATRIX = IN_COMPARE | IN_INSPECT,
     IN_SPAN = 16384, /* the picture of a query */
     IN_VARY = 32768, /* one parameter at several values */
     IN_OVERVIEW = 65536, /* all layers and heads */
-    IN_CONSOLE = 131072, /* Lua, typed */
-    IN_ALL = 262143,
+    IN_CONSOLE = 524288, /* Lua, typed */
+    IN_ALL = 1048575,
 };
 
 /* Something laid over the screen; it gets the keys first. */
@@ -250,6 +254,7 @@ struct Ui {
     Commanding command;
     History    history;
     Inspecting inspecting;
+    Lessons    lessons;
     struct Console *console; /* owned; NULL: no scripts */
     struct Journal *journal; /* owned; what was done; NULL: nothing yet */
     bool         keep_messages; /* on leaving */
@@ -265,6 +270,8 @@ Style ui_style(const Ui *ui, Role role);
 void ui_push(Ui *ui, const Layer *layer);
 void ui_pop(Ui *ui); /* without telling it */
 bool ui_has(const Ui *ui, const Layer *layer);
+/* Room of the screen's own between the lines, beside a lesson that runs. */
+Area ui_area(const Ui *ui);
 /* The IN_ bit of the screen under the layers. */
 unsigned ui_screen_scope(const Ui *ui);
 /* The IN_ bit that decides which keys are valid now. */

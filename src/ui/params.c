@@ -261,13 +261,15 @@ double params_deadline(Ui *ui)
 /* Beside the pane that is edited, or in the right column. */
 static Area place(Ui *ui)
 {
-    Area         all = { 1, 0, ui->term->rows - 3, ui->term->cols };
+    Area         all = ui_area(ui);
     Pane        *pane = edited(ui);
     CompareRooms rooms = compare_rooms(ui, all);
 
     if (rooms.dock.h)
         return rooms.dock;
     all.h -= 2;
+    if (lessons_docked(ui)) /* over the words: the picture is what changes */
+        return (Area){ all.y, 0, all.h, lesson_width(ui) ? lesson_width(ui) : all.w };
     all.w = all.w / 2 > 60 ? 60 : all.w / 2;
     if (!pane || pane->area.x < ui->term->cols / 3)
         all.x = ui->term->cols - all.w;

@@ -196,7 +196,7 @@ void profile_draw(Ui *ui, Area area)
     Text     quality = { 0 };
 
     if (!pane) {
-        term_paragraph(ui->term, (Area){ area.y + area.h / 3, 4, 4, area.w - 8 },
+        term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 4, area.w - 8 },
                        "No pane is open, so there is nothing to measure.\n\n"
                        "1 goes to the list: Space marks, c compares.",
                        ui_style(ui, ROLE_TEXT));
@@ -211,15 +211,17 @@ void profile_draw(Ui *ui, Area area)
 
         if (y + height > area.y + area.h - 1)
             break;
-        draw_metric(ui, (Area){ y, x, height, m % columns == columns - 1 ? area.w - x : width },
+        draw_metric(ui,
+                    (Area){ y, area.x + x, height,
+                            m % columns == columns - 1 ? area.w - x : width },
                     (Metric)m);
         y += m % columns == columns - 1 ? height : 0;
     }
     quality_text(pane, &quality);
-    term_text(ui->term, y, 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
+    term_text(ui->term, y, area.x + 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
     text_free(&quality);
     if (area.y + area.h - y - 1 >= 4)
-        draw_stages(ui, (Area){ y + 1, 0, area.y + area.h - y - 1, area.w }, pane);
+        draw_stages(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
 }
 
 /* Under the panes of a tall screen: the bars of time, the rest as numbers. */

@@ -34,7 +34,7 @@ typedef struct FieldOf {
 
 static const char *screen_word(int i)
 {
-    static const char *const words[] = { "browse", "compare", "step", "profile" };
+    static const char *const words[] = { "browse", "compare", "step", "profile", "lessons" };
 
     _Static_assert(sizeof(words) / sizeof(*words) == SCREEN_COUNT, "a word for each screen");
     return words[i];

@@ -14,6 +14,7 @@
 #define LEAST_ROWS 16
 #define LEAST_COLS 60
 #define LONG_RUN   3 /* seconds: from then on it is told how many */
+#define NAME_FROM  100 /* columns from which the first line has the program's name */
 
 static const struct {
     Screen      screen;
@@ -23,6 +24,7 @@ static const struct {
     { SCREEN_COMPARE, "2 Compare", "VIEW", "screen_compare" },
     { SCREEN_STEP, "3 Step", "STEP", "screen_step" },
     { SCREEN_PROFILE, "4 Profile", "PROFILE", "screen_profile" },
+    { SCREEN_LESSONS, "5 Lessons", "LESSONS", "screen_lessons" },
 };
 
 static void add_hit(Ui *ui, int y, int x, int width, const Action *action)
@@ -36,7 +38,8 @@ static int draw_tabs(Ui *ui)
     Term *term = ui->term;
     int   x = 1;
 
-    x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
+    if (term->cols >= NAME_FROM)
+        x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
     for (size_t i = 0; i < sizeof(tabs) / sizeof(*tabs); i++) {
         int width = term_text(term, 0, x, 20, tabs[i].name,
                               ui_style(ui, tabs[i].screen == ui->screen ? ROLE_TAB : ROLE_BAR));
@@ -75,8 +78,9 @@ static void draw_first_line(Ui *ui)
     Text        input = { 0 };
     char        mode[24];
     int         left = draw_tabs(ui), width, mode_x;
-    const char *name =
-        ui->layer_count ? ui->layers[ui->layer_count - 1]->mode : tabs[ui->screen].mode;
+    const char *name = ui->layer_count       ? ui->layers[ui->layer_count - 1]->mode
+                       : lessons_focused(ui) ? "LESSON"
+                                             : tabs[ui->screen].mode;
 
     snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", name);
     if (left + (int)strlen(mode) > term->cols && journal_records(ui))
@@ -201,6 +205,8 @@ static void draw_message(Ui *ui)
     int         y = ui->term->rows - 2;
     char        progress[160];
 
+    if (lessons_docked(ui) && ui_has(ui, &params_layer) && lesson_line_now(ui, y))
+        return;
     if (ui->message[0]) {
         term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
         return;

@@ -9,6 +9,8 @@
 
 #define WIDE 120 /* columns from which both orders stand side by side */
 
+#define BESIDE 60 /* columns from which there is room for words beside the matrix */
+
 /* ---- what is looked at ------------------------------------------------------ */
 
 int64_t stepping_head(const Pane *pane)
@@ -101,6 +103,27 @@ static int strip_lines(const Strip *strip)
     return strip->original ? 4 + (strip->sorted != NULL) + (strip->chunk != NULL) : 0;
 }
 
+/* Beside a lesson's own words: the tokens in as many lines as they need, or the matrix. */
+static StepRooms rooms_narrow(Area area, const Strip *strip, const Step *step)
+{
+    StepRooms r = { .rail = { area.y, area.x, 1, area.w } };
+    Area      rest = { area.y + 1, area.x, area.h - 1, area.w };
+    int       lines = strip_lines(strip), block = lines - 2;
+    int64_t   room = stepping_tokens(area), blocks = lines ? (strip->n + room - 1) / room : 0;
+
+    if (!has_tokens(step->shown) || !lines) /* what it shows is the tokens' own line */
+        lines = (int)(2 + block * blocks < rest.h ? 2 + block * blocks : rest.h);
+    lines = strip_lines(strip) ? lines : 0;
+    r.strip = (Area){ rest.y, rest.x, lines, rest.w };
+    rest.y += lines;
+    rest.h -= lines;
+    if (rest.h >= 10 && step->shown)
+        r.first = rest;
+    else if (!lines)
+        r.words = rest;
+    return r;
+}
+
 static StepRooms rooms_of(Area area, int strip, bool matrix, bool second)
 {
     StepRooms r = { .rail = { area.y, area.x, 1, area.w } };
@@ -133,8 +156,9 @@ StepRooms stepping_rooms(const Pane *pane, const Step *step, Area area)
     if (area.w < 20)
         return (StepRooms){ .words = area };
     strip_read(step, stepping_head(pane), &strip);
-    rooms = rooms_of(area, strip_lines(&strip), step->shown != NULL,
-                     step->shown && stepping_order(step, stepping_head(pane)));
+    rooms = area.w < BESIDE ? rooms_narrow(area, &strip, step)
+                            : rooms_of(area, strip_lines(&strip), step->shown != NULL,
+                                       step->shown && stepping_order(step, stepping_head(pane)));
     strip_free(&strip);
     return rooms;
 }

@@ -67,7 +67,7 @@ void action_step_last(Ui *ui)
 static void move_tokens(Ui *ui, int way)
 {
     Step    step;
-    int64_t room = stepping_tokens((Area){ .w = ui->term->cols }), n;
+    int64_t room = stepping_tokens(ui_area(ui)), n;
 
     if (!stepping_now(ui, &step))
         return;

@@ -95,30 +95,43 @@ static void title_strip(const Step *step, const Strip *strip, int64_t first, int
     text_addf(out, strip->n > room ? " (%s)" : " (letter = %s)", step_categories(step)->name);
 }
 
+/* The lines of the tokens from `first` on; returns how many. */
+static int draw_block(Ui *ui, Area line, const Strip *strip, int64_t first)
+{
+    int y = line.y;
+
+    draw_positions(ui, line, first, strip->n);
+    line.y++;
+    draw_tokens(ui, line, "position", strip, strip->original, first);
+    line.y++;
+    if (strip->sorted) {
+        draw_tokens(ui, line, "sorted", strip, strip->sorted, first);
+        line.y++;
+    }
+    if (strip->chunk)
+        draw_tokens(ui, line, "chunks", strip, NULL, first);
+    return line.y + (strip->chunk != NULL) - y;
+}
+
 static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
 {
     Strip   strip;
     Area    line = { area.y + 1, area.x + 2, 1, area.w - 4 };
-    int64_t room = stepping_tokens(area), first;
+    int64_t room = stepping_tokens(area), first, seen;
+    int     blocks;
     Text    title = { 0 };
 
     if (!area.h || !strip_read(step, head, &strip))
         return;
-    first = stepping_token(ui, strip.n, room);
-    title_strip(step, &strip, first, room, &title);
+    blocks = (area.h - 2) / (2 + (strip.sorted != NULL) + (strip.chunk != NULL));
+    seen = room * (blocks > 0 ? blocks : 1);
+    first = stepping_token(ui, strip.n, seen);
+    title_strip(step, &strip, first, seen, &title);
     term_frame(ui->term, area, text_str(&title), false, ui_style(ui, ROLE_FRAME),
                ui_style(ui, ROLE_TEXT));
     text_free(&title);
-    draw_positions(ui, line, first, strip.n);
-    line.y++;
-    draw_tokens(ui, line, "position", &strip, strip.original, first);
-    line.y++;
-    if (strip.sorted) {
-        draw_tokens(ui, line, "sorted", &strip, strip.sorted, first);
-        line.y++;
-    }
-    if (strip.chunk)
-        draw_tokens(ui, line, "chunks", &strip, NULL, first);
+    for (int i = 0; i < blocks && first + i * room < strip.n; i++)
+        line.y += draw_block(ui, line, &strip, first + i * room);
     strip_free(&strip);
 }
 

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command.h"
+#include "app/command_parts.h"
+#include "ui/actions.h"
 #include "ui/capability.h"
 #include "ui/console.h"
 #include "ui/explorer_run.h"
@@ -24,10 +25,11 @@ typedef struct Start {
     Request     defaults;
     const char *session; /* saved; NULL: none */
     const char *script;  /* run when all is open; NULL: none */
-    Call        step; /* `attnscope step MECH`; without a command: not that */
+    Call        step; /* `attnscope step MECH` or lesson; without a command: not that */
     int         theme, glyphs; /* -1: as usual, or as saved */
     bool        keep_messages;
     bool        help;
+    const LessonReader *lessons;
 } Start;
 
 static const char usage[] =
@@ -174,29 +176,49 @@ static bool parse_step(Start *start, int argc, char **argv, Error *err)
     return call_parse(&start->step, (const char *const *)argv + 1, argc - 1, err);
 }
 
+static bool is_lesson(const char *command)
+{
+    return !strcmp(command, "lesson");
+}
+
 bool ui_takes(int argc, char **argv)
 {
+    static const OptionId as_text[] = { OPT_HELP,  OPT_OUTPUT, OPT_JSON, OPT_AT,
+                                        OPT_COLOR, OPT_PRINT,  OPT_JUDGE };
     Start start = { 0 };
     Error err = ERROR_INIT;
 
-    return argc > 2 && !strcmp(argv[1], "step") && parse_step(&start, argc, argv, &err) &&
-           start.step.word_count == 1 && !start.step.values[OPT_HELP] &&
-           !start.step.values[OPT_OUTPUT] && !start.step.values[OPT_JSON] &&
-           !start.step.values[OPT_AT] && !start.step.values[OPT_COLOR];
+    if (argc < 2 || !(is_lesson(argv[1]) || !strcmp(argv[1], "step")) ||
+        !parse_step(&start, argc, argv, &err))
+        return false;
+    for (size_t i = 0; i < sizeof(as_text) / sizeof(*as_text); i++)
+        if (start.step.values[as_text[i]])
+            return false;
+    return is_lesson(argv[1]) ? start.step.word_count == 0 ||
+                                    (start.step.word_count == 1 &&
+                                     strcmp(start.step.words[0], "list") != 0)
+                              : start.step.word_count == 1;
+}
+
+static bool open_sample(Ui *ui, const Start *start, Error *err)
+{
+    const char *spec = start->input ? start->input : session_default_sample(ui->session, err);
+
+    return spec && session_load(ui->session, spec, &start->choice, err);
 }
 
 static bool load(Ui *ui, const Start *start, Error *err)
 {
     const char *spec = start->input;
 
+    if (start->step.command && is_lesson(start->step.command->name))
+        return open_sample(ui, start, err);
     if (start->step.command)
         return call_check_params(&start->step, err) && call_load_input(ui->session, &start->step,
                                                                        err);
     if (start->session)
         return saving_restore(ui, start->session, spec, &start->choice, err);
-    if (!spec)
-        spec = session_default_sample(ui->session, err);
-    return spec && session_load(ui->session, spec, &start->choice, err);
+    return open_sample(ui, start, err);
 }
 
 static void say_start(Ui *ui)
@@ -209,6 +231,19 @@ static void say_start(Ui *ui)
         ui_say(ui, ROLE_DIM, "%s", input->note);
 }
 
+/* The lesson that was asked for, or the list. */
+static bool open_lesson(Ui *ui, const Call *call, Error *err)
+{
+    int64_t step = 0;
+
+    if (!call_int(call, OPT_LESSON_STEP, 1, LESSON_STEPS_MOST, &step, err))
+        return false;
+    action_lesson_list(ui);
+    if (!call->word_count || lessons_begin(ui, call->words[0], (int)step - 1))
+        return true;
+    return error_set(err, ERR_USAGE, "%s", ui->message);
+}
+
 /* The mechanism whose stages were asked for, and the screen that shows them. */
 static bool open_step(Ui *ui, const Start *start, Error *err)
 {
@@ -216,6 +251,8 @@ static bool open_step(Ui *ui, const Start *start, Error *err)
 
     if (!start->step.command)
         return true;
+    if (is_lesson(start->step.command->name))
+        return open_lesson(ui, &start->step, err);
     if (!call_request(ui->session, &start->step, start->step.words[0], &request, err))
         return false;
     compare_open_request(ui, &request);
@@ -243,6 +280,8 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     ui->browse.cursor = 1;
     ui->stepping.speed = 1;
     ui->session = session_new(err);
+    if (ui->session)
+        session_on_lessons(ui->session, start->lessons);
     if (!ui->session || !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
         return false;
     history_clear(ui); /* nothing was here before */
@@ -267,6 +306,7 @@ static void close_all(Ui *ui)
     vary_close(ui);
     overview_close(ui);
     inspect_close(ui);
+    lessons_close(ui);
     compare_close(ui);
     history_clear(ui);
     meter_close(&ui->params.meter);
@@ -285,12 +325,13 @@ static int fail(const Error *err)
     return error_exit_status(err->code);
 }
 
-int ui_main(int argc, char **argv, Interpreter *interpreter)
+int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader *lessons)
 {
     Start start = { .term = { .colours = -1, .utf8 = -1, .mouse = true },
                     .choice = INPUT_CHOICE_DEFAULT,
                     .theme = -1,
                     .glyphs = -1,
+                    .lessons = lessons,
                     .defaults = REQUEST_INIT };
     Error err = ERROR_INIT;
     Ui   *ui;
@@ -317,6 +358,7 @@ int ui_main(int argc, char **argv, Interpreter *interpreter)
         console_file(ui, start.script);
     if (opened)
         explorer_loop(ui);
+    lessons_leave(ui); /* what is kept is what was open before */
     ended = ui->signal;
     kept = !opened || saving_keep(ui, &err);
     kept = (!opened || messages_keep(ui, &err)) && kept;

@@ -4,13 +4,15 @@
 
 #include <stdbool.h>
 
+#include "app/lesson.h"
 #include "app/scripting.h"
 #include "core/text.h"
 
 /* Opens the terminal, explores, and gives the process's exit status.  argv[0]
  * is skipped.  Needs a terminal on standard input and output: without one it
- * says so on standard error and returns 2.  interpreter: of scripts; NULL: none. */
-int ui_main(int argc, char **argv, Interpreter *interpreter);
+ * says so on standard error and returns 2.  interpreter: of scripts; NULL: none.
+ * `lessons` reads their files. */
+int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader *lessons);
 
 /* True when these words are a command the explorer shows better than a text can:
  * `step MECH` without an option that asks for text or a file. */

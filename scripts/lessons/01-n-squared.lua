@@ -1,0 +1,145 @@
+-- Why attention gets expensive: every query against every key.
+return {
+    title = "Why n squared hurts",
+    summary = "Every query meets every key: twice the text, four times the work.",
+    minutes = 5,
+    steps = {
+        {
+            title = "Every query, every key",
+            text = [[
+                This is full attention on 64 tokens. A row is a query, a column is a key.
+                Each cell is one score: how much this query looks at that key.
+
+                The scores of a row become weights by softmax. They add up to 1.
+            ]],
+            show = { "full:weights", input = "synthetic:clusters(clusters=4)", n = 64, d = 32 },
+            ask = {
+                "How many cells does the matrix have?",
+                answer = function(s) return s[1].n * s[1].m end,
+                within = 0,
+            },
+            hint = "64 rows, and each has 64 columns.",
+            explain = function(s)
+                return ("%d queries times %d keys. No cell was left out: that is what full means.")
+                    :format(s[1].n, s[1].m)
+            end,
+        },
+        {
+            title = "Work for each cell",
+            text = [[
+                A score is a dot product of a query and a key, each with d numbers.
+                That is d multiplications and d additions. Mixing the values with the weights
+                costs the same again.
+            ]],
+            now = function(s)
+                return ("n = %d, d = %d: %s FLOP in all"):format(s[1].n, s[1].d, count(s[1].flops))
+            end,
+            ask = {
+                "4 d for each cell, so 4 n² d in all. What is most of the rest?",
+                choices = {
+                    { "the softmax", "It is a few operations a cell, without a factor d." },
+                    { "the projections that make q, k, v",
+                      "They are not counted here: q, k and v are given." },
+                    { "reading the input", "Reading costs time, but it is no arithmetic." },
+                },
+                answer = 1,
+            },
+            hint = "What else happens to a score before it is a weight?",
+            explain = function(s)
+                local main = 4 * s[1].n * s[1].m * s[1].d
+                return ("4 n² d is %s. The run counted %s. The difference is %s."):format(
+                    count(main), count(s[1].flops), percent((s[1].flops - main) / s[1].flops))
+            end,
+        },
+        {
+            title = "Twice the text",
+            text = [[
+                Now there are 128 tokens. The picture looks the same, but a cell of the screen
+                stands for four times as many pairs.
+            ]],
+            show = { "full:weights", input = "synthetic:clusters(clusters=4)", n = 128, d = 32 },
+            runs = { short = { "full", input = "synthetic:clusters(clusters=4)", n = 64, d = 32 } },
+            now = function(s)
+                return ("64 tokens: %s FLOP\n128 tokens: %s FLOP"):format(count(s.short.flops),
+                    count(s[1].flops))
+            end,
+            ask = {
+                "How many times the work of 64 tokens is it?",
+                answer = function(s) return s[1].flops / s.short.flops end,
+                within = 0.05,
+            },
+            hint = "Divide the second number by the first.",
+            explain = "Twice the length is four times the work. That is what n squared means.",
+        },
+        {
+            title = "A long text",
+            text = [[
+                Go on doubling, and the square wins over everything else.
+            ]],
+            runs = {
+                a = { "full", n = 256, d = 32 },
+                b = { "full", n = 1024, d = 32 },
+            },
+            now = function(s)
+                return ("256 tokens: %s FLOP\n1024 tokens: %s FLOP"):format(count(s.a.flops),
+                    count(s.b.flops))
+            end,
+            ask = {
+                "From 256 to 65536 tokens: how many times the work?",
+                choices = {
+                    { "256 times", "That would be work that grows with n, not with its square." },
+                    { "4096 times", "That is 256 to the power of 1.5." },
+                    { "65536 times", "The text is 256 times as long, and 256² = 65536." },
+                },
+                answer = 3,
+            },
+            hint = "How many times as long is the text? Square it.",
+            explain = function(s)
+                return ("Four times the text, %.1f times the work: the run says so above. For "
+                    .. "256 times the text it is 65536 times."):format(s.b.flops / s.a.flops)
+            end,
+        },
+        {
+            title = "Memory, too",
+            text = [[
+                Whoever stores the whole matrix of weights needs n² numbers for each head.
+                At 65536 tokens and 4 bytes a number, that is 16 GiB for one head of one layer.
+
+                The weights need not be stored, though: exact attention can go through the keys
+                in tiles. The lesson "tiled" shows how. The work stays n².
+            ]],
+            ask = {
+                "What can tiles not save?",
+                choices = {
+                    { "memory for the matrix", "They do save that: a tile is small." },
+                    { "the n² scores", "Each score must still be computed once." },
+                },
+                answer = 2,
+            },
+            hint = "A tile is a part of the matrix. All parts together are the matrix.",
+            explain = "To do less than n² work, some pairs must be left out, or something else must "
+                .. "stand for them. That is what the other mechanisms are about.",
+        },
+        {
+            title = "Leave pairs out",
+            text = [[
+                The simplest way: a query looks only at its neighbours. This is a window of 9 keys.
+                The work grows with n times 9.
+
+                Open the parameters, make the window wider, and watch the work grow.
+            ]],
+            show = { "window(window=9):weights", input = "synthetic:local", n = 128, d = 32 },
+            runs = { all = { "full", input = "synthetic:local", n = 128, d = 32 } },
+            task = "press p, set window to 33 or more, press Enter",
+            done = function(s) return s[1].mechanism == "window" and s[1].params.window >= 33 end,
+            solution = { "window(window=33):weights", input = "synthetic:local", n = 128, d = 32 },
+            now = function(s)
+                return ("window %d: %s FLOP, %s of full. Mass kept %s."):format(s[1].params.window,
+                    count(s[1].flops), percent(s[1].flops / s.all.flops), percent(s[1].mass))
+            end,
+            hint = "p opens the form. Type the number, then press Enter.",
+            explain = "Work is saved, and some attention is lost. How much is lost depends on what "
+                .. "the heads look at. Here it is near, so a window loses little.",
+        },
+    },
+}

@@ -1,0 +1,133 @@
+-- What the rows of a softmax look like: sharp, flat, and what that means for leaving keys out.
+local function top(row, count)
+    table.sort(row, function(a, b) return a > b end)
+    local sum = 0
+    for i = 1, count do sum = sum + row[i] end
+    return sum
+end
+
+-- Mean share of the largest `count` weights of a row.
+local function kept(run, count)
+    local sum = 0
+    for q = 0, run.n - 1 do sum = sum + top(run.row("weights", q), count) end
+    return sum / run.n
+end
+
+return {
+    title = "What softmax sparsity looks like",
+    summary = "Softmax makes few weights large and most of them small. How few depends on the head.",
+    minutes = 5,
+    steps = {
+        {
+            title = "A sharp head",
+            text = [[
+                Here each token looks at the one before it. A row has one bright cell. All other
+                weights are almost 0, though softmax never gives exactly 0.
+
+                Such a row is called sparse: few keys hold nearly all of its weight.
+            ]],
+            show = { "full:weights", input = "synthetic:previous", n = 64, d = 32,
+                cursor = { 40, 39 } },
+            now = function(s)
+                return ("the largest weight of row 40: %.3f"):format(top(s[1].row("weights", 40), 1))
+            end,
+            ask = {
+                "What do all weights of one row add up to?",
+                choices = {
+                    { "1", "Softmax divides by the sum of the row." },
+                    { "64, the number of keys", "Softmax divides by the sum of the row." },
+                    { "it depends on the head", "How they share it depends on the head." },
+                },
+                answer = 1,
+            },
+            hint = "Softmax makes probabilities.",
+            explain = "So a row has a weight of 1 to share. If one key takes nearly all of it, the "
+                .. "others share what is left.",
+        },
+        {
+            title = "A flat head",
+            text = [[
+                Now all keys are the same vector. Every score is the same, so every weight is the
+                same. Nothing can be left out without a loss.
+            ]],
+            show = { "full:weights", input = "synthetic:uniform", n = 64, d = 32 },
+            ask = {
+                "How many percent of the weight do the 16 largest of 64 keys hold?",
+                answer = function(s) return 100 * kept(s[1], 16) end,
+                within = 0.02,
+                unit = "%",
+            },
+            hint = "All weights are 1/64.",
+            explain = "16 of 64 keys hold 16/64 of the weight. A flat row is the worst case for "
+                .. "every method that keeps few keys.",
+        },
+        {
+            title = "Between the two",
+            text = [[
+                Most heads are between the two. Here tokens attend to members of their group:
+                about 8 of 64 keys matter in each row.
+            ]],
+            show = { "full:weights", input = "synthetic:clusters(clusters=8,spread=0.3)", n = 64,
+                d = 32 },
+            now = function(s)
+                return ("the 4 largest of 64: %s\nthe 8 largest: %s\nthe 16 largest: %s"):format(
+                    percent(kept(s[1], 4)), percent(kept(s[1], 8)), percent(kept(s[1], 16)))
+            end,
+            ask = {
+                "Which share of the keys holds more than 90 % of the weight?",
+                choices = {
+                    { "a sixteenth (4)", "Read the first line below the text." },
+                    { "a quarter (16)", "A quarter of the work would nearly do." },
+                    { "only all of them", "Read the third line below the text." },
+                },
+                answer = function(s) return kept(s[1], 4) > 0.9 and 1 or kept(s[1], 16) > 0.9 and 2 or 3 end,
+            },
+            hint = "Which line is the first above 90 %?",
+            explain = "This share is what attnscope calls the mass kept. It is the best that any "
+                .. "method with so many keys in each row could do.",
+        },
+        {
+            title = "Temperature",
+            text = [[
+                Scores are divided by the square root of d before the softmax. A larger factor
+                makes rows sharper, a smaller one flatter. The scores keep their order.
+            ]],
+            show = { "full:weights", input = "synthetic:normal", n = 64, d = 32 },
+            runs = {
+                sharp = { "full(scale=0.5)", input = "synthetic:normal", n = 64, d = 32 },
+                flat = { "full(scale=0.02)", input = "synthetic:normal", n = 64, d = 32 },
+            },
+            task = "press p and set scale so that the 4 largest keys hold more than 60 %",
+            done = function(s) return kept(s[1], 4) > 0.6 end,
+            solution = { "full(scale=0.5):weights", input = "synthetic:normal", n = 64, d = 32 },
+            now = function(s)
+                return ("scale %.3g (0 means 1/√d = 0.177)\n4 largest of 64: %s"):format(
+                    s[1].params.scale, percent(kept(s[1], 4)))
+            end,
+            hint = "Try 0.5. Type it and press Enter.",
+            explain = function(s)
+                return ("At 0.02 it would be %s, at 0.5 it is %s. Sparsity is no law: it comes "
+                    .. "from how large the scores are."):format(percent(kept(s.flat, 4)),
+                    percent(kept(s.sharp, 4)))
+            end,
+        },
+        {
+            title = "A head of a real model",
+            text = [[
+                A small model trained on repeated words, its second layer. A token looks at what
+                followed its own word the last time. Where there is nothing to find, it looks at
+                the first token. ] goes to the next head.
+            ]],
+            show = { "full:weights", input = "sample:induction.safetensors", layer = 1,
+                scale = "log" },
+            task = "go to head 1 with ] and look for a bright column",
+            done = function(s) return s[1].head == 1 end,
+            solution = { "full:weights", input = "sample:induction.safetensors", layer = 1,
+                head = 1 },
+            hint = "] is the next head, [ the one before.",
+            explain = "Column 0 is where attention goes that finds nothing: a sink. Softmax must give "
+                .. "its 1 to someone. Colours are logarithmic here, so that small weights can be "
+                .. "seen; s changes that.",
+        },
+    },
+}

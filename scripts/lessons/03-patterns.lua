@@ -1,0 +1,151 @@
+-- Fixed patterns: a window, what it cannot see, and how layers carry it further.
+local function far(run, layers)
+    local count = 0
+    for _, hops in ipairs(run.row("reach", 0)) do
+        if hops >= 0 and hops <= layers then count = count + 1 end
+    end
+    return count
+end
+
+return {
+    title = "Fixed patterns, and how far they reach",
+    summary = "A window sees little in one layer; layers carry it on.",
+    minutes = 6,
+    steps = {
+        {
+            title = "A window",
+            text = [[
+                A fixed pattern says beforehand which pairs are computed. It looks only at
+                positions, never at what the tokens are. This is a window of 5: the token itself
+                and two on each side.
+            ]],
+            show = { "window(window=5):connectivity", input = "synthetic:local", n = 64, d = 32 },
+            now = function(s)
+                return ("%d of %d pairs, %s"):format(s[1].pairs, s[1].n * s[1].m,
+                    percent(s[1].density))
+            end,
+            ask = {
+                "How many keys does a query in the middle see?",
+                answer = function(s)
+                    local count = 0
+                    for _, cell in ipairs(s[1].row("connectivity", 32)) do count = count + cell end
+                    return count
+                end,
+                within = 0,
+            },
+            hint = "The cursor is in the middle. Count the cells of its row.",
+            explain = "Five, however long the text is. So the work grows with n, not with n².",
+        },
+        {
+            title = "What is lost",
+            text = [[
+                In this input, attention falls off with distance. The window keeps the near keys,
+                where most of the weight is.
+
+                The mass kept is the share of exact attention that lies on the pairs computed.
+            ]],
+            task = "press p and widen the window until more than 90 % of the mass is kept",
+            done = function(s) return s[1].mass and s[1].mass > 0.9 end,
+            solution = { "window(window=9)", input = "synthetic:local", n = 64, d = 32 },
+            now = function(s)
+                return ("window %d: mass kept %s, %s FLOP"):format(s[1].params.window,
+                    percent(s[1].mass), count(s[1].flops))
+            end,
+            hint = "Right makes the value larger.",
+            explain = "For this head a narrow window is nearly enough. Do not conclude that it is "
+                .. "enough for every head.",
+        },
+        {
+            title = "A head that looks far",
+            text = [[
+                The same window on another input: the last queries all look for one token near
+                the start. The window cannot see it.
+            ]],
+            show = { "window(window=9):connectivity", "full:weights",
+                input = "synthetic:needle(at=8,queries=24)", n = 64, d = 32 },
+            now = function(s)
+                return ("mean mass kept %s, in the worst row %s"):format(percent(s[1].mass),
+                    percent(s[1].mass_min))
+            end,
+            ask = {
+                "Tab goes to pane 2, exact attention. Where is the key that all the last queries want?",
+                choices = {
+                    { "a bright column", "One key, many queries: that is a column." },
+                    { "a bright row", "A row is one query with all its keys." },
+                    { "on the diagonal", "There every token meets itself." },
+                },
+                answer = 1,
+            },
+            hint = "Keys are columns.",
+            explain = "The mean can look fair while some rows lose everything. That is why the worst "
+                .. "row is shown, too.",
+        },
+        {
+            title = "Layers carry it on",
+            text = [[
+                Layers are stacked. After one layer a token knows its neighbours. In the next
+                layer its neighbour reads it, and knows what it knew.
+
+                The view reach shows after how many layers a key can have reached a query.
+            ]],
+            show = { "window(window=5):reach", input = "synthetic:local", n = 64, d = 32,
+                layers = 12 },
+            now = function(s)
+                return ("query 0 is reached from %d tokens in 1 layer, from %d in 2"):format(
+                    far(s[1], 1), far(s[1], 2))
+            end,
+            ask = {
+                "From how many tokens is query 0 reached after 4 layers?",
+                answer = function(s) return far(s[1], 4) end,
+                within = 0,
+            },
+            hint = "Each layer adds two more tokens on its one side.",
+            explain = "A window reaches half its width further with each layer: slow, but steady.",
+        },
+        {
+            title = "Gaps reach further",
+            text = [[
+                A dilated window leaves gaps: the same number of keys, but twice as far apart. It
+                reaches further in each layer.
+
+                Look at the picture: a chessboard. Why?
+            ]],
+            show = { "dilated(window=5,dilation=2):reach", input = "synthetic:local", n = 64,
+                d = 32, layers = 40 },
+            ask = {
+                "With a gap of 2 in every layer, which tokens never meet?",
+                choices = {
+                    { "even and odd ones", "Steps of 2 never change even to odd." },
+                    { "the first and the last one", "They may, if both are even or both odd." },
+                    { "all of them meet in the end", "Look at the cells that are not reached." },
+                },
+                answer = function(s)
+                    local even, odd = s[1].value("reach", 0, 62), s[1].value("reach", 0, 63)
+                    return even > 0 and odd < 0 and 1 or even < 0 and 2 or 3
+                end,
+            },
+            hint = "Start at token 0 and make steps of 2.",
+            explain = "So dilated windows need other layers or heads with another gap beside them.",
+        },
+        {
+            title = "Neighbours and strides",
+            text = [[
+                The Sparse Transformer takes both: the 8 nearest tokens on each side, and every 8th
+                token. One step along the stride, one to a neighbour: two layers reach everything.
+            ]],
+            show = { "sparse-strided(stride=8):reach", input = "synthetic:local", n = 64, d = 32 },
+            runs = { pairs = { "sparse-strided(stride=8)", input = "synthetic:local", n = 64,
+                d = 32 } },
+            now = function(s) return ("%s of all pairs are computed"):format(
+                percent(s.pairs.density)) end,
+            ask = {
+                "How many layers does it take from key 63 to query 0?",
+                answer = function(s) return s[1].value("reach", 0, 63) end,
+                within = 0,
+            },
+            hint = "The text above says it, and the colours do.",
+            explain = "With a stride of √n a row has a few times √n keys. That makes n √n pairs in "
+                .. "all: between a window and full attention.",
+        },
+    },
+}

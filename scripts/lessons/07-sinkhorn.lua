@@ -1,0 +1,116 @@
+-- Sinkhorn sorting: a soft permutation of blocks, made by balancing rows and columns.
+local input = "synthetic:blocks(shuffle=1)"
+
+return {
+    title = "Sinkhorn sorting",
+    summary = "Blocks of keys are sorted next to the blocks that want them, by a soft permutation.",
+    minutes = 5,
+    steps = {
+        {
+            title = "The block one wants is elsewhere",
+            text = [[
+                Exact attention on 64 tokens in 8 blocks of 8. Every block attends to one block,
+                somewhere in the text. Local attention would see almost nothing of it.
+            ]],
+            show = { "full:weights", input = input, n = 64, d = 32 },
+            ask = {
+                "Bright squares: how many in each row of blocks?",
+                choices = { { "one", "One block of keys for each block of queries." },
+                    { "two", "Count again, from left to right." },
+                    { "eight", "That would be full attention between all blocks." } },
+                answer = 1,
+            },
+            hint = "Go along one row of blocks.",
+            explain = "If we could move each block of keys beside the block that wants it, local "
+                .. "attention would be enough. That is sorting.",
+        },
+        {
+            title = "Scores between blocks",
+            text = [[
+                A small network scores every pair of blocks: 8 × 8 numbers instead of 64 × 64.
+                Here we use the mean query and the mean key of each block in its place.
+            ]],
+            show = { "sinkhorn(block=8):sort_logits", input = input, n = 64, d = 32, fit = true },
+            ask = {
+                "n tokens in blocks of b: how many pairs of blocks are there?",
+                choices = { { "n²", "That many pairs of tokens." }, { "(n / b)²", "Blocks, squared." },
+                    { "n b", "That is the cost of local attention." } },
+                answer = 2,
+            },
+            hint = "There are n / b blocks.",
+            explain = "With 64 tokens to a block, 4096 tokens have 64 blocks: 4096 pairs.",
+        },
+        {
+            title = "Balancing",
+            text = [[
+                A permutation has one 1 in each row and in each column. We get near it in small
+                steps: divide each row by its sum, then each column by its sum, and again.
+
+                This is Sinkhorn's method. Each step can be differentiated, so the network can
+                learn through it.
+            ]],
+            show = { "sinkhorn(block=8):permutation", input = input, n = 64, d = 32, fit = true },
+            ask = {
+                "After dividing the columns, do the rows still add up to 1?",
+                choices = { { "yes", "Dividing columns changes the rows again." },
+                    { "not quite, so it is repeated", "Each round brings both nearer to 1." },
+                    { "they need not", "In a permutation they do." } },
+                answer = 2,
+            },
+            hint = "A column's division changes one number in each row.",
+            explain = "After some rounds both hold, nearly. 8 rounds are usual.",
+        },
+        {
+            title = "Rows only",
+            text = [[
+                Set the rounds to 0, and only a softmax of each row is left. Nothing then stops
+                two blocks from taking the same source.
+            ]],
+            show = { "sinkhorn(block=8,temperature=2):permutation", input = "synthetic:document",
+                n = 64, d = 32, fit = true },
+            task = "press p and set sinkhorn_iters to 0; watch the columns",
+            done = function(s) return s[1].params.sinkhorn_iters == 0 end,
+            solution = { "sinkhorn(block=8,temperature=2,sinkhorn_iters=0):permutation",
+                input = "synthetic:document", n = 64, d = 32, fit = true },
+            now = function(s)
+                local largest = 0
+                for k = 0, 7 do
+                    local sum = 0
+                    for q = 0, 7 do sum = sum + s[1].value("permutation", q, k) end
+                    largest = math.max(largest, sum)
+                end
+                return ("the largest sum of a column: %.3f"):format(largest)
+            end,
+            hint = "p, then down to sinkhorn_iters, type 0, Enter.",
+            explain = "A sum above 1 is a block that many want. Balancing spreads the wishes, so "
+                .. "that every block of keys is used.",
+        },
+        {
+            title = "What is computed then",
+            text = [[
+                Each block of queries sees its own block and the one that was sorted to it: 16 keys
+                instead of 64.
+
+                The map is soft: a sorted block is a mix, mostly of one block.
+            ]],
+            show = { "sinkhorn(block=8):connectivity_hard", input = input, n = 64, d = 32,
+                fit = true },
+            now = function(s)
+                return ("output error %s, total variation %s"):format(percent(s[1].error),
+                    percent(s[1].variation))
+            end,
+            ask = {
+                "Each query sees how many keys?",
+                answer = function(s)
+                    local count = 0
+                    for _, cell in ipairs(s[1].row("connectivity_hard", 20)) do count = count + cell end
+                    return count
+                end,
+                within = 0,
+            },
+            hint = "Two blocks of 8.",
+            explain = "Here the error is tiny, because each block wants just one other. A text whose "
+                .. "blocks want several others is harder.",
+        },
+    },
+}

@@ -1,0 +1,138 @@
+-- Exact attention in tiles: why memory is no argument, and what a fair comparison is.
+return {
+    title = "Exact attention in tiles",
+    summary = "Softmax can be summed up tile by tile. So compare with that, not with naive code.",
+    minutes = 6,
+    steps = {
+        {
+            title = "The naive way",
+            text = [[
+                Naive code makes the whole matrix of scores, then the whole matrix of weights, then
+                multiplies by V. Both matrices have n² numbers.
+            ]],
+            show = { "full:weights", input = "synthetic:normal", n = 512, d = 64 },
+            ask = {
+                "4 bytes a number: how many KiB is one matrix at n = 512?",
+                answer = function(s) return s[1].n * s[1].m * 4 / 1024 end,
+                within = 0.01,
+                unit = "KiB",
+            },
+            hint = "512 × 512 × 4 bytes, and 1024 bytes are 1 KiB.",
+            explain = "At twice the length it is four times as much. Long before time runs out, "
+                .. "memory does.",
+        },
+        {
+            title = "A softmax in pieces",
+            text = [[
+                A softmax needs the largest score and the sum of a row. Both can be kept while
+                going through the keys piece by piece:
+
+                if a new piece has a larger score, what was summed so far is scaled down to it.
+                The result is the same, to rounding.
+            ]],
+            ask = {
+                "What must be kept for a row between two pieces?",
+                choices = {
+                    { "its largest score, its sum, its output so far",
+                      "That is all: d + 2 numbers." },
+                    { "all its scores so far", "That would be n numbers again." },
+                    { "nothing", "Then the sum would be lost." },
+                },
+                answer = 1,
+            },
+            hint = "The output is a sum of values; it can be scaled, too.",
+            explain = "This is called online softmax. FlashAttention does it in fast memory, tile by "
+                .. "tile.",
+        },
+        {
+            title = "What was measured",
+            text = [[
+                The full attention of this program works like that. Its own memory was measured
+                in a run of its own, at two lengths.
+            ]],
+            runs = {
+                short = { "full", input = "synthetic:normal", n = 2048, d = 64, measure = true },
+                long = { "full", input = "synthetic:normal", n = 4096, d = 64, measure = true },
+            },
+            now = function(s)
+                return ("n = 2048: %s\nn = 4096: %s\none matrix at 4096: %s"):format(
+                    bytes(s.short.memory), bytes(s.long.memory), bytes(s.long.n * s.long.m * 4))
+            end,
+            ask = {
+                "Twice the length: how does this memory grow?",
+                choices = {
+                    { "about twofold or less", "Linear: the output, and tiles that do not grow." },
+                    { "fourfold", "That would be a stored matrix." },
+                    { "not at all", "The output alone has n rows." },
+                },
+                answer = function(s)
+                    local ratio = s.long.memory / s.short.memory
+                    return ratio < 1.05 and 3 or ratio < 2.2 and 1 or 2
+                end,
+            },
+            hint = "Divide the second number by the first.",
+            explain = "Exact attention needs memory linear in n. \"Our method needs linear memory\" "
+                .. "is no advantage over it.",
+        },
+        {
+            title = "Where the naive comparison misleads",
+            text = [[
+                Say a paper claims: ten times less memory than attention. It compared with naive
+                code. Compared with tiles, what is left of it?
+            ]],
+            show = { "window(window=65):weights", input = "synthetic:normal", n = 512, d = 64 },
+            runs = {
+                window = { "window(window=65)", input = "synthetic:normal", n = 4096, d = 64,
+                    measure = true },
+                full = { "full", input = "synthetic:normal", n = 4096, d = 64, measure = true },
+            },
+            now = function(s)
+                return ("at n = 4096, window of 65: %s\nexact in tiles: %s\ntwo matrices: %s"):format(
+                    bytes(s.window.memory), bytes(s.full.memory),
+                    bytes(2 * s.full.n * s.full.m * 4))
+            end,
+            ask = {
+                "What can a sparse method still save, compared with tiles?",
+                choices = {
+                    { "work, and so time", "Pairs that are left out are not computed." },
+                    { "most of the memory", "Look at the two numbers above." },
+                    { "nothing at all", "It computes far fewer pairs." },
+                },
+                answer = 1,
+            },
+            hint = "Compare the memory of both; then think of pairs.",
+            explain = "So attnscope measures everything against exact tiled attention, in time as in "
+                .. "memory.",
+        },
+        {
+            title = "FLOPs are not time",
+            text = [[
+                Fewer pairs need not make a program faster by the same factor. Small or scattered
+                pieces can keep a processor less busy than one large product.
+            ]],
+            runs = {
+                window = { "window(window=65)", input = "synthetic:normal", n = 2048, d = 64,
+                    measure = true },
+                full = { "full", input = "synthetic:normal", n = 2048, d = 64, measure = true },
+            },
+            now = function(s)
+                return ("FLOPs: %.1f times fewer\ntime here: %.3g ms, exact %.3g ms, %.1f times less")
+                    :format(s.full.flops / s.window.flops, s.window.time, s.full.time,
+                        s.full.time / s.window.time)
+            end,
+            ask = {
+                "How many times fewer FLOPs does the window need?",
+                answer = function(s) return s.full.flops / s.window.flops end,
+                within = 0.05,
+            },
+            hint = "The first line says it.",
+            explain = function(s)
+                local gap = s.full.flops / s.window.flops * s.window.time / s.full.time
+                return (gap > 1.3 and "The time fell less than the FLOPs did. " or
+                    "Here both fell alike; at other lengths they do not. ")
+                    .. "Times differ from machine to machine; these are yours. The lesson "
+                    .. "\"roofline\" says more."
+            end,
+        },
+    },
+}

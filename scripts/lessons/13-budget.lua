@@ -1,0 +1,120 @@
+-- Choosing a mechanism: what the head looks at, what may be lost, what may be spent.
+return {
+    title = "Choosing for a budget",
+    summary = "First look what the heads attend to, then what each mechanism loses for its cost.",
+    minutes = 6,
+    steps = {
+        {
+            title = "Start with the exact answer",
+            text = [[
+                Before you replace attention, see what it does. On this input the heads look near.
+                At this length exact attention in tiles may be good enough.
+            ]],
+            show = { "full:weights", input = "synthetic:local", n = 256, d = 32 },
+            now = function(s) return ("exact: %s FLOP, error 0"):format(count(s[1].flops)) end,
+            ask = {
+                "Which question comes first?",
+                choices = {
+                    { "how long are the texts, and is exact too slow?",
+                      "If it is fast enough, nothing has to be lost." },
+                    { "which mechanism is the newest?", "That says little about your heads." },
+                    { "which has the best exponent?", "Exponents matter for long texts only." },
+                },
+                answer = 1,
+            },
+            hint = "What if there is no problem?",
+            explain = "Then we look at what may be left out.",
+        },
+        {
+            title = "Two candidates",
+            text = [[
+                Two candidates for a tenth of the exact work. Both are linear in n. On this input
+                one of them fits.
+            ]],
+            show = { "window(window=17):weights", "performer(features=12):weights",
+                input = "synthetic:local", n = 256, d = 32 },
+            runs = { full = { "full", input = "synthetic:local", n = 256, d = 32 } },
+            now = function(s)
+                return ("window: %s of the work, error %s\nperformer: %s of the work, error %s")
+                    :format(percent(s[1].flops / s.full.flops), percent(s[1].error),
+                        percent(s[2].flops / s.full.flops), percent(s[2].error))
+            end,
+            ask = {
+                "Which loses less here?",
+                choices = { { "the window", "What is attended to is near." },
+                    { "the performer", "Few features blur everything." } },
+                answer = function(s) return s[1].error < s[2].error and 1 or 2 end,
+            },
+            hint = "Compare the errors.",
+            explain = "Not because windows are better: because this head looks near.",
+        },
+        {
+            title = "The same on another input",
+            text = [[
+                Now tokens attend to their group, wherever it is. A window of the same width, and
+                LSH with buckets.
+            ]],
+            show = { "window(window=17):weights", "reformer(block=16,rounds=2,exclude_self=false):weights",
+                input = "synthetic:clusters(clusters=16,spread=0.3)", n = 256, d = 32 },
+            now = function(s)
+                return ("window: mass kept %s\nLSH: mass kept %s"):format(percent(s[1].mass),
+                    percent(s[2].mass))
+            end,
+            ask = {
+                "Which keeps more of the mass here?",
+                choices = { { "the window", "It keeps what is near; here that is chance." },
+                    { "LSH", "It looks for similar tokens, and that is what this head wants." } },
+                answer = function(s) return s[1].mass > s[2].mass and 1 or 2 end,
+            },
+            hint = "Compare the numbers.",
+            explain = "Near: window. Similar: hashing or clusters. One token for all: a global "
+                .. "token. Smooth and flat: low rank or kernels.",
+        },
+        {
+            title = "Spend until it is enough",
+            text = [[
+                Say the error may be 5 %. Take the cheapest value that reaches it. p changes it by
+                hand; Ctrl-K finds the smallest value that keeps 95 % of the mass.
+            ]],
+            show = { "window(window=5):weights", input = "synthetic:local", n = 256, d = 32 },
+            runs = { full = { "full", input = "synthetic:local", n = 256, d = 32 } },
+            task = "raise the window until the output error is below 5 %",
+            done = function(s) return s[1].error and s[1].error < 0.05 end,
+            solution = { "window(window=33)", input = "synthetic:local", n = 256, d = 32 },
+            now = function(s)
+                return ("window %s: error %s, %s of the exact work"):format(
+                    tostring(s[1].params.window), percent(s[1].error),
+                    percent(s[1].flops / s.full.flops))
+            end,
+            hint = "Press p, then Right some times.",
+            explain = "Beyond that, more work buys nothing you need. Ctrl-V draws error beside cost "
+                .. "for a whole range.",
+        },
+        {
+            title = "Check with the clock",
+            text = [[
+                FLOPs are a promise, time is a fact. Measured on this machine, exact attention
+                against the window, at n = 1024.
+            ]],
+            runs = {
+                full = { "full", input = "synthetic:local", n = 1024, d = 32, measure = true },
+                window = { "window(window=17)", input = "synthetic:local", n = 1024, d = 32,
+                    measure = true },
+            },
+            now = function(s)
+                return ("exact %.3g ms, window %.3g ms"):format(s.full.time, s.window.time)
+            end,
+            ask = {
+                "The FLOPs say a factor of how much?",
+                answer = function(s) return s.full.flops / s.window.flops end,
+                within = 0.2,
+            },
+            hint = "4 n² d against 4 n 17 d.",
+            explain = function(s)
+                return ("FLOPs: %.0f times fewer. Time: %.1f times less. Decide by the time at your "
+                    .. "length, and by the error on your heads."):format(
+                    s.full.flops / s.window.flops, s.full.time / s.window.time)
+            end,
+        },
+    },
+}

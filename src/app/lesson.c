@@ -1,0 +1,158 @@
+/* lesson.c -- lessons opened and closed, and the calls their words make; see lesson.h. */
+#include "app/lesson.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command_parts.h"
+#include "app/session_parts.h"
+
+#define LARGEST (1 << 20) /* bytes; a lesson has a few thousand */
+#define SAMPLE  "sample:"
+#define USUAL_INPUT "synthetic:normal"
+
+void session_on_lessons(Session *s, const LessonReader *reader)
+{
+    s->lessons = reader;
+}
+
+/* ---- opening --------------------------------------------------------------------- */
+
+static bool read_file(const char *path, Text *out, Error *err)
+{
+    char   bytes[4096];
+    size_t length;
+    FILE  *file = fopen(path, "rb");
+    bool   failed;
+
+    if (!file)
+        return error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
+    while ((length = fread(bytes, 1, sizeof(bytes), file)) > 0 && out->length <= LARGEST)
+        text_add_bytes(out, bytes, length);
+    failed = ferror(file) != 0;
+    fclose(file);
+    if (failed)
+        return error_set(err, ERR_FILE, "%s: cannot be read", path);
+    if (out->length > LARGEST)
+        return error_set(err, ERR_FILE, "%s: more than 1 MiB, so it is no lesson", path);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+}
+
+static Lesson *lesson_read(Session *s, const LessonFile *file, const char *name, const char *text,
+                           size_t length, Error *err)
+{
+    Lesson *lesson = calloc(1, sizeof(*lesson));
+
+    if (!lesson || !(lesson->arena = arena_new()) ||
+        (file->path && !(lesson->file = strdup(file->path)))) {
+        error_set(err, ERR_NOMEM, "%s: not enough memory", name);
+        lesson_free(lesson);
+        return NULL;
+    }
+    lesson->reader = s->lessons;
+    snprintf(lesson->id, sizeof(lesson->id), "%s", file->id);
+    if (!s->lessons->read(lesson, name, text, length, err)) {
+        lesson_free(lesson);
+        return NULL;
+    }
+    return lesson;
+}
+
+Lesson *lesson_open(Session *s, const LessonFile *file, Error *err)
+{
+    const char *slash = file->path ? strrchr(file->path, '/') : NULL;
+    const char *name = slash ? slash + 1 : file->path ? file->path : file->id;
+    Text        text = { 0 };
+    Lesson     *lesson = NULL;
+
+    if (!s->lessons)
+        error_set(err, ERR_UNSUPPORTED, "this program was started without a reader of lessons");
+    else if (!file->path)
+        lesson = lesson_read(s, file, name, (const char *)file->bytes, file->size, err);
+    else if (read_file(file->path, &text, err))
+        lesson = lesson_read(s, file, name, text_str(&text), text.length, err);
+    text_free(&text);
+    return lesson;
+}
+
+void lesson_free(Lesson *lesson)
+{
+    if (!lesson)
+        return;
+    if (lesson->state)
+        lesson->reader->close(lesson->state);
+    arena_free(lesson->arena);
+    free(lesson->file);
+    free(lesson);
+}
+
+/* ---- calls ------------------------------------------------------------------------- */
+
+const LessonWords *lesson_shows(const Lesson *lesson, int step)
+{
+    for (int i = step; i >= 0; i--)
+        if (lesson->steps[i].show.count)
+            return &lesson->steps[i].show;
+    return NULL;
+}
+
+/* A sample of the program's, or a file beside the lesson. */
+static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
+{
+    const char *slash = lesson->file ? strrchr(lesson->file, '/') : NULL, *path;
+
+    if (strncmp(spec, SAMPLE, strlen(SAMPLE)) == 0) {
+        path = session_find_shipped(s, "samples", spec + strlen(SAMPLE));
+        if (!path)
+            return error_set(err, ERR_FILE, "input: there is no shipped sample '%.80s'",
+                             spec + strlen(SAMPLE));
+        text_add(out, path);
+    } else if (slash && *spec != '/' && strncmp(spec, "synthetic:", 10) != 0) {
+        text_addf(out, "%.*s/%s", (int)(slash - lesson->file), lesson->file, spec);
+    } else {
+        text_add(out, spec);
+    }
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
+bool lesson_call(Session *s, const Lesson *lesson, const LessonWords *words, LessonCall *out,
+                 Error *err)
+{
+    Call *call = &out->call;
+
+    *out = (LessonCall){ .line = { 0 } };
+    if (!call_parse(call, words->items, words->count, err))
+        return false;
+    if (!call->values[OPT_INPUT]) /* never what happens to be open */
+        call->values[OPT_INPUT] = USUAL_INPUT;
+    if (!find_input(s, lesson, call->values[OPT_INPUT], &out->input, err))
+        return false;
+    call->values[OPT_INPUT] = text_str(&out->input);
+    words_join(words->items, words->count, &out->line);
+    call->line = text_str(&out->line);
+    return text_ok(&out->line) || error_set(err, ERR_NOMEM, "not enough memory for a command");
+}
+
+void lesson_call_free(LessonCall *made)
+{
+    text_free(&made->input);
+    text_free(&made->line);
+}
+
+bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, Request *out,
+                        Error *err)
+{
+    LessonCall made;
+    bool       ok = lesson_call(s, lesson, &run->words, &made, err) &&
+              call_load_input(s, &made.call, err) && call_check_params(&made.call, err) &&
+              call_request(s, &made.call, made.call.words[0], out, err);
+
+    if (ok) {
+        out->measure = run->measure;
+        out->quality = session_input(s)->n <= LESSON_QUALITY_TO;
+    }
+    lesson_call_free(&made);
+    return ok;
+}

@@ -1,0 +1,151 @@
+/* lesson_answer.c -- a lesson's words and answers, where they are made of runs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/lesson.h"
+
+bool lesson_facts_ready(const LessonFacts *facts)
+{
+    for (int i = 0; i < facts->count; i++)
+        if (!facts->items[i].result)
+            return false;
+    return true;
+}
+
+/* The error names the lesson, the step and the field. */
+static bool call(const Lesson *lesson, int step, const char *field, int function,
+                 const LessonFacts *facts, LessonValue *out, Error *err)
+{
+    *out = (LessonValue){ .kind = LESSON_NIL };
+    if (lesson->reader->call(lesson, function, facts, out, err))
+        return true;
+    return error_prefix(err, "%s: step %d: %s", lesson->id, step + 1, field);
+}
+
+static bool wrong_kind(const Lesson *lesson, int step, const char *field, const char *wanted,
+                       Error *err)
+{
+    return error_set(err, ERR_DATA, "%s: step %d: %s: the function must return %s", lesson->id,
+                     step + 1, field, wanted);
+}
+
+static int step_of(const Lesson *lesson, const LessonText *text)
+{
+    for (int i = 0; i < lesson->count; i++)
+        if ((const char *)text >= (const char *)&lesson->steps[i] &&
+            (const char *)text < (const char *)(&lesson->steps[i] + 1))
+            return i;
+    return 0;
+}
+
+bool lesson_text(const Lesson *lesson, const LessonText *text, const LessonFacts *facts, Text *out,
+                 Error *err)
+{
+    LessonValue value;
+    bool        ok = true;
+
+    if (text->fixed)
+        text_add(out, text->fixed);
+    if (!text->make)
+        return true;
+    if (!lesson_facts_ready(facts)) {
+        text_add(out, "\xe2\x80\xa6");
+        return true;
+    }
+    if (!call(lesson, step_of(lesson, text), "text", text->make, facts, &value, err))
+        return false;
+    if (value.kind == LESSON_STRING)
+        text_add(out, text_str(&value.text));
+    else if (value.kind != LESSON_NIL)
+        ok = wrong_kind(lesson, step_of(lesson, text), "text", "a text", err);
+    text_free(&value.text);
+    return ok;
+}
+
+bool lesson_task_done(const Lesson *lesson, int step, const LessonFacts *facts, bool *done,
+                      Error *err)
+{
+    LessonValue value;
+
+    *done = false;
+    if (!lesson->steps[step].done || !lesson_facts_ready(facts))
+        return true;
+    if (!call(lesson, step, "done", lesson->steps[step].done, facts, &value, err))
+        return false;
+    text_free(&value.text);
+    *done = value.kind == LESSON_TRUTH && value.truth;
+    return value.kind == LESSON_TRUTH || value.kind == LESSON_NIL ||
+           wrong_kind(lesson, step, "done", "true or false", err);
+}
+
+bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, double *out,
+                   Error *err)
+{
+    const LessonStep *s = &lesson->steps[step];
+    LessonValue       value;
+
+    *out = s->answer;
+    if (!s->answer_of)
+        return true;
+    if (!lesson_facts_ready(facts))
+        return error_set(err, ERR_DATA, "the runs of this step are not finished");
+    if (!call(lesson, step, "answer", s->answer_of, facts, &value, err))
+        return false;
+    text_free(&value.text);
+    *out = value.number;
+    if (value.kind != LESSON_NUMBER || !isfinite(value.number))
+        return wrong_kind(lesson, step, "answer", "a number", err);
+    if (s->ask == LESSON_ASKS_CHOICE && (*out != floor(*out) || !(*out >= 1) ||
+                                         !(*out <= s->choice_count)))
+        return wrong_kind(lesson, step, "answer", "the number of a choice", err);
+    return true;
+}
+
+/* ---- numbers ------------------------------------------------------------------------ */
+
+/* "k", "M", "%" and the like; 0: none of these. */
+static double unit_of(const char *text)
+{
+    static const struct {
+        const char *name;
+        double      factor;
+    } units[] = { { "", 1 },    { "k", 1e3 }, { "K", 1e3 },       { "M", 1e6 },
+                  { "G", 1e9 }, { "T", 1e12 }, { "%", 1 },         { "x", 1 },
+                  { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 } };
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+        if (!strcmp(text, units[i].name))
+            return units[i].factor;
+    return 0;
+}
+
+bool lesson_number(const char *typed, double *out, Error *err)
+{
+    char   text[64], *end;
+    size_t length = 0;
+    double factor;
+
+    for (; *typed && length + 1 < sizeof(text); typed++)
+        if (*typed != ' ')
+            text[length++] = *typed;
+    text[length] = '\0';
+    *out = strtod(text, &end);
+    factor = unit_of(end);
+    if (end == text || !(factor > 0) || !isfinite(*out))
+        return error_set(err, ERR_USAGE, "'%.20s' is no number; write it like 12, 0.5 or 1.5k",
+                         text);
+    *out *= factor;
+    return true;
+}
+
+bool lesson_accepts(const LessonStep *step, double right, double given)
+{
+    double room;
+
+    if (step->ask == LESSON_ASKS_CHOICE)
+        return given == right;
+    room = step->within * (right != 0 ? fabs(right) : 1);
+    return fabs(given - right) <= room + 1e-9 * fabs(right);
+}

@@ -1,0 +1,141 @@
+/* lesson_check.c -- see lesson_check.h. */
+#include "app/lesson_check.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "app/lesson_page.h"
+#include "app/lesson_play.h"
+
+typedef struct Check {
+    Session      *session;
+    const Lesson *lesson;
+    int           step;
+    Text         *out;
+    int           wrong;
+} Check;
+
+__attribute__((format(printf, 2, 3))) static void complain(Check *c, const char *fmt, ...)
+{
+    char    text[600];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    text_addf(c->out, "%s: step %d: %s\n", c->lesson->id, c->step + 1, text);
+    c->wrong++;
+}
+
+/* What was said by the lesson itself names lesson and step already. */
+static void complain_of(Check *c, const Error *err)
+{
+    text_addf(c->out, "%s\n", err->text);
+    c->wrong++;
+}
+
+/* The words make sense, and before anything is answered they fit the smallest screen. */
+static void check_page(Check *c, const LessonFacts *facts, const LessonSight *sight, bool fits)
+{
+    LessonPage page;
+    Error      err = ERROR_INIT;
+
+    if (!lesson_page(c->lesson, c->step, facts, sight, LESSON_PAGE_WIDTH, &page, &err))
+        complain_of(c, &err);
+    else if (fits && page.count > LESSON_PAGE_LINES)
+        complain(c, "the words take %d lines of %d columns, %d fit beside the panes at 80x24: "
+                 "shorten them or make two steps", page.count, LESSON_PAGE_WIDTH,
+                 LESSON_PAGE_LINES);
+    lesson_page_free(&page);
+}
+
+static void check_pages(Check *c, const LessonFacts *facts)
+{
+    check_page(c, facts, &(LessonSight){ .chosen = -1 }, true);
+    check_page(c, facts, &(LessonSight){ .chosen = -1, .hint = true }, false);
+    check_page(c, facts, &(LessonSight){ .chosen = -1, .done = true, .answered = true }, false);
+}
+
+/* Typed as it is shown it is taken, and twice as far off as allowed it is not. */
+static void check_number(Check *c, const LessonStep *step, double right)
+{
+    double off = (step->within > 0 ? 2 * step->within : 0.01) * (right != 0 ? fabs(right) : 1);
+    char   typed[64];
+    double given;
+    Error  err = ERROR_INIT;
+
+    snprintf(typed, sizeof(typed), "%.9g", right);
+    if (!lesson_number(typed, &given, &err) || !lesson_accepts(step, right, given))
+        complain(c, "answer: the right number, %s, is not accepted", typed);
+    if (lesson_accepts(step, right, right + off) || lesson_accepts(step, right, right - off))
+        complain(c, "answer: %g is accepted for %g: within is too wide", right + off, right);
+}
+
+static void check_answer(Check *c, const LessonFacts *facts)
+{
+    const LessonStep *step = &c->lesson->steps[c->step];
+    double            right;
+    Error             err = ERROR_INIT;
+    int               accepted = 0;
+
+    if (step->ask == LESSON_ASKS_NOTHING)
+        return;
+    if (!lesson_answer(c->lesson, c->step, facts, &right, &err)) {
+        complain_of(c, &err);
+        return;
+    }
+    if (step->ask == LESSON_ASKS_NUMBER) {
+        check_number(c, step, right);
+        return;
+    }
+    for (int i = 1; i <= step->choice_count; i++)
+        accepted += lesson_accepts(step, right, i);
+    if (accepted != 1)
+        complain(c, "answer: %d choices are accepted", accepted);
+}
+
+/* The task is open at first, and what is said to do it does. */
+static void check_task(Check *c, const LessonFacts *facts)
+{
+    const LessonStep *step = &c->lesson->steps[c->step];
+    LessonPlay        play;
+    bool              done = true;
+    Error             err = ERROR_INIT;
+
+    if (!step->done)
+        return;
+    if (!lesson_task_done(c->lesson, c->step, facts, &done, &err)) {
+        complain_of(c, &err);
+        return;
+    }
+    if (done)
+        complain(c, "done: the task is done before the learner does anything");
+    if (!lesson_play(c->session, c->lesson, c->step, &step->solution, &play, &err) ||
+        !lesson_task_done(c->lesson, c->step, &play.facts, &done, &err))
+        complain_of(c, &err);
+    else if (!done)
+        complain(c, "solution: the task is not done by it");
+    lesson_play_free(&play);
+}
+
+int lesson_check(Session *s, const Lesson *lesson, Text *out)
+{
+    Check c = { .session = s, .lesson = lesson, .out = out };
+
+    for (; c.step < lesson->count; c.step++) {
+        LessonPlay play;
+        Error      err = ERROR_INIT;
+
+        session_progress(s, "%s: step %d of %d", lesson->id, c.step + 1, lesson->count);
+        if (lesson_play(s, lesson, c.step, NULL, &play, &err)) {
+            check_pages(&c, &play.facts);
+            check_answer(&c, &play.facts);
+            check_task(&c, &play.facts);
+        } else {
+            complain_of(&c, &err);
+        }
+        lesson_play_free(&play);
+    }
+    return c.wrong;
+}

@@ -1,0 +1,10 @@
+/* app/lesson_check.h -- every run, text and answer of a lesson, tried. */
+#ifndef APP_LESSON_CHECK_H
+#define APP_LESSON_CHECK_H
+
+#include "app/lesson.h"
+
+/* A line for each thing that is wrong; returns how many. */
+int lesson_check(Session *s, const Lesson *lesson, Text *out);
+
+#endif

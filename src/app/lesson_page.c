@@ -1,0 +1,198 @@
+/* lesson_page.c -- see lesson_page.h. */
+#include "app/lesson_page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INDENT 6 /* of what stands behind a label */
+
+const char *lesson_line(const LessonPage *page, int index)
+{
+    return text_str(&page->text) + page->lines[index].at;
+}
+
+void lesson_page_free(LessonPage *page)
+{
+    text_free(&page->text);
+    free(page->lines);
+    *page = (LessonPage){ .count = 0 };
+}
+
+/* Begins a line; its text is added behind. */
+static void begin(LessonPage *page, LessonLineKind kind)
+{
+    if (page->count == page->capacity) {
+        int         capacity = page->capacity ? 2 * page->capacity : 32;
+        LessonLine *lines = realloc(page->lines, (size_t)capacity * sizeof(*lines));
+
+        if (!lines) {
+            page->failed = true;
+            return;
+        }
+        page->lines = lines;
+        page->capacity = capacity;
+    }
+    if (page->count)
+        text_add_bytes(&page->text, "", 1);
+    page->lines[page->count++] = (LessonLine){ kind, page->text.length };
+}
+
+static void gap(LessonPage *page)
+{
+    if (page->count)
+        begin(page, LESSON_LINE_TEXT);
+}
+
+/* Columns of so many bytes: one for each character. */
+static int columns_of(const char *text, size_t length)
+{
+    int columns = 0;
+
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return columns;
+}
+
+static void blanks(LessonPage *page, int count)
+{
+    while (count-- > 0)
+        text_add(&page->text, " ");
+}
+
+/* A paragraph in lines of the width: `label` before the first, as much room before the others.
+ * Lines that begin with a blank are kept as they are, newlines as well. */
+static void add(LessonPage *page, LessonLineKind kind, const char *label, int indent,
+                const char *text, int width)
+{
+    int  column = indent;
+    bool first = true;
+
+    begin(page, kind);
+    text_add(&page->text, label);
+    blanks(page, indent - columns_of(label, strlen(label)));
+    while (*text) {
+        size_t length = strcspn(text, " \n");
+        int    columns = columns_of(text, length);
+
+        if (!first && column + 1 + columns > width) {
+            begin(page, kind);
+            blanks(page, indent);
+            column = indent;
+            first = true;
+        }
+        if (!first)
+            text_add(&page->text, " ");
+        text_add_bytes(&page->text, text, length);
+        column += columns + !first;
+        first = false;
+        text += length;
+        if (*text == '\n') {
+            begin(page, kind);
+            blanks(page, indent);
+            column = indent;
+            first = true;
+            text++;
+        } else if (*text) {
+            text++;
+        }
+    }
+}
+
+/* Lua's long texts are broken and indented as the file is: lines are joined, an empty line
+ * parts paragraphs, and a line that begins with "- " stays one. */
+static void flow(const char *text, Text *out)
+{
+    int empty = 0;
+
+    while (*text) {
+        size_t      lead = strspn(text, " \t"), length = strcspn(text + lead, "\n");
+        const char *line = text + lead;
+
+        text = line + length + (line[length] == '\n');
+        while (length && line[length - 1] == ' ')
+            length--;
+        empty += !length;
+        if (!length)
+            continue;
+        if (out->length)
+            text_add(out, empty ? "\n\n" : !strncmp(line, "- ", 2) ? "\n" : " ");
+        text_add_bytes(out, line, length);
+        empty = 0;
+    }
+}
+
+static bool add_text(LessonPage *page, const Lesson *lesson, const LessonText *text,
+                     const LessonFacts *facts, LessonLineKind kind, const char *label, int indent,
+                     int width, Error *err)
+{
+    Text made = { 0 }, flowing = { 0 };
+    bool ok = lesson_text(lesson, text, facts, &made, err);
+
+    if (ok && made.length) {
+        if (text->make)
+            text_add(&flowing, text_str(&made)); /* its newlines are meant */
+        else
+            flow(text_str(&made), &flowing);
+        gap(page);
+        add(page, kind, label, indent, text_str(&flowing), width);
+    }
+    page->failed |= !text_ok(&made) || !text_ok(&flowing);
+    text_free(&made);
+    text_free(&flowing);
+    return ok;
+}
+
+static void add_choices(LessonPage *page, const LessonStep *step, const LessonSight *sight,
+                        int width)
+{
+    for (int i = 0; i < step->choice_count; i++) {
+        char label[] = "  a) ";
+
+        label[2] = (char)('a' + i);
+        add(page, i == sight->chosen ? LESSON_LINE_CHOSEN : LESSON_LINE_CHOICE, label, 5,
+            step->choices[i].text, width);
+    }
+}
+
+static void add_question(LessonPage *page, const LessonStep *step, const LessonSight *sight,
+                         int width)
+{
+    Text flowing = { 0 };
+
+    if (step->ask == LESSON_ASKS_NOTHING)
+        return;
+    gap(page);
+    flow(step->question, &flowing);
+    add(page, LESSON_LINE_QUESTION, "? ", 2, text_str(&flowing), width);
+    page->failed |= !text_ok(&flowing);
+    text_free(&flowing);
+    add_choices(page, step, sight, width);
+    if (step->ask == LESSON_ASKS_NUMBER)
+        add(page, LESSON_LINE_FIELD, "", 2, "", width);
+    if (sight->said)
+        add(page, sight->right ? LESSON_LINE_RIGHT : LESSON_LINE_WRONG, "", 2, sight->said, width);
+}
+
+bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
+                 const LessonSight *sight, int width, LessonPage *out, Error *err)
+{
+    const LessonStep *s = &lesson->steps[step];
+    LessonText        task = { .fixed = s->task };
+    bool              open = s->done && !sight->done;
+    bool              over = (s->done || s->ask) && !open && (!s->ask || sight->answered);
+
+    *out = (LessonPage){ .count = 0 };
+    if (!add_text(out, lesson, &s->text, facts, LESSON_LINE_TEXT, "", 0, width, err) ||
+        !add_text(out, lesson, &task, facts, open ? LESSON_LINE_TASK : LESSON_LINE_DONE,
+                  open ? "  DO" : "  done", INDENT + 1, width, err) ||
+        !add_text(out, lesson, &s->now, facts, LESSON_LINE_NOW, "  now", INDENT + 1, width, err))
+        return false;
+    add_question(out, s, sight, width);
+    if (sight->hint && !over &&
+        !add_text(out, lesson, &s->hint, facts, LESSON_LINE_HINT, "hint", INDENT, width, err))
+        return false;
+    if (over && !add_text(out, lesson, &s->explain, facts, LESSON_LINE_TEXT, "", 0, width, err))
+        return false;
+    return (!out->failed && text_ok(&out->text)) ||
+           error_set(err, ERR_NOMEM, "not enough memory for a page");
+}

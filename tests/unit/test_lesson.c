@@ -1,0 +1,387 @@
+/* test_lesson.c -- lessons: what is read, refused and answered; progress and what damages it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/lesson_check.h"
+#include "app/lesson_page.h"
+#include "app/lesson_play.h"
+#include "app/lesson_progress.h"
+#include "check.h"
+#include "script/script.h"
+
+static Session *session;
+
+static int open_session(void **state)
+{
+    Error err = ERROR_INIT;
+
+    (void)state;
+    setenv("XDG_DATA_HOME", "/nowhere", 1); /* the program's own lessons only */
+    session = session_new(&err);
+    if (session)
+        session_on_lessons(session, &script_lessons);
+    return session ? 0 : 1;
+}
+
+static int close_session(void **state)
+{
+    (void)state;
+    session_free(session);
+    return 0;
+}
+
+static Lesson *read_text(const char *text, Error *err)
+{
+    LessonFile file = { .id = "try", .bytes = (const unsigned char *)text, .size = strlen(text) };
+
+    return lesson_open(session, &file, err);
+}
+
+/* ---- reading --------------------------------------------------------------- */
+
+#define HEAD "return { title = 't', summary = 's', steps = { { title = 'a', text = 'x', "
+#define SHOW "show = { 'full:weights', n = 8, d = 4 }, "
+#define TAIL "} } }"
+
+static void what_is_wrong_is_said_with_its_place(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        { "return 3", "must end with" },
+        { "return {", "try:1:" },
+        { "local x = nil + 1", "try:1:" },
+        { "return { title = 't' }", "summary: it is missing" },
+        { "return { title = 't', summary = 's', steps = {} }", "steps: there is none" },
+        { HEAD TAIL, "step 1: show: the first step must show" },
+        { HEAD "show = { n = 8 }" TAIL, "step 1: show: it names no mechanism" },
+        { HEAD "show = { '--n=8' }" TAIL, "step 1: show: '--n=8': an option is written as" },
+        { HEAD "show = { 'full', output = 'x.png' }" TAIL, "output: a lesson has no such" },
+        { HEAD SHOW "hnt = 'x'" TAIL, "no field 'hnt'; did you mean 'hint'" },
+        { HEAD SHOW "task = 'do'" TAIL, "step 1: done: a task and the function" },
+        { HEAD SHOW "task = 'do', done = function() end" TAIL, "step 1: solution: it is missing" },
+        { HEAD SHOW "ask = { 'q', answer = 4 }" TAIL, "answer: a number comes from a run" },
+        { HEAD SHOW "ask = { 'q', choices = { 'a' }, answer = 1 }" TAIL, "at least two" },
+        { HEAD SHOW "ask = { 'q', choices = { 'a', 'b' }, answer = 3 }" TAIL, "1 to 2" },
+        { HEAD SHOW "ask = { choices = { 'a', 'b' }, answer = 1 }" TAIL, "the question comes" },
+        { HEAD SHOW "now = 3" TAIL, "step 1: now: expected a text" },
+        { HEAD SHOW "runs = { 'full' }" TAIL, "step 1: runs: each has a short name" },
+        { "while true do end", "endless loop" },
+        { "local s = 'x' while true do s = s .. s end", "not enough memory" },
+        { "os.exit(1)", "global 'os'" },
+        { "io.open('x')", "global 'io'" },
+        { "load('return 1')()", "global 'load'" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Error   err = ERROR_INIT;
+        Lesson *lesson = read_text(cases[i].text, &err);
+
+        CHECK(!lesson, "it was read: %s", cases[i].text);
+        CHECK(strstr(err.text, cases[i].says) && !strncmp(err.text, "try", 3),
+              "'%s' does not say '%s'", err.text, cases[i].says);
+        lesson_free(lesson);
+    }
+}
+
+static void words_are_those_of_the_command(void **state)
+{
+    Error       err = ERROR_INIT;
+    Lesson     *lesson = read_text(HEAD "show = { 'full:weights', 'window(window=3)', seed = 2, "
+                                        "n = 8, causal = true, no_residual = true, "
+                                        "cursor = { 3, 1 } }" TAIL, &err);
+    static const char *const words[] = { "figure", "full:weights", "window(window=3)", "--causal",
+                                         "--n=8", "--no-residual", "--seed=2" };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    assert_int_equal(lesson->steps[0].show.count, 7);
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(lesson->steps[0].show.items[i], words[i]);
+    assert_int_equal(lesson->steps[0].show.query, 3);
+    assert_int_equal(lesson->steps[0].show.key, 1);
+    lesson_free(lesson);
+}
+
+/* ---- facts and answers ----------------------------------------------------- */
+
+static void functions_see_the_runs(void **state)
+{
+    Error      err = ERROR_INIT;
+    LessonPlay play = { .facts = { .count = 0 } };
+    Lesson    *lesson = read_text(
+        HEAD SHOW "runs = { long = { 'full', n = 16, d = 4 } }, "
+                  "ask = { 'q', answer = function(s) return s.long.flops / s[1].flops end }, "
+                  "now = function(s) return ('%d %d %.0f %.3f %s %s'):format(s[1].n, s.long.n, "
+                  "s[1].pairs, s[1].mass, s[1].params.scale, count(12000)) end, "
+                  "task = 'do', solution = { 'window(window=3)', n = 8, d = 4 }, "
+                  "done = function(s) local sum = 0 for _, w in ipairs(s[1].row('weights', 2)) do "
+                  "sum = sum + w end assert(math.abs(sum - 1) < 1e-5 and "
+                  "s[1].value('weights', 2, 7) <= 1 and select(2, s[1].size('weights')) == 8) "
+                  "return s[1].mechanism == 'window' end" TAIL, &err);
+    double value = 0;
+    bool   done = true;
+    Text   text = { 0 };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
+    CHECK(lesson_answer(lesson, 0, &play.facts, &value, &err), "%s", err.text);
+    assert_true(value > 3.9 && value < 4.1);
+    CHECK(lesson_text(lesson, &lesson->steps[0].now, &play.facts, &text, &err), "%s", err.text);
+    assert_string_equal(text_str(&text), "8 16 64 1.000 0 12.0 k");
+    CHECK(lesson_task_done(lesson, 0, &play.facts, &done, &err), "%s", err.text);
+    assert_false(done);
+    lesson_play_free(&play);
+    CHECK(lesson_play(session, lesson, 0, &lesson->steps[0].solution, &play, &err), "%s", err.text);
+    CHECK(lesson_task_done(lesson, 0, &play.facts, &done, &err), "%s", err.text);
+    assert_true(done);
+    lesson_play_free(&play);
+    text_free(&text);
+    lesson_free(lesson);
+}
+
+static void a_run_is_looked_into_during_the_call_only(void **state)
+{
+    Error      err = ERROR_INIT;
+    LessonPlay play = { .facts = { .count = 0 } };
+    Lesson    *lesson = read_text("local kept " HEAD SHOW
+                                  "now = function(s) kept = kept or s[1].value "
+                                  "return tostring(kept('weights', 0, 0)) end" TAIL, &err);
+    Text       text = { 0 };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
+    CHECK(lesson_text(lesson, &lesson->steps[0].now, &play.facts, &text, &err), "%s", err.text);
+    assert_false(lesson_text(lesson, &lesson->steps[0].now, &play.facts, &text, &err));
+    CHECK(strstr(err.text, "try: step 1"), "'%s' does not say where", err.text);
+    CHECK(strstr(err.text, "only while"), "'%s' does not say why", err.text);
+    lesson_play_free(&play);
+    text_free(&text);
+    lesson_free(lesson);
+}
+
+static void numbers_are_read_as_people_write_them(void **state)
+{
+    static const struct {
+        const char *typed;
+        double      value;
+    } good[] = { { "12", 12 },     { "1.5k", 1500 },  { "2 M", 2e6 }, { "12 %", 12 },
+                 { "4 x", 4 },     { "1 KiB", 1024 }, { "-3", -3 },   { "1e3", 1000 } };
+    static const char *const bad[] = { "", "k", "12 apples", "nan", "inf", "1,5", "--1" };
+    Error  err = ERROR_INIT;
+    double value;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        CHECK(lesson_number(good[i].typed, &value, &err), "%s", err.text);
+        assert_true(value == good[i].value);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        CHECK(!lesson_number(bad[i], &value, &err), "'%s' was taken", bad[i]);
+}
+
+static void an_answer_may_be_so_far_off(void **state)
+{
+    LessonStep step = { .ask = LESSON_ASKS_NUMBER, .within = 0.05 };
+
+    (void)state;
+    assert_true(lesson_accepts(&step, 100, 104.9) && lesson_accepts(&step, -100, -95.1));
+    assert_false(lesson_accepts(&step, 100, 105.1) || lesson_accepts(&step, 100, -100));
+    assert_true(lesson_accepts(&step, 0, 0.04));
+    assert_false(lesson_accepts(&step, 0, 0.06));
+    step.within = 0;
+    assert_true(lesson_accepts(&step, 4096, 4096));
+    assert_false(lesson_accepts(&step, 4096, 4097));
+    step.ask = LESSON_ASKS_CHOICE;
+    assert_true(lesson_accepts(&step, 2, 2));
+    assert_false(lesson_accepts(&step, 2, 1));
+}
+
+/* ---- the check ------------------------------------------------------------- */
+
+static void what_does_not_hold_is_found(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        { HEAD "show = { 'fulll', n = 8 }" TAIL, "step 1: show:" },
+        { HEAD "show = { 'full', nn = 8 }" TAIL, "no option '--nn=8'" },
+        { HEAD SHOW "runs = { a = { 'window(window=-1)', n = 8 } }" TAIL, "runs.a:" },
+        { HEAD SHOW "now = function(s) return s.there.n end" TAIL, "field 'there'" },
+        { HEAD SHOW "now = function(s) return {} end" TAIL, "returned a table" },
+        { HEAD SHOW "ask = { 'q', answer = function(s) return 0/0 end }" TAIL, "return a number" },
+        { HEAD SHOW "ask = { 'q', choices = { 'a', 'b' }, answer = function(s) return 3 end }" TAIL,
+          "the number of a choice" },
+        { HEAD SHOW "ask = { 'q', answer = function(s) return 4 end, within = 1 }" TAIL, "" },
+        { HEAD SHOW "task = 'd', done = function(s) return true end, solution = { 'full', n = 8 }"
+          TAIL, "done before the learner" },
+        { HEAD SHOW "task = 'd', done = function(s) return false end, solution = { 'full', n = 8 }"
+          TAIL, "not done by it" },
+        { HEAD SHOW "now = ('word '):rep(200)" TAIL, "the words take" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        Error   err = ERROR_INIT;
+        Lesson *lesson = read_text(cases[i].text, &err);
+        Text    out = { 0 };
+        int     wrong;
+
+        CHECK(lesson, "%s", err.text);
+        wrong = lesson_check(session, lesson, &out);
+        CHECK((wrong > 0) == (*cases[i].says != '\0'), "%d wrong: %s", wrong, text_str(&out));
+        CHECK(strstr(text_str(&out), cases[i].says), "'%s' does not say '%s'", text_str(&out),
+              cases[i].says);
+        text_free(&out);
+        lesson_free(lesson);
+    }
+}
+
+static void every_shipped_lesson_holds(void **state)
+{
+    LessonList list;
+    Error      err = ERROR_INIT;
+
+    (void)state;
+    CHECK(lessons_find(&list, &err), "%s", err.text);
+    assert_true(list.count >= 2);
+    for (int i = 0; i < list.count; i++) {
+        Lesson *lesson = lesson_open(session, &list.files[i], &err);
+        Text    out = { 0 };
+
+        CHECK(lesson, "%s", err.text);
+        CHECK(lesson_check(session, lesson, &out) == 0, "%s", text_str(&out));
+        text_free(&out);
+        lesson_free(lesson);
+    }
+    lessons_free(&list);
+}
+
+/* ---- pages ----------------------------------------------------------------- */
+
+static void a_page_keeps_its_width(void **state)
+{
+    Error       err = ERROR_INIT;
+    Lesson     *lesson = read_text(HEAD SHOW "task = 'some words to be done by the learner', "
+                                   "done = function(s) return false end, solution = { 'full' }, "
+                                   "ask = { 'q', choices = { 'one', 'two' }, answer = 2 }, "
+                                   "hint = [[\n  first line\n    goes on\n\n  - item\n  - other\n]]"
+                                   TAIL, &err);
+    LessonFacts facts = { .count = 0 };
+    LessonPage  page;
+    Text        all = { 0 };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_page(lesson, 0, &facts, &(LessonSight){ .chosen = 1, .hint = true }, 24, &page,
+                      &err), "%s", err.text);
+    for (int i = 0; i < page.count; i++) {
+        CHECK(strlen(lesson_line(&page, i)) <= 24, "too long: %s", lesson_line(&page, i));
+        text_addf(&all, "%s\n", lesson_line(&page, i));
+    }
+    assert_non_null(strstr(text_str(&all), "first line goes"));
+    assert_non_null(strstr(text_str(&all), "- item\n"));
+    assert_non_null(strstr(text_str(&all), "  b) two\n"));
+    text_free(&all);
+    lesson_page_free(&page);
+    lesson_free(lesson);
+}
+
+/* ---- progress -------------------------------------------------------------- */
+
+static void progress_is_written_and_read(void **state)
+{
+    Progress progress, again;
+    Text     text = { 0 };
+
+    (void)state;
+    progress_parse("attnscope lessons 1\n# a comment\nlsh 3 1 2\nn-squared 32 32\n", &progress);
+    assert_int_equal(progress.damaged, 0);
+    assert_int_equal(progress.count, 2);
+    assert_int_equal(progress.items[0].at, 2);
+    assert_int_equal(progress.items[0].done, 3);
+    assert_true(progress.items[1].done == UINT32_C(1) << 31);
+    progress_write(&progress, &text);
+    progress_parse(text_str(&text), &again);
+    assert_memory_equal(&progress, &again, sizeof(progress));
+    text_free(&text);
+}
+
+static void damaged_lines_cost_themselves_only(void **state)
+{
+    Progress progress;
+
+    (void)state;
+    progress_parse("attnscope lessons 1\nlsh x\n\nlsh 0\n 3\nlsh 3 99\ngood 2 1\nlsh 4 1\n"
+                   "cut 3 1 2 \xff", &progress);
+    assert_int_equal(progress.damaged, 5);
+    assert_int_equal(progress.count, 2);
+    assert_string_equal(progress.items[0].id, "good");
+    assert_int_equal(progress_of(&progress, "lsh").at, 3);
+    assert_int_equal(progress_of(&progress, "none").done, 0);
+    progress_parse("PK\x03\x04", &progress);
+    assert_int_equal(progress.damaged, -1);
+    progress_parse("attnscope lessons 12\nlsh 3\n", &progress);
+    assert_int_equal(progress.damaged, -1);
+}
+
+/* A file that is none is put aside, not written over. */
+static void progress_is_saved_whatever_was_there(void **state)
+{
+    char           folder[] = "/tmp/attnscope-lesson-XXXXXX", path[96], aside[112];
+    LessonProgress item = { .id = "lsh", .at = 2, .done = 5 }, other = { .id = "b", .done = 1 };
+    Progress       progress;
+    Error          err = ERROR_INIT;
+    FILE          *file;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    setenv("XDG_STATE_HOME", folder, 1);
+    CHECK(progress_save(&item, &err), "%s", err.text);
+    CHECK(progress_save(&other, &err), "%s", err.text);
+    progress_read(&progress);
+    assert_int_equal(progress.count, 2);
+    assert_int_equal(progress_of(&progress, "lsh").done, 5);
+    snprintf(path, sizeof(path), "%s/attnscope/lessons", folder);
+    snprintf(aside, sizeof(aside), "%s.damaged", path);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("something else", file);
+    fclose(file);
+    CHECK(progress_save(&item, &err), "%s", err.text);
+    assert_int_equal(access(aside, R_OK), 0);
+    progress_read(&progress);
+    assert_int_equal(progress.count, 1);
+    remove(aside);
+    remove(path);
+    snprintf(path, sizeof(path), "%s/attnscope", folder);
+    rmdir(path);
+    rmdir(folder);
+    unsetenv("XDG_STATE_HOME");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_said_with_its_place),
+        cmocka_unit_test(words_are_those_of_the_command),
+        cmocka_unit_test(functions_see_the_runs),
+        cmocka_unit_test(a_run_is_looked_into_during_the_call_only),
+        cmocka_unit_test(numbers_are_read_as_people_write_them),
+        cmocka_unit_test(an_answer_may_be_so_far_off),
+        cmocka_unit_test(what_does_not_hold_is_found),
+        cmocka_unit_test(every_shipped_lesson_holds),
+        cmocka_unit_test(a_page_keeps_its_width),
+        cmocka_unit_test(progress_is_written_and_read),
+        cmocka_unit_test(damaged_lines_cost_themselves_only),
+        cmocka_unit_test(progress_is_saved_whatever_was_there),
+    };
+
+    return cmocka_run_group_tests(tests, open_session, close_session);
+}
