@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/lesson.h"
 #include "script/safe.h"
+#include "script/script.h"
 
 /* ---- in the state ----------------------------------------------------------- */
 
