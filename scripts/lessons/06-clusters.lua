@@ -25,9 +25,11 @@ return {
                 to the centre that it is most similar to. Tokens of one cluster attend to each
                 other.
 
-                LSH cuts space at random. Centres are placed where the tokens are.
+                LSH cuts space at random. Centres are placed where the tokens are. The letters are
+                clusters.
             ]],
-            show = { "routing(n_clusters=8):clusters", input = input, n = 64, d = 32, fit = true },
+            show = { "routing(n_clusters=8)", at = "route", input = input, n = 64, d = 32,
+                fit = true },
             ask = {
                 "64 tokens, 8 clusters of 8: what share of all pairs is computed?",
                 choices = {

@@ -31,18 +31,30 @@ static bool wrong_kind(const Lesson *lesson, int step, const char *field, const 
                      step + 1, field, wanted);
 }
 
-static int step_of(const Lesson *lesson, const LessonText *text)
+/* Which of the lesson's texts it is, for messages. */
+static const char *field_of(const Lesson *lesson, const LessonText *text, int *step)
 {
-    for (int i = 0; i < lesson->count; i++)
-        if ((const char *)text >= (const char *)&lesson->steps[i] &&
-            (const char *)text < (const char *)(&lesson->steps[i] + 1))
-            return i;
-    return 0;
+    for (*step = 0; *step < lesson->count; ++*step) {
+        const LessonStep *s = &lesson->steps[*step];
+
+        if (text == &s->text)
+            return "text";
+        if (text == &s->now)
+            return "now";
+        if (text == &s->hint)
+            return "hint";
+        if (text == &s->explain)
+            return "explain";
+    }
+    *step = 0;
+    return "text";
 }
 
 bool lesson_text(const Lesson *lesson, const LessonText *text, const LessonFacts *facts, Text *out,
                  Error *err)
 {
+    int         step;
+    const char *field = field_of(lesson, text, &step);
     LessonValue value;
     bool        ok = true;
 
@@ -54,12 +66,12 @@ bool lesson_text(const Lesson *lesson, const LessonText *text, const LessonFacts
         text_add(out, "\xe2\x80\xa6");
         return true;
     }
-    if (!call(lesson, step_of(lesson, text), "text", text->make, facts, &value, err))
+    if (!call(lesson, step, field, text->make, facts, &value, err))
         return false;
     if (value.kind == LESSON_STRING)
         text_add(out, text_str(&value.text));
     else if (value.kind != LESSON_NIL)
-        ok = wrong_kind(lesson, step_of(lesson, text), "text", "a text", err);
+        ok = wrong_kind(lesson, step, field, "a text", err);
     text_free(&value.text);
     return ok;
 }

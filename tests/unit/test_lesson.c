@@ -213,7 +213,7 @@ static void what_does_not_hold_is_found(void **state)
         { HEAD "show = { 'fulll', n = 8 }" TAIL, "step 1: show:" },
         { HEAD "show = { 'full', nn = 8 }" TAIL, "no option '--nn=8'" },
         { HEAD SHOW "runs = { a = { 'window(window=-1)', n = 8 } }" TAIL, "runs.a:" },
-        { HEAD SHOW "now = function(s) return s.there.n end" TAIL, "field 'there'" },
+        { HEAD SHOW "now = function(s) return s.there.n end" TAIL, "step 1: now: " },
         { HEAD SHOW "now = function(s) return {} end" TAIL, "returned a table" },
         { HEAD SHOW "ask = { 'q', answer = function(s) return 0/0 end }" TAIL, "return a number" },
         { HEAD SHOW "ask = { 'q', choices = { 'a', 'b' }, answer = function(s) return 3 end }" TAIL,

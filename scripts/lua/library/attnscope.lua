@@ -670,6 +670,12 @@ function attn.positions() end
 ---@return table[]
 function attn.presets() end
 
+---The lessons, with what is done of each: id, title, summary, minutes, steps, done, at, and file of one that does not come with the program.
+---@return table[]?
+---@return string?
+---@return string?
+function attn.lessons() end
+
 ---The synthetic inputs.
 ---@return table[]
 function attn.generators() end
