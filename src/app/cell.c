@@ -242,8 +242,8 @@ void cell_describe(const CellWhy *why, Text *out)
     text_addf(out, "exact      %.4g #%lld/%lld", why->exact, (long long)why->exact_rank,
               (long long)why->exact_of);
     if (!own)
-        text_addf(out, " score %.3g", why->score);
-    if (why->weighs && why->weight != 0)
-        text_addf(out, ", \xce\x94 %+.3g", why->weight - why->exact);
+        text_addf(out, ", score %.3g", why->score);
     text_add(out, "\n");
+    if (why->weighs && why->weight != 0)
+        text_addf(out, "to exact   %+.3g\n", why->weight - why->exact);
 }
