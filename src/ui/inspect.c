@@ -6,8 +6,9 @@
 #include "ui/actions.h"
 #include "ui/compare.h"
 
-#define BAR_MOST  24
-#define ROW_LEAST 6 /* lines of the row, with its frame */
+#define BAR_MOST   24
+#define ROW_LEAST  6  /* lines of the row, with its frame */
+#define WIDE_LEAST 76 /* columns for the cell and the numbers around it */
 
 #define TOKEN_COLUMNS 20
 
@@ -269,8 +270,9 @@ static void cell_text(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
     char        bits[64];
     double      above = 0;
 
-    text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row ? row : "",
-              view->cols, (long long)k, col ? col : "");
+    if (ui->term->cols >= WIDE_LEAST) /* else the title must do */
+        text_addf(out, "%-10s %lld %s\n%-10s %lld %s\n", view->rows, (long long)q, row ? row : "",
+                  view->cols, (long long)k, col ? col : "");
     add_load(view->row_load, view->rows, pane_plane(pane, view), q, out);
     add_load(view->load, view->cols, pane_plane(pane, view), k, out);
     if (!f.known)
@@ -436,14 +438,15 @@ static void draw_below(Ui *ui, Pane *pane, Area low, int64_t q, int64_t k)
 }
 
 /* What is said of the cell stands whole, if the row keeps some lines; the numbers around it
- * take what width is left. */
+ * take what width is left; on a small screen they go. */
 static void lay_out(Area all, const char *facts, Area *left, Area *right, Area *low)
 {
-    int wide = all.w / 2 > 48 ? all.w / 2 : all.w - 48 > 28 ? 48 : all.w - 28;
+    int wide = all.w / 2 > 48 ? all.w / 2 : all.w < WIDE_LEAST ? all.w : 48;
+    int least = all.h < 16 ? ROW_LEAST - 2 : ROW_LEAST;
     int lines = term_paragraph(NULL, (Area){ 0, 0, 100, wide - 4 }, facts, (Style){ 0 });
     int height = lines + 2 > all.h / 2 ? lines + 2 : all.h / 2;
 
-    height = height > all.h - ROW_LEAST ? all.h - ROW_LEAST : height;
+    height = height > all.h - least ? all.h - least : height;
     *left = (Area){ all.y, 0, height, all.w - wide };
     *right = (Area){ all.y, left->w, height, wide };
     *low = (Area){ all.y + height, 0, all.h - height - 1, all.w };
@@ -466,8 +469,10 @@ static void inspect_draw(Ui *ui)
     lay_out(all, text_str(&text), &left, &right, &low);
     snprintf(title, sizeof(title), "%s \xc2\xb7 %s%s", pane->request.mechanism,
              pane_numbers(pane)->name, pane_differs(ui, pane) ? " \xe2\x88\x92 pane 1" : "");
-    term_frame(term, left, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
-    draw_around(ui, pane, left, q, k);
+    if (left.w) {
+        term_frame(term, left, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+        draw_around(ui, pane, left, q, k);
+    }
     cursor_text(pane, q, k, title, sizeof(title));
     term_frame(term, right, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },
