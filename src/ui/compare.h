@@ -63,6 +63,10 @@ CellFacts cell_facts(Ui *ui, Pane *pane, int64_t q, int64_t k);
 void        bits_text(const View *view, uint8_t bits, char *text, size_t size);
 /* The same of a cell of a row that was read: "dense" where nothing was chosen. */
 void        reason_text(const Row *row, uint8_t bits, char *text, size_t size);
+/* All about a cell, a line each, for the inspector; narrow screens leave out what its title
+ * says. */
+void        inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out);
+#define INSPECT_WIDE 76 /* columns for the cell and the numbers around it */
 /* Token of an entry of a view's axis; NULL: no labels, or the axis is not of tokens. */
 const char *row_token(const Pane *pane, const View *view, int64_t index);
 const char *col_token(const Pane *pane, const View *view, int64_t index);
