@@ -335,6 +335,38 @@ static void jobs_can_be_cancelled_waiting_or_running(void **state)
     session_free(s);
 }
 
+/* Short inputs with what is given there, long ones without; both run. */
+static void a_sketch_is_for_few_tokens(void **state)
+{
+    static const char *const inputs[] = { "synthetic:normal(n=96,d=16)",
+                                          "synthetic:normal(n=300,d=16)" };
+    int                      sketches = 0;
+
+    (void)state;
+    for (int few = 1; few >= 0; few--) {
+        Session         *s = session_on(inputs[!few]);
+        const Mechanism *m;
+
+        for (size_t i = 0; (m = mechanism_at(i)); i++) {
+            Request request = REQUEST_INIT;
+            Error   err = ERROR_INIT;
+            Result *result;
+
+            if (!m->sketch)
+                continue;
+            sketches++;
+            CHECK(request_first_look(s, &request, m, &err), "%s: %s", m->id, err.text);
+            assert_int_equal(request.given.count > 0, few || m->example);
+            result = session_run(s, &request, &err);
+            CHECK(result && result->run->err.code == ERR_NONE, "%s does not run", m->id);
+            result_release(result);
+            request_free(&request);
+        }
+        session_free(s);
+    }
+    assert_true(sketches >= 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_position_is_shown_by_what_it_does),
         cmocka_unit_test(the_effect_drops_what_is_of_the_position),
         cmocka_unit_test(a_preset_is_a_command_that_can_be_changed),
+        cmocka_unit_test(a_sketch_is_for_few_tokens),
         cmocka_unit_test(jobs_give_what_runs_give),
         cmocka_unit_test(a_result_outlives_its_input),
         cmocka_unit_test(jobs_can_be_cancelled_waiting_or_running),
