@@ -10,6 +10,7 @@
 #include "ui/console.h"
 #include "ui/journal.h"
 #include "ui/keys.h"
+#include "ui/scaling.h"
 #include "ui/signals.h"
 
 #define FIRST_ANSWER 12 /* ms a frame waits for a drawing that comes at once */
@@ -385,6 +386,7 @@ void action_cancel(Ui *ui)
     any |= export_cancel(ui);
     any |= vary_cancel(ui);
     any |= console_stop(ui);
+    any |= scaling_cancel(ui);
     if (any)
         ui_say(ui, ROLE_WARN, "cancelling\xe2\x80\xa6");
     else

@@ -125,6 +125,7 @@ typedef struct Profiling {
     bool             failed;   /* they cannot be */
     Ceilings         ceilings;
     struct RoofWork *work;     /* measures them; NULL: none */
+    struct Scaling  *scaling;  /* time over n: scaling.h; owned; NULL: not begun */
 } Profiling;
 
 /* What the inspector has found out of a result. */

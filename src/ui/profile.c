@@ -8,6 +8,9 @@
 
 #include "ui/actions.h"
 #include "ui/profile.h"
+#include "ui/scaling.h"
+
+#define PLOT_LINES 16 /* a plot is worth drawing */
 
 typedef enum Metric { METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP, METRIC_COUNT } Metric;
 
@@ -187,6 +190,21 @@ static void quality_text(const Pane *pane, Text *out)
         text_addf(out, "(heap: %s)", r->heap_note);
 }
 
+/* Stages, and under them plots where there is room. */
+static void draw_rest(Ui *ui, Area area, const Pane *pane)
+{
+    const Record *r = record_of(pane);
+    int           lines = r && r->stage_count > 4 ? r->stage_count + 2 : 6;
+    bool          more = r && area.h >= lines + PLOT_LINES;
+    Area          below = { area.y + lines, area.x, area.h - lines, area.w };
+
+    if (more)
+        profile_more_draw(ui, below);
+    area.h = more ? lines : area.h;
+    if (area.h >= 4)
+        draw_stages(ui, area, pane);
+}
+
 void profile_draw(Ui *ui, Area area)
 {
     Compare *c = &ui->compare;
@@ -220,8 +238,7 @@ void profile_draw(Ui *ui, Area area)
     quality_text(pane, &quality);
     term_text(ui->term, y, area.x + 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
     text_free(&quality);
-    if (area.y + area.h - y - 1 >= 4)
-        draw_stages(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
+    draw_rest(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
 }
 
 /* Under the panes of a tall screen: the bars of time, the rest as numbers. */
@@ -263,6 +280,10 @@ void action_measure(Ui *ui)
 {
     if (!ui->compare.count)
         ui_say(ui, ROLE_WARN, "no pane is open");
+    if (ui->profiling.view == PROFILE_SCALING) {
+        scaling_start(ui);
+        return;
+    }
     for (int i = 0; i < ui->compare.count; i++)
         pane_measure(ui, &ui->compare.panes[i]);
 }

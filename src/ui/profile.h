@@ -13,12 +13,15 @@ enum {
     PROFILE_QUALITY,
     PROFILE_SEEDS,
     PROFILE_ROOFLINE,
+    PROFILE_SCALING,  /* time over n: scaling.c */
     PROFILE_VIEWS
 };
 
 #define PROFILE_CHOICES_MOST (3 * PANES_MOST)
 
 void profile_plot_draw(Ui *ui, Area area);
+/* Where the bars leave room: memory over time, and the last other plot that is known. */
+void profile_more_draw(Ui *ui, Area area);
 /* What is shown as panels of a figure; 0: nothing can be, *problem says why. */
 int  profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const char **problem);
 /* A pane that was opened for a plot: it is measured, and the screen shows the plot;

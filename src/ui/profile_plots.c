@@ -11,6 +11,7 @@
 #include "draw/plot_cells.h"
 #include "ui/actions.h"
 #include "ui/profile.h"
+#include "ui/scaling.h"
 
 struct RoofWork {
     Job     *job;
@@ -30,6 +31,7 @@ static const struct ProfileView {
     [PROFILE_QUALITY] = { "quality", { PLOT_MASS, PLOT_ERROR }, 2, false },
     [PROFILE_SEEDS] = { "spread over seeds", { PLOT_MASS_SEEDS, PLOT_ERROR_SEEDS }, 2, false },
     [PROFILE_ROOFLINE] = { "roofline", { PLOT_ROOFLINE }, 1, false },
+    [PROFILE_SCALING] = { "time over n", { PLOT_TIME }, 0, false },
 };
 
 /* ---- ceilings --------------------------------------------------------------- */
@@ -76,9 +78,10 @@ bool profile_poll(Ui *ui)
 {
     struct RoofWork *w = ui->profiling.work;
     JobState         state = w ? job_state(w->job) : JOB_WAITING;
+    bool             further = scaling_poll(ui);
 
     if (state == JOB_WAITING || state == JOB_RUNNING)
-        return false;
+        return further;
     ui->profiling.work = NULL;
     ui->profiling.known = state == JOB_DONE;
     ui->profiling.failed = state != JOB_DONE;
@@ -91,6 +94,7 @@ bool profile_poll(Ui *ui)
 
 void profile_close(Ui *ui)
 {
+    scaling_close(ui);
     if (!ui->profiling.work)
         return;
     job_cancel(ui->profiling.work->job);
@@ -213,12 +217,38 @@ static void draw_kind(Ui *ui, PlotKind kind, const char *title, Area area)
     plot_free(plot);
 }
 
+static void draw_scaling(Ui *ui, Area area)
+{
+    Error err = ERROR_INIT;
+    Area  inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
+    Plot *plot = scaling_plot(ui, &err);
+    char  title[160];
+
+    scaling_title(ui, title, sizeof(title));
+    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    if (plot) {
+        inside.h -= draw_note(ui, plot, inside);
+        plot_draw(ui, plot, inside);
+    } else {
+        term_paragraph(ui->term, (Area){ inside.y + inside.h / 3, inside.x, 4, inside.w },
+                       err.code != ERR_NONE ? err.text
+                       : scaling_runs(ui)
+                           ? "measuring\xe2\x80\xa6"
+                           : "not measured; r measures all panes at n = 64, 128, ... 4096 on N(0,1) "
+                             "inputs of this size, Ctrl-C stops and keeps what is there",
+                       ui_style(ui, ROLE_DIM));
+    }
+    plot_free(plot);
+}
+
 void profile_plot_draw(Ui *ui, Area area)
 {
     const struct ProfileView *view = &views[ui->profiling.view];
     const Pane               *pane = compare_focus(ui);
     bool                      beside = area.w >= 120;
 
+    if (ui->profiling.view == PROFILE_SCALING)
+        draw_scaling(ui, area);
     if (view->kinds[0] == PLOT_ROOFLINE)
         want_ceilings(ui);
     for (int k = 0; k < view->count; k++) {
@@ -242,6 +272,19 @@ void profile_plot_draw(Ui *ui, Area area)
     }
 }
 
+void profile_more_draw(Ui *ui, Area area)
+{
+    bool two = area.w >= 120 && (ui->profiling.scaling || ui->profiling.known);
+    Area left = { area.y, area.x, area.h, two ? area.w / 2 : area.w };
+    Area right = { area.y, area.x + left.w, area.h, area.w - left.w };
+
+    draw_kind(ui, PLOT_TIMELINE, views[PROFILE_MEMORIES].name, left);
+    if (two && ui->profiling.scaling)
+        draw_scaling(ui, right);
+    else if (two)
+        draw_kind(ui, PLOT_ROOFLINE, views[PROFILE_ROOFLINE].name, right);
+}
+
 /* ---- as a figure ------------------------------------------------------------ */
 
 int profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const char **problem)
@@ -261,6 +304,8 @@ int profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const cha
         *problem = "this machine's ceilings are not measured yet";
         return 0;
     }
+    if (ui->profiling.view == PROFILE_SCALING)
+        *problem = "compare --plot scaling writes this plot";
     options->ceilings = &ui->profiling.ceilings;
     for (int k = 0; k < view->count; k++)
         for (int i = 0, joined = 0; i < there; i++)
