@@ -49,6 +49,7 @@
 #include "attn/query_clusters.h"
 #include "attn/recurrence.h"
 #include "attn/replay.h"
+#include "attn/routed_clusters.h"
 #include "attn/segments.h"
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"

@@ -274,15 +274,14 @@ static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupA
 /* Adds one round's row to what the rounds before gave: a softmax over both. */
 static void merge(float *out, float *z, const float *row, float z_row, int64_t e)
 {
-    double largest = (double)(*z > z_row ? *z : z_row);
-    double a = exp((double)*z - largest), b = exp((double)z_row - largest);
-    float  before = (float)(a / (a + b)), now = (float)(b / (a + b));
+    double apart = (double)z_row - (double)*z, lesser = exp(-fabs(apart));
+    float  now = (float)((apart > 0 ? 1 : lesser) / (1 + lesser)), before = 1 - now;
 
     if (!(z_row > -INFINITY))
         return;
     for (int64_t c = 0; c < e; c++)
         out[c] = before * out[c] + now * row[c];
-    *z = (float)(largest + log(a + b));
+    *z = (float)(fmax((double)*z, (double)z_row) + log1p(lesser));
 }
 
 typedef struct Combine {

@@ -22,7 +22,6 @@
 #define SMALLEST_SUM 1e-12
 #define SNAPSHOTS 16    /* k-means iterations shown */
 #define FIT_MOST 50     /* passes over the input when centroids are fitted */
-#define COARSE 16       /* a log-sum-exp as large as this is not exact enough in float */
 
 enum { NORM_LAYER, NORM_L2, NORM_NONE };
 enum { SCORE_BOTH, SCORE_KEYS, SCORE_NONE };
@@ -70,30 +69,15 @@ static const Param params[] = {
     PARAM_END
 };
 
-typedef struct Routing {
-    int64_t h, n, d, clusters, window;
-    bool    same;        /* keys are routed as the queries are */
-    bool    causal, exclude_self, mean;
-    double  eps;
-    ChoiceRows rq, rk;   /* what is compared with the centroids */
-    Tensor  mu;          /* f64 [h,C,d] */
-    Tensor  qs, ks;      /* i32 [h,C*w] members, increasing in each cluster */
-    AttendInput in;      /* what enters the scores */
-    double *z;           /* [h,C*w] log-sum-exp of each member in its cluster */
-    int32_t *times;      /* [h,n] clusters in which a token saw something */
-    int64_t *start;      /* [h*n+1] into entry: the query's places in qs */
-    int32_t *entry;
-} Routing;
-
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static Routing routing_shape(const Run *r, const Params *p)
+static RoutedClusters routing_shape(const Run *r, const Params *p)
 {
     const Tensor *given = &p->centroids;
-    Routing       s = { .h = r->h, .n = r->n, .d = r->d, .clusters = p->n_clusters,
+    RoutedClusters s = { .h = r->h, .n = r->n, .d = r->d, .clusters = p->n_clusters,
                         .same = p->share_qk || p->routing_source == SOURCE_SUM,
                         .causal = r->causal, .exclude_self = p->exclude_self,
                         .mean = p->combine == COMBINE_MEAN, .eps = p->combine_eps };
@@ -128,7 +112,7 @@ static Tensor normalised(Run *r, const Params *p, Tensor x)
 }
 
 /* Routing vectors that are not the normalised ones.  q and k: those, rounded. */
-static void project(Run *r, const Params *p, Routing *s, Tensor w, Tensor *q, Tensor *k)
+static void project(Run *r, const Params *p, RoutedClusters *s, Tensor w, Tensor *q, Tensor *k)
 {
     Tensor from_q = normalised(r, p, r->q);
     Tensor from_k = p->share_qk ? from_q : normalised(r, p, r->k);
@@ -145,7 +129,7 @@ static void project(Run *r, const Params *p, Routing *s, Tensor w, Tensor *q, Te
     s->rk = s->same ? s->rq : choice_rows_exact(r, from_k);
 }
 
-static void prepare(Run *r, const Params *p, Routing *s)
+static void prepare(Run *r, const Params *p, RoutedClusters *s)
 {
     Tensor w, q, k;
 
@@ -173,7 +157,7 @@ static void show_centroids(Run *r, const char *name, Tensor mu)
         view_tensor(r, name, VIEW_VECTORS, exact_rounded(r, mu), "cluster", "feature");
 }
 
-static void start_centroids(Run *r, const Params *p, Routing *s)
+static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
 {
     int64_t shape[3] = { s->h, s->clusters, s->d };
     Tensor  given = run_param_given(r, "centroids", p->centroids, DT_F32, 3, shape);
@@ -197,7 +181,7 @@ static void start_centroids(Run *r, const Params *p, Routing *s)
 
 /* f64 [h,C,d]: distinct routing vectors of the queries, in the order of the sequence; with
  * more clusters than tokens they begin again. */
-static void draw_tokens(Run *r, Routing *s)
+static void draw_tokens(Run *r, RoutedClusters *s)
 {
     int64_t taken, all = min64(s->clusters, s->n);
     Rng     rng = run_rng(r, "fit");
@@ -228,7 +212,7 @@ static void show_clusters(Run *r, Tensor nearest)
 }
 
 /* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
-static Tensor member_sums(Run *r, const Routing *s, Tensor nearest_q, int64_t **count)
+static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, int64_t **count)
 {
     Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
 
@@ -246,7 +230,7 @@ static Tensor member_sums(Run *r, const Routing *s, Tensor nearest_q, int64_t **
 
 /* M_c: the mean's direction at the radius of normalised vectors; an empty or
  * balanced cluster keeps its centroid. */
-static void move_to_mean(const Params *p, const Routing *s, const double *mu, int64_t count,
+static void move_to_mean(const Params *p, const RoutedClusters *s, const double *mu, int64_t count,
                          double *sum)
 {
     double squares = 0, radius = p->normalize == NORM_LAYER ? sqrt((double)s->d) : 1;
@@ -257,7 +241,7 @@ static void move_to_mean(const Params *p, const Routing *s, const double *mu, in
         sum[t] = count && sqrt(squares) > SMALLEST_SUM ? radius * sum[t] / sqrt(squares) : mu[t];
 }
 
-static Tensor means(Run *r, const Params *p, const Routing *s, Tensor nearest_q)
+static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
 {
     int64_t *count;
     Tensor   sum = member_sums(r, s, nearest_q, &count);
@@ -269,13 +253,13 @@ static Tensor means(Run *r, const Params *p, const Routing *s, Tensor nearest_q)
 }
 
 /* Nearest centroids and sums of members, once over the input. */
-static double pass_flops(const Routing *s)
+static double pass_flops(const RoutedClusters *s)
 {
     return (double)(s->h * s->n * (s->same ? 1 : 2)) * (double)s->d *
            (2 * (double)s->clusters + 1);
 }
 
-static void kmeans(Run *r, const Params *p, Routing *s)
+static void kmeans(Run *r, const Params *p, RoutedClusters *s)
 {
     for (int64_t t = 0; t < p->kmeans_iters && !run_failed(r); t++) {
         ArenaMark mark = arena_mark(r->arena);
@@ -304,7 +288,7 @@ static int64_t moved_vectors(Tensor before, Tensor now)
 
 /* Spherical k-means on this input until no query changes its centroid.  The result is
  * rounded once, so that a run from the dumped tensor is the same run. */
-static void fit(Run *r, const Params *p, Routing *s)
+static void fit(Run *r, const Params *p, RoutedClusters *s)
 {
     Tensor  nearest = run_tensor2(r, DT_I32, s->h, s->n), kept;
     int64_t moved = 1;
@@ -342,7 +326,7 @@ static void fit(Run *r, const Params *p, Routing *s)
 }
 
 /* What training would make of the centroids; this run does not use it. */
-static void show_update(Run *r, const Params *p, const Routing *s)
+static void show_update(Run *r, const Params *p, const RoutedClusters *s)
 {
     Tensor   cluster, moved;
     int64_t *count;
@@ -367,7 +351,7 @@ static void show_update(Run *r, const Params *p, const Routing *s)
 
 /* ---- membership and attention ----------------------------------------------- */
 
-static void route(Run *r, Routing *s)
+static void route(Run *r, RoutedClusters *s)
 {
     double compared = (double)(s->h * s->n) * (s->same ? 1 : 2);
 
@@ -377,7 +361,7 @@ static void route(Run *r, Routing *s)
     op_charge(r, FLOP_OVERHEAD, 2 * compared * (double)(s->clusters * s->d));
 }
 
-static GroupResult attend(Run *r, const Routing *s)
+static GroupResult attend(Run *r, const RoutedClusters *s)
 {
     GroupAttend g = { .q = s->in.q, .k = s->in.k, .v = s->in.v, .scale = s->in.scale,
                       .groups = s->clusters, .query_index = s->qs, .key_index = s->ks,
@@ -396,194 +380,49 @@ static GroupResult attend(Run *r, const Routing *s)
     return op_group_attend(r, &g);
 }
 
-static double share_of(const Routing *s, int64_t row)
+typedef struct Combine {
+    const RoutedClusters *s;
+    GroupResult           result;
+    Tensor                out;
+} Combine;
+
+/* An item is a head: each token gathers its places. */
+static void combine_item(void *context, int64_t head, int worker)
 {
-    return s->mean ? 1 / ((double)s->times[row] + s->eps) : 1;
+    const Combine        *job = context;
+    const RoutedClusters *s = job->s;
+    int64_t               entries = s->clusters * s->window, e = job->out.shape[2];
+
+    (void)worker;
+    for (int64_t row = head * s->n; row < (head + 1) * s->n; row++) {
+        float *to = tensor_f32(&job->out) + row * e;
+        float  share;
+
+        memset(to, 0, (size_t)e * sizeof(*to));
+        s->times[row] = 0;
+        for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
+            const float *from = tensor_f32(&job->result.out) + (head * entries + s->entry[x]) * e;
+
+            s->times[row] += tensor_f32(&job->result.lse)[head * entries + s->entry[x]] > -INFINITY;
+            for (int64_t c = 0; c < e; c++)
+                to[c] += from[c];
+        }
+        share = s->times[row] ? (float)routed_clusters_share(s, row) : 1;
+        for (int64_t c = 0; c < e; c++)
+            to[c] *= share;
+    }
 }
 
-static void combine(Run *r, Routing *s, GroupResult result)
+static void combine(Run *r, RoutedClusters *s, GroupResult result)
 {
-    int64_t entries = s->clusters * s->window, e = r->e;
+    Combine job = { .s = s, .result = result };
 
     run_stage(r, "combine");
-    r->out = run_tensor3(r, DT_F32, s->h, s->n, e);
-    s->times = run_alloc(r, s->h * s->n, sizeof(*s->times));
-    if (run_failed(r))
-        return;
-    memset(r->out.data, 0, (size_t)tensor_bytes(&r->out));
-    memset(s->times, 0, (size_t)(s->h * s->n) * sizeof(*s->times));
-    for (int64_t x = 0; x < s->h * entries; x++) {
-        int64_t      row = x / entries * s->n + tensor_i32(&s->qs)[x];
-        float       *to = tensor_f32(&r->out) + row * e;
-        const float *from = tensor_f32(&result.out) + x * e;
-
-        s->times[row] += tensor_f32(&result.lse)[x] > -INFINITY;
-        for (int64_t c = 0; c < e; c++)
-            to[c] += from[c];
-    }
-    for (int64_t x = 0; x < s->h * s->n * e; x++)
-        if (s->times[x / e])
-            tensor_f32(&r->out)[x] *= (float)share_of(s, x / e);
-    op_charge(r, FLOP_OVERHEAD, (double)(s->h * entries) * (double)e);
-}
-
-/* ---- views ------------------------------------------------------------------ */
-
-/* Whether i, in cluster c, sees key j of the cluster; keys [w] increasing. */
-static bool sees(const Routing *s, const int32_t *keys, int64_t i, int64_t j)
-{
-    bool others = s->causal ? keys[0] < i : s->window > 1 || keys[0] != i;
-
-    return !(s->causal && j > i) && !(s->exclude_self && i == j && others);
-}
-
-static const int32_t *keys_of(const Routing *s, int64_t head, int32_t entry)
-{
-    return tensor_i32(&s->ks) + (head * s->clusters + entry / s->window) * s->window;
-}
-
-static int64_t seen_keys(const void *context, int64_t head, int64_t i, int32_t *count,
-                         int32_t *key)
-{
-    const Routing *s = context;
-    int64_t        row = head * s->n + i, found = 0;
-
-    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
-        const int32_t *keys = keys_of(s, head, s->entry[x]);
-
-        for (int64_t y = 0; y < s->window; y++)
-            if (sees(s, keys, i, keys[y]) && !count[keys[y]]++)
-                key[found++] = keys[y];
-    }
-    return found;
-}
-
-static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
-                         int64_t step, float *out)
-{
-    const Routing *s = view->context;
-    int64_t        row = head * s->n + i, last = start + (count - 1) * step;
-
-    memset(out, 0, (size_t)count * sizeof(*out));
-    for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
-        const int32_t *keys = keys_of(s, head, s->entry[x]);
-        double         z = s->z[head * s->clusters * s->window + s->entry[x]], score;
-        int64_t        y = key_lower_bound(keys, 0, s->window, start);
-
-        for (; y < s->window && keys[y] <= last; y++) {
-            if ((keys[y] - start) % step || !sees(s, keys, i, keys[y]))
-                continue;
-            score = attend_score(&s->in, s->h, head, i, keys[y]);
-            out[(keys[y] - start) / step] += (float)(exp(score - z) * share_of(s, row));
-        }
-    }
-}
-
-/* The kernel's sums are in float: where the last digits of a large one would be
- * seen in the weights they are put right. */
-static void refine(Run *r, Routing *s, Tensor lse)
-{
-    int64_t w = s->window, all = s->clusters * w;
-
-    s->z = run_alloc(r, s->h * all, sizeof(*s->z));
-    for (int64_t x = 0; x < s->h * all && !run_failed(r); x++) {
-        const int32_t *keys = tensor_i32(&s->ks) + x / w * w;
-        int64_t        i = tensor_i32(&s->qs)[x];
-        double         sum = 0;
-
-        s->z[x] = (double)tensor_f32(&lse)[x];
-        if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
-            continue;
-        for (int64_t y = 0; y < w; y++)
-            if (sees(s, keys, i, keys[y]))
-                sum += exp(attend_score(&s->in, s->h, x / all, i, keys[y]) - s->z[x]);
-        s->z[x] += log(sum);
-    }
-}
-
-/* Plane 2 * head: query sets; 2 * head + 1: key sets. */
-static void read_membership(const View *view, int64_t plane, int64_t c, int64_t start,
-                            int64_t count, int64_t step, float *out)
-{
-    const Routing *s = view->context;
-    const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs) +
-                         (plane / 2 * s->clusters + c) * s->window;
-
-    memset(out, 0, (size_t)count * sizeof(*out));
-    for (int64_t y = key_lower_bound(set, 0, s->window, start);
-         y < s->window && (set[y] - start) / step < count; y++)
-        if ((set[y] - start) % step == 0)
-            out[(set[y] - start) / step] = 1;
-}
-
-/* For each query its places in the clusters' lists. */
-static void list_places(Run *r, Routing *s)
-{
-    int64_t entries = s->clusters * s->window, rows = s->h * s->n;
-
-    s->start = run_alloc(r, rows + 1, sizeof(*s->start));
-    s->entry = run_alloc(r, s->h * entries, sizeof(*s->entry));
-    if (run_failed(r))
-        return;
-    memset(s->start, 0, (size_t)(rows + 1) * sizeof(*s->start));
-    for (int64_t x = 0; x < s->h * entries; x++)
-        s->start[x / entries * s->n + tensor_i32(&s->qs)[x] + 1]++;
-    for (int64_t row = 0; row < rows; row++)
-        s->start[row + 1] += s->start[row];
-    for (int64_t x = s->h * entries - 1; x >= 0; x--) /* ends become starts */
-        s->entry[--s->start[x / entries * s->n + tensor_i32(&s->qs)[x] + 1]] =
-            (int32_t)(x % entries);
-    memmove(s->start, s->start + 1, (size_t)rows * sizeof(*s->start));
-    s->start[rows] = s->h * entries;
-}
-
-/* Clusters are of equal size, but tokens are in none, one or several of them. */
-static void show_balance(Run *r, const Routing *s, View *membership)
-{
-    Tensor sizes = run_tensor3(r, DT_I32, s->h, 2, s->clusters);
-    Tensor times = run_tensor3(r, DT_I32, s->h, 2, s->n);
-
-    if (run_failed(r))
-        return;
-    memset(times.data, 0, (size_t)tensor_bytes(&times));
-    for (int64_t x = 0; x < 2 * s->h * s->clusters * s->window; x++) {
-        int64_t        plane = x / (s->clusters * s->window), at = x % (s->clusters * s->window);
-        const int32_t *set = tensor_i32(plane % 2 ? &s->ks : &s->qs);
-
-        tensor_i32(&sizes)[plane * s->clusters + at / s->window] = (int32_t)s->window;
-        tensor_i32(&times)[plane * s->n + set[plane / 2 * s->clusters * s->window + at]]++;
-    }
-    balance_show(r, membership, tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->clusters },
-                                          sizes.data),
-                 tensor_of(DT_I32, 2, (int64_t[]){ 2 * s->h, s->n }, times.data));
-}
-
-static void show(Run *r, const Params *p, Routing *s, Tensor lse)
-{
-    View    *membership;
-    Pattern *cells;
-
-    if (!run_wants_views(r))
-        return;
-    view_stage(r, "route", -1);
-    membership = view_add(r, "membership", VIEW_MEMBERSHIP, DT_U8, 4,
-                          (int64_t[]){ s->h, 2, s->clusters, s->n });
-    if (membership) {
-        membership->read = read_membership;
-        membership->context = s;
-        membership->rows = "cluster";
-        membership->cols = "token";
-        show_balance(r, s, membership);
-    }
-    view_stage(r, NULL, -1);
-    list_places(r, s);
-    refine(r, s, lse);
-    cells = cell_rows_pattern(r, cell_rows_new(r, seen_keys, s), COMPONENT_CLUSTER);
-    view_stage(r, "attend", -1);
-    view_pattern(r, cells, false);
-    view_stage(r, NULL, -1);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, cells);
-    show_update(r, p, s);
+    routed_clusters_list(r, s);
+    r->out = job.out = run_tensor3(r, DT_F32, s->h, s->n, r->e);
+    if (!run_failed(r))
+        threads_run(r->threads, s->h, combine_item, &job);
+    op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->clusters * s->window) * (double)r->e);
 }
 
 /* ---- the mechanism ---------------------------------------------------------- */
@@ -591,7 +430,7 @@ static void show(Run *r, const Params *p, Routing *s, Tensor lse)
 static void routing_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Routing      *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
+    RoutedClusters *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
     GroupResult   result;
 
     if (!s)
@@ -606,13 +445,14 @@ static void routing_run(Run *r, const void *opaque)
     route(r, s);
     result = attend(r, s);
     combine(r, s, result);
-    show(r, p, s, result.lse);
+    routed_clusters_show(r, s, result.lse);
+    show_update(r, p, s);
 }
 
 static Flops routing_flops(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    Routing       s = routing_shape(r, p);
+    RoutedClusters s = routing_shape(r, p);
     double        h = (double)s.h, rows = h * (double)s.n, d = (double)s.d;
     double        c = (double)s.clusters, w = (double)s.window, pairs = h * c * w * w;
     double        e = (double)r->e;

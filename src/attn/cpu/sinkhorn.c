@@ -1,4 +1,4 @@
-/* balance.c -- Sinkhorn's balancing, and what a balanced matrix does to blocks.
+/* sinkhorn.c -- Sinkhorn's balancing, and what a balanced matrix does to blocks.
  *
  *     L_uv <- L_uv - ln sum_v exp(L_uv)         over the allowed entries of a line
  *     y_u  =  sum_v P_uv x_v                    x_v: block v of b tokens, as one row
@@ -104,7 +104,7 @@ void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
 /* ---- blocks mixed ----------------------------------------------------------- */
 
 typedef struct Mix {
-    const Tensor *x;
+    const Tensor *perm, *x;
     int64_t       b, rows, nb, strips; /* strips: of a block's columns */
     float        *share;               /* [h][rows padded to TILE_ROWS][nb] */
     float        *strip;               /* [workers][nb][TILE_KEYS] */
@@ -147,23 +147,23 @@ static void mix_item(void *context, int64_t item, int worker)
     }
 }
 
-static void round_shares(const Tensor *perm, int64_t rows, float *share)
+/* An item is a head's row of shares; those behind the last are 0. */
+static void round_item(void *context, int64_t item, int worker)
 {
-    int64_t nb = perm->shape[2], padded = round_up_to(rows, TILE_ROWS);
+    const Mix    *job = context;
+    int64_t       padded = round_up_to(job->rows, TILE_ROWS), nb = job->nb, u = item % padded;
+    const double *row = (const double *)tensor_head(job->perm, item / padded, job->y->shape[0]) +
+                        u * nb;
 
-    for (int64_t i = 0; i < perm->shape[0] * padded * nb; i++) {
-        int64_t u = i / nb % padded;
-
-        share[i] = u < rows ? (float)((double *)perm->data)[(i / (padded * nb) * perm->shape[1] +
-                                                             u) * nb + i % nb]
-                            : 0;
-    }
+    (void)worker;
+    for (int64_t v = 0; v < nb; v++)
+        job->share[item * nb + v] = u < job->rows ? (float)row[v] : 0;
 }
 
 void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y)
 {
     ArenaMark mark = arena_mark(r->arena);
-    Mix       job = { .x = x, .b = b, .nb = perm->shape[2], .y = y,
+    Mix       job = { .perm = perm, .x = x, .b = b, .nb = perm->shape[2], .y = y,
                       .strips = ceil_div(b * x->shape[2], TILE_KEYS) };
     int64_t   h = y->shape[0], f = (int64_t)sizeof(float);
 
@@ -171,7 +171,7 @@ void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tens
     job.share = cpu_scratch(r, h * round_up_to(job.rows, TILE_ROWS), job.nb * f);
     job.strip = cpu_scratch(r, threads_count(r->threads) * TILE_KEYS, job.nb * f);
     if (job.share && job.strip) {
-        round_shares(perm, job.rows, job.share);
+        threads_run(r->threads, h * round_up_to(job.rows, TILE_ROWS), round_item, &job);
         threads_run(r->threads, h * job.strips, mix_item, &job);
     }
     arena_release(r->arena, mark);
