@@ -28,7 +28,7 @@ typedef struct Entries {
     void         *out;
     int64_t       count, rows, d; /* entries, or rows of d, in all */
     NormaliseKind kind;
-    double        eps;
+    double        eps; /* of kind, or what is divided by */
 } Entries;
 
 static void on_entries(Run *r, ThreadsFn work, Entries *job)
@@ -172,6 +172,37 @@ Tensor exact_sum(Run *r, Tensor a, Tensor b)
     for (int64_t i = 0; i < tensor_count(&y) && !run_failed(r); i++)
         f64(&y)[i] = f64(&a)[i] + f64(&b)[i];
     return y;
+}
+
+static void exp_item(void *context, int64_t item, int worker)
+{
+    const Entries *job = context;
+    int64_t        end = min64(job->count, (item + 1) * PIECE);
+
+    (void)worker;
+    for (int64_t i = item * PIECE; i < end; i++)
+        f64(&job->x)[i] = exp(f64(&job->x)[i]);
+}
+
+void exact_exp(Run *r, Tensor x)
+{
+    on_entries(r, exp_item, &(Entries){ .run = r, .x = x, .count = tensor_count(&x) });
+}
+
+static void divide_item(void *context, int64_t item, int worker)
+{
+    const Entries *job = context;
+    int64_t        end = min64(job->count, (item + 1) * PIECE);
+
+    (void)worker;
+    for (int64_t i = item * PIECE; i < end; i++)
+        f64(&job->x)[i] /= job->eps;
+}
+
+void exact_divide(Run *r, Tensor x, double by)
+{
+    on_entries(r, divide_item,
+               &(Entries){ .run = r, .x = x, .count = tensor_count(&x), .eps = by });
 }
 
 /* ---- products --------------------------------------------------------------- */

@@ -23,6 +23,9 @@ void   exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, doubl
 /* As op_normalise of x f32 [h',rows,d]; charges 5 per element. */
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps);
 Tensor exact_sum(Run *r, Tensor a, Tensor b);
+/* x <- e^x and x <- x / by, in place; charge nothing. */
+void   exact_exp(Run *r, Tensor x);
+void   exact_divide(Run *r, Tensor x, double by);
 /* The first `cols` columns of x w + bias; x f64 [h',rows,in], w f32 [h',in,>=cols],
  * bias f32 [h',>=cols] or absent.  Charges 2 rows in cols per head to overhead. */
 Tensor exact_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols);

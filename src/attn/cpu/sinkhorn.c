@@ -11,13 +11,14 @@
 #include <string.h>
 
 #define LINES 16 /* of one item of work */
+#define PAD 8    /* lines a power of two apart would fight for the same places of the cache */
 
 typedef struct Balance {
     double        *log_p;
     const uint8_t *allowed; /* NULL: all */
     int64_t        b;
     bool           columns;
-    double        *lines;   /* [workers][LINES][b]: allowed entries, side by side */
+    double        *lines;   /* [workers][LINES][b + PAD]: allowed entries, side by side */
 } Balance;
 
 /* The allowed entries of a line, `step` apart from x on; returns how many. */
@@ -60,15 +61,15 @@ static void balance_rows(const Balance *job, double *x, const uint8_t *allowed, 
 static void balance_columns(const Balance *job, double *x, const uint8_t *allowed, int64_t count,
                             double *lines)
 {
-    int64_t b = job->b;
+    int64_t b = job->b, ld = b + PAD;
     double  sum[LINES];
 
     for (int64_t c = 0; c < b && !allowed; c++)
         for (int64_t t = 0; t < count; t++)
-            lines[t * b + c] = x[c * b + t];
+            lines[t * ld + c] = x[c * b + t];
     for (int64_t t = 0; t < count; t++)
-        sum[t] = line_sum(lines + t * b, allowed ? take_line(x + t, allowed + t, b, b,
-                                                             lines + t * b) : b);
+        sum[t] = line_sum(lines + t * ld, allowed ? take_line(x + t, allowed + t, b, b,
+                                                              lines + t * ld) : b);
     for (int64_t c = 0; c < b; c++)
         subtract(x + c * b, allowed ? allowed + c * b : NULL, count, sum, 1);
 }
@@ -79,7 +80,7 @@ static void balance_item(void *context, int64_t item, int worker)
     const Balance *job = context;
     int64_t        b = job->b, strips = ceil_div(b, LINES), first = item % strips * LINES;
     int64_t        end = min_i64(b, first + LINES);
-    double        *x = job->log_p + item / strips * b * b, *lines = job->lines + worker * LINES * b;
+    double        *x = job->log_p + item / strips * b * b, *lines = job->lines + worker * LINES * (b + PAD);
 
     if (job->columns)
         balance_columns(job, x + first, job->allowed ? job->allowed + first : NULL, end - first,
@@ -95,7 +96,8 @@ void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns)
     Balance   job = { .log_p = log_p->data, .b = log_p->shape[1], .columns = columns,
                       .allowed = tensor_given(allowed) ? allowed->data : NULL };
 
-    job.lines = cpu_scratch(r, threads_count(r->threads) * LINES * job.b, sizeof(*job.lines));
+    job.lines = cpu_scratch(r, threads_count(r->threads) * LINES * (job.b + PAD),
+                            sizeof(*job.lines));
     if (job.lines)
         threads_run(r->threads, log_p->shape[0] * ceil_div(job.b, LINES), balance_item, &job);
     arena_release(r->arena, mark);

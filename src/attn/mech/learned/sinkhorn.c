@@ -95,27 +95,43 @@ static void pool_rows(const SoftBlocks *s, const float *x, int64_t width, double
     }
 }
 
+typedef struct Pool {
+    const Run        *r;
+    const Params     *p;
+    const SoftBlocks *s;
+    Tensor            pooled;
+} Pool;
+
+/* An item is a head. */
+static void pool_item(void *context, int64_t head, int worker)
+{
+    const Pool *job = context;
+    const Run  *r = job->r;
+    int64_t     heads = job->pooled.shape[0], dp = job->pooled.shape[2];
+    double     *out = tensor_head(&job->pooled, head, heads);
+
+    (void)worker;
+    if (job->p->pool == POOL_X)
+        pool_rows(job->s, tensor_f32(&r->x), dp, out, dp);
+    if (job->p->pool == POOL_QK)
+        pool_rows(job->s, tensor_head(&r->q, head, heads), r->d, out, dp);
+    if (job->p->pool != POOL_X)
+        pool_rows(job->s, tensor_head(&r->k, head, heads), r->d, out + dp - r->d, dp);
+}
+
 static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
 {
     int64_t dp = pooled_size(r, p), heads = p->pool == POOL_X ? 1 : r->h;
-    Tensor  pooled;
+    Pool    job = { .r = r, .p = p, .s = s };
 
     run_stage(r, "pool");
-    pooled = run_tensor3(r, DT_F64, heads, s->nb, dp);
-    for (int64_t t = 0; t < heads && !run_failed(r); t++) {
-        double *out = tensor_head(&pooled, t, heads);
-
-        if (p->pool == POOL_X)
-            pool_rows(s, tensor_f32(&r->x), dp, out, dp);
-        if (p->pool == POOL_QK)
-            pool_rows(s, tensor_head(&r->q, t, heads), r->d, out, dp);
-        if (p->pool != POOL_X)
-            pool_rows(s, tensor_head(&r->k, t, heads), r->d, out + dp - r->d, dp);
-    }
+    job.pooled = run_tensor3(r, DT_F64, heads, s->nb, dp);
+    if (!run_failed(r))
+        threads_run(r->threads, heads, pool_item, &job);
     op_charge(r, FLOP_OVERHEAD, (double)(heads * s->n * dp));
     if (run_wants_views(r) && !run_failed(r))
-        view_tensor(r, "pooled", VIEW_VECTORS, exact_rounded(r, pooled), "block", "feature");
-    return pooled;
+        view_tensor(r, "pooled", VIEW_VECTORS, exact_rounded(r, job.pooled), "block", "feature");
+    return job.pooled;
 }
 
 static int64_t extent(const Tensor *given, int from_end, int64_t fallback)
@@ -254,13 +270,12 @@ static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tenso
                           (Init){ INIT_GUMBEL, 0 });
     if (s->causal)
         allowed = run_tensor2(r, DT_U8, nb, nb);
-    for (int64_t x = 0; x < r->h * nb * nb && !run_failed(r); x++) {
-        int64_t t = x / (nb * nb), u = x / nb % nb, v = x % nb;
-        double  add = p->noise ? (double)((float *)tensor_head(&noise, t, r->h))[u * nb + v] : 0;
+    for (int64_t x = 0; p->noise && x < r->h * nb * nb && !run_failed(r); x++)
+        l[x] += (double)((float *)tensor_head(&noise, x / (nb * nb), r->h))[x % (nb * nb)];
+    exact_divide(r, logits, p->temperature);
+    for (int64_t x = 0; s->causal && x < r->h * nb * nb && !run_failed(r); x++) {
+        int64_t u = x / nb % nb, v = x % nb;
 
-        l[x] = (l[x] + add) / p->temperature;
-        if (!s->causal)
-            continue;
         tensor_u8(&allowed)[u * nb + v] = v < u;
         if (v >= u)
             l[x] = -HUGE_VAL;
@@ -344,8 +359,7 @@ static Tensor permutation(Run *r, const Params *p, const SoftBlocks *s)
         if (t < p->sinkhorn_iters - 1 && t < SNAPSHOTS)
             show_matrix(r, "permutation", VIEW_PERMUTATION, logits, true);
     }
-    for (int64_t x = 0; x < r->h * s->nb * s->nb && !run_failed(r); x++)
-        l[x] = exp(l[x]);
+    exact_exp(r, logits);
     for (int64_t u = 0; p->top1 && u < r->h * s->nb && !run_failed(r); u++)
         keep_largest(s, l + u * s->nb);
     show_matrix(r, "permutation", VIEW_PERMUTATION, logits, false);
