@@ -70,6 +70,35 @@ void choice_row(const ChoiceRows *x, int64_t heads, int64_t head, int64_t i, dou
         row[t] = (double)near[i * x->near.stride[1] + t];
 }
 
+Tensor centroids_drawn(Run *r, const ChoiceRows *x, const char *name, int64_t count)
+{
+    int64_t n = x->near.shape[1], d = x->near.shape[2], all = count < n ? count : n;
+    Tensor  drawn = run_tensor3(r, DT_F64, r->h, count, d);
+    Rng     rng = run_rng(r, name);
+
+    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
+        double *to = (double *)drawn.data + t * count * d;
+        int64_t taken = 0;
+
+        for (int64_t i = 0; i < n && taken < all; i++)
+            if ((int64_t)rng_below(&rng, (uint64_t)(n - i)) < all - taken)
+                choice_row(x, r->h, t, i, to + taken++ * d);
+        for (int64_t c = all; c < count; c++)
+            memcpy(to + c * d, to + c % all * d, (size_t)d * sizeof(*to));
+    }
+    return drawn;
+}
+
+int64_t centroids_moved(Tensor before, Tensor now)
+{
+    int64_t moved = 0;
+
+    for (int64_t x = 0; x < tensor_count(&now); x++)
+        moved += tensor_i32(&before)[x] != tensor_i32(&now)[x];
+    memcpy(before.data, now.data, (size_t)tensor_bytes(&now));
+    return moved;
+}
+
 Tensor centroids_nearest(Run *r, Tensor mu, const ChoiceRows *x)
 {
     Tensor index = op_nearest(r, &(Nearest){ .x = *x, .y = mu, .parts = 1 });

@@ -18,6 +18,12 @@ ChoiceRows choice_rows_normalised(Run *r, Tensor x, NormaliseKind kind, double e
 /* Row i in double. */
 void choice_row(const ChoiceRows *x, int64_t heads, int64_t head, int64_t i, double *row);
 
+/* f64 [h,count,d]: distinct rows of each head, drawn by the stream `name`, in the order of the
+ * sequence; where there are fewer than `count` they begin again. */
+Tensor centroids_drawn(Run *r, const ChoiceRows *x, const char *name, int64_t count);
+/* How many entries of now differ from those of before, both i32, which becomes now. */
+int64_t centroids_moved(Tensor before, Tensor now);
+
 /* i32 [h,n]: the centroid with the largest product; ties: the lowest. */
 Tensor centroids_nearest(Run *r, Tensor mu, const ChoiceRows *x);
 /* i32 [h,C*w]: for each centroid the w rows with the largest products, in

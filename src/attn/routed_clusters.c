@@ -91,7 +91,8 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
             if ((keys[y] - start) % step || !sees(s, keys, i, keys[y]))
                 continue;
             score = attend_score(&s->in, s->h, head, i, keys[y]);
-            out[(keys[y] - start) / step] += (float)(exp(score - z) * routed_clusters_share(s, row));
+            out[(keys[y] - start) / step] +=
+                (float)(exp(score - z) * routed_clusters_share(s, row));
         }
     }
 }

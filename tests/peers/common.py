@@ -30,6 +30,15 @@ class Case:
     sizes: tuple = (4096, 16384)
     long: int = 65536          # where the exponent ends, for attnscope alone
     check_n: int = 1024
+    # What the exponent's runs are given where the claim speaks of other parameters than the
+    # timed ones: n -> (params, tensors), in words, and the exponent it claims for them.
+    held: Callable = None
+    held_as: str = ""
+    held_claim: float = None
+
+    @property
+    def exponent_claim(self):
+        return self.claim if self.held_claim is None else self.held_claim
 
     @property
     def name(self):

@@ -207,13 +207,35 @@ def clustered_tensors(n, h):
     return {"planes": torch.randn(63, SIZE + 1), "init_indices": torch.randperm(n)[:32].int()}
 
 
+def reformer_held(n, h):
+    """As many buckets, by two rotations: hashing to 2n/block by one costs n^2/block."""
+    buckets = 2 * n // 64
+    first = 2 ** math.ceil(math.log2(buckets) / 2)
+    params = dict(rounds=4, block=64, n_buckets=first, n_buckets2=buckets // first)
+    columns = (first + buckets // first) // 2
+    return params, {"rotations": torch.randn(h, SIZE, params["rounds"], columns)}
+
+
+def sinkhorn_held(n, h):
+    """Blocks of sqrt(n): then n b and the n^2/b of the soft permutation both grow as n^1.5."""
+    block = math.isqrt(n)
+    return dict(block=block), sinkhorn_tensors(dict(block=block))(n, h)
+
+
+def clusterformer_held(n, h):
+    return dict(block=64, kmeans_iters=10), {"centroids": torch.randn(h, 64, SIZE)}
+
+
 def table():
     hashed, block = dict(rounds=4, block=64), dict(block=64)
     return [
-        Case("reformer", reformer, hashed, reformer_tensors(hashed)),
+        Case("reformer", reformer, hashed, reformer_tensors(hashed), held=reformer_held,
+             held_as="a factorised hash"),
         Case("routing", routing, {}, routing_tensors, claim=1.5),
-        Case("sinkhorn", sinkhorn, block, sinkhorn_tensors(block)),
-        Case("clusterformer", clusterformer, dict(block, kmeans_iters=10), clusterformer_tensors),
+        Case("sinkhorn", sinkhorn, block, sinkhorn_tensors(block), held=sinkhorn_held,
+             held_as="b = sqrt(n)", held_claim=1.5),
+        Case("clusterformer", clusterformer, dict(block, kmeans_iters=10), clusterformer_tensors,
+             held=clusterformer_held, held_as="64 clusters"),
         Case("clustered", clustered, {}, clustered_tensors),
         Case("clustered-improved", clustered_improved, dict(topk=32), clustered_tensors),
     ]

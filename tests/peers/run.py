@@ -49,12 +49,12 @@ class Bench:
             self.made[n, h] = Inputs(q, k, v, x), *files
         return self.made[n, h]
 
-    def words(self, case, n, tensors, h=HEADS):
-        """The attnscope command line of a case."""
+    def words(self, case, n, tensors, h=HEADS, params=None):
+        """The attnscope command line of a case, or of other parameters."""
         _, qkv, x = self.inputs(n, h)
         words = [self.options.attnscope, "run", case.mechanism, "-i", x if case.reads_x else qkv,
                  "-t", str(self.options.threads), "--causal" if case.causal else "--no-causal"]
-        for name, value in case.params.items():
+        for name, value in (params or case.params).items():
             words += ["-p", f"{name}={value}"]
         for name, value in tensors.items():
             path = os.path.join(self.folder, f"{name}.npy")
@@ -127,14 +127,19 @@ class Bench:
         """Of attnscope's times between two sizes; a long run is not made."""
         times = []
         for n in (first, last):
-            tensors = self.tensors(case, n)
-            times.append(min(self.ours(self.words(case, n, tensors), 3) for _ in range(2))[0])
+            params, tensors = case.params, self.tensors(case, n)
+            if case.held:
+                torch.manual_seed(1)
+                params, tensors = case.held(n, HEADS)
+            words = self.words(case, n, tensors, params=params)
+            times.append(min(self.ours(words, 3) for _ in range(2))[0])
         return math.log(times[1] / times[0]) / math.log(last / first)
 
     def row(self, case):
         sizes = [n // 4 for n in case.sizes] if self.options.quick else list(case.sizes)
         last = sizes[-1] * 2 if self.options.quick else case.long
-        row = dict(mechanism=case.name, claim=case.claim, floor=case.floor, aim=case.aim,
+        row = dict(mechanism=case.name, claim=case.exponent_claim, held=case.held_as,
+                   floor=case.floor, aim=case.aim,
                    difference=self.agreement(case), timed=[self.pair(case, n) for n in sizes])
         first, end = row["timed"][0], row["timed"][-1]
         if end["ours"] * (last / sizes[-1]) ** case.claim < 5000:
@@ -159,7 +164,9 @@ def lines(row):
         if last:
             exponent = row.get("exponent")
             off = exponent is not None and abs(exponent - row["claim"]) > 0.1
-            more = ["" if exponent is None else f"{exponent:.2f}" + (" (off)" if off else ""),
+            held = f" with {row['held']}" if row["held"] else ""
+            more = ["" if exponent is None
+                    else f"{exponent:.2f}{held}" + (" (off)" if off else ""),
                     f"{row['their_exponent']:.2f}" if "their_exponent" in row else "",
                     f"{row['claim']:g}", f"{row['difference']:.0e}"]
         yield (f"| {row['mechanism']} | {timed['n']} | {timed['ours']:.1f} | {timed['theirs']:.1f} "

@@ -80,7 +80,8 @@ static void balance_item(void *context, int64_t item, int worker)
     const Balance *job = context;
     int64_t        b = job->b, strips = ceil_div(b, LINES), first = item % strips * LINES;
     int64_t        end = min_i64(b, first + LINES);
-    double        *x = job->log_p + item / strips * b * b, *lines = job->lines + worker * LINES * (b + PAD);
+    double        *x = job->log_p + item / strips * b * b;
+    double        *lines = job->lines + worker * LINES * (b + PAD);
 
     if (job->columns)
         balance_columns(job, x + first, job->allowed ? job->allowed + first : NULL, end - first,

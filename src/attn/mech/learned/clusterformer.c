@@ -155,35 +155,13 @@ static void show_centroids(Run *r, Tensor mu)
         view_tensor(r, "centroids", VIEW_VECTORS, exact_rounded(r, mu), "cluster", "feature");
 }
 
-/* `count` distinct tokens of each head, in the order of the sequence. */
 static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
 {
-    int64_t d = tokens.shape[2];
-    Tensor  start = run_tensor3(r, DT_F32, r->h, count, d);
-    Rng     rng = run_rng(r, "centroids");
+    ChoiceRows rows = { .near = tokens };
+    Tensor     start = exact_rounded(r, centroids_drawn(r, &rows, "centroids", count));
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const float *from = tensor_head(&tokens, t, r->h);
-        int64_t      taken = 0;
-
-        for (int64_t i = 0; i < r->n && taken < count; i++)
-            if ((int64_t)rng_below(&rng, (uint64_t)(r->n - i)) < count - taken)
-                memcpy(tensor_f32(&start) + (t * count + taken++) * d,
-                       from + i * tokens.stride[1], (size_t)d * sizeof(float));
-    }
     view_drawn(r, "centroids", start);
     return start;
-}
-
-/* Tokens whose cluster is another than in `before`, which becomes `now`. */
-static int64_t moved_tokens(Tensor before, Tensor now)
-{
-    int64_t moved = 0;
-
-    for (int64_t x = 0; x < tensor_count(&now); x++)
-        moved += tensor_i32(&before)[x] != tensor_i32(&now)[x];
-    memcpy(before.data, now.data, (size_t)tensor_bytes(&now));
-    return moved;
 }
 
 /* So many iterations; with settle fewer, once no token changes its cluster.  Returns how
@@ -205,7 +183,7 @@ static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t i
         cluster = assign(r, tokens, mu);
         if (run_failed(r))
             break;
-        moved = moved_tokens(before, cluster);
+        moved = centroids_moved(before, cluster);
         run_trace(r, "tokens that moved", (double)moved);
         if (shown)
             view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");

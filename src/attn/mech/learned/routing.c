@@ -179,26 +179,6 @@ static void start_centroids(Run *r, const Params *p, RoutedClusters *s)
         show_centroids(r, "centroids", s->mu);
 }
 
-/* f64 [h,C,d]: distinct routing vectors of the queries, in the order of the sequence; with
- * more clusters than tokens they begin again. */
-static void draw_tokens(Run *r, RoutedClusters *s)
-{
-    int64_t taken, all = min64(s->clusters, s->n);
-    Rng     rng = run_rng(r, "fit");
-
-    s->mu = run_tensor3(r, DT_F64, s->h, s->clusters, s->d);
-    for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
-        double *to = (double *)s->mu.data + t * s->clusters * s->d;
-
-        taken = 0;
-        for (int64_t i = 0; i < s->n && taken < all; i++)
-            if ((int64_t)rng_below(&rng, (uint64_t)(s->n - i)) < all - taken)
-                choice_row(&s->rq, s->h, t, i, to + taken++ * s->d);
-        for (int64_t c = all; c < s->clusters; c++)
-            memcpy(to + c * s->d, to + c % all * s->d, (size_t)s->d * sizeof(double));
-    }
-}
-
 static void show_clusters(Run *r, Tensor nearest)
 {
     Tensor copy;
@@ -276,16 +256,6 @@ static void kmeans(Run *r, const Params *p, RoutedClusters *s)
     }
 }
 
-/* Vectors whose nearest centroid is another than before; those of the keys follow. */
-static int64_t moved_vectors(Tensor before, Tensor now)
-{
-    int64_t moved = 0;
-
-    for (int64_t x = 0; x < tensor_count(&now); x++)
-        moved += tensor_i32(&before)[x] != tensor_i32(&now)[x];
-    return moved;
-}
-
 /* Spherical k-means on this input until no query changes its centroid.  The result is
  * rounded once, so that a run from the dumped tensor is the same run. */
 static void fit(Run *r, const Params *p, RoutedClusters *s)
@@ -297,7 +267,7 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
     if (p->centroids.data)
         start_centroids(r, p, s);
     else
-        draw_tokens(r, s);
+        s->mu = centroids_drawn(r, &s->rq, "fit", s->clusters);
     if (!run_failed(r))
         memset(nearest.data, 0xff, (size_t)tensor_bytes(&nearest));
     for (int64_t t = 0; t < FIT_MOST && moved && !run_failed(r); t++) {
@@ -310,8 +280,7 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
         if (run_failed(r))
             return;
-        moved = moved_vectors(nearest, now);
-        memcpy(nearest.data, now.data, (size_t)tensor_bytes(&now));
+        moved = centroids_moved(nearest, now); /* of the queries; those of the keys follow */
         memcpy(s->mu.data, mean.data, (size_t)tensor_bytes(&mean));
         arena_release(r->arena, mark);
         run_trace(r, "vectors that moved", (double)moved);
