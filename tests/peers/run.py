@@ -163,10 +163,11 @@ def lines(row):
         more = ["", "", "", ""]
         if last:
             exponent = row.get("exponent")
-            off = exponent is not None and abs(exponent - row["claim"]) > 0.1
+            away = 0 if exponent is None else exponent - row["claim"]
+            grown = " (off)" if away > 0.1 else " (less)" if away < -0.1 else ""
             held = f" with {row['held']}" if row["held"] else ""
             more = ["" if exponent is None
-                    else f"{exponent:.2f}{held}" + (" (off)" if off else ""),
+                    else f"{exponent:.2f}{held}{grown}",
                     f"{row['their_exponent']:.2f}" if "their_exponent" in row else "",
                     f"{row['claim']:g}", f"{row['difference']:.0e}"]
         yield (f"| {row['mechanism']} | {timed['n']} | {timed['ours']:.1f} | {timed['theirs']:.1f} "
