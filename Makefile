@@ -46,7 +46,7 @@ units    := $(sort $(wildcard tests/unit/test_*.c))
 unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all help run deps test-deps test unit check bench docs figures asan ubsan tsan fuzz \
+.PHONY: all help run deps test-deps test unit check bench docs figures asan ubsan tsan fuzz module \
         clean install uninstall dist
 .DEFAULT_GOAL := all
 
@@ -103,6 +103,15 @@ $(BUILD)/libattnscope.a: $(library) $(extra_objects)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 -include $(objects:.o=.d)
+
+# The same sources as a module of stock Lua; the interpreter brings liblua.
+$(BUILD)/attnscope.so: $(filter-out $(BUILD)/obj/ui/% $(BUILD)/obj/cli/%,$(library)) $(extra_objects)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-Bsymbolic $^ $(filter-out -llua%,$(ALL_LDLIBS)) -o $@
+
+module: ## build/module/attnscope.so, for require "attnscope" in lua5.4
+	$(Q)$(MAKE) --no-print-directory BUILD=build/module CFLAGS='$(CFLAGS) -fPIC' \
+	    CPPFLAGS='$(CPPFLAGS) -DATTNSCOPE_MODULE' build/module/attnscope.so
 
 # ---- tests ----------------------------------------------------------------------
 

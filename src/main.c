@@ -26,7 +26,12 @@ static bool is_input(const char *word)
            strchr(word, '/') || strchr(word, '.');
 }
 
-/* The two documents that are made from the front ends' own tables. */
+static bool is_document(const char *kind)
+{
+    return is(kind, "keys") || is(kind, "luals") || is(kind, "lua");
+}
+
+/* The documents that are made from the front ends' own tables. */
 static int print_document(const char *kind)
 {
     Text text = { 0 };
@@ -34,6 +39,10 @@ static int print_document(const char *kind)
 
     if (is(kind, "keys"))
         ui_docs(&text);
+    else if (is(kind, "lua"))
+        ok = script_reference(&text);
+    else if (is(kind, "man"))
+        ok = script_man(&text);
     else
         ok = script_stubs(&text);
     fputs(text_str(&text), stdout);
@@ -55,6 +64,15 @@ static int choose(int argc, char **argv, ScriptHost **scripts)
     return 2;
 }
 
+/* What the command docs knows; the man page has a section of another front end. */
+static int print_rest(int argc, char **argv)
+{
+    ScriptHost *none = NULL;
+    int         status = choose(argc, argv, &none);
+
+    return status == 0 && argc == 3 && is(argv[2], "man") ? print_document("man") : status;
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -65,9 +83,7 @@ int main(int argc, char **argv)
     if (is(word, "lua"))
         return script_main(argc, argv);
     if (is(word, "docs"))
-        return argc == 3 && (is(argv[2], "luals") || is(argv[2], "keys"))
-                   ? print_document(argv[2])
-                   : choose(argc, argv, &scripts);
+        return argc == 3 && is_document(argv[2]) ? print_document(argv[2]) : print_rest(argc, argv);
     scripts = script_load(&argc, argv, &err);
     if (err.code) {
         fprintf(stderr, "attnscope: %s\n", err.text);

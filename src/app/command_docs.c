@@ -228,7 +228,7 @@ bool command_docs(Session *s, const Call *call, Text *out, Error *err)
         if (!strcmp(documents[i].name, kind))
             return documents[i].write(out);
     return error_set(err, ERR_USAGE,
-                     "docs: expected mechanisms, commands, views, systems, conventions, keys, man "
-                     "or luals, got '%s'",
+                     "docs: expected mechanisms, commands, views, systems, conventions, keys, lua, "
+                     "luals or man, got '%s'",
                      kind);
 }

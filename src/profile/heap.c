@@ -9,8 +9,8 @@
  * outside a session: malloc has no context argument.  They are atomics without order,
  * for nobody reads other memory on their word.
  *
- * Not compiled under sanitizers, which have a malloc of their own, and where
- * the C library is not glibc; heap_hooks_active() then says why.
+ * Not compiled under sanitizers, which have a malloc of their own, where the C
+ * library is not glibc, and in a module of another program; heap_hooks_active() then says why.
  */
 #include "profile/measure.h"
 
@@ -24,6 +24,8 @@
 
 #if defined(ATTNSCOPE_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HEAP_WHY "built with a sanitizer, which brings its own malloc"
+#elif defined(ATTNSCOPE_MODULE)
+#define HEAP_WHY "a module of another program, which has its own malloc"
 #elif !defined(__GLIBC__)
 #define HEAP_WHY "the C library is not glibc"
 #elif defined(__has_feature)

@@ -55,6 +55,9 @@ typedef struct Class {
 extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
     class_pattern_options, class_mechanism_options;
 extern const Class class_ui, class_pane;
+extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
+    class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
+    class_roofline;
 extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
@@ -148,6 +151,8 @@ void script_forget(Script *script);
 void script_charge(lua_State *L, double flops);
 
 Script     *script_of(lua_State *L);
+/* From here on it is the script of this state.  [-0, +0, m] */
+void        script_set_state(lua_State *L, Script *script);
 lua_State  *script_state_new(Script *script);
 bool        script_interrupted(void);
 const atomic_bool *script_interrupt_flag(void);

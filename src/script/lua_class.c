@@ -17,7 +17,9 @@ const Class *const script_classes[] = {
     &class_vary_options, &class_fit_options, &class_sweep_options,
     &class_roofline_options,
     &class_panel, &class_curve, &class_scaling, &class_figure_options,
-    &class_save_options, &class_text_options, NULL,
+    &class_save_options, &class_text_options, &class_check_options,
+    &class_card, &class_param_card, &class_view_card, &class_record, &class_cell, &class_entry,
+    &class_stage, &class_comparison, &class_report, &class_growth, &class_roofline, NULL,
 };
 
 bool class_has(const Class *class, const char *name)

@@ -200,7 +200,7 @@ static const Member job_members[] = {
       "Waits so long (default 1 ms) and tells whether it is done." },
     { "progress", job_progress, "", "string, number",
       "The stage it is in, and the seconds since its start." },
-    { "wait", job_wait_method, "", "attnscope.Result?, string?, string?, table?",
+    { "wait", job_wait_method, "", "attnscope.Result?, string?, string?, attnscope.Record?",
       "What attn.run gives; the same again when asked again." },
     { "cancel", job_cancel_method, "", "", "Ends it; wait gives nil, message, \"CANCELLED\"." },
     { "close", job_close, "", "", "Cancels it, and gives its memory back." },

@@ -85,7 +85,7 @@ static const Member attn_members[] = {
     { "args", NULL, NULL, "string[]", "words after FILE; [0] is FILE" },
     { "mechanisms", attn_mechanisms, "filter?: attnscope.Filter", "string[]",
       "Ids of the mechanisms, in the order of the catalogue." },
-    { "info", attn_info, "id: string", "table",
+    { "info", attn_info, "id: string", "attnscope.Card",
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
       "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
       "sketch, params, views." },
@@ -116,12 +116,12 @@ static const Member attn_members[] = {
       "row:range(i - 2, i + 2, \"window\") end }.  Its id then runs like any other." },
     { "mechanism", attn_mechanism, "definition: attnscope.MechanismOptions", "string" OR_FAILURE,
       "Adds a mechanism to the catalogue; its function computes the output with tensors." },
-    { "check", NULL, "mechanism: string, options?: table", "table",
+    { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions", "attnscope.Report",
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
       "attention.  ok, and cases of name, ok and text." },
     { "run", attn_run, "mechanism: string, options?: attnscope.RunOptions",
-      "attnscope.Result" OR_FAILURE ", table?",
+      "attnscope.Result" OR_FAILURE ", attnscope.Record?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
       "record as a fourth value." },
     { "start", attn_start, "mechanism: string, options?: attnscope.RunOptions",
@@ -129,8 +129,8 @@ static const Member attn_members[] = {
       "other." },
     { "profile", attn_profile,
       "mechanism: string, options?: attnscope.RunOptions, plan?: attnscope.ProfileOptions",
-      "table" OR_FAILURE ", table?", "Measures a mechanism; its record." },
-    { "compare", NULL, "options: table", "table[]",
+      "attnscope.Record" OR_FAILURE ", attnscope.Record?", "Measures a mechanism; its record." },
+    { "compare", NULL, "options: table", "attnscope.Record[]",
       "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
       "failed is a record too." },
     { "vary", attn_vary,
@@ -144,22 +144,23 @@ static const Member attn_members[] = {
       "A figure of panels, of a preset, of a command's words, or of what a position does." },
     { "text", NULL, "figure: attnscope.Figure, options?: attnscope.TextOptions",
       "string" OR_FAILURE, "A figure as lines of text." },
-    { "fit", attn_fit, "xs: number[], ys: number[], options?: attnscope.FitOptions", "table",
+    { "fit", attn_fit, "xs: number[], ys: number[], options?: attnscope.FitOptions",
+      "attnscope.Growth",
       "y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from "
       "resampled points; three different x at least), stderr, c, r2, count; best: the nearest of "
       "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
       "between neighbours." },
-    { "sweep", NULL, "options: attnscope.SweepOptions", "table[]" OR_FAILURE,
+    { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Record[]" OR_FAILURE,
       "Records of all combinations, as the command sweep makes them: "
       "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}; "
       "a point that failed is a record too." },
-    { "read_sweep", NULL, "path: string", "table[]" OR_FAILURE,
+    { "read_sweep", NULL, "path: string", "attnscope.Record[]" OR_FAILURE,
       "Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over." },
     { "pivot", NULL, "rows: table[], down: string, across: string, value: string",
       "table[], string[]",
       "Rows with one column for each value of `across`, and the columns' names: "
       "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\")." },
-    { "roofline", NULL, "options?: attnscope.RooflineOptions", "table" OR_FAILURE,
+    { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
       "ceilings (peak, gemm and stream, per second), points (mechanism, stage, time_ms, flops, "
       "intensity, flops_per_second, roof), threads, environment." },

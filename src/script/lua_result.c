@@ -479,7 +479,7 @@ static const Member result_members[] = {
     { "params", result_params, NULL, "table<string, any>", "every parameter as it was bound" },
     { "stats", result_stats, NULL, "table",
       "run_ms, flops{score,mix,overhead,position,total}, nnz, density, time_ms, memory, quality" },
-    { "record", result_record, NULL, "table", "as `attnscope run --json` prints it" },
+    { "record", result_record, NULL, "attnscope.Record", "as `attnscope run --json` prints it" },
     { "mechanism", result_mechanism, NULL, "string", "its id" },
     { "text", result_text, NULL, "string", "mechanism and parameters as on a command line" },
     { "input", result_input, NULL, "attnscope.Input", "what it ran on" },
@@ -490,21 +490,21 @@ static const Member result_members[] = {
       "name: string, head?: integer, region?: integer[]|{ q: integer[], k: integer[] }",
       "attnscope.Tensor?, string?, string?",
       "A whole view; or one head's matrix, or the part {q0, q1, k0, k1} of it, as f32." },
-    { "cell", result_cell, "q: integer, k: integer, head?: integer", "table",
+    { "cell", result_cell, "q: integer, k: integer, head?: integer", "attnscope.Cell",
       "Why: allowed, components, weight, rank (1 is the largest), below (log of the row's top "
       "weight over it), score before the softmax (own_score: the row's weights are its softmax), "
       "share and length of what it adds to the output, exact {weight, rank, keys} of exact "
       "attention, and the value of every view." },
-    { "row", result_row, "q: integer, head?: integer", "table[]",
+    { "row", result_row, "q: integer, head?: integer", "attnscope.RowEntry[]",
       "The keys query q may see: {k, weight, components} each." },
-    { "stages", result_stages, "", "table[]",
+    { "stages", result_stages, "", "attnscope.StageEntry[]",
       "Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces; behind "
       "them those of its replay (replay = true), with what each said." },
     { "save_steps", result_save_steps, "path: string, options?: attnscope.SaveOptions",
       "true?, string?, string?",
       "What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a "
       "file each (steps-%02d.png)." },
-    { "compare", result_compare, "other: attnscope.Result", "table",
+    { "compare", result_compare, "other: attnscope.Result", "attnscope.Comparison",
       "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of "
       "the weights." },
     { "reach", result_reach_method, "options?: attnscope.ReachOptions",

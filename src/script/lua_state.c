@@ -40,19 +40,47 @@ static void *allocate(void *opaque, void *old, size_t old_size, size_t size)
     return new;
 }
 
+/* In the registry, by the address of this: a state of another program has coroutines that were
+ * made before. */
+static const char script_key;
+
 Script *script_of(lua_State *L)
 {
-    return *(Script **)lua_getextraspace(L);
+    Script *script;
+
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &script_key);
+    script = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return script;
+}
+
+void script_set_state(lua_State *L, Script *script)
+{
+    lua_pushlightuserdata(L, script);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &script_key);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    script->state = lua_tothread(L, -1);
+    lua_pop(L, 1);
+}
+
+static int protected_set(lua_State *L)
+{
+    script_set_state(L, lua_touserdata(L, 1));
+    return 0;
 }
 
 lua_State *script_state_new(Script *script)
 {
     lua_State *L = lua_newstate(allocate, script);
 
-    if (L)
-        *(Script **)lua_getextraspace(L) = script;
-    script->state = L;
-    return L;
+    if (!L)
+        return NULL;
+    lua_pushcfunction(L, protected_set);
+    lua_pushlightuserdata(L, script);
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+        return L;
+    lua_close(L);
+    return NULL;
 }
 
 /* ---- interrupt -------------------------------------------------------------- */

@@ -31,5 +31,8 @@ extern const LessonReader script_lessons;
 /* Definitions of the whole Lua interface for the Lua language server, made
  * from the registration tables; false: out of memory. */
 bool script_stubs(Text *out);
+/* The same as a manual in Markdown, and as a section of the man page. */
+bool script_reference(Text *out);
+bool script_man(Text *out);
 
 #endif

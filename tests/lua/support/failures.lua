@@ -1,4 +1,4 @@
--- Runs failures.lua and counts the families whose error grows at least threefold on what breaks them.
+-- Runs failures.lua and counts the families whose error grows at least threefold on what breaks it.
 local rows
 attn.csv = function(_, given) rows = given return true end
 arg[#arg + 1] = "csv=-"

@@ -1,0 +1,174 @@
+/* lua_described.c -- the plain tables that functions give back, described for the manual and for
+ * the language server. */
+#include "script/lua_binding.h"
+
+#define FIELD(name, type, help) { name, NULL, NULL, type, help }
+
+static const Member card_members[] = {
+    FIELD("id", "string", "the name it runs by"),
+    FIELD("title", "string", "as a reader knows it"),
+    FIELD("authors", "string", "of the paper"),
+    FIELD("year", "integer", "of the paper"),
+    FIELD("arxiv", "string", "number of the paper"),
+    FIELD("source", "string", "section or file that is followed"),
+    FIELD("formula", "string", "plain text"),
+    FIELD("teaches", "string", "what its picture shows"),
+    FIELD("example", "string", "parameters for what cannot run without: \"window=5\""),
+    FIELD("class", "string", "of the surveys: \"FP+M\""),
+    FIELD("classes", "string[]", "the same, one by one"),
+    FIELD("claim", "table", "claimed: time, memory, decode, exponent"),
+    FIELD("causal", "boolean", "has a causal form"),
+    FIELD("no_causal", "string", "why it has none"),
+    FIELD("cross", "boolean", "takes other keys than queries"),
+    FIELD("needs_x", "boolean", "reads the layer's input x"),
+    FIELD("needs_attn", "boolean", "shows finished weights of the input"),
+    FIELD("needs_none", "boolean", "reads no input"),
+    FIELD("own_rows", "boolean", "the output's rows are not the queries"),
+    FIELD("position", "boolean", "takes positional modifiers"),
+    FIELD("fit", "string", "what can be fitted on the input"),
+    FIELD("params", "attnscope.ParamCard[]", "its parameters"),
+    FIELD("views", "attnscope.ViewCard[]", "its views"),
+    MEMBER_END,
+};
+const Class class_card = { .name = "Card", .help = "What is known of a mechanism.",
+                           .members = card_members };
+
+static const Member param_card_members[] = {
+    FIELD("name", "string", "as in a run's options"),
+    FIELD("type", "string", "int, float, bool, enum, text, tensor, list or per-head"),
+    FIELD("default", "string", "written"),
+    FIELD("min", "number", "least value"),
+    FIELD("max", "number", "largest value"),
+    FIELD("values", "string[]", "of a choice"),
+    FIELD("shape", "string", "of a tensor"),
+    FIELD("drawn", "string", "how a tensor is drawn that is not given"),
+    FIELD("help", "string", "its meaning"),
+    MEMBER_END,
+};
+const Class class_param_card = { .name = "ParamCard", .help = "A parameter of a mechanism.",
+                                 .members = param_card_members };
+
+static const Member view_card_members[] = {
+    FIELD("name", "string", "as in result.views"),
+    FIELD("kind", "string", "what a number in it is"),
+    FIELD("help", "string", "what it shows"),
+    FIELD("maybe", "boolean", "not always there"),
+    MEMBER_END,
+};
+const Class class_view_card = { .name = "ViewCard", .help = "A view of a mechanism.",
+                                .members = view_card_members };
+
+static const Member record_members[] = {
+    FIELD("mechanism", "string", "its id"),
+    FIELD("status", "string", "OK, or why there are no numbers: UNSUPPORTED, NOMEM, CANCELLED"),
+    FIELD("message", "string", "of a run that failed"),
+    FIELD("params", "table<string, any>", "every parameter"),
+    FIELD("n", "integer", "queries"),
+    FIELD("m", "integer", "keys"),
+    FIELD("d", "integer", "head size of queries and keys"),
+    FIELD("e", "integer", "head size of values"),
+    FIELD("heads", "integer", "heads"),
+    FIELD("causal", "boolean", "no later keys"),
+    FIELD("position", "string", "positional modifier"),
+    FIELD("seed", "integer", "of the draws"),
+    FIELD("threads", "integer", "that ran"),
+    FIELD("input", "string", "its name"),
+    FIELD("time_ms", "table", "median, q1, q3, lo, hi, first; absent: not measured"),
+    FIELD("flops", "table", "counted, closed_form, and the parts of each"),
+    FIELD("memory", "table", "arena_peak, heap_peak, largest"),
+    FIELD("bytes", "number", "that must move at least"),
+    FIELD("quality", "table", "mass_mean, mass_min, output_error, total_variation, worst"),
+    FIELD("stages", "table[]", "name, flops, bytes, intensity, time_ms of each"),
+    FIELD("tensors", "table<string, string>", "where tensor parameters are from"),
+    FIELD("warnings", "string[]", "of the run"),
+    FIELD("environment", "table", "the machine"),
+    MEMBER_END,
+};
+const Class class_record = { .name = "Record", .help = "What was measured of a run.",
+                             .members = record_members, .open = true };
+
+static const Member cell_members[] = {
+    FIELD("allowed", "boolean", "the query may see the key"),
+    FIELD("weight", "number", "0: masked"),
+    FIELD("rank", "integer", "1: the largest of the row"),
+    FIELD("components", "string[]", "what allows it: \"window\", \"global\""),
+    FIELD("values", "table<string, number>", "of every view of this shape"),
+    MEMBER_END,
+};
+const Class class_cell = { .name = "Cell", .help = "One query and one key.",
+                           .members = cell_members, .open = true };
+
+static const Member entry_members[] = {
+    FIELD("k", "integer", "the key"),
+    FIELD("weight", "number", "its weight"),
+    FIELD("components", "string[]", "what allows it"),
+    MEMBER_END,
+};
+const Class class_entry = { .name = "RowEntry", .help = "A key that a query sees.",
+                            .members = entry_members };
+
+static const Member stage_members[] = {
+    FIELD("name", "string", "of the step"),
+    FIELD("flops", "table", "score, mix, overhead, position, total"),
+    FIELD("arena_peak", "integer", "bytes held at most"),
+    FIELD("traces", "table<string, number>", "numbers that the step is watched by"),
+    FIELD("views", "string[]", "that it made"),
+    MEMBER_END,
+};
+const Class class_stage = { .name = "StageEntry", .help = "A step of the algorithm.",
+                            .members = stage_members, .open = true };
+
+static const Member comparison_members[] = {
+    FIELD("max_abs", "number", "largest difference of the outputs"),
+    FIELD("mean_abs", "number", "mean difference"),
+    FIELD("rel_l2", "number", "norm of the difference, relative to the other's"),
+    FIELD("total_variation", "number", "of the weights, mean over the rows"),
+    MEMBER_END,
+};
+const Class class_comparison = { .name = "Comparison", .help = "How far two results differ.",
+                                 .members = comparison_members };
+
+static const Member check_options_members[] = {
+    FIELD("n", "integer[]", "lengths (default 1, 2, 7, 64)"),
+    FIELD("params", "table<string, any>", "parameters of the mechanism"),
+    MEMBER_END,
+};
+const Class class_check_options = { .name = "CheckOptions", .help = "What to try.",
+                                    .members = check_options_members };
+
+static const Member report_members[] = {
+    FIELD("mechanism", "string", "what was tried"),
+    FIELD("ok", "boolean", "all cases hold"),
+    FIELD("cases", "table[]", "name, ok and text of each"),
+    FIELD("error", "number", "the largest difference to full attention"),
+    MEMBER_END,
+};
+const Class class_report = { .name = "Report", .help = "What attn.check found.",
+                             .members = report_members };
+
+static const Member growth_members[] = {
+    FIELD("alpha", "number", "the exponent"),
+    FIELD("lo", "number", "lower end of its 95 % interval"),
+    FIELD("hi", "number", "upper end"),
+    FIELD("stderr", "number", "of the regression"),
+    FIELD("c", "number", "the factor"),
+    FIELD("r2", "number", "share of the variance explained"),
+    FIELD("count", "integer", "points"),
+    FIELD("best", "string", "nearest of 1, log n, n, n log n, n^1.5, n^2"),
+    FIELD("models", "table<string, number>", "the deviation that each leaves"),
+    FIELD("slopes", "number[]", "between neighbours"),
+    MEMBER_END,
+};
+const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through points.",
+                             .members = growth_members };
+
+static const Member roofline_result_members[] = {
+    FIELD("ceilings", "table", "peak, gemm (FLOPs a second), stream (bytes a second)"),
+    FIELD("points", "table[]",
+          "mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage"),
+    FIELD("threads", "integer", "that ran"),
+    FIELD("environment", "table", "the machine"),
+    MEMBER_END,
+};
+const Class class_roofline = { .name = "Roofline", .help = "Stages and ceilings.",
+                               .members = roofline_result_members };
