@@ -262,6 +262,10 @@ int attn_interrupted(lua_State *L);
 int attn_memory(lua_State *L);
 int attn_environment(lua_State *L);
 
+/* Views of a result. */
+int result_view_names(lua_State *L);
+int result_view_of(lua_State *L);
+int result_views(lua_State *L);
 /* Methods of a result that look at single cells. */
 int result_cell(lua_State *L);
 int result_row(lua_State *L);

@@ -18,6 +18,8 @@ typedef struct LuaFigure {
 
 /* Without a figure yet, with room for this many panels.  [-0, +1, v] */
 LuaFigure *figure_push_closed(lua_State *L, int panels);
+/* The panel whose description is at the top (lua_panel.c).  [-0, +0, v] */
+void panel_set(lua_State *L, LuaFigure *figure, int index);
 /* A figure of the options' preset or command, or of what a position does; 1, or the
  * count of a failure's values; 0: they ask for panels.  [-0, +1 or 3, v] */
 int figure_push_drawn(lua_State *L, int options);

@@ -1,0 +1,198 @@
+/* lua_result_view.c -- views of a result as tensors: all of one, a part, the table of all.
+ *
+ * They are made when they are asked for.
+ */
+#include <string.h>
+
+#include "app/derived.h"
+#include "script/lua_binding.h"
+
+#define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */
+
+/* The latest view of each name. */
+static bool is_latest(const Run *run, int i)
+{
+    return run_view(run, run->views[i].name) == &run->views[i];
+}
+
+/* [-0, +1, v] */
+int result_view_names(lua_State *L)
+{
+    const Run *run = result_check(L, 1)->result->run;
+
+    lua_newtable(L);
+    for (int i = 0, count = 0; i < run->view_count; i++)
+        if (is_latest(run, i)) {
+            lua_pushstring(L, run->views[i].name);
+            lua_rawseti(L, -2, ++count);
+        }
+    return 1;
+}
+
+static const View *check_view(lua_State *L, const LuaResult *result, const char *name)
+{
+    const Run  *run = result->result->run;
+    const View *view = run_view(run, name);
+    const char *nearest = "none";
+    int         best = 1 << 20;
+    Error       err = ERROR_INIT;
+
+    if (!view) /* a spectrum, a trace */
+        view = result_derived(result->result, name, &err);
+    if (view)
+        return view;
+    if (err.code != ERR_NONE)
+        luaL_error(L, "%s", err.text);
+    for (int i = 0; i < run->view_count; i++)
+        if (text_distance(name, run->views[i].name) < best) {
+            best = text_distance(name, run->views[i].name);
+            nearest = run->views[i].name;
+        }
+    luaL_error(L, "%s has no view '%s' here; did you mean '%s'? (r:view_names() lists them)",
+               run->mechanism->id, name, nearest);
+    return NULL;
+}
+
+/* A whole view.  [-0, +1 or 3, v] */
+static int push_whole(lua_State *L, const LuaResult *result, const View *view)
+{
+    int64_t    limit = result->result->request.memory_limit;
+    LuaTensor *tensor;
+    Arena     *arena;
+    Tensor     t;
+    Error      err = ERROR_INIT;
+
+    if (view->tensor.data) {
+        tensor_push_shared(L, view->tensor, result->keep, true);
+        return 1;
+    }
+    tensor = tensor_push_closed(L);
+    arena = arena_new();
+    if (!arena)
+        return luaL_error(L, "not enough memory");
+    if (!view_materialise(view, arena, limit ? limit : VIEW_LIMIT, &t, &err)) {
+        arena_free(arena);
+        return failure(L, &err);
+    }
+    if (!tensor_adopt(tensor, t, arena))
+        return luaL_error(L, "not enough memory");
+    account(L, tensor_bytes(&t));
+    return 1;
+}
+
+static int64_t region_edge(lua_State *L, int t, int field, int64_t fallback)
+{
+    int         whole = 1;
+    lua_Integer value = fallback;
+
+    if (lua_rawgeti(L, t, field) != LUA_TNIL)
+        value = lua_tointegerx(L, -1, &whole);
+    lua_pop(L, 1);
+    if (!whole)
+        luaL_error(L, "region: expected whole numbers");
+    return value;
+}
+
+/* The pair at the named key of the region at t, or {0, count}. */
+static void region_pair(lua_State *L, int t, const char *key, int64_t count, int64_t *from,
+                        int64_t *to)
+{
+    *from = 0;
+    *to = count;
+    if (lua_getfield(L, t, key) == LUA_TTABLE) {
+        *from = region_edge(L, lua_gettop(L), 1, 0);
+        *to = region_edge(L, lua_gettop(L), 2, count);
+    }
+    lua_pop(L, 1);
+}
+
+Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols)
+{
+    Region region = { 0, rows, 0, cols };
+
+    if (lua_isnoneornil(L, arg))
+        return region;
+    luaL_checktype(L, arg, LUA_TTABLE);
+    if (lua_rawlen(L, arg) > 0) {
+        region = (Region){ region_edge(L, arg, 1, 0), region_edge(L, arg, 2, rows),
+                           region_edge(L, arg, 3, 0), region_edge(L, arg, 4, cols) };
+    } else {
+        region_pair(L, arg, "q", rows, &region.row0, &region.row1);
+        region_pair(L, arg, "k", cols, &region.col0, &region.col1);
+    }
+    if (region.row0 < 0 || region.col0 < 0 || region.row0 >= region.row1 ||
+        region.col0 >= region.col1 || region.row1 > rows || region.col1 > cols)
+        luaL_error(L, "region {%I,%I, %I,%I} is not inside %I x %I", (lua_Integer)region.row0,
+                   (lua_Integer)region.row1, (lua_Integer)region.col0, (lua_Integer)region.col1,
+                   (lua_Integer)rows, (lua_Integer)cols);
+    return region;
+}
+
+/* One plane, or a part of it, as f32.  [-0, +1 or 3, v] */
+static int push_part(lua_State *L, const View *view, int64_t plane)
+{
+    Region  region = check_region(L, 4, view_rows(view), view_cols(view));
+    int64_t shape[2] = { region.row1 - region.row0, region.col1 - region.col0 };
+    Tensor *out = tensor_push(L, DT_F32, 2, shape);
+    Error   err = ERROR_INIT;
+
+    if (!view_read_rect(view, plane, region.row0, shape[0], region.col0, shape[1],
+                        tensor_f32(out), &err))
+        return failure(L, &err);
+    return 1;
+}
+
+/* Planes that no head tells apart are all of them one plane. */
+static int64_t check_plane(lua_State *L, int arg, const Run *run, const View *view)
+{
+    int64_t planes = view_planes(view);
+    int64_t head = lua_isnoneornil(L, arg) ? 0
+                   : check_index(L, arg, planes > run->h ? planes : run->h, "head");
+
+    return planes == 1 ? 0 : head;
+}
+
+/* [-0, +1 or 3, v] */
+int result_view_of(lua_State *L)
+{
+    const LuaResult *result = result_check(L, 1);
+    const Run       *run = result->result->run;
+    const View      *view = check_view(L, result, luaL_checkstring(L, 2));
+
+    lua_settop(L, 4);
+    if (lua_isnil(L, 3) && lua_isnil(L, 4))
+        return push_whole(L, result, view);
+    return push_part(L, view, check_plane(L, 3, run, view));
+}
+
+/* r.views[name]: upvalue 1 is the result.  [-0, +1, v] */
+static int views_index(lua_State *L)
+{
+    const LuaResult *result = result_check(L, lua_upvalueindex(1));
+    const View      *view = check_view(L, result, luaL_checkstring(L, 2));
+
+    if (push_whole(L, result, view) != 1)
+        return luaL_error(L, "%s; r:view(name, head, region) makes a part of it",
+                          lua_tostring(L, -2));
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, 1);
+    return 1;
+}
+
+/* A table that makes a view when it is first asked for it.  [-0, +1, v] */
+int result_views(lua_State *L)
+{
+    result_check(L, 1);
+    if (lua_getiuservalue(L, 1, RESULT_VIEWS) != LUA_TNIL)
+        return 1;
+    lua_newtable(L);
+    lua_newtable(L);
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, views_index, 1);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_setiuservalue(L, 1, RESULT_VIEWS);
+    return 1;
+}
