@@ -249,6 +249,24 @@ static bool add_watched(const Step *step, const View *view, Plot *plot)
     return series != NULL;
 }
 
+/* Largest number of a trace in this stage's iterations so far. */
+static double most_of(const Step *step, const char *name)
+{
+    const Run *run = step->run;
+    double     most = 0;
+
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step <= step->at && !strcmp(run->traces[i].name, name))
+            most = fmax(most, fabs(run->traces[i].value));
+    return most;
+}
+
+/* Beside numbers ten times as large the first ones would be a flat line. */
+static bool shares_axis(const Step *step, const char *first, const char *other)
+{
+    return !strcmp(first, other) || most_of(step, other) <= 10 * most_of(step, first);
+}
+
 #define DRAWN 2 /* of the numbers a row is followed by: they share an axis */
 
 static bool add_series(const Step *step, Plot *plot)
@@ -260,10 +278,13 @@ static bool add_series(const Step *step, Plot *plot)
 
     for (int x = 0; ok && x < DRAWN && (view = step_watched(step, x, &value)); x++)
         ok = add_watched(step, view, plot);
-    for (int i = 0; ok && !plot->count && i < run->trace_count; i++)
-        if (run->traces[i].step == step->at)
-            for (int k = i; ok && k < run->trace_count && run->traces[k].step == step->at; k++)
-                ok = add_trace(step, run->traces[k].name, plot);
+    for (int i = 0, first = -1; ok && !step_watched(step, 0, &value) && i < run->trace_count; i++) {
+        if (run->traces[i].step != step->at)
+            continue;
+        first = first < 0 ? i : first;
+        if (shares_axis(step, run->traces[first].name, run->traces[i].name))
+            ok = add_trace(step, run->traces[i].name, plot);
+    }
     return ok;
 }
 

@@ -1,6 +1,7 @@
 /* centroids.c -- see centroids.h. */
 #include "attn/centroids.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "attn/exact.h"
@@ -147,4 +148,27 @@ void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, i
 
     if (!run_failed(r))
         threads_run(r->threads, sum.shape[0], gather_item, &job);
+}
+
+double centroids_spread(Run *r, Tensor mu, const ChoiceRows *x, Tensor nearest)
+{
+    int64_t   count = tensor_count(&nearest), n = nearest.shape[1], d = mu.shape[2];
+    ArenaMark mark = arena_mark(r->arena);
+    double   *row = run_alloc(r, d, sizeof(*row)), spread = 0;
+
+    for (int64_t at = 0; at < count && !run_failed(r); at++) {
+        int64_t       head = at / n, c = tensor_i32(&nearest)[at];
+        const double *m = (double *)mu.data + (head * mu.shape[1] + c) * d;
+        double        dot = 0, squares = 0, length = 0;
+
+        choice_row(x, nearest.shape[0], head, at % n, row);
+        for (int64_t t = 0; t < d; t++) {
+            dot += row[t] * m[t];
+            squares += row[t] * row[t];
+            length += m[t] * m[t];
+        }
+        spread += 1 - (squares > 0 && length > 0 ? dot / sqrt(squares * length) : 0);
+    }
+    arena_release(r->arena, mark);
+    return count ? spread / (double)count : 0;
 }

@@ -195,6 +195,20 @@ static void show_clusters(Run *r, const QueryClusters *s, Tensor cluster)
     view_tensor(r, "clusters", VIEW_BUCKETS, copy, "head", "token");
 }
 
+/* What the clustering makes smaller: the mean distance of a query's code to its cluster's. */
+static double bits_off(const QueryClusters *s, Tensor codes, Tensor centres, Tensor cluster)
+{
+    const int64_t *code = codes.data, *centre = centres.data;
+    double         off = 0;
+
+    for (int64_t x = 0; x < s->h * s->n; x++) {
+        int64_t c = x / s->n * s->clusters + tensor_i32(&cluster)[x];
+
+        off += __builtin_popcountll((uint64_t)(code[x] ^ centre[c]));
+    }
+    return off / (double)(s->h * s->n);
+}
+
 /* i32 [h,n].  Once no code moves, the iterations that are left change nothing. */
 static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s, Tensor codes)
 {
@@ -208,6 +222,8 @@ static Tensor lloyd(Run *r, const QueryClusterParams *p, const QueryClusters *s,
     for (; t < last && moved && !run_failed(r); t++) {
         run_iteration(r, "assign", t);
         op_nearest_codes(r, codes, centres, cluster);
+        if (run_wants_views(r))
+            run_trace(r, "bits off the code", bits_off(s, codes, centres, cluster));
         if (t < SNAPSHOTS)
             show_clusters(r, s, cluster);
         if (t == last - 1)

@@ -234,8 +234,8 @@ static void draw_scaling(Ui *ui, Area area)
                        err.code != ERR_NONE ? err.text
                        : scaling_runs(ui)
                            ? "measuring\xe2\x80\xa6"
-                           : "not measured; r measures all panes at n = 64, 128, ... 4096 on N(0,1) "
-                             "inputs of this size, Ctrl-C stops and keeps what is there",
+                           : "not measured; r measures all panes at n = 64, 128, ... 4096 on "
+                             "N(0,1) inputs of this size, Ctrl-C stops and keeps what is there",
                        ui_style(ui, ROLE_DIM));
     }
     plot_free(plot);

@@ -1,4 +1,5 @@
 /* test_steps.c -- a run as steps: notes, order, traces, strips, provenance, seeds. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -401,6 +402,35 @@ static void seeds_without_a_band_say_why(void **state)
     }
 }
 
+/* What k-means makes smaller is told at every assignment, and never rises. */
+static void clustering_is_watched(void **state)
+{
+    static const char *const cases[][2] = {
+        { "routing(kmeans_iters=6)", "mean 1 - cosine" },
+        { "clusterformer", "mean 1 - cosine" },
+        { "clustered(iterations=6)", "bits off the code" },
+    };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        Result    *result = run_of(cases[c][0], 0);
+        const Run *run = result->run;
+        double     last = (double)INFINITY;
+        int        count = 0;
+
+        for (int i = 0; i < run->trace_count; i++) {
+            if (strcmp(run->traces[i].name, cases[c][1]))
+                continue;
+            CHECK(run->traces[i].value <= last + 1e-12, "%s: %g after %g", cases[c][0],
+                  run->traces[i].value, last);
+            last = run->traces[i].value;
+            count++;
+        }
+        CHECK(count >= 2, "%s: %d numbers", cases[c][0], count);
+        result_release(result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +440,7 @@ int main(void)
         cmocka_unit_test(each_round_is_contiguous_in_its_own_order),
         cmocka_unit_test(rows_of_rounds_are_sorted_one_by_one),
         cmocka_unit_test(stages_show_what_they_made),
+        cmocka_unit_test(clustering_is_watched),
         cmocka_unit_test(unions_grow),
         cmocka_unit_test(both_orders_hold_the_same_tokens),
         cmocka_unit_test(balancing_can_be_watched),

@@ -169,8 +169,9 @@ static Tensor draw_tokens(Run *r, Tensor tokens, int64_t count)
 static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t iterations,
                       bool settle)
 {
-    Tensor  before = run_tensor2(r, DT_I32, r->h, r->n);
-    int64_t t = first, moved = 1;
+    Tensor     before = run_tensor2(r, DT_I32, r->h, r->n);
+    ChoiceRows rows = { .near = tokens };
+    int64_t    t = first, moved = 1;
 
     if (!run_failed(r))
         memset(before.data, 0xff, (size_t)tensor_bytes(&before));
@@ -184,6 +185,8 @@ static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t i
         if (run_failed(r))
             break;
         moved = centroids_moved(before, cluster);
+        if (run_wants_views(r))
+            run_trace(r, "mean 1 - cosine", centroids_spread(r, mu, &rows, cluster));
         run_trace(r, "tokens that moved", (double)moved);
         if (shown)
             view_tensor(r, "clusters", VIEW_BUCKETS, cluster, "head", "token");

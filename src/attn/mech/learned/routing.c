@@ -243,10 +243,13 @@ static void kmeans(Run *r, const Params *p, RoutedClusters *s)
 {
     for (int64_t t = 0; t < p->kmeans_iters && !run_failed(r); t++) {
         ArenaMark mark = arena_mark(r->arena);
-        Tensor    moved;
+        Tensor    moved, nearest;
 
         run_iteration(r, "k-means", t);
-        moved = means(r, p, s, centroids_nearest(r, s->mu, &s->rq));
+        nearest = centroids_nearest(r, s->mu, &s->rq);
+        if (run_wants_views(r))
+            run_trace(r, "mean 1 - cosine", centroids_spread(r, s->mu, &s->rq, nearest));
+        moved = means(r, p, s, nearest);
         if (!run_failed(r))
             memcpy(s->mu.data, moved.data, (size_t)tensor_bytes(&moved));
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
@@ -276,6 +279,8 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
 
         run_iteration(r, "fit", t);
         now = centroids_nearest(r, s->mu, &s->rq);
+        if (run_wants_views(r))
+            run_trace(r, "mean 1 - cosine", centroids_spread(r, s->mu, &s->rq, now));
         mean = means(r, p, s, now);
         op_charge(r, FLOP_OVERHEAD, pass_flops(s));
         if (run_failed(r))
