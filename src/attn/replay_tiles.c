@@ -182,6 +182,7 @@ static void show_states(Run *r, const Online *o, const char *name, ViewKind kind
     view->shape[2] = o->tiles;
     view->cols = "tile";
     view->watched = "tile";
+    view->iteration = -1; /* it is of all of them */
     view->cost = (double)(o->m * (o->in.q.shape[2] + o->in.v.shape[2])) / (double)o->tiles;
 }
 

@@ -189,6 +189,7 @@ void replay_tokens(Run *r, const ReplaySource *s)
     view = c ? view_add(r, "held_bytes", VIEW_COUNT, DT_I64, 2, shape) : NULL;
     if (view) {
         view->tensor = tensor_of(DT_I64, 2, shape, c->bytes);
+        view->iteration = -1; /* it is of all tokens */
         view->rows = "token";
         view->cols = "series";
     }
