@@ -3,6 +3,154 @@
 -- Indices of tokens, heads and axes count from 0; Lua lists from 1.
 -- Misuse raises; what the world refuses gives nil, message, code.
 
+---The explorer, for scripts in it; elsewhere every function raises (attn.has_ui).
+---@class attnscope.ui
+local ui = {}
+
+---A pane more: "bigbird(window=5):weights@1".
+---@param text string
+---@return attnscope.Pane?
+---@return string?
+---@return string?
+function ui.open(text) end
+
+---Default: the focused one.
+---@param number? integer
+---@return attnscope.Pane
+function ui.pane(number) end
+
+---All that are open.
+---@return attnscope.Pane[]
+function ui.panes() end
+
+---Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, labels, strips, theme, glyphs, focus, step (a stage from 0), playing.
+---@param settings table<string, any>
+---@return true?
+---@return string?
+---@return string?
+function ui.set(settings) end
+
+---The same as they are now.
+---@return table?
+---@return string?
+---@return string?
+function ui.state() end
+
+---What a key does, by its name: ui.action "difference"; docs/keys.md lists them.
+---@param id string
+---@return true?
+---@return string?
+---@return string?
+function ui.action(id) end
+
+---Keys as if pressed: ui.keys "j j S-Right".
+---@param keys string
+---@return true?
+---@return string?
+---@return string?
+function ui.keys(keys) end
+
+---A line as typed after a colon: ui.enter "restore figure-3".
+---@param line string
+---@return true?
+---@return string?
+---@return string?
+function ui.enter(line) end
+
+---Begins to write what is on the screen; ui.wait waits for it.
+---@param path string
+---@return true?
+---@return string?
+---@return string?
+function ui.export(path) end
+
+---Marks these queries and no others; {} marks none.
+---@param queries integer[]
+---@return true?
+---@return string?
+---@return string?
+function ui.mark(queries) end
+
+---A line at the bottom.
+---@param text any
+function ui.message(text) end
+
+---Waits for a typed answer; nil: Esc.
+---@param question string
+---@return string?
+function ui.ask(question) end
+
+---Waits; the explorer lives on.
+---@param seconds number
+function ui.sleep(seconds) end
+
+---Until all runs are done and drawn.
+function ui.wait() end
+
+---Calls frame(0), frame(1), ... so many times a second, each when the one before is drawn, until it gives false; the number of frames.
+---@param rate number
+---@param frame fun(i: integer): boolean?
+---@return integer
+function ui.animate(rate, frame) end
+
+---A key in all, browse, compare, step or profile: an action's name or a function.
+---@param where string
+---@param key string
+---@param action string|function
+---@return true?
+---@return string?
+---@return string?
+function ui.map(where, key, action) end
+
+---Leaves the explorer.
+function ui.leave() end
+
+---A pane of the explorer, by its number.
+---@class attnscope.Pane
+---@field number integer as on the screen, from 1
+local Pane = {}
+
+---Parameters and settings, at once: pane:set{ window = 5, view = "weights", head = 1 }.  Names are those of a saved session (view, head, round, pool, scale, colours, sorted, position, seed, causal, query, key, ...), mechanism, and the mechanism's parameters.
+---@param settings table<string, any>
+---@return true?
+---@return string?
+---@return string?
+function Pane:set(settings) end
+
+---The same as set.
+---@param settings table<string, any>
+---@return true?
+---@return string?
+---@return string?
+function Pane:show(settings) end
+
+---What it shows, by the same names: mechanism, view, head, query, key, running, problem; what is as usual is absent.
+---@return table?
+---@return string?
+---@return string?
+function Pane:state() end
+
+---Brings a region into sight: { q = { 0, 64 }, k = { 0, 64 } }; nothing: all of it.
+---@param region? table
+---@return true?
+---@return string?
+---@return string?
+function Pane:zoom(region) end
+
+---Puts the cursor there; linked panes follow.
+---@param query integer
+---@param key integer
+---@return true?
+---@return string?
+---@return string?
+function Pane:cursor(query, key) end
+
+---Closes it; those after it move up.
+---@return true?
+---@return string?
+---@return string?
+function Pane:close() end
+
 ---Numbers in up to four axes, row major.
 ---@class attnscope.Tensor
 ---@field shape integer[] extents of the axes
@@ -171,7 +319,7 @@ function Input:close() end
 ---@field views table<string, attnscope.Tensor> made when asked for
 ---@field params table<string, any> every parameter as it was bound
 ---@field stats table run_ms, flops{score,mix,overhead,position,total}, nnz, density, time_ms, memory, quality
----@field record table as `attnscope run --json` prints it
+---@field record attnscope.Record as `attnscope run --json` prints it
 ---@field mechanism string its id
 ---@field text string mechanism and parameters as on a command line
 ---@field input attnscope.Input what it ran on
@@ -197,17 +345,17 @@ function Result:view(name, head, region) end
 ---@param q integer
 ---@param k integer
 ---@param head? integer
----@return table
+---@return attnscope.Cell
 function Result:cell(q, k, head) end
 
 ---The keys query q may see: {k, weight, components} each.
 ---@param q integer
 ---@param head? integer
----@return table[]
+---@return attnscope.RowEntry[]
 function Result:row(q, head) end
 
----Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces.
----@return table[]
+---Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces; behind them those of its replay (replay = true), with what each said.
+---@return attnscope.StageEntry[]
 function Result:stages() end
 
 ---What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a file each (steps-%02d.png).
@@ -220,7 +368,7 @@ function Result:save_steps(path, options) end
 
 ---max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of the weights.
 ---@param other attnscope.Result
----@return table
+---@return attnscope.Comparison
 function Result:compare(other) end
 
 ---What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} from 0 layers on, full, fixed, mean_hops.
@@ -290,7 +438,7 @@ function Job:progress() end
 ---@return attnscope.Result?
 ---@return string?
 ---@return string?
----@return table?
+---@return attnscope.Record?
 function Job:wait() end
 
 ---Ends it; wait gives nil, message, "CANCELLED".
@@ -643,10 +791,143 @@ function Context:warn(text) end
 ---@field utf8? boolean half blocks instead of ASCII (default true)
 ---@field colours? integer 0 none, 256, or 24 for true colour
 
+---What to try.
+---@class attnscope.CheckOptions
+---@field n? integer[] lengths (default 1, 2, 7, 64)
+---@field params? table<string, any> parameters of the mechanism
+
+---What is known of a mechanism.
+---@class attnscope.Card
+---@field id? string the name it runs by
+---@field title? string as a reader knows it
+---@field authors? string of the paper
+---@field year? integer of the paper
+---@field arxiv? string number of the paper
+---@field source? string section or file that is followed
+---@field formula? string plain text
+---@field teaches? string what its picture shows
+---@field example? string parameters for what cannot run without: "window=5"
+---@field class? string of the surveys: "FP+M"
+---@field classes? string[] the same, one by one
+---@field claim? table claimed: time, memory, decode, exponent
+---@field causal? boolean has a causal form
+---@field no_causal? string why it has none
+---@field cross? boolean takes other keys than queries
+---@field needs_x? boolean reads the layer's input x
+---@field needs_attn? boolean shows finished weights of the input
+---@field needs_none? boolean reads no input
+---@field own_rows? boolean the output's rows are not the queries
+---@field position? boolean takes positional modifiers
+---@field fit? string what can be fitted on the input
+---@field params? attnscope.ParamCard[] its parameters
+---@field views? attnscope.ViewCard[] its views
+
+---A parameter of a mechanism.
+---@class attnscope.ParamCard
+---@field name? string as in a run's options
+---@field type? string int, float, bool, enum, text, tensor, list or per-head
+---@field default? string written
+---@field min? number least value
+---@field max? number largest value
+---@field values? string[] of a choice
+---@field shape? string of a tensor
+---@field drawn? string how a tensor is drawn that is not given
+---@field help? string its meaning
+
+---A view of a mechanism.
+---@class attnscope.ViewCard
+---@field name? string as in result.views
+---@field kind? string what a number in it is
+---@field help? string what it shows
+---@field maybe? boolean not always there
+
+---What was measured of a run.
+---@class attnscope.Record: { [string]: any }
+---@field mechanism? string its id
+---@field status? string OK, or why there are no numbers: UNSUPPORTED, NOMEM, CANCELLED
+---@field message? string of a run that failed
+---@field params? table<string, any> every parameter
+---@field n? integer queries
+---@field m? integer keys
+---@field d? integer head size of queries and keys
+---@field e? integer head size of values
+---@field heads? integer heads
+---@field causal? boolean no later keys
+---@field position? string positional modifier
+---@field seed? integer of the draws
+---@field threads? integer that ran
+---@field input? string its name
+---@field time_ms? table median, q1, q3, lo, hi, first; absent: not measured
+---@field flops? table counted, closed_form, and the parts of each
+---@field memory? table arena_peak, heap_peak, largest
+---@field bytes? number that must move at least
+---@field quality? table mass_mean, mass_min, output_error, total_variation, worst
+---@field stages? table[] name, flops, bytes, intensity, time_ms of each
+---@field tensors? table<string, string> where tensor parameters are from
+---@field warnings? string[] of the run
+---@field environment? table the machine
+
+---One query and one key.
+---@class attnscope.Cell: { [string]: any }
+---@field allowed? boolean the query may see the key
+---@field weight? number 0: masked
+---@field rank? integer 1: the largest of the row
+---@field components? string[] what allows it: "window", "global"
+---@field values? table<string, number> of every view of this shape
+
+---A key that a query sees.
+---@class attnscope.RowEntry
+---@field k? integer the key
+---@field weight? number its weight
+---@field components? string[] what allows it
+
+---A step of the algorithm.
+---@class attnscope.StageEntry: { [string]: any }
+---@field name? string of the step
+---@field flops? table score, mix, overhead, position, total
+---@field arena_peak? integer bytes held at most
+---@field traces? table<string, number> numbers that the step is watched by
+---@field views? string[] that it made
+
+---How far two results differ.
+---@class attnscope.Comparison
+---@field max_abs? number largest difference of the outputs
+---@field mean_abs? number mean difference
+---@field rel_l2? number norm of the difference, relative to the other's
+---@field total_variation? number of the weights, mean over the rows
+
+---What attn.check found.
+---@class attnscope.Report
+---@field mechanism? string what was tried
+---@field ok? boolean all cases hold
+---@field cases? table[] name, ok and text of each
+---@field error? number the largest difference to full attention
+
+---y = c x^alpha through points.
+---@class attnscope.Growth
+---@field alpha? number the exponent
+---@field lo? number lower end of its 95 % interval
+---@field hi? number upper end
+---@field stderr? number of the regression
+---@field c? number the factor
+---@field r2? number share of the variance explained
+---@field count? integer points
+---@field best? string nearest of 1, log n, n, n log n, n^1.5, n^2
+---@field models? table<string, number> the deviation that each leaves
+---@field slopes? number[] between neighbours
+
+---Stages and ceilings.
+---@class attnscope.Roofline
+---@field ceilings? table peak, gemm (FLOPs a second), stream (bytes a second)
+---@field points? table[] mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage
+---@field threads? integer that ran
+---@field environment? table the machine
+
 ---The module: `local attn = require "attnscope"`; also the global attn.
 ---@class attnscope.attn
 ---@field version string of attnscope
 ---@field has_ui boolean the interactive program is there
+---@field ui attnscope.ui the explorer; also the global ui
 ---@field null any JSON's null in a list
 ---@field object table metatable of a table that JSON writes as {} when empty
 ---@field args string[] words after FILE; [0] is FILE
@@ -659,7 +940,7 @@ function attn.mechanisms(filter) end
 
 ---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, sketch, params, views.
 ---@param id string
----@return table
+---@return attnscope.Card
 function attn.info(id) end
 
 ---The positional modifiers.
@@ -729,6 +1010,14 @@ function attn.vector(values, dtype) end
 ---@return string?
 function attn.read(path) end
 
+---Tensors by name as one .npz file: numpy.load reads it.
+---@param path string
+---@param tensors table<string, attnscope.Tensor>
+---@return true?
+---@return string?
+---@return string?
+function attn.write_npz(path, tensors) end
+
 ---Adds a pattern to the catalogue: attn.pattern{ id = "near", row = function(i, row) row:range(i - 2, i + 2, "window") end }.  Its id then runs like any other.
 ---@param definition attnscope.PatternOptions
 ---@return string?
@@ -745,8 +1034,8 @@ function attn.mechanism(definition) end
 
 ---Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full attention.  ok, and cases of name, ok and text.
 ---@param mechanism string
----@param options? table
----@return table
+---@param options? attnscope.CheckOptions
+---@return attnscope.Report
 function attn.check(mechanism, options) end
 
 ---Runs a mechanism: "bigbird" or "bigbird(window=5)".  A run that failed gives its record as a fourth value.
@@ -755,7 +1044,7 @@ function attn.check(mechanism, options) end
 ---@return attnscope.Result?
 ---@return string?
 ---@return string?
----@return table?
+---@return attnscope.Record?
 function attn.run(mechanism, options) end
 
 ---As run, but goes on at once; runs of one input wait for each other.
@@ -770,15 +1059,15 @@ function attn.start(mechanism, options) end
 ---@param mechanism string
 ---@param options? attnscope.RunOptions
 ---@param plan? attnscope.ProfileOptions
----@return table?
+---@return attnscope.Record?
 ---@return string?
 ---@return string?
----@return table?
+---@return attnscope.Record?
 function attn.profile(mechanism, options, plan) end
 
 ---Records with quality: attn.compare{"full", "bigbird", n=512, reps=5}; a point that failed is a record too.
 ---@param options table
----@return table[]
+---@return attnscope.Record[]
 function attn.compare(options) end
 
 ---One parameter at several values: attn.vary("performer", "features=16:512:x2").  parameter, values, exact (the costs of full attention), lines of points (value, error, mass, tv, flops, time, memory, each with _low and _high where there is a band, or problem; with `keep` a line's smallest), and figure.
@@ -809,19 +1098,19 @@ function attn.text(figure, options) end
 ---@param xs number[]
 ---@param ys number[]
 ---@param options? attnscope.FitOptions
----@return table
+---@return attnscope.Growth
 function attn.fit(xs, ys, options) end
 
 ---Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", out="cost.jsonl", resume=true}; a point that failed is a record too.
 ---@param options attnscope.SweepOptions
----@return table[]?
+---@return attnscope.Record[]?
 ---@return string?
 ---@return string?
 function attn.sweep(options) end
 
 ---Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over.
 ---@param path string
----@return table[]?
+---@return attnscope.Record[]?
 ---@return string?
 ---@return string?
 function attn.read_sweep(path) end
@@ -837,7 +1126,7 @@ function attn.pivot(rows, down, across, value) end
 
 ---Stages under what this machine can do at most: attn.roofline{"full", "linear", n=512}.  ceilings (peak, gemm and stream, per second), points (mechanism, stage, time_ms, flops, intensity, flops_per_second, roof), threads, environment.
 ---@param options? attnscope.RooflineOptions
----@return table?
+---@return attnscope.Roofline?
 ---@return string?
 ---@return string?
 function attn.roofline(options) end
@@ -891,4 +1180,5 @@ function attn.memory(limit) end
 function attn.environment() end
 
 _G.attn = attn
+_G.ui = ui
 return attn
