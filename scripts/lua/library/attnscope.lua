@@ -872,6 +872,12 @@ function Context:warn(text) end
 ---@field allowed? boolean the query may see the key
 ---@field weight? number 0: masked
 ---@field rank? integer 1: the largest of the row
+---@field below? number log of the row's top weight over it
+---@field score? number before the softmax
+---@field own_score? boolean the row's weights are the softmax of its scores
+---@field share? number of what it adds to the output
+---@field length? number of what it adds
+---@field exact? table weight, rank and keys of exact attention
 ---@field components? string[] what allows it: "window", "global"
 ---@field values? table<string, number> of every view of this shape
 
