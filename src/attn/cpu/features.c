@@ -176,7 +176,8 @@ void cpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
                   Tensor *y)
 {
     ArenaMark mark;
-    Job       job = { .run = r, .kernel = kernel_at(0), .x = x, .w = w, .map = map, .y = y, .h = y->shape[0],
+    Job       job = { .run = r, .kernel = kernel_at(0), .x = x, .w = w, .map = map, .y = y,
+                      .h = y->shape[0],
                       .n = y->shape[1], .d = x->shape[2], .f = y->shape[2],
                       .m = map->project ? w->shape[1] : 0,
                       .blocks = ceil_div(y->shape[1], ROWS) };

@@ -9,8 +9,8 @@
  *
  * Z comes from matrix products alone (attn/pinv_products.h).  A is nearly
  * singular when landmarks look alike; then Z is large and the product cancels, so
- * A and Z are in double, and where Z is large all of it is.  (Xiong et al. 2021; runs of unequal length as in
- * the official token_nystromformer.py.)
+ * A and Z are in double, and where Z is large all of it is.  (Xiong et al. 2021;
+ * runs of unequal length as in the official token_nystromformer.py.)
  */
 #include "attn/run.h"
 
