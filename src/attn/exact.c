@@ -6,8 +6,6 @@
 
 #include "attn/run.h"
 
-#define LANES 16 /* independent sums of a row */
-
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -80,46 +78,6 @@ Tensor exact_rounded(Run *r, Tensor x)
 
     on_entries(r, round_item, &job);
     return tensor_of(DT_F32, x.rank, x.shape, y.data);
-}
-
-/* out[item] = the largest sum of squares of some rows; NaN stays. */
-static void squares_item(void *context, int64_t item, int worker)
-{
-    const Entries *job = context;
-    int64_t        some = PIECE / job->d + 1, all = job->x.shape[0] * job->rows;
-    int64_t        end = min64(all, (item + 1) * some);
-    double         most = 0;
-
-    (void)worker;
-    for (int64_t i = item * some; i < end; i++) {
-        const float *x = (const float *)job->x.data + i / job->rows * job->x.stride[0] +
-                         i % job->rows * job->x.stride[1];
-        float        part[LANES] = { 0 };
-        double       sum = 0;
-
-        for (int64_t t = 0; t < job->d; t++)
-            part[t % LANES] += x[t] * x[t];
-        for (int c = 0; c < LANES; c++)
-            sum += (double)part[c];
-        most = sum <= most ? most : sum;
-    }
-    ((double *)job->out)[item] = most;
-}
-
-double exact_largest_norm(Run *r, Tensor x)
-{
-    ArenaMark mark = arena_mark(r->arena);
-    int64_t   rows = x.shape[1], d = x.shape[2], some = PIECE / d + 1;
-    int64_t   items = (x.shape[0] * rows + some - 1) / some;
-    double   *found = run_alloc(r, items, sizeof(*found)), most = 0;
-    Entries   job = { .run = r, .x = x, .out = found, .rows = rows, .d = d };
-
-    if (found)
-        threads_run(r->threads, items, squares_item, &job);
-    for (int64_t i = 0; i < items && found; i++)
-        most = found[i] <= most ? most : found[i];
-    arena_release(r->arena, mark);
-    return sqrt(most);
 }
 
 void exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y)

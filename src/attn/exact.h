@@ -12,8 +12,6 @@
 #include "attn/ops.h"
 #include "core/tensor.h"
 
-/* The largest length of a row of x f32 [h',rows,cols]; NaN and infinity stay. */
-double exact_largest_norm(Run *r, Tensor x);
 /* x f32 [h',rows,cols] widened. */
 Tensor exact_of(Run *r, Tensor x);
 /* f32 of an exact tensor. */

@@ -89,9 +89,9 @@ static LatentRead read_exactly(Run *r, const AttendInput *in, bool causal, int64
 
 bool latents_steep(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 {
-    double logit = scale * exact_largest_norm(r, q) * exact_largest_norm(r, k);
+    double logit = scale * op_largest_norm(r, q) * op_largest_norm(r, k);
 
-    return !(logit * exact_largest_norm(r, v) <= FLOAT_ENOUGH);
+    return !(logit * op_largest_norm(r, v) <= FLOAT_ENOUGH);
 }
 
 /* ---- in float ----------------------------------------------------------------- */

@@ -233,6 +233,11 @@ Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const flo
     return y;
 }
 
+double op_largest_norm(Run *r, Tensor x)
+{
+    return run_failed(r) ? 0 : r->ops->largest_norm(r, &x);
+}
+
 void op_gelu(Run *r, Tensor x, const float *bias)
 {
     if (!run_failed(r))

@@ -247,6 +247,9 @@ void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y);
 /* f32 [1,n,c] of x f32 [1,n,c]: (x - mean) / sqrt(variance + eps) * gain + bias of every row, in
  * double and rounded at the end; gain, bias f32 [c] or NULL.  Charges nothing. */
 Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias);
+/* The largest length of a row of x f32 [h',n,d]; NaN stays.  Charges nothing: bounds on
+ * rounding ask it. */
+double op_largest_norm(Run *r, Tensor x);
 /* x f32 [..,width], contiguous, in place: GELU(x + bias[width]) in its tanh form (bias NULL:
  * none).  Charges nothing. */
 void op_gelu(Run *r, Tensor x, const float *bias);
@@ -414,6 +417,7 @@ struct Ops {
     void (*product64)(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
     void (*standardise)(Run *r, const Tensor *x, double eps, const float *gain,
                         const float *bias, Tensor *y);
+    double (*largest_norm)(Run *r, const Tensor *x);
     void (*gelu)(Run *r, Tensor *x, const float *bias);
     void (*argmax)(Run *r, const Tensor *x, bool with_negative, Tensor *index);
     void (*top_k)(Run *r, const Tensor *x, int64_t k, Tensor *index);

@@ -229,6 +229,8 @@ static void largest_and_squares(void **state)
             assert_true(kernel_at(which)->largest(x, count, 1) == most);
             assert_true(kernel_at(which)->largest(x, count, -1) == -least);
             assert_true(kernel_at(which)->squares(x, count) == sum);
+            CHECK_NEAR((double)kernel_at(which)->squares_near(x, count) / (sum + 1),
+                       sum / (sum + 1), 1e-6);
         }
 }
 

@@ -1,6 +1,8 @@
 /* activate.c -- activations and norms of rows of features. */
 #include "attn/cpu/cpu.h"
 
+#include <math.h>
+
 #define PIECE 16384 /* entries of one item of work, at least a row */
 
 typedef struct Activate {
@@ -68,4 +70,46 @@ void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, con
     job.rows = tensor_count(x) / width;
     job.each = width < PIECE ? PIECE / width : 1;
     threads_run(r->threads, ceil_div(job.rows, job.each), standardise_item, &job);
+}
+
+typedef struct Norms {
+    const Tensor *x;
+    int64_t       rows, each; /* of all heads; of an item */
+    double       *found;      /* [items] the largest sum of squares; NaN stays */
+} Norms;
+
+static void norm_item(void *context, int64_t item, int worker)
+{
+    const Norms  *job = context;
+    const Tensor *x = job->x;
+    int64_t       end = min_i64(job->rows, (item + 1) * job->each);
+    double        most = 0;
+
+    (void)worker;
+    for (int64_t i = item * job->each; i < end; i++) {
+        const float *row = (const float *)x->data + i / x->shape[1] * x->stride[0] +
+                           i % x->shape[1] * x->stride[1];
+        double       sum = (double)kernel_at(0)->squares_near(row, x->shape[2]);
+
+        most = sum <= most ? most : sum;
+    }
+    job->found[item] = most;
+}
+
+double cpu_largest_norm(Run *r, const Tensor *x)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    Norms     job = { .x = x, .rows = x->shape[0] * x->shape[1] };
+    double    most = 0;
+    int64_t   items;
+
+    job.each = x->shape[2] < PIECE ? PIECE / x->shape[2] : 1;
+    items = ceil_div(job.rows, job.each);
+    job.found = cpu_scratch(r, items, (int64_t)sizeof(*job.found));
+    if (job.found)
+        threads_run(r->threads, items, norm_item, &job);
+    for (int64_t i = 0; i < items && job.found; i++)
+        most = job.found[i] <= most ? most : job.found[i];
+    arena_release(r->arena, mark);
+    return sqrt(most);
 }

@@ -15,7 +15,7 @@ typedef struct Job {
 
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
 {
-    return sqrt(kernel->squares(x, d) * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
+    return sqrt((double)kernel->squares_near(x, d) * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
 }
 
 double row_length(const double *x, int64_t d)

@@ -63,6 +63,7 @@ void cpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void cpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
 void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
                      Tensor *y);
+double cpu_largest_norm(Run *r, const Tensor *x);
 void cpu_gelu(Run *r, Tensor *x, const float *bias);
 void cpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
 void cpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);

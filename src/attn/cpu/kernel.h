@@ -65,6 +65,8 @@ typedef struct Kernel {
     float (*largest)(const float *x, int64_t count, float sign);
     /* The sum of squares, in double. */
     double (*squares)(const float *x, int64_t count);
+    /* The same, each addition rounded: for bounds. */
+    float (*squares_near)(const float *x, int64_t count);
     /* sum += x, and the sum of x z, in double */
     void (*fold)(const float *x, int64_t count, double *sum);
     void (*fold_scaled)(const float *x, int64_t count, double factor, double *sum);

@@ -59,6 +59,23 @@ static TARGET void array_line(float *x, int64_t count, float factor, float shift
         x[i] = factor * x[i] + shift;
 }
 
+static TARGET float array_squares_near(const float *x, int64_t count)
+{
+    Vec     sum[2] = { vec_splat(0.0f), vec_splat(0.0f) };
+    int64_t i = 0;
+
+    for (; i + 2 * WIDTH <= count; i += 2 * WIDTH)
+        UNROLL for (int p = 0; p < 2; p++)
+            sum[p] = vec_fma(vec_load(x + i + p * WIDTH), vec_load(x + i + p * WIDTH), sum[p]);
+    for (; i < count; i += WIDTH) {
+        int64_t left = count - i < WIDTH ? count - i : WIDTH;
+        Vec     part = left < WIDTH ? vec_load_part(x + i, left) : vec_load(x + i);
+
+        sum[0] = vec_fma(part, part, sum[0]);
+    }
+    return vec_total(vec_add(sum[0], sum[1]));
+}
+
 static TARGET float array_largest(const float *x, int64_t count, float sign)
 {
     Vec     high[2] = { vec_splat(-INFINITY), vec_splat(-INFINITY) };

@@ -398,6 +398,7 @@ const Kernel KERNEL = {
     .line = array_line,
     .largest = array_largest,
     .squares = array_squares,
+    .squares_near = array_squares_near,
     .fold = array_fold,
     .dot_wide = array_dot_wide,
     .dot_double = array_dot_double,

@@ -28,6 +28,7 @@ const Ops *ops_cpu(void)
         .dots64 = cpu_dots64,
         .product64 = cpu_product64,
         .standardise = cpu_standardise,
+        .largest_norm = cpu_largest_norm,
         .gelu = cpu_gelu,
         .argmax = cpu_argmax,
         .top_k = cpu_top_k,

@@ -281,7 +281,7 @@ static void rfa_run(Run *r, const void *opaque)
         return;
     rounded = exact_rounded(r, w);
     quick = !run_failed(r) && !p->gate && p->normalize &&
-            exact_largest_norm(r, rounded) <= LONGEST;
+            op_largest_norm(r, rounded) <= LONGEST;
     attend(r, p, quick ? rounded : w, !quick, &in, &result);
     if (quick && !run_failed(r) && !holds_in_float(r, p, &result)) {
         r->again = true;

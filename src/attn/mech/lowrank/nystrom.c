@@ -215,9 +215,9 @@ static void mix_in_float(Run *r, const Params *p, Nystrom *s, Tensor ql, Tensor 
  * logits, times the length of Z's rows, times the values'. */
 static bool float_will_do(Run *r, const Params *p, Tensor ql, Tensor kl, Tensor z)
 {
-    double values = exact_largest_norm(r, r->v), rows = exact_largest_norm(r, z);
-    double left = exact_largest_norm(r, r->q) * exact_largest_norm(r, kl);
-    double right = exact_largest_norm(r, ql) * exact_largest_norm(r, r->k);
+    double values = op_largest_norm(r, r->v), rows = op_largest_norm(r, z);
+    double left = op_largest_norm(r, r->q) * op_largest_norm(r, kl);
+    double right = op_largest_norm(r, ql) * op_largest_norm(r, r->k);
 
     return run_scale(r, p->scale) * (left + right) * fmax(1, rows) * fmax(1, values) <= 32;
 }

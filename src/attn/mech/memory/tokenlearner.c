@@ -162,7 +162,7 @@ static double longest_column(Tensor w)
 /* Whether 2^-24 of what is added up on the way to a logit stays well below 1e-5. */
 static bool float_will_do(Run *r, const Network *net, Tensor z)
 {
-    double inner = exact_largest_norm(r, z) * longest_column(net->w1);
+    double inner = op_largest_norm(r, z) * longest_column(net->w1);
 
     for (int64_t c = 0; c < net->hidden && net->b1.data; c++)
         inner += fabs((double)tensor_f32(&net->b1)[c]);

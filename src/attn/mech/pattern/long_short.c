@@ -181,35 +181,43 @@ static Tensor logits_of(Run *r, const Params *p)
     return logits;
 }
 
-/* Softmax of one column over the tokens of a range. */
-static void column_softmax(const float *logit, int64_t step, int64_t count, float *share)
-{
-    double top = (double)-INFINITY, sum = 0;
+typedef struct Shares {
+    const Slots *slots;
+    Tensor       logits, share;
+} Shares;
 
-    for (int64_t t = 0; t < count; t++)
-        top = fmax(top, (double)logit[t * step]);
-    for (int64_t t = 0; t < count; t++)
-        sum += exp((double)logit[t * step] - top);
-    for (int64_t t = 0; t < count; t++)
-        share[t] = (float)(exp((double)logit[t * step] - top) / sum);
+/* The logits of one slot over the tokens of its range; past a short one's end nothing. */
+static void share_item(void *context, int64_t row, int worker)
+{
+    const Shares *job = context;
+    const Slots  *s = job->slots;
+    int64_t       slot = row % job->share.shape[1], start = slots_start(s, slot);
+    int64_t       count = slots_end(s, slot) - start;
+    const float  *logit = (const float *)tensor_head(&job->logits, row / job->share.shape[1],
+                                                     job->share.shape[0]) +
+                         start * s->per + slot % s->per;
+    float        *to = tensor_f32(&job->share) + row * s->size;
+
+    (void)worker;
+    for (int64_t t = 0; t < s->size; t++)
+        to[t] = t < count ? logit[t * s->per] : -INFINITY;
 }
 
 /* P as shares [h,slots,size] of each slot's own range. */
 static Tensor projection(Run *r, const Slots *s, Tensor logits)
 {
     int64_t count = slots_count(s);
-    Tensor  share = run_tensor3(r, DT_F32, r->h, count, s->size);
+    Shares  job = { .slots = s, .logits = logits,
+                    .share = run_tensor3(r, DT_F32, r->h, count, s->size) };
+    double  tokens = (double)(r->h * r->n) * (double)s->per;
 
-    for (int64_t row = 0; row < r->h * count && !run_failed(r); row++) {
-        int64_t      slot = row % count, start = slots_start(s, slot);
-        const float *logit = (const float *)tensor_head(&logits, row / count, r->h) +
-                             start * s->per + slot % s->per;
-
-        column_softmax(logit, s->per, slots_end(s, slot) - start,
-                       tensor_f32(&share) + row * s->size);
-    }
-    op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * (double)(r->h * r->n) * (double)s->per);
-    return share;
+    if (!run_failed(r))
+        threads_run(r->threads, r->h * count, share_item, &job);
+    op_softmax(r, job.share);
+    /* What is past the end of a short range was no token. */
+    op_charge(r, FLOP_OVERHEAD,
+              FLOPS_SOFTMAX * tokens - FLOPS_ROW_SOFTMAX * (double)tensor_count(&job.share));
+    return job.share;
 }
 
 /* Rows of the slots in y [h,slots+n,w]. */
