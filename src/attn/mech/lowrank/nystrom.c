@@ -219,7 +219,7 @@ static bool float_will_do(Run *r, const Params *p, Tensor ql, Tensor kl, Tensor 
     double left = op_largest_norm(r, r->q) * op_largest_norm(r, kl);
     double right = op_largest_norm(r, ql) * op_largest_norm(r, r->k);
 
-    return run_scale(r, p->scale) * (left + right) * fmax(1, rows) * fmax(1, values) <= 32;
+    return run_scale(r, p->scale) * (left + right) * fmax(1, rows) * fmax(1, values) <= 128;
 }
 
 static void mix(Run *r, const Params *p, Nystrom *s)
