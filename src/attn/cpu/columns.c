@@ -15,7 +15,9 @@ typedef struct Job {
 
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
 {
-    return sqrt((double)kernel->squares_near(x, d) * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
+    double squares = (double)kernel->squares_near(x, d);
+
+    return sqrt(squares * (1 + (double)d * 0x1p-22) + (double)d * 0x1p-148);
 }
 
 double row_length(const double *x, int64_t d)
