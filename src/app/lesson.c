@@ -22,22 +22,10 @@ void session_on_lessons(Session *s, const LessonReader *reader)
 
 static bool read_file(const char *path, Text *out, Error *err)
 {
-    char   bytes[4096];
-    size_t length;
-    FILE  *file = fopen(path, "rb");
-    bool   failed;
-
-    if (!file)
-        return error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
-    while ((length = fread(bytes, 1, sizeof(bytes), file)) > 0 && out->length <= LARGEST)
-        text_add_bytes(out, bytes, length);
-    failed = ferror(file) != 0;
-    fclose(file);
-    if (failed)
-        return error_set(err, ERR_FILE, "%s: cannot be read", path);
-    if (out->length > LARGEST)
-        return error_set(err, ERR_FILE, "%s: more than 1 MiB, so it is no lesson", path);
-    return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+    if (!file_read(path, LARGEST, out, err))
+        return false;
+    return out->length <= LARGEST ||
+           error_set(err, ERR_FILE, "%s: more than 1 MiB, so it is no lesson", path);
 }
 
 static Lesson *lesson_read(Session *s, const LessonFile *file, const char *name, const char *text,

@@ -106,27 +106,12 @@ void progress_write(const Progress *progress, Text *out)
 
 /* ---- file --------------------------------------------------------------------------- */
 
-/* False: there is none that can be read. */
-static bool read_text(const char *path, Text *out)
-{
-    char   bytes[4096];
-    size_t length;
-    FILE  *file = fopen(path, "rb");
-
-    if (!file)
-        return false;
-    while ((length = fread(bytes, 1, sizeof(bytes), file)) > 0 && out->length < LARGEST)
-        text_add_bytes(out, bytes, length);
-    fclose(file);
-    return text_ok(out);
-}
-
 void progress_read(Progress *out)
 {
     Text path = { 0 }, text = { 0 };
 
     *out = (Progress){ .count = 0 };
-    if (place_state(NAME, &path, NULL) && read_text(text_str(&path), &text))
+    if (place_state(NAME, &path, NULL) && file_read(text_str(&path), LARGEST, &text, NULL))
         progress_parse(text_str(&text), out);
     text_free(&path);
     text_free(&text);

@@ -254,6 +254,24 @@ int text_distance(const char *a, const char *b)
     return d[n % 3][m];
 }
 
+bool file_read(const char *path, size_t most, Text *out, Error *err)
+{
+    char   bytes[4096];
+    size_t length;
+    FILE  *file = fopen(path, "rb");
+    bool   failed;
+
+    if (!file)
+        return error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
+    while (out->length <= most && (length = fread(bytes, 1, sizeof(bytes), file)) > 0)
+        text_add_bytes(out, bytes, length);
+    failed = ferror(file) != 0;
+    fclose(file);
+    if (failed)
+        return error_set(err, ERR_FILE, "%s: cannot be read", path);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+}
+
 static bool write_stream(FILE *file, const void *bytes, size_t length)
 {
     return fwrite(bytes, 1, length, file) == length && fflush(file) == 0;

@@ -55,6 +55,9 @@ char *format_count(double count, char *text, size_t size);
 /* Edits (insert, delete, replace, swap neighbours) from a to b. */
 int text_distance(const char *a, const char *b);
 
+/* Adds the file's bytes to out, `most` of them and a few more where it holds more: whoever has
+ * a limit looks at out->length. */
+bool file_read(const char *path, size_t most, Text *out, Error *err);
 /* Writes to path.tmp and renames it, so a reader never sees half a file;
  * "-" is standard output. */
 bool file_write(const char *path, const void *bytes, size_t length, Error *err);

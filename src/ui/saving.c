@@ -30,7 +30,8 @@ static bool path_of(const char *name, Text *out, Error *err)
     return ok;
 }
 
-bool saving_save(Ui *ui, const char *name, Error *err)
+/* A plain name is a file of the state folder, one with a / a path of its own. */
+static bool saving_save(Ui *ui, const char *name, Error *err)
 {
     Saved saved;
     Text  path = { 0 }, text = { 0 };
@@ -49,22 +50,10 @@ bool saving_save(Ui *ui, const char *name, Error *err)
 
 static bool read_file(const char *path, Text *out, Error *err)
 {
-    char   bytes[4096];
-    size_t length;
-    FILE  *file = fopen(path, "rb");
-    bool   failed;
-
-    if (!file)
-        return error_set(err, ERR_FILE, "%s: %s", path, strerror(errno));
-    while ((length = fread(bytes, 1, sizeof(bytes), file)) > 0 && out->length < LARGEST)
-        text_add_bytes(out, bytes, length);
-    failed = ferror(file) != 0;
-    fclose(file);
-    if (failed)
-        return error_set(err, ERR_FILE, "%s: cannot be read", path);
-    if (strlen(text_str(out)) != out->length || out->length >= LARGEST)
-        return error_set(err, ERR_FILE, "%s:1: not a saved session: it is no text", path);
-    return text_ok(out) || error_set(err, ERR_NOMEM, "%s: not enough memory", path);
+    if (!file_read(path, LARGEST, out, err))
+        return false;
+    return (strlen(text_str(out)) == out->length && out->length < LARGEST) ||
+           error_set(err, ERR_FILE, "%s:1: not a saved session: it is no text", path);
 }
 
 /* Its name is said, not where it lies, where the name is enough. */
