@@ -59,7 +59,8 @@ ChoiceRows choice_rows_normalised(Run *r, Tensor x, NormaliseKind kind, double e
     };
 }
 
-void choice_row(const ChoiceRows *x, int64_t heads, int64_t head, int64_t i, double *row)
+/* Row i in double. */
+static void choice_row(const ChoiceRows *x, int64_t heads, int64_t head, int64_t i, double *row)
 {
     const float *near = tensor_head(&x->near, head, heads);
 

@@ -15,8 +15,6 @@ ChoiceRows choice_rows_exact(Run *r, Tensor x);
 /* Rows of x f32 [h',n,d] normalised; in double only those that need it.  Charges 5 per
  * element of all heads. */
 ChoiceRows choice_rows_normalised(Run *r, Tensor x, NormaliseKind kind, double eps);
-/* Row i in double. */
-void choice_row(const ChoiceRows *x, int64_t heads, int64_t head, int64_t i, double *row);
 
 /* f64 [h,count,d]: distinct rows of each head, drawn by the stream `name`, in the order of the
  * sequence; where there are fewer than `count` they begin again. */

@@ -16,10 +16,10 @@
 Tensor exact_of(Run *r, Tensor x);
 /* f32 of an exact tensor. */
 Tensor exact_rounded(Run *r, Tensor x);
-/* One row of it. */
-void   exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y);
 /* As op_normalise of x f32 [h',rows,d]; charges 5 per element. */
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps);
+/* One row of it; charges nothing. */
+void   exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y);
 Tensor exact_sum(Run *r, Tensor a, Tensor b);
 /* x <- e^x and x <- x / by, in place; charge nothing. */
 void   exact_exp(Run *r, Tensor x);

@@ -114,7 +114,8 @@ static LatentRead collect(Run *r, const AttendInput *in, Tensor more)
     return read;
 }
 
-LatentRead latents_collect(Run *r, Tensor q, Tensor k, Tensor v, Tensor more, double scale)
+/* Few queries q that read all keys; more: other values for the same weights, or absent. */
+static LatentRead latents_collect(Run *r, Tensor q, Tensor k, Tensor v, Tensor more, double scale)
 {
     AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
     LatentRead  read;

@@ -29,8 +29,6 @@ LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool
 /* The same for who has asked: all keys, in float, or in double (then k may be f64). */
 LatentRead latents_read_float(Run *r, Tensor q, Tensor k, Tensor v, double scale);
 LatentRead latents_read_exact(Run *r, Tensor q, Tensor k, Tensor v, double scale);
-/* Few queries q that read all keys; more: other values for the same weights, or absent. */
-LatentRead latents_collect(Run *r, Tensor q, Tensor k, Tensor v, Tensor more, double scale);
 /* What that charges for so many allowed cells of each head. */
 Flops latents_read_flops(const Run *r, double cells, double d, double e);
 /* Its weights f32 [h,rows,keys]; for views only. */

@@ -91,7 +91,7 @@ static void norm_item(void *context, int64_t item, int worker)
                            i % x->shape[1] * x->stride[1];
         double       sum = (double)kernel_at(0)->squares_near(row, x->shape[2]);
 
-        most = sum <= most ? most : sum;
+        most = sum <= most || isnan(most) ? most : sum;
     }
     job->found[item] = most;
 }
@@ -109,7 +109,7 @@ double cpu_largest_norm(Run *r, const Tensor *x)
     if (job.found)
         threads_run(r->threads, items, norm_item, &job);
     for (int64_t i = 0; i < items && job.found; i++)
-        most = job.found[i] <= most ? most : job.found[i];
+        most = job.found[i] <= most || isnan(most) ? most : job.found[i];
     arena_release(r->arena, mark);
     return sqrt(most);
 }

@@ -113,17 +113,8 @@ static void take_tile(const Job *job, Worker *w, int64_t first, int64_t rows)
 static void score_tile(const Job *job, Worker *w, int64_t head, int64_t first, int64_t step,
                        int64_t rows, const float *panel)
 {
-    int64_t      d = job->columns.d, ld = step * job->x->near.stride[1];
-    const float *x = near_row(job, head, first);
-
-    if (rows < TILE_ROWS) {
-        memset(w->rows, 0, (size_t)(TILE_ROWS * d) * sizeof(*w->rows));
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(w->rows + i * d, x + i * ld, (size_t)d * sizeof(*x));
-        x = w->rows;
-        ld = d;
-    }
-    kernel_at(0)->score(x, ld, panel, d, NULL, TILE_KEYS, w->tile, TILE_KEYS, w->top);
+    columns_score(near_row(job, head, first), step * job->x->near.stride[1], rows,
+                  job->columns.d, panel, NULL, w->rows, w->tile, TILE_KEYS, w->top);
 }
 
 /* Limits that about three times k rows reach, and hardly ever fewer than k. */

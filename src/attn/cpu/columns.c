@@ -13,6 +13,19 @@ typedef struct Job {
     float         *rows; /* [workers][TILE_KEYS][d] */
 } Job;
 
+void columns_score(const float *x, int64_t ld, int64_t rows, int64_t d, const float *panel,
+                   const uint64_t *keep, float *padding, float *s, int64_t lds, float *top)
+{
+    if (rows < TILE_ROWS) {
+        memset(padding, 0, (size_t)(TILE_ROWS * d) * sizeof(*padding));
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(padding + i * d, x + i * ld, (size_t)d * sizeof(*x));
+        x = padding;
+        ld = d;
+    }
+    kernel_at(0)->score(x, ld, panel, d, keep, TILE_KEYS, s, lds, top);
+}
+
 double row_length_bound(const Kernel *kernel, const float *x, int64_t d)
 {
     double squares = (double)kernel->squares_near(x, d);

@@ -31,6 +31,11 @@ typedef struct Columns {
     double *longest; /* [slices * parts] */
 } Columns;
 
+/* Scores [TILE_ROWS][TILE_KEYS], rows lds apart, of `rows` rows ld apart with a panel; `keep` as
+ * of Kernel.score.  padding [TILE_ROWS][d], where a tile has fewer rows; top [TILE_ROWS][LANES]. */
+void columns_score(const float *x, int64_t ld, int64_t rows, int64_t d, const float *panel,
+                   const uint64_t *keep, float *padding, float *s, int64_t lds, float *top);
+
 /* Rows of y [h',parts*count,d], f32 or f64, as columns.  unit: panels hold y / |y|, and
  * `longest` is that of those.  False (and the run failed) without memory. */
 bool columns_new(Run *r, const Tensor *y, int64_t parts, bool unit, Columns *out);

@@ -42,16 +42,8 @@ static const float *near_row(const Job *job, int64_t head, int64_t i)
 static void score_tile(const Job *job, Worker *w, const float *x, int64_t rows,
                        const float *panel, const uint64_t *keep, float *s, int64_t lds)
 {
-    int64_t d = job->columns.d, ld = job->in->x.near.stride[1];
-
-    if (rows < TILE_ROWS) {
-        memset(w->rows, 0, (size_t)(TILE_ROWS * d) * sizeof(*w->rows));
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(w->rows + i * d, x + i * ld, (size_t)d * sizeof(*x));
-        x = w->rows;
-        ld = d;
-    }
-    kernel_at(0)->score(x, ld, panel, d, keep, TILE_KEYS, s, lds, w->top);
+    columns_score(x, job->in->x.near.stride[1], rows, job->columns.d, panel, keep, w->rows, s,
+                  lds, w->top);
 }
 
 /* Row i in double. */

@@ -175,19 +175,6 @@ static void show_projections(Run *r, const Linformer *l)
     right->origin = l->f_drawn ? both->origin : NULL;
 }
 
-/* F by keys, as the reader of the weights wants it. */
-static Tensor turned(Run *r, Tensor f)
-{
-    Tensor t = run_tensor3(r, DT_F32, f.shape[0], f.shape[2], f.shape[1]);
-
-    for (int64_t h = 0; h < f.shape[0] && !run_failed(r); h++)
-        for (int64_t i = 0; i < f.shape[1]; i++)
-            for (int64_t j = 0; j < f.shape[2]; j++)
-                tensor_f32(&t)[(h * f.shape[2] + j) * f.shape[1] + i] =
-                    tensor_f32(&f)[h * f.stride[0] + i * f.stride[1] + j];
-    return t;
-}
-
 static void show(Run *r, const Linformer *l, const LatentRead *read)
 {
     Pattern *cells;
@@ -203,7 +190,7 @@ static void show(Run *r, const Linformer *l, const LatentRead *read)
     show_projections(r, l);
     view_stage(r, NULL, -1);
     implicit_connectivity(r, cells);
-    weights = implicit_weights(r, (Implicit){ .left = p, .right = turned(r, l->f) }, VIEW_SIGNED,
+    weights = implicit_weights(r, (Implicit){ .left = p, .right = latents_turned(r, l->f) }, VIEW_SIGNED,
                                cells);
     if (left && l->e_drawn)
         left->origin = implicit_origin(r);

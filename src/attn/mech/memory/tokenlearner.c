@@ -21,6 +21,7 @@
 #include <string.h>
 
 #define LAYER_EPS 1e-6
+#define FLOAT_ENOUGH 128.0
 #define TAPS 9
 
 enum { VARIANT_V11, VARIANT_V10 };
@@ -154,19 +155,19 @@ static double longest_column(Tensor w)
 
             sum += x * x;
         }
-        most = sum <= most ? most : sum;
+        most = sum <= most || isnan(most) ? most : sum;
     }
     return sqrt(most);
 }
 
-/* Whether 2^-24 of what is added up on the way to a logit stays well below 1e-5. */
+/* Whether 2^-24 of what is added up on the way to a logit stays below 1e-5 at the very worst. */
 static bool float_will_do(Run *r, const Network *net, Tensor z)
 {
     double inner = op_largest_norm(r, z) * longest_column(net->w1);
 
     for (int64_t c = 0; c < net->hidden && net->b1.data; c++)
         inner += fabs((double)tensor_f32(&net->b1)[c]);
-    return inner * fmax(1, longest_column(net->w2)) <= 128;
+    return inner * fmax(1, longest_column(net->w2)) <= FLOAT_ENOUGH;
 }
 
 /* The same in float; f64 [1,out,n], turned. */
