@@ -1,6 +1,7 @@
 /* command_docs.c -- documents made from the tables: Markdown, man page.
  * `make docs` writes them, `make check` compares them. */
 #include "app/command_parts.h"
+#include "app/plots.h"
 #include "app/preset.h"
 #include "profile/conventions.h"
 
@@ -90,6 +91,16 @@ static void presets_markdown(Text *out)
     text_add(out, "\n");
 }
 
+static void plots_markdown(Text *out)
+{
+    text_add(out, "# Plots\n\nOf measured numbers: `attnscope compare ... --plot NAME,NAME`, "
+                  "`attnscope figure 'MECH:plot(NAME)' ...`, key `v` of the explorer's profile.\n\n"
+                  "| plot | what it shows |\n| --- | --- |\n");
+    for (int k = 0; k < PLOT_KINDS; k++)
+        text_addf(out, "| `%s` | %s |\n", plot_name((PlotKind)k), plot_help((PlotKind)k));
+    text_add(out, "\n");
+}
+
 static bool docs_commands(Text *out)
 {
     text_add(out, "# Commands\n\nMade by `attnscope docs commands`; do not edit.\n\n");
@@ -113,6 +124,7 @@ static bool docs_commands(Text *out)
         text_add(out, "\n");
     }
     presets_markdown(out);
+    plots_markdown(out);
     return true;
 }
 
