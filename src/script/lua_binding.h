@@ -182,7 +182,8 @@ Tensor *tensor_push_copy(lua_State *L, const Tensor *t, DType dtype);
 /* A closed one, to be filled by tensor_adopt, which takes over the arena that
  * holds t's bytes (and frees it when there is no memory).  [-0, +1, m] */
 LuaTensor *tensor_push_closed(lua_State *L);
-bool       tensor_adopt(LuaTensor *tensor, Tensor t, Arena *arena);
+/* [-0, +0, v] */
+void       tensor_adopt(lua_State *L, LuaTensor *tensor, Tensor t, Arena *arena);
 
 typedef struct LuaInput {
     Keep        *keep;    /* the session made for it; NULL: closed */
@@ -225,8 +226,6 @@ LuaResult *result_push_closed(lua_State *L);
 int result_fill(lua_State *L, LuaResult *out, int at, Result *result, const Error *err);
 /* Region {q0,q1,k0,k1} or {q={..},k={..}} at `arg` (nil: all) of rows x cols. */
 Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols);
-/* Names of the component bits as a list.  [-0, +1, m] */
-void push_components(lua_State *L, uint8_t bits);
 
 /* Metatable of an empty JSON object: attn.object. */
 #define JSON_OBJECT_MARK "attnscope.object"

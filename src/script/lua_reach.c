@@ -83,9 +83,7 @@ static int set_hops(lua_State *L, const Result *result, const View *view)
         arena_free(arena);
         return failure(L, &err);
     }
-    if (!tensor_adopt(tensor, t, arena))
-        return luaL_error(L, "not enough memory");
-    account(L, tensor_bytes(&t));
+    tensor_adopt(L, tensor, t, arena);
     lua_setfield(L, -2, "hops");
     return 0;
 }

@@ -32,7 +32,8 @@ static const Pattern *allowed_cells(const Run *run)
     return view ? view->support : NULL;
 }
 
-void push_components(lua_State *L, uint8_t bits)
+/* Names of the component bits as a list.  [-0, +1, m] */
+static void push_components(lua_State *L, uint8_t bits)
 {
     int count = 0;
 

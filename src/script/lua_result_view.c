@@ -74,9 +74,7 @@ static int push_whole(lua_State *L, const LuaResult *result, const View *view)
         arena_free(arena);
         return failure(L, &err);
     }
-    if (!tensor_adopt(tensor, t, arena))
-        return luaL_error(L, "not enough memory");
-    account(L, tensor_bytes(&t));
+    tensor_adopt(L, tensor, t, arena);
     return 1;
 }
 

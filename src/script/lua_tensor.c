@@ -71,11 +71,13 @@ static void drop_arena(void *arena)
     arena_free(arena);
 }
 
-bool tensor_adopt(LuaTensor *tensor, Tensor t, Arena *arena)
+void tensor_adopt(lua_State *L, LuaTensor *tensor, Tensor t, Arena *arena)
 {
     tensor->t = t;
     tensor->keep = keep_new(arena, drop_arena, NULL);
-    return tensor->keep != NULL;
+    if (!tensor->keep)
+        luaL_error(L, "not enough memory");
+    account(L, tensor_bytes(&t));
 }
 
 static void copy_integers(const Tensor *from, Tensor *to)

@@ -123,8 +123,6 @@ int attn_read(lua_State *L)
         arena_free(arena);
         return failure(L, &err);
     }
-    if (!tensor_adopt(tensor, t, arena))
-        return luaL_error(L, "not enough memory");
-    account(L, tensor_bytes(&t));
+    tensor_adopt(L, tensor, t, arena);
     return 1;
 }
