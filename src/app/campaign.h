@@ -107,9 +107,6 @@ bool campaign_point(const CampaignSpec *spec, const CampaignPoint *point, double
 /* The record of a point that was not run. */
 void campaign_refuse(const CampaignSpec *spec, const CampaignPoint *point, RecordStatus status,
                      const char *why, Text *line);
-/* The words of the command that runs it. */
-bool campaign_words(const CampaignSpec *spec, const CampaignPoint *point, WordList *out,
-                    Error *err);
 
 typedef struct CampaignOutcome {
     int  points, before, now; /* in the plan; there already; run this time */

@@ -6,7 +6,8 @@
 
 #include "app/lesson.h"
 
-bool lesson_facts_ready(const LessonFacts *facts)
+/* All facts have their result. */
+static bool lesson_facts_ready(const LessonFacts *facts)
 {
     for (int i = 0; i < facts->count; i++)
         if (!facts->items[i].result)

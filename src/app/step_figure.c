@@ -70,7 +70,8 @@ Plot *step_last_plot(const Step *step)
     return step_plot(step);
 }
 
-StepCurves steps_curves(Result *result, int from, int to)
+/* Curves of the steps [from, to). */
+static StepCurves steps_curves(Result *result, int from, int to)
 {
     StepCurves curves = { .trace = steps_watched(result, from, to) };
 

@@ -16,8 +16,6 @@ typedef struct StepCurves {
  * (NULL: none) under them. */
 Figure *steps_figure(Result *result, const int *which, int count, const StepCurves *curves,
                      const PictureOptions *options, Error *err);
-/* Curves of the steps [from, to). */
-StepCurves steps_curves(Result *result, int from, int to);
 /* A plot of the numbers a stage of a replay is watched by; NULL: this is not its last step, or
  * there are none. */
 Plot *step_last_plot(const Step *step);

@@ -185,7 +185,9 @@ static void add_name(const View *view, Text *out)
         text_addf(out, "%c", *c == '_' ? ' ' : *c);
 }
 
-void step_traces(const Step *step, Text *out)
+/* "row error 0.0123": what the stage is watched by, one item each line, and what the step's
+ * row has come to. */
+static void step_traces(const Step *step, Text *out)
 {
     const Run  *run = step->run;
     const View *view;

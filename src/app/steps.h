@@ -44,9 +44,6 @@ const int32_t *step_order(const Step *step, int64_t head);
 /* Of which round the step is, for those that sort anew in each; 0: the first, or of none. */
 int64_t        step_round(const Step *step);
 const View    *step_categories(const Step *step);
-/* "row error 0.0123": what the stage is watched by, one item each line, and what the step's
- * row has come to. */
-void step_traces(const Step *step, Text *out);
 /* View x of those whose rows are followed through this step's stage, and the number its row has
  * now; NULL: no more. */
 const View *step_watched(const Step *step, int x, double *value);

@@ -33,17 +33,6 @@ int64_t chunks_window(const Chunks *c, int64_t chunk, int64_t *first)
     return min64(c->count, chunk + c->after + 1) - *first;
 }
 
-bool chunks_sees(const Chunks *c, int64_t query, int64_t key)
-{
-    int64_t back = query - key;
-
-    if (!c->ring)
-        return -c->after <= back && back <= c->before;
-    if (back < 0)
-        back += c->count;
-    return back <= c->before || back >= c->count - c->after;
-}
-
 static int64_t window_slots(const Chunks *c, int64_t chunk)
 {
     int64_t first, seen = chunks_window(c, chunk, &first);

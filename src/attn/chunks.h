@@ -24,7 +24,6 @@ Chunks chunks_of(int64_t slots, int64_t block, int64_t before, int64_t after, bo
 int64_t chunks_end(const Chunks *c, int64_t chunk);
 /* Seen from `chunk`: first, first + 1, ... modulo count; returns how many. */
 int64_t chunks_window(const Chunks *c, int64_t chunk, int64_t *first);
-bool    chunks_sees(const Chunks *c, int64_t query, int64_t key);
 /* (query slot, key slot) pairs, key in a chunk that the query's sees. */
 double  chunks_pairs(const Chunks *c);
 

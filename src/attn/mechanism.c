@@ -41,11 +41,6 @@ static const struct {
 static _Atomic(const Mechanism *) added[ADDED_MOST];
 static atomic_size_t added_count;
 
-size_t mechanism_built_in(void)
-{
-    return BUILT_IN;
-}
-
 size_t mechanism_count(void)
 {
     return BUILT_IN + atomic_load(&added_count);

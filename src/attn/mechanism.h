@@ -117,7 +117,6 @@ const Mechanism *mechanism_at(size_t index);     /* NULL past the end */
 const Mechanism *mechanism_find(const char *id); /* NULL: unknown */
 const Mechanism *mechanism_baseline(void);       /* exact attention; NULL: there is none */
 size_t           mechanism_count(void);
-size_t           mechanism_built_in(void); /* how many of them are */
 /* Appends one, or puts it in the place of an added one with its id.  Both stay borrowed until
  * mechanism_forget: runs may still hold the old one.  Any thread may look meanwhile; only one
  * thread adds. */

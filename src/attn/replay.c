@@ -33,7 +33,8 @@ void replay_offer_features(Run *r, int64_t directions, int waves, bool negative,
     r->replay.scale = scale;
 }
 
-bool replay_is_offered(const Run *run)
+/* Whether there is more to see of this run than its own stages. */
+static bool replay_is_offered(const Run *run)
 {
     const ReplaySource *s = &run->replay;
 

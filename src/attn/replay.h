@@ -45,8 +45,6 @@ void replay_offer_attend(Run *r, const AttendInput *in, const Pattern *cells);
 void replay_offer_state(Run *r, const LinearAttend *in);
 void replay_offer_features(Run *r, int64_t directions, int waves, bool negative, double scale);
 
-/* Whether there is more to see of this run than its own stages. */
-bool replay_is_offered(const Run *run);
 /* A decoding would be there if the run were causal. */
 bool replay_wants_causal(const Run *run);
 /* Made at once; borrows from `run`, which outlives it.  run_free frees it.  NULL: there is

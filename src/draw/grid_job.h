@@ -57,8 +57,7 @@ typedef struct GridJob {
     atomic_bool        cancelled, failed;
 } GridJob;
 
-bool    grid_job_stopped(GridJob *job); /* polls the caller's flag */
-int64_t grid_source_row(const GridJob *job, int64_t displayed); /* -1: none */
+bool grid_job_stopped(GridJob *job); /* polls the caller's flag */
 /* Pass 1 and pass 2 on the cells of grid row `row`. */
 void grid_count_band(GridJob *job, int64_t row, GridWorker *w);
 void grid_read_band(GridJob *job, int64_t row, GridWorker *w);

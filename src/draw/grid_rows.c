@@ -124,7 +124,7 @@ static void cause_run(const GridJob *job, GridCell *cells, PatternRun run)
     }
 }
 
-int64_t grid_source_row(const GridJob *job, int64_t displayed)
+static int64_t grid_source_row(const GridJob *job, int64_t displayed)
 {
     const GridRequest *q = job->request;
     int64_t            row = q->row_order ? q->row_order[displayed] : displayed;

@@ -72,7 +72,7 @@ static void read_plain_string(const char *at, const char *end, Text *out)
     }
 }
 
-char *metadata_in_pdf(const char *bytes, size_t length, const char *key)
+static char *metadata_in_pdf(const char *bytes, size_t length, const char *key)
 {
     static const char name[] = "/Keywords";
     const char *at = memmem(bytes, length, name, sizeof(name) - 1), *end = bytes + length;

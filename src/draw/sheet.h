@@ -65,8 +65,6 @@ void sheet_fit(Canvas *canvas, const char *text, double font, double room, char 
 void   sheet_words(Sheet *sheet);
 /* Height of lines with the small distance beside them; 0: there are none. */
 int    sheet_lines_height(const Lines *lines, double font, int space);
-/* A panel's title with its letter. */
-void   sheet_title(const Sheet *sheet, int panel, char *text, size_t size);
 /* Pixels that the bars of rows or columns need across; 0: there are none; sheet_load.c. */
 int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
 void   sheet_load(Sheet *sheet, int panel, bool rows);

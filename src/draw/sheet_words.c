@@ -43,7 +43,8 @@ int sheet_lines_height(const Lines *lines, double font, int space)
     return lines->count ? (int)ceil(lines->count * font * SHEET_LINE) + space : 0;
 }
 
-void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
+/* A panel's title with its letter. */
+static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
 {
     const char *title = sheet->figure->panels[panel].title;
 

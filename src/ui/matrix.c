@@ -65,7 +65,8 @@ void matrix_pixels(Area canvas, Glyphs glyphs, int *height, int *width)
     *width = canvas.w / size.columns * size.across;
 }
 
-int matrix_levels(const Term *term, Glyphs glyphs, const Panel *panel)
+/* Number of levels of a panel's colours here. */
+static int matrix_levels(const Term *term, Glyphs glyphs, const Panel *panel)
 {
     int length;
 

@@ -43,7 +43,5 @@ void matrix_draw(Term *term, Area canvas, const Panel *panel, const Grid *grid,
                  const LensView *view, const MatrixLook *look);
 /* Pixels that fit into an area. */
 void matrix_pixels(Area canvas, Glyphs glyphs, int *height, int *width);
-/* Number of levels of a panel's colours here. */
-int matrix_levels(const Term *term, Glyphs glyphs, const Panel *panel);
 
 #endif

@@ -330,7 +330,8 @@ void pane_step_view(Pane *pane, int direction)
     }
 }
 
-bool pane_says_round(const Pane *pane)
+/* The planes of a head are rounds. */
+static bool pane_says_round(const Pane *pane)
 {
     const View *view = pane_view(pane);
 

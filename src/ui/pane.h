@@ -99,16 +99,12 @@ bool        views_share_cols(const View *a, const View *b);
 int64_t     pane_heads(const Pane *pane); /* 1 at least */
 int64_t     pane_rounds(const Pane *pane);
 int64_t     pane_plane(const Pane *pane, const View *view);
-/* The plot of a pane that shows a curve, with a line at the cursor; NULL: it shows a matrix,
- * or the numbers are still being found. */
-Plot *pane_plot(const Panel *panel, const Lens *lens);
 /* Everything picture-like about it; false: nothing to show. */
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel);
 /* The excluded key is a column of the view looked at. */
 bool pane_excludes(const Pane *pane);
 bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */
 bool pane_has_order(Pane *pane);             /* there is one, and the view has tokens to order */
-bool pane_says_round(const Pane *pane);      /* the planes of a head are rounds */
 /* Entry of the view under the cursor (displayed order undone). */
 void pane_cursor(const Pane *pane, int64_t *q, int64_t *k);
 /* Displayed position of an entry. */

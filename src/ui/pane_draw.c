@@ -243,7 +243,9 @@ static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
                panel->view->cols[0]);
 }
 
-Plot *pane_plot(const Panel *panel, const Lens *lens)
+/* The plot of a pane that shows a curve, with a line at the cursor; NULL: it shows a matrix,
+ * or the numbers are still being found. */
+static Plot *pane_plot(const Panel *panel, const Lens *lens)
 {
     ViewCurve curve;
     Plot     *plot;

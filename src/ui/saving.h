@@ -6,8 +6,6 @@
 
 #define SAVING_LAST "last" /* name of the session that leaving keeps */
 
-/* A plain name is a file of the state folder, one with a / a path of its own. */
-bool saving_save(Ui *ui, const char *name, Error *err);
 /* input: stands for the saved one; NULL: just that.  False: nothing was changed. */
 bool saving_restore(Ui *ui, const char *name, const char *input, const InputChoice *choice,
                     Error *err);
