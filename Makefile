@@ -14,7 +14,7 @@ PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson zlib openblas
 APT_PACKAGES = build-essential pkg-config ca-certificates libncurses-dev ncurses-bin libpng-dev \
                libopenblas-dev liblua5.4-dev libcairo2-dev libfreetype-dev libzip-dev \
                libjansson-dev libmd-dev zlib1g-dev libedit-dev fonts-dejavu-core
-TEST_PACKAGES = libcmocka-dev libvterm-dev clang parallel
+TEST_PACKAGES = libcmocka-dev libvterm-dev clang parallel libboost-context-dev
 FONT_DIR ?= /usr/share/fonts/truetype/dejavu
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual \

@@ -285,19 +285,6 @@ bool call_load_input(Session *s, const Call *call, Error *err)
     return spec && session_load(s, spec, &choice, err);
 }
 
-static bool check_device(const Call *call, Error *err)
-{
-    const char *device = call->values[OPT_DEVICE];
-
-    if (!device || !strcmp(device, "cpu") || !strcmp(device, "auto"))
-        return true;
-    if (!strcmp(device, "cuda"))
-        return error_set(err, ERR_UNSUPPORTED,
-                         "--device cuda: this build has no CUDA back end; use "
-                         "--device cpu");
-    return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
-}
-
 #define IDS_MOST 16
 
 /* Mechanisms of a word: a panel may be a difference, or several curves. */
@@ -400,7 +387,8 @@ bool call_request(Session *s, const Call *call, const char *mechanism, Request *
     *out = REQUEST_INIT;
     if (call->values[OPT_POSITION])
         snprintf(out->position, sizeof(out->position), "%s", call->values[OPT_POSITION]);
-    if (!check_device(call, err) || !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
+    if (!request_device(s, out, call->values[OPT_DEVICE], call->values[OPT_PRECISION], err) ||
+        !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err) ||
         !call_int(call, OPT_THREADS, 1, 4096, &threads, err) ||
         !call_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
         !call_int(call, OPT_KEYS, 1, MISSED_MOST, &keys, err) ||

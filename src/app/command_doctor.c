@@ -2,6 +2,7 @@
 #include "app/command_parts.h"
 
 #include "app/place.h"
+#include "attn/cuda/library.h"
 #include "profile/counters.h"
 
 #include <langinfo.h>
@@ -49,8 +50,29 @@ static void warning_lines(Session *s, Text *out)
     text_addf(out, "  counters   %s\n", counters ? "hardware FLOPs, cycles and misses are read"
                                                    : reason);
     counters_close(counters);
-    text_add(out, "  GPU        this build has no CUDA back end; the CPU is used\n");
     text_addf(out, "  OpenBLAS   %s\n", session_warning(s) ? session_warning(s) : "fits this CPU");
+}
+
+static void gpu_lines(Session *s, Text *out)
+{
+    Error             why = { 0 };
+    Device           *gpu = session_device(s, &why);
+    const DeviceInfo *info = gpu ? device_info(gpu) : NULL;
+    char              size[32];
+
+    text_add(out, "GPU\n");
+    if (!gpu) {
+        text_addf(out, "  none       %s\n", why.text);
+        return;
+    }
+    text_addf(out, "  device     %s, compute capability %d.%d, %d multiprocessors, %s\n", info->name,
+              info->major, info->minor, info->processors,
+              format_bytes(info->memory, size, sizeof(size)));
+    text_addf(out, "  library    %s; CUDA %d.%d, driver for %d.%d\n", device_path(gpu),
+              info->runtime / 1000, info->runtime % 1000 / 10, info->driver / 1000,
+              info->driver % 1000 / 10);
+    if (!info->managed)
+        text_add(out, "  memory     host and device cannot touch it at the same time: slower\n");
 }
 
 static void add_number(Text *out, const char *json, const char *key)
@@ -89,6 +111,7 @@ bool command_doctor(Session *s, const Call *call, Text *out, Error *err)
         add_number(out, text_str(&environment), keys[i]);
     text_free(&environment);
     warning_lines(s, out);
+    gpu_lines(s, out);
     terminal_lines(call, out);
     place_lines(out);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory");

@@ -6,6 +6,7 @@
 #include "app/derived.h"
 #include "app/reach.h"
 #include "app/session_parts.h"
+#include "attn/cuda/library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static bool fill_spec(RunSpec *spec, const Input *input, const Request *request,
         .fit = request->fit,
         .threads = threads,
         .views = true,
+        .ops = request->ops,
         .memory_limit = request->memory_limit,
         .cancel = cancel,
     };
@@ -118,6 +120,8 @@ static Result *result_new(Loaded *loaded, const Request *request, Error *err)
     result->references = 1;
     result->loaded = loaded_retain(loaded);
     result->input = loaded->input;
+    result->device = device_of(request->ops);
+    device_retain(result->device);
     return result;
 }
 
@@ -297,6 +301,7 @@ void result_release(Result *result)
     free(result->upper);
     run_free(result->replay);
     run_free(result->run);
+    device_release(result->device);
     record_free(&result->record);
     request_free(&result->request);
     loaded_release(result->loaded);

@@ -55,7 +55,8 @@ bool request_same(const Request *a, const Request *b)
     request_text(a, &x);
     request_text(b, &y);
     same = !strcmp(text_str(&x), text_str(&y)) && !strcmp(a->position, b->position) &&
-           a->causal == b->causal && a->seed == b->seed && a->fit == b->fit && a->keys == b->keys;
+           a->causal == b->causal && a->seed == b->seed && a->fit == b->fit && a->keys == b->keys &&
+           a->ops == b->ops;
     text_free(&x);
     text_free(&y);
     return same;
@@ -360,6 +361,10 @@ void request_options(const Session *s, const Request *request, Text *out)
         text_addf(out, " --position %s", request->position);
     if (request->keys)
         text_addf(out, " --keys %d", request->keys);
+    if (request->ops)
+        text_addf(out, " --device %s", request->device);
+    if (request->ops && strcmp(request->precision, "f32") != 0)
+        text_addf(out, " --precision %s", request->precision);
     if (request->fit)
         text_add(out, " --fit");
     if (request->seed)

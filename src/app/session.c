@@ -1,5 +1,6 @@
 /* session.c -- the session itself, its input and its threads; see session.h. */
 #include "app/session_parts.h"
+#include "attn/cuda/library.h"
 
 #include <libgen.h>
 #include <math.h>
@@ -51,6 +52,7 @@ void session_free(Session *s)
     worker_stop(s);
     loaded_release(s->loaded);
     threads_free(s->threads);
+    device_release(s->device);
     arena_free(s->tensors);
     text_free(&s->path);
     free(s->warning);

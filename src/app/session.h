@@ -28,6 +28,9 @@ typedef struct Request {
     uint64_t    seed;
     bool        fit;         /* tensors fitted on the input, where the mechanism has a fit */
     int         threads;     /* 0: all CPUs */
+    char        device[8];   /* "cpu", "cuda"; "" as "cpu" */
+    char        precision[8]; /* "f32", "tf32", "bf16", "f16": of matrix products on a GPU */
+    const Ops  *ops;         /* of the session's device, by request_device; NULL: the CPU's */
     int64_t     memory_limit; /* bytes; 0: none */
     int         repeat;      /* timed runs at least; 0: time one run only */
     double      width;       /* repeat until the median is known to +- this share; 0: as usual */
@@ -58,6 +61,7 @@ typedef struct Result {
     double       run_ms;   /* wall time of the run with views, for live re-runs */
     int          references;
     struct Loaded *loaded; /* private: keeps the input */
+    struct Device *device; /* private: keeps the memory of runs on it; NULL: the CPU */
     struct OwnOrders *orders; /* private: see app/own_order.h; in the run's arena */
 } Result;
 
@@ -81,6 +85,14 @@ const InputChoice *session_choice(const Session *s);
 const char  *session_default_sample(Session *s, Error *err); /* path; session's */
 /* Path of a shipped sample or script by its file name; NULL: not found. */
 const char  *session_find_shipped(Session *s, const char *folder, const char *name);
+
+/* Where the request runs: "cpu", "cuda", or "auto" (a GPU where one can be used), and how exact
+ * matrix products are there ("" or NULL: f32).  Opens the GPU the first time; false: there is
+ * none that can be used, and err says why. */
+bool request_device(Session *s, Request *request, const char *device, const char *precision,
+                    Error *err);
+/* The GPU, opened the first time; NULL: err says what is missing. */
+struct Device *session_device(Session *s, Error *err);
 
 /* "bigbird(window=5,random=@table.npy)": id and parameters in parentheses.
  * Tensor files are loaded; the request's other fields stay as they are.

@@ -36,6 +36,7 @@ struct Session {
     Arena      *tensors;   /* tensor parameters; until the session ends */
     Threads    *threads;   /* of the owner */
     int         thread_count;
+    struct Device *device; /* NULL: not opened */
     Ceilings    ceilings;  /* of so many threads; 0: not measured */
     int         ceilings_threads;
     Text        path;      /* last answer of session_find_shipped */

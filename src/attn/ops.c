@@ -3,6 +3,16 @@
 
 #include "attn/run.h"
 
+/* The back end's entry, where it has one. */
+#define DISPATCH(r, entry, ...) \
+    ((r)->ops->entry ? (r)->ops->entry((r), __VA_ARGS__) : lacks((r), #entry))
+
+static void lacks(Run *r, const char *entry)
+{
+    run_fail(r, ERR_UNSUPPORTED, "%s: the back end '%s' has no operation '%s'; use --device cpu",
+             r->mechanism->id, r->ops->name, entry);
+}
+
 static double bytes_of(Tensor t)
 {
     return t.data ? (double)tensor_bytes(&t) : 0;
@@ -19,7 +29,7 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
         run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
     if (run_failed(r))
         return out;
-    r->ops->attend(r, in, pattern, &out, &cells);
+    DISPATCH(r, attend, in, pattern, &out, &cells);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * cells * (double)in->v.shape[2]);
     op_charge(r, FLOP_OVERHEAD,
@@ -41,7 +51,7 @@ FewResult op_few_attend(Run *r, const FewAttend *in)
         out.more = run_tensor3(r, DT_F32, r->h, l, f);
     if (run_failed(r))
         return out;
-    r->ops->few_attend(r, in, &out);
+    DISPATCH(r, few_attend, in, &out);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * cells * (double)(e + f));
     op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * cells);
@@ -83,7 +93,7 @@ GroupResult op_group_attend(Run *r, const GroupAttend *g)
 
     if (run_failed(r))
         return out;
-    r->ops->group_attend(r, g, &out);
+    DISPATCH(r, group_attend, g, &out);
     pairs = group_pairs(g, r->h);
     op_charge(r, FLOP_SCORE, 2 * pairs * (double)g->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * (pairs - skipped_pairs(g, r->h)) * (double)e);
@@ -126,7 +136,7 @@ RowResult op_row_attend(Run *r, const RowAttend *in)
 
     if (run_failed(r))
         return out;
-    r->ops->row_attend(r, in, &out);
+    DISPATCH(r, row_attend, in, &out);
     if (run_failed(r))
         return out;
     charge_rows(r, in, &out);
@@ -139,7 +149,7 @@ void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double 
 {
     if (run_failed(r))
         return;
-    r->ops->gemm(r, &a, ta, &b, tb, alpha, beta, &c);
+    DISPATCH(r, gemm, &a, ta, &b, tb, alpha, beta, &c);
     op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[ta ? 1 : 2]);
     if (charge != FLOP_NONE)
         op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
@@ -149,7 +159,7 @@ void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass 
 {
     if (run_failed(r))
         return;
-    r->ops->gemm_long(r, &a, &b, alpha, &c);
+    DISPATCH(r, gemm_long, &a, &b, alpha, &c);
     op_charge(r, charge, 2 * (double)tensor_count(&c) * (double)a.shape[2]);
     if (charge != FLOP_NONE)
         op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
@@ -159,7 +169,7 @@ void op_softmax(Run *r, Tensor x)
 {
     if (run_failed(r))
         return;
-    r->ops->softmax(r, &x);
+    DISPATCH(r, softmax, &x);
     op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * (double)tensor_count(&x));
     op_traffic(r, bytes_of(x), bytes_of(x));
 }
@@ -170,7 +180,7 @@ Tensor op_pinv(Run *r, Tensor a, double rcond)
 
     if (run_failed(r))
         return y;
-    r->ops->pinv(r, &a, rcond, &y);
+    DISPATCH(r, pinv, &a, rcond, &y);
     op_charge(r, FLOP_OVERHEAD, 24 * (double)tensor_count(&a) * (double)a.shape[1]);
     op_traffic(r, bytes_of(a), bytes_of(y));
     return y;
@@ -198,7 +208,7 @@ LogitResult op_logit_attend(Run *r, const LogitAttend *in)
 
     if (run_failed(r))
         return out;
-    r->ops->logit_attend(r, in, &out);
+    DISPATCH(r, logit_attend, in, &out);
     op_charge(r, FLOP_SCORE, cells * logit_cost(in));
     op_charge(r, FLOP_MIX, 2 * cells * (double)e);
     op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * cells);
@@ -212,7 +222,7 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w)
 
     if (run_failed(r))
         return y;
-    r->ops->dots64(r, &x, &w, &y);
+    DISPATCH(r, dots64, &x, &w, &y);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y) * (double)x.shape[2]);
     op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
     return y;
@@ -221,7 +231,7 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w)
 void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y)
 {
     if (!run_failed(r))
-        r->ops->product64(r, &x, &w, bias, &y);
+        DISPATCH(r, product64, &x, &w, bias, &y);
 }
 
 Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias)
@@ -229,19 +239,21 @@ Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const flo
     Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
 
     if (!run_failed(r))
-        r->ops->standardise(r, &x, eps, gain, bias, &y);
+        DISPATCH(r, standardise, &x, eps, gain, bias, &y);
     return y;
 }
 
 double op_largest_norm(Run *r, Tensor x)
 {
+    if (!run_failed(r) && !r->ops->largest_norm)
+        lacks(r, "largest_norm");
     return run_failed(r) ? 0 : r->ops->largest_norm(r, &x);
 }
 
 void op_gelu(Run *r, Tensor x, const float *bias)
 {
     if (!run_failed(r))
-        r->ops->gelu(r, &x, bias);
+        DISPATCH(r, gelu, &x, bias);
 }
 
 Tensor op_argmax(Run *r, Tensor x, bool with_negative)
@@ -250,7 +262,7 @@ Tensor op_argmax(Run *r, Tensor x, bool with_negative)
 
     if (run_failed(r))
         return index;
-    r->ops->argmax(r, &x, with_negative, &index);
+    DISPATCH(r, argmax, &x, with_negative, &index);
     op_traffic(r, bytes_of(x), bytes_of(index));
     return index;
 }
@@ -261,7 +273,7 @@ Tensor op_top_k(Run *r, Tensor x, int64_t k)
 
     if (run_failed(r))
         return index;
-    r->ops->top_k(r, &x, k, &index);
+    DISPATCH(r, top_k, &x, k, &index);
     op_traffic(r, bytes_of(x), bytes_of(index));
     return index;
 }
@@ -272,7 +284,7 @@ Tensor op_nearest(Run *r, const Nearest *in)
 
     if (run_failed(r))
         return index;
-    r->ops->nearest(r, in, &index);
+    DISPATCH(r, nearest, in, &index);
     op_traffic(r, bytes_of(in->x.near) + bytes_of(in->y), bytes_of(index));
     return index;
 }
@@ -283,7 +295,7 @@ Tensor op_best_rows(Run *r, const ChoiceRows *x, Tensor y, int64_t k)
 
     if (run_failed(r) || k <= 0)
         return index;
-    r->ops->best_rows(r, x, &y, k, &index);
+    DISPATCH(r, best_rows, x, &y, k, &index);
     op_traffic(r, bytes_of(x->near) + bytes_of(y), bytes_of(index));
     return index;
 }
@@ -294,7 +306,7 @@ Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias)
 
     if (run_failed(r))
         return code;
-    r->ops->codes(r, &x, &planes, bias, &code);
+    DISPATCH(r, codes, &x, &planes, bias, &code);
     op_traffic(r, bytes_of(x) + bytes_of(planes), bytes_of(code));
     return code;
 }
@@ -303,7 +315,7 @@ void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum)
 {
     if (run_failed(r))
         return;
-    r->ops->member_sums(r, &x, &index, unit, &sum);
+    DISPATCH(r, member_sums, &x, &index, unit, &sum);
     op_traffic(r, bytes_of(x) + bytes_of(index), bytes_of(sum));
 }
 
@@ -311,7 +323,7 @@ void op_nearest_codes(Run *r, Tensor codes, Tensor centres, Tensor cluster)
 {
     if (run_failed(r))
         return;
-    r->ops->nearest_codes(r, &codes, &centres, &cluster);
+    DISPATCH(r, nearest_codes, &codes, &centres, &cluster);
     op_traffic(r, bytes_of(codes) + bytes_of(centres), bytes_of(cluster));
 }
 
@@ -321,7 +333,7 @@ Tensor op_bit_sums(Run *r, Tensor codes, Tensor cluster, int64_t clusters)
 
     if (run_failed(r))
         return ones;
-    r->ops->bit_sums(r, &codes, &cluster, &ones);
+    DISPATCH(r, bit_sums, &codes, &cluster, &ones);
     op_traffic(r, bytes_of(codes) + bytes_of(cluster), bytes_of(ones));
     return ones;
 }
@@ -332,7 +344,7 @@ Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal)
 
     if (run_failed(r))
         return usage;
-    r->ops->key_usage(r, &q, &k, scale, causal, &usage);
+    DISPATCH(r, key_usage, &q, &k, scale, causal, &usage);
     op_traffic(r, bytes_of(q) + bytes_of(k), bytes_of(usage));
     return usage;
 }
@@ -345,7 +357,7 @@ Tensor op_sort(Run *r, Tensor key)
 
     if (run_failed(r))
         return order;
-    r->ops->sort(r, &key, &order);
+    DISPATCH(r, sort, &key, &order);
     op_traffic(r, bytes_of(key), bytes_of(order));
     return order;
 }
@@ -359,7 +371,7 @@ Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps)
     y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
     if (run_failed(r))
         return y;
-    r->ops->normalise(r, &x, (int)kind, eps, &y);
+    DISPATCH(r, normalise, &x, (int)kind, eps, &y);
     op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
     op_traffic(r, bytes_of(x), bytes_of(y));
     return y;
@@ -389,7 +401,7 @@ Tensor op_features(Run *r, Tensor x, Tensor w, FeatureMap map, bool keys)
 
     if (run_failed(r))
         return y;
-    r->ops->features(r, &x, &w, &map, keys, &y);
+    DISPATCH(r, features, &x, &w, &map, keys, &y);
     if (map.project)
         op_charge(r, FLOP_OVERHEAD, 2 * rows * (double)w.shape[1] * (double)x.shape[2]);
     op_charge(r, FLOP_OVERHEAD, feature_cost(map.kind) * rows * (double)f);
@@ -450,7 +462,7 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
 
     if (run_failed(r))
         return out;
-    r->ops->linear_attend(r, in, &out);
+    DISPATCH(r, linear_attend, in, &out);
     charge_linear(r, in);
     op_traffic(r, bytes_of(in->fq) + bytes_of(in->fk) + bytes_of(in->v), bytes_of(out.out));
     return out;
@@ -460,7 +472,7 @@ void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)
 {
     if (run_failed(r))
         return;
-    r->ops->mix_blocks(r, &perm, &x, b, &y);
+    DISPATCH(r, mix_blocks, &perm, &x, b, &y);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y) * (double)perm.shape[2]);
     op_traffic(r, bytes_of(perm) + bytes_of(x), bytes_of(y));
 }
@@ -469,7 +481,7 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns)
 {
     if (run_failed(r))
         return;
-    r->ops->sinkhorn(r, &log_p, &allowed, columns);
+    DISPATCH(r, sinkhorn, &log_p, &allowed, columns);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)tensor_count(&log_p));
     op_traffic(r, bytes_of(log_p), bytes_of(log_p));
 }

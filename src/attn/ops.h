@@ -398,10 +398,12 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
 /* What each back end provides.  Every function computes only; charging is done
- * by op_*.  They report failure through run_fail. */
+ * by op_*.  They report failure through run_fail.  An entry that is NULL is not offered: a run
+ * that asks for it fails as unsupported. */
 struct Ops {
     int         abi_version;
     const char *name; /* "cpu" */
+    const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
     void (*few_attend)(Run *r, const FewAttend *in, FewResult *out);

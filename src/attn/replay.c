@@ -104,7 +104,7 @@ Run *replay_new(const Run *run)
                 .keys_ahead = run->keys_ahead, .q_offset = run->q_offset, .seed = run->seed,
                 .ops = run->ops, .view_step = -1, .owns_arena = true };
     r->spec.views = true;
-    r->arena = arena_new();
+    r->arena = arena_new_from(run->ops->memory);
     if (!r->arena) {
         free(r);
         return NULL;

@@ -208,6 +208,32 @@ static void take_shapes(Run *r)
 
 /* ---- execution -------------------------------------------------------------- */
 
+static void bring(Run *r, Tensor *t)
+{
+    Tensor own = t->data && !arena_holds(r->arena, t->data)
+                     ? tensor_new(r->arena, t->dtype, t->rank, t->shape)
+                     : *t;
+
+    if (t->data && !own.data)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory on the device for the input",
+                 r->mechanism->id);
+    else if (own.data != t->data)
+        memcpy(own.data, t->data, (size_t)tensor_bytes(t));
+    *t = own;
+}
+
+/* Another device's memory has its own copies of q, k, v and x: the run has them before it
+ * begins, as a model on that device would. */
+static void bring_inputs(Run *r)
+{
+    run_prepare(r, true);
+    bring(r, &r->q);
+    bring(r, &r->k);
+    bring(r, &r->v);
+    bring(r, &r->x);
+    run_prepare(r, false);
+}
+
 static void execute(Run *r)
 {
     const Mechanism *m = r->mechanism;
@@ -217,6 +243,8 @@ static void execute(Run *r)
     check_shapes(r);
     check_names(r);
     r->params = bind(r, m->params, m->params_size);
+    if (r->ops->memory && !run_failed(r) && !r->spec.plan)
+        bring_inputs(r);
     if (position)
         r->position_params = bind(r, position->params, position->params_size);
     if (!run_failed(r) && m->check)
@@ -271,7 +299,7 @@ Run *run_nested(const Run *outer, const RunSpec *spec)
 
 Run *run_new(const RunSpec *spec)
 {
-    Arena *arena = arena_new();
+    Arena *arena = arena_new_from(spec->ops ? spec->ops->memory : NULL);
     Run   *r = arena ? run_new_in(spec, arena) : NULL;
 
     if (!r) {

@@ -40,6 +40,7 @@ struct Arena {
     int64_t fail_in; /* allocations left before a forced failure; -1: off */
     void (*heard)(void *context, int64_t bytes, int64_t used); /* NULL: nobody listens */
     void *context;
+    const ArenaSource *source; /* NULL: the system */
 };
 
 static int64_t round_up(int64_t value, int64_t step)
@@ -49,16 +50,26 @@ static int64_t round_up(int64_t value, int64_t step)
 
 Arena *arena_new(void)
 {
+    return arena_new_from(NULL);
+}
+
+Arena *arena_new_from(const ArenaSource *source)
+{
     Arena *arena = calloc(1, sizeof(*arena));
 
-    if (arena)
-        arena->fail_in = -1;
+    if (!arena)
+        return NULL;
+    arena->fail_in = -1;
+    arena->source = source;
     return arena;
 }
 
-static void chunk_free(Chunk *chunk)
+static void chunk_free(const Arena *arena, Chunk *chunk)
 {
-    munmap(chunk->data, (size_t)chunk->size);
+    if (arena->source)
+        arena->source->give(arena->source->context, chunk->data, chunk->size);
+    else
+        munmap(chunk->data, (size_t)chunk->size);
     free(chunk);
 }
 
@@ -70,17 +81,21 @@ void arena_free(Arena *arena)
         return;
     for (Chunk *chunk = arena->first; chunk; chunk = next) {
         next = chunk->next;
-        chunk_free(chunk);
+        chunk_free(arena, chunk);
     }
     free(arena);
 }
 
-static bool chunk_map(Chunk *chunk, int64_t size)
+static bool chunk_map(const Arena *arena, Chunk *chunk, int64_t size)
 {
     void *data;
 
     size += !size; /* no bytes at all are asked for first: the chunk is there all the same */
     chunk->size = round_up(size, size >= HUGE_PAGE ? HUGE_PAGE : SMALL_CHUNK);
+    if (arena->source) {
+        chunk->data = arena->source->take(arena->source->context, chunk->size);
+        return chunk->data != NULL;
+    }
     data = mmap(NULL, (size_t)chunk->size, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
@@ -91,14 +106,14 @@ static bool chunk_map(Chunk *chunk, int64_t size)
     return true;
 }
 
-static Chunk *chunk_new(int64_t size)
+static Chunk *chunk_new(const Arena *arena, int64_t size)
 {
     Chunk *chunk = calloc(1, sizeof(*chunk));
 
     if (!chunk)
         return NULL;
     chunk->last = -1;
-    if (chunk_map(chunk, size))
+    if (chunk_map(arena, chunk, size))
         return chunk;
     free(chunk);
     return NULL;
@@ -116,7 +131,7 @@ static Chunk *chunk_for(Arena *arena, int64_t size)
         if (chunk->size >= size)
             return chunk;
     }
-    chunk = chunk_new(size);
+    chunk = chunk_new(arena, size);
     if (!chunk)
         return NULL;
     arena->reserved += chunk->size;
@@ -272,6 +287,16 @@ void arena_release(Arena *arena, ArenaMark mark)
 void arena_reset(Arena *arena)
 {
     arena_release(arena, (ArenaMark){ 0 });
+}
+
+bool arena_holds(const Arena *arena, const void *data)
+{
+    const uint8_t *at = data;
+
+    for (const Chunk *chunk = arena->first; chunk; chunk = chunk->next)
+        if (at >= chunk->data && at < chunk->data + chunk->size)
+            return true;
+    return false;
 }
 
 int64_t arena_used(const Arena *arena)

@@ -28,7 +28,16 @@ typedef struct ArenaMark {
     int64_t used;   /* private */
 } ArenaMark;
 
+/* Where an arena's chunks are from, when not from the system: memory of another device. */
+typedef struct ArenaSource {
+    void *(*take)(void *context, int64_t bytes); /* aligned to 64; NULL: there is no more */
+    void  (*give)(void *context, void *data, int64_t bytes);
+    void   *context;
+} ArenaSource;
+
 Arena *arena_new(void); /* NULL when memory is out; free with arena_free */
+/* source is borrowed and outlives the arena; NULL: as arena_new. */
+Arena *arena_new_from(const ArenaSource *source);
 void   arena_free(Arena *arena);
 
 /* count * size bytes, or NULL when the product overflows, the limit or the
@@ -44,6 +53,9 @@ char *arena_printf(Arena *arena, const char *fmt, ...)
 ArenaMark arena_mark(Arena *arena);
 void      arena_release(Arena *arena, ArenaMark mark);
 void      arena_reset(Arena *arena); /* all of it; the peak stays */
+
+/* Whether `data` points into one of its chunks. */
+bool arena_holds(const Arena *arena, const void *data);
 
 int64_t arena_used(const Arena *arena); /* bytes in use now */
 int64_t arena_peak(const Arena *arena); /* largest `used` since peak_reset */

@@ -140,6 +140,8 @@ static void take_memory(Measurement *m)
     bool         heap = heap_hooks_active(&why);
 
     out->arena_peak = number_of((double)w->arena);
+    if (m->spec.ops && m->spec.ops->memory)
+        out->device_peak = out->arena_peak; /* the arena is the device's memory */
     out->heap_peak = heap ? whole_pages(w->heap) : NUMBER_NONE;
     out->rss_peak = w->rss >= 0 ? number_of((double)w->rss) : NUMBER_NONE;
     snprintf(out->heap_note, sizeof(out->heap_note), "%s", heap ? "" : why);
@@ -180,7 +182,7 @@ static void take_nothing(Measurement *m)
 
 static bool first_call(Measurement *m, Error *err)
 {
-    Arena *arena = arena_new();
+    Arena *arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
     Run   *run;
     bool   ok = true;
 
@@ -276,7 +278,7 @@ static bool repeat(Measurement *m, Error *err)
                  "one run only, and it was not counted");
         return add_sample(m, err);
     }
-    arena = arena_new();
+    arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
     if (!arena)
         return out_of_memory(m, err);
     if (run_again(m, arena, true)) {

@@ -33,7 +33,7 @@ bool reference_is_possible(const Run *run)
                                      run->out.data && run->out.shape[0] == run->q.shape[0]);
 }
 
-/* ops NULL: as the run's; context: what they may find in the spec. */
+/* ops NULL: the CPU's; context: what they may find in the spec. */
 static bool begin(const Run *run, const Ops *ops, void *context, Threads *threads,
                   const atomic_bool *cancel, Reference *out, Error *err)
 {
@@ -46,7 +46,7 @@ static bool begin(const Run *run, const Ops *ops, void *context, Threads *thread
     spec.fit = false;
     spec.observer = NULL;
     spec.observer_context = context;
-    spec.ops = ops ? ops : spec.ops;
+    spec.ops = ops; /* the CPU's otherwise: what another device loses is part of the answer */
     spec.preparing = NULL;
     spec.fail_at = 0;
     spec.threads = threads;

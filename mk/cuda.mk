@@ -1,0 +1,50 @@
+# attnscope-cuda.so, built only where nvcc is: NVCC, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda.
+# CUDA=0 leaves it out.  CUDA_ARCH=90 compiles for one GPU only, which is quicker.
+ifneq ($(CUDA),0)
+NVCC := $(firstword $(wildcard $(NVCC) $(addsuffix /bin/nvcc,$(CUDA_HOME) $(CUDA_PATH))) \
+          $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
+kernels := $(sort $(wildcard src/attn/cuda/*.cu))
+
+ifneq ($(NVCC),)
+cuda_home   := $(abspath $(dir $(realpath $(NVCC)))/..)
+cuda_static := $(firstword $(wildcard $(cuda_home)/lib64/libcudart_static.a \
+                                      $(cuda_home)/lib/libcudart_static.a))
+CUDA_ARCH ?= 80 90
+cuda_newest := $(lastword $(CUDA_ARCH))
+NVCC_FLAGS = -O3 -std=c++17 --compiler-options -Wall,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics \
+             $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
+             -gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest) \
+             -DDEVICE_NAME='"cuda"' -Isrc
+kernel_objects := $(kernels:src/%.cu=$(BUILD)/obj/%.cu.o)
+
+all: $(if $(filter yes,$(have_packages)),$(BUILD)/attnscope-cuda.so)
+
+$(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def) mk/cuda.mk
+	@mkdir -p $(@D)
+	@$(if $(filter 1,$(V)),,echo "  NVCC  $<")
+	$(Q)$(NVCC) $(NVCC_FLAGS) -c $< -o $@
+
+# Linked by the C compiler: cudart inside, one symbol outside, nothing else needed to open it.
+$(BUILD)/attnscope-cuda.so: $(kernel_objects)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CC) -shared -o $@ $^ $(cuda_static) -ldl -lpthread -lrt -Wl,--exclude-libs,ALL -Wl,-z,defs
+endif
+
+# The same kernels on the CPU, thread by thread, for the tests (tests/emulated/emulated.h).
+emulated_objects := $(kernels:src/%.cu=$(BUILD)/tests/emulated/%.o) $(BUILD)/tests/emulated/emulated.o
+EMULATED_FLAGS = -std=c++17 -g -O2 -fPIC -fvisibility=hidden -DDEVICE_EMULATED -Isrc -Itests/emulated \
+                 -Wall -Wno-unknown-pragmas
+
+$(BUILD)/tests/emulated/%.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def tests/emulated/*)
+	@mkdir -p $(@D)
+	@$(if $(filter 1,$(V)),,echo "  EMUL  $<")
+	$(Q)$(CXX) $(EMULATED_FLAGS) -x c++ -c $< -o $@
+
+$(BUILD)/tests/emulated/emulated.o: tests/emulated/emulated.cc tests/emulated/emulated.h
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(EMULATED_FLAGS) -c $< -o $@
+
+$(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CXX) -shared -o $@ $^ -lboost_context -Wl,-z,defs

@@ -1,0 +1,127 @@
+/* gpu.c -- see gpu.h: memory, tensors, failures, and the table of operations. */
+#include "attn/cuda/gpu.h"
+
+#include <string.h>
+
+void *gpu_scratch(Run *r, int64_t count, int64_t size)
+{
+    void *data = run_failed(r) ? NULL : arena_alloc(r->arena, count, size);
+
+    if (!data && !run_failed(r))
+        run_fail(r, ERR_NOMEM, "not enough memory on the GPU: %lld items of %lld bytes; raise "
+                 "--mem or take a smaller n", (long long)count, (long long)size);
+    return data;
+}
+
+static DeviceTensor shape_of(const Tensor *t, void *data)
+{
+    int last = t->rank - 1;
+
+    return (DeviceTensor){
+        .data = data,
+        .dtype = (DeviceDType)t->dtype,
+        .heads = t->rank > 2 ? t->shape[last - 2] : 1,
+        .rows = t->rank > 1 ? t->shape[last - 1] : 1,
+        .cols = t->rank > 0 ? t->shape[last] : 1,
+        .head_stride = t->rank > 2 ? t->stride[last - 2] : 0,
+        .row_stride = t->rank > 1 ? t->stride[last - 1] : 0,
+    };
+}
+
+static void copy_rows(const DeviceTensor *from, const DeviceTensor *to, int64_t step, int64_t size)
+{
+    for (int64_t h = 0; h < from->heads; h++)
+        for (int64_t i = 0; i < from->rows; i++) {
+            const char *a = (const char *)from->data +
+                            (h * from->head_stride + i * from->row_stride) * size;
+            char       *b = (char *)to->data + (h * to->head_stride + i * to->row_stride) * size;
+
+            if (step == 1)
+                memcpy(b, a, (size_t)(from->cols * size));
+            for (int64_t c = 0; step != 1 && c < from->cols; c++)
+                memcpy(b + c * size, a + c * step * size, (size_t)size);
+        }
+}
+
+DeviceTensor gpu_tensor(Run *r, const Tensor *t)
+{
+    int64_t      size = t->data ? dtype_size(t->dtype) : 0, step;
+    DeviceTensor from, to;
+
+    if (!t->data || run_failed(r))
+        return (DeviceTensor){ 0 };
+    step = t->rank > 0 ? t->stride[t->rank - 1] : 1;
+    from = shape_of(t, t->data);
+    if (arena_holds(r->arena, t->data) && (step == 1 || from.cols <= 1))
+        return from;
+    to = from;
+    to.row_stride = from.cols;
+    to.head_stride = from.rows * from.cols;
+    to.data = gpu_scratch(r, from.heads * from.rows * from.cols, size);
+    if (to.data)
+        copy_rows(&from, &to, step, size);
+    return to;
+}
+
+bool gpu_ready(Run *r)
+{
+    if (!run_failed(r) && r->spec.cancel && atomic_load(r->spec.cancel))
+        run_fail(r, ERR_CANCELLED, "%s: interrupted", r->mechanism->id);
+    return !run_failed(r);
+}
+
+bool gpu_began(Run *r, const char *what, int code)
+{
+    if (code && !run_failed(r))
+        run_fail(r, ERR_UNSUPPORTED, "%s on the GPU: %s: %s", r->mechanism->id, what,
+                 gpu_api(r)->text(code));
+    return !run_failed(r);
+}
+
+void gpu_done(Run *r, const char *what, int code)
+{
+    gpu_began(r, what, code ? code : gpu_api(r)->finish());
+}
+
+/* ---- memory --------------------------------------------------------------------- */
+
+static void *take(void *context, int64_t bytes)
+{
+    Device *d = context;
+    void   *data = NULL;
+    int64_t now, peak;
+
+    if (d->api->take(bytes, &data))
+        return NULL;
+    now = atomic_fetch_add(&d->in_use, bytes) + bytes;
+    peak = atomic_load(&d->peak);
+    while (peak < now && !atomic_compare_exchange_weak(&d->peak, &peak, now))
+        ;
+    return data;
+}
+
+static void give(void *context, void *data, int64_t bytes)
+{
+    Device *d = context;
+
+    d->api->give(data);
+    atomic_fetch_sub(&d->in_use, bytes);
+}
+
+/* ---- the table -------------------------------------------------------------------- */
+
+void gpu_fill_ops(Device *d)
+{
+    d->memory = (ArenaSource){ .take = take, .give = give, .context = d };
+    for (int kind = 0; kind <= ARITHMETIC_F16; kind++)
+        d->kinds[kind] = (DeviceKind){
+            .device = d,
+            .arithmetic = (Arithmetic)kind,
+            .ops = {
+                .abi_version = OPS_ABI_VERSION,
+                .name = d->api->name,
+                .memory = &d->memory,
+                .attend = gpu_attend,
+            },
+        };
+}

@@ -1,0 +1,67 @@
+/* attn/cuda/gpu.h -- what the GPU's ops share.
+ *
+ * A run's arena is memory that host and device both see (Ops.memory), so a mechanism's own
+ * loops read and write what the ops made.  Tensors from elsewhere (parameters, inputs of
+ * other owners) are copied into it by gpu_tensor().  Each op waits for the device before it
+ * returns, because the mechanism may read what it made at once.
+ */
+#ifndef ATTN_CUDA_GPU_H
+#define ATTN_CUDA_GPU_H
+
+#include <stdatomic.h>
+
+#include "attn/cuda/device.h"
+#include "attn/cuda/library.h"
+#include "attn/run.h"
+
+typedef struct DeviceKind {
+    Ops        ops;  /* first: an Ops of ours is a DeviceKind */
+    Device    *device;
+    Arithmetic arithmetic;
+} DeviceKind;
+
+struct Device {
+    void            *library;
+    const DeviceApi *api;
+    DeviceInfo       info;
+    char             path[4096];
+    atomic_int       holders;
+    ArenaSource      memory;
+    _Atomic int64_t  in_use, peak;
+    DeviceKind       kinds[ARITHMETIC_F16 + 1];
+};
+
+void gpu_fill_ops(Device *device);
+
+static inline const DeviceKind *gpu_kind(const Run *r)
+{
+    return (const DeviceKind *)r->ops;
+}
+
+static inline const DeviceApi *gpu_api(const Run *r)
+{
+    return gpu_kind(r)->device->api;
+}
+
+/* count * size bytes of the run's arena, or NULL with the run failed.  Taken between
+ * arena_mark and arena_release: an op returns only when the device is done with it. */
+void *gpu_scratch(Run *r, int64_t count, int64_t size);
+/* t as the device sees it: [heads, rows, cols], ranks 1 and 2 with extents of 1 in front.
+ * Copied into the arena when it lies elsewhere or its last axis has a stride. */
+DeviceTensor gpu_tensor(Run *r, const Tensor *t);
+/* Starts nothing when the run has failed or was cancelled; waits for what was started.
+ *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
+bool gpu_ready(Run *r);
+void gpu_done(Run *r, const char *what, int code);
+/* Only says what failed, and does not wait: between calls that belong together. */
+bool gpu_began(Run *r, const char *what, int code);
+
+/* The tiles of a pattern that hold allowed cells, in the run's arena; *cells: how many
+ * cells there are, over all heads.  Counts as preparation (run_prepare). */
+TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
+
+/* The entries of the ops' table, by file. */
+void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                double *cells);
+
+#endif

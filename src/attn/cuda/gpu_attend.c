@@ -1,0 +1,61 @@
+/* gpu_attend.c -- pattern attention on the device; see attn/ops.h, op_attend. */
+#include "attn/cuda/gpu.h"
+
+#include <math.h>
+
+static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
+{
+    DistanceCall out = { 0 };
+
+    if (!has)
+        return out;
+    out.side = gpu_tensor(r, &term->side);
+    out.table = gpu_tensor(r, &term->table);
+    out.index = term->index;
+    return out;
+}
+
+/* [..,n] as rows of one head each. */
+static DeviceTensor as_lines(DeviceTensor t)
+{
+    t.heads = t.rows;
+    t.rows = 1;
+    t.head_stride = t.row_stride;
+    return t;
+}
+
+/* [masks][T][T] what cell_term adds to the cells of the tiles that have a mask. */
+static const float *extra_terms(Run *r, const AttendInput *in, const TileList *tiles)
+{
+    if (!in->cell_term)
+        return NULL;
+    (void)tiles;
+    run_fail(r, ERR_UNSUPPORTED, "%s: terms of single cells are not computed on the GPU",
+             r->mechanism->id);
+    return NULL;
+}
+
+void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                double *cells)
+{
+    ArenaMark  mark = arena_mark(r->arena);
+    AttendCall call = {
+        .heads = r->h,
+        .q = gpu_tensor(r, &in->q),
+        .k = gpu_tensor(r, &in->k),
+        .v = gpu_tensor(r, &in->v),
+        .scale = in->scale,
+        .distance = as_lines(gpu_tensor(r, &in->distance)),
+        .row = distance_call(r, &in->row, in->row.side.data),
+        .col = distance_call(r, &in->col, in->col.side.data),
+        .value = distance_call(r, &in->value, in->value.table.data),
+        .out = gpu_tensor(r, &out->out),
+        .lse = as_lines(gpu_tensor(r, &out->lse)),
+        .tiles = gpu_tiles(r, pattern, cells),
+    };
+
+    call.extra = extra_terms(r, in, &call.tiles);
+    if (gpu_ready(r))
+        gpu_done(r, "attend", gpu_api(r)->attend(&call));
+    arena_release(r->arena, mark);
+}

@@ -1,0 +1,155 @@
+/* library.c -- see library.h. */
+#include "attn/cuda/library.h"
+
+#include "attn/cuda/gpu.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY "attnscope-cuda.so"
+#define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
+
+static void *open_at(const char *folder, const char *rest, Device *d)
+{
+    snprintf(d->path, sizeof(d->path), "%s%s%s", folder, rest, LIBRARY);
+    return access(d->path, R_OK) == 0 ? dlopen(d->path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+static void *open_beside_program(Device *d)
+{
+    char    program[2048];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    char   *folder;
+    void   *found;
+
+    if (length <= 0)
+        return NULL;
+    program[length] = '\0';
+    folder = dirname(program);
+    found = open_at(folder, "/", d);
+    return found ? found : open_at(folder, "/../lib/attnscope/", d);
+}
+
+static void *open_library(Device *d, Error *err)
+{
+    const char *given = getenv(VARIABLE);
+    void       *found;
+
+    if (given && *given) {
+        snprintf(d->path, sizeof(d->path), "%s", given);
+        found = dlopen(given, RTLD_NOW | RTLD_LOCAL);
+    } else {
+        found = open_beside_program(d);
+    }
+    if (!found && access(d->path, R_OK) == 0)
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s cannot be opened: %s", d->path,
+                  dlerror());
+    else if (!found)
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is not beside the program; build it "
+                  "where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or name it by "
+                  VARIABLE, given && *given ? given : LIBRARY);
+    return found;
+}
+
+static const DeviceApi *find_api(const Device *d, Error *err)
+{
+    DeviceEntry     *entry;
+    const DeviceApi *api;
+
+    *(void **)&entry = dlsym(d->library, DEVICE_ENTRY);
+    api = entry ? entry(DEVICE_ABI) : NULL;
+    if (!api)
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is of another version of attnscope; "
+                  "build both together", d->path);
+    return api;
+}
+
+static bool open_gpu(Device *d, Error *err)
+{
+    int code = d->api->open(0, &d->info);
+
+    if (!code)
+        return true;
+    return error_set(err, ERR_UNSUPPORTED, "no usable GPU: %s", d->api->text(code));
+}
+
+Device *device_open(Error *err)
+{
+    Device *d = calloc(1, sizeof(*d));
+
+    if (!d) {
+        error_set(err, ERR_NOMEM, "not enough memory to open the GPU");
+        return NULL;
+    }
+    d->holders = 1;
+    d->library = open_library(d, err);
+    d->api = d->library ? find_api(d, err) : NULL;
+    if (d->api && open_gpu(d, err)) {
+        gpu_fill_ops(d);
+        return d;
+    }
+    d->api = NULL;
+    device_release(d);
+    return NULL;
+}
+
+void device_retain(Device *d)
+{
+    if (d)
+        atomic_fetch_add(&d->holders, 1);
+}
+
+Device *device_of(const Ops *ops)
+{
+    return ops && ops->memory ? ((const DeviceKind *)ops)->device : NULL;
+}
+
+void device_release(Device *d)
+{
+    if (!d || atomic_fetch_sub(&d->holders, 1) > 1)
+        return;
+    if (d->api)
+        d->api->close();
+    if (d->library)
+        dlclose(d->library);
+    free(d);
+}
+
+const DeviceInfo *device_info(const Device *d)
+{
+    return &d->info;
+}
+
+const DeviceApi *device_api(const Device *d)
+{
+    return d->api;
+}
+
+const char *device_path(const Device *d)
+{
+    return d->path;
+}
+
+const Ops *device_ops(Device *d, Arithmetic arithmetic)
+{
+    return &d->kinds[arithmetic].ops;
+}
+
+int64_t device_in_use(const Device *d)
+{
+    return atomic_load(&d->in_use);
+}
+
+int64_t device_peak(const Device *d)
+{
+    return atomic_load(&d->peak);
+}
+
+void device_peak_reset(Device *d)
+{
+    atomic_store(&d->peak, atomic_load(&d->in_use));
+}

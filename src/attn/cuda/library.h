@@ -1,0 +1,32 @@
+/* attn/cuda/library.h -- opening attnscope-cuda.so and a GPU.
+ *
+ * Looked for: $ATTNSCOPE_DEVICE_LIBRARY, then attnscope-cuda.so beside the program, then in
+ * PREFIX/lib/attnscope.  A program opens it at most once.
+ */
+#ifndef ATTN_CUDA_LIBRARY_H
+#define ATTN_CUDA_LIBRARY_H
+
+#include "attn/cuda/device.h"
+#include "attn/ops.h"
+#include "core/error.h"
+
+typedef struct Device Device;
+
+/* The first GPU, held once; NULL: err says what is missing and what to do. */
+Device           *device_open(Error *err);
+/* Counted, from any thread: runs in its memory hold it too.  NULL is no device. */
+void              device_retain(Device *device);
+void              device_release(Device *device);
+Device           *device_of(const Ops *ops); /* NULL: the CPU's, or ops NULL */
+const DeviceInfo *device_info(const Device *device);
+const DeviceApi  *device_api(const Device *device);
+const char       *device_path(const Device *device); /* of the library */
+/* Its operations, with matrix products of that kind; live as long as the device. */
+const Ops        *device_ops(Device *device, Arithmetic arithmetic);
+
+/* Bytes taken from the device now, and the most so far; for the profiler. */
+int64_t device_in_use(const Device *device);
+int64_t device_peak(const Device *device);
+void    device_peak_reset(Device *device);
+
+#endif

@@ -1,0 +1,132 @@
+// plugin.cu -- the shared object's table: the device, its memory, its calls; see device.h.
+#include "attn/cuda/portable.cuh"
+
+#include <stdio.h>
+
+static cudaStream_t the_stream;
+
+cudaStream_t device_stream(void)
+{
+    return the_stream;
+}
+
+#define CALL(name, Args) extern "C" int call_##name(const Args *args);
+#include "attn/cuda/calls.def"
+#undef CALL
+
+static int count_devices(int index)
+{
+    int         count = 0;
+    cudaError_t code = cudaGetDeviceCount(&count);
+
+    if (code == cudaSuccess && index >= count)
+        return cudaErrorNoDevice;
+    return code;
+}
+
+static int attribute(cudaDeviceAttr which, int index)
+{
+    int value = 0;
+
+    return cudaDeviceGetAttribute(&value, which, index) == cudaSuccess ? value : 0;
+}
+
+static int describe(int index, DeviceInfo *info)
+{
+    cudaDeviceProp about;
+    cudaError_t    code = cudaGetDeviceProperties(&about, index);
+
+    if (code != cudaSuccess)
+        return code;
+    snprintf(info->name, sizeof(info->name), "%.90s", about.name);
+    info->major = about.major;
+    info->minor = about.minor;
+    info->processors = about.multiProcessorCount;
+    info->memory = (int64_t)about.totalGlobalMem;
+    info->shared = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+    info->managed = attribute(cudaDevAttrConcurrentManagedAccess, index) != 0;
+    code = cudaDriverGetVersion(&info->driver);
+    return code != cudaSuccess ? code : cudaRuntimeGetVersion(&info->runtime);
+}
+
+static int open_device(int index, DeviceInfo *info)
+{
+    int code = count_devices(index);
+
+    *info = DeviceInfo();
+    if (!code)
+        code = cudaSetDevice(index);
+    if (!code)
+        code = describe(index, info);
+    if (!code && !the_stream)
+        code = cudaStreamCreateWithFlags(&the_stream, cudaStreamNonBlocking);
+    return code;
+}
+
+static void close_device(void)
+{
+    if (the_stream)
+        cudaStreamDestroy(the_stream);
+    the_stream = NULL;
+}
+
+static const char *text_of(int code)
+{
+    static char text[256];
+
+    snprintf(text, sizeof(text), "%s (%s)", cudaGetErrorString((cudaError_t)code),
+             cudaGetErrorName((cudaError_t)code));
+    return text;
+}
+
+static int take(int64_t bytes, void **data)
+{
+    return cudaMallocManaged(data, (size_t)bytes, cudaMemAttachGlobal);
+}
+
+static int give(void *data)
+{
+    return cudaFree(data);
+}
+
+static int room(int64_t *free_bytes, int64_t *total)
+{
+    size_t      left = 0, all = 0;
+    cudaError_t code = cudaMemGetInfo(&left, &all);
+
+    *free_bytes = (int64_t)left;
+    *total = (int64_t)all;
+    return code;
+}
+
+// Where pages cannot be moved ahead they move when they are touched: that is no error.
+static int toward(const void *data, int64_t bytes, bool device)
+{
+    cudaMemLocation where = {};
+    int             index = 0;
+    cudaError_t     code = cudaGetDevice(&index);
+
+    if (code != cudaSuccess || !attribute(cudaDevAttrConcurrentManagedAccess, index))
+        return code;
+    where.type = device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost;
+    where.id = device ? index : 0;
+    return cudaMemPrefetchAsync(data, (size_t)bytes, where, 0, the_stream);
+}
+
+static int finish(void)
+{
+    return cudaStreamSynchronize(the_stream);
+}
+
+extern "C" __attribute__((visibility("default"))) const DeviceApi *attnscope_device(int abi)
+{
+    static const DeviceApi api = {
+        DEVICE_ABI, DEVICE_NAME, open_device, close_device, text_of, take, give, room, toward,
+        finish,
+#define CALL(name, Args) call_##name,
+#include "attn/cuda/calls.def"
+#undef CALL
+    };
+
+    return abi == DEVICE_ABI ? &api : NULL;
+}

@@ -1,0 +1,59 @@
+// portable.cuh -- the dialect the kernels are written in.
+//
+// nvcc compiles them for the GPU.  The tests compile the same files by a C++ compiler, with
+// DEVICE_EMULATED, against tests/emulated/emulated.h, which runs every thread of a block in
+// turn: arithmetic, indices, barriers and shuffles are tested on any machine, speed and the
+// memory model are not.  What both understand:
+//   LAUNCH((kernel<64>), grid, block, shared bytes, arguments...)
+//   SHARED(float, name)     the block's dynamic shared memory
+//   __shared__, __syncthreads(), __syncwarp(), __shfl_*_sync of whole warps, atomicAdd ...
+#ifndef ATTN_CUDA_PORTABLE_CUH
+#define ATTN_CUDA_PORTABLE_CUH
+
+#include "attn/cuda/device.h"
+
+#ifdef DEVICE_EMULATED
+#include "emulated.h"
+#else
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#define LAUNCH(kernel, grid, block, shared, ...)                                               \
+    (kernel<<<(grid), (block), (shared), device_stream()>>>(__VA_ARGS__), cudaGetLastError())
+#define SHARED(type, name)                                                                     \
+    extern __shared__ __align__(16) unsigned char dynamic_shared[];                            \
+    type *name = (type *)dynamic_shared
+// Asks for more than the 48 KiB of shared memory that every kernel has.
+#define ALLOW_SHARED(kernel, bytes)                                                            \
+    cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
+#endif
+
+cudaStream_t device_stream(void);
+
+// Slice `head` of a tensor that `heads` heads share.
+template <typename T>
+static __device__ __forceinline__ T *head_of(const DeviceTensor &t, int64_t head, int64_t heads)
+{
+    return (T *)t.data + head * t.heads / heads * t.head_stride;
+}
+
+template <typename T>
+static __device__ __forceinline__ T warp_sum(T x)
+{
+    for (int lane = 16; lane; lane >>= 1)
+        x += __shfl_xor_sync(0xffffffffu, x, lane);
+    return x;
+}
+
+template <typename T>
+static __device__ __forceinline__ T warp_max(T x)
+{
+    for (int lane = 16; lane; lane >>= 1) {
+        T other = __shfl_xor_sync(0xffffffffu, x, lane);
+
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
+#endif

@@ -1,0 +1,293 @@
+// emulated.cc -- see emulated.h.  Fibers are Boost.Context's.
+#include "emulated.h"
+
+#include <boost/context/fiber.hpp>
+#include <mutex>
+#include <vector>
+
+namespace context = boost::context;
+
+#define WARP 32
+#define WORD 32                // bytes a lane may leave
+#define SHARED_MOST (227 << 10) // of a Hopper's block
+#define GUARD 256
+#define MEMORY ((size_t)8 << 30) // the device "has" so much
+
+enum class At { running, barrier, gather, end };
+
+struct Fiber {
+    Lane            lane;
+    At              at;
+    context::fiber  self, back;
+    unsigned char   word[WORD];
+    bool            left;
+};
+
+Emulation emulation;
+
+static std::vector<Fiber *>         fibers;
+static std::mutex                   one_at_a_time;
+static const std::function<void()> *body_now;
+static unsigned char               *shared_now;
+static Fiber                       *running;
+static cudaError_t                  last_error;
+static size_t                       in_use;
+
+static void wait_at(At at)
+{
+    Fiber *fiber = running;
+
+    fiber->at = at;
+    fiber->back = std::move(fiber->back).resume();
+}
+
+void emulated_barrier(void) { wait_at(At::barrier); }
+void emulated_gather(void) { wait_at(At::gather); }
+void *emulated_shared(void) { return shared_now; }
+
+void emulated_leave(const void *data, size_t size)
+{
+    memcpy(running->word, data, size < WORD ? size : WORD);
+    running->left = true;
+    emulated_gather();
+}
+
+static size_t threads_now(void)
+{
+    return (size_t)emulation.block.x * emulation.block.y * emulation.block.z;
+}
+
+int emulated_lanes(void)
+{
+    size_t first = (size_t)running->lane.number / WARP * WARP;
+
+    return (int)std::min<size_t>(WARP, threads_now() - first);
+}
+
+const void *emulated_word(int lane)
+{
+    size_t at = (size_t)running->lane.number / WARP * WARP + (size_t)lane;
+
+    return at < threads_now() && fibers[at]->left ? fibers[at]->word : NULL;
+}
+
+// A fiber runs the body once for every block, and waits at the end of each.
+static Fiber *fiber_new(void)
+{
+    Fiber *fiber = new Fiber();
+
+    fiber->at = At::end;
+    fiber->self = context::fiber(std::allocator_arg, context::fixedsize_stack(64 << 10),
+                                 [fiber](context::fiber &&back) {
+        fiber->back = std::move(back);
+        for (;;) {
+            (*body_now)();
+            wait_at(At::end);
+        }
+        return std::move(fiber->back);
+    });
+    return fiber;
+}
+
+static void resume(Fiber *fiber)
+{
+    running = fiber;
+    emulation.lane = &fiber->lane;
+    fiber->at = At::running;
+    fiber->self = std::move(fiber->self).resume();
+}
+
+// Runs the lanes of a warp until each is at the block's barrier or at the end.
+static bool run_warp(size_t first, size_t count)
+{
+    for (;;) {
+        size_t gathered = 0, stopped = 0;
+
+        for (size_t x = first; x < first + count; x++) {
+            if (fibers[x]->at == At::running || fibers[x]->at == At::gather)
+                resume(fibers[x]);
+        }
+        for (size_t x = first; x < first + count; x++) {
+            gathered += fibers[x]->at == At::gather;
+            stopped += fibers[x]->at == At::barrier;
+        }
+        if (!gathered)
+            return true;
+        if (stopped)
+            return false; // some lanes shuffle while others are elsewhere
+    }
+}
+
+static bool run_block(size_t threads)
+{
+    for (size_t x = 0; x < threads; x++) {
+        Fiber *f = fibers[x];
+
+        f->at = At::running;
+        f->left = false;
+        f->lane.number = (int)x;
+        f->lane.thread = dim3((unsigned)(x % emulation.block.x),
+                              (unsigned)(x / emulation.block.x % emulation.block.y),
+                              (unsigned)(x / emulation.block.x / emulation.block.y));
+    }
+    for (;;) {
+        size_t ended = 0;
+
+        for (size_t x = 0; x < threads; x += WARP)
+            if (!run_warp(x, std::min<size_t>(WARP, threads - x)))
+                return false;
+        for (size_t x = 0; x < threads; x++)
+            ended += fibers[x]->at == At::end;
+        if (ended == threads)
+            return true;
+        for (size_t x = 0; x < threads; x++)
+            if (fibers[x]->at == At::barrier)
+                fibers[x]->at = At::running;
+    }
+}
+
+
+static void broken(const char *kernel, const char *how)
+{
+    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
+            emulation.at.y, emulation.at.z, how);
+    abort();
+}
+
+static bool possible(dim3 grid, dim3 block, size_t shared)
+{
+    size_t threads = (size_t)block.x * block.y * block.z;
+
+    return threads >= 1 && threads <= 1024 && shared <= SHARED_MOST && grid.x >= 1 &&
+           grid.y >= 1 && grid.z >= 1 && grid.y < 65536 && grid.z < 65536;
+}
+
+int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
+            const std::function<void()> &body)
+{
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    std::vector<unsigned char>  memory(shared + GUARD + 64);
+    size_t                      threads = (size_t)block.x * block.y * block.z;
+
+    if (!possible(grid, block, shared))
+        return last_error = 9; // cudaErrorInvalidConfiguration
+    while (fibers.size() < threads)
+        fibers.push_back(fiber_new());
+    shared_now = memory.data() + (64 - (uintptr_t)memory.data() % 64) % 64;
+    body_now = &body;
+    emulation.grid = grid;
+    emulation.block = block;
+    for (unsigned z = 0; z < grid.z; z++)
+        for (unsigned y = 0; y < grid.y; y++)
+            for (unsigned x = 0; x < grid.x; x++) {
+                emulation.at = dim3(x, y, z);
+                memset(shared_now, 0xff, shared);
+                memset(shared_now + shared, 0xfd, GUARD);
+                if (!run_block(threads))
+                    broken(kernel, "some threads of a warp shuffle while others wait elsewhere");
+                for (int at = 0; at < GUARD; at++)
+                    if (shared_now[shared + (size_t)at] != 0xfd)
+                        broken(kernel, "wrote behind its shared memory");
+            }
+    return cudaSuccess;
+}
+
+/* ---- the runtime --------------------------------------------------------------------- */
+
+cudaError_t cudaGetDeviceCount(int *count) { *count = 1; return cudaSuccess; }
+cudaError_t cudaGetDevice(int *index) { *index = 0; return cudaSuccess; }
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int *version) { *version = 0; return cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int *version) { *version = 0; return cudaSuccess; }
+cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    static int one;
+
+    *stream = &one;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int)
+{
+    snprintf(about->name, sizeof(about->name), "emulated on the CPU");
+    about->major = 9;
+    about->minor = 0;
+    about->multiProcessorCount = 1;
+    about->totalGlobalMem = MEMORY;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
+{
+    *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST : 1;
+    return cudaSuccess;
+}
+
+// The size stands before the data, and the data begin with NaN patterns.
+cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
+{
+    unsigned char *all;
+
+    if (bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
+        return last_error = cudaErrorMemoryAllocation;
+    memcpy(all, &bytes, sizeof(bytes));
+    memset(all + 256, 0xff, bytes);
+    in_use += bytes;
+    *data = all + 256;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *data)
+{
+    size_t bytes = 0;
+
+    if (!data)
+        return cudaSuccess;
+    memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
+    in_use -= bytes;
+    free((unsigned char *)data - 256);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
+{
+    *all = MEMORY;
+    *left = MEMORY - in_use;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
+{
+    memset(data, value, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t code = last_error;
+
+    last_error = cudaSuccess;
+    return code;
+}
+
+const char *cudaGetErrorString(cudaError_t code)
+{
+    return code == cudaErrorMemoryAllocation ? "out of memory"
+           : code == 9                       ? "invalid configuration argument"
+                                             : "no error";
+}
+
+const char *cudaGetErrorName(cudaError_t code)
+{
+    return code == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
+           : code == 9                       ? "cudaErrorInvalidConfiguration"
+                                             : "cudaSuccess";
+}

@@ -1,0 +1,221 @@
+// emulated.h -- what the kernels use of CUDA, on the host: every thread of a block is a fiber,
+// run in turn from one barrier to the next; blocks run one after the other.
+//
+// It checks more than it computes: a thread that misses a barrier which others of its block
+// (or, for shuffles, of its warp) wait at, is a failure with the kernel's name.  Shared memory
+// is filled with NaN patterns before each block, and what is written behind its end is found.
+#ifndef TESTS_EMULATED_H
+#define TESTS_EMULATED_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <functional>
+
+#define DEVICE_NAME "emulated"
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __constant__ static const
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+};
+struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
+struct double2 { double x, y; };
+struct int2 { int x, y; };
+struct int4 { int x, y, z, w; };
+struct uint2 { unsigned x, y; };
+struct uint4 { unsigned x, y, z, w; };
+static inline float2 make_float2(float x, float y) { return { x, y }; }
+static inline float4 make_float4(float x, float y, float z, float w) { return { x, y, z, w }; }
+
+/* ---- the threads ------------------------------------------------------------- */
+
+struct Lane {
+    dim3  thread;
+    int   number;           // in its block
+};
+struct Emulation {
+    dim3  grid, block, at;  // at: the block that runs
+    Lane *lane;             // the thread that runs
+};
+extern Emulation emulation;
+
+#define threadIdx (emulation.lane->thread)
+#define blockIdx (emulation.at)
+#define blockDim (emulation.block)
+#define gridDim (emulation.grid)
+#define warpSize 32
+
+int   emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
+              const std::function<void()> &body);
+void *emulated_shared(void);
+void  emulated_barrier(void);  // of the block
+void  emulated_gather(void);   // of the warp
+// This lane's word is left for the others of its warp; after it all have left theirs.
+void  emulated_leave(const void *data, size_t size);
+const void *emulated_word(int lane); // what lane of this warp left; NULL: it is not there
+int   emulated_lanes(void);          // of this warp that there are
+
+#define LAUNCH(kernel, grid, block, shared, ...)                                               \
+    emulate(#kernel, dim3(grid), dim3(block), (shared), [=] { kernel(__VA_ARGS__); })
+#define SHARED(type, name) type *name = (type *)emulated_shared()
+#define ALLOW_SHARED(kernel, bytes) ((void)(bytes))
+
+static inline void __syncthreads(void) { emulated_barrier(); }
+static inline void __syncwarp(unsigned mask = 0xffffffffu) { (void)mask; emulated_gather(); }
+static inline void __threadfence(void) {}
+static inline void __threadfence_block(void) {}
+
+template <typename T>
+static inline T emulated_shuffle(T x, int from)
+{
+    T out = x;
+    const void *word;
+
+    emulated_leave(&x, sizeof(x));
+    word = emulated_word(from);
+    if (word)
+        memcpy(&out, word, sizeof(out));
+    emulated_gather();
+    return out;
+}
+template <typename T>
+static inline T __shfl_sync(unsigned, T x, int lane, int width = 32)
+{
+    int own = emulation.lane->number & 31;
+
+    return emulated_shuffle(x, (own & ~(width - 1)) + (lane & (width - 1)));
+}
+template <typename T>
+static inline T __shfl_xor_sync(unsigned, T x, int lanes, int width = 32)
+{
+    int own = emulation.lane->number & 31, to = own ^ lanes;
+
+    return emulated_shuffle(x, to / width == own / width ? to : own);
+}
+template <typename T>
+static inline T __shfl_down_sync(unsigned, T x, unsigned lanes, int width = 32)
+{
+    int own = emulation.lane->number & 31, to = own + (int)lanes;
+
+    return emulated_shuffle(x, to / width == own / width ? to : own);
+}
+template <typename T>
+static inline T __shfl_up_sync(unsigned, T x, unsigned lanes, int width = 32)
+{
+    int own = emulation.lane->number & 31, to = own - (int)lanes;
+
+    return emulated_shuffle(x, to >= 0 && to / width == own / width ? to : own);
+}
+static inline unsigned __ballot_sync(unsigned, int yes)
+{
+    unsigned all = 0;
+
+    emulated_leave(&yes, sizeof(yes));
+    for (int lane = 0; lane < 32; lane++) {
+        const int *word = (const int *)emulated_word(lane);
+
+        all |= (unsigned)(word && *word) << lane;
+    }
+    emulated_gather();
+    return all;
+}
+static inline int __any_sync(unsigned mask, int yes) { return __ballot_sync(mask, yes) != 0; }
+static inline int __all_sync(unsigned mask, int yes) { return __ballot_sync(mask, !yes) == 0; }
+
+/* ---- atomics: threads run in turn ------------------------------------------------ */
+
+template <typename T>
+static inline T atomicAdd(T *at, T x) { T old = *at; *at = old + x; return old; }
+template <typename T>
+static inline T atomicMax(T *at, T x) { T old = *at; *at = x > old ? x : old; return old; }
+template <typename T>
+static inline T atomicMin(T *at, T x) { T old = *at; *at = x < old ? x : old; return old; }
+template <typename T>
+static inline T atomicOr(T *at, T x) { T old = *at; *at = old | x; return old; }
+template <typename T>
+static inline T atomicExch(T *at, T x) { T old = *at; *at = x; return old; }
+template <typename T>
+static inline T atomicCAS(T *at, T is, T x) { T old = *at; if (old == is) *at = x; return old; }
+
+/* ---- arithmetic ---------------------------------------------------------------------- */
+
+#define __expf expf // glibc has names of its own like these
+#define __logf logf
+static inline float __fdividef(float x, float y) { return x / y; }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+static inline float __frcp_rn(float x) { return 1.0f / x; }
+static inline float __fmul_rn(float x, float y) { return x * y; }
+static inline float __fadd_rn(float x, float y) { return x + y; }
+static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+static inline unsigned __float_as_uint(float x) { unsigned y; memcpy(&y, &x, 4); return y; }
+static inline int __float_as_int(float x) { int y; memcpy(&y, &x, 4); return y; }
+static inline float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y; }
+static inline float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
+static inline long long __double_as_longlong(double x) { long long y; memcpy(&y, &x, 8); return y; }
+static inline double __longlong_as_double(long long x) { double y; memcpy(&y, &x, 8); return y; }
+template <typename T>
+static inline T __ldg(const T *at) { return *at; }
+template <typename T>
+static inline T max(T a, T b) { return a > b ? a : b; }
+template <typename T>
+static inline T min(T a, T b) { return a < b ? a : b; }
+
+/* ---- the runtime: memory is the host's ------------------------------------------------ */
+
+typedef int   cudaError_t;
+typedef void *cudaStream_t;
+enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719,
+       cudaErrorNoDevice = 100 };
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcurrentManagedAccess };
+enum { cudaMemAttachGlobal = 1, cudaStreamNonBlocking = 1 };
+enum { cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
+struct cudaMemLocation { int type, id; };
+struct cudaDeviceProp {
+    char   name[256];
+    int    major, minor, multiProcessorCount;
+    size_t totalGlobalMem;
+};
+
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *index);
+cudaError_t cudaSetDevice(int index);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int index);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int index);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned flags);
+cudaError_t cudaFree(void *data);
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
+cudaError_t cudaMemPrefetchAsync(const void *data, size_t bytes, cudaMemLocation where,
+                                 unsigned flags, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t code);
+const char *cudaGetErrorName(cudaError_t code);
+
+#endif
