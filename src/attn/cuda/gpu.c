@@ -63,6 +63,14 @@ DeviceTensor gpu_tensor(Run *r, const Tensor *t)
     return to;
 }
 
+DeviceTensor gpu_lines(DeviceTensor t)
+{
+    t.heads = t.rows;
+    t.rows = 1;
+    t.head_stride = t.row_stride;
+    return t;
+}
+
 bool gpu_ready(Run *r)
 {
     if (!run_failed(r) && r->spec.cancel && atomic_load(r->spec.cancel))
@@ -122,6 +130,11 @@ void gpu_fill_ops(Device *d)
                 .name = d->api->name,
                 .memory = &d->memory,
                 .attend = gpu_attend,
+                .gather = gpu_gather,
+                .scatter = gpu_scatter,
+                .merge_rows = gpu_merge_rows,
+                .sum_lists = gpu_sum_lists,
+                .pool_windows = gpu_pool_windows,
             },
         };
 }
