@@ -509,6 +509,18 @@ void op_pool_windows(Run *r, const PoolWindows *in, Tensor y)
     op_traffic(r, bytes_of(in->x), bytes_of(y));
 }
 
+void op_lambda_content(Run *r, const Lambdas *l)
+{
+    if (!run_failed(r))
+        DISPATCH(r, lambda_content, l);
+}
+
+void op_lambda_apply(Run *r, const Lambdas *l, Tensor out)
+{
+    if (!run_failed(r))
+        DISPATCH(r, lambda_apply, l, &out);
+}
+
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)
 {
     if (run_failed(r))

@@ -434,6 +434,12 @@ typedef struct PoolWindows {
 } PoolWindows;
 void op_pool_windows(Run *r, const PoolWindows *in, Tensor y);
 
+/* Lambdas (attn/lambdas.h), in double; they charge nothing.  The first fills lse and content,
+ * the second out f32 [h,n,e] or [1,n,h e]. */
+struct Lambdas;
+void op_lambda_content(Run *r, const struct Lambdas *l);
+void op_lambda_apply(Run *r, const struct Lambdas *l, Tensor out);
+
 /* What each back end provides.  Every function computes only; charging is done
  * by op_*.  They report failure through run_fail.  An entry that is NULL is not offered: a run
  * that asks for it fails as unsupported. */
@@ -480,6 +486,8 @@ struct Ops {
     void (*merge_rows)(Run *r, const MergeRows *in);
     void (*sum_lists)(Run *r, const SumLists *in, Tensor *y);
     void (*pool_windows)(Run *r, const PoolWindows *in, Tensor *y);
+    void (*lambda_content)(Run *r, const struct Lambdas *l);
+    void (*lambda_apply)(Run *r, const struct Lambdas *l, Tensor *out);
     /* Takes about a second; nothing else should run meanwhile. */
     bool (*ceilings)(Threads *threads, Ceilings *out, Error *err);
 };

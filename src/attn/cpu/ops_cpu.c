@@ -50,6 +50,8 @@ const Ops *ops_cpu(void)
         .merge_rows = cpu_merge_rows,
         .sum_lists = cpu_sum_lists,
         .pool_windows = cpu_pool_windows,
+        .lambda_content = cpu_lambda_content,
+        .lambda_apply = cpu_lambda_apply,
         .ceilings = cpu_ceilings,
     };
 
