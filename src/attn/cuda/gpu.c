@@ -83,6 +83,11 @@ void gpu_done(Run *r, const char *what, int code)
     gpu_began(r, what, code ? code : gpu_api(r)->finish());
 }
 
+void gpu_finish(Run *r, const char *what)
+{
+    gpu_began(r, what, gpu_api(r)->finish());
+}
+
 /* ---- memory --------------------------------------------------------------------- */
 
 static void *take(void *context, int64_t bytes)
@@ -122,6 +127,16 @@ void gpu_fill_ops(Device *d)
                 .name = d->api->name,
                 .memory = &d->memory,
                 .attend = gpu_attend,
+                /* choices */
+                .argmax = gpu_argmax,
+                .best_rows = gpu_best_rows,
+                .bit_sums = gpu_bit_sums,
+                .codes = gpu_codes,
+                .member_sums = gpu_member_sums,
+                .nearest = gpu_nearest,
+                .nearest_codes = gpu_nearest_codes,
+                .sort = gpu_sort,
+                .top_k = gpu_top_k,
             },
         };
 }
