@@ -5,5 +5,6 @@
 #include "attn/cuda/attend_call.h"
 #include "attn/cuda/lambda_call.h"
 #include "attn/cuda/lists_call.h"
+#include "attn/cuda/select_call.h"
 
 #endif

@@ -91,6 +91,11 @@ void gpu_done(Run *r, const char *what, int code)
     gpu_began(r, what, code ? code : gpu_api(r)->finish());
 }
 
+void gpu_finish(Run *r, const char *what)
+{
+    gpu_began(r, what, gpu_api(r)->finish());
+}
+
 /* ---- memory --------------------------------------------------------------------- */
 
 static void *take(void *context, int64_t bytes)
@@ -137,6 +142,16 @@ void gpu_fill_ops(Device *d)
                 .merge_rows = gpu_merge_rows,
                 .sum_lists = gpu_sum_lists,
                 .pool_windows = gpu_pool_windows,
+                /* choices */
+                .argmax = gpu_argmax,
+                .best_rows = gpu_best_rows,
+                .bit_sums = gpu_bit_sums,
+                .codes = gpu_codes,
+                .member_sums = gpu_member_sums,
+                .nearest = gpu_nearest,
+                .nearest_codes = gpu_nearest_codes,
+                .sort = gpu_sort,
+                .top_k = gpu_top_k,
             },
         };
 }

@@ -58,6 +58,9 @@ void gpu_done(Run *r, const char *what, int code);
 /* Only says what failed, and does not wait: between calls that belong together. */
 bool gpu_began(Run *r, const char *what, int code);
 
+/* Waits also where the run has failed, because what was started may still use its memory. */
+void gpu_finish(Run *r, const char *what);
+
 /* The tiles of a pattern that hold allowed cells, in the run's arena; *cells: how many
  * cells there are, over all heads.  Counts as preparation (run_prepare). */
 TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
@@ -72,5 +75,16 @@ void gpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_merge_rows(Run *r, const MergeRows *in);
 void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
 void gpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
+
+/* gpu_select.c */
+void gpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
+void gpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tensor *index);
+void gpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones);
+void gpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code);
+void gpu_member_sums(Run *r, const Tensor *x, const Tensor *index, bool unit, Tensor *sum);
+void gpu_nearest(Run *r, const Nearest *in, Tensor *index);
+void gpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster);
+void gpu_sort(Run *r, const Tensor *key, Tensor *order);
+void gpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
 
 #endif
