@@ -71,6 +71,12 @@ DeviceTensor gpu_lines(DeviceTensor t)
     return t;
 }
 
+void gpu_toward(Run *r, const void *data, int64_t bytes)
+{
+    if (!run_failed(r) && data && bytes > 0)
+        gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
+}
+
 bool gpu_ready(Run *r)
 {
     if (!run_failed(r) && r->spec.cancel && atomic_load(r->spec.cancel))
