@@ -1,11 +1,12 @@
 -- The part of the module `attnscope` that is better written in Lua.
 --
--- Embedded in the program and run once at start with the module and the
--- classes' method tables.  Each function here is a row of the registration
--- table (src/script/lua_module.c), which describes it; misuse raises at the
--- caller's line, the world's failures give nil, message, code.
+-- Embedded in the program and run once at start with the module, the classes'
+-- method tables, and a function that makes a text harmless to terminals.  Each
+-- function here is a row of the registration table (src/script/lua_module.c),
+-- which describes it; misuse raises at the caller's line, the world's failures
+-- give nil, message, code.
 
-local attn, classes = ...
+local attn, classes, clean = ...
 local Tensor, Job = classes.Tensor, classes.Job
 local io, os = io, os -- a script may lack them
 
@@ -589,5 +590,5 @@ function attn.log(level, format, ...)
     return
   end
   local prefix = level == "info" and "" or level .. ": "
-  io.stderr:write("attnscope: ", prefix, string.format(format, ...), "\n")
+  io.stderr:write("attnscope: ", prefix, clean(string.format(format, ...)), "\n")
 end
