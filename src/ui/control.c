@@ -129,11 +129,13 @@ static void control_leave(void *context)
 /* Alone, as a layer, or as the attention inside of one. */
 static bool runs_mechanism(const Request *r, const char *id)
 {
+    const Mechanism *wanted = mechanism_find(id);
+
     for (; r; r = r->above) {
         const Mechanism *m = mechanism_find(r->mechanism);
         const Mechanism *inner = m ? mechanism_inner(m, &r->given) : NULL;
 
-        if (!strcmp(r->mechanism, id) || (inner && !strcmp(inner->id, id)))
+        if (wanted && (m == wanted || inner == wanted))
             return true;
     }
     return false;
