@@ -468,6 +468,21 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
     return out;
 }
 
+void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y)
+{
+    if (!run_failed(r))
+        DISPATCH(r, entries, &x, kind, by, &y);
+}
+
+Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
+{
+    Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], x.shape[2]);
+
+    if (!run_failed(r))
+        DISPATCH(r, normalise64, &x, kind, eps, &y);
+    return y;
+}
+
 Tensor op_gather(Run *r, Tensor x, Tensor index)
 {
     int64_t heads = x.shape[0] > index.shape[0] ? x.shape[0] : index.shape[0];

@@ -397,6 +397,13 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
+typedef enum EntryKind { ENTRY_CAST, ENTRY_EXP, ENTRY_DIVIDE } EntryKind;
+/* Fills y [h,n,w] with x [h',n,w], e^x or x / by, entry by entry; contiguous rows, f32 or f64
+ * each, y may be x.  Charges nothing. */
+void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y);
+/* f64 [r->h,n,d] of x f32 [h',n,d]: as op_normalise, not rounded.  Charges nothing. */
+Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps);
+
 /* ---- rows by lists; they charge nothing: callers do ------------------------------- */
 
 /* [h,rows,w]: row index[t,x] of x [h',n,w] f32 or i32, index i32 [h',rows]; h: the larger h'. */
@@ -482,6 +489,8 @@ struct Ops {
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+    void (*entries)(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+    void (*normalise64)(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
     void (*gather)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*scatter)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*merge_rows)(Run *r, const MergeRows *in);

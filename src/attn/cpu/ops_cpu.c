@@ -45,6 +45,8 @@ const Ops *ops_cpu(void)
         .linear_attend = cpu_linear_attend,
         .sinkhorn = cpu_sinkhorn,
         .mix_blocks = cpu_mix_blocks,
+        .entries = cpu_entries,
+        .normalise64 = cpu_normalise64,
         .gather = cpu_gather,
         .scatter = cpu_scatter,
         .merge_rows = cpu_merge_rows,

@@ -141,6 +141,8 @@ void gpu_fill_ops(Device *d)
                 .name = d->api->name,
                 .memory = &d->memory,
                 .attend = gpu_attend,
+                .entries = gpu_entries,
+                .normalise64 = gpu_normalise64,
                 .lambda_content = gpu_lambda_content,
                 .lambda_apply = gpu_lambda_apply,
                 .gather = gpu_gather,

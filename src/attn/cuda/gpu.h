@@ -73,6 +73,8 @@ TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_
 /* The entries of the ops' table, by file. */
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
 void gpu_lambda_content(Run *r, const Lambdas *l);
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
 void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
