@@ -1,94 +1,85 @@
-/* tests/unit/gpu_fixture.h -- the device of the tests, which runs its kernels on the CPU. */
+/* tests/unit/gpu_fixture.h -- runs without a mechanism on the CPU and on the emulated device,
+ * for tests that compare an op of both.
+ *
+ * Tensors live in the device run's arena, which both sides read.  The emulated device is the
+ * shared object beside the test (mk/cuda.mk).
+ */
 #ifndef TESTS_UNIT_GPU_FIXTURE_H
 #define TESTS_UNIT_GPU_FIXTURE_H
 
 #include <libgen.h>
 #include <unistd.h>
 
-#include "cpu_fixture.h"
+#include "unit/cpu_fixture.h"
 
-#include "attn/cuda/library.h"
+#include "attn/cuda/gpu.h"
 
-/* The fixture's run is on the CPU; `run` is one on the device, with an arena of its memory. */
 typedef struct GpuFixture {
-    Fixture   cpu;
-    Device   *device;
-    Run      *run;
-    Mechanism mechanism; /* that messages name */
+    Device *device;
+    Fixture cpu, gpu; /* share no memory; gpu.run->ops are the device's */
 } GpuFixture;
 
-/* Makes device_open() find the library beside the test. */
-static inline void gpu_use_emulated(void)
+/* A mechanism's name for messages; it cannot run. */
+static const Mechanism gpu_fixture_mechanism = { .id = "test" };
+
+static inline Device *gpu_fixture_device(void)
 {
-    char    path[4096], library[4200];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    char    program[2048], path[2200];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    Error   err = { 0 };
+    Device *device;
 
     assert_true(length > 0);
-    path[length] = '\0';
-    snprintf(library, sizeof(library), "%s/attnscope-emulated.so", dirname(path));
-    assert_int_equal(setenv("ATTNSCOPE_DEVICE_LIBRARY", library, 1), 0);
+    program[length] = '\0';
+    snprintf(path, sizeof(path), "%s/attnscope-emulated.so", dirname(program));
+    setenv("ATTNSCOPE_DEVICE_LIBRARY", path, 1);
+    device = device_open(&err);
+    if (!device)
+        fprintf(stderr, "%s\n", err.text);
+    assert_non_null(device);
+    return device;
 }
 
-static inline GpuFixture gpu_fixture_new(Arithmetic arithmetic, uint64_t seed)
+static inline GpuFixture gpu_fixture_new(int64_t heads, uint64_t seed)
 {
-    GpuFixture g = { .cpu = fixture_new(2, seed), .run = calloc(1, sizeof(Run)),
-                     .mechanism = { .id = "test" } };
-    Error      err = ERROR_INIT;
+    GpuFixture f = { .device = gpu_fixture_device(), .cpu = fixture_new(1, seed),
+                     .gpu = fixture_new(1, seed) };
 
-    gpu_use_emulated();
-    g.device = device_open(&err);
-    if (!g.device)
-        fail_msg("%s", err.text);
-    assert_non_null(g.run);
-    g.run->ops = device_ops(g.device, arithmetic);
-    g.run->arena = arena_new_from(g.run->ops->memory);
-    assert_non_null(g.run->arena);
-    g.run->threads = g.cpu.run->threads;
-    g.run->mechanism = &g.mechanism;
-    return g;
+    f.cpu.run->mechanism = f.gpu.run->mechanism = &gpu_fixture_mechanism;
+    f.cpu.run->h = f.gpu.run->h = heads;
+    f.cpu.run->ops = ops_cpu();
+    f.gpu.run->ops = device_ops(f.device, ARITHMETIC_F32);
+    arena_free(f.gpu.run->arena);
+    f.gpu.run->arena = arena_new_from(f.gpu.run->ops->memory);
+    assert_non_null(f.gpu.run->arena);
+    return f;
 }
 
-static inline void gpu_fixture_free(GpuFixture *g)
+static inline void gpu_fixture_free(GpuFixture *f)
 {
-    if (g->run->err.code != ERR_NONE)
-        fail_msg("%s", g->run->err.text);
-    assert_true(arena_check(g->run->arena));
-    arena_free(g->run->arena);
-    assert_int_equal(device_in_use(g->device), 0);
-    device_release(g->device);
-    free(g->run);
-    fixture_free(&g->cpu);
+    fixture_free(&f->cpu);
+    fixture_free(&f->gpu);
+    assert_int_equal(device_in_use(f->device), 0);
+    device_release(f->device);
 }
 
-/* Room on the device for a result like t. */
-static inline Tensor gpu_fixture_like(GpuFixture *g, Tensor t)
+/* Largest |a - b| / max(1, |b|) of two f32 or f64 tensors of one shape, contiguous; equal
+ * infinities and a NaN on both sides are no difference, a NaN on one side is infinite. */
+static inline double gpu_difference(const Tensor *a, const Tensor *b)
 {
-    Tensor to = tensor_new(g->run->arena, t.dtype, t.rank, t.shape);
+    double worst = 0;
 
-    assert_non_null(to.data);
-    memset(to.data, 0x5a, (size_t)tensor_bytes(&to));
-    return to;
-}
+    assert_true(tensor_same_shape(a, b));
+    for (int64_t x = 0; x < tensor_count(a); x++) {
+        double p = a->dtype == DT_F64 ? ((double *)a->data)[x] : (double)((float *)a->data)[x];
+        double q = b->dtype == DT_F64 ? ((double *)b->data)[x] : (double)((float *)b->data)[x];
 
-/* The same, with the same contents. */
-static inline Tensor gpu_fixture_copy(GpuFixture *g, Tensor t)
-{
-    Tensor to = gpu_fixture_like(g, t);
-
-    memcpy(to.data, t.data, (size_t)tensor_bytes(&t));
-    return to;
-}
-
-/* Two results of the same shape are the same to the last bit. */
-static inline void check_same_bits(const char *what, Tensor a, Tensor b)
-{
-    int64_t size = dtype_size(a.dtype);
-
-    assert_int_equal(tensor_count(&a), tensor_count(&b));
-    for (int64_t x = 0; x < tensor_count(&a); x++)
-        if (memcmp((char *)a.data + x * size, (char *)b.data + x * size, (size_t)size) != 0)
-            fail_msg("%s: entry %lld of %lld differs", what, (long long)x,
-                     (long long)tensor_count(&a));
+        if (p == q || (isnan(p) && isnan(q)))
+            continue;
+        worst = isnan(p - q) ? (double)INFINITY
+                             : fmax(worst, fabs(p - q) / fmax(1, fabs(q)));
+    }
+    return worst;
 }
 
 #endif

@@ -4,5 +4,7 @@
 
 #include "attn/cuda/attend_call.h"
 #include "attn/cuda/select_call.h"
+#include "attn/cuda/lambda_call.h"
+#include "attn/cuda/lists_call.h"
 
 #endif

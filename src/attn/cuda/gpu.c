@@ -63,6 +63,14 @@ DeviceTensor gpu_tensor(Run *r, const Tensor *t)
     return to;
 }
 
+DeviceTensor gpu_lines(DeviceTensor t)
+{
+    t.heads = t.rows;
+    t.rows = 1;
+    t.head_stride = t.row_stride;
+    return t;
+}
+
 bool gpu_ready(Run *r)
 {
     if (!run_failed(r) && r->spec.cancel && atomic_load(r->spec.cancel))
@@ -137,6 +145,13 @@ void gpu_fill_ops(Device *d)
                 .nearest_codes = gpu_nearest_codes,
                 .sort = gpu_sort,
                 .top_k = gpu_top_k,
+                .lambda_content = gpu_lambda_content,
+                .lambda_apply = gpu_lambda_apply,
+                .gather = gpu_gather,
+                .scatter = gpu_scatter,
+                .merge_rows = gpu_merge_rows,
+                .sum_lists = gpu_sum_lists,
+                .pool_windows = gpu_pool_windows,
             },
         };
 }

@@ -49,6 +49,8 @@ void *gpu_scratch(Run *r, int64_t count, int64_t size);
 /* t as the device sees it: [heads, rows, cols], ranks 1 and 2 with extents of 1 in front.
  * Copied into the arena when it lies elsewhere or its last axis has a stride. */
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);
+/* [..,n] as one row for each head. */
+DeviceTensor gpu_lines(DeviceTensor t);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -66,6 +68,13 @@ TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
 /* The entries of the ops' table, by file. */
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_lambda_content(Run *r, const Lambdas *l);
+void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
+void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+void gpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+void gpu_merge_rows(Run *r, const MergeRows *in);
+void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
+void gpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
 
 /* gpu_select.c */
 void gpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
