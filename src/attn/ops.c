@@ -470,7 +470,8 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
 
 Tensor op_gather(Run *r, Tensor x, Tensor index)
 {
-    Tensor y = run_tensor3(r, x.dtype, r->h, index.shape[1], x.shape[2]);
+    int64_t heads = x.shape[0] > index.shape[0] ? x.shape[0] : index.shape[0];
+    Tensor  y = run_tensor3(r, x.dtype, heads, index.shape[1], x.shape[2]);
 
     if (!run_failed(r))
         DISPATCH(r, gather, &x, &index, &y);
@@ -494,11 +495,11 @@ void op_merge_rows(Run *r, const MergeRows *in)
 
 Tensor op_sum_lists(Run *r, const SumLists *in)
 {
-    Tensor y = run_tensor3(r, DT_F32, r->h, in->n, in->x.shape[2]);
+    Tensor y = run_tensor3(r, DT_F32, in->heads, in->n, in->x.shape[2]);
 
     if (!run_failed(r))
         DISPATCH(r, sum_lists, in, &y);
-    op_traffic(r, bytes_of(in->x), bytes_of(y));
+    op_traffic(r, 0, bytes_of(y)); /* which rows of x are read, only the caller knows */
     return y;
 }
 

@@ -399,7 +399,7 @@ void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
 /* ---- rows by lists; they charge nothing: callers do ------------------------------- */
 
-/* [h,rows,w]: row index[t,x] of x [h',n,w], f32 or i32 [h',n,w] by i32 [h',rows]. */
+/* [h,rows,w]: row index[t,x] of x [h',n,w] f32 or i32, index i32 [h',rows]; h: the larger h'. */
 Tensor op_gather(Run *r, Tensor x, Tensor index);
 /* Row index[t,x] of y [h,n,w] becomes row x of x [h,rows,w]; an index stands in a list once. */
 void op_scatter(Run *r, Tensor x, Tensor index, Tensor y);
@@ -414,15 +414,16 @@ typedef struct MergeRows {
 } MergeRows;
 void op_merge_rows(Run *r, const MergeRows *in);
 
-/* y[t,i] = share[t,i] * sum of x[t, entry] over the entries of row t n + i. */
+/* y[t,i] = share[t,i] * sum of weight x[t, entry] over the entries of row t n + i. */
 typedef struct SumLists {
     Tensor         x;     /* f32 [h',rows,w] */
     const int64_t *start; /* [h n + 1] into entry; run's arena, as are: */
     const int32_t *entry;
-    const float   *share; /* [h n] */
-    int64_t        n;
+    const float   *weight; /* of each entry; NULL: 1 */
+    const float   *share;  /* [h n]; NULL: 1 */
+    int64_t        heads, n;
 } SumLists;
-Tensor op_sum_lists(Run *r, const SumLists *in);
+Tensor op_sum_lists(Run *r, const SumLists *in); /* f32 [heads,n,w] */
 
 typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX } WindowKind;
 /* Row u of y (f32 or f64 [h,windows,w], its heads and rows may lie further apart) is the sum, the

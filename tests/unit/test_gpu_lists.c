@@ -116,7 +116,7 @@ static void sums_lists(void **state)
         float     *share = arena_alloc(f.gpu.run->arena, rows, sizeof(*share));
         Tensor     entry = indices(&f, 1, 3 * rows, s.rows), one, other;
         SumLists   in = { .x = fixture_normal(&f.gpu, s.h, s.rows, s.w, 1), .start = start,
-                          .entry = tensor_i32(&entry), .share = share, .n = s.n };
+                          .entry = tensor_i32(&entry), .share = share, .heads = s.h, .n = s.n };
 
         start[0] = 0;
         for (int64_t x = 0; x < rows; x++) {
@@ -126,6 +126,15 @@ static void sums_lists(void **state)
         one = op_sum_lists(f.cpu.run, &in);
         other = op_sum_lists(f.gpu.run, &in);
         CHECK_BELOW(gpu_difference(&other, &one), 1e-6, "sums of lists %zu", at);
+        in.weight = tensor_f32(&in.x);
+        in.share = NULL;
+        for (int64_t x = 0; x < 3 * rows; x++)
+            tensor_i32(&entry)[x] %= (int32_t)s.rows;
+        if (s.h * s.rows * s.w >= start[rows]) { /* so many weights there are */
+            one = op_sum_lists(f.cpu.run, &in);
+            other = op_sum_lists(f.gpu.run, &in);
+            CHECK_BELOW(gpu_difference(&other, &one), 1e-5, "weighed sums of lists %zu", at);
+        }
         gpu_fixture_free(&f);
     }
 }

@@ -3,8 +3,8 @@
 #define ATTN_CUDA_CALLS_H
 
 #include "attn/cuda/attend_call.h"
-#include "attn/cuda/select_call.h"
 #include "attn/cuda/lambda_call.h"
 #include "attn/cuda/lists_call.h"
+#include "attn/cuda/select_call.h"
 
 #endif

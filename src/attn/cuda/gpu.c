@@ -71,6 +71,12 @@ DeviceTensor gpu_lines(DeviceTensor t)
     return t;
 }
 
+void gpu_toward(Run *r, const void *data, int64_t bytes)
+{
+    if (!run_failed(r) && data && bytes > 0)
+        gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
+}
+
 bool gpu_ready(Run *r)
 {
     if (!run_failed(r) && r->spec.cancel && atomic_load(r->spec.cancel))
@@ -135,6 +141,13 @@ void gpu_fill_ops(Device *d)
                 .name = d->api->name,
                 .memory = &d->memory,
                 .attend = gpu_attend,
+                .lambda_content = gpu_lambda_content,
+                .lambda_apply = gpu_lambda_apply,
+                .gather = gpu_gather,
+                .scatter = gpu_scatter,
+                .merge_rows = gpu_merge_rows,
+                .sum_lists = gpu_sum_lists,
+                .pool_windows = gpu_pool_windows,
                 /* choices */
                 .argmax = gpu_argmax,
                 .best_rows = gpu_best_rows,
@@ -145,13 +158,6 @@ void gpu_fill_ops(Device *d)
                 .nearest_codes = gpu_nearest_codes,
                 .sort = gpu_sort,
                 .top_k = gpu_top_k,
-                .lambda_content = gpu_lambda_content,
-                .lambda_apply = gpu_lambda_apply,
-                .gather = gpu_gather,
-                .scatter = gpu_scatter,
-                .merge_rows = gpu_merge_rows,
-                .sum_lists = gpu_sum_lists,
-                .pool_windows = gpu_pool_windows,
             },
         };
 }

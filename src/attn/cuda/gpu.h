@@ -61,9 +61,14 @@ bool gpu_began(Run *r, const char *what, int code);
 /* Waits also where the run has failed, because what was started may still use its memory. */
 void gpu_finish(Run *r, const char *what);
 
-/* The tiles of a pattern that hold allowed cells, in the run's arena; *cells: how many
- * cells there are, over all heads.  Counts as preparation (run_prepare). */
-TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
+/* Moves what the host wrote to the device ahead of a call. */
+void gpu_toward(Run *r, const void *data, int64_t bytes);
+
+/* The tiles of a pattern that hold allowed cells, with what in->cell_term adds, in rows of
+ * `height` queries, in the run's arena; *cells: how many cells there are, over all heads.
+ * Counts as preparation (run_prepare). */
+TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_t height,
+                   double *cells);
 
 /* The entries of the ops' table, by file. */
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
