@@ -3,7 +3,9 @@
 #define ATTN_CUDA_CALLS_H
 
 #include "attn/cuda/attend_call.h"
+#include "attn/cuda/group_call.h"
 #include "attn/cuda/lambda_call.h"
 #include "attn/cuda/lists_call.h"
+#include "attn/cuda/panel_call.h"
 
 #endif

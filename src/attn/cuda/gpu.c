@@ -130,6 +130,8 @@ void gpu_fill_ops(Device *d)
                 .name = d->api->name,
                 .memory = &d->memory,
                 .attend = gpu_attend,
+                .few_attend = gpu_few_attend,
+                .group_attend = gpu_group_attend,
                 .lambda_content = gpu_lambda_content,
                 .lambda_apply = gpu_lambda_apply,
                 .gather = gpu_gather,

@@ -65,6 +65,8 @@ TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
 /* The entries of the ops' table, by file. */
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
+void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
 void gpu_lambda_content(Run *r, const Lambdas *l);
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
 void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
