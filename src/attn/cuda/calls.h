@@ -7,5 +7,9 @@
 #include "attn/cuda/lambda_call.h"
 #include "attn/cuda/lists_call.h"
 #include "attn/cuda/select_call.h"
+#include "attn/cuda/group_call.h"
+#include "attn/cuda/lambda_call.h"
+#include "attn/cuda/lists_call.h"
+#include "attn/cuda/panel_call.h"
 
 #endif

@@ -143,6 +143,8 @@ void gpu_fill_ops(Device *d)
                 .attend = gpu_attend,
                 .entries = gpu_entries,
                 .normalise64 = gpu_normalise64,
+                .few_attend = gpu_few_attend,
+                .group_attend = gpu_group_attend,
                 .lambda_content = gpu_lambda_content,
                 .lambda_apply = gpu_lambda_apply,
                 .gather = gpu_gather,

@@ -75,6 +75,8 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
                 double *cells);
 void gpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
 void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
+void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
+void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
 void gpu_lambda_content(Run *r, const Lambdas *l);
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
 void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
