@@ -3,5 +3,7 @@
 #define ATTN_CUDA_CALLS_H
 
 #include "attn/cuda/attend_call.h"
+#include "attn/cuda/gemm_call.h"
+#include "attn/cuda/rows_call.h"
 
 #endif

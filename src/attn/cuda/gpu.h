@@ -49,6 +49,10 @@ void *gpu_scratch(Run *r, int64_t count, int64_t size);
 /* t as the device sees it: [heads, rows, cols], ranks 1 and 2 with extents of 1 in front.
  * Copied into the arena when it lies elsewhere or its last axis has a stride. */
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);
+/* What an op writes: where it lies.  A tensor outside of the arena fails the run. */
+DeviceTensor gpu_result(Run *r, const Tensor *t);
+/* count floats as the device sees them; NULL stays NULL. */
+const float *gpu_floats(Run *r, const float *data, int64_t count);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -63,5 +67,21 @@ TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
 /* The entries of the ops' table, by file. */
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+
+void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
+              double beta, Tensor *c);
+void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
+void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
+void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
+void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+
+void   gpu_softmax(Run *r, Tensor *x);
+void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
+                       Tensor *y);
+void   gpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
+double gpu_largest_norm(Run *r, const Tensor *x);
+void   gpu_gelu(Run *r, Tensor *x, const float *bias);
+void   gpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
+void   gpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 
 #endif
