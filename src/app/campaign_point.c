@@ -44,7 +44,8 @@ static bool add_word(WordList *out, Error *err, const char *fmt, ...)
 }
 
 /* The words of the command that runs it. */
-static bool campaign_words(const CampaignSpec *spec, const CampaignPoint *p, WordList *out, Error *err)
+static bool campaign_words(const CampaignSpec *spec, const CampaignPoint *p, WordList *out,
+                           Error *err)
 {
     bool ok = add_word(out, err, "attnscope") && add_word(out, err, "run") &&
               add_word(out, err, "%s", p->mechanism) &&

@@ -65,8 +65,8 @@ static void gpu_lines(Session *s, Text *out)
         text_addf(out, "  none       %s\n", why.text);
         return;
     }
-    text_addf(out, "  device     %s, compute capability %d.%d, %d multiprocessors, %s\n", info->name,
-              info->major, info->minor, info->processors,
+    text_addf(out, "  device     %s, compute capability %d.%d, %d multiprocessors, %s\n",
+              info->name, info->major, info->minor, info->processors,
               format_bytes(info->memory, size, sizeof(size)));
     text_addf(out, "  library    %s; CUDA %d.%d, driver for %d.%d\n", device_path(gpu),
               info->runtime / 1000, info->runtime % 1000 / 10, info->driver / 1000,

@@ -15,7 +15,8 @@ static bool precision_parse(const char *text, Arithmetic *out, Error *err)
             *out = (Arithmetic)x;
             return true;
         }
-    return error_set(err, ERR_USAGE, "--precision: expected f32, tf32, bf16 or f16, got '%s'", text);
+    return error_set(err, ERR_USAGE, "--precision: expected f32, tf32, bf16 or f16, got '%s'",
+                     text);
 }
 
 Device *session_device(Session *s, Error *err)
@@ -25,32 +26,37 @@ Device *session_device(Session *s, Error *err)
     return s->device;
 }
 
+/* What both words ask for; *gpu: not the CPU. */
+static bool wanted(const char *device, const char *precision, bool *gpu, Arithmetic *arithmetic,
+                   Error *err)
+{
+    *arithmetic = ARITHMETIC_F32;
+    *gpu = strcmp(device, "cpu") != 0;
+    if (*gpu && strcmp(device, "cuda") != 0 && strcmp(device, "auto") != 0)
+        return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
+    if (!precision_parse(precision, arithmetic, err))
+        return false;
+    return *gpu || *arithmetic == ARITHMETIC_F32 ||
+           error_set(err, ERR_USAGE, "--precision %s: the CPU computes in f32; say --device cuda",
+                     precision);
+}
+
 bool request_device(Session *s, Request *request, const char *device, const char *precision,
                     Error *err)
 {
-    bool       automatic = device && !strcmp(device, "auto");
-    Arithmetic arithmetic = ARITHMETIC_F32;
-    Device    *gpu;
+    Arithmetic arithmetic;
+    Device    *gpu = NULL;
+    bool       asked, automatic;
 
-    snprintf(request->device, sizeof(request->device), "cpu");
-    snprintf(request->precision, sizeof(request->precision), "f32");
-    request->ops = NULL;
-    if (precision && *precision && !precision_parse(precision, &arithmetic, err))
+    device = device && *device ? device : "cpu";
+    precision = precision && *precision ? precision : "f32";
+    if (!wanted(device, precision, &asked, &arithmetic, err))
         return false;
-    if (device && *device && !automatic && strcmp(device, "cpu") != 0 &&
-        strcmp(device, "cuda") != 0)
-        return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
-    if ((!device || !*device || !strcmp(device, "cpu")) && arithmetic != ARITHMETIC_F32)
-        return error_set(err, ERR_USAGE, "--precision %s: the CPU computes in f32; say --device cuda",
-                         precision);
-    if (!device || !*device || !strcmp(device, "cpu"))
-        return true;
-    gpu = session_device(s, automatic ? NULL : err);
-    if (!gpu)
-        return automatic;
-    request->ops = device_ops(gpu, arithmetic);
-    snprintf(request->device, sizeof(request->device), "cuda");
-    if (precision && *precision)
-        snprintf(request->precision, sizeof(request->precision), "%s", precision);
-    return true;
+    automatic = !strcmp(device, "auto");
+    if (asked)
+        gpu = session_device(s, automatic ? NULL : err);
+    request->ops = gpu ? device_ops(gpu, arithmetic) : NULL;
+    snprintf(request->device, sizeof(request->device), "%s", gpu ? "cuda" : "cpu");
+    snprintf(request->precision, sizeof(request->precision), "%s", gpu ? precision : "f32");
+    return gpu || !asked || automatic;
 }

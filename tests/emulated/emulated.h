@@ -136,6 +136,22 @@ static inline unsigned __ballot_sync(unsigned, int yes)
 static inline int __any_sync(unsigned mask, int yes) { return __ballot_sync(mask, yes) != 0; }
 static inline int __all_sync(unsigned mask, int yes) { return __ballot_sync(mask, !yes) == 0; }
 
+// The lanes that have the same value.
+template <typename T>
+static inline unsigned __match_any_sync(unsigned, T x)
+{
+    unsigned all = 0;
+
+    emulated_leave(&x, sizeof(x));
+    for (int lane = 0; lane < 32; lane++) {
+        const void *word = emulated_word(lane);
+
+        all |= (unsigned)(word && !memcmp(word, &x, sizeof(x))) << lane;
+    }
+    emulated_gather();
+    return all;
+}
+
 /* ---- atomics: threads run in turn ------------------------------------------------ */
 
 template <typename T>

@@ -4,6 +4,9 @@
 
 #include "attn/cuda/attend_call.h"
 #include "attn/cuda/gemm_call.h"
+#include "attn/cuda/lambda_call.h"
+#include "attn/cuda/lists_call.h"
 #include "attn/cuda/rows_call.h"
+#include "attn/cuda/select_call.h"
 
 #endif

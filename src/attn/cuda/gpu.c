@@ -63,6 +63,14 @@ DeviceTensor gpu_tensor(Run *r, const Tensor *t)
     return to;
 }
 
+DeviceTensor gpu_lines(DeviceTensor t)
+{
+    t.heads = t.rows;
+    t.rows = 1;
+    t.head_stride = t.row_stride;
+    return t;
+}
+
 DeviceTensor gpu_result(Run *r, const Tensor *t)
 {
     if (!run_failed(r) && !(arena_holds(r->arena, t->data) && t->stride[t->rank - 1] == 1) &&
@@ -97,6 +105,11 @@ bool gpu_began(Run *r, const char *what, int code)
 void gpu_done(Run *r, const char *what, int code)
 {
     gpu_began(r, what, code ? code : gpu_api(r)->finish());
+}
+
+void gpu_finish(Run *r, const char *what)
+{
+    gpu_began(r, what, gpu_api(r)->finish());
 }
 
 /* ---- memory --------------------------------------------------------------------- */
@@ -138,6 +151,24 @@ void gpu_fill_ops(Device *d)
                 .name = d->api->name,
                 .memory = &d->memory,
                 .attend = gpu_attend,
+                .lambda_content = gpu_lambda_content,
+                .lambda_apply = gpu_lambda_apply,
+                .gather = gpu_gather,
+                .scatter = gpu_scatter,
+                .merge_rows = gpu_merge_rows,
+                .sum_lists = gpu_sum_lists,
+                .pool_windows = gpu_pool_windows,
+                /* choices */
+                .argmax = gpu_argmax,
+                .best_rows = gpu_best_rows,
+                .bit_sums = gpu_bit_sums,
+                .codes = gpu_codes,
+                .member_sums = gpu_member_sums,
+                .nearest = gpu_nearest,
+                .nearest_codes = gpu_nearest_codes,
+                .sort = gpu_sort,
+                .top_k = gpu_top_k,
+                /* dense */
                 .gemm = gpu_gemm,
                 .gemm_long = gpu_gemm_long,
                 .softmax = gpu_softmax,

@@ -49,6 +49,8 @@ void *gpu_scratch(Run *r, int64_t count, int64_t size);
 /* t as the device sees it: [heads, rows, cols], ranks 1 and 2 with extents of 1 in front.
  * Copied into the arena when it lies elsewhere or its last axis has a stride. */
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);
+/* [..,n] as one row for each head. */
+DeviceTensor gpu_lines(DeviceTensor t);
 /* What an op writes: where it lies.  A tensor outside of the arena fails the run. */
 DeviceTensor gpu_result(Run *r, const Tensor *t);
 /* count floats as the device sees them; NULL stays NULL. */
@@ -60,6 +62,9 @@ void gpu_done(Run *r, const char *what, int code);
 /* Only says what failed, and does not wait: between calls that belong together. */
 bool gpu_began(Run *r, const char *what, int code);
 
+/* Waits also where the run has failed, because what was started may still use its memory. */
+void gpu_finish(Run *r, const char *what);
+
 /* The tiles of a pattern that hold allowed cells, in the run's arena; *cells: how many
  * cells there are, over all heads.  Counts as preparation (run_prepare). */
 TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
@@ -67,7 +72,26 @@ TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
 /* The entries of the ops' table, by file. */
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_lambda_content(Run *r, const Lambdas *l);
+void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
+void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+void gpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+void gpu_merge_rows(Run *r, const MergeRows *in);
+void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
+void gpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
 
+/* gpu_select.c */
+void gpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
+void gpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tensor *index);
+void gpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones);
+void gpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code);
+void gpu_member_sums(Run *r, const Tensor *x, const Tensor *index, bool unit, Tensor *sum);
+void gpu_nearest(Run *r, const Nearest *in, Tensor *index);
+void gpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster);
+void gpu_sort(Run *r, const Tensor *key, Tensor *order);
+void gpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
+
+/* gpu_gemm.c */
 void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c);
 void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
@@ -75,6 +99,7 @@ void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
 void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
 
+/* gpu_rows.c */
 void   gpu_softmax(Run *r, Tensor *x);
 void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
                        Tensor *y);

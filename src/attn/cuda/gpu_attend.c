@@ -15,15 +15,6 @@ static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
     return out;
 }
 
-/* [..,n] as rows of one head each. */
-static DeviceTensor as_lines(DeviceTensor t)
-{
-    t.heads = t.rows;
-    t.rows = 1;
-    t.head_stride = t.row_stride;
-    return t;
-}
-
 /* [masks][T][T] what cell_term adds to the cells of the tiles that have a mask. */
 static const float *extra_terms(Run *r, const AttendInput *in, const TileList *tiles)
 {
@@ -45,12 +36,12 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
         .k = gpu_tensor(r, &in->k),
         .v = gpu_tensor(r, &in->v),
         .scale = in->scale,
-        .distance = as_lines(gpu_tensor(r, &in->distance)),
+        .distance = gpu_lines(gpu_tensor(r, &in->distance)),
         .row = distance_call(r, &in->row, in->row.side.data),
         .col = distance_call(r, &in->col, in->col.side.data),
         .value = distance_call(r, &in->value, in->value.table.data),
         .out = gpu_tensor(r, &out->out),
-        .lse = as_lines(gpu_tensor(r, &out->lse)),
+        .lse = gpu_lines(gpu_tensor(r, &out->lse)),
         .tiles = gpu_tiles(r, pattern, cells),
     };
 

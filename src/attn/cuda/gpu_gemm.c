@@ -58,7 +58,7 @@ bool gpu_product(Run *r, GemmCall call)
 
 static void finish(Run *r, ArenaMark mark)
 {
-    gpu_done(r, "gemm", 0);
+    gpu_finish(r, "gemm");
     arena_release(r->arena, mark);
 }
 

@@ -190,8 +190,8 @@ static void show(Run *r, const Linformer *l, const LatentRead *read)
     show_projections(r, l);
     view_stage(r, NULL, -1);
     implicit_connectivity(r, cells);
-    weights = implicit_weights(r, (Implicit){ .left = p, .right = latents_turned(r, l->f) }, VIEW_SIGNED,
-                               cells);
+    weights = implicit_weights(r, (Implicit){ .left = p, .right = latents_turned(r, l->f) },
+                               VIEW_SIGNED, cells);
     if (left && l->e_drawn)
         left->origin = implicit_origin(r);
     if (weights && (l->e_drawn || l->f_drawn))
