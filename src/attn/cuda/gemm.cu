@@ -204,7 +204,7 @@ static __global__ void __launch_bounds__(GEMM_THREADS) add_pieces(GemmSumCall s)
 extern "C" int call_gemm_sum(const GemmSumCall *s)
 {
     int64_t  count = s->c.heads * s->c.rows * s->c.cols;
-    unsigned blocks = grid_of(count, GEMM_THREADS);
+    unsigned blocks = blocks_for(count, GEMM_THREADS);
     bool     to = s->c.dtype == DEVICE_F64;
 
     if (count <= 0)

@@ -31,7 +31,7 @@
 cudaStream_t device_stream(void);
 
 // Blocks for `count` things, so many a block; kernels go on by strides where these are more.
-static inline unsigned grid_of(int64_t count, int64_t each)
+static inline unsigned blocks_for(int64_t count, int64_t each)
 {
     int64_t blocks = (count + each - 1) / each;
 

@@ -136,6 +136,6 @@ static __global__ void __launch_bounds__(TEAM_THREADS) gelu_entries(GeluCall a)
 
 extern "C" int call_gelu(const GeluCall *a)
 {
-    return a->count <= 0 ? 0 : LAUNCH(gelu_entries, grid_of(a->count, TEAM_THREADS),
+    return a->count <= 0 ? 0 : LAUNCH(gelu_entries, blocks_for(a->count, TEAM_THREADS),
                                       TEAM_THREADS, 0, *a);
 }
