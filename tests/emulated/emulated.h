@@ -75,7 +75,7 @@ int   emulated_lanes(void);          // of this warp that there are
 #define LAUNCH(kernel, grid, block, shared, ...)                                               \
     emulate(#kernel, dim3(grid), dim3(block), (shared), [=] { kernel(__VA_ARGS__); })
 #define SHARED(type, name) type *name = (type *)emulated_shared()
-#define ALLOW_SHARED(kernel, bytes) ((void)(bytes))
+#define ALLOW_SHARED(kernel, bytes) ((void)(bytes), cudaSuccess)
 
 static inline void __syncthreads(void) { emulated_barrier(); }
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { (void)mask; emulated_gather(); }

@@ -75,6 +75,20 @@ void gpu_toward(Run *r, const void *data, int64_t bytes)
 {
     if (!run_failed(r) && data && bytes > 0)
         gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
+DeviceTensor gpu_result(Run *r, const Tensor *t)
+{
+    if (!run_failed(r) && !(arena_holds(r->arena, t->data) && t->stride[t->rank - 1] == 1) &&
+        tensor_count(t) > 0)
+        run_fail(r, ERR_INTERNAL, "%s: an operation's result is not in the run's arena",
+                 r->mechanism->id);
+    return run_failed(r) ? (DeviceTensor){ 0 } : shape_of(t, t->data);
+}
+
+const float *gpu_floats(Run *r, const float *data, int64_t count)
+{
+    Tensor t = tensor_of(DT_F32, 1, &count, (void *)(uintptr_t)data);
+
+    return gpu_tensor(r, &t).data;
 }
 
 bool gpu_ready(Run *r)
@@ -162,6 +176,19 @@ void gpu_fill_ops(Device *d)
                 .nearest_codes = gpu_nearest_codes,
                 .sort = gpu_sort,
                 .top_k = gpu_top_k,
+                /* dense */
+                .gemm = gpu_gemm,
+                .gemm_long = gpu_gemm_long,
+                .softmax = gpu_softmax,
+                .pinv = gpu_pinv,
+                .dots64 = gpu_dots64,
+                .product64 = gpu_product64,
+                .standardise = gpu_standardise,
+                .largest_norm = gpu_largest_norm,
+                .gelu = gpu_gelu,
+                .normalise = gpu_normalise,
+                .sinkhorn = gpu_sinkhorn,
+                .mix_blocks = gpu_mix_blocks,
             },
         };
 }

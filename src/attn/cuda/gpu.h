@@ -51,6 +51,10 @@ void *gpu_scratch(Run *r, int64_t count, int64_t size);
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);
 /* [..,n] as one row for each head. */
 DeviceTensor gpu_lines(DeviceTensor t);
+/* What an op writes: where it lies.  A tensor outside of the arena fails the run. */
+DeviceTensor gpu_result(Run *r, const Tensor *t);
+/* count floats as the device sees them; NULL stays NULL. */
+const float *gpu_floats(Run *r, const float *data, int64_t count);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -95,5 +99,23 @@ void gpu_nearest(Run *r, const Nearest *in, Tensor *index);
 void gpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster);
 void gpu_sort(Run *r, const Tensor *key, Tensor *order);
 void gpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
+
+/* gpu_gemm.c */
+void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
+              double beta, Tensor *c);
+void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
+void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
+void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
+void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+
+/* gpu_rows.c */
+void   gpu_softmax(Run *r, Tensor *x);
+void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
+                       Tensor *y);
+void   gpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
+double gpu_largest_norm(Run *r, const Tensor *x);
+void   gpu_gelu(Run *r, Tensor *x, const float *bias);
+void   gpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
+void   gpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 
 #endif
