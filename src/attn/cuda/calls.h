@@ -5,13 +5,11 @@
 #include "attn/cuda/attend_call.h"
 #include "attn/cuda/entries_call.h"
 #include "attn/cuda/gemm_call.h"
-#include "attn/cuda/lambda_call.h"
-#include "attn/cuda/lists_call.h"
-#include "attn/cuda/rows_call.h"
-#include "attn/cuda/select_call.h"
 #include "attn/cuda/group_call.h"
 #include "attn/cuda/lambda_call.h"
 #include "attn/cuda/lists_call.h"
 #include "attn/cuda/panel_call.h"
+#include "attn/cuda/rows_call.h"
+#include "attn/cuda/select_call.h"
 
 #endif

@@ -75,6 +75,8 @@ void gpu_toward(Run *r, const void *data, int64_t bytes)
 {
     if (!run_failed(r) && data && bytes > 0)
         gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
+}
+
 DeviceTensor gpu_result(Run *r, const Tensor *t)
 {
     if (!run_failed(r) && !(arena_holds(r->arena, t->data) && t->stride[t->rank - 1] == 1) &&
