@@ -136,6 +136,14 @@ static inline unsigned __ballot_sync(unsigned, int yes)
 static inline int __any_sync(unsigned mask, int yes) { return __ballot_sync(mask, yes) != 0; }
 static inline int __all_sync(unsigned mask, int yes) { return __ballot_sync(mask, !yes) == 0; }
 
+/* ---- what its profiler is told (profiler.cc) -------------------------------------- */
+
+int64_t emulated_clock(void); // nanoseconds
+void    emulated_launched(const char *kernel, dim3 grid, dim3 block, size_t shared,
+                          int64_t began);
+void    emulated_copied(int kind, size_t bytes, int64_t began); // DeviceCopyKind
+void    emulated_allocated(int64_t bytes);                      // negative: given back
+
 /* ---- atomics: threads run in turn ------------------------------------------------ */
 
 template <typename T>

@@ -28,7 +28,7 @@
     cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 #endif
 
-cudaStream_t device_stream(void);
+extern "C" cudaStream_t device_stream(void);
 
 // Slice `head` of a tensor that `heads` heads share.
 template <typename T>
