@@ -28,7 +28,7 @@
     cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 #endif
 
-cudaStream_t device_stream(void);
+extern "C" cudaStream_t device_stream(void);
 
 // Blocks for `count` things, so many a block; kernels go on by strides where these are more.
 static inline unsigned blocks_for(int64_t count, int64_t each)
