@@ -157,6 +157,7 @@ void gpu_fill_ops(Device *d)
                 .name = d->api->name,
                 .memory = &d->memory,
                 .attend = gpu_attend,
+                .pattern_means = gpu_pattern_means,
                 .entries = gpu_entries,
                 .normalise64 = gpu_normalise64,
                 .few_attend = gpu_few_attend,
