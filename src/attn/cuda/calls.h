@@ -3,5 +3,6 @@
 #define ATTN_CUDA_CALLS_H
 
 #include "attn/cuda/attend_call.h"
+#include "attn/cuda/matrix_call.h"
 
 #endif

@@ -63,6 +63,19 @@ DeviceTensor gpu_tensor(Run *r, const Tensor *t)
     return to;
 }
 
+DeviceTensor gpu_lines(DeviceTensor t)
+{
+    t.heads = t.rows;
+    t.rows = 1;
+    t.head_stride = t.row_stride;
+    return t;
+}
+
+void gpu_computed(Run *r, Arithmetic arithmetic)
+{
+    r->computed |= 1u << arithmetic;
+}
+
 void gpu_toward(Run *r, const void *data, int64_t bytes)
 {
     if (!run_failed(r) && data && bytes > 0)
@@ -127,6 +140,7 @@ void gpu_fill_ops(Device *d)
                 .abi_version = OPS_ABI_VERSION,
                 .name = d->api->name,
                 .memory = &d->memory,
+                .prepare = gpu_prepare,
                 .attend = gpu_attend,
             },
         };

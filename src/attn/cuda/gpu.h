@@ -49,6 +49,10 @@ void *gpu_scratch(Run *r, int64_t count, int64_t size);
 /* t as the device sees it: [heads, rows, cols], ranks 1 and 2 with extents of 1 in front.
  * Copied into the arena when it lies elsewhere or its last axis has a stride. */
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);
+/* [..,n] as rows of one head each: a line of numbers for each head. */
+DeviceTensor gpu_lines(DeviceTensor t);
+/* Products of this op were computed so: what records say. */
+void gpu_computed(Run *r, Arithmetic arithmetic);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -66,6 +70,7 @@ TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_
                    double *cells);
 
 /* The entries of the ops' table, by file. */
+void gpu_prepare(Run *r);
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
 
