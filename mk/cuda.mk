@@ -48,3 +48,5 @@ $(BUILD)/tests/emulated/emulated.o: tests/emulated/emulated.cc tests/emulated/em
 $(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
 	$(Q)$(CXX) -shared -o $@ $^ -lboost_context -Wl,-z,defs
+
+$(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_gpu*.c)): | $(BUILD)/tests/attnscope-emulated.so

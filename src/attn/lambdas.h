@@ -40,7 +40,6 @@ typedef struct Lambdas {
     double        *lse;        /* [hk,contexts,k u] log of the sum of exp over the positions */
     float         *content;    /* [hk,contexts,k,e] */
     const Pattern *reach;      /* cells that E is given for; one head */
-    double        *scratch;    /* [workers, k e] */
 } Lambdas;
 
 /* Sets reach, from sizes and position. */

@@ -468,6 +468,75 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
     return out;
 }
 
+void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y)
+{
+    if (!run_failed(r))
+        DISPATCH(r, entries, &x, kind, by, &y);
+}
+
+Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
+{
+    Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], x.shape[2]);
+
+    if (!run_failed(r))
+        DISPATCH(r, normalise64, &x, kind, eps, &y);
+    return y;
+}
+
+Tensor op_gather(Run *r, Tensor x, Tensor index)
+{
+    int64_t heads = x.shape[0] > index.shape[0] ? x.shape[0] : index.shape[0];
+    Tensor  y = run_tensor3(r, x.dtype, heads, index.shape[1], x.shape[2]);
+
+    if (!run_failed(r))
+        DISPATCH(r, gather, &x, &index, &y);
+    op_traffic(r, bytes_of(y), bytes_of(y));
+    return y;
+}
+
+void op_scatter(Run *r, Tensor x, Tensor index, Tensor y)
+{
+    if (!run_failed(r))
+        DISPATCH(r, scatter, &x, &index, &y);
+    op_traffic(r, bytes_of(x), bytes_of(x));
+}
+
+void op_merge_rows(Run *r, const MergeRows *in)
+{
+    if (!run_failed(r))
+        DISPATCH(r, merge_rows, in);
+    op_traffic(r, bytes_of(in->rows) + bytes_of(in->out), bytes_of(in->out));
+}
+
+Tensor op_sum_lists(Run *r, const SumLists *in)
+{
+    Tensor y = run_tensor3(r, DT_F32, in->heads, in->n, in->x.shape[2]);
+
+    if (!run_failed(r))
+        DISPATCH(r, sum_lists, in, &y);
+    op_traffic(r, 0, bytes_of(y)); /* which rows of x are read, only the caller knows */
+    return y;
+}
+
+void op_pool_windows(Run *r, const PoolWindows *in, Tensor y)
+{
+    if (!run_failed(r))
+        DISPATCH(r, pool_windows, in, &y);
+    op_traffic(r, bytes_of(in->x), bytes_of(y));
+}
+
+void op_lambda_content(Run *r, const Lambdas *l)
+{
+    if (!run_failed(r))
+        DISPATCH(r, lambda_content, l);
+}
+
+void op_lambda_apply(Run *r, const Lambdas *l, Tensor out)
+{
+    if (!run_failed(r))
+        DISPATCH(r, lambda_apply, l, &out);
+}
+
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y)
 {
     if (run_failed(r))

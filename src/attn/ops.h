@@ -397,6 +397,57 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
+typedef enum EntryKind { ENTRY_CAST, ENTRY_EXP, ENTRY_DIVIDE } EntryKind;
+/* Fills y [h,n,w] with x [h',n,w], e^x or x / by, entry by entry; contiguous rows, f32 or f64
+ * each, y may be x.  Charges nothing. */
+void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y);
+/* f64 [r->h,n,d] of x f32 [h',n,d]: as op_normalise, not rounded.  Charges nothing. */
+Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps);
+
+/* ---- rows by lists; they charge nothing: callers do ------------------------------- */
+
+/* [h,rows,w]: row index[t,x] of x [h',n,w] f32 or i32, index i32 [h',rows]; h: the larger h'. */
+Tensor op_gather(Run *r, Tensor x, Tensor index);
+/* Row index[t,x] of y [h,n,w] becomes row x of x [h,rows,w]; an index stands in a list once. */
+void op_scatter(Run *r, Tensor x, Tensor index, Tensor y);
+
+/* Rows with the log-sum-exp of their softmax, joined with what out and z hold already: one
+ * softmax over both.  A row with lse -inf changes nothing. */
+typedef struct MergeRows {
+    Tensor  rows, lse;  /* f32 [h,lists*rows,e], [h,lists*rows] */
+    Tensor  index;      /* i32 [h,lists*rows] row of out; in each list once */
+    int64_t lists;      /* taken one after another */
+    Tensor  out, z;     /* f32 [h,n,e], [h,n] */
+} MergeRows;
+void op_merge_rows(Run *r, const MergeRows *in);
+
+/* y[t,i] = share[t,i] * sum of weight x[t, entry] over the entries of row t n + i. */
+typedef struct SumLists {
+    Tensor         x;     /* f32 [h',rows,w] */
+    const int64_t *start; /* [h n + 1] into entry; run's arena, as are: */
+    const int32_t *entry;
+    const float   *weight; /* of each entry; NULL: 1 */
+    const float   *share;  /* [h n]; NULL: 1 */
+    int64_t        heads, n;
+} SumLists;
+Tensor op_sum_lists(Run *r, const SumLists *in); /* f32 [heads,n,w] */
+
+typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX } WindowKind;
+/* Row u of y (f32 or f64 [h,windows,w], its heads and rows may lie further apart) is the sum, the
+ * mean or the largest of rows first[u] .. end[u] - 1 of x, in double, in row order.  NaN stays. */
+typedef struct PoolWindows {
+    Tensor         x;           /* f32 [h',n,w] */
+    const int32_t *first, *end; /* [windows]; run's arena */
+    WindowKind       kind;
+} PoolWindows;
+void op_pool_windows(Run *r, const PoolWindows *in, Tensor y);
+
+/* Lambdas (attn/lambdas.h), in double; they charge nothing.  The first fills lse and content,
+ * the second out f32 [h,n,e] or [1,n,h e]. */
+struct Lambdas;
+void op_lambda_content(Run *r, const struct Lambdas *l);
+void op_lambda_apply(Run *r, const struct Lambdas *l, Tensor out);
+
 /* What each back end provides.  Every function computes only; charging is done
  * by op_*.  They report failure through run_fail.  An entry that is NULL is not offered: a run
  * that asks for it fails as unsupported. */
@@ -439,6 +490,15 @@ struct Ops {
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+    void (*entries)(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+    void (*normalise64)(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
+    void (*gather)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+    void (*scatter)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+    void (*merge_rows)(Run *r, const MergeRows *in);
+    void (*sum_lists)(Run *r, const SumLists *in, Tensor *y);
+    void (*pool_windows)(Run *r, const PoolWindows *in, Tensor *y);
+    void (*lambda_content)(Run *r, const struct Lambdas *l);
+    void (*lambda_apply)(Run *r, const struct Lambdas *l, Tensor *out);
     /* Takes about a second; nothing else should run meanwhile. */
     bool (*ceilings)(Threads *threads, Ceilings *out, Error *err);
 };

@@ -181,7 +181,10 @@ static bool any_of(const JournalEntry *entries, int count, JournalKind kind)
 static void write_helpers(const JournalEntry *entries, int count, Text *out)
 {
     if (any_of(entries, count, JOURNAL_SEEN))
-        text_add(out, "\nlocal function step(number, words, figure)\n"
+        text_add(out, "\nif folder then\n"
+                      "    os.execute(\"mkdir -p -- '\" .. folder:gsub(\"'\", \"'\\\\''\") .. \"'\")\n"
+                      "end\n"
+                      "\nlocal function step(number, words, figure)\n"
                       "    print((\"%d  %s\"):format(number, words))\n"
                       "    print((assert(figure:text { width = 100 })))\n"
                       "    if folder then\n"

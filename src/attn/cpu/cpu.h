@@ -95,6 +95,15 @@ void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+void cpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
+void cpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
+void cpu_merge_rows(Run *r, const MergeRows *in);
+void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
+void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
+void cpu_lambda_content(Run *r, const Lambdas *l);
+void cpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
 bool cpu_ceilings(Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, once around; NaN: no such kernel. */
 double cpu_peak(Threads *threads);

@@ -45,6 +45,15 @@ const Ops *ops_cpu(void)
         .linear_attend = cpu_linear_attend,
         .sinkhorn = cpu_sinkhorn,
         .mix_blocks = cpu_mix_blocks,
+        .entries = cpu_entries,
+        .normalise64 = cpu_normalise64,
+        .gather = cpu_gather,
+        .scatter = cpu_scatter,
+        .merge_rows = cpu_merge_rows,
+        .sum_lists = cpu_sum_lists,
+        .pool_windows = cpu_pool_windows,
+        .lambda_content = cpu_lambda_content,
+        .lambda_apply = cpu_lambda_apply,
         .ceilings = cpu_ceilings,
     };
 

@@ -4,5 +4,15 @@
 
 #include "attn/cuda/attend_call.h"
 #include "attn/cuda/matrix_call.h"
+#include "attn/cuda/entries_call.h"
+#include "attn/cuda/gemm_call.h"
+#include "attn/cuda/lambda_call.h"
+#include "attn/cuda/lists_call.h"
+#include "attn/cuda/rows_call.h"
+#include "attn/cuda/select_call.h"
+#include "attn/cuda/group_call.h"
+#include "attn/cuda/lambda_call.h"
+#include "attn/cuda/lists_call.h"
+#include "attn/cuda/panel_call.h"
 
 #endif

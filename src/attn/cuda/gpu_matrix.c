@@ -69,8 +69,7 @@ void gpu_prepare(Run *r)
     if (r->x.data)
         gpu_toward(r, r->x.data, tensor_bytes(&r->x));
     r->prepared = made;
-    if (!run_failed(r))
-        gpu_done(r, "preparing the input", 0);
+    gpu_finish(r, "preparing the input");
 }
 
 bool gpu_matrix_fits(const Run *r, const AttendInput *in)
@@ -100,8 +99,8 @@ void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, At
         .scale = in->scale,
         .tiles = gpu_tiles(r, in, pattern, size > 128 ? 64 : 128, cells),
         .distance = gpu_lines(gpu_tensor(r, &in->distance)),
-        .out = gpu_tensor(r, &out->out),
-        .lse = gpu_lines(gpu_tensor(r, &out->lse)),
+        .out = gpu_result(r, &out->out),
+        .lse = gpu_lines(gpu_result(r, &out->lse)),
     };
 
     run_prepare(r, true);
@@ -112,7 +111,6 @@ void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, At
     call.v = gpu_packed(r, &in->v, size);
     if (gpu_ready(r) && gpu_began(r, "attend", begin(r, &call)) && call.join_count)
         gpu_began(r, "attend", gpu_api(r)->attend_join(&call));
-    if (!run_failed(r))
-        gpu_done(r, "attend", 0);
+    gpu_finish(r, "attend");
     gpu_computed(r, gpu_kind(r)->arithmetic);
 }

@@ -21,21 +21,19 @@ static const Param params[] = { QUERY_CLUSTER_PARAM_ROWS, PARAM_END };
 static void broadcast(Run *r, const QueryClusters *s, Tensor clusters, GroupResult result)
 {
     int32_t *row = run_alloc(r, s->clusters, sizeof(*row));
+    Tensor   rows = run_tensor2(r, DT_I32, s->h, s->n);
 
     run_stage(r, "broadcast");
-    r->out = run_tensor3(r, DT_F32, s->h, s->n, r->e);
     for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
         const int32_t *index = tensor_i32(&clusters) + t * s->clusters;
         int64_t        used = query_clusters_used(s, t);
 
         for (int64_t x = 0; x < used; x++)
             row[index[x]] = (int32_t)x;
-        for (int64_t i = 0; i < s->n; i++)
-            memcpy(tensor_f32(&r->out) + (t * s->n + i) * r->e,
-                   tensor_f32(&result.out) +
-                       (t * s->clusters + row[tensor_i32(&s->parts.cluster)[t * s->n + i]]) * r->e,
-                   (size_t)r->e * sizeof(float));
+        for (int64_t i = t * s->n; i < (t + 1) * s->n; i++)
+            tensor_i32(&rows)[i] = row[tensor_i32(&s->parts.cluster)[i]];
     }
+    r->out = op_gather(r, result.out, rows);
 }
 
 static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,

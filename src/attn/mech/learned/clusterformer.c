@@ -293,10 +293,7 @@ static void attend(Run *r, const Params *p, const Former *f)
     result = op_group_attend(r, &g);
     run_stage(r, "restore order");
     r->out = run_tensor3(r, DT_F32, f->h, f->n, r->e);
-    for (int64_t x = 0; x < f->h * f->n && !run_failed(r); x++)
-        memcpy(tensor_f32(&r->out) +
-                   (x / f->n * f->n + tensor_i32(&f->parts.order)[x]) * r->e,
-               tensor_f32(&result.out) + x * r->e, (size_t)r->e * sizeof(float));
+    op_scatter(r, result.out, f->parts.order, r->out);
 }
 
 /* ---- views ------------------------------------------------------------------ */

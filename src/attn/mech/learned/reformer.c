@@ -157,37 +157,6 @@ static List list_of(const Lsh *l, int64_t round)
     return (List){ .l = l, .round = round, .order = order };
 }
 
-typedef struct SlotRows {
-    const List *list;
-    Tensor      x, y;
-} SlotRows;
-
-/* Row s of the copy is row order[s] of x; an item is a head. */
-static void copy_item(void *context, int64_t head, int worker)
-{
-    const SlotRows *job = context;
-    int64_t         h = job->list->l->h, slots = job->list->l->chunks.slots;
-    int64_t         width = job->x.shape[2];
-    const float    *from = tensor_head(&job->x, head, h);
-    const int32_t  *order = tensor_head(&job->list->order, head, h);
-    float          *to = tensor_head(&job->y, head, h);
-
-    (void)worker;
-    for (int64_t s = 0; s < slots; s++)
-        memcpy(to + s * width, from + order[s] * width, (size_t)width * sizeof(float));
-}
-
-static Tensor slot_rows(Run *r, const List *list, Tensor x)
-{
-    Tensor   y = run_tensor3(r, DT_F32, r->h, list->l->chunks.slots, x.shape[2]);
-    SlotRows job = { .list = list, .x = x, .y = y };
-
-    if (!run_failed(r))
-        threads_run(r->threads, r->h, copy_item, &job);
-    op_traffic(r, (double)tensor_bytes(&y), (double)tensor_bytes(&y));
-    return y;
-}
-
 /* Equal tags: same bucket and same round.  Sorted, so a tag is a count of ends. */
 static Tensor slot_tags(Run *r, const List *list)
 {
@@ -211,41 +180,34 @@ static Tensor slot_tags(Run *r, const List *list)
 
 static void slots_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
 {
-    g->q = slot_rows(r, list, r->q);
-    g->k = slot_rows(r, list, keys);
-    g->v = slot_rows(r, list, r->v);
+    g->q = op_gather(r, r->q, list->order);
+    g->k = op_gather(r, keys, list->order);
+    g->v = op_gather(r, r->v, list->order);
     if (!list->l->across)
         g->query_tag = g->key_tag = slot_tags(r, list);
     g->query_at = g->key_at = list->order;
 }
 
-typedef struct KeyList {
-    const List *list;
-    Tensor      slots;     /* i32 [1,total] slots that the chunks see */
-    Tensor      positions; /* i32 [h,total] that stand there */
-} KeyList;
-
-static void positions_item(void *context, int64_t head, int worker)
+/* i32 [h,total]: the positions that stand in the slots that the chunks see. */
+static Tensor positions_of(Run *r, const List *list, Tensor slots)
 {
-    const KeyList *job = context;
-    int64_t        total = job->slots.shape[1];
-    const int32_t *order = tensor_head(&job->list->order, head, job->list->l->h);
+    Tensor order = list->order, found;
 
-    (void)worker;
-    for (int64_t x = 0; x < total; x++)
-        tensor_i32(&job->positions)[head * total + x] = order[tensor_i32(&job->slots)[x]];
+    order.rank = 3; /* rows of one */
+    order.shape[2] = order.stride[1] = order.stride[2] = 1;
+    order.shape[1] = list->order.shape[1];
+    found = op_gather(r, order, slots);
+    return tensor_of(DT_I32, 2, (int64_t[]){ r->h, slots.shape[1] }, found.data);
 }
 
 static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend *g)
 {
     const Lsh *l = list->l;
-    KeyList    job = { .list = list, .slots = g->key_index,
-                       .positions = run_tensor2(r, DT_I32, l->h, g->key_index.shape[1]) };
+    Tensor     positions = positions_of(r, list, g->key_index);
     Tensor     place = run_tensor2(r, DT_I32, 1, l->n), bucket = list->order;
 
     if (run_failed(r))
         return;
-    threads_run(r->threads, l->h, positions_item, &job);
     for (int64_t i = 0; i < l->n; i++)
         tensor_i32(&place)[i] = (int32_t)i;
     bucket.data = tensor_i32(&l->bucket) + list->round * l->n;
@@ -253,7 +215,7 @@ static void positions_as_rows(Run *r, const List *list, Tensor keys, GroupAttend
     g->k = keys;
     g->v = r->v;
     g->query_index = list->order;
-    g->key_index = job.positions;
+    g->key_index = positions;
     if (!l->across)
         g->query_tag = g->key_tag = bucket;
     g->query_at = g->key_at = place;
@@ -271,50 +233,12 @@ static GroupResult attend_list(Run *r, const Params *p, const List *list, GroupA
     return op_group_attend(r, &g);
 }
 
-/* Adds one round's row to what the rounds before gave: a softmax over both. */
-static void merge(float *out, float *z, const float *row, float z_row, int64_t e)
-{
-    double apart = (double)z_row - (double)*z, lesser = exp(-fabs(apart));
-    float  now = (float)((apart > 0 ? 1 : lesser) / (1 + lesser)), before = 1 - now;
-
-    if (!(z_row > -INFINITY))
-        return;
-    for (int64_t c = 0; c < e; c++)
-        out[c] = before * out[c] + now * row[c];
-    *z = (float)(fmax((double)*z, (double)z_row) + log1p(lesser));
-}
-
-typedef struct Combine {
-    const List *list;
-    GroupResult result;
-    Tensor      out, z;
-} Combine;
-
-/* An item is a head. */
-static void combine_item(void *context, int64_t head, int worker)
-{
-    const Combine *job = context;
-    const Lsh     *l = job->list->l;
-    int64_t        slots = l->chunks.slots, e = job->out.shape[2];
-    const int32_t *order = tensor_head(&job->list->order, head, l->h);
-
-    (void)worker;
-    for (int64_t s = 0; s < slots; s++) {
-        int64_t at = head * l->n + order[s];
-
-        merge(tensor_f32(&job->out) + at * e, tensor_f32(&job->z) + at,
-              tensor_f32(&job->result.out) + (head * slots + s) * e,
-              tensor_f32(&job->result.lse)[head * slots + s], e);
-    }
-}
-
 static void combine(Run *r, const List *list, GroupResult result, Tensor z)
 {
-    Combine job = { .list = list, .result = result, .out = r->out, .z = z };
+    MergeRows in = { .rows = result.out, .lse = result.lse, .index = list->order, .out = r->out,
+                     .z = z, .lists = list->l->joint ? list->l->rounds : 1 };
 
-    if (run_failed(r))
-        return;
-    threads_run(r->threads, r->h, combine_item, &job);
+    op_merge_rows(r, &in);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * list->l->chunks.slots * r->e));
 }
 

@@ -354,49 +354,35 @@ static GroupResult attend(Run *r, const RoutedClusters *s)
     return op_group_attend(r, &g);
 }
 
-typedef struct Combine {
-    const RoutedClusters *s;
-    GroupResult           result;
-    Tensor                out;
-} Combine;
-
-/* An item is a head: each token gathers its places. */
-static void combine_item(void *context, int64_t head, int worker)
+/* How many of a token's places saw something, and what each result is multiplied by. */
+static float *shares(Run *r, RoutedClusters *s, Tensor lse)
 {
-    const Combine        *job = context;
-    const RoutedClusters *s = job->s;
-    int64_t               entries = s->clusters * s->window, e = job->out.shape[2];
+    int64_t entries = s->clusters * s->window;
+    float  *share = run_alloc(r, s->h * s->n, sizeof(*share));
 
-    (void)worker;
-    for (int64_t row = head * s->n; row < (head + 1) * s->n; row++) {
-        float *to = tensor_f32(&job->out) + row * e;
-        float  share;
+    for (int64_t row = 0; row < s->h * s->n && share; row++) {
+        const float *z = tensor_f32(&lse) + row / s->n * entries;
 
-        memset(to, 0, (size_t)e * sizeof(*to));
         s->times[row] = 0;
-        for (int64_t x = s->start[row]; x < s->start[row + 1]; x++) {
-            const float *from = tensor_f32(&job->result.out) + (head * entries + s->entry[x]) * e;
-
-            s->times[row] += tensor_f32(&job->result.lse)[head * entries + s->entry[x]] > -INFINITY;
-            for (int64_t c = 0; c < e; c++)
-                to[c] += from[c];
-        }
-        share = s->times[row] ? (float)routed_clusters_share(s, row) : 1;
-        for (int64_t c = 0; c < e; c++)
-            to[c] *= share;
+        for (int64_t x = s->start[row]; x < s->start[row + 1]; x++)
+            s->times[row] += z[s->entry[x]] > -INFINITY;
+        share[row] = s->times[row] ? (float)routed_clusters_share(s, row) : 1;
     }
+    return share;
 }
 
 static void combine(Run *r, RoutedClusters *s, GroupResult result)
 {
-    Combine job = { .s = s, .result = result };
+    SumLists in = { .x = result.out, .heads = s->h, .n = s->n };
 
     run_stage(r, "combine");
     routed_clusters_list(r, s);
-    r->out = job.out = run_tensor3(r, DT_F32, s->h, s->n, r->e);
-    if (!run_failed(r))
-        threads_run(r->threads, s->h, combine_item, &job);
+    in.share = run_failed(r) ? NULL : shares(r, s, result.lse);
+    in.start = s->start;
+    in.entry = s->entry;
+    r->out = op_sum_lists(r, &in);
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->clusters * s->window) * (double)r->e);
+    op_traffic(r, (double)tensor_bytes(&result.out), 0);
 }
 
 /* ---- the mechanism ---------------------------------------------------------- */

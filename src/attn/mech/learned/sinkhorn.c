@@ -79,59 +79,48 @@ static int64_t pooled_size(const Run *r, const Params *p)
     return p->pool == POOL_K ? r->d : p->pool == POOL_QK ? 2 * r->d : r->dm;
 }
 
-/* Row u of out: the sum of block u, or, causal, of all tokens up to the
- * block's first, so that a block's choice knows nothing later. */
-static void pool_rows(const SoftBlocks *s, const float *x, int64_t width, double *out, int64_t ld)
+/* Columns first .. of pooled f64 [heads,nb,.]: row u is the sum of block u, or, causal, of all
+ * tokens up to the block's first, so that a block's choice knows nothing later. */
+static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int64_t first)
 {
-    for (int64_t u = 0; u < s->nb; u++, out += ld) {
-        int64_t from = s->causal && u ? (u - 1) * s->b + 1 : u * s->b;
-        int64_t to = s->causal ? u * s->b + 1 : u * s->b + soft_blocks_length(s, u);
+    PoolWindows in = { .x = x, .kind = WINDOW_SUM };
+    int32_t    *from = run_alloc(r, s->nb, sizeof(*from)), *to = run_alloc(r, s->nb, sizeof(*to));
 
-        for (int64_t c = 0; c < width; c++)
-            out[c] = s->causal && u ? out[c - ld] : 0;
-        for (int64_t i = from; i < to; i++)
-            for (int64_t c = 0; c < width; c++)
-                out[c] += (double)x[i * width + c];
+    in.first = from;
+    in.end = to;
+    for (int64_t u = 0; u < s->nb && !run_failed(r); u++) {
+        from[u] = (int32_t)(s->causal && u ? (u - 1) * s->b + 1 : u * s->b);
+        to[u] = (int32_t)(s->causal ? u * s->b + 1 : u * s->b + soft_blocks_length(s, u));
     }
-}
+    pooled.shape[2] = x.shape[2];
+    pooled.data = (double *)pooled.data + (pooled.data ? first : 0);
+    op_pool_windows(r, &in, pooled);
+    for (int64_t t = 0; t < pooled.shape[0] && s->causal && !run_failed(r); t++) {
+        double *row = tensor_head(&pooled, t, pooled.shape[0]);
 
-typedef struct Pool {
-    const Run        *r;
-    const Params     *p;
-    const SoftBlocks *s;
-    Tensor            pooled;
-} Pool;
-
-/* An item is a head. */
-static void pool_item(void *context, int64_t head, int worker)
-{
-    const Pool *job = context;
-    const Run  *r = job->r;
-    int64_t     heads = job->pooled.shape[0], dp = job->pooled.shape[2];
-    double     *out = tensor_head(&job->pooled, head, heads);
-
-    (void)worker;
-    if (job->p->pool == POOL_X)
-        pool_rows(job->s, tensor_f32(&r->x), dp, out, dp);
-    if (job->p->pool == POOL_QK)
-        pool_rows(job->s, tensor_head(&r->q, head, heads), r->d, out, dp);
-    if (job->p->pool != POOL_X)
-        pool_rows(job->s, tensor_head(&r->k, head, heads), r->d, out + dp - r->d, dp);
+        for (int64_t u = 1; u < s->nb; u++)
+            for (int64_t c = 0; c < x.shape[2]; c++)
+                row[u * pooled.stride[1] + c] += row[(u - 1) * pooled.stride[1] + c];
+    }
 }
 
 static Tensor pool(Run *r, const Params *p, const SoftBlocks *s)
 {
     int64_t dp = pooled_size(r, p), heads = p->pool == POOL_X ? 1 : r->h;
-    Pool    job = { .r = r, .p = p, .s = s };
+    Tensor  pooled;
 
     run_stage(r, "pool");
-    job.pooled = run_tensor3(r, DT_F64, heads, s->nb, dp);
-    if (!run_failed(r))
-        threads_run(r->threads, heads, pool_item, &job);
+    pooled = run_tensor3(r, DT_F64, heads, s->nb, dp);
+    if (p->pool == POOL_X)
+        pool_rows(r, s, tensor_with_rank(r->x, 3), pooled, 0);
+    if (p->pool == POOL_QK)
+        pool_rows(r, s, r->q, pooled, 0);
+    if (p->pool != POOL_X)
+        pool_rows(r, s, r->k, pooled, dp - r->d);
     op_charge(r, FLOP_OVERHEAD, (double)(heads * s->n * dp));
     if (run_wants_views(r) && !run_failed(r))
-        view_tensor(r, "pooled", VIEW_VECTORS, exact_rounded(r, job.pooled), "block", "feature");
-    return job.pooled;
+        view_tensor(r, "pooled", VIEW_VECTORS, exact_rounded(r, pooled), "block", "feature");
+    return pooled;
 }
 
 static int64_t extent(const Tensor *given, int from_end, int64_t fallback)

@@ -84,42 +84,21 @@ static int64_t tokens_served(const Windows *w)
 
 /* ---- pooling ---------------------------------------------------------------- */
 
-typedef struct Pooling {
-    const Windows *windows;
-    const Tensor  *x;
-    float         *out;
-    bool           largest;
-} Pooling;
-
-static void pool_row(void *context, int64_t row, int worker)
-{
-    const Pooling *job = context;
-    const Windows *w = job->windows;
-    int64_t        width = job->x->shape[2], at = row % w->count;
-    const float   *x = (const float *)job->x->data + row / w->count * job->x->stride[0];
-    int64_t        first = window_start(w, at), end = window_end(w, at);
-
-    (void)worker;
-    for (int64_t c = 0; c < width; c++) {
-        double sum = (double)x[first * width + c];
-
-        for (int64_t i = first + 1; i < end; i++) {
-            double value = (double)x[i * width + c];
-
-            sum = !job->largest ? sum + value : value > sum || isnan(value) ? value : sum;
-        }
-        job->out[row * width + c] = (float)(job->largest ? sum : sum / (double)(end - first));
-    }
-}
-
 static Tensor pooled(Run *r, const Params *p, const Windows *w, Tensor x)
 {
-    Tensor  y = run_tensor3(r, DT_F32, x.shape[0], w->count, x.shape[2]);
-    Pooling job = { .windows = w, .x = &x, .out = y.data, .largest = p->pooling == POOLING_MAX };
+    Tensor   y = run_tensor3(r, DT_F32, x.shape[0], w->count, x.shape[2]);
+    int32_t *first = run_alloc(r, w->count, sizeof(*first));
+    int32_t *end = run_alloc(r, w->count, sizeof(*end));
+    PoolWindows in = { .x = x };
 
-    if (run_failed(r))
-        return y;
-    threads_run(r->threads, x.shape[0] * w->count, pool_row, &job);
+    for (int64_t at = 0; at < w->count && !run_failed(r); at++) {
+        first[at] = (int32_t)window_start(w, at);
+        end[at] = (int32_t)window_end(w, at);
+    }
+    in.kind = p->pooling == POOLING_MAX ? WINDOW_MAX : WINDOW_MEAN;
+    in.first = first;
+    in.end = end;
+    op_pool_windows(r, &in, y);
     op_charge(r, FLOP_OVERHEAD, (double)r->h * (double)x.shape[1] * (double)x.shape[2]);
     return y;
 }

@@ -1,0 +1,215 @@
+/* lists.c -- rows by lists of indices: gathered, scattered, merged, summed; windows pooled.
+ *
+ * An item of work is some rows of one head.  Where rows of a list may meet in one row of the
+ * result (merged lists) the lists are taken one after another.
+ */
+#include "attn/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROWS 256 /* of one item of work */
+
+static int64_t items(int64_t heads, int64_t rows)
+{
+    return heads * ceil_div(rows, ROWS);
+}
+
+/* The rows of one item. */
+typedef struct Span {
+    int64_t head, first, end;
+} Span;
+
+static Span span_of(int64_t item, int64_t rows)
+{
+    int64_t pieces = ceil_div(rows, ROWS), first = item % pieces * ROWS;
+
+    return (Span){ item / pieces, first, min_i64(first + ROWS, rows) };
+}
+
+/* ---- gather, scatter ---------------------------------------------------------- */
+
+typedef struct Move {
+    const Tensor *x, *index;
+    Tensor       *y;
+    bool          scatter;
+} Move;
+
+static void move_item(void *context, int64_t item, int worker)
+{
+    const Move    *job = context;
+    int64_t        h = job->y->shape[0], size = dtype_size(job->y->dtype);
+    Span           s = span_of(item, job->index->shape[1]);
+    const char    *from = tensor_head(job->x, s.head, h);
+    char          *to = tensor_head(job->y, s.head, h);
+    const int32_t *index = tensor_head(job->index, s.head, h);
+    size_t         width = (size_t)(job->y->shape[2] * size);
+
+    (void)worker;
+    for (int64_t i = s.first; i < s.end; i++) {
+        int64_t a = job->scatter ? i : index[i], b = job->scatter ? index[i] : i;
+
+        memcpy(to + b * job->y->stride[1] * size, from + a * job->x->stride[1] * size, width);
+    }
+}
+
+void cpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y)
+{
+    Move job = { .x = x, .index = index, .y = y };
+
+    threads_run(r->threads, items(y->shape[0], index->shape[1]), move_item, &job);
+}
+
+void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y)
+{
+    Move job = { .x = x, .index = index, .y = y, .scatter = true };
+
+    threads_run(r->threads, items(y->shape[0], index->shape[1]), move_item, &job);
+}
+
+/* ---- softmaxes joined --------------------------------------------------------- */
+
+typedef struct Merge {
+    const MergeRows *in;
+    int64_t          list;
+} Merge;
+
+/* A softmax over what the row has and what is added. */
+static void merge_row(float *out, float *z, const float *row, float z_row, int64_t e)
+{
+    double apart = (double)z_row - (double)*z, lesser = exp(-fabs(apart));
+    float  now = (float)((apart > 0 ? 1 : lesser) / (1 + lesser)), before = 1 - now;
+
+    if (!(z_row > -INFINITY))
+        return;
+    for (int64_t c = 0; c < e; c++)
+        out[c] = before * out[c] + now * row[c];
+    *z = (float)(fmax((double)*z, (double)z_row) + log1p(lesser));
+}
+
+static void merge_item(void *context, int64_t item, int worker)
+{
+    const Merge     *job = context;
+    const MergeRows *in = job->in;
+    int64_t          h = in->out.shape[0], rows = in->rows.shape[1] / in->lists;
+    int64_t          e = in->out.shape[2];
+    Span             s = span_of(item, rows);
+    const int32_t   *index = (int32_t *)tensor_head(&in->index, s.head, h) + job->list * rows;
+    const float     *from = (float *)tensor_head(&in->rows, s.head, h) + job->list * rows * e;
+    const float     *lse = (float *)tensor_head(&in->lse, s.head, h) + job->list * rows;
+    float           *out = tensor_head(&in->out, s.head, h), *z = tensor_head(&in->z, s.head, h);
+
+    (void)worker;
+    for (int64_t x = s.first; x < s.end; x++)
+        merge_row(out + index[x] * e, z + index[x], from + x * e, lse[x], e);
+}
+
+void cpu_merge_rows(Run *r, const MergeRows *in)
+{
+    int64_t rows = in->rows.shape[1] / in->lists;
+
+    for (int64_t list = 0; list < in->lists; list++) {
+        Merge job = { .in = in, .list = list };
+
+        threads_run(r->threads, items(in->out.shape[0], rows), merge_item, &job);
+    }
+}
+
+/* ---- sums of lists ------------------------------------------------------------- */
+
+typedef struct Sums {
+    const SumLists *in;
+    Tensor         *y;
+} Sums;
+
+static void sums_item(void *context, int64_t item, int worker)
+{
+    const Sums     *job = context;
+    const SumLists *in = job->in;
+    int64_t         h = job->y->shape[0], n = job->y->shape[1], w = job->y->shape[2];
+    Span            s = span_of(item, n);
+    const float    *x = tensor_head(&in->x, s.head, h);
+
+    (void)worker;
+    for (int64_t row = s.head * n + s.first; row < s.head * n + s.end; row++) {
+        float *to = tensor_f32(job->y) + row * w;
+
+        memset(to, 0, (size_t)w * sizeof(*to));
+        for (int64_t at = in->start[row]; at < in->start[row + 1]; at++) {
+            const float *from = x + in->entry[at] * in->x.stride[1];
+            float        weight = in->weight ? in->weight[at] : 1;
+
+            for (int64_t c = 0; c < w; c++)
+                to[c] += weight * from[c];
+        }
+        for (int64_t c = 0; c < w && in->share; c++)
+            to[c] *= in->share[row];
+    }
+}
+
+void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y)
+{
+    Sums job = { .in = in, .y = y };
+
+    threads_run(r->threads, items(y->shape[0], y->shape[1]), sums_item, &job);
+}
+
+/* ---- windows ------------------------------------------------------------------- */
+
+typedef struct Pool {
+    const PoolWindows *in;
+    Tensor            *y;
+} Pool;
+
+static double pooled(WindowKind kind, double so_far, double value)
+{
+    if (kind != WINDOW_MAX)
+        return so_far + value;
+    return value > so_far || isnan(value) ? value : so_far;
+}
+
+static void pool_window(const PoolWindows *in, const float *x, int64_t row, int64_t w, double *out)
+{
+    int64_t first = in->first[row], end = in->end[row], stride = in->x.stride[1];
+
+    for (int64_t c = 0; c < w; c++)
+        out[c] = first < end ? (double)x[first * stride + c] : 0;
+    for (int64_t i = first + 1; i < end; i++)
+        for (int64_t c = 0; c < w; c++)
+            out[c] = pooled(in->kind, out[c], (double)x[i * stride + c]);
+    for (int64_t c = 0; c < w && in->kind == WINDOW_MEAN; c++)
+        out[c] /= (double)(end - first);
+}
+
+/* COLUMNS at a time, so that a window's sums stay in registers or near. */
+#define COLUMNS 64
+
+static void pool_item(void *context, int64_t item, int worker)
+{
+    const Pool  *job = context;
+    Tensor      *y = job->y;
+    int64_t      h = y->shape[0], w = y->shape[2], windows = y->shape[1];
+    int64_t      head = item / windows, row = item % windows;
+    const float *x = tensor_head(&job->in->x, head, h);
+    double       sums[COLUMNS];
+
+    (void)worker;
+    for (int64_t c = 0; c < w; c += COLUMNS) {
+        int64_t count = min_i64(COLUMNS, w - c), at = row * y->stride[1] + c;
+
+        pool_window(job->in, x + c, row, count, sums);
+        for (int64_t z = 0; z < count; z++) {
+            if (y->dtype == DT_F64)
+                ((double *)tensor_head(y, head, h))[at + z] = sums[z];
+            else
+                ((float *)tensor_head(y, head, h))[at + z] = (float)sums[z];
+        }
+    }
+}
+
+void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y)
+{
+    Pool job = { .in = in, .y = y };
+
+    threads_run(r->threads, y->shape[0] * y->shape[1], pool_item, &job);
+}

@@ -1,0 +1,90 @@
+/* gpu_lambda.c -- lambdas on the device; see attn/lambdas.h. */
+#include "attn/cuda/gpu.h"
+
+#define BLOCK_GROUPS 64 /* heads that share a key head, for what a block holds of them */
+#define BLOCK_HEADS 65535
+
+void gpu_lambda_content(Run *r, const Lambdas *l)
+{
+    ArenaMark         mark = arena_mark(r->arena);
+    LambdaContentCall call = {
+        .heads = l->s.hk, .m = l->s.m, .k = l->s.k, .u = l->s.u, .e = l->s.e,
+        .contexts = l->contexts, .key = gpu_tensor(r, &l->key), .v = gpu_tensor(r, &l->v),
+        .lse = l->lse, .content = l->content,
+    };
+
+    if (gpu_ready(r))
+        gpu_done(r, "content lambdas", gpu_api(r)->lambda_content(&call));
+    arena_release(r->arena, mark);
+}
+
+/* The keys within reach of each query, from the rows that the picture reads. */
+static void list_reach(Run *r, const Lambdas *l, LambdaApplyCall *call)
+{
+    int64_t    cells = pattern_count(l->reach), at = 0;
+    int64_t   *start = gpu_scratch(r, l->s.n + 1, sizeof(*start));
+    int32_t   *key = gpu_scratch(r, cells < 0 ? 0 : cells, sizeof(*key));
+    PatternRow row = { 0 };
+
+    if (cells < 0)
+        run_fail(r, ERR_NOMEM, "lambda: not enough memory to count the cells within reach");
+    for (int64_t i = 0; i < l->s.n && !run_failed(r); i++) {
+        start[i] = at;
+        pattern_row(l->reach, 0, i, &row);
+        if (row.failed)
+            run_fail(r, ERR_NOMEM, "lambda: not enough memory for a row of the pattern");
+        for (int64_t t = 0; t < row.count && !row.failed; t++)
+            for (int64_t x = 0; x < row.runs[t].count; x++)
+                key[at++] = (int32_t)(row.runs[t].start + x * row.runs[t].step);
+    }
+    if (!run_failed(r))
+        start[l->s.n] = at;
+    call->start = start;
+    call->key = key;
+    pattern_row_free(&row);
+}
+
+/* Of the table of E. */
+static int64_t entries(const Lambdas *l)
+{
+    if (l->position == LAMBDA_NONE)
+        return 0;
+    if (l->position == LAMBDA_ABSOLUTE)
+        return l->s.n * l->s.m;
+    return (l->width > 0 ? 2 * l->up + 1 : 1) * (2 * l->side + 1);
+}
+
+static const float *table_of(Run *r, const Lambdas *l)
+{
+    Tensor t = tensor_of(DT_F32, 2, (int64_t[]){ entries(l), l->s.k * l->s.u },
+                         (void *)(uintptr_t)l->pos);
+
+    return entries(l) ? gpu_tensor(r, &t).data : NULL;
+}
+
+static void check_limits(Run *r, const Lambdas *l)
+{
+    if (l->s.h / l->s.hk > BLOCK_GROUPS || l->s.hk > BLOCK_HEADS)
+        run_fail(r, ERR_UNSUPPORTED, "lambda: %lld heads over %lld key heads; on a GPU at most %d "
+                 "may share one, and there may be %d key heads; use --device cpu",
+                 (long long)l->s.h, (long long)l->s.hk, BLOCK_GROUPS, BLOCK_HEADS);
+}
+
+void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out)
+{
+    ArenaMark       mark = arena_mark(r->arena);
+    LambdaApplyCall call = {
+        .heads = l->s.hk, .group = l->s.h / l->s.hk, .n = l->s.n, .m = l->s.m, .k = l->s.k,
+        .u = l->s.u, .e = l->s.e, .contexts = l->contexts, .joined = l->s.joined,
+        .v = gpu_tensor(r, &l->v), .q = gpu_tensor(r, &l->q).data, .content = l->content,
+        .table = table_of(r, l), .out = out->data,
+        .entry = { .width = l->width, .up = l->up, .side = l->side,
+                   .absolute = l->position == LAMBDA_ABSOLUTE },
+    };
+
+    check_limits(r, l);
+    list_reach(r, l, &call);
+    if (gpu_ready(r))
+        gpu_done(r, "lambdas", gpu_api(r)->lambda_apply(&call));
+    arena_release(r->arena, mark);
+}
