@@ -1,6 +1,7 @@
 // attend_bf16.cu -- attention on tensor cores with numbers in BF16; see attend_matrix.cuh.
 #include "attn/cuda/attend_matrix.cuh"
 
+namespace {
 struct Bf16 {
     static constexpr int  BYTES = 2;
     static constexpr bool PAIRS = true;
@@ -15,6 +16,7 @@ struct Bf16 {
         product_bf16(c, a, b);
     }
 };
+} // namespace: files of products have others of that name
 
 extern "C" int call_attend_bf16(const MatrixAttendCall *a)
 {

@@ -1,6 +1,7 @@
 // attend_f16.cu -- attention on tensor cores with numbers in F16; see attend_matrix.cuh.
 #include "attn/cuda/attend_matrix.cuh"
 
+namespace {
 struct F16 {
     static constexpr int  BYTES = 2;
     static constexpr bool PAIRS = true;
@@ -15,6 +16,7 @@ struct F16 {
         product_f16(c, a, b);
     }
 };
+} // namespace: files of products have others of that name
 
 extern "C" int call_attend_f16(const MatrixAttendCall *a)
 {

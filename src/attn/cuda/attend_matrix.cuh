@@ -94,30 +94,37 @@ matrix_head(const Packed &t, int64_t head, int64_t heads, int64_t row)
 static __device__ __forceinline__ int lane_now(void) { return threadIdx.x % 32; }
 static __device__ __forceinline__ int warp_now(void) { return threadIdx.x / 32; }
 
-// Which keys of the tile the thread's rows see, from bit 2t of the first column on.
-// False: no row of the warp sees one.
+// Which keys of the tile row 16 b + 8 half + g of the warp sees.
 template <typename Sizes>
-static __device__ __forceinline__ bool seen(const MatrixAttendCall &a, const Walk &w,
-                                            uint64_t keep[Sizes::BLOCKS][2], bool *all)
+static __device__ __forceinline__ uint64_t keys_of(const MatrixAttendCall &a, int32_t key,
+                                                   int32_t mask, int b, int half)
 {
-    int64_t  left = a.m - (int64_t)w.key * KEYS;
+    int64_t  left = a.m - (int64_t)key * KEYS;
     uint64_t there = left >= KEYS ? ~(uint64_t)0 : ~(uint64_t)0 >> (KEYS - left);
-    bool     whole = true, none = true;
+    int      row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
+
+    return mask < 0 ? there : there & a.tiles.keep[(int64_t)mask * Sizes::HEIGHT + row];
+}
+
+enum class Seen { none, some, all }; // by the warp's rows
+
+template <typename Sizes>
+static __device__ __forceinline__ Seen seen(const MatrixAttendCall &a, int32_t key, int32_t mask)
+{
+    bool all = true, none = true;
 
 #pragma unroll
     for (int b = 0; b < Sizes::BLOCKS; b++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            int row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
+            uint64_t keep = keys_of<Sizes>(a, key, mask, b, half);
 
-            keep[b][half] = there;
-            if (w.run.mask >= 0)
-                keep[b][half] &= a.tiles.keep[(int64_t)w.run.mask * Sizes::HEIGHT + row];
-            whole &= keep[b][half] == ~(uint64_t)0;
-            none &= keep[b][half] == 0;
+            all &= keep == ~(uint64_t)0;
+            none &= keep == 0;
         }
-    *all = __all_sync(0xffffffffu, whole);
-    return !__all_sync(0xffffffffu, none);
+    return __all_sync(0xffffffffu, all)    ? Seen::all
+           : __all_sync(0xffffffffu, none) ? Seen::none
+                                           : Seen::some;
 }
 
 template <typename Form, typename Sizes>
@@ -184,19 +191,16 @@ static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, cons
         }
 }
 
-static __device__ __forceinline__ void hide(float s[COLUMNS][4], const uint64_t keep[2])
+// Scores of keys that a row does not see: -inf.
+static __device__ __forceinline__ void hide(float s[COLUMNS][4], int half, uint64_t keep)
 {
-    uint64_t upper = keep[0] >> (lane_now() % 4 * 2), lower = keep[1] >> (lane_now() % 4 * 2);
-
+    keep >>= lane_now() % 4 * 2;
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++)
 #pragma unroll
-        for (int x = 0; x < 2; x++) {
-            if (!(upper >> (8 * c + x) & 1))
-                s[c][x] = -INFINITY;
-            if (!(lower >> (8 * c + x) & 1))
-                s[c][2 + x] = -INFINITY;
-        }
+        for (int x = 0; x < 2; x++)
+            if (!(keep >> (8 * c + x) & 1))
+                s[c][2 * half + x] = -INFINITY;
 }
 
 // s becomes P; by: what scores are multiplied by (1 when they have terms).
@@ -374,15 +378,15 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
         copy_rows<Sizes::ROW>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
     copies_end();
     while (w.key < w.end) {
-        float    s[Sizes::BLOCKS][COLUMNS][4];
-        uint64_t keep[Sizes::BLOCKS][2];
-        bool     all, some = seen<Sizes>(a, w, keep, &all);
+        float   s[Sizes::BLOCKS][COLUMNS][4];
+        int32_t key = w.key, mask = w.run.mask;
+        Seen    which = seen<Sizes>(a, key, mask);
 
         copies_wait<0>();
         __syncthreads(); // the keys are here, and the values before are done with
         copy_rows<Sizes::ROW>(v, values + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
         copies_end();
-        if (some) {
+        if (which != Seen::none) {
             score<Form, Sizes>(q, k, s);
             if (TERMS)
                 add_terms<Sizes>(a, w, head, first_q, s);
@@ -393,12 +397,14 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
         if (w.key < w.end)
             copy_rows<Sizes::ROW>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
         copies_end();
-        if (!some)
+        if (which == Seen::none)
             continue;
 #pragma unroll
         for (int b = 0; b < Sizes::BLOCKS; b++) {
-            if (!all)
-                hide(s[b], keep[b]);
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                if (which == Seen::some)
+                    hide(s[b], half, keys_of<Sizes>(a, key, mask, b, half));
             soften<SIZE>(s[b], by, own.largest[b], own.sum[b], own.out[b]);
         }
         mix<Form, Sizes, SIZE>(v, s, own.out);
@@ -445,7 +451,8 @@ static int launch_attend(const MatrixAttendCall &a)
     constexpr int bytes = Shape<Form, SIZE>::SHARED_BYTES;
     dim3          grid((unsigned)a.item_count, a.tiles.per_head ? 1u : grid_of(a.heads));
 
-    ALLOW_SHARED((attend_matrix<Form, SIZE, TERMS>), bytes);
+    if (ALLOW_SHARED((attend_matrix<Form, SIZE, TERMS>), bytes) != cudaSuccess)
+        return cudaGetLastError();
     return LAUNCH((attend_matrix<Form, SIZE, TERMS>), grid, THREADS, bytes, a);
 }
 
