@@ -465,6 +465,7 @@ struct Ops {
     int         abi_version;
     const char *name; /* "cpu" */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
+    void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
     void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,

@@ -3,6 +3,7 @@
 #define ATTN_CUDA_CALLS_H
 
 #include "attn/cuda/attend_call.h"
+#include "attn/cuda/matrix_call.h"
 #include "attn/cuda/entries_call.h"
 #include "attn/cuda/gemm_call.h"
 #include "attn/cuda/group_call.h"

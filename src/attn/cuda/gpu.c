@@ -71,6 +71,11 @@ DeviceTensor gpu_lines(DeviceTensor t)
     return t;
 }
 
+void gpu_computed(Run *r, Arithmetic arithmetic)
+{
+    r->computed |= 1u << arithmetic;
+}
+
 void gpu_toward(Run *r, const void *data, int64_t bytes)
 {
     if (!run_failed(r) && data && bytes > 0)
@@ -156,6 +161,7 @@ void gpu_fill_ops(Device *d)
                 .abi_version = OPS_ABI_VERSION,
                 .name = d->api->name,
                 .memory = &d->memory,
+                .prepare = gpu_prepare,
                 .attend = gpu_attend,
                 .pattern_means = gpu_pattern_means,
                 .entries = gpu_entries,

@@ -55,6 +55,8 @@ DeviceTensor gpu_lines(DeviceTensor t);
 DeviceTensor gpu_result(Run *r, const Tensor *t);
 /* count floats as the device sees them; NULL stays NULL. */
 const float *gpu_floats(Run *r, const float *data, int64_t count);
+/* Products of this op were computed so: what records say. */
+void gpu_computed(Run *r, Arithmetic arithmetic);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -79,6 +81,7 @@ TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_
 RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells);
 
 /* The entries of the ops' table, by file. */
+void gpu_prepare(Run *r);
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
 void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
