@@ -6,6 +6,8 @@
 #include "attn/cuda/group_call.h"
 #include "attn/cuda/lambda_call.h"
 #include "attn/cuda/lists_call.h"
+#include "attn/cuda/logits_call.h"
 #include "attn/cuda/panel_call.h"
+#include "attn/cuda/rows_call.h"
 
 #endif
