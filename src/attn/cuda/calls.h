@@ -8,6 +8,6 @@
 #include "attn/cuda/lists_call.h"
 #include "attn/cuda/logits_call.h"
 #include "attn/cuda/panel_call.h"
-#include "attn/cuda/rows_call.h"
+#include "attn/cuda/row_attend_call.h"
 
 #endif

@@ -1,7 +1,7 @@
-/* attn/cuda/rows_call.h -- rows of scores in double: attention by a normaliser of each head's
+/* attn/cuda/row_attend_call.h -- rows of scores in double: attention by a normaliser of each head's
  * own, and how much keys are used; part of device.h. */
-#ifndef ATTN_CUDA_ROWS_CALL_H
-#define ATTN_CUDA_ROWS_CALL_H
+#ifndef ATTN_CUDA_ROW_ATTEND_CALL_H
+#define ATTN_CUDA_ROW_ATTEND_CALL_H
 
 #include "attn/cuda/panel_call.h"
 

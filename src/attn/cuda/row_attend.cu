@@ -1,4 +1,4 @@
-// rows.cu -- attention by rows of scores in double: z = scale q k^T, weights, weights times v.
+// row_attend.cu -- attention by rows of scores in double: z = scale q k^T, weights, weights times v.
 //
 // A block has 64 x 64 scores, then one row of weights, then a panel of 64 rows of results.
 #include "attn/cuda/row_forms.cuh"
