@@ -39,7 +39,7 @@ ALL_LDLIBS = $(shell pkg-config --libs $(PACKAGES) $(if $(EDIT),libedit) 2>/dev/
 
 PREFIX  ?= /usr/local
 
-sources  := $(sort $(shell find src -name '*.c'))
+sources  := $(sort $(filter-out src/attn/cuda/cupti/%,$(shell find src -name '*.c')))
 objects  := $(sources:src/%.c=$(BUILD)/obj/%.o)
 library  := $(filter-out $(BUILD)/obj/main.o,$(objects))
 units    := $(sort $(wildcard tests/unit/test_*.c))
@@ -121,10 +121,10 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -lcmocka -lvterm -lutil -o $@
 
-test: all $(unit_bin) ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
+test: all $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
 	$(Q)BUILD=$(BUILD) tests/run-all $(unit_bin)
 
-unit: $(unit_bin) ## the unit tests only
+unit: $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## the unit tests only
 	$(Q)for t in $(unit_bin); do $$t || exit 1; done
 
 asan: ## the whole suite under the address and undefined-behaviour sanitizers

@@ -1,8 +1,6 @@
 /* gpu_attend.c -- pattern attention on the device; see attn/ops.h, op_attend. */
 #include "attn/cuda/gpu.h"
 
-#include <math.h>
-
 static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
 {
     DistanceCall out = { 0 };
@@ -13,17 +11,6 @@ static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
     out.table = gpu_tensor(r, &term->table);
     out.index = term->index;
     return out;
-}
-
-/* [masks][T][T] what cell_term adds to the cells of the tiles that have a mask. */
-static const float *extra_terms(Run *r, const AttendInput *in, const TileList *tiles)
-{
-    if (!in->cell_term)
-        return NULL;
-    (void)tiles;
-    run_fail(r, ERR_UNSUPPORTED, "%s: terms of single cells are not computed on the GPU",
-             r->mechanism->id);
-    return NULL;
 }
 
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
@@ -42,10 +29,9 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
         .value = distance_call(r, &in->value, in->value.table.data),
         .out = gpu_tensor(r, &out->out),
         .lse = gpu_lines(gpu_tensor(r, &out->lse)),
-        .tiles = gpu_tiles(r, pattern, cells),
+        .tiles = gpu_tiles(r, in, pattern, 64, cells),
     };
 
-    call.extra = extra_terms(r, in, &call.tiles);
     if (gpu_ready(r))
         gpu_done(r, "attend", gpu_api(r)->attend(&call));
     arena_release(r->arena, mark);

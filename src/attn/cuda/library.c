@@ -48,10 +48,13 @@ static void *open_library(Device *d, Error *err)
     if (!found && access(d->path, R_OK) == 0)
         error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s cannot be opened: %s", d->path,
                   dlerror());
+    else if (!found && given && *given)
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " VARIABLE " names %s, which is not "
+                  "there", given);
     else if (!found)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is not beside the program; build it "
-                  "where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or name it by "
-                  VARIABLE, given && *given ? given : LIBRARY);
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " LIBRARY " is not beside the program; "
+                  "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
+                  "name it by " VARIABLE);
     return found;
 }
 
