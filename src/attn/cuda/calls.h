@@ -10,7 +10,9 @@
 #include "attn/cuda/lists_call.h"
 #include "attn/cuda/means_call.h"
 #include "attn/cuda/lambda_call.h"
+#include "attn/cuda/logits_call.h"
 #include "attn/cuda/panel_call.h"
+#include "attn/cuda/row_attend_call.h"
 #include "attn/cuda/rows_call.h"
 #include "attn/cuda/select_call.h"
 
