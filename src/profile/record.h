@@ -117,6 +117,7 @@ typedef struct Record {
     char        position[24];
     uint64_t    seed;
     char        device[16]; /* "cpu" */
+    char        precision[8]; /* of matrix products: "f32", "tf32", "bf16", "f16" */
     int         threads;
     char        input[128]; /* the input's name, shortened */
     RecordStatus status;

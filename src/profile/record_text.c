@@ -57,7 +57,8 @@ static void head_line(const Record *r, Text *out)
               r->causal ? " causal" : "");
     if (strcmp(r->position, "none") != 0)
         text_addf(out, " position=%s", r->position);
-    text_addf(out, "  seed %llu  %s, %d thread%s\n", (unsigned long long)r->seed, r->device,
+    text_addf(out, "  seed %llu  %s%s%s, %d thread%s\n", (unsigned long long)r->seed, r->device,
+              strcmp(r->device, "cpu") ? " " : "", strcmp(r->device, "cpu") ? r->precision : "",
               r->threads, r->threads == 1 ? "" : "s");
     if (r->status != RECORD_OK)
         text_addf(out, "  %-8s %s\n", record_status_name(r->status), r->message);

@@ -50,6 +50,18 @@ static int draw_tabs(Ui *ui)
     return x;
 }
 
+/* Where the focused pane runs, unless it is the CPU. */
+static void describe_place(const Ui *ui, Text *out)
+{
+    const Compare *c = &ui->compare;
+    const Request *request = c->count ? &c->panes[c->focus].request : &ui->defaults;
+
+    if (!request->ops)
+        return;
+    text_add(out, "  ");
+    request_place(request, out);
+}
+
 /* brief: without the end of the name. */
 static void describe_input(const Ui *ui, bool brief, Text *out)
 {
@@ -70,6 +82,7 @@ static void describe_input(const Ui *ui, bool brief, Text *out)
         text_addf(out, " h=%lld", (long long)input->heads);
     if (input->causal == 1)
         text_add(out, " causal");
+    describe_place(ui, out);
 }
 
 static void draw_first_line(Ui *ui)
