@@ -58,8 +58,8 @@ static void describe_place(const Ui *ui, Text *out)
 
     if (!request->ops)
         return;
-    text_add(out, "  ");
     request_place(request, out);
+    text_add(out, "  ");
 }
 
 /* brief: without the end of the name. */
@@ -71,6 +71,7 @@ static void describe_input(const Ui *ui, bool brief, Text *out)
 
     if (!input)
         return;
+    describe_place(ui, out);
     slash = strrchr(input->name, '/');
     name = slash && strncmp(input->name, "synthetic", 9) ? slash + 1 : input->name;
     length = strcspn(name, brief ? ".(" : "");
@@ -82,7 +83,6 @@ static void describe_input(const Ui *ui, bool brief, Text *out)
         text_addf(out, " h=%lld", (long long)input->heads);
     if (input->causal == 1)
         text_add(out, " causal");
-    describe_place(ui, out);
 }
 
 static void draw_first_line(Ui *ui)

@@ -236,7 +236,7 @@ static void say_start(Ui *ui)
 
     if (session_warning(ui->session))
         ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
-    else if (input->note)
+    else if (input->note && !ui->message[0]) /* what the session had to say comes first */
         ui_say(ui, ROLE_DIM, "%s", input->note);
 }
 
