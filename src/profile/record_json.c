@@ -88,6 +88,7 @@ static void settings(Json *j, const Record *r)
     key_raw(j, "seed", seed);
     key_string(j, "device", r->device);
     key_string(j, "precision", r->precision);
+    key_string(j, "computed", r->computed);
     key_int(j, "threads", r->threads);
     key_string(j, "status", record_status_name(r->status));
     key_string(j, "message", r->message);

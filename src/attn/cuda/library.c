@@ -142,6 +142,18 @@ const Ops *device_ops(Device *d, Arithmetic arithmetic)
     return &d->kinds[arithmetic].ops;
 }
 
+const char *arithmetic_name(Arithmetic arithmetic)
+{
+    static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
+
+    return names[arithmetic];
+}
+
+Arithmetic arithmetic_of(const Ops *ops)
+{
+    return device_of(ops) ? ((const DeviceKind *)ops)->arithmetic : ARITHMETIC_F32;
+}
+
 int64_t device_in_use(const Device *d)
 {
     return atomic_load(&d->in_use);
