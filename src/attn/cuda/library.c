@@ -169,13 +169,6 @@ void device_peak_reset(Device *d)
     atomic_store(&d->peak, atomic_load(&d->in_use));
 }
 
-static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
-
-const char *arithmetic_name(Arithmetic arithmetic)
-{
-    return names[arithmetic];
-}
-
 char *computed_text(unsigned computed, char *text, size_t size)
 {
     size_t at = 0;
@@ -183,7 +176,7 @@ char *computed_text(unsigned computed, char *text, size_t size)
     text[0] = '\0';
     for (int x = 0; x <= ARITHMETIC_F16 && at < size; x++)
         if (computed >> x & 1)
-            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "", names[x]);
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "", arithmetic_name((Arithmetic)x));
     if (at < size && (computed & COMPUTED_CUDNN))
         at += (size_t)snprintf(text + at, size - at, ", cuDNN");
     if (!at)

@@ -24,7 +24,6 @@ const char       *device_path(const Device *device); /* of the library */
 /* Its operations, with matrix products of that kind; live as long as the device. */
 const Ops        *device_ops(Device *device, Arithmetic arithmetic);
 /* "f32", "tf32", "bf16", "f16"; the CPU computes in the first. */
-const char       *arithmetic_name(Arithmetic arithmetic);
 Arithmetic        arithmetic_of(const Ops *ops);
 
 /* Bytes taken from the device now, and the most so far; for the profiler. */
