@@ -54,6 +54,7 @@
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"
 #include "attn/sparse_ffn.h"
+#include "attn/squeeze.h"
 #include "attn/stack.h"
 #include "attn/synthesizer.h"
 #include "attn/view.h"
