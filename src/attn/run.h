@@ -43,7 +43,6 @@
 #include "attn/pattern.h"
 #include "attn/pinv_products.h"
 #include "attn/position.h"
-#include "attn/precise.h"
 #include "attn/precision.h"
 #include "attn/quantise.h"
 #include "attn/query_clusters.h"
