@@ -176,10 +176,11 @@ char *computed_text(unsigned computed, char *text, size_t size)
     text[0] = '\0';
     for (int x = 0; x <= ARITHMETIC_F16 && at < size; x++)
         if (computed >> x & 1)
-            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "", arithmetic_name((Arithmetic)x));
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "",
+                                   arithmetic_name((Arithmetic)x));
     if (at < size && (computed & COMPUTED_CUDNN))
         at += (size_t)snprintf(text + at, size - at, ", cuDNN");
     if (!at)
-        snprintf(text, size, "%s", names[ARITHMETIC_F32]);
+        snprintf(text, size, "%s", arithmetic_name(ARITHMETIC_F32));
     return text;
 }
