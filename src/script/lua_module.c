@@ -88,7 +88,7 @@ static const Member attn_members[] = {
     { "info", attn_info, "id: string", "attnscope.Card",
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
       "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
-      "sketch, params, views." },
+      "sketch, params, views, notes." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
       "Published pictures: id, title, source, help and the command each one is." },
@@ -122,7 +122,7 @@ static const Member attn_members[] = {
     { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions", "attnscope.Report",
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
-      "attention.  ok, and cases of name, ok and text." },
+      "attention or another reference.  ok, and cases of name, ok and text." },
     { "run", attn_run, "mechanism: string, options?: attnscope.RunOptions",
       "attnscope.Result" OR_FAILURE ", attnscope.Record?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
