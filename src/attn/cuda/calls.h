@@ -4,6 +4,7 @@
 
 #include "attn/cuda/attend_call.h"
 #include "attn/cuda/gemm_call.h"
+#include "attn/cuda/kernel_call.h"
 #include "attn/cuda/lambda_call.h"
 #include "attn/cuda/lists_call.h"
 #include "attn/cuda/rows_call.h"
