@@ -2,7 +2,7 @@
 --
 --   attnscope lua table1.lua [name=value...]     --help lists the settings
 --
--- A row says "as claimed" when the claimed exponent lies within the tolerance of the
+-- After Ctrl-C the table is of what was measured so far.  A row says "as claimed" when the claimed exponent lies within the tolerance of the
 -- counted FLOPs, which do not depend on the machine.
 
 local attn = require "attnscope"
@@ -23,7 +23,9 @@ if #settings.n < 3 then
   error("n: an exponent needs three lengths", 0)
 end
 
-local options = { n = settings.n, d = settings.d, reps = settings.reps, out = settings.records,
+local scratch = not settings.records and os.tmpname() or nil
+local file = settings.records or scratch .. ".jsonl"
+local options = { n = settings.n, d = settings.d, reps = settings.reps, out = file,
                   resume = settings.records and io.open(settings.records) ~= nil or nil }
 if #settings.mechanisms == 0 then
   options[1] = "table1"
@@ -62,7 +64,21 @@ local function verdict(claimed, fit)
     or away < 0 and "below the claim" or "above the claim"
 end
 
-local records = assert(attn.sweep(options))
+-- Ctrl-C ends the sweep, and then raises; what was measured is in the file.
+local function measured()
+  local good, records, message = pcall(attn.sweep, options)
+  if not (good and records) then
+    records = attn.interrupted() and attn.read_sweep(file)
+    attn.log("warning", "%s", good and message or "interrupted")
+  end
+  if scratch then
+    os.remove(scratch)
+    os.remove(file)
+  end
+  return records or error("nothing was measured", 0)
+end
+
+local records = measured()
 local groups, order = {}, {}
 for _, record in ipairs(records) do
   local name = record.mechanism

@@ -8,10 +8,8 @@
 
 static bool precision_parse(const char *text, Arithmetic *out, Error *err)
 {
-    static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
-
     for (int x = 0; x <= ARITHMETIC_F16; x++)
-        if (!strcmp(text, names[x])) {
+        if (!strcmp(text, arithmetic_name((Arithmetic)x))) {
             *out = (Arithmetic)x;
             return true;
         }

@@ -165,6 +165,8 @@ struct Run {
     int              figure_count;
     int              preparing;   /* depth of run_prepare */
     ReplaySource     replay;      /* what can be gone through again */
+    const void      *prepared;    /* the back end's own, by Ops.prepare */
+    unsigned         computed;    /* bits by Arithmetic (attn/cuda/device.h): how products were */
 };
 
 /* ---- for those who start runs ------------------------------------------------ */

@@ -117,6 +117,7 @@ typedef struct Record {
     char        position[24];
     uint64_t    seed;
     char        device[16]; /* "cpu" */
+    char        precision[32]; /* of products as they were computed: "f32", "bf16, cuDNN" */
     int         threads;
     char        input[128]; /* the input's name, shortened */
     RecordStatus status;

@@ -87,6 +87,7 @@ static void settings(Json *j, const Record *r)
     key_string(j, "position", r->position);
     key_raw(j, "seed", seed);
     key_string(j, "device", r->device);
+    key_string(j, "precision", r->precision);
     key_int(j, "threads", r->threads);
     key_string(j, "status", record_status_name(r->status));
     key_string(j, "message", r->message);

@@ -259,6 +259,7 @@ int attn_from_json(lua_State *L);
 int attn_command(lua_State *L);
 int attn_interrupted(lua_State *L);
 int attn_memory(lua_State *L);
+int attn_reload(lua_State *L);
 int attn_environment(lua_State *L);
 
 /* Views of a result. */

@@ -126,6 +126,32 @@ static void control_leave(void *context)
     ((Ui *)context)->quit = true;
 }
 
+/* Alone, as a layer, or as the attention inside of one. */
+static bool runs_mechanism(const Request *r, const char *id)
+{
+    const Mechanism *wanted = mechanism_find(id);
+
+    for (; r; r = r->above) {
+        const Mechanism *m = mechanism_find(r->mechanism);
+        const Mechanism *inner = m ? mechanism_inner(m, &r->given) : NULL;
+
+        if (wanted && (m == wanted || inner == wanted))
+            return true;
+    }
+    return false;
+}
+
+static void control_redefined(void *context, const char *id)
+{
+    Ui *ui = context;
+
+    browse_forget(ui, id);
+    for (int i = 0; i < ui->compare.count; i++)
+        if (runs_mechanism(&ui->compare.panes[i].request, id))
+            pane_run(ui, &ui->compare.panes[i]);
+    ui->dirty = true;
+}
+
 static bool control_ask(void *context, const char *question, Error *err)
 {
     Ui *ui = context;
@@ -328,20 +354,6 @@ static bool control_pane_get(void *context, int number, Text *out, Error *err)
     return true;
 }
 
-/* Pixels of an entry that lets the region fit; below 0: entries of a pixel; 0: all. */
-static int zoom_for(const LensShape *s, int64_t rows, int64_t cols)
-{
-    static const int sizes[] = { 16, 12, 8, 6, 4, 3, 2, 1 };
-
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-        if (rows * sizes[i] <= s->height && cols * sizes[i] * s->tall <= s->width)
-            return sizes[i];
-    for (int64_t by = 2; by < s->rows || by < s->cols; by *= 2)
-        if (rows <= s->height * by && cols * s->tall <= s->width * by)
-            return -(int)by;
-    return 0;
-}
-
 static bool control_pane_zoom(void *context, int number, const Region *region, Error *err)
 {
     Ui   *ui = context;
@@ -354,14 +366,8 @@ static bool control_pane_zoom(void *context, int number, const Region *region, E
                          number);
     history_note(ui);
     pane->lens.zoom = 0;
-    if (region) {
-        pane->lens.zoom = zoom_for(&pane->shape, region->row1 - region->row0,
-                                   region->col1 - region->col0);
-        pane->lens.row0 = region->row0;
-        pane->lens.col0 = region->col0;
-        pane->lens.q = region->row0 + (region->row1 - region->row0) / 2;
-        pane->lens.k = region->col0 + (region->col1 - region->col0) / 2;
-    }
+    if (region)
+        lens_show(&pane->lens, &pane->shape, *region);
     ui->compare.focus = number - 1;
     compare_link(ui);
     ui->dirty = true;
@@ -403,6 +409,7 @@ void control_fill(Ui *ui, Control *control)
         .pane_zoom = control_pane_zoom,
         .mark = control_mark,
         .map = control_map,
+        .redefined = control_redefined,
         .ask = control_ask,
         .write = control_write,
         .leave = control_leave,

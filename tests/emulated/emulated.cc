@@ -1,5 +1,7 @@
 // emulated.cc -- see emulated.h.  Fibers are Boost.Context's.
-#include "emulated.h"
+#include "emulated_matrix.h"
+
+#include "attn/cuda/profiling.h"
 
 #include <boost/context/fiber.hpp>
 #include <mutex>
@@ -13,6 +15,12 @@ namespace context = boost::context;
 #define GUARD 256
 #define MEMORY ((size_t)8 << 30) // the device "has" so much
 
+struct Copy {
+    void       *to;
+    const void *from;
+    int         group;
+};
+
 enum class At { running, barrier, gather, end };
 
 struct Fiber {
@@ -21,6 +29,8 @@ struct Fiber {
     context::fiber  self, back;
     unsigned char   word[WORD];
     bool            left;
+    std::vector<Copy> copies; // begun and not waited for
+    int             group;    // of the next copy
 };
 
 Emulation emulation;
@@ -50,6 +60,37 @@ void emulated_leave(const void *data, size_t size)
     memcpy(running->word, data, size < WORD ? size : WORD);
     running->left = true;
     emulated_gather();
+}
+
+static void broken(const char *kernel, const char *how)
+{
+    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
+            emulation.at.y, emulation.at.z, how);
+    abort();
+}
+
+/* ---- copies that run on ---------------------------------------------------------------- */
+
+void emulated_copy(void *to, const void *from)
+{
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+        broken("a copy", "an address is not a multiple of 16");
+    running->copies.push_back({ to, from, running->group });
+}
+
+void emulated_copies_end(void)
+{
+    running->group++;
+}
+
+void emulated_copies_wait(int left)
+{
+    std::vector<Copy> &copies = running->copies;
+    size_t             done = 0;
+
+    for (; done < copies.size() && copies[done].group < running->group - left; done++)
+        memcpy(copies[done].to, copies[done].from, 16);
+    copies.erase(copies.begin(), copies.begin() + (long)done);
 }
 
 static size_t threads_now(void)
@@ -125,6 +166,8 @@ static bool run_block(size_t threads)
 
         f->at = At::running;
         f->left = false;
+        f->copies.clear();
+        f->group = 0;
         f->lane.number = (int)x;
         f->lane.thread = dim3((unsigned)(x % emulation.block.x),
                               (unsigned)(x / emulation.block.x % emulation.block.y),
@@ -146,14 +189,6 @@ static bool run_block(size_t threads)
     }
 }
 
-
-static void broken(const char *kernel, const char *how)
-{
-    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
-            emulation.at.y, emulation.at.z, how);
-    abort();
-}
-
 static bool possible(dim3 grid, dim3 block, size_t shared)
 {
     size_t threads = (size_t)block.x * block.y * block.z;
@@ -162,15 +197,41 @@ static bool possible(dim3 grid, dim3 block, size_t shared)
            grid.y >= 1 && grid.z >= 1 && grid.y < 65536 && grid.z < 65536;
 }
 
+/* ---- failures that a test asks for ------------------------------------------------------ */
+
+enum Act { take, launch, finish, acts };
+
+static long done[acts]; // so many since the device was opened
+
+static const char *asked(void)
+{
+    const char *text = getenv("EMULATED_FAIL");
+
+    return text ? text : "";
+}
+
+// Whether this one is to fail.
+static bool fails(Act act)
+{
+    static const char *const names[] = { "take:", "launch:", "finish:" };
+    size_t                   length = strlen(names[act]);
+    long                     number = done[act]++;
+
+    return !strncmp(asked(), names[act], length) && atol(asked() + length) == number;
+}
+
 int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
             const std::function<void()> &body)
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     std::vector<unsigned char>  memory(shared + GUARD + 64);
     size_t                      threads = (size_t)block.x * block.y * block.z;
+    int64_t                     began = emulated_clock();
 
     if (!possible(grid, block, shared))
-        return last_error = 9; // cudaErrorInvalidConfiguration
+        return last_error = cudaErrorInvalidConfiguration;
+    if (fails(launch))
+        return last_error = cudaErrorLaunchFailure;
     while (fibers.size() < threads)
         fibers.push_back(fiber_new());
     shared_now = memory.data() + (64 - (uintptr_t)memory.data() % 64) % 64;
@@ -189,18 +250,28 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
                     if (shared_now[shared + (size_t)at] != 0xfd)
                         broken(kernel, "wrote behind its shared memory");
             }
+    emulated_launched(kernel, grid, block, shared, began);
     return cudaSuccess;
 }
 
 /* ---- the runtime --------------------------------------------------------------------- */
 
-cudaError_t cudaGetDeviceCount(int *count) { *count = 1; return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    std::fill(done, done + acts, 0);
+    *count = strcmp(asked(), "device") ? 1 : 0;
+    return *count ? cudaSuccess : cudaErrorNoDevice;
+}
+
 cudaError_t cudaGetDevice(int *index) { *index = 0; return cudaSuccess; }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return fails(finish) ? cudaErrorLaunchFailure : cudaSuccess;
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
@@ -231,11 +302,12 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
 {
     unsigned char *all;
 
-    if (bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
+    if (fails(take) || bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
         return last_error = cudaErrorMemoryAllocation;
     memcpy(all, &bytes, sizeof(bytes));
     memset(all + 256, 0xff, bytes);
     in_use += bytes;
+    emulated_allocated((int64_t)bytes);
     *data = all + 256;
     return cudaSuccess;
 }
@@ -248,6 +320,7 @@ cudaError_t cudaFree(void *data)
         return cudaSuccess;
     memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
     in_use -= bytes;
+    emulated_allocated(-(int64_t)bytes);
     free((unsigned char *)data - 256);
     return cudaSuccess;
 }
@@ -259,14 +332,21 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
     return cudaSuccess;
 }
 
-cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t)
+cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation where, unsigned,
+                                 cudaStream_t)
 {
+    emulated_copied(where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
+                                                            : DEVICE_COPY_TO_HOST,
+                    bytes, emulated_clock());
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
+    int64_t began = emulated_clock();
+
     memset(data, value, bytes);
+    emulated_copied(DEVICE_COPY_SET, bytes, began);
     return cudaSuccess;
 }
 
@@ -278,16 +358,27 @@ cudaError_t cudaGetLastError(void)
     return code;
 }
 
-const char *cudaGetErrorString(cudaError_t code)
+struct Word {
+    cudaError_t code;
+    const char *name, *text;
+};
+
+static const Word *word_of(cudaError_t code)
 {
-    return code == cudaErrorMemoryAllocation ? "out of memory"
-           : code == 9                       ? "invalid configuration argument"
-                                             : "no error";
+    static const Word words[] = {
+        { cudaSuccess, "cudaSuccess", "no error" },
+        { cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory" },
+        { cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+          "invalid configuration argument" },
+        { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
+        { cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure" },
+    };
+
+    for (const Word &word : words)
+        if (word.code == code)
+            return &word;
+    return words;
 }
 
-const char *cudaGetErrorName(cudaError_t code)
-{
-    return code == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
-           : code == 9                       ? "cudaErrorInvalidConfiguration"
-                                             : "cudaSuccess";
-}
+const char *cudaGetErrorString(cudaError_t code) { return word_of(code)->text; }
+const char *cudaGetErrorName(cudaError_t code) { return word_of(code)->name; }

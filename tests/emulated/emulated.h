@@ -4,6 +4,9 @@
 // It checks more than it computes: a thread that misses a barrier which others of its block
 // (or, for shuffles, of its warp) wait at, is a failure with the kernel's name.  Shared memory
 // is filled with NaN patterns before each block, and what is written behind its end is found.
+//
+// EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
+// allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none.
 #ifndef TESTS_EMULATED_H
 #define TESTS_EMULATED_H
 
@@ -151,6 +154,13 @@ static inline unsigned __match_any_sync(unsigned, T x)
     emulated_gather();
     return all;
 }
+/* ---- what its profiler is told (profiler.cc) -------------------------------------- */
+
+int64_t emulated_clock(void); // nanoseconds
+void    emulated_launched(const char *kernel, dim3 grid, dim3 block, size_t shared,
+                          int64_t began);
+void    emulated_copied(int kind, size_t bytes, int64_t began); // DeviceCopyKind
+void    emulated_allocated(int64_t bytes);                      // negative: given back
 
 /* ---- atomics: threads run in turn ------------------------------------------------ */
 
@@ -202,7 +212,8 @@ static inline T min(T a, T b) { return a < b ? a : b; }
 
 typedef int   cudaError_t;
 typedef void *cudaStream_t;
-enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719,
+enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
+       cudaErrorLaunchFailure = 719,
        cudaErrorNoDevice = 100 };
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcurrentManagedAccess };
 enum { cudaMemAttachGlobal = 1, cudaStreamNonBlocking = 1 };

@@ -1,7 +1,29 @@
 /* test_gpu_select.c -- choices on the device are the CPU's: with ties, NaN, infinity, numbers that
  * overflow, of one row and of thousands.
  */
-#include "gpu_choices.h"
+#include "unit/gpu_fixture.h"
+
+/* Room on the device for a result like t. */
+static Tensor gpu_like(GpuFixture *g, Tensor t)
+{
+    Tensor to = tensor_new(g->gpu.run->arena, t.dtype, t.rank, t.shape);
+
+    assert_non_null(to.data);
+    memset(to.data, 0x5a, (size_t)tensor_bytes(&to));
+    return to;
+}
+
+/* Two results of the same shape are the same to the last bit. */
+static void check_same(const char *what, Tensor a, Tensor b)
+{
+    int64_t size = dtype_size(a.dtype);
+
+    assert_int_equal(tensor_count(&a), tensor_count(&b));
+    for (int64_t x = 0; x < tensor_count(&a); x++)
+        if (memcmp((char *)a.data + x * size, (char *)b.data + x * size, (size_t)size) != 0)
+            fail_msg("%s: entry %lld of %lld differs", what, (long long)x,
+                     (long long)tensor_count(&a));
+}
 
 typedef enum Kind {
     NORMAL,
@@ -69,7 +91,7 @@ static Tensor lines_of(GpuFixture *g, DType dtype, int64_t lines, int64_t n)
 
 static void check_chosen(Kind kind, int64_t n, int64_t count, int64_t k)
 {
-    GpuFixture g = gpu_fixture_new(ARITHMETIC_F32, 5);
+    GpuFixture g = gpu_fixture_new(2, 5);
     Tensor     near = fixture_normal(&g.cpu, 2, n, count, 1), x;
     Tensor     best = lines_of(&g, DT_I32, 2, n), top, other;
 
@@ -77,15 +99,15 @@ static void check_chosen(Kind kind, int64_t n, int64_t count, int64_t k)
     x = widened(&g, near);
     for (int negative = 0; negative < 2; negative++) {
         cpu_argmax(g.cpu.run, &x, negative, &best);
-        other = gpu_fixture_like(&g, best);
-        g.run->ops->argmax(g.run, &x, negative, &other);
-        check_same_bits("argmax", best, other);
+        other = gpu_like(&g, best);
+        g.gpu.run->ops->argmax(g.gpu.run, &x, negative, &other);
+        check_same("argmax", best, other);
     }
     top = fixture_tensor(&g.cpu, DT_I32, 2, count, k);
-    other = gpu_fixture_like(&g, top);
+    other = gpu_like(&g, top);
     cpu_top_k(g.cpu.run, &x, k, &top);
-    g.run->ops->top_k(g.run, &x, k, &other);
-    check_same_bits("top_k", top, other);
+    g.gpu.run->ops->top_k(g.gpu.run, &x, k, &other);
+    check_same("top_k", top, other);
     gpu_fixture_free(&g);
 }
 
@@ -105,7 +127,7 @@ static void argmax_and_top_k(void **state)
 
 static void check_nearest(Kind kind, int form, int64_t n, int64_t parts, int64_t count, int64_t d)
 {
-    GpuFixture g = gpu_fixture_new(ARITHMETIC_F32, 7);
+    GpuFixture g = gpu_fixture_new(2, 7);
     Tensor     x = fixture_normal(&g.cpu, form % 3 ? 2 : 1, n, d, 1), wide;
     Tensor     y = fixture_normal(&g.cpu, 2, parts * count, d, 1);
     Tensor     index = fixture_tensor(&g.cpu, DT_I32, 2, parts, n), other;
@@ -120,10 +142,10 @@ static void check_nearest(Kind kind, int form, int64_t n, int64_t parts, int64_t
         in.x.exact = wide_row;
         in.x.context = &wide;
     }
-    other = gpu_fixture_like(&g, index);
+    other = gpu_like(&g, index);
     cpu_nearest(g.cpu.run, &in, &index);
-    g.run->ops->nearest(g.run, &in, &other);
-    check_same_bits("nearest", index, other);
+    g.gpu.run->ops->nearest(g.gpu.run, &in, &other);
+    check_same("nearest", index, other);
     gpu_fixture_free(&g);
 }
 
@@ -142,7 +164,7 @@ static void nearest(void **state)
 
 static void check_best(Kind kind, bool exact, int64_t n, int64_t count, int64_t d, int64_t k)
 {
-    GpuFixture g = gpu_fixture_new(ARITHMETIC_F32, 9);
+    GpuFixture g = gpu_fixture_new(2, 9);
     Tensor     x = fixture_normal(&g.cpu, 2, n, d, 1), wide;
     Tensor     y = fixture_normal(&g.cpu, exact ? 2 : 1, count, d, 1);
     Tensor     index = fixture_tensor(&g.cpu, DT_I32, 2, count, k), other;
@@ -153,10 +175,10 @@ static void check_best(Kind kind, bool exact, int64_t n, int64_t count, int64_t 
     wide = widened(&g, x);
     rows = (ChoiceRows){ .near = x, .exact = exact ? wide_row : NULL, .context = &wide };
     y = exact ? widened(&g, y) : y;
-    other = gpu_fixture_like(&g, index);
+    other = gpu_like(&g, index);
     cpu_best_rows(g.cpu.run, &rows, &y, k, &index);
-    g.run->ops->best_rows(g.run, &rows, &y, k, &other);
-    check_same_bits("best_rows", index, other);
+    g.gpu.run->ops->best_rows(g.gpu.run, &rows, &y, k, &other);
+    check_same("best_rows", index, other);
     gpu_fixture_free(&g);
 }
 
@@ -176,15 +198,15 @@ static void best_rows(void **state)
 
 static void check_codes(Kind kind, bool bias, int64_t n, int64_t bits, int64_t d)
 {
-    GpuFixture g = gpu_fixture_new(ARITHMETIC_F32, 11);
+    GpuFixture g = gpu_fixture_new(2, 11);
     Tensor     x = fixture_normal(&g.cpu, 2, n, d, 1);
     Tensor     planes = fixture_normal(&g.cpu, 1, bits, d + 1, 1);
-    Tensor     code = lines_of(&g, DT_I64, 2, n), other = gpu_fixture_like(&g, code);
+    Tensor     code = lines_of(&g, DT_I64, 2, n), other = gpu_like(&g, code);
 
     shape(&x, kind);
     cpu_codes(g.cpu.run, &x, &planes, bias, &code);
-    g.run->ops->codes(g.run, &x, &planes, bias, &other);
-    check_same_bits("codes", code, other);
+    g.gpu.run->ops->codes(g.gpu.run, &x, &planes, bias, &other);
+    check_same("codes", code, other);
     gpu_fixture_free(&g);
 }
 
@@ -211,19 +233,19 @@ static Tensor draw_codes(GpuFixture *g, int64_t heads, int64_t n)
 
 static void check_code_clusters(int64_t n, int64_t count)
 {
-    GpuFixture g = gpu_fixture_new(ARITHMETIC_F32, 13);
+    GpuFixture g = gpu_fixture_new(2, 13);
     Tensor     code = draw_codes(&g, 2, n), centre = draw_codes(&g, 2, count);
     Tensor     cluster = lines_of(&g, DT_I32, 2, n), other, ones, more;
 
-    other = gpu_fixture_like(&g, cluster);
+    other = gpu_like(&g, cluster);
     cpu_nearest_codes(g.cpu.run, &code, &centre, &cluster);
-    g.run->ops->nearest_codes(g.run, &code, &centre, &other);
-    check_same_bits("nearest_codes", cluster, other);
+    g.gpu.run->ops->nearest_codes(g.gpu.run, &code, &centre, &other);
+    check_same("nearest_codes", cluster, other);
     ones = fixture_tensor(&g.cpu, DT_I32, 2, count, 64);
-    more = gpu_fixture_like(&g, ones);
+    more = gpu_like(&g, ones);
     cpu_bit_sums(g.cpu.run, &code, &cluster, &ones);
-    g.run->ops->bit_sums(g.run, &code, &cluster, &more);
-    check_same_bits("bit_sums", ones, more);
+    g.gpu.run->ops->bit_sums(g.gpu.run, &code, &cluster, &more);
+    check_same("bit_sums", ones, more);
     gpu_fixture_free(&g);
 }
 
@@ -242,7 +264,7 @@ static void code_clusters(void **state)
  * have lanes: a few times 2^-53 of sums of up to 900 vectors of length 1. */
 static void check_member_sums(int64_t n, int64_t clusters, int64_t d, bool unit)
 {
-    GpuFixture g = gpu_fixture_new(ARITHMETIC_F32, 15);
+    GpuFixture g = gpu_fixture_new(2, 15);
     Tensor     x = fixture_normal(&g.cpu, 1, n, d, 1);
     Tensor     index = lines_of(&g, DT_I32, 2, n), sum, other;
 
@@ -250,11 +272,11 @@ static void check_member_sums(int64_t n, int64_t clusters, int64_t d, bool unit)
     for (int64_t i = 0; i < 2 * n; i++)
         tensor_i32(&index)[i] = (int32_t)rng_below(&g.cpu.rng, (uint64_t)clusters) * 3 / 4;
     sum = fixture_tensor(&g.cpu, DT_F64, 2, clusters, d);
-    other = gpu_fixture_like(&g, sum);
+    other = gpu_like(&g, sum);
     cpu_member_sums(g.cpu.run, &x, &index, unit, &sum);
-    g.run->ops->member_sums(g.run, &x, &index, unit, &other);
+    g.gpu.run->ops->member_sums(g.gpu.run, &x, &index, unit, &other);
     if (!unit)
-        check_same_bits("member_sums", sum, other);
+        check_same("member_sums", sum, other);
     for (int64_t i = 0; i < tensor_count(&sum); i++)
         assert_true(fabs(((double *)sum.data)[i] - ((double *)other.data)[i]) <= 1e-13);
     gpu_fixture_free(&g);
@@ -274,15 +296,15 @@ static void member_sums(void **state)
 
 static void check_sort(int64_t lines, int64_t n, int64_t below, int64_t from)
 {
-    GpuFixture g = gpu_fixture_new(ARITHMETIC_F32, 17);
+    GpuFixture g = gpu_fixture_new(2, 17);
     Tensor     key = lines_of(&g, DT_I32, lines, n), order = lines_of(&g, DT_I32, lines, n);
-    Tensor     other = gpu_fixture_like(&g, order);
+    Tensor     other = gpu_like(&g, order);
 
     for (int64_t i = 0; i < lines * n; i++)
         tensor_i32(&key)[i] = (int32_t)((int64_t)rng_below(&g.cpu.rng, (uint64_t)below) + from);
     cpu_sort(g.cpu.run, &key, &order);
-    g.run->ops->sort(g.run, &key, &other);
-    check_same_bits("sort", order, other);
+    g.gpu.run->ops->sort(g.gpu.run, &key, &other);
+    check_same("sort", order, other);
     gpu_fixture_free(&g);
 }
 

@@ -71,6 +71,17 @@ DeviceTensor gpu_lines(DeviceTensor t)
     return t;
 }
 
+void gpu_computed(Run *r, Arithmetic arithmetic)
+{
+    r->computed |= 1u << arithmetic;
+}
+
+void gpu_toward(Run *r, const void *data, int64_t bytes)
+{
+    if (!run_failed(r) && data && bytes > 0)
+        gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
+}
+
 DeviceTensor gpu_result(Run *r, const Tensor *t)
 {
     if (!run_failed(r) && !(arena_holds(r->arena, t->data) && t->stride[t->rank - 1] == 1) &&
@@ -150,9 +161,18 @@ void gpu_fill_ops(Device *d)
                 .abi_version = OPS_ABI_VERSION,
                 .name = d->api->name,
                 .memory = &d->memory,
+                .prepare = gpu_prepare,
                 .attend = gpu_attend,
+                .pattern_means = gpu_pattern_means,
+                .entries = gpu_entries,
+                .normalise64 = gpu_normalise64,
+                .few_attend = gpu_few_attend,
+                .group_attend = gpu_group_attend,
+                .key_usage = gpu_key_usage,
+                .row_attend = gpu_row_attend,
                 .lambda_content = gpu_lambda_content,
                 .lambda_apply = gpu_lambda_apply,
+                .logit_attend = gpu_logit_attend,
                 .gather = gpu_gather,
                 .scatter = gpu_scatter,
                 .merge_rows = gpu_merge_rows,

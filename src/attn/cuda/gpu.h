@@ -55,6 +55,8 @@ DeviceTensor gpu_lines(DeviceTensor t);
 DeviceTensor gpu_result(Run *r, const Tensor *t);
 /* count floats as the device sees them; NULL stays NULL. */
 const float *gpu_floats(Run *r, const float *data, int64_t count);
+/* Products of this op were computed so: what records say. */
+void gpu_computed(Run *r, Arithmetic arithmetic);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -65,15 +67,35 @@ bool gpu_began(Run *r, const char *what, int code);
 /* Waits also where the run has failed, because what was started may still use its memory. */
 void gpu_finish(Run *r, const char *what);
 
-/* The tiles of a pattern that hold allowed cells, in the run's arena; *cells: how many
- * cells there are, over all heads.  Counts as preparation (run_prepare). */
-TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
+/* Moves what the host wrote to the device ahead of a call. */
+void gpu_toward(Run *r, const void *data, int64_t bytes);
+
+/* The tiles of a pattern that hold allowed cells, with what in->cell_term adds, in rows of
+ * `height` queries, in the run's arena; *cells: how many cells there are, over all heads.
+ * Counts as preparation (run_prepare). */
+TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_t height,
+                   double *cells);
+
+/* A pattern's rows as they are, in the run's arena; *cells: how many cells there are, over all
+ * heads.  Counts as preparation. */
+RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells);
 
 /* The entries of the ops' table, by file. */
+void gpu_prepare(Run *r);
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                       double *cells);
+void gpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
+void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
+void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
+void gpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
+void gpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
+                   Tensor *usage);
 void gpu_lambda_content(Run *r, const Lambdas *l);
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
+void gpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_merge_rows(Run *r, const MergeRows *in);

@@ -48,10 +48,13 @@ static void *open_library(Device *d, Error *err)
     if (!found && access(d->path, R_OK) == 0)
         error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s cannot be opened: %s", d->path,
                   dlerror());
+    else if (!found && given && *given)
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " VARIABLE " names %s, which is not "
+                  "there", given);
     else if (!found)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is not beside the program; build it "
-                  "where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or name it by "
-                  VARIABLE, given && *given ? given : LIBRARY);
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " LIBRARY " is not beside the program; "
+                  "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
+                  "name it by " VARIABLE);
     return found;
 }
 
@@ -152,4 +155,26 @@ int64_t device_peak(const Device *d)
 void device_peak_reset(Device *d)
 {
     atomic_store(&d->peak, atomic_load(&d->in_use));
+}
+
+static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
+
+const char *arithmetic_name(Arithmetic arithmetic)
+{
+    return names[arithmetic];
+}
+
+char *computed_text(unsigned computed, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (int x = 0; x <= ARITHMETIC_F16 && at < size; x++)
+        if (computed >> x & 1)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "", names[x]);
+    if (at < size && (computed & COMPUTED_CUDNN))
+        at += (size_t)snprintf(text + at, size - at, ", cuDNN");
+    if (!at)
+        snprintf(text, size, "%s", names[ARITHMETIC_F32]);
+    return text;
 }

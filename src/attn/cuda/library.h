@@ -29,4 +29,9 @@ int64_t device_in_use(const Device *device);
 int64_t device_peak(const Device *device);
 void    device_peak_reset(Device *device);
 
+const char *arithmetic_name(Arithmetic arithmetic); /* "bf16" */
+#define COMPUTED_CUDNN 16u /* in Run.computed, beside bits by Arithmetic */
+/* What a run's products were computed in: "bf16", "f32 and bf16, cuDNN".  Returns text. */
+char *computed_text(unsigned computed, char *text, size_t size);
+
 #endif
