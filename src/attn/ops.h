@@ -138,6 +138,16 @@ const Ops *ops_cpu(void);
  * Charges per allowed cell: score 2d, mix 2e, overhead 5 (or as in says), position by terms. */
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
 
+/* Equal shares of what a pattern allows: y_i = (sum of x_j) / divisor, less x_i when asked. */
+typedef struct PatternMeans {
+    Tensor x;       /* f32 [h',m,w] */
+    double divisor; /* 0: as many as the row's cells; a row without any is 0 */
+    bool   less_own;
+} PatternMeans;
+/* f32 [h,n,w], in double and rounded at the end.  Charges to mix w per cell, w per row, and
+ * w more per row for less_own. */
+Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern);
+
 /* Few queries that read all keys: pooling, latents, landmarks. */
 typedef struct FewAttend {
     Tensor q, k, v; /* [h',l,d], [h',m,d], [h',m,e] */
@@ -458,6 +468,8 @@ struct Ops {
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
+    void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                          double *cells);
     void (*few_attend)(Run *r, const FewAttend *in, FewResult *out);
     void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
     void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);

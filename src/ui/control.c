@@ -127,15 +127,12 @@ static void control_leave(void *context)
 }
 
 /* Alone, as a layer, or as the attention inside of one. */
-static bool runs_mechanism(const Request *r, const char *id)
+static bool runs_mechanism(const Request *r, const Mechanism *wanted)
 {
-    const Mechanism *wanted = mechanism_find(id);
-
     for (; r; r = r->above) {
         const Mechanism *m = mechanism_find(r->mechanism);
-        const Mechanism *inner = m ? mechanism_inner(m, &r->given) : NULL;
 
-        if (wanted && (m == wanted || inner == wanted))
+        if (m == wanted || (m && mechanism_inner(m, &r->given) == wanted))
             return true;
     }
     return false;
@@ -143,11 +140,12 @@ static bool runs_mechanism(const Request *r, const char *id)
 
 static void control_redefined(void *context, const char *id)
 {
-    Ui *ui = context;
+    Ui              *ui = context;
+    const Mechanism *m = mechanism_find(id);
 
-    browse_forget(ui, id);
+    browse_forget(ui, m);
     for (int i = 0; i < ui->compare.count; i++)
-        if (runs_mechanism(&ui->compare.panes[i].request, id))
+        if (runs_mechanism(&ui->compare.panes[i].request, m))
             pane_run(ui, &ui->compare.panes[i]);
     ui->dirty = true;
 }

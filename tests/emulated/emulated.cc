@@ -1,6 +1,8 @@
 // emulated.cc -- see emulated.h.  Fibers are Boost.Context's.
 #include "emulated_matrix.h"
 
+#include "attn/cuda/profiling.h"
+
 #include <boost/context/fiber.hpp>
 #include <mutex>
 #include <vector>
@@ -224,6 +226,7 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
     std::lock_guard<std::mutex> lock(one_at_a_time);
     std::vector<unsigned char>  memory(shared + GUARD + 64);
     size_t                      threads = (size_t)block.x * block.y * block.z;
+    int64_t                     began = emulated_clock();
 
     if (!possible(grid, block, shared))
         return last_error = cudaErrorInvalidConfiguration;
@@ -247,6 +250,7 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
                     if (shared_now[shared + (size_t)at] != 0xfd)
                         broken(kernel, "wrote behind its shared memory");
             }
+    emulated_launched(kernel, grid, block, shared, began);
     return cudaSuccess;
 }
 
@@ -303,6 +307,7 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
     memcpy(all, &bytes, sizeof(bytes));
     memset(all + 256, 0xff, bytes);
     in_use += bytes;
+    emulated_allocated((int64_t)bytes);
     *data = all + 256;
     return cudaSuccess;
 }
@@ -315,6 +320,7 @@ cudaError_t cudaFree(void *data)
         return cudaSuccess;
     memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
     in_use -= bytes;
+    emulated_allocated(-(int64_t)bytes);
     free((unsigned char *)data - 256);
     return cudaSuccess;
 }
@@ -326,14 +332,21 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
     return cudaSuccess;
 }
 
-cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t)
+cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation where, unsigned,
+                                 cudaStream_t)
 {
+    emulated_copied(where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
+                                                            : DEVICE_COPY_TO_HOST,
+                    bytes, emulated_clock());
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
+    int64_t began = emulated_clock();
+
     memset(data, value, bytes);
+    emulated_copied(DEVICE_COPY_SET, bytes, began);
     return cudaSuccess;
 }
 

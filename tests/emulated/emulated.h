@@ -154,6 +154,13 @@ static inline unsigned __match_any_sync(unsigned, T x)
     emulated_gather();
     return all;
 }
+/* ---- what its profiler is told (profiler.cc) -------------------------------------- */
+
+int64_t emulated_clock(void); // nanoseconds
+void    emulated_launched(const char *kernel, dim3 grid, dim3 block, size_t shared,
+                          int64_t began);
+void    emulated_copied(int kind, size_t bytes, int64_t began); // DeviceCopyKind
+void    emulated_allocated(int64_t bytes);                      // negative: given back
 
 /* ---- atomics: threads run in turn ------------------------------------------------ */
 

@@ -48,6 +48,8 @@ void *cpu_scratch(Run *r, int64_t count, int64_t size);
 /* The entries of ops_cpu(), by file. */
 void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void cpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                       double *cells);
 void cpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
 void cpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
 void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out);

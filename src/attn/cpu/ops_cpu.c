@@ -17,6 +17,7 @@ const Ops *ops_cpu(void)
         .abi_version = OPS_ABI_VERSION,
         .name = "cpu",
         .attend = cpu_attend,
+        .pattern_means = cpu_pattern_means,
         .few_attend = cpu_few_attend,
         .group_attend = cpu_group_attend,
         .row_attend = cpu_row_attend,

@@ -76,16 +76,26 @@ void gpu_toward(Run *r, const void *data, int64_t bytes);
 TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_t height,
                    double *cells);
 
+/* A pattern's rows as they are, in the run's arena; *cells: how many cells there are, over all
+ * heads.  Counts as preparation. */
+RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells);
+
 /* The entries of the ops' table, by file. */
 void gpu_prepare(Run *r);
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                       double *cells);
 void gpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
 void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
 void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
 void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
+void gpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
+void gpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
+                   Tensor *usage);
 void gpu_lambda_content(Run *r, const Lambdas *l);
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
+void gpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_merge_rows(Run *r, const MergeRows *in);

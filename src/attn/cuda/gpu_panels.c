@@ -1,7 +1,7 @@
 /* gpu_panels.c -- see gpu_panels.h.
  *
- * All panels together have so many tiles of PANEL_ROWS keys; a panel that has more than its share of
- * them is cut into pieces of that share, so that neither one large group nor a few rows with
+ * All panels together have so many tiles of PANEL_ROWS keys; a panel that has more than its share
+ * of them is cut into pieces of that share, so that neither one large group nor a few rows with
  * very many keys leave most of the device idle.
  */
 #include "attn/cuda/gpu_panels.h"

@@ -142,6 +142,18 @@ const Ops *device_ops(Device *d, Arithmetic arithmetic)
     return &d->kinds[arithmetic].ops;
 }
 
+const char *arithmetic_name(Arithmetic arithmetic)
+{
+    static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
+
+    return names[arithmetic];
+}
+
+Arithmetic arithmetic_of(const Ops *ops)
+{
+    return device_of(ops) ? ((const DeviceKind *)ops)->arithmetic : ARITHMETIC_F32;
+}
+
 int64_t device_in_use(const Device *d)
 {
     return atomic_load(&d->in_use);
@@ -157,13 +169,6 @@ void device_peak_reset(Device *d)
     atomic_store(&d->peak, atomic_load(&d->in_use));
 }
 
-static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
-
-const char *arithmetic_name(Arithmetic arithmetic)
-{
-    return names[arithmetic];
-}
-
 char *computed_text(unsigned computed, char *text, size_t size)
 {
     size_t at = 0;
@@ -171,10 +176,11 @@ char *computed_text(unsigned computed, char *text, size_t size)
     text[0] = '\0';
     for (int x = 0; x <= ARITHMETIC_F16 && at < size; x++)
         if (computed >> x & 1)
-            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "", names[x]);
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "",
+                                   arithmetic_name((Arithmetic)x));
     if (at < size && (computed & COMPUTED_CUDNN))
         at += (size_t)snprintf(text + at, size - at, ", cuDNN");
     if (!at)
-        snprintf(text, size, "%s", names[ARITHMETIC_F32]);
+        snprintf(text, size, "%s", arithmetic_name(ARITHMETIC_F32));
     return text;
 }

@@ -23,6 +23,8 @@ const DeviceApi  *device_api(const Device *device);
 const char       *device_path(const Device *device); /* of the library */
 /* Its operations, with matrix products of that kind; live as long as the device. */
 const Ops        *device_ops(Device *device, Arithmetic arithmetic);
+/* "f32", "tf32", "bf16", "f16"; the CPU computes in the first. */
+Arithmetic        arithmetic_of(const Ops *ops);
 
 /* Bytes taken from the device now, and the most so far; for the profiler. */
 int64_t device_in_use(const Device *device);

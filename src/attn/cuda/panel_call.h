@@ -1,9 +1,9 @@
 /* attn/cuda/panel_call.h -- attention of listed panels of rows, whatever makes the scores; part
  * of device.h.
  *
- * A panel is at most PANEL_ROWS rows (queries) of one head with some keys: what one block computes.
- * Long lists of keys are cut, so that a few rows with very many keys occupy the whole device;
- * the pieces leave unfinished results in slots, which a join puts together in order.
+ * A panel is at most PANEL_ROWS rows (queries) of one head with some keys: what one block
+ * computes.  Long lists of keys are cut, so that a few rows with very many keys occupy the whole
+ * device; the pieces leave unfinished results in slots, which a join puts together in order.
  */
 #ifndef ATTN_CUDA_PANEL_CALL_H
 #define ATTN_CUDA_PANEL_CALL_H

@@ -83,12 +83,7 @@ static __device__ void attend_panel(const PanelInput &a, PanelMemory *m, Rules &
     Softmax rows[OWN];
     float   out[OWN][4 * WIDE], s[OWN][OWN];
 
-    for (int r = 0; r < OWN; r++) {
-        rows[r].top = -INFINITY;
-        rows[r].sum = 0;
-        for (int c = 0; c < 4 * WIDE; c++)
-            out[r][c] = 0;
-    }
+    softmax_begin<WIDE>(rows, out);
     take_entries(a.query_index, p, a.heads, p.first, p.rows, m->row);
     __syncthreads();
     rules.begin(p, m);

@@ -101,6 +101,17 @@ static __device__ float soften(const S s[OWN], Softmax *row, float p[OWN])
     return (float)kept;
 }
 
+template <int WIDE>
+static __device__ __forceinline__ void softmax_begin(Softmax rows[OWN], float out[OWN][4 * WIDE])
+{
+    for (int r = 0; r < OWN; r++) {
+        rows[r].top = -INFINITY;
+        rows[r].sum = 0;
+        for (int c = 0; c < 4 * WIDE; c++)
+            out[r][c] = 0;
+    }
+}
+
 // The softmax of the panel takes in a tile of scores; its column c is line + c * step.
 template <typename S, int WIDE>
 static __device__ void soften_tile(const S s[OWN][OWN], int line, int step, Softmax rows[OWN],

@@ -28,7 +28,7 @@
     cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 #endif
 
-cudaStream_t device_stream(void);
+extern "C" cudaStream_t device_stream(void);
 
 #define GRID_MOST 65535 // of a grid's y and z
 
