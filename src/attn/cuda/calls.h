@@ -4,6 +4,7 @@
 
 #include "attn/cuda/attend_call.h"
 #include "attn/cuda/matrix_call.h"
+#include "attn/cuda/fused_call.h"
 #include "attn/cuda/entries_call.h"
 #include "attn/cuda/gemm_call.h"
 #include "attn/cuda/group_call.h"
