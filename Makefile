@@ -39,7 +39,7 @@ ALL_LDLIBS = $(shell pkg-config --libs $(PACKAGES) $(if $(EDIT),libedit) 2>/dev/
 
 PREFIX  ?= /usr/local
 
-sources  := $(sort $(shell find src -name '*.c'))
+sources  := $(sort $(filter-out src/attn/cuda/cupti/%,$(shell find src -name '*.c')))
 objects  := $(sources:src/%.c=$(BUILD)/obj/%.o)
 library  := $(filter-out $(BUILD)/obj/main.o,$(objects))
 units    := $(sort $(wildcard tests/unit/test_*.c))

@@ -18,6 +18,25 @@ NVCC_FLAGS = -O3 -std=c++17 --compiler-options -Wall,-fPIC,-fvisibility=hidden,-
              -DDEVICE_NAME='"cuda"' -Isrc
 kernel_objects := $(kernels:src/%.cu=$(BUILD)/obj/%.cu.o)
 
+# The profiler is C of the shared object's own, where CUPTI's headers are.
+cupti_header := $(firstword $(wildcard $(cuda_home)/include/cupti_range_profiler.h \
+                            $(cuda_home)/extras/CUPTI/include/cupti_range_profiler.h))
+ifneq ($(cupti_header),)
+cupti_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/attn/cuda/cupti/*.c))
+CUPTI_FLAGS = -std=gnu11 -g -O2 -fPIC -fvisibility=hidden $(filter-out -Wpointer-arith,$(WARNINGS)) \
+              $(if $(filter 1,$(WERROR)),-Werror) -MMD -MP -Isrc -Isrc/attn/cuda/cupti/shim \
+              -isystem $(cuda_home)/include -isystem $(dir $(cupti_header))
+else
+NVCC_FLAGS += -DWITHOUT_PROFILER
+endif
+
+$(cupti_objects): $(BUILD)/obj/%.o: src/%.c mk/cuda.mk
+	@mkdir -p $(@D)
+	@$(if $(filter 1,$(V)),,echo "  CC    $<")
+	$(Q)$(CC) $(CUPTI_FLAGS) -c $< -o $@
+
+-include $(cupti_objects:.o=.d)
+
 all: $(if $(filter yes,$(have_packages)),$(BUILD)/attnscope-cuda.so)
 
 $(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def) mk/cuda.mk
@@ -26,13 +45,16 @@ $(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh s
 	$(Q)$(NVCC) $(NVCC_FLAGS) -c $< -o $@
 
 # Linked by the C compiler: cudart inside, one symbol outside, nothing else needed to open it.
-$(BUILD)/attnscope-cuda.so: $(kernel_objects)
+# It stays where it is once opened: CUPTI may call back until the program ends.
+$(BUILD)/attnscope-cuda.so: $(kernel_objects) $(cupti_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
-	$(Q)$(CC) -shared -o $@ $^ $(cuda_static) -ldl -lpthread -lrt -Wl,--exclude-libs,ALL -Wl,-z,defs
+	$(Q)$(CC) -shared -o $@ $^ $(cuda_static) -ldl -lpthread -lrt -lm -Wl,--exclude-libs,ALL -Wl,-z,defs \
+	    -Wl,-z,nodelete
 endif
 
 # The same kernels on the CPU, thread by thread, for the tests (tests/emulated/emulated.h).
-emulated_objects := $(kernels:src/%.cu=$(BUILD)/tests/emulated/%.o) $(BUILD)/tests/emulated/emulated.o
+emulated_objects := $(kernels:src/%.cu=$(BUILD)/tests/emulated/%.o) \
+                    $(patsubst tests/emulated/%.cc,$(BUILD)/tests/emulated/%.o,$(wildcard tests/emulated/*.cc))
 EMULATED_FLAGS = -std=c++17 -g -O2 -fPIC -fvisibility=hidden -DDEVICE_EMULATED -Isrc -Itests/emulated \
                  -Wall -Wno-unknown-pragmas
 
@@ -41,7 +63,8 @@ $(BUILD)/tests/emulated/%.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda
 	@$(if $(filter 1,$(V)),,echo "  EMUL  $<")
 	$(Q)$(CXX) $(EMULATED_FLAGS) -x c++ -c $< -o $@
 
-$(BUILD)/tests/emulated/emulated.o: tests/emulated/emulated.cc tests/emulated/emulated.h
+$(BUILD)/tests/emulated/%.o: tests/emulated/%.cc tests/emulated/emulated.h \
+                             $(wildcard src/attn/cuda/*.h src/attn/cuda/*.def)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(EMULATED_FLAGS) -c $< -o $@
 

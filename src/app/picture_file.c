@@ -56,6 +56,8 @@ static void add_panel_word(const Request *first, const PanelChoice *panel, Text 
         text_add(&word, " - ");
         add_side(first, &panel->minus->request, panel->minus_view, &word);
     }
+    if (panel->looks)
+        panel_looks_text(panel->looks, &word);
     text_addf(out, "%s%s", out->length ? " + " : "", text_str(&word));
     text_free(&word);
 }

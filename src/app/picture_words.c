@@ -104,6 +104,8 @@ static void word_panel(const PanelChoice *choice, const PictureOptions *options,
     }
     text_add(&title, " \xc2\xb7 ");
     picture_view_name(choice->result->run, panel->view, &title);
+    if (choice->looks && choice->looks->round)
+        text_addf(&title, " \xc2\xb7 round %lld", (long long)choice->looks->round);
     text_add(&title, choice->sorted && (panel->row_order || panel->col_order) ? ", sorted" : "");
     if (panel->view->headless)
         text_addf(&title, " \xc2\xb7 %s %lld", panel->view->round, (long long)panel->plane);

@@ -138,6 +138,16 @@ const Ops *ops_cpu(void);
  * Charges per allowed cell: score 2d, mix 2e, overhead 5 (or as in says), position by terms. */
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
 
+/* Equal shares of what a pattern allows: y_i = (sum of x_j) / divisor, less x_i when asked. */
+typedef struct PatternMeans {
+    Tensor x;       /* f32 [h',m,w] */
+    double divisor; /* 0: as many as the row's cells; a row without any is 0 */
+    bool   less_own;
+} PatternMeans;
+/* f32 [h,n,w], in double and rounded at the end.  Charges to mix w per cell, w per row, and
+ * w more per row for less_own. */
+Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern);
+
 /* Few queries that read all keys: pooling, latents, landmarks. */
 typedef struct FewAttend {
     Tensor q, k, v; /* [h',l,d], [h',m,d], [h',m,e] */
@@ -397,6 +407,13 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
+typedef enum EntryKind { ENTRY_CAST, ENTRY_EXP, ENTRY_DIVIDE } EntryKind;
+/* Fills y [h,n,w] with x [h',n,w], e^x or x / by, entry by entry; contiguous rows, f32 or f64
+ * each, y may be x.  Charges nothing. */
+void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y);
+/* f64 [r->h,n,d] of x f32 [h',n,d]: as op_normalise, not rounded.  Charges nothing. */
+Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps);
+
 /* ---- rows by lists; they charge nothing: callers do ------------------------------- */
 
 /* [h,rows,w]: row index[t,x] of x [h',n,w] f32 or i32, index i32 [h',rows]; h: the larger h'. */
@@ -448,8 +465,11 @@ struct Ops {
     int         abi_version;
     const char *name; /* "cpu" */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
+    void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
+    void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                          double *cells);
     void (*few_attend)(Run *r, const FewAttend *in, FewResult *out);
     void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
     void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);
@@ -482,6 +502,8 @@ struct Ops {
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+    void (*entries)(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+    void (*normalise64)(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
     void (*gather)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*scatter)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*merge_rows)(Run *r, const MergeRows *in);

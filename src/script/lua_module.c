@@ -117,8 +117,8 @@ static const Member attn_members[] = {
     { "mechanism", attn_mechanism, "definition: attnscope.MechanismOptions", "string" OR_FAILURE,
       "Adds a mechanism to the catalogue; its function computes the output with tensors." },
     { "reload", attn_reload, "file: string", "string[]" OR_FAILURE,
-      "Runs a script's file again; the patterns and mechanisms that it defines, whose ids it gives, "
-      "take the place of those before, and the explorer's panes show them." },
+      "Runs a script's file again; the patterns and mechanisms that it defines, whose ids it "
+      "gives, take the place of those before, and the explorer's panes show them." },
     { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions", "attnscope.Report",
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "

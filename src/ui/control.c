@@ -6,7 +6,6 @@
 #include "ui/control.h"
 
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ui/actions.h"
@@ -128,15 +127,12 @@ static void control_leave(void *context)
 }
 
 /* Alone, as a layer, or as the attention inside of one. */
-static bool runs_mechanism(const Request *r, const char *id)
+static bool runs_mechanism(const Request *r, const Mechanism *wanted)
 {
-    const Mechanism *wanted = mechanism_find(id);
-
     for (; r; r = r->above) {
         const Mechanism *m = mechanism_find(r->mechanism);
-        const Mechanism *inner = m ? mechanism_inner(m, &r->given) : NULL;
 
-        if (wanted && (m == wanted || inner == wanted))
+        if (m == wanted || (m && mechanism_inner(m, &r->given) == wanted))
             return true;
     }
     return false;
@@ -144,11 +140,12 @@ static bool runs_mechanism(const Request *r, const char *id)
 
 static void control_redefined(void *context, const char *id)
 {
-    Ui *ui = context;
+    Ui              *ui = context;
+    const Mechanism *m = mechanism_find(id);
 
-    browse_forget(ui, id);
+    browse_forget(ui, m);
     for (int i = 0; i < ui->compare.count; i++)
-        if (runs_mechanism(&ui->compare.panes[i].request, id))
+        if (runs_mechanism(&ui->compare.panes[i].request, m))
             pane_run(ui, &ui->compare.panes[i]);
     ui->dirty = true;
 }
@@ -194,24 +191,11 @@ static bool set_step(Ui *ui, const char *value, Error *err)
     return true;
 }
 
-/* Of panes to come. */
-static bool set_place(Ui *ui, Request *defaults, const char *name, const char *value, Error *err)
-{
-    char text[64];
-
-    snprintf(text, sizeof(text), "%s=%.40s", name, value);
-    return request_set(ui->session, defaults, text, err);
-}
-
 static bool set_other(Ui *ui, const char *name, const char *value, Error *err)
 {
     Saved saved;
-    bool  ok = saved_take(ui, &saved, err);
+    bool  ok = saved_take(ui, &saved, err) && saved_set_session(&saved, name, value, err);
 
-    if (ok && (!strcmp(name, "device") || !strcmp(name, "precision")))
-        ok = set_place(ui, &saved.defaults, name, value, err);
-    else
-        ok = ok && saved_set_session(&saved, name, value, err);
     if (ok)
         saved_show_screen(ui, &saved);
     saved_free(&saved);
@@ -307,19 +291,13 @@ static bool set_in_pane(Ui *ui, PaneState *pane, const char *name, const char *v
         return request_example(ui->session, &pane->request, mechanism_find(value), err);
     if (!strcmp(name, "mechanism"))
         return request_parse(ui->session, &pane->request, value, err);
-    if (saved_pane_has(name) && strcmp(name, "device") != 0 && strcmp(name, "precision") != 0)
+    if (saved_pane_has(name))
         return saved_set_pane(pane, name, value, err);
     text_addf(&text, "%s=%s", name, value);
     ok = text_ok(&text) ? request_set(ui->session, &pane->request, text_str(&text), err)
                         : error_set(err, ERR_NOMEM, "not enough memory for a parameter");
     text_free(&text);
     return ok;
-}
-
-/* A mechanism before its parameters, a device before its precision. */
-static int set_in_pass(const char *name)
-{
-    return !strcmp(name, "mechanism") ? 0 : !strcmp(name, "device") ? 1 : 2;
 }
 
 static bool control_pane_set(void *context, int number, const char *const *names,
@@ -330,9 +308,9 @@ static bool control_pane_set(void *context, int number, const char *const *names
     PaneState saved = { .request = REQUEST_INIT };
     bool      ok = pane && pane_take(pane, &saved, err);
 
-    for (int pass = 0; ok && pass < 3; pass++)
+    for (int pass = 0; ok && pass < 2; pass++) /* a mechanism before its parameters */
         for (int i = 0; ok && i < count; i++)
-            if (set_in_pass(names[i]) == pass)
+            if (!strcmp(names[i], "mechanism") == !pass)
                 ok = set_in_pane(ui, &saved, names[i], values[i], err);
     if (ok && saved_check_request(&saved.request, err)) {
         history_note(ui);

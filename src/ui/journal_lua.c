@@ -132,13 +132,9 @@ static void write_exported(Writer *w, const JournalEntry *e)
     text_add(&after, ", ");
     journal_quote(&after, text_of(e->path));
     text_add(&after, ")\n");
-    if (e->command) {
-        text_add(w->out, "export(attn.figure { command = ");
-        journal_quote(w->out, e->command);
-        text_addf(w->out, " }%s", text_str(&after));
-    } else {
-        write_figure(w, e, "export(", text_str(&after));
-    }
+    text_add(w->out, "export(attn.figure { command = ");
+    journal_quote(w->out, text_of(e->command));
+    text_addf(w->out, " }%s", text_str(&after));
     text_free(&after);
 }
 

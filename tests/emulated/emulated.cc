@@ -1,5 +1,7 @@
 // emulated.cc -- see emulated.h.  Fibers are Boost.Context's.
-#include "emulated.h"
+#include "emulated_matrix.h"
+
+#include "attn/cuda/profiling.h"
 
 #include <boost/context/fiber.hpp>
 #include <mutex>
@@ -13,6 +15,12 @@ namespace context = boost::context;
 #define GUARD 256
 #define MEMORY ((size_t)8 << 30) // the device "has" so much
 
+struct Copy {
+    void       *to;
+    const void *from;
+    int         group;
+};
+
 enum class At { running, barrier, gather, end };
 
 struct Fiber {
@@ -21,6 +29,8 @@ struct Fiber {
     context::fiber  self, back;
     unsigned char   word[WORD];
     bool            left;
+    std::vector<Copy> copies; // begun and not waited for
+    int             group;    // of the next copy
 };
 
 Emulation emulation;
@@ -50,6 +60,37 @@ void emulated_leave(const void *data, size_t size)
     memcpy(running->word, data, size < WORD ? size : WORD);
     running->left = true;
     emulated_gather();
+}
+
+static void broken(const char *kernel, const char *how)
+{
+    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
+            emulation.at.y, emulation.at.z, how);
+    abort();
+}
+
+/* ---- copies that run on ---------------------------------------------------------------- */
+
+void emulated_copy(void *to, const void *from)
+{
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+        broken("a copy", "an address is not a multiple of 16");
+    running->copies.push_back({ to, from, running->group });
+}
+
+void emulated_copies_end(void)
+{
+    running->group++;
+}
+
+void emulated_copies_wait(int left)
+{
+    std::vector<Copy> &copies = running->copies;
+    size_t             done = 0;
+
+    for (; done < copies.size() && copies[done].group < running->group - left; done++)
+        memcpy(copies[done].to, copies[done].from, 16);
+    copies.erase(copies.begin(), copies.begin() + (long)done);
 }
 
 static size_t threads_now(void)
@@ -125,6 +166,8 @@ static bool run_block(size_t threads)
 
         f->at = At::running;
         f->left = false;
+        f->copies.clear();
+        f->group = 0;
         f->lane.number = (int)x;
         f->lane.thread = dim3((unsigned)(x % emulation.block.x),
                               (unsigned)(x / emulation.block.x % emulation.block.y),
@@ -144,14 +187,6 @@ static bool run_block(size_t threads)
             if (fibers[x]->at == At::barrier)
                 fibers[x]->at = At::running;
     }
-}
-
-
-static void broken(const char *kernel, const char *how)
-{
-    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
-            emulation.at.y, emulation.at.z, how);
-    abort();
 }
 
 static bool possible(dim3 grid, dim3 block, size_t shared)
@@ -191,6 +226,7 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
     std::lock_guard<std::mutex> lock(one_at_a_time);
     std::vector<unsigned char>  memory(shared + GUARD + 64);
     size_t                      threads = (size_t)block.x * block.y * block.z;
+    int64_t                     began = emulated_clock();
 
     if (!possible(grid, block, shared))
         return last_error = cudaErrorInvalidConfiguration;
@@ -214,6 +250,7 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
                     if (shared_now[shared + (size_t)at] != 0xfd)
                         broken(kernel, "wrote behind its shared memory");
             }
+    emulated_launched(kernel, grid, block, shared, began);
     return cudaSuccess;
 }
 
@@ -270,6 +307,7 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
     memcpy(all, &bytes, sizeof(bytes));
     memset(all + 256, 0xff, bytes);
     in_use += bytes;
+    emulated_allocated((int64_t)bytes);
     *data = all + 256;
     return cudaSuccess;
 }
@@ -282,6 +320,7 @@ cudaError_t cudaFree(void *data)
         return cudaSuccess;
     memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
     in_use -= bytes;
+    emulated_allocated(-(int64_t)bytes);
     free((unsigned char *)data - 256);
     return cudaSuccess;
 }
@@ -293,14 +332,21 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
     return cudaSuccess;
 }
 
-cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t)
+cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation where, unsigned,
+                                 cudaStream_t)
 {
+    emulated_copied(where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
+                                                            : DEVICE_COPY_TO_HOST,
+                    bytes, emulated_clock());
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
+    int64_t began = emulated_clock();
+
     memset(data, value, bytes);
+    emulated_copied(DEVICE_COPY_SET, bytes, began);
     return cudaSuccess;
 }
 

@@ -75,7 +75,7 @@ int   emulated_lanes(void);          // of this warp that there are
 #define LAUNCH(kernel, grid, block, shared, ...)                                               \
     emulate(#kernel, dim3(grid), dim3(block), (shared), [=] { kernel(__VA_ARGS__); })
 #define SHARED(type, name) type *name = (type *)emulated_shared()
-#define ALLOW_SHARED(kernel, bytes) ((void)(bytes))
+#define ALLOW_SHARED(kernel, bytes) ((void)(bytes), cudaSuccess)
 
 static inline void __syncthreads(void) { emulated_barrier(); }
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { (void)mask; emulated_gather(); }
@@ -154,6 +154,13 @@ static inline unsigned __match_any_sync(unsigned, T x)
     emulated_gather();
     return all;
 }
+/* ---- what its profiler is told (profiler.cc) -------------------------------------- */
+
+int64_t emulated_clock(void); // nanoseconds
+void    emulated_launched(const char *kernel, dim3 grid, dim3 block, size_t shared,
+                          int64_t began);
+void    emulated_copied(int kind, size_t bytes, int64_t began); // DeviceCopyKind
+void    emulated_allocated(int64_t bytes);                      // negative: given back
 
 /* ---- atomics: threads run in turn ------------------------------------------------ */
 

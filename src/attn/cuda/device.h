@@ -45,6 +45,7 @@ typedef struct DeviceInfo {
 } DeviceInfo;
 
 #include "attn/cuda/calls.h"
+#include "attn/cuda/profiling.h"
 
 typedef struct DeviceApi {
     int         abi;  /* DEVICE_ABI */
@@ -57,6 +58,7 @@ typedef struct DeviceApi {
     int (*room)(int64_t *free, int64_t *total); /* bytes of device memory */
     int (*toward)(const void *data, int64_t bytes, bool device); /* moves pages ahead of use */
     int (*finish)(void);                      /* waits; also tells of what failed meanwhile */
+    const DeviceProfiler *(*profiler)(void);  /* NULL: it was built without CUPTI's headers */
 #define CALL(name, Args) int (*name)(const Args *args);
 #include "attn/cuda/calls.def"
 #undef CALL

@@ -168,3 +168,19 @@ void device_peak_reset(Device *d)
 {
     atomic_store(&d->peak, atomic_load(&d->in_use));
 }
+
+char *computed_text(unsigned computed, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (int x = 0; x <= ARITHMETIC_F16 && at < size; x++)
+        if (computed >> x & 1)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "",
+                                   arithmetic_name((Arithmetic)x));
+    if (at < size && (computed & COMPUTED_CUDNN))
+        at += (size_t)snprintf(text + at, size - at, ", cuDNN");
+    if (!at)
+        snprintf(text, size, "%s", arithmetic_name(ARITHMETIC_F32));
+    return text;
+}

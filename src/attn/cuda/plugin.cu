@@ -118,11 +118,17 @@ static int finish(void)
     return cudaStreamSynchronize(the_stream);
 }
 
+#ifdef WITHOUT_PROFILER
+#define PROFILER NULL
+#else
+#define PROFILER device_profiler
+#endif
+
 extern "C" __attribute__((visibility("default"))) const DeviceApi *attnscope_device(int abi)
 {
     static const DeviceApi api = {
         DEVICE_ABI, DEVICE_NAME, open_device, close_device, text_of, take, give, room, toward,
-        finish,
+        finish, PROFILER,
 #define CALL(name, Args) call_##name,
 #include "attn/cuda/calls.def"
 #undef CALL

@@ -1,0 +1,360 @@
+/* cupti/counters.c -- the counter tier: CUPTI's range profiler, ranges and replay by the user.
+ *
+ * One session at a time: begun by counters_begin, closed by counters_end.  Each pass is one
+ * run of the caller's, with the same ranges in it.
+ */
+#include "attn/cuda/cupti/metrics.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME 12 /* of a range: its number */
+
+static struct Session {
+    bool                       open;     /* cuptiProfilerInitialize was called */
+    CUpti_RangeProfiler_Object *ranges;
+    MetricPlan                 plan;
+    uint8_t                   *data;     /* what is counted; owned */
+    size_t                     data_size;
+    char                     (*names)[NAME]; /* owned */
+    int                        count;    /* ranges */
+    double                     most_warps;
+} session;
+
+static void close_session(void)
+{
+    const CuptiLibrary *c = cupti_library();
+    CUPTI_BLOCK(CUpti_RangeProfiler_Disable, disable);
+    CUPTI_BLOCK(CUpti_Profiler_DeInitialize, end);
+
+    disable.pRangeProfilerObject = session.ranges;
+    if (session.ranges)
+        c->cuptiRangeProfilerDisable(&disable);
+    metrics_free(&session.plan);
+    if (session.open)
+        c->cuptiProfilerDeInitialize(&end);
+    free(session.data);
+    free(session.names);
+    session = (struct Session){ 0 };
+}
+
+/* Closes and keeps what was said. */
+static int give_up(const char *call, CUptiResult code)
+{
+    if (code != CUPTI_SUCCESS)
+        cupti_refused(call, code);
+    close_session();
+    return -1;
+}
+
+/* libcuda is not linked: the runtime knows where the function is. */
+static int current_context(CUcontext *out)
+{
+    enum cudaDriverEntryPointQueryResult found;
+    CUresult  (*get)(CUcontext *) = NULL;
+    void       *address = NULL;
+    cudaError_t code = cudaFree(NULL); /* makes the context where there is none yet */
+
+    if (code == cudaSuccess)
+        code = cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &address, 12000,
+                                                cudaEnableDefault, &found);
+    if (code != cudaSuccess || !address)
+        return cupti_refuse("no context of the GPU: %s", cudaGetErrorString(code));
+    memcpy(&get, &address, sizeof(get));
+    return get(out) == CUDA_SUCCESS && *out ? 0 : cupti_refuse("no context of the GPU");
+}
+
+static const char *what_hinders(const CUpti_Profiler_DeviceSupported_Params *s)
+{
+    const CUpti_Profiler_Support_Level yes = CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+
+    return s->architecture != yes          ? "this GPU is too old for them"
+           : s->vGpu != yes                ? "a virtual GPU has no counters"
+           : s->confidentialCompute != yes ? "confidential computing hides them"
+           : s->sli != yes                 ? "not with SLI"
+                                           : "this configuration has none";
+}
+
+static int check_support(int device)
+{
+    CUPTI_BLOCK(CUpti_Profiler_DeviceSupported, support);
+    CUptiResult code;
+
+    support.cuDevice = device;
+    support.api = CUPTI_PROFILER_RANGE_PROFILING;
+    code = cupti_library()->cuptiProfilerDeviceSupported(&support);
+    if (code != CUPTI_SUCCESS)
+        return cupti_refused("cuptiProfilerDeviceSupported", code);
+    return support.isSupported == CUPTI_PROFILER_CONFIGURATION_SUPPORTED
+               ? 0
+               : cupti_refuse("%s", what_hinders(&support));
+}
+
+/* The counters that others do not hold; owned by the caller, also after a refusal. */
+static int available(CUcontext context, uint8_t **out)
+{
+    const CuptiLibrary *c = cupti_library();
+    CUPTI_BLOCK(CUpti_Profiler_GetCounterAvailability, ask);
+    CUptiResult code;
+
+    ask.ctx = context;
+    code = c->cuptiProfilerGetCounterAvailability(&ask);
+    if (code == CUPTI_SUCCESS) {
+        *out = calloc(1, ask.counterAvailabilityImageSize);
+        ask.pCounterAvailabilityImage = *out;
+        if (!*out)
+            return cupti_refuse("not enough memory to ask for counters");
+        code = c->cuptiProfilerGetCounterAvailability(&ask);
+    }
+    return code == CUPTI_SUCCESS ? 0
+                                 : cupti_refused("cuptiProfilerGetCounterAvailability", code);
+}
+
+static int plan_metrics(CUcontext context, int device)
+{
+    CUPTI_BLOCK(CUpti_Device_GetChipName, chip);
+    uint8_t    *free_ones = NULL;
+    CUptiResult code;
+    int         refused;
+
+    chip.deviceIndex = (size_t)device;
+    code = cupti_library()->cuptiDeviceGetChipName(&chip);
+    if (code != CUPTI_SUCCESS)
+        return cupti_refused("cuptiDeviceGetChipName", code);
+    refused = available(context, &free_ones) ||
+              metrics_plan(chip.pChipName, free_ones, &session.plan);
+    free(free_ones);
+    return refused;
+}
+
+/* All that needs no range: may counters be had at all? */
+static int open_session(CUcontext *context)
+{
+    CUPTI_BLOCK(CUpti_Profiler_Initialize, begin);
+    CUPTI_BLOCK(CUpti_RangeProfiler_Enable, enable);
+    CUptiResult code;
+    cudaError_t found;
+    int         count = 0, device = 0;
+
+    found = cudaGetDeviceCount(&count);
+    if (found != cudaSuccess || !count)
+        return cupti_refuse("no GPU: %s", cudaGetErrorString(found));
+    if (!cupti_library() || cudaGetDevice(&device) != cudaSuccess || current_context(context))
+        return -1;
+    code = cupti_library()->cuptiProfilerInitialize(&begin);
+    if (code != CUPTI_SUCCESS)
+        return cupti_refused("cuptiProfilerInitialize", code);
+    session.open = true;
+    if (check_support(device) || plan_metrics(*context, device))
+        return -1;
+    enable.ctx = *context;
+    code = cupti_library()->cuptiRangeProfilerEnable(&enable);
+    session.ranges = enable.pRangeProfilerObject;
+    if (code == CUPTI_SUCCESS)
+        cudaDeviceGetAttribute(&count, cudaDevAttrMaxThreadsPerMultiProcessor, device);
+    session.most_warps = count / 32.0;
+    return code == CUPTI_SUCCESS ? 0 : cupti_refused("cuptiRangeProfilerEnable", code);
+}
+
+int counters_can(void)
+{
+    CUcontext context;
+    int       refused = open_session(&context);
+
+    if (cupti_library())
+        close_session();
+    return refused;
+}
+
+static int make_room(int ranges)
+{
+    const CuptiLibrary *c = cupti_library();
+    CUPTI_BLOCK(CUpti_RangeProfiler_GetCounterDataSize, size);
+    CUPTI_BLOCK(CUpti_RangeProfiler_CounterDataImage_Initialize, fill);
+    CUptiResult code;
+
+    size.pRangeProfilerObject = session.ranges;
+    size.pMetricNames = session.plan.names;
+    size.numMetrics = session.plan.count;
+    size.maxNumOfRanges = (size_t)ranges;
+    size.maxNumRangeTreeNodes = (uint32_t)ranges;
+    code = c->cuptiRangeProfilerGetCounterDataSize(&size);
+    if (code != CUPTI_SUCCESS)
+        return cupti_refused("cuptiRangeProfilerGetCounterDataSize", code);
+    session.data_size = size.counterDataSize;
+    session.data = calloc(1, session.data_size);
+    session.names = calloc((size_t)ranges, sizeof(*session.names));
+    if (!session.data || !session.names)
+        return cupti_refuse("not enough memory for the counters of %d ranges", ranges);
+    session.count = ranges;
+    for (int i = 0; i < ranges; i++)
+        snprintf(session.names[i], NAME, "%d", i);
+    fill.pRangeProfilerObject = session.ranges;
+    fill.counterDataSize = session.data_size;
+    fill.pCounterData = session.data;
+    code = c->cuptiRangeProfilerCounterDataImageInitialize(&fill);
+    return code == CUPTI_SUCCESS
+               ? 0
+               : cupti_refused("cuptiRangeProfilerCounterDataImageInitialize", code);
+}
+
+static int configure(void)
+{
+    CUPTI_BLOCK(CUpti_RangeProfiler_SetConfig, set);
+    CUptiResult code;
+
+    set.pRangeProfilerObject = session.ranges;
+    set.configSize = session.plan.config_size;
+    set.pConfig = session.plan.config;
+    set.counterDataImageSize = session.data_size;
+    set.pCounterDataImage = session.data;
+    set.range = CUPTI_UserRange;
+    set.replayMode = CUPTI_UserReplay;
+    set.maxRangesPerPass = (size_t)session.count;
+    set.numNestingLevels = 1;
+    set.minNestingLevel = 1;
+    set.passIndex = 0;
+    set.targetNestingLevel = 1;
+    code = cupti_library()->cuptiRangeProfilerSetConfig(&set);
+    return code == CUPTI_SUCCESS ? 0 : cupti_refused("cuptiRangeProfilerSetConfig", code);
+}
+
+int counters_begin(int ranges)
+{
+    CUcontext context;
+
+    if (session.open)
+        return cupti_refuse("counters are open already");
+    if (!open_session(&context) && !make_room(ranges) && !configure())
+        return 0;
+    if (cupti_library())
+        close_session();
+    return -1;
+}
+
+int counters_pass_begin(void)
+{
+    CUPTI_BLOCK(CUpti_RangeProfiler_Start, start);
+    CUptiResult code;
+
+    start.pRangeProfilerObject = session.ranges;
+    code = cupti_library()->cuptiRangeProfilerStart(&start);
+    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerStart", code);
+}
+
+int counters_range_begin(int range)
+{
+    CUPTI_BLOCK(CUpti_RangeProfiler_PushRange, push);
+    CUptiResult code;
+
+    if (range < 0 || range >= session.count)
+        return cupti_refuse("range %d of %d", range, session.count), give_up("", CUPTI_SUCCESS);
+    push.pRangeProfilerObject = session.ranges;
+    push.pRangeName = session.names[range];
+    code = cupti_library()->cuptiRangeProfilerPushRange(&push);
+    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerPushRange", code);
+}
+
+int counters_range_end(void)
+{
+    CUPTI_BLOCK(CUpti_RangeProfiler_PopRange, pop);
+    cudaError_t waited = cudaDeviceSynchronize();
+    CUptiResult code;
+
+    if (waited != cudaSuccess) {
+        cupti_refuse("the counted run: %s", cudaGetErrorString(waited));
+        return give_up("", CUPTI_SUCCESS);
+    }
+    pop.pRangeProfilerObject = session.ranges;
+    code = cupti_library()->cuptiRangeProfilerPopRange(&pop);
+    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerPopRange", code);
+}
+
+int counters_pass_end(bool *more)
+{
+    CUPTI_BLOCK(CUpti_RangeProfiler_Stop, stop);
+    CUptiResult code;
+
+    stop.pRangeProfilerObject = session.ranges;
+    code = cupti_library()->cuptiRangeProfilerStop(&stop);
+    *more = code == CUPTI_SUCCESS && !stop.isAllPassSubmitted;
+    return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerStop", code);
+}
+
+/* ---- values ------------------------------------------------------------------- */
+
+static int evaluate(size_t index, DeviceRange *out)
+{
+    const CuptiLibrary *c = cupti_library();
+    CUPTI_BLOCK(CUpti_RangeProfiler_CounterData_GetRangeInfo, info);
+    CUPTI_BLOCK(CUpti_Profiler_Host_EvaluateToGpuValues, ask);
+    double      values[METRICS_MOST] = { 0 };
+    CUptiResult code;
+    int         range;
+
+    info.pCounterDataImage = session.data;
+    info.counterDataImageSize = session.data_size;
+    info.rangeIndex = index;
+    info.rangeDelimiter = "/";
+    code = c->cuptiRangeProfilerCounterDataGetRangeInfo(&info);
+    range = code == CUPTI_SUCCESS && info.rangeName ? atoi(info.rangeName) : -1;
+    if (range < 0 || range >= session.count)
+        return cupti_refused("cuptiRangeProfilerCounterDataGetRangeInfo", code);
+    ask.pHostObject = session.plan.host;
+    ask.pCounterDataImage = session.data;
+    ask.counterDataImageSize = session.data_size;
+    ask.rangeIndex = index;
+    ask.ppMetricNames = session.plan.names;
+    ask.numMetrics = session.plan.count;
+    ask.pMetricValues = values;
+    code = c->cuptiProfilerHostEvaluateToGpuValues(&ask);
+    if (code != CUPTI_SUCCESS)
+        return cupti_refused("cuptiProfilerHostEvaluateToGpuValues", code);
+    for (size_t i = 0; i < session.plan.count; i++) {
+        double *sum = &out[range].value[session.plan.counts[i]];
+
+        *sum = isnan(*sum) ? values[i] : *sum + values[i];
+    }
+    out[range].value[DEVICE_COUNT_WARPS_MOST] = session.most_warps;
+    return 0;
+}
+
+static int decode(size_t *ranges)
+{
+    const CuptiLibrary *c = cupti_library();
+    CUPTI_BLOCK(CUpti_RangeProfiler_DecodeData, decoded);
+    CUPTI_BLOCK(CUpti_RangeProfiler_GetCounterDataInfo, info);
+    CUptiResult code;
+
+    decoded.pRangeProfilerObject = session.ranges;
+    code = c->cuptiRangeProfilerDecodeData(&decoded);
+    if (code != CUPTI_SUCCESS)
+        return cupti_refused("cuptiRangeProfilerDecodeData", code);
+    if (decoded.numOfRangeDropped)
+        return cupti_refuse("%zu of %d ranges were dropped", (size_t)decoded.numOfRangeDropped,
+                            session.count);
+    info.pCounterDataImage = session.data;
+    info.counterDataImageSize = session.data_size;
+    code = c->cuptiRangeProfilerGetCounterDataInfo(&info);
+    *ranges = info.numTotalRanges;
+    return code == CUPTI_SUCCESS ? 0
+                                 : cupti_refused("cuptiRangeProfilerGetCounterDataInfo", code);
+}
+
+int counters_end(DeviceRange *out)
+{
+    size_t ranges = 0;
+    int    refused = session.open ? decode(&ranges) : -1;
+
+    for (int r = 0; r < session.count; r++)
+        for (int c = 0; c < DEVICE_COUNTS; c++)
+            out[r].value[c] = (double)NAN;
+    for (size_t i = 0; !refused && i < ranges; i++)
+        refused = evaluate(i, out);
+    if (session.open)
+        close_session();
+    return refused;
+}

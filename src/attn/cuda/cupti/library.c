@@ -1,0 +1,132 @@
+/* cupti/library.c -- see library.h. */
+#include "attn/cuda/cupti/library.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VARIABLE "ATTNSCOPE_CUPTI"
+#define SONAME "libcupti.so.13"
+
+static char         why[400];
+static CuptiLibrary the_library;
+
+const char *cupti_why(void)
+{
+    return why;
+}
+
+int cupti_refuse(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+    return -1;
+}
+
+/* What a person can do about it, or what it means. */
+static const char *meaning(CUptiResult code)
+{
+    switch (code) {
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+        return "no permission: run as root or with CAP_SYS_ADMIN, or load the driver with "
+               "NVreg_RestrictProfilingToAdminUsers=0";
+    case CUPTI_ERROR_HARDWARE_BUSY:
+        return "another profiler holds the counters";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+        return "another profiler is attached to this process";
+    case CUPTI_ERROR_NOT_INITIALIZED:
+        return "libnvperf_host.so is not found, or the driver is not usable";
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
+        return "a virtual GPU has no counters";
+    case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
+        return "confidential computing hides them";
+    case CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED:
+        return "a part of a GPU (MIG) has no counters";
+    case CUPTI_ERROR_NOT_SUPPORTED:
+        return "this device or its configuration has none";
+    case CUPTI_ERROR_INVALID_CHIP_NAME:
+        return "this libcupti is older than the GPU";
+    default:
+        return NULL;
+    }
+}
+
+int cupti_refused(const char *call, CUptiResult code)
+{
+    const char *name = NULL, *means = meaning(code);
+
+    if (the_library.cuptiGetResultString)
+        the_library.cuptiGetResultString(code, &name);
+    if (means)
+        return cupti_refuse("%s (%s, %d)", means, name ? name : call, (int)code);
+    return cupti_refuse("%s: %s (%d)", call, name ? name : "refused", (int)code);
+}
+
+/* By the loader's own ways, then where toolkits put it. */
+static void *open_cuda_library(const char *soname)
+{
+    static const char *const folders[] = { "lib64", "lib", "extras/CUPTI/lib64",
+                                           "targets/x86_64-linux/lib" };
+    const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda" };
+    char        path[1024];
+    void       *found = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+
+    for (size_t h = 0; h < sizeof(homes) / sizeof(*homes); h++)
+        for (size_t f = 0; homes[h] && f < sizeof(folders) / sizeof(*folders) && !found; f++) {
+            snprintf(path, sizeof(path), "%s/%s/%s", homes[h], folders[f], soname);
+            found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        }
+    return found;
+}
+
+static int find_functions(void *handle, CuptiLibrary *library)
+{
+#define X(name)                                                                                \
+    *(void **)&library->name = dlsym(handle, #name);                                           \
+    if (!library->name)                                                                        \
+        return cupti_refuse("libcupti has no %s: it is of another version", #name);
+    CUPTI_FUNCTIONS(X)
+#undef X
+    return 0;
+}
+
+/* The layout of records follows the major version. */
+static int check_version(const CuptiLibrary *library)
+{
+    uint32_t version = 0;
+
+    library->cuptiGetVersion(&version);
+    return version / 10000 == CUPTI_API_VERSION / 10000
+               ? 0
+               : cupti_refuse("libcupti is of API %u, and this was built for %d", version,
+                              CUPTI_API_VERSION);
+}
+
+const CuptiLibrary *cupti_library(void)
+{
+    const char  *given = getenv(VARIABLE);
+    CuptiLibrary library = { .handle = NULL };
+
+    if (the_library.handle)
+        return &the_library;
+    open_cuda_library("libnvperf_host.so");
+    library.handle = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL)
+                                     : open_cuda_library(SONAME);
+    if (!library.handle) {
+        cupti_refuse("%s is not found beside the CUDA toolkit; name it by " VARIABLE,
+                     given && *given ? given : SONAME);
+        return NULL;
+    }
+    if (find_functions(library.handle, &library) || check_version(&library)) {
+        dlclose(library.handle);
+        return NULL;
+    }
+    the_library = library;
+    return &the_library;
+}

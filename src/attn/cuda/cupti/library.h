@@ -1,0 +1,77 @@
+/* cupti/library.h -- CUPTI by dlopen on first use; shared by the profiler's files.
+ *
+ * Nothing here is linked: libcupti and libnvperf_host may be missing, and libcupti finds
+ * libnvperf_host only where the loader does, so that one is opened first, by its path.
+ */
+#ifndef ATTN_CUDA_CUPTI_LIBRARY_H
+#define ATTN_CUDA_CUPTI_LIBRARY_H
+
+#include <cuda.h> /* types; libcuda is the runtime's own affair */
+#include <cupti_activity.h>
+#include <cupti_profiler_host.h>
+#include <cupti_profiler_target.h>
+#include <cupti_range_profiler.h>
+#include <cupti_result.h>
+#include <cupti_target.h>
+#include <cupti_version.h>
+
+#include "attn/cuda/profiling.h"
+
+#define CUPTI_FUNCTIONS(X)                                                                     \
+    X(cuptiGetVersion) X(cuptiGetResultString) X(cuptiGetTimestamp)                            \
+    X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) X(cuptiActivityDisable)           \
+    X(cuptiActivityFlushAll) X(cuptiActivityGetNextRecord)                                     \
+    X(cuptiActivityGetNumDroppedRecords) X(cuptiActivityConfigureUnifiedMemoryCounter)         \
+    X(cuptiActivityPushExternalCorrelationId) X(cuptiActivityPopExternalCorrelationId)         \
+    X(cuptiDeviceGetChipName) X(cuptiProfilerInitialize) X(cuptiProfilerDeInitialize)          \
+    X(cuptiProfilerDeviceSupported) X(cuptiProfilerGetCounterAvailability)                     \
+    X(cuptiProfilerHostInitialize) X(cuptiProfilerHostDeinitialize)                            \
+    X(cuptiProfilerHostGetSupportedChips) X(cuptiProfilerHostConfigAddMetrics)                 \
+    X(cuptiProfilerHostGetConfigImageSize) X(cuptiProfilerHostGetConfigImage)                  \
+    X(cuptiProfilerHostGetNumOfPasses) X(cuptiProfilerHostEvaluateToGpuValues)                 \
+    X(cuptiRangeProfilerEnable) X(cuptiRangeProfilerDisable)                                   \
+    X(cuptiRangeProfilerGetCounterDataSize) X(cuptiRangeProfilerCounterDataImageInitialize)    \
+    X(cuptiRangeProfilerSetConfig) X(cuptiRangeProfilerStart) X(cuptiRangeProfilerStop)        \
+    X(cuptiRangeProfilerPushRange) X(cuptiRangeProfilerPopRange)                               \
+    X(cuptiRangeProfilerDecodeData) X(cuptiRangeProfilerGetCounterDataInfo)                    \
+    X(cuptiRangeProfilerCounterDataGetRangeInfo)
+
+typedef struct CuptiLibrary {
+    void *handle;
+#define X(name) __typeof__(&name) name;
+    CUPTI_FUNCTIONS(X)
+#undef X
+} CuptiLibrary;
+
+/* NULL: cupti_why() says what is missing.  Needs no GPU. */
+const CuptiLibrary *cupti_library(void);
+
+/* What a function that returned other than 0 leaves to be read. */
+const char *cupti_why(void);
+int         cupti_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Says what `call` answered, and what that means for counters or traces. */
+int         cupti_refused(const char *call, CUptiResult code);
+
+/* A parameter block as every call of the profiler wants it: zero but for its size. */
+#define CUPTI_BLOCK(type, name) type##_Params name = { .structSize = type##_Params_STRUCT_SIZE }
+
+/* ---- the tiers: profiling.h says what each does -------------------------------- */
+int events_mark(int index);
+int events_between(int from, int to, double *ms);
+
+int  trace_can(void);
+int  trace_begin(void);
+int  trace_enter(int region);
+int  trace_leave(void);
+int  trace_end(DeviceTrace *out);
+void trace_free(DeviceTrace *trace);
+
+int counters_can(void);
+int counters_begin(int ranges);
+int counters_pass_begin(void);
+int counters_range_begin(int range);
+int counters_range_end(void);
+int counters_pass_end(bool *more);
+int counters_end(DeviceRange *out);
+
+#endif

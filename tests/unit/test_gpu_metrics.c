@@ -1,0 +1,134 @@
+/* tests/unit/test_gpu_metrics.c -- the counters' names, against libcupti itself, without a GPU.
+ *
+ * One unknown name makes CUPTI refuse a whole list, and chips differ in them, so what
+ * attnscope-cuda.so would ask of each chip is asked of libcupti here.  Skipped with a reason
+ * where the shared object was not built or libcupti is not found.
+ */
+#include "check.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attn/cuda/device.h"
+
+static const DeviceProfiler *profiler_of_library(void **library)
+{
+    char             program[2048], path[2200];
+    ssize_t          length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    DeviceEntry     *entry;
+    const DeviceApi *api;
+
+    assert_true(length > 0);
+    program[length] = '\0';
+    snprintf(path, sizeof(path), "%s/../attnscope-cuda.so", dirname(program));
+    if (access(path, R_OK) != 0) {
+        printf("skipped: %s was not built (no nvcc)\n", path);
+        return NULL;
+    }
+    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*library)
+        fprintf(stderr, "%s\n", dlerror());
+    assert_non_null(*library);
+    *(void **)&entry = dlsym(*library, DEVICE_ENTRY);
+    assert_non_null(entry);
+    api = entry(DEVICE_ABI);
+    assert_non_null(api);
+    if (!api->profiler())
+        printf("skipped: built without CUPTI's headers\n");
+    return api->profiler();
+}
+
+static bool can_plan(const DeviceProfiler *profiler)
+{
+    DevicePlan plan;
+
+    if (!profiler->plan("GH100", &plan))
+        return true;
+    printf("skipped: %s\n", profiler->why());
+    return false;
+}
+
+/* How many passes depends on libcupti; eight runs are still worth making. */
+static void has_all(const DeviceProfiler *profiler, const char *chip)
+{
+    DevicePlan plan;
+
+    assert_int_equal(profiler->plan(chip, &plan), 0);
+    for (int count = 0; count < DEVICE_COUNT_WARPS_MOST; count++)
+        if (!plan.has[count])
+            fail_msg("%s: nothing counts number %d of counts.def", chip, count);
+    assert_in_range(plan.passes, 1, 8);
+}
+
+static void every_chip_has_what_is_asked_of_it(void **state)
+{
+    void                 *library = NULL;
+    const DeviceProfiler *profiler = profiler_of_library(&library);
+    DevicePlan            plan;
+
+    (void)state;
+    if (!profiler || !can_plan(profiler)) {
+        skip();
+        return;
+    }
+    has_all(profiler, "GA100");
+    has_all(profiler, "GH100");
+    has_all(profiler, "AD102");
+    has_all(profiler, "GB100");
+    has_all(profiler, "GB202");
+    /* Turing has no bf16; the rest stays. */
+    assert_int_equal(profiler->plan("TU102", &plan), 0);
+    assert_true(plan.has[DEVICE_COUNT_FP32_FUSED] && plan.has[DEVICE_COUNT_DRAM_READ]);
+    assert_false(plan.has[DEVICE_COUNT_TENSOR_BF16]);
+}
+
+static void an_unknown_chip_is_refused_in_words(void **state)
+{
+    void                 *library = NULL;
+    const DeviceProfiler *profiler = profiler_of_library(&library);
+    DevicePlan            plan;
+
+    (void)state;
+    if (!profiler || !can_plan(profiler)) {
+        skip();
+        return;
+    }
+    assert_int_not_equal(profiler->plan("ZZ999", &plan), 0);
+    assert_non_null(strstr(profiler->why(), "older than the GPU"));
+    assert_int_equal(plan.passes, 0);
+}
+
+/* Where there is no GPU every tier says so, and nothing crashes. */
+static void tiers_refuse_without_a_gpu(void **state)
+{
+    void                 *library = NULL;
+    const DeviceProfiler *profiler = profiler_of_library(&library);
+
+    (void)state;
+    if (!profiler || access("/dev/nvidiactl", F_OK) == 0) {
+        skip();
+        return;
+    }
+    assert_int_not_equal(profiler->can_trace(), 0);
+    assert_non_null(strstr(profiler->why(), "no GPU"));
+    assert_int_not_equal(profiler->can_count(), 0);
+    assert_non_null(strstr(profiler->why(), "no GPU"));
+    assert_int_not_equal(profiler->trace_begin(), 0);
+    assert_int_not_equal(profiler->count_begin(3), 0);
+    assert_int_not_equal(profiler->mark(0), 0);
+    assert_int_not_equal(profiler->mark(DEVICE_MARKS), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_chip_has_what_is_asked_of_it),
+        cmocka_unit_test(an_unknown_chip_is_refused_in_words),
+        cmocka_unit_test(tiers_refuse_without_a_gpu),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
