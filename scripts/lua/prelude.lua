@@ -261,8 +261,8 @@ end
 local sweep_flags = {
   n = "--n", d = "--d", heads = "--heads", input = "--input", layer = "--layer",
   position = "--position", seed = "--seed", seeds = "--seeds", threads = "--threads",
-  device = "--device", reps = "--repeat", within = "--within", memory = "--mem",
-  budget = "--budget", shard = "--shard", out = "-o",
+  device = "--device", precision = "--precision", reps = "--repeat", within = "--within",
+  memory = "--mem", budget = "--budget", shard = "--shard", out = "-o",
 }
 local sweep_switches = { quality = "--quality", fit = "--fit-tensors", resume = "--resume" }
 
