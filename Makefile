@@ -121,10 +121,10 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -lcmocka -lvterm -lutil -o $@
 
-test: all $(unit_bin) ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
+test: all $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
 	$(Q)BUILD=$(BUILD) tests/run-all $(unit_bin)
 
-unit: $(unit_bin) ## the unit tests only
+unit: $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## the unit tests only
 	$(Q)for t in $(unit_bin); do $$t || exit 1; done
 
 asan: ## the whole suite under the address and undefined-behaviour sanitizers

@@ -16,8 +16,9 @@ local settings = require "library.arguments" {
   { "layer", "0", "whole", "of the file" },
   { "n", "", "whole", "cuts the file" },
   { "keep", "0.95", "number", "share of the mass, mean over the queries" },
-  { "mechanisms", "window(window=9),window(window=33),dilated,bigbird,longformer,sparse-strided,"
-    .. "sparse-fixed,reformer(block=8),routing,logsparse", "list", "candidates" },
+  { "mechanisms", "window(window=9),window(window=33),window(window=129),dilated,bigbird,longformer,"
+    .. "longformer(window=33,global=4),cascade,sparse-strided,sparse-fixed,axial,logsparse,"
+    .. "reformer(block=8),routing,adaptive-span", "list", "candidates" },
   { "fit", "128:512:x2", "lengths", "for the crossover" },
   { "seed", "0", "whole", "of every random draw" },
   { "all", "false", "flag", "a row for every candidate, not only the chosen one" },

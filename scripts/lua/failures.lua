@@ -26,9 +26,9 @@ local settings = require "library.arguments" {
 local laboratory = {
   { family = "window", mechanism = "window(window=9)", good = "previous", bad = "needle",
     why = "one far key holds all the mass: no window reaches it" },
-  { family = "blocks", mechanism = "block-local(block=8)", good = "blocks", bad = "clusters",
+  { family = "blocks", mechanism = "block-local(block=8)", good = "blocks(block=8)", bad = "clusters",
     why = "what belongs together is scattered over all blocks" },
-  { family = "strided", mechanism = "sparse-strided", good = "blocks", bad = "sink",
+  { family = "strided", mechanism = "sparse-strided", good = "grid", bad = "sink",
     why = "the first token is seen by the few queries only that lie at the stride" },
   { family = "random", mechanism = "bigbird(window=3,global=0)", good = "previous", bad = "needle",
     why = "random keys hit the one that matters by luck only" },
@@ -38,7 +38,7 @@ local laboratory = {
     bad = "needle", why = "all queries look for one key: it is in one bucket, they are in many" },
   { family = "clustered queries", mechanism = "clustered", good = "blocks", bad = "previous",
     why = "queries of a cluster share one row, but each wants a key of its own" },
-  { family = "sorted blocks", mechanism = "sinkhorn(block=8)", good = "blocks", bad = "sink",
+  { family = "sorted blocks", mechanism = "sinkhorn(block=8)", good = "blocks(block=8)", bad = "sink",
     why = "a permutation gives the first block to one other block, but all want it" },
   { family = "low rank", mechanism = "nystrom(n_landmarks=8)", good = "uniform", bad = "previous",
     why = "one key for each query is a matrix of full rank" },
@@ -88,7 +88,7 @@ for _, entry in ipairs(laboratory) do
       row[kind .. " mass"], row[kind .. " error"] = quality.mass_mean, quality.output_error
     end
     rows[#rows + 1] = row
-    attn.log("info", "%-17s %-9s error %.3g -> %-9s error %.3g  %s", entry.family, entry.good,
+    attn.log("info", "%-17s %-15s error %.3g -> %-9s error %.3g  %s", entry.family, entry.good,
       row["good error"], entry.bad, row["bad error"], entry.why)
   end
 end

@@ -1,12 +1,13 @@
 -- The part of the module `attnscope` that is better written in Lua.
 --
--- Embedded in the program and run once at start with the module and the
--- classes' method tables.  Each function here is a row of the registration
--- table (src/script/lua_module.c), which describes it; misuse raises at the
--- caller's line, the world's failures give nil, message, code.
+-- Embedded in the program and run once at start with the module, the classes'
+-- method tables, and a function that makes a text harmless to terminals.  Each
+-- function here is a row of the registration table (src/script/lua_module.c),
+-- which describes it; misuse raises at the caller's line, the world's failures
+-- give nil, message, code.
 
-local attn, classes = ...
-local Tensor = classes.Tensor
+local attn, classes, clean = ...
+local Tensor, Job = classes.Tensor, classes.Job
 local io, os = io, os -- a script may lack them
 
 local function raise(level, format, ...)
@@ -80,6 +81,43 @@ end
 function Tensor.tostring(t, format, most)
   local whole = t.dtype ~= "f32" and t.dtype ~= "f64"
   return rows(t, format or (whole and "%d" or "%.4g"), most or 12)
+end
+
+-- jobs --------------------------------------------------------------------------
+
+local poll_job, wait_job = Job.poll, Job.wait
+local watchers = setmetatable({}, { __mode = "k" }) -- of each job: its function
+local glance = 0.1 -- seconds between calls of it
+
+-- In the explorer, where a script may wait, the screen goes on meanwhile.
+local function poll_alive(job, seconds)
+  if attn.has_ui and not poll_job(job, 0) and seconds > 0 then
+    local alive = pcall(attn.ui.sleep, math.min(seconds, 0.01))
+    seconds = alive and 0 or seconds
+  end
+  return poll_job(job, seconds)
+end
+
+function Job.on_progress(job, f)
+  poll_job(job, 0) -- is it one?
+  expect("function", f, "f")
+  watchers[job] = f
+  return job
+end
+
+function Job.poll(job, seconds)
+  local done = poll_alive(job, seconds or 0.001)
+  local f = not done and watchers[job]
+  if f and f(job:progress()) == false then
+    job:cancel()
+  end
+  return done
+end
+
+function Job.wait(job)
+  while not Job.poll(job, glance) do end
+  watchers[job] = nil
+  return wait_job(job)
 end
 
 -- figures -----------------------------------------------------------------------
@@ -552,5 +590,5 @@ function attn.log(level, format, ...)
     return
   end
   local prefix = level == "info" and "" or level .. ": "
-  io.stderr:write("attnscope: ", prefix, string.format(format, ...), "\n")
+  io.stderr:write("attnscope: ", prefix, clean(string.format(format, ...)), "\n")
 end

@@ -74,6 +74,7 @@ static bool add_panel_of(Drawing *d, const PlannedPanel *planned, const char *vi
     d->panels[k].view = *view ? d->views[k] : NULL;
     d->panels[k].minus_view = *planned->minus_view ? planned->minus_view : NULL;
     d->panels[k].joins = planned->joins;
+    d->panels[k].looks = &planned->looks;
     d->panels[k].title = *planned->title ? d->titles[k] : NULL;
     d->count++;
     return true;

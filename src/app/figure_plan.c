@@ -152,6 +152,7 @@ static bool add_word(Session *s, const Call *call, const PanelWord *word, Figure
     snprintf(panel->view, sizeof(panel->view), "%s", *word->shown.view ? word->shown.view : view);
     panel->head = word->shown.head;
     panel->sorted = word->shown.sorted;
+    panel->looks = word->looks;
     return ask_for_plot(call, panel, err);
 }
 

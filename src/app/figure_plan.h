@@ -6,6 +6,7 @@
 #define APP_FIGURE_PLAN_H
 
 #include "app/command.h"
+#include "app/panel_looks.h"
 
 #define FIGURE_PLAN_MOST 64
 
@@ -22,6 +23,7 @@ typedef struct PlannedPanel {
     bool    plot;           /* its numbers are measured: app/plots.h */
     bool    maybe;          /* left out where the run has no such view */
     char    title[128];     /* "": made of the request */
+    PanelLooks looks;
 } PlannedPanel;
 
 typedef struct FigurePlan {

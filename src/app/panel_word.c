@@ -19,8 +19,8 @@ static bool outside(Scan *scan, char c)
     }
     if (c == '"' || c == '\'')
         scan->quote = c;
-    scan->depth += (c == '(' || c == '[') - (c == ')' || c == ']');
-    return !scan->depth && !scan->quote && c != ')' && c != ']';
+    scan->depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    return !scan->depth && !scan->quote && c != ')' && c != ']' && c != '}';
 }
 
 /* The first of these characters outside brackets, or the end. */
@@ -118,11 +118,34 @@ void panel_word_free(PanelWord *word)
     *word = (PanelWord){ 0 };
 }
 
+/* The braces that end a word: *end becomes where they begin. */
+static bool parse_looks(const char *text, const char **end, PanelLooks *out, Error *err)
+{
+    Scan        scan = { 0 };
+    const char *open = NULL;
+
+    for (const char *at = text; at < *end && !open; at++) {
+        if (*at == '{' && !scan.depth && !scan.quote)
+            open = at;
+        outside(&scan, *at);
+    }
+    if (!open)
+        return true;
+    if ((*end)[-1] != '}')
+        return error_set(err, ERR_USAGE, "'%s': the braces of a panel's looks end its word", text);
+    if (!panel_looks_parse(open + 1, (size_t)(*end - open - 2), out, err))
+        return false;
+    *end = open;
+    return true;
+}
+
 bool panel_word_parse(const char *text, PanelWord *out, Error *err)
 {
     const char *minus = find_minus(text), *end = text + strlen(text);
 
     *out = (PanelWord){ 0 };
+    if (!parse_looks(text, &end, &out->looks, err))
+        return false;
     if (!parse_side(text, minus ? minus : end, &out->shown, err))
         return false;
     if (!minus)

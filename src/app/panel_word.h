@@ -1,8 +1,9 @@
 /* app/panel_word.h -- one panel of a figure in words.
  *
  *     words = word { " + " word }         curves that share one plot
- *     word = side [ " - " side ]          the second is subtracted from the first
+ *     word = side [ " - " side ] [looks]  the second is subtracted from the first
  *     side = MECH[(name=value,..)] [":" VIEW ["/sorted"]] ["@" HEAD]
+ *     looks = "{" name=value,.. "}"       see panel_looks.h
  *
  * HEAD is a number, or * for a panel of every head.  The command line, presets and the
  * explorer's command line read the same words.
@@ -12,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "app/panel_looks.h"
 #include "core/error.h"
 
 #define HEADS_ALL (-2)
@@ -24,7 +26,8 @@ typedef struct PanelSide {
 } PanelSide;
 
 typedef struct PanelWord {
-    PanelSide shown, minus;
+    PanelSide  shown, minus;
+    PanelLooks looks;
 } PanelWord;
 
 /* The end of the first of these words; after it " + " or nothing. */

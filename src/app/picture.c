@@ -295,6 +295,8 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
         return false;
     if (choice->minus && !subtract(choice, panel, err))
         return false;
+    if (choice->looks && !panel_looks_apply(choice->looks, choice->result, panel, err))
+        return false;
     if (options->span)
         return picture_span(choice->result, options->span, NULL, panel, err);
     if (options->sorted || choice->sorted)

@@ -5,6 +5,7 @@
 #include "app/margins.h"
 #include "app/missed.h"
 #include "app/own_order.h"
+#include "app/panel_looks.h"
 #include "app/reach.h"
 #include "app/session.h"
 #include "draw/figure.h"
@@ -47,6 +48,7 @@ typedef struct PanelChoice {
     const char *title;      /* NULL: made of the request */
     bool        sorted;     /* tokens in the mechanism's order, whatever the options say */
     bool        joins;      /* a curve that goes into the plot of the panel before it */
+    const PanelLooks *looks; /* borrowed; NULL: as the options say */
 } PanelChoice;
 
 typedef struct PictureOptions {

@@ -25,6 +25,10 @@ static void differing_fields(const Request *first, const Request *request, Reque
         assignments_set(&out->given, "fit", request->fit ? "true" : "false", NULL);
     if (strcmp(request->position, first->position) != 0)
         assignments_set(&out->given, "position", request->position, NULL);
+    if (request->ops != first->ops)
+        assignments_set(&out->given, "device", request->ops ? request->device : "cpu", NULL);
+    if (request->ops && request->ops != first->ops)
+        assignments_set(&out->given, "precision", request->precision, NULL);
 }
 
 static void add_side(const Request *first, const Request *request, const char *view, Text *out)
@@ -52,6 +56,8 @@ static void add_panel_word(const Request *first, const PanelChoice *panel, Text 
         text_add(&word, " - ");
         add_side(first, &panel->minus->request, panel->minus_view, &word);
     }
+    if (panel->looks)
+        panel_looks_text(panel->looks, &word);
     text_addf(out, "%s%s", out->length ? " + " : "", text_str(&word));
     text_free(&word);
 }

@@ -35,6 +35,7 @@ typedef struct Control {
     /* A key: an action, or (action NULL) a function of the script. */
     bool (*map)(void *ui, const char *where, const char *key, const char *action, int function,
                 Error *err);
+    void (*redefined)(void *ui, const char *mechanism); /* there is another one of this id */
     bool (*ask)(void *ui, const char *question, Error *err);
     bool (*write)(void *ui, const char *path, Error *err); /* what is on the screen */
     void (*leave)(void *ui);

@@ -92,6 +92,13 @@ const char  *session_find_shipped(Session *s, const char *folder, const char *na
  * none that can be used, and err says why. */
 bool request_device(Session *s, Request *request, const char *device, const char *precision,
                     Error *err);
+/* Whether it is such a word, or "". */
+bool device_word(const char *device, Error *err);
+bool precision_word(const char *precision, Error *err);
+/* The next of cpu, cuda, and cuda in tf32, bf16 and f16. */
+bool request_next_place(Session *s, Request *request, Error *err);
+/* "cpu", "cuda", "cuda bf16" */
+void request_place(const Request *request, Text *out);
 /* The GPU, opened the first time; NULL: err says what is missing. */
 struct Device *session_device(Session *s, Error *err);
 

@@ -6,11 +6,6 @@
 
 #include "attn/run.h"
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static double *f64(const Tensor *t)
 {
     return t->data;
@@ -18,65 +13,21 @@ static double *f64(const Tensor *t)
 
 /* ---- one entry or one row at a time ------------------------------------------- */
 
-#define PIECE 32768 /* entries of one item of work */
-
-typedef struct Entries {
-    Run          *run;
-    Tensor        x;
-    void         *out;
-    int64_t       count, rows, d; /* entries, or rows of d, in all */
-    NormaliseKind kind;
-    double        eps; /* of kind, or what is divided by */
-} Entries;
-
-static void on_entries(Run *r, ThreadsFn work, Entries *job)
-{
-    if (!run_failed(r))
-        threads_run(r->threads, (job->count + PIECE - 1) / PIECE, work, job);
-}
-
-static void widen_item(void *context, int64_t item, int worker)
-{
-    const Entries *job = context;
-    int64_t        per_head = job->rows * job->d;
-    int64_t        end = min64(job->count, (item + 1) * PIECE);
-
-    (void)worker;
-    for (int64_t i = item * PIECE, next; i < end; i = next) {
-        int64_t      t = i / per_head;
-        const float *from = (const float *)tensor_head(&job->x, t, job->run->h) - t * per_head;
-
-        for (next = min64(end, (t + 1) * per_head); i < next; i++)
-            ((double *)job->out)[i] = (double)from[i];
-    }
-}
-
 Tensor exact_of(Run *r, Tensor x)
 {
-    Tensor  y = run_tensor3(r, DT_F64, r->h, x.shape[1], x.shape[2]);
-    Entries job = { .run = r, .x = x, .out = y.data, .count = tensor_count(&y),
-                    .rows = x.shape[1], .d = x.shape[2] };
+    Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], x.shape[2]);
 
-    on_entries(r, widen_item, &job);
+    op_entries(r, x, ENTRY_CAST, 0, y);
     return y;
-}
-
-static void round_item(void *context, int64_t item, int worker)
-{
-    const Entries *job = context;
-    int64_t        end = min64(job->count, (item + 1) * PIECE);
-
-    (void)worker;
-    for (int64_t i = item * PIECE; i < end; i++)
-        ((float *)job->out)[i] = (float)f64(&job->x)[i];
 }
 
 Tensor exact_rounded(Run *r, Tensor x)
 {
-    Tensor  y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
-    Entries job = { .run = r, .x = x, .out = y.data, .count = tensor_count(&y) };
+    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
+    Tensor wide = x;
 
-    on_entries(r, round_item, &job);
+    wide.rank = 3;
+    op_entries(r, wide, ENTRY_CAST, 0, y);
     return tensor_of(DT_F32, x.rank, x.shape, y.data);
 }
 
@@ -97,27 +48,10 @@ void exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double 
         y[t] = ((double)x[t] - mean) / size;
 }
 
-static void normalise_item(void *context, int64_t item, int worker)
-{
-    const Entries *job = context;
-    int64_t        some = PIECE / job->d + 1, end = min64(job->run->h * job->rows,
-                                                          (item + 1) * some);
-
-    (void)worker;
-    for (int64_t i = item * some; i < end; i++)
-        exact_normalised_row((const float *)tensor_head(&job->x, i / job->rows, job->run->h) +
-                                 i % job->rows * job->d,
-                             job->d, job->kind, job->eps, (double *)job->out + i * job->d);
-}
-
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps)
 {
-    int64_t rows = x.shape[1], d = x.shape[2];
-    Tensor  y = run_tensor3(r, DT_F64, r->h, rows, d);
-    Entries job = { .run = r, .x = x, .out = y.data, .rows = rows, .d = d, .kind = kind,
-                    .eps = eps, .count = tensor_count(&y) };
+    Tensor y = op_normalise64(r, x, kind, eps);
 
-    on_entries(r, normalise_item, &job);
     if (kind != NORMALISE_NONE)
         op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
     return y;
@@ -132,35 +66,14 @@ Tensor exact_sum(Run *r, Tensor a, Tensor b)
     return y;
 }
 
-static void exp_item(void *context, int64_t item, int worker)
-{
-    const Entries *job = context;
-    int64_t        end = min64(job->count, (item + 1) * PIECE);
-
-    (void)worker;
-    for (int64_t i = item * PIECE; i < end; i++)
-        f64(&job->x)[i] = exp(f64(&job->x)[i]);
-}
-
 void exact_exp(Run *r, Tensor x)
 {
-    on_entries(r, exp_item, &(Entries){ .run = r, .x = x, .count = tensor_count(&x) });
-}
-
-static void divide_item(void *context, int64_t item, int worker)
-{
-    const Entries *job = context;
-    int64_t        end = min64(job->count, (item + 1) * PIECE);
-
-    (void)worker;
-    for (int64_t i = item * PIECE; i < end; i++)
-        f64(&job->x)[i] /= job->eps;
+    op_entries(r, x, ENTRY_EXP, 0, x);
 }
 
 void exact_divide(Run *r, Tensor x, double by)
 {
-    on_entries(r, divide_item,
-               &(Entries){ .run = r, .x = x, .count = tensor_count(&x), .eps = by });
+    op_entries(r, x, ENTRY_DIVIDE, by, x);
 }
 
 /* ---- products --------------------------------------------------------------- */

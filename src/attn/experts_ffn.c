@@ -5,8 +5,6 @@
  * Every expert works on the tokens placed with it and on no others, a tile of
  * them at a time.
  */
-#include <string.h>
-
 #include "attn/experts_parts.h"
 
 #define TILE 4096 /* tokens of an expert at a time */
@@ -73,13 +71,11 @@ static const float *row_of(const Tensor *bias, int64_t expert)
 
 static Tensor gather(Run *r, const Experts *s, int64_t first, int64_t count)
 {
-    Tensor rows = run_tensor3(r, DT_F32, 1, count, s->dm);
+    Tensor index = run_tensor2(r, DT_I32, 1, count);
 
     for (int64_t i = 0; i < count && !run_failed(r); i++)
-        memcpy(tensor_f32(&rows) + i * s->dm,
-               tensor_f32(&r->x) + s->entry[first + i] / s->choices * s->dm,
-               (size_t)s->dm * sizeof(float));
-    return rows;
+        tensor_i32(&index)[i] = (int32_t)(s->entry[first + i] / s->choices);
+    return op_gather(r, tensor_with_rank(r->x, 3), index);
 }
 
 /* Entries [first, first+count), all of one expert. */
@@ -105,26 +101,38 @@ static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64
         tensor_f32(&y)[c] += bias[c % s->dm];
 }
 
-static void add_scaled(float *to, float factor, const float *from, int64_t count)
+/* Each token's places that an expert took. */
+static SumLists places(Run *r, const Experts *s)
 {
-    for (int64_t c = 0; c < count; c++)
-        to[c] += factor * from[c];
+    int64_t  at = 0, placed = experts_placed(s);
+    int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
+    int32_t *entry = run_alloc(r, placed, sizeof(*entry));
+    float   *weight = run_alloc(r, placed, sizeof(*weight));
+
+    for (int64_t i = 0; i < s->n && !run_failed(r); i++) {
+        start[i] = at;
+        for (int64_t x = i * s->choices; x < (i + 1) * s->choices; x++)
+            if (s->row[x] >= 0) {
+                entry[at] = (int32_t)s->row[x];
+                weight[at++] = (float)s->gate[x];
+            }
+    }
+    if (!run_failed(r))
+        start[s->n] = at;
+    return (SumLists){ .x = tensor_with_rank(s->y, 3), .start = start, .entry = entry,
+                       .weight = weight, .heads = 1, .n = s->n };
 }
 
 /* y_i = sum of gate * what the expert made of it. */
 static void combine(Run *r, const Experts *s)
 {
+    SumLists in;
+
     run_stage(r, "combine");
-    r->out = run_tensor3(r, DT_F32, 1, s->n, s->dm);
-    if (run_failed(r))
-        return;
-    memset(r->out.data, 0, (size_t)tensor_bytes(&r->out));
-    for (int64_t x = 0; x < s->n * s->choices && !run_failed(r); x++)
-        if (s->row[x] >= 0)
-            add_scaled(tensor_f32(&r->out) + x / s->choices * s->dm, (float)s->gate[x],
-                       tensor_f32(&s->y) + s->row[x] * s->dm, s->dm);
+    in = places(r, s);
+    r->out = op_sum_lists(r, &in);
     op_charge(r, FLOP_MIX, 2 * (double)experts_placed(s) * (double)s->dm);
-    op_traffic(r, (double)tensor_bytes(&s->y), (double)tensor_bytes(&r->out));
+    op_traffic(r, (double)tensor_bytes(&s->y), 0);
 }
 
 void experts_compute(Run *r, Experts *s)

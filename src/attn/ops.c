@@ -40,6 +40,22 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
     return out;
 }
 
+Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern)
+{
+    int64_t n = pattern ? pattern_queries(pattern) : 0;
+    Tensor  y = run_tensor3(r, DT_F32, r->h, n, in->x.shape[2]);
+    double  cells = 0, rows = (double)(r->h * n);
+
+    if (!pattern)
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
+    if (run_failed(r))
+        return y;
+    DISPATCH(r, pattern_means, in, pattern, &y, &cells);
+    op_charge(r, FLOP_MIX, (double)in->x.shape[2] * (cells + rows * (in->less_own ? 2 : 1)));
+    op_traffic(r, bytes_of(in->x), bytes_of(y));
+    return y;
+}
+
 FewResult op_few_attend(Run *r, const FewAttend *in)
 {
     int64_t   l = in->q.shape[1], e = in->v.shape[2], f = in->more.data ? in->more.shape[2] : 0;
@@ -468,9 +484,25 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
     return out;
 }
 
+void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y)
+{
+    if (!run_failed(r))
+        DISPATCH(r, entries, &x, kind, by, &y);
+}
+
+Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
+{
+    Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], x.shape[2]);
+
+    if (!run_failed(r))
+        DISPATCH(r, normalise64, &x, kind, eps, &y);
+    return y;
+}
+
 Tensor op_gather(Run *r, Tensor x, Tensor index)
 {
-    Tensor y = run_tensor3(r, x.dtype, r->h, index.shape[1], x.shape[2]);
+    int64_t heads = x.shape[0] > index.shape[0] ? x.shape[0] : index.shape[0];
+    Tensor  y = run_tensor3(r, x.dtype, heads, index.shape[1], x.shape[2]);
 
     if (!run_failed(r))
         DISPATCH(r, gather, &x, &index, &y);
@@ -494,11 +526,11 @@ void op_merge_rows(Run *r, const MergeRows *in)
 
 Tensor op_sum_lists(Run *r, const SumLists *in)
 {
-    Tensor y = run_tensor3(r, DT_F32, r->h, in->n, in->x.shape[2]);
+    Tensor y = run_tensor3(r, DT_F32, in->heads, in->n, in->x.shape[2]);
 
     if (!run_failed(r))
         DISPATCH(r, sum_lists, in, &y);
-    op_traffic(r, bytes_of(in->x), bytes_of(y));
+    op_traffic(r, 0, bytes_of(y)); /* which rows of x are read, only the caller knows */
     return y;
 }
 

@@ -138,6 +138,16 @@ const Ops *ops_cpu(void);
  * Charges per allowed cell: score 2d, mix 2e, overhead 5 (or as in says), position by terms. */
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
 
+/* Equal shares of what a pattern allows: y_i = (sum of x_j) / divisor, less x_i when asked. */
+typedef struct PatternMeans {
+    Tensor x;       /* f32 [h',m,w] */
+    double divisor; /* 0: as many as the row's cells; a row without any is 0 */
+    bool   less_own;
+} PatternMeans;
+/* f32 [h,n,w], in double and rounded at the end.  Charges to mix w per cell, w per row, and
+ * w more per row for less_own. */
+Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern);
+
 /* Few queries that read all keys: pooling, latents, landmarks. */
 typedef struct FewAttend {
     Tensor q, k, v; /* [h',l,d], [h',m,d], [h',m,e] */
@@ -397,9 +407,16 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
+typedef enum EntryKind { ENTRY_CAST, ENTRY_EXP, ENTRY_DIVIDE } EntryKind;
+/* Fills y [h,n,w] with x [h',n,w], e^x or x / by, entry by entry; contiguous rows, f32 or f64
+ * each, y may be x.  Charges nothing. */
+void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y);
+/* f64 [r->h,n,d] of x f32 [h',n,d]: as op_normalise, not rounded.  Charges nothing. */
+Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps);
+
 /* ---- rows by lists; they charge nothing: callers do ------------------------------- */
 
-/* [h,rows,w]: row index[t,x] of x [h',n,w], f32 or i32 [h',n,w] by i32 [h',rows]. */
+/* [h,rows,w]: row index[t,x] of x [h',n,w] f32 or i32, index i32 [h',rows]; h: the larger h'. */
 Tensor op_gather(Run *r, Tensor x, Tensor index);
 /* Row index[t,x] of y [h,n,w] becomes row x of x [h,rows,w]; an index stands in a list once. */
 void op_scatter(Run *r, Tensor x, Tensor index, Tensor y);
@@ -414,15 +431,16 @@ typedef struct MergeRows {
 } MergeRows;
 void op_merge_rows(Run *r, const MergeRows *in);
 
-/* y[t,i] = share[t,i] * sum of x[t, entry] over the entries of row t n + i. */
+/* y[t,i] = share[t,i] * sum of weight x[t, entry] over the entries of row t n + i. */
 typedef struct SumLists {
     Tensor         x;     /* f32 [h',rows,w] */
     const int64_t *start; /* [h n + 1] into entry; run's arena, as are: */
     const int32_t *entry;
-    const float   *share; /* [h n] */
-    int64_t        n;
+    const float   *weight; /* of each entry; NULL: 1 */
+    const float   *share;  /* [h n]; NULL: 1 */
+    int64_t        heads, n;
 } SumLists;
-Tensor op_sum_lists(Run *r, const SumLists *in);
+Tensor op_sum_lists(Run *r, const SumLists *in); /* f32 [heads,n,w] */
 
 typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX } WindowKind;
 /* Row u of y (f32 or f64 [h,windows,w], its heads and rows may lie further apart) is the sum, the
@@ -447,8 +465,11 @@ struct Ops {
     int         abi_version;
     const char *name; /* "cpu" */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
+    void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
+    void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                          double *cells);
     void (*few_attend)(Run *r, const FewAttend *in, FewResult *out);
     void (*group_attend)(Run *r, const GroupAttend *g, GroupResult *out);
     void (*row_attend)(Run *r, const RowAttend *in, RowResult *out);
@@ -481,6 +502,8 @@ struct Ops {
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+    void (*entries)(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+    void (*normalise64)(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
     void (*gather)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*scatter)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*merge_rows)(Run *r, const MergeRows *in);

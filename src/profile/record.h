@@ -107,6 +107,8 @@ typedef struct Record {
     char        position[24];
     uint64_t    seed;
     char        device[16]; /* "cpu" */
+    char        precision[8]; /* of matrix products, as asked: "f32", "tf32", "bf16", "f16" */
+    char        computed[32]; /* and as they were computed: "f32", "bf16, cuDNN" */
     int         threads;
     char        input[128]; /* the input's name, shortened */
     RecordStatus status;

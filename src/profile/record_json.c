@@ -88,6 +88,8 @@ static void settings(Json *j, const Record *r)
     record_key_string(j, "position", r->position);
     key_raw(j, "seed", seed);
     record_key_string(j, "device", r->device);
+    record_key_string(j, "precision", r->precision);
+    record_key_string(j, "computed", r->computed);
     key_int(j, "threads", r->threads);
     record_key_string(j, "status", record_status_name(r->status));
     record_key_string(j, "message", r->message);

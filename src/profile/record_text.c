@@ -51,6 +51,8 @@ static const char *share_text(Number number, char *text, size_t size)
 
 static void head_line(const Record *r, Text *out)
 {
+    bool plain = !*r->computed || !strcmp(r->device, "cpu");
+
     text_addf(out, "%s  n=%lld", r->mechanism, (long long)r->n);
     if (r->m != r->n)
         text_addf(out, " m=%lld", (long long)r->m);
@@ -58,8 +60,9 @@ static void head_line(const Record *r, Text *out)
               r->causal ? " causal" : "");
     if (strcmp(r->position, "none") != 0)
         text_addf(out, " position=%s", r->position);
-    text_addf(out, "  seed %llu  %s, %d thread%s\n", (unsigned long long)r->seed, r->device,
-              r->threads, r->threads == 1 ? "" : "s");
+    text_addf(out, "  seed %llu  %s%s%s, %d thread%s\n", (unsigned long long)r->seed, r->device,
+              plain ? "" : " ", plain ? "" : r->computed, r->threads,
+              r->threads == 1 ? "" : "s");
     if (r->status != RECORD_OK)
         text_addf(out, "  %-8s %s\n", record_status_name(r->status), r->message);
 }

@@ -4,6 +4,8 @@
 #include <lualib.h>
 #include <string.h>
 
+#include "script/safe.h"
+
 /* The prelude's bytes; mk/script.mk makes them from scripts/lua/prelude.lua. */
 extern const unsigned char script_prelude[];
 extern const size_t        script_prelude_size;
@@ -103,8 +105,8 @@ static int object_index(lua_State *L)
         return 1;
     }
     if (lua_type(L, 2) != LUA_TSTRING)
-        return luaL_error(L, "a %s has no member %s", class->name, luaL_tolstring(L, 2, NULL));
-    return luaL_error(L, "a %s has no member '%s'; did you mean '%s'?", class->name,
+        return luaL_error(L, "%s has no member %s", class->name, luaL_tolstring(L, 2, NULL));
+    return luaL_error(L, "%s has no member '%s'; did you mean '%s'?", class->name,
                       lua_tostring(L, 2), class_nearest(class, lua_tostring(L, 2)));
 }
 
@@ -155,7 +157,8 @@ static void check_prelude(lua_State *L, const Class *class, int table)
     }
 }
 
-/* Called with the module and the classes' method tables.  [-0, +0, e] */
+/* Called with the module, the classes' method tables, and what makes a text harmless.
+ * [-0, +0, e] */
 static void run_prelude(lua_State *L, int module, int methods)
 {
     const char *bytes = (const char *)script_prelude;
@@ -164,7 +167,8 @@ static void run_prelude(lua_State *L, int module, int methods)
         lua_error(L);
     lua_pushvalue(L, module);
     lua_pushvalue(L, methods);
-    lua_call(L, 2, 0);
+    lua_pushcfunction(L, safe_clean);
+    lua_call(L, 3, 0);
     for (int i = 0; script_classes[i]; i++) {
         const Class *class = script_classes[i];
 

@@ -200,6 +200,9 @@ static const Member job_members[] = {
       "Waits so long (default 1 ms) and tells whether it is done." },
     { "progress", job_progress, "", "string, number",
       "The stage it is in, and the seconds since its start." },
+    { "on_progress", NULL, "f: fun(stage: string, seconds: number): boolean?", "attnscope.Job",
+      "poll and wait call f now and then while the job runs; when it gives false, the job is "
+      "cancelled.  The job itself, so that attn.start(...):on_progress(f):wait() can be said." },
     { "wait", job_wait_method, "", "attnscope.Result?, string?, string?, attnscope.Record?",
       "What attn.run gives; the same again when asked again." },
     { "cancel", job_cancel_method, "", "", "Ends it; wait gives nil, message, \"CANCELLED\"." },

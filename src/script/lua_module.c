@@ -116,6 +116,9 @@ static const Member attn_members[] = {
       "row:range(i - 2, i + 2, \"window\") end }.  Its id then runs like any other." },
     { "mechanism", attn_mechanism, "definition: attnscope.MechanismOptions", "string" OR_FAILURE,
       "Adds a mechanism to the catalogue; its function computes the output with tensors." },
+    { "reload", attn_reload, "file: string", "string[]" OR_FAILURE,
+      "Runs a script's file again; the patterns and mechanisms that it defines, whose ids it "
+      "gives, take the place of those before, and the explorer's panes show them." },
     { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions", "attnscope.Report",
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
@@ -127,6 +130,8 @@ static const Member attn_members[] = {
     { "start", attn_start, "mechanism: string, options?: attnscope.RunOptions",
       "attnscope.Job" OR_FAILURE, "As run, but goes on at once; runs of one input wait for each "
       "other." },
+    { "run_async", attn_start, "mechanism: string, options?: attnscope.RunOptions",
+      "attnscope.Job" OR_FAILURE, "The same as start." },
     { "profile", attn_profile,
       "mechanism: string, options?: attnscope.RunOptions, plan?: attnscope.ProfileOptions",
       "attnscope.Record" OR_FAILURE ", attnscope.Record?", "Measures a mechanism; its record." },

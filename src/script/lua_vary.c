@@ -32,7 +32,8 @@ static void add_line(lua_State *L, Session *s, int options, const char *text, Sw
     Error    err = ERROR_INIT;
 
     request_set_options(L, options, request);
-    if (!request_parse(s, request, text, &err) || !sweep_add(sweep, request, &err))
+    if (!request_parse(s, request, text, &err) ||
+        !request_set_place(L, options, s, request, &err) || !sweep_add(sweep, request, &err))
         luaL_error(L, "%s", err.text);
     if (request->above)
         luaL_error(L, "%s: a stack of layers has no one parameter to vary", text);
@@ -291,6 +292,8 @@ static const Member vary_members[] = {
     { "seed", NULL, NULL, "integer", "of every random draw" },
     { "seeds", NULL, NULL, "integer", "quality over so many seeds: a band around the curve" },
     { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
+    { "device", NULL, NULL, "string", "where it runs, as of attn.run" },
+    { "precision", NULL, NULL, "string", "of matrix products on a GPU" },
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
     { "memory", NULL, NULL, "integer", "limit of a run in bytes (default 8 GiB)" },
     { "reps", NULL, NULL, "integer", "timed runs at least" },

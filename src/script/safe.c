@@ -10,6 +10,7 @@
 #include "script/safe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lauxlib.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -61,23 +62,31 @@ void safe_push_clean(lua_State *L, int at)
     lua_remove(L, -2);
 }
 
-/* print without what a terminal would obey.  [-n, +0, v] */
+int safe_clean(lua_State *L)
+{
+    luaL_checkstring(L, 1);
+    safe_push_clean(L, 1);
+    return 1;
+}
+
+/* print without what a terminal would obey, to the stream in the upvalue.  [-n, +0, v] */
 static int clean_print(lua_State *L)
 {
-    int count = lua_gettop(L);
+    FILE *output = lua_touserdata(L, lua_upvalueindex(1));
+    int   count = lua_gettop(L);
 
     for (int i = 1; i <= count; i++) {
         safe_push_clean(L, i);
-        fputs(lua_tostring(L, -1), stdout);
-        fputs(i < count ? "\t" : "\n", stdout);
+        fputs(lua_tostring(L, -1), output);
+        fputs(i < count ? "\t" : "\n", output);
         lua_pop(L, 1);
     }
     if (!count)
-        fputs("\n", stdout);
+        fputs("\n", output);
     return 0;
 }
 
-void safe_strip(lua_State *L)
+void safe_strip(lua_State *L, FILE *output)
 {
     static const char *const globals[] = { "io", "package", "require", "dofile", "loadfile",
                                            "debug", "load" };
@@ -95,7 +104,8 @@ void safe_strip(lua_State *L)
     }
     lua_setglobal(L, "os");
     lua_pop(L, 1);
-    lua_pushcfunction(L, clean_print);
+    lua_pushlightuserdata(L, output);
+    lua_pushcclosure(L, clean_print, 1);
     lua_setglobal(L, "print");
 }
 
@@ -110,7 +120,7 @@ void safe_strip(lua_State *L)
 #ifdef ARCHITECTURE
 /* All that computing, waiting and writing to what is open takes; nothing that names a file. */
 static const int granted[] = {
-    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_lseek, SYS_close, SYS_fstat, SYS_newfstatat,
+    SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_lseek, SYS_close, SYS_fstat,
     SYS_fcntl, SYS_dup, SYS_pipe2, SYS_eventfd2, SYS_ppoll, SYS_pselect6, SYS_epoll_create1,
     SYS_epoll_ctl, SYS_epoll_pwait, SYS_munmap, SYS_mremap, SYS_madvise, SYS_mincore, SYS_brk,
     SYS_futex, SYS_set_robust_list, SYS_get_robust_list, SYS_rseq, SYS_membarrier,
@@ -119,7 +129,7 @@ static const int granted[] = {
     SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_times,
     SYS_getrusage, SYS_sysinfo, SYS_uname, SYS_getcpu, SYS_sched_yield, SYS_sched_getaffinity,
     SYS_sched_setaffinity, SYS_sched_getparam, SYS_sched_getscheduler, SYS_getrandom,
-    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_getcwd,
+    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack,
 #ifdef __x86_64__
     SYS_poll, SYS_select, SYS_epoll_wait, SYS_pipe, SYS_time, SYS_arch_prctl,
 #endif
@@ -136,6 +146,7 @@ static const struct Condition {
     { SYS_clone, 0, BPF_JSET, 0x00010000u /* CLONE_THREAD */, true }, /* threads, no processes */
     { SYS_mmap, 2, BPF_JSET, PROT_EXEC, false },
     { SYS_mprotect, 2, BPF_JSET, PROT_EXEC, false },
+    { SYS_newfstatat, 3, BPF_JSET, AT_EMPTY_PATH, true }, /* of what is open, not of names */
     { SYS_prctl, 0, BPF_JEQ, PR_SET_NAME, true },
     { SYS_prlimit64, 2, BPF_JEQ, 0, true }, /* limits are read, not set */
     { SYS_ioctl, 1, BPF_JEQ, TIOCGWINSZ, true }, /* never TIOCSTI */
@@ -230,6 +241,31 @@ static void out_of_time(int number)
     if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
         _exit(1);
     _exit(1);
+}
+
+/* Writers of figures and tables take "-" for standard output, and would put there what a terminal
+ * obeys; readers take "-" for what the user pipes in.  Both numbers stay taken, or the next pipe
+ * would get them. */
+FILE *safe_take_output(Error *err)
+{
+    int   kept = fflush(stdout) == 0 ? dup(STDOUT_FILENO) : -1;
+    int   nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    FILE *output = NULL;
+
+    if (kept >= 0 && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+        dup2(nothing, STDOUT_FILENO) >= 0)
+        output = fdopen(kept, "w");
+    if (output)
+        setvbuf(output, NULL, _IOLBF, BUFSIZ); /* what was printed stays when time is up */
+    if (!output) {
+        error_set(err, ERR_UNSUPPORTED, "--safe: standard output: %s; the script was not run",
+                  strerror(errno));
+        if (kept >= 0)
+            close(kept);
+    }
+    if (nothing >= 0)
+        close(nothing);
+    return output;
 }
 
 /* Address space in use now, in bytes; 0: not known. */

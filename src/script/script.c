@@ -179,6 +179,8 @@ static int run_state(lua_State *L, Start *start)
 static int run(Start *start)
 {
     lua_State *L = script_state_new(&start->script);
+    FILE      *output;
+    bool       written;
     int        status;
 
     if (!L) {
@@ -189,7 +191,11 @@ static int run(Start *start)
     start->script.caller = NULL;
     lua_close(L);
     script_leave(&start->script);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_SUCCESS) {
+    output = start->output ? start->output : stdout;
+    written = fflush(output) == 0 && !ferror(output);
+    if (start->output)
+        fclose(start->output);
+    if (!written && status == EXIT_SUCCESS) {
         fprintf(stderr, "attnscope: standard output: %s\n", strerror(errno));
         status = EXIT_FAILURE;
     }

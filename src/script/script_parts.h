@@ -3,6 +3,8 @@
 #ifndef SCRIPT_SCRIPT_PARTS_H
 #define SCRIPT_SCRIPT_PARTS_H
 
+#include <stdio.h>
+
 #include "script/lua_binding.h"
 
 #define LUA_MEMORY_LIMIT (8ll << 30)
@@ -14,6 +16,7 @@ typedef struct Start {
     char      **args;  /* after it */
     int         arg_count;
     int         safe;   /* --safe: seconds of somebody else's script; 0: one's own */
+    FILE       *output; /* of it; owned */
     bool        prompt; /* lines typed at a terminal */
     bool        opened; /* the module is there already */
     Text        line;

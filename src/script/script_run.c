@@ -107,7 +107,7 @@ static void prepare_safe(lua_State *L)
 /* All that may raise, under the one protected call.  Argument 1: the Start. */
 int script_run_all(lua_State *L)
 {
-    const Start *start = lua_touserdata(L, 1);
+    Start *start = lua_touserdata(L, 1);
 
     if (!start->opened) {
         luaL_checkversion(L);
@@ -122,8 +122,10 @@ int script_run_all(lua_State *L)
         Error err = ERROR_INIT;
 
         prepare_safe(L);
-        safe_strip(L);
-        if (!safe_close_process(start->safe, &err))
+        start->output = safe_take_output(&err);
+        if (start->output)
+            safe_strip(L, start->output);
+        if (!start->output || !safe_close_process(start->safe, &err))
             return luaL_error(L, "%s", err.text);
     }
     for (int i = 0; i < start->arg_count; i++) {
@@ -157,7 +159,7 @@ bool start_open_session(Start *start, Error *err)
         return false;
     session_on_lessons(session, &script_lessons);
     session_on_stop(session, script_interrupt_flag(), NULL);
-    if (isatty(STDERR_FILENO))
+    if (isatty(STDERR_FILENO) && !start->safe) /* it tells of the script's own names, too */
         session_on_progress(session, show_progress, NULL);
     start->script.session = keep_new(session, drop_session, NULL);
     return start->script.session || error_set(err, ERR_NOMEM, "not enough memory to start");

@@ -69,6 +69,24 @@ bool browse_poll(Ui *ui)
     return true;
 }
 
+void browse_forget(Ui *ui, const Mechanism *changed)
+{
+    Browse *b = &ui->browse;
+
+    for (int i = 0; i < MARKS_MOST && mechanism_at((size_t)i); i++) {
+        if (mechanism_at((size_t)i) != changed)
+            continue;
+        drawing_clear(&ui->draughtsman, &b->thumb);
+        result_release(b->thumbs[i]);
+        b->thumbs[i] = NULL;
+        b->thumb_failed[i] = false;
+        if (b->thumb_of == i) {
+            job_free(b->thumb_job);
+            b->thumb_job = NULL;
+        }
+    }
+}
+
 void browse_close(Ui *ui)
 {
     Browse *b = &ui->browse;

@@ -87,6 +87,8 @@ Pane *compare_open(Ui *ui, const char *text)
             error_set(&err, ERR_USAGE, "a pane shows one head: A shows all of them, small");
         else
             pane = open_side(ui, &word.shown, &err);
+        if (pane)
+            pane_wear(pane, &word.looks);
         panel_word_free(&word);
     }
     if (!pane)
@@ -133,6 +135,7 @@ void compare_open_plan(Ui *ui, FigurePlan *plan)
         pane = open_request(ui, planned->request, every ? "" : planned->view, planned->head);
         planned->request = REQUEST_INIT;
         pane->sorted = planned->sorted;
+        pane_wear(pane, &planned->looks);
         pane->differs = planned->differs && request_same(&planned->minus, &c->panes[0].request);
     }
     c->focus = plan->effect && c->count > 1; /* the pane with the position: p changes it */

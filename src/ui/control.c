@@ -126,6 +126,30 @@ static void control_leave(void *context)
     ((Ui *)context)->quit = true;
 }
 
+/* Alone, as a layer, or as the attention inside of one. */
+static bool runs_mechanism(const Request *r, const Mechanism *wanted)
+{
+    for (; r; r = r->above) {
+        const Mechanism *m = mechanism_find(r->mechanism);
+
+        if (m == wanted || (m && mechanism_inner(m, &r->given) == wanted))
+            return true;
+    }
+    return false;
+}
+
+static void control_redefined(void *context, const char *id)
+{
+    Ui              *ui = context;
+    const Mechanism *m = mechanism_find(id);
+
+    browse_forget(ui, m);
+    for (int i = 0; i < ui->compare.count; i++)
+        if (runs_mechanism(&ui->compare.panes[i].request, m))
+            pane_run(ui, &ui->compare.panes[i]);
+    ui->dirty = true;
+}
+
 static bool control_ask(void *context, const char *question, Error *err)
 {
     Ui *ui = context;
@@ -403,6 +427,7 @@ void control_fill(Ui *ui, Control *control)
         .pane_zoom = control_pane_zoom,
         .mark = control_mark,
         .map = control_map,
+        .redefined = control_redefined,
         .ask = control_ask,
         .write = control_write,
         .leave = control_leave,

@@ -375,6 +375,8 @@ void term_flush(Term *term)
 
 static uint32_t key_of_curses(wint_t code)
 {
+    if (code >= KEY_F(1) && code <= KEY_F(12))
+        return K_FUNCTION + (uint32_t)(code - KEY_F(1));
     switch (code) {
     case KEY_UP: return K_ARROW_UP;
     case KEY_DOWN: return K_ARROW_DOWN;
@@ -393,7 +395,6 @@ static uint32_t key_of_curses(wint_t code)
     case KEY_BTAB: return K_SHIFT_TAB;
     case KEY_ENTER: return K_RETURN;
     case KEY_BACKSPACE: return K_BACK;
-    case KEY_F(1): return K_HELP;
     default: return K_UNKNOWN;
     }
 }

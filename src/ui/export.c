@@ -1,8 +1,7 @@
 /* export.c -- what is on the screen as a file: PNG, SVG or PDF, text for notes.
  *
  * The figure is the one that a command draws (see shot.h), and the file carries the
- * command, so that it can be made again; where there is none the panes are drawn
- * as they stand and the message says so.  The worker draws; the results are kept
+ * command, so that it can be made again.  The worker draws; the results are kept
  * until the file is written.
  */
 #include <stdio.h>
@@ -24,7 +23,6 @@ struct ExportWork {
     PanelChoice        choices[PANES_MOST]; /* for the strips, which the worker finds */
     PictureOptions     options;
     char               path[512];
-    const char        *obstacle; /* why the file has no command; NULL: it has; static */
     Text               storage; /* of the metadata */
     const char *const *metadata;
     Threads           *threads; /* of the worker; borrowed */
@@ -65,29 +63,20 @@ static void work_free(struct ExportWork *w)
 
 /* ---- the file ----------------------------------------------------------------- */
 
-/* The panes exactly as seen, when no command draws the same. */
-static Figure *figure_as_seen(const Shot *shot, Error *err)
-{
-    Figure *figure = figure_new(shot->count, err);
-
-    for (int i = 0; figure && i < shot->count; i++)
-        figure->panels[i] = shot->panels[i];
-    return figure;
-}
-
 static bool make_figure(struct ExportWork *w, const Shot *shot, Error *err)
 {
     PictureOptions options = shot->options;
 
     options.strips.kind = MARGIN_NONE;
-    w->figure = shot->obstacle ? figure_as_seen(shot, err)
-                               : picture_of_panels(shot->choices, shot->count, &options, err);
+    w->figure = picture_of_panels(shot->choices, shot->count, &options, err);
     if (!w->figure)
         return false;
     w->options = shot->options;
     memcpy(w->choices, shot->choices, sizeof(w->choices));
-    for (int i = 0; i < shot->count; i++)
+    for (int i = 0; i < shot->count; i++) {
+        w->choices[i].looks = NULL; /* the shot's; the panels have them */
         w->results[w->count++] = result_retain(shot->results[i]);
+    }
     /* What is subtracted may be of a pane that is not shown. */
     if (shot->base)
         w->results[w->count++] = result_retain(shot->base);
@@ -105,10 +94,8 @@ static bool take_panes(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     if (!make_figure(w, &shot, err))
         return false;
     w->shown = shot.count;
-    w->obstacle = shot.obstacle;
-    if (!shot.obstacle)
-        picture_command(ui->session, shot.choices, shot.count, &shot.options, command);
-    journal_exporting(ui, &shot, text_str(command), w->path);
+    picture_command(ui->session, shot.choices, shot.count, &shot.options, command);
+    journal_exporting(ui, text_str(command), w->path);
     return true;
 }
 
@@ -129,7 +116,7 @@ static bool take_plots(Ui *ui, struct ExportWork *w, Text *command, Error *err)
         w->results[w->count++] = result_retain(choices[i].result);
     w->shown = w->count;
     picture_command(ui->session, choices, count, &options, command);
-    journal_exporting(ui, NULL, text_str(command), w->path);
+    journal_exporting(ui, text_str(command), w->path);
     return true;
 }
 
@@ -144,10 +131,8 @@ void export_start(Ui *ui, const char *path)
     snprintf(w->path, sizeof(w->path), "%s", path);
     if (!(ui->screen == SCREEN_PROFILE ? take_plots : take_panes)(ui, w, &command, &err))
         goto fail;
-    if (!w->obstacle) {
-        text_add(&command, " -o ");
-        word_quote(&command, path);
-    }
+    text_add(&command, " -o ");
+    word_quote(&command, path);
     w->metadata = picture_metadata(w->figure, w->results, w->shown, text_str(&command),
                                    &w->storage);
     w->threads = ui->draughtsman.threads;
@@ -172,9 +157,7 @@ bool export_poll(Ui *ui)
         return false;
     ui->export.work = NULL;
     journal_exported(ui, state == JOB_DONE);
-    if (state == JOB_DONE && w->obstacle)
-        ui_say(ui, ROLE_WARN, "written: %s  (no rerender: %s)", w->path, w->obstacle);
-    else if (state == JOB_DONE)
+    if (state == JOB_DONE)
         ui_say(ui, ROLE_GOOD, "written: %s", w->path);
     else
         ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "not written");
@@ -300,14 +283,12 @@ static void break_line(const char *line, Text *out)
     text_add(out, "\n");
 }
 
-static void show_sent(Ui *ui, const Shot *shot, const char *command)
+static void show_sent(Ui *ui, const char *command)
 {
     Text lines = { 0 };
 
-    if (shot->obstacle)
-        text_addf(&lines, "Not exactly what is seen: %s.\n\n", shot->obstacle);
     ui_say(ui, ROLE_GOOD, CLIPBOARD ": %s", command);
-    if (shot->obstacle || term_width(ui->message) > ui->term->cols - 2) {
+    if (term_width(ui->message) > ui->term->cols - 2) {
         break_line(command, &lines);
         ui->message[0] = '\0';
         pager_open(ui, CLIPBOARD, text_str(&lines), false);
@@ -321,7 +302,6 @@ static void copy_plots(Ui *ui)
     PictureOptions options;
     const char    *problem;
     int            count = profile_choices(ui, choices, &options, &problem);
-    Shot           none = { .count = 0 };
     Text           command = { 0 };
     char           path[256];
 
@@ -335,11 +315,11 @@ static void copy_plots(Ui *ui)
     text_add(&command, " -o ");
     word_quote(&command, path);
     term_copy(ui->term, text_str(&command));
-    show_sent(ui, &none, text_str(&command));
+    show_sent(ui, text_str(&command));
     text_free(&command);
 }
 
-/* All panes in one figure where one command draws them, else the focused one. */
+/* All panes in one figure. */
 void action_copy_command(Ui *ui)
 {
     Pane *pane = compare_focus(ui);
@@ -354,8 +334,6 @@ void action_copy_command(Ui *ui)
         return;
     }
     shot_take(ui, ui->screen == SCREEN_COMPARE ? NULL : pane, &shot);
-    if (shot.obstacle && shot.count > 1)
-        shot_take(ui, pane, &shot);
     if (!shot.count) {
         ui_say(ui, ROLE_WARN, "no pane shows a picture");
         return;
@@ -366,6 +344,6 @@ void action_copy_command(Ui *ui)
     text_add(&command, " -o ");
     word_quote(&command, path);
     term_copy(ui->term, text_str(&command));
-    show_sent(ui, &shot, text_str(&command));
+    show_sent(ui, text_str(&command));
     text_free(&command);
 }

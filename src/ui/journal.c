@@ -76,6 +76,8 @@ static char *run_words(const Request *r)
         text_add(&out, "fit = true, ");
     if (r->keys)
         text_addf(&out, "keys = %d, ", r->keys);
+    if (r->ops)
+        text_addf(&out, "device = \"%s\", precision = \"%s\", ", r->device, r->precision);
     text_free(&name);
     return taken(&out);
 }
@@ -104,8 +106,7 @@ static char *input_words(const Ui *ui)
 }
 
 /* What was chosen; the rest is the kind's own here and there. */
-static char *look_words(const Pane *pane, const Panel *panel, const PanelChoice *choice,
-                        bool titled)
+static char *look_words(const Pane *pane, const Panel *panel, const PanelChoice *choice)
 {
     const View *view = panel->view;
     bool        sorted = panel->row_order || panel->col_order;
@@ -131,10 +132,6 @@ static char *look_words(const Pane *pane, const Panel *panel, const PanelChoice 
         text_addf(&out, ", region = { %lld, %lld, %lld, %lld }", (long long)panel->region.row0,
                   (long long)panel->region.row1, (long long)panel->region.col0,
                   (long long)panel->region.col1);
-    if (titled) {
-        text_add(&out, ", title = ");
-        journal_quote(&out, panel->title);
-    }
     return taken(&out);
 }
 
@@ -147,8 +144,8 @@ static char *panel_words(const Panel *panel, const PanelChoice *choice)
     return taken(&out);
 }
 
-/* titled: under the titles of the panes, as they are exported when no command draws them. */
-static void take_shot(Ui *ui, const Shot *shot, bool titled, JournalEntry *e)
+/* shot NULL: the command says it all. */
+static void take_shot(Ui *ui, const Shot *shot, JournalEntry *e)
 {
     e->when = time(NULL);
     e->input = input_words(ui);
@@ -162,7 +159,7 @@ static void take_shot(Ui *ui, const Shot *shot, bool titled, JournalEntry *e)
             p->minus_name = strdup(choice->minus->request.mechanism);
             p->minus = run_words(&choice->minus->request);
         }
-        p->looks = look_words(shot->panes[i], &shot->panels[i], choice, titled);
+        p->looks = look_words(shot->panes[i], &shot->panels[i], choice);
         p->words = panel_words(&shot->panels[i], choice);
     }
 }
@@ -238,6 +235,8 @@ static void describe(const Ui *ui, Text *out)
             continue;
         text_add(out, "\n");
         request_text(&p->request, out);
+        text_add(out, " ");
+        request_place(&p->request, out);
         text_addf(out, " %s %d %llu %d %d: %s %lld %lld %d %d %d %d %d %d %d", p->request.position,
                   p->request.causal, (unsigned long long)p->request.seed, p->request.fit,
                   p->request.keys, view ? view->name : "", (long long)p->head,
@@ -256,7 +255,7 @@ static void note_seen(Ui *ui)
     shot_take(ui, NULL, &shot);
     if (!shot.count)
         return;
-    take_shot(ui, &shot, false, &entry);
+    take_shot(ui, &shot, &entry);
     add(ui, &entry);
 }
 
@@ -318,18 +317,17 @@ static void note_now(Ui *ui)
 
 /* ---- exports and commands --------------------------------------------------- */
 
-void journal_exporting(Ui *ui, const Shot *shot, const char *command, const char *path)
+void journal_exporting(Ui *ui, const char *command, const char *path)
 {
     struct Journal *j = journal_of(ui);
 
     if (!j)
         return;
     entry_free(&j->pending);
-    take_shot(ui, shot, true, &j->pending);
+    take_shot(ui, NULL, &j->pending);
     j->pending.kind = JOURNAL_EXPORTED;
     j->pending.path = strdup(path);
-    if (!strncmp(command, "figure ", 7))
-        j->pending.command = strdup(command + 7);
+    j->pending.command = strdup(command + strlen("figure "));
 }
 
 void journal_exported(Ui *ui, bool written)

@@ -42,7 +42,7 @@ typedef struct JournalEntry {
 void journal_tick(Ui *ui);
 /* An export that has begun: what is drawn (NULL: only the command says it), the command, ""
  * where none draws it; then its end. */
-void journal_exporting(Ui *ui, const Shot *shot, const char *command, const char *path);
+void journal_exporting(Ui *ui, const char *command, const char *path);
 void journal_exported(Ui *ui, bool written);
 void journal_command(Ui *ui, const char *line);
 bool journal_records(const Ui *ui);

@@ -132,13 +132,9 @@ static void write_exported(Writer *w, const JournalEntry *e)
     text_add(&after, ", ");
     journal_quote(&after, text_of(e->path));
     text_add(&after, ")\n");
-    if (e->command) {
-        text_add(w->out, "export(attn.figure { command = ");
-        journal_quote(w->out, e->command);
-        text_addf(w->out, " }%s", text_str(&after));
-    } else {
-        write_figure(w, e, "export(", text_str(&after));
-    }
+    text_add(w->out, "export(attn.figure { command = ");
+    journal_quote(w->out, text_of(e->command));
+    text_addf(w->out, " }%s", text_str(&after));
     text_free(&after);
 }
 
@@ -181,7 +177,10 @@ static bool any_of(const JournalEntry *entries, int count, JournalKind kind)
 static void write_helpers(const JournalEntry *entries, int count, Text *out)
 {
     if (any_of(entries, count, JOURNAL_SEEN))
-        text_add(out, "\nlocal function step(number, words, figure)\n"
+        text_add(out, "\nif folder then\n"
+                      "    os.execute(\"mkdir -p -- '\" .. folder:gsub(\"'\", \"'\\\\''\") .. \"'\")\n"
+                      "end\n"
+                      "\nlocal function step(number, words, figure)\n"
                       "    print((\"%d  %s\"):format(number, words))\n"
                       "    print((assert(figure:text { width = 100 })))\n"
                       "    if folder then\n"

@@ -27,12 +27,24 @@ static const struct KeyName {
     { "Enter", "Enter", K_RETURN },
     { "Esc", "Esc", K_ESCAPE },
     { "Space", "Space", K_SPACE },
-    { "F1", "F1", K_HELP },
 };
 
 static bool named(const char *name, size_t length, const char *other)
 {
     return strlen(other) == length && memcmp(name, other, length) == 0;
+}
+
+/* "F1" to "F12"; 0: something else. */
+static uint32_t function_key(const char *name, size_t length)
+{
+    for (uint32_t key = K_FUNCTION; key <= K_FUNCTION_LAST; key++) {
+        char text[8];
+
+        snprintf(text, sizeof(text), "F%d", (int)(key - K_FUNCTION + 1));
+        if (named(name, length, text))
+            return key;
+    }
+    return 0;
 }
 
 uint32_t key_parse(const char *name, size_t length)
@@ -42,7 +54,7 @@ uint32_t key_parse(const char *name, size_t length)
             return names[i].key;
     if (length == 3 && name[0] == 'C' && name[1] == '-')
         return (uint32_t)K_CONTROL(name[2]);
-    return length == 1 ? (unsigned char)name[0] : 0;
+    return length == 1 ? (unsigned char)name[0] : function_key(name, length);
 }
 
 char *key_label(uint32_t key, char *text, size_t size)
@@ -52,7 +64,9 @@ char *key_label(uint32_t key, char *text, size_t size)
             snprintf(text, size, "%s", names[i].label);
             return text;
         }
-    if (key < 32)
+    if (key >= K_FUNCTION && key <= K_FUNCTION_LAST)
+        snprintf(text, size, "F%d", (int)(key - K_FUNCTION + 1));
+    else if (key < 32)
         snprintf(text, size, "Ctrl-%c", (char)(key + 64));
     else
         snprintf(text, size, "%c", key < 127 ? (char)key : '?');

@@ -30,13 +30,14 @@ enum {
     K_DELETE,
     K_INSERT,
     K_SHIFT_TAB,
-    K_HELP,
+    K_FUNCTION, /* F1; the others follow */
+    K_FUNCTION_LAST = K_FUNCTION + 11 /* F12 */,
     K_UNKNOWN,
 };
 
 #define K_CONTROL(letter) ((letter)&31)
 
-/* The key of a name such as "j", "Up", "C-p", "S-Tab"; 0: no such name. */
+/* The key of a name such as "j", "Up", "C-p", "S-Tab", "F5"; 0: no such name. */
 uint32_t key_parse(const char *name, size_t length);
 /* As a reader knows it: "↑", "Ctrl-P", "Shift-Tab". Returns text. */
 char *key_label(uint32_t key, char *text, size_t size);

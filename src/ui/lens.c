@@ -200,3 +200,26 @@ int lens_pixel(const LensAxis *axis, int64_t entry)
     /* The last cell that begins at or before the entry. */
     return (int)(((entry - axis->first + 1) * axis->cells - 1) / seen) * axis->size;
 }
+
+/* Pixels of an entry that lets the region fit; below 0: entries of a pixel; 0: all. */
+static int zoom_for(const LensShape *s, int64_t rows, int64_t cols)
+{
+    static const int sizes[] = { 16, 12, 8, 6, 4, 3, 2, 1 };
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        if (rows * sizes[i] <= s->height && cols * sizes[i] * s->tall <= s->width)
+            return sizes[i];
+    for (int64_t by = 2; by < s->rows || by < s->cols; by *= 2)
+        if (rows <= s->height * by && cols * s->tall <= s->width * by)
+            return -(int)by;
+    return 0;
+}
+
+void lens_show(Lens *lens, const LensShape *shape, Region r)
+{
+    lens->zoom = zoom_for(shape, r.row1 - r.row0, r.col1 - r.col0);
+    lens->row0 = r.row0;
+    lens->col0 = r.col0;
+    lens->q = r.row0 + (r.row1 - r.row0) / 2;
+    lens->k = r.col0 + (r.col1 - r.col0) / 2;
+}

@@ -45,6 +45,8 @@ Region   lens_region(const LensView *view);
 void lens_zoom(Lens *lens, const LensShape *shape, int direction);
 /* The same zoom for every shape: 1 is one pixel per entry. */
 void lens_zoom_to(Lens *lens, const LensShape *shape, int zoom);
+/* The region as large as it fits, the cursor in its middle. */
+void lens_show(Lens *lens, const LensShape *shape, Region region);
 /* Moves the cursor, and the sight with it if it would leave. */
 void lens_move(Lens *lens, const LensShape *shape, int64_t dq, int64_t dk);
 void lens_centre(Lens *lens, const LensShape *shape);

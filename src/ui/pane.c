@@ -184,6 +184,21 @@ static void set_labels(const Pane *pane, Panel *panel)
         panel->col_labels = input->k_tokens;
 }
 
+void pane_wear(Pane *pane, const PanelLooks *l)
+{
+    pane->pool = l->pooled ? (int)l->pool : pane->pool;
+    pane->scale = l->scaled ? (int)l->scale : pane->scale;
+    pane->map = l->mapped ? (int)l->map : pane->map;
+    pane->round = l->round ? l->round - 1 : pane->round;
+    if (l->excludes) {
+        pane->excludes = true;
+        pane->excluded = l->excluded;
+    }
+    if (l->layers || l->strict)
+        pane->reach = (ReachOptions){ l->layers, l->strict };
+    pane->sight = l->region;
+}
+
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
 {
     bool           differs = pane_differs(ui, pane);
@@ -373,6 +388,10 @@ static void title_text(Ui *ui, const Pane *pane, int number, bool given, Text *o
         text_addf(out, " +%s", pane->request.position);
     if (pane->request.fit && !pane->pinned)
         text_add(out, " fitted");
+    if (pane->request.ops && !pane->pinned && given) {
+        text_add(out, " on ");
+        request_place(&pane->request, out);
+    }
     if (view)
         text_addf(out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (view && view->found)

@@ -40,6 +40,7 @@ typedef struct Pane {
     int64_t     excluded;
     bool        differs; /* shown as a difference to pane 1, whatever the others are */
     Lens        lens;
+    Region      sight; /* to be shown as soon as the shape is known; all zero: no wish */
     Place       places[PLACES_MOST];
     Drawing     drawing;
     Side        side; /* bars beside it */
@@ -74,6 +75,9 @@ bool pane_take(const Pane *pane, PaneState *out, Error *err);
 void pane_look(Pane *pane, const PaneState *state);
 /* Its request becomes the state's, which is left without, and is run. */
 void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
+
+/* As a panel's word says it looks. */
+void pane_wear(Pane *pane, const PanelLooks *looks);
 
 /* Starts the request; the result replaces the present one when it is good. */
 void pane_run(Ui *ui, Pane *pane);

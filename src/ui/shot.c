@@ -60,20 +60,23 @@ static const Panel *first_matrix(const Shot *shot)
     return &shot->panels[k];
 }
 
-static bool same_sight(const Shot *shot)
+/* A region that all show is an option; else each panel names its own. */
+static void share_sight(Shot *shot)
 {
     const Panel *first = first_matrix(shot);
-    bool         all = same_region(first->region, whole(first->view));
+    bool         all = same_region(first->region, whole(first->view)), same = true;
 
     for (int i = 0; i < shot->count; i++) {
         const Panel *p = &shot->panels[i];
 
-        if (p->plot)
-            continue;
-        if (all ? !same_region(p->region, whole(p->view)) : !same_region(p->region, first->region))
-            return false;
+        same &= p->plot || same_region(p->region, all ? whole(p->view) : first->region);
     }
-    return true;
+    if (same && !all && !first->plot)
+        shot->options.region = first->region;
+    for (int i = 0; !same && i < shot->count; i++)
+        if (!shot->panels[i].plot && !same_region(shot->panels[i].region,
+                                                  whole(shot->panels[i].view)))
+            shot->looks[i].region = shot->panels[i].region;
 }
 
 /* One head of all that have heads is an option; else each panel names its own. */
@@ -93,35 +96,45 @@ static void share_head(Shot *shot)
     shot->options.head = differ || head < 0 ? 0 : head;
 }
 
-/* A look that was chosen must hold for all; one that was not is the kind's own. */
-static bool shared_looks(Shot *shot)
+/* What a pane looks like because somebody chose it. */
+static PanelLooks chosen_looks(const Shot *shot, int i)
+{
+    const Pane  *pane = shot->panes[i];
+    const Panel *p = &shot->panels[i];
+    PanelLooks   l = { .pooled = pane->pool >= 0, .pool = p->pool,
+                       .scaled = pane->scale >= 0, .scale = p->scale,
+                       .mapped = pane->map >= 0 && p->map != MAP_DIVERGING, .map = p->map,
+                       .excludes = p->excludes, .excluded = p->excluded };
+
+    if (p->view->kind == VIEW_HOPS) {
+        l.layers = reach_view_depth(p->view);
+        l.strict = reach_view_strict(p->view);
+    }
+    return l;
+}
+
+/* Looks that all have are options: pooling, scale, colours, what is excluded, depth of reach. */
+static void share_looks(Shot *shot)
 {
     PictureOptions *o = &shot->options;
-    const Panel    *first = &shot->panels[0];
-    bool            pool = false, scale = false, map = false;
+    PanelLooks      first = chosen_looks(shot, 0);
+    bool            same = true;
 
-    for (int i = 0; i < shot->count; i++) {
-        pool = pool || shot->panes[i]->pool >= 0;
-        scale = scale || shot->panes[i]->scale >= 0;
-        map = map || (shot->panes[i]->map >= 0 && !shot->panels[i].minus);
-    }
     for (int i = 1; i < shot->count; i++) {
-        const Panel *p = &shot->panels[i];
+        PanelLooks l = chosen_looks(shot, i);
 
-        if ((pool && p->pool != first->pool) || (scale && p->scale != first->scale) ||
-            (map && !p->minus && p->map != first->map))
-            return false;
+        same &= panel_looks_same(&first, &l);
     }
-    o->excludes = first->excludes;
-    o->excluded = first->excluded;
-    for (int i = 1; i < shot->count; i++)
-        if (shot->panels[i].excludes != first->excludes ||
-            (first->excludes && shot->panels[i].excluded != first->excluded))
-            return false;
-    o->pool = pool ? pool_name(first->pool) : NULL;
-    o->scale = scale ? scale_name(first->scale) : NULL;
-    o->map = map ? colour_map_name(first->map) : NULL;
-    return true;
+    for (int i = 0; !same && i < shot->count; i++)
+        shot->looks[i] = chosen_looks(shot, i);
+    if (!same)
+        return;
+    o->excludes = first.excludes;
+    o->excluded = first.excluded;
+    o->pool = first.pooled ? pool_name(first.pool) : NULL;
+    o->scale = first.scaled ? scale_name(first.scale) : NULL;
+    o->map = first.mapped ? colour_map_name(first.map) : NULL;
+    o->reach = (ReachOptions){ first.layers, first.strict };
 }
 
 /* One order of all that have one is an option; else each panel says its own. */
@@ -143,50 +156,12 @@ static void share_order(Shot *shot)
     shot->options.sorted = shot->options.sorted && !mixed;
 }
 
-/* Depth and residual connections of the panes that show reach. */
-static bool shared_reach(Shot *shot)
-{
-    const View *first = NULL;
-
-    for (int i = 0; i < shot->count; i++) {
-        const View *view = shot->panels[i].view;
-
-        if (view->kind != VIEW_HOPS)
-            continue;
-        first = first ? first : view;
-        if (reach_view_depth(view) != reach_view_depth(first) ||
-            reach_view_strict(view) != reach_view_strict(first))
-            return false;
-    }
-    if (first)
-        shot->options.reach =
-            (ReachOptions){ reach_view_depth(first), reach_view_strict(first) };
-    return true;
-}
-
-static bool shows_round(const Shot *shot)
+static void name_rounds(Shot *shot)
 {
     for (int i = 0; i < shot->count; i++)
-        if (shot->panes[i]->round > 0 && pane_rounds(shot->panes[i]) > 1)
-            return true;
-    return false;
-}
-
-/* All options are set as far as they are shared, whatever stands in the way. */
-static const char *find_obstacle(Shot *shot)
-{
-    bool sight = same_sight(shot), looks = shared_looks(shot), reach = shared_reach(shot);
-
-    share_head(shot);
-    share_order(shot);
-    if (sight && !first_matrix(shot)->plot &&
-        !same_region(first_matrix(shot)->region, whole(first_matrix(shot)->view)))
-        shot->options.region = first_matrix(shot)->region;
-    return shows_round(shot) ? "a round of a view has no option"
-           : !sight          ? "the panes show different regions"
-           : !looks          ? "the panes differ in pooling, scale, colours or what is excluded"
-           : !reach          ? "the panes show reach over different depths"
-                             : NULL;
+        if (shot->panes[i]->round > 0 && pane_rounds(shot->panes[i]) > 1 &&
+            !shot->panels[i].view->headless)
+            shot->looks[i].round = shot->panes[i]->round + 1;
 }
 
 /* Some pane has the strips that were asked for. */
@@ -216,5 +191,11 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     if (shot->options.strips.kind == MARGIN_SUMS)
         shot->options.strips.query_count =
             pane_marked(ui, shot->panes[0], shot->options.strips.queries);
-    shot->obstacle = find_obstacle(shot);
+    share_head(shot);
+    share_order(shot);
+    share_looks(shot);
+    share_sight(shot);
+    name_rounds(shot);
+    for (int i = 0; i < shot->count; i++)
+        shot->choices[i].looks = &shot->looks[i];
 }

@@ -1,8 +1,7 @@
 /* ui/shot.h -- the panes on the screen as the figure that one command draws.
  *
- * A panel's word names its view, its head and what is subtracted; all else is an
- * option of the whole figure, so panes that differ in region, pooling or order
- * have no such command; the shot says why.
+ * A panel's word names its view, its head and what is subtracted; what all panes share is an
+ * option of the whole figure, in what they differ stands in the braces of each.
  */
 #ifndef UI_SHOT_H
 #define UI_SHOT_H
@@ -14,11 +13,11 @@ typedef struct Shot {
     Pane          *panes[PANES_MOST];
     Panel          panels[PANES_MOST];
     Result        *results[PANES_MOST]; /* borrowed from the panes */
-    PanelChoice    choices[PANES_MOST]; /* of the command, when `obstacle` is NULL */
+    PanelChoice    choices[PANES_MOST]; /* of the command */
+    PanelLooks     looks[PANES_MOST];   /* of the choices, which point here */
     int            count;
     PictureOptions options; /* of all */
     Result        *base;    /* what differences are to; NULL: none; borrowed */
-    const char    *obstacle; /* why no command draws exactly this */
 } Shot;
 
 /* only: this pane alone; NULL: the panes on the screen.  Pane 1 is there also

@@ -1,5 +1,5 @@
 // emulated.cc -- see emulated.h.  Fibers are Boost.Context's.
-#include "emulated.h"
+#include "emulated_matrix.h"
 
 #include "attn/cuda/profiling.h"
 
@@ -15,6 +15,12 @@ namespace context = boost::context;
 #define GUARD 256
 #define MEMORY ((size_t)8 << 30) // the device "has" so much
 
+struct Copy {
+    void       *to;
+    const void *from;
+    int         group;
+};
+
 enum class At { running, barrier, gather, end };
 
 struct Fiber {
@@ -23,6 +29,8 @@ struct Fiber {
     context::fiber  self, back;
     unsigned char   word[WORD];
     bool            left;
+    std::vector<Copy> copies; // begun and not waited for
+    int             group;    // of the next copy
 };
 
 Emulation emulation;
@@ -52,6 +60,37 @@ void emulated_leave(const void *data, size_t size)
     memcpy(running->word, data, size < WORD ? size : WORD);
     running->left = true;
     emulated_gather();
+}
+
+static void broken(const char *kernel, const char *how)
+{
+    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
+            emulation.at.y, emulation.at.z, how);
+    abort();
+}
+
+/* ---- copies that run on ---------------------------------------------------------------- */
+
+void emulated_copy(void *to, const void *from)
+{
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+        broken("a copy", "an address is not a multiple of 16");
+    running->copies.push_back({ to, from, running->group });
+}
+
+void emulated_copies_end(void)
+{
+    running->group++;
+}
+
+void emulated_copies_wait(int left)
+{
+    std::vector<Copy> &copies = running->copies;
+    size_t             done = 0;
+
+    for (; done < copies.size() && copies[done].group < running->group - left; done++)
+        memcpy(copies[done].to, copies[done].from, 16);
+    copies.erase(copies.begin(), copies.begin() + (long)done);
 }
 
 static size_t threads_now(void)
@@ -127,6 +166,8 @@ static bool run_block(size_t threads)
 
         f->at = At::running;
         f->left = false;
+        f->copies.clear();
+        f->group = 0;
         f->lane.number = (int)x;
         f->lane.thread = dim3((unsigned)(x % emulation.block.x),
                               (unsigned)(x / emulation.block.x % emulation.block.y),
@@ -148,20 +189,35 @@ static bool run_block(size_t threads)
     }
 }
 
-
-static void broken(const char *kernel, const char *how)
-{
-    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
-            emulation.at.y, emulation.at.z, how);
-    abort();
-}
-
 static bool possible(dim3 grid, dim3 block, size_t shared)
 {
     size_t threads = (size_t)block.x * block.y * block.z;
 
     return threads >= 1 && threads <= 1024 && shared <= SHARED_MOST && grid.x >= 1 &&
            grid.y >= 1 && grid.z >= 1 && grid.y < 65536 && grid.z < 65536;
+}
+
+/* ---- failures that a test asks for ------------------------------------------------------ */
+
+enum Act { take, launch, finish, acts };
+
+static long done[acts]; // so many since the device was opened
+
+static const char *asked(void)
+{
+    const char *text = getenv("EMULATED_FAIL");
+
+    return text ? text : "";
+}
+
+// Whether this one is to fail.
+static bool fails(Act act)
+{
+    static const char *const names[] = { "take:", "launch:", "finish:" };
+    size_t                   length = strlen(names[act]);
+    long                     number = done[act]++;
+
+    return !strncmp(asked(), names[act], length) && atol(asked() + length) == number;
 }
 
 int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
@@ -173,7 +229,9 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
     int64_t                     began = emulated_clock();
 
     if (!possible(grid, block, shared))
-        return last_error = 9; // cudaErrorInvalidConfiguration
+        return last_error = cudaErrorInvalidConfiguration;
+    if (fails(launch))
+        return last_error = cudaErrorLaunchFailure;
     while (fibers.size() < threads)
         fibers.push_back(fiber_new());
     shared_now = memory.data() + (64 - (uintptr_t)memory.data() % 64) % 64;
@@ -198,13 +256,22 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
 
 /* ---- the runtime --------------------------------------------------------------------- */
 
-cudaError_t cudaGetDeviceCount(int *count) { *count = 1; return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    std::fill(done, done + acts, 0);
+    *count = strcmp(asked(), "device") ? 1 : 0;
+    return *count ? cudaSuccess : cudaErrorNoDevice;
+}
+
 cudaError_t cudaGetDevice(int *index) { *index = 0; return cudaSuccess; }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return fails(finish) ? cudaErrorLaunchFailure : cudaSuccess;
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
@@ -235,7 +302,7 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
 {
     unsigned char *all;
 
-    if (bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
+    if (fails(take) || bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
         return last_error = cudaErrorMemoryAllocation;
     memcpy(all, &bytes, sizeof(bytes));
     memset(all + 256, 0xff, bytes);
@@ -291,16 +358,27 @@ cudaError_t cudaGetLastError(void)
     return code;
 }
 
-const char *cudaGetErrorString(cudaError_t code)
+struct Word {
+    cudaError_t code;
+    const char *name, *text;
+};
+
+static const Word *word_of(cudaError_t code)
 {
-    return code == cudaErrorMemoryAllocation ? "out of memory"
-           : code == 9                       ? "invalid configuration argument"
-                                             : "no error";
+    static const Word words[] = {
+        { cudaSuccess, "cudaSuccess", "no error" },
+        { cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory" },
+        { cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+          "invalid configuration argument" },
+        { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
+        { cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure" },
+    };
+
+    for (const Word &word : words)
+        if (word.code == code)
+            return &word;
+    return words;
 }
 
-const char *cudaGetErrorName(cudaError_t code)
-{
-    return code == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
-           : code == 9                       ? "cudaErrorInvalidConfiguration"
-                                             : "cudaSuccess";
-}
+const char *cudaGetErrorString(cudaError_t code) { return word_of(code)->text; }
+const char *cudaGetErrorName(cudaError_t code) { return word_of(code)->name; }

@@ -4,6 +4,9 @@
 // It checks more than it computes: a thread that misses a barrier which others of its block
 // (or, for shuffles, of its warp) wait at, is a failure with the kernel's name.  Shared memory
 // is filled with NaN patterns before each block, and what is written behind its end is found.
+//
+// EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
+// allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none.
 #ifndef TESTS_EMULATED_H
 #define TESTS_EMULATED_H
 
@@ -72,7 +75,7 @@ int   emulated_lanes(void);          // of this warp that there are
 #define LAUNCH(kernel, grid, block, shared, ...)                                               \
     emulate(#kernel, dim3(grid), dim3(block), (shared), [=] { kernel(__VA_ARGS__); })
 #define SHARED(type, name) type *name = (type *)emulated_shared()
-#define ALLOW_SHARED(kernel, bytes) ((void)(bytes))
+#define ALLOW_SHARED(kernel, bytes) ((void)(bytes), cudaSuccess)
 
 static inline void __syncthreads(void) { emulated_barrier(); }
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { (void)mask; emulated_gather(); }
@@ -136,6 +139,21 @@ static inline unsigned __ballot_sync(unsigned, int yes)
 static inline int __any_sync(unsigned mask, int yes) { return __ballot_sync(mask, yes) != 0; }
 static inline int __all_sync(unsigned mask, int yes) { return __ballot_sync(mask, !yes) == 0; }
 
+// The lanes that have the same value.
+template <typename T>
+static inline unsigned __match_any_sync(unsigned, T x)
+{
+    unsigned all = 0;
+
+    emulated_leave(&x, sizeof(x));
+    for (int lane = 0; lane < 32; lane++) {
+        const void *word = emulated_word(lane);
+
+        all |= (unsigned)(word && !memcmp(word, &x, sizeof(x))) << lane;
+    }
+    emulated_gather();
+    return all;
+}
 /* ---- what its profiler is told (profiler.cc) -------------------------------------- */
 
 int64_t emulated_clock(void); // nanoseconds
@@ -194,7 +212,8 @@ static inline T min(T a, T b) { return a < b ? a : b; }
 
 typedef int   cudaError_t;
 typedef void *cudaStream_t;
-enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719,
+enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
+       cudaErrorLaunchFailure = 719,
        cudaErrorNoDevice = 100 };
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcurrentManagedAccess };
 enum { cudaMemAttachGlobal = 1, cudaStreamNonBlocking = 1 };

@@ -35,6 +35,34 @@ check.case("cancelled", function()
   check.refuses("CANCELLED", job.wait, job)
 end)
 
+check.case("progress is told, and false cancels", function()
+  local calls, seen, last = 0, {}, -1
+  local job = attn.run_async("full", { n = 4096, d = 64, reps = 20 })
+  local result = job:on_progress(function(stage, seconds)
+    calls = calls + 1
+    seen[stage] = true
+    assert(seconds > last)
+    last = seconds
+  end):wait()
+  check.equal(result.output.shape[2], 4096)
+  assert(calls >= 1 and (seen.attend or seen.attention or next(seen)))
+  job = attn.start("full", { n = 16384, d = 64, reps = 1000 })
+  calls = 0
+  job:on_progress(function()
+    calls = calls + 1
+    return calls < 3
+  end)
+  check.refuses("CANCELLED", job.wait, job)
+  assert(calls >= 3 and calls <= 4, calls)
+  check.raises("on purpose", function()
+    attn.start("full", { n = 8192, d = 64, reps = 1000 }):on_progress(function()
+      error("on purpose")
+    end):wait()
+  end)
+  check.raises("expected function", job.on_progress, job, 3)
+  check.raises("Job", job.on_progress, {}, print)
+end)
+
 check.case("a mechanism of the script runs on in poll and wait", function()
   local calls = 0
   attn.pattern { id = "counting", row = function(i, row) calls = calls + 1 row:add(i) end }

@@ -237,7 +237,7 @@ static bool expect_plain(Run *r)
 {
     for (int at = 0; at < r->rows * r->cols; at++) {
         VTermScreenCell cell;
-        char            place[32];
+        char            place[48];
 
         vterm_screen_get_cell(r->screen, (VTermPos){ at / r->cols, at % r->cols }, &cell);
         snprintf(place, sizeof(place), "row %d, column %d", at / r->cols, at % r->cols);

@@ -234,6 +234,39 @@ static void largest_and_squares(void **state)
         }
 }
 
+/* Exactly the sum in order, whatever the kernel. */
+static void means_of_rows(void **state)
+{
+    enum { ROWS = 9, WIDTH = 75 };
+    const Kernel *kernel;
+    Fixture       f = fixture_new(1, 3);
+    Tensor        x = fixture_normal(&f, 1, ROWS, WIDTH, 1);
+    const float  *row[ROWS];
+    double        more[WIDTH];
+
+    (void)state;
+    for (int r = 0; r < ROWS; r++)
+        row[r] = tensor_f32(&x) + (r * 5 % ROWS) * WIDTH;
+    for (int c = 0; c < WIDTH; c++)
+        more[c] = c / 7.0;
+    for (int k = 0; (kernel = kernel_at(k)); k++)
+        for (int kind = 0; kind < 4; kind++)
+            for (int rows = 0; rows <= ROWS; rows++) {
+                const float *own = kind & 1 ? row[3] : NULL;
+                float        y[WIDTH];
+
+                kernel->mean_rows(row, rows, kind & 2 ? more : NULL, 0.3, own, row[0], WIDTH, y);
+                for (int c = 0; c < WIDTH; c++) {
+                    double sum = kind & 2 ? more[c] : 0;
+
+                    for (int r = 0; r < rows; r++)
+                        sum += (double)row[r][c];
+                    assert_true(y[c] == (float)(sum * 0.3 - (own ? (double)own[c] : 0)));
+                }
+            }
+    fixture_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +277,7 @@ int main(void)
         cmocka_unit_test(norms_of_every_kernel),
         cmocka_unit_test(waves_of_every_kernel),
         cmocka_unit_test(largest_and_squares),
+        cmocka_unit_test(means_of_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

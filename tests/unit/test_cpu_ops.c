@@ -390,6 +390,48 @@ static void rows_of_any_normaliser(void **state)
             check_rows(sizes[x][0], sizes[x][1], way & 1, way & 2, way & 4 ? 3 : 1);
 }
 
+/* How much key j is used, by definition. */
+static double usage_of(const Tensor *q, const Tensor *k, double scale, bool causal, int64_t j)
+{
+    int64_t h = q->shape[0], n = q->shape[1], m = k->shape[1], d = q->shape[2];
+    double  mean = 0;
+
+    for (int64_t row = 0; row < h * n; row++) {
+        int64_t seen = causal ? row % n + m - n + 1 : m;
+        double  own = 0, sum = 0;
+
+        for (int64_t y = 0; y < seen; y++) {
+            double z = 0;
+
+            for (int64_t c = 0; c < d; c++)
+                z += (double)tensor_f32(q)[row * d + c] * (double)tensor_f32(k)[y * d + c];
+            sum += exp(scale * z);
+            own += y == j ? exp(scale * z) : 0;
+        }
+        mean += own / sum / (double)(h * n);
+    }
+    return mean;
+}
+
+static void usage_of_keys(void **state)
+{
+    static const int64_t sizes[][2] = { { 1, 1 }, { 3, 8 }, { 5, 9 }, { 20, 70 } };
+
+    (void)state;
+    for (int x = 0; x < 8; x++) {
+        int64_t n = sizes[x / 2][0], m = sizes[x / 2][1];
+        Fixture f = fixture_new(2, (uint64_t)m);
+        Tensor  q = fixture_normal(&f, 2, n, 5, 1), k = fixture_normal(&f, 1, m, 5, 1);
+        Tensor  usage = tensor_with_rank(fixture_tensor(&f, DT_F64, 1, 1, m), 1);
+
+        cpu_key_usage(f.run, &q, &k, 0.6, x % 2, &usage);
+        for (int64_t j = 0; j < m; j++)
+            CHECK_BELOW(fabs(((double *)usage.data)[j] - usage_of(&q, &k, 0.6, x % 2, j)), 1e-14,
+                        "key %d of %d", (int)j, (int)m);
+        fixture_free(&f);
+    }
+}
+
 static void check_line_sums(const double *p, const uint8_t *allowed, int64_t b, bool columns)
 {
     for (int64_t line = 0; line < b; line++) {
@@ -444,6 +486,7 @@ int main(void)
         cmocka_unit_test(sort_is_stable),
         cmocka_unit_test(normalise),
         cmocka_unit_test(rows_of_any_normaliser),
+        cmocka_unit_test(usage_of_keys),
         cmocka_unit_test(sinkhorn),
     };
 

@@ -1,4 +1,4 @@
-/* Rows by lists and windows: the device's kernels, emulated, against the CPU's. */
+/* Rows by lists, windows, entries: the device's kernels, emulated, against the CPU's. */
 #include "unit/gpu_fixture.h"
 
 typedef struct Sizes {
@@ -116,7 +116,7 @@ static void sums_lists(void **state)
         float     *share = arena_alloc(f.gpu.run->arena, rows, sizeof(*share));
         Tensor     entry = indices(&f, 1, 3 * rows, s.rows), one, other;
         SumLists   in = { .x = fixture_normal(&f.gpu, s.h, s.rows, s.w, 1), .start = start,
-                          .entry = tensor_i32(&entry), .share = share, .n = s.n };
+                          .entry = tensor_i32(&entry), .share = share, .heads = s.h, .n = s.n };
 
         start[0] = 0;
         for (int64_t x = 0; x < rows; x++) {
@@ -126,6 +126,15 @@ static void sums_lists(void **state)
         one = op_sum_lists(f.cpu.run, &in);
         other = op_sum_lists(f.gpu.run, &in);
         CHECK_BELOW(gpu_difference(&other, &one), 1e-6, "sums of lists %zu", at);
+        in.weight = tensor_f32(&in.x);
+        in.share = NULL;
+        for (int64_t x = 0; x < 3 * rows; x++)
+            tensor_i32(&entry)[x] %= (int32_t)s.rows;
+        if (s.h * s.rows * s.w >= start[rows]) { /* so many weights there are */
+            one = op_sum_lists(f.cpu.run, &in);
+            other = op_sum_lists(f.gpu.run, &in);
+            CHECK_BELOW(gpu_difference(&other, &one), 1e-5, "weighed sums of lists %zu", at);
+        }
         gpu_fixture_free(&f);
     }
 }
@@ -155,6 +164,43 @@ static void pools(void **state)
     }
 }
 
+static void converts_entries(void **state)
+{
+    (void)state;
+    for (int kind = ENTRY_CAST; kind <= ENTRY_DIVIDE; kind++)
+        for (size_t at = 0; at < sizeof(sizes) / sizeof(*sizes); at++) {
+            Sizes      s = sizes[at];
+            GpuFixture f = gpu_fixture_new(s.h, 40 + at);
+            Tensor     x = fixture_normal(&f.gpu, s.shared, s.n, s.w, 1);
+            Tensor     one = fixture_tensor(&f.cpu, DT_F64, s.h, s.n, s.w);
+            Tensor     other = fixture_tensor(&f.gpu, DT_F64, s.h, s.n, s.w);
+            Tensor     narrow_one = fixture_tensor(&f.cpu, DT_F32, s.h, s.n, s.w);
+            Tensor     narrow_other = fixture_tensor(&f.gpu, DT_F32, s.h, s.n, s.w);
+
+            op_entries(f.cpu.run, x, (EntryKind)kind, 3, one);
+            op_entries(f.gpu.run, x, (EntryKind)kind, 3, other);
+            op_entries(f.cpu.run, one, ENTRY_CAST, 0, narrow_one);
+            op_entries(f.gpu.run, other, ENTRY_CAST, 0, narrow_other);
+            CHECK_BELOW(gpu_difference(&other, &one), 1e-14, "entries %d %zu", kind, at);
+            CHECK_BELOW(gpu_difference(&narrow_other, &narrow_one), 1e-6, "narrowed %zu", at);
+            gpu_fixture_free(&f);
+        }
+}
+
+static void normalises_in_double(void **state)
+{
+    (void)state;
+    for (int kind = NORMALISE_NONE; kind <= NORMALISE_LAYER; kind++) {
+        GpuFixture f = gpu_fixture_new(3, 50);
+        Tensor     x = fixture_normal(&f.gpu, 1, 67, 33, 2);
+        Tensor     one = op_normalise64(f.cpu.run, x, (NormaliseKind)kind, 1e-6);
+        Tensor     other = op_normalise64(f.gpu.run, x, (NormaliseKind)kind, 1e-6);
+
+        assert_true(gpu_difference(&other, &one) == 0);
+        gpu_fixture_free(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +208,8 @@ int main(void)
         cmocka_unit_test(merges),
         cmocka_unit_test(sums_lists),
         cmocka_unit_test(pools),
+        cmocka_unit_test(converts_entries),
+        cmocka_unit_test(normalises_in_double),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,12 @@ INLINE Vec vec_exp2(Vec x)
     return _mm512_maskz_scalef_ps(live, poly_exp2(vec_sub(x, whole)), whole);
 }
 
+/* In one instruction, which the compiler does not find by itself. */
+INLINE Wide wide_from(const float *p)
+{
+    return (Wide)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+}
+
 #include "attn/cpu/kernel_body.h"
 
 #endif

@@ -146,4 +146,9 @@ INLINE Vec vec_exp2(Vec x)
     return vec_select(dead, vec_splat(0.0f), x);
 }
 
+INLINE Wide wide_from(const float *p)
+{
+    return (Wide){ (double)p[0], (double)p[1] };
+}
+
 #include "attn/cpu/kernel_body.h"

@@ -48,6 +48,8 @@ void *cpu_scratch(Run *r, int64_t count, int64_t size);
 /* The entries of ops_cpu(), by file. */
 void cpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void cpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                       double *cells);
 void cpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
 void cpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
 void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
@@ -95,6 +97,8 @@ void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+void cpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
 void cpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void cpu_merge_rows(Run *r, const MergeRows *in);

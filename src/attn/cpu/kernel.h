@@ -72,6 +72,10 @@ typedef struct Kernel {
     void (*fold_scaled)(const float *x, int64_t count, double factor, double *sum);
     double (*dot_wide)(const float *x, const double *z, int64_t count);
     double (*dot_double)(const double *x, const double *z, int64_t count);
+    /* y = factor (more + the sum of `rows` rows) - own, in double; more and own may be NULL.
+     * next: what will be read soon. */
+    void (*mean_rows)(const float *const *row, int64_t rows, const double *more, double factor,
+                      const float *own, const float *next, int64_t count, float *y);
     /* The sums of x - shift and of its square, and y = (x - shift) factor, in double. */
     void (*moments)(const float *x, int64_t count, double shift, double *sum, double *squares);
     void (*centre)(const float *x, int64_t count, double shift, double factor, float *y);

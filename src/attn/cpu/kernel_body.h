@@ -3,7 +3,7 @@
  * The including file defines Vec (WIDTH floats), VECS (vectors per row of a
  * register tile: TILE_ROWS * VECS accumulators must fit the registers), TARGET
  * (the function attribute), UNROLL and the vec_* and bits_* functions, Wide
- * (WIDE doubles), and KERNEL, the name of the table at the end.
+ * (WIDE doubles) and wide_from, and KERNEL, the name of the table at the end.
  *
  * 2^x: x = r + f with r whole and |f| <= 1/2; 2^f by a polynomial of degree 5
  * whose relative error is 1e-7, minimax with p(0) = 1.  Below EXP2_LOWEST the
@@ -390,6 +390,7 @@ const Kernel KERNEL = {
     .fold_scaled = array_fold_scaled,
     .nearest_codes = codes_nearest,
     .bit_sums = codes_bit_sums,
+    .mean_rows = rows_mean,
     .moments = array_moments,
     .centre = array_centre,
     .at_least = scores_at_least,

@@ -10,14 +10,6 @@ static inline TARGET __attribute__((always_inline)) Wide wide_load(const double 
     return x;
 }
 
-static inline TARGET __attribute__((always_inline)) Wide wide_from(const float *p)
-{
-    Half x;
-
-    __builtin_memcpy(&x, p, sizeof(x));
-    return __builtin_convertvector(x, Wide);
-}
-
 static TARGET void array_fold(const float *x, int64_t count, double *sum)
 {
     int64_t i = 0;
@@ -42,6 +34,50 @@ static TARGET void array_fold_scaled(const float *x, int64_t count, double facto
     }
     for (; i < count; i++)
         sum[i] += (double)x[i] * factor;
+}
+
+/* Columns [c, c + parts WIDE). */
+static inline TARGET __attribute__((always_inline)) void strip_mean(
+    const float *const *row, int64_t rows, const double *more, double factor, const float *own,
+    const float *next, int64_t c, const int parts, float *y)
+{
+    Wide sum[4];
+
+    UNROLL for (int p = 0; p < parts; p += LANES / WIDE)
+        __builtin_prefetch(next + c + p * WIDE);
+    UNROLL for (int p = 0; p < parts; p++)
+        sum[p] = more ? wide_load(more + c + p * WIDE) : (Wide){ 0 };
+    for (int64_t r = 0; r < rows; r++)
+        UNROLL for (int p = 0; p < parts; p++)
+            sum[p] += wide_from(row[r] + c + p * WIDE);
+    UNROLL for (int p = 0; p < parts; p++) {
+        Wide mean = sum[p] * factor;
+        Half out;
+
+        if (own)
+            mean -= wide_from(own + c + p * WIDE);
+        out = __builtin_convertvector(mean, Half);
+        __builtin_memcpy(y + c + p * WIDE, &out, sizeof(out));
+    }
+}
+
+static TARGET void rows_mean(const float *const *row, int64_t rows, const double *more,
+                             double factor, const float *own, const float *next, int64_t count,
+                             float *y)
+{
+    int64_t c = 0;
+
+    for (; c + 4 * WIDE <= count; c += 4 * WIDE)
+        strip_mean(row, rows, more, factor, own, next, c, 4, y);
+    for (; c + WIDE <= count; c += WIDE)
+        strip_mean(row, rows, more, factor, own, next, c, 1, y);
+    for (; c < count; c++) {
+        double sum = more ? more[c] : 0;
+
+        for (int64_t r = 0; r < rows; r++)
+            sum += (double)row[r][c];
+        y[c] = (float)(sum * factor - (own ? (double)own[c] : 0));
+    }
 }
 
 static TARGET double array_dot_wide(const float *x, const double *z, int64_t count)

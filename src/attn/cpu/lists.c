@@ -132,17 +132,18 @@ static void sums_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t row = s.head * n + s.first; row < s.head * n + s.end; row++) {
-        float *to = tensor_f32(job->y) + row * w, share = in->share[row];
+        float *to = tensor_f32(job->y) + row * w;
 
         memset(to, 0, (size_t)w * sizeof(*to));
         for (int64_t at = in->start[row]; at < in->start[row + 1]; at++) {
             const float *from = x + in->entry[at] * in->x.stride[1];
+            float        weight = in->weight ? in->weight[at] : 1;
 
             for (int64_t c = 0; c < w; c++)
-                to[c] += from[c];
+                to[c] += weight * from[c];
         }
-        for (int64_t c = 0; c < w; c++)
-            to[c] *= share;
+        for (int64_t c = 0; c < w && in->share; c++)
+            to[c] *= in->share[row];
     }
 }
 

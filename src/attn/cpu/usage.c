@@ -16,7 +16,7 @@ typedef struct Usage {
     double        scale;
     bool          causal;
     int64_t       h, n, m, d, cols; /* cols: m, padded */
-    double       *keys;             /* [h][d][cols], a key a column */
+    double       *keys;             /* [h][cols / LANES][d][LANES]: as dots64 has them */
     double       *scores;           /* [h][ROWS][cols] */
     double       *sums;             /* [h][m] */
 } Usage;
@@ -28,7 +28,7 @@ static void turn_keys(const Usage *u, int64_t head, double *keys)
     memset(keys, 0, (size_t)(u->d * u->cols) * sizeof(*keys));
     for (int64_t j = 0; j < u->m; j++)
         for (int64_t t = 0; t < u->d; t++)
-            keys[t * u->cols + j] = (double)k[j * u->k->stride[1] + t];
+            keys[(j / LANES * u->d + t) * LANES + j % LANES] = (double)k[j * u->k->stride[1] + t];
 }
 
 static void add_row(const Usage *u, int64_t i, double *score, double *sums)

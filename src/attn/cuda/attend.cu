@@ -96,21 +96,22 @@ static __device__ void score(const AttendCall &a, int64_t head, int64_t first_q,
 }
 
 // Cells that are not there, or not allowed, have no score.
-static __device__ void mask(const AttendCall &a, int64_t tile, int64_t first_k, float s[OWN][OWN])
+static __device__ void mask(const AttendCall &a, const TileRun &run, int64_t first_k,
+                            float s[OWN][OWN])
 {
-    int     y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
-    int32_t which = a.tiles.mask[tile];
+    int y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
 
     for (int r = 0; r < OWN; r++) {
-        uint64_t keep = which < 0 ? ~(uint64_t)0 : a.tiles.keep[(int64_t)which * T + OWN * y + r];
+        int      row = OWN * y + r;
+        uint64_t keep = run.mask < 0 ? ~(uint64_t)0 : a.tiles.keep[(int64_t)run.mask * T + row];
 
         for (int c = 0; c < OWN; c++) {
             int col = OWN * x + c;
 
             if (first_k + col >= a.k.rows || !(keep >> col & 1))
                 s[r][c] = -INFINITY;
-            else if (a.extra && which >= 0)
-                s[r][c] += a.extra[((int64_t)which * T + OWN * y + r) * T + col];
+            else if (run.term >= 0)
+                s[r][c] += a.tiles.extra[((int64_t)run.term * T + row) * T + col];
         }
     }
 }
@@ -198,14 +199,42 @@ static __device__ void put(const AttendCall &a, int64_t head, int64_t i, int64_t
                            const Softmax &row, const float *from)
 {
     int    x = threadIdx.x % SIDE;
+    bool   none = row.largest == -INFINITY && row.sum == 0; // else a score was no number
     float *out = head_of<float>(a.out, head, a.heads) + i * a.out.row_stride;
 
     for (int c = 0; c < WIDTH / SIDE; c++)
         if (first_e + SIDE * c + x < a.v.cols)
-            out[first_e + SIDE * c + x] = row.largest == -INFINITY ? 0.0f : from[c] / row.sum;
+            out[first_e + SIDE * c + x] = none ? 0.0f : from[c] / row.sum;
     if (x == 0 && first_e == 0)
         head_of<float>(a.lse, head, a.heads)[i] =
-            row.largest == -INFINITY ? -INFINITY : row.largest + logf(row.sum);
+            none ? -INFINITY : row.largest + logf(row.sum);
+}
+
+struct Own {
+    Softmax rows[OWN];
+    float   out[OWN][WIDTH / SIDE];
+};
+
+template <bool TERMS>
+static __device__ void take_tile(const AttendCall &a, int64_t head, int64_t first_q,
+                                 int64_t first_e, const TileRun &run, int64_t key, Own &own,
+                                 float (*parts)[T + 1], float (*p)[T + 1])
+{
+    int     y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
+    int64_t first_k = key * T;
+    float   s[OWN][OWN];
+
+    score<TERMS>(a, head, first_q, first_k, parts, parts + PART, s);
+    mask(a, run, first_k, s);
+    for (int r = 0; r < OWN; r++) {
+        float factor = soften(s[r], &own.rows[r], &p[OWN * y + r][OWN * x]);
+
+        for (int c = 0; c < WIDTH / SIDE; c++)
+            own.out[r][c] *= factor;
+    }
+    mix(a, head, first_k, first_e, p, &parts[0][0], own.out);
+    if (TERMS)
+        mix_terms(a, head, first_q, first_k, first_e, p, own.out);
 }
 
 template <bool TERMS>
@@ -213,45 +242,35 @@ static __global__ void __launch_bounds__(SIDE *SIDE) attend_f32(AttendCall a)
 {
     // The parts of q and k, and those of v, take turns in the same memory.
     __shared__ float parts[2 * PART][T + 1], p[T][T + 1];
-    int64_t          first_q = (int64_t)blockIdx.x * T, head = blockIdx.y;
-    int64_t          first_e = (int64_t)blockIdx.z * WIDTH;
-    int64_t          row = blockIdx.x + (a.tiles.per_head ? head * a.tiles.rows : 0);
-    int              y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
-    Softmax          rows[OWN];
-    float            out[OWN][WIDTH / SIDE], s[OWN][OWN];
+    int64_t          first_q = (int64_t)blockIdx.x * T, first_e = (int64_t)blockIdx.z * WIDTH;
+    int              y = threadIdx.x / SIDE;
 
-    for (int r = 0; r < OWN; r++) {
-        rows[r].largest = -INFINITY;
-        rows[r].sum = 0;
-        for (int c = 0; c < WIDTH / SIDE; c++)
-            out[r][c] = 0;
-    }
-    for (int64_t tile = a.tiles.start[row]; tile < a.tiles.start[row + 1]; tile++) {
-        int64_t first_k = (int64_t)a.tiles.key[tile] * T;
+    for (int64_t head = blockIdx.y; head < a.heads; head += gridDim.y) {
+        int64_t row = blockIdx.x + (a.tiles.per_head ? head * a.tiles.rows : 0);
+        Own     own = {};
 
-        score<TERMS>(a, head, first_q, first_k, parts, parts + PART, s);
-        mask(a, tile, first_k, s);
-        for (int r = 0; r < OWN; r++) {
-            float factor = soften(s[r], &rows[r], &p[OWN * y + r][OWN * x]);
+        for (int r = 0; r < OWN; r++)
+            own.rows[r].largest = -INFINITY;
+        for (int64_t at = a.tiles.start[row]; at < a.tiles.start[row + 1]; at++) {
+            TileRun run = a.tiles.runs[at];
 
-            for (int c = 0; c < WIDTH / SIDE; c++)
-                out[r][c] *= factor;
+            for (int x = 0; x < run.count; x++)
+                take_tile<TERMS>(a, head, first_q, first_e, run, run.key + x, own, parts, p);
         }
-        mix(a, head, first_k, first_e, p, &parts[0][0], out);
-        if (TERMS)
-            mix_terms(a, head, first_q, first_k, first_e, p, out);
+        for (int r = 0; r < OWN; r++)
+            if (first_q + OWN * y + r < a.q.rows)
+                put(a, head, first_q + OWN * y + r, first_e, own.rows[r], own.out[r]);
     }
-    for (int r = 0; r < OWN; r++)
-        if (first_q + OWN * y + r < a.q.rows)
-            put(a, head, first_q + OWN * y + r, first_e, rows[r], out[r]);
 }
 
 extern "C" int call_attend(const AttendCall *a)
 {
-    dim3 grid((unsigned)a->tiles.rows, (unsigned)a->heads,
+    dim3 grid((unsigned)a->tiles.rows, grid_of(a->heads),
               (unsigned)((a->v.cols + WIDTH - 1) / WIDTH));
     bool terms = a->distance.data || a->row.side.data || a->col.side.data || a->value.table.data;
 
+    if (!a->tiles.rows || !a->heads || !a->v.cols)
+        return 0;
     return terms ? LAUNCH((attend_f32<true>), grid, SIDE * SIDE, 0, *a)
                  : LAUNCH((attend_f32<false>), grid, SIDE * SIDE, 0, *a);
 }

@@ -71,6 +71,33 @@ DeviceTensor gpu_lines(DeviceTensor t)
     return t;
 }
 
+void gpu_computed(Run *r, Arithmetic arithmetic)
+{
+    r->computed |= 1u << arithmetic;
+}
+
+void gpu_toward(Run *r, const void *data, int64_t bytes)
+{
+    if (!run_failed(r) && data && bytes > 0)
+        gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
+}
+
+DeviceTensor gpu_result(Run *r, const Tensor *t)
+{
+    if (!run_failed(r) && !(arena_holds(r->arena, t->data) && t->stride[t->rank - 1] == 1) &&
+        tensor_count(t) > 0)
+        run_fail(r, ERR_INTERNAL, "%s: an operation's result is not in the run's arena",
+                 r->mechanism->id);
+    return run_failed(r) ? (DeviceTensor){ 0 } : shape_of(t, t->data);
+}
+
+const float *gpu_floats(Run *r, const float *data, int64_t count)
+{
+    Tensor t = tensor_of(DT_F32, 1, &count, (void *)(uintptr_t)data);
+
+    return gpu_tensor(r, &t).data;
+}
+
 bool gpu_ready(Run *r)
 {
     if (!run_failed(r) && r->spec.cancel && atomic_load(r->spec.cancel))
@@ -89,6 +116,11 @@ bool gpu_began(Run *r, const char *what, int code)
 void gpu_done(Run *r, const char *what, int code)
 {
     gpu_began(r, what, code ? code : gpu_api(r)->finish());
+}
+
+void gpu_finish(Run *r, const char *what)
+{
+    gpu_began(r, what, gpu_api(r)->finish());
 }
 
 /* ---- memory --------------------------------------------------------------------- */
@@ -129,14 +161,46 @@ void gpu_fill_ops(Device *d)
                 .abi_version = OPS_ABI_VERSION,
                 .name = d->api->name,
                 .memory = &d->memory,
+                .prepare = gpu_prepare,
                 .attend = gpu_attend,
+                .pattern_means = gpu_pattern_means,
+                .entries = gpu_entries,
+                .normalise64 = gpu_normalise64,
+                .few_attend = gpu_few_attend,
+                .group_attend = gpu_group_attend,
+                .key_usage = gpu_key_usage,
+                .row_attend = gpu_row_attend,
                 .lambda_content = gpu_lambda_content,
                 .lambda_apply = gpu_lambda_apply,
+                .logit_attend = gpu_logit_attend,
                 .gather = gpu_gather,
                 .scatter = gpu_scatter,
                 .merge_rows = gpu_merge_rows,
                 .sum_lists = gpu_sum_lists,
                 .pool_windows = gpu_pool_windows,
+                /* choices */
+                .argmax = gpu_argmax,
+                .best_rows = gpu_best_rows,
+                .bit_sums = gpu_bit_sums,
+                .codes = gpu_codes,
+                .member_sums = gpu_member_sums,
+                .nearest = gpu_nearest,
+                .nearest_codes = gpu_nearest_codes,
+                .sort = gpu_sort,
+                .top_k = gpu_top_k,
+                /* dense */
+                .gemm = gpu_gemm,
+                .gemm_long = gpu_gemm_long,
+                .softmax = gpu_softmax,
+                .pinv = gpu_pinv,
+                .dots64 = gpu_dots64,
+                .product64 = gpu_product64,
+                .standardise = gpu_standardise,
+                .largest_norm = gpu_largest_norm,
+                .gelu = gpu_gelu,
+                .normalise = gpu_normalise,
+                .sinkhorn = gpu_sinkhorn,
+                .mix_blocks = gpu_mix_blocks,
             },
         };
 }

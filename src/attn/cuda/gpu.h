@@ -51,6 +51,12 @@ void *gpu_scratch(Run *r, int64_t count, int64_t size);
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);
 /* [..,n] as one row for each head. */
 DeviceTensor gpu_lines(DeviceTensor t);
+/* What an op writes: where it lies.  A tensor outside of the arena fails the run. */
+DeviceTensor gpu_result(Run *r, const Tensor *t);
+/* count floats as the device sees them; NULL stays NULL. */
+const float *gpu_floats(Run *r, const float *data, int64_t count);
+/* Products of this op were computed so: what records say. */
+void gpu_computed(Run *r, Arithmetic arithmetic);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -58,19 +64,71 @@ void gpu_done(Run *r, const char *what, int code);
 /* Only says what failed, and does not wait: between calls that belong together. */
 bool gpu_began(Run *r, const char *what, int code);
 
-/* The tiles of a pattern that hold allowed cells, in the run's arena; *cells: how many
- * cells there are, over all heads.  Counts as preparation (run_prepare). */
-TileList gpu_tiles(Run *r, const Pattern *pattern, double *cells);
+/* Waits also where the run has failed, because what was started may still use its memory. */
+void gpu_finish(Run *r, const char *what);
+
+/* Moves what the host wrote to the device ahead of a call. */
+void gpu_toward(Run *r, const void *data, int64_t bytes);
+
+/* The tiles of a pattern that hold allowed cells, with what in->cell_term adds, in rows of
+ * `height` queries, in the run's arena; *cells: how many cells there are, over all heads.
+ * Counts as preparation (run_prepare). */
+TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_t height,
+                   double *cells);
+
+/* A pattern's rows as they are, in the run's arena; *cells: how many cells there are, over all
+ * heads.  Counts as preparation. */
+RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells);
 
 /* The entries of the ops' table, by file. */
+void gpu_prepare(Run *r);
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                       double *cells);
+void gpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
+void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
+void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
+void gpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
+void gpu_key_usage(Run *r, const Tensor *q, const Tensor *k, double scale, bool causal,
+                   Tensor *usage);
 void gpu_lambda_content(Run *r, const Lambdas *l);
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
+void gpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out);
 void gpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void gpu_merge_rows(Run *r, const MergeRows *in);
 void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
 void gpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
+
+/* gpu_select.c */
+void gpu_argmax(Run *r, const Tensor *x, bool with_negative, Tensor *index);
+void gpu_best_rows(Run *r, const ChoiceRows *x, const Tensor *y, int64_t k, Tensor *index);
+void gpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *ones);
+void gpu_codes(Run *r, const Tensor *x, const Tensor *planes, bool bias, Tensor *code);
+void gpu_member_sums(Run *r, const Tensor *x, const Tensor *index, bool unit, Tensor *sum);
+void gpu_nearest(Run *r, const Nearest *in, Tensor *index);
+void gpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster);
+void gpu_sort(Run *r, const Tensor *key, Tensor *order);
+void gpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
+
+/* gpu_gemm.c */
+void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
+              double beta, Tensor *c);
+void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
+void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
+void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
+void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+
+/* gpu_rows.c */
+void   gpu_softmax(Run *r, Tensor *x);
+void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
+                       Tensor *y);
+void   gpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);
+double gpu_largest_norm(Run *r, const Tensor *x);
+void   gpu_gelu(Run *r, Tensor *x, const float *bias);
+void   gpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
+void   gpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 
 #endif

@@ -1,7 +1,5 @@
 /* gpu_attend.c -- pattern attention on the device; see attn/ops.h, op_attend. */
-#include "attn/cuda/gpu.h"
-
-#include <math.h>
+#include "attn/cuda/gpu_matrix.h"
 
 static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
 {
@@ -15,21 +13,10 @@ static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
     return out;
 }
 
-/* [masks][T][T] what cell_term adds to the cells of the tiles that have a mask. */
-static const float *extra_terms(Run *r, const AttendInput *in, const TileList *tiles)
+/* In float32, with all terms. */
+static void attend_f32(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                       double *cells)
 {
-    if (!in->cell_term)
-        return NULL;
-    (void)tiles;
-    run_fail(r, ERR_UNSUPPORTED, "%s: terms of single cells are not computed on the GPU",
-             r->mechanism->id);
-    return NULL;
-}
-
-void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
-                double *cells)
-{
-    ArenaMark  mark = arena_mark(r->arena);
     AttendCall call = {
         .heads = r->h,
         .q = gpu_tensor(r, &in->q),
@@ -42,11 +29,22 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
         .value = distance_call(r, &in->value, in->value.table.data),
         .out = gpu_tensor(r, &out->out),
         .lse = gpu_lines(gpu_tensor(r, &out->lse)),
-        .tiles = gpu_tiles(r, pattern, cells),
+        .tiles = gpu_tiles(r, in, pattern, ATTEND_TILE, cells),
     };
 
-    call.extra = extra_terms(r, in, &call.tiles);
     if (gpu_ready(r))
         gpu_done(r, "attend", gpu_api(r)->attend(&call));
+    gpu_computed(r, ARITHMETIC_F32);
+}
+
+void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                double *cells)
+{
+    ArenaMark mark = arena_mark(r->arena);
+
+    if (gpu_matrix_fits(r, in))
+        gpu_attend_matrix(r, in, pattern, out, cells);
+    else
+        attend_f32(r, in, pattern, out, cells);
     arena_release(r->arena, mark);
 }

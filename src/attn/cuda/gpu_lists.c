@@ -40,7 +40,8 @@ void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y)
 {
     ArenaMark mark = arena_mark(r->arena);
     SumsCall  call = { .heads = y->shape[0], .x = gpu_tensor(r, &in->x), .y = gpu_tensor(r, y),
-                       .start = in->start, .entry = in->entry, .share = in->share };
+                       .start = in->start, .entry = in->entry, .weight = in->weight,
+                       .share = in->share };
 
     if (gpu_ready(r))
         gpu_done(r, "sums of lists", gpu_api(r)->sum_lists(&call));

@@ -48,10 +48,13 @@ static void *open_library(Device *d, Error *err)
     if (!found && access(d->path, R_OK) == 0)
         error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s cannot be opened: %s", d->path,
                   dlerror());
+    else if (!found && given && *given)
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " VARIABLE " names %s, which is not "
+                  "there", given);
     else if (!found)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is not beside the program; build it "
-                  "where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or name it by "
-                  VARIABLE, given && *given ? given : LIBRARY);
+        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " LIBRARY " is not beside the program; "
+                  "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
+                  "name it by " VARIABLE);
     return found;
 }
 
@@ -139,6 +142,18 @@ const Ops *device_ops(Device *d, Arithmetic arithmetic)
     return &d->kinds[arithmetic].ops;
 }
 
+const char *arithmetic_name(Arithmetic arithmetic)
+{
+    static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
+
+    return names[arithmetic];
+}
+
+Arithmetic arithmetic_of(const Ops *ops)
+{
+    return device_of(ops) ? ((const DeviceKind *)ops)->arithmetic : ARITHMETIC_F32;
+}
+
 int64_t device_in_use(const Device *d)
 {
     return atomic_load(&d->in_use);
@@ -152,4 +167,20 @@ int64_t device_peak(const Device *d)
 void device_peak_reset(Device *d)
 {
     atomic_store(&d->peak, atomic_load(&d->in_use));
+}
+
+char *computed_text(unsigned computed, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (int x = 0; x <= ARITHMETIC_F16 && at < size; x++)
+        if (computed >> x & 1)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "",
+                                   arithmetic_name((Arithmetic)x));
+    if (at < size && (computed & COMPUTED_CUDNN))
+        at += (size_t)snprintf(text + at, size - at, ", cuDNN");
+    if (!at)
+        snprintf(text, size, "%s", arithmetic_name(ARITHMETIC_F32));
+    return text;
 }

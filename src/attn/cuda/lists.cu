@@ -114,8 +114,8 @@ static __global__ void __launch_bounds__(COLS *ROWS) sum_lists(SumsCall a)
                 float sum = 0;
 
                 for (int64_t at = a.start[row]; at < a.start[row + 1]; at++)
-                    sum += x[a.entry[at] * a.x.row_stride + c];
-                to[c] = sum * a.share[row];
+                    sum += (a.weight ? a.weight[at] : 1.0f) * x[a.entry[at] * a.x.row_stride + c];
+                to[c] = a.share ? sum * a.share[row] : sum;
             }
         }
     }

@@ -19,7 +19,7 @@ typedef struct SumsCall {
     DeviceTensor   x, y;
     const int64_t *start;
     const int32_t *entry;
-    const float   *share;
+    const float   *weight, *share; /* NULL: 1 */
 } SumsCall;
 
 typedef struct WindowsCall {

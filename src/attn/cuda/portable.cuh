@@ -30,6 +30,22 @@
 
 extern "C" cudaStream_t device_stream(void);
 
+#define GRID_MOST 65535 // of a grid's y and z
+
+// Blocks along y or z; each takes every grid_of(count)-th of the `count`.
+static inline unsigned grid_of(int64_t count)
+{
+    return (unsigned)(count < GRID_MOST ? count : GRID_MOST);
+}
+
+// Blocks for `count` things, so many a block; kernels go on by strides where these are more.
+static inline unsigned blocks_for(int64_t count, int64_t each)
+{
+    int64_t blocks = (count + each - 1) / each;
+
+    return (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20);
+}
+
 // Slice `head` of a tensor that `heads` heads share.
 template <typename T>
 static __device__ __forceinline__ T *head_of(const DeviceTensor &t, int64_t head, int64_t heads)

@@ -1,5 +1,6 @@
 -- Run under --safe with a .npy file's path (without .npy): everything here must fail.
--- Prints a line that begins with OUT for each way out.
+-- Prints a line that begins with OUT for each way out; what gets past the fences to the
+-- terminal holds the character ESC.
 local path, sanitized = ...
 local function out(how) print("OUT " .. how) end
 
@@ -52,7 +53,40 @@ end)
 try("steps", function()
   return attn.run("reformer", { input = input }):save_steps(path .. ".new.png")
 end)
+for _, name in ipairs { "/proc/self/environ", "/proc/self/mem", "/dev/stdin", "/proc/self/fd/0",
+  path .. ".link.npy" } do
+  try("read " .. name, attn.read, name)
+  try("load " .. name, attn.load, name)
+end
+try("reload", attn.reload, path .. ".lua")
+try("reload of a shipped one", attn.reload, "tour.lua")
+try("a lesson's file", attn.command, "lesson", path .. ".lua", "--print")
+try("write_npz", attn.write_npz, path .. ".new.npz", { a = attn.tensor { 1 } })
+
+-- Standard output and error, past print: what a terminal obeys, bytes of files.
+local evil = "\27[31mevil\27]0;title\a\x9b2J"
+local drawn = attn.figure { title = evil,
+  panels = { { result = attn.run("full", { input = input }), title = evil } } }
+for _, to in ipairs { "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/tty" } do
+  for _, format in ipairs { "ans", "txt", "png", "svg" } do
+    try("figure to " .. to, drawn.save, drawn, to, { format = format })
+  end
+  try("csv to " .. to, attn.csv, to, { { a = evil } })
+  try("tensor to " .. to, function() return attn.tensor({ 2 }):write(to) end)
+end
+print(evil, setmetatable({}, { __tostring = function() return evil end }))
+print(drawn:text { colours = 24 })
+attn.log("warning", "%s", evil)
+warn("@on")
+warn(evil)
+attn.mechanism { id = "evil", run = function(ctx)
+  ctx:stage(evil)
+  ctx:warn(evil)
+  return ctx.v
+end }
+print(attn.run("evil", { input = input }).warnings[1])
 for _, words in ipairs {
+  { "figure", "full", "-n", "8", "-o", "-" },
   { "figure", "full", "-n", "8", "-o", path .. ".new.png" },
   { "run", "full", "-n", "8", "--dump", path .. ".new" },
   { "rerender", path .. ".npy" }, { "merge", path .. ".npy", "-o", path .. ".new.jsonl" },
@@ -74,6 +108,34 @@ try("metatable set", setmetatable, attn.tensor { 1 }, {})
 for _, name in ipairs { "get", "matmul", "slice", "write" } do
   try("method " .. name .. " of a table", attn.tensor { 1 }[name], {})
 end
+
+-- What was given for one call, after it; and while it is used, what it needs is closed.
+local context, row
+attn.mechanism { id = "keeps", run = function(ctx) context = ctx return ctx.v end }
+attn.pattern { id = "keeps-row", row = function(_, r) row = r end }
+attn.run("keeps", { input = input })
+attn.run("keeps-row", { input = input })
+try("a context", function() return context.q end)
+try("its method", context.normal, context, "a", { 2 })
+try("a row", function() return row.n end)
+local shut = attn.tensor { 4 }
+try("closed in its own map", shut.map, shut, function(x) shut:close() return x end)
+attn.mechanism { id = "replaces", run = function(ctx)
+  attn.pattern { id = "replaces", row = print }
+  collectgarbage()
+  return ctx.v
+end }
+assert(attn.run("replaces", { input = input }))
+attn.mechanism { id = "yields", run = function(ctx) coroutine.yield() return ctx.v end }
+try("a yield through a run", coroutine.wrap(function()
+  return attn.run("yields", { input = input })
+end))
+attn.mechanism { id = "within", run = function(ctx)
+  setmetatable({}, { __gc = function() attn.run("full", { input = input }) end })
+  collectgarbage()
+  return ctx.v
+end }
+assert(attn.run("within", { input = input }))
 
 -- Memory: texts, tables, tensors, deep calls.
 try("string.rep", string.rep, "x", 1 << 40)
@@ -102,6 +164,21 @@ if not sanitized then -- a sanitizer's shadow leaves no room for a limit of the 
   end)
   try("a run", attn.run, "full", { n = 1 << 22, d = 512, heads = 64 })
 end
+try("many threads", function()
+  for _ = 1, 20 do attn.run("full", { input = input, threads = 4096 }) end
+end)
+try("nested JSON", attn.from_json, ("["):rep(1 << 20))
+try("a nested table", function()
+  local all = {}
+  for _ = 1, 1 << 20 do all = { all } end
+  return attn.json(all)
+end)
+try("many mechanisms", function()
+  for i = 1, 1000 do
+    if not attn.pattern { id = "many-" .. i, row = print } then return nil end
+  end
+  return true
+end)
 try("recursion", function()
   local function deeper(n) return 1 + deeper(n + 1) end
   return deeper(0)
@@ -123,7 +200,16 @@ collectgarbage()
 -- And what is allowed works.
 assert(attn.run("bigbird", { input = input }))
 assert(attn.run("bigbird"))
-assert(attn.pattern { id = "safe-near", row = function(i, row) row:range(i - 1, i + 1) end })
-assert(attn.run("safe-near", { input = input }))
+assert(attn.pattern { id = "keeps-row", row = function(i, row) row:range(i - 1, i + 1) end })
+assert(attn.run("keeps-row", { input = input }))
 attn.log("info", "heard")
+-- At the very end, when much is closed already.
+local all = { input, drawn, attn.run("full", { input = input }),
+  attn.start("full", { input = input }) }
+setmetatable(all, { __gc = function()
+  for _, object in ipairs(all) do pcall(tostring, object) end
+  pcall(all[4].wait, all[4])
+  try("a figure at the end", drawn.save, drawn, path .. ".new.png")
+  print("ended")
+end })
 print("ran")

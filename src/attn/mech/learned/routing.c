@@ -373,7 +373,7 @@ static float *shares(Run *r, RoutedClusters *s, Tensor lse)
 
 static void combine(Run *r, RoutedClusters *s, GroupResult result)
 {
-    SumLists in = { .x = result.out, .n = s->n };
+    SumLists in = { .x = result.out, .heads = s->h, .n = s->n };
 
     run_stage(r, "combine");
     routed_clusters_list(r, s);
@@ -382,6 +382,7 @@ static void combine(Run *r, RoutedClusters *s, GroupResult result)
     in.entry = s->entry;
     r->out = op_sum_lists(r, &in);
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->clusters * s->window) * (double)r->e);
+    op_traffic(r, (double)tensor_bytes(&result.out), 0);
 }
 
 /* ---- the mechanism ---------------------------------------------------------- */

@@ -368,7 +368,7 @@ static void read_plain(const View *view, int64_t head, int64_t i, int64_t start,
 /* F3 by keys, as the reader of the weights wants it. */
 static Tensor turned(Run *r, Tensor f)
 {
-    return f.dtype == DT_F32 ? latents_turned(r, f) : precise_turned(r, f);
+    return f.dtype == DT_F32 ? latents_turned(r, f) : dense_turned(r, f);
 }
 
 static void tell_residual(Run *r, const Params *p, const Nystrom *s)

@@ -89,14 +89,16 @@ static Tensor pooled(Run *r, const Params *p, const Windows *w, Tensor x)
     Tensor   y = run_tensor3(r, DT_F32, x.shape[0], w->count, x.shape[2]);
     int32_t *first = run_alloc(r, w->count, sizeof(*first));
     int32_t *end = run_alloc(r, w->count, sizeof(*end));
+    PoolWindows in = { .x = x };
 
     for (int64_t at = 0; at < w->count && !run_failed(r); at++) {
         first[at] = (int32_t)window_start(w, at);
         end[at] = (int32_t)window_end(w, at);
     }
-    op_pool_windows(r, &(PoolWindows){ .x = x, .first = first, .end = end,
-                                       .kind = p->pooling == POOLING_MAX ? WINDOW_MAX : WINDOW_MEAN },
-                    y);
+    in.kind = p->pooling == POOLING_MAX ? WINDOW_MAX : WINDOW_MEAN;
+    in.first = first;
+    in.end = end;
+    op_pool_windows(r, &in, y);
     op_charge(r, FLOP_OVERHEAD, (double)r->h * (double)x.shape[1] * (double)x.shape[2]);
     return y;
 }

@@ -127,34 +127,26 @@ static double all_neighbours(const Window *w)
 
 #define ROWS 32 /* of one item of work */
 
+/* The block's, between norms that are in double. */
 typedef struct Pooling {
     Window  w;
-    Tensor  x;   /* [1,n,dm] f32 or f64 */
+    Tensor  x;   /* f64 [1,n,dm] */
     double *out; /* [n,dm] */
 } Pooling;
 
 #define LANES 8 /* entries at a time, which the compiler turns into vectors */
 
-/* sum += factor times row j of x; the type is asked for once a row, not once an entry. */
+/* sum += factor times row j of x */
 static void add_row(const Pooling *job, int64_t j, double factor, double *sum)
 {
-    int64_t dm = job->x.shape[2], c = 0;
+    int64_t       dm = job->x.shape[2], c = 0;
+    const double *x = (const double *)job->x.data + j * dm;
 
-    if (job->x.dtype == DT_F64) {
-        const double *x = (const double *)job->x.data + j * dm;
-
-        for (; c + LANES <= dm; c += LANES)
-            for (int l = 0; l < LANES; l++)
-                sum[c + l] += factor * x[c + l];
-    } else {
-        const float *x = tensor_f32(&job->x) + j * dm;
-
-        for (; c + LANES <= dm; c += LANES)
-            for (int l = 0; l < LANES; l++)
-                sum[c + l] += factor * (double)x[c + l];
-    }
+    for (; c + LANES <= dm; c += LANES)
+        for (int l = 0; l < LANES; l++)
+            sum[c + l] += factor * x[c + l];
     for (; c < dm; c++)
-        sum[c] += factor * dense_at(&job->x, j * dm + c);
+        sum[c] += factor * x[c];
 }
 
 static void pool_item(void *context, int64_t item, int worker)
@@ -193,6 +185,26 @@ static Tensor pooled(Run *r, const Window *w, Tensor x)
     return y;
 }
 
+static Pattern *window_cells(Run *r, const Window *w)
+{
+    PatternShape s = { .heads = 1, .n = r->n, .m = r->n };
+    Pattern     *cells;
+
+    cells = w->width < r->n
+                ? pattern_grid(r->arena, s, w->width, w->reach, w->reach, COMPONENT_WINDOW)
+                : pattern_band(r->arena, s, -w->reach, w->reach, 1, COMPONENT_WINDOW);
+    return pattern_finish(r->arena, s, cells, r->causal);
+}
+
+/* The mixer alone. */
+static Tensor mixed(Run *r, const Window *w)
+{
+    PatternMeans in = { .x = tensor_with_rank(r->x, 3), .divisor = w->padded,
+                        .less_own = w->subtract };
+
+    return op_pattern_means(r, &in, window_cells(r, w));
+}
+
 /* ---- what is seen ----------------------------------------------------------- */
 
 static void read_window(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
@@ -224,17 +236,13 @@ static void show_matrix(Run *r, const char *name, ViewKind kind, int rank, const
 
 static void show_window(Run *r, const Window *window)
 {
-    PatternShape s = { .heads = 1, .n = r->n, .m = r->n };
-    Window      *w = run_wants_views(r) ? run_alloc(r, 1, sizeof(*w)) : NULL;
-    Pattern     *cells;
+    Window  *w = run_wants_views(r) ? run_alloc(r, 1, sizeof(*w)) : NULL;
+    Pattern *cells;
 
     if (!w)
         return;
     *w = *window;
-    cells = w->width < r->n
-                ? pattern_grid(r->arena, s, w->width, w->reach, w->reach, COMPONENT_WINDOW)
-                : pattern_band(r->arena, s, -w->reach, w->reach, 1, COMPONENT_WINDOW);
-    cells = pattern_finish(r->arena, s, cells, r->causal);
+    cells = window_cells(r, w);
     if (!cells)
         run_fail(r, ERR_NOMEM, "poolformer: not enough memory for the pattern");
     show_matrix(r, "weights", VIEW_SIGNED, 3, w, cells);
@@ -320,16 +328,14 @@ static void poolformer_run(Run *r, const void *opaque)
 {
     const Params *p = opaque;
     Window        w = window_of(r, p);
-    Tensor        x = tensor_with_rank(r->x, 3), out;
 
     if (p->part == PART_BLOCK) {
-        out = block(r, p, &w, x);
-    } else {
-        run_stage(r, "pool");
-        out = pooled(r, &w, x);
-        show_window(r, &w);
+        r->out = exact_rounded(r, block(r, p, &w, tensor_with_rank(r->x, 3)));
+        return;
     }
-    r->out = exact_rounded(r, out);
+    run_stage(r, "pool");
+    r->out = mixed(r, &w);
+    show_window(r, &w);
 }
 
 static Flops poolformer_flops(Run *r, const void *opaque)

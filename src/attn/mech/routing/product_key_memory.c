@@ -281,41 +281,36 @@ static void score_tokens(Run *r, Memory *s)
 
 /* ---- reading ---------------------------------------------------------------- */
 
-typedef struct Reading {
-    const Memory *s;
-    float        *out; /* [n,width] */
-} Reading;
-
-static void read_token(void *context, int64_t i, int worker)
+/* The slots and weights of all heads, token by token. */
+static SumLists lists_of(Run *r, const Memory *s)
 {
-    const Reading *job = context;
-    const Memory  *s = job->s;
-    float         *out = job->out + i * s->width;
+    int64_t  per = s->heads * s->knn, count = s->n * per;
+    int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
+    int32_t *entry = run_alloc(r, count, sizeof(*entry));
+    float   *weight = run_alloc(r, count, sizeof(*weight));
 
-    (void)worker;
-    memset(out, 0, (size_t)s->width * sizeof(*out));
-    for (int64_t c = 0; c < s->heads * s->knn; c++) {
-        int64_t      at = (c / s->knn * s->n + i) * s->knn + c % s->knn;
-        const float *value = tensor_f32(&s->values) + s->slot[at] * s->width;
+    for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
+        start[i] = i * per;
+    for (int64_t x = 0; x < count && !run_failed(r); x++) {
+        int64_t c = x % per, at = (c / s->knn * s->n + x / per) * s->knn + c % s->knn;
 
-        for (int64_t t = 0; t < s->width; t++)
-            out[t] += s->weight[at] * value[t];
+        entry[x] = s->slot[at];
+        weight[x] = s->weight[at];
     }
+    return (SumLists){ .x = tensor_with_rank(s->values, 3), .start = start, .entry = entry,
+                       .weight = weight, .heads = 1, .n = s->n };
 }
 
 static void read_values(Run *r, const Memory *s)
 {
-    double  read = (double)(s->n * s->heads) * (double)s->knn * (double)s->width;
-    Reading job = { .s = s };
+    double   read = (double)(s->n * s->heads) * (double)s->knn * (double)s->width;
+    SumLists in;
 
     run_stage(r, "read");
-    r->out = run_tensor3(r, DT_F32, 1, s->n, s->width);
-    if (run_failed(r))
-        return;
-    job.out = r->out.data;
-    threads_run(r->threads, s->n, read_token, &job);
+    in = lists_of(r, s);
+    r->out = op_sum_lists(r, &in);
     op_charge(r, FLOP_MIX, 2 * read);
-    op_traffic(r, 4 * read, (double)tensor_bytes(&r->out));
+    op_traffic(r, 4 * read, 0);
 }
 
 /* ---- views ------------------------------------------------------------------ */

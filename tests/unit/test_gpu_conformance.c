@@ -1,0 +1,264 @@
+/* test_gpu_conformance.c -- every mechanism of the catalogue on the emulated device gives what it
+ * gives on the CPU: the same output and float views, and exactly the same choices.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/gpu_fixture.h"
+
+#include "attn/run.h"
+#include "check.h"
+
+#define NEAR 1e-4 /* float32 sums in another order, through several layers of softmax */
+
+typedef struct Case {
+    int64_t h, n, d, e;
+    bool    causal;
+} Case;
+
+typedef struct Pair {
+    Arena      *arena;
+    Assignments given;
+    Run        *cpu, *gpu;
+} Pair;
+
+static Tensor draw(Arena *arena, const char *name, int64_t h, int64_t n, int64_t w)
+{
+    Tensor t = tensor_new(arena, DT_F32, 3, (int64_t[]){ h, n, w });
+    Rng    rng = rng_named(42, name);
+
+    assert_non_null(t.data);
+    rng_fill_normal(&rng, t.data, tensor_count(&t), 1);
+    return t;
+}
+
+static RunSpec spec_of(Pair *p, const Mechanism *m, Case c)
+{
+    Error   err = ERROR_INIT;
+    RunSpec spec = { .mechanism = m, .causal = c.causal, .seed = 1, .views = true };
+
+    p->arena = arena_new();
+    assert_non_null(p->arena);
+    if (m->example)
+        assert_true(assignments_parse(&p->given, m->example, &err));
+    spec.given = &p->given;
+    spec.q = draw(p->arena, "q", c.h, c.n, c.d);
+    spec.k = draw(p->arena, "k", c.h, c.n, c.d);
+    spec.v = draw(p->arena, "v", c.h, c.n, c.e);
+    spec.x = tensor_with_rank(draw(p->arena, "x", 1, c.n, c.h * c.d), 2);
+    if (m->needs_attn)
+        spec.attn = draw(p->arena, "attn", c.h, c.n, c.n);
+    return spec;
+}
+
+static Pair pair_new(const Mechanism *m, Case c, const Ops *ops)
+{
+    Pair    p = { 0 };
+    RunSpec spec = spec_of(&p, m, c);
+
+    p.cpu = run_new(&spec);
+    spec.ops = ops;
+    p.gpu = run_new(&spec);
+    assert_non_null(p.cpu);
+    assert_non_null(p.gpu);
+    return p;
+}
+
+static void pair_free(Pair *p)
+{
+    run_free(p->cpu);
+    run_free(p->gpu);
+    assignments_free(&p->given);
+    arena_free(p->arena);
+}
+
+/* ---- comparing -------------------------------------------------------------------- */
+
+static int differences; /* of the test that runs; all are told before it fails */
+
+#define DIFFERS(condition, ...)                                                                \
+    do {                                                                                       \
+        if (condition) {                                                                       \
+            printf(__VA_ARGS__);                                                               \
+            printf("\n");                                                                      \
+            differences++;                                                                     \
+        }                                                                                      \
+    } while (0)
+
+static bool is_float(DType dtype)
+{
+    return dtype == DT_F32 || dtype == DT_F64;
+}
+
+static void compare(const char *what, const char *name, Tensor a, Tensor b)
+{
+    double apart;
+
+    if (a.dtype != b.dtype || !tensor_same_shape(&a, &b)) {
+        DIFFERS(true, "%s: %s has another shape", what, name);
+    } else if (is_float(a.dtype)) {
+        apart = gpu_difference(&b, &a);
+        DIFFERS(!(apart <= NEAR), "%s: %s is off by %g", what, name, apart);
+    } else {
+        DIFFERS(memcmp(a.data, b.data, (size_t)tensor_bytes(&a)) != 0,
+                "%s: %s, a choice, differs", what, name);
+    }
+}
+
+static void compare_views(const char *what, const Pair *p)
+{
+    DIFFERS(p->cpu->view_count != p->gpu->view_count, "%s: %d views, on the device %d", what,
+            p->cpu->view_count, p->gpu->view_count);
+    for (int i = 0; i < p->cpu->view_count && i < p->gpu->view_count; i++) {
+        const View *own = &p->cpu->views[i], *other = &p->gpu->views[i];
+        Error       err = ERROR_INIT;
+        Tensor      a, b;
+
+        if (strcmp(own->name, other->name) != 0 || !view_materialise(own, p->arena, 0, &a, &err) ||
+            !view_materialise(other, p->arena, 0, &b, &err))
+            DIFFERS(true, "%s: the view %s cannot be read: %s", what, own->name, err.text);
+        else
+            compare(what, own->name, a, b);
+    }
+}
+
+static void compare_runs(const char *what, const Pair *p)
+{
+    double a = flops_total(run_flops(p->cpu)), b = flops_total(run_flops(p->gpu));
+
+    DIFFERS(p->cpu->err.code != p->gpu->err.code, "%s: on the CPU '%s', on the device '%s'", what,
+            p->cpu->err.text, p->gpu->err.text);
+    if (p->cpu->err.code != ERR_NONE || p->gpu->err.code != ERR_NONE)
+        return;
+    compare(what, "output", p->cpu->out, p->gpu->out);
+    compare_views(what, p);
+    DIFFERS(!(fabs(a - b) <= 1e-9 * a), "%s: %g FLOPs, on the device %g", what, a, b);
+    DIFFERS(!arena_check(p->gpu->arena), "%s: a guard band was overwritten", what);
+}
+
+/* ---- what is not offered ------------------------------------------------------------- */
+
+/* Operations of the CPU's table that the device's lacks. */
+static int holes(const Ops *ops)
+{
+    const char *own = (const char *)ops_cpu(), *other = (const char *)ops;
+    int         count = 0;
+
+    for (size_t at = offsetof(Ops, attend); at < offsetof(Ops, ceilings); at += sizeof(void (*)(void)))
+        count += *(void *const *)(const void *)(own + at) && !*(void *const *)(const void *)(other + at);
+    return count;
+}
+
+/* As long as operations are missing, mechanisms that ask for one are only told of. */
+static bool not_offered(const Pair *p, const Ops *ops)
+{
+    if (p->gpu->err.code != ERR_UNSUPPORTED || p->cpu->err.code != ERR_NONE || !holes(ops))
+        return false;
+    printf("not offered: %s\n", p->gpu->err.text);
+    return true;
+}
+
+static int check(const Mechanism *m, Case c, const Ops *ops)
+{
+    Pair p = pair_new(m, c, ops);
+    bool skipped = not_offered(&p, ops);
+    char what[128];
+
+    snprintf(what, sizeof(what), "%s n=%d%s", m->id, (int)c.n, c.causal ? " causal" : "");
+    if (!skipped)
+        compare_runs(what, &p);
+    pair_free(&p);
+    return skipped;
+}
+
+static const Case shapes[] = { { .h = 2, .n = 37, .d = 8, .e = 8 },
+                               { .h = 1, .n = 1, .d = 4, .e = 3 },
+                               { .h = 2, .n = 70, .d = 5, .e = 7 } };
+
+static void check_all(bool causal)
+{
+    Device    *device = gpu_fixture_device();
+    const Ops *ops = device_ops(device, ARITHMETIC_F32);
+    int        skipped = 0;
+
+    differences = 0;
+    for (size_t i = 0; mechanism_at(i); i++)
+        for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++) {
+            Case c = shapes[s];
+
+            c.causal = causal;
+            if (!causal || mechanism_at(i)->causal)
+                skipped += check(mechanism_at(i), c, ops);
+        }
+    printf("%d operations missing; %d runs asked for one\n", holes(ops), skipped);
+    assert_int_equal(differences, 0);
+    assert_int_equal(device_in_use(device), 0);
+    device_release(device);
+}
+
+static void all_tokens(void **state)
+{
+    (void)state;
+    check_all(false);
+}
+
+static void causal_runs(void **state)
+{
+    (void)state;
+    check_all(true);
+}
+
+/* ---- failures in the middle ------------------------------------------------------------ */
+
+/* Whichever act of the device fails, the run ends with an ordinary error, and gives all back. */
+static void check_failing(const char *act, const char *id, ErrorCode code, int least)
+{
+    Case c = { .h = 2, .n = 20, .d = 4, .e = 4 };
+    int  k = 0;
+    bool over = false;
+
+    for (; !over && k < 400; k++) {
+        char    text[64];
+        Device *device;
+        Pair    p;
+
+        snprintf(text, sizeof(text), "%s:%d", act, k);
+        setenv("EMULATED_FAIL", text, 1);
+        device = gpu_fixture_device();
+        p = pair_new(mechanism_find(id), c, device_ops(device, ARITHMETIC_F32));
+        over = p.gpu->err.code == ERR_NONE || strstr(p.gpu->err.text, "no operation");
+        CHECK(over || p.gpu->err.code == code, "%s, %s: %s", id, text, p.gpu->err.text);
+        pair_free(&p);
+        assert_int_equal(device_in_use(device), 0);
+        device_release(device);
+    }
+    unsetenv("EMULATED_FAIL");
+    CHECK(over && k > least, "%s, %s: ended after %d", id, act, k);
+}
+
+static void failures_are_ordinary(void **state)
+{
+    static const char *const ids[] = { "full", "window", "reformer", "routing", "performer",
+                                       "nystrom", "compressive" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+        check_failing("take", ids[i], ERR_NOMEM, 1);
+        check_failing("launch", ids[i], ERR_UNSUPPORTED, 0);
+        check_failing("finish", ids[i], ERR_UNSUPPORTED, 0);
+    }
+    check_failing("launch", "full", ERR_UNSUPPORTED, 1);
+    check_failing("finish", "full", ERR_UNSUPPORTED, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_tokens),
+        cmocka_unit_test(causal_runs),
+        cmocka_unit_test(failures_are_ordinary),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
