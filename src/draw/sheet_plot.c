@@ -196,7 +196,7 @@ static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle
     double wide = 1.6 * p->s->tick, half = 0.4 * p->s->tick;
     Rgb    rgb = pens_colour(p, s->hue);
 
-    if (s->mark == CURVE_BARS) {
+    if (s->mark == CURVE_BARS || s->mark == CURVE_SPANS) {
         canvas_rect(p->sheet->canvas, x + wide / 2 - half, middle - half, 2 * half, 2 * half, rgb);
     } else if (p->plot->rows && s->low) {
         pens_line(p, x, middle, x + wide, middle, 2 * half, rgb, 0.22);
