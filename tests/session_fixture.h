@@ -15,10 +15,16 @@ static inline Session *session_on(const char *spec)
     return s;
 }
 
-/* Of a run that may have failed. */
-static inline Result *result_tried(Session *s, const char *text)
+/* Teardown of a group whose state is a session. */
+static inline int session_close(void **session)
 {
-    Request request = REQUEST_INIT;
+    session_free(*session);
+    return 0;
+}
+
+/* Of a run that may have failed; what the text does not say is as in `request`, which is freed. */
+static inline Result *result_tried_as(Session *s, Request request, const char *text)
+{
     Error   err = ERROR_INIT;
     Result *result;
 
@@ -29,12 +35,22 @@ static inline Result *result_tried(Session *s, const char *text)
     return result;
 }
 
-static inline Result *result_of(Session *s, const char *text)
+static inline Result *result_tried(Session *s, const char *text)
 {
-    Result *result = result_tried(s, text);
+    return result_tried_as(s, REQUEST_INIT, text);
+}
+
+static inline Result *result_as(Session *s, Request request, const char *text)
+{
+    Result *result = result_tried_as(s, request, text);
 
     CHECK(result->run->err.code == ERR_NONE, "%s: %s", text, result->run->err.text);
     return result;
+}
+
+static inline Result *result_of(Session *s, const char *text)
+{
+    return result_as(s, REQUEST_INIT, text);
 }
 
 #endif

@@ -6,6 +6,7 @@
 -- so far are written.
 
 local attn = require "attnscope"
+local growth = require "library.growth"
 
 local settings = require "library.arguments" {
   usage = "sweep_csv.lua [name=value...]",
@@ -65,19 +66,9 @@ local function sweep(chosen)
   end
 end
 
-local function exponent(list, value)
-  local xs, ys = {}, {}
-  for _, row in ipairs(list) do
-    local y = row.status == "OK" and value(row)
-    if y and y > 0 then
-      xs[#xs + 1], ys[#ys + 1] = row.n, y
-    end
-  end
-  if #xs < 3 then
-    return "-"
-  end
-  local fit = attn.fit(xs, ys)
-  return ("%.2f +- %.2f"):format(fit.alpha, fit.stderr)
+local function exponent(list, cost)
+  local fit = growth(list, cost)
+  return fit and ("%.2f +- %.2f"):format(fit.alpha, fit.stderr) or "-"
 end
 
 local function report(chosen, out)

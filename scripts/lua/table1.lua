@@ -2,10 +2,12 @@
 --
 --   attnscope lua table1.lua [name=value...]     --help lists the settings
 --
--- After Ctrl-C the table is of what was measured so far.  A row says "as claimed" when the claimed exponent lies within the tolerance of the
--- counted FLOPs, which do not depend on the machine.
+-- A row says "as claimed" when the claimed exponent lies within the tolerance of the
+-- counted FLOPs, which do not depend on the machine.  After Ctrl-C the table is of what was
+-- measured so far.
 
 local attn = require "attnscope"
+local growth = require "library.growth"
 
 local settings = require "library.arguments" {
   usage = "table1.lua [name=value...]",
@@ -31,20 +33,6 @@ if #settings.mechanisms == 0 then
   options[1] = "table1"
 else
   table.move(settings.mechanisms, 1, #settings.mechanisms, 1, options)
-end
-
-local function exponent(list, value)
-  local xs, ys = {}, {}
-  for _, record in ipairs(list) do
-    local y = record.status == "OK" and value(record)
-    if y and y > 0 then
-      xs[#xs + 1], ys[#ys + 1] = record.n, y
-    end
-  end
-  if #xs < 3 then
-    return nil
-  end
-  return attn.fit(xs, ys)
 end
 
 local function written(fit)
@@ -94,12 +82,12 @@ local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLO
 local rows = {}
 for _, name in ipairs(order) do
   local info, list = attn.info(name), groups[name]
-  local flops = exponent(list, function(r) return r.flops.counted end)
+  local flops = growth(list, function(r) return r.flops.counted end)
   rows[#rows + 1] = {
     mechanism = name, class = info.class, ["claimed time"] = info.claim.time,
     ["claimed exponent"] = info.claim.exponent or "n/a", FLOPs = written(flops),
-    time = written(exponent(list, function(r) return r.time_ms.median end)),
-    memory = written(exponent(list, function(r) return r.memory.arena_peak end)),
+    time = written(growth(list, function(r) return r.time_ms.median end)),
+    memory = written(growth(list, function(r) return r.memory.arena_peak end)),
     verdict = verdict(info.claim.exponent, flops),
   }
 end

@@ -1,5 +1,5 @@
 /* app/campaign.h -- many points, one record each: mechanisms x n x parameters x
- * positions x seeds x threads x devices.
+ * positions x seeds x threads x devices x precisions.
  *
  * Every point is a process of its own, `attnscope run ... --json`: a crash or the
  * out-of-memory killer costs one point, memory is not what the points before left
@@ -8,7 +8,7 @@
  * goes on with what is missing.
  *
  * A point's key is "POINT@VERSION": POINT is a fingerprint of the mechanism, its
- * bound parameters, position, causal, fit, seed, threads, device, repeats, and of the
+ * bound parameters, position, causal, fit, seed, threads, device, precision, repeats, and of the
  * input's content and size.  So what another sweep, or another version, left in the
  * file is never taken for a point of this one.
  */
@@ -40,7 +40,8 @@ typedef struct CampaignAxis {
 
 typedef struct CampaignSpec {
     WordList     mechanisms;                     /* "bigbird(window=5)" */
-    WordList     n, positions, threads, devices; /* one empty word: not given; n rises */
+    /* One empty word: not given; n rises.  Precisions are of points on a GPU. */
+    WordList     n, positions, threads, devices, precisions;
     CampaignAxis axes[CAMPAIGN_AXES];
     int          axis_count;
     int          seeds;
@@ -69,7 +70,7 @@ typedef struct CampaignPoint {
     char       *mechanism;    /* owned: with all parameters, as `run` takes it */
     char       *params;       /* owned: JSON of those given, for records of points not run */
     const char *asked;        /* the word it comes from, without axes; borrowed from the spec */
-    const char *device;       /* borrowed from the spec; "": not given */
+    const char *device, *precision; /* borrowed from the spec; "": not given */
     char        position[24]; /* "none" */
     int         causal;       /* 1, 0, -1 */
     bool        fit;

@@ -1,6 +1,6 @@
 /* campaign_plan.c -- the points of a sweep, and the key of each.
  *
- * The order is n, seed, mechanism, parameters, position, threads, device, the
+ * The order is n, seed, mechanism, parameters, position, threads, device, precision, the
  * first slowest: what a budget leaves out is then the longest n of all, not the
  * last mechanism.  A parameter goes to the mechanisms that have it; the others
  * get one point, not one for each of its values.
@@ -118,6 +118,8 @@ static void make_key(Planner *p, CampaignPoint *point)
     text_addf(&text, "%s n=%lld seed=%llu threads=%d device=%s",
               *point->refused ? point->mechanism : text_str(&p->canonical), (long long)point->n,
               (unsigned long long)point->seed, point->threads, point->device);
+    if (*point->precision)
+        text_addf(&text, " precision=%s", point->precision);
     fingerprint(text_str(&text), text.length, hex);
     snprintf(point->key, sizeof(point->key), "%.16s@%s", hex, ATTNSCOPE_VERSION);
     text_free(&text);
@@ -166,7 +168,8 @@ static char *given_json(const Request *r)
 }
 
 /* One mechanism with its parameters, at one place of the other axes. */
-static bool add_point(Planner *p, const Request *r, const char *refused, int threads, int device)
+static bool add_point(Planner *p, const Request *r, const char *refused, int threads,
+                      const char *device, const char *precision)
 {
     const CampaignSpec *spec = p->spec;
     CampaignPoint      *point = new_point(p);
@@ -182,7 +185,8 @@ static bool add_point(Planner *p, const Request *r, const char *refused, int thr
     snprintf(point->position, sizeof(point->position), "%s", r->position);
     point->causal = r->causal;
     point->fit = r->fit;
-    point->device = spec->devices.items[device];
+    point->device = device;
+    point->precision = precision;
     point->n = strtoll(spec->n.items[p->n_at], NULL, 10);
     point->threads = (int)strtol(spec->threads.items[threads], NULL, 10);
     point->seed = r->seed;
@@ -191,6 +195,22 @@ static bool add_point(Planner *p, const Request *r, const char *refused, int thr
         snprintf(point->refused, sizeof(point->refused), "%.250s", *refused ? refused : err.text);
     make_key(p, point);
     return text_ok(&text) || error_set(p->err, ERR_NOMEM, "not enough memory");
+}
+
+/* The CPU computes in one precision: there it is one point. */
+static bool add_devices(Planner *p, const Request *r, const char *refused, int threads)
+{
+    const CampaignSpec *spec = p->spec;
+    bool                ok = true;
+
+    for (int d = 0; ok && d < spec->devices.count; d++) {
+        const char *device = spec->devices.items[d];
+        bool        cpu = !*device || !strcmp(device, "cpu");
+
+        for (int x = 0; ok && x < (cpu ? 1 : spec->precisions.count); x++)
+            ok = add_point(p, r, refused, threads, device, cpu ? "" : spec->precisions.items[x]);
+    }
+    return ok;
 }
 
 static bool add_places(Planner *p, Request *r, const char *refused)
@@ -206,8 +226,7 @@ static bool add_places(Planner *p, Request *r, const char *refused)
         if (*name && !strcmp(own, "none"))
             snprintf(r->position, sizeof(r->position), "%s", name);
         for (int t = 0; ok && t < spec->threads.count; t++)
-            for (int d = 0; ok && d < spec->devices.count; d++)
-                ok = add_point(p, r, refused, t, d);
+            ok = add_devices(p, r, refused, t);
     }
     snprintf(r->position, sizeof(r->position), "%s", own);
     return ok;

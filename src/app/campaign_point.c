@@ -21,6 +21,7 @@
 
 #include "app/command_parts.h"
 #include "app/campaign.h"
+#include "attn/cuda/library.h"
 
 #define PROGRAM "/proc/self/exe"
 
@@ -67,6 +68,8 @@ static bool campaign_words(const CampaignSpec *spec, const CampaignPoint *p, Wor
         ok = ok && add_word(out, err, "--position=%s", p->position);
     if (*p->device)
         ok = ok && add_word(out, err, "--device=%s", p->device);
+    if (*p->precision)
+        ok = ok && add_word(out, err, "--precision=%s", p->precision);
     if (p->threads)
         ok = ok && add_word(out, err, "--threads=%d", p->threads);
     if (spec->repeat)
@@ -243,6 +246,8 @@ static void refusal(const CampaignSpec *spec, const CampaignPoint *point, const 
              (int)strcspn(point->mechanism, "("), point->mechanism);
     snprintf(record.position, sizeof(record.position), "%s", point->position);
     snprintf(record.device, sizeof(record.device), "%s", *point->device ? point->device : "cpu");
+    snprintf(record.precision, sizeof(record.precision), "%s",
+             *point->precision ? point->precision : "f32");
     snprintf(record.input, sizeof(record.input), "%.120s", spec->input);
     snprintf(record.message, sizeof(record.message), "%s", why);
     record.quality.worst_query = record.quality.worst_head = -1;
@@ -274,8 +279,10 @@ static RecordStatus reason(const Child *child, char *text, size_t size)
     if (!*text)
         snprintf(text, size, "its process said nothing and left with status %d",
                  WEXITSTATUS(child->status));
-    return WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ? RECORD_UNSUPPORTED
-                                                                      : RECORD_FAILED;
+    return WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ||
+                   !strncmp(text, NO_GPU, strlen(NO_GPU))
+               ? RECORD_UNSUPPORTED
+               : RECORD_FAILED;
 }
 
 /* One whole JSON object on one line. */

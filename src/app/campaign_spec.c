@@ -18,6 +18,7 @@ void campaign_spec_free(CampaignSpec *spec)
     words_free(&spec->positions);
     words_free(&spec->threads);
     words_free(&spec->devices);
+    words_free(&spec->precisions);
     for (int i = 0; i < spec->axis_count; i++)
         words_free(&spec->axes[i].values);
     free(spec->input);
@@ -362,6 +363,34 @@ static bool take_numbers(const Call *call, CampaignSpec *out, Error *err)
     return !call->values[OPT_BUDGET] || parse_time(call->values[OPT_BUDGET], &out->budget, err);
 }
 
+static bool on_cpu_only(const CampaignSpec *spec)
+{
+    for (int i = 0; i < spec->devices.count; i++)
+        if (*spec->devices.items[i] && strcmp(spec->devices.items[i], "cpu") != 0)
+            return false;
+    return true;
+}
+
+static bool says_f32(const char *precision)
+{
+    return !*precision || !strcmp(precision, "f32");
+}
+
+/* Words that name no device and no precision: the whole sweep is refused, not each point. */
+static bool check_places(const CampaignSpec *spec, Error *err)
+{
+    for (int i = 0; i < spec->devices.count; i++)
+        if (!device_word(spec->devices.items[i], err))
+            return false;
+    for (int i = 0; i < spec->precisions.count; i++)
+        if (!precision_word(spec->precisions.items[i], err))
+            return false;
+    if (on_cpu_only(spec) && !says_f32(spec->precisions.items[0]))
+        return error_set(err, ERR_USAGE, "--precision %s: the CPU computes in f32; say --device "
+                         "cuda", spec->precisions.items[0]);
+    return true;
+}
+
 bool campaign_spec_parse(Session *s, const Call *call, CampaignSpec *out, Error *err)
 {
     bool ok;
@@ -372,7 +401,9 @@ bool campaign_spec_parse(Session *s, const Call *call, CampaignSpec *out, Error 
          expand_option(call, OPT_POSITION, &out->positions, err) &&
          expand_option(call, OPT_THREADS, &out->threads, err) &&
          check_counts("--threads", &out->threads, err) &&
-         expand_option(call, OPT_DEVICE, &out->devices, err) && take_numbers(call, out, err) &&
+         expand_option(call, OPT_DEVICE, &out->devices, err) &&
+         expand_option(call, OPT_PRECISION, &out->precisions, err) &&
+         check_places(out, err) && take_numbers(call, out, err) &&
          take_input(s, call, out, err) && take_shard(call, out, err) && take_path(call, out, err);
     for (int i = 0; ok && i < out->positions.count; i++) {
         const Position *position;

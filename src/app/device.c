@@ -8,10 +8,8 @@
 
 static bool precision_parse(const char *text, Arithmetic *out, Error *err)
 {
-    static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
-
     for (int x = 0; x <= ARITHMETIC_F16; x++)
-        if (!strcmp(text, names[x])) {
+        if (!strcmp(text, arithmetic_name((Arithmetic)x))) {
             *out = (Arithmetic)x;
             return true;
         }
@@ -26,15 +24,27 @@ Device *session_device(Session *s, Error *err)
     return s->device;
 }
 
+bool device_word(const char *device, Error *err)
+{
+    return !*device || !strcmp(device, "cpu") || !strcmp(device, "cuda") ||
+           !strcmp(device, "auto") ||
+           error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
+}
+
+bool precision_word(const char *precision, Error *err)
+{
+    Arithmetic arithmetic;
+
+    return !*precision || precision_parse(precision, &arithmetic, err);
+}
+
 /* What both words ask for; *gpu: not the CPU. */
 static bool wanted(const char *device, const char *precision, bool *gpu, Arithmetic *arithmetic,
                    Error *err)
 {
     *arithmetic = ARITHMETIC_F32;
     *gpu = strcmp(device, "cpu") != 0;
-    if (*gpu && strcmp(device, "cuda") != 0 && strcmp(device, "auto") != 0)
-        return error_set(err, ERR_USAGE, "--device: expected cpu, cuda or auto, got '%s'", device);
-    if (!precision_parse(precision, arithmetic, err))
+    if (!device_word(device, err) || !precision_parse(precision, arithmetic, err))
         return false;
     return *gpu || *arithmetic == ARITHMETIC_F32 ||
            error_set(err, ERR_USAGE, "--precision %s: the CPU computes in f32; say --device cuda",
@@ -57,6 +67,25 @@ bool request_device(Session *s, Request *request, const char *device, const char
         gpu = session_device(s, automatic ? NULL : err);
     request->ops = gpu ? device_ops(gpu, arithmetic) : NULL;
     snprintf(request->device, sizeof(request->device), "%s", gpu ? "cuda" : "cpu");
-    snprintf(request->precision, sizeof(request->precision), "%s", gpu ? precision : "f32");
+    snprintf(request->precision, sizeof(request->precision), "%s",
+             arithmetic_name(gpu ? arithmetic : ARITHMETIC_F32));
     return gpu || !asked || automatic;
+}
+
+bool request_next_place(Session *s, Request *request, Error *err)
+{
+    int next = request->ops ? (int)arithmetic_of(request->ops) + 1 : 0;
+
+    if (next > ARITHMETIC_F16)
+        return request_device(s, request, "cpu", NULL, err);
+    return request_device(s, request, "cuda", arithmetic_name((Arithmetic)next), err);
+}
+
+void request_place(const Request *request, Text *out)
+{
+    if (!request->ops)
+        text_add(out, "cpu");
+    else
+        text_addf(out, "%s%s%s", request->device, arithmetic_of(request->ops) ? " " : "",
+                  arithmetic_of(request->ops) ? request->precision : "");
 }

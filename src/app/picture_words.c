@@ -11,6 +11,7 @@
 #include "app/derived.h"
 #include "app/origins.h"
 #include "app/picture_plot.h"
+#include "attn/cuda/library.h"
 
 /* "reach, 12 layers" */
 void picture_view_name(const Run *run, const View *view, Text *out)
@@ -34,7 +35,7 @@ void picture_view_name(const Run *run, const View *view, Text *out)
 
 /* What is not the same in all panels stands in the title of each. */
 typedef struct Differing {
-    bool position, seed, causal, fit, head;
+    bool position, seed, causal, fit, place, head;
 } Differing;
 
 static void compare_runs(Differing *d, const Run *first, const Result *result)
@@ -45,6 +46,7 @@ static void compare_runs(Differing *d, const Run *first, const Result *result)
     d->seed = d->seed || result->run->seed != first->seed;
     d->causal = d->causal || result->run->causal != first->causal;
     d->fit = d->fit || result->run->spec.fit != first->spec.fit;
+    d->place = d->place || result->run->ops != first->ops;
 }
 
 static Differing what_differs(const PanelChoice *panels, int count, const PictureOptions *options)
@@ -77,6 +79,10 @@ static void name_result(const Result *result, const Differing *d, Text *out)
         assignments_set(&copy.given, "causal", "true", NULL);
     if (d->fit && run->spec.fit)
         assignments_set(&copy.given, "fit", "true", NULL);
+    if (d->place && copy.ops)
+        assignments_set(&copy.given, "device", copy.device, NULL);
+    if (d->place && copy.ops && arithmetic_of(copy.ops))
+        assignments_set(&copy.given, "precision", copy.precision, NULL);
     request_text(&copy, out);
     request_free(&copy);
 }

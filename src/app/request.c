@@ -79,8 +79,9 @@ static bool true_or_false(const char *name, const char *value, bool *out, Error 
 }
 
 /* What is no parameter of a mechanism but may differ between those side by side:
- * position, seed, causal and fit.  False: it is none of them. */
-static bool set_common(Request *request, const char *name, const char *value, Error *err, bool *ok)
+ * position, seed, causal, fit, device and precision.  False: it is none of them. */
+static bool set_common(Session *s, Request *request, const char *name, const char *value,
+                       Error *err, bool *ok)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
     char            *end;
@@ -100,6 +101,11 @@ static bool set_common(Request *request, const char *name, const char *value, Er
         request->causal = truth;
     } else if (!strcmp(name, "fit")) {
         *ok = true_or_false(name, value, &request->fit, err);
+    } else if (!strcmp(name, "device")) {
+        *ok = request_device(s, request, value,
+                             strcmp(value, "cpu") ? request->precision : NULL, err);
+    } else if (!strcmp(name, "precision")) {
+        *ok = request_device(s, request, request->device, value, err);
     } else {
         return false;
     }
@@ -110,7 +116,7 @@ static bool set_one(Session *s, Request *request, const char *name, const char *
 {
     bool ok;
 
-    if (set_common(request, name, value, err, &ok))
+    if (set_common(s, request, name, value, err, &ok))
         return ok;
     return *value == '@' ? set_file(s, request, name, value, err)
                          : assignments_set(&request->given, name, value, err);
@@ -297,7 +303,7 @@ static void add_assignment(const char *name, const char *value, int *count, Text
               quote ? "\"" : "");
 }
 
-/* below: NULL, or the layer whose seed, position, causal and fit hold unless said otherwise. */
+/* below: NULL, or the layer whose seed, position, causal, fit and device hold unless said otherwise. */
 static void add_layer(const Request *request, const Request *below, Text *out)
 {
     char number[32];
@@ -315,6 +321,10 @@ static void add_layer(const Request *request, const Request *below, Text *out)
         add_assignment("fit", request->fit ? "true" : "false", &count, out);
     if (below && strcmp(request->position, below->position) != 0)
         add_assignment("position", request->position, &count, out);
+    if (below && request->ops != below->ops)
+        add_assignment("device", request->ops ? request->device : "cpu", &count, out);
+    if (below && request->ops && request->ops != below->ops)
+        add_assignment("precision", request->precision, &count, out);
     if (count)
         text_add(out, ")");
 }

@@ -11,12 +11,16 @@ static const char *const numbers[] = {
     "flops.counted", "flops.closed_form", "flops.hardware", "bytes", "memory.arena_peak",
     "memory.heap_peak", "memory.device_peak", "memory.rss_peak", "quality.mass_mean",
     "quality.mass_p5", "quality.mass_min", "quality.output_error", "quality.total_variation",
+    "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
+    "gpu.activity.allocated", "gpu.counters.fp32", "gpu.counters.fp64", "gpu.counters.tensor",
+    "gpu.counters.fused", "gpu.counters.dram_read", "gpu.counters.dram_written",
+    "gpu.counters.occupancy",
 };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(*numbers)))
 
 static const char *const texts[] = { "mechanism", "params", "source", "n", "d", "heads", "causal",
-                                     "position", "seed", "device", "threads", "status", "message",
-                                     "key", "version" };
+                                     "position", "seed", "device", "precision", "threads", "status",
+                                     "message", "key", "version" };
 #define TEXTS ((int)(sizeof(texts) / sizeof(*texts)))
 
 /* A refused point knows only what was asked of it. */
@@ -40,6 +44,7 @@ static void csv_row(const ResultRow *row, Table *t)
     table_cell(t, "%s", row->position);
     table_cell(t, "%lld", (long long)row->seed);
     table_cell(t, "%s", row->device);
+    table_cell(t, "%s", row->precision);
     size_cell(t, row->threads);
     table_cell(t, "%s", row->status);
     table_cell(t, "%s", row->message);
@@ -73,7 +78,7 @@ static void points_csv(const Results *rows, Text *out)
 
 /* A column that says the same in every row is left out. */
 typedef struct Shown {
-    bool position, seed, threads, device, quality, notes;
+    bool position, seed, threads, device, precision, quality, notes;
 } Shown;
 
 static Shown what_differs(const Results *rows)
@@ -88,6 +93,7 @@ static Shown what_differs(const Results *rows)
         shown.seed |= row->seed != first->seed;
         shown.threads |= row->ok && first->ok && row->threads != first->threads;
         shown.device |= strcmp(row->device, first->device) != 0;
+        shown.precision |= strcmp(row->precision, first->precision) != 0;
         shown.quality |= row_number(row, "quality.output_error").valid;
         shown.notes |= !row->ok;
     }
@@ -106,6 +112,8 @@ static void points_head(const Shown *shown, Table *t)
         table_cell(t, "threads");
     if (shown->device)
         table_cell(t, "device");
+    if (shown->precision)
+        table_cell(t, "precision");
     table_cell(t, "time ms");
     table_cell(t, "q1..q3");
     table_cell(t, "FLOP");
@@ -149,6 +157,8 @@ static void points_row(const Results *rows, const ResultRow *row, const Shown *s
         size_cell(t, row->threads);
     if (shown->device)
         table_cell(t, "%s", row->device);
+    if (shown->precision)
+        table_cell(t, "%s", row->precision);
     table_cell(t, "%s", format_ms(row_number(row, "time_ms.median"), text, sizeof(text)));
     quartiles(row, t);
     table_cell(t, "%s", flops.valid ? format_count(flops.value, text, sizeof(text)) : "n/a");

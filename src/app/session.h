@@ -70,9 +70,10 @@ typedef struct Session Session;
 Session *session_new(Error *err);
 void     session_free(Session *s); /* cancels and joins the worker first */
 
-/* What this machine can do at most with so many threads (0: all CPUs); measured the
+/* What this machine can do at most with so many threads (0: all CPUs), or the
+ * GPU whose ops they are (NULL: the CPU); measured the
  * first time, which takes seconds.  NULL: it cannot be. */
-const Ceilings *session_ceilings(Session *s, int threads, Error *err);
+const Ceilings *session_ceilings(Session *s, const Ops *ops, int threads, Error *err);
 
 /* Replaces the input.  Results made before keep theirs. */
 bool         session_load(Session *s, const char *spec, const InputChoice *choice, Error *err);
@@ -91,6 +92,13 @@ const char  *session_find_shipped(Session *s, const char *folder, const char *na
  * none that can be used, and err says why. */
 bool request_device(Session *s, Request *request, const char *device, const char *precision,
                     Error *err);
+/* Whether it is such a word, or "". */
+bool device_word(const char *device, Error *err);
+bool precision_word(const char *precision, Error *err);
+/* The next of cpu, cuda, and cuda in tf32, bf16 and f16. */
+bool request_next_place(Session *s, Request *request, Error *err);
+/* "cpu", "cuda", "cuda bf16" */
+void request_place(const Request *request, Text *out);
 /* The GPU, opened the first time; NULL: err says what is missing. */
 struct Device *session_device(Session *s, Error *err);
 

@@ -38,6 +38,7 @@ typedef struct Rows {
     double      eps, mean, factor; /* of all rows together (group norm) */
     bool        together;
     GeluForm    form;
+    DenseActivation activation;
 } Rows;
 
 static void on_rows(Run *r, ThreadsFn work, Rows *job)
@@ -67,16 +68,17 @@ static void start_item(void *context, int64_t item, int worker)
 
 Tensor dense_layer(Run *r, Tensor x, Tensor w, Tensor b, Tensor base, FlopClass charge)
 {
-    int64_t n = x.shape[1], out = w.shape[1];
+    Tensor  matrix = tensor_with_rank(w, 3);
+    int64_t n = x.shape[1], out = matrix.shape[2];
     Tensor  y = run_tensor3(r, DT_F64, 1, n, out);
     Rows    job = { .x = base, .bias = b.data, .out = y.data, .n = n, .c = out };
 
     on_rows(r, start_item, &job);
-    op_gemm(r, x, false, tensor_with_rank(w, 3), false, 1, 1, y, charge);
+    op_gemm(r, x, false, matrix, false, 1, 1, y, charge);
     return y;
 }
 
-/* ---- gelu ------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------ */
 
 static void gelu_item(void *context, int64_t item, int worker)
 {
@@ -100,6 +102,34 @@ Tensor dense_gelu(Run *r, Tensor a, GeluForm form)
     op_charge(r, FLOP_OVERHEAD, DENSE_GELU_FLOPS * (double)tensor_count(&y));
     op_traffic(r, (double)tensor_bytes(&a), (double)tensor_bytes(&y));
     return y;
+}
+
+static double activated(double x, DenseActivation activation)
+{
+    switch (activation) {
+    case ACTIVATE_RELU: return x < 0 ? 0 : x; /* NaN stays */
+    case ACTIVATE_GELU_TANH: return x * gelu_gate(x, GELU_TANH);
+    case ACTIVATE_SIGMOID: break;
+    }
+    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
+
+static void activate_item(void *context, int64_t item, int worker)
+{
+    const Rows *job = context;
+
+    (void)worker;
+    for (int64_t x = item * ROWS * job->c; x < last_row(job, item) * job->c; x++)
+        job->out[x] = activated(job->out[x], job->activation);
+}
+
+Tensor dense_activate(Run *r, Tensor x, DenseActivation activation)
+{
+    Rows job = { .out = x.data, .n = x.shape[0] * x.shape[1], .c = x.shape[2],
+                 .activation = activation };
+
+    on_rows(r, activate_item, &job);
+    return x;
 }
 
 /* ---- norms ------------------------------------------------------------------ */
@@ -158,7 +188,8 @@ static void norm_item(void *context, int64_t item, int worker)
     }
 }
 
-static Tensor norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, bool together)
+static Tensor norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, bool together,
+                   FlopClass charge)
 {
     Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
     Rows   job = { .x = x, .gain = gain.data, .bias = bias.data, .out = y.data, .n = x.shape[1],
@@ -167,17 +198,72 @@ static Tensor norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, bool 
     if (together && !run_failed(r))
         statistics(&x, 0, job.n * job.c, eps, &job.mean, &job.factor);
     on_rows(r, norm_item, &job);
-    op_charge(r, FLOP_OVERHEAD, DENSE_NORM_FLOPS * (double)tensor_count(&y));
-    op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
+    if (charge != FLOP_NONE) {
+        op_charge(r, charge, DENSE_NORM_FLOPS * (double)tensor_count(&y));
+        op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
+    }
     return y;
 }
 
-Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
+Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopClass charge)
 {
-    return norm(r, x, gain, bias, eps, false);
+    return norm(r, x, gain, bias, eps, false, charge);
 }
 
 Tensor dense_group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
 {
-    return norm(r, x, gain, bias, eps, true);
+    return norm(r, x, gain, bias, eps, true, FLOP_OVERHEAD);
+}
+
+/* ---- products and sums ------------------------------------------------------- */
+
+Tensor dense_product(Run *r, Tensor a, Tensor b)
+{
+    Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], b.shape[2]);
+
+    op_gemm(r, a, false, b, false, 1, 0, y, FLOP_MIX);
+    return y;
+}
+
+Tensor dense_turned(Run *r, Tensor x)
+{
+    int64_t       rows = x.shape[1], cols = x.shape[2], size = rows * cols;
+    Tensor        y = run_tensor3(r, DT_F64, x.shape[0], cols, rows);
+    const double *from = x.data;
+    double       *to = y.data;
+
+    for (int64_t c = 0; c < tensor_count(&x) && !run_failed(r); c++)
+        to[c / size * size + c % cols * rows + c / cols % rows] = from[c];
+    return y;
+}
+
+Tensor dense_add(Run *r, Tensor x, Tensor y)
+{
+    double *sum = x.data;
+
+    for (int64_t c = 0; c < tensor_count(&x) && !run_failed(r); c++)
+        sum[c] += dense_at(&y, c);
+    return x;
+}
+
+Tensor dense_output(Run *r, Tensor x)
+{
+    return run_failed(r) ? (Tensor){ .rank = 0 } : exact_rounded(r, x);
+}
+
+/* ---- parameters ------------------------------------------------------------- */
+
+Tensor dense_matrix(Run *r, const char *name, Tensor given, int64_t rows, int64_t cols,
+                    double bound)
+{
+    Init init = { INIT_GLOROT, (double)rows + (double)cols };
+
+    if (bound > 0)
+        init = (Init){ INIT_UNIFORM, bound };
+    return tensor_with_rank(layer_weight(r, name, given, 2, (int64_t[]){ rows, cols }, init), 3);
+}
+
+Tensor dense_vector(Run *r, const char *name, Tensor given, int64_t count)
+{
+    return layer_given(r, name, given, 1, &count);
 }

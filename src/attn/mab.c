@@ -13,7 +13,7 @@ static Tensor matrix(Run *r, const Mab *m, const char *name, Tensor given, int64
     char full[32];
 
     snprintf(full, sizeof(full), "%s%s", name, m->suffix);
-    return precise_matrix(r, full, given, rows, m->dim, 1 / sqrt((double)rows));
+    return dense_matrix(r, full, given, rows, m->dim, 1 / sqrt((double)rows));
 }
 
 static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given)
@@ -21,20 +21,21 @@ static Tensor vector(Run *r, const Mab *m, const char *name, Tensor given)
     char full[32];
 
     snprintf(full, sizeof(full), "%s%s", name, m->suffix);
-    return precise_vector(r, full, given, m->dim);
+    return dense_vector(r, full, given, m->dim);
 }
 
 static Tensor layer(Run *r, const Mab *m, const char *w_name, Tensor w, const char *b_name,
                     Tensor b, Tensor x)
 {
-    return precise_linear(r, x, matrix(r, m, w_name, w, x.shape[2]), vector(r, m, b_name, b),
-                          FLOP_OVERHEAD);
+    return dense_layer(r, x, matrix(r, m, w_name, w, x.shape[2]), vector(r, m, b_name, b),
+                       (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
 }
 
 static Tensor norm(Run *r, const Mab *m, const char *g_name, Tensor g, const char *b_name,
                    Tensor b, Tensor x)
 {
-    return m->norm ? precise_norm(r, x, vector(r, m, g_name, g), vector(r, m, b_name, b), LAYER_EPS)
+    return m->norm ? dense_norm(r, x, vector(r, m, g_name, g), vector(r, m, b_name, b), LAYER_EPS,
+                                FLOP_NONE)
                    : x;
 }
 
@@ -67,14 +68,14 @@ MabResult mab_apply(Run *r, const Mab *m, Tensor xq, Tensor xkv)
     Tensor    o = result.out;
 
     if (m->paper)
-        o = precise_add(r, layer(r, m, "wo", t->wo, "bo", t->bo, o), xq);
+        o = dense_add(r, layer(r, m, "wo", t->wo, "bo", t->bo, o), xq);
     else
-        o = precise_add(r, o, q);
+        o = dense_add(r, o, q);
     o = norm(r, m, "ln0_g", t->ln0_g, "ln0_b", t->ln0_b, o);
     if (m->ff) {
         inner = m->paper ? layer(r, m, "wf", t->wf, "bf", t->bf, o)
                          : layer(r, m, "wo", t->wo, "bo", t->bo, o);
-        o = precise_add(r, precise_activate(r, inner, ACTIVATE_RELU), o);
+        o = dense_add(r, dense_activate(r, inner, ACTIVATE_RELU), o);
     }
     result.out = norm(r, m, "ln1_g", t->ln1_g, "ln1_b", t->ln1_b, o);
     return result;

@@ -50,7 +50,7 @@ Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern)
         run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
     if (run_failed(r))
         return y;
-    r->ops->pattern_means(r, in, pattern, &y, &cells);
+    DISPATCH(r, pattern_means, in, pattern, &y, &cells);
     op_charge(r, FLOP_MIX, (double)in->x.shape[2] * (cells + rows * (in->less_own ? 2 : 1)));
     op_traffic(r, bytes_of(in->x), bytes_of(y));
     return y;

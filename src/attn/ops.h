@@ -157,6 +157,8 @@ typedef struct FewAttend {
 typedef struct FewResult {
     Tensor out, more; /* [h,l,e], [h,l,f] */
     Tensor lse;       /* f64 [h,l] */
+    double key_length, value_length; /* the longest row of k, of v; NaN stays: for bounds on
+                                        rounding, found as the rows pass by */
 } FewResult;
 /* The queries stay, the keys pass by once and are not packed; the keys are split among
  * threads.  Charges per cell 2d, 2(e + f) and 4. */
@@ -481,6 +483,7 @@ struct Ops {
     int         abi_version;
     const char *name; /* "cpu" */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
+    void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
     void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,

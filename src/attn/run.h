@@ -43,7 +43,6 @@
 #include "attn/pattern.h"
 #include "attn/pinv_products.h"
 #include "attn/position.h"
-#include "attn/precise.h"
 #include "attn/precision.h"
 #include "attn/quantise.h"
 #include "attn/query_clusters.h"
@@ -54,6 +53,7 @@
 #include "attn/slots.h"
 #include "attn/soft_blocks.h"
 #include "attn/sparse_ffn.h"
+#include "attn/squeeze.h"
 #include "attn/stack.h"
 #include "attn/synthesizer.h"
 #include "attn/view.h"
@@ -165,6 +165,8 @@ struct Run {
     int              figure_count;
     int              preparing;   /* depth of run_prepare */
     ReplaySource     replay;      /* what can be gone through again */
+    const void      *prepared;    /* the back end's own, by Ops.prepare */
+    unsigned         computed;    /* bits by Arithmetic (attn/cuda/device.h): how products were */
 };
 
 /* ---- for those who start runs ------------------------------------------------ */

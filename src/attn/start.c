@@ -231,6 +231,8 @@ static void bring_inputs(Run *r)
     bring(r, &r->k);
     bring(r, &r->v);
     bring(r, &r->x);
+    if (r->ops->prepare && !run_failed(r))
+        r->ops->prepare(r);
     run_prepare(r, false);
 }
 

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "attn/cuda/library.h"
 #include "profile/counters.h"
+#include "profile/device_watch.h"
 #include "profile/watch.h"
 
 #define OUTLIERS_USUAL 0.05 /* share of samples not worth a warning */
@@ -33,6 +35,7 @@ typedef struct Measurement {
     double     *cpu_ms;   /* one per sample; owned */
     int64_t     switches; /* of all samples */
     double     *stage_ms; /* [sample][stage]; owned */
+    DeviceWatch *gpu;     /* NULL: on the CPU */
     MemoryTrace trace;    /* of the last run that looked at memory */
     int         capacity; /* samples there is room for */
 } Measurement;
@@ -68,6 +71,7 @@ static bool add_sample(Measurement *m, Error *err)
     }
     for (int i = 0; i < stages; i++)
         m->stage_ms[(int64_t)time->count * stages + i] = m->watch.stage_ms[i];
+    device_watch_keep(m->gpu);
     m->cpu_ms[time->count] = 1e3 * m->watch.cpu;
     time->samples[time->count++] = 1e3 * m->watch.wall;
     m->timed += m->watch.wall;
@@ -140,8 +144,7 @@ static void take_memory(Measurement *m)
     bool         heap = heap_hooks_active(&why);
 
     out->arena_peak = number_of((double)w->arena);
-    if (m->spec.ops && m->spec.ops->memory)
-        out->device_peak = out->arena_peak; /* the arena is the device's memory */
+    out->device_peak = w->device ? number_of((double)w->on_device) : NUMBER_NONE;
     out->heap_peak = heap ? whole_pages(w->heap) : NUMBER_NONE;
     out->rss_peak = w->rss >= 0 ? number_of((double)w->rss) : NUMBER_NONE;
     snprintf(out->heap_note, sizeof(out->heap_note), "%s", heap ? "" : why);
@@ -180,6 +183,16 @@ static void take_nothing(Measurement *m)
     take_failure(m, NULL);
 }
 
+static Run *watched_run(Measurement *m, Arena *arena)
+{
+    Run *run;
+
+    device_watch_begin(m->gpu);
+    run = watch_run(&m->watch, &m->spec, arena);
+    device_watch_end(m->gpu);
+    return run;
+}
+
 static bool first_call(Measurement *m, Error *err)
 {
     Arena *arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
@@ -187,7 +200,7 @@ static bool first_call(Measurement *m, Error *err)
     bool   ok = true;
 
     m->watch.memory = true;
-    run = arena ? watch_run(&m->watch, &m->spec, arena) : NULL;
+    run = arena ? watched_run(m, arena) : NULL;
     if (run)
         ok = record_of_run(run, m->out, err);
     else
@@ -208,7 +221,7 @@ static bool run_again(Measurement *m, Arena *arena, bool memory)
     bool ok;
 
     m->watch.memory = memory;
-    run = watch_run(&m->watch, &m->spec, arena);
+    run = watched_run(m, arena);
     ok = run && run->err.code == ERR_NONE;
     if (!ok)
         take_failure(m, run);
@@ -244,12 +257,62 @@ static bool enough(const Measurement *m)
     return width(time) <= m->plan.width;
 }
 
+/* ---- on a GPU ----------------------------------------------------------------- */
+
+/* A run of the profiler's own, in an arena of its own; a failure is not the record's. */
+static bool run_apart(void *context)
+{
+    Measurement *m = context;
+    Arena       *arena = arena_new_from(m->spec.ops->memory);
+    Run         *run;
+    bool         ok;
+
+    m->watch.memory = false;
+    run = arena ? watch_run(&m->watch, &m->spec, arena) : NULL;
+    ok = run && run->err.code == ERR_NONE;
+    run_free(run);
+    arena_free(arena);
+    return ok;
+}
+
+static bool may_go_on(const void *context)
+{
+    return time_left(context);
+}
+
+/* The GPU's own numbers: of the timed runs, of a traced one, of counted ones. */
+static void profile_device(Measurement *m, bool more)
+{
+    Record        *out = m->out;
+    DeviceProfile *gpu = m->gpu ? device_profile_new(out->stage_count) : NULL;
+
+    if (!gpu)
+        return;
+    if (more && time_left(m)) {
+        device_watch_trace(m->gpu, run_apart, m, gpu);
+        device_watch_count(m->gpu, run_apart, may_go_on, m, gpu);
+    }
+    device_watch_summarise(m->gpu, gpu);
+    for (int tier = TIER_ACTIVITY; tier < DEVICE_TIERS; tier++)
+        if (!device_reached(gpu, (DeviceTier)tier) && !gpu->lacks[tier][0])
+            snprintf(gpu->lacks[tier], sizeof(gpu->lacks[tier]), "%s", more
+                     ? "no time left for a run of its own" : "one run only; --repeat makes more");
+    device_profile_free(out->gpu);
+    out->gpu = gpu;
+    out->hardware = (HardwareCounts){ .flops = gpu->counted.flops };
+    snprintf(out->hardware_note, sizeof(out->hardware_note), "%s", gpu->lacks[TIER_COUNTERS]);
+}
+
+/* ---- on the CPU ----------------------------------------------------------------- */
+
 /* One run more under the processor's counters, where there are any. */
 static void count_in_hardware(Measurement *m, Arena *arena)
 {
     Record   *out = m->out;
     Counters *counters;
 
+    if (m->spec.ops && m->spec.ops->memory)
+        return; /* what the processor counts is not the GPU's work */
     if (!time_left(m)) {
         snprintf(out->hardware_note, sizeof(out->hardware_note), "%s",
                  "no time left for a run under the counters");
@@ -276,7 +339,10 @@ static bool repeat(Measurement *m, Error *err)
     if (m->plan.repeats <= 0 || !time_left(m)) {
         snprintf(m->out->hardware_note, sizeof(m->out->hardware_note), "%s",
                  "one run only, and it was not counted");
-        return add_sample(m, err);
+        ok = add_sample(m, err);
+        if (ok)
+            profile_device(m, false);
+        return ok;
     }
     arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
     if (!arena)
@@ -290,6 +356,8 @@ static bool repeat(Measurement *m, Error *err)
             count_in_hardware(m, arena);
     }
     arena_free(arena);
+    if (ok && m->out->status == RECORD_OK)
+        profile_device(m, true);
     return ok;
 }
 
@@ -306,6 +374,13 @@ static bool prepare(Measurement *m, const RunSpec *spec, const MeasurePlan *plan
     m->spec.observer_context = &m->watch;
     m->watch.next = spec->observer;
     m->watch.next_context = spec->observer_context;
+    m->watch.device = device_of(spec->ops);
+    m->gpu = device_watch_new(spec->ops, spec->observer, spec->observer_context);
+    if (m->gpu) {
+        m->watch.next = device_watch_stage;
+        m->watch.next_preparing = device_watch_preparing;
+        m->watch.next_context = m->gpu;
+    }
     m->watch.trace = &m->trace;
     m->plan = *plan;
     if (m->plan.most < m->plan.repeats)
@@ -333,6 +408,7 @@ bool measure(const RunSpec *spec, const MeasurePlan *plan, Record *out, Error *e
         record_free(out);
     }
     assignments_free(&m->given);
+    device_watch_free(m->gpu);
     free(m->cpu_ms);
     free(m->stage_ms);
     free(m);

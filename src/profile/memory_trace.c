@@ -19,10 +19,19 @@ static void merge_neighbours(MemoryTimeline *line)
     for (int i = 0; i < MEMORY_STEPS / 2; i++) {
         line->arena[i] = larger(line->arena[2 * i], line->arena[2 * i + 1]);
         line->heap[i] = larger(line->heap[2 * i], line->heap[2 * i + 1]);
+        line->device[i] = larger(line->device[2 * i], line->device[2 * i + 1]);
         line->stage[i] = line->stage[2 * i + 1];
     }
     line->count = (line->count + 1) / 2;
     line->step *= 2;
+}
+
+static void fill(const MemoryTrace *t, MemoryTimeline *line)
+{
+    line->arena[line->count] = t->arena;
+    line->heap[line->count] = t->heap;
+    line->device[line->count] = t->device;
+    line->stage[line->count++] = t->stage;
 }
 
 /* Fills the steps up to now with the levels as they were. */
@@ -32,18 +41,12 @@ static void advance(MemoryTrace *t, double now)
     double          passed = now - t->began;
 
     while (passed >= line->step * MEMORY_STEPS) {
-        while (line->count < MEMORY_STEPS) {
-            line->arena[line->count] = t->arena;
-            line->heap[line->count] = t->heap;
-            line->stage[line->count++] = t->stage;
-        }
+        while (line->count < MEMORY_STEPS)
+            fill(t, line);
         merge_neighbours(line);
     }
-    for (int at = (int)(passed / line->step); line->count <= at; line->count++) {
-        line->arena[line->count] = t->arena;
-        line->heap[line->count] = t->heap;
-        line->stage[line->count] = t->stage;
-    }
+    for (int at = (int)(passed / line->step); line->count <= at;)
+        fill(t, line);
 }
 
 static void levels(MemoryTrace *t, int64_t arena, int64_t heap)
@@ -54,6 +57,8 @@ static void levels(MemoryTrace *t, int64_t arena, int64_t heap)
     last = t->line.count - 1;
     t->arena = arena;
     t->heap = heap;
+    t->device = t->gpu ? device_in_use(t->gpu) - t->device_base : 0;
+    t->line.device[last] = larger(t->line.device[last], t->device);
     t->line.arena[last] = larger(t->line.arena[last], arena);
     t->line.heap[last] = larger(t->line.heap[last], heap);
     t->line.stage[last] = t->stage;
@@ -127,12 +132,15 @@ void memory_trace_stage(MemoryTrace *t, int stage)
     heap_in_turn(take_stage, t, &stage);
 }
 
-void memory_trace_start(MemoryTrace *t, Arena *arena)
+void memory_trace_start(MemoryTrace *t, Arena *arena, const Device *device)
 {
     memset(t, 0, sizeof(*t));
     t->line.step = FIRST_STEP;
     t->stage = -1;
     t->base = heap_current();
+    t->gpu = device;
+    t->device_base = device ? device_in_use(device) : 0;
+    t->line.on_device = device != NULL;
     t->arena = arena_used(arena);
     t->began = clock_wall();
     t->watched = arena;

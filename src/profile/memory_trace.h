@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/cuda/library.h"
 #include "core/arena.h"
 
 #define MEMORY_STEPS 128
@@ -27,6 +28,8 @@ typedef struct MemoryTimeline {
     double          step;  /* seconds */
     int             count; /* steps used */
     int64_t         arena[MEMORY_STEPS], heap[MEMORY_STEPS]; /* bytes; heap above the start */
+    int64_t         device[MEMORY_STEPS]; /* taken from the GPU, above the start */
+    bool            on_device;            /* there is a GPU whose memory was followed */
     int             stage[MEMORY_STEPS];  /* at the end of the step; -1: before the first */
     LargeAllocation largest[MEMORY_LARGEST]; /* descending */
     int             largest_count;
@@ -37,14 +40,17 @@ typedef struct MemoryTrace {
     double         began;        /* clock_wall */
     int64_t        base;         /* heap when it began */
     int64_t        arena, heap;  /* levels now */
+    const Device  *gpu;          /* NULL: none */
+    int64_t        device, device_base; /* level now, and when it began */
     int            stage;
     int64_t        arena_calls;
     Arena         *watched;
 } MemoryTrace;
 
-/* From start to stop the trace hears the arena and the whole process's heap.
+/* From start to stop the trace hears the arena and the whole process's heap, and looks at
+ * the GPU's memory (device NULL: none) whenever one of them changes.
  * One trace at a time in a process. */
-void memory_trace_start(MemoryTrace *trace, Arena *arena);
+void memory_trace_start(MemoryTrace *trace, Arena *arena, const Device *device);
 void memory_trace_stage(MemoryTrace *trace, int stage);
 /* `aside` bytes of heap, taken in one piece before the first stage, are not the run's. */
 void memory_trace_stop(MemoryTrace *trace, int64_t aside);

@@ -18,6 +18,7 @@ void record_free(Record *record)
     free(record->time.samples);
     free(record->stages);
     free(record->timeline);
+    device_profile_free(record->gpu);
     free(record->warnings);
     *record = (Record){ 0 };
 }
@@ -54,6 +55,8 @@ bool record_copy(Record *to, const Record *from, Error *err)
     ok = duplicate(&to->stages, from->stages,
                    (size_t)from->stage_count * sizeof(*from->stages)) && ok;
     ok = duplicate(&to->timeline, from->timeline, sizeof(*from->timeline)) && ok;
+    to->gpu = from->gpu ? device_profile_copy(from->gpu) : NULL;
+    ok = (to->gpu || !from->gpu) && ok;
     ok = duplicate(&to->warnings, from->warnings, text_size(from->warnings)) && ok;
     if (ok)
         return true;

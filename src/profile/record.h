@@ -25,19 +25,9 @@
 #include "attn/run.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "profile/device_profile.h"
 #include "profile/memory_trace.h"
-
-typedef struct Number {
-    double value;
-    bool   valid;
-} Number;
-
-static inline Number number_of(double value)
-{
-    return (Number){ .value = value, .valid = true };
-}
-
-#define NUMBER_NONE ((Number){ .valid = false })
+#include "profile/number.h"
 
 typedef enum RecordStatus {
     RECORD_OK,
@@ -70,7 +60,7 @@ typedef struct StageRecord {
     Number arena_peak;  /* bytes since the run began */
 } StageRecord;
 
-/* By the processor's counters: counters.h. */
+/* By the processor's counters: counters.h; of a run on a GPU by the GPU's, flops alone. */
 typedef struct HardwareCounts {
     Number flops, cycles, instructions, cache_misses;
 } HardwareCounts;
@@ -117,6 +107,8 @@ typedef struct Record {
     char        position[24];
     uint64_t    seed;
     char        device[16]; /* "cpu" */
+    char        precision[8]; /* of matrix products, as asked: "f32", "tf32", "bf16", "f16" */
+    char        computed[32]; /* and as they were computed: "f32", "bf16, cuDNN" */
     int         threads;
     char        input[128]; /* the input's name, shortened */
     RecordStatus status;
@@ -126,7 +118,7 @@ typedef struct Record {
     Flops       closed_form;
     bool        has_closed_form, closed_form_is_bound;
     HardwareCounts hardware;    /* of one run of its own */
-    char        hardware_note[96]; /* why there are none, or "" */
+    char        hardware_note[256]; /* why there are none, or "" */
     Bytes       bytes;
     Timing      time;         /* wall */
     Number      cpu_ms;       /* process cpu time per run, median */
@@ -135,6 +127,7 @@ typedef struct Record {
     Number      arena_peak, heap_peak, device_peak, rss_peak; /* bytes */
     Number      allocations;     /* calls of the malloc family during the run */
     Number      arena_allocations;
+    DeviceProfile *gpu;          /* of a run on a GPU; owned; NULL: none */
     MemoryTimeline *timeline;    /* of the run that gave the peaks; owned; NULL: none */
     char        heap_note[96];   /* why heap_peak is not valid, or "" */
     Quality     quality;

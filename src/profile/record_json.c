@@ -10,11 +10,12 @@
  *   prepare_ms     drawing the parameters, which time_ms leaves out; null: none drawn
  *   memory         bytes; see record.h for what each one is; timeline: largest level
  *       in steps of equal length over the warm-up run; largest: single allocations
+ *   gpu            of a run on a GPU, one object for each tier (device_json.c); else null
  *   stages[]       in order; iteration null when not iterated
  *
  * Whatever was not measured is null, so a reader never mistakes it for 0.
  */
-#include "profile/record.h"
+#include "profile/record_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #define EXACT 9007199254740992.0 /* up to here a double holds every integer */
 
 /* Bytes and counts read better without an exponent. */
-static void key_number(Json *j, const char *key, Number number)
+void record_key_number(Json *j, const char *key, Number number)
 {
     jsonw_key(j, key);
     if (!number.valid)
@@ -50,7 +51,7 @@ static void key_index(Json *j, const char *key, int64_t value)
         jsonw_null(j);
 }
 
-static void key_string(Json *j, const char *key, const char *value)
+void record_key_string(Json *j, const char *key, const char *value)
 {
     jsonw_key(j, key);
     jsonw_string(j, *value ? value : NULL);
@@ -74,9 +75,9 @@ static void settings(Json *j, const Record *r)
     char seed[24];
 
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)r->seed);
-    key_string(j, "mechanism", r->mechanism);
+    record_key_string(j, "mechanism", r->mechanism);
     key_raw(j, "params", r->params ? r->params : "{}");
-    key_string(j, "input", r->input);
+    record_key_string(j, "input", r->input);
     key_int(j, "n", r->n);
     key_int(j, "m", r->m);
     key_int(j, "d", r->d);
@@ -84,22 +85,24 @@ static void settings(Json *j, const Record *r)
     key_int(j, "heads", r->heads);
     jsonw_key(j, "causal");
     jsonw_bool(j, r->causal);
-    key_string(j, "position", r->position);
+    record_key_string(j, "position", r->position);
     key_raw(j, "seed", seed);
-    key_string(j, "device", r->device);
+    record_key_string(j, "device", r->device);
+    record_key_string(j, "precision", r->precision);
+    record_key_string(j, "computed", r->computed);
     key_int(j, "threads", r->threads);
-    key_string(j, "status", record_status_name(r->status));
-    key_string(j, "message", r->message);
+    record_key_string(j, "status", record_status_name(r->status));
+    record_key_string(j, "message", r->message);
 }
 
 static void parts(Json *j, const char *key, bool valid, Flops flops)
 {
     jsonw_key(j, key);
     jsonw_open(j, '{');
-    key_number(j, "score", when(valid, flops.score));
-    key_number(j, "mixing", when(valid, flops.mix));
-    key_number(j, "overhead", when(valid, flops.overhead));
-    key_number(j, "position", when(valid, flops.position));
+    record_key_number(j, "score", when(valid, flops.score));
+    record_key_number(j, "mixing", when(valid, flops.mix));
+    record_key_number(j, "overhead", when(valid, flops.overhead));
+    record_key_number(j, "position", when(valid, flops.position));
     jsonw_close(j, '}');
 }
 
@@ -109,9 +112,9 @@ static void flops(Json *j, const Record *r)
 
     jsonw_key(j, "flops");
     jsonw_open(j, '{');
-    key_number(j, "counted", when(counted, flops_total(r->counted)));
-    key_number(j, "closed_form", when(closed, flops_total(r->closed_form)));
-    key_number(j, "hardware", r->hardware.flops);
+    record_key_number(j, "counted", when(counted, flops_total(r->counted)));
+    record_key_number(j, "closed_form", when(closed, flops_total(r->closed_form)));
+    record_key_number(j, "hardware", r->hardware.flops);
     jsonw_key(j, "closed_form_is_bound");
     if (closed)
         jsonw_bool(j, r->closed_form_is_bound);
@@ -120,13 +123,13 @@ static void flops(Json *j, const Record *r)
     parts(j, "counted_parts", counted, r->counted);
     parts(j, "closed_form_parts", closed, r->closed_form);
     jsonw_close(j, '}');
-    key_number(j, "bytes", when(counted, r->bytes.read + r->bytes.written));
+    record_key_number(j, "bytes", when(counted, r->bytes.read + r->bytes.written));
     jsonw_key(j, "hardware");
     jsonw_open(j, '{');
-    key_number(j, "cycles", r->hardware.cycles);
-    key_number(j, "instructions", r->hardware.instructions);
-    key_number(j, "cache_misses", r->hardware.cache_misses);
-    key_string(j, "note", r->hardware_note);
+    record_key_number(j, "cycles", r->hardware.cycles);
+    record_key_number(j, "instructions", r->hardware.instructions);
+    record_key_number(j, "cache_misses", r->hardware.cache_misses);
+    record_key_string(j, "note", r->hardware_note);
     jsonw_close(j, '}');
 }
 
@@ -136,12 +139,12 @@ static void timing(Json *j, const Record *r)
 
     jsonw_key(j, "time_ms");
     jsonw_open(j, '{');
-    key_number(j, "median", t->median);
-    key_number(j, "q1", t->q1);
-    key_number(j, "q3", t->q3);
-    key_number(j, "min", t->min);
-    key_number(j, "median_low", t->low);
-    key_number(j, "median_high", t->high);
+    record_key_number(j, "median", t->median);
+    record_key_number(j, "q1", t->q1);
+    record_key_number(j, "q3", t->q3);
+    record_key_number(j, "min", t->min);
+    record_key_number(j, "median_low", t->low);
+    record_key_number(j, "median_high", t->high);
     jsonw_key(j, "samples");
     if (t->count) {
         jsonw_open(j, '[');
@@ -151,13 +154,13 @@ static void timing(Json *j, const Record *r)
     } else {
         jsonw_null(j);
     }
-    key_number(j, "first", t->first);
-    key_number(j, "outliers", when(t->count > 0, t->outliers));
-    key_number(j, "drift", t->drift);
-    key_number(j, "involuntary_switches", t->switches);
+    record_key_number(j, "first", t->first);
+    record_key_number(j, "outliers", when(t->count > 0, t->outliers));
+    record_key_number(j, "drift", t->drift);
+    record_key_number(j, "involuntary_switches", t->switches);
     jsonw_close(j, '}');
-    key_number(j, "cpu_ms", r->cpu_ms);
-    key_number(j, "prepare_ms", r->prepare_ms);
+    record_key_number(j, "cpu_ms", r->cpu_ms);
+    record_key_number(j, "prepare_ms", r->prepare_ms);
 }
 
 static void steps(Json *j, const char *key, const int64_t *values, int count)
@@ -172,12 +175,16 @@ static void steps(Json *j, const char *key, const int64_t *values, int count)
 static void timeline(Json *j, const MemoryTimeline *line, bool heap)
 {
     jsonw_open(j, '{');
-    key_number(j, "step_ms", number_of(1e3 * line->step));
+    record_key_number(j, "step_ms", number_of(1e3 * line->step));
     steps(j, "arena", line->arena, line->count);
     if (heap)
         steps(j, "heap", line->heap, line->count);
     else
         jsonw_key(j, "heap"), jsonw_null(j);
+    if (line->on_device)
+        steps(j, "device", line->device, line->count);
+    else
+        jsonw_key(j, "device"), jsonw_null(j);
     jsonw_close(j, '}');
 }
 
@@ -189,9 +196,9 @@ static void largest(Json *j, const Record *r)
 
         jsonw_open(j, '{');
         key_int(j, "bytes", a->bytes);
-        key_string(j, "where", a->heap ? "heap" : "arena");
-        key_number(j, "at_ms", number_of(1e3 * a->at));
-        key_string(j, "stage", a->stage >= 0 && a->stage < r->stage_count
+        record_key_string(j, "where", a->heap ? "heap" : "arena");
+        record_key_number(j, "at_ms", number_of(1e3 * a->at));
+        record_key_string(j, "stage", a->stage >= 0 && a->stage < r->stage_count
                                    ? r->stages[a->stage].name : "");
         jsonw_close(j, '}');
     }
@@ -202,13 +209,13 @@ static void memory(Json *j, const Record *r)
 {
     jsonw_key(j, "memory");
     jsonw_open(j, '{');
-    key_number(j, "arena_peak", r->arena_peak);
-    key_number(j, "heap_peak", r->heap_peak);
-    key_number(j, "device_peak", r->device_peak);
-    key_number(j, "rss_peak", r->rss_peak);
-    key_string(j, "heap_note", r->heap_note);
-    key_number(j, "allocations", r->allocations);
-    key_number(j, "arena_allocations", r->arena_allocations);
+    record_key_number(j, "arena_peak", r->arena_peak);
+    record_key_number(j, "heap_peak", r->heap_peak);
+    record_key_number(j, "device_peak", r->device_peak);
+    record_key_number(j, "rss_peak", r->rss_peak);
+    record_key_string(j, "heap_note", r->heap_note);
+    record_key_number(j, "allocations", r->allocations);
+    record_key_number(j, "arena_allocations", r->arena_allocations);
     jsonw_key(j, "timeline");
     if (r->timeline)
         timeline(j, r->timeline, r->heap_peak.valid);
@@ -225,11 +232,11 @@ static void quality(Json *j, const Quality *q)
 
     jsonw_key(j, "quality");
     jsonw_open(j, '{');
-    key_number(j, "mass_mean", q->mass_mean);
-    key_number(j, "mass_p5", q->mass_p5);
-    key_number(j, "mass_min", q->mass_min);
-    key_number(j, "output_error", q->output_error);
-    key_number(j, "total_variation", q->total_variation);
+    record_key_number(j, "mass_mean", q->mass_mean);
+    record_key_number(j, "mass_p5", q->mass_p5);
+    record_key_number(j, "mass_min", q->mass_min);
+    record_key_number(j, "output_error", q->output_error);
+    record_key_number(j, "total_variation", q->total_variation);
     key_index(j, "worst_query", measured ? q->worst_query : -1);
     key_index(j, "worst_head", measured ? q->worst_head : -1);
     jsonw_key(j, "worst");
@@ -238,7 +245,7 @@ static void quality(Json *j, const Quality *q)
         jsonw_open(j, '{');
         key_int(j, "query", q->worst[i].query);
         key_int(j, "head", q->worst[i].head);
-        key_number(j, "value", number_of(q->worst[i].value));
+        record_key_number(j, "value", number_of(q->worst[i].value));
         jsonw_close(j, '}');
     }
     jsonw_close(j, ']');
@@ -249,9 +256,9 @@ static void band(Json *j, const char *key, const SeedBand *b)
 {
     jsonw_key(j, key);
     jsonw_open(j, '{');
-    key_number(j, "mean", b->mean);
-    key_number(j, "min", b->min);
-    key_number(j, "max", b->max);
+    record_key_number(j, "mean", b->mean);
+    record_key_number(j, "min", b->min);
+    record_key_number(j, "max", b->max);
     jsonw_close(j, '}');
 }
 
@@ -275,7 +282,7 @@ static void seeds(Json *j, const SeedSpread *s)
     key_index(j, "count", s->count);
     band(j, "mass", &s->mass);
     band(j, "output_error", &s->output_error);
-    key_string(j, "lacks", s->lacks ? s->lacks : "");
+    record_key_string(j, "lacks", s->lacks ? s->lacks : "");
     draws(j, "mass_draws", s->mass_draws, s->kept);
     draws(j, "output_error_draws", s->output_error_draws, s->kept);
     jsonw_close(j, '}');
@@ -305,15 +312,17 @@ static void stages(Json *j, const Record *r)
         const StageRecord *s = &r->stages[i];
 
         jsonw_open(j, '{');
-        key_string(j, "name", s->name);
+        record_key_string(j, "name", s->name);
         key_index(j, "iteration", s->iteration);
-        key_number(j, "time_ms", s->time_ms);
-        key_number(j, "flops", number_of(flops_total(s->flops)));
-        key_number(j, "bytes", traffic(s));
-        key_number(j, "intensity", intensity(s));
-        key_number(j, "allocations", s->allocations);
-        key_number(j, "heap_peak", s->heap_peak);
-        key_number(j, "arena_peak", s->arena_peak);
+        record_key_number(j, "time_ms", s->time_ms);
+        record_key_number(j, "flops", number_of(flops_total(s->flops)));
+        record_key_number(j, "bytes", traffic(s));
+        record_key_number(j, "intensity", intensity(s));
+        record_key_number(j, "allocations", s->allocations);
+        record_key_number(j, "heap_peak", s->heap_peak);
+        record_key_number(j, "arena_peak", s->arena_peak);
+        jsonw_key(j, "gpu");
+        device_stage_json(r->gpu, i, j);
         jsonw_close(j, '}');
     }
     jsonw_close(j, ']');
@@ -345,6 +354,8 @@ void record_json(const Record *record, Json *out)
     flops(out, record);
     timing(out, record);
     memory(out, record);
+    jsonw_key(out, "gpu");
+    device_profile_json(record->gpu, out);
     quality(out, &record->quality);
     seeds(out, &record->seeds);
     jsonw_key(out, "tensors");

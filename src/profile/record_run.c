@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/cuda/library.h"
 #include "profile/measure.h"
 
 /* ---- parameters ------------------------------------------------------------- */
@@ -186,6 +187,9 @@ static void take_settings(const Run *run, Record *out)
     snprintf(out->position, sizeof(out->position), "%s",
              run->spec.position ? run->spec.position->id : "none");
     snprintf(out->device, sizeof(out->device), "%s", run->ops->name);
+    computed_text(run->computed, out->computed, sizeof(out->computed));
+    snprintf(out->precision, sizeof(out->precision), "%s",
+             arithmetic_name(arithmetic_of(run->ops)));
     out->n = run->n;
     out->m = run->m;
     out->d = run->d;

@@ -3,7 +3,7 @@
  * Plain ASCII, no colour.  A line appears only when at least one of its numbers
  * was measured; a number that was not is a dash.
  */
-#include "profile/record.h"
+#include "profile/record_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,11 +11,12 @@
 #include <string.h>
 
 #define SHOWN_STAGES 24
+#define SHOWN_KERNELS 12
 #define SHOWN_WORST 4
 
 /* ---- numbers ---------------------------------------------------------------- */
 
-static const char *ms_text(Number ms, char *text, size_t size)
+const char *record_ms_text(Number ms, char *text, size_t size)
 {
     if (!ms.valid)
         snprintf(text, size, "-");
@@ -28,7 +29,7 @@ static const char *ms_text(Number ms, char *text, size_t size)
     return text;
 }
 
-static const char *bytes_text(Number bytes, char *text, size_t size)
+const char *record_bytes_text(Number bytes, char *text, size_t size)
 {
     if (!bytes.valid)
         snprintf(text, size, "-");
@@ -50,6 +51,8 @@ static const char *share_text(Number number, char *text, size_t size)
 
 static void head_line(const Record *r, Text *out)
 {
+    bool plain = !*r->computed || !strcmp(r->device, "cpu");
+
     text_addf(out, "%s  n=%lld", r->mechanism, (long long)r->n);
     if (r->m != r->n)
         text_addf(out, " m=%lld", (long long)r->m);
@@ -57,8 +60,9 @@ static void head_line(const Record *r, Text *out)
               r->causal ? " causal" : "");
     if (strcmp(r->position, "none") != 0)
         text_addf(out, " position=%s", r->position);
-    text_addf(out, "  seed %llu  %s, %d thread%s\n", (unsigned long long)r->seed, r->device,
-              r->threads, r->threads == 1 ? "" : "s");
+    text_addf(out, "  seed %llu  %s%s%s, %d thread%s\n", (unsigned long long)r->seed, r->device,
+              plain ? "" : " ", plain ? "" : r->computed, r->threads,
+              r->threads == 1 ? "" : "s");
     if (r->status != RECORD_OK)
         text_addf(out, "  %-8s %s\n", record_status_name(r->status), r->message);
 }
@@ -69,22 +73,22 @@ static void time_lines(const Record *r, Text *out)
     char          a[32], b[32], c[32], d[32];
 
     if (t->count > 1) {
-        text_addf(out, "  time     %s", ms_text(t->median, a, sizeof(a)));
+        text_addf(out, "  time     %s", record_ms_text(t->median, a, sizeof(a)));
         if (t->low.valid)
             text_addf(out, " +- %.1f %%",
                       50 * (t->high.value - t->low.value) / t->median.value);
         text_addf(out, " median of %d (q1 %s, q3 %s, min %s)\n", t->count,
-                  ms_text(t->q1, b, sizeof(b)), ms_text(t->q3, c, sizeof(c)),
-                  ms_text(t->min, d, sizeof(d)));
+                  record_ms_text(t->q1, b, sizeof(b)), record_ms_text(t->q3, c, sizeof(c)),
+                  record_ms_text(t->min, d, sizeof(d)));
     }
     else if (t->count)
-        text_addf(out, "  time     %s, one run\n", ms_text(t->median, a, sizeof(a)));
+        text_addf(out, "  time     %s, one run\n", record_ms_text(t->median, a, sizeof(a)));
     if (t->first.valid)
         text_addf(out, "           first call %s; cpu %s a run",
-                  ms_text(t->first, a, sizeof(a)), ms_text(r->cpu_ms, b, sizeof(b)));
+                  record_ms_text(t->first, a, sizeof(a)), record_ms_text(r->cpu_ms, b, sizeof(b)));
     if (t->first.valid && r->prepare_ms.valid)
         text_addf(out, "; parameters drawn in %s, apart",
-                  ms_text(r->prepare_ms, a, sizeof(a)));
+                  record_ms_text(r->prepare_ms, a, sizeof(a)));
     if (t->first.valid)
         text_add(out, "\n");
 }
@@ -117,11 +121,11 @@ static void memory_line(const Record *r, Text *out)
 
     if (!r->arena_peak.valid && !r->heap_peak.valid && !r->rss_peak.valid)
         return;
-    text_addf(out, "  memory   arena %s", bytes_text(r->arena_peak, text, sizeof(text)));
-    text_addf(out, ", heap %s", bytes_text(r->heap_peak, text, sizeof(text)));
+    text_addf(out, "  memory   arena %s", record_bytes_text(r->arena_peak, text, sizeof(text)));
+    text_addf(out, ", heap %s", record_bytes_text(r->heap_peak, text, sizeof(text)));
     if (r->device_peak.valid)
-        text_addf(out, ", device %s", bytes_text(r->device_peak, text, sizeof(text)));
-    text_addf(out, ", process %s", bytes_text(r->rss_peak, text, sizeof(text)));
+        text_addf(out, ", device %s", record_bytes_text(r->device_peak, text, sizeof(text)));
+    text_addf(out, ", process %s", record_bytes_text(r->rss_peak, text, sizeof(text)));
     if (r->status == RECORD_OK)
         text_addf(out, "; traffic %s",
                   format_bytes((int64_t)(r->bytes.read + r->bytes.written), text, sizeof(text)));
@@ -265,11 +269,11 @@ static void stage_line(const StageRecord *s, double total, Text *out)
     if (traffic > 0)
         snprintf(intensity, sizeof(intensity), "%.3g", flops_total(s->flops) / traffic);
     text_addf(out, "    %-17.17s %10s %5s %8s %9s %6s %9s\n", name,
-              ms_text(s->time_ms, ms, sizeof(ms)), share,
+              record_ms_text(s->time_ms, ms, sizeof(ms)), share,
               format_count(flops_total(s->flops), count, sizeof(count)),
-              bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, bytes, sizeof(bytes)),
+              record_bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, bytes, sizeof(bytes)),
               intensity,
-              bytes_text(s->arena_peak, arena, sizeof(arena)));
+              record_bytes_text(s->arena_peak, arena, sizeof(arena)));
 }
 
 static void stage_table(const Record *r, Text *out)
@@ -287,6 +291,24 @@ static void stage_table(const Record *r, Text *out)
         stage_line(&r->stages[i], total, out);
     if (shown < r->stage_count)
         text_addf(out, "    ... and %d more stages\n", r->stage_count - shown);
+}
+
+static const char *stage_name(const void *record, int stage)
+{
+    return stage < 0 ? "(before)" : ((const Record *)record)->stages[stage].name;
+}
+
+static void gpu_lines(const Record *r, Text *out)
+{
+    if (r->gpu && r->status == RECORD_OK)
+        device_profile_text(r->gpu, flops_total(r->counted), r->counted.score + r->counted.mix,
+                            out);
+}
+
+static void kernel_table(const Record *r, Text *out)
+{
+    if (r->gpu && r->status == RECORD_OK)
+        device_kernels_text(r->gpu, SHOWN_KERNELS, stage_name, r, out);
 }
 
 static void warning_lines(const char *lines, Text *out)
@@ -307,10 +329,12 @@ void record_text(const Record *record, Text *out)
     flops_line(record, out);
     memory_line(record, out);
     largest_line(record, out);
+    gpu_lines(record, out);
     quality_lines(record, out);
     seeds_line(&record->seeds, out);
     tensors_line(record->tensors, out);
     figures_lines(record->figures, out);
     stage_table(record, out);
+    kernel_table(record, out);
     warning_lines(record->warnings, out);
 }

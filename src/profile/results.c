@@ -50,6 +50,7 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
         .mechanism = string_of(json, "mechanism", ""),
         .position = string_of(json, "position", "none"),
         .device = string_of(json, "device", "cpu"),
+        .precision = string_of(json, "precision", "f32"),
         .source = string_of(json, "source", string_of(json, "input", "")),
         .status = string_of(json, "status", ""),
         .message = string_of(json, "message", ""),
@@ -226,6 +227,7 @@ static int by_series(const void *a, const void *b)
     order = order ? order : x->causal - y->causal;
     order = order ? order : strcmp(x->position, y->position);
     order = order ? order : strcmp(x->device, y->device);
+    order = order ? order : strcmp(x->precision, y->precision);
     order = order ? order : compare_ints(x->threads, y->threads);
     order = order ? order : strcmp(x->version, y->version);
     order = order ? order : compare_ints(x->n, y->n);
@@ -244,7 +246,8 @@ static bool same_place(const ResultRow *a, const ResultRow *b)
 {
     return a->heads == b->heads && a->d == b->d && a->causal == b->causal &&
            a->threads == b->threads && !strcmp(a->position, b->position) &&
-           !strcmp(a->device, b->device) && !strcmp(a->source, b->source);
+           !strcmp(a->device, b->device) && !strcmp(a->precision, b->precision) &&
+           !strcmp(a->source, b->source);
 }
 
 bool row_same_setting(const ResultRow *a, const ResultRow *b)

@@ -54,6 +54,8 @@ void watch_preparing(void *context, bool begins)
     Watch *w = context;
     double now = clock_wall();
 
+    if (w->next_preparing)
+        w->next_preparing(w->next_context, begins);
     if (begins) {
         w->prepare_since = now;
         return;
@@ -72,6 +74,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
 {
     bool    rss = w->memory && rss_reset();
     int64_t start = heap_current(), switches = clock_switches();
+    int64_t on_device = w->device ? device_in_use(w->device) : 0;
     double  wall, cpu;
     Run    *run;
 
@@ -85,7 +88,9 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     if (w->memory)
         heap_peak_reset();
     if (w->memory && w->trace)
-        memory_trace_start(w->trace, arena);
+        memory_trace_start(w->trace, arena, w->device);
+    if (w->device)
+        device_peak_reset(w->device);
     cpu = clock_cpu();
     wall = clock_wall();
     run = run_new_in(spec, arena);
@@ -93,6 +98,7 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
     w->cpu = clock_cpu() - cpu;
     w->switches = clock_switches() - switches;
     w->arena = arena_peak(arena);
+    w->on_device = w->device ? device_peak(w->device) - on_device : 0;
     w->calls = heap_allocations() - w->calls;
     if (w->memory && w->trace)
         memory_trace_stop(w->trace, bookkeeping(run));

@@ -6,12 +6,15 @@
 #ifndef PROFILE_WATCH_H
 #define PROFILE_WATCH_H
 
+#include "attn/cuda/library.h"
 #include "attn/run.h"
 #include "profile/memory_trace.h"
 
 typedef struct Watch {
     RunObserver next;         /* the caller's; NULL: none */
+    void      (*next_preparing)(void *context, bool begins); /* NULL: none */
     void       *next_context;
+    Device     *device;       /* whose memory is followed too; NULL: none */
     bool        memory;       /* look at heap and resident memory too */
     MemoryTrace *trace;       /* and follow it over time; NULL: not */
     /* results of the last watch_run */
@@ -22,6 +25,7 @@ typedef struct Watch {
     int64_t stage_heap[RUN_MAX_STAGES]; /* bytes above the stage's start */
     int64_t stage_calls[RUN_MAX_STAGES]; /* allocations of the malloc family */
     int64_t arena;            /* bytes, largest use */
+    int64_t on_device;        /* bytes above the start, largest */
     int64_t heap;             /* bytes above the start of the run */
     int64_t rss;              /* bytes; -1: unknown */
     int64_t calls;            /* allocations of the malloc family */

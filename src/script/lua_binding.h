@@ -201,6 +201,9 @@ Request *request_push(lua_State *L);
 /* What the layers of a stack share; before they are parsed, so that a layer's own
  * parentheses have the last word.  [-0, +0, v] */
 void request_set_options(lua_State *L, int t, Request *request);
+/* Where it runs, once the mechanism is known; as --device and --precision of the script unless
+ * the table says so.  False: there is no such GPU. */
+bool request_set_place(lua_State *L, int t, Session *s, Request *request, Error *err);
 /* As a job that SIGINT cancels.  No Lua in here, so nothing jumps over the job. */
 Result *request_run(lua_State *L, Session *s, const Request *request, Error *err);
 

@@ -113,6 +113,21 @@ static bool is_parameter(const Request *request, const char *name)
            mechanism_param(m, &request->given, name);
 }
 
+/* Of any layer, by its own name: such a one comes before the run's option `precision`. */
+static bool names_parameter(const Request *request, const char *name)
+{
+    for (; request; request = request->above)
+        if (mechanism_param(mechanism_find(request->mechanism), &request->given, name))
+            return true;
+    return false;
+}
+
+static bool is_option(const Request *request, const char *name)
+{
+    return class_has(&class_run_options, name) &&
+           (strcmp(name, "precision") != 0 || !names_parameter(request, name));
+}
+
 /* Sets what is at the top in every layer of the stack that has such a parameter;
  * false: none has.  [-0, +0, v] */
 static bool set_in_layers(lua_State *L, Session *s, Request *request, const char *name)
@@ -149,7 +164,7 @@ static void set_parameters(lua_State *L, int t, Session *s, Request *request, bo
         if (!name)
             luaL_error(L, "parameters are named, like window=5, but a key is a %s",
                        luaL_typename(L, -2));
-        else if (options && class_has(&class_run_options, name))
+        else if (options && is_option(request, name))
             continue;
         else if (!set_in_layers(L, s, request, name))
             unknown_key(L, request, name);
@@ -181,6 +196,17 @@ void request_set_options(lua_State *L, int t, Request *request)
     request->measure = option_bool(L, t, "measure", request->repeat > 0);
     request->seeds = (int)option_integer(L, t, "seeds", 0, 1, 100000);
     request->quality = option_bool(L, t, "quality", request->seeds > 1);
+}
+
+bool request_set_place(lua_State *L, int t, Session *s, Request *request, Error *err)
+{
+    const Call *given = &script_of(L)->options;
+    const char *device = option_string(L, t, "device", given->values[OPT_DEVICE]);
+    const char *precision = NULL;
+
+    if (!names_parameter(request, "precision"))
+        precision = option_string(L, t, "precision", given->values[OPT_PRECISION]);
+    return request_device(s, request, device, precision, err);
 }
 
 /* The parameters of the mechanism, or of the layers that have them.  [-0, +0, v] */
@@ -266,6 +292,10 @@ int request_prepare(lua_State *L, Request **request)
     *request = request_push(L);
     request_set_options(L, 2, *request);
     check(L, request_parse(input->session, *request, luaL_checkstring(L, 1), &err), &err);
+    if (!request_set_place(L, 2, input->session, *request, &err)) {
+        check(L, err.code == ERR_UNSUPPORTED, &err);
+        return failure(L, &err);
+    }
     fill_request(L, 2, input->session, *request);
     return 1;
 }
@@ -382,6 +412,8 @@ static const Member run_members[] = {
     { "seed", NULL, NULL, "integer", "of every random draw" },
     { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
     { "keys", NULL, NULL, "integer", "strongest ones the view missed looks for (default 8)" },
+    { "device", NULL, NULL, "string", "\"cpu\" (default), \"cuda\", or \"auto\": a GPU where one can be used" },
+    { "precision", NULL, NULL, "string", "of matrix products on a GPU: \"f32\" (default), \"tf32\", \"bf16\" or \"f16\"" },
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
     { "memory", NULL, NULL, "integer", "limit of the run in bytes (default 8 GiB)" },
     { "reps", NULL, NULL, "integer", "timed runs at least" },

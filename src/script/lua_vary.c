@@ -32,7 +32,8 @@ static void add_line(lua_State *L, Session *s, int options, const char *text, Sw
     Error    err = ERROR_INIT;
 
     request_set_options(L, options, request);
-    if (!request_parse(s, request, text, &err) || !sweep_add(sweep, request, &err))
+    if (!request_parse(s, request, text, &err) ||
+        !request_set_place(L, options, s, request, &err) || !sweep_add(sweep, request, &err))
         luaL_error(L, "%s", err.text);
     if (request->above)
         luaL_error(L, "%s: a stack of layers has no one parameter to vary", text);
@@ -228,9 +229,11 @@ static LuaFigure *push_owner(lua_State *L, Keep *below)
 }
 
 /* The picture into the figure below the table at the top; without one, why.  [-0, +0, m] */
-static void set_figure(lua_State *L, LuaFigure *out, int at, const SweepLook *look)
+static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
+                       const SweepLook *look)
 {
     Swept *swept = out->keeps[0]->thing;
+    Text   line = { 0 };
     Error  err = ERROR_INIT;
 
     if (!sweep_picture(&swept->sweep, look, &swept->picture, &err)) {
@@ -240,6 +243,9 @@ static void set_figure(lua_State *L, LuaFigure *out, int at, const SweepLook *lo
     }
     out->figure = swept->picture.figure;
     swept->picture.figure = NULL;
+    sweep_command(&swept->sweep, session, look, &line);
+    out->line = arena_printf(out->arena, "%s", text_str(&line));
+    text_free(&line);
     for (int i = 0; i < swept->sweep.count; i++)
         if (swept->sweep.lines[i].sample && !swept->sweep.lines[i].baseline)
             out->results[out->result_count++] = swept->sweep.lines[i].sample;
@@ -276,7 +282,7 @@ int attn_vary(lua_State *L)
         return failure(L, &err);
     lua_newtable(L);
     set_lines(L, sweep, look.goal);
-    set_figure(L, out, at, &look);
+    set_figure(L, out, at, input->session, &look);
     return 1;
 }
 
@@ -291,6 +297,8 @@ static const Member vary_members[] = {
     { "seed", NULL, NULL, "integer", "of every random draw" },
     { "seeds", NULL, NULL, "integer", "quality over so many seeds: a band around the curve" },
     { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
+    { "device", NULL, NULL, "string", "where it runs, as of attn.run" },
+    { "precision", NULL, NULL, "string", "of matrix products on a GPU" },
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
     { "memory", NULL, NULL, "integer", "limit of a run in bytes (default 8 GiB)" },
     { "reps", NULL, NULL, "integer", "timed runs at least" },

@@ -69,12 +69,12 @@ bool browse_poll(Ui *ui)
     return true;
 }
 
-void browse_forget(Ui *ui, const char *id)
+void browse_forget(Ui *ui, const Mechanism *changed)
 {
     Browse *b = &ui->browse;
 
     for (int i = 0; i < MARKS_MOST && mechanism_at((size_t)i); i++) {
-        if (strcmp(mechanism_at((size_t)i)->id, id) != 0)
+        if (mechanism_at((size_t)i) != changed)
             continue;
         drawing_clear(&ui->draughtsman, &b->thumb);
         result_release(b->thumbs[i]);

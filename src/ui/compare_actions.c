@@ -310,12 +310,45 @@ void action_pane_close_it(Ui *ui)
     c->effect = false;
 }
 
+static void take_place(Request *to, const Request *from)
+{
+    for (; to; to = to->above) {
+        to->ops = from->ops;
+        memcpy(to->device, from->device, sizeof(to->device));
+        memcpy(to->precision, from->precision, sizeof(to->precision));
+    }
+}
+
 void action_rerun(Ui *ui)
 {
     Pane *pane = compare_focus(ui);
 
     if (pane)
         pane_run(ui, pane);
+}
+
+/* Panes that run elsewhere come along: what is on the screen stays comparable. */
+void action_device_next(Ui *ui)
+{
+    Compare *c = &ui->compare;
+    Text     place = { 0 };
+    Error    err = ERROR_INIT;
+
+    if (c->count)
+        take_place(&ui->defaults, &c->panes[c->focus].request);
+    if (!request_next_place(ui->session, &ui->defaults, &err)) {
+        ui_say(ui, ROLE_WARN, "%s", err.text);
+        return;
+    }
+    if (c->count)
+        history_note(ui);
+    for (int i = 0; i < c->count; i++) {
+        take_place(&c->panes[i].request, &ui->defaults);
+        pane_run(ui, &c->panes[i]);
+    }
+    request_place(&ui->defaults, &place);
+    ui_say(ui, ROLE_DIM, "runs on: %s", text_str(&place));
+    text_free(&place);
 }
 
 void action_reseed(Ui *ui)

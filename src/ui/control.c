@@ -127,15 +127,12 @@ static void control_leave(void *context)
 }
 
 /* Alone, as a layer, or as the attention inside of one. */
-static bool runs_mechanism(const Request *r, const char *id)
+static bool runs_mechanism(const Request *r, const Mechanism *wanted)
 {
-    const Mechanism *wanted = mechanism_find(id);
-
     for (; r; r = r->above) {
         const Mechanism *m = mechanism_find(r->mechanism);
-        const Mechanism *inner = m ? mechanism_inner(m, &r->given) : NULL;
 
-        if (wanted && (m == wanted || inner == wanted))
+        if (m == wanted || (m && mechanism_inner(m, &r->given) == wanted))
             return true;
     }
     return false;
@@ -143,11 +140,12 @@ static bool runs_mechanism(const Request *r, const char *id)
 
 static void control_redefined(void *context, const char *id)
 {
-    Ui *ui = context;
+    Ui              *ui = context;
+    const Mechanism *m = mechanism_find(id);
 
-    browse_forget(ui, id);
+    browse_forget(ui, m);
     for (int i = 0; i < ui->compare.count; i++)
-        if (runs_mechanism(&ui->compare.panes[i].request, id))
+        if (runs_mechanism(&ui->compare.panes[i].request, m))
             pane_run(ui, &ui->compare.panes[i]);
     ui->dirty = true;
 }
@@ -354,6 +352,20 @@ static bool control_pane_get(void *context, int number, Text *out, Error *err)
     return true;
 }
 
+/* Pixels of an entry that lets the region fit; below 0: entries of a pixel; 0: all. */
+static int zoom_for(const LensShape *s, int64_t rows, int64_t cols)
+{
+    static const int sizes[] = { 16, 12, 8, 6, 4, 3, 2, 1 };
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        if (rows * sizes[i] <= s->height && cols * sizes[i] * s->tall <= s->width)
+            return sizes[i];
+    for (int64_t by = 2; by < s->rows || by < s->cols; by *= 2)
+        if (rows <= s->height * by && cols * s->tall <= s->width * by)
+            return -(int)by;
+    return 0;
+}
+
 static bool control_pane_zoom(void *context, int number, const Region *region, Error *err)
 {
     Ui   *ui = context;
@@ -366,8 +378,14 @@ static bool control_pane_zoom(void *context, int number, const Region *region, E
                          number);
     history_note(ui);
     pane->lens.zoom = 0;
-    if (region)
-        lens_show(&pane->lens, &pane->shape, *region);
+    if (region) {
+        pane->lens.zoom = zoom_for(&pane->shape, region->row1 - region->row0,
+                                   region->col1 - region->col0);
+        pane->lens.row0 = region->row0;
+        pane->lens.col0 = region->col0;
+        pane->lens.q = region->row0 + (region->row1 - region->row0) / 2;
+        pane->lens.k = region->col0 + (region->col1 - region->col0) / 2;
+    }
     ui->compare.focus = number - 1;
     compare_link(ui);
     ui->dirty = true;

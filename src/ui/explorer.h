@@ -288,7 +288,7 @@ bool browse_key(Ui *ui, uint32_t key);
 bool browse_poll(Ui *ui);
 void browse_press(Ui *ui, const Event *event);
 void browse_close(Ui *ui);
-void browse_forget(Ui *ui, const char *id); /* the picture of a mechanism that changed */
+void browse_forget(Ui *ui, const Mechanism *changed); /* its picture */
 int  browse_chosen(Ui *ui); /* index in the table, -1: none */
 void browse_filter(Ui *ui); /* a new filter is typed */
 void browse_show_all(Ui *ui); /* no filter */

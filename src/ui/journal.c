@@ -76,6 +76,8 @@ static char *run_words(const Request *r)
         text_add(&out, "fit = true, ");
     if (r->keys)
         text_addf(&out, "keys = %d, ", r->keys);
+    if (r->ops)
+        text_addf(&out, "device = \"%s\", precision = \"%s\", ", r->device, r->precision);
     text_free(&name);
     return taken(&out);
 }
@@ -233,6 +235,8 @@ static void describe(const Ui *ui, Text *out)
             continue;
         text_add(out, "\n");
         request_text(&p->request, out);
+        text_add(out, " ");
+        request_place(&p->request, out);
         text_addf(out, " %s %d %llu %d %d: %s %lld %lld %d %d %d %d %d %d %d", p->request.position,
                   p->request.causal, (unsigned long long)p->request.seed, p->request.fit,
                   p->request.keys, view ? view->name : "", (long long)p->head,

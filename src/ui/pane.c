@@ -388,6 +388,10 @@ static void title_text(Ui *ui, const Pane *pane, int number, bool given, Text *o
         text_addf(out, " +%s", pane->request.position);
     if (pane->request.fit && !pane->pinned)
         text_add(out, " fitted");
+    if (pane->request.ops && !pane->pinned && given) {
+        text_add(out, " on ");
+        request_place(&pane->request, out);
+    }
     if (view)
         text_addf(out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (view && view->found)

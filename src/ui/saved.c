@@ -113,6 +113,9 @@ void saved_show_screen(Ui *ui, const Saved *saved)
     memcpy(ui->browse.marked, saved->marked, sizeof(saved->marked));
     ui->defaults.causal = saved->defaults.causal;
     ui->defaults.seed = saved->defaults.seed;
+    ui->defaults.ops = saved->defaults.ops;
+    memcpy(ui->defaults.device, saved->defaults.device, sizeof(ui->defaults.device));
+    memcpy(ui->defaults.precision, saved->defaults.precision, sizeof(ui->defaults.precision));
     c->focus = saved->focus <= c->count ? (int)saved->focus - 1 : 0;
     c->linked = saved->linked;
     c->solo = saved->alone && c->count > 1;

@@ -75,7 +75,8 @@ static const char *map_word(int i)
 /* ---- the tables ------------------------------------------------------------- */
 
 #define FAR     (INT64_C(1) << 40)
-#define IS_NONE 1 /* usual, of a text: "none" */
+enum { IS_EMPTY, IS_NONE, IS_CPU, IS_F32 }; /* usual, of a text */
+static const char *const usual_texts[] = { "", "none", "cpu", "f32" };
 
 #define OF(S, field) offsetof(S, field)
 static const FieldOf of_session[] = {
@@ -87,6 +88,10 @@ static const FieldOf of_session[] = {
     { "input-seed", FIELD_SEED, OF(Saved, choice.seed), 0, 0, 0, NULL },
     { "causal", FIELD_CAUSAL, OF(Saved, defaults.causal), 0, 0, -1, NULL },
     { "seed", FIELD_SEED, OF(Saved, defaults.seed), 0, 0, 0, NULL },
+    { "device", FIELD_TEXT, OF(Saved, defaults.device), 0, sizeof(((Request *)0)->device), IS_CPU,
+      NULL },
+    { "precision", FIELD_TEXT, OF(Saved, defaults.precision), 0,
+      sizeof(((Request *)0)->precision), IS_F32, NULL },
     { "screen", FIELD_CHOICE, OF(Saved, screen), 0, SCREEN_COUNT, -2, screen_word },
     { "theme", FIELD_CHOICE, OF(Saved, theme), 0, THEME_COUNT, -2, theme_word },
     { "glyphs", FIELD_CHOICE, OF(Saved, glyphs), 0, GLYPHS_COUNT, -2, glyphs_word },
@@ -108,6 +113,10 @@ static const FieldOf of_pane[] = {
     { "causal", FIELD_CAUSAL, OF(PaneState, request.causal), 0, 0, -1, NULL },
     { "seed", FIELD_SEED, OF(PaneState, request.seed), 0, 0, 0, NULL },
     { "fit", FIELD_YES, OF(PaneState, request.fit), 0, 0, 0, NULL },
+    { "device", FIELD_TEXT, OF(PaneState, request.device), 0, sizeof(((Request *)0)->device),
+      IS_CPU, NULL },
+    { "precision", FIELD_TEXT, OF(PaneState, request.precision), 0,
+      sizeof(((Request *)0)->precision), IS_F32, NULL },
     { "keys", FIELD_INT, OF(PaneState, request.keys), 0, MISSED_MOST, 0, NULL },
     { "view", FIELD_TEXT, OF(PaneState, view), 0, sizeof(((PaneState *)0)->view), 0, NULL },
     { "head", FIELD_WHOLE, OF(PaneState, head), 0, FAR, 0, NULL },
@@ -148,7 +157,7 @@ static void write_field(const FieldOf *f, const void *base, const char *indent, 
 
         if (seed)
             text_addf(out, "%s%s %llu\n", indent, f->name, (unsigned long long)seed);
-        else if (f->kind == FIELD_TEXT && *at && (f->usual != IS_NONE || strcmp(at, "none") != 0))
+        else if (f->kind == FIELD_TEXT && *at && strcmp(at, usual_texts[f->usual]) != 0)
             text_addf(out, "%s%s %s\n", indent, f->name, at);
         return;
     }

@@ -123,6 +123,21 @@ bool saved_check_request(const Request *request, Error *err)
     return true;
 }
 
+/* Where it runs; on the CPU where the GPU it was saved with is not there. */
+static bool settle(Reader *r, Request *request, Error *err)
+{
+    Error why = ERROR_INIT;
+
+    if (request_device(r->ui->session, request, request->device, request->precision, &why))
+        return true;
+    if (why.code != ERR_UNSUPPORTED) {
+        *err = why;
+        return false;
+    }
+    ui_say(r->ui, ROLE_WARN, "on the CPU now: %s", why.text);
+    return request_device(r->ui->session, request, "cpu", NULL, err);
+}
+
 /* What the layers of a stack share must be known before they are parsed. */
 static bool finish_pane(Reader *r, Error *err)
 {
@@ -132,7 +147,8 @@ static bool finish_pane(Reader *r, Error *err)
         return true;
     r->line = r->pane_line; /* where the fault is */
     request = &r->saved->panes[r->saved->count - 1].request;
-    return request_parse(r->ui->session, request, r->pane_text, err) &&
+    return settle(r, request, err) &&
+           request_parse(r->ui->session, request, r->pane_text, err) &&
            saved_check_request(request, err);
 }
 
@@ -238,7 +254,7 @@ static bool read_all(Reader *r, const char *text, Error *err)
     }
     if (r->line == 0 && !read_head("", err))
         return false;
-    return finish_pane(r, err);
+    return finish_pane(r, err) && settle(r, &r->saved->defaults, err);
 }
 
 bool saved_read(Ui *ui, const char *name, const char *text, Saved *out, Error *err)

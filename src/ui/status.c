@@ -50,6 +50,18 @@ static int draw_tabs(Ui *ui)
     return x;
 }
 
+/* Where the focused pane runs, unless it is the CPU. */
+static void describe_place(const Ui *ui, Text *out)
+{
+    const Compare *c = &ui->compare;
+    const Request *request = c->count ? &c->panes[c->focus].request : &ui->defaults;
+
+    if (!request->ops)
+        return;
+    request_place(request, out);
+    text_add(out, "  ");
+}
+
 /* brief: without the end of the name. */
 static void describe_input(const Ui *ui, bool brief, Text *out)
 {
@@ -59,6 +71,7 @@ static void describe_input(const Ui *ui, bool brief, Text *out)
 
     if (!input)
         return;
+    describe_place(ui, out);
     slash = strrchr(input->name, '/');
     name = slash && strncmp(input->name, "synthetic", 9) ? slash + 1 : input->name;
     length = strcspn(name, brief ? ".(" : "");

@@ -23,6 +23,7 @@ typedef struct Start {
     InputChoice choice;
     const char *input; /* NULL: the shipped sample */
     Request     defaults;
+    const char *device, *precision; /* NULL: not given */
     const char *session; /* saved; NULL: none */
     const char *script;  /* run when all is open; NULL: none */
     Call        step; /* `attnscope step MECH` or lesson; without a command: not that */
@@ -47,6 +48,8 @@ static const char usage[] =
     "      --seed S     of every random draw (default 0)\n"
     "      --causal     queries see no later key (default: as the input says)\n"
     "      --threads T  threads (default: all CPUs)\n"
+    "      --device D   cpu, cuda, or auto: a GPU where one can be used (D switches)\n"
+    "      --precision P  of matrix products on a GPU: f32, tf32, bf16 or f16\n"
     "      --color C    auto, truecolor, 256, 16, 8 or mono (NO_COLOR is honoured)\n"
     "      --theme T    default, light, high contrast or mono (W switches)\n"
     "      --glyphs G   half, quadrants, braille, full or ascii (b switches)\n"
@@ -65,6 +68,8 @@ enum {
     ARG_SEED,
     ARG_CAUSAL,
     ARG_THREADS,
+    ARG_DEVICE,
+    ARG_PRECISION,
     ARG_COLOUR,
     ARG_THEME,
     ARG_GLYPHS,
@@ -84,6 +89,8 @@ static const struct option options[] = {
     { "seed", required_argument, NULL, ARG_SEED },
     { "causal", no_argument, NULL, ARG_CAUSAL },
     { "threads", required_argument, NULL, ARG_THREADS },
+    { "device", required_argument, NULL, ARG_DEVICE },
+    { "precision", required_argument, NULL, ARG_PRECISION },
     { "color", required_argument, NULL, ARG_COLOUR },
     { "colour", required_argument, NULL, ARG_COLOUR },
     { "theme", required_argument, NULL, ARG_THEME },
@@ -143,6 +150,8 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
         ok = whole("--threads", value, 1, &number, err);
         start->defaults.threads = (int)(number < 4096 ? number : 4096);
         return ok;
+    case ARG_DEVICE: start->device = value; return device_word(value, err);
+    case ARG_PRECISION: start->precision = value; return precision_word(value, err);
     case ARG_COLOUR: return capability_parse(value, &start->term.colours, err);
     case ARG_THEME:
     case ARG_GLYPHS: return take_look(start, option, value, err);
@@ -227,7 +236,7 @@ static void say_start(Ui *ui)
 
     if (session_warning(ui->session))
         ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
-    else if (input->note)
+    else if (input->note && !ui->message[0]) /* what the session had to say comes first */
         ui_say(ui, ROLE_DIM, "%s", input->note);
 }
 
@@ -282,7 +291,9 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     ui->session = session_new(err);
     if (ui->session)
         session_on_lessons(ui->session, start->lessons);
-    if (!ui->session || !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
+    if (!ui->session ||
+        !request_device(ui->session, &ui->defaults, start->device, start->precision, err) ||
+        !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
         return false;
     history_clear(ui); /* nothing was here before */
     ui->theme = start->theme >= 0 ? (Theme)start->theme : ui->theme;

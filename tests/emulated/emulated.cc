@@ -1,5 +1,5 @@
 // emulated.cc -- see emulated.h.  Fibers are Boost.Context's.
-#include "emulated.h"
+#include "emulated_matrix.h"
 
 #include "attn/cuda/profiling.h"
 
@@ -15,6 +15,12 @@ namespace context = boost::context;
 #define GUARD 256
 #define MEMORY ((size_t)8 << 30) // the device "has" so much
 
+struct Copy {
+    void       *to;
+    const void *from;
+    int         group;
+};
+
 enum class At { running, barrier, gather, end };
 
 struct Fiber {
@@ -23,6 +29,8 @@ struct Fiber {
     context::fiber  self, back;
     unsigned char   word[WORD];
     bool            left;
+    std::vector<Copy> copies; // begun and not waited for
+    int             group;    // of the next copy
 };
 
 Emulation emulation;
@@ -52,6 +60,37 @@ void emulated_leave(const void *data, size_t size)
     memcpy(running->word, data, size < WORD ? size : WORD);
     running->left = true;
     emulated_gather();
+}
+
+static void broken(const char *kernel, const char *how)
+{
+    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
+            emulation.at.y, emulation.at.z, how);
+    abort();
+}
+
+/* ---- copies that run on ---------------------------------------------------------------- */
+
+void emulated_copy(void *to, const void *from)
+{
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+        broken("a copy", "an address is not a multiple of 16");
+    running->copies.push_back({ to, from, running->group });
+}
+
+void emulated_copies_end(void)
+{
+    running->group++;
+}
+
+void emulated_copies_wait(int left)
+{
+    std::vector<Copy> &copies = running->copies;
+    size_t             done = 0;
+
+    for (; done < copies.size() && copies[done].group < running->group - left; done++)
+        memcpy(copies[done].to, copies[done].from, 16);
+    copies.erase(copies.begin(), copies.begin() + (long)done);
 }
 
 static size_t threads_now(void)
@@ -127,6 +166,8 @@ static bool run_block(size_t threads)
 
         f->at = At::running;
         f->left = false;
+        f->copies.clear();
+        f->group = 0;
         f->lane.number = (int)x;
         f->lane.thread = dim3((unsigned)(x % emulation.block.x),
                               (unsigned)(x / emulation.block.x % emulation.block.y),
@@ -146,14 +187,6 @@ static bool run_block(size_t threads)
             if (fibers[x]->at == At::barrier)
                 fibers[x]->at = At::running;
     }
-}
-
-
-static void broken(const char *kernel, const char *how)
-{
-    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
-            emulation.at.y, emulation.at.z, how);
-    abort();
 }
 
 static bool possible(dim3 grid, dim3 block, size_t shared)

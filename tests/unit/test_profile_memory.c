@@ -35,7 +35,7 @@ static void peaks_outlive_the_folding_of_the_axis(void **state)
     void       *block;
 
     (void)state;
-    memory_trace_start(&trace, arena);
+    memory_trace_start(&trace, arena, NULL);
     mark = arena_mark(arena);
     memory_trace_stage(&trace, 0);
     assert_non_null(arena_alloc(arena, 3 * MIB, 1));
@@ -63,7 +63,7 @@ static void the_largest_are_named_by_stage(void **state)
     Arena      *arena = arena_new();
 
     (void)state;
-    memory_trace_start(&trace, arena);
+    memory_trace_start(&trace, arena, NULL);
     for (int i = 0; i < 20; i++) {
         memory_trace_stage(&trace, i);
         assert_non_null(arena_alloc(arena, (i * 7 % 20 + 1) * 4096, 1));
@@ -88,7 +88,7 @@ static void after_the_stop_nobody_listens(void **state)
     int         count;
 
     (void)state;
-    memory_trace_start(&trace, arena);
+    memory_trace_start(&trace, arena, NULL);
     memory_trace_stop(&trace, 0);
     count = trace.line.largest_count;
     assert_non_null(arena_alloc(arena, MIB, 1));

@@ -29,6 +29,7 @@ static void json_holds_the_contract(void **state)
 {
     static const char *const keys[] = {
         "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "seed", "device",
+        "precision",
         "threads", "status", "message", "flops.counted", "flops.closed_form", "flops.hardware",
         "bytes", "time_ms.median", "time_ms.q1", "time_ms.q3", "time_ms.min", "time_ms.samples",
         "time_ms.first", "memory.arena_peak", "memory.heap_peak", "memory.device_peak",

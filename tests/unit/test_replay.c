@@ -5,7 +5,7 @@
 
 #include "app/derived.h"
 #include "app/steps.h"
-#include "check.h"
+#include "session_fixture.h"
 
 #define N 40
 #define HEADS 2
@@ -14,34 +14,16 @@ static Session *session;
 
 static int open_session(void **state)
 {
-    Error err = ERROR_INIT;
-
-    (void)state;
-    session = session_new(&err);
-    return session && session_load(session, "synthetic:normal(n=40,d=8,heads=2)", NULL, &err) ? 0
-                                                                                               : -1;
-}
-
-static int close_session(void **state)
-{
-    (void)state;
-    session_free(session);
+    *state = session = session_on("synthetic:normal(n=40,d=8,heads=2)");
     return 0;
 }
 
 static Result *run_of(const char *text, bool causal)
 {
     Request request = REQUEST_INIT;
-    Error   err = ERROR_INIT;
-    Result *result;
 
     request.causal = causal;
-    CHECK(request_parse(session, &request, text, &err), "%s: %s", text, err.text);
-    result = session_run(session, &request, &err);
-    CHECK(result && result->run->err.code == ERR_NONE, "%s: %s", text,
-          result ? result->run->err.text : err.text);
-    request_free(&request);
-    return result;
+    return result_as(session, request, text);
 }
 
 /* The view of that name at the iteration of a stage; NULL: none. */
@@ -313,5 +295,5 @@ int main(void)
         cmocka_unit_test(a_replay_is_beside_the_run),
     };
 
-    return cmocka_run_group_tests(tests, open_session, close_session);
+    return cmocka_run_group_tests(tests, open_session, session_close);
 }

@@ -5,43 +5,24 @@
 
 #include "app/picture.h"
 #include "app/own_order.h"
-#include "app/session.h"
 #include "app/step_strip.h"
-#include "check.h"
+#include "session_fixture.h"
 
 static Session *session;
 
 static int open_session(void **state)
 {
-    Error err = ERROR_INIT;
-
-    (void)state;
-    session = session_new(&err);
-    return session && session_load(session, "synthetic:normal(n=40,d=8,heads=2)", NULL, &err) ? 0
-                                                                                               : -1;
-}
-
-static int close_session(void **state)
-{
-    (void)state;
-    session_free(session);
+    *state = session = session_on("synthetic:normal(n=40,d=8,heads=2)");
     return 0;
 }
 
 static Result *run_of(const char *text, int seeds)
 {
     Request request = REQUEST_INIT;
-    Error   err = ERROR_INIT;
-    Result *result;
 
     request.quality = seeds > 0;
     request.seeds = seeds;
-    CHECK(request_parse(session, &request, text, &err), "%s: %s", text, err.text);
-    result = session_run(session, &request, &err);
-    CHECK(result && result->run->err.code == ERR_NONE, "%s: %s", text,
-          result ? result->run->err.text : err.text);
-    request_free(&request);
-    return result;
+    return result_as(session, request, text);
 }
 
 /* A mechanism that has notes has one for every stage it runs, and no other. */
@@ -450,5 +431,5 @@ int main(void)
         cmocka_unit_test(seeds_without_a_band_say_why),
     };
 
-    return cmocka_run_group_tests(tests, open_session, close_session);
+    return cmocka_run_group_tests(tests, open_session, session_close);
 }

@@ -11,7 +11,6 @@
 #define PART 32   // of d at a time, of keys at a time
 #define WIDTH 128 // columns of the values of one block
 #define OWN 4     // rows of a thread, and columns of S
-#define GRID_MOST 65535 // of a grid's y and z
 
 struct Softmax {
     float largest, sum;
@@ -266,7 +265,7 @@ static __global__ void __launch_bounds__(SIDE *SIDE) attend_f32(AttendCall a)
 
 extern "C" int call_attend(const AttendCall *a)
 {
-    dim3 grid((unsigned)a->tiles.rows, (unsigned)min(a->heads, (int64_t)GRID_MOST),
+    dim3 grid((unsigned)a->tiles.rows, grid_of(a->heads),
               (unsigned)((a->v.cols + WIDTH - 1) / WIDTH));
     bool terms = a->distance.data || a->row.side.data || a->col.side.data || a->value.table.data;
 

@@ -71,6 +71,11 @@ DeviceTensor gpu_lines(DeviceTensor t)
     return t;
 }
 
+void gpu_computed(Run *r, Arithmetic arithmetic)
+{
+    r->computed |= 1u << arithmetic;
+}
+
 void gpu_toward(Run *r, const void *data, int64_t bytes)
 {
     if (!run_failed(r) && data && bytes > 0)
@@ -156,7 +161,9 @@ void gpu_fill_ops(Device *d)
                 .abi_version = OPS_ABI_VERSION,
                 .name = d->api->name,
                 .memory = &d->memory,
+                .prepare = gpu_prepare,
                 .attend = gpu_attend,
+                .pattern_means = gpu_pattern_means,
                 .entries = gpu_entries,
                 .normalise64 = gpu_normalise64,
                 .few_attend = gpu_few_attend,
@@ -192,6 +199,8 @@ void gpu_fill_ops(Device *d)
                 .largest_norm = gpu_largest_norm,
                 .gelu = gpu_gelu,
                 .normalise = gpu_normalise,
+                .features = gpu_features,
+                .linear_attend = gpu_linear_attend,
                 .sinkhorn = gpu_sinkhorn,
                 .mix_blocks = gpu_mix_blocks,
             },

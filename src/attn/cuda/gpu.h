@@ -55,6 +55,8 @@ DeviceTensor gpu_lines(DeviceTensor t);
 DeviceTensor gpu_result(Run *r, const Tensor *t);
 /* count floats as the device sees them; NULL stays NULL. */
 const float *gpu_floats(Run *r, const float *data, int64_t count);
+/* Products of this op were computed so: what records say. */
+void gpu_computed(Run *r, Arithmetic arithmetic);
 /* Starts nothing when the run has failed or was cancelled; waits for what was started.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
@@ -74,9 +76,16 @@ void gpu_toward(Run *r, const void *data, int64_t bytes);
 TileList gpu_tiles(Run *r, const AttendInput *in, const Pattern *pattern, int64_t height,
                    double *cells);
 
+/* A pattern's rows as they are, in the run's arena; *cells: how many cells there are, over all
+ * heads.  Counts as preparation. */
+RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells);
+
 /* The entries of the ops' table, by file. */
+void gpu_prepare(Run *r);
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells);
+void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
+                       double *cells);
 void gpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
 void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
 void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
@@ -111,6 +120,11 @@ void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tenso
 void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
 void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+
+/* gpu_features.c, gpu_linear.c */
+void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
+                  Tensor *y);
+void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
 
 /* gpu_rows.c */
 void   gpu_softmax(Run *r, Tensor *x);

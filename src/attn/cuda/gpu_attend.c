@@ -1,5 +1,5 @@
 /* gpu_attend.c -- pattern attention on the device; see attn/ops.h, op_attend. */
-#include "attn/cuda/gpu.h"
+#include "attn/cuda/gpu_matrix.h"
 
 static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
 {
@@ -13,10 +13,10 @@ static DistanceCall distance_call(Run *r, const DistanceTerm *term, bool has)
     return out;
 }
 
-void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
-                double *cells)
+/* In float32, with all terms. */
+static void attend_f32(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                       double *cells)
 {
-    ArenaMark  mark = arena_mark(r->arena);
     AttendCall call = {
         .heads = r->h,
         .q = gpu_tensor(r, &in->q),
@@ -29,10 +29,22 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
         .value = distance_call(r, &in->value, in->value.table.data),
         .out = gpu_tensor(r, &out->out),
         .lse = gpu_lines(gpu_tensor(r, &out->lse)),
-        .tiles = gpu_tiles(r, in, pattern, 64, cells),
+        .tiles = gpu_tiles(r, in, pattern, ATTEND_TILE, cells),
     };
 
     if (gpu_ready(r))
         gpu_done(r, "attend", gpu_api(r)->attend(&call));
+    gpu_computed(r, ARITHMETIC_F32);
+}
+
+void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
+                double *cells)
+{
+    ArenaMark mark = arena_mark(r->arena);
+
+    if (gpu_matrix_fits(r, in))
+        gpu_attend_matrix(r, in, pattern, out, cells);
+    else
+        attend_f32(r, in, pattern, out, cells);
     arena_release(r->arena, mark);
 }

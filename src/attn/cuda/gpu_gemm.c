@@ -73,6 +73,8 @@ void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double
 
     if (gpu_ready(r))
         gpu_product(r, call);
+    if (a->dtype == DT_F32 && b->dtype == DT_F32 && c->dtype == DT_F32)
+        gpu_computed(r, gpu_kind(r)->arithmetic);
     finish(r, mark);
 }
 

@@ -18,32 +18,6 @@ void gpu_lambda_content(Run *r, const Lambdas *l)
     arena_release(r->arena, mark);
 }
 
-/* The keys within reach of each query, from the rows that the picture reads. */
-static void list_reach(Run *r, const Lambdas *l, LambdaApplyCall *call)
-{
-    int64_t    cells = pattern_count(l->reach), at = 0;
-    int64_t   *start = gpu_scratch(r, l->s.n + 1, sizeof(*start));
-    int32_t   *key = gpu_scratch(r, cells < 0 ? 0 : cells, sizeof(*key));
-    PatternRow row = { 0 };
-
-    if (cells < 0)
-        run_fail(r, ERR_NOMEM, "lambda: not enough memory to count the cells within reach");
-    for (int64_t i = 0; i < l->s.n && !run_failed(r); i++) {
-        start[i] = at;
-        pattern_row(l->reach, 0, i, &row);
-        if (row.failed)
-            run_fail(r, ERR_NOMEM, "lambda: not enough memory for a row of the pattern");
-        for (int64_t t = 0; t < row.count && !row.failed; t++)
-            for (int64_t x = 0; x < row.runs[t].count; x++)
-                key[at++] = (int32_t)(row.runs[t].start + x * row.runs[t].step);
-    }
-    if (!run_failed(r))
-        start[l->s.n] = at;
-    call->start = start;
-    call->key = key;
-    pattern_row_free(&row);
-}
-
 /* Of the table of E. */
 static int64_t entries(const Lambdas *l)
 {
@@ -73,6 +47,7 @@ static void check_limits(Run *r, const Lambdas *l)
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out)
 {
     ArenaMark       mark = arena_mark(r->arena);
+    double          cells;
     LambdaApplyCall call = {
         .heads = l->s.hk, .group = l->s.h / l->s.hk, .n = l->s.n, .m = l->s.m, .k = l->s.k,
         .u = l->s.u, .e = l->s.e, .contexts = l->contexts, .joined = l->s.joined,
@@ -83,7 +58,7 @@ void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out)
     };
 
     check_limits(r, l);
-    list_reach(r, l, &call);
+    call.reach = gpu_row_runs(r, l->reach, &cells);
     if (gpu_ready(r))
         gpu_done(r, "lambdas", gpu_api(r)->lambda_apply(&call));
     arena_release(r->arena, mark);

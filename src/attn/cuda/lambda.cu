@@ -78,13 +78,14 @@ static __device__ double lambda(const LambdaApplyCall &a, int64_t head, int64_t 
     const float *v = head_of<float>(a.v, head, a.heads) + c * a.u;
     double       sum = (double)a.content[(plane * a.k + kk) * a.e + c];
 
-    for (int64_t x = a.start[i]; x < a.start[i + 1]; x++) {
-        int64_t      j = a.key[x];
-        const float *e = a.table + (entry_of(a, i, j) * a.k + kk) * a.u;
+    for (int64_t at = a.reach.start[i]; at < a.reach.start[i + 1]; at++)
+        for (int64_t x = 0; x < a.reach.runs[at].count; x++) {
+            int64_t      j = a.reach.runs[at].start + x * a.reach.runs[at].step;
+            const float *e = a.table + (entry_of(a, i, j) * a.k + kk) * a.u;
 
-        for (int64_t uu = 0; uu < a.u; uu++)
-            sum += (double)e[uu] * (double)v[j * a.v.row_stride + uu];
-    }
+            for (int64_t uu = 0; uu < a.u; uu++)
+                sum += (double)e[uu] * (double)v[j * a.v.row_stride + uu];
+        }
     return sum;
 }
 

@@ -20,8 +20,7 @@ typedef struct LambdaApplyCall {
     bool           joined;
     DeviceTensor   v;
     const float   *q, *content, *table; /* q [heads group,n,k] */
-    const int64_t *start;               /* [n + 1] into key: who is within reach */
-    const int32_t *key;
+    RowRuns        reach;               /* who is within it; one head */
     LambdaEntry    entry;
     float         *out;
 } LambdaApplyCall;

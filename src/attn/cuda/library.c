@@ -46,13 +46,13 @@ static void *open_library(Device *d, Error *err)
         found = open_beside_program(d);
     }
     if (!found && access(d->path, R_OK) == 0)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s cannot be opened: %s", d->path,
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s", d->path,
                   dlerror());
     else if (!found && given && *given)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " VARIABLE " names %s, which is not "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " VARIABLE " names %s, which is not "
                   "there", given);
     else if (!found)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " LIBRARY " is not beside the program; "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " LIBRARY " is not beside the program; "
                   "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
                   "name it by " VARIABLE);
     return found;
@@ -66,7 +66,7 @@ static const DeviceApi *find_api(const Device *d, Error *err)
     *(void **)&entry = dlsym(d->library, DEVICE_ENTRY);
     api = entry ? entry(DEVICE_ABI) : NULL;
     if (!api)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is of another version of attnscope; "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s is of another version of attnscope; "
                   "build both together", d->path);
     return api;
 }
@@ -77,7 +77,7 @@ static bool open_gpu(Device *d, Error *err)
 
     if (!code)
         return true;
-    return error_set(err, ERR_UNSUPPORTED, "no usable GPU: %s", d->api->text(code));
+    return error_set(err, ERR_UNSUPPORTED, NO_GPU " that can be used: %s", d->api->text(code));
 }
 
 Device *device_open(Error *err)
@@ -142,6 +142,18 @@ const Ops *device_ops(Device *d, Arithmetic arithmetic)
     return &d->kinds[arithmetic].ops;
 }
 
+const char *arithmetic_name(Arithmetic arithmetic)
+{
+    static const char *const names[] = { "f32", "tf32", "bf16", "f16" };
+
+    return names[arithmetic];
+}
+
+Arithmetic arithmetic_of(const Ops *ops)
+{
+    return device_of(ops) ? ((const DeviceKind *)ops)->arithmetic : ARITHMETIC_F32;
+}
+
 int64_t device_in_use(const Device *d)
 {
     return atomic_load(&d->in_use);
@@ -155,4 +167,20 @@ int64_t device_peak(const Device *d)
 void device_peak_reset(Device *d)
 {
     atomic_store(&d->peak, atomic_load(&d->in_use));
+}
+
+char *computed_text(unsigned computed, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (int x = 0; x <= ARITHMETIC_F16 && at < size; x++)
+        if (computed >> x & 1)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " and " : "",
+                                   arithmetic_name((Arithmetic)x));
+    if (at < size && (computed & COMPUTED_CUDNN))
+        at += (size_t)snprintf(text + at, size - at, ", cuDNN");
+    if (!at)
+        snprintf(text, size, "%s", arithmetic_name(ARITHMETIC_F32));
+    return text;
 }

@@ -30,6 +30,14 @@
 
 extern "C" cudaStream_t device_stream(void);
 
+#define GRID_MOST 65535 // of a grid's y and z
+
+// Blocks along y or z; each takes every grid_of(count)-th of the `count`.
+static inline unsigned grid_of(int64_t count)
+{
+    return (unsigned)(count < GRID_MOST ? count : GRID_MOST);
+}
+
 // Blocks for `count` things, so many a block; kernels go on by strides where these are more.
 static inline unsigned blocks_for(int64_t count, int64_t each)
 {

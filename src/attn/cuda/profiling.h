@@ -20,7 +20,7 @@
 #define DEVICE_MARKS 4096 /* of a run at most */
 
 typedef struct DeviceKernel {
-    char    name[96];
+    char    name[160];    /* as the compiler wrote it, "_Z6attendILb0EEv..." */
     int     region;       /* -1: outside of any */
     int64_t start, end;   /* nanoseconds since trace_begin */
     int32_t grid[3], block[3];

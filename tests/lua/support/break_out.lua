@@ -204,7 +204,8 @@ assert(attn.pattern { id = "keeps-row", row = function(i, row) row:range(i - 1, 
 assert(attn.run("keeps-row", { input = input }))
 attn.log("info", "heard")
 -- At the very end, when much is closed already.
-local all = { input, drawn, attn.run("full", { input = input }), attn.start("full", { input = input }) }
+local all = { input, drawn, attn.run("full", { input = input }),
+  attn.start("full", { input = input }) }
 setmetatable(all, { __gc = function()
   for _, object in ipairs(all) do pcall(tostring, object) end
   pcall(all[4].wait, all[4])

@@ -251,7 +251,7 @@ int counters_range_begin(int range)
     CUptiResult code;
 
     if (range < 0 || range >= session.count)
-        return cupti_refuse("range %d of %d", range, session.count);
+        return cupti_refuse("range %d of %d", range, session.count), give_up("", CUPTI_SUCCESS);
     push.pRangeProfilerObject = session.ranges;
     push.pRangeName = session.names[range];
     code = cupti_library()->cuptiRangeProfilerPushRange(&push);

@@ -111,7 +111,7 @@ static int check_version(const CuptiLibrary *library)
 const CuptiLibrary *cupti_library(void)
 {
     const char  *given = getenv(VARIABLE);
-    CuptiLibrary library = { NULL };
+    CuptiLibrary library = { .handle = NULL };
 
     if (the_library.handle)
         return &the_library;

@@ -17,10 +17,9 @@
  */
 #include "attn/run.h"
 
-#include <math.h>
 #include <string.h>
 
-enum { BY_MEAN, BY_MAX, BY_CONV, BY_DILATED, BY_USE };
+/* By SqueezeWay. */
 static const char *const ways[] = { "mean", "max", "conv", "dilated-conv", "most-used", NULL };
 
 typedef struct Params {
@@ -35,7 +34,7 @@ static const Param params[] = {
     PARAM_INT(Params, mem_len, 64, 0, INT32_MAX, "tokens kept as they were"),
     PARAM_INT(Params, cmem_len, 64, 0, INT32_MAX, "compressed slots; 0: transformer-xl"),
     PARAM_INT(Params, ratio, 4, 1, INT32_MAX, "tokens made into one slot"),
-    PARAM_ENUM(Params, compress, BY_MEAN, ways, "how"),
+    PARAM_ENUM(Params, compress, SQUEEZE_MEAN, ways, "how"),
     PARAM_TENSOR(Params, conv_weight, "[ratio], or with x [ratio,dm,dm]",
                  "taps 1/ratio + N(0, (0.1/ratio)^2); full uniform +-1/sqrt(ratio dm)",
                  "conv, dilated-conv: a number for each row; conv of x: a matrix"),
@@ -53,7 +52,7 @@ static const Param params[] = {
 static bool from_x(const Run *r, const Params *p)
 {
     bool asks = run_is_given(r, "heads") || p->wq.data || p->wk.data || p->wv.data ||
-                (p->compress == BY_CONV && p->conv_weight.rank == 3);
+                (p->compress == SQUEEZE_CONV && p->conv_weight.rank == 3);
 
     return r->x.data && (asks || !r->q.data || !r->k.data || !r->v.data);
 }
@@ -61,14 +60,14 @@ static bool from_x(const Run *r, const Params *p)
 /* One matrix of the model for each of the ratio rows. */
 static bool is_full(const Run *r, const Params *p)
 {
-    return p->compress == BY_CONV && from_x(r, p) &&
+    return p->compress == SQUEEZE_CONV && from_x(r, p) &&
            (!p->conv_weight.data || p->conv_weight.rank == 3);
 }
 
 static void compressive_check(Run *r, const void *opaque)
 {
     const Params *p = opaque;
-    bool          x = from_x(r, p), taps = p->compress == BY_CONV || p->compress == BY_DILATED;
+    bool          x = from_x(r, p), taps = squeeze_convolves((SqueezeWay)p->compress);
 
     if (x && r->x.shape[0] != r->n)
         run_fail(r, ERR_DATA, "compressive: x has %lld rows but q has n=%lld",
@@ -120,8 +119,7 @@ typedef struct Model {
     AttendInput       in;          /* of all tokens */
     Tensor            x, wk, wv;   /* x [1,n,dm]; data NULL: k and v are compressed */
     Tensor            slot_k, slot_v, slot_x; /* [h',slots,.] */
-    double           *taps;
-    Tensor            full, bias;  /* [1,ratio dm,dm], [dm] */
+    Squeeze           squeeze;
     Tensor            lse;         /* [h,n] */
     Tensor            loss;        /* f32 [segments,h]; views only */
     CompressedViews  *views;
@@ -153,149 +151,14 @@ static void project(Run *r, Model *m)
     m->in = run_attend_input(r, p->scale);
 }
 
-/* ---- the convolution's weights ------------------------------------------------------ */
-
-static double *taps_of(Run *r, const Params *p)
-{
-    int64_t count = p->conv_weight.data || p->ratio < r->n ? p->ratio : r->n; /* no row has more */
-    Tensor  t = { .rank = 0 };
-    Rng     rng = run_rng(r, "conv_weight");
-    double *taps;
-
-    if (p->conv_weight.data) {
-        t = layer_given(r, "conv_weight", p->conv_weight, 1, &count);
-    } else {
-        t = run_tensor1(r, DT_F32, count);
-        run_draw(r, &rng, (Init){ INIT_NORMAL, 0.1 / (double)p->ratio }, t);
-        for (int64_t u = 0; u < count && !run_failed(r); u++)
-            tensor_f32(&t)[u] += (float)(1 / (double)p->ratio);
-        if (!run_failed(r))
-            view_drawn(r, "conv_weight", t);
-    }
-    taps = run_alloc(r, count, sizeof(*taps));
-    for (int64_t u = 0; u < count && !run_failed(r); u++)
-        taps[u] = (double)tensor_f32(&t)[u];
-    return taps;
-}
-
-static void take_weights(Run *r, Model *m)
-{
-    const Params *p = m->p;
-    int64_t       dm = r->dm;
-
-    if (is_full(r, p)) {
-        m->full = layer_weight(r, "conv_weight", p->conv_weight, 3, (int64_t[]){ p->ratio, dm, dm },
-                               (Init){ INIT_UNIFORM, 1 / sqrt((double)p->ratio * (double)dm) });
-        m->full = tensor_of(DT_F32, 3, (int64_t[]){ 1, p->ratio * dm, dm }, m->full.data);
-        m->bias = layer_given(r, "conv_bias", p->conv_bias, 1, &dm);
-    } else if (p->compress == BY_CONV || p->compress == BY_DILATED) {
-        m->taps = taps_of(r, p);
-    }
-}
-
 /* ---- compression -------------------------------------------------------------------- */
 
-/* Column `c` of the slot: rows are `ld` apart, `count` of them are in its group and `after`
- * from its first to the batch's end. */
-static double squeeze(const Model *m, const float *row, int64_t ld, int64_t count, int64_t after)
-{
-    double sum = m->p->compress == BY_MAX ? (double)row[0] : 0;
-
-    switch (m->p->compress) {
-    case BY_MAX:
-        for (int64_t u = 1; u < count; u++)
-            sum = fmax(sum, (double)row[u * ld]);
-        return sum;
-    case BY_CONV:
-        for (int64_t u = 0; u < count; u++)
-            sum += m->taps[u] * (double)row[u * ld];
-        return sum;
-    case BY_DILATED:
-        for (int64_t u = 0; u < m->p->ratio && 2 * u < after; u++)
-            sum += m->taps[u] * (double)row[2 * u * ld];
-        return sum;
-    case BY_USE: return (double)row[0];
-    default:
-        for (int64_t u = 0; u < count; u++)
-            sum += (double)row[u * ld];
-        return sum / (double)count;
-    }
-}
-
-/* Slots of segment t's batch, from the rows of `from` [h',n,w] to `to` [h',slots,w]. */
-static void squeeze_batch(Run *r, const Model *m, int64_t t, Tensor from, Tensor to)
-{
-    const CompressedMemory *c = m->memory;
-    int64_t                 first, end, w = from.shape[2];
-
-    compressed_memory_batch(c, t, &first, &end);
-    for (int64_t head = 0; head < from.shape[0]; head++)
-        for (int64_t s = c->made[t]; s < c->made[t + 1]; s++) {
-            const float *row = tensor_f32(&from) + head * from.stride[0] +
-                               c->first[s] * from.stride[1];
-            float       *slot = tensor_f32(&to) + head * to.stride[0] + s * w;
-
-            if (run_failed(r))
-                return;
-            for (int64_t x = 0; x < w; x++)
-                slot[x] = (float)squeeze(m, row + x, from.stride[1], c->end[s] - c->first[s],
-                                         end - c->first[s]);
-        }
-}
-
-/* ratio rows beside each other are one row; the last may have fewer of them. */
-static void convolve_batch(Run *r, const Model *m, int64_t t)
-{
-    const CompressedMemory *c = m->memory;
-    int64_t                 first, end, dm = r->dm, wide = m->p->ratio * dm, whole, left;
-    Tensor                  rows, matrix = m->full, to = m->slot_x;
-
-    compressed_memory_batch(c, t, &first, &end);
-    whole = (end - first) / m->p->ratio;
-    left = (end - first) % m->p->ratio;
-    rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, whole, wide },
-                     run_failed(r) ? NULL : tensor_f32(&m->x) + first * dm);
-    if (run_failed(r))
-        return;
-    if (whole)
-        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t], whole), FLOP_NONE);
-    matrix.shape[1] = left * dm;
-    rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, 1, left * dm }, tensor_f32(&rows) + whole * wide);
-    if (left)
-        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t] + whole, 1),
-                FLOP_NONE);
-    for (int64_t x = c->made[t] * dm; x < c->made[t + 1] * dm && m->bias.data; x++)
-        tensor_f32(&to)[x] += tensor_f32(&m->bias)[x % dm];
-}
-
-/* The slots that most attention goes to; of equals the older. */
-static void choose_used(Run *r, const Model *m, int64_t t, const AttendInput *part)
-{
-    CompressedMemory *c = m->memory;
-    Tensor            usage, best;
-    int64_t           first, end, oldest, slots = compressed_memory_seen(c, t, &oldest);
-
-    compressed_memory_batch(c, t, &first, &end);
-    usage = op_key_usage(r, part->q, part->k, part->scale, r->causal);
-    if (run_failed(r))
-        return;
-    usage = tensor_of(DT_F64, 3, (int64_t[]){ 1, end - first, 1 }, (double *)usage.data + slots);
-    best = op_top_k(r, usage, c->made[t + 1] - c->made[t]);
-    for (int64_t s = c->made[t]; s < c->made[t + 1] && !run_failed(r); s++)
-        compressed_memory_choose(c, s, first + tensor_i32(&best)[s - c->made[t]]);
-}
-
 /* FLOPs of compressing E rows of all heads. */
-static double squeeze_flops(const Run *r, const Params *p, int64_t rows)
+static double compress_flops(const Run *r, const Params *p, int64_t rows)
 {
-    bool   x = from_x(r, p);
-    double width = x ? (double)r->dm : (double)r->h * (double)(r->d + r->e), e = (double)rows;
+    double width = from_x(r, p) ? (double)r->dm : (double)r->h * (double)(r->d + r->e);
 
-    if (p->compress == BY_USE)
-        return e * log2(e);
-    if (is_full(r, p))
-        return 2 * e * (double)r->dm * (double)r->dm;
-    return (p->compress == BY_CONV || p->compress == BY_DILATED ? 2 : 1) * e * width;
+    return squeeze_flops((SqueezeWay)p->compress, is_full(r, p), rows, width);
 }
 
 static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
@@ -305,16 +168,13 @@ static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
 
     compressed_memory_batch(c, t, &first, &end);
     if (c->cover == COVER_ONE)
-        choose_used(r, m, t, part);
-    op_charge(r, FLOP_OVERHEAD, squeeze_flops(r, m->p, end - first));
+        squeeze_choose(r, &m->squeeze, t, part);
+    op_charge(r, FLOP_OVERHEAD, compress_flops(r, m->p, end - first));
     if (!m->x.data) {
-        squeeze_batch(r, m, t, m->in.k, m->slot_k);
-        squeeze_batch(r, m, t, m->in.v, m->slot_v);
+        squeeze_batch(r, &m->squeeze, t, m->in.k, m->slot_k);
+        squeeze_batch(r, &m->squeeze, t, m->in.v, m->slot_v);
     } else {
-        if (m->full.data)
-            convolve_batch(r, m, t);
-        else
-            squeeze_batch(r, m, t, m->x, m->slot_x);
+        squeeze_batch(r, &m->squeeze, t, m->x, m->slot_x);
         op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wk, false, 1, 0,
                 tensor_rows(m->slot_k, c->made[t], made), FLOP_NONE);
         op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wv, false, 1, 0,
@@ -322,60 +182,6 @@ static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
     }
     run_trace(r, "tokens squeezed", (double)(end - first));
     run_trace(r, "slots made", (double)made);
-}
-
-/* ---- what was lost ------------------------------------------------------------------- */
-
-/* f64 [h,queries,e]: attention of a segment to some rows alone; only views ask. */
-static Tensor attend_alone(Run *r, const Model *m, Tensor q, Tensor k, Tensor v)
-{
-    int64_t keys = k.shape[1];
-    Tensor  p = run_tensor3(r, DT_F64, r->h, q.shape[1], keys);
-    Tensor  out = run_tensor3(r, DT_F64, r->h, q.shape[1], r->e);
-
-    op_gemm(r, q, false, k, true, m->in.scale, 0, p, FLOP_NONE);
-    for (int64_t row = 0; row < r->h * q.shape[1] && !run_failed(r); row++) {
-        double *w = (double *)p.data + row * keys, most = w[0], sum = 0;
-
-        for (int64_t j = 1; j < keys; j++)
-            most = fmax(most, w[j]);
-        for (int64_t j = 0; j < keys; j++)
-            sum += w[j] = exp(w[j] - most);
-        for (int64_t j = 0; j < keys; j++)
-            w[j] /= sum;
-    }
-    op_gemm(r, p, false, v, false, 1, 0, out, FLOP_NONE);
-    return out;
-}
-
-/* The attention-reconstruction loss of the paper, of one segment. */
-static void reconstruct(Run *r, const Model *m, int64_t t, Tensor q)
-{
-    const CompressedMemory *c = m->memory;
-    ArenaMark               mark = arena_mark(r->arena);
-    int64_t                 first, end, made = c->made[t + 1] - c->made[t];
-    int64_t                 size = q.shape[1] * r->e;
-    Tensor                  before, after;
-    double                  mean = 0;
-
-    compressed_memory_batch(c, t, &first, &end);
-    before = attend_alone(r, m, q, tensor_rows(m->in.k, first, end - first),
-                          tensor_rows(m->in.v, first, end - first));
-    after = attend_alone(r, m, q, tensor_rows(m->slot_k, c->made[t], made),
-                         tensor_rows(m->slot_v, c->made[t], made));
-    for (int64_t head = 0; head < r->h && !run_failed(r); head++) {
-        double sum = 0;
-
-        for (int64_t x = head * size; x < (head + 1) * size; x++) {
-            double lost = ((double *)before.data)[x] - ((double *)after.data)[x];
-
-            sum += lost * lost;
-        }
-        tensor_f32(&m->loss)[t * r->h + head] = (float)sqrt(sum);
-        mean += sqrt(sum) / (double)r->h;
-    }
-    arena_release(r->arena, mark);
-    run_trace(r, "attention lost", mean);
 }
 
 /* ---- segments ------------------------------------------------------------------------ */
@@ -440,7 +246,7 @@ static void read_segment(Run *r, const Model *m, int64_t t, int64_t *batches)
         run_iteration(r, "compress", (*batches)++);
         compress(r, m, t, &part);
         if (run_wants_views(r))
-            reconstruct(r, m, t, part.q);
+            squeeze_loss(r, &m->squeeze, t, &m->in, m->slot_k, m->slot_v, part.q, m->loss);
         if (shown)
             compressed_memory_show_squeezed(r, m->views, m->linear, m->memory->made[t + 1]);
     }
@@ -457,14 +263,14 @@ static void prepare_views(Run *r, Model *m)
 
     if (!run_wants_views(r))
         return;
-    m->linear = p->compress != BY_MAX && !m->full.data;
+    m->linear = p->compress != SQUEEZE_MAX && !m->squeeze.full.data;
     m->loss = run_tensor2(r, DT_F32, m->memory->recurrence.count, r->h);
     m->views = run_alloc(r, 1, sizeof(*m->views));
     if (!m->views)
         return;
     memset(m->loss.data, 0, (size_t)tensor_bytes(&m->loss));
     *m->views = (CompressedViews){ .memory = m->memory, .tokens = m->in, .slots = m->in,
-                                   .lse = m->lse, .taps = m->taps, .cmem_len = p->cmem_len,
+                                   .lse = m->lse, .taps = m->squeeze.taps, .cmem_len = p->cmem_len,
                                    .mem_len = p->mem_len, .segment = p->segment, .heads = r->h };
     m->views->slots.k = m->slot_k;
 }
@@ -490,22 +296,21 @@ static void show(Run *r, const Model *m)
 
 static Model *model_new(Run *r, const Params *p)
 {
-    Model *m = run_alloc(r, 1, sizeof(*m));
-    SlotCover cover = p->compress == BY_USE ? COVER_ONE : p->compress == BY_DILATED ? COVER_SPREAD
-                                                                                   : COVER_GROUP;
+    Model  *m = run_alloc(r, 1, sizeof(*m));
     int64_t slots;
 
     if (!m)
         return NULL;
-    *m = (Model){ .p = p };
+    *m = (Model){ .p = p, .squeeze = { .way = (SqueezeWay)p->compress, .ratio = p->ratio } };
     if (from_x(r, p))
         project(r, m);
     else
         m->in = run_attend_input(r, p->scale);
     m->in.softmax_flops = FLOPS_ROW_SOFTMAX;
-    take_weights(r, m);
-    m->memory = compressed_memory_new(r, recurrence_of(r, p->segment, p->mem_len), cover,
-                                      p->cmem_len, p->ratio);
+    squeeze_weights(r, &m->squeeze, is_full(r, p), p->conv_weight, p->conv_bias);
+    m->memory = compressed_memory_new(r, recurrence_of(r, p->segment, p->mem_len),
+                                      squeeze_cover(m->squeeze.way), p->cmem_len, p->ratio);
+    m->squeeze.memory = m->memory;
     if (!m->memory)
         return NULL;
     slots = m->memory->slots;
@@ -554,7 +359,7 @@ static Flops compressive_flops(Run *r, const void *opaque)
 
         cells += s * (double)before + (r->causal ? s * (s + 1) / 2 : s * s);
         if (compressed_memory_batch(c, t, &first, &end))
-            sum.overhead += squeeze_flops(r, p, end - first);
+            sum.overhead += compress_flops(r, p, end - first);
     }
     sum.score = 2 * h * cells * (double)r->d;
     sum.mix = 2 * h * cells * (double)r->e;

@@ -181,11 +181,12 @@ static void pool(Run *r, const Params *p, Tensor y)
     run_stage(r, "seeds pool the set");
     seeds = layer_given(r, "seeds", p->seeds, 2, (int64_t[]){ p->seeds.shape[0], mab.dim });
     if (layer_before_pooling(r, p)) {
-        Tensor w = precise_matrix(r, "wff_p", p->wff_p, mab.dim, mab.dim,
-                                  1 / sqrt((double)mab.dim));
+        Tensor w = dense_matrix(r, "wff_p", p->wff_p, mab.dim, mab.dim,
+                                1 / sqrt((double)mab.dim));
 
-        y = precise_linear(r, y, w, precise_vector(r, "bff_p", p->bff_p, mab.dim), FLOP_OVERHEAD);
-        y = precise_activate(r, y, ACTIVATE_RELU);
+        y = dense_layer(r, y, w, dense_vector(r, "bff_p", p->bff_p, mab.dim),
+                        (Tensor){ .rank = 0 }, FLOP_OVERHEAD);
+        y = dense_activate(r, y, ACTIVATE_RELU);
     }
     result = mab_apply(r, &mab, tensor_with_rank(seeds, 3), y);
     implicit_factor(r, "pooling_weights", VIEW_WEIGHTS, result.weights, "seed", "token");
@@ -201,7 +202,7 @@ static void show_block(Run *r, const MabResult *in, const MabResult *out)
     if (!run_wants_views(r))
         return;
     cells = implicit_cells(r);
-    product.right = precise_turned(r, in->weights);
+    product.right = dense_turned(r, in->weights);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, out->weights, "token", "point");
     implicit_connectivity(r, cells);
     flow = implicit_product(r, "flow", product, VIEW_FLOW, cells);
@@ -224,11 +225,11 @@ static void run_block(Run *r, const Params *p)
     run_heads(r, p->heads, dim / p->heads, dim / p->heads);
     x = tensor_with_rank(r->x, 3);
     run_stage(r, "points read the set");
-    points = precise_matrix(r, "inducing", p->inducing, points_of(p), dim, 0);
+    points = dense_matrix(r, "inducing", p->inducing, points_of(p), dim, 0);
     in = mab_apply(r, &first, points, x);
     run_stage(r, "the set reads the points");
     out = mab_apply(r, &second, x, in.out);
-    r->out = precise_output(r, out.out);
+    r->out = dense_output(r, out.out);
     show_block(r, &in, &out);
     pool(r, p, out.out);
 }

@@ -127,19 +127,20 @@ typedef struct Network {
 
 static void load(Run *r, Network *net)
 {
-    net->w1 = precise_matrix(r, net->w1_name, net->w1, r->dm, net->hidden, 0);
-    net->b1 = precise_vector(r, net->b1_name, net->b1, net->hidden);
-    net->w2 = precise_matrix(r, net->w2_name, net->w2, net->hidden, net->out, 0);
-    net->b2 = precise_vector(r, net->b2_name, net->b2, net->out);
+    net->w1 = dense_matrix(r, net->w1_name, net->w1, r->dm, net->hidden, 0);
+    net->b1 = dense_vector(r, net->b1_name, net->b1, net->hidden);
+    net->w2 = dense_matrix(r, net->w2_name, net->w2, net->hidden, net->out, 0);
+    net->b2 = dense_vector(r, net->b2_name, net->b2, net->out);
 }
 
 /* gelu(z w1 + b1) w2 + b2 */
 static Tensor network(Run *r, const Network *net, Tensor z)
 {
-    Tensor y = precise_linear(r, z, net->w1, net->b1, FLOP_OVERHEAD);
+    const Tensor none = { .rank = 0 };
+    Tensor       y = dense_layer(r, z, net->w1, net->b1, none, FLOP_OVERHEAD);
 
-    y = precise_activate(r, y, ACTIVATE_GELU_TANH);
-    return precise_linear(r, y, net->w2, net->b2, FLOP_OVERHEAD);
+    y = dense_activate(r, y, ACTIVATE_GELU_TANH);
+    return dense_layer(r, y, net->w2, net->b2, none, FLOP_OVERHEAD);
 }
 
 /* The longest column of w [1,rows,cols]. */
@@ -188,8 +189,8 @@ static Tensor quick_network(Run *r, const Network *net, Tensor z)
 
 static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x)
 {
-    return precise_norm(r, x, precise_vector(r, g_name, g, r->dm),
-                        precise_vector(r, b_name, b, r->dm), LAYER_EPS);
+    return dense_norm(r, x, dense_vector(r, g_name, g, r->dm), dense_vector(r, b_name, b, r->dm),
+                      LAYER_EPS, FLOP_NONE);
 }
 
 /* to [n,cols] = z moved by a tap: pixel (i + tap/3 - 1, j + tap%3 - 1), 0 outside. */
@@ -237,7 +238,7 @@ static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens)
 
     for (int t = 0; t < 4; t++) {
         z = convolved(r, p, names[t], given[t], z, tokens);
-        z = precise_activate(r, z, t < 3 ? ACTIVATE_GELU_TANH : ACTIVATE_SIGMOID);
+        z = dense_activate(r, z, t < 3 ? ACTIVATE_GELU_TANH : ACTIVATE_SIGMOID);
     }
     return z;
 }
@@ -251,14 +252,14 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
     Tensor  x = tensor_with_rank(r->x, 3), a, z;
 
     load(r, &net);
-    z = op_standardise(r, x, LAYER_EPS, precise_vector(r, "ln_g", p->ln_g, r->dm).data,
-                       precise_vector(r, "ln_b", p->ln_b, r->dm).data);
+    z = op_standardise(r, x, LAYER_EPS, dense_vector(r, "ln_g", p->ln_g, r->dm).data,
+                       dense_vector(r, "ln_b", p->ln_b, r->dm).data);
     if (run_failed(r))
         return z;
     if (float_will_do(r, &net, z))
         a = quick_network(r, &net, z);
     else
-        a = precise_turned(r, network(r, &net, normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, x)));
+        a = dense_turned(r, network(r, &net, normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, x)));
     op_softmax(r, a);
     return a;
 }
@@ -267,7 +268,7 @@ static Tensor softmax_maps(Run *r, const Params *p, const Sizes *s)
 static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s)
 {
     Tensor z = normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, tensor_with_rank(r->x, 3));
-    Tensor a = precise_turned(r, convolutions(r, p, z, s->tokens));
+    Tensor a = dense_turned(r, convolutions(r, p, z, s->tokens));
 
     for (int64_t x = 0; x < tensor_count(&a) && p->pool == POOL_MEAN && !run_failed(r); x++)
         ((double *)a.data)[x] /= (double)r->n;
@@ -280,7 +281,7 @@ static Tensor pooled(Run *r, const Params *p, Tensor a)
     Tensor x = tensor_with_rank(r->x, 3), tokens;
 
     if (run_failed(r) || p->variant == VARIANT_V10)
-        return precise_product(r, a, x);
+        return dense_product(r, a, x);
     tokens = run_tensor3(r, DT_F64, 1, a.shape[1], r->dm);
     op_gemm_long(r, exact_rounded(r, a), x, 1, tokens, FLOP_MIX);
     return tokens;
@@ -292,7 +293,7 @@ static Tensor pooled(Run *r, const Params *p, Tensor a)
 static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix)
 {
     int64_t count = tokens.shape[1];
-    Tensor  bias = precise_vector(r, "fuse_bias", p->fuse_bias, count);
+    Tensor  bias = dense_vector(r, "fuse_bias", p->fuse_bias, count);
     Tensor  t = run_tensor3(r, DT_F64, 1, count, r->dm);
 
     if (p->fuse_norm)
@@ -314,7 +315,7 @@ static Tensor fuse_maps(Run *r, const Params *p, const Sizes *s)
                        tensor_with_rank(r->x, 3));
 
     load(r, &net);
-    return precise_activate(r, network(r, &net, z), ACTIVATE_SIGMOID);
+    return dense_activate(r, network(r, &net, z), ACTIVATE_SIGMOID);
 }
 
 static bool any(Tensor t)
@@ -328,7 +329,7 @@ static bool any(Tensor t)
 /* B mix^T, f64 [1,n,S]: the left factor of the weights; data NULL: there are none. */
 static Tensor fused_left(Run *r, const Params *p, Tensor b, Tensor mix)
 {
-    Tensor bias = precise_vector(r, "fuse_bias", p->fuse_bias, mix.shape[1]), left;
+    Tensor bias = dense_vector(r, "fuse_bias", p->fuse_bias, mix.shape[1]), left;
 
     if (!run_wants_views(r) || p->fuse_norm || p->fuse_residual || any(bias))
         return (Tensor){ .rank = 0 };
@@ -403,7 +404,7 @@ static void show_fused(Run *r, Tensor left, Tensor a)
     cells = all_cells(r, r->n);
     implicit_connectivity(r, cells);
     if (left.data)
-        implicit_weights(r, (Implicit){ .left = left, .right = precise_turned(r, a) }, VIEW_SIGNED,
+        implicit_weights(r, (Implicit){ .left = left, .right = dense_turned(r, a) }, VIEW_SIGNED,
                          cells);
 }
 
@@ -414,16 +415,16 @@ static void fuse(Run *r, const Params *p, const Sizes *s, Tensor a, Tensor token
     Tensor mix, t, b, out;
 
     run_stage(r, "mix tokens");
-    mix = precise_matrix(r, "fuse_mix", p->fuse_mix, s->tokens, s->tokens, 0);
+    mix = dense_matrix(r, "fuse_mix", p->fuse_mix, s->tokens, s->tokens, 0);
     t = mixed(r, p, tokens, mix);
     run_stage(r, "fuse maps");
     b = fuse_maps(r, p, s);
     implicit_factor(r, "factor_left", VIEW_WEIGHTS, b, "position", "token");
     run_stage(r, "fuse");
-    out = precise_product(r, b, t);
+    out = dense_product(r, b, t);
     if (p->fuse_residual)
-        out = precise_add(r, out, tensor_with_rank(r->x, 3));
-    r->out = precise_output(r, out);
+        out = dense_add(r, out, tensor_with_rank(r->x, 3));
+    r->out = dense_output(r, out);
     show_fused(r, fused_left(r, p, b, mix), a);
 }
 
@@ -442,7 +443,7 @@ static void tokenlearner_run(Run *r, const void *opaque)
         fuse(r, p, &s, a, tokens);
         return;
     }
-    r->out = precise_output(r, tokens);
+    r->out = dense_output(r, tokens);
 }
 
 static Flops tokenlearner_flops(Run *r, const void *opaque)

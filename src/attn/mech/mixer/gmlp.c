@@ -340,7 +340,7 @@ static Tensor project_in(Run *r, const Params *p, Sizes s, Tensor *y)
     Tensor  b = layer_given(r, "b_in", p->b_in, 1, (int64_t[]){ ff });
 
     run_stage(r, "project");
-    *y = p->norm ? dense_norm(r, *y, gain, bias, p->ln_eps) : *y;
+    *y = p->norm ? dense_norm(r, *y, gain, bias, p->ln_eps, FLOP_OVERHEAD) : *y;
     return dense_gelu(r, dense_layer(r, *y, w, b, (Tensor){ .rank = 0 }, FLOP_OVERHEAD),
                       (GeluForm)p->gelu);
 }
@@ -352,7 +352,7 @@ static Tensor values_of(Run *r, const Params *p, Sizes s, Tensor z)
     Tensor v = half_of(r, z, true);
 
     if (p->gate_norm)
-        v = dense_norm(r, v, gain, bias, p->ln_eps);
+        v = dense_norm(r, v, gain, bias, p->ln_eps, FLOP_OVERHEAD);
     implicit_factor(r, "values", VIEW_VECTORS, tensor_with_rank(v, 2), "token", "channel");
     return v;
 }

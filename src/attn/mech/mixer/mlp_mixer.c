@@ -243,7 +243,7 @@ static Tensor token_branch(Run *r, const Params *p, int64_t t, Tensor x)
     Tensor  none = { .rank = 0 }, y, a, features, u;
 
     run_stage(r, "normalise");
-    y = p->norm ? dense_norm(r, x, gain, bias, p->ln_eps) : x;
+    y = p->norm ? dense_norm(r, x, gain, bias, p->ln_eps, FLOP_OVERHEAD) : x;
     run_stage(r, "mix tokens");
     a = run_tensor3(r, DT_F64, 1, dm, t);
     for (int64_t c = 0; c < dm * t && !run_failed(r); c++)
@@ -269,7 +269,7 @@ static Tensor channel_branch(Run *r, const Params *p, int64_t c, Tensor x)
     Tensor  b4 = layer_given(r, "b4", p->b4, 1, (int64_t[]){ dm });
     Tensor  none = { .rank = 0 }, z;
 
-    z = p->norm ? dense_norm(r, x, gain, bias, p->ln_eps) : x;
+    z = p->norm ? dense_norm(r, x, gain, bias, p->ln_eps, FLOP_OVERHEAD) : x;
     z = dense_gelu(r, dense_layer(r, z, w3, b3, none, FLOP_OVERHEAD), (GeluForm)p->gelu);
     return dense_layer(r, z, w4, b4, p->residual ? x : none, FLOP_OVERHEAD);
 }

@@ -1,0 +1,477 @@
+// attend_matrix.cuh -- exact attention over listed tiles on tensor cores, online softmax.
+//
+// Four warps have 64 or 128 queries of one head (16 or 32 each) and all columns of the
+// values.  For each listed tile of 64 keys, S = Q K^T stays in registers; the keys' copy into
+// shared memory runs while the tile before is mixed, the values' while this one is scored.
+// Exponentials are of base 2.  With s = S scale log2 e:
+//
+//   m' = max(m, max s),  l' = l 2^(m - m') + sum P,  P = 2^(s - m'),  O' = O 2^(m - m') + P V
+//
+// P is rounded to the numbers' format for the second product and not for l.  Two neighbouring
+// tiles of S are a fragment of P as they stand; with 32-bit numbers one tile is, when key t of
+// the inner axis is read as key 2t and key t + 4 as 2t + 1, on both sides.
+//
+// A file gives the format, a struct `Form`: BYTES, PAIRS, product(), pair().
+#ifndef ATTN_CUDA_ATTEND_MATRIX_CUH
+#define ATTN_CUDA_ATTEND_MATRIX_CUH
+
+#include "attn/cuda/matrix.cuh"
+
+#define KEYS ATTEND_TILE
+#define COLUMNS (KEYS / 8) // tiles of 8 keys
+#define THREADS 128
+#define LOG2_E 1.4426950408889634f
+#define LN_2 0.6931471805599453f
+
+// What a kernel for vectors of SIZE numbers is made of.
+template <typename Form, int SIZE>
+struct Shape {
+    static constexpr int BLOCKS = SIZE <= 128 ? 2 : 1; // of 16 queries, for a warp
+    static constexpr int HEIGHT = 64 * BLOCKS;         // queries of a block
+    static constexpr int ROW = SIZE * Form::BYTES;     // bytes
+    static constexpr int CHUNKS = ROW / 16;
+    static constexpr int STEPS = ROW / 32;             // of the inner axis of Q K^T
+    static constexpr int SHARED_BYTES = (HEIGHT + 2 * KEYS) * ROW;
+};
+
+// One warp's state: rows 16 b + 8 half + g of its block b.
+template <int BLOCKS, int SIZE>
+struct Rows {
+    float largest[BLOCKS][2], sum[BLOCKS][2]; // sum: this thread's columns only
+    float out[BLOCKS][SIZE / 8][4];
+};
+
+// Goes through the tiles of a row from panel `first` to before `end`.
+struct Walk {
+    const TileRun *next, *last;
+    TileRun        run;
+    int32_t        key, end;
+};
+
+static __device__ __forceinline__ void walk_run(Walk &w, int32_t first)
+{
+    w.run.count = 0;
+    for (; w.next < w.last; w.next++) {
+        w.run = *w.next;
+        if (w.run.key + w.run.count > first)
+            break;
+    }
+    w.key = w.next < w.last ? max(w.run.key, first) : w.end;
+}
+
+static __device__ __forceinline__ void walk_on(Walk &w)
+{
+    w.key++;
+    if (w.key >= w.run.key + w.run.count) {
+        w.next++;
+        walk_run(w, w.key);
+    }
+}
+
+// 16-byte chunk `chunk` of a row: places are permuted so that eight rows of one chunk, and
+// four rows of two, lie in different banks.
+template <int ROW>
+static __device__ __forceinline__ unsigned char *chunk_at(unsigned char *base, int row, int chunk)
+{
+    return base + row * ROW + ((chunk ^ (row & 7)) << 4);
+}
+
+template <int ROW>
+static __device__ __forceinline__ void copy_rows(unsigned char *to, const unsigned char *from,
+                                                 int rows)
+{
+    for (int x = threadIdx.x; x < rows * (ROW / 16); x += THREADS)
+        copy_ahead(chunk_at<ROW>(to, x / (ROW / 16), x % (ROW / 16)), from + x * 16);
+}
+
+// Slice `head` of a packed tensor that `heads` heads share.
+static __device__ __forceinline__ const unsigned char *
+matrix_head(const Packed &t, int64_t head, int64_t heads, int64_t row)
+{
+    return (const unsigned char *)t.data + head * t.heads / heads * t.rows * row;
+}
+
+static __device__ __forceinline__ int lane_now(void) { return threadIdx.x % 32; }
+static __device__ __forceinline__ int warp_now(void) { return threadIdx.x / 32; }
+
+// Which keys of the tile row 16 b + 8 half + g of the warp sees.
+template <typename Sizes>
+static __device__ __forceinline__ uint64_t keys_of(const MatrixAttendCall &a, int32_t key,
+                                                   int32_t mask, int b, int half)
+{
+    int64_t  left = a.m - (int64_t)key * KEYS;
+    uint64_t there = left >= KEYS ? ~(uint64_t)0 : ~(uint64_t)0 >> (KEYS - left);
+    int      row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
+
+    return mask < 0 ? there : there & a.tiles.keep[(int64_t)mask * Sizes::HEIGHT + row];
+}
+
+enum class Seen { none, some, all }; // by the warp's rows
+
+template <typename Sizes>
+static __device__ __forceinline__ Seen seen(const MatrixAttendCall &a, int32_t key, int32_t mask)
+{
+    bool all = true, none = true;
+
+#pragma unroll
+    for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            uint64_t keep = keys_of<Sizes>(a, key, mask, b, half);
+
+            all &= keep == ~(uint64_t)0;
+            none &= keep == 0;
+        }
+    return __all_sync(0xffffffffu, all)    ? Seen::all
+           : __all_sync(0xffffffffu, none) ? Seen::none
+                                           : Seen::some;
+}
+
+template <typename Form, typename Sizes>
+static __device__ __forceinline__ void score(unsigned char *q, unsigned char *k,
+                                             float s[Sizes::BLOCKS][COLUMNS][4])
+{
+    int first = warp_now() * Sizes::BLOCKS * 16, row = lane_now() % 8, which = lane_now() / 8;
+
+#pragma unroll
+    for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+            for (int x = 0; x < 4; x++)
+                s[b][c][x] = 0;
+#pragma unroll
+    for (int step = 0; step < Sizes::STEPS; step++) {
+        uint32_t left[Sizes::BLOCKS][4];
+
+#pragma unroll
+        for (int b = 0; b < Sizes::BLOCKS; b++)
+            load_matrices(left[b], chunk_at<Sizes::ROW>(q, first + 16 * b + which % 2 * 8 + row,
+                                                        2 * step + which / 2));
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c += 2) {
+            uint32_t right[4];
+
+            load_matrices(right, chunk_at<Sizes::ROW>(k, (c + which / 2) * 8 + row,
+                                                      2 * step + which % 2));
+#pragma unroll
+            for (int b = 0; b < Sizes::BLOCKS; b++) {
+                Form::product(s[b][c], left[b], right);
+                Form::product(s[b][c + 1], left[b], right + 2);
+            }
+        }
+    }
+}
+
+// Scores in base 2, with what is added to them.
+template <typename Sizes>
+static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, const Walk &w,
+                                                 int64_t head, int64_t first_q,
+                                                 float s[Sizes::BLOCKS][COLUMNS][4])
+{
+    const float *bias = a.distance.data ? head_of<float>(a.distance, head, a.heads) + a.m - 1
+                                        : NULL;
+
+#pragma unroll
+    for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+        for (int x = 0; x < COLUMNS * 4; x++) {
+            int     row = (warp_now() * Sizes::BLOCKS + b) * 16 + x / 2 % 2 * 8 + lane_now() / 4;
+            int     col = x / 4 * 8 + lane_now() % 4 * 2 + x % 2;
+            int64_t i = first_q + row, j = (int64_t)w.key * KEYS + col;
+            float   more = 0;
+
+            if (i >= a.n || j >= a.m)
+                continue;
+            if (bias)
+                more = bias[i - j];
+            if (w.run.term >= 0)
+                more += a.tiles.extra[((int64_t)w.run.term * Sizes::HEIGHT + row) * KEYS + col];
+            s[b][x / 4][x % 4] = s[b][x / 4][x % 4] * ((float)a.scale * LOG2_E) + more * LOG2_E;
+        }
+}
+
+// Scores of keys that a row does not see: -inf.
+static __device__ __forceinline__ void hide(float s[COLUMNS][4], int half, uint64_t keep)
+{
+    keep >>= lane_now() % 4 * 2;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+            if (!(keep >> (8 * c + x) & 1))
+                s[c][2 * half + x] = -INFINITY;
+}
+
+// s becomes P; by: what scores are multiplied by (1 when they have terms).
+template <int SIZE>
+static __device__ __forceinline__ void soften(float s[COLUMNS][4], float by, float largest[2],
+                                              float sum[2], float out[SIZE / 8][4])
+{
+    float factor[2], base[2];
+
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float most = largest[half];
+
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+            most = fmaxf(most, fmaxf(s[c][2 * half], s[c][2 * half + 1]));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        base[half] = most == -INFINITY ? 0.0f : most * by;
+        factor[half] = exp2_fast(largest[half] * by - base[half]);
+        largest[half] = most;
+        sum[half] *= factor[half];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+            for (int x = 2 * half; x < 2 * half + 2; x++) {
+                s[c][x] = exp2_fast(fmaf(s[c][x], by, -base[half]));
+                sum[half] += s[c][x];
+            }
+    }
+#pragma unroll
+    for (int c = 0; c < SIZE / 8; c++)
+#pragma unroll
+        for (int x = 0; x < 4; x++)
+            out[c][x] *= factor[x / 2];
+}
+
+// out += P V, numbers of 16 bits.
+template <typename Form, typename Sizes, int SIZE>
+static __device__ __forceinline__ void mix_pairs(unsigned char *v,
+                                                 const float p[Sizes::BLOCKS][COLUMNS][4],
+                                                 float out[Sizes::BLOCKS][SIZE / 8][4])
+{
+    int row = lane_now() % 8, which = lane_now() / 8;
+
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++) {
+        uint32_t left[Sizes::BLOCKS][4];
+
+#pragma unroll
+        for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+            for (int x = 0; x < 4; x++)
+                left[b][x] = Form::pair(p[b][2 * step + x / 2][x % 2 * 2],
+                                        p[b][2 * step + x / 2][x % 2 * 2 + 1]);
+#pragma unroll
+        for (int c = 0; c < SIZE / 8; c += 2) {
+            uint32_t right[4];
+
+            load_turned(right, chunk_at<Sizes::ROW>(v, step * 16 + which % 2 * 8 + row,
+                                                    c + which / 2));
+#pragma unroll
+            for (int b = 0; b < Sizes::BLOCKS; b++) {
+                Form::product(out[b][c], left[b], right);
+                Form::product(out[b][c + 1], left[b], right + 2);
+            }
+        }
+    }
+}
+
+// out += P V, numbers of 32 bits.
+template <typename Form, typename Sizes, int SIZE>
+static __device__ __forceinline__ void mix_singles(unsigned char *v,
+                                                   const float p[Sizes::BLOCKS][COLUMNS][4],
+                                                   float out[Sizes::BLOCKS][SIZE / 8][4])
+{
+    int g = lane_now() / 4, t = lane_now() % 4;
+
+#pragma unroll
+    for (int step = 0; step < COLUMNS; step++) {
+        uint32_t left[Sizes::BLOCKS][4];
+
+#pragma unroll
+        for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+            for (int x = 0; x < 4; x++)
+                left[b][x] = tf32_bits(p[b][step][x % 2 * 2 + x / 2]);
+#pragma unroll
+        for (int c = 0; c < SIZE / 8; c++) {
+            int      row = step * 8 + 2 * t, chunk = 2 * c + g / 4;
+            uint32_t right[2];
+
+            right[0] = *(uint32_t *)(chunk_at<Sizes::ROW>(v, row, chunk) + g % 4 * 4);
+            right[1] = *(uint32_t *)(chunk_at<Sizes::ROW>(v, row + 1, chunk) + g % 4 * 4);
+#pragma unroll
+            for (int b = 0; b < Sizes::BLOCKS; b++)
+                Form::product(out[b][c], left[b], right);
+        }
+    }
+}
+
+template <typename Form, typename Sizes, int SIZE>
+static __device__ __forceinline__ void mix(unsigned char *v,
+                                           const float p[Sizes::BLOCKS][COLUMNS][4],
+                                           float out[Sizes::BLOCKS][SIZE / 8][4])
+{
+    if constexpr (Form::PAIRS)
+        mix_pairs<Form, Sizes, SIZE>(v, p, out);
+    else
+        mix_singles<Form, Sizes, SIZE>(v, p, out);
+}
+
+// A row that is done, or the part of it that this block had.
+template <int SIZE>
+static __device__ __forceinline__ void put(const MatrixAttendCall &a, int64_t head, int64_t i,
+                                           float largest, float sum,
+                                           const float (*out)[4], int half)
+{
+    bool   none = largest == -INFINITY && sum == 0; // else a score was no number
+    float  by = none ? 0.0f : 1.0f / sum;
+    int    t = lane_now() % 4;
+    float *to = head_of<float>(a.out, head, a.heads) + i * a.out.row_stride;
+
+#pragma unroll
+    for (int c = 0; c < SIZE / 8; c++)
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+            if (8 * c + 2 * t + x < a.out.cols)
+                to[8 * c + 2 * t + x] = none ? 0.0f : out[c][2 * half + x] * by;
+    if (t == 0)
+        head_of<float>(a.lse, head, a.heads)[i] =
+            none ? -INFINITY : (largest + log2f(sum)) * LN_2;
+}
+
+template <int SIZE>
+static __device__ __forceinline__ void put_part(const MatrixAttendCall &a, int64_t slot, int row,
+                                                int height, float largest, float sum,
+                                                const float (*out)[4], int half)
+{
+    int64_t at = slot * height + row;
+    int     t = lane_now() % 4;
+
+#pragma unroll
+    for (int c = 0; c < SIZE / 8; c++)
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+            a.parts.out[at * SIZE + 8 * c + 2 * t + x] = out[c][2 * half + x];
+    if (t == 0) {
+        a.parts.largest[at] = largest;
+        a.parts.sum[at] = sum;
+    }
+}
+
+template <typename Form, int SIZE, bool TERMS>
+static __device__ __forceinline__ void
+attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, unsigned char *shared)
+{
+    using Sizes = Shape<Form, SIZE>;
+    unsigned char       *q = shared, *k = q + Sizes::HEIGHT * Sizes::ROW, *v = k + KEYS * Sizes::ROW;
+    const unsigned char *keys = matrix_head(a.k, head, a.heads, Sizes::ROW);
+    const unsigned char *values = matrix_head(a.v, head, a.heads, Sizes::ROW);
+    int64_t first_q = (int64_t)item.row * Sizes::HEIGHT;
+    int64_t list = item.row + (a.tiles.per_head ? head * a.tiles.rows : 0);
+    float   by = TERMS ? 1.0f : (float)a.scale * LOG2_E;
+    Walk    w = { a.tiles.runs + a.tiles.start[list], a.tiles.runs + a.tiles.start[list + 1] };
+    Rows<Sizes::BLOCKS, SIZE> own = {};
+
+    for (int b = 0; b < Sizes::BLOCKS; b++)
+        own.largest[b][0] = own.largest[b][1] = -INFINITY;
+    w.end = item.end;
+    walk_run(w, item.first);
+    copy_rows<Sizes::ROW>(q, matrix_head(a.q, head, a.heads, Sizes::ROW) + first_q * Sizes::ROW,
+                          Sizes::HEIGHT);
+    if (w.key < w.end)
+        copy_rows<Sizes::ROW>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
+    copies_end();
+    while (w.key < w.end) {
+        float   s[Sizes::BLOCKS][COLUMNS][4];
+        int32_t key = w.key, mask = w.run.mask;
+        Seen    which = seen<Sizes>(a, key, mask);
+
+        copies_wait<0>();
+        __syncthreads(); // the keys are here, and the values before are done with
+        copy_rows<Sizes::ROW>(v, values + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
+        copies_end();
+        if (which != Seen::none) {
+            score<Form, Sizes>(q, k, s);
+            if (TERMS)
+                add_terms<Sizes>(a, w, head, first_q, s);
+        }
+        walk_on(w);
+        copies_wait<0>();
+        __syncthreads(); // the values are here, and the keys are done with
+        if (w.key < w.end)
+            copy_rows<Sizes::ROW>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
+        copies_end();
+        if (which == Seen::none)
+            continue;
+#pragma unroll
+        for (int b = 0; b < Sizes::BLOCKS; b++) {
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                if (which == Seen::some)
+                    hide(s[b], half, keys_of<Sizes>(a, key, mask, b, half));
+            soften<SIZE>(s[b], by, own.largest[b], own.sum[b], own.out[b]);
+        }
+        mix<Form, Sizes, SIZE>(v, s, own.out);
+    }
+    copies_wait<0>();
+#pragma unroll
+    for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            int   row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
+            float sum = own.sum[b][half];
+
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            if (item.slot >= 0)
+                put_part<SIZE>(a, item.slot + (item.head < 0 ? head * a.parts.slots : 0), row,
+                               Sizes::HEIGHT, own.largest[b][half] * by, sum, own.out[b], half);
+            else if (first_q + row < a.n)
+                put<SIZE>(a, head, first_q + row, own.largest[b][half] * by, sum, own.out[b],
+                          half);
+        }
+}
+
+// Block (x, y): item x, for its own head or heads y, y + gridDim.y, ...
+template <typename Form, int SIZE, bool TERMS>
+static __global__ void __launch_bounds__(THREADS) attend_matrix(MatrixAttendCall a)
+{
+    SHARED(unsigned char, shared);
+    AttendItem item = a.items[blockIdx.x];
+
+    if (item.head >= 0) {
+        attend_item<Form, SIZE, TERMS>(a, item, item.head, shared);
+        return;
+    }
+    for (int64_t head = blockIdx.y; head < a.heads; head += gridDim.y) {
+        attend_item<Form, SIZE, TERMS>(a, item, head, shared);
+        __syncthreads();
+    }
+}
+
+template <typename Form, int SIZE, bool TERMS>
+static int launch_attend(const MatrixAttendCall &a)
+{
+    constexpr int bytes = Shape<Form, SIZE>::SHARED_BYTES;
+    dim3          grid((unsigned)a.item_count, a.tiles.per_head ? 1u : grid_of(a.heads));
+
+    if (ALLOW_SHARED((attend_matrix<Form, SIZE, TERMS>), bytes) != cudaSuccess)
+        return cudaGetLastError();
+    return LAUNCH((attend_matrix<Form, SIZE, TERMS>), grid, THREADS, bytes, a);
+}
+
+template <typename Form, int SIZE>
+static int launch_size(const MatrixAttendCall &a)
+{
+    // Without terms the scale is part of the exponentials, and the largest score stays the
+    // largest only when it is above 0.
+    bool terms = a.distance.data || a.tiles.extra || !(a.scale > 0);
+
+    return terms ? launch_attend<Form, SIZE, true>(a) : launch_attend<Form, SIZE, false>(a);
+}
+
+template <typename Form>
+static int launch_form(const MatrixAttendCall &a)
+{
+    return a.size == 64    ? launch_size<Form, 64>(a)
+           : a.size == 128 ? launch_size<Form, 128>(a)
+                           : launch_size<Form, 256>(a);
+}
+
+#endif

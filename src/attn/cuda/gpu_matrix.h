@@ -1,0 +1,28 @@
+/* attn/cuda/gpu_matrix.h -- pattern attention on tensor cores, the host's side. */
+#ifndef ATTN_CUDA_GPU_MATRIX_H
+#define ATTN_CUDA_GPU_MATRIX_H
+
+#include "attn/cuda/gpu.h"
+
+#define MATRIX_INPUTS 3
+
+/* The run's q, k and v as tensor cores read them, made before it begins (Run.prepared). */
+typedef struct Prepared {
+    Tensor from[MATRIX_INPUTS];
+    Packed to[MATRIX_INPUTS];
+} Prepared;
+
+/* The size that vectors of so many numbers are packed to; 0: too long. */
+int64_t matrix_size(int64_t d, int64_t e);
+/* t in the run's arithmetic; what is prepared is not done again. */
+Packed  gpu_packed(Run *r, const Tensor *t, int64_t size);
+/* Whether these scores can be computed there: no term but distances and single cells. */
+bool    gpu_matrix_fits(const Run *r, const AttendInput *in);
+void    gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,
+                          AttendResult *out, double *cells);
+/* Begins it by cuDNN; false: that is for other kernels. */
+bool    gpu_attend_fused(Run *r, const AttendInput *in, MatrixAttendCall *call);
+/* Fills items, joins and parts for call->tiles. */
+void    gpu_items(Run *r, MatrixAttendCall *call);
+
+#endif

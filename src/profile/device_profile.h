@@ -1,0 +1,99 @@
+/* profile/device_profile.h -- what a GPU tells of a run, every number with its tier.
+ *
+ *   events    spans on the device's own clock, in the timed runs themselves
+ *   activity  one more run, traced: kernels, copies, allocations
+ *   counters  as many runs as there are passes: what the hardware counted
+ *
+ * A tier that is not there leaves its numbers not valid and says why in `lacks`; the record is
+ * good all the same.  Milliseconds, bytes, operations.
+ */
+#ifndef PROFILE_DEVICE_PROFILE_H
+#define PROFILE_DEVICE_PROFILE_H
+
+#include <stdint.h>
+
+#include "attn/cuda/profiling.h"
+#include "core/text.h"
+#include "profile/number.h"
+
+typedef enum DeviceTier { TIER_EVENTS, TIER_ACTIVITY, TIER_COUNTERS, DEVICE_TIERS } DeviceTier;
+
+/* By the counters. */
+typedef struct DeviceCounted {
+    Number flops;          /* fp32, fp64 and tensor together */
+    Number fp32, fp64;     /* a fused multiply-add is 2 */
+    Number tensor;         /* of matrix instructions, masked and padded parts included */
+    Number fused;          /* of fused multiply-adds and matrix instructions alone */
+    Number dram_read, dram_written;
+    Number occupancy;      /* warps on a busy multiprocessor, as a share of what it holds */
+} DeviceCounted;
+
+typedef struct DeviceStage {
+    Number span_ms;   /* events: from its beginning to its end */
+    Number busy_ms;   /* activity: its kernels, summed */
+    Number copy_ms;   /* activity */
+    Number launches;  /* activity */
+    DeviceCounted counted;
+} DeviceStage;
+
+/* Launches of one kernel with one shape in stages of one name; by activity. */
+typedef struct DeviceKernelRow {
+    char    name[96];   /* as its source has it: "attend_f32<false>" */
+    char    mangled[160];
+    int     stage;      /* the first of that name; -1: before the first */
+    int64_t launches;
+    double  total_ms, least_ms, most_ms;
+    int32_t grid[3], block[3];
+    int32_t registers;  /* -1: unknown */
+    int64_t shared, local; /* local -1: unknown */
+} DeviceKernelRow;
+
+typedef struct DeviceCopies {
+    int64_t count, bytes;
+    double  ms;
+} DeviceCopies;
+
+#define DEVICE_SPANS 4096 /* launches whose place in time is kept */
+
+typedef struct DeviceSpan {
+    int    row, stage;          /* of kernels; of the record's stages, -1: before the first */
+    double start_ms, end_ms;    /* since the traced run began */
+} DeviceSpan;
+
+typedef struct DeviceProfile {
+    char   name[96];            /* of the GPU */
+    char   source[64];          /* of the numbers: "CUPTI 13.0" */
+    char   lacks[DEVICE_TIERS][256]; /* why a tier was not reached; "" it was */
+    Number span_ms;             /* events: of a run, median */
+    Number busy_ms, copy_ms;    /* activity */
+    Number allocated;           /* activity: most bytes taken at once since the run began */
+    DeviceCopies  copies[DEVICE_COPY_KINDS];
+    DeviceCounted counted;      /* of the whole run */
+    int           passes;       /* runs it took; 0: none */
+    DeviceStage     *stages;    /* owned; as many as the record has */
+    DeviceKernelRow *kernels;   /* owned; most time first */
+    DeviceSpan      *spans;     /* owned; in order of their start */
+    int           stage_count, kernel_count, span_count;
+    int64_t       launches;     /* in all, of which span_count have a place in time */
+    int64_t       dropped;      /* records the tracer lost: the numbers are then too small */
+} DeviceProfile;
+
+const char *device_tier_name(DeviceTier tier); /* "events" */
+const char *device_copy_name(DeviceCopyKind kind); /* "host to device" */
+/* Nothing of the tier is missing. */
+bool        device_reached(const DeviceProfile *profile, DeviceTier tier);
+
+DeviceProfile *device_profile_new(int stages); /* NULL: no memory; all of it not measured */
+DeviceProfile *device_profile_copy(const DeviceProfile *from);
+void           device_profile_free(DeviceProfile *profile);
+void           device_profile_json(const DeviceProfile *profile, Json *out); /* NULL: null */
+/* Of one stage of it, for stages[]; null where it has none. */
+void           device_stage_json(const DeviceProfile *profile, int stage, Json *out);
+/* Lines of record_text; matrix: counted FLOPs of score and mixing, to compare with. */
+void device_profile_text(const DeviceProfile *profile, double counted, double matrix, Text *out);
+/* Its kernels as a table, `most` at most; stage_name(context, i) names a stage. */
+void device_kernels_text(const DeviceProfile *profile, int most,
+                         const char *(*stage_name)(const void *context, int stage),
+                         const void *context, Text *out);
+
+#endif

@@ -1,0 +1,161 @@
+/* device_text.c -- a DeviceProfile as lines of a terminal; the tier stands behind numbers. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profile/record_parts.h"
+
+#define NAME_WIDTH 17
+
+static const char *flops_text(Number flops, char *text, size_t size)
+{
+    if (flops.valid)
+        format_count(flops.value, text, size);
+    else
+        snprintf(text, size, "-");
+    return text;
+}
+
+/* "events, activity; not counters: <why>" */
+static void tier_lines(const DeviceProfile *p, Text *out)
+{
+    const char *before = "";
+
+    text_addf(out, "  gpu      %s, %s: ", p->name, p->source);
+    for (int tier = 0; tier < DEVICE_TIERS; tier++)
+        if (device_reached(p, (DeviceTier)tier)) {
+            text_addf(out, "%s%s", before, device_tier_name((DeviceTier)tier));
+            before = ", ";
+        }
+    text_addf(out, "%s\n", *before ? "" : "nothing is measured");
+    for (int tier = 0; tier < DEVICE_TIERS; tier++)
+        if (!device_reached(p, (DeviceTier)tier))
+            text_addf(out, "           no %s: %s\n", device_tier_name((DeviceTier)tier),
+                      p->lacks[tier][0] ? p->lacks[tier] : "not asked for");
+}
+
+static void time_line(const DeviceProfile *p, Text *out)
+{
+    char span[32], busy[32], copy[32];
+
+    if (p->span_ms.valid)
+        text_addf(out, "           %s on its own clock [events]%s",
+                  record_ms_text(p->span_ms, span, sizeof(span)), p->busy_ms.valid ? "; " : "\n");
+    if (p->busy_ms.valid)
+        text_addf(out, "%s%lld launches %s, copies %s [activity]\n",
+                  p->span_ms.valid ? "" : "           ", (long long)p->launches,
+                  record_ms_text(p->busy_ms, busy, sizeof(busy)),
+                  record_ms_text(p->copy_ms, copy, sizeof(copy)));
+    if (p->dropped)
+        text_addf(out, "           %lld records were lost: these numbers are too small\n",
+                  (long long)p->dropped);
+}
+
+static void copies_line(const DeviceProfile *p, Text *out)
+{
+    const char *before = "           ";
+    char        bytes[32];
+
+    for (int kind = 0; kind < DEVICE_COPY_KINDS; kind++) {
+        const DeviceCopies *c = &p->copies[kind];
+
+        if (!c->count)
+            continue;
+        text_addf(out, "%s%s %s in %lld", before, device_copy_name((DeviceCopyKind)kind),
+                  format_bytes(c->bytes, bytes, sizeof(bytes)), (long long)c->count);
+        before = ", ";
+    }
+    if (*before == ',')
+        text_add(out, " [activity]\n");
+    if (p->allocated.valid)
+        text_addf(out, "           at most %s taken at once [activity]\n",
+                  record_bytes_text(p->allocated, bytes, sizeof(bytes)));
+}
+
+#define AGREES 0.02 /* masked edges of tiles and fused additions of a softmax stay below it */
+
+/* Why what was done as matrix work is not what was counted. */
+static const char *difference_text(double ratio)
+{
+    return ratio > 1 + AGREES   ? ":\n           tiles computed beyond the allowed cells, exp, indices"
+           : ratio < 1 - AGREES ? ":\n           a part of it ran on the host, or was not fused"
+                                : "";
+}
+
+/* What the hardware did, and how that stands to what was counted. */
+static void counters_lines(const DeviceProfile *p, double total, double matrix, Text *out)
+{
+    const DeviceCounted *c = &p->counted;
+    char                 a[32], b[32], d[32];
+
+    if (!p->passes)
+        return;
+    text_addf(out, "           flops %s fp32, %s fp64, %s tensor", flops_text(c->fp32, a, sizeof(a)),
+              flops_text(c->fp64, b, sizeof(b)), flops_text(c->tensor, d, sizeof(d)));
+    if (c->flops.valid && total > 0)
+        text_addf(out, "; %.3g of the count", c->flops.value / total);
+    text_addf(out, " [counters, %d pass%s]\n", p->passes, p->passes == 1 ? "" : "es");
+    if (c->fused.valid && matrix > 0)
+        text_addf(out, "           fused and tensor %s, %.4g of score and mixing%s [counters]\n",
+                  flops_text(c->fused, a, sizeof(a)), c->fused.value / matrix,
+                  difference_text(c->fused.value / matrix));
+    text_addf(out, "           DRAM %s read, %s written", record_bytes_text(c->dram_read, a, sizeof(a)),
+              record_bytes_text(c->dram_written, b, sizeof(b)));
+    if (c->occupancy.valid)
+        text_addf(out, "; occupancy %.1f %%", 100 * c->occupancy.value);
+    text_add(out, " [counters]\n");
+}
+
+void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out)
+{
+    tier_lines(p, out);
+    time_line(p, out);
+    copies_line(p, out);
+    counters_lines(p, counted, matrix, out);
+}
+
+/* ---- kernels ------------------------------------------------------------------- */
+
+/* "264", "32x8", "16x16x2". */
+static const char *size_text(const int32_t s[3], char *text, size_t size)
+{
+    if (s[2] > 1)
+        snprintf(text, size, "%dx%dx%d", s[0], s[1], s[2]);
+    else if (s[1] > 1)
+        snprintf(text, size, "%dx%d", s[0], s[1]);
+    else
+        snprintf(text, size, "%d", s[0]);
+    return text;
+}
+
+static void kernel_line(const DeviceKernelRow *row, const char *stage, double busy, Text *out)
+{
+    char ms[32], grid[48], block[48], shared[32], registers[16] = "-";
+
+    if (row->registers >= 0)
+        snprintf(registers, sizeof(registers), "%d", row->registers);
+    text_addf(out, "    %-*.*s %-9.9s %5lld %9s %5.1f %8s %5s %4s %7s\n", NAME_WIDTH,
+              NAME_WIDTH, row->name, stage, (long long)row->launches,
+              record_ms_text(number_of(row->total_ms), ms, sizeof(ms)),
+              busy > 0 ? 100 * row->total_ms / busy : 0, size_text(row->grid, grid, sizeof(grid)),
+              size_text(row->block, block, sizeof(block)), registers,
+              format_bytes(row->shared, shared, sizeof(shared)));
+}
+
+void device_kernels_text(const DeviceProfile *p, int most,
+                         const char *(*stage_name)(const void *context, int stage),
+                         const void *context, Text *out)
+{
+    int shown = p->kernel_count < most ? p->kernel_count : most;
+
+    if (!shown)
+        return;
+    text_addf(out, "    %-*s %-9s %5s %9s %5s %8s %5s %4s %7s\n", NAME_WIDTH,
+              "kernel [activity]", "stage", "runs", "time", "%", "grid", "block", "regs",
+              "shared");
+    for (int i = 0; i < shown; i++)
+        kernel_line(&p->kernels[i], stage_name(context, p->kernels[i].stage), p->busy_ms.value,
+                    out);
+    if (shown < p->kernel_count)
+        text_addf(out, "    ... and %d more\n", p->kernel_count - shown);
+}

@@ -1,0 +1,407 @@
+/* test_gpu_attend.c -- pattern attention on the emulated device against the CPU's: shapes,
+ * patterns, positions' terms and numbers that are none, in every arithmetic.
+ *
+ * What narrow numbers may be off by, for values and scores of size 1 to 4 as here:
+ *   bf16  8 bits: a value is off by 2^-9 of itself, a score of 4 by up to 4 2^-8, so is a weight
+ *   tf32, f16  11 bits: an eighth of that
+ */
+#include "gpu_fixture.h"
+
+#define NEAR_F32 1e-5
+#define NEAR_TF32 3e-3
+#define NEAR_BF16 2.4e-2
+
+typedef struct Shape {
+    int64_t h, h_kv, n, m, d, e;
+} Shape;
+
+typedef struct Case {
+    GpuFixture   f;
+    Shape        s;
+    AttendInput  in;
+    Pattern     *pattern;
+    AttendResult cpu, gpu;
+    double       cpu_cells, gpu_cells;
+} Case;
+
+static const Shape shapes[] = {
+    { 1, 1, 1, 1, 1, 1 },       { 2, 1, 7, 7, 5, 3 },     { 3, 3, 64, 64, 64, 64 },
+    { 1, 1, 97, 97, 7, 65 },    { 4, 2, 131, 131, 65, 17 }, { 2, 2, 5, 200, 16, 48 },
+    { 6, 3, 13, 65, 128, 80 },  { 1, 1, 193, 193, 33, 130 }, { 2, 1, 1, 257, 256, 64 },
+};
+#define SHAPES (sizeof(shapes) / sizeof(*shapes))
+
+static double near_of(Arithmetic arithmetic)
+{
+    return arithmetic == ARITHMETIC_F32    ? NEAR_F32
+           : arithmetic == ARITHMETIC_BF16 ? NEAR_BF16
+                                           : NEAR_TF32;
+}
+
+static Case case_new(Shape s, Arithmetic arithmetic)
+{
+    Case     c = { .f = gpu_fixture_new(s.h, 11), .s = s };
+    Fixture *g = &c.f.gpu;
+
+    g->run->ops = device_ops(c.f.device, arithmetic);
+    c.in.q = fixture_normal(g, s.h, s.n, s.d, 1);
+    c.in.k = fixture_normal(g, s.h_kv, s.m, s.d, 1);
+    c.in.v = fixture_normal(g, s.h_kv, s.m, s.e, 1);
+    c.in.scale = 1 / sqrt((double)s.d);
+    return c;
+}
+
+static PatternShape pattern_shape(const Case *c)
+{
+    return (PatternShape){ .heads = c->s.h, .n = c->s.n, .m = c->s.m };
+}
+
+static AttendResult result_new(Fixture *f, const Shape *s)
+{
+    AttendResult out = { .out = fixture_tensor(f, DT_F32, s->h, s->n, s->e),
+                         .lse = fixture_tensor(f, DT_F32, 1, s->h, s->n) };
+
+    out.lse = tensor_with_rank(out.lse, 2);
+    return out;
+}
+
+static void case_run(Case *c)
+{
+    Run *cpu = c->f.cpu.run, *gpu = c->f.gpu.run;
+
+    c->cpu = result_new(&c->f.gpu, &c->s);
+    c->gpu = result_new(&c->f.gpu, &c->s);
+    cpu->ops->attend(cpu, &c->in, c->pattern, &c->cpu, &c->cpu_cells);
+    gpu->ops->attend(gpu, &c->in, c->pattern, &c->gpu, &c->gpu_cells);
+    assert_int_equal(gpu->err.code, ERR_NONE);
+    assert_true(c->cpu_cells == c->gpu_cells);
+}
+
+static void case_check(Case *c, double near)
+{
+    double out, lse;
+
+    case_run(c);
+    out = gpu_difference(&c->gpu.out, &c->cpu.out);
+    lse = gpu_difference(&c->gpu.lse, &c->cpu.lse);
+    if (!(out <= near && lse <= near))
+        fprintf(stderr, "h=%d/%d n=%d m=%d d=%d e=%d: output off by %g, log-sum-exp by %g\n",
+                (int)c->s.h, (int)c->s.h_kv, (int)c->s.n, (int)c->s.m, (int)c->s.d, (int)c->s.e,
+                out, lse);
+    assert_true(out <= near && lse <= near);
+}
+
+static void case_free(Case *c)
+{
+    gpu_fixture_free(&c->f);
+}
+
+/* ---- patterns ------------------------------------------------------------------------ */
+
+typedef Pattern *(*Maker)(Case *c, Arena *a, PatternShape s);
+
+static Pattern *full(Case *c, Arena *a, PatternShape s)
+{
+    (void)c;
+    return pattern_full(a, s, 0);
+}
+
+static Pattern *causal(Case *c, Arena *a, PatternShape s)
+{
+    s.q_offset = c->s.m - c->s.n;
+    return pattern_causal(a, s);
+}
+
+static Pattern *causal_from_first(Case *c, Arena *a, PatternShape s)
+{
+    (void)c;
+    return pattern_causal(a, s);
+}
+
+static Pattern *window(Case *c, Arena *a, PatternShape s)
+{
+    (void)c;
+    return pattern_band(a, s, -9, 9, 1, COMPONENT_WINDOW);
+}
+
+static Pattern *strided(Case *c, Arena *a, PatternShape s)
+{
+    (void)c;
+    return pattern_union(a, pattern_stride(a, s, 7), pattern_band(a, s, -3, 0, 1, 0));
+}
+
+static Pattern *with_global(Case *c, Arena *a, PatternShape s)
+{
+    uint8_t *flags = arena_zalloc(a, (c->s.n > c->s.m ? c->s.n : c->s.m), 1);
+
+    flags[0] = 1;
+    return pattern_union(a, window(c, a, s),
+                         pattern_union(a, pattern_rows(a, s, flags), pattern_cols(a, s, flags)));
+}
+
+/* Every third row has no key. */
+static Pattern *with_holes(Case *c, Arena *a, PatternShape s)
+{
+    uint8_t *flags = arena_zalloc(a, c->s.n, 1);
+
+    for (int64_t i = 0; i < c->s.n; i += 3)
+        flags[i] = 1;
+    return pattern_difference(a, window(c, a, s), pattern_rows(a, s, flags));
+}
+
+static Pattern *by_head(Case *c, Arena *a, PatternShape s)
+{
+    Pattern *each[2] = { window(c, a, s), strided(c, a, s) };
+
+    return pattern_by_head(a, s, each, 2);
+}
+
+static Pattern *nothing(Case *c, Arena *a, PatternShape s)
+{
+    (void)c;
+    return pattern_none(a, s);
+}
+
+static const Maker makers[] = { full, causal, causal_from_first, window, strided, with_global,
+                                with_holes, by_head, nothing };
+
+static void every_shape_and_pattern(Arithmetic arithmetic, size_t step)
+{
+    for (size_t x = 0; x < SHAPES * (sizeof(makers) / sizeof(*makers)); x += step) {
+        Case c = case_new(shapes[x % SHAPES], arithmetic);
+
+        c.pattern = makers[x / SHAPES](&c, c.f.gpu.run->arena, pattern_shape(&c));
+        case_check(&c, near_of(arithmetic));
+        assert_int_equal(c.f.gpu.run->computed, 1u << arithmetic);
+        case_free(&c);
+    }
+}
+
+static void in_f32(void **state)
+{
+    (void)state;
+    every_shape_and_pattern(ARITHMETIC_F32, 1);
+}
+
+static void in_bf16(void **state)
+{
+    (void)state;
+    every_shape_and_pattern(ARITHMETIC_BF16, 1);
+}
+
+static void in_f16(void **state)
+{
+    (void)state;
+    every_shape_and_pattern(ARITHMETIC_F16, 2);
+}
+
+static void in_tf32(void **state)
+{
+    (void)state;
+    every_shape_and_pattern(ARITHMETIC_TF32, 2);
+}
+
+/* ---- long rows, cut among blocks -------------------------------------------------------- */
+
+static void long_rows_are_cut(void **state)
+{
+    const Shape s = { 2, 1, 40, 3000, 16, 24 };
+
+    (void)state;
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
+        for (size_t x = 0; x < sizeof(makers) / sizeof(*makers); x += 2) {
+            Case c = case_new(s, (Arithmetic)kind);
+
+            c.pattern = makers[x](&c, c.f.gpu.run->arena, pattern_shape(&c));
+            case_check(&c, near_of((Arithmetic)kind));
+            case_free(&c);
+        }
+}
+
+static void threads_change_nothing(void **state)
+{
+    const Shape s = { 2, 2, 700, 700, 8, 8 };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(makers) / sizeof(*makers); x++) {
+        Case     c = case_new(s, ARITHMETIC_F32);
+        Run     *r = c.f.gpu.run;
+        TileList a, b;
+        double   cells;
+
+        c.pattern = makers[x](&c, r->arena, pattern_shape(&c));
+        a = gpu_tiles(r, &c.in, c.pattern, 64, &cells);
+        r->threads = threads_new(3);
+        b = gpu_tiles(r, &c.in, c.pattern, 64, &cells);
+        threads_free(r->threads);
+        r->threads = NULL;
+        assert_int_equal(a.shape, b.shape);
+        for (int64_t row = 0; row < a.rows * (a.per_head ? 2 : 1); row++) {
+            assert_int_equal(a.start[row + 1], b.start[row + 1]);
+            for (int64_t y = a.start[row]; y < a.start[row + 1]; y++) {
+                const TileRun *p = &a.runs[y], *q = &b.runs[y];
+
+                assert_true(p->key == q->key && p->count == q->count);
+                assert_true((p->mask < 0) == (q->mask < 0));
+                if (p->mask >= 0)
+                    assert_memory_equal(a.keep + p->mask * 64, b.keep + q->mask * 64, 512);
+            }
+        }
+        case_free(&c);
+    }
+}
+
+static void shapes_are_known(void **state)
+{
+    const Shape s = { 1, 1, 150, 150, 8, 8 };
+    const int   expected[] = { TILES_FULL, TILES_CAUSAL, TILES_CAUSAL, TILES_ANY, TILES_ANY,
+                               TILES_ANY, TILES_ANY, TILES_ANY, TILES_ANY };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(makers) / sizeof(*makers); x++) {
+        Case     c = case_new(s, ARITHMETIC_F32);
+        double   cells;
+        TileList t;
+
+        c.pattern = makers[x](&c, c.f.gpu.run->arena, pattern_shape(&c));
+        t = gpu_tiles(c.f.gpu.run, &c.in, c.pattern, 64, &cells);
+        assert_int_equal(t.shape, expected[x]);
+        case_free(&c);
+    }
+}
+
+/* ---- terms ------------------------------------------------------------------------------ */
+
+static double odd_cells(const void *context, int64_t head, int64_t i, int64_t j)
+{
+    (void)context;
+    return (i + j + head) % 5 ? 0 : (i + j) % 2 ? 1.5 : log(3);
+}
+
+static double some_hidden(const void *context, int64_t head, int64_t i, int64_t j)
+{
+    (void)context;
+    return (i * j + head) % 3 ? 0.25 : -(double)INFINITY;
+}
+
+static void terms_of_cells(void **state)
+{
+    const Shape s = { 2, 1, 150, 150, 16, 8 };
+
+    (void)state;
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
+        for (int x = 0; x < 4; x++) {
+            Case c = case_new(s, (Arithmetic)kind);
+
+            c.in.cell_term = x % 2 ? some_hidden : odd_cells;
+            c.pattern = makers[x < 2 ? 0 : 5](&c, c.f.gpu.run->arena, pattern_shape(&c));
+            case_check(&c, near_of((Arithmetic)kind));
+            case_free(&c);
+        }
+}
+
+static void distances(void **state)
+{
+    const Shape s = { 4, 2, 90, 140, 24, 40 };
+
+    (void)state;
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
+        Case c = case_new(s, (Arithmetic)kind);
+
+        c.in.distance = tensor_with_rank(fixture_normal(&c.f.gpu, 1, 2, s.n + s.m - 1, 1), 2);
+        c.pattern = with_global(&c, c.f.gpu.run->arena, pattern_shape(&c));
+        case_check(&c, near_of((Arithmetic)kind));
+        assert_int_equal(c.f.gpu.run->computed, 1u << kind);
+        case_free(&c);
+    }
+}
+
+/* Terms that only the float32 kernel has: it is what ran, and the run says so. */
+static void dot_terms_are_in_f32(void **state)
+{
+    const Shape s = { 2, 1, 70, 90, 8, 12 };
+    Case        c = case_new(s, ARITHMETIC_BF16);
+    int32_t    *index = arena_alloc(c.f.gpu.run->arena, s.n + s.m - 1, sizeof(*index));
+
+    (void)state;
+    for (int64_t x = 0; x < s.n + s.m - 1; x++)
+        index[x] = (int32_t)(x % 11);
+    c.in.row = (DistanceTerm){ c.in.q, fixture_normal(&c.f.gpu, 1, 11, s.d, 1), index };
+    c.in.col = (DistanceTerm){ c.in.k, fixture_normal(&c.f.gpu, 2, 11, s.d, 1), index };
+    c.in.value = (DistanceTerm){ .table = fixture_normal(&c.f.gpu, 1, 11, s.e, 1), .index = index };
+    c.pattern = window(&c, c.f.gpu.run->arena, pattern_shape(&c));
+    case_check(&c, NEAR_F32);
+    assert_int_equal(c.f.gpu.run->computed, 1u << ARITHMETIC_F32);
+    case_free(&c);
+}
+
+/* ---- scales, and numbers that are none -------------------------------------------------- */
+
+static void scales(void **state)
+{
+    const Shape  s = { 1, 1, 80, 80, 8, 8 };
+    const double scale[] = { 0, -0.5, 2 };
+
+    (void)state;
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
+        for (int x = 0; x < 3; x++) {
+            Case c = case_new(s, (Arithmetic)kind);
+
+            c.in.scale = scale[x];
+            c.pattern = causal(&c, c.f.gpu.run->arena, pattern_shape(&c));
+            /* scores are twice as large as under 1/sqrt(d) at most, times sqrt(d) */
+            case_check(&c, near_of((Arithmetic)kind) * (x == 2 ? 8 : 2));
+            case_free(&c);
+        }
+}
+
+/* A score that is no number makes its row so, and no other.  A value that is none does it to
+ * the rows that see it; rows beside them in a tile give it the weight 0, which makes a NaN of
+ * it too, here as on the CPU; no other tile does. */
+static void no_numbers(void **state)
+{
+    const Shape s = { 1, 1, 400, 400, 8, 8 };
+
+    (void)state;
+    for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
+        Case   c = case_new(s, (Arithmetic)kind);
+        float *k = c.in.k.data, *v = c.in.v.data;
+
+        k[40 * s.d + 3] = NAN;
+        v[300 * s.e] = NAN;
+        c.pattern = window(&c, c.f.gpu.run->arena, pattern_shape(&c));
+        case_run(&c);
+        for (int64_t i = 0; i < s.n; i++) {
+            bool  hit = i >= 31 && i <= 49, mixed = i >= 291 && i <= 309;
+            float out = ((float *)c.gpu.out.data)[i * s.e];
+
+            assert_true(!isnan(((float *)c.cpu.lse.data)[i]) == !hit);
+            assert_true(!isnan(((float *)c.gpu.lse.data)[i]) == !hit);
+            if (hit || mixed)
+                assert_true(isnan(out));
+            else if (i < 128)
+                assert_false(isnan(out));
+        }
+        case_free(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_f32),
+        cmocka_unit_test(in_bf16),
+        cmocka_unit_test(in_f16),
+        cmocka_unit_test(in_tf32),
+        cmocka_unit_test(long_rows_are_cut),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(shapes_are_known),
+        cmocka_unit_test(terms_of_cells),
+        cmocka_unit_test(distances),
+        cmocka_unit_test(dot_terms_are_in_f32),
+        cmocka_unit_test(scales),
+        cmocka_unit_test(no_numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* tests/unit/test_gpu_profile.c -- the three tiers of a GPU's profile, on the emulated device. */
+#include "profile_fixture.h"
+
+#include <libgen.h>
+#include <unistd.h>
+
+#include "attn/cuda/library.h"
+#include "profile/device_sums.h"
+#include "profile/kernel_name.h"
+
+#define PLAN ((MeasurePlan){ .repeats = 3, .most = 3, .max_seconds = 30, .width = 1 })
+
+static Device *emulated(void)
+{
+    char    program[2048], path[2200];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    Error   err = ERROR_INIT;
+    Device *device;
+
+    assert_true(length > 0);
+    program[length] = '\0';
+    snprintf(path, sizeof(path), "%s/attnscope-emulated.so", dirname(program));
+    setenv("ATTNSCOPE_DEVICE_LIBRARY", path, 1);
+    device = device_open(&err);
+    if (!device)
+        fprintf(stderr, "%s\n", err.text);
+    assert_non_null(device);
+    return device;
+}
+
+/* Measures window(window=5), 2 heads of 48 tokens, with what the environment says. */
+static Record measured(const MeasurePlan *plan)
+{
+    Device *device = emulated();
+    Fixture f = fixture_new(2, 48, 16, 1);
+    Record  record;
+    Error   err = ERROR_INIT;
+
+    fixture_choose(&f, "window", "window=5");
+    f.spec.ops = device_ops(device, ARITHMETIC_F32);
+    assert_true(measure(&f.spec, plan, &record, &err));
+    assert_int_equal(record.status, RECORD_OK);
+    assert_non_null(record.gpu);
+    assert_int_equal(device_in_use(device), 0);
+    fixture_free(&f);
+    device_release(device);
+    return record;
+}
+
+static double threads_of(const DeviceProfile *p)
+{
+    double threads = 0;
+
+    for (int i = 0; i < p->kernel_count; i++) {
+        const DeviceKernelRow *k = &p->kernels[i];
+
+        threads += (double)k->launches * k->grid[0] * k->grid[1] * k->grid[2] * k->block[0] *
+                   k->block[1] * k->block[2];
+    }
+    return threads;
+}
+
+static void events_and_activity_without_counters(void **state)
+{
+    MeasurePlan          plan = PLAN;
+    Record               r = measured(&plan);
+    const DeviceProfile *p = r.gpu;
+    double               sum = 0;
+
+    (void)state;
+    assert_true(device_reached(p, TIER_EVENTS) && device_reached(p, TIER_ACTIVITY));
+    assert_false(device_reached(p, TIER_COUNTERS));
+    assert_string_equal(p->lacks[TIER_COUNTERS], "counters refused: emulated");
+    assert_string_equal(r.hardware_note, "counters refused: emulated");
+    assert_false(r.hardware.flops.valid || p->counted.flops.valid);
+    assert_int_equal(p->stage_count, r.stage_count);
+    for (int i = 0; i < p->stage_count; i++) {
+        assert_true(p->stages[i].span_ms.valid && p->stages[i].busy_ms.valid);
+        sum += p->stages[i].busy_ms.value;
+    }
+    CHECK_NEAR(sum, p->busy_ms.value, 1e-9);
+    assert_true(p->kernel_count > 0 && p->launches == p->span_count);
+    assert_true(p->span_ms.value > 0);
+    assert_string_equal(r.stages[p->kernels[0].stage].name, "attend");
+    assert_non_null(strstr(p->kernels[0].name, "attend_f32"));
+    assert_int_equal(p->kernels[0].block[0], 256);
+    assert_int_equal(p->kernels[0].registers, -1);
+    assert_true(p->allocated.valid && p->allocated.value > 0);
+    record_free(&r);
+}
+
+static void counters_are_summed_over_passes_and_stages(void **state)
+{
+    MeasurePlan          plan = PLAN;
+    Record               r;
+    const DeviceProfile *p;
+    double               flops = 0, threads;
+
+    (void)state;
+    setenv("ATTNSCOPE_EMULATED_COUNTERS", "count", 1);
+    r = measured(&plan);
+    unsetenv("ATTNSCOPE_EMULATED_COUNTERS");
+    p = r.gpu;
+    threads = threads_of(p);
+    assert_int_equal(p->passes, 2);
+    CHECK_NEAR(p->counted.fp32.value, 3 * threads, 0);
+    CHECK_NEAR(p->counted.fused.value, 2 * threads, 0);
+    CHECK_NEAR(p->counted.flops.value, 3 * threads, 0);
+    CHECK_NEAR(r.hardware.flops.value, 3 * threads, 0);
+    CHECK_NEAR(p->counted.dram_read.value, 8 * threads, 0);
+    CHECK_NEAR(p->counted.dram_written.value, 4 * threads, 0);
+    CHECK_NEAR(p->counted.occupancy.value, 0.5, 1e-12);
+    assert_false(p->counted.tensor.valid);
+    for (int i = 0; i < p->stage_count; i++)
+        flops += p->stages[i].counted.fp32.valid ? p->stages[i].counted.fp32.value : 0;
+    CHECK_NEAR(flops, 3 * threads, 0);
+    record_free(&r);
+}
+
+static void a_refused_counter_never_ends_a_run(void **state)
+{
+    MeasurePlan plan = PLAN;
+    Record      r;
+
+    (void)state;
+    setenv("ATTNSCOPE_EMULATED_COUNTERS", "lost", 1);
+    setenv("ATTNSCOPE_EMULATED_TRACE", "refused", 1);
+    r = measured(&plan);
+    unsetenv("ATTNSCOPE_EMULATED_COUNTERS");
+    unsetenv("ATTNSCOPE_EMULATED_TRACE");
+    assert_true(device_reached(r.gpu, TIER_EVENTS));
+    assert_string_equal(r.gpu->lacks[TIER_ACTIVITY], "traces refused: emulated");
+    assert_string_equal(r.gpu->lacks[TIER_COUNTERS], "counters lost: emulated");
+    assert_false(r.gpu->busy_ms.valid || r.gpu->allocated.valid);
+    assert_int_equal(r.time.count, 3);
+    record_free(&r);
+}
+
+static void one_run_has_events_only(void **state)
+{
+    MeasurePlan plan = MEASURE_ONCE;
+    Record      r = measured(&plan);
+
+    (void)state;
+    assert_true(device_reached(r.gpu, TIER_EVENTS));
+    assert_non_null(strstr(r.gpu->lacks[TIER_ACTIVITY], "--repeat"));
+    assert_non_null(strstr(r.gpu->lacks[TIER_COUNTERS], "--repeat"));
+    record_free(&r);
+}
+
+static void json_and_copy_hold_all_of_it(void **state)
+{
+    MeasurePlan plan = PLAN;
+    Record      r, copy;
+    Error       err = ERROR_INIT;
+    Text        text = { 0 };
+    json_t     *root;
+
+    (void)state;
+    setenv("ATTNSCOPE_EMULATED_COUNTERS", "count", 1);
+    r = measured(&plan);
+    unsetenv("ATTNSCOPE_EMULATED_COUNTERS");
+    assert_true(record_copy(&copy, &r, &err));
+    record_free(&r);
+    root = record_parsed(&copy);
+    assert_true(json_is_null(json_at(root, "gpu.events.lacks")));
+    assert_true(json_number_value(json_at(root, "gpu.events.span_ms")) > 0);
+    assert_true(json_number_value(json_at(root, "gpu.activity.busy_ms")) > 0);
+    assert_int_equal(json_array_size(json_at(root, "gpu.activity.kernels")),
+                     copy.gpu->kernel_count);
+    assert_int_equal(json_array_size(json_at(root, "gpu.activity.spans")), copy.gpu->span_count);
+    CHECK_NEAR(json_number_value(json_at(root, "gpu.counters.fp32")),
+               json_number_value(json_at(root, "flops.hardware")), 0);
+    assert_true(json_is_null(json_at(root, "gpu.counters.tensor")));
+    assert_true(json_is_array(json_at(root, "memory.timeline.device")));
+    assert_true(json_is_object(json_at(json_array_get(json_at(root, "stages"), 0), "gpu")));
+    json_decref(root);
+    record_text(&copy, &text);
+    assert_non_null(strstr(text_str(&text), "events, activity, counters"));
+    assert_non_null(strstr(text_str(&text), "kernel [activity]"));
+    assert_non_null(strstr(text_str(&text), "occupancy 50.0 % [counters]"));
+    text_free(&text);
+    record_free(&copy);
+}
+
+static void a_run_on_the_cpu_has_none(void **state)
+{
+    MeasurePlan plan = PLAN;
+    Fixture     f = fixture_new(1, 16, 8, 1);
+    Record      r;
+    Error       err = ERROR_INIT;
+    json_t     *root;
+
+    (void)state;
+    fixture_choose(&f, "full", "");
+    assert_true(measure(&f.spec, &plan, &r, &err));
+    assert_null(r.gpu);
+    assert_false(r.device_peak.valid);
+    root = record_parsed(&r);
+    assert_true(json_is_null(json_at(root, "gpu")));
+    assert_true(json_is_null(json_at(root, "memory.timeline.device")));
+    json_decref(root);
+    record_free(&r);
+    fixture_free(&f);
+}
+
+/* ---- sums of given records ------------------------------------------------------- */
+
+static void records_are_summed_by_kernel_and_stage(void **state)
+{
+    DeviceKernel kernels[] = {
+        { .name = "a", .region = 0, .start = 1000000, .end = 3000000, .grid = { 2, 1, 1 } },
+        { .name = "b", .region = 1, .start = 4000000, .end = 9000000, .grid = { 1, 1, 1 } },
+        { .name = "a", .region = 0, .start = 10000000, .end = 11000000, .grid = { 2, 1, 1 } },
+        { .name = "a", .region = -1, .start = 12000000, .end = 12500000, .grid = { 2, 1, 1 } },
+    };
+    DeviceCopy copies[] = { { DEVICE_COPY_SET, 1, 0, 500000, 64 },
+                            { DEVICE_PAGES_TO_HOST, -1, 0, 250000, 4096 } };
+    DeviceAllocation allocations[] = { { 0, 5, -100 }, { 0, 2, 100 }, { 1, 6, 30 }, { 1, 3, 50 } };
+    DeviceTrace trace = { .kernels = kernels, .copies = copies, .allocations = allocations,
+                          .kernel_count = 4, .copy_count = 2, .allocation_count = 4 };
+    DeviceProfile *p = device_profile_new(2);
+
+    (void)state;
+    assert_true(device_sum_trace(&trace, p));
+    assert_int_equal(p->kernel_count, 3);
+    assert_string_equal(p->kernels[0].name, "b");
+    assert_int_equal(p->kernels[1].launches, 2);
+    CHECK_NEAR(p->kernels[1].total_ms, 3, 1e-12);
+    CHECK_NEAR(p->kernels[1].least_ms, 1, 1e-12);
+    CHECK_NEAR(p->kernels[1].most_ms, 2, 1e-12);
+    assert_int_equal(p->spans[0].row, 1);
+    assert_int_equal(p->spans[1].row, 0);
+    assert_int_equal(p->spans[3].stage, -1);
+    CHECK_NEAR(p->busy_ms.value, 8.5, 1e-12);
+    CHECK_NEAR(p->stages[1].copy_ms.value, 0.5, 1e-12);
+    CHECK_NEAR(p->copy_ms.value, 0.75, 1e-12);
+    assert_int_equal(p->copies[DEVICE_PAGES_TO_HOST].bytes, 4096);
+    CHECK_NEAR(p->allocated.value, 150, 0);
+    device_profile_free(p);
+}
+
+static void names_are_as_in_the_source(void **state)
+{
+    static const char *const names[][2] = {
+        { "attend", "attend" },
+        { "_Z10attend_f32ILb0EEv12DeviceTensorPKf", "attend_f32<false>" },
+        { "_Z4tileILi64ELi32EfEvPT1_", "tile<64,32,float>" },
+        { "_ZN12_GLOBAL__N_14rowsIdEEvPT_", "rows<double>" },
+        { "_ZN4gemm5tilesIfLin1EEEvv", "tiles<float,-1>" },
+        { "_ZL6staticv", "static" },
+        { "_Z4wordI13__nv_bfloat16L10Arithmetic2EEvv", "word<__nv_bfloat16,2>" },
+        { "_Z4pairISt4pairIiiEEvv", "pair<...>" },
+        { "_Z", "_Z" },
+        { "_Z99short", "_Z99short" },
+    };
+    char text[96];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        kernel_name_text(names[i][0], text, sizeof(text));
+        assert_string_equal(text, names[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_and_activity_without_counters),
+        cmocka_unit_test(counters_are_summed_over_passes_and_stages),
+        cmocka_unit_test(a_refused_counter_never_ends_a_run),
+        cmocka_unit_test(one_run_has_events_only),
+        cmocka_unit_test(json_and_copy_hold_all_of_it),
+        cmocka_unit_test(a_run_on_the_cpu_has_none),
+        cmocka_unit_test(records_are_summed_by_kernel_and_stage),
+        cmocka_unit_test(names_are_as_in_the_source),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
