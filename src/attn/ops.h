@@ -529,8 +529,8 @@ struct Ops {
     void (*pool_windows)(Run *r, const PoolWindows *in, Tensor *y);
     void (*lambda_content)(Run *r, const struct Lambdas *l);
     void (*lambda_apply)(Run *r, const struct Lambdas *l, Tensor *out);
-    /* Takes about a second; nothing else should run meanwhile. */
-    bool (*ceilings)(Threads *threads, Ceilings *out, Error *err);
+    /* Takes about a second; nothing else should run meanwhile.  ops: this table. */
+    bool (*ceilings)(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 };
 
 /* Adds to the current stage; for work a mechanism does in its own loops. */

@@ -171,7 +171,7 @@ const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through po
                              .members = growth_members };
 
 static const Member roofline_result_members[] = {
-    FIELD("ceilings", "table", "peak, gemm (FLOPs a second), stream (bytes a second)"),
+    FIELD("ceilings", "table", "peak, tensor, gemm (FLOPs a second), stream (bytes a second)"),
     FIELD("points", "table[]",
           "mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage"),
     FIELD("threads", "integer", "that ran"),

@@ -125,8 +125,8 @@ static const Member attn_members[] = {
       "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\")." },
     { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
-      "ceilings (peak, gemm and stream, per second), points (mechanism, stage, time_ms, flops, "
-      "intensity, flops_per_second, roof), threads, environment." },
+      "ceilings (peak, tensor, gemm and stream, per second), points (mechanism, stage, time_ms, "
+      "flops, intensity, flops_per_second, roof), threads, environment." },
     { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
       "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
     { "json", NULL, "value: any, indent?: integer", "string",

@@ -43,7 +43,7 @@ static bool measure_ceilings(void *context, const atomic_bool *cancel, Error *er
     bool             ok;
 
     (void)cancel; /* it takes two seconds */
-    ok = ops_cpu()->ceilings(threads, &w->ceilings, err);
+    ok = ops_cpu()->ceilings(ops_cpu(), threads, &w->ceilings, err);
     threads_free(threads);
     return ok;
 }
