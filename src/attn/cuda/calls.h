@@ -8,6 +8,7 @@
 #include "attn/cuda/entries_call.h"
 #include "attn/cuda/gemm_call.h"
 #include "attn/cuda/group_call.h"
+#include "attn/cuda/kernel_call.h"
 #include "attn/cuda/lists_call.h"
 #include "attn/cuda/means_call.h"
 #include "attn/cuda/lambda_call.h"

@@ -30,7 +30,7 @@ static Packed pack(Run *r, const Tensor *t, int64_t size)
     PackCall call = { .from = gpu_tensor(r, t), .arithmetic = (int32_t)gpu_kind(r)->arithmetic };
 
     call.to.heads = call.from.heads;
-    call.to.rows = (call.from.rows + MATRIX_ROWS - 1) / MATRIX_ROWS * MATRIX_ROWS;
+    call.to.rows = (call.from.rows + PACKED_ROWS - 1) / PACKED_ROWS * PACKED_ROWS;
     call.to.size = size;
     call.to.data = gpu_scratch(r, call.to.heads * call.to.rows * size, number_bytes(r));
     if (gpu_ready(r))

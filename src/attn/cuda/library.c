@@ -47,13 +47,13 @@ static void *open_library(Device *d, Error *err)
         found = open_beside_program(d);
     }
     if (!found && access(d->path, R_OK) == 0)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s cannot be opened: %s", d->path,
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s", d->path,
                   dlerror());
     else if (!found && given && *given)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " VARIABLE " names %s, which is not "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " VARIABLE " names %s, which is not "
                   "there", given);
     else if (!found)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " LIBRARY " is not beside the program; "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " LIBRARY " is not beside the program; "
                   "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
                   "name it by " VARIABLE);
     return found;
@@ -67,7 +67,7 @@ static const DeviceApi *find_api(const Device *d, Error *err)
     *(void **)&entry = dlsym(d->library, DEVICE_ENTRY);
     api = entry ? entry(DEVICE_ABI) : NULL;
     if (!api)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is of another version of attnscope; "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s is of another version of attnscope; "
                   "build both together", d->path);
     return api;
 }
@@ -78,7 +78,7 @@ static bool open_gpu(Device *d, Error *err)
 
     if (!code)
         return true;
-    return error_set(err, ERR_UNSUPPORTED, "no usable GPU: %s", d->api->text(code));
+    return error_set(err, ERR_UNSUPPORTED, NO_GPU " that can be used: %s", d->api->text(code));
 }
 
 Device *device_open(Error *err)

@@ -12,6 +12,8 @@
 
 typedef struct Device Device;
 
+#define NO_GPU "no GPU" /* how each message begins that says so */
+
 /* The first GPU, held once; NULL: err says what is missing and what to do. */
 Device           *device_open(Error *err);
 /* Counted, from any thread: runs in its memory hold it too.  NULL is no device. */
