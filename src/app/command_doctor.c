@@ -53,6 +53,21 @@ static void warning_lines(Session *s, Text *out)
     text_addf(out, "  OpenBLAS   %s\n", session_warning(s) ? session_warning(s) : "fits this CPU");
 }
 
+/* How far profiling goes on this GPU, and what is in the way. */
+static void tier_lines(const DeviceApi *api, Text *out)
+{
+    const DeviceProfiler *p = api->profiler ? api->profiler() : NULL;
+
+    if (!p) {
+        text_add(out, "  profiling  none: the library was built without CUPTI's headers\n");
+        return;
+    }
+    text_addf(out, "  profiling  by %s\n  events     yes\n", p->source());
+    text_addf(out, "  activity   %s\n", p->can_trace() ? p->why() : "yes: kernels, copies, memory");
+    text_addf(out, "  counters   %s\n", p->can_count() ? p->why()
+                                                       : "yes: FLOPs, DRAM bytes, occupancy");
+}
+
 static void gpu_lines(Session *s, Text *out)
 {
     Error             why = { 0 };
@@ -73,6 +88,7 @@ static void gpu_lines(Session *s, Text *out)
               info->driver % 1000 / 10);
     if (!info->managed)
         text_add(out, "  memory     host and device cannot touch it at the same time: slower\n");
+    tier_lines(device_api(gpu), out);
 }
 
 static void add_number(Text *out, const char *json, const char *key)

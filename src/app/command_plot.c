@@ -84,7 +84,8 @@ bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,
     }
     ok = call_picture_options(s, call, choice->count, &options, err);
     if (ok && choice->ceilings) {
-        options.ceilings = session_ceilings(s, results[0]->request.threads, err);
+        options.ceilings = session_ceilings(s, results[0]->request.ops,
+                                            results[0]->request.threads, err);
         ok = options.ceilings != NULL;
     }
     if (ok)

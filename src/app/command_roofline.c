@@ -6,6 +6,7 @@
  * slanted roof; nothing stands above the flat one.
  */
 #include "app/command_plot.h"
+#include "app/roof_point.h"
 #include "app/session_parts.h"
 
 #include <math.h>
@@ -50,10 +51,14 @@ static bool measure_all(Session *s, const Call *call, Roofline *r, Error *err)
 {
     const Ceilings *known;
     int64_t         threads = 0;
+    Request         first;
 
     if (!call_int(call, OPT_THREADS, 1, 4096, &threads, err) || !call_check_params(call, err))
         return false;
-    known = session_ceilings(s, (int)threads, err);
+    if (!call_request(s, call, call->words[0], &first, err))
+        return false;
+    known = session_ceilings(s, first.ops, (int)threads, err);
+    request_free(&first);
     if (!known)
         return false;
     r->ceilings = *known;
@@ -65,25 +70,7 @@ static bool measure_all(Session *s, const Call *call, Roofline *r, Error *err)
 
 /* ---- one stage ---------------------------------------------------------------- */
 
-typedef struct Point {
-    Number intensity, rate, roof; /* flop/byte, flop/s, flop/s */
-} Point;
-
-static Point point_of(const Ceilings *c, const StageRecord *s)
-{
-    double flops = flops_total(s->flops), bytes = s->bytes.read + s->bytes.written;
-    Point  p = { 0 };
-
-    if (bytes > 0 && flops > 0)
-        p.intensity = number_of(flops / bytes);
-    if (flops > 0 && s->time_ms.valid && s->time_ms.value > 0)
-        p.rate = number_of(1e3 * flops / s->time_ms.value);
-    if (p.intensity.valid && !isnan(c->peak))
-        p.roof = number_of(ceilings_roof(c, p.intensity.value));
-    return p;
-}
-
-static const char *bound_of(const Ceilings *c, const Point *p)
+static const char *bound_of(const Ceilings *c, const RoofPoint *p)
 {
     if (!p->roof.valid)
         return "n/a";
@@ -115,7 +102,7 @@ static void rate_cell(Table *t, Number rate)
         table_cell(t, "n/a");
 }
 
-static void share_cell(Table *t, const Point *p)
+static void share_cell(Table *t, const RoofPoint *p)
 {
     if (p->roof.valid && p->rate.valid)
         table_cell(t, "%.0f", 100 * p->rate.value / p->roof.value);
@@ -123,19 +110,20 @@ static void share_cell(Table *t, const Point *p)
         table_cell(t, "n/a");
 }
 
-static void stage_row(const Ceilings *c, const Result *result, const StageRecord *s, Table *t)
+static void stage_row(const Ceilings *c, const Result *result, int stage, Table *t)
 {
-    Point p = point_of(c, s);
-    Text  name = { 0 };
-    char  text[80];
+    const StageRecord *s = &result->record.stages[stage];
+    RoofPoint          p = roof_point(&result->record, stage, c);
+    Text               name = { 0 };
+    char               text[80];
 
     request_text(&result->request, &name);
     table_cell(t, "%s", text_str(&name));
     text_free(&name);
     stage_name(s, text, sizeof(text));
     table_cell(t, "%s", text);
-    number_cell(t, s->time_ms, 3);
-    table_cell(t, "%s", format_count(flops_total(s->flops), text, sizeof(text)));
+    number_cell(t, p.time_ms, 3);
+    table_cell(t, "%s", p.flops.valid ? format_count(p.flops.value, text, sizeof(text)) : "0");
     number_cell(t, p.intensity, 3);
     rate_cell(t, p.rate);
     rate_cell(t, p.roof);
@@ -145,14 +133,17 @@ static void stage_row(const Ceilings *c, const Result *result, const StageRecord
 
 /* ---- the whole ------------------------------------------------------------------ */
 
-static void show_ceilings(const Ceilings *c, int threads, Text *out)
+static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
 {
-    text_addf(out, "ceilings of this machine, %d thread%s, measured now\n", threads,
-              threads == 1 ? "" : "s");
+    if (r->gpu)
+        text_addf(out, "ceilings of %s, measured now\n", r->gpu->name);
+    else
+        text_addf(out, "ceilings of this machine, %d thread%s, measured now\n", r->threads,
+                  r->threads == 1 ? "" : "s");
     if (!isnan(c->peak))
         text_addf(out, "  multiply-add peak  %8.1f GF/s\n", 1e-9 * c->peak);
-    text_addf(out, "  OpenBLAS sgemm     %8.1f GF/s\n  memory (triad)     %8.1f GB/s\n",
-              1e-9 * c->gemm, 1e-9 * c->stream);
+    text_addf(out, "  %-18s %8.1f GF/s\n  memory (triad)     %8.1f GB/s\n",
+              r->gpu ? "matrix products" : "OpenBLAS sgemm", 1e-9 * c->gemm, 1e-9 * c->stream);
     if (!isnan(c->peak))
         text_addf(out, "  the roof is flat from %.1f FLOPs to a byte on\n\n",
                   c->peak / c->stream);
@@ -165,14 +156,16 @@ static void show_table(const Roofline *r, TableStyle style, Text *out)
     Table t = { .cols = 9 };
 
     if (style != TABLE_CSV)
-        show_ceilings(&r->ceilings, r->results[0]->record.threads, out);
+        show_ceilings(&r->ceilings, &r->results[0]->record, out);
     for (int i = 0; i < t.cols; i++)
         table_cell(&t, "%s", heads[i]);
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->results[i]->record.stage_count; k++)
-            stage_row(&r->ceilings, r->results[i], &r->results[i]->record.stages[k], &t);
+            stage_row(&r->ceilings, r->results[i], k, &t);
     table_write(&t, style, out);
     table_free(&t);
+    if (style != TABLE_CSV && r->results[0]->record.gpu)
+        text_addf(out, "\nPoints: %s.\n", roof_point_source(&r->results[0]->record));
     if (style != TABLE_CSV)
         text_add(out, "\nTraffic is what must move at least: a stage above its roof found its data "
                       "in a cache.\nn/a: the stage counts no traffic or no FLOPs.\n");
@@ -187,19 +180,20 @@ static void key_valid(Json *json, const char *key, Number number)
         jsonw_null(json);
 }
 
-static void stage_json(const Ceilings *c, const Result *result, const StageRecord *s, Json *json)
+static void stage_json(const Ceilings *c, const Result *result, int stage, Json *json)
 {
-    Point p = point_of(c, s);
-    Text  name = { 0 };
-    char  stage[80];
+    const StageRecord *s = &result->record.stages[stage];
+    RoofPoint          p = roof_point(&result->record, stage, c);
+    Text               name = { 0 };
+    char               word[80];
 
     request_text(&result->request, &name);
-    stage_name(s, stage, sizeof(stage));
+    stage_name(s, word, sizeof(word));
     jsonw_open(json, '{');
     jsonw_key(json, "mechanism"), jsonw_string(json, text_str(&name));
-    jsonw_key(json, "stage"), jsonw_string(json, stage);
-    key_valid(json, "time_ms", s->time_ms);
-    key_valid(json, "flops", number_of(flops_total(s->flops)));
+    jsonw_key(json, "stage"), jsonw_string(json, word);
+    key_valid(json, "time_ms", p.time_ms);
+    key_valid(json, "flops", number_of(p.flops.valid ? p.flops.value : 0));
     key_valid(json, "intensity", p.intensity);
     key_valid(json, "flops_per_second", p.rate);
     key_valid(json, "roof", p.roof);
@@ -222,7 +216,7 @@ static void show_json(const Roofline *r, Text *out)
     jsonw_key(&json, "points"), jsonw_open(&json, '[');
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->results[i]->record.stage_count; k++)
-            stage_json(&r->ceilings, r->results[i], &r->results[i]->record.stages[k], &json);
+            stage_json(&r->ceilings, r->results[i], k, &json);
     jsonw_close(&json, ']');
     jsonw_key(&json, "environment");
     environment_json(&json);

@@ -306,7 +306,8 @@ Figure *drawing_figure(Session *s, const Call *call, Drawing *d, Error *err)
         return NULL;
     for (int i = 0; i < d->count; i++)
         if (plot_word(d->panels[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
-            options.ceilings = session_ceilings(s, d->results[i]->request.threads, err);
+            options.ceilings = session_ceilings(s, d->results[i]->request.ops,
+                                                d->results[i]->request.threads, err);
             if (!options.ceilings)
                 return NULL;
         }

@@ -81,30 +81,43 @@ bool plot_no_memory(Error *err)
     return error_set(err, ERR_NOMEM, "a plot: out of memory");
 }
 
-void plot_measured_text(int threads, int64_t when, char *text, size_t size)
+static void measured_text(const char *name, const char *with, int64_t when, char *text,
+                          size_t size)
 {
-    char      cpu[80], date[40];
+    char      date[40];
     time_t    seconds = (time_t)when;
     struct tm utc;
 
-    environment_cpu(cpu, sizeof(cpu));
     gmtime_r(&seconds, &utc);
     strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &utc);
-    snprintf(text, size, "%s, %d thread%s, %s", cpu, threads, threads == 1 ? "" : "s", date);
+    snprintf(text, size, "%s%s, %s", name, with, date);
+}
+
+void plot_measured_text(int threads, int64_t when, char *text, size_t size)
+{
+    char cpu[80], with[32];
+
+    environment_cpu(cpu, sizeof(cpu));
+    snprintf(with, sizeof(with), ", %d thread%s", threads, threads == 1 ? "" : "s");
+    measured_text(cpu, with, when, text, size);
 }
 
 /* What a clock or the process was asked for belongs to one machine and one day. */
 static void say_measured(Plot *plot, const PlotSubject *subjects, int count)
 {
-    int64_t when = 0;
-    int     threads = 1;
+    int64_t              when = 0;
+    int                  threads = 1;
+    const DeviceProfile *gpu = NULL;
 
     for (int i = 0; i < count; i++)
         if (subjects[i].record && subjects[i].record->when > when) {
             when = subjects[i].record->when;
             threads = subjects[i].record->threads;
+            gpu = subjects[i].record->gpu;
         }
-    if (when)
+    if (when && gpu)
+        measured_text(gpu->name, "", when, plot->measured, sizeof(plot->measured));
+    else if (when)
         plot_measured_text(threads, when, plot->measured, sizeof(plot->measured));
 }
 
@@ -113,6 +126,8 @@ static bool fill(Plot *plot, PlotKind kind, const PlotSubject *subjects, int cou
 {
     switch (kind) {
     case PLOT_TIMELINE: return plot_fill_timeline(plot, subjects, count, err);
+    case PLOT_DEVICE: return plot_fill_device(plot, subjects, count, err);
+    case PLOT_KERNELS: return plot_fill_kernels(plot, subjects, count, err);
     case PLOT_ROOFLINE: return plot_fill_roofline(plot, subjects, count, ceilings, err);
     case PLOT_MASS_SEEDS:
     case PLOT_ERROR_SEEDS: return plot_fill_seeds(plot, kind, subjects, count, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/plots_parts.h"
+#include "app/roof_point.h"
 
 /* ---- memory over time ------------------------------------------------------- */
 
@@ -81,6 +82,7 @@ static bool fill_one(Plot *plot, const PlotSubject *subject, Error *err)
 
     if (!add_level(plot, "own memory", line, line->arena, 1e3) ||
         (heap && !add_level(plot, "heap", line, line->heap, 1e3)) ||
+        (line->on_device && !add_level(plot, "GPU memory", line, line->device, 1e3)) ||
         !add_largest(plot, line, false, 1e3, 2) ||
         (heap && !add_largest(plot, line, true, 1e3, 3)))
         return plot_no_memory(err);
@@ -150,15 +152,13 @@ bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Erro
 
 /* ---- roofline --------------------------------------------------------------- */
 
-static bool point_of(const StageRecord *s, double *intensity, double *rate)
+static bool point_of(const Record *r, int stage, double *intensity, double *rate)
 {
-    double flops = flops_total(s->flops), bytes = s->bytes.read + s->bytes.written;
+    RoofPoint p = roof_point(r, stage, NULL);
 
-    if (!(flops > 0) || !(bytes > 0) || !s->time_ms.valid || !(s->time_ms.value > 0))
-        return false;
-    *intensity = flops / bytes;
-    *rate = 1e3 * flops / s->time_ms.value;
-    return true;
+    *intensity = p.intensity.value;
+    *rate = p.rate.value;
+    return p.intensity.valid && p.rate.valid;
 }
 
 /* A stage named before in the same mechanism is another of its iterations. */
@@ -168,7 +168,7 @@ static bool is_named(const Record *r, int at)
 
     for (int k = 0; k < at; k++)
         if (!strcmp(r->stages[k].name, r->stages[at].name) &&
-            point_of(&r->stages[k], &ignored, &ignored))
+            point_of(r, k, &ignored, &ignored))
             return true;
     return false;
 }
@@ -182,12 +182,12 @@ static int add_points(Plot *plot, const PlotSubject *subject)
     PlotSeries   *s;
 
     for (int i = 0; i < stages; i++)
-        count += point_of(&r->stages[i], &intensity, &rate);
+        count += point_of(r, i, &intensity, &rate);
     s = plot_add(plot, subject->name, CURVE_POINTS, count, false);
     if (!s || !plot_label(s))
         return -1;
     for (int i = 0; i < stages; i++) {
-        if (!point_of(&r->stages[i], &intensity, &rate))
+        if (!point_of(r, i, &intensity, &rate))
             continue;
         s->x[at] = intensity;
         s->y[at] = rate;
@@ -207,7 +207,7 @@ static void range_of(const Plot *plot, double *lo, double *hi)
 }
 
 /* The slanted roof up to the top one, and the level ones from the slanted on. */
-static bool add_roofs(Plot *plot, const Ceilings *c)
+static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
 {
     double top = isnan(c->peak) ? c->gemm : c->peak, ridge = top / c->stream;
     double lo = ridge, hi = ridge, slope_x[2], slope_y[2];
@@ -225,7 +225,8 @@ static bool add_roofs(Plot *plot, const Ceilings *c)
     if (!isnan(c->peak) &&
         !plot_line(plot, name, -1, (double[]){ ridge, hi }, (double[]){ c->peak, c->peak }, 2))
         return false;
-    snprintf(name, sizeof(name), "sgemm %.3g GFLOP/s", 1e-9 * c->gemm);
+    snprintf(name, sizeof(name), "%s %.3g GFLOP/s", gpu ? "matrix products" : "sgemm",
+             1e-9 * c->gemm);
     return plot_line(plot, name, -1, (double[]){ c->gemm / c->stream, hi },
                      (double[]){ c->gemm, c->gemm }, 2) != NULL;
 }
@@ -233,7 +234,8 @@ static bool add_roofs(Plot *plot, const Ceilings *c)
 bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
                         const Ceilings *ceilings, Error *err)
 {
-    int without = 0;
+    const Record *gpu = NULL;
+    int           without = 0;
 
     if (!ceilings)
         return error_set(err, ERR_DATA, "a roofline needs this machine's ceilings, and they are "
@@ -244,14 +246,19 @@ bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
     for (int i = 0; i < count; i++) {
         int left_out = add_points(plot, &subjects[i]);
 
+        gpu = subject_ok(&subjects[i]) && subjects[i].record->gpu ? subjects[i].record : gpu;
         if (left_out < 0)
             return plot_no_memory(err);
         without += left_out;
     }
-    if (!add_roofs(plot, ceilings))
+    if (!add_roofs(plot, ceilings, gpu != NULL))
         return plot_no_memory(err);
-    snprintf(plot->note, sizeof(plot->note), "ceilings of this machine, measured; above the "
-             "slanted one the data was in a cache");
+    if (gpu)
+        snprintf(plot->note, sizeof(plot->note), "ceilings of %s, measured; %s", gpu->gpu->name,
+                 roof_point_source(gpu));
+    else
+        snprintf(plot->note, sizeof(plot->note), "ceilings of this machine, measured; above the "
+                 "slanted one the data was in a cache");
     if (without)
         snprintf(plot->note + strlen(plot->note), sizeof(plot->note) - strlen(plot->note),
                  "; %d stage%s without FLOPs or traffic not shown", without,
@@ -310,6 +317,23 @@ static bool add_claim(Plot *plot, const ScalingCurve *c, int hue)
                      (double[]){ at, c->cost[last] }, 2) != NULL;
 }
 
+#define NAMED_LENGTHS_MOST 11
+
+/* The lengths that were measured are the ticks, while they have room. */
+static bool name_lengths(Plot *plot, const ScalingCurve *c)
+{
+    Text names = { 0 };
+    bool ok;
+
+    if (c->count < 2 || c->count > NAMED_LENGTHS_MOST)
+        return true;
+    for (int i = 0; i < c->count; i++)
+        text_addf(&names, "%s%.6g", i ? "|" : "", c->n[i]);
+    ok = text_ok(&names) && plot_name_points(plot, text_str(&names));
+    text_free(&names);
+    return ok;
+}
+
 Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
                       const char *measured, Error *err)
 {
@@ -318,6 +342,7 @@ Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
 
     for (int i = 0; ok && i < count; i++)
         ok = add_curve(plot, &curves[i]);
+    ok = ok && name_lengths(plot, &curves[0]);
     for (int i = 0; ok && i < count; i++)
         ok = add_claim(plot, &curves[i], i);
     if (!ok) {

@@ -9,6 +9,8 @@ bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int 
 bool plot_fill_seeds(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,
                      Error *err);
 bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Error *err);
+bool plot_fill_device(Plot *plot, const PlotSubject *subjects, int count, Error *err);
+bool plot_fill_kernels(Plot *plot, const PlotSubject *subjects, int count, Error *err);
 bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
                         const Ceilings *ceilings, Error *err);
 

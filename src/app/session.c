@@ -202,15 +202,22 @@ Threads *session_threads(Session *s, int count)
     return s->threads;
 }
 
-const Ceilings *session_ceilings(Session *s, int count, Error *err)
+const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *err)
 {
     count = count > 0 ? count : threads_hardware();
-    if (s->ceilings_threads == count)
+    ops = ops ? ops : ops_cpu();
+    if (s->ceilings_threads == count && s->ceilings_ops == ops)
         return &s->ceilings;
     session_progress(s, "measuring this machine's ceilings");
-    if (!ops_cpu()->ceilings(session_threads(s, count), &s->ceilings, err))
+    s->ceilings_threads = 0;
+    if (!ops->ceilings) {
+        error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured", ops->name);
+        return NULL;
+    }
+    if (!ops->ceilings(session_threads(s, count), &s->ceilings, err))
         return NULL;
     s->ceilings_threads = count;
+    s->ceilings_ops = ops;
     return &s->ceilings;
 }
 

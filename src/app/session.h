@@ -70,9 +70,10 @@ typedef struct Session Session;
 Session *session_new(Error *err);
 void     session_free(Session *s); /* cancels and joins the worker first */
 
-/* What this machine can do at most with so many threads (0: all CPUs); measured the
+/* What this machine can do at most with so many threads (0: all CPUs), or the
+ * GPU whose ops they are (NULL: the CPU); measured the
  * first time, which takes seconds.  NULL: it cannot be. */
-const Ceilings *session_ceilings(Session *s, int threads, Error *err);
+const Ceilings *session_ceilings(Session *s, const Ops *ops, int threads, Error *err);
 
 /* Replaces the input.  Results made before keep theirs. */
 bool         session_load(Session *s, const char *spec, const InputChoice *choice, Error *err);

@@ -39,6 +39,7 @@ struct Session {
     struct Device *device; /* NULL: not opened */
     Ceilings    ceilings;  /* of so many threads; 0: not measured */
     int         ceilings_threads;
+    const Ops  *ceilings_ops;
     Text        path;      /* last answer of session_find_shipped */
     char       *warning;
     SessionProgress progress;

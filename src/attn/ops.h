@@ -157,6 +157,8 @@ typedef struct FewAttend {
 typedef struct FewResult {
     Tensor out, more; /* [h,l,e], [h,l,f] */
     Tensor lse;       /* f64 [h,l] */
+    double key_length, value_length; /* the longest row of k, of v; NaN stays: for bounds on
+                                        rounding, found as the rows pass by */
 } FewResult;
 /* The queries stay, the keys pass by once and are not packed; the keys are split among
  * threads.  Charges per cell 2d, 2(e + f) and 4. */

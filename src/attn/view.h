@@ -54,7 +54,8 @@ typedef struct ViewFound {
 
 #define VIEW_FOUND_ROUNDS 7 /* bits there are for rounds */
 /* How the points of a curve are drawn. */
-typedef enum CurveMark { CURVE_LINE, CURVE_STEPS, CURVE_BARS, CURVE_POINTS } CurveMark;
+/* CURVE_SPANS: from low to high, in plots with rows. */
+typedef enum CurveMark { CURVE_LINE, CURVE_STEPS, CURVE_BARS, CURVE_POINTS, CURVE_SPANS } CurveMark;
 
 /* A view that is read along an axis: its rows are the points, its columns the series; a view
  * of one axis is one series.  A mechanism says so beside the view's promise. */

@@ -5,7 +5,8 @@
  * it for places (0..1), ticks and colours, so both show the same plot.
  *
  * A plot with rows holds named things against each other: x is the value, y the number
- * of the row it stands in, counted from the top, and low and high lie along x.
+ * of the row it stands in, counted from the top, and low and high lie along x.  There may be
+ * spans in them (CURVE_SPANS), from low to high.
  */
 #ifndef DRAW_PLOT_H
 #define DRAW_PLOT_H

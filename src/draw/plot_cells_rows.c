@@ -113,6 +113,16 @@ static void put_mean(Field *f, const PlotSeries *s, int64_t i, int y)
         cells_put(f->out, y, f->x + (int)fmin(floor(x), f->w - 1), f->utf8 ? 0x2503 : '!', s->hue);
 }
 
+/* A cell at least; without colours the letter of the series tells them apart. */
+static void put_span(Field *f, const PlotSeries *s, int64_t i, int y)
+{
+    int from = (int)floor(column(f, s->low[i])), to = (int)ceil(column(f, s->high[i]));
+
+    to = to > from ? to : from + 1;
+    for (int x = from < f->w ? from : f->w - 1; x < to && x < f->w; x++)
+        cells_put(f->out, y, f->x + x, (uint32_t)plot_letter(s->hue), s->hue);
+}
+
 /* ---- all -------------------------------------------------------------------- */
 
 static void put_points(Field *f, const PlotSeries *s, int each)
@@ -125,7 +135,9 @@ static void put_points(Field *f, const PlotSeries *s, int each)
 
         if (y >= f->y + f->h)
             continue;
-        if (spread)
+        if (s->mark == CURVE_SPANS)
+            put_span(f, s, i, y);
+        else if (spread)
             put_spread(f, s, i, y);
         else if (isfinite(x))
             cells_put(f->out, y, f->x + (int)fmin(floor(x), f->w - 1),
@@ -144,6 +156,12 @@ static void put_names(Field *f, int width, int each)
     }
 }
 
+/* It says all by its extent. */
+static bool is_shape(const PlotSeries *s)
+{
+    return s->mark == CURVE_BARS || s->mark == CURVE_SPANS;
+}
+
 static void put_all(Field *f, int each)
 {
     const Plot *plot = f->plot;
@@ -160,7 +178,7 @@ static void put_all(Field *f, int each)
             put_points(f, s, each);
     }
     for (int k = 0; k < plot->count; k++)
-        for (int64_t i = 0; plot->series[k].mark != CURVE_BARS && i < plot->series[k].count; i++)
+        for (int64_t i = 0; !is_shape(&plot->series[k]) && i < plot->series[k].count; i++)
             if ((plot->series[k].low || plot->series[k].labels) &&
                 (int)plot->series[k].y[i] * each < f->h)
                 put_mean(f, &plot->series[k], i, f->y + (int)plot->series[k].y[i] * each);

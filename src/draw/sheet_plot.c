@@ -186,9 +186,7 @@ static void draw_y_axis(const Pens *p, double name_x)
                     y + 0.36 * s->tick, ticks[k].text,
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
     }
-    canvas_text(p->sheet->canvas, name_x, p->box.y + p->box.h / 2.0, p->plot->y.name,
-                (CanvasText){ .align = ALIGN_CENTRE, .size = s->axis, .upward = true,
-                              .rgb = s->muted });
+    sheet_upright(p->sheet, p->plot->y.name, name_x, p->box);
 }
 
 /* ---- legend ----------------------------------------------------------------- */
@@ -198,7 +196,7 @@ static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle
     double wide = 1.6 * p->s->tick, half = 0.4 * p->s->tick;
     Rgb    rgb = pens_colour(p, s->hue);
 
-    if (s->mark == CURVE_BARS) {
+    if (s->mark == CURVE_BARS || s->mark == CURVE_SPANS) {
         canvas_rect(p->sheet->canvas, x + wide / 2 - half, middle - half, 2 * half, 2 * half, rgb);
     } else if (p->plot->rows && s->low) {
         pens_line(p, x, middle, x + wide, middle, 2 * half, rgb, 0.22);

@@ -92,6 +92,15 @@ static void draw_spread(const Pens *p, const PlotSeries *s, int64_t i, double mi
                      s->labels[i], isfinite(x) ? p->s->ink : p->s->muted);
 }
 
+/* As wide as a hair at least. */
+static void draw_span(const Pens *p, const PlotSeries *s, int64_t i, double middle, double high)
+{
+    double from = pens_x(p, s->low[i]), wide = pens_x(p, s->high[i]) - from;
+
+    canvas_rect(p->sheet->canvas, from, middle - high / 2, fmax(wide, p->s->hair), high,
+                pens_colour(p, s->hue));
+}
+
 static void draw_names(const Pens *p, const Box *gutter)
 {
     char name[PLOT_ROW + 4];
@@ -144,6 +153,8 @@ void sheet_rows(Pens *p)
 
             if (s->mark == CURVE_BARS)
                 draw_bar(p, s, i, middle, 0.92 * high);
+            else if (s->mark == CURVE_SPANS)
+                draw_span(p, s, i, middle, high);
             else if (s->low || s->labels)
                 draw_spread(p, s, i, middle, high);
             else

@@ -1,50 +1,6 @@
 /* lua_module.c -- the table of the module `attnscope`, and its odds and ends. */
 #include "script/lua_binding.h"
 
-/* ---- commands --------------------------------------------------------------- */
-
-/* The words as texts; they stay on the stack.  [-0, +1, v] */
-static const char **push_words(lua_State *L, int count)
-{
-    const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
-
-    for (int i = 0; i < count; i++)
-        words[i] = luaL_checkstring(L, i + 1);
-    return words;
-}
-
-/* The script's own input, when the command names none.  */
-static bool load_given(Script *script, Session *s, Error *err)
-{
-    const char *const *values = script->options.values;
-    bool given = values[OPT_INPUT] || values[OPT_N] || values[OPT_D] || values[OPT_HEADS] ||
-                 values[OPT_LAYER];
-
-    return session_input(s) || !given || call_load_input(s, &script->options, err);
-}
-
-/* [-0, +1 or 3, v] */
-int attn_command(lua_State *L)
-{
-    Script      *script = script_of(L);
-    Session     *s = script->session->thing;
-    int          count = lua_gettop(L);
-    const char **words;
-    Text        *text;
-    Error        err = ERROR_INIT;
-
-    luaL_checkstring(L, 1);
-    if (script->run)
-        return luaL_error(L, "a mechanism cannot start commands while it runs");
-    words = push_words(L, count);
-    text = text_box(L);
-    if (!load_given(script, s, &err) ||
-        !command_run(s, words, count, false, 0, text, &err))
-        return failure(L, &err);
-    text_box_push(L, text);
-    return 1;
-}
-
 /* [-0, +1, -] */
 int attn_interrupted(lua_State *L)
 {
@@ -88,7 +44,7 @@ static const Member attn_members[] = {
     { "info", attn_info, "id: string", "attnscope.Card",
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
       "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
-      "sketch, params, views." },
+      "sketch, params, views, notes." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
       "Published pictures: id, title, source, help and the command each one is." },
@@ -122,7 +78,7 @@ static const Member attn_members[] = {
     { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions", "attnscope.Report",
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
-      "attention.  ok, and cases of name, ok and text." },
+      "attention or another reference.  ok, and cases of name, ok and text." },
     { "run", attn_run, "mechanism: string, options?: attnscope.RunOptions",
       "attnscope.Result" OR_FAILURE ", attnscope.Record?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "

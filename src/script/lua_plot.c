@@ -58,7 +58,8 @@ bool plot_panel(lua_State *L, int t, int at, const char *view, LuaFigure *figure
     figure->results[figure->result_count++] = result->result;
     count = take_others(L, t, figure, results);
     if (plot_needs(kind) & NEEDS_CEILINGS) {
-        ceilings = session_ceilings(result->session, result->result->request.threads, &err);
+        ceilings = session_ceilings(result->session, result->result->request.ops,
+                                    result->result->request.threads, &err);
         raise_unless(L, ceilings != NULL, &err);
     }
     raise_unless(L, picture_plot(kind, results, NULL, count, ceilings, panel, &err), &err);

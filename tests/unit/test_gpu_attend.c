@@ -379,7 +379,7 @@ static void no_numbers(void **state)
             assert_true(!isnan(((float *)c.gpu.lse.data)[i]) == !hit);
             if (hit || mixed)
                 assert_true(isnan(out));
-            else if (i < 256)
+            else if (i < 128)
                 assert_false(isnan(out));
         }
         case_free(&c);

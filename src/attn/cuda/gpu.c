@@ -199,6 +199,8 @@ void gpu_fill_ops(Device *d)
                 .largest_norm = gpu_largest_norm,
                 .gelu = gpu_gelu,
                 .normalise = gpu_normalise,
+                .features = gpu_features,
+                .linear_attend = gpu_linear_attend,
                 .sinkhorn = gpu_sinkhorn,
                 .mix_blocks = gpu_mix_blocks,
             },

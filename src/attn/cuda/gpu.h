@@ -121,6 +121,11 @@ void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
 void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
 
+/* gpu_features.c, gpu_linear.c */
+void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
+                  Tensor *y);
+void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
+
 /* gpu_rows.c */
 void   gpu_softmax(Run *r, Tensor *x);
 void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,

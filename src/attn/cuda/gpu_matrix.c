@@ -30,7 +30,7 @@ static Packed pack(Run *r, const Tensor *t, int64_t size)
     PackCall call = { .from = gpu_tensor(r, t), .arithmetic = (int32_t)gpu_kind(r)->arithmetic };
 
     call.to.heads = call.from.heads;
-    call.to.rows = (call.from.rows + MATRIX_ROWS - 1) / MATRIX_ROWS * MATRIX_ROWS;
+    call.to.rows = (call.from.rows + PACKED_ROWS - 1) / PACKED_ROWS * PACKED_ROWS;
     call.to.size = size;
     call.to.data = gpu_scratch(r, call.to.heads * call.to.rows * size, number_bytes(r));
     if (gpu_ready(r))
@@ -90,6 +90,15 @@ static int begin(Run *r, const MatrixAttendCall *call)
     }
 }
 
+static void attend_own(Run *r, MatrixAttendCall *call)
+{
+    run_prepare(r, true);
+    gpu_items(r, call);
+    run_prepare(r, false);
+    if (gpu_ready(r) && gpu_began(r, "attend", begin(r, call)) && call->join_count)
+        gpu_began(r, "attend", gpu_api(r)->attend_join(call));
+}
+
 void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                        double *cells)
 {
@@ -103,14 +112,11 @@ void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, At
         .lse = gpu_lines(gpu_result(r, &out->lse)),
     };
 
-    run_prepare(r, true);
-    gpu_items(r, &call);
-    run_prepare(r, false);
     call.q = gpu_packed(r, &in->q, size);
     call.k = gpu_packed(r, &in->k, size);
     call.v = gpu_packed(r, &in->v, size);
-    if (gpu_ready(r) && gpu_began(r, "attend", begin(r, &call)) && call.join_count)
-        gpu_began(r, "attend", gpu_api(r)->attend_join(&call));
+    if (gpu_ready(r) && !gpu_attend_fused(r, in, &call))
+        attend_own(r, &call);
     gpu_finish(r, "attend");
     gpu_computed(r, gpu_kind(r)->arithmetic);
 }

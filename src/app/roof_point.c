@@ -1,0 +1,57 @@
+/* roof_point.c -- see roof_point.h. */
+#include "app/roof_point.h"
+
+#include <math.h>
+
+static Number positive(double value)
+{
+    return value > 0 ? number_of(value) : NUMBER_NONE;
+}
+
+/* Either both by the counters or neither, so that their ratio means something. */
+static void take_work(const StageRecord *s, const DeviceStage *gpu, RoofPoint *p, Number *bytes)
+{
+    *bytes = positive(s->bytes.read + s->bytes.written);
+    p->flops = positive(flops_total(s->flops));
+    if (!gpu || !gpu->counted.flops.valid || !gpu->counted.dram_read.valid)
+        return;
+    p->flops = positive(gpu->counted.flops.value);
+    *bytes = positive(gpu->counted.dram_read.value + gpu->counted.dram_written.value);
+}
+
+static Number time_of(const StageRecord *s, const DeviceStage *gpu)
+{
+    if (gpu && gpu->busy_ms.valid && gpu->busy_ms.value > 0)
+        return gpu->busy_ms;
+    if (gpu && gpu->span_ms.valid)
+        return gpu->span_ms;
+    return s->time_ms;
+}
+
+RoofPoint roof_point(const Record *r, int stage, const Ceilings *ceilings)
+{
+    const StageRecord *s = &r->stages[stage];
+    const DeviceStage *gpu = r->gpu && stage < r->gpu->stage_count ? &r->gpu->stages[stage] : NULL;
+    RoofPoint          p = { .time_ms = time_of(s, gpu) };
+    Number             bytes;
+
+    take_work(s, gpu, &p, &bytes);
+    if (bytes.valid && p.flops.valid)
+        p.intensity = number_of(p.flops.value / bytes.value);
+    if (p.flops.valid && p.time_ms.valid && p.time_ms.value > 0)
+        p.rate = number_of(1e3 * p.flops.value / p.time_ms.value);
+    if (p.intensity.valid && ceilings && !isnan(ceilings->peak))
+        p.roof = number_of(ceilings_roof(ceilings, p.intensity.value));
+    return p;
+}
+
+const char *roof_point_source(const Record *r)
+{
+    if (!r->gpu)
+        return "counted FLOPs and traffic, wall time";
+    if (r->gpu->counted.flops.valid && r->gpu->counted.dram_read.valid)
+        return "FLOPs and DRAM bytes [counters], time of kernels [activity]";
+    if (r->gpu->busy_ms.valid)
+        return "counted FLOPs and traffic, time of kernels [activity]";
+    return "counted FLOPs and traffic, time on the GPU's clock [events]";
+}

@@ -1,0 +1,21 @@
+/* app/roof_point.h -- a stage's place in a roofline. */
+#ifndef APP_ROOF_POINT_H
+#define APP_ROOF_POINT_H
+
+#include "attn/ceilings.h"
+#include "profile/record.h"
+
+typedef struct RoofPoint {
+    Number flops, time_ms;
+    Number intensity; /* FLOPs to a byte */
+    Number rate;      /* FLOPs a second */
+    Number roof;      /* the most there can be at that intensity */
+} RoofPoint;
+
+/* On a GPU by the best tier there is: the time of its kernels, or of the stage on its clock;
+ * FLOPs and bytes of DRAM by its counters, else as they were counted.  ceilings NULL: no roof. */
+RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
+/* Where the numbers of a record's points are from, in words, static. */
+const char *roof_point_source(const Record *record);
+
+#endif
