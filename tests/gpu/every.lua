@@ -1,6 +1,6 @@
 -- Runs every mechanism of the catalogue on the device at arg[1] tokens, to be watched by
 -- compute-sanitizer.  Prints how many ran.
-local n, precision = math.tointeger(arg[1]) or 64, arg[2] or "f32"
+local n, precision = math.tointeger(arg[1]) or 64, arg[2] -- nil: float32
 local ran, refused = 0, {}
 
 for _, id in ipairs(attn.mechanisms {}) do
@@ -8,7 +8,7 @@ for _, id in ipairs(attn.mechanisms {}) do
     local example = attn.info(id).example
     local text = example and example ~= "" and ("%s(%s)"):format(id, example) or id
     local good, r, message = pcall(attn.run, text, {
-      n = n, d = 16, heads = 2, causal = causal, device = "cuda", precision = precision ~= "f32" and precision or nil,
+      n = n, d = 16, heads = 2, causal = causal, device = "cuda", precision = precision,
     })
 
     if good and r then

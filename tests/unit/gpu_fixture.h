@@ -39,8 +39,8 @@ static inline Device *gpu_fixture_device(void)
     assert_true(length > 0);
     program[length] = '\0';
     snprintf(path, sizeof(path), "%s/attnscope-emulated.so", dirname(program));
-    setenv("ATTNSCOPE_DEVICE_LIBRARY", gpu_fixture_is_real() ? getenv("ATTNSCOPE_TEST_DEVICE") : path,
-           1);
+    setenv("ATTNSCOPE_DEVICE_LIBRARY",
+           gpu_fixture_is_real() ? getenv("ATTNSCOPE_TEST_DEVICE") : path, 1);
     device = device_open(&err);
     if (!device)
         fprintf(stderr, "%s\n", err.text);

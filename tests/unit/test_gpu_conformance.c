@@ -147,8 +147,13 @@ static int holes(const Ops *ops)
     const char *own = (const char *)ops_cpu(), *other = (const char *)ops;
     int         count = 0;
 
-    for (size_t at = offsetof(Ops, attend); at < offsetof(Ops, ceilings); at += sizeof(void (*)(void)))
-        count += *(void *const *)(const void *)(own + at) && !*(void *const *)(const void *)(other + at);
+    for (size_t at = offsetof(Ops, attend); at < offsetof(Ops, ceilings); at += sizeof(void *)) {
+        void *here, *there;
+
+        memcpy(&here, own + at, sizeof(here));
+        memcpy(&there, other + at, sizeof(there));
+        count += here && !there;
+    }
     return count;
 }
 
