@@ -134,7 +134,7 @@ static void kernel_line(const DeviceKernelRow *row, const char *stage, double bu
 
     if (row->registers >= 0)
         snprintf(registers, sizeof(registers), "%d", row->registers);
-    text_addf(out, "    %-*.*s %-9.9s %5lld %9s %5.1f %8s %5s %4s %7s\n", NAME_WIDTH,
+    text_addf(out, "    %-*.*s %-9.9s %4lld %9s %5.1f %8s %5s %4s %7s\n", NAME_WIDTH,
               NAME_WIDTH, row->name, stage, (long long)row->launches,
               record_ms_text(number_of(row->total_ms), ms, sizeof(ms)),
               busy > 0 ? 100 * row->total_ms / busy : 0, size_text(row->grid, grid, sizeof(grid)),
@@ -150,7 +150,7 @@ void device_kernels_text(const DeviceProfile *p, int most,
 
     if (!shown)
         return;
-    text_addf(out, "    %-*s %-9s %5s %9s %5s %8s %5s %4s %7s\n", NAME_WIDTH,
+    text_addf(out, "    %-*s %-9s %4s %9s %5s %8s %5s %4s %7s\n", NAME_WIDTH,
               "kernel [activity]", "stage", "runs", "time", "%", "grid", "block", "regs",
               "shared");
     for (int i = 0; i < shown; i++)

@@ -13,6 +13,8 @@ enum {
     PROFILE_QUALITY,
     PROFILE_SEEDS,
     PROFILE_ROOFLINE,
+    PROFILE_DEVICE,   /* kernels over time, of the focused pane */
+    PROFILE_KERNELS,  /* by kernel */
     PROFILE_SCALING,  /* time over n: scaling.c */
     PROFILE_VIEWS
 };
@@ -20,6 +22,9 @@ enum {
 #define PROFILE_CHOICES_MOST (3 * PANES_MOST)
 
 void profile_plot_draw(Ui *ui, Area area);
+/* What a GPU told of the pane's measurement, with its kernels as a table. */
+void profile_gpu_draw(Ui *ui, Area area, const Pane *pane);
+bool profile_has_gpu(const Pane *pane);
 /* Where the bars leave room: memory over time, and the last other plot that is known. */
 void profile_more_draw(Ui *ui, Area area);
 /* What is shown as panels of a figure; 0: nothing can be, *problem says why. */
