@@ -28,6 +28,16 @@ static bool add_level(Plot *plot, const char *name, const MemoryTimeline *line,
     return s != NULL;
 }
 
+/* After the hues of the largest allocations. */
+static bool add_device_level(Plot *plot, const MemoryTimeline *line)
+{
+    bool ok = add_level(plot, "GPU memory", line, line->device, 1e3);
+
+    if (ok)
+        plot->series[plot->count - 1].hue = 4;
+    return ok;
+}
+
 /* The largest single ones of the arena, or of the heap, on the level of their time. */
 static bool add_largest(Plot *plot, const MemoryTimeline *line, bool heap, double scale, int hue)
 {
@@ -82,7 +92,7 @@ static bool fill_one(Plot *plot, const PlotSubject *subject, Error *err)
 
     if (!add_level(plot, "own memory", line, line->arena, 1e3) ||
         (heap && !add_level(plot, "heap", line, line->heap, 1e3)) ||
-        (line->on_device && !add_level(plot, "GPU memory", line, line->device, 1e3)) ||
+        (line->on_device && !add_device_level(plot, line)) ||
         !add_largest(plot, line, false, 1e3, 2) ||
         (heap && !add_largest(plot, line, true, 1e3, 3)))
         return plot_no_memory(err);

@@ -5,7 +5,7 @@
 
 #include "profile/record_parts.h"
 
-#define NAME_WIDTH 17
+#define NAME_WIDTH 23
 
 static const char *flops_text(Number flops, char *text, size_t size)
 {
@@ -128,16 +128,16 @@ static const char *size_text(const int32_t s[3], char *text, size_t size)
     return text;
 }
 
-static void kernel_line(const DeviceKernelRow *row, const char *stage, double busy, Text *out)
+static void kernel_line(const DeviceKernelRow *row, const char *stage, Text *out)
 {
     char ms[32], grid[48], block[48], shared[32], registers[16] = "-";
 
     if (row->registers >= 0)
         snprintf(registers, sizeof(registers), "%d", row->registers);
-    text_addf(out, "    %-*.*s %-9.9s %4lld %9s %5.1f %8s %5s %4s %7s\n", NAME_WIDTH,
+    text_addf(out, "    %-*.*s %-9.9s %4lld %9s %8s %5s %4s %7s\n", NAME_WIDTH,
               NAME_WIDTH, row->name, stage, (long long)row->launches,
               record_ms_text(number_of(row->total_ms), ms, sizeof(ms)),
-              busy > 0 ? 100 * row->total_ms / busy : 0, size_text(row->grid, grid, sizeof(grid)),
+              size_text(row->grid, grid, sizeof(grid)),
               size_text(row->block, block, sizeof(block)), registers,
               format_bytes(row->shared, shared, sizeof(shared)));
 }
@@ -150,12 +150,11 @@ void device_kernels_text(const DeviceProfile *p, int most,
 
     if (!shown)
         return;
-    text_addf(out, "    %-*s %-9s %4s %9s %5s %8s %5s %4s %7s\n", NAME_WIDTH,
-              "kernel [activity]", "stage", "runs", "time", "%", "grid", "block", "regs",
+    text_addf(out, "    %-*s %-9s %4s %9s %8s %5s %4s %7s\n", NAME_WIDTH,
+              "kernel [activity]", "stage", "runs", "time", "grid", "block", "regs",
               "shared");
     for (int i = 0; i < shown; i++)
-        kernel_line(&p->kernels[i], stage_name(context, p->kernels[i].stage), p->busy_ms.value,
-                    out);
+        kernel_line(&p->kernels[i], stage_name(context, p->kernels[i].stage), out);
     if (shown < p->kernel_count)
         text_addf(out, "    ... and %d more\n", p->kernel_count - shown);
 }
