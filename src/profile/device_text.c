@@ -5,7 +5,7 @@
 
 #include "profile/record_parts.h"
 
-#define NAME_WIDTH 23
+#define NAME_WIDTH 22
 
 static const char *flops_text(Number flops, char *text, size_t size)
 {
@@ -34,16 +34,16 @@ static void tier_lines(const DeviceProfile *p, Text *out)
                       p->lacks[tier][0] ? p->lacks[tier] : "not asked for");
 }
 
-static void time_line(const DeviceProfile *p, Text *out)
+static void time_lines(const DeviceProfile *p, Text *out)
 {
     char span[32], busy[32], copy[32];
 
     if (p->span_ms.valid)
-        text_addf(out, "           %s on its own clock [events]%s",
-                  record_ms_text(p->span_ms, span, sizeof(span)), p->busy_ms.valid ? "; " : "\n");
+        text_addf(out, "           %s on its own clock [events]\n",
+                  record_ms_text(p->span_ms, span, sizeof(span)));
     if (p->busy_ms.valid)
-        text_addf(out, "%s%lld launches %s, copies %s [activity]\n",
-                  p->span_ms.valid ? "" : "           ", (long long)p->launches,
+        text_addf(out, "           %lld launch%s in %s, copies in %s [activity]\n",
+                  (long long)p->launches, p->launches == 1 ? "" : "es",
                   record_ms_text(p->busy_ms, busy, sizeof(busy)),
                   record_ms_text(p->copy_ms, copy, sizeof(copy)));
     if (p->dropped)
@@ -78,7 +78,7 @@ static void copies_line(const DeviceProfile *p, Text *out)
 static const char *difference_text(double ratio)
 {
     return ratio > 1 + AGREES   ? ":\n           tiles computed beyond the allowed cells, exp, indices"
-           : ratio < 1 - AGREES ? ":\n           a part of it ran on the host, or was not fused"
+           : ratio < 1 - AGREES ? ":\n           a part ran on the host or was not fused"
                                 : "";
 }
 
@@ -93,8 +93,8 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
     text_addf(out, "           flops %s fp32, %s fp64, %s tensor", flops_text(c->fp32, a, sizeof(a)),
               flops_text(c->fp64, b, sizeof(b)), flops_text(c->tensor, d, sizeof(d)));
     if (c->flops.valid && total > 0)
-        text_addf(out, "; %.3g of the count", c->flops.value / total);
-    text_addf(out, " [counters, %d pass%s]\n", p->passes, p->passes == 1 ? "" : "es");
+        text_addf(out, "; %.3g of count", c->flops.value / total);
+    text_add(out, " [counters]\n");
     if (c->fused.valid && matrix > 0)
         text_addf(out, "           fused and tensor %s, %.4g of score and mixing%s [counters]\n",
                   flops_text(c->fused, a, sizeof(a)), c->fused.value / matrix,
@@ -109,7 +109,7 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
 void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out)
 {
     tier_lines(p, out);
-    time_line(p, out);
+    time_lines(p, out);
     copies_line(p, out);
     counters_lines(p, counted, matrix, out);
 }
@@ -134,7 +134,7 @@ static void kernel_line(const DeviceKernelRow *row, const char *stage, Text *out
 
     if (row->registers >= 0)
         snprintf(registers, sizeof(registers), "%d", row->registers);
-    text_addf(out, "    %-*.*s %-9.9s %4lld %9s %8s %5s %4s %7s\n", NAME_WIDTH,
+    text_addf(out, "    %-*.*s %-9.9s %4lld %9s %8s %5s %4s %6s\n", NAME_WIDTH,
               NAME_WIDTH, row->name, stage, (long long)row->launches,
               record_ms_text(number_of(row->total_ms), ms, sizeof(ms)),
               size_text(row->grid, grid, sizeof(grid)),
@@ -150,9 +150,9 @@ void device_kernels_text(const DeviceProfile *p, int most,
 
     if (!shown)
         return;
-    text_addf(out, "    %-*s %-9s %4s %9s %8s %5s %4s %7s\n", NAME_WIDTH,
+    text_addf(out, "    %-*s %-9s %4s %9s %8s %5s %4s %6s\n", NAME_WIDTH,
               "kernel [activity]", "stage", "runs", "time", "grid", "block", "regs",
-              "shared");
+              "smem");
     for (int i = 0; i < shown; i++)
         kernel_line(&p->kernels[i], stage_name(context, p->kernels[i].stage), out);
     if (shown < p->kernel_count)

@@ -9,6 +9,17 @@ static const char *stage_name(const void *record, int stage)
     return stage < 0 ? "(before)" : ((const Record *)record)->stages[stage].name;
 }
 
+#define PLOT_LINES 12 /* under the table a plot is worth drawing */
+
+static int lines_of(const char *text)
+{
+    int lines = 0;
+
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
 static void draw_text(Ui *ui, Area area, const char *text)
 {
     for (int y = 0; *text && y < area.h; y++) {
@@ -36,11 +47,10 @@ bool profile_has_gpu(const Pane *pane)
            pane->measured->record.status == RECORD_OK;
 }
 
-void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
+static void draw_page(Ui *ui, Area area, const Pane *pane, const char *text)
 {
     Area          inside = { area.y + 1, area.x + 2, area.h - 2, area.w - 3 };
     const Record *r = profile_has_gpu(pane) ? &pane->measured->record : NULL;
-    Text          text = { 0 };
     char          title[96];
 
     snprintf(title, sizeof(title), "GPU and kernels of %.48s", pane->request.mechanism);
@@ -50,9 +60,26 @@ void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
                        nothing(pane), ui_style(ui, ROLE_DIM));
         return;
     }
-    device_profile_text(r->gpu, flops_total(r->counted), r->counted.score + r->counted.mix, &text);
-    device_kernels_text(r->gpu, inside.h, stage_name, r, &text);
-    if (text_ok(&text))
-        draw_text(ui, inside, text_str(&text));
+    draw_text(ui, inside, text);
+}
+
+void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
+{
+    const Record *r = profile_has_gpu(pane) ? &pane->measured->record : NULL;
+    Text          text = { 0 };
+    int           lines;
+
+    if (r) {
+        device_profile_text(r->gpu, flops_total(r->counted), r->counted.score + r->counted.mix,
+                            &text);
+        device_kernels_text(r->gpu, area.h, stage_name, r, &text);
+    }
+    lines = lines_of(text_str(&text)) + 2;
+    if (r && r->gpu->kernel_count && area.h >= lines + PLOT_LINES) {
+        profile_kind_draw(ui, PLOT_DEVICE, plot_title(PLOT_DEVICE),
+                          (Area){ area.y + lines, area.x, area.h - lines, area.w });
+        area.h = lines;
+    }
+    draw_page(ui, area, pane, text_str(&text));
     text_free(&text);
 }

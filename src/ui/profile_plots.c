@@ -33,7 +33,7 @@ static const struct ProfileView {
     [PROFILE_SEEDS] = { "spread over seeds", { PLOT_MASS_SEEDS, PLOT_ERROR_SEEDS }, 2, false },
     [PROFILE_ROOFLINE] = { "roofline", { PLOT_ROOFLINE }, 1, false },
     [PROFILE_DEVICE] = { "kernels over time", { PLOT_DEVICE }, 1, true },
-    [PROFILE_KERNELS] = { "kernels", { PLOT_KERNELS }, 1, true },
+    [PROFILE_KERNELS] = { "GPU and its kernels", { PLOT_KERNELS }, 1, true },
     [PROFILE_SCALING] = { "time over n", { PLOT_TIME }, 0, false },
 };
 
@@ -208,7 +208,7 @@ static int draw_note(Ui *ui, const Plot *plot, Area inside)
     return lines;
 }
 
-static void draw_kind(Ui *ui, PlotKind kind, const char *title, Area area)
+void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area)
 {
     Error err = ERROR_INIT;
     Plot *plot = is_measured(ui) || !plot_needs(kind) ? plot_of_panes(ui, kind, &err) : NULL;
@@ -282,7 +282,7 @@ void profile_plot_draw(Ui *ui, Area area)
         else
             snprintf(title, sizeof(title), "%s",
                      view->count > 1 ? plot_title(view->kinds[k]) : view->name);
-        draw_kind(ui, view->kinds[k], title, part);
+        profile_kind_draw(ui, view->kinds[k], title, part);
     }
 }
 
@@ -292,11 +292,11 @@ void profile_more_draw(Ui *ui, Area area)
     Area left = { area.y, area.x, area.h, two ? area.w / 2 : area.w };
     Area right = { area.y, area.x + left.w, area.h, area.w - left.w };
 
-    draw_kind(ui, PLOT_TIMELINE, views[PROFILE_MEMORIES].name, left);
+    profile_kind_draw(ui, PLOT_TIMELINE, views[PROFILE_MEMORIES].name, left);
     if (two && ui->profiling.scaling)
         draw_scaling(ui, right);
     else if (two)
-        draw_kind(ui, PLOT_ROOFLINE, views[PROFILE_ROOFLINE].name, right);
+        profile_kind_draw(ui, PLOT_ROOFLINE, views[PROFILE_ROOFLINE].name, right);
 }
 
 /* ---- as a figure ------------------------------------------------------------ */
