@@ -77,9 +77,9 @@ static void copies_line(const DeviceProfile *p, Text *out)
 /* Why what was done as matrix work is not what was counted. */
 static const char *difference_text(double ratio)
 {
-    return ratio > 1 + AGREES   ? ":\n           tiles computed beyond the allowed cells, exp, indices"
-           : ratio < 1 - AGREES ? ":\n           a part ran on the host or was not fused"
-                                : "";
+    if (ratio > 1 + AGREES)
+        return ":\n           tiles computed beyond the allowed cells, exp, indices";
+    return ratio < 1 - AGREES ? ":\n           a part ran on the host or was not fused" : "";
 }
 
 /* What the hardware did, and how that stands to what was counted. */
@@ -90,8 +90,9 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
 
     if (!p->passes)
         return;
-    text_addf(out, "           flops %s fp32, %s fp64, %s tensor", flops_text(c->fp32, a, sizeof(a)),
-              flops_text(c->fp64, b, sizeof(b)), flops_text(c->tensor, d, sizeof(d)));
+    text_addf(out, "           flops %s fp32, %s fp64, %s tensor",
+              flops_text(c->fp32, a, sizeof(a)), flops_text(c->fp64, b, sizeof(b)),
+              flops_text(c->tensor, d, sizeof(d)));
     if (c->flops.valid && total > 0)
         text_addf(out, "; %.3g of count", c->flops.value / total);
     text_add(out, " [counters]\n");
@@ -99,7 +100,8 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
         text_addf(out, "           fused and tensor %s, %.4g of score and mixing%s [counters]\n",
                   flops_text(c->fused, a, sizeof(a)), c->fused.value / matrix,
                   difference_text(c->fused.value / matrix));
-    text_addf(out, "           DRAM %s read, %s written", record_bytes_text(c->dram_read, a, sizeof(a)),
+    text_addf(out, "           DRAM %s read, %s written",
+              record_bytes_text(c->dram_read, a, sizeof(a)),
               record_bytes_text(c->dram_written, b, sizeof(b)));
     if (c->occupancy.valid)
         text_addf(out, "; occupancy %.1f %%", 100 * c->occupancy.value);

@@ -3,9 +3,10 @@ local check = require "support.check"
 local case, equal = check.case, check.equal
 
 local input = assert(attn.random { n = 24, d = 8, heads = 2 })
+local options = { input = input, device = "cuda", measure = true, reps = 2 }
 
 case("a record of a GPU holds its tiers, with why one is missing", function()
-  local r = assert(attn.run("full", { input = input, device = "cuda", measure = true, reps = 2 }))
+  local r = assert(attn.run("full", options))
   local gpu = r.record.gpu
   assert(gpu, "no gpu in the record")
   assert(gpu.events.span_ms > 0 and gpu.activity.busy_ms > 0)
@@ -17,7 +18,8 @@ case("a record of a GPU holds its tiers, with why one is missing", function()
 end)
 
 case("a GPU's kernels are a plot", function()
-  local r = assert(attn.run("full", { input = input, device = "cuda", measure = true, reps = 2 }))
-  local text = attn.figure { panels = { { result = r, view = "plot(device)" } } }:text { width = 90 }
+  local r = assert(attn.run("full", options))
+  local panels = { { result = r, view = "plot(device)" } }
+  local text = attn.figure { panels = panels }:text { width = 90 }
   assert(text:find("attend", 1, true), text)
 end)

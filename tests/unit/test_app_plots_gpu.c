@@ -167,7 +167,7 @@ static void the_best_tier_places_a_stage_under_the_roof(void **state)
     CHECK_NEAR(p.rate.value, 4e9, 1e-12);
     assert_non_null(strstr(roof_point_source(&s.record), "[counters]"));
     plot = made(PLOT_ROOFLINE, &s.record, &c);
-    assert_non_null(strstr(plot->note, "ceilings of GPU, measured; FLOPs and DRAM bytes [counters]"));
+    assert_non_null(strstr(plot->note, "of GPU, measured; FLOPs and DRAM bytes [counters]"));
     expect_text(plot, 20, "matrix products");
     plot_free(plot);
 }
