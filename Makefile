@@ -153,7 +153,7 @@ bench: $(BUILD)/bench $(BUILD)/bench_profile all ## measure the kernels against 
 check: ## layers, tables against files, documents fresh, warnings of gcc and clang as errors
 	$(Q)tools/check-layers
 	$(Q)tools/check-width
-	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 all
+	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 CUDA=0 all
 	$(Q)tools/check-docs build/check/attnscope
 	$(Q)tools/check-warnings-clang "$(PACKAGES)"
 

@@ -115,7 +115,10 @@ function Job.poll(job, seconds)
 end
 
 function Job.wait(job)
-  while not Job.poll(job, glance) do end
+  local seconds = 0 -- the first call comes at once
+  while not Job.poll(job, seconds) do
+    seconds = glance
+  end
   watchers[job] = nil
   return wait_job(job)
 end
@@ -207,10 +210,10 @@ local function check_weights(result, input)
   return same, string.format("differs by %.3g", worst)
 end
 
-local function check_size(report, id, n, causal, params)
+local function check_size(report, id, n, causal, options)
   local input = attn.random { n = n, d = 8, heads = 2, seed = 1 }
   local function run(on, causal_now)
-    local given = { input = on, causal = causal_now, seed = 1, params = params }
+    local given = { input = on, causal = causal_now, seed = 1, params = options.params }
     return attn.run(id, given)
   end
   local function case(name, ok, text)
@@ -231,7 +234,11 @@ local function check_size(report, id, n, causal, params)
   if causal and n > 1 then
     case("no look ahead", look_ahead(run, input, result.output))
   end
-  local exact = attn.run("full", { input = input, causal = causal })
+  local exact, why = attn.run(options.reference or "full",
+    { input = input, causal = causal, seed = 1 })
+  if not exact then
+    return case("the reference runs", false, why)
+  end
   local _, worst = result.output:allclose(exact.output)
   report.error = math.max(report.error, worst)
 end
@@ -243,9 +250,9 @@ function attn.check(id, options)
   local report = { mechanism = id, ok = true, cases = {}, error = 0 }
   local can_be_causal = attn.info(id:match("^[^(]*")).causal
   for _, n in ipairs(options.n or { 1, 2, 7, 64 }) do
-    check_size(report, id, n, false, options.params)
+    check_size(report, id, n, false, options)
     if can_be_causal then
-      check_size(report, id, n, true, options.params)
+      check_size(report, id, n, true, options)
     end
   end
   return report
@@ -257,8 +264,8 @@ end
 local sweep_flags = {
   n = "--n", d = "--d", heads = "--heads", input = "--input", layer = "--layer",
   position = "--position", seed = "--seed", seeds = "--seeds", threads = "--threads",
-  device = "--device", reps = "--repeat", within = "--within", memory = "--mem",
-  budget = "--budget", shard = "--shard", out = "-o",
+  device = "--device", precision = "--precision", reps = "--repeat", within = "--within",
+  memory = "--mem", budget = "--budget", shard = "--shard", out = "-o",
 }
 local sweep_switches = { quality = "--quality", fit = "--fit-tensors", resume = "--resume" }
 
@@ -565,6 +572,38 @@ function attn.pivot(rows, down, across, value)
 end
 
 -- the explorer -------------------------------------------------------------------
+
+local ask = attn.ui.ask
+
+-- The choice whose beginning was typed, when it is the only one.
+local function chosen(answer, choices)
+  local found
+  for _, choice in ipairs(choices) do
+    if choice == answer then
+      return choice
+    elseif answer ~= "" and choice:sub(1, #answer) == answer then
+      if found then return nil end
+      found = choice
+    end
+  end
+  return found
+end
+
+function attn.ui.ask(question, choices)
+  if not choices then
+    return ask(question)
+  end
+  expect("table", choices, "choices")
+  local list, before = " (" .. table.concat(choices, ", ") .. ")", ""
+  while true do
+    local answer, message, code = ask(before .. question .. list)
+    local choice = answer and chosen(answer, choices)
+    if choice or not answer then
+      return choice, message, code
+    end
+    before = ("'%s' is not one of them. "):format(answer)
+  end
+end
 
 function attn.ui.animate(rate, frame)
   expect("number", rate, "rate")

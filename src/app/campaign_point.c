@@ -21,6 +21,7 @@
 
 #include "app/command_parts.h"
 #include "app/campaign.h"
+#include "attn/cuda/library.h"
 
 #define PROGRAM "/proc/self/exe"
 
@@ -278,8 +279,10 @@ static RecordStatus reason(const Child *child, char *text, size_t size)
     if (!*text)
         snprintf(text, size, "its process said nothing and left with status %d",
                  WEXITSTATUS(child->status));
-    return WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ? RECORD_UNSUPPORTED
-                                                                      : RECORD_FAILED;
+    return WEXITSTATUS(child->status) == error_exit_status(ERR_USAGE) ||
+                   !strncmp(text, NO_GPU, strlen(NO_GPU))
+               ? RECORD_UNSUPPORTED
+               : RECORD_FAILED;
 }
 
 /* One whole JSON object on one line. */

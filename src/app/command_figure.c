@@ -213,6 +213,10 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
     int  skip = ok && count > 0 && !strcmp(words[0], "attnscope"); /* as one pastes it */
 
     ok = ok && call_parse(&figure, words + skip, count - skip, err);
+    if (ok && !strcmp(figure.command->name, "lua"))
+        ok = error_set(err, ERR_FORMAT, "%s: a script drew it from what no single command has (its "
+                       "own tensors, mechanisms or several inputs): run %s again", call->words[0],
+                       line);
     if (ok && (!command_takes(figure.command, option_at(OPT_OUTPUT)) ||
                figure.command == call->command))
         ok = error_set(err, ERR_FORMAT, "%s: '%s' is not a command that draws", call->words[0],

@@ -121,6 +121,15 @@ bool panel_looks_parse(const char *text, size_t length, PanelLooks *out, Error *
 
 /* ---- to text -------------------------------------------------------------------- */
 
+static void add_value(const char *name, double value, Text *out)
+{
+    Json number;
+
+    text_addf(out, ",%s=", name);
+    number = jsonw_to(out);
+    jsonw_number(&number, value);
+}
+
 void panel_looks_text(const PanelLooks *l, Text *out)
 {
     Text all = { 0 };
@@ -134,8 +143,10 @@ void panel_looks_text(const PanelLooks *l, Text *out)
     if (l->region.row1 > 0)
         text_addf(&all, ",region=%lld:%lld,%lld:%lld", (long long)l->region.row0,
                   (long long)l->region.row1, (long long)l->region.col0, (long long)l->region.col1);
-    if (l->ranged)
-        text_addf(&all, ",lo=%.17g,hi=%.17g", l->lo, l->hi);
+    if (l->ranged) {
+        add_value("lo", l->lo, &all);
+        add_value("hi", l->hi, &all);
+    }
     if (l->excludes)
         text_addf(&all, ",exclude=%lld", (long long)l->excluded);
     if (l->round)

@@ -82,6 +82,9 @@ bool picture_strips(Figure *figure, const PanelChoice *panels, int count,
  * position, causal) stands in the parentheses of each. */
 void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out);
+/* Why no command draws these again: an input or parameters that only a script has; NULL: one
+ * does.  Static. */
+const char *picture_untold(const Session *s, const PanelChoice *panels, int count);
 
 #define NUMBERS_KEY "attnscope:numbers" /* of plots, in a file */
 /* Metadata of a file: command, params, seed, input hash, version, the numbers of

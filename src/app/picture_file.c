@@ -113,22 +113,65 @@ static void add_measuring(const PanelChoice *panels, int count, Text *out)
         text_addf(out, " --seeds %d", seeds);
 }
 
+/* What --seed must say: that of the input where it is drawn by one, else of the first panel. */
+static uint64_t common_seed(const Session *s, const Request *first)
+{
+    const Input *input = session_input(s);
+    bool         drawn = input && (input->note || !strcmp(input->kind, "synthetic"));
+
+    return drawn ? session_choice(s)->seed : first->seed;
+}
+
+static const char *untold_request(const Request *request, int keys)
+{
+    for (; request; request = request->above) {
+        if (mechanism_is_added(request->mechanism))
+            return "a mechanism of the script is shown";
+        if (request->keys != keys)
+            return "the panels look for different numbers of missed keys";
+        for (int i = 0; i < request->given.count; i++)
+            if (request->given.items[i].tensor.data && *request->given.items[i].text != '@')
+                return "a parameter is a tensor of the script";
+    }
+    return NULL;
+}
+
+const char *picture_untold(const Session *s, const PanelChoice *panels, int count)
+{
+    const Input *input = session_input(s);
+    int          keys = panels[0].result->request.keys;
+    const char  *why = NULL;
+
+    if (!input || !strcmp(input->kind, "tensors"))
+        return "the input is made of tensors of the script";
+    for (int i = 0; i < count && !why; i++) {
+        if (panels[i].result->input != input || (panels[i].minus &&
+                                                 panels[i].minus->input != input))
+            return "the panels are of different inputs";
+        why = untold_request(&panels[i].result->request, keys);
+        if (!why && panels[i].minus)
+            why = untold_request(&panels[i].minus->request, keys);
+    }
+    return why;
+}
+
 void picture_command(const Session *s, const PanelChoice *panels, int count,
                      const PictureOptions *options, Text *out)
 {
-    const Request *first = &panels[0].result->request;
-    Text           word = { 0 };
+    Request common = panels[0].result->request; /* borrows */
+    Text    word = { 0 };
 
+    common.seed = common_seed(s, &common);
     text_add(out, "figure");
     for (int i = 0; i < count; i++) {
-        add_panel_word(first, &panels[i], &word);
+        add_panel_word(&common, &panels[i], &word);
         if (i + 1 < count && panels[i + 1].joins)
             continue;
         text_add(out, " ");
         word_quote(out, text_str(&word));
         text_free(&word);
     }
-    request_options(s, first, out);
+    request_options(s, &common, out);
     add_measuring(panels, count, out);
     add_picture_options(options, out);
 }

@@ -327,6 +327,23 @@ static bool add_claim(Plot *plot, const ScalingCurve *c, int hue)
                      (double[]){ at, c->cost[last] }, 2) != NULL;
 }
 
+#define NAMED_LENGTHS_MOST 11
+
+/* The lengths that were measured are the ticks, while they have room. */
+static bool name_lengths(Plot *plot, const ScalingCurve *c)
+{
+    Text names = { 0 };
+    bool ok;
+
+    if (c->count < 2 || c->count > NAMED_LENGTHS_MOST)
+        return true;
+    for (int i = 0; i < c->count; i++)
+        text_addf(&names, "%s%.6g", i ? "|" : "", c->n[i]);
+    ok = text_ok(&names) && plot_name_points(plot, text_str(&names));
+    text_free(&names);
+    return ok;
+}
+
 Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
                       const char *measured, Error *err)
 {
@@ -335,6 +352,7 @@ Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
 
     for (int i = 0; ok && i < count; i++)
         ok = add_curve(plot, &curves[i]);
+    ok = ok && name_lengths(plot, &curves[0]);
     for (int i = 0; ok && i < count; i++)
         ok = add_claim(plot, &curves[i], i);
     if (!ok) {

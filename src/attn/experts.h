@@ -88,7 +88,8 @@ typedef struct ExpertParams {
     { .name = "capacity", .kind = VIEW_COUNT,                                                  \
       .help = "slots used and there, by group and expert" },                                   \
     { .name = "losses", .kind = VIEW_TENSOR,                                                   \
-      .help = "load balancing, z, and their weighted sum" },                                   \
+      .help = "load balancing, z, and their weighted sum",                                     \
+      .curve = { .x = "", .y = "loss", .points = "aux|z|total", .mark = CURVE_BARS } },        \
     { .name = "router_w", .kind = VIEW_TENSOR, .maybe = true,                                  \
       .help = "the router, when drawn" },                                                      \
     { .name = "w1", .kind = VIEW_TENSOR, .maybe = true, .help = "first layers, when drawn" },  \

@@ -87,11 +87,16 @@ static LatentRead read_exactly(Run *r, const AttendInput *in, bool causal, int64
     return read;
 }
 
+static bool steep(double logit, double value)
+{
+    return !(logit * value <= FLOAT_ENOUGH);
+}
+
 bool latents_steep(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 {
     double logit = scale * op_largest_norm(r, q) * op_largest_norm(r, k);
 
-    return !(logit * op_largest_norm(r, v) <= FLOAT_ENOUGH);
+    return steep(logit, op_largest_norm(r, v));
 }
 
 /* ---- in float ----------------------------------------------------------------- */
@@ -105,31 +110,44 @@ static Tensor widened(Run *r, Tensor lse)
 
 static LatentRead collect(Run *r, const AttendInput *in, Tensor more)
 {
-    FewAttend  few = { .q = in->q, .k = in->k, .v = in->v, .more = more, .scale = in->scale };
-    FewResult  found = op_few_attend(r, &few);
-    LatentRead read = { .out = found.out, .more = found.more, .lse = found.lse };
+    FewAttend few = { .q = in->q, .k = in->k, .v = in->v, .more = more, .scale = in->scale };
+    FewResult found = op_few_attend(r, &few);
 
-    if (run_wants_views(r))
-        read.in = exact_logits(r, in, false, 0);
-    return read;
+    return (LatentRead){ .out = found.out, .more = found.more, .lse = found.lse,
+                         .key_length = found.key_length, .value_length = found.value_length };
 }
 
-/* Few queries q that read all keys; more: other values for the same weights, or absent. */
-static LatentRead latents_collect(Run *r, Tensor q, Tensor k, Tensor v, Tensor more, double scale)
+static LatentRead collect_exactly(Run *r, const AttendInput *given, Tensor more)
 {
-    AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
+    AttendInput in = *given;
     LatentRead  read;
     Tensor      both;
 
-    if (!latents_steep(r, q, k, v, scale))
-        return collect(r, &in, more);
     if (!more.data)
         return read_exactly(r, &in, false, 0);
-    in.v = beside(r, v, more);
+    in.v = beside(r, in.v, more);
     read = read_exactly(r, &in, false, 0);
     both = read.out;
-    read.out = columns_of(r, both, 0, v.shape[2]);
-    read.more = columns_of(r, both, v.shape[2], more.shape[2]);
+    read.out = columns_of(r, both, 0, given->v.shape[2]);
+    read.more = columns_of(r, both, given->v.shape[2], more.shape[2]);
+    return read;
+}
+
+/* Few queries that read all keys; more: other values for the same weights, or absent.  Reading
+ * tells how long keys and values are, so what float could not do is done once more. */
+static LatentRead latents_collect(Run *r, const AttendInput *in, Tensor more)
+{
+    LatentRead read = collect(r, in, more);
+
+    if (run_failed(r))
+        return read;
+    if (steep(in->scale * op_largest_norm(r, in->q) * read.key_length, read.value_length)) {
+        r->again = true;
+        read = collect_exactly(r, in, more);
+        r->again = false;
+    } else if (run_wants_views(r)) {
+        read.in = exact_logits(r, in, false, 0);
+    }
     return read;
 }
 
@@ -141,8 +159,6 @@ static LatentRead read_in_float(Run *r, const AttendInput *in, bool causal, int6
     LatentRead   read;
 
     counted.softmax_flops = FLOPS_ROW_SOFTMAX;
-    if (!causal && rows < keys)
-        return collect(r, in, (Tensor){ .rank = 0 });
     found = op_attend(r, &counted, read_cells(r, rows, keys, causal, offset));
     read = (LatentRead){ .out = found.out };
     if (run_wants_views(r)) {
@@ -152,11 +168,27 @@ static LatentRead read_in_float(Run *r, const AttendInput *in, bool causal, int6
     return read;
 }
 
+/* Reading all keys once for a few queries costs less than packing them. */
+static bool are_few(const AttendInput *in, bool causal)
+{
+    return !causal && in->q.shape[1] < in->k.shape[1];
+}
+
 LatentRead latents_read_float(Run *r, Tensor q, Tensor k, Tensor v, double scale)
 {
     AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
+    LatentRead  read;
 
-    return read_in_float(r, &in, false, 0);
+    if (are_few(&in, false)) {
+        read = collect(r, &in, (Tensor){ .rank = 0 });
+        if (run_wants_views(r))
+            read.in = exact_logits(r, &in, false, 0);
+        return read;
+    }
+    read = read_in_float(r, &in, false, 0);
+    read.key_length = op_largest_norm(r, k);
+    read.value_length = op_largest_norm(r, v);
+    return read;
 }
 
 LatentRead latents_read_exact(Run *r, Tensor q, Tensor k, Tensor v, double scale)
@@ -171,6 +203,8 @@ LatentRead latents_read(Run *r, Tensor q, Tensor k, Tensor v, double scale, bool
 {
     AttendInput in = { .q = q, .k = k, .v = v, .scale = scale };
 
+    if (are_few(&in, causal))
+        return latents_collect(r, &in, (Tensor){ .rank = 0 });
     if (run_failed(r) || latents_steep(r, q, k, v, scale))
         return read_exactly(r, &in, causal, offset);
     return read_in_float(r, &in, causal, offset);
@@ -227,11 +261,12 @@ static void show_nested(Run *r, const Nested *s, const LatentRead *in, const Lat
 
 void latents_nested(Run *r, const Nested *s)
 {
-    Tensor     keys = s->with_keys ? r->k : (Tensor){ .rank = 0 };
-    LatentRead in, out;
+    Tensor      keys = s->with_keys ? r->k : (Tensor){ .rank = 0 };
+    AttendInput pack = { .q = s->latents, .k = s->keys, .v = r->v, .scale = s->scale };
+    LatentRead  in, out;
 
     run_stage(r, s->pack);
-    in = latents_collect(r, s->latents, s->keys, r->v, keys, s->scale);
+    in = latents_collect(r, &pack, keys);
     run_stage(r, s->unpack);
     out = latents_read(r, r->q, s->with_keys ? in.more : in.out, in.out, s->scale, false, 0);
     r->out = out.out;

@@ -18,6 +18,7 @@ typedef struct LatentRead {
     Tensor      out, more; /* [h,rows,e], [h,rows,f] */
     Tensor      lse;       /* f64 [h,rows], and how to find logits: where views are wanted */
     LogitAttend in;
+    double      key_length, value_length; /* of latents_read_float: the longest rows of k and v */
 } LatentRead;
 
 /* Whether logits may be so large that their rounding in float shows in softmax(scale q k^T) v:

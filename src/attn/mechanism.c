@@ -67,6 +67,13 @@ const Mechanism *mechanism_find(const char *id)
     return mechanism_at(place_of(id));
 }
 
+bool mechanism_is_added(const char *id)
+{
+    size_t place = place_of(id);
+
+    return place >= BUILT_IN && place < mechanism_count();
+}
+
 bool mechanism_add(const Mechanism *m, Error *err)
 {
     size_t place = place_of(m->id);

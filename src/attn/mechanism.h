@@ -121,6 +121,7 @@ size_t           mechanism_count(void);
  * mechanism_forget: runs may still hold the old one.  Any thread may look meanwhile; only one
  * thread adds. */
 bool mechanism_add(const Mechanism *m, Error *err);
+bool mechanism_is_added(const char *id);
 /* Without the added ones; no run of one may be left. */
 void mechanism_forget(void);
 /* Unknown: the error lists the valid ids and names the nearest. */

@@ -37,12 +37,32 @@ void figure_free(Figure *figure)
     free(figure);
 }
 
-static ColourMap map_default(ViewKind kind)
+#define SIGNS_LOOKED_AT 1000000 /* entries at most: every drawing looks again */
+
+/* Indices, codes, norms: a small tensor without a value below 0 has no two sides.  A whole
+ * number of -1 says that there is none. */
+static bool is_one_sided(const View *view)
 {
-    switch (kind) {
-    case VIEW_SIGNED:
+    Tensor  flat;
+    int64_t count = tensor_count(&view->tensor);
+    double  least = view->dtype == DT_I32 || view->dtype == DT_I64 ? -1 : 0;
+
+    if (!view->tensor.data || !tensor_contiguous(&view->tensor) || count > SIGNS_LOOKED_AT)
+        return false;
+    flat = tensor_of(view->tensor.dtype, 1, (int64_t[]){ count }, view->tensor.data);
+    for (int64_t i = 0; i < count; i++)
+        if (!(tensor_get(&flat, &i) >= least))
+            return false;
+    return true;
+}
+
+static ColourMap map_default(const View *view)
+{
+    switch (view->kind) {
     case VIEW_VECTORS:
     case VIEW_TENSOR:
+        return is_one_sided(view) ? MAP_VIRIDIS : MAP_DIVERGING;
+    case VIEW_SIGNED:
         return MAP_DIVERGING;
     default:
         return MAP_VIRIDIS;
@@ -61,7 +81,7 @@ void panel_init(Panel *panel, const View *view, const Pattern *components, int64
         .plane = plane,
         .plot = view_curve(view, &curve),
         .pool = pool_default(view->kind),
-        .map = map_default(view->kind),
+        .map = map_default(view),
         .hi = view->kind == VIEW_PERMUTATION || view->kind == VIEW_MASK ? 1 : 0,
     };
     snprintf(panel->title, sizeof(panel->title), "%s", title ? title : view->name);
@@ -129,6 +149,14 @@ Plot *panel_plot(const Panel *panel, Error *err)
         drop_common_end(plot);
     plot_settle(plot);
     return plot;
+}
+
+void panel_letter(int k, char *text, size_t size)
+{
+    if (k < 26)
+        snprintf(text, size, "%c", 'a' + k);
+    else
+        snprintf(text, size, "%c%c", 'a' + (k / 26 - 1) % 26, 'a' + k % 26);
 }
 
 Region panel_region(const Panel *panel)

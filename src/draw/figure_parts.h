@@ -57,6 +57,8 @@ int  scene_legend(const Scene *scene, bool dark_background, LegendItem *items, i
 /* True when some cell stands for many entries, so shades of cover matter. */
 bool scene_shows_cover(const Scene *scene);
 
+/* "a" .. "z", "aa", ... of panel k. */
+void panel_letter(int k, char *text, size_t size);
 /* The arrangement asked for, or a usual one. */
 void figure_arrange(const Figure *figure, int *rows, int *cols);
 

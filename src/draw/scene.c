@@ -173,7 +173,7 @@ static void present_hops(Present *present, const Panel *panel, const Grid *grid,
 
 /* One colour, one meaning: where panels mean different things by it, it is what it is
  * usually. */
-static void present_bits(Present *present, const Panel *panel, const Grid *grid)
+static void present_bits(Present *present, const Panel *panel, const Grid *grid, double area)
 {
     uint8_t bits = grid_causes(grid);
     int     rounds = panel->view->found ? panel->view->found->rounds : 0;
@@ -183,7 +183,14 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid)
         present->found[rounds < 2 ? rounds : 2].bits |= bits;
         return;
     }
-    bit_names_add(&present->names, panel->view, bits);
+    if (bits == COMPONENT_OTHER && !panel->view->other && grid->count >= area) {
+        View every = *panel->view; /* "other" than what? */
+
+        every.other = "every pair";
+        bit_names_add(&present->names, &every, bits);
+    } else {
+        bit_names_add(&present->names, panel->view, bits);
+    }
     present->bits |= bits;
 }
 
@@ -218,7 +225,7 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     if (style == STYLE_VALUE && (panel->minus || panel->map == MAP_DIVERGING))
         present->masked |= grid->count < area;
     if (style == STYLE_CAUSE)
-        present_bits(present, panel, grid);
+        present_bits(present, panel, grid, area);
 }
 
 static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char ascii)

@@ -247,6 +247,23 @@ static void draw_axis(Sheet *sheet, int k, bool rows)
     }
 }
 
+#define UPRIGHT_LEAST 0.75 /* smallest share of the usual size */
+
+void sheet_upright(Sheet *sheet, const char *name, double x, Box box)
+{
+    const SheetStyle *s = &sheet->style;
+    double            size = s->axis, room = box.h + 2 * s->axis;
+    double            wide = canvas_text_width(sheet->canvas, name, FONT_SANS, size);
+    char              text[128];
+
+    if (wide > room)
+        size *= fmax(room / wide, UPRIGHT_LEAST);
+    sheet_fit(sheet->canvas, name, size, fmax(room, 4 * s->axis), text, sizeof(text));
+    canvas_text(sheet->canvas, x, box.y + box.h / 2.0, text,
+                (CanvasText){ .align = ALIGN_CENTRE, .size = size, .upward = true,
+                              .rgb = s->muted });
+}
+
 static void draw_axis_names(Sheet *sheet, int k)
 {
     const SheetStyle *s = &sheet->style;
@@ -262,9 +279,7 @@ static void draw_axis_names(Sheet *sheet, int k)
     if (b->row_axis.w) {
         snprintf(name, sizeof(name), "%s%s", panel->view->rows,
                  panel->row_order ? " (reordered)" : "");
-        canvas_text(sheet->canvas, b->row_axis.x + s->axis, b->matrix.y + b->matrix.h / 2.0, name,
-                    (CanvasText){ .align = ALIGN_CENTRE, .size = s->axis, .upward = true,
-                                  .rgb = s->muted });
+        sheet_upright(sheet, name, b->row_axis.x + s->axis, b->matrix);
     }
 }
 

@@ -129,11 +129,21 @@ int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[
     int    count = 0;
     bool   close = range_digits(panel->lo, panel->hi) > 3; /* the ends, to each other */
 
-    if (panel->scale == SCALE_ROW || panel->pool == POOL_COVER) {
+    if (panel->pool == POOL_COVER) { /* its scale is decades, always the same */
+        static const char *const shares[] = { "1e-4", "0.001", "0.01", "0.1", "1" };
+        int                      each = most < 5 ? 4 : 1;
+
+        for (int k = 0; k < 5; k += each, count++) {
+            places[count] = k / 4.0;
+            snprintf(texts[count], sizeof(*texts), "%s", shares[k]);
+        }
+        return count;
+    }
+    if (panel->scale == SCALE_ROW) {
         places[0] = 0;
         places[1] = 1;
-        snprintf(texts[0], sizeof(*texts), "%s", panel->pool == POOL_COVER ? "1e-4" : "0");
-        snprintf(texts[1], sizeof(*texts), "%s", panel->pool == POOL_COVER ? "1" : "row max");
+        snprintf(texts[0], sizeof(*texts), "0");
+        snprintf(texts[1], sizeof(*texts), "row max");
         return 2;
     }
     if (panel->scale == SCALE_LOG && panel->lo >= 0 && most > 2)

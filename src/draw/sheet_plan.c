@@ -60,6 +60,9 @@ void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *tex
         snprintf(text, size, "%lld", (long long)at);
 }
 
+/* Room of an upright axis name, in font sizes: its descenders end before the numbers. */
+#define AXIS_NAME 1.5
+
 /* Pixels that the labels of one axis need across it. */
 static int labels_extent(const Sheet *sheet, int panel, bool rows)
 {
@@ -151,7 +154,7 @@ static void measure_plot(Sheet *sheet, int k)
     if (made && made->rows)
         need->plot_h = sheet_rows_height(sheet, made);
     need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
-    need->row_axis_w = made && made->rows ? 0 : (int)ceil(s->axis * 1.35);
+    need->row_axis_w = made && made->rows ? 0 : (int)ceil(s->axis * AXIS_NAME);
     need->row_labels_w = sheet_plot_gutter(sheet, k);
     need->col_labels_h = sheet_plot_key(sheet, k);
     need->bar_w = s->space; /* half of the last tick's number */
@@ -174,7 +177,7 @@ static void measure_panel(Sheet *sheet, int k)
         need->col_cells = sheet->scene.grids[k].cols;
     }
     need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
-    need->row_axis_w = names_axis(sheet, k, true) ? (int)ceil(s->axis * 1.35) : 0;
+    need->row_axis_w = names_axis(sheet, k, true) ? (int)ceil(s->axis * AXIS_NAME) : 0;
     need->col_axis_h = names_axis(sheet, k, false) ? (int)ceil(s->axis * 1.35) : 0;
     need->row_labels_w = labels_extent(sheet, k, true);
     need->col_labels_h = labels_extent(sheet, k, false);
@@ -209,6 +212,8 @@ static bool make_layout(Sheet *sheet, Error *err)
         else
             measure_panel(sheet, k);
     need.footer_h = sheet_legend(sheet, 0, 0, need.width - 2 * need.margin, false);
+    if (need.caption_h && !need.footer_h) /* it would touch the panels */
+        need.footer_h = s->space;
     layout_free(&sheet->layout);
     return layout_make(&need, &sheet->layout, err);
 }

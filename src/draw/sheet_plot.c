@@ -186,9 +186,7 @@ static void draw_y_axis(const Pens *p, double name_x)
                     y + 0.36 * s->tick, ticks[k].text,
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
     }
-    canvas_text(p->sheet->canvas, name_x, p->box.y + p->box.h / 2.0, p->plot->y.name,
-                (CanvasText){ .align = ALIGN_CENTRE, .size = s->axis, .upward = true,
-                              .rgb = s->muted });
+    sheet_upright(p->sheet, p->plot->y.name, name_x, p->box);
 }
 
 /* ---- legend ----------------------------------------------------------------- */

@@ -47,9 +47,11 @@ int sheet_lines_height(const Lines *lines, double font, int space)
 static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
 {
     const char *title = sheet->figure->panels[panel].title;
+    char        letter[4];
 
+    panel_letter(panel, letter, sizeof(letter));
     if (sheet->figure->count > 1)
-        snprintf(text, size, "(%c) %s", 'a' + panel % 26, title);
+        snprintf(text, size, "(%s) %s", letter, title);
     else
         snprintf(text, size, "%s", title);
 }

@@ -48,11 +48,13 @@ static bool make_titles(TextFigure *t, Error *err)
     t->titles = calloc((size_t)t->figure->count, sizeof(*t->titles));
     for (int k = 0; t->titles && k < t->figure->count; k++) {
         const char *name = t->figure->panels[k].title;
-        char        title[192];
+        char        title[192], letter[4];
 
         snprintf(title, sizeof(title), "%s", name);
-        if (t->figure->count > 1)
-            snprintf(title, sizeof(title), "(%c) %s", 'a' + k % 26, name);
+        if (t->figure->count > 1) {
+            panel_letter(k, letter, sizeof(letter));
+            snprintf(title, sizeof(title), "(%s) %s", letter, name);
+        }
         if (!wrap_title(title, &rule, &t->titles[k]))
             wrap_title_cut(title, &rule, &t->titles[k]);
     }

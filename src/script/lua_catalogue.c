@@ -122,6 +122,20 @@ static void set_views(lua_State *L, const Mechanism *m)
     lua_setfield(L, -2, "views");
 }
 
+static void set_notes(lua_State *L, const Mechanism *m)
+{
+    int count = 0;
+
+    lua_newtable(L);
+    for (const StageNote *note = m->notes; note && note->stage; note++) {
+        lua_newtable(L);
+        set_string(L, "stage", note->stage);
+        set_string(L, "text", note->note);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "notes");
+}
+
 /* [-0, +1, v] */
 int attn_info(lua_State *L)
 {
@@ -155,6 +169,7 @@ int attn_info(lua_State *L)
     set_claims(L, m);
     set_params(L, m->params);
     set_views(L, m);
+    set_notes(L, m);
     return 1;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "script/lua_command.h"
 #include "script/lua_complete.h"
 
 #define LOOK_EVERY   10000 /* instructions between looks at the clock */
@@ -458,15 +459,31 @@ void console_free(Console *c)
 
 /* ---- what scripts find ------------------------------------------------------ */
 
-/* A run that is waited for lets the screen live; a stream is the console. */
+/* What is waited for lets the screen live; a stream is the console. */
 static const char waiting[] =
-    "local attn, write, nothing = ...\n"
-    "local run, start = attn.run, attn.start\n"
+    "local attn, write, nothing, begin, done, finish = ...\n"
+    "local run, start, profile, command = attn.run, attn.start, attn.profile, attn.command\n"
     "function attn.run(mechanism, options)\n"
     "  if not attn.has_ui then return run(mechanism, options) end\n"
     "  local job, message, code = start(mechanism, options)\n"
     "  if not job then return nil, message, code end\n"
     "  return job:wait()\n"
+    "end\n"
+    "function attn.profile(mechanism, options, plan)\n"
+    "  if not attn.has_ui then return profile(mechanism, options, plan) end\n"
+    "  local all = { reps = 7 }\n"
+    "  for key, value in pairs(options or {}) do all[key] = value end\n"
+    "  for key, value in pairs(plan or {}) do all[key] = value end\n"
+    "  local result, message, code, record = attn.run(mechanism, all)\n"
+    "  if not result then return nil, message, code, record end\n"
+    "  return result.record\n"
+    "end\n"
+    "function attn.command(...)\n"
+    "  if not attn.has_ui then return command(...) end\n"
+    "  local work <close>, message, code = begin(...)\n"
+    "  if not work then return nil, message, code end\n"
+    "  while not done(work) and pcall(ui.sleep, 0.02) do end\n"
+    "  return finish(work)\n"
     "end\n"
     "if io then\n"
     "  local stream = { write = write, flush = nothing, setvbuf = nothing, close = nothing }\n"
@@ -489,5 +506,8 @@ void console_install(lua_State *L)
     lua_insert(L, -2);
     lua_pushcfunction(L, console_write);
     lua_pushcfunction(L, do_nothing);
-    lua_call(L, 3, 0);
+    lua_pushcfunction(L, command_begin);
+    lua_pushcfunction(L, command_done);
+    lua_pushcfunction(L, command_finish);
+    lua_call(L, 6, 0);
 }

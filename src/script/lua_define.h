@@ -16,6 +16,7 @@ typedef struct Defined {
     Arena          *arena; /* of this and all it points to */
     int             function, flops; /* in the registry; LUA_NOREF: none */
     bool            per_head;
+    bool            by_cells; /* the function is asked for every pair */
     bool            counted; /* no closed form was declared */
     Keep           *keep; /* of the arena */
     struct Defined *next;

@@ -28,6 +28,7 @@ static const Member card_members[] = {
     FIELD("fit", "string", "what can be fitted on the input"),
     FIELD("params", "attnscope.ParamCard[]", "its parameters"),
     FIELD("views", "attnscope.ViewCard[]", "its views"),
+    FIELD("notes", "{ stage: string, text: string }[]", "what each stage does"),
     MEMBER_END,
 };
 const Class class_card = { .name = "Card", .help = "What is known of a mechanism.",
@@ -140,6 +141,7 @@ const Class class_comparison = { .name = "Comparison", .help = "How far two resu
 static const Member check_options_members[] = {
     FIELD("n", "integer[]", "lengths (default 1, 2, 7, 64)"),
     FIELD("params", "table<string, any>", "parameters of the mechanism"),
+    FIELD("reference", "string", "what `error` is taken against (default: full)"),
     MEMBER_END,
 };
 const Class class_check_options = { .name = "CheckOptions", .help = "What to try.",
@@ -149,7 +151,7 @@ static const Member report_members[] = {
     FIELD("mechanism", "string", "what was tried"),
     FIELD("ok", "boolean", "all cases hold"),
     FIELD("cases", "table[]", "name, ok and text of each"),
-    FIELD("error", "number", "the largest difference to full attention"),
+    FIELD("error", "number", "the largest difference to the reference"),
     MEMBER_END,
 };
 const Class class_report = { .name = "Report", .help = "What attn.check found.",
@@ -172,7 +174,7 @@ const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through po
                              .members = growth_members };
 
 static const Member roofline_result_members[] = {
-    FIELD("ceilings", "table", "peak, gemm (FLOPs a second), stream (bytes a second)"),
+    FIELD("ceilings", "table", "peak, tensor, gemm (FLOPs a second), stream (bytes a second)"),
     FIELD("points", "table[]",
           "mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage"),
     FIELD("threads", "integer", "that ran"),

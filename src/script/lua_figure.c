@@ -153,6 +153,10 @@ int attn_figure(lua_State *L)
     rows = out->figure->rows;
     cols = out->figure->cols;
     set_words(L, out->figure);
+    if (!count) {
+        figure_tell(L, out);
+        return 1;
+    }
     if (out->figure->rows != rows || out->figure->cols != cols || !out->figure->legend)
         out->line = NULL; /* it would draw another figure */
     return 1;

@@ -2,6 +2,7 @@
 #ifndef SCRIPT_LUA_FIGURE_H
 #define SCRIPT_LUA_FIGURE_H
 
+#include "app/margins.h"
 #include "draw/figure.h"
 #include "script/lua_binding.h"
 
@@ -20,6 +21,11 @@ typedef struct LuaFigure {
 LuaFigure *figure_push_closed(lua_State *L, int panels);
 /* The panel whose description is at the top (lua_panel.c).  [-0, +0, v] */
 void panel_set(lua_State *L, LuaFigure *figure, int index);
+/* Bars of the panel at t: strips = "sums", queries = { 3, 17 }.  [-0, +0, v] */
+void panel_strips(lua_State *L, int t, MarginChoice *out);
+/* The figure of the panels in the options at 1 becomes the one that a command draws, with that
+ * line, where there is such a command (lua_told.c).  [-0, +0, v] */
+void figure_tell(lua_State *L, LuaFigure *figure);
 /* A figure of the options' preset or command, or of what a position does; 1, or the
  * count of a failure's values; 0: they ask for panels.  [-0, +1 or 3, v] */
 int figure_push_drawn(lua_State *L, int options);

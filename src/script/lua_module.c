@@ -1,50 +1,6 @@
 /* lua_module.c -- the table of the module `attnscope`, and its odds and ends. */
 #include "script/lua_binding.h"
 
-/* ---- commands --------------------------------------------------------------- */
-
-/* The words as texts; they stay on the stack.  [-0, +1, v] */
-static const char **push_words(lua_State *L, int count)
-{
-    const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
-
-    for (int i = 0; i < count; i++)
-        words[i] = luaL_checkstring(L, i + 1);
-    return words;
-}
-
-/* The script's own input, when the command names none.  */
-static bool load_given(Script *script, Session *s, Error *err)
-{
-    const char *const *values = script->options.values;
-    bool given = values[OPT_INPUT] || values[OPT_N] || values[OPT_D] || values[OPT_HEADS] ||
-                 values[OPT_LAYER];
-
-    return session_input(s) || !given || call_load_input(s, &script->options, err);
-}
-
-/* [-0, +1 or 3, v] */
-int attn_command(lua_State *L)
-{
-    Script      *script = script_of(L);
-    Session     *s = script->session->thing;
-    int          count = lua_gettop(L);
-    const char **words;
-    Text        *text;
-    Error        err = ERROR_INIT;
-
-    luaL_checkstring(L, 1);
-    if (script->run)
-        return luaL_error(L, "a mechanism cannot start commands while it runs");
-    words = push_words(L, count);
-    text = text_box(L);
-    if (!load_given(script, s, &err) ||
-        !command_run(s, words, count, false, 0, text, &err))
-        return failure(L, &err);
-    text_box_push(L, text);
-    return 1;
-}
-
 /* [-0, +1, -] */
 int attn_interrupted(lua_State *L)
 {
@@ -88,7 +44,7 @@ static const Member attn_members[] = {
     { "info", attn_info, "id: string", "attnscope.Card",
       "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
       "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
-      "sketch, params, views." },
+      "sketch, params, views, notes." },
     { "positions", attn_positions, "", "table[]", "The positional modifiers." },
     { "presets", attn_presets, "", "table[]",
       "Published pictures: id, title, source, help and the command each one is." },
@@ -108,7 +64,9 @@ static const Member attn_members[] = {
       "Zeros of a shape, or the numbers of nested lists; dtype f32 unless given." },
     { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
       "A tensor with one axis." },
-    { "read", attn_read, "path: string", "attnscope.Tensor" OR_FAILURE, "Reads a .npy file." },
+    { "read", attn_read, "path: string, name?: string", "attnscope.Tensor" OR_FAILURE,
+      "The array of a .npy or .csv file, or that of a name in a .npz or .safetensors file: "
+      "attn.read(\"layer.npz\", \"query\")." },
     { "write_npz", attn_write_npz, "path: string, tensors: table<string, attnscope.Tensor>",
       "true" OR_FAILURE, "Tensors by name as one .npz file: numpy.load reads it." },
     { "pattern", attn_pattern, "definition: attnscope.PatternOptions", "string" OR_FAILURE,
@@ -122,7 +80,7 @@ static const Member attn_members[] = {
     { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions", "attnscope.Report",
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
-      "attention.  ok, and cases of name, ok and text." },
+      "attention or another reference.  ok, and cases of name, ok and text." },
     { "run", attn_run, "mechanism: string, options?: attnscope.RunOptions",
       "attnscope.Result" OR_FAILURE ", attnscope.Record?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
@@ -167,8 +125,8 @@ static const Member attn_members[] = {
       "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\")." },
     { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
-      "ceilings (peak, gemm and stream, per second), points (mechanism, stage, time_ms, flops, "
-      "intensity, flops_per_second, roof), threads, environment." },
+      "ceilings (peak, tensor, gemm and stream, per second), points (mechanism, stage, time_ms, "
+      "flops, intensity, flops_per_second, roof), threads, environment." },
     { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
       "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
     { "json", NULL, "value: any, indent?: integer", "string",

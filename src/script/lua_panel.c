@@ -218,16 +218,24 @@ static void read_queries(lua_State *L, int t, MarginChoice *choice)
     lua_settop(L, t);
 }
 
+void panel_strips(lua_State *L, int t, MarginChoice *out)
+{
+    const char *name = option_string(L, t, "strips", NULL);
+    Error       err = ERROR_INIT;
+
+    *out = (MarginChoice){ .kind = MARGIN_NONE };
+    check_ok(L, !name || margin_parse(name, &out->kind, &err), &err);
+    read_queries(L, t, out);
+}
+
 /* Bars beside the matrix: strips = "sums". */
 static void set_strips(lua_State *L, int t, const Result *result, int64_t head, Panel *panel)
 {
-    const char  *name = option_string(L, t, "strips", NULL);
-    MarginChoice choice = { .kind = MARGIN_NONE };
+    MarginChoice choice;
     Error        err = ERROR_INIT;
     Result      *minus = NULL;
 
-    check_ok(L, !name || margin_parse(name, &choice.kind, &err), &err);
-    read_queries(L, t, &choice);
+    panel_strips(L, t, &choice);
     if (panel->minus && lua_getfield(L, t, "minus") != LUA_TNIL)
         minus = result_check(L, lua_gettop(L))->result;
     lua_settop(L, t);

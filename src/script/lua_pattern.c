@@ -160,15 +160,45 @@ typedef struct Built {
     int64_t     heads;
 } Built;
 
+/* Neighbours that are in become one run. */
+static void ask_cells(lua_State *L, const Callback *callback, LuaRow *row)
+{
+    int64_t first = -1;
+
+    for (int64_t j = 0; j <= row->run->m; j++) {
+        bool in = false;
+
+        if (j < row->run->m) {
+            lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
+            lua_pushinteger(L, row->query);
+            lua_pushinteger(L, j);
+            lua_pushvalue(L, 3);
+            lua_call(L, 3, 1);
+            in = lua_toboolean(L, -1);
+            lua_pop(L, 1);
+        }
+        if (in && first < 0)
+            first = j;
+        if (!in && first >= 0) {
+            add_run(L, row, first, j - first, 1, COMPONENT_OTHER);
+            first = -1;
+        }
+    }
+}
+
 /* The function for one query; its runs go behind the others'. */
 static int64_t ask_row(lua_State *L, const Callback *callback, LuaRow *row)
 {
     row->row.count = 0;
-    lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
-    lua_pushinteger(L, row->query);
-    lua_pushvalue(L, 2);
-    lua_pushvalue(L, 3);
-    lua_call(L, 3, 0);
+    if (callback->defined->by_cells) {
+        ask_cells(L, callback, row);
+    } else {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
+        lua_pushinteger(L, row->query);
+        lua_pushvalue(L, 2);
+        lua_pushvalue(L, 3);
+        lua_call(L, 3, 0);
+    }
     runs_tidy(&row->row, 0);
     for (int64_t c = 0; c < row->row.count; c++) {
         PatternRun run = row->row.runs[c];
@@ -252,13 +282,19 @@ int attn_pattern(lua_State *L)
     if (!lua_getfield(L, 1, "class"))
         d->m.classes = CLASS_FP;
     lua_pop(L, 1);
-    d->function = define_function(L, "row", true);
+    d->function = define_function(L, "cell", false);
+    d->by_cells = d->function != LUA_NOREF;
+    if (!d->by_cells)
+        d->function = define_function(L, "row", true);
     return define_add(L, d);
 }
 
 static const Member pattern_members[] = {
     { "row", NULL, NULL, "fun(i: integer, row: attnscope.Row, params: table)",
       "says which keys query i may see" },
+    { "cell", NULL, NULL, "fun(i: integer, j: integer, params: table): boolean",
+      "instead of row: whether query i may see key j; asked for all n x m pairs, so for short "
+      "inputs" },
     { "per_head", NULL, NULL, "boolean", "asks for each head (row.head); default: once for all" },
 #include "script/lua_card.def"
     MEMBER_END,

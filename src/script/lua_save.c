@@ -25,18 +25,28 @@ PngOptions save_options_check(lua_State *L, int t)
     return o;
 }
 
+/* 0: not said */
+static void add_number(Text *out, const char *flag, double value)
+{
+    Json number;
+
+    if (!(value > 0))
+        return;
+    text_addf(out, " --%s ", flag);
+    number = jsonw_to(out);
+    jsonw_number(&number, value);
+}
+
 void save_options_line(const PngOptions *o, const char *path, Text *out)
 {
-    if (o->width_inch > 0)
-        text_addf(out, " --width %.17g", o->width_inch);
+    add_number(out, "width", o->width_inch);
     if (o->dpi)
         text_addf(out, " --dpi %d", o->dpi);
     if (o->theme)
         text_addf(out, " --theme %s", o->theme);
     if (o->format)
         text_addf(out, " --format %s", o->format);
-    if (o->delay > 0)
-        text_addf(out, " --delay %.17g", o->delay);
+    add_number(out, "delay", o->delay);
     text_add(out, o->colours == 256 ? " --color 256" : "");
     text_addf(out, "%s -o ", o->transparent ? " --transparent" : "");
     word_quote(out, path);
@@ -63,7 +73,7 @@ int result_save_steps(lua_State *L)
     Result        *result = result_check(L, 1)->result;
     const char    *path = luaL_checkstring(L, 2);
     PngOptions     png = save_options_check(L, 3);
-    Session       *session = script_of(L)->session->thing;
+    Session       *session = result_check(L, 1)->session;
     PictureOptions picture = {
         .head = option_integer(L, 3, "head", -1, 0, result->run->h - 1),
         .sorted = option_bool(L, 3, "sorted", false),

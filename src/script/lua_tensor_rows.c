@@ -1,5 +1,6 @@
-/* lua_tensor_rows.c -- tensors in Lua: softmax, running sums, other shapes. */
+/* lua_tensor_rows.c -- tensors in Lua: softmax, running sums, order, other shapes. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "script/lua_walk.h"
 
@@ -62,6 +63,56 @@ int tensor_cumsum(lua_State *L)
     script_charge(L, (double)tensor_count(out));
     return 1;
 }
+
+/* ---- order ------------------------------------------------------------------ */
+
+typedef struct Place {
+    double  value;
+    int32_t index;
+} Place;
+
+static int compare_places(const void *a, const void *b)
+{
+    const Place *x = a, *y = b;
+    bool         x_nan = isnan(x->value), y_nan = isnan(y->value);
+
+    if (x_nan != y_nan)
+        return x_nan ? 1 : -1;
+    if (!x_nan && x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* [-0, +2, v] */
+int tensor_sort_desc(lua_State *L)
+{
+    const Tensor *t = tensor_check(L, 1);
+    Tensor       *values, *indices;
+    Place        *row;
+    int64_t       count;
+
+    luaL_argcheck(L, t->rank >= 1, 1, "too few axes");
+    count = t->shape[t->rank - 1];
+    luaL_argcheck(L, count <= INT32_MAX, 1, "the last axis is too long");
+    row = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*row), 0);
+    values = tensor_push_copy(L, t, DT_F64);
+    indices = tensor_push(L, DT_I32, t->rank, t->shape);
+    for (int64_t at = 0, total = tensor_count(values); at < total; at += count) {
+        double  *value = (double *)values->data + at;
+        int32_t *index = (int32_t *)indices->data + at;
+
+        for (int64_t j = 0; j < count; j++)
+            row[j] = (Place){ value[j], (int32_t)j };
+        qsort(row, (size_t)count, sizeof(*row), compare_places);
+        for (int64_t j = 0; j < count; j++) {
+            value[j] = row[j].value;
+            index[j] = row[j].index;
+        }
+    }
+    return 2;
+}
+
+/* ---- shapes ----------------------------------------------------------------- */
 
 /* [-0, +1, v] */
 int tensor_reshape(lua_State *L)

@@ -413,7 +413,9 @@ static const Member ui_members[] = {
     { "mark", ui_mark, "queries: integer[]", TRUE_OR_FAILURE,
       "Marks these queries and no others; {} marks none." },
     { "message", ui_message, "text: any", "", "A line at the bottom." },
-    { "ask", ui_ask, "question: string", "string?", "Waits for a typed answer; nil: Esc." },
+    { "ask", ui_ask, "question: string, choices?: string[]", "string?",
+      "Waits for a typed answer; nil: Esc.  Of choices it is one, of which the beginning was "
+      "typed; until then the question comes again." },
     { "sleep", ui_sleep, "seconds: number", "", "Waits; the explorer lives on." },
     { "wait", ui_wait, "", "", "Until all runs are done and drawn." },
     { "animate", NULL, "rate: number, frame: fun(i: integer): boolean?", "integer",

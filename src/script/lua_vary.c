@@ -229,9 +229,11 @@ static LuaFigure *push_owner(lua_State *L, Keep *below)
 }
 
 /* The picture into the figure below the table at the top; without one, why.  [-0, +0, m] */
-static void set_figure(lua_State *L, LuaFigure *out, int at, const SweepLook *look)
+static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
+                       const SweepLook *look)
 {
     Swept *swept = out->keeps[0]->thing;
+    Text   line = { 0 };
     Error  err = ERROR_INIT;
 
     if (!sweep_picture(&swept->sweep, look, &swept->picture, &err)) {
@@ -241,6 +243,9 @@ static void set_figure(lua_State *L, LuaFigure *out, int at, const SweepLook *lo
     }
     out->figure = swept->picture.figure;
     swept->picture.figure = NULL;
+    sweep_command(&swept->sweep, session, look, &line);
+    out->line = arena_printf(out->arena, "%s", text_str(&line));
+    text_free(&line);
     for (int i = 0; i < swept->sweep.count; i++)
         if (swept->sweep.lines[i].sample && !swept->sweep.lines[i].baseline)
             out->results[out->result_count++] = swept->sweep.lines[i].sample;
@@ -277,7 +282,7 @@ int attn_vary(lua_State *L)
         return failure(L, &err);
     lua_newtable(L);
     set_lines(L, sweep, look.goal);
-    set_figure(L, out, at, &look);
+    set_figure(L, out, at, input->session, &look);
     return 1;
 }
 

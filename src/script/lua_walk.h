@@ -79,6 +79,7 @@ int tensor_allclose(lua_State *L);
 int tensor_softmax(lua_State *L);
 int tensor_reshape(lua_State *L);
 int tensor_cumsum(lua_State *L);
+int tensor_sort_desc(lua_State *L);
 int tensor_sum(lua_State *L);
 int tensor_mean(lua_State *L);
 int tensor_min(lua_State *L);

@@ -59,7 +59,7 @@ typedef struct Area {
     int y, x, h, w;
 } Area;
 
-/* ---- device (curses.c) ------------------------------------------------------ */
+/* ---- device (curses.c, curses_input.c) -------------------------------------- */
 
 Term *term_open(const TermOptions *options, Error *err);
 void  term_close(Term *term); /* the terminal is as before */

@@ -70,6 +70,21 @@ check.case("patterns of heads, steps, overlaps and edges", function()
   end
 end)
 
+check.case("a pattern said pair by pair", function()
+  attn.pattern { id = "own-cells", params = { { name = "step", default = 2, min = 1 } },
+    cell = function(i, j, p) return (i - j) % p.step == 0 or j < 1 end }
+  for _, step in ipairs { 1, 2, 5 } do
+    local own = attn.run("own-cells", { n = 23, step = step, causal = true })
+    local same = attn.run(("pattern(window(99,%d)+cols([0]))"):format(step),
+      { n = 23, causal = true })
+    assert(own.output:allclose(same.output, 0, 1e-6))
+    assert(own.views.connectivity:allclose(same.views.connectivity))
+    check.equal(own.stats.nnz, same.stats.nnz)
+  end
+  assert(attn.check("own-cells", { reference = "pattern(window(999,2)+cols([0]))" }).error < 1e-5)
+  check.raises("unknown mechanism", attn.check, "own-cells", { reference = "nonsense" })
+end)
+
 check.case("a pattern without cells", function()
   attn.pattern { id = "empty", row = function() end }
   check.equal(attn.run("empty", { n = 4, d = 4 }).output:nnz(), 0)

@@ -52,8 +52,8 @@ case("strips beside a matrix", function()
 end)
 
 case("PNG, the same bytes twice", function()
-  local paths, bytes = { check.scratch("attnscope-a.png"), check.scratch("attnscope-b.png") }, {}
-  for i, path in ipairs(paths) do
+  local path, bytes = check.scratch("attnscope-a.png"), {} -- the name is in the file's command
+  for i = 1, 2 do
     local fig = attn.figure { panels = { { result = full, view = "weights", head = 1 },
       { result = bigbird, view = "weights", minus = full, region = { q = { 4, 20 } } } } }
     assert(fig:save(path, { width = 3.25, dpi = 100 }))
@@ -63,6 +63,50 @@ case("PNG, the same bytes twice", function()
   end
   equal(bytes[1]:sub(2, 4), "PNG")
   equal(bytes[1] == bytes[2], true)
+end)
+
+case("a figure of panels is a command that makes it again", function()
+  local input = assert(attn.random { n = 24, d = 16, heads = 2, seed = 5 })
+  local window = assert(attn.run("window", { input = input, window = 5 }))
+  local other = assert(attn.run("bigbird", { input = input, seed = 7 }))
+  local low = assert(attn.run("linformer", { input = input, k = 4 }))
+  local figures = {
+    { panels = { window, { result = other, view = "weights", head = 1, minus = window,
+      title = "what BigBird has more" } }, title = "two", caption = "by hand", rows = 2 },
+    { panels = { { result = window, view = "weights", pool = "mean", region = { 0, 12, 0, 12 } },
+      { result = other, view = "weights", scale = "log", cmap = "magma", lo = 0, hi = 0.3 },
+      { result = other, view = "reach", layers = 3, residual = false } }, shared_scale = true },
+    { panels = { { result = low, view = "spectrum", with = { window } },
+      { result = other, view = "weights", exclude = 0 } } },
+    { panels = { { result = window, strips = "sums", queries = { 3, 4 } } } },
+    { panels = { { result = window, view = "plot(flops)", with = { other } } } },
+  }
+  for i, options in ipairs(figures) do
+    for _, kind in ipairs { "png", "svg", "pdf", "txt", "ans" } do
+      local path = check.scratch(("attnscope-again-%d.%s"):format(i, kind))
+      assert(attn.figure(options):save(path, { dpi = 60, width = 5.5, colours = 256 }))
+      assert(attn.command("rerender", path, "--check"))
+      local said = assert(attn.command("info", path))
+      assert(said:find("command       figure ", 1, true), said)
+      assert(said:find("input-sha256", 1, true) and said:find("version", 1, true), said)
+      os.remove(path)
+    end
+  end
+end)
+
+case("what only a script has is told", function()
+  local path = check.scratch("attnscope-script.png")
+  local t = attn.tensor { { 1, 2 }, { 3, 5 }, { 2, 0 } }
+  local made = attn.input { q = t, k = t, v = t }
+  local r = assert(attn.run("full", { input = made }))
+  for _, panel in ipairs { { result = r }, { result = full, caption = "mine" },
+    { tensor = attn.tensor { { 1, 2 } } } } do
+    local panels = { panel, full }
+    assert(attn.figure { panels = panels }:save(path, { dpi = 60 }))
+    local done, why = attn.command("rerender", path, "--check")
+    assert(not done and why:find("a script drew it", 1, true), why)
+  end
+  os.remove(path)
 end)
 
 case("text files and refusals", function()

@@ -28,11 +28,12 @@ static inline Device *gpu_fixture_device(void)
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     Error   err = { 0 };
     Device *device;
+    const char *given = getenv("ATTNSCOPE_TEST_LIBRARY"); /* a real GPU's, by make test-gpu */
 
     assert_true(length > 0);
     program[length] = '\0';
     snprintf(path, sizeof(path), "%s/attnscope-emulated.so", dirname(program));
-    setenv("ATTNSCOPE_DEVICE_LIBRARY", path, 1);
+    setenv("ATTNSCOPE_DEVICE_LIBRARY", given && *given ? given : path, 1);
     device = device_open(&err);
     if (!device)
         fprintf(stderr, "%s\n", err.text);

@@ -75,10 +75,11 @@ function ui.mark(queries) end
 ---@param text any
 function ui.message(text) end
 
----Waits for a typed answer; nil: Esc.
+---Waits for a typed answer; nil: Esc.  Of choices it is one, of which the beginning was typed; until then the question comes again.
 ---@param question string
+---@param choices? string[]
 ---@return string?
-function ui.ask(question) end
+function ui.ask(question, choices) end
 
 ---Waits; the explorer lives on.
 ---@param seconds number
@@ -245,6 +246,11 @@ function Tensor:map(f) end
 ---@param causal? boolean|integer
 ---@return attnscope.Tensor
 function Tensor:softmax(causal) end
+
+---The numbers along the last axis from the largest on, of equals the first first and NaN last, as f64; and the index of each, as i32.
+---@return attnscope.Tensor
+---@return attnscope.Tensor
+function Tensor:sort_desc() end
 
 ---Running sums along an axis.
 ---@param axis integer
@@ -434,6 +440,11 @@ function Job:poll(seconds) end
 ---@return number
 function Job:progress() end
 
+---poll and wait call f now and then while the job runs; when it gives false, the job is cancelled.  The job itself, so that attn.start(...):on_progress(f):wait() can be said.
+---@param f fun(stage: string, seconds: number): boolean?
+---@return attnscope.Job
+function Job:on_progress(f) end
+
 ---What attn.run gives; the same again when asked again.
 ---@return attnscope.Result?
 ---@return string?
@@ -532,6 +543,7 @@ function Context:warn(text) end
 ---A pattern of one's own.
 ---@class attnscope.PatternOptions
 ---@field row? fun(i: integer, row: attnscope.Row, params: table) says which keys query i may see
+---@field cell? fun(i: integer, j: integer, params: table): boolean instead of row: whether query i may see key j; asked for all n x m pairs, so for short inputs
 ---@field per_head? boolean asks for each head (row.head); default: once for all
 ---@field id? string the name it runs by
 ---@field title? string default: the id
@@ -795,6 +807,7 @@ function Context:warn(text) end
 ---@class attnscope.CheckOptions
 ---@field n? integer[] lengths (default 1, 2, 7, 64)
 ---@field params? table<string, any> parameters of the mechanism
+---@field reference? string what `error` is taken against (default: full)
 
 ---What is known of a mechanism.
 ---@class attnscope.Card
@@ -821,6 +834,7 @@ function Context:warn(text) end
 ---@field fit? string what can be fitted on the input
 ---@field params? attnscope.ParamCard[] its parameters
 ---@field views? attnscope.ViewCard[] its views
+---@field notes? { stage: string, text: string }[] what each stage does
 
 ---A parameter of a mechanism.
 ---@class attnscope.ParamCard
@@ -907,7 +921,7 @@ function Context:warn(text) end
 ---@field mechanism? string what was tried
 ---@field ok? boolean all cases hold
 ---@field cases? table[] name, ok and text of each
----@field error? number the largest difference to full attention
+---@field error? number the largest difference to the reference
 
 ---y = c x^alpha through points.
 ---@class attnscope.Growth
@@ -944,7 +958,7 @@ local attn = {}
 ---@return string[]
 function attn.mechanisms(filter) end
 
----Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, sketch, params, views.
+---Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, sketch, params, views, notes.
 ---@param id string
 ---@return attnscope.Card
 function attn.info(id) end
@@ -1009,12 +1023,13 @@ function attn.tensor(shape, dtype) end
 ---@return attnscope.Tensor
 function attn.vector(values, dtype) end
 
----Reads a .npy file.
+---The array of a .npy or .csv file, or that of a name in a .npz or .safetensors file: attn.read("layer.npz", "query").
 ---@param path string
+---@param name? string
 ---@return attnscope.Tensor?
 ---@return string?
 ---@return string?
-function attn.read(path) end
+function attn.read(path, name) end
 
 ---Tensors by name as one .npz file: numpy.load reads it.
 ---@param path string
@@ -1038,7 +1053,14 @@ function attn.pattern(definition) end
 ---@return string?
 function attn.mechanism(definition) end
 
----Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full attention.  ok, and cases of name, ok and text.
+---Runs a script's file again; the patterns and mechanisms that it defines, whose ids it gives, take the place of those before, and the explorer's panes show them.
+---@param file string
+---@return string[]?
+---@return string?
+---@return string?
+function attn.reload(file) end
+
+---Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full attention or another reference.  ok, and cases of name, ok and text.
 ---@param mechanism string
 ---@param options? attnscope.CheckOptions
 ---@return attnscope.Report
@@ -1060,6 +1082,14 @@ function attn.run(mechanism, options) end
 ---@return string?
 ---@return string?
 function attn.start(mechanism, options) end
+
+---The same as start.
+---@param mechanism string
+---@param options? attnscope.RunOptions
+---@return attnscope.Job?
+---@return string?
+---@return string?
+function attn.run_async(mechanism, options) end
 
 ---Measures a mechanism; its record.
 ---@param mechanism string

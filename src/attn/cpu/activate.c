@@ -72,6 +72,8 @@ void cpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, con
     threads_run(r->threads, ceil_div(job.rows, job.each), standardise_item, &job);
 }
 
+#define ROWS_AHEAD 8
+
 typedef struct Norms {
     const Tensor *x;
     int64_t       rows, each; /* of all heads; of an item */
@@ -82,6 +84,7 @@ static void norm_item(void *context, int64_t item, int worker)
 {
     const Norms  *job = context;
     const Tensor *x = job->x;
+    const Kernel *kernel = kernel_at(0);
     int64_t       end = min_i64(job->rows, (item + 1) * job->each);
     double        most = 0;
 
@@ -89,8 +92,10 @@ static void norm_item(void *context, int64_t item, int worker)
     for (int64_t i = item * job->each; i < end; i++) {
         const float *row = (const float *)x->data + i / x->shape[1] * x->stride[0] +
                            i % x->shape[1] * x->stride[1];
-        double       sum = (double)kernel_at(0)->squares_near(row, x->shape[2]);
+        double       sum;
 
+        cpu_fetch(row + ROWS_AHEAD * x->stride[1], x->shape[2]);
+        sum = (double)kernel->squares_near(row, x->shape[2]);
         most = sum <= most || isnan(most) ? most : sum;
     }
     job->found[item] = most;

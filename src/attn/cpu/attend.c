@@ -272,9 +272,12 @@ static bool attend_block(const Job *job, Worker *w, int64_t head, int64_t first,
     bool               done = true;
 
     block_begin(&w->block, rows);
-    for (int64_t i = 0; i < rows; i++)
-        block_query(&w->block, i,
-                    q + phases_position(job->row_order, first + i) * in->q.stride[1], in->scale);
+    for (int64_t i = 0; i < rows; i++) {
+        const float *row = q + phases_position(job->row_order, first + i) * in->q.stride[1];
+
+        cpu_fetch(row + 8 * in->q.stride[1], job->d);
+        block_query(&w->block, i, row, in->scale);
+    }
     w->plan.first = first;
     if (!job->scattered)
         take_tiles(job, w, head);

@@ -42,6 +42,14 @@ static inline int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Asks for x[0..count) before it is read: the processor does not see it coming where rows of
+ * several streams are read in turn, or where reading pauses for arithmetic. */
+static inline void cpu_fetch(const float *x, int64_t count)
+{
+    for (int64_t c = 0; c < count; c += LANES)
+        __builtin_prefetch(x + c);
+}
+
 /* count * size bytes of the arena, or NULL with the run failed. */
 void *cpu_scratch(Run *r, int64_t count, int64_t size);
 
@@ -106,7 +114,7 @@ void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
 void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
 void cpu_lambda_content(Run *r, const Lambdas *l);
 void cpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
-bool cpu_ceilings(Threads *threads, Ceilings *out, Error *err);
+bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, once around; NaN: no such kernel. */
 double cpu_peak(Threads *threads);
 

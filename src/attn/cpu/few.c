@@ -32,6 +32,7 @@ typedef struct Job {
     float           *sums;        /* [h][slices][panels][rows][lda] */
     float           *max;         /* [h][slices][panels][TILE_KEYS] */
     double          *total;       /* the same */
+    double          *squares;     /* [h][slices][2] of the longest key, the longest value */
     float           *work;        /* [workers][work_size] */
     int64_t          work_size;
 } Job;
@@ -66,6 +67,14 @@ static void pack_item(void *context, int64_t item, int worker)
     job->kernel->scale(packed, job->d * TILE_KEYS, (float)(job->in->scale * LOG2_E), packed);
 }
 
+/* Asks for what the next tile of keys needs, and for the values that will be wanted after this
+ * step: reads of rows here and there are too few at a time to hide the memory's latency. */
+static void fetch_rows(const Job *job, const Tensor *t, int64_t head, int64_t j, int64_t width)
+{
+    for (int64_t r = 0; r < TILE_ROWS && j + r < job->m; r++)
+        cpu_fetch(row_of(job, t, head, j + r), width);
+}
+
 /* Scores of keys [j, j + keys), at most STEP_KEYS, against a panel of queries. */
 static void score_keys(const Job *job, const Work *w, int64_t head, int64_t panel, int64_t j,
                        int64_t keys)
@@ -77,11 +86,28 @@ static void score_keys(const Job *job, const Work *w, int64_t head, int64_t pane
         const float *k = row_of(job, &job->in->k, head, j + x);
         bool         whole = keys - x >= TILE_ROWS;
 
+        if (panel == 0) {
+            fetch_rows(job, &job->in->k, head, j + x + 2 * TILE_ROWS, job->d);
+            fetch_rows(job, &job->in->v, head, j + x, job->e);
+        }
+
         for (int64_t r = 0; r < keys - x && !whole; r++)
             memcpy(w->last + r * job->d, k + r * ldk, (size_t)job->d * sizeof(float));
         job->kernel->score(whole ? k : w->last, whole ? ldk : job->d, packed, job->d, NULL,
                            (int)columns_of(job, panel), w->s + x * TILE_KEYS, TILE_KEYS, w->top);
     }
+}
+
+/* What `most` and rows [j, j + keys) have at most as a sum of squares; NaN stays. */
+static double longest(const Job *job, const Tensor *t, int64_t head, int64_t j, int64_t keys,
+                      double most)
+{
+    for (int64_t x = j; x < j + keys; x++) {
+        double sum = (double)job->kernel->squares_near(row_of(job, t, head, x), t->shape[2]);
+
+        most = sum <= most || isnan(most) ? most : sum;
+    }
+    return most;
 }
 
 /* The panel's softmax and sums take in keys [j, j + keys). */
@@ -126,6 +152,7 @@ static void slice_item(void *context, int64_t item, int worker)
     Work       w = work_of(job, worker);
     int64_t    head = item / job->slices, first = item % job->slices * job->slice_keys;
     int64_t    end = min_i64(job->m, first + job->slice_keys), queries = job->panels * TILE_KEYS;
+    double    *squares = job->squares + 2 * item;
 
     memset(job->sums + item * job->panels * job->rows * job->lda, 0,
            (size_t)(job->panels * job->rows * job->lda) * sizeof(float));
@@ -135,9 +162,15 @@ static void slice_item(void *context, int64_t item, int worker)
     }
     /* All that follows it too: a tile's last rows may be nobody's. */
     memset(w.last, 0, (size_t)(job->work_size - (w.last - w.s)) * sizeof(float));
-    for (int64_t j = first; j < end && !cpu_cancelled(job->run); j += STEP_KEYS)
+    squares[0] = squares[1] = 0;
+    for (int64_t j = first; j < end && !cpu_cancelled(job->run); j += STEP_KEYS) {
+        int64_t keys = min_i64(STEP_KEYS, end - j);
+
         for (int64_t panel = 0; panel < job->panels; panel++)
-            take_keys(job, &w, head, item, panel, j, min_i64(STEP_KEYS, end - j));
+            take_keys(job, &w, head, item, panel, j, keys);
+        squares[0] = longest(job, &job->in->k, head, j, keys, squares[0]);
+        squares[1] = longest(job, &job->in->v, head, j, keys, squares[1]);
+    }
 }
 
 /* to [width] = the slices' sums, from column `at`, each times its weight. */
@@ -183,6 +216,19 @@ static void join_item(void *context, int64_t item, int worker)
     ((double *)job->out->lse.data)[item] = (top + log2(total)) * LN_2;
 }
 
+/* The longest key, 0, or value, 1. */
+static double longest_of_all(const Job *job, int which)
+{
+    double most = 0;
+
+    for (int64_t x = 0; x < job->h * job->slices; x++) {
+        double sum = job->squares[2 * x + which];
+
+        most = sum <= most || isnan(most) ? most : sum;
+    }
+    return sqrt(most);
+}
+
 static void plan(Job *job)
 {
     int64_t floats, most;
@@ -208,7 +254,8 @@ static bool take_memory(Job *job)
     job->max = cpu_scratch(r, parts, TILE_KEYS * size);
     job->total = cpu_scratch(r, parts, TILE_KEYS * (int64_t)sizeof(double));
     job->work = cpu_scratch(r, threads_count(r->threads), job->work_size * size);
-    return job->packed && job->sums && job->max && job->total && job->work;
+    job->squares = cpu_scratch(r, job->h * job->slices, 2 * (int64_t)sizeof(double));
+    return job->packed && job->sums && job->max && job->total && job->work && job->squares;
 }
 
 void cpu_few_attend(Run *r, const FewAttend *in, FewResult *out)
@@ -224,6 +271,8 @@ void cpu_few_attend(Run *r, const FewAttend *in, FewResult *out)
         threads_run(r->threads, job.h * job.panels, pack_item, &job);
         threads_run(r->threads, job.h * job.slices, slice_item, &job);
         threads_run(r->threads, job.h * job.l, join_item, &job);
+        out->key_length = longest_of_all(&job, 0);
+        out->value_length = longest_of_all(&job, 1);
     }
     arena_release(r->arena, mark);
 }

@@ -28,6 +28,7 @@ struct Device {
     atomic_int       holders;
     ArenaSource      memory;
     _Atomic int64_t  in_use, peak;
+    atomic_int       cudnn[ARITHMETIC_F16 + 1][2]; /* full, causal: 1 trusted, -1 not, 0 untried */
     DeviceKind       kinds[ARITHMETIC_F16 + 1];
 };
 
@@ -120,6 +121,14 @@ void gpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tenso
 void gpu_dots64(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
 void gpu_product64(Run *r, const Tensor *x, const Tensor *w, const float *bias, Tensor *y);
 void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
+
+/* gpu_features.c, gpu_linear.c */
+void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
+                  Tensor *y);
+void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
+
+/* gpu_ceilings.c */
+bool gpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 
 /* gpu_rows.c */
 void   gpu_softmax(Run *r, Tensor *x);

@@ -30,7 +30,7 @@ static Packed pack(Run *r, const Tensor *t, int64_t size)
     PackCall call = { .from = gpu_tensor(r, t), .arithmetic = (int32_t)gpu_kind(r)->arithmetic };
 
     call.to.heads = call.from.heads;
-    call.to.rows = (call.from.rows + MATRIX_ROWS - 1) / MATRIX_ROWS * MATRIX_ROWS;
+    call.to.rows = (call.from.rows + PACKED_ROWS - 1) / PACKED_ROWS * PACKED_ROWS;
     call.to.size = size;
     call.to.data = gpu_scratch(r, call.to.heads * call.to.rows * size, number_bytes(r));
     if (gpu_ready(r))
@@ -79,7 +79,7 @@ bool gpu_matrix_fits(const Run *r, const AttendInput *in)
            !tensor_given(&in->col.table) && !tensor_given(&in->value.table);
 }
 
-static int begin(Run *r, const MatrixAttendCall *call)
+int gpu_attend_begin(Run *r, const MatrixAttendCall *call)
 {
     const DeviceApi *api = gpu_api(r);
 
@@ -88,6 +88,15 @@ static int begin(Run *r, const MatrixAttendCall *call)
     case ARITHMETIC_F16:  return api->attend_f16(call);
     default:              return api->attend_tf32(call);
     }
+}
+
+static void attend_own(Run *r, MatrixAttendCall *call)
+{
+    run_prepare(r, true);
+    gpu_items(r, call);
+    run_prepare(r, false);
+    if (gpu_ready(r) && gpu_began(r, "attend", gpu_attend_begin(r, call)) && call->join_count)
+        gpu_began(r, "attend", gpu_api(r)->attend_join(call));
 }
 
 void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
@@ -103,14 +112,11 @@ void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, At
         .lse = gpu_lines(gpu_result(r, &out->lse)),
     };
 
-    run_prepare(r, true);
-    gpu_items(r, &call);
-    run_prepare(r, false);
     call.q = gpu_packed(r, &in->q, size);
     call.k = gpu_packed(r, &in->k, size);
     call.v = gpu_packed(r, &in->v, size);
-    if (gpu_ready(r) && gpu_began(r, "attend", begin(r, &call)) && call.join_count)
-        gpu_began(r, "attend", gpu_api(r)->attend_join(&call));
+    if (gpu_ready(r) && !gpu_attend_fused(r, in, &call))
+        attend_own(r, &call);
     gpu_finish(r, "attend");
     gpu_computed(r, gpu_kind(r)->arithmetic);
 }

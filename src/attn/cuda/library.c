@@ -12,6 +12,7 @@
 
 #define LIBRARY "attnscope-cuda.so"
 #define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
+#define CUDNN_VARIABLE "ATTNSCOPE_CUDNN"
 
 static void *open_at(const char *folder, const char *rest, Device *d)
 {
@@ -46,13 +47,13 @@ static void *open_library(Device *d, Error *err)
         found = open_beside_program(d);
     }
     if (!found && access(d->path, R_OK) == 0)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s cannot be opened: %s", d->path,
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s", d->path,
                   dlerror());
     else if (!found && given && *given)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " VARIABLE " names %s, which is not "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " VARIABLE " names %s, which is not "
                   "there", given);
     else if (!found)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: " LIBRARY " is not beside the program; "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " LIBRARY " is not beside the program; "
                   "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
                   "name it by " VARIABLE);
     return found;
@@ -66,7 +67,7 @@ static const DeviceApi *find_api(const Device *d, Error *err)
     *(void **)&entry = dlsym(d->library, DEVICE_ENTRY);
     api = entry ? entry(DEVICE_ABI) : NULL;
     if (!api)
-        error_set(err, ERR_UNSUPPORTED, "no GPU back end: %s is of another version of attnscope; "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s is of another version of attnscope; "
                   "build both together", d->path);
     return api;
 }
@@ -77,7 +78,7 @@ static bool open_gpu(Device *d, Error *err)
 
     if (!code)
         return true;
-    return error_set(err, ERR_UNSUPPORTED, "no usable GPU: %s", d->api->text(code));
+    return error_set(err, ERR_UNSUPPORTED, NO_GPU " that can be used: %s", d->api->text(code));
 }
 
 Device *device_open(Error *err)
@@ -135,6 +136,17 @@ const DeviceApi *device_api(const Device *d)
 const char *device_path(const Device *d)
 {
     return d->path;
+}
+
+const char *device_cudnn(const Device *d)
+{
+    const char *given = getenv(CUDNN_VARIABLE);
+    FusedCall   nothing = { 0 };
+
+    if (given && !strcmp(given, "0"))
+        return "switched off by " CUDNN_VARIABLE "=0";
+    d->api->fused_plan(&nothing);
+    return d->api->text(FUSED_DECLINED);
 }
 
 const Ops *device_ops(Device *d, Arithmetic arithmetic)

@@ -5,7 +5,7 @@
 #ifndef ATTN_CUDA_MATRIX_CALL_H
 #define ATTN_CUDA_MATRIX_CALL_H
 
-#define MATRIX_ROWS 128 /* packed tensors have a multiple of so many */
+#define PACKED_ROWS 128 /* packed tensors have a multiple of so many */
 
 typedef struct Packed {
     void   *data;

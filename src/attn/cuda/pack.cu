@@ -41,6 +41,37 @@ extern "C" int call_pack(const PackCall *a)
     return LAUNCH(pack_rows, grid, dim3(LANES, LINES), 0, *a);
 }
 
+static __device__ __forceinline__ float widened(int32_t arithmetic, uint16_t x)
+{
+#ifdef DEVICE_EMULATED
+    return arithmetic == ARITHMETIC_BF16 ? emulated_from_bf16(x) : emulated_from_f16(x);
+#else
+    return arithmetic == ARITHMETIC_BF16 ? __uint_as_float((uint32_t)x << 16)
+                                         : __half2float(__ushort_as_half(x));
+#endif
+}
+
+static __global__ void unpack_rows(FusedCall a)
+{
+    int64_t line = (int64_t)blockIdx.x * LINES + threadIdx.y;
+    int64_t head = line / a.n, row = line % a.n;
+    const uint16_t *from = (const uint16_t *)a.narrow.data +
+                           (head * a.narrow.rows + row) * a.narrow.size;
+    float *to = (float *)a.out.data + head * a.out.head_stride + row * a.out.row_stride;
+
+    if (head >= a.heads)
+        return;
+    for (int64_t c = threadIdx.x; c < a.e; c += LANES)
+        to[c] = widened(a.arithmetic, from[c]);
+}
+
+extern "C" int call_unpack(const FusedCall *a)
+{
+    dim3 grid((unsigned)((a->heads * a->n + LINES - 1) / LINES));
+
+    return LAUNCH(unpack_rows, grid, dim3(LANES, LINES), 0, *a);
+}
+
 // Block (x, y): join x, for its own head or heads y, y + gridDim.y, ...; a warp has a row.
 static __device__ void join_row(const MatrixAttendCall &a, const AttendJoin &join, int64_t head,
                                 int64_t row)

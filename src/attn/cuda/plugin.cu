@@ -63,17 +63,24 @@ static int open_device(int index, DeviceInfo *info)
     return code;
 }
 
+void fused_close(void);
+
 static void close_device(void)
 {
+    fused_close();
     if (the_stream)
         cudaStreamDestroy(the_stream);
     the_stream = NULL;
 }
 
+const char *fused_reason(void);
+
 static const char *text_of(int code)
 {
     static char text[256];
 
+    if (code == FUSED_DECLINED)
+        return fused_reason();
     snprintf(text, sizeof(text), "%s (%s)", cudaGetErrorString((cudaError_t)code),
              cudaGetErrorName((cudaError_t)code));
     return text;

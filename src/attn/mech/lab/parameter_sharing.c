@@ -267,11 +267,12 @@ static const ViewPromise views[] = {
       .help = "set of weights that each layer uses for attention (0) and feed-forward (1)" },
     { .name = "counts", .kind = VIEW_COUNT,
       .help = "numbers stored in tables, output table, attention, feed-forward, Linformer",
-      .curve = { .x = "tables, output, att, ffn, Linformer", .y = "numbers",
+      .curve = { .x = "", .y = "numbers", .points = "tables|output|att|ffn|Linformer",
                  .mark = CURVE_BARS } },
     { .name = "totals", .kind = VIEW_COUNT,
       .help = "numbers stored, applied (every use its own), and with nothing shared",
-      .curve = { .x = "stored, applied, unshared", .y = "numbers", .mark = CURVE_BARS } },
+      .curve = { .x = "", .y = "numbers", .points = "stored|applied|unshared",
+                 .mark = CURVE_BARS } },
     STACK_VIEWS,
     VIEW_PROMISE_END
 };

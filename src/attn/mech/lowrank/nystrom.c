@@ -177,11 +177,11 @@ static void mix_in_double(Run *r, const Params *p, Nystrom *s)
     double    scale = run_scale(r, p->scale);
     ArenaMark mark;
 
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
     s->f1z = run_tensor3(r, DT_F64, r->h, r->n, s->count);
-    run_stage(r, "F3 landmarks to keys");
+    r->again = true; /* F3 V */
     s->f3 = factor(r, s->ql, r->k, scale);
     op_gemm(r, s->f3, false, r->v, false, 1, 0, values, FLOP_MIX);
+    r->again = false;
     run_stage(r, "F1 queries to landmarks");
     s->f1 = factor(r, r->q, s->kl, scale);
     op_gemm(r, s->f1, false, s->inverse.z, false, 1, 0, s->f1z, FLOP_MIX);
@@ -195,32 +195,31 @@ static void mix_in_double(Run *r, const Params *p, Nystrom *s)
 }
 
 /* F1 Z is attention whose values are the rows of Z, F3 V attention of the landmarks. */
-static void mix_in_float(Run *r, const Params *p, Nystrom *s, Tensor ql, Tensor kl, Tensor z)
+static void mix_in_float(Run *r, const Params *p, Nystrom *s, const LatentRead *f3, Tensor kl,
+                         Tensor z)
 {
-    double     scale = run_scale(r, p->scale);
-    LatentRead f3, f1;
+    LatentRead f1;
 
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    run_stage(r, "F3 landmarks to keys");
-    f3 = latents_read_float(r, ql, r->k, r->v, scale);
     run_stage(r, "F1 queries to landmarks");
-    f1 = latents_read_float(r, r->q, kl, z, scale);
+    f1 = latents_read_float(r, r->q, kl, z, run_scale(r, p->scale));
     s->f1z = f1.out;
     run_stage(r, "mix");
-    op_gemm(r, s->f1z, false, f3.out, false, 1, 0, r->out, FLOP_MIX);
+    op_gemm(r, s->f1z, false, f3->out, false, 1, 0, r->out, FLOP_MIX);
     if (!run_wants_views(r))
         return;
     s->f1 = latents_weights(r, &f1);
-    s->f3 = latents_weights(r, &f3);
+    s->f3 = latents_weights(r, f3);
 }
 
 /* Z with large entries makes a product that cancels: the float form's rounding is that of its
- * logits, times the length of Z's rows, times the values'. */
-static bool float_will_do(Run *r, const Params *p, Tensor ql, Tensor kl, Tensor z)
+ * logits, times the length of Z's rows, times the values'.  Reading keys and values for F3 V
+ * has told how long they are. */
+static bool float_will_do(Run *r, const Params *p, const LatentRead *f3, Tensor ql, Tensor kl,
+                          Tensor z)
 {
-    double values = op_largest_norm(r, r->v), rows = op_largest_norm(r, z);
+    double values = f3->value_length, rows = op_largest_norm(r, z);
     double left = op_largest_norm(r, r->q) * op_largest_norm(r, kl);
-    double right = op_largest_norm(r, ql) * op_largest_norm(r, r->k);
+    double right = op_largest_norm(r, ql) * f3->key_length;
 
     return run_scale(r, p->scale) * (left + right) * fmax(1, rows) * fmax(1, values) <=
            FLOAT_ENOUGH;
@@ -228,7 +227,8 @@ static bool float_will_do(Run *r, const Params *p, Tensor ql, Tensor kl, Tensor 
 
 static void mix(Run *r, const Params *p, Nystrom *s)
 {
-    Tensor ql, kl, z;
+    LatentRead f3;
+    Tensor     ql, kl, z;
 
     if (run_failed(r))
         return;
@@ -237,8 +237,13 @@ static void mix(Run *r, const Params *p, Nystrom *s)
     z = exact_rounded(r, s->inverse.z);
     if (run_failed(r))
         return;
-    if (float_will_do(r, p, ql, kl, z))
-        mix_in_float(r, p, s, ql, kl, z);
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    run_stage(r, "F3 landmarks to keys");
+    f3 = latents_read_float(r, ql, r->k, r->v, run_scale(r, p->scale));
+    if (run_failed(r))
+        return;
+    if (float_will_do(r, p, &f3, ql, kl, z))
+        mix_in_float(r, p, s, &f3, kl, z);
     else
         mix_in_double(r, p, s);
 }

@@ -1,0 +1,13 @@
+/* script/lua_command.h -- commands that the worker runs while a script of the explorer waits. */
+#ifndef SCRIPT_LUA_COMMAND_H
+#define SCRIPT_LUA_COMMAND_H
+
+#include "script/lua_binding.h"
+
+/* Words of a command -> the work, which is to be closed.  [-0, +1 or 3, v] */
+int command_begin(lua_State *L);
+int command_done(lua_State *L); /* [-0, +1, v] */
+/* Waits for what is not done; what attn.command gives.  [-0, +1 or 3, v] */
+int command_finish(lua_State *L);
+
+#endif

@@ -1,0 +1,232 @@
+/* test_gpu_kernel.c -- feature maps and linear attention: the emulated device against the CPU. */
+#include "unit/gpu_fixture.h"
+
+typedef struct Sizes {
+    int64_t n, m, d, f, e;
+} Sizes;
+
+static const Sizes sizes[] = {
+    { 1, 1, 1, 1, 1 },     { 7, 7, 5, 3, 9 },    { 131, 131, 16, 33, 35 },
+    { 5, 1100, 8, 16, 12 }, { 70, 70, 3, 70, 3 }, { 9, 9, 4, 300, 2 },
+};
+#define SIZES (sizeof(sizes) / sizeof(*sizes))
+
+static Tensor widened(GpuFixture *f, Tensor x, bool wide)
+{
+    return wide ? tensor_convert(f->gpu.run->arena, x, DT_F64) : x;
+}
+
+/* ---- features ------------------------------------------------------------------ */
+
+static int64_t feature_count(const Sizes *s, const FeatureMap *map)
+{
+    if (!map->project)
+        return s->d;
+    return map->kind == FEATURE_POSITIVE || map->kind == FEATURE_RELU ||
+                   map->kind == FEATURE_ARC_COS
+               ? s->f
+               : 2 * s->f;
+}
+
+static void check_features(const Sizes *s, const FeatureMap *map, bool keys, bool spoiled)
+{
+    GpuFixture f = gpu_fixture_new(2, 6);
+    Tensor     x = fixture_normal(&f.gpu, 2, s->n, s->d, 1);
+    Tensor     w = widened(&f, fixture_normal(&f.gpu, 1, s->f, s->d, 1), map->wide);
+    DType      dtype = map->wide ? DT_F64 : DT_F32;
+    Tensor     y[2];
+
+    if (spoiled) {
+        tensor_f32(&x)[0] = NAN;
+        tensor_f32(&x)[2 * s->d] = INFINITY;
+    }
+    for (int64_t t = 0; t < s->d; t++)
+        tensor_f32(&x)[s->n / 2 * s->d + t] = spoiled ? tensor_f32(&x)[t + s->d] : 0;
+    for (int side = 0; side < 2; side++)
+        y[side] = fixture_tensor(&f.gpu, dtype, 2, s->n, feature_count(s, map));
+    cpu_features(f.cpu.run, &x, &w, map, keys, &y[0]);
+    gpu_features(f.gpu.run, &x, &w, map, keys, &y[1]);
+    /* In float32 the projections are sums in another order; waves and exponentials keep that. */
+    CHECK_BELOW(gpu_difference(&y[1], &y[0]), map->wide ? 1e-12 : 1e-5,
+                "features kind %d n=%d wide %d keys %d", (int)map->kind, (int)s->n, map->wide, keys);
+    gpu_fixture_free(&f);
+}
+
+static void projected_features(void **state)
+{
+    static const FeatureKind kinds[] = { FEATURE_POSITIVE, FEATURE_HYPERBOLIC, FEATURE_TRIG,
+                                         FEATURE_RELU, FEATURE_SIN_COS, FEATURE_ARC_COS };
+
+    (void)state;
+    for (size_t x = 0; x < SIZES; x++)
+        for (int which = 0; which < 48; which++) {
+            FeatureMap map = { .kind = kinds[which % 6], .input_scale = 0.5, .eps = 1e-3,
+                               .stabilise = which / 6 & 1, .project = true, .amplitude = 0.7,
+                               .wide = which / 12 & 1 };
+
+            map.unit = map.kind >= FEATURE_SIN_COS && which / 6 & 1;
+            if (!(x == 3 && which % 7)) /* the long one: some of them */
+                check_features(&sizes[x], &map, which / 24 & 1, false);
+        }
+}
+
+static void features_of_themselves(void **state)
+{
+    (void)state;
+    for (size_t x = 0; x < SIZES; x++)
+        for (int kind = FEATURE_RELU; kind <= FEATURE_COLUMN_SOFTMAX; kind++)
+            for (int wide = 0; wide < 2; wide++) {
+                FeatureMap map = { .kind = (FeatureKind)kind, .input_scale = 1, .eps = 1e-3,
+                                   .alpha = 0.8, .wide = wide };
+
+                if (!wide || kind == FEATURE_RELU || kind == FEATURE_EXP ||
+                    kind == FEATURE_SOFTMAX)
+                    check_features(&sizes[x], &map, false,
+                                   /* the CPU's exponential makes a number of a NaN */
+                                   sizes[x].n > 5 && !wide && kind != FEATURE_ELU &&
+                                       kind != FEATURE_EXP);
+            }
+}
+
+/* ---- linear attention ------------------------------------------------------------ */
+
+typedef struct Case {
+    GpuFixture   f;
+    LinearAttend in;
+    LinearResult out[2];
+} Case;
+
+static Tensor two(Tensor t)
+{
+    return tensor_with_rank(t, 2);
+}
+
+static Case case_new(const Sizes *s, bool wide)
+{
+    Case     c = { .f = gpu_fixture_new(2, 21) };
+    Fixture *f = &c.f.gpu;
+    Tensor   fq = fixture_normal(f, 2, s->n, s->f, 1), fk = fixture_normal(f, 2, s->m, s->f, 1);
+
+    for (int64_t x = 0; x < tensor_count(&fq); x++)
+        tensor_f32(&fq)[x] = fabsf(tensor_f32(&fq)[x]);
+    for (int64_t x = 0; x < tensor_count(&fk); x++)
+        tensor_f32(&fk)[x] = fabsf(tensor_f32(&fk)[x]);
+    c.in = (LinearAttend){ .fq = widened(&c.f, fq, wide), .fk = widened(&c.f, fk, wide),
+                           .v = fixture_normal(f, 1, s->m, s->e, 1), .eps = 1e-2, .chunk = 50 };
+    for (int side = 0; side < 2; side++) {
+        c.out[side].out = fixture_tensor(f, DT_F32, 2, s->n, s->e);
+        c.out[side].memory = fixture_tensor(f, DT_F32, 2, s->f, s->e);
+        c.out[side].denominator = two(fixture_tensor(f, DT_F32, 1, 2, s->n));
+        c.out[side].divisor = two(fixture_tensor(f, DT_F64, 1, 2, s->n));
+    }
+    return c;
+}
+
+/* Sums of positive features: as large as their number, off by its root times the rounding. */
+static void check_case(Case *c, const char *what)
+{
+    double size = sqrt((double)c->in.fk.shape[1]), wide = c->in.fq.dtype == DT_F64 ? 1e-2 : 1;
+
+    cpu_linear_attend(c->f.cpu.run, &c->in, &c->out[0]);
+    gpu_linear_attend(c->f.gpu.run, &c->in, &c->out[1]);
+    CHECK_BELOW(gpu_difference(&c->out[1].out, &c->out[0].out), 1e-5 * fmax(wide, 0.1),
+                "%s form %d causal %d n=%d: out", what, (int)c->in.form, c->in.causal,
+                (int)c->in.fq.shape[1]);
+    CHECK_BELOW(gpu_difference(&c->out[1].memory, &c->out[0].memory), 2e-6 * size * wide + 1e-6,
+                "%s form %d n=%d: memory", what, (int)c->in.form, (int)c->in.fq.shape[1]);
+    CHECK_BELOW(gpu_difference(&c->out[1].denominator, &c->out[0].denominator), 2e-6,
+                "%s form %d n=%d: denominator", what, (int)c->in.form, (int)c->in.fq.shape[1]);
+    CHECK_BELOW(gpu_difference(&c->out[1].divisor, &c->out[0].divisor),
+                c->in.fq.dtype == DT_F64 ? 1e-12 : 2e-6, "%s form %d: divisor", what,
+                (int)c->in.form);
+    gpu_fixture_free(&c->f);
+}
+
+static void linear_forms(void **state)
+{
+    (void)state;
+    for (size_t x = 0; x < SIZES; x++)
+        for (int which = 0; which < 16; which++) {
+            Case c = case_new(&sizes[x], which & 8);
+
+            c.in.causal = which & 4;
+            c.in.form = (LinearForm)(which & 3);
+            if (c.in.causal && sizes[x].n != sizes[x].m)
+                gpu_fixture_free(&c.f);
+            else
+                check_case(&c, "linear");
+        }
+}
+
+static void every_denominator(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 10; which++) {
+        Case c = case_new(&sizes[1], which & 1);
+
+        c.in.denominator = (DenominatorForm)(which / 2);
+        c.in.eps = which / 2 == DENOMINATOR_FLOOR ? 15 : 1e-2;
+        check_case(&c, "denominator");
+    }
+}
+
+static void chunks_of_every_size(void **state)
+{
+    static const int64_t chunks[] = { 1, 2, 64, 130, 131, 1000 };
+
+    (void)state;
+    for (int which = 0; which < 12; which++) {
+        Case c = case_new(&sizes[2], which & 1);
+
+        c.in.causal = true;
+        c.in.form = LINEAR_CHUNKED;
+        c.in.chunk = chunks[which / 2];
+        check_case(&c, "chunk");
+    }
+}
+
+static void gates(void **state)
+{
+    (void)state;
+    for (size_t x = 0; x < SIZES; x++) {
+        Case c = case_new(&sizes[x], true);
+
+        c.in.causal = true;
+        c.in.gates = two(fixture_tensor(&c.f.gpu, DT_F64, 1, 2, sizes[x].n));
+        for (int64_t i = 0; i < 2 * sizes[x].n; i++)
+            ((double *)c.in.gates.data)[i] = rng_uniform(&c.f.gpu.rng);
+        if (sizes[x].n == sizes[x].m)
+            check_case(&c, "gates");
+        else
+            gpu_fixture_free(&c.f);
+    }
+}
+
+static void too_many_features_are_refused(void **state)
+{
+    static const Sizes many = { 2, 2, 1, RECUR_ROWS + 1, 1 };
+    Case               c = case_new(&many, false);
+
+    (void)state;
+    c.in.causal = true;
+    c.in.form = LINEAR_RECURRENT;
+    gpu_linear_attend(c.f.gpu.run, &c.in, &c.out[1]);
+    assert_int_equal(c.f.gpu.run->err.code, ERR_UNSUPPORTED);
+    c.f.gpu.run->err = (Error){ 0 };
+    gpu_fixture_free(&c.f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(projected_features),
+        cmocka_unit_test(features_of_themselves),
+        cmocka_unit_test(linear_forms),
+        cmocka_unit_test(every_denominator),
+        cmocka_unit_test(chunks_of_every_size),
+        cmocka_unit_test(gates),
+        cmocka_unit_test(too_many_features_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
