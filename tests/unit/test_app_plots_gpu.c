@@ -145,7 +145,7 @@ static void what_was_not_recorded_is_said(void **state)
 
 static void the_best_tier_places_a_stage_under_the_roof(void **state)
 {
-    const Ceilings c = { .peak = 6e13, .gemm = 5e13, .stream = 4e12 };
+    const Ceilings c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e13, .stream = 4e12 };
     Sample         s;
     RoofPoint      p;
     Plot          *plot;
@@ -169,6 +169,7 @@ static void the_best_tier_places_a_stage_under_the_roof(void **state)
     plot = made(PLOT_ROOFLINE, &s.record, &c);
     assert_non_null(strstr(plot->note, "of GPU, measured; FLOPs and DRAM bytes [counters]"));
     expect_text(plot, 20, "matrix products");
+    expect_text(plot, 20, "tensor cores");
     plot_free(plot);
 }
 
