@@ -122,7 +122,8 @@ bool input_read_array(const char *path, const char *name, Arena *arena, Tensor *
     *out = (Tensor){ .data = NULL };
     ok = mapped_open(path, &bytes, err) && load_find_format(path, bytes, &format, err);
     if (ok && (format < FORMAT_NPY || format > FORMAT_CSV))
-        ok = error_set(err, ERR_FORMAT, "holds no arrays; expected .npy, .npz, .safetensors or .csv");
+        ok = error_set(err, ERR_FORMAT, "holds no arrays; expected .npy, .npz, .safetensors or "
+                       ".csv");
     ok = ok && load_open_store(&store, path, bytes, format, err) &&
          read_named(&store, name, arena, out, err);
     store_close(&store);

@@ -406,8 +406,8 @@ static const Member tensor_members[] = {
       "Softmax along the last axis; causal: columns after the row are left out (a number: columns "
       "after row + number)." },
     { "sort_desc", tensor_sort_desc, "", "attnscope.Tensor, attnscope.Tensor",
-      "The numbers along the last axis from the largest on, of equals the first first and NaN last, "
-      "as f64; and the index of each, as i32." },
+      "The numbers along the last axis from the largest on, of equals the first first and NaN "
+      "last, as f64; and the index of each, as i32." },
     { "cumsum", tensor_cumsum, "axis: integer", "attnscope.Tensor", "Running sums along an axis." },
     { "reshape", tensor_reshape, "shape: integer[]", "attnscope.Tensor",
       "A copy of the same numbers in another shape." },
