@@ -1,4 +1,4 @@
-/* app/panel_looks.h -- how one panel of a figure looks, where it is not as the figure's options say.
+/* app/panel_looks.h -- how one panel of a figure looks where the figure's options say otherwise.
  *
  *     {pool=mean,scale=log,cmap=magma,region=0:64,0:64}
  *

@@ -178,7 +178,8 @@ static void write_helpers(const JournalEntry *entries, int count, Text *out)
 {
     if (any_of(entries, count, JOURNAL_SEEN))
         text_add(out, "\nif folder then\n"
-                      "    os.execute(\"mkdir -p -- '\" .. folder:gsub(\"'\", \"'\\\\''\") .. \"'\")\n"
+                      "    local quoted = folder:gsub(\"'\", \"'\\\\''\")\n"
+                      "    os.execute(\"mkdir -p -- '\" .. quoted .. \"'\")\n"
                       "end\n"
                       "\nlocal function step(number, words, figure)\n"
                       "    print((\"%d  %s\"):format(number, words))\n"
