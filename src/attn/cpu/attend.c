@@ -39,6 +39,7 @@
 /* Least cells of one step in a row, and keys in a phase, that a pass of their own pays for. */
 #define STEP_CELLS 16
 #define BROKEN_RUNS 4
+#define ROWS_AHEAD 8 /* queries that are fetched while others are copied */
 /* How often rows must be asked for, and how many runs they must have, to be worth storing. */
 #define STORE_TIMES 4
 #define STORE_RUNS 2
@@ -277,10 +278,11 @@ static bool attend_block(const Job *job, Worker *w, int64_t head, int64_t first,
 
     block_begin(&w->block, rows);
     for (int64_t i = 0; i < rows; i++) {
-        const float *row = q + phases_position(job->row_order, first + i) * in->q.stride[1];
+        int64_t ahead = phases_position(job->row_order, min_i64(first + i + ROWS_AHEAD, job->n - 1));
 
-        cpu_fetch(row + 8 * in->q.stride[1], job->d);
-        block_query(&w->block, i, row, in->scale);
+        cpu_fetch(q + ahead * in->q.stride[1], job->d);
+        block_query(&w->block, i,
+                    q + phases_position(job->row_order, first + i) * in->q.stride[1], in->scale);
     }
     w->plan.first = first;
     if (!job->scattered)
