@@ -85,6 +85,19 @@ static int64_t gcd_extended(int64_t a, int64_t b, int64_t *u)
     return a;
 }
 
+/* The keys of a run in [lo, hi]; divisions are dear. */
+static PatternRun between(PatternRun run, int64_t lo, int64_t hi)
+{
+    int64_t first = lo > run.start ? lo - run.start : 0, span;
+
+    if (run.step > 1)
+        first = (first + run.step - 1) / run.step * run.step;
+    run.start += first;
+    span = hi - run.start;
+    run.count = span < 0 ? 0 : (run.step > 1 ? span / run.step : span) + 1;
+    return run;
+}
+
 PatternRun runs_common(PatternRun a, PatternRun b)
 {
     PatternRun none = { 0 };
@@ -93,6 +106,12 @@ PatternRun runs_common(PatternRun a, PatternRun b)
 
     if (lo > hi)
         return none;
+    if (a.step == 1 || b.step == 1) {
+        PatternRun common = between(a.step == 1 ? b : a, lo, hi);
+
+        common.bits = (uint8_t)(a.bits | b.bits);
+        return common.count ? common : none;
+    }
     g = gcd_extended(a.step, b.step, &u);
     if ((b.start - a.start) % g)
         return none;

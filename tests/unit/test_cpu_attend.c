@@ -3,6 +3,7 @@
  * Every kernel this CPU has, awkward shapes, patterns from full to nearly
  * empty, all score terms, and the promise that threads change no bit.
  */
+#include "attn/cpu/stored_rows.h"
 #include "cpu_fixture.h"
 
 typedef struct Shape {
@@ -354,6 +355,67 @@ static void runs_of_scores(void **state)
     fixture_free(&c.f);
 }
 
+/* The bits of each key of row i; 0: not allowed. */
+static void row_bits(const Pattern *p, int64_t i, uint8_t *bits)
+{
+    PatternRow row = { 0 };
+
+    memset(bits, 0, (size_t)pattern_keys(p));
+    pattern_row(p, 0, i, &row);
+    for (int64_t t = 0; t < row.count; t++)
+        for (int64_t c = 0; c < row.runs[t].count; c++)
+            bits[row.runs[t].start + c * row.runs[t].step] = row.runs[t].bits;
+    pattern_row_free(&row);
+}
+
+static void check_same_rows(const Pattern *a, const Pattern *b)
+{
+    uint8_t *x = malloc((size_t)pattern_keys(a)), *y = malloc((size_t)pattern_keys(a));
+
+    for (int64_t i = 0; i < pattern_queries(a); i++) {
+        row_bits(a, i, x);
+        row_bits(b, i, y);
+        assert_memory_equal(x, y, (size_t)pattern_keys(a));
+    }
+    free(x);
+    free(y);
+}
+
+static void stored_rows_are_the_patterns(void **state)
+{
+    PatternShape s = { .heads = 6, .n = 777, .m = 777 };
+
+    (void)state;
+    for (int threads = 1; threads <= 3; threads += 2) {
+        Fixture        f = fixture_new(threads, 5);
+        Arena         *a = f.run->arena;
+        Pattern       *p = pattern_union(a, pattern_chunk(a, s, 28, 0, 0),
+                                         pattern_summary(a, s, 28, 2, 0));
+        const Pattern *stored;
+
+        p = pattern_finish(a, s, p, true);
+        stored = stored_rows(f.run, p, 1e9);
+        assert_ptr_not_equal(stored, p);
+        check_same_rows(p, stored);
+        assert_ptr_equal(stored_rows(f.run, p, 1000), p);
+        fixture_free(&f);
+    }
+}
+
+/* So many keys that heads are packed one by one, and rows are stored. */
+static void heads_one_by_one(void **state)
+{
+    Case         c = case_new((Shape){ 6, 6, 150, 9000, 130, 8 }, 2, 1);
+    Arena       *a = c.f.run->arena;
+    PatternShape s = pattern_shape(&c);
+
+    (void)state;
+    c.pattern = pattern_union(a, pattern_stride(a, s, 70), pattern_band(a, s, -9, 8, 1, 1));
+    c.pattern = pattern_finish(a, s, c.pattern, false);
+    run_kernels(&c, 2e-6, "one by one");
+    fixture_free(&c.f);
+}
+
 static void failed_allocations(void **state)
 {
     Shape s = { 2, 1, 40, 40, 8, 8 };
@@ -399,6 +461,8 @@ int main(void)
         cmocka_unit_test(heads_of_their_own),
         cmocka_unit_test(masked_keys_leave_no_trace),
         cmocka_unit_test(runs_of_scores),
+        cmocka_unit_test(stored_rows_are_the_patterns),
+        cmocka_unit_test(heads_one_by_one),
         cmocka_unit_test(failed_allocations),
         cmocka_unit_test(cancelled_before_it_begins),
     };

@@ -90,11 +90,13 @@ static void norm_item(void *context, int64_t item, int worker)
 
     (void)worker;
     for (int64_t i = item * job->each; i < end; i++) {
+        int64_t      at = i % x->shape[1];
         const float *row = (const float *)x->data + i / x->shape[1] * x->stride[0] +
-                           i % x->shape[1] * x->stride[1];
+                           at * x->stride[1];
         double       sum;
 
-        cpu_fetch(row + ROWS_AHEAD * x->stride[1], x->shape[2]);
+        if (at + ROWS_AHEAD < x->shape[1])
+            cpu_fetch(row + ROWS_AHEAD * x->stride[1], x->shape[2]);
         sum = (double)kernel->squares_near(row, x->shape[2]);
         most = sum <= most || isnan(most) ? most : sum;
     }

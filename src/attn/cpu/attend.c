@@ -19,6 +19,7 @@
 #include "attn/cpu/pack.h"
 #include "attn/cpu/plan.h"
 #include "attn/cpu/shared_rows.h"
+#include "attn/cpu/stored_rows.h"
 #include "attn/cpu/terms.h"
 
 #include <math.h>
@@ -38,6 +39,10 @@
 /* Least cells of one step in a row, and keys in a phase, that a pass of their own pays for. */
 #define STEP_CELLS 16
 #define BROKEN_RUNS 4
+#define ROWS_AHEAD 8 /* queries that are fetched while others are copied */
+/* How often rows must be asked for, and how many runs they must have, to be worth storing. */
+#define STORE_TIMES 4
+#define STORE_RUNS 2
 #define MOSTLY 0.98 /* a share of cells that is as good as all of them */
 #define LIST_KEYS 512 /* a multiple of TILE_KEYS, at most TERMS_LIST */
 
@@ -273,10 +278,11 @@ static bool attend_block(const Job *job, Worker *w, int64_t head, int64_t first,
 
     block_begin(&w->block, rows);
     for (int64_t i = 0; i < rows; i++) {
-        const float *row = q + phases_position(job->row_order, first + i) * in->q.stride[1];
+        int64_t ahead = phases_position(job->row_order, min_i64(first + i + ROWS_AHEAD, job->n - 1));
 
-        cpu_fetch(row + 8 * in->q.stride[1], job->d);
-        block_query(&w->block, i, row, in->scale);
+        cpu_fetch(q + ahead * in->q.stride[1], job->d);
+        block_query(&w->block, i,
+                    q + phases_position(job->row_order, first + i) * in->q.stride[1], in->scale);
     }
     w->plan.first = first;
     if (!job->scattered)
@@ -395,11 +401,18 @@ static bool attend_shared(const Job *job, double *cells)
     return shared;
 }
 
+/* Bytes of the tensors. */
+static double tensors_of(const Job *job)
+{
+    double rows = (double)job->n + (double)job->m;
+
+    return (double)sizeof(float) * (double)job->h * rows * (double)(job->d + job->e);
+}
+
 /* How many slices of k are packed at once. */
 static int64_t batch_slices(const Job *job, int threads, int64_t step)
 {
-    double  size = (double)sizeof(float), rows = (double)job->n + (double)job->m;
-    double  tensors = size * (double)job->h * rows * (double)(job->d + job->e);
+    double  size = (double)sizeof(float), tensors = tensors_of(job);
     double  wide = (double)(job->d + (step > 1 ? job->e : 0));
     double  one = size * (double)(job->panels * TILE_KEYS) * wide;
     double  limit = fmax(BATCH_FREE, fmin(tensors / 8, (double)BATCH_BYTES * threads));
@@ -464,6 +477,17 @@ static void run_pass(Job *job, int64_t slices, int64_t step, RunPart part, int64
     job->values = values;
 }
 
+/* Rows that are asked for often are found once, where they take at most an eighth of the
+ * tensors. */
+static void store_rows(Job *job, int64_t slices, const Typical *typical, int64_t passes)
+{
+    int64_t times = passes * (job->scattered ? job->h : ceil_div(job->in->k.shape[0], slices));
+    double  expected = (double)job->n * typical->runs * (double)sizeof(PatternRun);
+
+    if (times >= STORE_TIMES && typical->runs >= STORE_RUNS && expected <= tensors_of(job) / 8)
+        job->pattern = stored_rows(job->run, job->pattern, tensors_of(job) / 8);
+}
+
 static void run_passes(Job *job, int64_t slices, int64_t step, bool mixed)
 {
     if (!mixed) {
@@ -505,6 +529,7 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
     };
     Typical typical = plan_typical(pattern, job.h, job.n);
     int64_t slices, step;
+    bool    mixed;
 
     *cells = 0;
     if (!choose_blocks(&job, &typical))
@@ -519,8 +544,10 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
                              job.d * TILE_KEYS * (int64_t)sizeof(float));
     if (step > 1)
         job.values = arena_alloc(r->arena, slices * job.m, job.e * (int64_t)sizeof(float));
+    mixed = step > 1 && typical.stepped < MOSTLY * typical.cells;
+    store_rows(&job, slices, &typical, mixed ? 2 : 1);
     if (job.packed && (step == 1 || job.values) && workers_init(&job, threads))
-        run_passes(&job, slices, step, step > 1 && typical.stepped < MOSTLY * typical.cells);
+        run_passes(&job, slices, step, mixed);
     else
         run_fail(r, ERR_NOMEM, "attend: no memory for packed keys and tiles (%lld heads at once, "
                  "%lld keys of size %lld); use fewer threads or a higher limit",
