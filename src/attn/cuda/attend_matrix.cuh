@@ -140,7 +140,7 @@ static __device__ __forceinline__ void score(unsigned char *q, unsigned char *k,
 #pragma unroll
             for (int x = 0; x < 4; x++)
                 s[b][c][x] = 0;
-#pragma unroll
+#pragma unroll 2 // all of them at once need more registers than there are
     for (int step = 0; step < Sizes::STEPS; step++) {
         uint32_t left[Sizes::BLOCKS][4];
 
