@@ -127,6 +127,9 @@ void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *ma
                   Tensor *y);
 void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
 
+/* gpu_ceilings.c */
+bool gpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
+
 /* gpu_rows.c */
 void   gpu_softmax(Run *r, Tensor *x);
 void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
