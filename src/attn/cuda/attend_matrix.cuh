@@ -140,7 +140,7 @@ static __device__ __forceinline__ void score(unsigned char *q, unsigned char *k,
 #pragma unroll
             for (int x = 0; x < 4; x++)
                 s[b][c][x] = 0;
-#pragma unroll
+#pragma unroll 2 // all of them at once need more registers than there are
     for (int step = 0; step < Sizes::STEPS; step++) {
         uint32_t left[Sizes::BLOCKS][4];
 
@@ -354,6 +354,32 @@ static __device__ __forceinline__ void put_part(const MatrixAttendCall &a, int64
     }
 }
 
+// What the block has of its rows, into their place or among the parts.
+template <typename Sizes, int SIZE>
+static __device__ __forceinline__ void
+put_rows(const MatrixAttendCall &a, const AttendItem &item, int64_t head, float by,
+         const Rows<Sizes::BLOCKS, SIZE> &own)
+{
+    int64_t first_q = (int64_t)item.row * Sizes::HEIGHT;
+
+#pragma unroll
+    for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            int   row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
+            float sum = own.sum[b][half];
+
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            if (item.slot >= 0)
+                put_part<SIZE>(a, item.slot + (item.head < 0 ? head * a.parts.slots : 0), row,
+                               Sizes::HEIGHT, own.largest[b][half] * by, sum, own.out[b], half);
+            else if (first_q + row < a.n)
+                put<SIZE>(a, head, first_q + row, own.largest[b][half] * by, sum, own.out[b],
+                          half);
+        }
+}
+
 template <typename Form, int SIZE, bool TERMS>
 static __device__ __forceinline__ void
 attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, unsigned char *shared)
@@ -410,22 +436,7 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
         mix<Form, Sizes, SIZE>(v, s, own.out);
     }
     copies_wait<0>();
-#pragma unroll
-    for (int b = 0; b < Sizes::BLOCKS; b++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int   row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
-            float sum = own.sum[b][half];
-
-            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-            if (item.slot >= 0)
-                put_part<SIZE>(a, item.slot + (item.head < 0 ? head * a.parts.slots : 0), row,
-                               Sizes::HEIGHT, own.largest[b][half] * by, sum, own.out[b], half);
-            else if (first_q + row < a.n)
-                put<SIZE>(a, head, first_q + row, own.largest[b][half] * by, sum, own.out[b],
-                          half);
-        }
+    put_rows<Sizes, SIZE>(a, item, head, by, own);
 }
 
 // Block (x, y): item x, for its own head or heads y, y + gridDim.y, ...
