@@ -86,7 +86,7 @@ static void gpu_lines(Session *s, Text *out)
     text_addf(out, "  library    %s; CUDA %d.%d, driver for %d.%d\n", device_path(gpu),
               info->runtime / 1000, info->runtime % 1000 / 10, info->driver / 1000,
               info->driver % 1000 / 10);
-    text_add(out, "  products   kernels of our own: f32 by multiply-adds; tf32, bf16, f16 on tensor "
+    text_add(out, "  products   own kernels: f32 by multiply-adds; tf32, bf16, f16 by tensor "
                   "cores\n");
     if (!info->managed)
         text_add(out, "  memory     host and device cannot touch it at the same time: slower\n");

@@ -48,7 +48,8 @@ static void check_features(const Sizes *s, const FeatureMap *map, bool keys, boo
     gpu_features(f.gpu.run, &x, &w, map, keys, &y[1]);
     /* In float32 the projections are sums in another order; waves and exponentials keep that. */
     CHECK_BELOW(gpu_difference(&y[1], &y[0]), map->wide ? 1e-12 : 1e-5,
-                "features kind %d n=%d wide %d keys %d", (int)map->kind, (int)s->n, map->wide, keys);
+                "features kind %d n=%d wide %d keys %d", (int)map->kind, (int)s->n, map->wide,
+                keys);
     gpu_fixture_free(&f);
 }
 
