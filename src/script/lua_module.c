@@ -64,7 +64,9 @@ static const Member attn_members[] = {
       "Zeros of a shape, or the numbers of nested lists; dtype f32 unless given." },
     { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
       "A tensor with one axis." },
-    { "read", attn_read, "path: string", "attnscope.Tensor" OR_FAILURE, "Reads a .npy file." },
+    { "read", attn_read, "path: string, name?: string", "attnscope.Tensor" OR_FAILURE,
+      "The array of a .npy or .csv file, or that of a name in a .npz or .safetensors file: "
+      "attn.read(\"layer.npz\", \"query\")." },
     { "write_npz", attn_write_npz, "path: string, tensors: table<string, attnscope.Tensor>",
       "true" OR_FAILURE, "Tensors by name as one .npz file: numpy.load reads it." },
     { "pattern", attn_pattern, "definition: attnscope.PatternOptions", "string" OR_FAILURE,

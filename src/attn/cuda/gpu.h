@@ -28,6 +28,7 @@ struct Device {
     atomic_int       holders;
     ArenaSource      memory;
     _Atomic int64_t  in_use, peak;
+    atomic_int       cudnn[ARITHMETIC_F16 + 1][2]; /* full, causal: 1 trusted, -1 not, 0 untried */
     DeviceKind       kinds[ARITHMETIC_F16 + 1];
 };
 
