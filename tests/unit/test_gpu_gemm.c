@@ -128,7 +128,8 @@ static void what_is_no_number_stays_in_its_row(void **state)
     (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++) {
         GpuFixture f = gpu_fixture_new(1, 5);
-        Tensor     a = fixture_normal(&f.gpu, 1, 70, 20, 1), b = fixture_normal(&f.gpu, 1, 20, 9, 1);
+        Tensor     a = fixture_normal(&f.gpu, 1, 70, 20, 1);
+        Tensor     b = fixture_normal(&f.gpu, 1, 20, 9, 1);
         Tensor     c = fixture_tensor(&f.gpu, DT_F32, 1, 70, 9);
 
         tensor_f32(&a)[3 * 20 + 4] = NAN;

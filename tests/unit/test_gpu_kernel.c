@@ -48,7 +48,8 @@ static void check_features(const Sizes *s, const FeatureMap *map, bool keys, boo
     gpu_features(f.gpu.run, &x, &w, map, keys, &y[1]);
     /* In float32 the projections are sums in another order; waves and exponentials keep that. */
     CHECK_BELOW(gpu_difference(&y[1], &y[0]), map->wide ? 1e-12 : 1e-5,
-                "features kind %d n=%d wide %d keys %d", (int)map->kind, (int)s->n, map->wide, keys);
+                "features kind %d n=%d wide %d keys %d", (int)map->kind, (int)s->n, map->wide,
+                keys);
     gpu_fixture_free(&f);
 }
 
@@ -158,6 +159,29 @@ static void linear_forms(void **state)
         }
 }
 
+/* Rounded factors are off by 2^-9; sums of positive products are off by less, relatively. */
+static void linear_forms_in_bf16(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 8; which++) {
+        Case       c = case_new(&sizes[2], false);
+        const Ops *ops = device_ops(c.f.device, ARITHMETIC_BF16);
+
+        c.in.causal = which & 4;
+        c.in.form = (LinearForm)(which & 3);
+        c.f.gpu.run->ops = ops;
+        cpu_linear_attend(c.f.cpu.run, &c.in, &c.out[0]);
+        gpu_linear_attend(c.f.gpu.run, &c.in, &c.out[1]);
+        CHECK_BELOW(gpu_difference(&c.out[1].out, &c.out[0].out), 1e-2, "form %d causal %d",
+                    (int)c.in.form, c.in.causal);
+        assert_int_equal(c.f.gpu.run->computed, 1u << (c.in.causal && c.in.form != LINEAR_MATRIX &&
+                                                               c.in.form != LINEAR_CHUNKED
+                                                           ? ARITHMETIC_F32
+                                                           : ARITHMETIC_BF16));
+        gpu_fixture_free(&c.f);
+    }
+}
+
 static void every_denominator(void **state)
 {
     (void)state;
@@ -222,6 +246,7 @@ int main(void)
         cmocka_unit_test(projected_features),
         cmocka_unit_test(features_of_themselves),
         cmocka_unit_test(linear_forms),
+        cmocka_unit_test(linear_forms_in_bf16),
         cmocka_unit_test(every_denominator),
         cmocka_unit_test(chunks_of_every_size),
         cmocka_unit_test(gates),

@@ -176,7 +176,8 @@ static __device__ Share both(Share a, Share b)
     double top = fmax(a.top, b.top);
     Share  out = { top, 0 };
 
-    out.sum = (a.sum != 0 ? a.sum * exp(a.top - top) : 0) + (b.sum != 0 ? b.sum * exp(b.top - top) : 0);
+    out.sum += a.sum != 0 ? a.sum * exp(a.top - top) : 0;
+    out.sum += b.sum != 0 ? b.sum * exp(b.top - top) : 0;
     return out;
 }
 

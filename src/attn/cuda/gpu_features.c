@@ -32,6 +32,7 @@ static void project(Run *r, const FeaturesCall *f, const Tensor *w, const Featur
 
     call.c = gpu_block(f->y, f->wide ? DEVICE_F64 : DEVICE_F32, f->heads, f->n, f->f);
     gpu_product(r, call);
+    gpu_computed(r, ARITHMETIC_F32);
 }
 
 static FeaturesCall call_of(Run *r, const Tensor *x, const FeatureMap *map, bool keys, Tensor *y)

@@ -24,6 +24,7 @@ _Static_assert((int)DIVISOR_ADD_FEATURES == (int)DENOMINATOR_ADD_FEATURES &&
 typedef struct Job {
     Run          *run;
     bool          wide, causal;
+    int32_t       arithmetic; /* Arithmetic of products whose result is in float */
     int64_t       h, n, m, f, e, size; /* size: of a feature, bytes */
     int64_t       chunk;
     DeviceTensor  fq, fk, v, gates;
@@ -95,7 +96,8 @@ static void sum_state(const Job *job)
 static void factorised(const Job *job)
 {
     GemmCall read = { .heads = job->h, .rows = job->n, .cols = job->e, .inner = job->f,
-                      .a = job->fq, .alpha = 1, .c = sums_from(job, 0, job->n) };
+                      .a = job->fq, .alpha = 1, .arithmetic = job->arithmetic,
+                      .c = sums_from(job, 0, job->n) };
     ReadCall z = { .heads = job->h, .pieces = 1, .rows = job->n, .fq = job->fq,
                    .z = job->total, .sums = job->z, .pitch = job->n };
 
@@ -114,12 +116,13 @@ static bool take_strip(const Job *job, int64_t first, int64_t rows, void *a)
     int64_t  cols = job->causal ? gpu_least(job->m, first + rows) : job->m;
     GemmCall weights = { .heads = job->h, .rows = rows, .cols = cols, .inner = job->f,
                          .a = rows_from(job->fq, first, rows), .b = job->fk, .tb = true,
-                         .alpha = 1, .c = gpu_block(a, type_of(job), job->h, rows, cols) };
+                         .alpha = 1, .arithmetic = job->arithmetic,
+                         .c = gpu_block(a, type_of(job), job->h, rows, cols) };
     MaskCall mask = { .heads = job->h, .pieces = 1, .rows = rows, .cols = cols,
                       .all_rows = rows, .a = a, .wide = job->wide, .causal = job->causal,
                       .shift = first, .sums = job->z + first, .pitch = job->n };
     GemmCall mix = { .heads = job->h, .rows = rows, .cols = job->e, .inner = cols,
-                     .a = weights.c, .b = job->v, .alpha = 1,
+                     .a = weights.c, .b = job->v, .alpha = 1, .arithmetic = job->arithmetic,
                      .c = sums_from(job, first, rows) };
 
     return gpu_product(job->run, weights) && began(job, gpu_api(job->run)->mask(&mask)) &&
@@ -167,7 +170,8 @@ static bool sum_chunks(const Job *job, const ChunkGroup *c)
                            .inner = job->chunk, .all_inner = c->rows, .a = c->fk, .ta = true,
                            .b = c->v, .step_a = job->chunk * c->fk.row_stride,
                            .step_b = job->chunk * c->v.row_stride, .step_c = job->f * job->e,
-                           .alpha = 1, .c = pieces_of(job, c->states, c->count, job->f, job->e) };
+                           .alpha = 1, .arithmetic = job->arithmetic,
+                           .c = pieces_of(job, c->states, c->count, job->f, job->e) };
     RowSumsCall z = { .heads = job->h, .pieces = c->count, .rows = job->chunk, .x = c->fk,
                       .sums = c->z };
     ScanCall    state = { .heads = job->h, .pieces = c->count, .size = job->f * job->e,
@@ -189,6 +193,7 @@ static bool weigh_chunks(const Job *job, const ChunkGroup *c)
                         .all_cols = c->rows, .a = c->fq, .b = c->fk, .tb = true,
                         .step_a = job->chunk * c->fq.row_stride,
                         .step_b = job->chunk * c->fk.row_stride, .step_c = step, .alpha = 1,
+                        .arithmetic = job->arithmetic,
                         .c = pieces_of(job, c->triangles, c->count, job->chunk, job->chunk) };
     ReadCall before = { .heads = job->h, .pieces = c->count, .rows = job->chunk, .fq = c->fq,
                         .z = c->z, .sums = job->z + c->first, .pitch = job->n };
@@ -208,6 +213,7 @@ static bool read_chunks(const Job *job, const ChunkGroup *c)
                         .b = pieces_of(job, c->states, c->count, job->f, job->e),
                         .step_a = job->chunk * c->fq.row_stride, .step_b = job->f * job->e,
                         .step_c = job->chunk * job->e, .alpha = 1,
+                        .arithmetic = job->arithmetic,
                         .c = sums_from(job, c->first, c->rows) };
     GemmCall inside = before;
 
@@ -278,6 +284,23 @@ static void finish(const Job *job, const LinearAttend *in, LinearResult *out)
         began(job, gpu_api(job->run)->linear_finish(&call));
 }
 
+static void compute(Job *job, const LinearAttend *in)
+{
+    bool gated = in->gates.data != NULL;
+    bool steps = in->causal && (in->form != LINEAR_MATRIX || gated) &&
+                 (in->form != LINEAR_CHUNKED || gated);
+
+    if (steps)
+        recurrent(job);
+    else if (in->form == LINEAR_MATRIX)
+        matrix(job);
+    else if (in->causal)
+        chunked(job, in->chunk);
+    else
+        factorised(job);
+    gpu_computed(job->run, steps ? ARITHMETIC_F32 : (Arithmetic)job->arithmetic);
+}
+
 static Job job_of(Run *r, const LinearAttend *in, const LinearResult *out)
 {
     int64_t size = (int64_t)sizeof(double);
@@ -288,6 +311,7 @@ static Job job_of(Run *r, const LinearAttend *in, const LinearResult *out)
                     .gates = gpu_tensor(r, &in->gates), .sums = gpu_result(r, &out->out).data,
                     .memory = gpu_result(r, &out->memory).data };
 
+    job.arithmetic = job.wide ? ARITHMETIC_F32 : gpu_kind(r)->arithmetic;
     job.size = job.wide ? size : (int64_t)sizeof(float);
     if (job.wide)
         job.sums = gpu_scratch(r, job.h * job.n, job.e * size);
@@ -301,18 +325,9 @@ void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out)
 {
     ArenaMark mark = arena_mark(r->arena);
     Job       job = job_of(r, in, out);
-    bool      gated = job.wide && in->gates.data;
 
-    if (!gpu_ready(r))
-        ;
-    else if (in->form == LINEAR_MATRIX && !gated)
-        matrix(&job);
-    else if (!in->causal)
-        factorised(&job);
-    else if (in->form == LINEAR_CHUNKED && !gated)
-        chunked(&job, in->chunk);
-    else
-        recurrent(&job);
+    if (gpu_ready(r))
+        compute(&job, in);
     finish(&job, in, out);
     gpu_finish(r, "linear_attend");
     arena_release(r->arena, mark);

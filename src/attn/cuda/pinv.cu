@@ -150,5 +150,6 @@ extern "C" int call_pinv(const PinvCall *a)
         (void)cudaGetLastError();
         shared = false;
     }
-    return LAUNCH(pinv_heads, (unsigned)a->a.heads, THREADS, shared ? (size_t)bytes : 0, *a, shared);
+    return LAUNCH(pinv_heads, (unsigned)a->a.heads, THREADS, shared ? (size_t)bytes : 0, *a,
+                  shared);
 }
