@@ -633,6 +633,8 @@ function Context:warn(text) end
 ---@field seed? integer of every random draw
 ---@field fit? boolean fit the mechanism's own tensors on the input
 ---@field keys? integer strongest ones the view missed looks for (default 8)
+---@field device? string "cpu" (default), "cuda", or "auto": a GPU where one can be used
+---@field precision? string of matrix products on a GPU: "f32" (default), "tf32", "bf16" or "f16"
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of the run in bytes (default 8 GiB)
 ---@field reps? integer timed runs at least
@@ -667,6 +669,8 @@ function Context:warn(text) end
 ---@field seed? integer of every random draw
 ---@field seeds? integer quality over so many seeds: a band around the curve
 ---@field fit? boolean fit the mechanism's own tensors on the input
+---@field device? string where it runs, as of attn.run
+---@field precision? string of matrix products on a GPU
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of a run in bytes (default 8 GiB)
 ---@field reps? integer timed runs at least
@@ -690,7 +694,8 @@ function Context:warn(text) end
 ---@field seed? integer the first seed
 ---@field seeds? integer so many seeds
 ---@field threads? integer|string|integer[] numbers of threads
----@field device? string|string[] devices
+---@field device? string|string[] devices: cpu, cuda or auto
+---@field precision? string|string[] of matrix products on a GPU: f32, tf32, bf16, f16
 ---@field causal? boolean default: as the input says
 ---@field input? string a file or synthetic:NAME(args)
 ---@field layer? integer layer of a file
