@@ -115,7 +115,10 @@ function Job.poll(job, seconds)
 end
 
 function Job.wait(job)
-  while not Job.poll(job, glance) do end
+  local seconds = 0 -- the first call comes at once
+  while not Job.poll(job, seconds) do
+    seconds = glance
+  end
   watchers[job] = nil
   return wait_job(job)
 end

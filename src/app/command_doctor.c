@@ -86,6 +86,7 @@ static void gpu_lines(Session *s, Text *out)
     text_addf(out, "  library    %s; CUDA %d.%d, driver for %d.%d\n", device_path(gpu),
               info->runtime / 1000, info->runtime % 1000 / 10, info->driver / 1000,
               info->driver % 1000 / 10);
+    text_addf(out, "  cuDNN      %s\n", device_cudnn(gpu));
     if (!info->managed)
         text_add(out, "  memory     host and device cannot touch it at the same time: slower\n");
     tier_lines(device_api(gpu), out);

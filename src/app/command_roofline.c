@@ -140,8 +140,11 @@ static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
     else
         text_addf(out, "ceilings of this machine, %d thread%s, measured now\n", r->threads,
                   r->threads == 1 ? "" : "s");
-    if (!isnan(c->peak))
+    if (!isnan(c->peak) && c->tensor != c->peak)
         text_addf(out, "  multiply-add peak  %8.1f GF/s\n", 1e-9 * c->peak);
+    if (!isnan(c->tensor))
+        text_addf(out, "  tensor cores, %-4s %8.1f GF/s\n",
+                  c->tensor == c->peak ? r->precision : "bf16", 1e-9 * c->tensor);
     text_addf(out, "  %-18s %8.1f GF/s\n  memory (triad)     %8.1f GB/s\n",
               r->gpu ? "matrix products" : "OpenBLAS sgemm", 1e-9 * c->gemm, 1e-9 * c->stream);
     if (!isnan(c->peak))
@@ -209,6 +212,8 @@ static void show_json(const Roofline *r, Text *out)
     jsonw_key(&json, "ceilings"), jsonw_open(&json, '{');
     key_valid(&json, "peak",
               (Number){ .value = r->ceilings.peak, .valid = !isnan(r->ceilings.peak) });
+    key_valid(&json, "tensor",
+              (Number){ .value = r->ceilings.tensor, .valid = !isnan(r->ceilings.tensor) });
     key_valid(&json, "gemm", number_of(r->ceilings.gemm));
     key_valid(&json, "stream", number_of(r->ceilings.stream));
     jsonw_close(&json, '}');

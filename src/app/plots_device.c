@@ -5,7 +5,7 @@
 
 #include "app/plots_parts.h"
 
-#define KERNELS_NAMED 7 /* with a colour of their own, by their time; the rest shares one */
+#define KERNELS_NAMED 5 /* with a colour of their own, by their time; the rest shares one */
 #define ROWS_SHOWN    24
 
 static const DeviceProfile *gpu_of(const PlotSubject *subject)

@@ -28,6 +28,16 @@ static bool add_level(Plot *plot, const char *name, const MemoryTimeline *line,
     return s != NULL;
 }
 
+/* After the hues of the largest allocations. */
+static bool add_device_level(Plot *plot, const MemoryTimeline *line)
+{
+    bool ok = add_level(plot, "GPU memory", line, line->device, 1e3);
+
+    if (ok)
+        plot->series[plot->count - 1].hue = 4;
+    return ok;
+}
+
 /* The largest single ones of the arena, or of the heap, on the level of their time. */
 static bool add_largest(Plot *plot, const MemoryTimeline *line, bool heap, double scale, int hue)
 {
@@ -82,7 +92,7 @@ static bool fill_one(Plot *plot, const PlotSubject *subject, Error *err)
 
     if (!add_level(plot, "own memory", line, line->arena, 1e3) ||
         (heap && !add_level(plot, "heap", line, line->heap, 1e3)) ||
-        (line->on_device && !add_level(plot, "GPU memory", line, line->device, 1e3)) ||
+        (line->on_device && !add_device_level(plot, line)) ||
         !add_largest(plot, line, false, 1e3, 2) ||
         (heap && !add_largest(plot, line, true, 1e3, 3)))
         return plot_no_memory(err);
@@ -206,10 +216,24 @@ static void range_of(const Plot *plot, double *lo, double *hi)
         }
 }
 
+/* A level roof from the slanted one on; none where the rate is not known. */
+static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceilings *c, double hi)
+{
+    char name[64];
+
+    if (!(rate > 0))
+        return true;
+    snprintf(name, sizeof(name), "%s %.3g GFLOP/s", what, 1e-9 * rate);
+    return plot_line(plot, name, -1, (double[]){ rate / c->stream, hi }, (double[]){ rate, rate },
+                     2) != NULL;
+}
+
 /* The slanted roof up to the top one, and the level ones from the slanted on. */
 static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
 {
-    double top = isnan(c->peak) ? c->gemm : c->peak, ridge = top / c->stream;
+    double peak = isnan(c->peak) ? c->gemm : c->peak;
+    double tensor = c->tensor > 0 && c->tensor != c->peak ? c->tensor : 0;
+    double top = fmax(peak, tensor), ridge = top / c->stream;
     double lo = ridge, hi = ridge, slope_x[2], slope_y[2];
     char   name[64];
 
@@ -221,14 +245,9 @@ static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
     snprintf(name, sizeof(name), "memory %.3g GB/s", 1e-9 * c->stream);
     if (!plot_line(plot, name, -1, slope_x, slope_y, 2))
         return false;
-    snprintf(name, sizeof(name), "multiply-add %.3g GFLOP/s", 1e-9 * c->peak);
-    if (!isnan(c->peak) &&
-        !plot_line(plot, name, -1, (double[]){ ridge, hi }, (double[]){ c->peak, c->peak }, 2))
-        return false;
-    snprintf(name, sizeof(name), "%s %.3g GFLOP/s", gpu ? "matrix products" : "sgemm",
-             1e-9 * c->gemm);
-    return plot_line(plot, name, -1, (double[]){ c->gemm / c->stream, hi },
-                     (double[]){ c->gemm, c->gemm }, 2) != NULL;
+    return add_level_roof(plot, "multiply-add", c->peak, c, hi) &&
+           add_level_roof(plot, "tensor cores", tensor, c, hi) &&
+           add_level_roof(plot, gpu ? "matrix products" : "sgemm", c->gemm, c, hi);
 }
 
 bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,

@@ -214,7 +214,7 @@ const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *e
         error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured", ops->name);
         return NULL;
     }
-    if (!ops->ceilings(session_threads(s, count), &s->ceilings, err))
+    if (!ops->ceilings(ops, session_threads(s, count), &s->ceilings, err))
         return NULL;
     s->ceilings_threads = count;
     s->ceilings_ops = ops;

@@ -8,8 +8,10 @@
 #define ATTN_CEILINGS_H
 
 typedef struct Ceilings {
-    double peak;   /* flop/s, fused multiply-adds in registers; NaN: unknown */
-    double gemm;   /* flop/s, products of matrices by the library, one a thread */
+    double peak;   /* flop/s, multiply-adds in registers, as matrix products are computed:
+                      fused ones, or the tensor cores'; NaN: unknown */
+    double tensor; /* flop/s, the tensor cores' in BF16, or as products are computed; NaN: none */
+    double gemm;   /* flop/s, products of matrices; CPU: by the library, one a thread */
     double stream; /* bytes/s, triad past the caches */
 } Ceilings;
 

@@ -169,18 +169,34 @@ FewResult op_few_attend(Run *r, const FewAttend *in);
  * query_skip leaves out are not mixed. */
 GroupResult op_group_attend(Run *r, const GroupAttend *g);
 
+/* A learned mask M_ij over the cells of [n,m]: a number for each distance |i-j|, or made from a
+ * logit x of the cell, 1 where x >= 0, or 1 / (1 + exp(-x / tau)). */
+typedef struct RowMask {
+    int64_t n, m;
+    Tensor  distance;    /* f64 [h',>= n and m] M itself; data NULL: from logits */
+    Tensor  logits;      /* f32 [h',n,m]; data NULL: a cell's logit is its score */
+    Tensor  plus, minus; /* f32 as logits, noise added and subtracted; or data NULL */
+    bool    symmetric;   /* cell (i,j) has the numbers of (j,i) where j < i; n = m */
+    bool    hard;
+    double  tau;
+    bool    borders;     /* first and last row and column are 1 */
+    bool    no_diagonal; /* then the diagonal is 0 */
+    bool    multiply;    /* weights by M; else hard: cells of 0 are absent, */
+    double  penalty;     /* soft: scores less penalty (1 - M) */
+} RowMask;
+
+/* M of a cell with that score, and what a logit makes of it. */
+double row_mask(const RowMask *mask, int64_t heads, int64_t head, int64_t i, int64_t j,
+                double score);
+double row_mask_of(const RowMask *mask, double x);
+
 /* Attention a row at a time, in double, by a normaliser of each head's own. */
 typedef struct RowAttend {
     Tensor        q, k, v;  /* [h,n,d], [h',m,d], [h',m,e] */
     double        scale;
     bool          causal;   /* keys j <= i + r->q_offset; the others are absent */
     const Entmax *form;     /* [h] */
-    /* Changes the scores z [count] of row i (-inf: absent) and the gains that weights are
-     * multiplied by at last, all 1 before.  NULL: off.  Called on any thread; a back end
-     * on another device may decline it. */
-    void (*rule)(const void *context, int64_t head, int64_t i, int64_t count, double *z,
-                 double *gain);
-    const void   *rule_context;
+    const RowMask *mask;      /* NULL: none */
     double        negligible; /* smaller weights, and those equal, are not counted */
     Tensor        trace;      /* f64 [h,n,steps] thresholds bisections try; data NULL: off */
 } RowAttend;
@@ -513,8 +529,8 @@ struct Ops {
     void (*pool_windows)(Run *r, const PoolWindows *in, Tensor *y);
     void (*lambda_content)(Run *r, const struct Lambdas *l);
     void (*lambda_apply)(Run *r, const struct Lambdas *l, Tensor *out);
-    /* Takes about a second; nothing else should run meanwhile. */
-    bool (*ceilings)(Threads *threads, Ceilings *out, Error *err);
+    /* Takes about a second; nothing else should run meanwhile.  ops: this table. */
+    bool (*ceilings)(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 };
 
 /* Adds to the current stage; for work a mechanism does in its own loops. */

@@ -28,6 +28,14 @@ typedef struct View View;
 typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t start,
                             int64_t count, int64_t step, float *out);
 
+/* The same of several rows, at keys start .. start + count, into out [row_count,count]: for
+ * views whose rows go through the same large factors.  At most VIEW_ROWS_MOST rows and
+ * VIEW_KEYS_MOST keys. */
+typedef void (*ViewReadRows)(const View *view, int64_t head, const int64_t *rows,
+                             int64_t row_count, int64_t start, int64_t count, float *out);
+#define VIEW_ROWS_MOST 32
+#define VIEW_KEYS_MOST 256
+
 /* How much falls on each column, or row: a bar for each, beside the matrix. */
 typedef struct ViewLoad {
     Tensor used, over; /* i32 [cols], or of each plane [planes,cols]: the bar, and what more of it
@@ -94,6 +102,7 @@ struct View {
     int64_t     shape[TENSOR_MAX_RANK];
     Tensor      tensor;    /* data NULL: use the reader */
     ViewReadRun read;      /* NULL: use the tensor */
+    ViewReadRows read_rows; /* NULL: row by row; only of a view without support */
     const void *context;   /* the reader's; lives in the run's arena */
     double      cost;      /* multiply-adds to read one entry; 0: few */
     const Pattern *support; /* cells that can be non-zero; NULL: all */

@@ -240,6 +240,14 @@ static void read_item(void *context, int64_t row, int worker)
         grid_read_band(job, row, &job->workers[worker]);
 }
 
+static void group_item(void *context, int64_t group, int worker)
+{
+    GridJob *job = context;
+
+    if (!grid_job_stopped(job))
+        grid_read_group(job, group, &job->workers[worker]);
+}
+
 static double count_cells(const GridJob *job)
 {
     const Grid *g = job->grid;
@@ -284,7 +292,9 @@ static void run_passes(GridJob *job)
         job->share = q->budget_entries / area_of(g);
         g->sampled = g->rows < g->region.row1 - g->region.row0;
     }
-    if (job->mode != GRID_PATTERN)
+    if (grid_reads_groups(job))
+        threads_run(q->threads, (g->rows + GRID_GROUP - 1) / GRID_GROUP, group_item, job);
+    else if (job->mode != GRID_PATTERN)
         threads_run(q->threads, g->rows, read_item, job);
     g->count = count_cells(job);
     g->sampled_share = g->sampled ? job->share : 1;

@@ -61,6 +61,10 @@ bool grid_job_stopped(GridJob *job); /* polls the caller's flag */
 /* Pass 1 and pass 2 on the cells of grid row `row`. */
 void grid_count_band(GridJob *job, int64_t row, GridWorker *w);
 void grid_read_band(GridJob *job, int64_t row, GridWorker *w);
+/* Pass 2 of a view that reads several rows at once: the bands [GRID_GROUP group, ..). */
+#define GRID_GROUP 8
+bool grid_reads_groups(const GridJob *job);
+void grid_read_group(GridJob *job, int64_t group, GridWorker *w);
 /* Adds `count` entries of a category to a cell of the band, then settles. */
 void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count);
 void grid_tally_settle(GridWorker *w, GridCell *cells);

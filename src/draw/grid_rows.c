@@ -409,19 +409,25 @@ static void settle_cells(const GridJob *job, const GridWorker *w, GridCell *cell
     }
 }
 
+/* How many of a band's rows are read. */
+static int64_t rows_read(const GridJob *job, int64_t height)
+{
+    int64_t rows = (int64_t)ceil((double)height * job->share);
+
+    return rows < 1 ? 1 : smaller(rows, height);
+}
+
 void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
 {
     GridCell *cells = job->grid->cells + row * job->grid->cols;
     Region    band = grid_cell_region(job->grid, row, 0);
-    int64_t   height = band.row1 - band.row0;
-    int64_t   rows = (int64_t)ceil((double)height * job->share);
+    int64_t   height = band.row1 - band.row0, rows = rows_read(job, height);
 
     memset(w->read, 0, (size_t)job->grid->cols * sizeof(*w->read));
     for (int64_t c = 0; c < job->grid->cols && has_range(job); c++) {
         cells[c].max = -INFINITY;
         cells[c].min = INFINITY;
     }
-    rows = rows < 1 ? 1 : smaller(rows, height);
     for (int64_t k = 0; k < rows && !grid_job_stopped(job); k++)
         read_row(job, w, cells, band.row0 + (2 * k + 1) * height / (2 * rows));
     for (int64_t r = band.row0; job->mode != GRID_HOPS && rows < height && r < band.row1 &&
@@ -432,4 +438,85 @@ void grid_read_band(GridJob *job, int64_t row, GridWorker *w)
         settle_cells(job, w, cells, rows, height);
     if (job->mode == GRID_CATEGORY)
         grid_tally_settle(w, cells);
+}
+
+/* ---- several rows at once ------------------------------------------------------- */
+
+/* Rows of some bands, waiting to be read together. */
+typedef struct Batch {
+    int64_t rows[VIEW_ROWS_MOST], bands[VIEW_ROWS_MOST], count;
+    float   values[VIEW_ROWS_MOST * VIEW_KEYS_MOST];
+} Batch;
+
+bool grid_reads_groups(const GridJob *job)
+{
+    const GridRequest *q = job->request;
+
+    return q->view->read_rows && job->mode == GRID_VALUES && !q->view->tensor.data &&
+           !job->support && !q->minus && !job->col_cell && job->excluded < 0;
+}
+
+static void read_batch(GridJob *job, GridWorker *w, Batch *b)
+{
+    const View *v = job->request->view;
+    Region      region = job->grid->region;
+
+    for (int64_t c = region.col0; b->count && c < region.col1 && !grid_job_stopped(job);
+         c += VIEW_KEYS_MOST) {
+        int64_t count = smaller(VIEW_KEYS_MOST, region.col1 - c);
+
+        v->read_rows(v, job->plane, b->rows, b->count, c, count, b->values);
+        for (int64_t r = 0; r < b->count; r++) {
+            memcpy(w->values, b->values + r * count, (size_t)count * sizeof(*w->values));
+            deal(job, w, job->grid->cells + b->bands[r] * job->grid->cols,
+                 (PatternRun){ .start = c, .count = count, .step = 1 });
+        }
+    }
+    b->count = 0;
+}
+
+static void begin_band(const GridJob *job, int64_t band)
+{
+    GridCell *cells = job->grid->cells + band * job->grid->cols;
+
+    for (int64_t c = 0; c < job->grid->cols; c++) {
+        cells[c].max = -INFINITY;
+        cells[c].min = INFINITY;
+    }
+}
+
+/* Every row that was read went through all cells. */
+static void end_band(const GridJob *job, int64_t band, GridWorker *w)
+{
+    Region  r = grid_cell_region(job->grid, band, 0);
+    int64_t height = r.row1 - r.row0, rows = rows_read(job, height);
+
+    for (int64_t c = 0; c < job->grid->cols; c++)
+        w->read[c] = (double)(rows * (job->edges[c + 1] - job->edges[c]));
+    settle_cells(job, w, job->grid->cells + band * job->grid->cols, rows, height);
+}
+
+void grid_read_group(GridJob *job, int64_t group, GridWorker *w)
+{
+    Batch   batch = { .count = 0 };
+    int64_t first = group * GRID_GROUP, end = smaller(first + GRID_GROUP, job->grid->rows);
+
+    for (int64_t band = first; band < end; band++) {
+        Region  r = grid_cell_region(job->grid, band, 0);
+        int64_t height = r.row1 - r.row0, rows = rows_read(job, height);
+
+        begin_band(job, band);
+        for (int64_t k = 0; k < rows; k++) {
+            int64_t row = grid_source_row(job, r.row0 + (2 * k + 1) * height / (2 * rows));
+
+            batch.bands[batch.count] = band;
+            batch.rows[batch.count] = row;
+            batch.count += row >= 0;
+            if (batch.count == VIEW_ROWS_MOST)
+                read_batch(job, w, &batch);
+        }
+    }
+    read_batch(job, w, &batch);
+    for (int64_t band = first; band < end; band++)
+        end_band(job, band, w);
 }

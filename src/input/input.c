@@ -26,8 +26,7 @@ static void stem_of(const char *path, char *out, size_t size)
         *dot = '\0';
 }
 
-static bool open_store(Store *store, const char *path, Mapped bytes, InputFormat format,
-                       Error *err)
+bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat format, Error *err)
 {
     char stem[256];
 
@@ -60,7 +59,7 @@ static bool load_arrays(Input *in, const char *path, Mapped bytes, InputFormat f
                         const InputChoice *choice, Error *err)
 {
     Store store = { .max_bytes = load_limit(choice) };
-    bool  ok = open_store(&store, path, bytes, format, err) &&
+    bool  ok = load_open_store(&store, path, bytes, format, err) &&
               load_assemble(in, &store, choice, err) && hash_store(in, bytes, &store, err);
 
     store_close(&store);
@@ -268,7 +267,7 @@ static bool list_bytes(const char *path, Mapped bytes, InputListing *out, Error 
         return false;
     if (format == FORMAT_TEXT || format == FORMAT_PNG || format == FORMAT_PNM)
         return list_one(path, bytes, format, out, err);
-    ok = open_store(&store, path, bytes, format, err) && list_store(&store, out, err);
+    ok = load_open_store(&store, path, bytes, format, err) && list_store(&store, out, err);
     if (ok)
         snprintf(out->kind, sizeof(out->kind), "%s", store.kind);
     store_close(&store);

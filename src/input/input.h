@@ -88,6 +88,8 @@ void input_listing_free(InputListing *listing);
 /* One .npy file, for tensor parameters (-p name=@file.npy).  Any of our dtypes
  * as stored (f2 becomes f32, other integers become i32 or i64, bool u8). */
 bool input_read_npy(const char *path, Arena *arena, Tensor *out, Error *err);
+/* The array of that name in a file of arrays; NULL: the only one. */
+bool input_read_array(const char *path, const char *name, Arena *arena, Tensor *out, Error *err);
 
 /* Writers.  npy: version 1.0, little-endian, C order, via a temporary name. */
 bool input_write_npy(const char *path, const Tensor *t, Error *err);

@@ -25,6 +25,8 @@ Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choic
 bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *err);
 bool load_prefix_path(Error *err, const char *path); /* returns false */
 
+/* A file of arrays; format: one of those that hold arrays. */
+bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat format, Error *err);
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err);
 bool load_text(Input *in, Mapped bytes, const InputChoice *choice, Error *err);
 bool load_image(Input *in, Mapped bytes, InputFormat format, const InputChoice *choice,

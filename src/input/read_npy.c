@@ -1,7 +1,8 @@
-/* read_npy.c -- one npy file as a Tensor of the dtype nearest to the stored one.
+/* read_npy.c -- one array of a file as a Tensor of the dtype nearest to the stored one.
  *
  * Fortran order is turned into C order; text and objects are refused.
  */
+#include "core/text.h"
 #include "input/load.h"
 
 static void convert(const StoreEntry *entry, int64_t from, int64_t to, Tensor *out)
@@ -32,7 +33,7 @@ static bool fits(const StoreEntry *entry, const Tensor *t, Error *err)
     return true;
 }
 
-static bool read_npy(const StoreEntry *entry, Arena *arena, Tensor *out, Error *err)
+static bool read_entry(const StoreEntry *entry, Arena *arena, Tensor *out, Error *err)
 {
     int64_t stride[STORE_MAX_RANK], index[STORE_MAX_RANK] = { 0 }, count;
 
@@ -67,7 +68,63 @@ bool input_read_npy(const char *path, Arena *arena, Tensor *out, Error *err)
 
     *out = (Tensor){ .data = NULL };
     ok = mapped_open(path, &bytes, err) && store_open_npy(&store, bytes, "array", err) &&
-         read_npy(&store.entries[0], arena, out, err);
+         read_entry(&store.entries[0], arena, out, err);
+    store_close(&store);
+    mapped_close(&bytes);
+    if (ok)
+        return true;
+    out->data = NULL;
+    return load_prefix_path(err, path);
+}
+
+/* ---- by name ---------------------------------------------------------------- */
+
+#define NAMES_MOST 20 /* in a message */
+
+static bool unknown_array(const Store *store, const char *name, Error *err)
+{
+    Text names = { 0 };
+
+    for (int64_t i = 0; i < store->count && i < NAMES_MOST; i++)
+        text_addf(&names, "%s%s", i ? " " : "", store->entries[i].info.name);
+    if (store->count > NAMES_MOST)
+        text_add(&names, " ...");
+    if (name)
+        error_set(err, ERR_DATA, "has no array '%.80s'; it has: %s", name, text_str(&names));
+    else
+        error_set(err, ERR_DATA, "has %lld arrays; which one? It has: %s", (long long)store->count,
+                  text_str(&names));
+    text_free(&names);
+    return false;
+}
+
+static bool read_named(Store *store, const char *name, Arena *arena, Tensor *out, Error *err)
+{
+    StoreEntry *entry = name               ? store_find(store, name)
+                        : store->count == 1 ? &store->entries[0]
+                                            : NULL;
+
+    if (!entry)
+        return unknown_array(store, name, err);
+    if (store_is_number(entry, err) && store_fetch(store, entry, err) &&
+        read_entry(entry, arena, out, err))
+        return true;
+    return name && error_prefix(err, "%.80s", name);
+}
+
+bool input_read_array(const char *path, const char *name, Arena *arena, Tensor *out, Error *err)
+{
+    Store       store = { .max_bytes = INPUT_MAX_BYTES_DEFAULT };
+    Mapped      bytes;
+    InputFormat format;
+    bool        ok;
+
+    *out = (Tensor){ .data = NULL };
+    ok = mapped_open(path, &bytes, err) && load_find_format(path, bytes, &format, err);
+    if (ok && (format < FORMAT_NPY || format > FORMAT_CSV))
+        ok = error_set(err, ERR_FORMAT, "holds no arrays; expected .npy, .npz, .safetensors or .csv");
+    ok = ok && load_open_store(&store, path, bytes, format, err) &&
+         read_named(&store, name, arena, out, err);
     store_close(&store);
     mapped_close(&bytes);
     if (ok)

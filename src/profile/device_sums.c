@@ -60,7 +60,7 @@ static void add_launch(DeviceKernelRow *row, double ms)
     row->most_ms = fmax(row->most_ms, ms);
 }
 
-static bool sum_kernels(const DeviceTrace *trace, DeviceProfile *out)
+static bool sum_kernels(const DeviceTrace *trace, const int *first, DeviceProfile *out)
 {
     int64_t kept = trace->kernel_count < DEVICE_SPANS ? trace->kernel_count : DEVICE_SPANS;
     int     capacity = 0;
@@ -73,7 +73,7 @@ static bool sum_kernels(const DeviceTrace *trace, DeviceProfile *out)
     for (int64_t i = 0; i < trace->kernel_count; i++) {
         const DeviceKernel *k = &trace->kernels[i];
         int    stage = k->region < out->stage_count ? k->region : -1;
-        int    row = row_of(k, stage, out, &capacity);
+        int    row = row_of(k, stage < 0 ? stage : first[stage], out, &capacity);
         double ms = MS * (double)(k->end - k->start);
 
         if (row < 0)
@@ -178,12 +178,12 @@ static bool sum_allocations(const DeviceTrace *trace, DeviceProfile *out)
     return true;
 }
 
-bool device_sum_trace(const DeviceTrace *trace, DeviceProfile *out)
+bool device_sum_trace(const DeviceTrace *trace, const int *first, DeviceProfile *out)
 {
     for (int i = 0; i < out->stage_count; i++)
         out->stages[i].busy_ms = out->stages[i].copy_ms = out->stages[i].launches = number_of(0);
     out->dropped = trace->dropped;
-    if (sum_kernels(trace, out) && sort_rows(out) && sum_allocations(trace, out)) {
+    if (sum_kernels(trace, first, out) && sort_rows(out) && sum_allocations(trace, out)) {
         sum_copies(trace, out);
         return true;
     }

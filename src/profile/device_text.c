@@ -5,7 +5,7 @@
 
 #include "profile/record_parts.h"
 
-#define NAME_WIDTH 17
+#define NAME_WIDTH 22
 
 static const char *flops_text(Number flops, char *text, size_t size)
 {
@@ -34,16 +34,16 @@ static void tier_lines(const DeviceProfile *p, Text *out)
                       p->lacks[tier][0] ? p->lacks[tier] : "not asked for");
 }
 
-static void time_line(const DeviceProfile *p, Text *out)
+static void time_lines(const DeviceProfile *p, Text *out)
 {
     char span[32], busy[32], copy[32];
 
     if (p->span_ms.valid)
-        text_addf(out, "           %s on its own clock [events]%s",
-                  record_ms_text(p->span_ms, span, sizeof(span)), p->busy_ms.valid ? "; " : "\n");
+        text_addf(out, "           %s on its own clock [events]\n",
+                  record_ms_text(p->span_ms, span, sizeof(span)));
     if (p->busy_ms.valid)
-        text_addf(out, "%s%lld launches %s, copies %s [activity]\n",
-                  p->span_ms.valid ? "" : "           ", (long long)p->launches,
+        text_addf(out, "           %lld launch%s in %s, copies in %s [activity]\n",
+                  (long long)p->launches, p->launches == 1 ? "" : "es",
                   record_ms_text(p->busy_ms, busy, sizeof(busy)),
                   record_ms_text(p->copy_ms, copy, sizeof(copy)));
     if (p->dropped)
@@ -77,9 +77,9 @@ static void copies_line(const DeviceProfile *p, Text *out)
 /* Why what was done as matrix work is not what was counted. */
 static const char *difference_text(double ratio)
 {
-    return ratio > 1 + AGREES   ? ":\n           tiles computed beyond the allowed cells, exp, indices"
-           : ratio < 1 - AGREES ? ":\n           a part of it ran on the host, or was not fused"
-                                : "";
+    if (ratio > 1 + AGREES)
+        return ":\n           tiles computed beyond the allowed cells, exp, indices";
+    return ratio < 1 - AGREES ? ":\n           a part ran on the host or was not fused" : "";
 }
 
 /* What the hardware did, and how that stands to what was counted. */
@@ -90,16 +90,18 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
 
     if (!p->passes)
         return;
-    text_addf(out, "           flops %s fp32, %s fp64, %s tensor", flops_text(c->fp32, a, sizeof(a)),
-              flops_text(c->fp64, b, sizeof(b)), flops_text(c->tensor, d, sizeof(d)));
+    text_addf(out, "           flops %s fp32, %s fp64, %s tensor",
+              flops_text(c->fp32, a, sizeof(a)), flops_text(c->fp64, b, sizeof(b)),
+              flops_text(c->tensor, d, sizeof(d)));
     if (c->flops.valid && total > 0)
-        text_addf(out, "; %.3g of the count", c->flops.value / total);
-    text_addf(out, " [counters, %d pass%s]\n", p->passes, p->passes == 1 ? "" : "es");
+        text_addf(out, "; %.3g of count", c->flops.value / total);
+    text_add(out, " [counters]\n");
     if (c->fused.valid && matrix > 0)
         text_addf(out, "           fused and tensor %s, %.4g of score and mixing%s [counters]\n",
                   flops_text(c->fused, a, sizeof(a)), c->fused.value / matrix,
                   difference_text(c->fused.value / matrix));
-    text_addf(out, "           DRAM %s read, %s written", record_bytes_text(c->dram_read, a, sizeof(a)),
+    text_addf(out, "           DRAM %s read, %s written",
+              record_bytes_text(c->dram_read, a, sizeof(a)),
               record_bytes_text(c->dram_written, b, sizeof(b)));
     if (c->occupancy.valid)
         text_addf(out, "; occupancy %.1f %%", 100 * c->occupancy.value);
@@ -109,7 +111,7 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
 void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out)
 {
     tier_lines(p, out);
-    time_line(p, out);
+    time_lines(p, out);
     copies_line(p, out);
     counters_lines(p, counted, matrix, out);
 }
@@ -128,16 +130,16 @@ static const char *size_text(const int32_t s[3], char *text, size_t size)
     return text;
 }
 
-static void kernel_line(const DeviceKernelRow *row, const char *stage, double busy, Text *out)
+static void kernel_line(const DeviceKernelRow *row, const char *stage, Text *out)
 {
     char ms[32], grid[48], block[48], shared[32], registers[16] = "-";
 
     if (row->registers >= 0)
         snprintf(registers, sizeof(registers), "%d", row->registers);
-    text_addf(out, "    %-*.*s %-9.9s %5lld %9s %5.1f %8s %5s %4s %7s\n", NAME_WIDTH,
+    text_addf(out, "    %-*.*s %-9.9s %4lld %9s %8s %5s %4s %6s\n", NAME_WIDTH,
               NAME_WIDTH, row->name, stage, (long long)row->launches,
               record_ms_text(number_of(row->total_ms), ms, sizeof(ms)),
-              busy > 0 ? 100 * row->total_ms / busy : 0, size_text(row->grid, grid, sizeof(grid)),
+              size_text(row->grid, grid, sizeof(grid)),
               size_text(row->block, block, sizeof(block)), registers,
               format_bytes(row->shared, shared, sizeof(shared)));
 }
@@ -150,12 +152,11 @@ void device_kernels_text(const DeviceProfile *p, int most,
 
     if (!shown)
         return;
-    text_addf(out, "    %-*s %-9s %5s %9s %5s %8s %5s %4s %7s\n", NAME_WIDTH,
-              "kernel [activity]", "stage", "runs", "time", "%", "grid", "block", "regs",
-              "shared");
+    text_addf(out, "    %-*s %-9s %4s %9s %8s %5s %4s %6s\n", NAME_WIDTH,
+              "kernel [activity]", "stage", "runs", "time", "grid", "block", "regs",
+              "smem");
     for (int i = 0; i < shown; i++)
-        kernel_line(&p->kernels[i], stage_name(context, p->kernels[i].stage), p->busy_ms.value,
-                    out);
+        kernel_line(&p->kernels[i], stage_name(context, p->kernels[i].stage), out);
     if (shown < p->kernel_count)
         text_addf(out, "    ... and %d more\n", p->kernel_count - shown);
 }

@@ -242,7 +242,8 @@ void device_watch_summarise(DeviceWatch *w, DeviceProfile *out)
 
 /* ---- the traced run ----------------------------------------------------------------- */
 
-void device_watch_trace(DeviceWatch *w, DeviceRerun *rerun, void *context, DeviceProfile *out)
+void device_watch_trace(DeviceWatch *w, DeviceRerun *rerun, void *context, const int *first,
+                        DeviceProfile *out)
 {
     DeviceTrace trace = { 0 };
     bool        ran;
@@ -257,7 +258,7 @@ void device_watch_trace(DeviceWatch *w, DeviceRerun *rerun, void *context, Devic
     done(w, TIER_ACTIVITY, w->api->trace_end(&trace));
     if (!ran)
         refuse(w, TIER_ACTIVITY, "the traced run failed");
-    if (!w->refused && !device_sum_trace(&trace, out))
+    if (!w->refused && !device_sum_trace(&trace, first, out))
         refuse(w, TIER_ACTIVITY, "not enough memory to keep the trace");
     w->api->trace_free(&trace);
 }
@@ -286,7 +287,7 @@ static bool all_passes(DeviceWatch *w, DeviceRerun *rerun,
 
     for (*passes = 0; more && *passes < PASSES_MOST; (*passes)++) {
         if (*passes && !may_go_on(context)) {
-            refuse(w, TIER_COUNTERS, "no time left for all passes; --repeat or --within give more");
+            refuse(w, TIER_COUNTERS, "no time left for all passes");
             return false;
         }
         if (!pass(w, rerun, context, &more))

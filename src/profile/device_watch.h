@@ -29,8 +29,8 @@ void device_watch_preparing(void *context, bool begins);
 
 /* Runs once more; false: the run failed. */
 typedef bool DeviceRerun(void *context);
-/* In an arena of its own, so that its allocations are seen. */
-void device_watch_trace(DeviceWatch *watch, DeviceRerun *rerun, void *context,
+/* In an arena of its own, so that its allocations are seen; first: as device_sum_trace. */
+void device_watch_trace(DeviceWatch *watch, DeviceRerun *rerun, void *context, const int *first,
                         DeviceProfile *out);
 /* may_go_on: whether there is time for one run more. */
 void device_watch_count(DeviceWatch *watch, DeviceRerun *rerun,

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "attn/cuda/library.h"
@@ -280,23 +281,40 @@ static bool may_go_on(const void *context)
     return time_left(context);
 }
 
-/* The GPU's own numbers: of the timed runs, of a traced one, of counted ones. */
+/* For each stage the first one of its name; owned by the caller; NULL: no memory. */
+static int *first_of_name(const Record *r)
+{
+    int *first = malloc(((size_t)r->stage_count + 1) * sizeof(*first));
+
+    for (int i = 0; first && i < r->stage_count; i++) {
+        first[i] = 0;
+        while (strcmp(r->stages[first[i]].name, r->stages[i].name) != 0)
+            first[i]++;
+    }
+    return first;
+}
+
+/* The GPU's own numbers: of the timed runs, of a traced one, of counted ones.  The budget of
+ * these is max_seconds once more, because repeating for a width uses up the first. */
 static void profile_device(Measurement *m, bool more)
 {
     Record        *out = m->out;
     DeviceProfile *gpu = m->gpu ? device_profile_new(out->stage_count) : NULL;
+    int           *first = gpu ? first_of_name(out) : NULL;
 
     if (!gpu)
         return;
-    if (more && time_left(m)) {
-        device_watch_trace(m->gpu, run_apart, m, gpu);
+    m->began = clock_wall();
+    if (more && first) {
+        device_watch_trace(m->gpu, run_apart, m, first, gpu);
         device_watch_count(m->gpu, run_apart, may_go_on, m, gpu);
     }
     device_watch_summarise(m->gpu, gpu);
     for (int tier = TIER_ACTIVITY; tier < DEVICE_TIERS; tier++)
-        if (!device_reached(gpu, (DeviceTier)tier) && !gpu->lacks[tier][0])
-            snprintf(gpu->lacks[tier], sizeof(gpu->lacks[tier]), "%s", more
-                     ? "no time left for a run of its own" : "one run only; --repeat makes more");
+        if (!more)
+            snprintf(gpu->lacks[tier], sizeof(gpu->lacks[tier]),
+                     "one run only; --repeat makes more");
+    free(first);
     device_profile_free(out->gpu);
     out->gpu = gpu;
     out->hardware = (HardwareCounts){ .flops = gpu->counted.flops };

@@ -4,7 +4,8 @@
  * spread is known or the budget ends, and fills a Record.  Timed runs want no
  * views.  Memory is isolated: each measurement uses an arena of its own, so
  * A,B and B,A give the same numbers.  A first call that leaves no time for
- * another run within max_seconds is itself the one sample.
+ * another run within max_seconds is itself the one sample.  On a GPU a traced run
+ * and counted ones follow (device_profile.h), with a budget of their own as large.
  */
 #ifndef PROFILE_MEASURE_H
 #define PROFILE_MEASURE_H

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attn/cuda/library.h"
 #include "profile/measure.h"
 
 #define FIRST_STEP 1e-6 /* seconds */

@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attn/cuda/library.h"
 #include "core/arena.h"
+
+typedef struct Device Device; /* attn/cuda/library.h */
 
 #define MEMORY_STEPS 128
 #define MEMORY_LARGEST 8

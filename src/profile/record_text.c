@@ -271,7 +271,8 @@ static void stage_line(const StageRecord *s, double total, Text *out)
     text_addf(out, "    %-17.17s %10s %5s %8s %9s %6s %9s\n", name,
               record_ms_text(s->time_ms, ms, sizeof(ms)), share,
               format_count(flops_total(s->flops), count, sizeof(count)),
-              record_bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, bytes, sizeof(bytes)),
+              record_bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, bytes,
+                                sizeof(bytes)),
               intensity,
               record_bytes_text(s->arena_peak, arena, sizeof(arena)));
 }

@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "attn/cuda/library.h"
 #include "profile/measure.h"
 #include "profile/rss.h"
 

@@ -6,7 +6,6 @@
 #ifndef PROFILE_WATCH_H
 #define PROFILE_WATCH_H
 
-#include "attn/cuda/library.h"
 #include "attn/run.h"
 #include "profile/memory_trace.h"
 

@@ -78,6 +78,9 @@ static const Member record_members[] = {
     FIELD("flops", "table", "counted, closed_form, and the parts of each"),
     FIELD("memory", "table", "arena_peak, heap_peak, largest"),
     FIELD("bytes", "number", "that must move at least"),
+    FIELD("gpu", "table", "of a run on a GPU: name, source, and for each tier events (span_ms), "
+          "activity (busy_ms, copy_ms, kernels, spans, copies), counters (flops, fp32, tensor, "
+          "dram_read, dram_written, occupancy); lacks of each: why it is not there"),
     FIELD("quality", "table", "mass_mean, mass_min, output_error, total_variation, worst"),
     FIELD("stages", "table[]", "name, flops, bytes, intensity, time_ms of each"),
     FIELD("tensors", "table<string, string>", "where tensor parameters are from"),
@@ -171,7 +174,7 @@ const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through po
                              .members = growth_members };
 
 static const Member roofline_result_members[] = {
-    FIELD("ceilings", "table", "peak, gemm (FLOPs a second), stream (bytes a second)"),
+    FIELD("ceilings", "table", "peak, tensor, gemm (FLOPs a second), stream (bytes a second)"),
     FIELD("points", "table[]",
           "mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage"),
     FIELD("threads", "integer", "that ran"),

@@ -64,7 +64,9 @@ static const Member attn_members[] = {
       "Zeros of a shape, or the numbers of nested lists; dtype f32 unless given." },
     { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
       "A tensor with one axis." },
-    { "read", attn_read, "path: string", "attnscope.Tensor" OR_FAILURE, "Reads a .npy file." },
+    { "read", attn_read, "path: string, name?: string", "attnscope.Tensor" OR_FAILURE,
+      "The array of a .npy or .csv file, or that of a name in a .npz or .safetensors file: "
+      "attn.read(\"layer.npz\", \"query\")." },
     { "write_npz", attn_write_npz, "path: string, tensors: table<string, attnscope.Tensor>",
       "true" OR_FAILURE, "Tensors by name as one .npz file: numpy.load reads it." },
     { "pattern", attn_pattern, "definition: attnscope.PatternOptions", "string" OR_FAILURE,
@@ -123,8 +125,8 @@ static const Member attn_members[] = {
       "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\")." },
     { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
-      "ceilings (peak, gemm and stream, per second), points (mechanism, stage, time_ms, flops, "
-      "intensity, flops_per_second, roof), threads, environment." },
+      "ceilings (peak, tensor, gemm and stream, per second), points (mechanism, stage, time_ms, "
+      "flops, intensity, flops_per_second, roof), threads, environment." },
     { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
       "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
     { "json", NULL, "value: any, indent?: integer", "string",

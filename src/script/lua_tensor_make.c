@@ -109,7 +109,7 @@ int attn_vector(lua_State *L)
 /* [-0, +1 or 3, v] */
 int attn_read(lua_State *L)
 {
-    const char *path = luaL_checkstring(L, 1);
+    const char *path = luaL_checkstring(L, 1), *name = luaL_optstring(L, 2, NULL);
     LuaTensor  *tensor = tensor_push_closed(L);
     Arena      *arena = arena_new();
     Tensor      t;
@@ -119,7 +119,7 @@ int attn_read(lua_State *L)
         error_set(&err, ERR_NOMEM, "%s: not enough memory", path);
         return failure(L, &err);
     }
-    if (!input_read_npy(path, arena, &t, &err)) {
+    if (!input_read_array(path, name, arena, &t, &err)) {
         arena_free(arena);
         return failure(L, &err);
     }

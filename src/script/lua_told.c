@@ -194,10 +194,9 @@ static bool add_ceilings(Told *told, Error *err)
 
     for (int i = 0; i < told->count; i++)
         if (plot_word(told->choices[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
-            const Request *request = &told->choices[i].result->request;
-
             told->options.ceilings =
-                session_ceilings(told->session, request->ops, request->threads, err);
+                session_ceilings(told->session, told->choices[i].result->request.ops,
+                                 told->choices[i].result->request.threads, err);
             if (!told->options.ceilings)
                 return false;
         }

@@ -124,6 +124,7 @@ typedef struct Profiling {
     bool             known;    /* the ceilings are measured */
     bool             failed;   /* they cannot be */
     Ceilings         ceilings;
+    const Ops       *ops;      /* whose ceilings; NULL: not asked for */
     struct RoofWork *work;     /* measures them; NULL: none */
     struct Scaling  *scaling;  /* time over n: scaling.h; owned; NULL: not begun */
 } Profiling;

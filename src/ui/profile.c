@@ -198,7 +198,9 @@ static void draw_rest(Ui *ui, Area area, const Pane *pane)
     bool          more = r && area.h >= lines + PLOT_LINES;
     Area          below = { area.y + lines, area.x, area.h - lines, area.w };
 
-    if (more)
+    if (more && profile_has_gpu(pane))
+        profile_gpu_draw(ui, below, pane);
+    else if (more)
         profile_more_draw(ui, below);
     area.h = more ? lines : area.h;
     if (area.h >= 4)

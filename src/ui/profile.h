@@ -3,6 +3,7 @@
 #define UI_PROFILE_H
 
 #include "app/picture.h"
+#include "app/plots.h"
 #include "ui/compare.h"
 
 /* What the profile screen shows; v steps through them. */
@@ -13,6 +14,8 @@ enum {
     PROFILE_QUALITY,
     PROFILE_SEEDS,
     PROFILE_ROOFLINE,
+    PROFILE_DEVICE,   /* kernels over time, of the focused pane */
+    PROFILE_KERNELS,  /* by kernel */
     PROFILE_SCALING,  /* time over n: scaling.c */
     PROFILE_VIEWS
 };
@@ -20,6 +23,11 @@ enum {
 #define PROFILE_CHOICES_MOST (3 * PANES_MOST)
 
 void profile_plot_draw(Ui *ui, Area area);
+/* One plot of the panes that the present page is about, in a frame. */
+void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area);
+/* What a GPU told of the pane's measurement, with its kernels as a table. */
+void profile_gpu_draw(Ui *ui, Area area, const Pane *pane);
+bool profile_has_gpu(const Pane *pane);
 /* Where the bars leave room: memory over time, and the last other plot that is known. */
 void profile_more_draw(Ui *ui, Area area);
 /* What is shown as panels of a figure; 0: nothing can be, *problem says why. */

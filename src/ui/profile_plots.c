@@ -17,6 +17,7 @@ struct RoofWork {
     Job     *job;
     Ceilings ceilings;
     int      threads;
+    const Ops *ops; /* whose ceilings */
 };
 
 static const struct ProfileView {
@@ -31,6 +32,8 @@ static const struct ProfileView {
     [PROFILE_QUALITY] = { "quality", { PLOT_MASS, PLOT_ERROR }, 2, false },
     [PROFILE_SEEDS] = { "spread over seeds", { PLOT_MASS_SEEDS, PLOT_ERROR_SEEDS }, 2, false },
     [PROFILE_ROOFLINE] = { "roofline", { PLOT_ROOFLINE }, 1, false },
+    [PROFILE_DEVICE] = { "kernels over time", { PLOT_DEVICE }, 1, true },
+    [PROFILE_KERNELS] = { "GPU and its kernels", { PLOT_KERNELS }, 1, true },
     [PROFILE_SCALING] = { "time over n", { PLOT_TIME }, 0, false },
 };
 
@@ -43,7 +46,9 @@ static bool measure_ceilings(void *context, const atomic_bool *cancel, Error *er
     bool             ok;
 
     (void)cancel; /* it takes two seconds */
-    ok = ops_cpu()->ceilings(threads, &w->ceilings, err);
+    ok = w->ops->ceilings ? w->ops->ceilings(w->ops, threads, &w->ceilings, err)
+                          : error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured",
+                                      w->ops->name);
     threads_free(threads);
     return ok;
 }
@@ -57,14 +62,19 @@ static void work_free(struct RoofWork *w)
 static void want_ceilings(Ui *ui)
 {
     Error            err = ERROR_INIT;
+    const Pane      *pane = compare_focus(ui);
+    const Ops       *ops = pane && pane->request.ops ? pane->request.ops : ops_cpu();
     struct RoofWork *w;
 
+    if (ui->profiling.ops != ops && !ui->profiling.work)
+        ui->profiling.known = ui->profiling.failed = false; /* those of another device */
     if (ui->profiling.known || ui->profiling.failed || ui->profiling.work)
         return;
     w = calloc(1, sizeof(*w));
     if (!w)
         return;
     w->threads = ui->defaults.threads;
+    w->ops = ui->profiling.ops = ops;
     w->job = session_submit_work(ui->session, measure_ceilings, w, &err);
     if (!w->job) {
         ui_say(ui, ROLE_ERROR, "%s", err.text);
@@ -198,7 +208,7 @@ static int draw_note(Ui *ui, const Plot *plot, Area inside)
     return lines;
 }
 
-static void draw_kind(Ui *ui, PlotKind kind, const char *title, Area area)
+void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area)
 {
     Error err = ERROR_INIT;
     Plot *plot = is_measured(ui) || !plot_needs(kind) ? plot_of_panes(ui, kind, &err) : NULL;
@@ -249,6 +259,10 @@ void profile_plot_draw(Ui *ui, Area area)
 
     if (ui->profiling.view == PROFILE_SCALING)
         draw_scaling(ui, area);
+    if (ui->profiling.view == PROFILE_KERNELS) {
+        profile_gpu_draw(ui, area, pane);
+        return;
+    }
     if (view->kinds[0] == PLOT_ROOFLINE)
         want_ceilings(ui);
     for (int k = 0; k < view->count; k++) {
@@ -268,7 +282,7 @@ void profile_plot_draw(Ui *ui, Area area)
         else
             snprintf(title, sizeof(title), "%s",
                      view->count > 1 ? plot_title(view->kinds[k]) : view->name);
-        draw_kind(ui, view->kinds[k], title, part);
+        profile_kind_draw(ui, view->kinds[k], title, part);
     }
 }
 
@@ -278,11 +292,11 @@ void profile_more_draw(Ui *ui, Area area)
     Area left = { area.y, area.x, area.h, two ? area.w / 2 : area.w };
     Area right = { area.y, area.x + left.w, area.h, area.w - left.w };
 
-    draw_kind(ui, PLOT_TIMELINE, views[PROFILE_MEMORIES].name, left);
+    profile_kind_draw(ui, PLOT_TIMELINE, views[PROFILE_MEMORIES].name, left);
     if (two && ui->profiling.scaling)
         draw_scaling(ui, right);
     else if (two)
-        draw_kind(ui, PLOT_ROOFLINE, views[PROFILE_ROOFLINE].name, right);
+        profile_kind_draw(ui, PLOT_ROOFLINE, views[PROFILE_ROOFLINE].name, right);
 }
 
 /* ---- as a figure ------------------------------------------------------------ */

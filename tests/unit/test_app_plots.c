@@ -310,7 +310,12 @@ static void any_size_can_be_drawn(void **state)
                                   .bytes = { .read = 1e6 } } };
     MemoryTimeline line = { .step = 1e-3, .count = 3, .arena = { 0, 1024, 4096 },
                             .largest_count = 1, .largest = { { .bytes = 3072, .at = 9 } } };
-    Record a = { .stages = stages, .stage_count = 1, .timeline = &line,
+    DeviceKernelRow kernel = { .name = "a_kernel_with_quite_a_long_name<64,128,false>",
+                               .launches = 3, .total_ms = 2 };
+    DeviceSpan      spans[] = { { 0, 0, 1, 2 }, { 0, -1, 3, 9 } };
+    DeviceProfile   gpu = { .name = "a GPU", .kernels = &kernel, .kernel_count = 1, .spans = spans,
+                            .span_count = 2, .launches = 3, .busy_ms = number_of(2) };
+    Record a = { .stages = stages, .stage_count = 1, .timeline = &line, .gpu = &gpu,
                  .time = { .median = number_of(2), .low = number_of(1), .high = number_of(3) } };
     const PlotSubject subjects[] = { { "a mechanism(of=a,very=long,name=indeed)", &a },
                                      { "b", &a }, { "c", NULL } };

@@ -18,7 +18,7 @@ static void ceilings_are_measured(void **state)
     Error    err = ERROR_INIT;
 
     (void)state;
-    if (!ops_cpu()->ceilings(threads, &c, &err))
+    if (!ops_cpu()->ceilings(ops_cpu(), threads, &c, &err))
         fail_msg("%s", err.text);
     assert_true(c.gemm > 0 && c.stream > 0);
     assert_true(isnan(c.peak) || c.peak > 0);

@@ -313,18 +313,26 @@ static void normalise(void **state)
     }
 }
 
-/* Odd keys are absent, and what is left of a row is halved. */
-static void even_keys(const void *context, int64_t head, int64_t i, int64_t count, double *z,
-                      double *gain)
+enum { NO_MASK, ABSENT, PENALISED, MULTIPLIED };
+
+/* Logits -1, 0, 1 in turn. */
+static RowMask mask_of(Fixture *f, int kind, int64_t n, int64_t m)
 {
-    (void)context, (void)head, (void)i;
-    for (int64_t j = 0; j < count; j++) {
-        z[j] = j % 2 ? -HUGE_VAL : z[j];
-        gain[j] = 0.5;
-    }
+    RowMask mask = { .n = n, .m = m, .hard = kind == ABSENT, .multiply = kind == MULTIPLIED,
+                     .tau = 0.5, .penalty = 3, .logits = fixture_tensor(f, DT_F32, 1, n, m) };
+
+    for (int64_t x = 0; x < n * m; x++)
+        tensor_f32(&mask.logits)[x] = (float)(x % m % 3) - 1;
+    return mask;
 }
 
-static void check_row(const Fixture *f, const RowAttend *in, const RowResult *out, int64_t row)
+static double mask_at(int kind, int64_t j)
+{
+    return kind == ABSENT ? j % 3 != 0 : 1 / (1 + exp(-2.0 * (double)(j % 3 - 1)));
+}
+
+static void check_row(const Fixture *f, const RowAttend *in, const RowResult *out, int64_t row,
+                      int kind)
 {
     int64_t       n = in->q.shape[1], m = in->k.shape[1], d = in->q.shape[2], e = in->v.shape[2];
     int64_t       count = row_attend_keys(f->run, in, row % n);
@@ -337,12 +345,17 @@ static void check_row(const Fixture *f, const RowAttend *in, const RowResult *ou
         for (int64_t t = 0; t < d; t++)
             z[j] += (double)tensor_f32(&in->q)[row * d + t] *
                     (double)tensor_f32(&in->k)[(row / n * m + j) * d + t];
-        z[j] = in->rule && j % 2 ? -HUGE_VAL : z[j] * in->scale;
+        z[j] *= in->scale;
+        if (kind == ABSENT && j % 3 == 0)
+            z[j] = -HUGE_VAL;
+        else if (kind == PENALISED)
+            z[j] -= 3 * (1 - mask_at(kind, j));
     }
     tau = entmax_row(form, z, count, z + m, NULL, 0);
     for (int64_t j = 0; j < count; j++) {
-        double w = z[j] > -HUGE_VAL ? entmax_weight(form, tau, z[j]) * (in->rule ? 0.5 : 1) : 0;
+        double w = z[j] > -HUGE_VAL ? entmax_weight(form, tau, z[j]) : 0;
 
+        w *= kind == MULTIPLIED ? mask_at(kind, j) : 1;
         support += w > 1e-6;
         for (int64_t c = 0; c < e; c++)
             want[c] += w * (double)tensor_f32(&in->v)[(row / n * m + j) * e + c];
@@ -353,7 +366,7 @@ static void check_row(const Fixture *f, const RowAttend *in, const RowResult *ou
     free(z);
 }
 
-static void check_rows(int64_t n, int64_t m, bool causal, bool rule, int threads)
+static void check_rows(int64_t n, int64_t m, bool causal, int kind, int threads)
 {
     Fixture f = fixture_new(threads, (uint64_t)(n * m));
     Entmax  forms[4] = {
@@ -362,8 +375,9 @@ static void check_rows(int64_t n, int64_t m, bool causal, bool rule, int threads
         { .form = ENTMAX_SQUARE, .alpha = 1.5 },
         { .form = ENTMAX_BISECT, .alpha = 1.25, .iterations = 50, .divide = true },
     };
+    RowMask   mask = mask_of(&f, kind, n, m);
     RowAttend in = { .scale = 0.7, .causal = causal, .form = forms, .negligible = 1e-6,
-                     .rule = rule ? even_keys : NULL };
+                     .mask = kind == NO_MASK ? NULL : &mask };
     RowResult out = { .out = fixture_tensor(&f, DT_F32, 4, n, 9),
                       .tau = fixture_tensor(&f, DT_F64, 1, 4, n),
                       .total = fixture_tensor(&f, DT_F64, 1, 4, n),
@@ -376,7 +390,7 @@ static void check_rows(int64_t n, int64_t m, bool causal, bool rule, int threads
     f.run->q_offset = causal ? m - n : 0;
     cpu_row_attend(f.run, &in, &out);
     for (int64_t row = 0; row < 4 * n; row++)
-        check_row(&f, &in, &out, row);
+        check_row(&f, &in, &out, row, kind);
     fixture_free(&f);
 }
 
@@ -386,8 +400,8 @@ static void rows_of_any_normaliser(void **state)
 
     (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
-        for (int way = 0; way < 8; way++)
-            check_rows(sizes[x][0], sizes[x][1], way & 1, way & 2, way & 4 ? 3 : 1);
+        for (int way = 0; way < 16; way++)
+            check_rows(sizes[x][0], sizes[x][1], way & 1, way / 2 % 4, way & 8 ? 3 : 1);
 }
 
 /* How much key j is used, by definition. */

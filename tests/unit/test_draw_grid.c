@@ -302,6 +302,48 @@ static void sampling_is_told_and_keeps_the_support(void **state)
     arena_free(a);
 }
 
+static void read_rows_at(const View *view, int64_t head, const int64_t *rows, int64_t row_count,
+                         int64_t start, int64_t count, float *out)
+{
+    (void)view;
+    (void)head;
+    assert_true(row_count <= VIEW_ROWS_MOST && count <= VIEW_KEYS_MOST);
+    for (int64_t r = 0; r < row_count; r++)
+        for (int64_t x = 0; x < count; x++)
+            out[r * count + x] = value_at(rows[r], start + x);
+}
+
+/* 0: the same cells, sums apart (they are added in another order: 1e-9 of them). */
+static void rows_read_together_are_the_same_rows(void **state)
+{
+    static const int64_t sizes[][2] = { { 1, 1 }, { 7, 300 }, { 300, 7 }, { 301, 299 } };
+    Threads             *threads = threads_new(3);
+
+    (void)state;
+    for (int x = 0; x < 4 * 2 * 2; x++) {
+        View        view = view_of(VIEW_WEIGHTS, sizes[x / 4][0], sizes[x / 4][1], NULL);
+        GridRequest q = { .view = &view, .rows = x % 2 ? 40 : 500, .cols = 33, .threads = threads };
+        Grid        alone, together;
+
+        q.budget_entries = x / 2 % 2 ? 4000 : 0;
+        if (x % 2 && sizes[x / 4][0] > 100)
+            q.region = (Region){ 5, 201, 2, 7 };
+        assert_true(grid_reduce(&q, &alone, NULL));
+        view.read_rows = read_rows_at;
+        assert_true(grid_reduce(&q, &together, NULL));
+        assert_true(alone.sampled == together.sampled);
+        for (int64_t c = 0; c < alone.rows * alone.cols; c++) {
+            const GridCell *a = &alone.cells[c], *b = &together.cells[c];
+
+            assert_true(a->count == b->count && a->max == b->max && a->min == b->min);
+            assert_true(fabs(a->sum - b->sum) <= 1e-9 * (1 + fabs(a->sum)));
+        }
+        grid_free(&alone);
+        grid_free(&together);
+    }
+    threads_free(threads);
+}
+
 static void a_difference_covers_both_supports(void **state)
 {
     Arena       *a = arena_new();
@@ -450,6 +492,7 @@ int main(void)
         cmocka_unit_test(cover_levels_are_logarithmic),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(sampling_is_told_and_keeps_the_support),
+        cmocka_unit_test(rows_read_together_are_the_same_rows),
         cmocka_unit_test(a_difference_covers_both_supports),
         cmocka_unit_test(values_are_shown_where_they_mean_something),
         cmocka_unit_test(buckets_go_by_majority),

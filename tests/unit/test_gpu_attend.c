@@ -172,7 +172,7 @@ static void every_shape_and_pattern(Arithmetic arithmetic, size_t step)
 
         c.pattern = makers[x / SHAPES](&c, c.f.gpu.run->arena, pattern_shape(&c));
         case_check(&c, near_of(arithmetic));
-        assert_int_equal(c.f.gpu.run->computed, 1u << arithmetic);
+        assert_int_equal(c.f.gpu.run->computed & ~COMPUTED_CUDNN, 1u << arithmetic);
         case_free(&c);
     }
 }
@@ -335,6 +335,45 @@ static void dot_terms_are_in_f32(void **state)
     case_free(&c);
 }
 
+/* ---- cuDNN: something that stands for it, right and wrong ---------------------------------- */
+
+/* Whether the run says that it was used, of four patterns; bit x. */
+static unsigned fused_used(const char *which, Arithmetic arithmetic)
+{
+    static const Shape these[] = { { 4, 2, 90, 90, 16, 24 }, { 2, 1, 40, 70, 8, 8 } };
+    unsigned           used = 0;
+
+    setenv("ATTNSCOPE_CUDNN", which, 1);
+    for (int x = 0; x < 8; x++) {
+        Case c = case_new(these[x / 4], arithmetic);
+
+        c.pattern = makers[x % 4](&c, c.f.gpu.run->arena, pattern_shape(&c));
+        case_check(&c, near_of(arithmetic));
+        used |= (unsigned)((c.f.gpu.run->computed & COMPUTED_CUDNN) != 0) << x;
+        text_free(&c.f.gpu.run->warnings);
+        case_free(&c);
+    }
+    unsetenv("ATTNSCOPE_CUDNN");
+    return used;
+}
+
+static void cudnn_is_used_where_it_fits(void **state)
+{
+    (void)state;
+    /* full, causal (n = m), causal from the first key; n < m: full only */
+    assert_int_equal(fused_used("right", ARITHMETIC_BF16), 0x17);
+    assert_int_equal(fused_used("right", ARITHMETIC_F16), 0x17);
+    assert_int_equal(fused_used("right", ARITHMETIC_TF32), 0);
+    assert_int_equal(fused_used("0", ARITHMETIC_BF16), 0);
+    assert_int_equal(fused_used("", ARITHMETIC_BF16), 0);
+}
+
+static void cudnn_is_not_trusted_blindly(void **state)
+{
+    (void)state;
+    assert_int_equal(fused_used("wrong", ARITHMETIC_BF16), 0);
+}
+
 /* ---- scales, and numbers that are none -------------------------------------------------- */
 
 static void scales(void **state)
@@ -399,6 +438,8 @@ int main(void)
         cmocka_unit_test(terms_of_cells),
         cmocka_unit_test(distances),
         cmocka_unit_test(dot_terms_are_in_f32),
+        cmocka_unit_test(cudnn_is_used_where_it_fits),
+        cmocka_unit_test(cudnn_is_not_trusted_blindly),
         cmocka_unit_test(scales),
         cmocka_unit_test(no_numbers),
     };

@@ -220,9 +220,10 @@ static void records_are_summed_by_kernel_and_stage(void **state)
     DeviceTrace trace = { .kernels = kernels, .copies = copies, .allocations = allocations,
                           .kernel_count = 4, .copy_count = 2, .allocation_count = 4 };
     DeviceProfile *p = device_profile_new(2);
+    const int      first[] = { 0, 1 };
 
     (void)state;
-    assert_true(device_sum_trace(&trace, p));
+    assert_true(device_sum_trace(&trace, first, p));
     assert_int_equal(p->kernel_count, 3);
     assert_string_equal(p->kernels[0].name, "b");
     assert_int_equal(p->kernels[1].launches, 2);

@@ -1,27 +1,41 @@
 /* Rows of scores in double: the device's kernels, emulated, against the CPU's. */
 #include "unit/gpu_fixture.h"
 
-/* Odd keys are absent, what is left of a row is halved, and row 3 is empty. */
-static void even_keys(const void *context, int64_t head, int64_t i, int64_t count, double *z,
-                      double *gain)
+enum { NO_MASK, BY_CELL, BY_DISTANCE, BY_SCORE, MASKS };
+
+/* Forms of masks go by `form`, a number of any kind. */
+static RowMask mask_of(GpuFixture *f, int from, int64_t n, int64_t m, unsigned form)
 {
-    (void)context, (void)head;
-    for (int64_t j = 0; j < count; j++) {
-        z[j] = j % 2 || i == 3 ? -HUGE_VAL : z[j];
-        gain[j] = 0.5;
+    int64_t longest = n > m ? n : m;
+    RowMask mask = { .n = n, .m = m, .hard = form & 1, .multiply = form & 2,
+                     .borders = form & 4, .no_diagonal = form & 8,
+                     .symmetric = form & 16 && n == m && from == BY_CELL, .tau = 0.5,
+                     .penalty = 3 };
+
+    if (from == BY_CELL)
+        mask.logits = fixture_normal(&f->gpu, 2, n, m, 1);
+    if (from != BY_DISTANCE && form & 32) {
+        mask.plus = fixture_normal(&f->gpu, 4, n, m, 1);
+        mask.minus = fixture_normal(&f->gpu, 1, n, m, 1);
     }
+    if (from == BY_DISTANCE)
+        mask.distance = tensor_with_rank(fixture_tensor(&f->gpu, DT_F64, 1, 4, longest), 2);
+    for (int64_t x = 0; from == BY_DISTANCE && x < 4 * longest; x++)
+        ((double *)mask.distance.data)[x] = (double)(x % 5) / 4;
+    return mask;
 }
 
 typedef struct Rows {
     int64_t n, m, d, e;
     double  scale; /* of the scores: small ones leave many weights */
-    bool    causal, rule, trace;
+    bool    causal, trace;
+    int     mask;
+    unsigned form; /* of the mask */
 } Rows;
 
 static RowAttend rows_of(GpuFixture *f, const Rows *s, const Entmax *form)
 {
-    RowAttend in = { .scale = s->scale, .causal = s->causal, .form = form, .negligible = 1e-6,
-                     .rule = s->rule ? even_keys : NULL };
+    RowAttend in = { .scale = s->scale, .causal = s->causal, .form = form, .negligible = 1e-6 };
 
     in.q = fixture_normal(&f->gpu, 4, s->n, s->d, 1);
     in.k = fixture_normal(&f->gpu, 2, s->m, s->d, 1);
@@ -47,9 +61,12 @@ static void check_rows(const Rows *s)
         { .form = ENTMAX_BISECT, .alpha = 1.25, .iterations = 50, .divide = true },
     };
     GpuFixture f = gpu_fixture_new(4, (uint64_t)(s->n + s->m));
-    RowAttend  in = rows_of(&f, s, forms), same = in;
+    RowMask    mask = mask_of(&f, s->mask, s->n, s->m, s->form);
+    RowAttend  in = rows_of(&f, s, forms), same;
     RowResult  one, other;
 
+    in.mask = s->mask == NO_MASK ? NULL : &mask;
+    same = in;
     if (s->trace) {
         in.trace = traced(&f.cpu, s->n);
         same.trace = traced(&f.gpu, s->n);
@@ -71,20 +88,21 @@ static void check_rows(const Rows *s)
 static void rows_of_any_normaliser(void **state)
 {
     static const Rows sizes[] = {
-        { 1, 1, 5, 9, 0.7, 0, 0, 0 },       { 7, 7, 3, 70, 0.7, 0, 0, 0 },
-        { 70, 64, 17, 3, 0.7, 0, 0, 0 },    { 9, 130, 40, 1, 0.7, 0, 0, 0 },
-        { 5, 2, 5, 9, 0.7, 0, 0, 0 },       { 66, 70, 8, 64, 3, 0, 0, 0 },
-        { 2, 3000, 2, 5, 1e-3, 0, 0, 0 }, /* more entries than a warp lists */
+        { 1, 1, 5, 9, 0.7, 0, 0, 0, 0 },       { 7, 7, 3, 70, 0.7, 0, 0, 0, 0 },
+        { 70, 64, 17, 3, 0.7, 0, 0, 0, 0 },    { 9, 130, 40, 1, 0.7, 0, 0, 0, 0 },
+        { 5, 2, 5, 9, 0.7, 0, 0, 0, 0 },       { 66, 70, 8, 64, 3, 0, 0, 0, 0 },
+        { 2, 3000, 2, 5, 1e-3, 0, 0, 0, 0 }, /* more entries than a warp lists */
     };
 
     (void)state;
     for (size_t x = 0; x < sizeof(sizes) / sizeof(sizes[0]); x++)
-        for (int way = 0; way < 8; way++) {
+        for (int way = 0; way < 4 * MASKS; way++) {
             Rows s = sizes[x];
 
             s.causal = way & 1;
-            s.rule = way & 2;
-            s.trace = way & 4;
+            s.trace = way & 2;
+            s.mask = way / 4;
+            s.form = (unsigned)(7 * x + 11 * (size_t)way);
             check_rows(&s);
         }
 }
@@ -96,7 +114,8 @@ static void little_memory_is_enough(void **state)
                                      { .form = ENTMAX_SOFTMAX, .alpha = 1 },
                                      { .form = ENTMAX_SOFTMAX, .alpha = 1 },
                                      { .form = ENTMAX_SQUARE, .alpha = 1.5 } };
-    static const Rows shapes[] = { { 150, 90, 5, 9, 1, 1, 1, 0 }, { 20, 20, 5, 9, 1, 0, 1, 0 } };
+    static const Rows shapes[] = { { 150, 90, 5, 9, 1, 1, 0, 0, 0 },
+                                   { 20, 20, 5, 9, 1, 0, 0, 0, 0 } };
 
     (void)state;
     for (int x = 0; x < 2; x++) {

@@ -83,6 +83,29 @@ static void the_gated_matrix_is_what_a_channel_went_through(void **state)
     }
 }
 
+/* Sums of units are cut elsewhere: 1e-6 of the largest. */
+static void rows_read_together_are_those_read_alone(void **state)
+{
+    static const char *const names[] = { "mixing", "gated", "jacobian", "jacobian_abs" };
+    const int64_t            rows[] = { 0, 69, 7 };
+    Fixture                  f = fixture_new_x(70);
+    float                    together[3 * 50], alone[50];
+
+    (void)state;
+    fixture_run(&f, "mlp-mixer", "", false);
+    for (int x = 0; x < 4; x++) {
+        const View *view = run_view(f.run, names[x]);
+
+        view->read_rows(view, 0, rows, 3, 11, 50, together);
+        for (int r = 0; r < 3; r++) {
+            view_read(view, 0, rows[r], 11, 50, 1, alone);
+            for (int j = 0; j < 50; j++)
+                assert_near((double)together[r * 50 + j], (double)alone[j], 1e-6);
+        }
+    }
+    fixture_free(&f);
+}
+
 /* 2e-3: the outputs are rounded to float32, and their difference is divided by 0.002. */
 static void the_jacobian_is_the_derivative(void **state)
 {
@@ -494,6 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_gated_matrix_is_what_a_channel_went_through),
         cmocka_unit_test(the_jacobian_is_the_derivative),
+        cmocka_unit_test(rows_read_together_are_those_read_alone),
         cmocka_unit_test(the_skeleton_does_not_depend_on_the_input),
         cmocka_unit_test(the_gate_starts_at_one),
         cmocka_unit_test(the_gate_is_the_matrix_times_the_values),

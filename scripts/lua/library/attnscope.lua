@@ -1028,12 +1028,13 @@ function attn.tensor(shape, dtype) end
 ---@return attnscope.Tensor
 function attn.vector(values, dtype) end
 
----Reads a .npy file.
+---The array of a .npy or .csv file, or that of a name in a .npz or .safetensors file: attn.read("layer.npz", "query").
 ---@param path string
+---@param name? string
 ---@return attnscope.Tensor?
 ---@return string?
 ---@return string?
-function attn.read(path) end
+function attn.read(path, name) end
 
 ---Tensors by name as one .npz file: numpy.load reads it.
 ---@param path string

@@ -217,14 +217,15 @@ static bool no_memory(Error *err)
     return error_set(err, ERR_NOMEM, "not enough memory to measure this machine's ceilings");
 }
 
-bool cpu_ceilings(Threads *threads, Ceilings *out, Error *err)
+bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
 {
     int    count = items_of(threads);
     double n = GEMM_SIZE;
     Work   w;
     bool   ok;
 
-    *out = (Ceilings){ .peak = 0 };
+    (void)ops;
+    *out = (Ceilings){ .tensor = (double)NAN };
     cpu_single_blas();
     for (int round = 0; round < PEAK_ROUNDS; round++)
         out->peak = fmax(out->peak, cpu_peak(threads));

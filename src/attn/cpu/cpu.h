@@ -114,7 +114,7 @@ void cpu_sum_lists(Run *r, const SumLists *in, Tensor *y);
 void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y);
 void cpu_lambda_content(Run *r, const Lambdas *l);
 void cpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out);
-bool cpu_ceilings(Threads *threads, Ceilings *out, Error *err);
+bool cpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 /* FLOPs a second of fused multiply-adds, once around; NaN: no such kernel. */
 double cpu_peak(Threads *threads);
 

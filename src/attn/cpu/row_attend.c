@@ -54,6 +54,21 @@ static void score_rows(const Job *job, Worker *w, int64_t first, int64_t rows)
                             w->z + at, job->keys);
 }
 
+static void apply_mask(const RowMask *mask, int64_t heads, int64_t head, int64_t i,
+                       int64_t count, double *z, double *gain)
+{
+    for (int64_t j = 0; j < count; j++) {
+        double m = row_mask(mask, heads, head, i, j, z[j]);
+
+        if (mask->multiply)
+            gain[j] = m;
+        else if (mask->hard)
+            z[j] = m > 0 ? z[j] : -HUGE_VAL;
+        else
+            z[j] -= mask->penalty * (1 - m);
+    }
+}
+
 /* Weights of one row of scores; returns how many are not 0. */
 static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t count,
                      int32_t *support)
@@ -69,8 +84,8 @@ static int64_t weigh(const Job *job, Worker *w, int64_t i, double *z, int64_t co
         z[j] *= in->scale;
         w->gain[j] = 1;
     }
-    if (in->rule)
-        in->rule(in->rule_context, job->head, i, count, z, w->gain);
+    if (in->mask)
+        apply_mask(in->mask, job->run->h, job->head, i, count, z, w->gain);
     row = entmax_row(form, z, count, w->work, trace, traced);
     *support = 0;
     for (int64_t j = 0; j < count; j++) {

@@ -1,9 +1,9 @@
 // fused.cu -- attention by cuDNN's fused engines, through its C interface.
 //
 // The library is opened when it is first asked for, and only its functions for graphs are used.
-//  A graph is Q K^T, scale, mask, softmax with its log-sum-exp, times V, node by node:
-// that is what its engines recognise.  A plan is compiled for a shape and kept; call_fused_plan
-// makes it, outside of what is timed, and call_fused runs it.
+// A graph is Q K^T, scale, mask, softmax with its log-sum-exp, times V, node by node: that is
+// what its engines recognise.  A plan is compiled for a shape and kept; call_fused_plan makes
+// it, outside of what is timed, and call_fused runs it.
 #include "attn/cuda/matrix.cuh"
 
 #include <stdarg.h>
@@ -28,7 +28,28 @@ static int decline(const char *format, ...)
     return FUSED_DECLINED;
 }
 
-#if !defined(DEVICE_EMULATED) && __has_include(<cudnn.h>)
+#ifdef DEVICE_EMULATED
+#include "emulated_fused.h"
+
+void fused_close(void)
+{
+}
+
+extern "C" int call_fused_plan(const FusedCall *a)
+{
+    (void)a;
+    return emulated_fused_is("right") || emulated_fused_is("wrong")
+               ? (decline("emulated"), 0) : decline("emulated, and not asked for");
+}
+
+extern "C" int call_fused(const FusedCall *a)
+{
+    for (int64_t row = 0; row < a->heads * a->n; row++)
+        emulated_fused_row(*a, row / a->n, row % a->n);
+    return 0;
+}
+
+#elif __has_include(<cudnn.h>)
 #include <cudnn.h>
 #include <dlfcn.h>
 

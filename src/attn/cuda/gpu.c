@@ -201,6 +201,7 @@ void gpu_fill_ops(Device *d)
                 .normalise = gpu_normalise,
                 .features = gpu_features,
                 .linear_attend = gpu_linear_attend,
+                .ceilings = gpu_ceilings,
                 .sinkhorn = gpu_sinkhorn,
                 .mix_blocks = gpu_mix_blocks,
             },

@@ -28,6 +28,7 @@ struct Device {
     atomic_int       holders;
     ArenaSource      memory;
     _Atomic int64_t  in_use, peak;
+    atomic_int       cudnn[ARITHMETIC_F16 + 1][2]; /* full, causal: 1 trusted, -1 not, 0 untried */
     DeviceKind       kinds[ARITHMETIC_F16 + 1];
 };
 
@@ -125,6 +126,9 @@ void gpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tens
 void gpu_features(Run *r, const Tensor *x, const Tensor *w, const FeatureMap *map, bool keys,
                   Tensor *y);
 void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
+
+/* gpu_ceilings.c */
+bool gpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 
 /* gpu_rows.c */
 void   gpu_softmax(Run *r, Tensor *x);

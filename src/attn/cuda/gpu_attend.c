@@ -42,6 +42,11 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
 {
     ArenaMark mark = arena_mark(r->arena);
 
+    run_prepare(r, true); /* as with any allocator, memory for results is there before */
+    gpu_toward(r, out->out.data, tensor_bytes(&out->out));
+    gpu_toward(r, out->lse.data, tensor_bytes(&out->lse));
+    gpu_finish(r, "attend");
+    run_prepare(r, false);
     if (gpu_matrix_fits(r, in))
         gpu_attend_matrix(r, in, pattern, out, cells);
     else

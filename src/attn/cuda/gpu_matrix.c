@@ -79,7 +79,7 @@ bool gpu_matrix_fits(const Run *r, const AttendInput *in)
            !tensor_given(&in->col.table) && !tensor_given(&in->value.table);
 }
 
-static int begin(Run *r, const MatrixAttendCall *call)
+int gpu_attend_begin(Run *r, const MatrixAttendCall *call)
 {
     const DeviceApi *api = gpu_api(r);
 
@@ -95,7 +95,7 @@ static void attend_own(Run *r, MatrixAttendCall *call)
     run_prepare(r, true);
     gpu_items(r, call);
     run_prepare(r, false);
-    if (gpu_ready(r) && gpu_began(r, "attend", begin(r, call)) && call->join_count)
+    if (gpu_ready(r) && gpu_began(r, "attend", gpu_attend_begin(r, call)) && call->join_count)
         gpu_began(r, "attend", gpu_api(r)->attend_join(call));
 }
 

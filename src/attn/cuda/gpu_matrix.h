@@ -21,7 +21,9 @@ bool    gpu_matrix_fits(const Run *r, const AttendInput *in);
 void    gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,
                           AttendResult *out, double *cells);
 /* Begins it by cuDNN; false: that is for other kernels. */
-bool    gpu_attend_fused(Run *r, const AttendInput *in, MatrixAttendCall *call);
+bool    gpu_attend_fused(Run *r, const AttendInput *in, const MatrixAttendCall *call);
+/* Starts our own kernel; a code. */
+int     gpu_attend_begin(Run *r, const MatrixAttendCall *call);
 /* Fills items, joins and parts for call->tiles. */
 void    gpu_items(Run *r, MatrixAttendCall *call);
 

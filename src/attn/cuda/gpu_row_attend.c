@@ -1,8 +1,7 @@
 /* gpu_row_attend.c -- rows of scores in double on the device; see attn/ops.h, op_row_attend and
  * op_key_usage.
  *
- * As many rows as fit are scored, made weights and mixed at a time.  A rule (RowAttend.rule) is
- * a function of the host: it is called between the first two, on the scores where they lie.
+ * As many rows as fit are scored, made weights and mixed at a time.
  */
 #include "attn/cuda/gpu_panels.h"
 
@@ -24,8 +23,8 @@ static int64_t pitch_of(int64_t keys)
     return (keys + 7) / 8 * 8;
 }
 
-/* Takes z, and as much again for gains; whole heads where they fit, else whole panels. */
-static void take_lines(Run *r, ScoreRows *at, bool gains, double **gain)
+/* Takes z; whole heads where they fit, else whole panels. */
+static void take_lines(Run *r, ScoreRows *at)
 {
     int64_t n = at->q.rows;
 
@@ -36,7 +35,6 @@ static void take_lines(Run *r, ScoreRows *at, bool gains, double **gain)
     at->heads = at->heads < at->all_heads ? at->heads : at->all_heads;
     at->rows = at->rows < n ? at->rows : n;
     at->z = gpu_scratch(r, at->heads * at->rows * at->pitch, sizeof(double));
-    *gain = gains ? gpu_scratch(r, at->heads * at->rows * at->pitch, sizeof(double)) : NULL;
 }
 
 typedef struct RowJob {
@@ -44,7 +42,6 @@ typedef struct RowJob {
     const RowAttend *in;
     RowWeightsCall   weights;
     RowMixCall       mix;
-    double          *gain;
 } RowJob;
 
 static const RowForm *forms_of(Run *r, const RowAttend *in, int64_t heads)
@@ -58,35 +55,19 @@ static const RowForm *forms_of(Run *r, const RowAttend *in, int64_t heads)
     return form;
 }
 
-/* One row of the scores in hand. */
-static void rule_item(void *context, int64_t item, int worker)
+static RowMaskCall mask_call(Run *r, const RowMask *mask)
 {
-    const RowJob    *job = context;
-    const ScoreRows *at = &job->weights.at;
-    int64_t          head = at->first_head + item / at->rows, i = at->first + item % at->rows;
-    int64_t          count = row_attend_keys(job->run, job->in, i);
-    double          *gain = job->gain + item * at->pitch;
+    RowMaskCall call = { 0 };
 
-    (void)worker;
-    for (int64_t j = 0; j < count; j++)
-        gain[j] = 1;
-    job->in->rule(job->in->rule_context, head, i, count, at->z + item * at->pitch, gain);
-}
-
-static bool apply_rule(Run *r, RowJob *job)
-{
-    const ScoreRows *at = &job->weights.at;
-    const DeviceApi *api = gpu_api(r);
-    int64_t          bytes = at->heads * at->rows * at->pitch * (int64_t)sizeof(double);
-
-    if (!job->in->rule)
-        return true;
-    if (!gpu_began(r, "scores", api->toward(at->z, bytes, false)) ||
-        !gpu_began(r, "scores", api->finish()))
-        return false;
-    threads_run(r->threads, at->heads * at->rows, rule_item, job);
-    return gpu_began(r, "scores", api->toward(at->z, bytes, true)) &&
-           gpu_began(r, "scores", api->toward(job->gain, bytes, true));
+    if (!mask)
+        return call;
+    return (RowMaskCall){ .on = true, .n = mask->n, .m = mask->m,
+                       .distance = gpu_lines(gpu_tensor(r, &mask->distance)),
+                       .logits = gpu_tensor(r, &mask->logits),
+                       .plus = gpu_tensor(r, &mask->plus), .minus = gpu_tensor(r, &mask->minus),
+                       .symmetric = mask->symmetric, .hard = mask->hard,
+                       .borders = mask->borders, .no_diagonal = mask->no_diagonal,
+                       .multiply = mask->multiply, .tau = mask->tau, .penalty = mask->penalty };
 }
 
 /* Panels of the rows in hand with the columns that their last rows see. */
@@ -116,7 +97,7 @@ static void take_rows(Run *r, RowJob *job)
     job->mix.at = job->weights.at;
     job->mix.work = row_panels(r, job);
     if (gpu_has_panels(r, &job->mix.work) &&
-        gpu_began(r, "scores", api->row_scores(&job->weights.at)) && apply_rule(r, job) &&
+        gpu_began(r, "scores", api->row_scores(&job->weights.at)) &&
         gpu_began(r, "weights of rows", api->row_weights(&job->weights)) &&
         gpu_began(r, "rows", api->row_mix(&job->mix)) &&
         gpu_join(r, &job->mix.work, &job->mix.to))
@@ -148,13 +129,13 @@ void gpu_row_attend(Run *r, const RowAttend *in, RowResult *out)
     job.weights = (RowWeightsCall){
         .at = { .all_heads = heads, .q = gpu_tensor(r, &in->q), .k = gpu_tensor(r, &in->k),
                 .scale = in->scale, .causal = in->causal, .offset = r->q_offset },
-        .form = forms_of(r, in, heads), .negligible = in->negligible, .tau = out->tau.data,
-        .total = out->total.data, .support = tensor_i32(&out->support), .trace = in->trace.data,
+        .form = forms_of(r, in, heads), .mask = mask_call(r, in->mask),
+        .negligible = in->negligible, .tau = out->tau.data, .total = out->total.data,
+        .support = tensor_i32(&out->support), .trace = in->trace.data,
         .steps = in->trace.data ? in->trace.shape[2] : 0 };
     job.mix = (RowMixCall){ .v = gpu_tensor(r, &in->v),
                             .to = { .heads = heads, .out = gpu_tensor(r, &out->out) } };
-    take_lines(r, &job.weights.at, in->rule, &job.gain);
-    job.weights.gain = job.gain;
+    take_lines(r, &job.weights.at);
     if (gpu_ready(r))
         take_heads(r, &job);
     arena_release(r->arena, mark);

@@ -8,10 +8,10 @@
 
 struct RuleMemory {
     int32_t  row_tag[PANEL_ROWS], row_at[PANEL_ROWS], key_tag[PANEL_ROWS], key_at[PANEL_ROWS];
-    int32_t  next[PANEL_ROWS];   // of a row's list of keys left out
+    int32_t  next[PANEL_ROWS];     // of a row's list of keys left out
     uint64_t left_out[PANEL_ROWS]; // of the tile's keys
-    int32_t  others[PANEL_ROWS]; // something but the row itself stays, in the whole group
-    int32_t  missing;       // some row has found none
+    int32_t  others[PANEL_ROWS];   // something but the row itself stays, in the whole group
+    int32_t  missing;              // some row has found none
 };
 
 static __device__ const int32_t *list_of(const DeviceTensor &t, int64_t head, int64_t heads)
@@ -134,6 +134,14 @@ struct GroupRules {
         leave_out(p, m);
     }
 
+    __device__ int32_t visit_of(const DeviceTensor &t, const RowPanel &p, int64_t list,
+                                int32_t place) const
+    {
+        return place < 0 || !t.data
+                   ? 0
+                   : head_of<int32_t>(t, p.head, a.in.heads)[list * t.row_stride + place];
+    }
+
     // Tags and chunks of lists first .. first + count at the places `at`; [4][LISTS][PANEL_ROWS] of
     // chunks and tags of rows, then of keys.
     __device__ void take_visits(const RowPanel &p, const int32_t *rows, const int32_t *at,
@@ -145,13 +153,8 @@ struct GroupRules {
             int64_t list = first + x / PANEL_ROWS;
             int32_t place = rows[x % PANEL_ROWS] >= 0 ? at[x % PANEL_ROWS] : -1;
 
-            to[x] = place < 0 ? 0
-                              : head_of<int32_t>(chunk, p.head, a.in.heads)
-                                    [list * chunk.row_stride + place];
-            to[LISTS * PANEL_ROWS + x] = place < 0 || !tag.data
-                                        ? 0
-                                        : head_of<int32_t>(tag, p.head, a.in.heads)
-                                              [list * tag.row_stride + place];
+            to[x] = visit_of(chunk, p, list, place);
+            to[LISTS * PANEL_ROWS + x] = visit_of(tag, p, list, place);
         }
     }
 
@@ -250,8 +253,8 @@ static __global__ void __launch_bounds__(THREADS) group_attend_by_rules(GroupCal
 extern "C" int call_group(const GroupCall *a)
 {
     const PanelWork *work = &a->in.work;
-    bool             rules = a->key_tag.data || a->causal || a->self_last || a->skip.data ||
-                             a->self_penalty != 0 || a->visits.chunk.data;
+    bool rules = a->key_tag.data || a->causal || a->self_last || a->skip.data ||
+                 a->self_penalty != 0 || a->visits.chunk.data;
 
     if (rules)
         return work->width > PANEL_ROWS

@@ -12,6 +12,7 @@
 
 #define LIBRARY "attnscope-cuda.so"
 #define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
+#define CUDNN_VARIABLE "ATTNSCOPE_CUDNN"
 
 static void *open_at(const char *folder, const char *rest, Device *d)
 {
@@ -135,6 +136,17 @@ const DeviceApi *device_api(const Device *d)
 const char *device_path(const Device *d)
 {
     return d->path;
+}
+
+const char *device_cudnn(const Device *d)
+{
+    const char *given = getenv(CUDNN_VARIABLE);
+    FusedCall   nothing = { 0 };
+
+    if (given && !strcmp(given, "0"))
+        return "switched off by " CUDNN_VARIABLE "=0";
+    d->api->fused_plan(&nothing);
+    return d->api->text(FUSED_DECLINED);
 }
 
 const Ops *device_ops(Device *d, Arithmetic arithmetic)

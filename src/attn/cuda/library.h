@@ -23,6 +23,8 @@ Device           *device_of(const Ops *ops); /* NULL: the CPU's, or ops NULL */
 const DeviceInfo *device_info(const Device *device);
 const DeviceApi  *device_api(const Device *device);
 const char       *device_path(const Device *device); /* of the library */
+/* "cuDNN 9.19", or why it is not used; valid until the next call of the device. */
+const char       *device_cudnn(const Device *device);
 /* Its operations, with matrix products of that kind; live as long as the device. */
 const Ops        *device_ops(Device *device, Arithmetic arithmetic);
 /* "f32", "tf32", "bf16", "f16"; the CPU computes in the first. */

@@ -41,13 +41,15 @@ static __device__ void fill_given(const LogitsCall &a, const RowPanel &p, int64_
 static __device__ void fill_uniform(const LogitsCall &a, const RowPanel &p, int64_t first,
                                     double s[OWN][OWN])
 {
+#pragma unroll
     for (int r = 0; r < OWN; r++)
+#pragma unroll
         for (int c = 0; c < OWN; c++) {
             uint64_t at = (uint64_t)((p.head * a.n + own_row(p, r)) * a.m + own_col(first, c));
             uint64_t bits[2];
 
             random_block(a.seed, a.stream, at / 2, bits);
-            s[r][c] = (double)random_uniform(bits[at % 2], -a.bound, a.bound);
+            s[r][c] = (double)random_uniform(at % 2 ? bits[1] : bits[0], -a.bound, a.bound);
         }
 }
 

@@ -119,6 +119,7 @@ static __device__ void soften_tile(const S s[OWN][OWN], int line, int step, Soft
 {
     float p[OWN][OWN];
 
+#pragma unroll
     for (int r = 0; r < OWN; r++) {
         float kept = soften(s[r], &rows[r], p[r]);
 
@@ -190,6 +191,7 @@ static __device__ void mix(const Values &v, const int32_t *key, int64_t count, i
             float p[4], x[4];
 
             four(&weights[swapped(part + z, own_y())], p);
+#pragma unroll
             for (int w = 0; w < WIDE; w++) {
                 four(&parts[(z * WIDE + w) * PANEL_ROWS + 4 * own_x()], x);
                 for (int r = 0; r < OWN; r++)
@@ -234,6 +236,7 @@ static __device__ void put_panel(const PanelWork &work, const PanelOut &to, cons
                                  int64_t first_col, const Softmax rows[OWN],
                                  const float out[OWN][4 * WIDE])
 {
+#pragma unroll
     for (int r = 0; r < OWN; r++) {
         int     row = OWN * own_y() + r;
         int64_t at = p.slot * PANEL_ROWS + row, place;
@@ -248,6 +251,7 @@ static __device__ void put_panel(const PanelWork &work, const PanelOut &to, cons
         place = p.slot >= 0 ? 0 : place_of(to, p.head, p.first + row);
         if (p.slot < 0 && first)
             put_lse(to, p.head, place, rows[r].top, rows[r].sum);
+#pragma unroll
         for (int c = 0; c < 4 * WIDE; c++) {
             int64_t col = first_col + PANEL_ROWS * (c / 4) + 4 * own_x() + c % 4;
             float   sum = (float)rows[r].sum;

@@ -33,23 +33,65 @@ extern "C" int call_row_scores(const ScoreRows *a)
     return LAUNCH(row_scores, grid, THREADS, 0, *a);
 }
 
+static __device__ __forceinline__ double number_of(const DeviceTensor &t, int64_t heads,
+                                                   int64_t head, int64_t i, int64_t j)
+{
+    return t.data ? (double)head_of<float>(t, head, heads)[i * t.row_stride + j] : 0;
+}
+
+// As row_mask() of the CPU.
+static __device__ double mask_of(const RowMaskCall &m, int64_t heads, int64_t head, int64_t i,
+                                 int64_t j, double x)
+{
+    bool    swap = m.symmetric && j < i;
+    int64_t row = swap ? j : i, col = swap ? i : j;
+
+    if (m.no_diagonal && i == j)
+        return 0;
+    if (m.borders && (i == 0 || i == m.n - 1 || j == 0 || j == m.m - 1))
+        return 1;
+    if (m.distance.data)
+        return head_of<double>(m.distance, head, heads)[i < j ? j - i : i - j];
+    if (m.logits.data)
+        x = number_of(m.logits, heads, head, row, col);
+    x += number_of(m.plus, heads, head, row, col) - number_of(m.minus, heads, head, row, col);
+    return m.hard ? (double)(x >= 0) : 1 / (1 + exp(-x / m.tau));
+}
+
+// What a mask on the scores leaves of one.
+static __device__ double masked(const RowWeightsCall &a, int64_t head, int64_t i, int64_t j,
+                                double z)
+{
+    double m;
+
+    if (!a.mask.on || a.mask.multiply)
+        return z;
+    m = mask_of(a.mask, a.at.all_heads, head, i, j, z);
+    if (a.mask.hard)
+        return m > 0 ? z : -INFINITY;
+    return __dadd_rn(z, -__dmul_rn(a.mask.penalty, 1 - m));
+}
+
 // One row: its threshold, its weights, and 0 for what other rows of its panel see.
 static __global__ void __launch_bounds__(ROW_THREADS) row_weights(RowWeightsCall a)
 {
     __shared__ RowMemory memory;
-    int64_t       head = a.at.first_head + blockIdx.y, i = a.at.first + blockIdx.x;
-    int64_t       place = head * a.at.q.rows + i, count = row_sees(a.at, i);
-    int64_t       line = (blockIdx.y * a.at.rows + blockIdx.x) * a.at.pitch;
-    double       *z = a.at.z + line;
-    const double *gain = a.gain ? a.gain + line : NULL;
-    FormRow       row = form_row(a.form[head], z, count, &memory,
-                                 a.trace ? a.trace + place * a.steps : NULL, a.steps);
-    int32_t       support = 0;
+    int64_t head = a.at.first_head + blockIdx.y, i = a.at.first + blockIdx.x;
+    int64_t place = head * a.at.q.rows + i, count = row_sees(a.at, i);
+    double *z = a.at.z + (blockIdx.y * a.at.rows + blockIdx.x) * a.at.pitch;
+    int32_t support = 0;
+    FormRow row;
 
+    for (int64_t j = threadIdx.x; j < count && a.mask.on; j += ROW_THREADS)
+        z[j] = masked(a, head, i, j, z[j]);
+    __syncthreads();
+    row = form_row(a.form[head], z, count, &memory, a.trace ? a.trace + place * a.steps : NULL,
+                   a.steps);
     for (int64_t j = threadIdx.x; j < count; j += ROW_THREADS) {
         double w = z[j] > -INFINITY ? form_weight(a.form[head], row, z[j]) : 0;
 
-        w *= gain ? gain[j] : 1;
+        if (a.mask.on && a.mask.multiply)
+            w *= mask_of(a.mask, a.at.all_heads, head, i, j, z[j]);
         support += z[j] > -INFINITY && w > a.negligible;
         z[j] = w > 0 ? (double)(float)w : 0;
     }

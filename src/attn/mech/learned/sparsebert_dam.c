@@ -60,11 +60,9 @@ static const Param params[] = {
 
 typedef struct Dam {
     int64_t     h, n;
-    bool        by_distance, symmetric, hard, keep_special, drop_diagonal;
-    bool        by_score, sample, multiply;
-    double      tau;
+    bool        by_distance, by_score, sample;
     Tensor      alphas, g1, g2; /* f32 [h',L] or [h',n,n] */
-    Tensor      mask;           /* f64 [h,n] of each distance, or data NULL */
+    RowMask     mask;
     AttendInput in;             /* the scores */
     double     *z;              /* [h*n] log-sum-exp of the rows */
     bool        causal;
@@ -72,47 +70,15 @@ typedef struct Dam {
 
 /* ---- the mask --------------------------------------------------------------- */
 
-static double from_logit(const Dam *s, double x)
-{
-    if (s->hard)
-        return x >= 0;
-    return 1 / (1 + exp(-x / s->tau));
-}
-
-/* Logit number `at` of a head, with the noise. */
-static double logit(const Dam *s, int64_t head, int64_t at, double x)
-{
-    if (s->sample)
-        x += (double)((float *)tensor_head(&s->g1, head, s->h))[at] -
-             (double)((float *)tensor_head(&s->g2, head, s->h))[at];
-    return x;
-}
-
-static double pair_mask(const Dam *s, int64_t head, int64_t i, int64_t j)
-{
-    int64_t at = i * s->n + j;
-
-    if (s->by_score)
-        return from_logit(s, logit(s, head, at, attend_score(&s->in, s->h, head, i, j)));
-    if (s->symmetric && j < i)
-        at = j * s->n + i;
-    return from_logit(s, logit(s, head, at,
-                               (double)((float *)tensor_head(&s->alphas, head, s->h))[at]));
-}
-
 static bool always_on(const Dam *s, int64_t i)
 {
-    return s->keep_special && (i == 0 || i == s->n - 1);
+    return s->mask.borders && (i == 0 || i == s->n - 1);
 }
 
 static double mask_cell(const Dam *s, int64_t head, int64_t i, int64_t j)
 {
-    if (s->drop_diagonal && i == j)
-        return 0;
-    if (always_on(s, i) || always_on(s, j))
-        return 1;
-    return s->by_distance ? ((double *)s->mask.data)[head * s->n + (j < i ? i - j : j - i)]
-                          : pair_mask(s, head, i, j);
+    return row_mask(&s->mask, s->h, head, i, j,
+                    s->by_score ? attend_score(&s->in, s->h, head, i, j) : 0);
 }
 
 /* Which numbers are logits: [h,L] by distance, [h,n,n] by pair. */
@@ -141,19 +107,29 @@ static void learn(Run *r, const Params *p, Dam *s)
     }
 }
 
-/* The mask of each distance, where there is such a thing. */
+static double number(const Dam *s, const Tensor *t, int64_t head, int64_t at)
+{
+    return (double)((float *)tensor_head(t, head, s->h))[at];
+}
+
+/* The mask of each distance, where there is such a thing; else the logits of the cells. */
 static void make_mask(Run *r, Dam *s)
 {
     run_stage(r, "mask");
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->n) * (s->by_distance ? 1 : (double)s->n));
-    if (!s->by_distance)
+    if (!s->by_distance) {
+        s->mask.logits = s->alphas;
+        s->mask.plus = s->g1;
+        s->mask.minus = s->g2;
         return;
-    s->mask = run_tensor2(r, DT_F64, s->h, s->n);
+    }
+    s->mask.distance = run_tensor2(r, DT_F64, s->h, s->n);
     for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
         int64_t head = x / s->n, at = x % s->n;
+        double  noise = s->sample ? number(s, &s->g1, head, at) - number(s, &s->g2, head, at) : 0;
 
-        ((double *)s->mask.data)[x] = from_logit(
-            s, logit(s, head, at, (double)((float *)tensor_head(&s->alphas, head, s->h))[at]));
+        ((double *)s->mask.distance.data)[x] =
+            row_mask_of(&s->mask, number(s, &s->alphas, head, at) + noise);
     }
 }
 
@@ -166,7 +142,7 @@ static Pattern *distance_cells(Run *r, const Dam *s, PatternShape shape)
     uint8_t *always = run_alloc(r, s->n, 1);
 
     for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++)
-        tensor_u8(&on)[x] = ((double *)s->mask.data)[x] > 0;
+        tensor_u8(&on)[x] = ((double *)s->mask.distance.data)[x] > 0;
     for (int64_t i = 0; i < s->n && !run_failed(r); i++)
         always[i] = always_on(s, i);
     return run_failed(r) ? NULL : pattern_distances(r->arena, shape, &on, always);
@@ -188,7 +164,7 @@ static Pattern *cells_of(Run *r, const Dam *s)
     PatternShape shape = { .heads = s->h, .n = s->n, .m = s->n };
     Pattern     *p = s->by_distance ? distance_cells(r, s, shape) : pair_cells(r, s, shape);
 
-    if (s->by_distance && s->drop_diagonal)
+    if (s->by_distance && s->mask.no_diagonal)
         p = pattern_difference(r->arena, p, pattern_band(r->arena, shape, 0, 0, 1, 0));
     p = pattern_finish(r->arena, shape, p, s->causal);
     if (!p)
@@ -234,29 +210,12 @@ static void attend_cells(Run *r, Dam *s, const Pattern *cells)
 
 /* ---- attention row by row --------------------------------------------------- */
 
-static void apply_mask(const void *context, int64_t head, int64_t i, int64_t count, double *z,
-                       double *gain)
-{
-    const Dam *s = context;
-
-    for (int64_t j = 0; j < count; j++) {
-        double m = mask_cell(s, head, i, j);
-
-        if (s->multiply)
-            gain[j] = m;
-        else if (s->hard)
-            z[j] = m > 0 ? z[j] : -HUGE_VAL;
-        else
-            z[j] -= PENALTY * (1 - m);
-    }
-}
-
 static void attend_rows(Run *r, Dam *s)
 {
     Entmax   *form = run_alloc(r, s->h, sizeof(*form));
     RowAttend in = { .q = r->q, .k = r->k, .v = r->v, .scale = s->in.scale, .causal = s->causal,
-                     .form = form, .rule = apply_mask, .rule_context = s,
-                     .negligible = s->hard ? 0 : -1 }; /* a soft mask mixes every pair */
+                     .form = form, .mask = &s->mask,
+                     .negligible = s->mask.hard ? 0 : -1 }; /* a soft mask mixes every pair */
     RowResult result;
 
     for (int64_t t = 0; t < s->h && !run_failed(r); t++)
@@ -275,9 +234,9 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
         int64_t j = start + x * step;
         double  m = mask_cell(s, head, i, j), z = attend_score(&s->in, s->h, head, i, j);
 
-        z -= s->multiply || s->hard ? 0 : PENALTY * (1 - m);
-        out[x] = (s->causal && j > i) || (s->hard && !(m > 0))
-                     ? 0 : (float)(exp(z - s->z[head * s->n + i]) * (s->multiply ? m : 1));
+        z -= s->mask.multiply || s->mask.hard ? 0 : PENALTY * (1 - m);
+        out[x] = (s->causal && j > i) || (s->mask.hard && !(m > 0))
+                     ? 0 : (float)(exp(z - s->z[head * s->n + i]) * (s->mask.multiply ? m : 1));
     }
 }
 
@@ -336,9 +295,11 @@ static Dam dam_shape(const Run *r, const Params *p)
     bool by_score = p->mask_source == SOURCE_SCORES;
 
     return (Dam){ .h = r->h, .n = r->n, .by_distance = p->structured && !by_score,
-                  .symmetric = p->symmetric, .hard = p->hard, .keep_special = p->keep_special,
-                  .drop_diagonal = p->drop_diagonal, .by_score = by_score, .sample = p->sample,
-                  .multiply = p->apply == APPLY_MULTIPLY, .tau = p->tau, .causal = r->causal,
+                  .by_score = by_score, .sample = p->sample, .causal = r->causal,
+                  .mask = { .n = r->n, .m = r->n, .symmetric = p->symmetric && !by_score,
+                            .hard = p->hard, .tau = p->tau, .borders = p->keep_special,
+                            .no_diagonal = p->drop_diagonal,
+                            .multiply = p->apply == APPLY_MULTIPLY, .penalty = PENALTY },
                   .in = { .q = r->q, .k = r->k, .v = r->v, .scale = run_scale(r, p->scale) } };
 }
 
@@ -352,7 +313,7 @@ static void sparsebert_dam_run(Run *r, const void *opaque)
     if (!s)
         return;
     *s = dam_shape(r, p);
-    rows = !s->hard || s->multiply || s->by_score;
+    rows = !s->mask.hard || s->mask.multiply || s->by_score;
     learn(r, p, s);
     make_mask(r, s);
     show_mask(r, p, s);
@@ -364,7 +325,8 @@ static void sparsebert_dam_run(Run *r, const void *opaque)
         attend_rows(r, s);
     else
         attend_cells(r, s, cells);
-    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, s->hard ? cells : NULL);
+    view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s,
+                s->mask.hard ? cells : NULL);
 }
 
 static Flops sparsebert_dam_flops(Run *r, const void *opaque)

@@ -17,6 +17,7 @@
 #include "attn/run.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { PART_TOKEN, PART_BLOCK };
 static const char *const parts[] = { "token", "block", NULL };
@@ -107,10 +108,11 @@ typedef struct Mixed {
     bool          absolute;
 } Mixed;
 
-#define CELLS 64
+#define CELLS 1024
 #define UNITS 512
 
-/* Adds the part of units [first, first+count). */
+/* Adds the part of units [first, first+count).  A column of w2 costs a cache miss a unit, so
+ * its factors serve all cells. */
 static void add_units(const Mixed *s, const double *gate, int64_t i, int64_t first, int64_t count,
                       const int64_t at[2], int64_t cells, double *sum)
 {
@@ -131,27 +133,74 @@ static void mixed_cells(const Mixed *s, const double *gate, int64_t i, const int
         add_units(s, gate, i, u, s->t - u < UNITS ? s->t - u : UNITS, at, cells, sum);
 }
 
+/* Cells at[0], at[0] + at[1], ...: the mean over the channels. */
+static void read_cells(const Mixed *s, int64_t i, const int64_t at[2], int64_t cells, float *out)
+{
+    double sum[CELLS], mean[CELLS];
+
+    for (int64_t x = 0; x < cells; x++)
+        mean[x] = 0;
+    for (int64_t c = 0; c < s->channels; c++) {
+        mixed_cells(s, s->gate ? s->gate + c * s->t : NULL, i, at, cells, sum);
+        for (int64_t x = 0; x < cells; x++)
+            mean[x] += (s->absolute ? fabs(sum[x]) : sum[x]) / (double)s->channels;
+    }
+    for (int64_t x = 0; x < cells; x++)
+        out[x] = (float)mean[x];
+}
+
 static void read_mixed(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                        int64_t step, float *out)
 {
-    const Mixed *s = view->context;
-    double       sum[CELLS], mean[CELLS];
-
     (void)plane;
     for (int64_t done = 0; done < count; done += CELLS) {
         int64_t cells = count - done < CELLS ? count - done : CELLS;
-        int64_t at[2] = { start + done * step, step };
 
-        for (int64_t x = 0; x < cells; x++)
-            mean[x] = 0;
-        for (int64_t c = 0; c < s->channels; c++) {
-            mixed_cells(s, s->gate ? s->gate + c * s->t : NULL, i, at, cells, sum);
-            for (int64_t x = 0; x < cells; x++)
-                mean[x] += (s->absolute ? fabs(sum[x]) : sum[x]) / (double)s->channels;
-        }
-        for (int64_t x = 0; x < cells; x++)
-            out[done + x] = (float)mean[x];
+        read_cells(view->context, i, (int64_t[]){ start + done * step, step }, cells, out + done);
     }
+}
+
+#define TILE_UNITS 128
+
+/* Adds units [first, first+count) of some rows and keys: the tile of w1 is read once for all
+ * rows. */
+static void add_tile(const Mixed *s, const double *gate, const int64_t *rows, int64_t row_count,
+                     int64_t first, int64_t count, int64_t start, int64_t cells,
+                     double sum[][VIEW_KEYS_MOST])
+{
+    double factor[VIEW_ROWS_MOST][TILE_UNITS];
+
+    for (int64_t u = 0; u < count; u++)
+        for (int64_t r = 0; r < row_count; r++)
+            factor[r][u] = (double)s->w2[(first + u) * s->n + rows[r]] *
+                           (gate ? gate[first + u] : 1);
+    for (int64_t x = 0; x < cells; x++)
+        for (int64_t r = 0; r < row_count; r++)
+            sum[r][x] += implicit_dot(s->w1 + (start + x) * s->t + first, factor[r], count);
+}
+
+static void read_mixed_rows(const View *view, int64_t plane, const int64_t *rows,
+                            int64_t row_count, int64_t start, int64_t count, float *out)
+{
+    const Mixed *s = view->context;
+    double       mean[VIEW_ROWS_MOST][VIEW_KEYS_MOST], sum[VIEW_ROWS_MOST][VIEW_KEYS_MOST];
+
+    (void)plane;
+    memset(mean, 0, sizeof(mean));
+    for (int64_t c = 0; c < s->channels; c++) {
+        const double *gate = s->gate ? s->gate + c * s->t : NULL;
+
+        memset(sum, 0, sizeof(sum));
+        for (int64_t u = 0; u < s->t; u += TILE_UNITS)
+            add_tile(s, gate, rows, row_count, u, s->t - u < TILE_UNITS ? s->t - u : TILE_UNITS,
+                     start, count, sum);
+        for (int64_t r = 0; r < row_count; r++)
+            for (int64_t x = 0; x < count; x++)
+                mean[r][x] += (s->absolute ? fabs(sum[r][x]) : sum[r][x]) / (double)s->channels;
+    }
+    for (int64_t r = 0; r < row_count; r++)
+        for (int64_t x = 0; x < count; x++)
+            out[r * count + x] = (float)mean[r][x];
 }
 
 static void show_mixed(Run *r, const char *name, Mixed mixed, ViewKind kind)
@@ -163,6 +212,7 @@ static void show_mixed(Run *r, const char *name, Mixed mixed, ViewKind kind)
         return;
     *s = mixed;
     view->read = read_mixed;
+    view->read_rows = read_mixed_rows;
     view->context = s;
     view->cost = IMPLICIT_WIDE_COST * (double)s->t * (double)s->channels;
     view->rows = "output token";

@@ -1,0 +1,201 @@
+/* test_app_plots_gpu.c -- plots of what a GPU did, from records: kernels, roofline, memory. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/plots.h"
+#include "app/roof_point.h"
+#include "check.h"
+#include "draw/plot_cells.h"
+
+/* Everything a record of a run on a GPU holds, on the stack. */
+typedef struct Sample {
+    StageRecord     stages[3];
+    DeviceStage     device_stages[3];
+    DeviceKernelRow kernels[2];
+    DeviceSpan      spans[3];
+    MemoryTimeline  line;
+    DeviceProfile   gpu;
+    Record          record;
+} Sample;
+
+static void fill(Sample *s)
+{
+    StageRecord stage = { .name = "attend", .iteration = -1, .time_ms = number_of(9),
+                          .flops = { .mix = 4e6 }, .bytes = { .read = 1e6 } };
+
+    *s = (Sample){ .stages = { stage, stage, stage } };
+    snprintf(s->stages[0].name, sizeof(s->stages[0].name), "hash");
+    s->kernels[0] = (DeviceKernelRow){ .name = "tiles<64>", .stage = 1, .launches = 2,
+                                       .total_ms = 3, .grid = { 4, 2, 1 }, .block = { 32, 8, 1 },
+                                       .registers = 40, .shared = 2048, .local = 0 };
+    s->kernels[1] = (DeviceKernelRow){ .name = "hash", .stage = 0, .launches = 1, .total_ms = 1,
+                                       .grid = { 1, 1, 1 }, .block = { 64, 1, 1 },
+                                       .registers = -1, .local = -1 };
+    s->spans[0] = (DeviceSpan){ 1, 0, 10, 11 };
+    s->spans[1] = (DeviceSpan){ 0, 1, 12, 13 };
+    s->spans[2] = (DeviceSpan){ 0, 2, 14, 16 };
+    s->gpu = (DeviceProfile){ .name = "GPU", .source = "CUPTI 13.0", .span_ms = number_of(6),
+                              .busy_ms = number_of(4), .copy_ms = number_of(0),
+                              .stages = s->device_stages, .stage_count = 3,
+                              .kernels = s->kernels, .kernel_count = 2, .spans = s->spans,
+                              .span_count = 3, .launches = 3 };
+    for (int i = 0; i < 3; i++)
+        s->device_stages[i] = (DeviceStage){ .span_ms = number_of(2), .busy_ms = number_of(1) };
+    s->line = (MemoryTimeline){ .step = 1e-3, .count = 3, .arena = { 0, 1024, 4096 },
+                                .device = { 0, 65536, 65536 }, .on_device = true };
+    s->record = (Record){ .stages = s->stages, .stage_count = 3, .gpu = &s->gpu,
+                          .timeline = &s->line, .when = 1, .device = "cuda" };
+}
+
+static Plot *made(PlotKind kind, const Record *record, const Ceilings *c)
+{
+    const PlotSubject subject = { "a", record };
+    Error             err = ERROR_INIT;
+    Plot             *plot = plot_of(kind, &subject, 1, c, &err);
+
+    CHECK(plot, "%s: %s", plot_name(kind), err.text);
+    return plot;
+}
+
+static void expect_text(const Plot *plot, int height, const char *text)
+{
+    PlotCells cells;
+    Error     err = ERROR_INIT;
+    Text      out = { 0 };
+
+    CHECK(plot_cells(plot, 80, height, false, &cells, &err), "%s", err.text);
+    for (int y = 0; y < cells.height; y++) {
+        for (int x = 0; x < cells.width; x++) {
+            char ch = (char)cells.cells[y * cells.width + x].ch;
+
+            text_add_bytes(&out, &ch, 1);
+        }
+        text_add(&out, "\n");
+    }
+    plot_cells_free(&cells);
+    CHECK(strstr(text_str(&out), text), "no '%s' in\n%s", text, text_str(&out));
+    text_free(&out);
+}
+
+static void kernels_stand_in_their_stage_at_their_time(void **state)
+{
+    Sample s;
+    Plot  *plot;
+
+    (void)state;
+    fill(&s);
+    plot = made(PLOT_DEVICE, &s.record, NULL);
+    assert_int_equal(plot->row_count, 2); /* both iterations share one */
+    assert_string_equal(plot->rows[0], "hash");
+    assert_string_equal(plot->rows[1], "attend");
+    assert_int_equal(plot->count, 2);
+    assert_string_equal(plot->series[0].name, "tiles<64>");
+    assert_int_equal(plot->series[0].count, 2);
+    CHECK_NEAR(plot->series[0].low[1], 4, 1e-12);
+    CHECK_NEAR(plot->series[0].high[1], 6, 1e-12);
+    CHECK_NEAR(plot->series[0].y[1], 1, 0);
+    CHECK_NEAR(plot->series[1].low[0], 0, 1e-12);
+    assert_non_null(strstr(plot->note, "busy 67 %"));
+    assert_non_null(strstr(plot->measured, "GPU, "));
+    expect_text(plot, 12, "hash");
+    expect_text(plot, 12, "oooo");
+    expect_text(plot, 12, "xxxx");
+    plot_free(plot);
+}
+
+static void kernels_are_bars_with_shape_and_memory(void **state)
+{
+    Sample s;
+    Plot  *plot;
+
+    (void)state;
+    fill(&s);
+    plot = made(PLOT_KERNELS, &s.record, NULL);
+    assert_int_equal(plot->row_count, 2);
+    assert_string_equal(plot->rows[0], "tiles<64>, attend");
+    CHECK_NEAR(plot->series[0].x[0], 3, 0);
+    assert_string_equal(plot->series[0].labels[0], "3 ms, 2x 4x2x1 of 256, 2.0 KiB");
+    expect_text(plot, 12, "tiles<64>, attend");
+    plot_free(plot);
+}
+
+static void what_was_not_recorded_is_said(void **state)
+{
+    Sample      s;
+    Error       err = ERROR_INIT;
+    PlotSubject subject = { "a", &s.record };
+
+    (void)state;
+    fill(&s);
+    s.gpu.kernel_count = s.gpu.span_count = 0;
+    s.gpu.busy_ms = NUMBER_NONE;
+    snprintf(s.gpu.lacks[TIER_ACTIVITY], sizeof(s.gpu.lacks[0]), "no permission");
+    assert_null(plot_of(PLOT_DEVICE, &subject, 1, NULL, &err));
+    assert_non_null(strstr(err.text, "no activity records: no permission"));
+    s.gpu.busy_ms = number_of(0);
+    err = (Error)ERROR_INIT;
+    assert_null(plot_of(PLOT_KERNELS, &subject, 1, NULL, &err));
+    assert_non_null(strstr(err.text, "nothing was launched"));
+    s.record.gpu = NULL;
+    err = (Error)ERROR_INIT;
+    assert_null(plot_of(PLOT_DEVICE, &subject, 1, NULL, &err));
+    assert_non_null(strstr(err.text, "--device cuda"));
+}
+
+static void the_best_tier_places_a_stage_under_the_roof(void **state)
+{
+    const Ceilings c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e13, .stream = 4e12 };
+    Sample         s;
+    RoofPoint      p;
+    Plot          *plot;
+
+    (void)state;
+    fill(&s);
+    p = roof_point(&s.record, 0, &c); /* counted, by the time of its kernels */
+    CHECK_NEAR(p.intensity.value, 4, 1e-12);
+    CHECK_NEAR(p.rate.value, 4e9, 1e-12);
+    CHECK_NEAR(p.roof.value, 1.6e13, 1e-12);
+    s.device_stages[0].busy_ms = NUMBER_NONE;
+    CHECK_NEAR(roof_point(&s.record, 0, &c).rate.value, 2e9, 1e-12);
+    s.device_stages[0].counted = (DeviceCounted){ .flops = number_of(8e6),
+                                                  .dram_read = number_of(3e6),
+                                                  .dram_written = number_of(1e6) };
+    s.gpu.counted = s.device_stages[0].counted;
+    p = roof_point(&s.record, 0, &c);
+    CHECK_NEAR(p.intensity.value, 2, 1e-12);
+    CHECK_NEAR(p.rate.value, 4e9, 1e-12);
+    assert_non_null(strstr(roof_point_source(&s.record), "[counters]"));
+    plot = made(PLOT_ROOFLINE, &s.record, &c);
+    assert_non_null(strstr(plot->note, "of GPU, measured; FLOPs and DRAM bytes [counters]"));
+    expect_text(plot, 20, "matrix products");
+    expect_text(plot, 20, "tensor cores");
+    plot_free(plot);
+}
+
+static void memory_of_host_and_device_share_a_plot(void **state)
+{
+    Sample s;
+    Plot  *plot;
+
+    (void)state;
+    fill(&s);
+    plot = made(PLOT_TIMELINE, &s.record, NULL);
+    assert_int_equal(plot->count, 2);
+    assert_string_equal(plot->series[1].name, "GPU memory");
+    CHECK_NEAR(plot->series[1].y[1], 65536, 0);
+    plot_free(plot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_stand_in_their_stage_at_their_time),
+        cmocka_unit_test(kernels_are_bars_with_shape_and_memory),
+        cmocka_unit_test(what_was_not_recorded_is_said),
+        cmocka_unit_test(the_best_tier_places_a_stage_under_the_roof),
+        cmocka_unit_test(memory_of_host_and_device_share_a_plot),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
