@@ -201,6 +201,7 @@ static void check_all(bool causal)
                 skipped += check(mechanism_at(i), c, ops);
         }
     printf("%d operations missing; %d runs asked for one\n", holes(ops), skipped);
+    assert_int_equal(holes(ops), 0);
     assert_int_equal(differences, 0);
     assert_int_equal(device_in_use(device), 0);
     device_release(device);
