@@ -46,7 +46,7 @@ units    := $(sort $(wildcard tests/unit/test_*.c))
 unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all help run deps test-deps test unit check bench docs figures asan ubsan tsan fuzz module \
+.PHONY: all help run deps test-deps test test-gpu unit check bench docs figures asan ubsan tsan fuzz module \
         clean install uninstall dist
 .DEFAULT_GOAL := all
 
@@ -135,6 +135,9 @@ ubsan: asan ## same as asan: both run together
 
 tsan: ## the suite under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 test
+
+test-gpu: all $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases)
+	$(Q)CASES='$(CASES)' tests/gpu/run $(BUILD)/attnscope
 
 fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
 	$(Q)BUILD=build/fuzz tests/fuzz/run $(fuzzers)

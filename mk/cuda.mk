@@ -74,10 +74,7 @@ $(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
 
 $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_gpu*.c)): | $(BUILD)/tests/attnscope-emulated.so
 
-.PHONY: test-gpu bench-gpu
-test-gpu: all $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_gpu*.c)) ## the device's tests on a real GPU; says so where there is none
-	$(Q)tests/gpu/run $(BUILD) $(filter $(BUILD)/tests/%,$^)
-
+.PHONY: bench-gpu
 $(BUILD)/bench-gpu: tests/gpu/bench.c $(BUILD)/libattnscope.a
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -o $@

@@ -303,7 +303,8 @@ static void add_assignment(const char *name, const char *value, int *count, Text
               quote ? "\"" : "");
 }
 
-/* below: NULL, or the layer whose seed, position, causal, fit and device hold unless said otherwise. */
+/* below: NULL, or the layer whose seed, position, causal, fit and device hold unless said
+ * otherwise. */
 static void add_layer(const Request *request, const Request *below, Text *out)
 {
     char number[32];

@@ -17,7 +17,8 @@ typedef struct ResultRow {
     char       *params;  /* compact JSON with sorted keys; owned */
     const char *key;     /* "9f3c...@0.1.0"; "": none.  Borrowed from json, as all below */
     const char *asked;   /* "sinkhorn(sortcut=2)": the word it was asked by; "": unknown */
-    const char *mechanism, *position, *device, *precision, *source, *status, *message, *version, *cpu;
+    const char *mechanism, *position, *device, *precision, *source, *status, *message, *version;
+    const char *cpu;
     int64_t     n, seed, threads, d, heads;
     bool        causal, ok;
     int         file;    /* which of several files; the reader's number */

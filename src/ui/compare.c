@@ -43,7 +43,7 @@ static void dock_beside(Ui *ui, CompareRooms *r)
 }
 
 /* Lines and columns a matrix needs to be worth a tile, and what is around it. */
-#define MATRIX_ROWS 8
+#define LEAST_ROWS 8
 #define MATRIX_COLS 24
 #define AROUND_ROWS 4
 #define TILE_LEAST  24 /* columns of a tile; where two have not so many there is one */
@@ -54,7 +54,7 @@ static int tile_side(const CompareRooms *r, int rows, int cols)
 {
     int lines = r->panes.h / rows - AROUND_ROWS, columns = r->panes.w / cols - AROUND_COLS;
 
-    if (lines < MATRIX_ROWS || columns < MATRIX_COLS)
+    if (lines < LEAST_ROWS || columns < MATRIX_COLS)
         return 0;
     return 2 * lines < columns ? 2 * lines : columns;
 }

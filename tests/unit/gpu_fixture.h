@@ -2,7 +2,8 @@
  * for tests that compare an op of both.
  *
  * Tensors live in the device run's arena, which both sides read.  The emulated device is the
- * shared object beside the test (mk/cuda.mk).
+ * shared object beside the test (mk/cuda.mk); ATTNSCOPE_TEST_DEVICE names that of a GPU instead
+ * (tests/gpu/run).
  */
 #ifndef TESTS_UNIT_GPU_FIXTURE_H
 #define TESTS_UNIT_GPU_FIXTURE_H
@@ -22,18 +23,24 @@ typedef struct GpuFixture {
 /* A mechanism's name for messages; it cannot run. */
 static const Mechanism gpu_fixture_mechanism = { .id = "test" };
 
+/* On a GPU: more and larger shapes are worth while, and nothing fails by asking for it. */
+static inline bool gpu_fixture_is_real(void)
+{
+    return getenv("ATTNSCOPE_TEST_DEVICE") != NULL;
+}
+
 static inline Device *gpu_fixture_device(void)
 {
     char    program[2048], path[2200];
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     Error   err = { 0 };
     Device *device;
-    const char *given = getenv("ATTNSCOPE_TEST_LIBRARY"); /* a real GPU's, by make test-gpu */
 
     assert_true(length > 0);
     program[length] = '\0';
     snprintf(path, sizeof(path), "%s/attnscope-emulated.so", dirname(program));
-    setenv("ATTNSCOPE_DEVICE_LIBRARY", given && *given ? given : path, 1);
+    setenv("ATTNSCOPE_DEVICE_LIBRARY",
+           gpu_fixture_is_real() ? getenv("ATTNSCOPE_TEST_DEVICE") : path, 1);
     device = device_open(&err);
     if (!device)
         fprintf(stderr, "%s\n", err.text);

@@ -55,13 +55,13 @@ static const RowForm *forms_of(Run *r, const RowAttend *in, int64_t heads)
     return form;
 }
 
-static MaskCall mask_call(Run *r, const RowMask *mask)
+static RowMaskCall mask_call(Run *r, const RowMask *mask)
 {
-    MaskCall call = { 0 };
+    RowMaskCall call = { 0 };
 
     if (!mask)
         return call;
-    return (MaskCall){ .on = true, .n = mask->n, .m = mask->m,
+    return (RowMaskCall){ .on = true, .n = mask->n, .m = mask->m,
                        .distance = gpu_lines(gpu_tensor(r, &mask->distance)),
                        .logits = gpu_tensor(r, &mask->logits),
                        .plus = gpu_tensor(r, &mask->plus), .minus = gpu_tensor(r, &mask->minus),

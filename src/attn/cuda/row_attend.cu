@@ -40,7 +40,7 @@ static __device__ __forceinline__ double number_of(const DeviceTensor &t, int64_
 }
 
 // As row_mask() of the CPU.
-static __device__ double mask_of(const MaskCall &m, int64_t heads, int64_t head, int64_t i,
+static __device__ double mask_of(const RowMaskCall &m, int64_t heads, int64_t head, int64_t i,
                                  int64_t j, double x)
 {
     bool    swap = m.symmetric && j < i;

@@ -25,20 +25,20 @@ typedef struct RowForm {
 } RowForm;
 
 /* As RowMask of attn/ops.h. */
-typedef struct MaskCall {
+typedef struct RowMaskCall {
     bool         on;
     int64_t      n, m;
     DeviceTensor distance;            /* f64 [h',1,distances] */
     DeviceTensor logits, plus, minus; /* f32 [h',n,m] */
     bool         symmetric, hard, borders, no_diagonal, multiply;
     double       tau, penalty;
-} MaskCall;
+} RowMaskCall;
 
 /* z becomes the weights, in double but rounded to float; 0 beyond what a row sees. */
 typedef struct RowWeightsCall {
     ScoreRows      at;
     const RowForm *form;    /* [h] */
-    MaskCall       mask;
+    RowMaskCall       mask;
     double         negligible;
     double        *tau, *total; /* [h,n] */
     int32_t       *support;
