@@ -300,6 +300,27 @@ static bool set_in_pane(Ui *ui, PaneState *pane, const char *name, const char *v
     return ok;
 }
 
+static bool is_named(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+/* Where the pane's run is computed, when that was set; a pane that goes to the CPU leaves the
+ * precision it had on a GPU behind. */
+static bool settle_place(Ui *ui, Request *request, const char *const *names, int count, Error *err)
+{
+    bool precision = is_named(names, count, "precision"), device = is_named(names, count, "device");
+
+    if (!precision && !device)
+        return true;
+    if (!precision && !strcmp(request->device, "cpu"))
+        request->precision[0] = '\0';
+    return request_device(ui->session, request, request->device, request->precision, err);
+}
+
 static bool control_pane_set(void *context, int number, const char *const *names,
                            const char *const *values, int count, Error *err)
 {
@@ -312,6 +333,7 @@ static bool control_pane_set(void *context, int number, const char *const *names
         for (int i = 0; ok && i < count; i++)
             if (!strcmp(names[i], "mechanism") == !pass)
                 ok = set_in_pane(ui, &saved, names[i], values[i], err);
+    ok = ok && settle_place(ui, &saved.request, names, count, err);
     if (ok && saved_check_request(&saved.request, err)) {
         history_note(ui);
         saved_show_pane(ui, pane, &saved);

@@ -332,21 +332,47 @@ int profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const cha
 
 /* ---- actions ---------------------------------------------------------------- */
 
+/* A GPU's views are passed by where no pane is computed on one. */
+static bool is_offered(const Ui *ui, int view)
+{
+    if (view != PROFILE_DEVICE && view != PROFILE_KERNELS)
+        return true;
+    for (int i = 0; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].request.ops)
+            return true;
+    return false;
+}
+
 static void show(Ui *ui, int view)
 {
-    ui->profiling.view = (view + PROFILE_VIEWS) % PROFILE_VIEWS;
-    ui_say(ui, ROLE_DIM, "%s (%d of %d)", views[ui->profiling.view].name, ui->profiling.view + 1,
-           PROFILE_VIEWS);
+    int at = 0, count = 0;
+
+    for (int v = 0; v < PROFILE_VIEWS; v++) {
+        count += v == view || is_offered(ui, v);
+        at += v <= view && (v == view || is_offered(ui, v));
+    }
+    ui->profiling.view = view;
+    ui_say(ui, ROLE_DIM, "%s (%d of %d)", views[view].name, at, count);
+}
+
+static void step(Ui *ui, int by)
+{
+    int view = ui->profiling.view;
+
+    do
+        view = (view + by + PROFILE_VIEWS) % PROFILE_VIEWS;
+    while (!is_offered(ui, view));
+    show(ui, view);
 }
 
 void action_plot_next(Ui *ui)
 {
-    show(ui, ui->profiling.view + 1);
+    step(ui, 1);
 }
 
 void action_plot_previous(Ui *ui)
 {
-    show(ui, ui->profiling.view - 1);
+    step(ui, -1);
 }
 
 bool profile_take(Ui *ui, Pane *pane)

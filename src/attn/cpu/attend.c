@@ -278,7 +278,8 @@ static bool attend_block(const Job *job, Worker *w, int64_t head, int64_t first,
 
     block_begin(&w->block, rows);
     for (int64_t i = 0; i < rows; i++) {
-        int64_t ahead = phases_position(job->row_order, min_i64(first + i + ROWS_AHEAD, job->n - 1));
+        int64_t ahead = phases_position(job->row_order,
+                                        min_i64(first + i + ROWS_AHEAD, job->n - 1));
 
         cpu_fetch(q + ahead * in->q.stride[1], job->d);
         block_query(&w->block, i,
