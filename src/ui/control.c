@@ -374,20 +374,6 @@ static bool control_pane_get(void *context, int number, Text *out, Error *err)
     return true;
 }
 
-/* Pixels of an entry that lets the region fit; below 0: entries of a pixel; 0: all. */
-static int zoom_for(const LensShape *s, int64_t rows, int64_t cols)
-{
-    static const int sizes[] = { 16, 12, 8, 6, 4, 3, 2, 1 };
-
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-        if (rows * sizes[i] <= s->height && cols * sizes[i] * s->tall <= s->width)
-            return sizes[i];
-    for (int64_t by = 2; by < s->rows || by < s->cols; by *= 2)
-        if (rows <= s->height * by && cols * s->tall <= s->width * by)
-            return -(int)by;
-    return 0;
-}
-
 static bool control_pane_zoom(void *context, int number, const Region *region, Error *err)
 {
     Ui   *ui = context;
@@ -400,14 +386,8 @@ static bool control_pane_zoom(void *context, int number, const Region *region, E
                          number);
     history_note(ui);
     pane->lens.zoom = 0;
-    if (region) {
-        pane->lens.zoom = zoom_for(&pane->shape, region->row1 - region->row0,
-                                   region->col1 - region->col0);
-        pane->lens.row0 = region->row0;
-        pane->lens.col0 = region->col0;
-        pane->lens.q = region->row0 + (region->row1 - region->row0) / 2;
-        pane->lens.k = region->col0 + (region->col1 - region->col0) / 2;
-    }
+    if (region)
+        lens_show(&pane->lens, &pane->shape, *region);
     ui->compare.focus = number - 1;
     compare_link(ui);
     ui->dirty = true;
