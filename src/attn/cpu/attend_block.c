@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define ROWS_AHEAD 8 /* queries that are fetched while others are copied */
+#define KEYS_AHEAD 2 /* rows whose keys are fetched while others are worked on */
 
 /* The panel from the worker's own, packed first unless it was the last of its slot. */
 static const float *near_panel(const Job *job, Worker *w, int64_t head, int64_t panel)
@@ -113,6 +114,20 @@ static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, cons
         terms_mix_list(&w->terms, head, i, keys, count, w->s, acc);
 }
 
+/* Asks for what rows a little below need where their cells run along with this one's. */
+static void fetch_below(const Job *job, int64_t head, const int32_t *keys, int64_t count)
+{
+    const Tensor *k = &job->in->k, *v = &job->in->v;
+    const float  *key = tensor_head(k, head, job->h), *value = tensor_head(v, head, job->h);
+
+    for (int64_t x = 0; x < count; x++) {
+        int64_t j = min_i64(keys[x] + KEYS_AHEAD * job->key_order.step, job->m - 1);
+
+        cpu_fetch(key + j * k->stride[1], job->d);
+        cpu_fetch(value + j * v->stride[1], job->e);
+    }
+}
+
 /* The cells of row in the group's `panels` tiles that were left to single cells. */
 static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t row,
                               int64_t panels)
@@ -131,6 +146,7 @@ static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t r
                 job->key_order, w->sparse[x] * TILE_KEYS + __builtin_ctzll(bits));
         }
     }
+    fetch_below(job, head, w->list, count);
     take_list(job, w, head, row, w->list, count);
 }
 
@@ -170,9 +186,12 @@ static void take_row(const Job *job, Worker *w, int64_t head, int64_t row)
 {
     const int64_t *offset = job->list_offset + w->plan.first + row - job->list_first;
     const int32_t *keys = job->listed + offset[0];
-    int64_t        count = offset[1] - offset[0], x = keys_below(keys, count, job->key_low);
+    int64_t        count = offset[1] - offset[0], x = 0;
 
-    count = keys_below(keys, count, job->key_high);
+    if (job->key_low > 0)
+        x = keys_below(keys, count, job->key_low);
+    if (job->key_high < job->m)
+        count = keys_below(keys, count, job->key_high);
     w->cells += (double)(count - x);
     for (; x < count; x += LIST_KEYS)
         take_list(job, w, head, row, keys + x, min_i64(LIST_KEYS, count - x));

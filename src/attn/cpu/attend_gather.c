@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define GATHER_BYTES (8 << 20) /* keys and values of a stretch */
+#define GATHER_BYTES (16 << 20) /* keys and values of a stretch */
 #define LIST_BYTES (32 << 20)  /* about: listed keys at once */
 #define ITEM_ROWS 256
 
@@ -76,8 +76,8 @@ static void gather_item(void *context, int64_t item, int worker)
 /* The listed rows of one head. */
 static void gather_head(Job *job)
 {
-    double  bytes = (double)job->m * (double)(job->d + job->e) * (double)sizeof(float);
-    int64_t passes = 1 + (int64_t)(bytes / GATHER_BYTES), keys = ceil_div(job->m, passes);
+    int64_t row = (job->d + job->e) * (int64_t)sizeof(float);
+    int64_t passes = ceil_div(job->m * row, GATHER_BYTES), keys = ceil_div(job->m, passes);
 
     for (int64_t x = 0; x < passes; x++) {
         job->key_low = x * keys;
