@@ -25,7 +25,7 @@
 
 bool attend_near_pays(Job *job, const Typical *typical)
 {
-    int64_t span = 2 * (int64_t)(typical->cells / TILE_KEYS) + LEAST_SLOTS - 1, slots = 1;
+    int64_t span = 4 * (int64_t)(typical->cells / TILE_KEYS) + LEAST_SLOTS - 1, slots = 1;
     int64_t items = threads_count(job->run->threads) * ITEMS_PER_WORKER;
 
     if (typical->cells * NEAR_SHARE > (double)job->m || typical->cells > NEAR_ROW)
