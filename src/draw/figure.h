@@ -74,6 +74,7 @@ typedef struct Figure {
     Threads *threads;    /* borrowed; may be NULL */
     double   budget_entries; /* as in GridRequest; 0: exact */
     const atomic_bool *cancel; /* borrowed; may be NULL */
+    char  *numbers;  /* of its plots, the text that a file held; owned; NULL: made of them */
 } Figure;
 
 Figure *figure_new(int panels, Error *err);
