@@ -42,7 +42,7 @@ typedef struct Panel {
     Scale          scale;
     ColourMap      map;
     bool           map_given;   /* somebody chose it: no theme changes it */
-    bool           safe;        /* categories in the hues for colour-blind readers */
+    Hues           hues;        /* of causes and categories */
     double         lo, hi;      /* value range; lo == hi: from the data */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
@@ -124,12 +124,12 @@ int figure_legend(const Figure *figure, LegendItem *items, int most);
 int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark_background,
                 LegendItem *items, int room);
 /* Forward and backward of a schedule. */
-int schedule_legend(bool safe, LegendItem *items, int room);
+int schedule_legend(Hues hues, LegendItem *items, int room);
 /* The panel shows who works on what, not a difference. */
 bool panel_shows_schedule(const Panel *panel);
 /* Category of a schedule's value, and its colour; -1: idle. */
 int32_t schedule_category(float value);
-Rgb     schedule_colour(int32_t category, bool safe);
+Rgb     schedule_colour(int32_t category, Hues hues);
 /* The panel shows hop counts as such, not how many pairs have one. */
 bool panel_shows_hops(const Panel *panel);
 

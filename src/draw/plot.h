@@ -122,6 +122,7 @@ void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
 
 /* Colours of Okabe and Ito, in an order in which neighbours differ in lightness too. */
 Rgb     plot_colour(int series, bool dark);
+Rgb     plot_colour_printed(int series); /* apart in lightness */
 uint8_t plot_colour_256(int series);
 int     plot_mark(int series); /* shape, so that where colours come again shapes do not */
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */

@@ -36,8 +36,8 @@ static int key_items(const Sheet *sheet, KeyItem *items)
     items[count++] = (KeyItem){ .text = "share of a cell:" };
     for (int k = 0; k < 3; k++) {
         items[count] = (KeyItem){ .swatch = true };
-        items[count].rgb = colour_component_shade(COMPONENT_OTHER, shades[k].strength,
-                                                  sheet->style.dark);
+        items[count].rgb = colour_shade(component_colour_in(sheet->style.hues, COMPONENT_OTHER),
+                                        shades[k].strength, sheet->style.dark);
         snprintf(items[count++].text, sizeof(items->text), "%s", shades[k].text);
     }
     return count;

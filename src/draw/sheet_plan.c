@@ -27,6 +27,7 @@ SheetStyle sheet_style(const PngOptions *options)
     SheetStyle       s = { .dpi = options->dpi > 0 ? options->dpi : 300, .theme = theme };
 
     s.dark = theme->dark;
+    s.hues = theme->hues;
     s.paper = theme->paper;
     s.ink = theme->ink;
     s.muted = theme->muted;
@@ -266,7 +267,7 @@ static void apply_theme(Scene *scene, const PageTheme *theme)
 
         if (!panel->map_given && panel->map == MAP_VIRIDIS)
             panel->map = theme->values;
-        panel->safe = theme->safe;
+        panel->hues = theme->hues;
     }
 }
 
