@@ -106,7 +106,9 @@ typedef struct Paint {
     bool    marked;     /* one of the view's marks: the character says it */
     int     level;      /* 0..levels-1 as grid_level */
 } Paint;
-/* levels: how many steps the device has. */
+#define PAGE_LEVELS 256
+/* levels: how many steps the device has; PAGE_LEVELS: a page, for which causes and categories
+ * have no index256 looked up. */
 Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
                   bool dark_background);
 

@@ -130,13 +130,14 @@ static void paint_value(Paint *paint, const Panel *panel, double t)
 }
 
 static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, double strength,
-                        bool dark)
+                        bool page, bool dark)
 {
     const View *view = panel->view;
     uint8_t     bit = cell->rarest ? cell->rarest : COMPONENT_OTHER;
 
     paint->rgb = colour_shade(cause_colour_in(panel->hues, view, bit), strength, dark);
-    paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
+    if (!page)
+        paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
     paint->ascii = cause_letter(view, bit);
 }
 
@@ -155,7 +156,7 @@ Rgb panel_category_colour(const Panel *panel, int32_t category)
 }
 
 static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
-                           int64_t col, bool dark)
+                           int64_t col, bool page, bool dark)
 {
     const GridCell *cell = &grid->cells[row * grid->cols + col];
     int64_t         category = cell->category, group = grid_cell_region(grid, row, col).row0;
@@ -169,7 +170,8 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
     paint->rgb = panel_category_colour(panel, (int32_t)category);
     if (mixed)
         paint->rgb = colour_mix(paint->rgb, from, 0.5);
-    paint->index256 = colour_nearest_256(paint->rgb);
+    if (!page)
+        paint->index256 = colour_nearest_256(paint->rgb);
     paint->ascii = category_letter(panel->view, category);
     if (mixed)
         paint->ascii = (char)tolower((unsigned char)paint->ascii);
@@ -256,13 +258,14 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
                    dark_background);
         break;
     case STYLE_CAUSE:
-        paint_cause(&paint, panel, cell, t, dark_background);
+        paint_cause(&paint, panel, cell, t, levels == PAGE_LEVELS, dark_background);
         break;
     case STYLE_CATEGORY:
         if (panel_shows_schedule(panel))
             schedule_paint(&paint, cell, panel->hues, dark_background);
         else
-            paint_category(&paint, panel, grid, row, col, dark_background);
+            paint_category(&paint, panel, grid, row, col, levels == PAGE_LEVELS,
+                           dark_background);
         break;
     default:
         paint_value(&paint, panel, t);

@@ -45,7 +45,8 @@ static void draw_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
 
     for (int64_t r = 0; r < g->rows; r++)
         for (int64_t c = 0; c < g->cols; c++) {
-            Paint paint = panel_paint(&sheet->scene.panels[k], g, r, c, 256, sheet->style.dark);
+            Paint paint = panel_paint(&sheet->scene.panels[k], g, r, c, PAGE_LEVELS,
+                                      sheet->style.dark);
 
             cells[r * g->cols + c] = paint.rgb;
             /* Plain background is the paper itself, which may be transparent. */
