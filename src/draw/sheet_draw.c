@@ -204,8 +204,10 @@ static void draw_col_label(Sheet *sheet, int k, int64_t at, double font)
     char   text[256], fitted[256];
 
     sheet_label(sheet, k, false, at, text, sizeof(text));
-    if (!tokens) {
-        canvas_text(sheet->canvas, x, y, text,
+    if (!tokens) { /* a number at the edge of the page moves rather than to be cut */
+        double half = canvas_text_width(sheet->canvas, text, FONT_SANS, font) / 2;
+
+        canvas_text(sheet->canvas, fmin(x, sheet->layout.width - half - 1), y, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = font, .rgb = s->ink });
         canvas_line(sheet->canvas, x, b->matrix.y - s->tick_length, x, b->matrix.y, s->frame,
                     s->ink, 1);
