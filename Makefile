@@ -173,11 +173,13 @@ figures: all ## the README's pictures; the surveys' into build/survey
 	$(Q)$(BUILD)/attnscope figure --preset slides-bigbird --dpi 150 -o docs/images/bigbird-blocks.png
 	$(Q)$(BUILD)/attnscope figure --preset slides-alibi-effect --grid 1x4 --dpi 150 \
 	    -o docs/images/alibi-effect.png
+	$(Q)$(BUILD)/attnscope lua scripts/lua/survey.lua $(BUILD)/survey
+
+figure-growth: all ## the README's chart of growth, measured anew: on a quiet machine
 	$(Q)$(BUILD)/attnscope sweep -m full,sparse-strided,axial,longformer,bigbird,reformer,routing \
-	    -m linformer,nystrom,performer,linear,luna --n 256:4096:x2 -d 32 --threads 1 --resume \
+	    -m linformer,nystrom,performer,linear,luna --n 256:4096:x2 -d 32 --threads 1 --repeat 9 --resume \
 	    -o $(BUILD)/growth.jsonl
 	$(Q)$(BUILD)/attnscope fit $(BUILD)/growth.jsonl --dpi 150 -o docs/images/growth.png
-	$(Q)$(BUILD)/attnscope lua scripts/lua/survey.lua $(BUILD)/survey
 
 # ---- the rest -----------------------------------------------------------------------
 

@@ -119,7 +119,8 @@ static void panel_captions(Sheet *sheet)
     char  text[256];
 
     for (int k = 0; k < sheet->figure->count; k++) {
-        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w);
+        double   gap = sheet->cols > 1 ? 2 * sheet->style.space : 0; /* to the next one's words */
+        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w - gap);
 
         snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
         if (!*text && sheet->scene.plots[k])
