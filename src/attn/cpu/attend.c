@@ -64,6 +64,7 @@ typedef struct Job {
     const Kernel      *kernel;
     AttendResult      *out;
     int64_t            h, n, m, d, e, panels;
+    double             cell_flops;
     int64_t            block_rows, blocks;
     bool               per_head, has_terms, scattered;
     Phases             row_order, key_order;
@@ -305,10 +306,13 @@ static void attend_item(void *context, int64_t item, int worker)
     int64_t first = (job->blocks - 1 - item / job->heads) * job->block_rows;
     int64_t rows = min_i64(job->block_rows, job->n - first);
 
+    double  before = w->cells;
+
     if (w->failed || cpu_cancelled(job->run))
         return;
     w->failed = !(job->scattered || plan_for(job, w, head, first, rows)) ||
                 !attend_block(job, w, head, first, rows);
+    run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 
 /* ---- the whole -------------------------------------------------------------- */
@@ -527,6 +531,8 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
         .has_terms = in->cell_term || tensor_given(&in->distance) ||
                      tensor_given(&in->row.table) ||
                      tensor_given(&in->col.table),
+        .cell_flops = (double)(2 * (in->q.shape[2] + in->v.shape[2])) +
+                      (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX),
     };
     Typical typical = plan_typical(pattern, job.h, job.n);
     int64_t slices, step;
