@@ -106,12 +106,12 @@ function Job.on_progress(job, f)
 end
 
 function Job.poll(job, seconds)
-  local done = poll_alive(job, seconds or 0.001)
+  local done, share, phase = poll_alive(job, seconds or 0.001)
   local f = not done and watchers[job]
   if f and f(job:progress()) == false then
     job:cancel()
   end
-  return done
+  return done, share, phase
 end
 
 function Job.wait(job)

@@ -311,9 +311,10 @@ static const Member result_members[] = {
       "true?, string?, string?",
       "What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a "
       "file each (steps-%02d.png)." },
-    { "compare", result_compare, "other: attnscope.Result", "attnscope.Comparison",
-      "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of "
-      "the weights." },
+    { "compare", result_compare, "other: attnscope.Result",
+      "attnscope.Comparison?, string?, string?",
+      "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation and kl "
+      "of the weights, or kl_lacks." },
     { "reach", result_reach_method, "options?: attnscope.ReachOptions",
       "table?, string?, string?",
       "What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} "
