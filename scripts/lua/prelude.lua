@@ -6,7 +6,7 @@
 -- which describes it; misuse raises at the caller's line, the world's failures
 -- give nil, message, code.
 
-local attn, classes, clean = ...
+local attn, classes, clean, sweeping = ...
 local Tensor, Job = classes.Tensor, classes.Job
 local io, os = io, os -- a script may lack them
 
@@ -302,28 +302,107 @@ local function sweep_option(words, key, value)
   end
 end
 
+-- What `row` gave as a line, or nil: as it was.  The key is first, as in every line of a sweep.
+local function changed_line(line, row)
+  local record = attn.from_json(line)
+  local key, before = record.key, attn.json(record)
+  local after = row(record)
+  if after == nil then
+    return nil
+  elseif type(after) ~= "table" then
+    raise(3, "row: expected a record or nil, got %s", type(after))
+  elseif after.key ~= key then
+    raise(3, "row: the record's key must stay: a sweep that goes on knows the point by it")
+  end
+  local text = attn.json(after)
+  if text == before then
+    return nil
+  end
+  local rest = {}
+  for name, value in pairs(after) do
+    rest[name] = value
+  end
+  rest.key = nil
+  text = attn.json(rest)
+  return '{"key":' .. attn.json(key) .. (text == "[]" and "}" or "," .. text:sub(2))
+end
+
+-- One question of the sweep; false: it is to stop.
+local function answer(work, functions, what, line, done, total, left)
+  if what == "row" then
+    sweeping.answer(work, functions.row and changed_line(line, functions.row))
+  elseif what == "progress" then
+    local go_on = not functions.progress
+      or functions.progress(done, total, attn.from_json(line), left)
+    sweeping.answer(work)
+    return go_on ~= false
+  elseif attn.has_ui and not pcall(attn.ui.sleep, 0.01) then
+    sweeping.turn(work, 0.1)
+  end
+  return true
+end
+
+-- The sweep's output; what a function raises is raised when the sweep has ended in order.
+local function watched_sweep(words, functions)
+  local work <close>, message, code = sweeping.begin(table.unpack(words))
+  if not work then
+    return nil, message, code
+  end
+  while true do
+    local question = table.pack(sweeping.turn(work, attn.has_ui and 0 or 0.1))
+    if question[1] == "end" then
+      return sweeping.finish(work)
+    end
+    local ok, go_on = pcall(answer, work, functions, table.unpack(question, 1, question.n))
+    if not ok or not go_on then
+      sweeping.stop(work)
+      local text, why, how = sweeping.finish(work)
+      if not ok then
+        error(go_on, 0)
+      end
+      return text, why, how
+    end
+  end
+end
+
+-- Records of a sweep, with methods.
+local Sweep = classes.Sweep
+local sweep_meta = { __index = Sweep, __name = "attnscope.Sweep" }
+
+local function as_sweep(records)
+  return setmetatable(records, sweep_meta)
+end
+
 -- Mechanisms are the list part, the axes and options the named part.
 function attn.sweep(options)
   expect("table", options, "options")
-  local words, records = { "sweep" }, {}
+  local words, functions, records = { "sweep" }, {}, {}
   for _, mechanism in ipairs(options) do
     words[#words + 1] = "-m"
     words[#words + 1] = mechanism
   end
   for _, key in ipairs(sorted_keys(options)) do
-    if math.type(key) ~= "integer" then
+    if key == "progress" or key == "row" then
+      expect("function", options[key], key)
+      functions[key] = options[key]
+    elseif math.type(key) ~= "integer" then
       sweep_option(words, key, options[key])
     end
   end
   words[#words + 1] = "--json"
-  local text, message, code = attn.command(table.unpack(words))
+  local text, message, code
+  if next(functions) then
+    text, message, code = watched_sweep(words, functions)
+  else
+    text, message, code = attn.command(table.unpack(words))
+  end
   if not text then
     return nil, message, code
   end
   for line in text:gmatch("[^\n]+") do
     records[#records + 1] = attn.from_json(line)
   end
-  return records
+  return as_sweep(records)
 end
 
 -- Measured stages under the ceilings of this machine, as the command roofline says them.
@@ -528,6 +607,38 @@ function attn.csv(target, rows, columns)
   return write_file(target, text)
 end
 
+function Sweep.rows(sweep)
+  return sweep
+end
+
+function Sweep.filter(sweep, f)
+  expect("function", f, "f")
+  local kept = {}
+  for _, record in ipairs(sweep) do
+    if f(record) then
+      kept[#kept + 1] = record
+    end
+  end
+  return as_sweep(kept)
+end
+
+function Sweep.pivot(sweep, down, across, value)
+  return attn.pivot(sweep, down, across, value)
+end
+
+function Sweep.csv(sweep, target, columns)
+  return attn.csv(target, sweep, columns)
+end
+
+function Sweep.jsonl(sweep, path)
+  expect("string", path, "path")
+  local lines = {}
+  for i, record in ipairs(sweep) do
+    lines[i] = attn.json(record) .. "\n"
+  end
+  return write_file(path, table.concat(lines))
+end
+
 function attn.read_sweep(path)
   expect("string", path, "path")
   local file <close>, message = io.open(path, "rb")
@@ -544,7 +655,7 @@ function attn.read_sweep(path)
       return nil, string.format("%s:%d: %s", path, number, why), "FORMAT"
     end
   end
-  return records
+  return as_sweep(records)
 end
 
 function attn.pivot(rows, down, across, value)

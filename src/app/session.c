@@ -178,6 +178,16 @@ void session_progress(Session *s, const char *fmt, ...)
     s->progress(s->progress_context, text);
 }
 
+void session_on_sweep(Session *s, const SessionSweep *sweep)
+{
+    s->sweep = sweep;
+}
+
+const SessionSweep *session_sweep(const Session *s)
+{
+    return s->sweep;
+}
+
 void session_on_stop(Session *s, const atomic_bool *stop, atomic_bool *heeded)
 {
     s->stop = stop;

@@ -177,6 +177,17 @@ void session_on_progress(Session *s, SessionProgress progress, void *context);
 void session_tell_runs(Session *s);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* ---- sweeps: who sees each record before it is written ---------------------- */
+typedef struct SessionSweep {
+    void *context;
+    /* May change the line, of which the key must stay; false ends the sweep. */
+    bool (*record)(void *context, Text *line, Error *err);
+    /* After it was written; left: seconds, or < 0 when unknown. */
+    void (*progress)(void *context, int done, int total, const char *line, double left);
+} SessionSweep;
+void session_on_sweep(Session *s, const SessionSweep *sweep); /* borrowed */
+const SessionSweep *session_sweep(const Session *s);          /* NULL: nobody looks on */
+
 /* ---- ending a long command early -------------------------------------------- */
 /* stop: set by the front end when the user wants an end.  heeded (may be NULL) is
  * set while a command runs that looks at it and ends in order. */

@@ -45,6 +45,7 @@ struct Session {
     SessionProgress progress;
     void       *progress_context;
     bool        tells_runs; /* runs that take long tell of themselves on the way */
+    const SessionSweep *sweep; /* borrowed; NULL: nobody looks on */
     const atomic_bool *stop; /* borrowed; NULL: nobody stops */
     atomic_bool *heeded;     /* borrowed or NULL */
     const struct LessonReader *lessons; /* borrowed; NULL: nobody reads any */

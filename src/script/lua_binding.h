@@ -62,7 +62,7 @@ extern const Class class_attn, class_tensor, class_input, class_result, class_fi
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
     class_text_options, class_compare_options, class_reach_options, class_missed_options,
-    class_vary_options, class_fit_options, class_sweep_options, class_roofline_options;
+    class_vary_options, class_fit_options, class_sweep_options, class_sweep, class_roofline_options;
 extern const Class *const script_classes[]; /* NULL-terminated */
 
 /* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */

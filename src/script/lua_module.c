@@ -113,11 +113,13 @@ static const Member attn_members[] = {
       "resampled points; three different x at least), stderr, c, r2, count; best: the nearest of "
       "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
       "between neighbours." },
-    { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Record[]" OR_FAILURE,
+    { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,
       "Records of all combinations, as the command sweep makes them: "
       "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}; "
-      "a point that failed is a record too." },
-    { "read_sweep", NULL, "path: string", "attnscope.Record[]" OR_FAILURE,
+      "a point that failed is a record too.  What the functions `row` and `progress` raise is "
+      "raised when the sweep has ended in order: its file holds whole records, and resume goes "
+      "on." },
+    { "read_sweep", NULL, "path: string", "attnscope.Sweep" OR_FAILURE,
       "Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over." },
     { "pivot", NULL, "rows: table[], down: string, across: string, value: string",
       "table[], string[]",

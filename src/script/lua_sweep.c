@@ -151,8 +151,33 @@ static const Member sweep_members[] = {
     { "shard", NULL, NULL, "string", "\"2/8\": only the second of eight parts" },
     { "out", NULL, NULL, "string", "file of the records, which makes the sweep resumable" },
     { "resume", NULL, NULL, "boolean", "go on with what the file lacks" },
+    { "row", NULL, NULL, "fun(record: attnscope.Record): attnscope.Record?",
+      "sees each record before it is written, and may give another with the same key" },
+    { "progress", NULL, NULL,
+      "fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean?",
+      "called after each point, with the seconds that are left, where they can be told; false "
+      "ends the sweep" },
     MEMBER_END,
 };
+
+static const Member sweep_methods[] = {
+    { "rows", NULL, "", "attnscope.Record[]", "The records: the sweep itself is their list." },
+    { "filter", NULL, "f: fun(record: attnscope.Record): boolean", "attnscope.Sweep",
+      "Those for which f gives true." },
+    { "pivot", NULL, "down: string, across: string, value: string", "table[], string[]",
+      "attn.pivot of it: s:pivot(\"n\", \"mechanism\", \"time_ms.median\")." },
+    { "csv", NULL, "target: string|file*, columns?: string[]", "true?, string?, string?",
+      "attn.csv of it." },
+    { "jsonl", NULL, "path: string", "true?, string?, string?",
+      "Writes a record a line, as attn.read_sweep and the command fit read them." },
+    MEMBER_END,
+};
+static const luaL_Reg sweep_meta[] = { { NULL, NULL } };
+const Class class_sweep = { .name = "Sweep",
+                            .help = "Records of a sweep: a list, with a few words on top.",
+                            .members = sweep_methods,
+                            .meta = sweep_meta };
+
 const Class class_sweep_options = {
     .name = "SweepOptions",
     .help = "Axes and limits of a sweep; the list part names the mechanisms.",
