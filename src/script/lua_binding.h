@@ -58,7 +58,7 @@ extern const Class class_ui, class_pane;
 extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
     class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
     class_roofline;
-extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
+extern const Class class_attn, class_tensor, class_input, class_result, class_figure, class_pattern;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
     class_text_options, class_compare_options, class_reach_options, class_missed_options,
@@ -290,6 +290,11 @@ const Pattern *result_cells(const Run *run);
 void push_components(lua_State *L, uint8_t bits);
 int result_row(lua_State *L);
 int result_compare(lua_State *L);
+int result_pattern(lua_State *L);
+/* Where 1 is a Pattern: 1 becomes a mechanism and 2 its options.  [-0, +0, v] */
+void pattern_argument(lua_State *L);
+/* A view of the Pattern at `arg`, which the keep keeps.  [-0, +0, v] */
+Keep *pattern_view(lua_State *L, int arg, View *view);
 int result_reach_method(lua_State *L);
 int result_reach_path(lua_State *L);
 int result_missed_method(lua_State *L);

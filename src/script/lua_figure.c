@@ -233,6 +233,7 @@ const Class class_figure = {
 
 static const Member panel_members[] = {
     { "result", NULL, NULL, "attnscope.Result", "what to show" },
+    { "pattern", NULL, NULL, "attnscope.Pattern", "or these cells" },
     { "tensor", NULL, NULL, "attnscope.Tensor", "or this matrix" },
     { "kind", NULL, NULL, "string", "what a tensor's cell is: weights, signed, pattern, ..." },
     { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },

@@ -154,6 +154,16 @@ static void tensor_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
                option_integer(L, t, "head", 0, 0, planes - 1), "tensor");
 }
 
+/* The table at t shows the Pattern at index `at`.  [-0, +0, v] */
+static void pattern_panel(lua_State *L, int t, int at, LuaFigure *figure, int index)
+{
+    View *view = &figure->views[index];
+
+    keep_for(figure, pattern_view(L, at, view));
+    panel_init(&figure->figure->panels[index], view, view->support,
+               option_integer(L, t, "head", 0, 0, view_planes(view) - 1), "pattern");
+}
+
 static void set_minus(lua_State *L, int t, LuaFigure *figure, Panel *panel)
 {
     const LuaResult *other;
@@ -295,10 +305,12 @@ void panel_set(lua_State *L, LuaFigure *figure, int index)
         result_panel(L, t, lua_gettop(L), figure, index);
     else if (lua_getfield(L, t, "tensor") != LUA_TNIL)
         tensor_panel(L, t, lua_gettop(L), figure, index);
+    else if (lua_getfield(L, t, "pattern") != LUA_TNIL)
+        pattern_panel(L, t, lua_gettop(L), figure, index);
     else if (lua_getfield(L, t, "scaling") != LUA_TNIL)
         scaling_panel(L, t, lua_gettop(L), &figure->figure->panels[index]);
     else
-        luaL_error(L, "panel %d: it needs a result or a tensor, or scaling", index + 1);
+        luaL_error(L, "panel %d: it needs a result, a pattern, a tensor, or scaling", index + 1);
     set_looks(L, t, &figure->figure->panels[index]);
     lua_settop(L, t);
 }

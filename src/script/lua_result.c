@@ -315,6 +315,8 @@ static const Member result_members[] = {
       "attnscope.Comparison?, string?, string?",
       "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation and kl "
       "of the weights, or kl_lacks." },
+    { "pattern", result_pattern, "", "attnscope.Pattern?, string?, string?",
+      "The cells that queries may see, to be run again, compared, changed or drawn." },
     { "reach", result_reach_method, "options?: attnscope.ReachOptions",
       "table?, string?, string?",
       "What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} "

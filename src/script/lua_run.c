@@ -345,6 +345,8 @@ static int push_result(lua_State *L)
 
 void run_check_arguments(lua_State *L)
 {
+    lua_settop(L, 2);
+    pattern_argument(L);
     luaL_checkstring(L, 1);
     if (!lua_isnoneornil(L, 2))
         luaL_checktype(L, 2, LUA_TTABLE);
@@ -385,9 +387,11 @@ int attn_profile(lua_State *L)
     LuaResult *result;
     int        count;
 
+    lua_settop(L, 3);
+    options_check(L, 3, &class_compare_options);
+    pattern_argument(L);
     luaL_checkstring(L, 1);
     options_check(L, 2, &class_run_options);
-    options_check(L, 3, &class_compare_options);
     lua_settop(L, 3);
     merge_plan(L);
     count = push_result(L);
