@@ -716,6 +716,50 @@ function attn.ui.ask(question, choices)
   end
 end
 
+function attn.ui.layout(text)
+  if text ~= nil then
+    expect("string", text, "layout")
+  end
+  return attn.ui.set { layout = text or "" }
+end
+
+-- A place of a note as text: a number, or all of the axis.
+local function note_place(value, name)
+  if value == nil then
+    return "*"
+  elseif math.type(value) ~= "integer" or value < 0 then
+    raise(3, "%s: expected a whole number from 0, got %s", name, tostring(value))
+  end
+  return tostring(value)
+end
+
+function classes.Pane.highlight(pane, note)
+  if note == nil then
+    return pane:set { notes = "" }
+  end
+  expect("table", note, "note")
+  for key in pairs(note) do
+    if key ~= "q" and key ~= "k" and key ~= "text" then
+      raise(2, "highlight has q, k and text, no '%s'", tostring(key))
+    end
+  end
+  local q, k = note_place(note.q, "q"), note_place(note.k, "k")
+  if q == "*" and k == "*" then
+    raise(2, "highlight: q, k or both are needed")
+  end
+  local text = note.text or ""
+  expect("string", text, "text")
+  if text:find("[|{}=%c]") then
+    raise(2, "text: none of | { } = can stand in it")
+  end
+  local state, message, code = pane:state()
+  if not state then
+    return nil, message, code
+  end
+  local before = state.notes and state.notes .. "|" or ""
+  return pane:set { notes = before .. q .. ":" .. k .. ":" .. text }
+end
+
 function attn.ui.animate(rate, frame)
   expect("number", rate, "rate")
   expect("function", frame, "frame")

@@ -252,6 +252,9 @@ static const Member panel_members[] = {
     { "exclude", NULL, NULL, "integer", "a key that counts in no range of colours and no strip" },
     { "strips", NULL, NULL, "string", "bars beside the matrix: sums, entropy or kept" },
     { "queries", NULL, NULL, "integer[]", "the bars of columns are the sum of these queries" },
+    { "notes", NULL, NULL, "string",
+      "marked cells with a few words: \"5:3:near itself\"; a star for all of a row or column, bars "
+      "between several" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
     { "scale", NULL, NULL, "string", "linear, log or row" },
     { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey, diverging or ink" },

@@ -28,11 +28,14 @@ static void set_looks(lua_State *L, int t, Panel *panel)
     const char *map = option_string(L, t, "cmap", NULL);
     const char *title = option_string(L, t, "title", NULL);
     const char *caption = option_string(L, t, "caption", NULL);
+    const char *notes = option_string(L, t, "notes", NULL);
     Error       err = ERROR_INIT;
 
     check_ok(L, !pool || pool_parse(pool, &panel->pool, &err), &err);
     check_ok(L, !scale || scale_parse(scale, &panel->scale, &err), &err);
     check_ok(L, !map || colour_map_parse(map, &panel->map, &err), &err);
+    check_ok(L, !notes || panel->plot ||
+                    notes_parse(notes, panel->notes, &panel->note_count, &err), &err);
     panel->map_given = map != NULL;
     if (title)
         snprintf(panel->title, sizeof(panel->title), "%s", title);
@@ -310,7 +313,7 @@ void panel_set(lua_State *L, LuaFigure *figure, int index)
     else if (lua_getfield(L, t, "scaling") != LUA_TNIL)
         scaling_panel(L, t, lua_gettop(L), &figure->figure->panels[index]);
     else
-        luaL_error(L, "panel %d: it needs a result, a pattern, a tensor, or scaling", index + 1);
+        luaL_error(L, "panel %d: it needs a result or a tensor, a pattern, or scaling", index + 1);
     set_looks(L, t, &figure->figure->panels[index]);
     lua_settop(L, t);
 }

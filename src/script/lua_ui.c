@@ -387,6 +387,10 @@ static const Member pane_members[] = {
       "Brings a region into sight: { q = { 0, 64 }, k = { 0, 64 } }; nothing: all of it." },
     { "cursor", pane_cursor, "query: integer, key: integer", TRUE_OR_FAILURE,
       "Puts the cursor there; linked panes follow." },
+    { "highlight", NULL, "note?: { q?: integer, k?: integer, text?: string }", TRUE_OR_FAILURE,
+      "Marks a cell, or without one of them a whole column or row, with a few words: "
+      "pane:highlight{ q = 5, k = 3, text = \"near itself\" }.  Eight at most; nothing takes all "
+      "of them away.  Files that are written, saved sessions and undo have them too." },
     { "close", pane_shut, "", TRUE_OR_FAILURE, "Closes it; those after it move up." },
     MEMBER_END,
 };
@@ -401,6 +405,8 @@ static const Member ui_members[] = {
     { "set", ui_set, "settings: table<string, any>", TRUE_OR_FAILURE,
       "Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, "
       "labels, strips, theme, glyphs, focus, step (a stage from 0), playing." },
+    { "layout", NULL, "text?: string", TRUE_OR_FAILURE,
+      "Panes as ROWSxCOLS, \"2x2\", where there is room; nothing: as their matrices are largest." },
     { "state", ui_state, "", "table" "?, string?, string?", "The same as they are now." },
     { "action", ui_action, "id: string", TRUE_OR_FAILURE,
       "What a key does, by its name: ui.action \"difference\"; docs/keys.md lists them." },
