@@ -123,7 +123,71 @@ function Job.wait(job)
   return wait_job(job)
 end
 
+-- results -----------------------------------------------------------------------
+
+function classes.Result.steps(result)
+  local stages, at = result:stages(), 0
+  return function()
+    at = at + 1
+    return stages[at]
+  end
+end
+
 -- figures -----------------------------------------------------------------------
+
+local lookup -- of a row's column
+
+-- Curves over n of a sweep's records, one for each mechanism.
+local function curves_of(sweep, column)
+  expect("table", sweep, "sweep")
+  local curves, by_name = {}, {}
+  for _, record in ipairs(sweep) do
+    local name, cost = record.source or record.mechanism, lookup(record, column)
+    if record.status == "OK" and cost then
+      local curve = by_name[name]
+      if not curve then
+        curve = { name = name, n = {}, cost = {} }
+        by_name[name], curves[#curves + 1] = curve, curve
+      end
+      curve.n[#curve.n + 1], curve.cost[#curve.cost + 1] = record.n, cost
+    end
+  end
+  return curves
+end
+
+local figure_of = attn.figure
+local units = { ["time_ms.median"] = "time (ms)", ["memory.arena_peak"] = "memory (bytes)",
+                ["flops.counted"] = "FLOPs" }
+
+-- A panel of a sweep is one of scaling.
+local function with_curves(panel)
+  if type(panel) ~= "table" or panel.sweep == nil then
+    return panel
+  end
+  local made, column = {}, panel.cost or "time_ms.median"
+  for key, value in pairs(panel) do
+    made[key] = value
+  end
+  made.sweep, made.cost = nil, nil
+  made.scaling = curves_of(panel.sweep, column)
+  made.y = panel.y or units[column] or column
+  return made
+end
+
+function attn.figure(options)
+  if type(options) ~= "table" or type(options.panels) ~= "table" then
+    return figure_of(options)
+  end
+  local made, panels = {}, {}
+  for key, value in pairs(options) do
+    made[key] = value
+  end
+  for i, panel in ipairs(options.panels) do
+    panels[i] = with_curves(panel)
+  end
+  made.panels = #options.panels == #panels and panels or options.panels
+  return figure_of(made)
+end
 
 function attn.text(figure, options)
   return figure:text(options)
@@ -518,7 +582,7 @@ end
 -- CSV ---------------------------------------------------------------------------
 
 -- "time_ms.median" of a nested row; a key of just that name wins.
-local function lookup(row, column)
+function lookup(row, column)
   local value = row[column]
   if value ~= nil then
     return value
@@ -714,6 +778,36 @@ function attn.ui.ask(question, choices)
     end
     before = ("'%s' is not one of them. "):format(answer)
   end
+end
+
+function attn.ui.link(on)
+  expect("boolean", on, "on")
+  return attn.ui.set { linked = on }
+end
+
+function attn.ui.mode(screen)
+  expect("string", screen, "screen")
+  return attn.ui.set { screen = screen }
+end
+
+function attn.ui.step(stage)
+  if math.type(stage) ~= "integer" then
+    raise(2, "step: expected a stage from 0, got %s", tostring(stage))
+  end
+  return attn.ui.set { step = stage }
+end
+
+function attn.ui.play(on)
+  if on == nil then
+    on = true
+  end
+  expect("boolean", on, "on")
+  return attn.ui.set { playing = on }
+end
+
+function attn.ui.session(path)
+  expect("string", path, "path")
+  return attn.ui.enter("save " .. path)
 end
 
 function attn.ui.layout(text)

@@ -240,6 +240,8 @@ static const Member panel_members[] = {
     { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
     { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
     { "y", NULL, NULL, "string", "of scaling: the cost with its unit (default \"time (ms)\")" },
+    { "sweep", NULL, NULL, "attnscope.Sweep", "or the same of a sweep's records" },
+    { "cost", NULL, NULL, "string", "of a sweep: which number (default \"time_ms.median\")" },
     { "view", NULL, NULL, "string", "default: the most telling one" },
     { "head", NULL, NULL, "integer", "counted from 0" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },

@@ -307,6 +307,8 @@ static const Member result_members[] = {
     { "stages", result_stages, "", "attnscope.StageEntry[]",
       "Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces; behind "
       "them those of its replay (replay = true), with what each said." },
+    { "steps", NULL, "", "fun(): attnscope.StageEntry?",
+      "The same one after the other: for step in r:steps() do print(step.name) end" },
     { "save_steps", result_save_steps, "path: string, options?: attnscope.SaveOptions",
       "true?, string?, string?",
       "What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a "

@@ -405,6 +405,13 @@ static const Member ui_members[] = {
     { "set", ui_set, "settings: table<string, any>", TRUE_OR_FAILURE,
       "Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, "
       "labels, strips, theme, glyphs, focus, step (a stage from 0), playing." },
+    { "link", NULL, "on: boolean", TRUE_OR_FAILURE, "Whether panes follow each other." },
+    { "mode", NULL, "screen: string", TRUE_OR_FAILURE,
+      "Goes to a screen: browse, compare, step, profile." },
+    { "step", NULL, "stage: integer", TRUE_OR_FAILURE, "Goes to a stage, from 0, on the step screen." },
+    { "play", NULL, "on?: boolean", TRUE_OR_FAILURE, "Goes on from stage to stage, or stops." },
+    { "session", NULL, "path: string", TRUE_OR_FAILURE,
+      "Saves the session; ui.enter \"restore PATH\" brings it back." },
     { "layout", NULL, "text?: string", TRUE_OR_FAILURE,
       "Panes as ROWSxCOLS, \"2x2\", where there is room; nothing: as their matrices are largest." },
     { "state", ui_state, "", "table" "?, string?, string?", "The same as they are now." },
