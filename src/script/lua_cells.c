@@ -1,4 +1,4 @@
-/* lua_cells.c -- the cells of a run as a Pattern: to be looked at, compared, changed and run again. */
+/* lua_cells.c -- the cells of a run as a Pattern: looked at, compared, changed, run again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -49,7 +49,9 @@ static int job_describe(lua_State *L)
 {
     const LuaJob *job = class_check(L, 1, &class_job);
 
-    lua_pushstring(L, !job->keep ? "Job (closed)" : job_goes_on(job->job) ? "Job (running)" : "Job (done)");
+    lua_pushstring(L, !job->keep                ? "Job (closed)"
+                      : job_goes_on(job->job) ? "Job (running)"
+                                              : "Job (done)");
     return 1;
 }
 

@@ -30,6 +30,7 @@ int attn_memory(lua_State *L)
 
 /* ---- the table -------------------------------------------------------------- */
 
+#define RUNNABLE "mechanism: string|attnscope.Pattern, options?: attnscope.RunOptions"
 #define OR_FAILURE "?, string?, string?"
 
 static const Member attn_members[] = {
@@ -81,17 +82,17 @@ static const Member attn_members[] = {
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
       "attention or another reference.  ok, and cases of name, ok and text." },
-    { "run", attn_run, "mechanism: string|attnscope.Pattern, options?: attnscope.RunOptions",
+    { "run", attn_run, RUNNABLE,
       "attnscope.Result" OR_FAILURE ", attnscope.Record?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
       "record as a fourth value." },
-    { "start", attn_start, "mechanism: string|attnscope.Pattern, options?: attnscope.RunOptions",
+    { "start", attn_start, RUNNABLE,
       "attnscope.Job" OR_FAILURE, "As run, but goes on at once; runs of one input wait for each "
       "other." },
-    { "run_async", attn_start, "mechanism: string|attnscope.Pattern, options?: attnscope.RunOptions",
+    { "run_async", attn_start, RUNNABLE,
       "attnscope.Job" OR_FAILURE, "The same as start." },
     { "profile", attn_profile,
-      "mechanism: string|attnscope.Pattern, options?: attnscope.RunOptions, plan?: attnscope.ProfileOptions",
+      RUNNABLE ", plan?: attnscope.ProfileOptions",
       "attnscope.Record" OR_FAILURE ", attnscope.Record?", "Measures a mechanism; its record." },
     { "compare", NULL, "options: table", "attnscope.Record[]",
       "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "

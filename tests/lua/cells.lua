@@ -118,5 +118,6 @@ case("slips, and what has no cells", function()
     raises("line 0 of the runs has", attn.run, "pattern(expr=runs($t))",
       { n = 8, t = attn.tensor({ line }, "i64") })
   end
-  raises("expected whole numbers", attn.run, "pattern(expr=runs($t))", { n = 8, t = attn.tensor { 2, 6 } })
+  raises("expected whole numbers", attn.run, "pattern(expr=runs($t))",
+    { n = 8, t = attn.tensor { 2, 6 } })
 end)

@@ -269,7 +269,8 @@ end)
 
 check.case("notes mark cells, and the file's command has them", function()
   local r = attn.run("window", { n = 16, d = 8 })
-  local f = assert(attn.figure { panels = { { result = r, view = "weights", notes = "3:4:here|*:0:first" } } })
+  local panel = { result = r, view = "weights", notes = "3:4:here|*:0:first" }
+  local f = assert(attn.figure { panels = { panel } })
   assert(f:text():find("query 3, key 4: here", 1, true))
   local path = check.scratch("notes.svg")
   assert(f:save(path))

@@ -60,16 +60,22 @@ case("a function that raises ends the sweep in order", function()
   equal(#attn.read_sweep(path), 2, "the records before it are whole")
   equal(#assert(attn.sweep(plan { out = path, resume = true })), 4)
   os.remove(path)
-  raises("on purpose", attn.sweep, plan { out = path, progress = function() error("on purpose") end })
+  raises("on purpose", attn.sweep, plan {
+    out = path, progress = function() error("on purpose") end,
+  })
   equal(#attn.read_sweep(path), 1, "what was told of is written")
   os.remove(path)
-  check.refuses("CANCELLED", attn.sweep, plan { out = path, progress = function() return false end })
+  check.refuses("CANCELLED", attn.sweep, plan {
+    out = path, progress = function() return false end,
+  })
   equal(#attn.read_sweep(path), 1)
   os.remove(path)
 end)
 
 case("slips", function()
-  raises("the record's key must stay", attn.sweep, plan { row = function(r) r.key = "x" return r end })
+  raises("the record's key must stay", attn.sweep, plan {
+    row = function(r) r.key = "x" return r end,
+  })
   raises("expected a record or nil", attn.sweep, plan { row = function() return 3 end })
   raises("row: expected function", attn.sweep, plan { row = 3 })
   raises("progress: expected function", attn.sweep, plan { progress = true })
