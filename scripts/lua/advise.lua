@@ -89,32 +89,52 @@ local columns = { "layer", "head", "mechanism", "kept", "kept at worst", "output
                   "of exact", "crossover n", "chosen" }
 local input, rows, said = load(), {}, {}
 head_size = input.d
-for h = 0, input.heads - 1 do
-  local one <close> = head_of(input, h)
-  local exact = assert(try("full", one))
+
+-- The candidates that ran, the cheapest of them that suits, and exact attention; nil after Ctrl-C.
+local function advise(one)
+  local exact, why = try("full", one)
   local best = { mechanism = "full", tried = exact }
   local candidates = {}
-  for _, mechanism in ipairs(settings.mechanisms) do
-    local tried, why = try(mechanism, one)
+  for _, mechanism in ipairs(exact and settings.mechanisms or {}) do
+    local tried
+    tried, why = try(mechanism, one)
     if tried then
       candidates[#candidates + 1] = { mechanism = mechanism, tried = tried }
       if suits(tried) and tried.flops < best.tried.flops then
         best = candidates[#candidates]
       end
-    elseif not said[mechanism] then
+    elseif not said[mechanism] and not attn.interrupted() then
       said[mechanism] = true
       attn.log("warning", "left out: %s: %s", mechanism, why)
     end
   end
+  if attn.interrupted() then
+    return nil
+  end
+  settings.must(exact, why)
   candidates[#candidates + 1] = best.mechanism == "full" and best or nil
+  return candidates, best, exact
+end
+
+local function row(h, c, best, exact)
+  return {
+    layer = settings.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
+    ["kept at worst"] = c.tried.worst, ["output error"] = c.tried.error, FLOPs = c.tried.flops,
+    ["of exact"] = c.tried.flops / exact.flops,
+    ["crossover n"] = c.mechanism == "full" and "" or crossover(c.mechanism), chosen = c == best,
+  }
+end
+
+for h = 0, input.heads - 1 do
+  local one <close> = head_of(input, h)
+  local candidates, best, exact = advise(one)
+  if not candidates then -- the heads that were finished are written
+    attn.log("warning", "interrupted: %d of %d heads", h, input.heads)
+    break
+  end
   for _, c in ipairs(candidates) do
     if settings.all or c == best then
-      rows[#rows + 1] = {
-        layer = settings.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
-        ["kept at worst"] = c.tried.worst, ["output error"] = c.tried.error, FLOPs = c.tried.flops,
-        ["of exact"] = c.tried.flops / exact.flops, ["crossover n"] = c.mechanism == "full" and ""
-          or crossover(c.mechanism), chosen = c == best,
-      }
+      rows[#rows + 1] = row(h, c, best, exact)
     end
   end
   attn.log("info", "head %d: %s keeps %.4f at %.0f %% of the FLOPs", h, best.mechanism,

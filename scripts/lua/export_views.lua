@@ -82,6 +82,7 @@ for _, mechanism in ipairs(settings:chosen { needs_attn = false }) do
     count = count + 1
     result:close()
   else
+    settings.stop_if_interrupted()
     attn.log("warning", "left out: %s", good and message or result)
   end
 end

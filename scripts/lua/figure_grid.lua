@@ -52,6 +52,7 @@ local function panels(input)
         head = math.min(settings.head, input.heads - 1), sorted = settings.sorted,
       }
     else
+      settings.stop_if_interrupted()
       attn.log("warning", "left out: %s", good and message or result)
     end
   end

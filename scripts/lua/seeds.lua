@@ -50,6 +50,7 @@ for _, mechanism in ipairs(settings.mechanisms) do
     end
     attn.log("info", "%-28s error %.4g", mechanism, result.record.quality.output_error)
   else
+    settings.stop_if_interrupted()
     attn.log("warning", "left out: %s", good and message or result)
   end
 end

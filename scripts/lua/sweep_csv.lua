@@ -55,6 +55,9 @@ local function sweep(chosen)
     })
     for _, mechanism in ipairs(chosen) do
       local row = measure(mechanism, input)
+      if attn.interrupted() then -- this one is no failure of the mechanism
+        error("interrupted", 0)
+      end
       row.mechanism, row.n = mechanism, n
       rows[#rows + 1] = row
       by_mechanism[mechanism] = by_mechanism[mechanism] or {}

@@ -18,14 +18,21 @@ local attn = require "attnscope"
 
 local kinds, methods = {}, {}
 
--- Ends the script: status 2 for wrong words, 1 for what the world refuses.
+-- Ends the script: status 2 for wrong words, 1 for what the world refuses, 130 after Ctrl-C.
 function methods.give_up(message, status)
   message = tostring(message):gsub("^prelude:%d+: ", "") -- where in the library is of no use
   if attn.has_ui or not os or not os.exit then -- in the explorer, or attnscope lua --safe
     error(message, 0)
   end
   attn.log("error", "%s", message)
-  os.exit(status or 2, true)
+  os.exit(attn.interrupted() and 130 or status or 2, true)
+end
+
+-- Where a failed run is passed over, Ctrl-C must not be.
+function methods.stop_if_interrupted()
+  if attn.interrupted() then
+    methods.give_up("interrupted")
+  end
 end
 
 -- The value; for nil and a message the end.
