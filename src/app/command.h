@@ -38,6 +38,7 @@ typedef struct Call {
     bool        tty;                     /* result goes to a terminal */
     int         columns;                 /* its width; 0: unknown */
     const char *line;                    /* the whole command line, for figure metadata */
+    const struct StoredFigure *stored;   /* of a figure, drawn instead of measured; NULL: none */
 } Call;
 
 typedef struct Command {

@@ -3,6 +3,7 @@
 #include "app/missed.h"
 #include "app/derived.h"
 #include "app/reach.h"
+#include "app/stored_figure.h"
 #include "profile/conventions.h"
 
 #include <stdio.h>
@@ -162,6 +163,20 @@ static void describe_input(const Input *input, Text *out)
         text_addf(out, "%s\n", input->note);
 }
 
+/* Numbers of a clock: where they are from. */
+static void measured_card(const char *path, Text *out)
+{
+    Error         err = ERROR_INIT;
+    StoredFigure *stored = stored_figure_read(path, &err);
+
+    if (stored)
+        text_addf(out, "%-13s on %s; rerender draws these numbers, rerender --measure takes new "
+                  "ones\n", "measured", stored_figure_measured(stored));
+    else if (err.code != ERR_NONE)
+        text_addf(out, "%-13s %s\n", "measured", err.text);
+    stored_figure_free(stored);
+}
+
 static bool figure_card(const char *path, Text *out)
 {
     static const char *const keys[] = { "attnscope:version", "attnscope:command",
@@ -179,6 +194,8 @@ static bool figure_card(const char *path, Text *out)
         found = found || value;
         free(value);
     }
+    if (found)
+        measured_card(path, out);
     return found;
 }
 

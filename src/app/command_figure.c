@@ -141,31 +141,17 @@ static bool read_file(const char *path, Text *out, Error *err)
     return ok || error_set(err, ERR_FILE, "%s: cannot be read", path);
 }
 
-/* Numbers of a clock are others each time: those of this file are in its metadata. */
-static bool is_measured(const char *path)
-{
-    Error       ignored;
-    char       *numbers = figure_metadata(path, NUMBERS_KEY, &ignored);
-    const char *at = numbers;
-    bool        measured = false;
-
-    while (at && (at = strstr(at, "\"measured\":\"")))
-        measured = *(at += strlen("\"measured\":\"")) != '"' || measured;
-    free(numbers);
-    return measured;
-}
-
-static bool same_bytes(const char *a, const char *b, Error *err)
+static bool same_bytes(const char *a, const char *b, bool measured, Error *err)
 {
     Text x = { 0 }, y = { 0 };
     bool ok = read_file(a, &x, err) && read_file(b, &y, err);
 
     if (ok && (x.length != y.length || memcmp(x.data, y.data, x.length) != 0))
         ok = error_set(err, ERR_DIFFERENCE,
-                       is_measured(a) ? "%s: its numbers were measured, and measured again they "
-                                        "differ; those it shows are in its " NUMBERS_KEY
-                                      : "%s: the figure made again differs (another version, "
-                                        "input or library?)",
+                       measured ? "%s: its numbers were measured, and measured again they "
+                                  "differ; without --measure those it holds are drawn"
+                                : "%s: the figure made again differs (another version, "
+                                  "input or library?)",
                        a);
     text_free(&x);
     text_free(&y);
@@ -188,10 +174,10 @@ static bool check_input(Session *s, const char *path, Text *out)
 
 /* The kind asked for; else what the new name says; else, for the same name and a stream,
  * what the file is.  A PNG may be an animation, which the command knows. */
-static const char *format_again(const Call *call, const Call *made)
+static const char *format_again(const Call *call, const char *before)
 {
     const char *to = call->values[OPT_OUTPUT], *kind = figure_kind(call->words[0]);
-    const char *ending = strrchr(call->words[0], '.'), *before = made->values[OPT_FORMAT];
+    const char *ending = strrchr(call->words[0], '.');
 
     if (call->values[OPT_FORMAT] || (to && strcmp(to, "-") != 0))
         return call->values[OPT_FORMAT];
@@ -201,8 +187,10 @@ static const char *format_again(const Call *call, const Call *made)
     return kind;
 }
 
-static bool again(Session *s, const Call *call, const char *line, const char *to, Text *out,
-                  Error *err)
+/* By the command; measured plots come from `stored` (NULL: there are none, or they are
+ * measured again). */
+static bool again(Session *s, const Call *call, const char *line, const StoredFigure *stored,
+                  const char *to, Text *out, Error *err)
 {
     const char *words[CALL_MAX_WORDS];
     Text        storage = { 0 };
@@ -223,8 +211,9 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
                        figure.command->name);
     if (ok) {
         figure.line = line;
+        figure.stored = stored;
         figure.values[OPT_OUTPUT] = to;
-        figure.values[OPT_FORMAT] = format_again(call, &figure);
+        figure.values[OPT_FORMAT] = format_again(call, figure.values[OPT_FORMAT]);
         ok = figure.command->run(s, &figure, out, err);
         check_input(s, call->words[0], out);
     }
@@ -232,15 +221,16 @@ static bool again(Session *s, const Call *call, const char *line, const char *to
     return ok;
 }
 
-bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
+/* Plots are drawn from the numbers that the file holds, the rest is made by its command. */
+static bool draw_again(Session *s, const Call *call, const StoredFigure *stored, const char *to,
+                       Text *out, Error *err)
 {
-    const char *path = call->word_count ? call->words[0] : NULL, *to;
-    const char *ending = path ? strrchr(path, '.') : NULL;
-    char       *line, temporary[4096];
+    const char *path = call->words[0];
+    char       *line;
     bool        ok;
 
-    if (!path)
-        return error_set(err, ERR_USAGE, "rerender needs a file made by attnscope figure");
+    if (stored && stored_figure_whole(stored))
+        return stored_figure_write(stored, path, format_again(call, NULL), to, err);
     line = figure_metadata(path, "attnscope:command", err);
     if (!line)
         return err->code != ERR_NONE
@@ -249,16 +239,40 @@ bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
                                "%s: holds no attnscope:command; only figures made by "
                                "attnscope can be made again",
                                path);
+    ok = again(s, call, line, stored, to, out, err);
+    free(line);
+    return ok;
+}
+
+/* True with *out NULL: the file holds no measured numbers, or they are not wanted. */
+static bool read_stored(const Call *call, StoredFigure **out, Error *err)
+{
+    *out = call->values[OPT_MEASURE] ? NULL : stored_figure_read(call->words[0], err);
+    return *out || err->code == ERR_NONE;
+}
+
+bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
+{
+    const char   *path = call->word_count ? call->words[0] : NULL, *to;
+    const char   *ending = path ? strrchr(path, '.') : NULL;
+    StoredFigure *stored;
+    char          temporary[4096];
+    bool          ok;
+
+    if (!path)
+        return error_set(err, ERR_USAGE, "rerender needs a file made by attnscope figure");
+    if (!read_stored(call, &stored, err))
+        return false;
     snprintf(temporary, sizeof(temporary), "%s.again%s", path, ending ? ending : "");
     to = call->values[OPT_OUTPUT] ? call->values[OPT_OUTPUT] : temporary;
-    ok = again(s, call, line, to, out, err);
+    ok = draw_again(s, call, stored, to, out, err);
     if (ok && call->values[OPT_CHECK])
-        ok = same_bytes(path, to, err);
+        ok = same_bytes(path, to, call->values[OPT_MEASURE] != NULL, err);
     if (to == temporary && call->values[OPT_CHECK])
         remove(temporary);
     else if (to == temporary && ok)
         ok = rename(temporary, path) == 0 ||
              error_set(err, ERR_FILE, "%s: cannot be replaced", path);
-    free(line);
+    stored_figure_free(stored);
     return ok;
 }

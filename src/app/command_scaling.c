@@ -119,20 +119,11 @@ static Figure *figure_of(const Scaling *s, const Input *like, const Call *call, 
 
     plot_measured_text(s->threads, (int64_t)time(NULL), measured, sizeof(measured));
     plot = plot_of_scaling(s->curves, s->count, "time (ms)", measured, err);
-    figure = plot ? figure_new(1, err) : NULL;
-    if (!figure) {
-        plot_free(plot);
-        return NULL;
-    }
-    panel_init_plot(&figure->panels[0], plot, "time over n");
-    if (call->values[OPT_TITLE])
+    figure = plot ? picture_scaling(plot, like->heads, like->d, err) : NULL;
+    if (figure && call->values[OPT_TITLE])
         snprintf(figure->title, sizeof(figure->title), "%s", call->values[OPT_TITLE]);
-    if (call->values[OPT_CAPTION])
+    if (figure && call->values[OPT_CAPTION])
         snprintf(figure->caption, sizeof(figure->caption), "%s", call->values[OPT_CAPTION]);
-    else
-        snprintf(figure->caption, sizeof(figure->caption), "N(0,1) inputs, %lld head%s of %lld; "
-                 "measured on %s", (long long)like->heads, like->heads == 1 ? "" : "s",
-                 (long long)like->d, measured);
     return figure;
 }
 

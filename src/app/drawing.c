@@ -304,7 +304,8 @@ Figure *drawing_figure(Session *s, const Call *call, Drawing *d, Error *err)
 
     if (!call_picture_options(s, call, places(d), &options, err))
         return NULL;
-    for (int i = 0; i < d->count; i++)
+    options.stored = call->stored;
+    for (int i = 0; i < d->count && !options.stored; i++)
         if (plot_word(d->panels[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
             options.ceilings = session_ceilings(s, d->results[i]->request.ops,
                                                 d->results[i]->request.threads, err);

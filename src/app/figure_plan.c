@@ -116,12 +116,14 @@ bool figure_plan_effect(FigurePlan *plan, const Request *with, const char *view,
 
 /* ---- words ---------------------------------------------------------------------- */
 
-/* A plot of measured numbers: the run has to measure them. */
+/* A plot of measured numbers: the run has to measure them, unless a file holds them. */
 static bool ask_for_plot(const Call *call, PlannedPanel *panel, Error *err)
 {
-    Error own = ERROR_INIT;
+    Request unmeasured = panel->request; /* borrows */
+    Error   own = ERROR_INIT;
 
-    panel->plot = request_for_plot(&panel->request, panel->view, &own);
+    panel->plot = request_for_plot(call->stored ? &unmeasured : &panel->request, panel->view,
+                                   &own);
     if (own.code != ERR_NONE) {
         *err = own;
         return false;

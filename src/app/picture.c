@@ -309,8 +309,8 @@ static bool make_panel(const PanelChoice *choice, const PictureOptions *options,
  * by rows, and its caption says so. */
 #define MOST_ENTRIES 1e9
 
-/* The plot that begins with the choice `at` and those that join it. */
-static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kind,
+/* The plot that begins with the choice `at` and those that join it: panel `number`. */
+static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kind, int number,
                       const PictureOptions *options, Panel *panel, Error *err)
 {
     Result     *results[PLOT_ROWS_MOST];
@@ -330,6 +330,8 @@ static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kin
         names[i] = texts[i];
         results[i] = panels[at + i].result;
     }
+    if (options->stored)
+        return picture_stored(kind, options->stored, number, panel, err);
     return picture_plot(kind, results, names, own, options->ceilings, panel, err);
 }
 
@@ -344,7 +346,8 @@ static bool make_panels(const PanelChoice *panels, int count, const PictureOptio
         if (plot_word(panels[i].view, &kind, NULL)) {
             if (panels[i].joins)
                 return error_set(err, ERR_USAGE, "%s is no curve of that plot", panels[i].view);
-            if (!make_plot(panels, count, i, kind, options, panel, err))
+            if (!make_plot(panels, count, i, kind, (int)(panel - figure->panels), options, panel,
+                           err))
                 return false;
             i += picture_joining(panels, i, count);
         } else if (!panels[i].joins ? !make_panel(&panels[i], options, panel, err)
@@ -398,6 +401,7 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
     figure->shared_scale = options->shared_scale;
     figure->threads = options->threads;
     figure->budget_entries = MOST_ENTRIES;
+    figure->numbers = options->stored ? stored_figure_copy(options->stored) : NULL;
     if (!make_panels(panels, count, options, figure, err) ||
         (options->strips.kind && !picture_strips(figure, panels, count, options, NULL, err))) {
         figure_free(figure);

@@ -8,6 +8,7 @@
 #include "app/panel_looks.h"
 #include "app/reach.h"
 #include "app/session.h"
+#include "app/stored_figure.h"
 #include "draw/figure.h"
 
 /* The view of this name, or the mechanism's most telling one (NULL or "auto"):
@@ -63,6 +64,7 @@ typedef struct PictureOptions {
     bool        sorted;
     bool        shared_scale;
     const Ceilings *ceilings; /* of rooflines; NULL: not measured */
+    const StoredFigure *stored; /* whose plots are taken, not made; borrowed; NULL: none */
     MarginChoice strips;    /* bars beside the matrices */
     bool        excludes;   /* key `excluded` counts in no range of colours and no strip */
     int64_t     excluded;
@@ -86,12 +88,11 @@ void picture_command(const Session *s, const PanelChoice *panels, int count,
  * does.  Static. */
 const char *picture_untold(const Session *s, const PanelChoice *panels, int count);
 
-#define NUMBERS_KEY "attnscope:numbers" /* of plots, in a file */
-/* Metadata of a file: command, params, seed, input hash, version, the numbers of
- * plots that were measured. key, value, ..., NULL; the strings live in *storage, the
- * list is freed with free(). */
+/* Metadata of a file drawn with the options: command, params, seed, input hash, version,
+ * the numbers of plots. key, value, ..., NULL; the strings live in *storage, the list is
+ * freed with free(). */
 const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
-                                    const char *command, Text *storage);
+                                    const char *command, const PngOptions *options, Text *storage);
 
 /* A file of the kind that its ending or the options name, with its metadata. */
 bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,

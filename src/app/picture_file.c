@@ -176,6 +176,27 @@ void picture_command(const Session *s, const PanelChoice *panels, int count,
     add_picture_options(options, out);
 }
 
+void picture_scaling_command(const Request *const *requests, int count, int64_t last,
+                             int64_t heads, int64_t d, Text *out)
+{
+    text_add(out, "compare");
+    for (int i = 0; i < count; i++) {
+        Text word = { 0 };
+
+        add_side(requests[0], requests[i], NULL, &word);
+        text_add(out, " ");
+        word_quote(out, text_str(&word));
+        text_free(&word);
+    }
+    text_addf(out, " --plot scaling -n %lld -d %lld --heads %lld", (long long)last, (long long)d,
+              (long long)heads);
+    request_settings(requests[0], out);
+    if (requests[0]->repeat)
+        text_addf(out, " --repeat %d", requests[0]->repeat);
+    if (requests[0]->width > 0)
+        text_addf(out, " --within %g%%", 100 * requests[0]->width);
+}
+
 /* ---- files ------------------------------------------------------------------ */
 
 static void add_pair(Text *storage, size_t *starts, int *count, const char *key, const char *value)
@@ -215,32 +236,43 @@ static void tensors_of(Result *const *results, int count, Text *out)
 
 #define METADATA_PAIRS 10
 
-const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
-                                    const char *command, Text *storage)
+/* What is only of a script's own numbers has none of these. */
+static void add_results(Result *const *results, int count, Text *storage, size_t *starts,
+                        int *pairs)
 {
-    size_t       starts[2 * METADATA_PAIRS];
-    int          pairs = 0;
-    Text         params = { 0 }, tensors = { 0 }, numbers = { 0 };
-    char         seed[32];
-    const char **list;
+    Text params = { 0 }, tensors = { 0 };
+    char seed[32];
 
+    if (!count)
+        return;
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
     params_of(results, count, &params);
     tensors_of(results, count, &tensors);
+    add_pair(storage, starts, pairs, "attnscope:params", text_str(&params));
+    add_pair(storage, starts, pairs, "attnscope:tensors", text_str(&tensors));
+    add_pair(storage, starts, pairs, "attnscope:seed", seed);
+    add_pair(storage, starts, pairs, "attnscope:input", results[0]->input->name);
+    add_pair(storage, starts, pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    text_free(&params);
+    text_free(&tensors);
+}
+
+const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
+                                    const char *command, const PngOptions *options, Text *storage)
+{
+    size_t       starts[2 * METADATA_PAIRS];
+    int          pairs = 0;
+    Text         numbers = { 0 };
+    const char **list;
+
     add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
     add_pair(storage, starts, &pairs, "attnscope:version", ATTNSCOPE_VERSION);
     add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
-    add_pair(storage, starts, &pairs, "attnscope:params", text_str(&params));
-    add_pair(storage, starts, &pairs, "attnscope:tensors", text_str(&tensors));
-    add_pair(storage, starts, &pairs, "attnscope:seed", seed);
-    add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
-    add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
-    figure_numbers(figure, &numbers);
+    add_results(results, count, storage, starts, &pairs);
+    stored_figure_text(figure, options, &numbers);
     if (numbers.length)
         add_pair(storage, starts, &pairs, NUMBERS_KEY, text_str(&numbers));
     text_free(&numbers);
-    text_free(&params);
-    text_free(&tensors);
     list = calloc((size_t)pairs + 1, sizeof(*list));
     for (int i = 0; list && i < pairs && text_ok(storage); i++)
         list[i] = storage->data + starts[i];
@@ -259,7 +291,7 @@ bool picture_save(Session *s, const Figure *figure, Result *const *results, int 
     (void)s;
     if (!figure_format(path, options, &format, err))
         return false;
-    metadata = picture_metadata(figure, results, count, command, &storage);
+    metadata = picture_metadata(figure, results, count, command, &own, &storage);
     own.metadata = metadata;
     ok = figure_file(figure, format, &own, &bytes, err);
     ok = ok && (text_ok(&bytes) ? file_write(path, bytes.data, bytes.length, err)

@@ -1,6 +1,7 @@
 /* picture_plot.c -- see picture_plot.h. */
 #include "app/picture_plot.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,23 +79,30 @@ const char *figure_measured(const Figure *figure)
     return "";
 }
 
-void figure_numbers(const Figure *figure, Text *out)
+Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err)
 {
-    Json json = jsonw_to(out);
-    bool any = false;
+    Figure *figure = figure_new(1, err);
 
-    for (int k = 0; k < figure->count; k++)
-        any = any || figure->panels[k].made;
-    if (!any)
-        return;
-    jsonw_open(&json, '{');
-    jsonw_key(&json, "environment");
-    environment_json(&json);
-    jsonw_key(&json, "panels");
-    jsonw_open(&json, '[');
-    for (int k = 0; k < figure->count; k++)
-        if (figure->panels[k].made)
-            plot_json(figure->panels[k].made, figure->panels[k].title, &json);
-    jsonw_close(&json, ']');
-    jsonw_close(&json, '}');
+    if (!figure) {
+        plot_free(plot);
+        return NULL;
+    }
+    panel_init_plot(&figure->panels[0], plot, "time over n");
+    snprintf(figure->caption, sizeof(figure->caption),
+             "N(0,1) inputs, %lld head%s of %lld; measured on %s", (long long)heads,
+             heads == 1 ? "" : "s", (long long)d, plot->measured);
+    return figure;
+}
+
+bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel *out, Error *err)
+{
+    const Panel *panel = stored_figure_panel(stored, number);
+    Plot        *plot = panel ? plot_copy(panel->made, err) : NULL;
+
+    if (!panel)
+        return error_set(err, ERR_FORMAT, "the file holds no numbers for panel %d: rerender "
+                         "--measure measures them", number + 1);
+    if (plot) /* its words are made as for one that was measured */
+        panel_init_plot(out, plot, plot_title(kind));
+    return plot != NULL;
 }

@@ -17,7 +17,13 @@ bool picture_plot(PlotKind kind, Result *const *results, const char *const *name
                   const Ceilings *ceilings, Panel *out, Error *err);
 /* Machine and date of the first plot of the figure that was measured; "": none was. */
 const char *figure_measured(const Figure *figure);
-/* {"environment":..,"panels":[..]}: the numbers of all its plots; nothing where it has none. */
-void        figure_numbers(const Figure *figure, Text *out);
+/* A figure of a plot of times over n, measured on N(0,1) inputs of so many heads of d; it
+ * owns the plot, which is freed on failure. */
+Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err);
+/* The command that measures them: "compare full linear --plot scaling -n 4096 ...". */
+void picture_scaling_command(const Request *const *requests, int count, int64_t last,
+                             int64_t heads, int64_t d, Text *out);
+/* The plot of the panel of this number in the figure, as a file held it. */
+bool picture_stored(PlotKind kind, const StoredFigure *stored, int number, Panel *out, Error *err);
 
 #endif

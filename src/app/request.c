@@ -366,6 +366,11 @@ static void add_choice(const Session *s, Text *out)
 void request_options(const Session *s, const Request *request, Text *out)
 {
     add_choice(s, out);
+    request_settings(request, out);
+}
+
+void request_settings(const Request *request, Text *out)
+{
     if (request->causal >= 0)
         text_add(out, request->causal ? " --causal" : " --no-causal");
     if (strcmp(request->position, "none") != 0)

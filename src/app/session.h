@@ -132,6 +132,8 @@ bool request_planned_flops(Session *s, const Request *request, Flops *flops, boo
 void request_command(const Session *s, const Request *request, const char *verb, Text *out);
 /* " --input F --layer 1 --causal --position rope --seed 3": all but the mechanism. */
 void request_options(const Session *s, const Request *request, Text *out);
+/* Those of them that say nothing of the input. */
+void request_settings(const Request *request, Text *out);
 /* "bigbird(window=5)" */
 void request_text(const Request *request, Text *out);
 

@@ -226,7 +226,7 @@ static bool save(const Figure *figure, Result *result, int only, const char *com
 
     if (!figure_format(path, options, &format, err))
         return false;
-    metadata = picture_metadata(figure, &result, 1, command, &storage);
+    metadata = picture_metadata(figure, &result, 1, command, options, &storage);
     own.metadata = metadata;
     ok = figure_frames(figure, only, format, &own, &bytes, err) &&
          file_write(path, bytes.data, bytes.length, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/command_parts.h"
+#include "app/plots.h"
 #include "app/sweep.h"
 
 typedef struct SweepNumbers {
@@ -332,6 +333,26 @@ static bool make_panels(const Sweep *sweep, const SweepLook *look, SweepNumbers 
     return figure->count || no_numbers(sweep, look->quantities[0], err);
 }
 
+/* Measured numbers are kept as the plots they make, which a file holds and draws again. */
+static bool keep_measured(const Sweep *sweep, const SweepLook *look, Figure *figure, Error *err)
+{
+    const Result *r = any_sample(sweep);
+    bool          measured = false;
+
+    for (int k = 0; k < look->count; k++)
+        measured = measured || quantity_is_measured(look->quantities[k]);
+    for (int k = 0; measured && r && k < figure->count; k++) {
+        Plot *plot = panel_plot(&figure->panels[k], err);
+
+        if (!plot)
+            return false;
+        plot_measured_text(r->record.threads, r->record.when, plot->measured,
+                           sizeof(plot->measured));
+        figure->panels[k].made = plot;
+    }
+    return true;
+}
+
 bool sweep_picture(const Sweep *sweep, const SweepLook *look, SweepPicture *out, Error *err)
 {
     SweepNumbers *n = calloc(1, sizeof(*n));
@@ -349,6 +370,7 @@ bool sweep_picture(const Sweep *sweep, const SweepLook *look, SweepPicture *out,
                  look->goal->quantity == SWEEP_MASS ? " %" : "");
     ok = make_panels(sweep, look, n, out->figure, err);
     word_figure(sweep, look, out->figure);
+    ok = ok && keep_measured(sweep, look, out->figure, err);
     if (!ok)
         sweep_picture_free(out);
     return ok;

@@ -1,7 +1,7 @@
 /* cell_rows.c -- see cell_rows.h.
  *
- * The lists grow by doubling inside the arena, so each row is asked for once;
- * what a growth leaves behind ends with the run.
+ * The lists grow on the heap, so each row is asked for once, and are moved to the arena when
+ * their length is known: the run keeps no page that nothing is in.
  */
 #include "attn/cell_rows.h"
 
@@ -18,63 +18,97 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int32_t *grown(Run *r, const int32_t *old, int64_t used, int64_t capacity)
-{
-    int32_t *list = run_alloc(r, capacity, sizeof(*list));
+/* Lists as they grow. */
+typedef struct Growing {
+    int32_t *key, *count; /* owned */
+    int64_t  capacity;
+} Growing;
 
-    if (list && used)
-        memcpy(list, old, (size_t)used * sizeof(*list));
+static bool reserve(Growing *g, int64_t used, int64_t more)
+{
+    int64_t  capacity = 2 * (used + more);
+    int32_t *key, *count;
+
+    if (used + more <= g->capacity)
+        return true;
+    key = realloc(g->key, (size_t)capacity * sizeof(*key));
+    g->key = key ? key : g->key;
+    count = realloc(g->count, (size_t)capacity * sizeof(*count));
+    g->count = count ? count : g->count;
+    if (key && count)
+        g->capacity = capacity;
+    return key && count;
+}
+
+static bool increases(const int32_t *key, int64_t found)
+{
+    for (int64_t c = 1; c < found; c++)
+        if (key[c] < key[c - 1])
+            return false;
+    return true;
+}
+
+/* A row of which `found` keys are in `key`, behind the `used` entries before it. */
+static void append(Growing *g, int64_t used, int64_t found, int32_t *key, int32_t *count)
+{
+    if (!increases(key, found))
+        qsort(key, (size_t)found, sizeof(*key), by_value);
+    for (int64_t c = 0; c < found; c++) {
+        g->key[used + c] = key[c];
+        g->count[used + c] = count[key[c]];
+        count[key[c]] = 0;
+    }
+}
+
+static int32_t *moved(Run *r, const int32_t *from, int64_t count)
+{
+    int32_t *list = run_alloc(r, count, sizeof(*list));
+
+    if (list && count)
+        memcpy(list, from, (size_t)count * sizeof(*list));
     return list;
 }
 
-static void reserve(Run *r, CellRows *rows, int64_t *capacity, int64_t used, int64_t more)
+/* All rows, one after the other; false: no memory. */
+static bool list_rows(Run *r, CellRowFn list, const void *context, Growing *g, int64_t *start)
 {
-    if (used + more <= *capacity)
-        return;
-    *capacity = 2 * (used + more);
-    rows->key = grown(r, rows->key, used, *capacity);
-    rows->count = grown(r, rows->count, used, *capacity);
-}
+    int64_t  all = r->h * r->n;
+    int32_t *count = calloc((size_t)r->m + 1, sizeof(*count));
+    int32_t *key = malloc(((size_t)r->m + 1) * sizeof(*key));
+    bool     ok = count && key && reserve(g, 0, all);
 
-/* Row `row`, of which `found` keys are in `key`, behind the rows before it. */
-static void append(CellRows *rows, int64_t row, int64_t found, int32_t *key, int32_t *count)
-{
-    int64_t at = rows->start[row];
+    start[0] = 0;
+    for (int64_t row = 0; row < all && ok; row++) {
+        int64_t found = list(context, row / r->n, row % r->n, count, key);
 
-    qsort(key, (size_t)found, sizeof(*key), by_value);
-    for (int64_t c = 0; c < found; c++) {
-        rows->key[at + c] = key[c];
-        rows->count[at + c] = count[key[c]];
-        count[key[c]] = 0;
+        ok = reserve(g, start[row], found);
+        if (ok)
+            append(g, start[row], found, key, count);
+        start[row + 1] = start[row] + found;
     }
-    rows->start[row + 1] = at + found;
+    free(count);
+    free(key);
+    return ok;
 }
 
 const CellRows *cell_rows_new(Run *r, CellRowFn list, const void *context)
 {
     CellRows *rows = run_wants_views(r) ? run_alloc(r, 1, sizeof(*rows)) : NULL;
-    int64_t   all = r->h * r->n, capacity = 0;
-    int32_t  *count, *key;
+    int64_t   all = r->h * r->n;
+    Growing   grown = { 0 };
 
     if (!rows)
         return NULL;
     *rows = (CellRows){ .n = r->n, .start = run_alloc(r, all + 1, sizeof(*rows->start)) };
-    count = run_alloc(r, r->m, sizeof(*count));
-    key = run_alloc(r, r->m, sizeof(*key));
-    reserve(r, rows, &capacity, 0, all);
-    if (run_failed(r))
-        return NULL;
-    memset(count, 0, (size_t)r->m * sizeof(*count));
-    rows->start[0] = 0;
-    for (int64_t row = 0; row < all; row++) {
-        int64_t found = list(context, row / r->n, row % r->n, count, key);
-
-        reserve(r, rows, &capacity, rows->start[row], found);
-        if (run_failed(r))
-            return NULL;
-        append(rows, row, found, key, count);
+    if (rows->start && !run_failed(r) && !list_rows(r, list, context, &grown, rows->start))
+        run_fail(r, ERR_NOMEM, "%s: not enough memory for the cells it visits", r->mechanism->id);
+    if (!run_failed(r)) {
+        rows->key = moved(r, grown.key, rows->start[all]);
+        rows->count = moved(r, grown.count, rows->start[all]);
     }
-    return rows;
+    free(grown.key);
+    free(grown.count);
+    return run_failed(r) ? NULL : rows;
 }
 
 Pattern *cell_rows_pattern(Run *r, const CellRows *rows, uint8_t bits)

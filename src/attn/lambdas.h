@@ -40,6 +40,8 @@ typedef struct Lambdas {
     double        *lse;        /* [hk,contexts,k u] log of the sum of exp over the positions */
     float         *content;    /* [hk,contexts,k,e] */
     const Pattern *reach;      /* cells that E is given for; one head */
+    const double  *shares;     /* [hk,m,k u] Kbar where all queries have one, for the views; NULL:
+                                  worked out when asked for */
 } Lambdas;
 
 /* Sets reach, from sizes and position. */
@@ -51,7 +53,7 @@ Tensor lambdas_apply(Lambdas *l);
 /* What the two charge. */
 Flops lambdas_flops(const Lambdas *l);
 /* The views of the spec; *l must live in the run's arena. */
-void lambdas_show(const Lambdas *l);
+void lambdas_show(Lambdas *l);
 
 /* E[i,j], [k,u], of a cell within reach. */
 const float *lambdas_entry(const Lambdas *l, int64_t i, int64_t j);

@@ -15,9 +15,24 @@ typedef struct Shown {
 static double key_share(const Lambdas *l, int64_t key_head, int64_t i, int64_t j, int64_t c)
 {
     int64_t      ku = l->s.k * l->s.u, plane = key_head * l->contexts + (l->causal ? i : 0);
-    const float *key = tensor_head(&l->key, key_head, l->s.hk);
+    const float *key;
 
+    if (l->shares)
+        return l->shares[(key_head * l->s.m + j) * ku + c];
+    key = tensor_head(&l->key, key_head, l->s.hk);
     return exp((double)key[j * ku + c] - l->lse[plane * ku + c]);
+}
+
+/* Once for all queries: an exp is dearer than the rest of a cell. */
+static void make_shares(Lambdas *l)
+{
+    int64_t ku = l->s.k * l->s.u;
+    double *shares = l->causal ? NULL : run_alloc(l->r, l->s.hk * l->s.m * ku, sizeof(*shares));
+
+    for (int64_t row = 0; shares && row < l->s.hk * l->s.m; row++)
+        for (int64_t c = 0; c < ku; c++)
+            shares[row * ku + c] = key_share(l, row / l->s.m, 0, row % l->s.m, c);
+    l->shares = shares;
 }
 
 /* q_i . (Kbar_j + E_ij), of one u; E where there is one. */
@@ -150,7 +165,7 @@ static void show_weights(const Lambdas *l, const char *name, int what, const Pat
         if (!view)
             return;
     }
-    view->cost = (what & SHOW_CONTENT ? 20 : 1) * (double)l->s.k; /* an exp is about 20 */
+    view->cost = (what & SHOW_CONTENT && !l->shares ? 20 : 1) * (double)l->s.k; /* exps: 20 */
 }
 
 /* Every cell by content; near ones by position too. */
@@ -194,7 +209,7 @@ static void show_content(const Lambdas *l, const Pattern *cells)
     view_stage(r, NULL, -1);
 }
 
-void lambdas_show(const Lambdas *l)
+void lambdas_show(Lambdas *l)
 {
     Run               *r = l->r;
     const LambdaSizes *s = &l->s;
@@ -203,6 +218,7 @@ void lambdas_show(const Lambdas *l)
 
     if (!run_wants_views(r))
         return;
+    make_shares(l);
     cells = cells_of(l);
     show_content(l, cells);
     view_pattern(r, cells, true);

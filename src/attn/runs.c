@@ -171,51 +171,53 @@ static void drop_below(PatternRow *row, int64_t to, int64_t from)
     row->count -= from - to;
 }
 
-typedef struct Absorb {
-    PatternRow *row;
-    int64_t     at;
-} Absorb;
-
 static void emit_push(void *context, PatternRun piece)
 {
     push(context, piece);
 }
 
-static void absorb(PatternRow *row, int64_t at, PatternRun p);
+/* Runs of the second operand are disjoint, so each is held against the first one's only: what
+ * is left of it is kept apart, or a row of many runs would take their square. */
+typedef struct Absorb {
+    PatternRow *row;  /* from `at` on: runs of the first operand */
+    PatternRow *left; /* of the second */
+    int64_t     at;
+} Absorb;
 
-static void emit_absorb(void *context, PatternRun piece)
+/* Common keys get both bits. */
+static void absorb(void *context, PatternRun p)
 {
     const Absorb *a = context;
+    PatternRow   *row = a->row;
 
-    absorb(a->row, a->at, piece);
-}
-
-/* Adds p to the disjoint runs from `at` on: common keys get both bits. */
-static void absorb(PatternRow *row, int64_t at, PatternRun p)
-{
-    for (; at < row->count && !row->failed; at++) {
+    for (int64_t at = a->at; at < row->count && !row->failed; at++) {
         PatternRun x = row->runs[at], common = runs_common(x, p);
 
         if (!common.count)
             continue;
         row->runs[at] = common;
         without(x, common, emit_push, row);
-        without(p, common, emit_absorb, &(Absorb){ row, at + 1 });
+        without(p, common, absorb, &(Absorb){ row, a->left, at + 1 });
         return;
     }
-    push(row, p);
+    push(a->left, p);
 }
 
 void runs_union(PatternRow *row, int64_t x, int64_t y)
 {
-    int64_t end = row->count;
+    PatternRow left = { 0 };
+    int64_t    end = row->count;
 
     if (y == end || row->failed)
         return;
     for (int64_t i = x; i < y; i++)
         push(row, row->runs[i]);
     for (int64_t i = y; i < end && !row->failed; i++)
-        absorb(row, end, row->runs[i]);
+        absorb(&(Absorb){ row, &left, end }, row->runs[i]);
+    row->failed = row->failed || left.failed;
+    for (int64_t i = 0; i < left.count; i++)
+        push(row, left.runs[i]);
+    pattern_row_free(&left);
     drop_below(row, x, end);
 }
 

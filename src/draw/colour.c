@@ -88,11 +88,6 @@ Rgb colour_shade(Rgb full, double strength, bool dark_background)
     return colour_mix(from, full, 0.3 + 0.7 * share);
 }
 
-Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background)
-{
-    return colour_shade(colour_of_component(bit), strength, dark_background);
-}
-
 /* ---- what found a cell ------------------------------------------------------ */
 
 static const Rgb missed_rgb = { 0xD0, 0x1C, 0x2E };
@@ -105,8 +100,7 @@ static Rgb round_colour(const View *view, int round)
     return colour_of_category(view->found->rounds == 1 ? JUST_FOUND : round);
 }
 
-/* 0..6 of a bit that stands for a round; -1: it does not. */
-static int round_of(const View *view, uint8_t bit)
+int cause_round(const View *view, uint8_t bit)
 {
     int round = 0;
 
@@ -122,7 +116,7 @@ const char *cause_name(const View *view, uint8_t bit)
     static const char *const rounds[VIEW_FOUND_ROUNDS] = { "round 1", "round 2", "round 3",
                                                            "round 4", "round 5", "round 6",
                                                            "round 7 or later" };
-    int round = round_of(view, bit);
+    int round = cause_round(view, bit);
 
     if (round >= 0)
         return view->found->rounds == 1 ? "found" : rounds[round];
@@ -149,7 +143,7 @@ void bit_names_add(BitNames *names, const View *view, uint8_t bits)
 
 char cause_letter(const View *view, uint8_t bit)
 {
-    int round = round_of(view, bit);
+    int round = cause_round(view, bit);
 
     if (round >= 0)
         return view->found->rounds == 1 ? 'o' : (char)('1' + round);
@@ -158,7 +152,7 @@ char cause_letter(const View *view, uint8_t bit)
 
 Rgb cause_colour(const View *view, uint8_t bit)
 {
-    int round = round_of(view, bit);
+    int round = cause_round(view, bit);
 
     if (round >= 0)
         return round_colour(view, round);
@@ -169,7 +163,7 @@ Rgb cause_colour(const View *view, uint8_t bit)
 
 uint8_t cause_256(const View *view, uint8_t bit)
 {
-    int round = round_of(view, bit);
+    int round = cause_round(view, bit);
 
     if (round >= 0)
         return colour_nearest_256(round_colour(view, round));

@@ -21,6 +21,10 @@ typedef enum ColourMap {
     MAP_VIRIDIS, MAP_CIVIDIS, MAP_MAGMA, MAP_GREY, MAP_DIVERGING, MAP_INK, MAP_COUNT
 } ColourMap;
 
+/* Whom the colours of causes, categories and curves are for: everybody on a screen, readers
+ * without red or green cones, a printer without colours. */
+typedef enum Hues { HUES_USUAL, HUES_SAFE, HUES_PRINT } Hues;
+
 const char *colour_map_name(ColourMap map);
 bool        colour_map_parse(const char *name, ColourMap *out, Error *err);
 /* t in [0,1]; NaN gives the colour of odd values. */
@@ -33,7 +37,6 @@ Rgb colour_lost(void);                     /* what was missed or dropped */
 Rgb colour_odd(void);                      /* NaN, infinity */
 /* A hue, or a component's, at `strength` in (0,1]: light on white, dark on black. */
 Rgb colour_shade(Rgb full, double strength, bool dark_background);
-Rgb colour_component_shade(uint8_t bit, double strength, bool dark_background);
 
 const char *component_name(uint8_t bit);   /* "window"; static */
 /* ASCII: # window = global * random / strided % block @ bucket & cluster
@@ -54,6 +57,12 @@ void        bit_names_add(BitNames *names, const View *view, uint8_t bits);
 char        cause_letter(const View *view, uint8_t bit);
 Rgb         cause_colour(const View *view, uint8_t bit);
 uint8_t     cause_256(const View *view, uint8_t bit);
+Rgb         component_colour_in(Hues hues, uint8_t bit);
+Rgb         cause_colour_in(Hues hues, const View *view, uint8_t bit);
+Rgb         category_colour_in(Hues hues, int64_t category);
+Rgb         lost_colour_in(Hues hues);
+/* L* of CIELAB, 0 black to 100 white: what is left without colours. */
+double      colour_lightness(Rgb rgb);
 /* The palette entry nearest in a perceptual sense, for anything else. */
 uint8_t colour_nearest_256(Rgb rgb);
 

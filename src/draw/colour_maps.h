@@ -7,4 +7,9 @@
 /* a at share 0, b at share 1. */
 Rgb colour_mix(Rgb a, Rgb b, double share);
 
+/* The hue with light added or taken away until its L* is this. */
+Rgb colour_at_lightness(Rgb hue, double lightness);
+/* 0..6 of a bit that stands for a round; -1: it does not. */
+int cause_round(const View *view, uint8_t bit);
+
 #endif

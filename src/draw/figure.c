@@ -34,6 +34,7 @@ void figure_free(Figure *figure)
         free(figure->panels[k].margin);
     }
     free(figure->panels);
+    free(figure->numbers);
     free(figure);
 }
 

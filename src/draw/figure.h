@@ -42,7 +42,7 @@ typedef struct Panel {
     Scale          scale;
     ColourMap      map;
     bool           map_given;   /* somebody chose it: no theme changes it */
-    bool           safe;        /* categories in the hues for colour-blind readers */
+    Hues           hues;        /* of causes and categories */
     double         lo, hi;      /* value range; lo == hi: from the data */
     const View    *minus;       /* show view - minus on a diverging map; NULL: off */
     const int32_t *row_order, *col_order; /* sorted display; borrowed; NULL: token order */
@@ -74,6 +74,7 @@ typedef struct Figure {
     Threads *threads;    /* borrowed; may be NULL */
     double   budget_entries; /* as in GridRequest; 0: exact */
     const atomic_bool *cancel; /* borrowed; may be NULL */
+    char  *numbers;  /* of its plots, the text that a file held; owned; NULL: made of them */
 } Figure;
 
 Figure *figure_new(int panels, Error *err);
@@ -105,7 +106,9 @@ typedef struct Paint {
     bool    marked;     /* one of the view's marks: the character says it */
     int     level;      /* 0..levels-1 as grid_level */
 } Paint;
-/* levels: how many steps the device has. */
+#define PAGE_LEVELS 256
+/* levels: how many steps the device has; PAGE_LEVELS: a page, for which causes and categories
+ * have no index256 looked up. */
 Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
                   bool dark_background);
 
@@ -123,12 +126,12 @@ int figure_legend(const Figure *figure, LegendItem *items, int most);
 int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark_background,
                 LegendItem *items, int room);
 /* Forward and backward of a schedule. */
-int schedule_legend(bool safe, LegendItem *items, int room);
+int schedule_legend(Hues hues, LegendItem *items, int room);
 /* The panel shows who works on what, not a difference. */
 bool panel_shows_schedule(const Panel *panel);
 /* Category of a schedule's value, and its colour; -1: idle. */
 int32_t schedule_category(float value);
-Rgb     schedule_colour(int32_t category, bool safe);
+Rgb     schedule_colour(int32_t category, Hues hues);
 /* The panel shows hop counts as such, not how many pairs have one. */
 bool panel_shows_hops(const Panel *panel);
 

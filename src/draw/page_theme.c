@@ -2,7 +2,8 @@
  *
  * Components have the colours of Okabe and Ito in all of them, and differences run from
  * purple to orange, which colour-blind readers tell apart; so what the theme for them
- * changes is the map of values (cividis looks the same to them) and the categories.
+ * changes is the map of values (cividis looks the same to them) and the categories.  In print
+ * the same hues are lighter and darker than each other, for a printer that has no colours.
  */
 #include "draw/page_theme.h"
 
@@ -28,10 +29,11 @@ static const PageTheme themes[] = {
     { .name = "light", LIGHT, ON_PAPER, .values = MAP_VIRIDIS },
     { .name = "dark", DARK, ON_PAPER, .values = MAP_VIRIDIS },
     { .name = "print", .paper = WHITE, .ink = { 0, 0, 0 }, .muted = { 50, 50, 50 },
-      .rule = { 200, 200, 200 }, ON_PAPER, .values = MAP_INK },
+      .rule = { 200, 200, 200 }, ON_PAPER, .values = MAP_INK,
+      .hues = HUES_PRINT },
     { .name = "slide", DARK, .type = 1.9, .one = HALF_SLIDE, .page = WHOLE_SLIDE,
       .values = MAP_VIRIDIS },
-    { .name = "colour-blind", LIGHT, ON_PAPER, .values = MAP_CIVIDIS, .safe = true },
+    { .name = "colour-blind", LIGHT, ON_PAPER, .values = MAP_CIVIDIS, .hues = HUES_SAFE },
 };
 
 static const PageTheme *find(const char *name)

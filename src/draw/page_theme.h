@@ -11,7 +11,7 @@ typedef struct PageTheme {
     double      type;      /* size of letters and lines, 1 as on paper */
     double      one, page; /* usual width in inches of one panel, of several */
     ColourMap   values;    /* in place of the usual map */
-    bool        safe;      /* categories in hues that colour-blind readers tell apart */
+    Hues        hues;      /* of causes, categories and curves */
 } PageTheme;
 
 /* NULL: the first, light.  An unknown name is light too; see figure_theme_check. */

@@ -129,13 +129,15 @@ static void paint_value(Paint *paint, const Panel *panel, double t)
     paint->ascii = value_letter(map, t);
 }
 
-static void paint_cause(Paint *paint, const View *view, const GridCell *cell, double strength,
-                        bool dark)
+static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, double strength,
+                        bool page, bool dark)
 {
-    uint8_t bit = cell->rarest ? cell->rarest : COMPONENT_OTHER;
+    const View *view = panel->view;
+    uint8_t     bit = cell->rarest ? cell->rarest : COMPONENT_OTHER;
 
-    paint->rgb = colour_shade(cause_colour(view, bit), strength, dark);
-    paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
+    paint->rgb = colour_shade(cause_colour_in(panel->hues, view, bit), strength, dark);
+    if (!page)
+        paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
     paint->ascii = cause_letter(view, bit);
 }
 
@@ -149,12 +151,12 @@ char category_letter(const View *view, int64_t category)
 Rgb panel_category_colour(const Panel *panel, int32_t category)
 {
     if (panel_shows_schedule(panel))
-        return schedule_colour(category, panel->safe);
-    return panel->safe ? colour_of_category_safe(category) : colour_of_category(category);
+        return schedule_colour(category, panel->hues);
+    return category_colour_in(panel->hues, category);
 }
 
 static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
-                           int64_t col, bool dark)
+                           int64_t col, bool page, bool dark)
 {
     const GridCell *cell = &grid->cells[row * grid->cols + col];
     int64_t         category = cell->category, group = grid_cell_region(grid, row, col).row0;
@@ -168,7 +170,8 @@ static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, i
     paint->rgb = panel_category_colour(panel, (int32_t)category);
     if (mixed)
         paint->rgb = colour_mix(paint->rgb, from, 0.5);
-    paint->index256 = colour_nearest_256(paint->rgb);
+    if (!page)
+        paint->index256 = colour_nearest_256(paint->rgb);
     paint->ascii = category_letter(panel->view, category);
     if (mixed)
         paint->ascii = (char)tolower((unsigned char)paint->ascii);
@@ -255,13 +258,14 @@ static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64
                    dark_background);
         break;
     case STYLE_CAUSE:
-        paint_cause(&paint, panel->view, cell, t, dark_background);
+        paint_cause(&paint, panel, cell, t, levels == PAGE_LEVELS, dark_background);
         break;
     case STYLE_CATEGORY:
         if (panel_shows_schedule(panel))
-            schedule_paint(&paint, cell, panel->safe, dark_background);
+            schedule_paint(&paint, cell, panel->hues, dark_background);
         else
-            paint_category(&paint, panel, grid, row, col, dark_background);
+            paint_category(&paint, panel, grid, row, col, levels == PAGE_LEVELS,
+                           dark_background);
         break;
     default:
         paint_value(&paint, panel, t);
@@ -279,7 +283,7 @@ Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col
         paint.ascii = panel->view->marks->chosen ? 'o' : 'x';
         paint.background = false;
         if (!panel->view->marks->chosen) {
-            paint.rgb = colour_lost();
+            paint.rgb = lost_colour_in(panel->hues);
             paint.index256 = colour_nearest_256(paint.rgb);
         }
     }

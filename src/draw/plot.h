@@ -122,6 +122,7 @@ void plot_number(const PlotAxis *axis, double value, char *text, size_t size);
 
 /* Colours of Okabe and Ito, in an order in which neighbours differ in lightness too. */
 Rgb     plot_colour(int series, bool dark);
+Rgb     plot_colour_printed(int series); /* apart in lightness */
 uint8_t plot_colour_256(int series);
 int     plot_mark(int series); /* shape, so that where colours come again shapes do not */
 char    plot_letter(int series);  /* ASCII mark: o x + * ... */
@@ -129,7 +130,12 @@ char    plot_letter(int series);  /* ASCII mark: o x + * ... */
 int     plot_named(const Plot *plot);
 /* What a reader wants in words: the note, or extremes of each series. */
 void plot_caption(const Plot *plot, char *text, size_t size);
-/* All its numbers, with names and units: {"x":..,"y":..,"rows":[..],"series":[..]}. */
-void plot_json(const Plot *plot, const char *title, Json *out);
+/* All of it, for an object that is open: names and units, numbers, and how they are drawn
+ * where that is not the usual way: "x":..,"y":..,"rows":[..],"series":[..],... */
+void plot_json(const Plot *plot, Json *out);
+/* The settled plot that such an object holds, and it alone; NULL with an error that says
+ * what is wrong with it. */
+struct json_t;
+Plot *plot_of_json(const struct json_t *json, Error *err);
 
 #endif

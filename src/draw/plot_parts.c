@@ -1,4 +1,4 @@
-/* plot_parts.c -- rows, words and lines of a plot; its copy and its numbers; see plot.h. */
+/* plot_parts.c -- rows, words and lines of a plot; its copy; see plot.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,64 +124,4 @@ Plot *plot_copy(const Plot *plot, Error *err)
         return copy;
     plot_free(copy);
     return NULL;
-}
-
-/* ---- its numbers ------------------------------------------------------------ */
-
-static void key_numbers(Json *out, const char *key, const double *values, int64_t count)
-{
-    if (!values)
-        return;
-    jsonw_key(out, key);
-    jsonw_open(out, '[');
-    for (int64_t i = 0; i < count; i++)
-        jsonw_number(out, values[i]); /* NaN is null */
-    jsonw_close(out, ']');
-}
-
-static void key_words(Json *out, const char *key, const char *words, size_t each, int64_t count)
-{
-    if (!words)
-        return;
-    jsonw_key(out, key);
-    jsonw_open(out, '[');
-    for (int64_t i = 0; i < count; i++)
-        jsonw_string(out, words + (size_t)i * each);
-    jsonw_close(out, ']');
-}
-
-static void series_json(const PlotSeries *s, Json *out)
-{
-    jsonw_open(out, '{');
-    jsonw_key(out, "name");
-    jsonw_string(out, s->name);
-    key_numbers(out, "x", s->x, s->count);
-    key_numbers(out, "y", s->y, s->count);
-    key_numbers(out, "low", s->low, s->count);
-    key_numbers(out, "high", s->high, s->count);
-    key_words(out, "labels", s->labels ? s->labels[0] : NULL, sizeof(s->labels[0]), s->count);
-    jsonw_close(out, '}');
-}
-
-void plot_json(const Plot *plot, const char *title, Json *out)
-{
-    jsonw_open(out, '{');
-    jsonw_key(out, "title");
-    jsonw_string(out, title);
-    jsonw_key(out, "measured");
-    jsonw_string(out, plot->measured);
-    jsonw_key(out, "x");
-    jsonw_string(out, plot->x.name);
-    jsonw_key(out, "y");
-    jsonw_string(out, plot->y.name);
-    key_words(out, "names", plot->x.names ? plot->x.names[0].text : NULL,
-              sizeof(plot->x.names[0]), plot->x.name_count);
-    key_words(out, "rows", plot->rows ? plot->rows[0] : NULL, sizeof(plot->rows[0]),
-              plot->row_count);
-    jsonw_key(out, "series");
-    jsonw_open(out, '[');
-    for (int k = 0; k < plot->count; k++)
-        series_json(&plot->series[k], out);
-    jsonw_close(out, ']');
-    jsonw_close(out, '}');
 }

@@ -126,6 +126,17 @@ static char *unshared(const char *text)
     return plain;
 }
 
+#define LONG_TEXT 1024 /* from which on it is compressed: numbers shrink to a sixth */
+
+static int text_kind(const char *text)
+{
+    bool ascii = plain_ascii(text);
+
+    if (strlen(text) < LONG_TEXT)
+        return ascii ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
+    return ascii ? PNG_TEXT_COMPRESSION_zTXt : PNG_ITXT_COMPRESSION_zTXt;
+}
+
 static void write_texts(Png *p, const char *const *metadata)
 {
     png_text texts[MOST_TEXTS];
@@ -133,9 +144,7 @@ static void write_texts(Png *p, const char *const *metadata)
 
     memset(texts, 0, sizeof(texts));
     for (; metadata && metadata[0] && metadata[1] && count < MOST_TEXTS; metadata += 2) {
-        bool ascii = plain_ascii(metadata[1]);
-
-        texts[count].compression = ascii ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
+        texts[count].compression = text_kind(metadata[1]);
         texts[count].key = unshared(metadata[0]);
         texts[count].text = unshared(metadata[1]);
         count++;

@@ -147,7 +147,8 @@ typedef struct Present {
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
-    bool    odd, masked, mark, schedule, safe;
+    bool    odd, masked, mark, schedule;
+    Hues    hues; /* the page has one kind */
     const ViewMarks *marks; /* of the first panel that has some in sight */
     const View      *loads; /* the first that has bars of rows or columns */
     const Margin    *margin; /* one that stands in their place */
@@ -202,7 +203,7 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
 
     if (style == STYLE_PLOT)
         return;
-    present->safe |= panel->safe;
+    present->hues = panel->hues;
     present->mark |= panel->picture;
     for (int64_t c = 0; panel->view->marks && !present->marks && c < grid->rows * grid->cols; c++)
         if (grid->cells[c].marked)
@@ -242,7 +243,7 @@ static int load_items(const Present *present, LegendItem *items, int most)
     const ViewLoad *cols = present->loads ? present->loads->load : NULL;
     const ViewLoad *rows = present->loads ? present->loads->row_load : NULL;
     bool            lost = present->marks && !present->marks->chosen;
-    Rgb             bar = colour_load(), red = colour_lost();
+    Rgb             bar = colour_load(), red = lost_colour_in(present->hues);
     int             count = 0;
     char            text[48];
 
@@ -262,9 +263,9 @@ static int load_items(const Present *present, LegendItem *items, int most)
 }
 
 /* The bars beside a matrix; characters say it in words. */
-static int margin_items(const Margin *margin, LegendItem *items, int most)
+static int margin_items(const Margin *margin, Hues hues, LegendItem *items, int most)
 {
-    Rgb  bar = colour_load(), red = colour_lost();
+    Rgb  bar = colour_load(), red = lost_colour_in(hues);
     char text[48];
 
     if (!margin || most < 2)
@@ -276,9 +277,9 @@ static int margin_items(const Margin *margin, LegendItem *items, int most)
     return margin_has_negative(margin) ? 2 : 1;
 }
 
-static LegendItem item_of_cause(const View *view, uint8_t bit)
+static LegendItem item_of_cause(Hues hues, const View *view, uint8_t bit)
 {
-    return item_of(cause_name(view, bit), cause_colour(view, bit), cause_256(view, bit),
+    return item_of(cause_name(view, bit), cause_colour_in(hues, view, bit), cause_256(view, bit),
                    cause_letter(view, bit));
 }
 
@@ -297,11 +298,11 @@ static int found_items(const Present *present, LegendItem *items, int most)
             if (bit == COMPONENT_OTHER)
                 missed = view;
             else if (count < most)
-                items[count++] = item_of_cause(view, (uint8_t)bit);
+                items[count++] = item_of_cause(present->hues, view, (uint8_t)bit);
         }
     }
     if (missed && count < most)
-        items[count++] = item_of_cause(missed, COMPONENT_OTHER);
+        items[count++] = item_of_cause(present->hues, missed, COMPONENT_OTHER);
     return count;
 }
 
@@ -316,14 +317,15 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
 
         if (present->names.name[b])
             items[count++] = item_of(present->names.name[b],
-                                     grey ? PICTURE_OTHER : colour_of_component(bit),
+                                     grey ? PICTURE_OTHER
+                                          : component_colour_in(present->hues, bit),
                                      grey ? PICTURE_OTHER_256 : colour_component_256(bit),
                                      component_letter(bit));
     }
     count += found_items(present, items + count, most - count);
     for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
                     count < most; c++) {
-        Rgb rgb = present->safe ? colour_of_category_safe(c) : colour_of_category(c);
+        Rgb rgb = category_colour_in(present->hues, c);
 
         if (present->category)
             snprintf(text, sizeof(text), "%s", present->category[c]);
@@ -337,9 +339,9 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
                              present->unreached, dark, items + count, most - count);
     count += load_items(present, items + count, most - count);
-    count += margin_items(present->margin, items + count, most - count);
+    count += margin_items(present->margin, present->hues, items + count, most - count);
     if (present->schedule)
-        count += schedule_legend(present->safe, items + count, most - count);
+        count += schedule_legend(present->hues, items + count, most - count);
     if (present->masked && count < most)
         items[count++] = dark ? item_of("not allowed", (Rgb){ 64, 64, 64 }, 238, ' ')
                               : item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');

@@ -32,7 +32,15 @@ static Rgb safe_colour(int32_t category)
     return (category % 2 ? orange : blue)[category / 2 % SHADES];
 }
 
-Rgb schedule_colour(int32_t category, bool safe)
+/* Without colours forward is dark and backward light; neighbours are apart. */
+static Rgb printed_colour(int32_t category, Rgb hue)
+{
+    int at = category / 2 % SHADES;
+
+    return colour_at_lightness(hue, (category % 2 ? 58 : 14) + 5.4 * (at / 2 + at % 2 * 3));
+}
+
+Rgb schedule_colour(int32_t category, Hues hues)
 {
     static const Rgb cool[SHADES] = {
         { 0x1F, 0x4E, 0x9E }, { 0x5B, 0x9B, 0xD5 }, { 0x1B, 0x76, 0x85 },
@@ -44,29 +52,31 @@ Rgb schedule_colour(int32_t category, bool safe)
     };
     const Rgb *shades = category % 2 ? warm : cool;
 
-    if (safe)
+    if (hues == HUES_SAFE)
         return safe_colour(category);
+    if (hues == HUES_PRINT)
+        return printed_colour(category, shades[category / 2 % SHADES]);
     return shades[category / 2 % SHADES];
 }
 
-void schedule_paint(Paint *paint, const GridCell *cell, bool safe, bool dark)
+void schedule_paint(Paint *paint, const GridCell *cell, Hues hues, bool dark)
 {
     Rgb paper = dark ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
 
-    paint->rgb = schedule_colour(cell->category, safe);
+    paint->rgb = schedule_colour(cell->category, hues);
     if (cell->purity < 0.5f)
         paint->rgb = colour_mix(paint->rgb, paper, 0.5);
     paint->index256 = colour_nearest_256(paint->rgb);
     paint->ascii = (char)((cell->category % 2 ? 'a' : 'A') + cell->category / 2 % 26);
 }
 
-int schedule_legend(bool safe, LegendItem *items, int room)
+int schedule_legend(Hues hues, LegendItem *items, int room)
 {
     static const char *const texts[] = { "forward", "backward" };
     int count = 0;
 
     for (int way = 0; way < 2 && count < room; way++) {
-        Rgb rgb = schedule_colour(way, safe);
+        Rgb rgb = schedule_colour(way, hues);
 
         items[count] = (LegendItem){ .rgb = rgb, .index256 = colour_nearest_256(rgb),
                                      .ascii = way ? 'a' : 'A' };

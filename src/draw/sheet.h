@@ -21,6 +21,7 @@
 typedef struct SheetStyle {
     int    dpi;
     const struct PageTheme *theme;
+    Hues   hues;
     bool   dark;
     Rgb    paper, ink, muted, rule; /* background, text, secondary text, cell grid */
     double head, title, axis, tick, small, legend; /* font sizes */

@@ -45,7 +45,8 @@ static void draw_cells(Sheet *sheet, int k, Rgb *cells, uint8_t *skip)
 
     for (int64_t r = 0; r < g->rows; r++)
         for (int64_t c = 0; c < g->cols; c++) {
-            Paint paint = panel_paint(&sheet->scene.panels[k], g, r, c, 256, sheet->style.dark);
+            Paint paint = panel_paint(&sheet->scene.panels[k], g, r, c, PAGE_LEVELS,
+                                      sheet->style.dark);
 
             cells[r * g->cols + c] = paint.rgb;
             /* Plain background is the paper itself, which may be transparent. */
@@ -203,8 +204,10 @@ static void draw_col_label(Sheet *sheet, int k, int64_t at, double font)
     char   text[256], fitted[256];
 
     sheet_label(sheet, k, false, at, text, sizeof(text));
-    if (!tokens) {
-        canvas_text(sheet->canvas, x, y, text,
+    if (!tokens) { /* a number at the edge of the page moves rather than to be cut */
+        double half = canvas_text_width(sheet->canvas, text, FONT_SANS, font) / 2;
+
+        canvas_text(sheet->canvas, fmin(x, sheet->layout.width - half - 1), y, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = font, .rgb = s->ink });
         canvas_line(sheet->canvas, x, b->matrix.y - s->tick_length, x, b->matrix.y, s->frame,
                     s->ink, 1);

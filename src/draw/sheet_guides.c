@@ -17,6 +17,14 @@ static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
     pens_text(p, box.x, box.y + p->s->tick, text, rgb);
 }
 
+/* Words do not touch: some room on both sides. */
+static LabelBox with_gap(const Pens *p, LabelBox box)
+{
+    double gap = p->s->space / 2.0;
+
+    return (LabelBox){ box.x - gap, box.y, box.w + 2 * gap, box.h };
+}
+
 /* Beside an upright guide, on the side and at the height where there is room. */
 static void name_upright(Pens *p, const PlotGuide *g, double at)
 {
@@ -28,7 +36,7 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
             LabelBox box = box_of(p, left ? at - wide - space : at + space,
                                   p->box.y + p->box.h - space - up, wide);
 
-            if (label_fits(&p->places, box, k < HEIGHTS)) {
+            if (label_fits(&p->places, with_gap(p, box), k < HEIGHTS)) {
                 write_in(p, box, g->name, p->s->muted);
                 return;
             }

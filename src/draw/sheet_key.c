@@ -36,8 +36,8 @@ static int key_items(const Sheet *sheet, KeyItem *items)
     items[count++] = (KeyItem){ .text = "share of a cell:" };
     for (int k = 0; k < 3; k++) {
         items[count] = (KeyItem){ .swatch = true };
-        items[count].rgb = colour_component_shade(COMPONENT_OTHER, shades[k].strength,
-                                                  sheet->style.dark);
+        items[count].rgb = colour_shade(component_colour_in(sheet->style.hues, COMPONENT_OTHER),
+                                        shades[k].strength, sheet->style.dark);
         snprintf(items[count++].text, sizeof(items->text), "%s", shades[k].text);
     }
     return count;
@@ -55,12 +55,14 @@ static void draw_item(Sheet *sheet, const KeyItem *item, double x, double y)
 {
     const SheetStyle *s = &sheet->style;
     double            side = round(0.85 * s->legend);
+    char              text[sizeof(item->text) + 4];
 
     if (item->swatch) {
         canvas_rect(sheet->canvas, round(x), round(y + 0.2 * s->legend), side, side, item->rgb);
         x += side + 1.5 * s->space;
     }
-    canvas_text(sheet->canvas, x, y + s->legend, item->text,
+    sheet_fit(sheet->canvas, item->text, s->legend, sheet->width - x, text, sizeof(text));
+    canvas_text(sheet->canvas, x, y + s->legend, text,
                 (CanvasText){ .size = s->legend, .rgb = s->ink });
 }
 
@@ -84,7 +86,7 @@ int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
                 break;
             used += more;
         }
-        at = x + (width - used + 3.5 * s->space) / 2;
+        at = x + fmax(0, (width - used + 3.5 * s->space) / 2);
         for (int k = first; draw && k < next; k++) {
             draw_item(sheet, &items[k], at, y + s->space + lines * line_height);
             at += item_width(sheet, &items[k]);

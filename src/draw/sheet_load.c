@@ -82,7 +82,7 @@ static void draw_numbers(const Bars *b, const double *numbers)
 
         if (!isnan(value))
             draw_part(&bars, at, at + 1, 0, fmin(fabs(value), b->most),
-                      value < 0 ? colour_lost() : colour_load());
+                      value < 0 ? lost_colour_in(b->sheet->style.hues) : colour_load());
     }
 }
 
@@ -104,7 +104,8 @@ static void draw_bars(const Bars *b)
         }
         draw_part(b, first, last, 0, (double)used, colour_load());
         if (over)
-            draw_part(b, first, last, (double)used, (double)(used + over), colour_lost());
+            draw_part(b, first, last, (double)used, (double)(used + over),
+                      lost_colour_in(b->sheet->style.hues));
     }
 }
 
@@ -191,7 +192,7 @@ static void draw_cross(Sheet *sheet, double x, double y, double w, double h, dou
 
 static void draw_ring(Sheet *sheet, double x, double y, double w, double h, double width)
 {
-    Rgb rgb = colour_lost();
+    Rgb rgb = lost_colour_in(sheet->style.hues);
 
     canvas_rect(sheet->canvas, x, y, w, width, rgb);
     canvas_rect(sheet->canvas, x, y + h - width, w, width, rgb);

@@ -61,7 +61,9 @@ void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
 
 Rgb pens_colour(const Pens *p, int hue)
 {
-    return hue < 0 ? p->s->muted : plot_colour(hue, p->s->dark);
+    if (hue < 0)
+        return p->s->muted;
+    return p->s->hues == HUES_PRINT ? plot_colour_printed(hue) : plot_colour(hue, p->s->dark);
 }
 
 double pens_width(const Pens *p, const char *text)

@@ -27,6 +27,7 @@ SheetStyle sheet_style(const PngOptions *options)
     SheetStyle       s = { .dpi = options->dpi > 0 ? options->dpi : 300, .theme = theme };
 
     s.dark = theme->dark;
+    s.hues = theme->hues;
     s.paper = theme->paper;
     s.ink = theme->ink;
     s.muted = theme->muted;
@@ -266,7 +267,7 @@ static void apply_theme(Scene *scene, const PageTheme *theme)
 
         if (!panel->map_given && panel->map == MAP_VIRIDIS)
             panel->map = theme->values;
-        panel->safe = theme->safe;
+        panel->hues = theme->hues;
     }
 }
 
@@ -286,12 +287,44 @@ static bool reduce(Sheet *sheet, Error *err)
     return ok;
 }
 
+/* A panel narrower than this cannot be read: six ticks' numbers for a matrix, for a plot some
+ * words more. */
+static double least_room(const Sheet *sheet)
+{
+    bool plots = false;
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        plots = plots || sheet->figure->panels[k].plot;
+    return (plots ? 9 : 6) * sheet->style.tick;
+}
+
+/* The usual arrangement, unless somebody chose one, has fewer columns where they get too
+ * narrow. */
+static bool arrange(Sheet *sheet, Error *err)
+{
+    const Figure *f = sheet->figure;
+    bool          given = f->rows > 0 || f->cols > 0;
+
+    for (figure_arrange(f, &sheet->rows, &sheet->cols);; sheet->cols--) {
+        Error own = ERROR_INIT;
+        bool  ok;
+
+        sheet->rows = given ? sheet->rows : (f->count + sheet->cols - 1) / sheet->cols;
+        ok = make_layout(sheet, &own);
+        if (given || sheet->cols <= 1 || (ok && sheet->layout.room >= least_room(sheet))) {
+            if (!ok && err)
+                *err = own;
+            return ok;
+        }
+    }
+}
+
 bool sheet_plan(Sheet *sheet, Error *err)
 {
     const Figure *f = sheet->figure;
     size_t        count = (size_t)(f->count > 0 ? f->count : 1);
 
-    figure_arrange(f, &sheet->rows, &sheet->cols);
+    sheet->cols = 1; /* until the panels are known */
     sheet->needs = calloc(count, sizeof(*sheet->needs));
     sheet->panels = calloc(count, sizeof(*sheet->panels));
     sheet->canvas = canvas_new_image(1, 1, NULL, err);
@@ -307,7 +340,7 @@ bool sheet_plan(Sheet *sheet, Error *err)
         sheet->panels[k].col_tokens =
             f->panels[k].col_labels && region.col1 - region.col0 <= SHEET_TOKENS_MOST;
     }
-    if (!make_layout(sheet, err) || (drop_small_tokens(sheet) && !make_layout(sheet, err)))
+    if (!arrange(sheet, err) || (drop_small_tokens(sheet) && !make_layout(sheet, err)))
         return false;
     if ((adjust_width(sheet) && !make_layout(sheet, err)) || !reduce(sheet, err))
         return false;

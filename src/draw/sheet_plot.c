@@ -148,7 +148,7 @@ void pens_x_axis(const Pens *p)
 {
     const SheetStyle *s = p->s;
     PlotTick          ticks[PLOT_TICKS_MOST];
-    double            bottom = p->box.y + p->box.h, end = 0;
+    double            bottom = p->box.y + p->box.h, end = 0, half;
     double each = 1.9 * canvas_text_width(p->sheet->canvas, "00.0k", FONT_SANS, s->tick);
     int    count = plot_ticks(&p->axis, (int)fmin(8, p->box.w / each), ticks);
 
@@ -166,7 +166,9 @@ void pens_x_axis(const Pens *p)
         canvas_text(p->sheet->canvas, middle, bottom + s->tick_length + 1.1 * s->tick, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = s->tick, .rgb = s->ink });
     }
-    canvas_text(p->sheet->canvas, p->box.x + p->box.w / 2.0,
+    half = canvas_text_width(p->sheet->canvas, p->plot->x.name, FONT_SANS, s->axis) / 2;
+    canvas_text(p->sheet->canvas,
+                fmin(p->box.x + p->box.w / 2.0, p->sheet->width - s->space - half),
                 bottom + s->tick_length + 1.2 * s->tick + 1.2 * s->axis, p->plot->x.name,
                 (CanvasText){ .align = ALIGN_CENTRE, .size = s->axis, .rgb = s->muted });
 }

@@ -41,7 +41,7 @@ static double middle_of(const Pens *p, double row)
     return p->box.y + (row + 0.5) * p->box.h / p->plot->row_count;
 }
 
-/* Of words to the right of x; left of it where there is no room. */
+/* Of words to the right of x; left of it where there is no room; nowhere else. */
 static void write_beside(const Pens *p, double x, double middle, const char *text, Rgb rgb)
 {
     double wide = pens_width(p, text), right = p->box.x + p->box.w;
@@ -49,6 +49,8 @@ static void write_beside(const Pens *p, double x, double middle, const char *tex
     x += p->s->space;
     if (x + wide > right)
         x = right - wide - p->s->space;
+    if (x < p->box.x) /* it would cover the row's name */
+        return;
     pens_text(p, x, middle + 0.36 * p->s->tick, text, rgb);
 }
 

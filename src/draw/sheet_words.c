@@ -77,20 +77,57 @@ static bool panel_titles(Sheet *sheet, bool cut)
     return all;
 }
 
+#define NARROWEST  0.7 /* of the room there is */
+#define STEP_ROOM  0.05
+#define SHORT_LINE 0.28 /* a last line that stands alone */
+
+static bool is_cut(const Lines *lines)
+{
+    const char *last = lines->count ? lines->text[lines->count - 1] : "";
+    size_t      length = strlen(last);
+
+    return length >= 3 && !strcmp(last + length - 3, "\xE2\x80\xA6");
+}
+
+static bool ends_short(const Lines *lines, const WrapRule *rule, double room)
+{
+    return lines->count > 1 &&
+           rule->width(rule->context, lines->text[lines->count - 1]) < SHORT_LINE * room;
+}
+
+/* In as few lines as there must be; where a word or two would stand alone below, of more even
+ * length. */
+static void wrap_evenly(const char *text, WrapRule rule, Lines *out)
+{
+    double room = rule.room;
+    Lines  tried;
+
+    wrap_text(text, &rule, WRAP_LINES, out);
+    for (double share = 1 - STEP_ROOM; ends_short(out, &rule, room) && share > NARROWEST;
+         share -= STEP_ROOM) {
+        rule.room = share * room;
+        wrap_text(text, &rule, WRAP_LINES, &tried);
+        if (tried.count > out->count || is_cut(&tried))
+            return;
+        *out = tried;
+    }
+}
+
 static void panel_captions(Sheet *sheet)
 {
     Ruler ruler = { sheet->canvas, sheet->style.small };
     char  text[256];
 
     for (int k = 0; k < sheet->figure->count; k++) {
-        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w);
+        double   gap = sheet->cols > 1 ? 2 * sheet->style.space : 0; /* to the next one's words */
+        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w - gap);
 
         snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
         if (!*text && sheet->scene.plots[k])
             plot_caption(sheet->scene.plots[k], text, sizeof(text));
         else if (!*text)
             panel_caption(&sheet->figure->panels[k], &sheet->scene.grids[k], text, sizeof(text));
-        wrap_text(text, &rule, WRAP_LINES, &sheet->panels[k].caption);
+        wrap_evenly(text, rule, &sheet->panels[k].caption);
     }
 }
 
@@ -108,5 +145,5 @@ void sheet_words(Sheet *sheet)
     }
     panel_captions(sheet);
     wrap_text(sheet->figure->title, &title, HEAD_LINES, &sheet->title);
-    wrap_text(sheet->figure->caption, &caption, WRAP_LINES, &sheet->caption);
+    wrap_evenly(sheet->figure->caption, caption, &sheet->caption);
 }

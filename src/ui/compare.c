@@ -287,7 +287,7 @@ static int legend_schedule(Ui *ui, int y, int x)
         any |= pane->area.h && pane->drawing.grid.cells && pane_panel(ui, pane, &panel) &&
                panel_shows_schedule(&panel);
     }
-    return any ? legend_list(ui, items, schedule_legend(false, items, 4), y, x) : x;
+    return any ? legend_list(ui, items, schedule_legend(HUES_USUAL, items, 4), y, x) : x;
 }
 
 static bool colours_values(const Panel *panel)

@@ -13,6 +13,7 @@
 #include "ui/actions.h"
 #include "ui/journal.h"
 #include "ui/profile.h"
+#include "ui/scaling.h"
 #include "ui/shot.h"
 
 struct ExportWork {
@@ -120,6 +121,22 @@ static bool take_plots(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     return true;
 }
 
+/* Times over n are of no pane: the file tells of the command, and holds the times. */
+static bool take_scaling(Ui *ui, struct ExportWork *w, Text *command, Error *err)
+{
+    w->figure = scaling_figure(ui, command, err);
+    if (w->figure)
+        journal_command(ui, text_str(command));
+    return w->figure != NULL;
+}
+
+static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
+{
+    if (ui->screen != SCREEN_PROFILE)
+        return take_panes(ui, w, command, err);
+    return (ui->profiling.view == PROFILE_SCALING ? take_scaling : take_plots)(ui, w, command, err);
+}
+
 void export_start(Ui *ui, const char *path)
 {
     struct ExportWork *w = calloc(1, sizeof(*w));
@@ -129,11 +146,11 @@ void export_start(Ui *ui, const char *path)
     if (!w)
         return;
     snprintf(w->path, sizeof(w->path), "%s", path);
-    if (!(ui->screen == SCREEN_PROFILE ? take_plots : take_panes)(ui, w, &command, &err))
+    if (!take_shown(ui, w, &command, &err))
         goto fail;
     text_add(&command, " -o ");
     word_quote(&command, path);
-    w->metadata = picture_metadata(w->figure, w->results, w->shown, text_str(&command),
+    w->metadata = picture_metadata(w->figure, w->results, w->shown, text_str(&command), NULL,
                                    &w->storage);
     w->threads = ui->draughtsman.threads;
     w->job = session_submit_work(ui->draughtsman.session, write_figure, w, &err);
@@ -145,6 +162,7 @@ void export_start(Ui *ui, const char *path)
     return;
 fail:
     ui_say(ui, ROLE_ERROR, "not written: %s", err.text);
+    text_free(&command);
     work_free(w);
 }
 
@@ -296,22 +314,40 @@ static void show_sent(Ui *ui, const char *command)
     text_free(&lines);
 }
 
-static void copy_plots(Ui *ui)
+static bool command_of_plots(Ui *ui, Text *command, Error *err)
 {
     PanelChoice    choices[PROFILE_CHOICES_MOST];
     PictureOptions options;
     const char    *problem;
-    int            count = profile_choices(ui, choices, &options, &problem);
-    Text           command = { 0 };
-    char           path[256];
+    int            count;
 
-    if (!count) {
-        ui_say(ui, ROLE_WARN, "%s", problem);
-        return;
+    if (ui->profiling.view == PROFILE_SCALING) {
+        Figure *figure = scaling_figure(ui, command, err);
+        bool    ok = figure != NULL;
+
+        figure_free(figure);
+        return ok;
     }
+    count = profile_choices(ui, choices, &options, &problem);
+    if (!count)
+        return error_set(err, ERR_DATA, "%s", problem);
+    picture_command(ui->session, choices, count, &options, command);
+    return true;
+}
+
+static void copy_plots(Ui *ui)
+{
+    Error err = ERROR_INIT;
+    Text  command = { 0 };
+    char  path[256];
+
     suggest(ui, path, sizeof(path));
     text_add(&command, "attnscope ");
-    picture_command(ui->session, choices, count, &options, &command);
+    if (!command_of_plots(ui, &command, &err)) {
+        ui_say(ui, ROLE_WARN, "%s", err.text);
+        text_free(&command);
+        return;
+    }
     text_add(&command, " -o ");
     word_quote(&command, path);
     term_copy(ui->term, text_str(&command));

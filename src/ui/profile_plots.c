@@ -318,8 +318,6 @@ int profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const cha
         *problem = "this machine's ceilings are not measured yet";
         return 0;
     }
-    if (ui->profiling.view == PROFILE_SCALING)
-        *problem = "compare --plot scaling writes this plot";
     options->ceilings = &ui->profiling.ceilings;
     for (int k = 0; k < view->count; k++)
         for (int i = 0, joined = 0; i < there; i++)

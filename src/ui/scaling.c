@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/plots.h"
+#include "app/picture_plot.h"
 
 #define FIRST   64
 #define LAST    4096
@@ -123,7 +123,7 @@ static bool add_line(struct Scaling *s, const Request *request, Error *err)
         line->time[i] = line->low[i] = line->high[i] = (double)NAN;
     line->request.measure = true;
     line->request.quality = line->request.missed = false;
-    line->request.seeds = 0;
+    line->request.seeds = line->request.keys = 0;
     line->request.repeat = REPEATS;
     line->request.width = WIDTH;
     s->count++;
@@ -277,4 +277,21 @@ Plot *scaling_plot(const Ui *ui, Error *err)
     }
     plot_measured_text(s->threads, s->when, measured, sizeof(measured));
     return plot_of_scaling(curves, s->count, "time (ms)", measured, err);
+}
+
+Figure *scaling_figure(const Ui *ui, Text *command, Error *err)
+{
+    const struct Scaling *s = ui->profiling.scaling;
+    const Request        *requests[PANES_MOST];
+    Plot                 *plot = scaling_plot(ui, err);
+
+    if (!plot) {
+        if (err->code == ERR_NONE)
+            error_set(err, ERR_DATA, "nothing is measured yet: r measures");
+        return NULL;
+    }
+    for (int i = 0; i < s->count; i++)
+        requests[i] = &s->lines[i].request;
+    picture_scaling_command(requests, s->count, LAST, s->heads, s->d, command);
+    return picture_scaling(plot, s->heads, s->d, err);
 }

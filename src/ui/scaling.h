@@ -6,7 +6,7 @@
 #ifndef UI_SCALING_H
 #define UI_SCALING_H
 
-#include "draw/plot.h"
+#include "draw/figure.h"
 #include "ui/compare.h"
 
 /* Begins anew with the panes there are. */
@@ -16,6 +16,8 @@ bool  scaling_cancel(Ui *ui);       /* what is measured stays; false: nothing ra
 void  scaling_close(Ui *ui);
 /* The plot so far; NULL: nothing is measured yet.  The caller frees it. */
 Plot *scaling_plot(const Ui *ui, Error *err);
+/* As a figure, and the command that measures it anew. */
+Figure *scaling_figure(const Ui *ui, Text *command, Error *err);
 /* "time over n, 5 of 14 points"; "" before it begins. */
 void  scaling_title(const Ui *ui, char *text, size_t size);
 bool  scaling_runs(const Ui *ui);

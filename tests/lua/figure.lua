@@ -243,6 +243,16 @@ case("plots of measured numbers", function()
     :text():find("sgemm", 1, true))
   assert(attn.figure { command = "'full:plot(flops) + linear:plot(flops)' -n 16" }
     :text():find("linear", 1, true))
+  for _, ending in ipairs { "png", "svg", "txt" } do -- the file holds what was measured
+    local path = check.scratch("attnscope-plots." .. ending)
+    assert(figure:save(path, { theme = "print", dpi = 80 }))
+    assert(attn.command("rerender", path, "--check"))
+    assert(attn.figure { title = "mine", panels = { { scaling = { { name = "own",
+      n = { 8, 16 }, cost = { 1, 3 } } } } } }:save(path, { width = 3.25 })) -- and of no run at all
+    assert(attn.command("rerender", path, "--check"))
+    assert(attn.command("info", path):find("measured", 1, true))
+    os.remove(path)
+  end
   raises("there are: time", attn.figure, { panels = { { result = timed, view = "plot(x)" } } })
   raises("not measured", attn.figure, { panels = { { result = plain, view = "plot(timeline)" } } })
   raises("n and cost", attn.figure, { panels = { { scaling = { { n = { 1 } } } } } })

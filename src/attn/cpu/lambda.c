@@ -1,7 +1,8 @@
 /* lambda.c -- lambdas: the content's, and the queries put through both; see attn/lambdas.h.
  *
  * In double.  An item of the content is one channel of the queries, of one key head; of the
- * rest, some rows.
+ * rest, some rows.  A query's position lambda is a product of the entries and the values of
+ * its keys, some keys at a time.
  */
 #include "attn/cpu/cpu.h"
 
@@ -76,15 +77,16 @@ static void content_item(void *context, int64_t item, int worker)
     }
 }
 
-static double *scratch_of(Run *r, const Lambdas *l)
+/* So many doubles for each worker. */
+static double *scratch_of(Run *r, int64_t each)
 {
-    return cpu_scratch(r, l->s.k * l->s.e, threads_count(r->threads) * (int64_t)sizeof(double));
+    return cpu_scratch(r, each, threads_count(r->threads) * (int64_t)sizeof(double));
 }
 
 void cpu_lambda_content(Run *r, const Lambdas *l)
 {
     ArenaMark mark = arena_mark(r->arena);
-    Content   job = { .l = l, .scratch = scratch_of(r, l) };
+    Content   job = { .l = l, .scratch = scratch_of(r, l->s.k * l->s.e) };
 
     if (!run_failed(r))
         threads_run(r->threads, l->s.hk * l->s.k, content_item, &job);
@@ -93,25 +95,67 @@ void cpu_lambda_content(Run *r, const Lambdas *l)
 
 /* ---- positions, and the queries through both -------------------------------- */
 
-#define ROWS 8 /* of one item of work */
+#define ROWS  8   /* of one item of work */
+#define INNER 128 /* of one product, and at least one key */
 
 typedef struct Apply {
     const Lambdas *l;
     Tensor         out;
-    double        *scratch; /* [workers][k e] */
+    double        *scratch; /* [workers] lambda [k,e], then E and V of some keys */
     atomic_bool    failed; /* no memory for a row of the pattern */
 } Apply;
 
-/* lambda [k,e] += E[i,j] V[j] */
-static void add_position(const LambdaSizes *s, const float *e, const float *v, double *lambda)
-{
-    for (int64_t x = 0; x < s->k * s->u; x++) {
-        double  factor = (double)e[x];
-        double *to = lambda + x / s->u * s->e;
+/* Of one query: keys wait until there are enough for a product. */
+typedef struct Positions {
+    const LambdaSizes *s;
+    double            *lambda, *e, *v; /* [k,e]; [keys u, k], [keys u, e] */
+    int64_t            keys, most;
+} Positions;
 
-        for (int64_t c = 0; c < s->e; c++)
-            to[c] += factor * (double)v[c * s->u + x % s->u];
+static int64_t keys_each(const LambdaSizes *s)
+{
+    int64_t keys = INNER / s->u;
+
+    return keys > 0 ? keys : 1;
+}
+
+/* Doubles of one worker. */
+static int64_t apply_room(const LambdaSizes *s)
+{
+    return s->k * s->e + keys_each(s) * s->u * (s->k + s->e);
+}
+
+/* lambda += E^T V */
+static void flush_positions(Positions *p)
+{
+    const LambdaSizes *s = p->s;
+
+    cpu_dgemm((WideMatrix){ p->e, s->k, true }, (WideMatrix){ p->v, s->e, false }, s->k, s->e,
+              p->keys * s->u, 1, 1, p->lambda, s->e);
+    p->keys = 0;
+}
+
+/* [channels,u] becomes [u,channels]. */
+static void widen(const float *from, int64_t channels, int64_t u, double *to)
+{
+    if (u == 1) {
+        for (int64_t c = 0; c < channels; c++)
+            to[c] = (double)from[c];
+        return;
     }
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t uu = 0; uu < u; uu++)
+            to[uu * channels + c] = (double)from[c * u + uu];
+}
+
+static void add_position(Positions *p, const float *e, const float *v)
+{
+    const LambdaSizes *s = p->s;
+
+    widen(e, s->k, s->u, p->e + p->keys * s->u * s->k);
+    widen(v, s->e, s->u, p->v + p->keys * s->u * s->e);
+    if (++p->keys == p->most)
+        flush_positions(p);
 }
 
 static void put_through(const Apply *job, int64_t head, int64_t i, const double *lambda)
@@ -135,11 +179,14 @@ static void apply_row(const Apply *job, int64_t key_head, int64_t i, double *lam
 {
     const Lambdas     *l = job->l;
     const LambdaSizes *s = &l->s;
+    Positions          p = { .s = s, .lambda = lambda, .e = lambda + s->k * s->e,
+                             .most = keys_each(s) };
     const float       *v = tensor_head(&l->v, key_head, s->hk);
     const float       *content = l->content + (key_head * l->contexts + (l->causal ? i : 0)) *
                                             s->k * s->e;
     int64_t            group = s->h / s->hk;
 
+    p.v = p.e + p.most * s->u * s->k;
     for (int64_t c = 0; c < s->k * s->e; c++)
         lambda[c] = (double)content[c];
     pattern_row(l->reach, 0, i, row);
@@ -147,8 +194,10 @@ static void apply_row(const Apply *job, int64_t key_head, int64_t i, double *lam
         for (int64_t x = 0; x < row->runs[t].count; x++) {
             int64_t j = row->runs[t].start + x * row->runs[t].step;
 
-            add_position(s, lambdas_entry(l, i, j), v + j * s->e * s->u, lambda);
+            add_position(&p, lambdas_entry(l, i, j), v + j * s->e * s->u);
         }
+    if (p.keys)
+        flush_positions(&p);
     for (int64_t head = key_head * group; head < (key_head + 1) * group; head++)
         put_through(job, head, i, lambda);
 }
@@ -161,7 +210,7 @@ static void apply_item(void *context, int64_t item, int worker)
     PatternRow         row = { 0 };
 
     for (int64_t i = first; i < first + ROWS && i < s->n && !run_failed(job->l->r); i++)
-        apply_row(job, item / items, i, job->scratch + worker * s->k * s->e, &row);
+        apply_row(job, item / items, i, job->scratch + worker * apply_room(s), &row);
     if (row.failed)
         atomic_store(&job->failed, true);
     pattern_row_free(&row);
@@ -170,8 +219,9 @@ static void apply_item(void *context, int64_t item, int worker)
 void cpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out)
 {
     ArenaMark mark = arena_mark(r->arena);
-    Apply     job = { .l = l, .out = *out, .scratch = scratch_of(r, l) };
+    Apply     job = { .l = l, .out = *out, .scratch = scratch_of(r, apply_room(&l->s)) };
 
+    cpu_single_blas();
     if (!run_failed(r))
         threads_run(r->threads, l->s.hk * ceil_div(l->s.n, ROWS), apply_item, &job);
     if (atomic_load(&job.failed))

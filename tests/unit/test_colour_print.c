@@ -1,0 +1,155 @@
+/* test_colour_print.c -- the print theme on a printer without colours: what is told apart. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/drawing.h"
+#include "check.h"
+#include "draw/figure_parts.h"
+
+#define PAPER 100.0
+
+static const Rgb white = { 255, 255, 255 };
+
+/* 9 L* is told apart beside each other and in a legend, 20 at a glance. */
+static double grey_apart(Rgb a, Rgb b)
+{
+    return fabs(colour_lightness(a) - colour_lightness(b));
+}
+
+static Rgb printed(uint8_t bit)
+{
+    return component_colour_in(HUES_PRINT, bit);
+}
+
+static void lightness_is_that_of_cielab(void **state)
+{
+    (void)state;
+    CHECK_NEAR(colour_lightness(white), PAPER, 1e-3); /* the coefficients have four digits */
+    CHECK_NEAR(colour_lightness((Rgb){ 0, 0, 0 }), 0, 1e-9);
+    CHECK_NEAR(colour_lightness((Rgb){ 119, 119, 119 }), 50.03, 0.01); /* tables say 50.03 */
+    CHECK_NEAR(colour_lightness((Rgb){ 255, 0, 0 }), 53.24, 0.01);     /* 53.24 */
+}
+
+static void causes_are_told_apart_without_colours(void **state)
+{
+    const uint8_t often[] = { COMPONENT_WINDOW, COMPONENT_GLOBAL, COMPONENT_RANDOM };
+
+    (void)state;
+    for (int a = 0; a < 8; a++) {
+        CHECK(grey_apart(printed((uint8_t)(1 << a)), white) >= 9, "%s on paper",
+              component_name((uint8_t)(1 << a)));
+        for (int b = 0; b < a; b++)
+            CHECK(grey_apart(printed((uint8_t)(1 << a)), printed((uint8_t)(1 << b))) >= 9,
+                  "%s and %s", component_name((uint8_t)(1 << a)),
+                  component_name((uint8_t)(1 << b)));
+    }
+    for (int a = 0; a < 3; a++)
+        for (int b = 0; b < a; b++)
+            assert_true(grey_apart(printed(often[a]), printed(often[b])) >= 19);
+    /* which the usual colours are not: that is why there are others */
+    assert_true(grey_apart(colour_of_component(COMPONENT_GLOBAL),
+                           colour_of_component(COMPONENT_RANDOM)) < 9);
+}
+
+/* What stays when light is added or taken away evenly is the order of the channels. */
+static void hues_keep_their_meaning(void **state)
+{
+    (void)state;
+    for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
+        Rgb a = colour_of_component((uint8_t)bit), b = printed((uint8_t)bit);
+
+        assert_true((a.r >= a.g) == (b.r >= b.g));
+        assert_true((a.g >= a.b) == (b.g >= b.b));
+        assert_true((a.r >= a.b) == (b.r >= b.b));
+        a = component_colour_in(HUES_SAFE, (uint8_t)bit); /* those of Okabe and Ito stay */
+        b = colour_of_component((uint8_t)bit);
+        assert_memory_equal(&a, &b, sizeof(a));
+    }
+}
+
+static void categories_and_curves_are_told_apart_without_colours(void **state)
+{
+    (void)state;
+    for (int a = 0; a < 12; a++) {
+        Rgb own = category_colour_in(HUES_PRINT, a);
+
+        assert_true(grey_apart(own, white) >= 9);
+        assert_true(a == 11 || grey_apart(own, category_colour_in(HUES_PRINT, a + 1)) >= 25);
+        for (int b = 0; b < a; b++)
+            assert_true(grey_apart(own, category_colour_in(HUES_PRINT, b)) >= 6);
+    }
+    for (int a = 0; a < 6; a++) {
+        assert_true(grey_apart(plot_colour_printed(a), white) >= 28); /* lines are thin */
+        for (int b = 0; b < a; b++)
+            assert_true(grey_apart(plot_colour_printed(a), plot_colour_printed(b)) >= 10);
+    }
+    for (int a = 0; a < 12; a += 2) /* any forward is darker than any backward */
+        for (int b = 1; b < 12; b += 2)
+            assert_true(colour_lightness(schedule_colour(b, HUES_PRINT)) -
+                            colour_lightness(schedule_colour(a, HUES_PRINT)) >= 15);
+}
+
+static void what_was_missed_is_darkest(void **state)
+{
+    static const double one = 1;
+    ViewFound          found = { .rounds = 7, .share = &one };
+    View               view = { .kind = VIEW_COMPONENTS, .found = &found };
+    Rgb                missed = cause_colour_in(HUES_PRINT, &view, COMPONENT_OTHER);
+
+    (void)state;
+    for (found.rounds = 0; found.rounds <= 7; found.rounds += 7)
+        for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1)
+            if (bit != COMPONENT_OTHER)
+                CHECK(colour_lightness(cause_colour_in(HUES_PRINT, &view, (uint8_t)bit)) -
+                              colour_lightness(missed) >= 9,
+                      "%s", cause_name(&view, (uint8_t)bit));
+}
+
+/* The page is drawn with them: "#003e61" or alike is in the legend and nowhere else. */
+static void expect_colour(const char *theme, bool there)
+{
+    const char *words[] = { "figure", "bigbird", "-n", "16", "-d", "4" };
+    Rgb         rgb = printed(COMPONENT_WINDOW);
+    PngOptions  options = { .theme = theme };
+    Error       err = ERROR_INIT;
+    Session    *s = session_new(&err);
+    Text        svg = { 0 };
+    Drawing     drawing;
+    Figure     *figure;
+    Call        call;
+    char        hex[16];
+
+    assert_true(call_parse(&call, words, 6, &err));
+    CHECK(drawing_make(s, &call, &drawing, &err), "%s", err.text);
+    figure = drawing_figure(s, &call, &drawing, &err);
+    CHECK(figure && figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
+    snprintf(hex, sizeof(hex), "#%02x%02x%02x", rgb.r, rgb.g, rgb.b);
+    CHECK((strstr(text_str(&svg), hex) != NULL) == there, "%s: %s", theme, hex);
+    figure_free(figure);
+    drawing_free(&drawing);
+    session_free(s);
+    text_free(&svg);
+}
+
+static void the_theme_uses_them(void **state)
+{
+    (void)state;
+    expect_colour("print", true);
+    expect_colour("light", false);
+    expect_colour("colour-blind", false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lightness_is_that_of_cielab),
+        cmocka_unit_test(causes_are_told_apart_without_colours),
+        cmocka_unit_test(hues_keep_their_meaning),
+        cmocka_unit_test(categories_and_curves_are_told_apart_without_colours),
+        cmocka_unit_test(what_was_missed_is_darkest),
+        cmocka_unit_test(the_theme_uses_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

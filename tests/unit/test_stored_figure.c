@@ -1,0 +1,243 @@
+/* test_stored_figure.c -- measured plots in files: kept to the last bit, drawn again, damaged. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/command_parts.h"
+#include "app/picture_plot.h"
+#include "app/stored_figure.h"
+#include "check.h"
+
+/* With everything that a plot can have. */
+static Plot *plot_full(void)
+{
+    Error       err = ERROR_INIT;
+    Plot       *plot = plot_new(&err);
+    PlotSeries *s = plot_add(plot, "time \xc2\xb7 \"a\\b\"", CURVE_LINE, 3, true);
+
+    for (int i = 0; i < 3; i++) {
+        s->x[i] = pow(2, i);
+        s->y[i] = i == 1 ? (double)NAN : 0.1 * (i + 1) / 3;
+        s->low[i] = s->y[i] * 0.9;
+        s->high[i] = s->y[i] * 1.1;
+    }
+    s->whiskers = true;
+    assert_true(plot_label(s));
+    snprintf(s->labels[2], sizeof(s->labels[2]), "the last");
+    assert_non_null(plot_line(plot, "claim", 0, s->x, s->high, 3));
+    assert_non_null(plot_add(plot, "none", CURVE_STEPS, 0, false));
+    plot_guide(plot, "limit", true, 3);
+    assert_true(plot_name_points(plot, "one|two|four"));
+    snprintf(plot->x.name, sizeof(plot->x.name), "n");
+    snprintf(plot->y.name, sizeof(plot->y.name), "time (ms)");
+    plot->x.log = plot->y.log = true;
+    snprintf(plot->note, sizeof(plot->note), "a note");
+    snprintf(plot->measured, sizeof(plot->measured), "a machine");
+    plot->binned = 7;
+    plot_settle(plot);
+    return plot;
+}
+
+static Plot *plot_with_rows(void)
+{
+    Error       err = ERROR_INIT;
+    Plot       *plot = plot_new(&err);
+    PlotSeries *s = plot_add(plot, "spans", CURVE_SPANS, 2, true);
+
+    assert_true(plot_rows(plot, 2, &err));
+    snprintf(plot->rows[0], sizeof(plot->rows[0]), "first");
+    for (int i = 0; i < 2; i++) {
+        s->y[i] = i;
+        s->low[i] = i;
+        s->x[i] = s->high[i] = i + 1.0 / 3;
+    }
+    plot_settle(plot);
+    return plot;
+}
+
+static void text_of(const Plot *plot, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    plot_json(plot, &json);
+    jsonw_close(&json, '}');
+}
+
+static Plot *read_plot(const char *text, Error *err)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    Plot   *plot = plot_of_json(json, err);
+
+    json_decref(json);
+    return plot;
+}
+
+static void a_plot_comes_back_to_the_last_bit(void **state)
+{
+    Plot *plots[] = { plot_full(), plot_with_rows() };
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        Text  before = { 0 }, after = { 0 };
+        Error err = ERROR_INIT;
+        Plot *again;
+
+        text_of(plots[k], &before);
+        again = read_plot(text_str(&before), &err);
+        CHECK(again, "%s in %s", err.text, text_str(&before));
+        text_of(again, &after);
+        assert_string_equal(text_str(&before), text_str(&after));
+        for (int i = 0; i < plots[k]->count; i++)
+            assert_memory_equal(plots[k]->series[i].x, again->series[i].x,
+                                (size_t)plots[k]->series[i].count * sizeof(double));
+        assert_memory_equal(&plots[k]->x.lo, &again->x.lo, 2 * sizeof(double));
+        assert_true(isnan(again->series[0].y[1]) == isnan(plots[k]->series[0].y[1]));
+        plot_free(again);
+        plot_free(plots[k]);
+        text_free(&before);
+        text_free(&after);
+    }
+}
+
+/* The text with the first `what` in it made `with`. */
+static void replaced(const Text *text, const char *what, const char *with, Text *out)
+{
+    const char *at = strstr(text_str(text), what);
+
+    CHECK(at, "no %s in %s", what, text_str(text));
+    text_add_bytes(out, text_str(text), (size_t)(at - text_str(text)));
+    text_addf(out, "%s%s", with, at + strlen(what));
+}
+
+static void damaged_numbers_are_refused(void **state)
+{
+    static const struct {
+        const char *what, *with;
+    } cases[] = {
+        { "\"mark\":\"line\"", "\"mark\":\"wave\"" }, { "\"y\":[", "\"y\":[1,2,3,4,5,6,7," },
+        { "\"range\":[", "\"range\":[1e9," },         { "\"labels\":[", "\"labels\":[\"more\"," },
+        { "\"low\":[", "\"low\":[3," },               { "\"series\":", "\"serious\":" },
+        { "\"hue\":0", "\"hue\":-2" },                { "\"hue\":0", "\"hue\":4000000000" },
+        { "\"places\":[", "\"places\":[0," },         { "\"x\":\"n\"", "\"x\":7" },
+        { "\"along\":", "\"alone\":" },               { "\"guides\":[{", "\"guides\":[{},{" },
+    };
+    Plot *plot = plot_full();
+    Text  good = { 0 };
+
+    (void)state;
+    text_of(plot, &good);
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        Text  bad = { 0 };
+        Error err = ERROR_INIT;
+
+        replaced(&good, cases[k].what, cases[k].with, &bad);
+        CHECK(!read_plot(text_str(&bad), &err), "%s", text_str(&bad));
+        assert_non_null(strstr(err.text, "damaged"));
+        text_free(&bad);
+    }
+    text_free(&good);
+    plot_free(plot);
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+static bool run(Session *s, const char *line, Text *out, Error *err)
+{
+    const char *words[CALL_MAX_WORDS];
+    Text        storage = { 0 };
+    int         count;
+    bool        ok;
+
+    *err = ERROR_INIT;
+    ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err) &&
+         command_run(s, words, count, false, 80, out, err);
+    text_free(&storage);
+    return ok;
+}
+
+static const char *const kinds[] = { "png", "svg", "pdf", "txt", "ans" };
+
+static const char *const figures[] = {
+    "figure 'full:plot(time) + window:plot(time)' 'full:plot(timeline)' -n 32 -d 8 --repeat 2",
+    "figure window 'window:plot(memory)' -n 32 -d 8 --repeat 2 --titles 'a | b'", /* matrix too */
+    "compare full linear --plot time,flops -n 32 -d 8 --repeat 2 --theme slide",
+    "compare linear --plot scaling -n 128 -d 4 --repeat 2 --width 3.25 --title T --caption C",
+    "compare window --vary window=1:9:+4 --plot mass,time -n 32 -d 8 --repeat 2 --theme print",
+};
+
+static void every_kind_is_drawn_again_from_its_numbers(void **state)
+{
+    Error    err = ERROR_INIT;
+    Session *s = session_new(&err);
+
+    (void)state;
+    for (size_t f = 0; f < sizeof(figures) / sizeof(*figures); f++)
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+            Text line = { 0 }, out = { 0 };
+            char path[] = "/tmp/storedXXXXXX";
+
+            close(mkstemp(path));
+            text_addf(&line, "%s --dpi 80 --format %s -o %s", figures[f], kinds[k], path);
+            CHECK(run(s, text_str(&line), &out, &err), "%s: %s", text_str(&line), err.text);
+            text_clear(&line);
+            text_addf(&line, "rerender %s --check", path);
+            CHECK(run(s, text_str(&line), &out, &err), "%s as %s: %s", figures[f], kinds[k],
+                  err.text);
+            text_clear(&line);
+            text_addf(&line, "info %s", path);
+            text_clear(&out);
+            CHECK(run(s, text_str(&line), &out, &err), "%s", err.text);
+            CHECK(strstr(text_str(&out), "\nmeasured "), "%s", text_str(&out));
+            remove(path);
+            text_free(&line);
+            text_free(&out);
+        }
+    session_free(s);
+}
+
+/* A file of such numbers in the lines of a text. */
+static void write_numbers(const char *path, const char *numbers)
+{
+    FILE *file = fopen(path, "w");
+
+    fprintf(file, "a figure\n# attnscope:command: figure full -n 8\n# " NUMBERS_KEY ": %s\n",
+            numbers);
+    fclose(file);
+}
+
+static void files_that_were_tampered_with_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "{", "[]", "{\"panels\":[]}", "{\"panels\":[{}]}", "{\"panels\":7}",
+        "{\"figure\":{\"panels\":1,\"rows\":-1},\"panels\":[{}]}",
+        "{\"figure\":{\"panels\":1,\"dpi\":999999999},\"panels\":[{}]}",
+        "{\"figure\":{\"panels\":1,\"width\":1e300},\"panels\":[{}]}",
+    };
+    char path[] = "/tmp/storedXXXXXX";
+
+    (void)state;
+    close(mkstemp(path));
+    for (size_t k = 0; k < sizeof(bad) / sizeof(*bad); k++) {
+        Error err = ERROR_INIT;
+
+        write_numbers(path, bad[k]);
+        CHECK(!stored_figure_read(path, &err), "%s", bad[k]);
+        CHECK(strstr(err.text, "damaged"), "%s: '%s'", bad[k], err.text);
+    }
+    remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plot_comes_back_to_the_last_bit),
+        cmocka_unit_test(damaged_numbers_are_refused),
+        cmocka_unit_test(every_kind_is_drawn_again_from_its_numbers),
+        cmocka_unit_test(files_that_were_tampered_with_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
