@@ -2,21 +2,22 @@
 return {
     title = "Why n squared hurts",
     summary = "Every query meets every key: twice the text, four times the work.",
-    minutes = 5,
+    minutes = 6,
     steps = {
         {
             title = "Every query, every key",
             text = [[
                 This is full attention on 64 tokens. A row is a query, a column is a key.
-                Each cell is one score: how much this query looks at that key.
+                A score says how well a query and a key match, and softmax makes weights of the
+                scores of a row: they add up to 1.
 
-                The scores of a row become weights by softmax. They add up to 1.
+                Each cell is one weight: how much this query looks at that key.
             ]],
             show = { "full:weights", input = "synthetic:clusters(clusters=4)", n = 64, d = 32 },
             ask = {
                 "How many cells does the matrix have?",
                 answer = function(s) return s[1].n * s[1].m end,
-                within = 0,
+                within = 0.001,
             },
             hint = "64 rows, and each has 64 columns.",
             explain = function(s)
@@ -134,12 +135,12 @@ return {
             done = function(s) return s[1].mechanism == "window" and s[1].params.window >= 33 end,
             solution = { "window(window=33):weights", input = "synthetic:local", n = 128, d = 32 },
             now = function(s)
-                return ("window %d: %s FLOP, %s of full. Mass kept %s."):format(s[1].params.window,
-                    count(s[1].flops), percent(s[1].flops / s.all.flops), percent(s[1].mass))
+                return ("window %d: %s of full's work, %s of its weight kept"):format(
+                    s[1].params.window, percent(s[1].flops / s.all.flops), percent(s[1].mass))
             end,
-            hint = "p opens the form. Type the number, then press Enter.",
-            explain = "Work is saved, and some attention is lost. How much is lost depends on what "
-                .. "the heads look at. Here it is near, so a window loses little.",
+            hint = "p opens the form on window. Type the number, then press Enter.",
+            explain = "Work is saved, and some weight is lost. How much depends on what the heads "
+                .. "look at. Here it is near, so a window loses little.",
         },
     },
 }

@@ -48,11 +48,11 @@ return {
             title = "A flat head",
             text = [[
                 Now all keys are the same vector. Every score is the same, so every weight is the
-                same. Nothing can be left out without a loss.
+                same. Whichever keys one leaves out, their share of the weight is lost.
             ]],
             show = { "full:weights", input = "synthetic:uniform", n = 64, d = 32 },
             ask = {
-                "How many percent of the weight do the 16 largest of 64 keys hold?",
+                "What percentage of the weight do the 16 largest of 64 keys hold?",
                 answer = function(s) return 100 * kept(s[1], 16) end,
                 within = 0.02,
                 unit = "%",
@@ -74,23 +74,25 @@ return {
                     percent(kept(s[1], 4)), percent(kept(s[1], 8)), percent(kept(s[1], 16)))
             end,
             ask = {
-                "Which share of the keys holds more than 90 % of the weight?",
+                "What is the smallest share of the keys that holds 90 % of the weight?",
                 choices = {
-                    { "a sixteenth (4)", "Read the first line below the text." },
-                    { "a quarter (16)", "A quarter of the work would nearly do." },
-                    { "only all of them", "Read the third line below the text." },
+                    { "a sixteenth (4)", "They hold less: read the first line of three." },
+                    { "an eighth (8)", "An eighth of the pairs would nearly do." },
+                    { "a quarter (16)", "Fewer hold that much already." },
                 },
-                answer = function(s) return kept(s[1], 4) > 0.9 and 1 or kept(s[1], 16) > 0.9 and 2 or 3 end,
+                answer = function(s)
+                    return kept(s[1], 4) > 0.9 and 1 or kept(s[1], 8) > 0.9 and 2 or 3
+                end,
             },
             hint = "Which line is the first above 90 %?",
-            explain = "This share is what attnscope calls the mass kept. It is the best that any "
-                .. "method with so many keys in each row could do.",
+            explain = "The share of exact attention's weight that a method's pairs hold is called the "
+                .. "mass kept. No method with 8 keys in each row can keep more than these 8 do.",
         },
         {
             title = "Temperature",
             text = [[
-                Scores are divided by the square root of d before the softmax. A larger factor
-                makes rows sharper, a smaller one flatter. The scores keep their order.
+                Scores are multiplied by a factor before the softmax, 1/√d as a rule. A larger
+                factor makes rows sharper, a smaller one flatter. The order stays.
             ]],
             show = { "full:weights", input = "synthetic:normal", n = 64, d = 32 },
             runs = {
@@ -104,9 +106,9 @@ return {
                 return ("scale %.3g (0 means 1/√d = 0.177)\n4 largest of 64: %s"):format(
                     s[1].params.scale, percent(kept(s[1], 4)))
             end,
-            hint = "Try 0.5. Type it and press Enter.",
+            hint = "p opens the form on scale. Type 0.5, then press Enter.",
             explain = function(s)
-                return ("At 0.02 it would be %s, at 0.5 it is %s. Sparsity is no law: it comes "
+                return ("At 0.02 the 4 largest hold %s, at 0.5 %s. Sparsity is no law: it comes "
                     .. "from how large the scores are."):format(percent(kept(s.flat, 4)),
                     percent(kept(s.sharp, 4)))
             end,
@@ -114,9 +116,9 @@ return {
         {
             title = "A head of a real model",
             text = [[
-                A small model trained on repeated words, its second layer. A token looks at what
-                followed its own word the last time. Where there is nothing to find, it looks at
-                the first token. ] goes to the next head.
+                This is the second layer of a small model that was trained on repeated words. A
+                token looks at what followed its own word the last time. Where there is nothing
+                to find, it looks at the first tokens. ] goes to the next head.
             ]],
             show = { "full:weights", input = "sample:induction.safetensors", layer = 1,
                 scale = "log" },

@@ -51,7 +51,7 @@ return {
                 return ("window %d: mass kept %s, %s FLOP"):format(s[1].params.window,
                     percent(s[1].mass), count(s[1].flops))
             end,
-            hint = "Right makes the value larger.",
+            hint = "p opens the form on window. Right makes it larger, Enter closes the form.",
             explain = "For this head a narrow window is nearly enough. Do not conclude that it is "
                 .. "enough for every head.",
         },
@@ -68,7 +68,7 @@ return {
                     percent(s[1].mass_min))
             end,
             ask = {
-                "Tab goes to pane 2, exact attention. Where is the key that all the last queries want?",
+                "Press Tab twice: pane 2 is exact. What is the key that all the last queries want?",
                 choices = {
                     { "a bright column", "One key, many queries: that is a column." },
                     { "a bright row", "A row is one query with all its keys." },
@@ -77,8 +77,8 @@ return {
                 answer = 1,
             },
             hint = "Keys are columns.",
-            explain = "The mean can look fair while some rows lose everything. That is why the worst "
-                .. "row is shown, too.",
+            explain = "The last queries lose nearly everything. A mean over rows can hide a few such "
+                .. "rows, so the worst row is shown, too.",
         },
         {
             title = "Layers carry it on",
@@ -108,9 +108,10 @@ return {
                 A dilated window leaves gaps: the same number of keys, but twice as far apart. It
                 reaches further in each layer.
 
-                Look at the picture: a chessboard. Why?
+                Here are 28 tokens, a cell of the screen for each pair: a chessboard, however many
+                layers there are. Why?
             ]],
-            show = { "dilated(window=5,dilation=2):reach", input = "synthetic:local", n = 64,
+            show = { "dilated(window=5,dilation=2):reach", input = "synthetic:local", n = 28,
                 d = 32, layers = 40 },
             ask = {
                 "With a gap of 2 in every layer, which tokens never meet?",
@@ -120,7 +121,7 @@ return {
                     { "all of them meet in the end", "Look at the cells that are not reached." },
                 },
                 answer = function(s)
-                    local even, odd = s[1].value("reach", 0, 62), s[1].value("reach", 0, 63)
+                    local even, odd = s[1].value("reach", 0, 26), s[1].value("reach", 0, 27)
                     return even > 0 and odd < 0 and 1 or even < 0 and 2 or 3
                 end,
             },
@@ -130,7 +131,7 @@ return {
         {
             title = "Neighbours and strides",
             text = [[
-                The Sparse Transformer takes both: the 8 nearest tokens on each side, and every 8th
+                The Sparse Transformer takes both: near tokens, here 8 on each side, and every 8th
                 token. One step along the stride, one to a neighbour: two layers reach everything.
             ]],
             show = { "sparse-strided(stride=8):reach", input = "synthetic:local", n = 64, d = 32 },

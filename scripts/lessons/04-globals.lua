@@ -60,8 +60,8 @@ return {
                 "Which change to the window alone would keep as much?",
                 choices = {
                     { "a window of 9", "The last query is 63 tokens away from the first." },
-                    { "a window as wide as the text", "That is full attention again." },
-                    { "a dilated window", "It reaches further, but not as far as token 0 from all." },
+                    { "one that reaches over all the text", "That is full attention again." },
+                    { "a dilated window", "It reaches further, but not from each token to token 0." },
                 },
                 answer = 2,
             },
@@ -77,14 +77,15 @@ return {
             show = { "longformer(window=5,global=1):reach", "window(window=5):reach",
                 input = "synthetic:sink", n = 64, d = 32, layers = 40 },
             ask = {
-                "Pane 2 is the window alone. After how many layers does key 63 reach query 0 there?",
-                answer = function(s) return s[2].value("reach", 0, 63) end,
+                "Pane 2 (Tab twice) is the window alone. After how many layers does key 63 reach "
+                    .. "query 1 there?",
+                answer = function(s) return s[2].value("reach", 1, 63) end,
                 within = 0,
             },
-            hint = "63 tokens to go, 2 in each layer.",
+            hint = "62 tokens to go, 2 in each layer.",
             explain = function(s)
                 return ("%d layers with the window alone, %d with one global token."):format(
-                    s[2].value("reach", 0, 63), s[1].value("reach", 0, 63))
+                    s[2].value("reach", 1, 63), s[1].value("reach", 1, 63))
             end,
         },
         {
@@ -93,11 +94,11 @@ return {
                 Two steps are few, but everything far has to pass through the global tokens.
                 A vector of d numbers holds only so much. Longer texts take more of them.
 
-                BigBird adds random pairs as well: other ways, that avoid the door.
+                BigBird adds random pairs as well: other paths, past the door.
             ]],
             show = { "bigbird(window=3,global=1,random=2):components", input = "synthetic:sink",
                 n = 64, d = 32 },
-            task = "press p and set random to 0: look what goes",
+            task = "press p, set random to 0, and look what is gone",
             done = function(s) return s[1].mechanism == "bigbird" and s[1].params.random == 0 end,
             solution = { "bigbird(window=3,global=1,random=0)", input = "synthetic:sink", n = 64,
                 d = 32 },
@@ -105,9 +106,9 @@ return {
                 return ("random %d: %d pairs, %s of all"):format(s[1].params.random, s[1].pairs,
                     percent(s[1].density))
             end,
-            hint = "p opens the form. Go down to random and press Left.",
-            explain = "What went are scattered cells, two in each row. Were there no global token, they "
-                .. "alone would keep the ways short: a random graph has short ways everywhere.",
+            hint = "p opens the form on random. Type 0, then press Enter.",
+            explain = "Scattered cells are gone, two in each row. Were there no global token, they "
+                .. "would still keep paths short: in a random graph all paths are.",
         },
     },
 }

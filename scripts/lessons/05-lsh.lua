@@ -1,5 +1,13 @@
 -- LSH attention (Reformer): hash, sort, cut into chunks, look one chunk back.
 local input = "synthetic:clusters(clusters=8,spread=0.3,match=6,seed=3)"
+local one = "reformer(block=8,rounds=1,exclude_self=false)"
+
+-- FLOPs of a stage.
+local function of(run, name)
+    for _, stage in ipairs(run.stages) do
+        if stage.name == name then return stage.flops end
+    end
+end
 
 return {
     title = "LSH, and why the chunk before",
@@ -32,19 +40,18 @@ return {
         {
             title = "Hash: close vectors meet",
             text = [[
-                Reformer uses one vector for query and key. It turns the vector by a random
-                rotation, and takes the axis that it is nearest to. That axis is its bucket.
+                Reformer uses one vector for query and key. It turns it at random and takes the
+                axis, up or down, that it is then nearest to: its bucket, here a letter.
 
-                Vectors with a small angle between them get the same bucket with high probability.
-                The letters are buckets. Nothing was compared with anything else.
+                Vectors with a small angle between them likely get the same bucket, and no token
+                was compared with any other.
             ]],
-            show = { "reformer(block=8,rounds=1,exclude_self=false)", at = "hash", input = input, n = 64, d = 32,
-                seed = 1 },
+            show = { one, at = "hash", input = input, n = 64, d = 32, seed = 1 },
             ask = {
                 "Why must query and key be the same vector here?",
                 choices = {
-                    { "so that i looks at j's bucket when j looks at i's",
-                      "One vector, one hash: similar tokens share a bucket." },
+                    { "so that a token has one bucket",
+                      "As query and as key it is found in one place." },
                     { "to save parameters", "It does save some, but it is not the reason." },
                     { "because of the causal mask", "There is none here." },
                 },
@@ -60,35 +67,25 @@ return {
                 Now the tokens are sorted by bucket, and within a bucket by position.
                 Every bucket is one run of letters. Tokens that should see each other stand
                 side by side.
+
+                Sorting n tokens takes about n log n steps: almost nothing beside n², and where
+                Reformer's n log n comes from.
             ]],
-            show = { "reformer(block=8,rounds=1,exclude_self=false)", at = "sort", input = input, n = 64, d = 32,
-                seed = 1 },
-            ask = {
-                "Sorting n tokens costs how much?",
-                choices = {
-                    { "n² steps", "That would be no gain at all." },
-                    { "n log n steps", "This is where Reformer's n log n comes from." },
-                    { "nothing", "Comparing and moving is work, though cheap." },
-                },
-                answer = 2,
-            },
-            hint = "Any good sorting algorithm will do.",
-            explain = "Compared with n² that is almost nothing.",
+            show = { one, at = "sort", input = input, n = 64, d = 32, seed = 1 },
         },
         {
             title = "Chunks of equal size",
             text = [[
-                Buckets have different sizes, which is bad for a computer. So the sorted row is
+                Buckets have different sizes, which is bad for a computer. So the sorted tokens are
                 cut into chunks of 8, whatever the buckets are.
 
                 The cut can fall in the middle of a bucket.
             ]],
-            show = { "reformer(block=8,rounds=1,exclude_self=false)", at = "chunk", input = input, n = 64, d = 32,
-                seed = 1 },
+            show = { one, at = "chunk", input = input, n = 64, d = 32, seed = 1 },
             runs = {
-                alone = { "reformer(block=8,rounds=1,exclude_self=false,chunks_before=0)", input = input, n = 64,
-                    d = 32, seed = 1 },
-                before = { "reformer(block=8,rounds=1,exclude_self=false)", input = input, n = 64, d = 32, seed = 1 },
+                alone = { "reformer(block=8,rounds=1,exclude_self=false,chunks_before=0)",
+                    input = input, n = 64, d = 32, seed = 1 },
+                before = { one, input = input, n = 64, d = 32, seed = 1 },
             },
             now = function(s)
                 return ("own chunk only: %s of the mass kept\nand the one before: %s"):format(
@@ -110,12 +107,11 @@ return {
                 These are the pairs that Reformer computes, by position. It looks like dust.
                 Press O: the same cells, with the tokens sorted by bucket.
             ]],
-            show = { "reformer(block=8,rounds=1,exclude_self=false):connectivity", input = input, n = 64, d = 32,
-                seed = 1 },
+            show = { one .. ":connectivity", input = input, n = 64, d = 32, seed = 1 },
             task = "press O to see the tokens in sorted order",
             done = function(s) return s[1].sorted end,
-            solution = { "reformer(block=8,rounds=1,exclude_self=false):connectivity", input = input, n = 64, d = 32,
-                seed = 1, sorted = true },
+            solution = { one .. ":connectivity", input = input, n = 64, d = 32, seed = 1,
+                sorted = true },
             now = function(s)
                 return ("%d of %d pairs are computed, %s"):format(s[1].pairs, s[1].n * s[1].m,
                     percent(s[1].density))
@@ -134,39 +130,52 @@ return {
             ]],
             task = "press p and raise rounds until more than 80 % of the mass is kept",
             done = function(s) return s[1].mass and s[1].mass > 0.8 end,
-            solution = { "reformer(block=8,rounds=8,exclude_self=false)", input = input, n = 64, d = 32, seed = 1 },
-            show = { "reformer(block=8,rounds=1,exclude_self=false)", input = input, n = 64, d = 32, seed = 1 },
+            solution = { "reformer(block=8,rounds=8,exclude_self=false)", input = input, n = 64,
+                d = 32, seed = 1 },
+            show = { one, input = input, n = 64, d = 32, seed = 1 },
             now = function(s)
                 return ("rounds %d: %s kept, %s FLOP"):format(s[1].params.rounds,
                     percent(s[1].mass), count(s[1].flops))
             end,
-            hint = "p opens the form with rounds on top. Right makes it larger.",
-            explain = "Every round finds pairs that the others missed. The first rounds help most.",
+            hint = "p opens the form on rounds. Right makes it larger, Enter closes the form.",
+            explain = "A round finds pairs that the others missed. The first rounds help most. It "
+                .. "stays a gamble: another number of rounds draws all rotations anew, and may find "
+                .. "a little less by bad luck.",
         },
         {
             title = "What it costs",
             text = [[
-                A round compares each token with its chunk and the one before: 2 times the block.
-                For fixed block and rounds the work grows like n; the sorting adds n log n.
+                A round compares each token with its chunk and the one before: n times 2 blocks.
+                Sorting adds n log n steps.
+
+                The hash costs, too: n tokens, each with n / block axes.
             ]],
-            show = { "reformer(block=8,rounds=4,exclude_self=false):connectivity", input = input, n = 64, d = 32,
-                seed = 1 },
+            show = { "reformer(block=8,rounds=4,exclude_self=false):connectivity", input = input,
+                n = 64, d = 32, seed = 1 },
             runs = {
                 short = { "reformer(block=16,rounds=4)", n = 256, d = 32 },
                 long = { "reformer(block=16,rounds=4)", n = 512, d = 32 },
             },
             now = function(s)
-                return ("256 tokens: %s FLOP\n512 tokens: %s FLOP"):format(count(s.short.flops),
-                    count(s.long.flops))
+                return ("256 tokens: hash %s, attend %s FLOP\n512 tokens: hash %s, attend %s FLOP")
+                    :format(count(of(s.short, "hash")), count(of(s.short, "attend")),
+                        count(of(s.long, "hash")), count(of(s.long, "attend")))
             end,
             ask = {
-                "Twice the text is how many times the work?",
-                answer = function(s) return s.long.flops / s.short.flops end,
-                within = 0.05,
+                "Which of them grows like n²?",
+                choices = {
+                    { "the hash", "Twice the tokens, and twice the axes." },
+                    { "to attend", "Twice the text is about twice that work." },
+                    { "neither of them", "Divide the numbers of 512 tokens by those of 256." },
+                },
+                answer = function(s)
+                    local function times(stage) return of(s.long, stage) / of(s.short, stage) end
+                    return times("hash") > 3 and 1 or times("attend") > 3 and 2 or 3
+                end,
             },
-            hint = "Divide the second number by the first.",
-            explain = "Not 2, but not 4 either: there are more buckets to hash into as well. "
-                .. "Full attention would need 4 times the work.",
+            hint = "Like n² means: twice the text, four times the work.",
+            explain = "With a fixed number of buckets it would not, but then buckets get longer "
+                .. "than chunks. The parameter n_buckets2 hashes in two small parts instead.",
         },
     },
 }

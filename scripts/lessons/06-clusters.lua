@@ -16,16 +16,15 @@ end
 return {
     title = "Clustering, and balance",
     summary = "Similar tokens are gathered by k-means. Equal groups are fast, but leave tokens out.",
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "Learned centres",
             text = [[
-                The Routing Transformer learns a few centres, about √n of them. Each token goes
-                to the centre that it is most similar to. Tokens of one cluster attend to each
-                other.
+                The Routing Transformer learns a few centres, about √n of them. A centre gathers
+                the tokens that are most similar to it. They attend to each other.
 
-                LSH cuts space at random. Centres are placed where the tokens are. The letters are
+                LSH cuts space at random; centres are placed where the tokens are. The letters are
                 clusters.
             ]],
             show = { "routing(n_clusters=8)", at = "route", input = input, n = 64, d = 32,
@@ -57,15 +56,15 @@ return {
             now = function(s)
                 return ("%d pairs, mass kept %s"):format(s[1].pairs, percent(s[1].mass))
             end,
-            hint = "A capital O.",
-            explain = "Squares of one size would be perfect. Where a token is in two clusters or in "
-                .. "none, they are not.",
+            hint = "O is a capital letter: hold Shift.",
+            explain = "8 squares of 8 would be 512 pairs. There are fewer: a token can be in two "
+                .. "clusters, which share its pairs, or in none.",
         },
         {
             title = "Why equal sizes",
             text = [[
-                Real clusters have many sizes. Matrices on a GPU do not: they should all be
-                alike. So each centre takes the 8 tokens most similar to it, no more, no less.
+                Real clusters have many sizes, but a computer is fast with blocks of one size. So
+                each centre takes the 8 tokens most similar to it, no more, no less.
             ]],
             ask = {
                 "Which tokens suffer?",
@@ -96,9 +95,10 @@ return {
                 return ("mass kept %s with %d pairs, left out %d"):format(percent(s[1].mass),
                     s[1].pairs, in_none(s[1]))
             end,
-            hint = "0 means n / clusters, that is 8. Type a number, then Enter.",
-            explain = "Work grows with the square of the size, so a little more balance by better "
-                .. "centres is worth more than larger clusters.",
+            hint = "p opens the form on cluster_window. 0 means n / clusters, that is 8. Type a "
+                .. "number, then Enter.",
+            explain = "Pairs grow with the square of a cluster's size. Better centres, that leave "
+                .. "fewer tokens out, cost nothing more.",
         },
         {
             title = "Cluster the queries only",

@@ -43,8 +43,9 @@ return {
         {
             title = "Balancing",
             text = [[
-                A permutation has one 1 in each row and in each column. We get near it in small
-                steps: divide each row by its sum, then each column by its sum, and again.
+                A permutation has one 1 in each row and in each column, else 0. We get near it
+                step by step: make all numbers positive, divide each row by its sum, then each
+                column, and again.
 
                 This is Sinkhorn's method. Each step can be differentiated, so the network can
                 learn through it.
@@ -57,14 +58,15 @@ return {
                     { "they need not", "In a permutation they do." } },
                 answer = 2,
             },
-            hint = "A column's division changes one number in each row.",
-            explain = "After some rounds both hold, nearly. 8 rounds are usual.",
+            hint = "Dividing a column changes one number in each row.",
+            explain = "After some rounds both hold, nearly; here there are 8. How near it comes to a "
+                .. "permutation depends on how different the scores are.",
         },
         {
             title = "Rows only",
             text = [[
-                Set the rounds to 0, and only a softmax of each row is left. Nothing then stops
-                two blocks from taking the same source.
+                Another text. Set the rounds to 0, and only a softmax of each row is left. Nothing
+                then stops two blocks from taking the same source.
             ]],
             show = { "sinkhorn(block=8,temperature=2):permutation", input = "synthetic:document",
                 n = 64, d = 32, fit = true },
@@ -81,7 +83,7 @@ return {
                 end
                 return ("the largest sum of a column: %.3f"):format(largest)
             end,
-            hint = "p, then down to sinkhorn_iters, type 0, Enter.",
+            hint = "p opens the form on sinkhorn_iters. Type 0, then press Enter.",
             explain = "A sum above 1 is a block that many want. Balancing spreads the wishes, so "
                 .. "that every block of keys is used.",
         },
@@ -96,19 +98,14 @@ return {
             show = { "sinkhorn(block=8):connectivity_hard", input = input, n = 64, d = 32,
                 fit = true },
             now = function(s)
-                return ("output error %s, total variation %s"):format(percent(s[1].error),
-                    percent(s[1].variation))
+                return ("the output differs by %s from exact attention"):format(percent(s[1].error))
             end,
             ask = {
-                "Each query sees how many keys?",
-                answer = function(s)
-                    local count = 0
-                    for _, cell in ipairs(s[1].row("connectivity_hard", 20)) do count = count + cell end
-                    return count
-                end,
+                "And in a text of 4096 tokens, with blocks of 64? How many keys does a query see?",
+                answer = function(s) return 2 * 64 end,
                 within = 0,
             },
-            hint = "Two blocks of 8.",
+            hint = "Two blocks.",
             explain = "Here the error is tiny, because each block wants just one other. A text whose "
                 .. "blocks want several others is harder.",
         },

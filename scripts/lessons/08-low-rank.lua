@@ -9,10 +9,10 @@ return {
         {
             title = "Fewer keys, each a mix",
             text = [[
-                Linformer does not choose keys. It mixes all n keys into k slots, by a fixed matrix
-                with k rows. Every query then looks at k slots: n times k work.
+                Linformer does not choose keys. It mixes all n keys into k slots, by a learned
+                matrix with k rows. Every query then looks at k slots: n times k work.
 
-                Here the mix is simple: each slot is the mean of 8 keys in a row.
+                Here the mix is simple: each slot is the mean of 8 neighbours.
             ]],
             show = { "linformer(k=8,projection=mean-pool):weights", input = near, n = 64, d = 32 },
             runs = { full = { "full", input = near, n = 64, d = 32 } },
@@ -37,7 +37,7 @@ return {
             show = { "linformer(k=8,projection=mean-pool):weights", "full:weights", input = near,
                 n = 64, d = 32 },
             ask = {
-                "Tab goes to pane 2, exact attention, and back. What does the blur lose?",
+                "Press Tab twice: pane 2 is exact. What does the blur lose?",
                 choices = {
                     { "which of 8 neighbours is meant", "All keys of a slot get one weight." },
                     { "the far keys", "They are in slots of their own." },
@@ -45,7 +45,7 @@ return {
                 },
                 answer = 1,
             },
-            hint = "Tab goes on from pane to pane, and back to these words.",
+            hint = "Compare the width of the bright band. Tab goes on to these words.",
             explain = "A query cannot tell the keys of a slot apart. That is the blur.",
         },
         {
@@ -75,6 +75,7 @@ return {
                 With more slots the steps get finer. With k = n nothing is mixed any more.
             ]],
             show = { "linformer(k=8,projection=mean-pool):weights", input = near, n = 64, d = 32 },
+            runs = { full = { "full", input = near, n = 64, d = 32 } },
             task = "press p and raise k until the output error is below 20 %",
             done = function(s) return s[1].error and s[1].error < 0.2 end,
             solution = { "linformer(k=32,projection=mean-pool)", input = near, n = 64, d = 32 },
@@ -83,11 +84,14 @@ return {
                     count(s[1].flops))
             end,
             hint = "Type 32, then Enter.",
-            explain = "For a head that is this sharp, k must be a good part of n. A smoother head "
-                .. "needs less.",
+            explain = function(s)
+                return ("For a head that is this sharp, k must be a good part of n, and then nothing is "
+                    .. "saved: exact attention takes %s FLOP. A smoother head needs less."):format(
+                    count(s.full.flops))
+            end,
         },
         {
-            title = "No mask, no looking back",
+            title = "No causal mask",
             text = [[
                 Each slot mixes keys from the whole text, later ones too. A query that may only
                 look back would see the future through the mix.

@@ -4,7 +4,7 @@ local input = "synthetic:clusters(match=4)"
 return {
     title = "Kernels, and how many features",
     summary = "Softmax as a product of features: linear in n, noisy with few features.",
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "The order of a product",
@@ -36,11 +36,10 @@ return {
             show = { "performer(features=8):weights", "full:weights", input = input, n = 64,
                 d = 32 },
             now = function(s)
-                return ("output error %s, total variation %s"):format(percent(s[1].error),
-                    percent(s[1].variation))
+                return ("the output differs by %s from exact attention"):format(percent(s[1].error))
             end,
             ask = {
-                "Pane 2 (Tab) is exact. What does the noise look like?",
+                "Press Tab twice: pane 2 is exact. What does the noise look like?",
                 choices = {
                     { "wrong stripes: whole columns too bright or too dark",
                       "A direction near to one key raises it for many queries." },
@@ -55,8 +54,8 @@ return {
         {
             title = "More features",
             text = [[
-                In theory, the noise of φ(q)·φ(k) falls like 1/√M: four times the features for half
-                of it. See how the output does.
+                In theory, the noise of φ(q)·φ(k) falls like 1/√M: four times the features, half
+                the noise. See how the output does.
             ]],
             show = { "performer(features=8):weights", input = input, n = 64, d = 32 },
             task = "press p and raise features until the output error is below 50 %",
@@ -66,7 +65,7 @@ return {
                 return ("%d features: error %s, %s FLOP"):format(s[1].params.features,
                     percent(s[1].error), count(s[1].flops))
             end,
-            hint = "Type 128, then Enter.",
+            hint = "p opens the form on features. Type 128, then press Enter.",
             explain = "It takes more here: each row is also divided by a noisy sum, and sharp rows "
                 .. "are hard. exp(q·k) is large for few keys, and a random direction rarely points "
                 .. "there.",
@@ -95,7 +94,8 @@ return {
                 within = 0.05,
             },
             hint = "Divide the last two numbers.",
-            explain = "Below n = 2 M or so, kernels do more work than the exact answer.",
+            explain = "Both are equal near n = 2 · M, here 256. For shorter texts kernels do more "
+                .. "work than the exact answer takes.",
         },
         {
             title = "Only positive features",
@@ -110,11 +110,11 @@ return {
                 many_positive = { "performer(features=128)", input = input, n = 64, d = 32 },
             },
             now = function(s)
-                return ("error with 8 features: %s, if positive %s"):format(
+                return ("error with 8 features: %s, with positive ones %s"):format(
                     percent(s[1].error), percent(s.positive.error))
             end,
             ask = {
-                "Weights of a row are divided by their sum. What if features may be negative?",
+                "The weights of a row are divided by their sum. What if some are negative?",
                 choices = {
                     { "the sum may come near 0", "Then everything blows up." },
                     { "nothing happens", "What if the sum is nearly 0?" },

@@ -16,8 +16,8 @@ return {
         {
             title = "Segments",
             text = [[
-                A long text is read in segments of 8 tokens, one after the other. Within a segment,
-                every token looks back to its beginning.
+                A long text is read in segments of 8 tokens, one after the other. A token looks
+                back as far as its segment begins.
 
                 Without a memory, the first token of a segment knows nothing of what came before.
             ]],
@@ -74,7 +74,8 @@ return {
                 answer = function(s) return s[1].value("reach", 63, 0) end,
                 within = 0,
             },
-            hint = "The lower left corner. Move the cursor there: Tab, then G and Home.",
+            hint = "Look into the lower left corner: Tab, then G and Home, and read the line at the "
+                .. "bottom. Tab comes back.",
             explain = "Reach grows with depth times memory, while each query still sees only a few "
                 .. "keys.",
         },
@@ -109,8 +110,8 @@ return {
         {
             title = "What a slot holds",
             text = [[
-                The same run, as weights on slots, memory and segment. A slot is one key, however
-                many tokens it stands for.
+                The same run, as weights. A slot is one key, so the 4 tokens in it always get the
+                same weight.
             ]],
             show = { "compressive(segment=8,mem_len=8,cmem_len=4,ratio=4):weights", input = input,
                 n = 64, d = 32, causal = true },
@@ -122,7 +123,7 @@ return {
                 return ("ratio %d: mass seen %s, error %s"):format(s[1].params.ratio,
                     percent(s[1].mass), percent(s[1].error))
             end,
-            hint = "p, down to ratio, type 1, Enter.",
+            hint = "p opens the form on ratio. Type 1, then press Enter.",
             explain = "With ratio 1 it is a longer plain memory: less is seen, but sharply. The "
                 .. "columns of equal weight, 4 wide, are gone.",
         },

@@ -2,7 +2,7 @@
 return {
     title = "Exact attention in tiles",
     summary = "Softmax can be summed up tile by tile. So compare with that, not with naive code.",
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "The naive way",
@@ -25,10 +25,10 @@ return {
             title = "A softmax in pieces",
             text = [[
                 A softmax needs the largest score and the sum of a row. Both can be kept while
-                going through the keys piece by piece:
+                going through the keys piece by piece.
 
-                if a new piece has a larger score, what was summed so far is scaled down to it.
-                The result is the same, to rounding.
+                If a new piece has a larger score, what was summed so far is scaled down to it.
+                The result is the same, but for rounding.
             ]],
             ask = {
                 "What must be kept for a row between two pieces?",
@@ -61,13 +61,13 @@ return {
             ask = {
                 "Twice the length: how does this memory grow?",
                 choices = {
-                    { "about twofold or less", "Linear: the output, and tiles that do not grow." },
+                    { "twofold at most", "The output grows with n; the tiles do not grow." },
                     { "fourfold", "That would be a stored matrix." },
-                    { "not at all", "The output alone has n rows." },
+                    { "eightfold", "That would be even more than a matrix." },
                 },
                 answer = function(s)
                     local ratio = s.long.memory / s.short.memory
-                    return ratio < 1.05 and 3 or ratio < 2.2 and 1 or 2
+                    return ratio < 2.2 and 1 or ratio < 6 and 2 or 3
                 end,
             },
             hint = "Divide the second number by the first.",
@@ -95,7 +95,7 @@ return {
                 "What can a sparse method still save, compared with tiles?",
                 choices = {
                     { "work, and so time", "Pairs that are left out are not computed." },
-                    { "most of the memory", "Look at the two numbers above." },
+                    { "most of the memory", "Compare the first two numbers above." },
                     { "nothing at all", "It computes far fewer pairs." },
                 },
                 answer = 1,
@@ -121,11 +121,12 @@ return {
                         s.full.time / s.window.time)
             end,
             ask = {
-                "How many times fewer FLOPs does the window need?",
-                answer = function(s) return s.full.flops / s.window.flops end,
+                "Had the time fallen like the FLOPs, how long would the window take?",
+                answer = function(s) return s.full.time * s.window.flops / s.full.flops end,
                 within = 0.05,
+                unit = "ms",
             },
-            hint = "The first line says it.",
+            hint = "Divide the time of exact attention by the first number.",
             explain = function(s)
                 local gap = s.full.flops / s.window.flops * s.window.time / s.full.time
                 return (gap > 1.3 and "The time fell less than the FLOPs did. " or

@@ -2,13 +2,13 @@
 return {
     title = "Reading a roofline",
     summary = "A machine has two limits: arithmetic, and moving data. Which one holds a stage back?",
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "Two limits",
             text = [[
-                A processor can do so many FLOPs in a second, and move so many bytes. A stage of an
-                algorithm needs some of both.
+                A processor does so many operations (FLOPs) in a second at most, and moves so many
+                bytes. A stage of an algorithm needs some of both.
 
                 Its intensity is FLOPs for each byte moved. The plot has intensity to the right and
                 speed upward. Both ceilings were measured on this machine; that takes seconds.
@@ -73,8 +73,9 @@ return {
         {
             title = "Far below the roof",
             text = [[
-                A point on the roof uses the machine fully. A point far below has another trouble:
-                many small pieces, jumps in memory, functions like exp, waiting of threads.
+                Here are the stages of Reformer. A point on the roof uses the machine fully. A
+                point far below has another trouble: many small pieces, jumps in memory, functions
+                like exp, threads that wait.
             ]],
             show = { "reformer(block=16):plot(roofline)", input = "synthetic:normal", n = 512,
                 d = 64 },
@@ -83,7 +84,7 @@ return {
                 choices = {
                     { "moving fewer bytes", "Fewer bytes for the same FLOPs move it to the right." },
                     { "a faster multiplier", "It waits for data, not for arithmetic." },
-                    { "more FLOPs", "More work does not make it faster." },
+                    { "more FLOPs", "More work does not get done sooner." },
                 },
                 answer = 1,
             },
@@ -94,7 +95,7 @@ return {
             title = "Look yourself",
             text = [[
                 v goes to the next plot of this screen, V back: costs, memory over time, quality.
-                Press Tab for the panes, look around, and press Tab to come back.
+                Press Tab for the panes, where r measures; look around, and Tab comes back.
 
                 To get this as a file: attnscope roofline full reformer -n 4096 --plot -o roof.png
             ]],

@@ -3,7 +3,8 @@
 --   attnscope lua advise.lua [name=value...]     --help lists the settings
 --
 -- Each head runs alone through every candidate.  Kept is the softmax mass of exact attention
--- on the keys that the candidate looks at, mean over the queries; FLOPs are counted.  The
+-- on the keys that the candidate looks at, mean over the queries; FLOPs are counted.  A candidate
+-- of several passes may look at all keys and still give something else: `error` leaves it out.  The
 -- crossover is the length from which the candidate needs fewer FLOPs than exact attention,
 -- from power laws through both over the lengths of `fit`.
 
@@ -14,15 +15,16 @@ local settings = require "library.arguments" {
   about = "For every head the cheapest mechanism that keeps a share of the attention's mass, as CSV.",
   { "input", "", "text", "file; default: the shipped sample" },
   { "layer", "0", "whole", "of the file" },
-  { "n", "", "whole", "cuts the file" },
-  { "keep", "0.95", "number", "share of the mass, mean over the queries" },
+  { "n", "", "count", "cuts the file" },
+  { "keep", "0.95", "share", "share of the mass, mean over the queries" },
+  { "error", "0.5", "number", "of the output at most: keys may be seen and weighed otherwise" },
   { "mechanisms", "window(window=9),window(window=33),window(window=129),dilated,bigbird,longformer,"
-    .. "longformer(window=33,global=4),cascade,sparse-strided,sparse-fixed,axial,logsparse,"
-    .. "reformer(block=8),routing,adaptive-span", "list", "candidates" },
+    .. "longformer(window=33,global=4),cascade,sparse-strided,sparse-fixed,axial(combine=union),logsparse,"
+    .. "reformer(block=8),routing,adaptive-span", "mechanisms", "candidates" },
   { "fit", "128:512:x2", "lengths", "for the crossover" },
   { "seed", "0", "whole", "of every random draw" },
   { "all", "false", "flag", "a row for every candidate, not only the chosen one" },
-  { "out", "advice.csv", "text", "the file; - for standard output" },
+  { "out", "advice.csv", "out", "the file; - for standard output" },
 }
 
 local function head_of(input, h)
@@ -33,7 +35,7 @@ end
 
 local function load()
   local path = settings.input or attn.run("full").input.name -- the sample
-  return assert(attn.load(path, { layer = settings.layer, n = settings.n }))
+  return settings.must(attn.load(path, { layer = settings.layer, n = settings.n }))
 end
 
 -- FLOPs as c n^alpha, from counts of short generated inputs; nil: they do not run.
@@ -79,36 +81,60 @@ local function try(mechanism, input)
            error = record.quality.output_error, flops = record.flops.counted }
 end
 
+local function suits(tried)
+  return tried.kept and tried.kept >= settings.keep and tried.error <= settings.error
+end
+
 local columns = { "layer", "head", "mechanism", "kept", "kept at worst", "output error", "FLOPs",
                   "of exact", "crossover n", "chosen" }
 local input, rows, said = load(), {}, {}
 head_size = input.d
-for h = 0, input.heads - 1 do
-  local one <close> = head_of(input, h)
-  local exact = assert(try("full", one))
+
+-- The candidates that ran, the cheapest of them that suits, and exact attention; nil after Ctrl-C.
+local function advise(one)
+  local exact, why = try("full", one)
   local best = { mechanism = "full", tried = exact }
   local candidates = {}
-  for _, mechanism in ipairs(settings.mechanisms) do
-    local tried, why = try(mechanism, one)
+  for _, mechanism in ipairs(exact and settings.mechanisms or {}) do
+    local tried
+    tried, why = try(mechanism, one)
     if tried then
       candidates[#candidates + 1] = { mechanism = mechanism, tried = tried }
-      if tried.kept and tried.kept >= settings.keep and tried.flops < best.tried.flops then
+      if suits(tried) and tried.flops < best.tried.flops then
         best = candidates[#candidates]
       end
-    elseif not said[mechanism] then
+    elseif not said[mechanism] and not attn.interrupted() then
       said[mechanism] = true
       attn.log("warning", "left out: %s: %s", mechanism, why)
     end
   end
+  if attn.interrupted() then
+    return nil
+  end
+  settings.must(exact, why)
   candidates[#candidates + 1] = best.mechanism == "full" and best or nil
+  return candidates, best, exact
+end
+
+local function row(h, c, best, exact)
+  return {
+    layer = settings.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
+    ["kept at worst"] = c.tried.worst, ["output error"] = c.tried.error, FLOPs = c.tried.flops,
+    ["of exact"] = c.tried.flops / exact.flops,
+    ["crossover n"] = c.mechanism == "full" and "" or crossover(c.mechanism), chosen = c == best,
+  }
+end
+
+for h = 0, input.heads - 1 do
+  local one <close> = head_of(input, h)
+  local candidates, best, exact = advise(one)
+  if not candidates then -- the heads that were finished are written
+    attn.log("warning", "interrupted: %d of %d heads", h, input.heads)
+    break
+  end
   for _, c in ipairs(candidates) do
     if settings.all or c == best then
-      rows[#rows + 1] = {
-        layer = settings.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
-        ["kept at worst"] = c.tried.worst, ["output error"] = c.tried.error, FLOPs = c.tried.flops,
-        ["of exact"] = c.tried.flops / exact.flops, ["crossover n"] = c.mechanism == "full" and ""
-          or crossover(c.mechanism), chosen = c == best,
-      }
+      rows[#rows + 1] = row(h, c, best, exact)
     end
   end
   attn.log("info", "head %d: %s keeps %.4f at %.0f %% of the FLOPs", h, best.mechanism,

@@ -13,13 +13,13 @@ local settings = require "library.arguments" {
   usage = "export_views.lua [FOLDER] [name=value...]",
   about = "Every view of every mechanism as FOLDER/MECHANISM.npz, with FOLDER/views.json.",
   words = 1,
-  { "mechanisms", "", "list", "ids, or texts like 'bigbird(window=5)'; default: all" },
+  { "mechanisms", "", "mechanisms", "ids, or texts like 'bigbird(window=5)'; default: all" },
   { "input", "", "text", "file; default: a generated one" },
   { "structure", "blocks", "text", "generator of it" },
   { "layer", "0", "whole", "of the file" },
-  { "n", "64", "whole", "length" },
-  { "d", "32", "whole", "head size of the generated input" },
-  { "heads", "2", "whole", "heads of the generated input" },
+  { "n", "64", "count", "length" },
+  { "d", "32", "count", "head size of the generated input" },
+  { "heads", "2", "count", "heads of the generated input" },
   { "seed", "0", "whole", "of every random draw" },
   { "causal", "false", "flag", "run causally" },
   { "most", "67108864", "whole", "bytes of a view at most; a larger one is named and left out" },
@@ -30,7 +30,7 @@ local function quoted(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 if not os.execute("mkdir -p -- " .. quoted(folder)) then
-  error(folder .. ": the folder cannot be made", 0)
+  settings.give_up(folder .. ": the folder cannot be made", 1)
 end
 
 local function meanings(id)
@@ -65,13 +65,13 @@ local function export(result)
     end
   end
   local name = file_name(result.mechanism)
-  assert(attn.write_npz(("%s/%s.npz"):format(folder, name), tensors))
-  index[name] = { mechanism = result.text, params = nil, views = described,
+  settings.must(attn.write_npz(("%s/%s.npz"):format(folder, name), tensors))
+  index[name] = { mechanism = result.text, views = described,
                   title = attn.info(result.mechanism).title }
 end
 
 local input = settings:load(settings.structure)
-assert(input:save(folder .. "/input.npz"))
+settings.must(input:save(folder .. "/input.npz"))
 local count = 0
 for _, mechanism in ipairs(settings:chosen { needs_attn = false }) do
   local good, result, message = pcall(attn.run, mechanism, {
@@ -82,10 +82,11 @@ for _, mechanism in ipairs(settings:chosen { needs_attn = false }) do
     count = count + 1
     result:close()
   else
+    settings.stop_if_interrupted()
     attn.log("warning", "left out: %s", good and message or result)
   end
 end
-local file = assert(io.open(folder .. "/views.json", "w"))
-assert(file:write(attn.json({ input = input.name, mechanisms = index }, 1), "\n"))
-assert(file:close())
+local file = settings.must(io.open(folder .. "/views.json", "w"))
+settings.must(file:write(attn.json({ input = input.name, mechanisms = index }, 1), "\n"))
+settings.must(file:close())
 attn.log("info", "%s: %d mechanisms, input.npz, views.json", folder, count)

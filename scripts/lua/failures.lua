@@ -12,14 +12,14 @@ local settings = require "library.arguments" {
   usage = "failures.lua [name=value...]",
   about = "Inputs that break each family of mechanisms, beside inputs that suit it.",
   { "families", "", "list", "default: all; the names are in the first column" },
-  { "n", "64", "whole", "length" },
-  { "d", "32", "whole", "head size" },
+  { "n", "64", "count", "length" },
+  { "d", "32", "count", "head size" },
   { "seed", "0", "whole", "of inputs and draws" },
   { "width", "6.75", "number", "inches" },
   { "theme", "light", "text", "light, dark, print, slide or colour-blind" },
-  { "dpi", "200", "whole", "dots an inch" },
-  { "out", "failures.png", "text", "the figure; - prints it" },
-  { "csv", "", "text", "the table; - for standard output" },
+  { "dpi", "200", "count", "dots an inch" },
+  { "out", "failures.png", "out", "the figure; - prints it" },
+  { "csv", "", "out", "the table; - for standard output" },
 }
 
 -- An input with what the mechanism relies on, and one without it.
@@ -63,10 +63,10 @@ local function wanted(entry)
 end
 
 local function run(mechanism, structure)
-  return attn.run(mechanism, {
-    input = attn.random { structure = structure, n = settings.n, d = settings.d, seed = settings.seed },
-    seed = settings.seed, quality = true,
+  local input = settings.try(attn.random, {
+    structure = structure, n = settings.n, d = settings.d, seed = settings.seed,
   })
+  return settings.try(attn.run, mechanism, { input = input, seed = settings.seed, quality = true })
 end
 
 local function panel(result, title)
@@ -78,9 +78,10 @@ for _, entry in ipairs(laboratory) do
   if wanted(entry) then
     local row = { family = entry.family, mechanism = entry.mechanism, why = entry.why }
     for _, kind in ipairs { "good", "bad" } do
-      local exact = assert(run("full", entry[kind]))
-      local result = assert(run(entry.mechanism, entry[kind]))
+      local exact = run("full", entry[kind])
+      local result = run(entry.mechanism, entry[kind])
       local quality = result.record.quality
+      settings.tell_warnings(result.record)
       panels[#panels + 1] = panel(exact, entry[kind])
       panels[#panels + 1] = panel(result, ("%s: error %.2g"):format(result.mechanism,
         quality.output_error))
@@ -97,13 +98,13 @@ if #rows == 0 then
   for i, entry in ipairs(laboratory) do
     names[i] = entry.family
   end
-  error("families: expected some of " .. table.concat(names, ", "), 0)
+  settings.give_up("families: expected some of " .. table.concat(names, ", "))
 end
 
-settings:write_figure(attn.figure {
+settings:write_figure(settings.try(attn.figure, {
   panels = panels, rows = #rows, cols = 4,
   title = "What suits a family, and what breaks it",
-})
+}))
 if settings.csv then
   settings:write_csv(settings.csv, rows, { "family", "mechanism", "good", "good mass", "good error",
     "bad", "bad mass", "bad error", "why" })

@@ -9,21 +9,21 @@ local attn = require "attnscope"
 local settings = require "library.arguments" {
   usage = "figure_grid.lua [name=value...]",
   about = "One figure of every fixed and learned pattern on the same input.",
-  { "mechanisms", "", "list", "ids, or texts like 'bigbird(window=5)'; default: those of classes" },
+  { "mechanisms", "", "mechanisms", "ids, or texts like 'bigbird(window=5)'; default: those of classes" },
   { "classes", "FP,LP", "list", "classes of the surveys, or all" },
   { "input", "", "text", "file; default: a generated one" },
   { "structure", "induction", "text", "generator of it" },
   { "layer", "0", "whole", "of the file" },
-  { "n", "64", "whole", "length" },
-  { "d", "32", "whole", "head size of the generated input" },
+  { "n", "64", "count", "length" },
+  { "d", "32", "count", "head size of the generated input" },
   { "view", "auto", "text", "default: each mechanism's most telling one" },
   { "head", "0", "whole", "counted from 0" },
   { "seed", "0", "whole", "of every random draw" },
   { "sorted", "false", "flag", "tokens in the mechanism's own order" },
-  { "cols", "", "whole", "columns of panels; default: at most 4" },
+  { "cols", "", "count", "columns of panels; default: at most 4" },
   { "width", "6.75", "number", "inches" },
   { "theme", "light", "text", "light, dark, print, slide or colour-blind" },
-  { "out", "grid.png", "text", "the figure; - prints it" },
+  { "out", "grid.png", "out", "the figure; - prints it" },
 }
 
 local function chosen()
@@ -52,6 +52,7 @@ local function panels(input)
         head = math.min(settings.head, input.heads - 1), sorted = settings.sorted,
       }
     else
+      settings.stop_if_interrupted()
       attn.log("warning", "left out: %s", good and message or result)
     end
   end
@@ -61,11 +62,11 @@ end
 local input = settings:load()
 local list = panels(input)
 if #list == 0 then
-  error("no mechanism could run on this input", 0)
+  settings.give_up("no mechanism could run on this input", 1)
 end
 local cols = settings.cols or math.min(4, #list)
-local figure = attn.figure {
+local figure = settings.try(attn.figure, {
   panels = list, cols = cols, rows = (#list + cols - 1) // cols, legend = true,
   title = ("%d mechanisms, n = %d"):format(#list, input.n),
-}
+})
 settings:write_figure(figure)

@@ -7,20 +7,20 @@ local attn = require "attnscope"
 local settings = require "library.arguments" {
   usage = "seeds.lua [name=value...]",
   about = "Output error and mass kept of mechanisms that draw at random, over many seeds.",
-  { "mechanisms", "performer(features=32),performer(features=128),reformer(block=8),bigbird,random,"
-    .. "linformer(k=16)", "list", "what draws" },
-  { "seeds", "20", "whole", "draws of each" },
+  { "mechanisms", "performer(features=32,stabilize=false),performer(features=128,stabilize=false),"
+    .. "reformer(block=8),bigbird,random,linformer(k=16)", "mechanisms", "what draws" },
+  { "seeds", "20", "count", "draws of each" },
   { "seed", "0", "whole", "the first of them" },
   { "input", "", "text", "file; default: a generated one" },
   { "structure", "clusters", "text", "generator (attnscope lists them in attn.generators())" },
   { "layer", "0", "whole", "of the file" },
-  { "n", "128", "whole", "length" },
-  { "d", "32", "whole", "head size of the generated input" },
+  { "n", "128", "count", "length" },
+  { "d", "32", "count", "head size of the generated input" },
   { "plots", "error-seeds,mass-seeds", "list", "beside each other" },
   { "width", "6.75", "number", "inches" },
   { "theme", "light", "text", "light, dark, print, slide or colour-blind" },
-  { "out", "seeds.png", "text", "the figure; - prints it" },
-  { "csv", "", "text", "the draws, one a row; - for standard output" },
+  { "out", "seeds.png", "out", "the figure; - prints it" },
+  { "csv", "", "out", "the draws, one a row; - for standard output" },
 }
 
 local input, results, rows = settings:load(settings.structure), {}, {}
@@ -28,7 +28,9 @@ local input, results, rows = settings:load(settings.structure), {}, {}
 local function note_draws(mechanism)
   for i = 0, settings.seeds - 1 do
     local seed = settings.seed + i
-    local result = assert(attn.run(mechanism, { input = input, seed = seed, quality = true }))
+    local result = settings.must(attn.run(mechanism, {
+      input = input, seed = seed, quality = true,
+    }))
     local quality = result.record.quality
     rows[#rows + 1] = { mechanism = mechanism, seed = seed, error = quality.output_error,
                         mass = quality.mass_mean, tv = quality.total_variation }
@@ -42,16 +44,18 @@ for _, mechanism in ipairs(settings.mechanisms) do
   })
   if good and result then
     results[#results + 1] = result
+    settings.tell_warnings(result.record)
     if settings.csv then
       note_draws(mechanism)
     end
     attn.log("info", "%-28s error %.4g", mechanism, result.record.quality.output_error)
   else
+    settings.stop_if_interrupted()
     attn.log("warning", "left out: %s", good and message or result)
   end
 end
 if #results == 0 then
-  error("no mechanism could run on this input", 0)
+  settings.give_up("no mechanism could run on this input", 1)
 end
 
 local panels = {}
@@ -59,10 +63,10 @@ for i, plot in ipairs(settings.plots) do
   panels[i] = { result = results[1], view = ("plot(%s)"):format(plot),
                 with = { table.unpack(results, 2) } }
 end
-settings:write_figure(attn.figure {
+settings:write_figure(settings.try(attn.figure, {
   panels = panels, cols = #panels, rows = 1,
   title = ("%d draws of each, n = %d"):format(settings.seeds, input.n),
-})
+}))
 if settings.csv then
   settings:write_csv(settings.csv, rows, { "mechanism", "seed", "error", "mass", "tv" })
 end

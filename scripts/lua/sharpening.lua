@@ -12,20 +12,20 @@ local settings = require "library.arguments" {
   { "temperatures", "2,0.75,0.25,0.1", "numbers", "one row of panels each" },
   { "iterations", "1,2,8,50", "numbers", "the columns" },
   { "input", "", "text", "file; default: synthetic:normal of n" },
-  { "n", "64", "whole", "length" },
-  { "block", "8", "whole", "tokens of a block" },
+  { "n", "64", "count", "length" },
+  { "block", "8", "count", "tokens of a block" },
   { "seed", "0", "whole", "of every random draw" },
   { "fit", "false", "flag", "logits without parameters, from block means" },
   { "width", "6.75", "number", "inches" },
-  { "out", "sharpening.png", "text", "the figure; - prints it" },
+  { "out", "sharpening.png", "out", "the figure; - prints it" },
 }
 
 local function run(temperature, iterations)
-  return assert(attn.run("sinkhorn", {
+  return settings.try(attn.run, "sinkhorn", {
     input = settings.input or "synthetic:normal", n = settings.n, seed = settings.seed,
     fit = settings.fit, block = settings.block,
     temperature = temperature, sinkhorn_iters = math.tointeger(iterations) or iterations,
-  }))
+  })
 end
 
 -- The row error after each iteration of a run.
@@ -53,8 +53,8 @@ for _, temperature in ipairs(temperatures) do
   end
 end
 
-local figure = attn.figure {
+local figure = settings.try(attn.figure, {
   panels = panels, rows = #temperatures, cols = #iterations, shared_scale = true,
   title = "Sinkhorn: the permutation sharpens",
-}
+})
 settings:write_figure(figure)

@@ -11,7 +11,7 @@ local settings = require "library.arguments" {
   about = "The surveys' pictures into FOLDER (default: survey), with an index.",
   { "presets", "", "list", "default: all (attnscope preset lists them)" },
   { "width", "", "number", "inches; default: each picture's own" },
-  { "dpi", "200", "whole", "dots an inch" },
+  { "dpi", "200", "count", "dots an inch" },
   { "theme", "light", "text", "light, dark, print, slide or colour-blind" },
   { "format", "png", "text", "or txt" },
 }
@@ -30,7 +30,7 @@ local function chosen()
   end
   local unknown = next(wanted)
   if unknown then
-    error(("unknown preset '%s'; attnscope preset lists them"):format(unknown), 0)
+    settings.give_up(("unknown preset '%s'; attnscope preset lists them"):format(unknown))
   end
   return out
 end
@@ -45,7 +45,7 @@ local function open(path)
   if not file and os.execute("mkdir -p -- " .. quoted(folder)) then
     file = io.open(path, "w")
   end
-  return file or error(path .. ": cannot be written", 0)
+  return file or settings.give_up(path .. ": cannot be written", 1)
 end
 
 local options = { theme = settings.theme, dpi = settings.dpi, width = settings.width }
@@ -55,8 +55,8 @@ index:write("# The surveys' pictures, redrawn\n\nMade by `attnscope lua survey.l
   "Each picture knows its command: `attnscope rerender FILE.png --check`.\n")
 for _, preset in ipairs(presets) do
   local name = preset.id .. "." .. settings.format
-  local figure <close> = assert(attn.figure { preset = preset.id })
-  assert(figure:save(folder .. "/" .. name, options))
+  local figure <close> = settings.must(attn.figure { preset = preset.id })
+  settings.must(figure:save(folder .. "/" .. name, options))
   index:write(("\n## %s\n\nAfter %s: %s.\n\n"):format(preset.title, preset.source, preset.help))
   index:write(settings.format == "png" and ("![%s](%s)\n"):format(preset.title, name)
     or ("[%s](%s)\n"):format(name, name))

@@ -11,16 +11,16 @@ local growth = require "library.growth"
 local settings = require "library.arguments" {
   usage = "sweep_csv.lua [name=value...]",
   about = "Time, FLOPs and memory of mechanisms over n as CSV; exponents beside the claims.",
-  { "mechanisms", "", "list", "ids, or texts like 'bigbird(window=5)'; default: all" },
+  { "mechanisms", "", "mechanisms", "ids, or texts like 'bigbird(window=5)'; default: all" },
   { "n", "256:2048:x2", "lengths", "from:to:xFACTOR, from:to:+STEP or a list" },
-  { "d", "64", "whole", "head size of the generated input" },
-  { "heads", "1", "whole", "its heads" },
+  { "d", "64", "count", "head size of the generated input" },
+  { "heads", "1", "count", "its heads" },
   { "seed", "0", "whole", "of every random draw" },
   { "structure", "normal", "text", "its generator" },
   { "causal", "false", "flag", "run causally what can" },
-  { "reps", "3", "whole", "timed runs at least" },
+  { "reps", "3", "count", "timed runs at least" },
   { "quality", "false", "flag", "compare with full attention as well" },
-  { "out", "sweep.csv", "text", "the file; - for standard output" },
+  { "out", "sweep.csv", "out", "the file; - for standard output" },
 }
 
 local columns = {
@@ -49,12 +49,15 @@ end
 
 local function sweep(chosen)
   for _, n in ipairs(settings.n) do
-    local input = assert(attn.random {
+    local input = settings.must(attn.random {
       n = n, d = settings.d, heads = settings.heads, seed = settings.seed,
       structure = settings.structure,
     })
     for _, mechanism in ipairs(chosen) do
       local row = measure(mechanism, input)
+      if attn.interrupted() then -- this one is no failure of the mechanism
+        error("interrupted", 0)
+      end
       row.mechanism, row.n = mechanism, n
       rows[#rows + 1] = row
       by_mechanism[mechanism] = by_mechanism[mechanism] or {}
@@ -88,8 +91,8 @@ local chosen = settings:chosen { needs_x = false, needs_attn = false }
 local done, why = pcall(sweep, chosen)
 local to_stdout = settings.out == "-"
 
-assert(attn.csv(to_stdout and io.stdout or settings.out, rows, columns))
+settings.must(attn.csv(to_stdout and io.stdout or settings.out, rows, columns))
 report(chosen, to_stdout and io.stderr or io.stdout)
 if not done then
-  error(why, 0)
+  settings.give_up(why, 1)
 end

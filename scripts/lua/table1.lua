@@ -14,15 +14,15 @@ local settings = require "library.arguments" {
   about = "The exponents of n in FLOPs, time and memory of each mechanism, beside the claimed one.",
   { "mechanisms", "", "list", "default: all that the surveys' tables name" },
   { "n", "256:2048:x2", "lengths", "three at least" },
-  { "d", "64", "whole", "head size" },
-  { "reps", "3", "whole", "timed runs at least" },
+  { "d", "64", "count", "head size" },
+  { "reps", "3", "count", "timed runs at least" },
   { "tolerance", "0.15", "number", "of an exponent" },
-  { "out", "table1.md", "text", "Markdown (.md) or .csv; - prints Markdown" },
-  { "records", "", "text", "file of the records (.jsonl), which makes a second start go on" },
+  { "out", "table1.md", "out", "Markdown (.md) or .csv; - prints Markdown" },
+  { "records", "", "out", "file of the records (.jsonl), which makes a second start go on" },
 }
 
 if #settings.n < 3 then
-  error("n: an exponent needs three lengths", 0)
+  settings.give_up("n: an exponent needs three lengths")
 end
 
 local scratch = not settings.records and os.tmpname() or nil
@@ -56,14 +56,15 @@ end
 local function measured()
   local good, records, message = pcall(attn.sweep, options)
   if not (good and records) then
+    local why = attn.interrupted() and "interrupted" or good and message or records
     records = attn.interrupted() and attn.read_sweep(file)
-    attn.log("warning", "%s", good and message or "interrupted")
+    attn.log("warning", "%s", why)
   end
   if scratch then
     os.remove(scratch)
     os.remove(file)
   end
-  return records or error("nothing was measured", 0)
+  return records or settings.give_up("nothing was measured", 1)
 end
 
 local records = measured()
@@ -113,8 +114,8 @@ if settings.out:match("%.csv$") then
 elseif settings.out == "-" then
   io.stdout:write(markdown())
 else
-  local file = assert(io.open(settings.out, "w"))
-  assert(file:write(markdown()))
-  assert(file:close())
+  local file = settings.must(io.open(settings.out, "w"))
+  settings.must(file:write(markdown()))
+  settings.must(file:close())
   attn.log("info", "%s: %d mechanisms", settings.out, #rows)
 end

@@ -161,6 +161,9 @@ bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, 
 
 /* ---- words and answers ------------------------------------------------------------ */
 
+/* All facts have their result: functions can be called. */
+bool lesson_facts_ready(const LessonFacts *facts);
+
 /* Nothing for no text; while runs are under way, an ellipsis for one that is made. */
 bool lesson_text(const Lesson *lesson, const LessonText *text, const LessonFacts *facts, Text *out,
                  Error *err);

@@ -6,8 +6,7 @@
 
 #include "app/lesson.h"
 
-/* All facts have their result. */
-static bool lesson_facts_ready(const LessonFacts *facts)
+bool lesson_facts_ready(const LessonFacts *facts)
 {
     for (int i = 0; i < facts->count; i++)
         if (!facts->items[i].result)

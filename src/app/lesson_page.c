@@ -1,6 +1,7 @@
 /* lesson_page.c -- see lesson_page.h. */
 #include "app/lesson_page.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,24 @@ static void blanks(LessonPage *page, int count)
         text_add(&page->text, " ");
 }
 
+/* Bytes of the word that begins here; a number and its unit are one. */
+static size_t word_length(const char *text)
+{
+    static const char *const units[] = { "%", "k", "M", "G", "T", "KiB", "MiB", "GiB", "ms" };
+    size_t                   length = strcspn(text, " \n");
+
+    if (!length || text[length] != ' ' || !isdigit((unsigned char)text[length - 1]))
+        return length;
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+        const char *unit = text + length + 1;
+        size_t      size = strlen(units[i]);
+
+        if (!strncmp(unit, units[i], size) && !isalnum((unsigned char)unit[size]))
+            return length + 1 + strcspn(unit, " \n");
+    }
+    return length;
+}
+
 /* A paragraph in lines of the width: `label` before the first, as much room before the others.
  * Lines that begin with a blank are kept as they are, newlines as well. */
 static void add(LessonPage *page, LessonLineKind kind, const char *label, int indent,
@@ -71,7 +90,7 @@ static void add(LessonPage *page, LessonLineKind kind, const char *label, int in
     text_add(&page->text, label);
     blanks(page, indent - columns_of(label, strlen(label)));
     while (*text) {
-        size_t length = strcspn(text, " \n");
+        size_t length = word_length(text);
         int    columns = columns_of(text, length);
 
         if (!first && column + 1 + columns > width) {
@@ -121,22 +140,36 @@ static void flow(const char *text, Text *out)
     }
 }
 
-static bool add_text(LessonPage *page, const Lesson *lesson, const LessonText *text,
-                     const LessonFacts *facts, LessonLineKind kind, const char *label, int indent,
-                     int width, Error *err)
-{
-    Text made = { 0 }, flowing = { 0 };
-    bool ok = lesson_text(lesson, text, facts, &made, err);
+/* What a page is made of. */
+typedef struct Making {
+    LessonPage        *page;
+    const Lesson      *lesson;
+    const LessonFacts *facts;
+    bool               lenient;
+    int                width;
+    Error             *err;
+} Making;
 
+static bool add_text(const Making *m, const LessonText *text, LessonLineKind kind,
+                     const char *label, int indent)
+{
+    Text  made = { 0 }, flowing = { 0 };
+    Error refused = ERROR_INIT;
+    bool  ok = lesson_text(m->lesson, text, m->facts, &made, m->lenient ? &refused : m->err);
+
+    if (!ok && m->lenient) {
+        text_add(&made, "the panes show something else; r brings back what this is about");
+        ok = true;
+    }
     if (ok && made.length) {
         if (text->make)
             text_add(&flowing, text_str(&made)); /* its newlines are meant */
         else
             flow(text_str(&made), &flowing);
-        gap(page);
-        add(page, kind, label, indent, text_str(&flowing), width);
+        gap(m->page);
+        add(m->page, kind, label, indent, text_str(&flowing), m->width);
     }
-    page->failed |= !text_ok(&made) || !text_ok(&flowing);
+    m->page->failed |= !text_ok(&made) || !text_ok(&flowing);
     text_free(&made);
     text_free(&flowing);
     return ok;
@@ -180,18 +213,18 @@ bool lesson_page(const Lesson *lesson, int step, const LessonFacts *facts,
     LessonText        task = { .fixed = s->task };
     bool              open = s->done && !sight->done;
     bool              over = (s->done || s->ask) && !open && (!s->ask || sight->answered);
+    Making            m = { out, lesson, facts, sight->lenient, width, err };
 
     *out = (LessonPage){ .count = 0 };
-    if (!add_text(out, lesson, &s->text, facts, LESSON_LINE_TEXT, "", 0, width, err) ||
-        !add_text(out, lesson, &task, facts, open ? LESSON_LINE_TASK : LESSON_LINE_DONE,
-                  open ? "  DO" : "  done", INDENT + 1, width, err) ||
-        !add_text(out, lesson, &s->now, facts, LESSON_LINE_NOW, "  now", INDENT + 1, width, err))
+    if (!add_text(&m, &s->text, LESSON_LINE_TEXT, "", 0) ||
+        !add_text(&m, &task, open ? LESSON_LINE_TASK : LESSON_LINE_DONE, open ? "  DO" : "  done",
+                  INDENT + 1) ||
+        !add_text(&m, &s->now, LESSON_LINE_NOW, "  now", INDENT + 1))
         return false;
     add_question(out, s, sight, width);
-    if (sight->hint && !over &&
-        !add_text(out, lesson, &s->hint, facts, LESSON_LINE_HINT, "hint", INDENT, width, err))
+    if (sight->hint && !over && !add_text(&m, &s->hint, LESSON_LINE_HINT, "hint", INDENT))
         return false;
-    if (over && !add_text(out, lesson, &s->explain, facts, LESSON_LINE_TEXT, "", 0, width, err))
+    if (over && !add_text(&m, &s->explain, LESSON_LINE_TEXT, "", 0))
         return false;
     return (!out->failed && text_ok(&out->text)) ||
            error_set(err, ERR_NOMEM, "not enough memory for a page");

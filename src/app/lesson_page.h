@@ -43,6 +43,7 @@ typedef struct LessonSight {
     bool        answered; /* rightly */
     const char *said;     /* of the last answer; NULL: nothing */
     bool        right;
+    bool        lenient;  /* words that cannot be made of what the panes show say so, and no more */
 } LessonSight;
 
 /* All there is to read at the step.  Free the page also on failure. */

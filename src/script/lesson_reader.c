@@ -6,6 +6,7 @@
 #include "script/script.h"
 
 #include <lualib.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,13 +38,23 @@ static void stop(lua_State *L, lua_Debug *unused)
 
 /* ---- what a lesson may use -------------------------------------------------------------- */
 
-/* percent(0.123): "12.3 %"  [-0, +1, v] */
+/* percent(0.123): "12.3 %"; three digits, or as many as nearly all needs to be less than all.
+ * [-0, +1, v] */
 static int fence_percent(lua_State *L)
 {
-    char text[32];
+    double value = 100 * luaL_checknumber(L, 1);
+    bool   whole = value == 0 || !(fabs(value) < 999.5) || fabs(value - 100) < 5e-4;
+    char   text[400]; /* of the largest double there is */
+    size_t length;
+    int    digits = 3;
 
-    snprintf(text, sizeof(text), "%.3g %%", 100 * luaL_checknumber(L, 1));
-    lua_pushstring(L, text);
+    do
+        length = (size_t)snprintf(text, sizeof(text), whole ? "%.*f" : "%#.*g",
+                                  whole ? 0 : digits, value);
+    while (value < 100 && !strncmp(text, "100", 3) && digits++ < 6);
+    if (text[length - 1] == '.')
+        text[length - 1] = '\0';
+    lua_pushfstring(L, "%s %%", text);
     return 1;
 }
 

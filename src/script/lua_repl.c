@@ -6,6 +6,7 @@
  */
 #include "script/lua_repl.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,33 @@ static char *read_line(const char *prompt)
 }
 #endif
 
+/* A signal handler is handed nothing of ours. */
+static volatile sig_atomic_t given_up;
+
+static void give_up(int number)
+{
+    (void)number;
+    given_up = 1;
+}
+
+/* NULL: the input ended, or Ctrl-C at a terminal gave the line up.  One that the editor did not
+ * notice, since it was not waiting yet, gave up what was there before the line. */
+static char *read_line_or_stop(const char *prompt, bool *stopped)
+{
+    struct sigaction ours = { .sa_handler = give_up }, before; /* no restart: the line ends */
+    char            *line;
+
+    given_up = 0;
+    sigemptyset(&ours.sa_mask);
+    if (isatty(STDIN_FILENO))
+        sigaction(SIGINT, &ours, &before);
+    line = read_line(prompt);
+    if (isatty(STDIN_FILENO))
+        sigaction(SIGINT, &before, NULL);
+    *stopped = given_up;
+    return line;
+}
+
 /* ---- evaluation ------------------------------------------------------------- */
 
 /* What lies above the message handler, as print writes it.  Under pcall. */
@@ -181,16 +209,19 @@ static void evaluate(lua_State *L)
     fflush(stdout);
 }
 
-/* One whole statement into text; false: the input ended. */
+/* One whole statement into text, which Ctrl-C gives up; false: the input ended. */
 static bool read_statement(lua_State *L, Text *text)
 {
     const char *prompt = "> ";
     char       *line;
+    bool        stopped;
 
     text_clear(text);
-    while ((line = read_line(prompt))) {
+    while ((line = read_line_or_stop(prompt, &stopped))) {
         int status;
 
+        if (stopped)
+            text_clear(text);
         text_addf(text, "%s%s", text->length ? "\n" : "", line);
         free(line);
         status = statement_load(L, text_str(text));
@@ -204,7 +235,11 @@ static bool read_statement(lua_State *L, Text *text)
         lua_settop(L, 1);
         prompt = ">> ";
     }
-    return false;
+    if (stopped) {
+        putchar('\n');
+        clearerr(stdin);
+    }
+    return stopped;
 }
 
 void repl_run(lua_State *L)

@@ -13,7 +13,20 @@
 
 /* ---- in the state ----------------------------------------------------------- */
 
-/* The message with a traceback.  [-1, +1, m] */
+/* Some function of a script is running: else a traceback says nothing. */
+static bool runs_lua(lua_State *L)
+{
+    lua_Debug at;
+
+    for (int level = 1; lua_getstack(L, level, &at); level++) {
+        lua_getinfo(L, "S", &at);
+        if (strcmp(at.what, "C") != 0)
+            return true;
+    }
+    return false;
+}
+
+/* The message with a traceback, if there is one to tell of.  [-1, +1, m] */
 int script_add_traceback(lua_State *L)
 {
     const char *message = lua_tostring(L, 1);
@@ -22,7 +35,10 @@ int script_add_traceback(lua_State *L)
         message = luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING
                       ? lua_tostring(L, -1)
                       : lua_pushfstring(L, "(the error is a %s value)", luaL_typename(L, 1));
-    luaL_traceback(L, L, message, 1);
+    if (runs_lua(L))
+        luaL_traceback(L, L, message, 1);
+    else
+        lua_pushstring(L, message);
     return 1;
 }
 

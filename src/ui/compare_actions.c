@@ -28,13 +28,20 @@ static void step_view(Ui *ui, int direction)
                pane_shows_reach(pane) ? "; { } layers" : "");
 }
 
+/* From the words of a lesson beside plots: the plots. */
 void action_view_next(Ui *ui)
 {
-    step_view(ui, 1);
+    if (ui->screen == SCREEN_PROFILE)
+        action_plot_next(ui);
+    else
+        step_view(ui, 1);
 }
 void action_view_previous(Ui *ui)
 {
-    step_view(ui, -1);
+    if (ui->screen == SCREEN_PROFILE)
+        action_plot_previous(ui);
+    else
+        step_view(ui, -1);
 }
 
 void action_pool_next(Ui *ui)

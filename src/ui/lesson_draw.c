@@ -98,7 +98,7 @@ static void draw_words(Ui *ui, Area area, const LessonPage *page)
     draw_foot(ui, area, page->count - from - inside.h);
 }
 
-/* Most often the panes show something that the lesson's functions did not expect. */
+/* What the step was to show does not run. */
 static void draw_trouble(Ui *ui, Area area, const char *text)
 {
     Area in = { area.y + 2, area.x + 2, area.h - 4, area.w - 4 };

@@ -116,8 +116,9 @@ void lesson_show(Ui *ui, int at)
     l->step = at;
     l->scroll = 0;
     l->said[0] = l->problem[0] = '\0';
-    l->sight = (LessonSight){ .chosen = -1, .done = known, .answered = known };
+    l->sight = (LessonSight){ .chosen = -1, .done = known, .answered = known, .lenient = true };
     field_set(&l->field, "");
+    l->judged = false;
     lesson_drop_runs(ui);
     ui->layer_count = 0;
     history_clear(ui); /* what was in the panes is of another step */
@@ -214,8 +215,7 @@ static void judge(Ui *ui)
     if (!l->running->steps[l->step].done || l->sight.done)
         return;
     lesson_facts(ui, &facts);
-    if (!lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err))
-        snprintf(l->problem, sizeof(l->problem), "%s", err.text);
+    lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err); /* of other panes: not */
     if (l->sight.done)
         lesson_finish(ui);
 }

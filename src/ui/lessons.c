@@ -11,6 +11,20 @@
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
+/* The cursor goes to the first lesson from there that is not done, if there is one. */
+static void to_open_lesson(Lessons *l, int from)
+{
+    for (int i = 0; i < l->count; i++) {
+        const LessonItem *item = &l->items[(from + i) % l->count];
+        LessonProgress    progress = progress_of(&l->progress, item->id);
+
+        if (item->lesson && progress_steps(&progress) < item->lesson->count) {
+            l->cursor = (from + i) % l->count;
+            return;
+        }
+    }
+}
+
 void lessons_read(Ui *ui)
 {
     Lessons   *l = &ui->lessons;
@@ -35,6 +49,7 @@ void lessons_read(Ui *ui)
             snprintf(item->problem, sizeof(item->problem), "%s", err.text);
     }
     lessons_free(&list);
+    to_open_lesson(l, 0);
     if (l->progress.damaged)
         ui_say(ui, ROLE_WARN, "the file of what was done is damaged; what it still says counts");
 }
@@ -107,6 +122,7 @@ bool lessons_begin(Ui *ui, const char *name, int step)
     remember(ui);
     progress = progress_of(&l->progress, lesson->id);
     l->running = lesson;
+    l->again = 0;
     l->done = progress.done;
     l->shown = NULL;
     lesson_show(ui, step >= 0 ? step : progress.at < lesson->count ? progress.at : 0);
@@ -191,7 +207,7 @@ void lesson_finish(Ui *ui)
     ui->dirty = true;
 }
 
-/* All steps are behind: back to the list, on the next lesson. */
+/* All steps are behind: back to the list, on the next lesson that is not done. */
 static void end(Ui *ui)
 {
     Lessons *l = &ui->lessons;
@@ -203,8 +219,8 @@ static void end(Ui *ui)
     l->step = done == lesson->count ? 0 : l->step;
     lessons_leave(ui);
     ui->screen = SCREEN_LESSONS;
-    if (done == lesson->count && l->cursor + 1 < l->count && lesson != l->named)
-        l->cursor++;
+    if (done == lesson->count && lesson != l->named)
+        to_open_lesson(l, l->cursor);
     ui_say(ui, done == lesson->count ? ROLE_GOOD : ROLE_DIM, done == lesson->count
            ? "%s: all %d steps done" : "%s: %d of %d steps done", lesson->title, done,
            lesson->count);
@@ -272,130 +288,6 @@ void action_lesson_panes(Ui *ui)
     lessons_passes(ui, 1);
 }
 
-/* ---- answers ------------------------------------------------------------------------------- */
-
-static void say_verdict(Ui *ui, bool right, const char *why, const char *usual)
-{
-    Lessons *l = &ui->lessons;
-
-    snprintf(l->said, sizeof(l->said), "%s%s%s", right ? "Right." : "No.", *usual || why ? " " : "",
-             why ? why : usual);
-    l->sight.said = l->said;
-    l->sight.right = right;
-    l->scroll = LESSON_END;
-    if (right) {
-        l->sight.answered = true;
-        lesson_finish(ui);
-    }
-}
-
-static void answer_choice(Ui *ui, const LessonStep *step, double right)
-{
-    Lessons *l = &ui->lessons;
-
-    if (l->sight.chosen < 0)
-        ui_say(ui, ROLE_DIM, "choose first: a, b or the arrows");
-    else
-        say_verdict(ui, lesson_accepts(step, right, l->sight.chosen + 1),
-                    step->choices[l->sight.chosen].why, "");
-}
-
-static void answer_number(Ui *ui, const LessonStep *step, double right)
-{
-    Lessons *l = &ui->lessons;
-    Error    err = ERROR_INIT;
-    double   given;
-    char     value[96];
-
-    if (!l->field.length) {
-        ui_say(ui, ROLE_DIM, "type a number, then Enter");
-        return;
-    }
-    if (!lesson_number(l->field.text, &given, &err)) {
-        ui_say(ui, ROLE_WARN, "%s", err.text);
-        return;
-    }
-    snprintf(value, sizeof(value), "It is %.6g%s%s.", right, step->unit ? " " : "",
-             step->unit ? step->unit : "");
-    if (lesson_accepts(step, right, given))
-        say_verdict(ui, true, NULL, value);
-    else
-        say_verdict(ui, false, NULL, given > right ? "It is less." : "It is more.");
-}
-
-void action_lesson_answer(Ui *ui)
-{
-    Lessons          *l = &ui->lessons;
-    const LessonStep *step = &l->running->steps[l->step];
-    LessonFacts       facts;
-    double            right;
-    Error             err = ERROR_INIT;
-
-    lesson_facts(ui, &facts);
-    if (lesson_step_is_done(ui))
-        action_lesson_next(ui);
-    else if (step->ask == LESSON_ASKS_NOTHING || l->sight.answered)
-        ui_say(ui, ROLE_DIM, "there is something to do first; . goes on without it");
-    else if (!lesson_answer(l->running, l->step, &facts, &right, &err))
-        ui_say(ui, ROLE_WARN, "%s", err.text);
-    else if (step->ask == LESSON_ASKS_CHOICE)
-        answer_choice(ui, step, right);
-    else
-        answer_number(ui, step, right);
-}
-
-/* A choice, or a line of the words where there is none. */
-static void move(Ui *ui, int by)
-{
-    Lessons          *l = &ui->lessons;
-    const LessonStep *step = &l->running->steps[l->step];
-
-    if (step->ask != LESSON_ASKS_CHOICE || l->sight.answered)
-        l->scroll += by;
-    else if (l->sight.chosen < 0)
-        l->sight.chosen = by > 0 ? 0 : step->choice_count - 1;
-    else
-        l->sight.chosen = (l->sight.chosen + by + step->choice_count) % step->choice_count;
-}
-
-void action_lesson_up(Ui *ui)
-{
-    move(ui, -1);
-}
-void action_lesson_down(Ui *ui)
-{
-    move(ui, 1);
-}
-void action_lesson_page_up(Ui *ui)
-{
-    ui->lessons.scroll -= 8;
-}
-void action_lesson_page_down(Ui *ui)
-{
-    ui->lessons.scroll += 8;
-}
-
-/* Letters choose; digits are typed where a number is asked for. */
-bool lessons_key(Ui *ui, uint32_t key)
-{
-    Lessons          *l = &ui->lessons;
-    const LessonStep *step = &l->running->steps[l->step];
-
-    if (l->sight.answered || step->ask == LESSON_ASKS_NOTHING)
-        return false;
-    if (step->ask == LESSON_ASKS_CHOICE && key >= 'a' && key < 'a' + (uint32_t)step->choice_count) {
-        l->sight.chosen = (int)(key - 'a');
-        return true;
-    }
-    if (step->ask != LESSON_ASKS_NUMBER)
-        return false;
-    if ((key >= '0' && key <= '9') || key == '-' || (key == K_BACK && l->field.length) ||
-        (l->field.length && (key == '.' || key == '%' || key == K_SPACE || key == 'k' ||
-                             key == 'M' || key == 'G')))
-        return field_key(&l->field, key);
-    return false;
-}
-
 /* ---- the list ------------------------------------------------------------------------------- */
 
 void action_screen_lessons(Ui *ui)
@@ -434,12 +326,21 @@ void action_lesson_open(Ui *ui)
         ui_say(ui, ROLE_ERROR, "%s", l->items[l->cursor].problem);
 }
 
+/* What was done would be lost: asked for twice. */
 void action_lesson_again(Ui *ui)
 {
-    Lessons *l = &ui->lessons;
+    Lessons       *l = &ui->lessons;
+    LessonProgress progress;
 
     if (l->cursor >= l->count || !l->items[l->cursor].lesson)
         return;
+    progress = progress_of(&l->progress, l->items[l->cursor].id);
+    if (progress.done && l->again != l->cursor + 1) {
+        l->again = l->cursor + 1;
+        ui_say(ui, ROLE_WARN, "r once more forgets what was done of it (%d of %d steps)",
+               progress_steps(&progress), l->items[l->cursor].lesson->count);
+        return;
+    }
     if (lessons_begin(ui, l->items[l->cursor].id, 0)) {
         l->done = 0;
         lesson_show(ui, 0);
@@ -470,6 +371,7 @@ static void choose(Ui *ui, int by)
 {
     Lessons *l = &ui->lessons;
 
+    l->again = 0;
     l->cursor += by;
     l->cursor = l->cursor >= l->count ? l->count - 1 : l->cursor;
     l->cursor = l->cursor < 0 ? 0 : l->cursor;

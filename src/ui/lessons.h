@@ -32,6 +32,8 @@ typedef struct Lessons {
     LessonSight sight;
     char        said[600];
     Field       field;   /* a number being typed */
+    bool        judged;  /* what is in it was answered to */
+    int         again;   /* lesson from 1 whose forgetting was asked for; 0: none */
     int         scroll;  /* LESSON_END: to what was said last */
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
@@ -61,7 +63,12 @@ bool lessons_docked(const Ui *ui);
 bool lessons_focused(const Ui *ui);
 /* The step of Tab goes from the words into the panes, or back: true. */
 bool lessons_passes(Ui *ui, int direction);
+
+/* ---- lesson_keys.c: answering ---- */
+
 bool lessons_key(Ui *ui, uint32_t key); /* true: taken */
+/* The task of the step has this word. */
+bool lesson_task_names(const Ui *ui, const char *name);
 
 /* ---- lesson_step.c: what a step shows ---- */
 

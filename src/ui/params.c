@@ -14,6 +14,7 @@
 
 #define IDLE      0.15 /* seconds without a key before a live run */
 #define LIVE_MOST 300  /* milliseconds the last run may have taken */
+#define NAME_COLUMNS 16
 
 static Pane *edited(Ui *ui)
 {
@@ -207,6 +208,20 @@ static void params_leave(Ui *ui)
         compare_run(ui, pane);
 }
 
+/* Where a lesson's task names a parameter, the form opens on it; else on the first. */
+static int first_row(const Ui *ui, const Pane *pane)
+{
+    Form form;
+
+    if (!lessons_docked(ui))
+        return 0;
+    form_make(pane, &form);
+    for (int i = 0; i < form.count; i++)
+        if (lesson_task_names(ui, form_name(&form.rows[i])))
+            return i;
+    return 0;
+}
+
 void params_open(Ui *ui)
 {
     Params *p = &ui->params;
@@ -220,7 +235,7 @@ void params_open(Ui *ui)
         return;
     history_note(ui);
     meter_close(&p->meter);
-    *p = (Params){ .pane = ui->compare.focus, .before = before };
+    *p = (Params){ .pane = ui->compare.focus, .before = before, .line = first_row(ui, pane) };
     meter_open(ui, &p->meter, pane);
     ui_push(ui, &params_layer);
 }
@@ -280,7 +295,8 @@ static void draw_row(Ui *ui, const Pane *pane, const FormRow *row, Area line, bo
 {
     Term *term = ui->term;
     Text  value = { 0 }, range = { 0 }, usual = { 0 };
-    int   x = line.x + 16, width = line.w - 17 - 12 > 10 ? line.w - 17 - 12 : 10;
+    int   x = line.x + 2 + NAME_COLUMNS + 1, left = line.w - NAME_COLUMNS - 4;
+    int   width = left - 12 > 10 ? left - 12 : 10;
     bool  given;
 
     form_value(pane, row, &value);
@@ -288,12 +304,12 @@ static void draw_row(Ui *ui, const Pane *pane, const FormRow *row, Area line, bo
     form_default(row, &usual);
     given = strcmp(text_str(&value), text_str(&usual)) != 0;
     if (!range.length)
-        width = line.w - 17;
+        width = left;
     else if (width > 22)
         width = 22;
     if (here)
         term_char(term, line.y, line.x, 0x25B8, ui_style(ui, ROLE_KEY));
-    term_text(term, line.y, line.x + 2, 14, form_name(row),
+    term_text(term, line.y, line.x + 2, NAME_COLUMNS, form_name(row),
               ui_style(ui, here ? ROLE_TITLE : ROLE_TEXT));
     if (here && ui->params.typing)
         field_draw(&ui->params.field, term, line.y, x, width, ui_style(ui, ROLE_FIELD));

@@ -293,6 +293,82 @@ static void a_page_keeps_its_width(void **state)
     lesson_free(lesson);
 }
 
+/* All lines of the page of the first step, at 40 columns. */
+static void first_page(const Lesson *lesson, bool lenient, Text *out)
+{
+    Error      err = ERROR_INIT;
+    LessonPlay play = { .facts = { .count = 0 } };
+    LessonPage page;
+
+    CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
+    if (lesson_page(lesson, 0, &play.facts, &(LessonSight){ .chosen = -1, .lenient = lenient }, 40,
+                    &page, &err))
+        for (int i = 0; i < page.count; i++)
+            text_addf(out, "%s\n", lesson_line(&page, i));
+    else
+        text_add(out, err.text);
+    lesson_page_free(&page);
+    lesson_play_free(&play);
+}
+
+static void numbers_of_percent_are_told_apart(void **state)
+{
+    Error   err = ERROR_INIT;
+    Lesson *lesson = read_text(
+        HEAD SHOW "now = function(s) return ('%s;%s;%s;%s;%s;%s;%s;%s'):format(percent(0), "
+                  "percent(1), percent(0.9), percent(0.123456), percent(0.99985), "
+                  "percent(0.9999999999), percent(4.4), percent(-12345)) end" TAIL, &err);
+    LessonPlay play = { .facts = { .count = 0 } };
+    Text       text = { 0 };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_play(session, lesson, 0, NULL, &play, &err), "%s", err.text);
+    CHECK(lesson_text(lesson, &lesson->steps[0].now, &play.facts, &text, &err), "%s", err.text);
+    assert_string_equal(text_str(&text), "0 %;100 %;90.0 %;12.3 %;99.98 %;100 %;440 %;-1234500 %");
+    text_free(&text);
+    lesson_play_free(&play);
+    lesson_free(lesson);
+}
+
+static void a_number_keeps_its_unit(void **state)
+{
+    Error   err = ERROR_INIT;
+    Lesson *lesson = read_text("return { title = 't', summary = 's', steps = { { title = 'a', " SHOW
+                               "text = 'these words fill up a line until 41.8 k FLOP, and some of "
+                               "another one, 12 % of it' } } }", &err);
+    Text    all = { 0 };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    first_page(lesson, false, &all);
+    assert_string_equal(text_str(&all), "these words fill up a line until 41.8 k\n"
+                                        "FLOP, and some of another one, 12 % of\nit\n");
+    text_free(&all);
+    lesson_free(lesson);
+}
+
+/* The learner may show anything in the panes: the other words stay. */
+static void words_that_do_not_fit_the_panes_say_so(void **state)
+{
+    Error   err = ERROR_INIT;
+    Lesson *lesson = read_text(HEAD SHOW "now = function(s) return percent(s[1].params.window) end"
+                               TAIL, &err);
+    Text    all = { 0 }, raw = { 0 };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    first_page(lesson, true, &all);
+    assert_non_null(strstr(text_str(&all), "x\n"));
+    assert_non_null(strstr(text_str(&all), "now  the panes show something else"));
+    assert_null(strstr(text_str(&all), "number expected"));
+    first_page(lesson, false, &raw);
+    assert_non_null(strstr(text_str(&raw), "step 1: now: "));
+    text_free(&raw);
+    text_free(&all);
+    lesson_free(lesson);
+}
+
 /* ---- progress -------------------------------------------------------------- */
 
 static void progress_is_written_and_read(void **state)
@@ -378,6 +454,9 @@ int main(void)
         cmocka_unit_test(what_does_not_hold_is_found),
         cmocka_unit_test(every_shipped_lesson_holds),
         cmocka_unit_test(a_page_keeps_its_width),
+        cmocka_unit_test(numbers_of_percent_are_told_apart),
+        cmocka_unit_test(a_number_keeps_its_unit),
+        cmocka_unit_test(words_that_do_not_fit_the_panes_say_so),
         cmocka_unit_test(progress_is_written_and_read),
         cmocka_unit_test(damaged_lines_cost_themselves_only),
         cmocka_unit_test(progress_is_saved_whatever_was_there),

@@ -5,16 +5,52 @@
 --     { "n", "64", "whole", "length" }, { "out", "a.png", "text", "file; - prints" },
 --   }
 --
--- Kinds: text, number, whole, flag, list (commas; those inside parentheses belong to the
--- item), numbers, lengths ("256:4096:x2", "8:32:+8" or a list).  A default of "" is nil (an
--- empty list).  `words = 1` allows one word that is no setting: settings[1].
+-- Kinds: text, number, share (of 1), whole, count (from 1 on), flag, list (commas; those inside
+-- parentheses belong to the item), mechanisms (a list of known ones), numbers, lengths
+-- ("256:4096:x2", "8:32:+8" or a list), out (a file to be written, "-": standard output).  A
+-- default of "" is nil (an empty list).  `words = 1` allows one word that is no setting:
+-- settings[1].
+--
+-- What the user can mend ends the script with one line and no traceback: settings.give_up,
+-- settings.must and settings.try.
 
 local attn = require "attnscope"
 
-local kinds = {}
+local kinds, methods = {}, {}
+
+-- Ends the script: status 2 for wrong words, 1 for what the world refuses, 130 after Ctrl-C.
+function methods.give_up(message, status)
+  message = tostring(message):gsub("^prelude:%d+: ", "") -- where in the library is of no use
+  if attn.has_ui or not os or not os.exit then -- in the explorer, or attnscope lua --safe
+    error(message, 0)
+  end
+  attn.log("error", "%s", message)
+  os.exit(attn.interrupted() and 130 or status or 2, true)
+end
+
+-- Where a failed run is passed over, Ctrl-C must not be.
+function methods.stop_if_interrupted()
+  if attn.interrupted() then
+    methods.give_up("interrupted")
+  end
+end
+
+-- The value; for nil and a message the end.
+function methods.must(value, message)
+  if not value then
+    methods.give_up(message or "it failed", 1)
+  end
+  return value
+end
+
+-- What the function gives; misuse of it, or nil and a message, is the end.
+function methods.try(f, ...)
+  local good, value, message = pcall(f, ...)
+  return methods.must(good and value, good and message or value)
+end
 
 local function refuse(name, expected, text)
-  error(("%s: expected %s, got '%s'"):format(name, expected, text), 0)
+  methods.give_up(("%s: expected %s, got '%s'"):format(name, expected, text))
 end
 
 function kinds.text(_, text)
@@ -27,6 +63,17 @@ end
 
 function kinds.whole(name, text)
   return math.tointeger(tonumber(text)) or refuse(name, "a whole number", text)
+end
+
+function kinds.share(name, text)
+  local number = tonumber(text)
+  return number and number > 0 and number <= 1 and number
+    or refuse(name, "a share above 0, of 1 at most", text)
+end
+
+function kinds.count(name, text)
+  local number = math.tointeger(tonumber(text))
+  return number and number >= 1 and number or refuse(name, "a whole number from 1 on", text)
 end
 
 function kinds.flag(name, text)
@@ -49,6 +96,36 @@ function kinds.list(_, text)
   return out
 end
 
+function kinds.mechanisms(name, text)
+  local out = kinds.list(name, text)
+  for _, item in ipairs(out) do
+    local good, message = pcall(attn.info, item:match("^[^(]*"))
+    if not good then
+      methods.give_up(("%s: %s"):format(name, message))
+    end
+  end
+  return out
+end
+
+-- Tried before anything runs: minutes of work would be lost.
+function kinds.out(name, text)
+  if text == "-" or not io then
+    return text
+  end
+  local there = io.open(text)
+  local file, message = io.open(text, "a")
+  if not file then
+    methods.give_up(("%s: %s"):format(name, message), 1)
+  end
+  file:close()
+  if there then
+    there:close()
+  else
+    os.remove(text)
+  end
+  return text
+end
+
 function kinds.numbers(name, text)
   local out = kinds.list(name, text)
   for i, item in ipairs(out) do
@@ -68,7 +145,7 @@ function kinds.lengths(name, text)
   end
   local n, last, by = kinds.whole(name, from), kinds.whole(name, to), kinds.whole(name, step)
   if by < (kind == "x" and 2 or 1) or n < 1 then
-    error(name .. ": '" .. text .. "' does not end", 0)
+    methods.give_up(name .. ": '" .. text .. "' does not end")
   end
   while n <= last do
     out[#out + 1] = n
@@ -81,7 +158,8 @@ local function print_help(rows)
   print(("usage: attnscope lua %s\n\n%s\n\nsettings"):format(rows.usage, rows.about))
   for _, row in ipairs(rows) do
     local word = row[1] .. "=" .. row[2]
-    print(("  %-24s %s"):format(word, row[4]))
+    print(#word > 24 and ("  %s\n  %-24s %s"):format(word, "", row[4])
+      or ("  %-24s %s"):format(word, row[4]))
   end
 end
 
@@ -99,14 +177,12 @@ local function nearest(rows, name)
   return best and ("; did you mean '%s'?"):format(best) or "; --help lists them"
 end
 
-local methods = {}
-
 -- The input of `input`, else a generated one of n, d, heads, seed and `structure`.
 function methods:load(structure)
   if self.input then
-    return assert(attn.load(self.input, { layer = self.layer, n = self.n, seed = self.seed }))
+    return self.must(attn.load(self.input, { layer = self.layer, n = self.n, seed = self.seed }))
   end
-  return assert(attn.random {
+  return self.try(attn.random, {
     structure = structure or self.structure or "normal", n = self.n or 64, d = self.d or 32,
     heads = self.heads, seed = self.seed,
   })
@@ -135,13 +211,24 @@ function methods:write_figure(figure, options)
   options.width = options.width or self.width
   options.theme = options.theme or self.theme
   options.dpi = options.dpi or self.dpi
-  assert(figure:save(self.out, options))
+  self.try(figure.save, figure, self.out, options)
   attn.log("info", "%s: %d panel%s", self.out, #figure, #figure == 1 and "" or "s")
 end
 
+-- What runs warned of, each warning once.
+local told = {}
+function methods.tell_warnings(record)
+  for _, warning in ipairs(record.warnings) do
+    if not told[warning] then
+      told[warning] = true
+      attn.log("warning", "%s", warning)
+    end
+  end
+end
+
 -- Rows as CSV into `path`, or to standard output for "-".
-function methods.write_csv(_, path, rows, columns)
-  assert(attn.csv(path == "-" and io.stdout or path, rows, columns))
+function methods:write_csv(path, rows, columns)
+  self.must(attn.csv(path == "-" and io.stdout or path, rows, columns))
   if path ~= "-" then
     attn.log("info", "%s: %d row%s", path, #rows, #rows == 1 and "" or "s")
   end
@@ -163,11 +250,12 @@ return function(rows)
       free = free + 1
       settings[free] = word
     else
-      error(("unknown setting '%s'%s"):format(word, nearest(rows, name or word)), 0)
+      methods.give_up(("unknown setting '%s'%s"):format(word, nearest(rows, name or word)))
     end
   end
+  local lists = { [kinds.list] = true, [kinds.mechanisms] = true, [kinds.lengths] = true }
   for name, text in pairs(texts) do
-    if text ~= "" or kind_of[name] == kinds.list or kind_of[name] == kinds.lengths then
+    if text ~= "" or lists[kind_of[name]] then
       settings[name] = kind_of[name](name, text)
     end
   end

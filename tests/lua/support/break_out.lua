@@ -190,6 +190,24 @@ try("coroutines in coroutines", function()
 end)
 try("pattern", attn.run, "pattern", { input = input, pattern = ("("):rep(1 << 16) })
 
+try("a repeated separator", string.rep, "x", 100, ("y"):rep(1 << 28))
+try("a deep tensor", function()
+  local all = { 1 }
+  for _ = 1, 1 << 20 do all = { all } end
+  return attn.tensor(all)
+end)
+try("a shape that overflows", attn.tensor, { 1 << 31, 1 << 31, 4 })
+try("a reshape that overflows", function()
+  return attn.tensor({ 2 }):reshape({ 1 << 31, 1 << 31, 4 })
+end)
+try("a slice behind the end", function() return attn.tensor({ 4 }):slice({ { 0, 1 << 40 } }) end)
+try("panels", function()
+  local panels, result = {}, attn.run("full", { input = input })
+  for i = 1, 1 << 16 do panels[i] = { result = result } end
+  return attn.figure { panels = panels, cols = 1, rows = #panels }
+end)
+try("a name of a megabyte", attn.pattern, { id = ("x"):rep(1 << 20), row = print })
+
 -- Errors that are no texts, and finalizers that raise.
 try("error in a metamethod", function()
   return tostring(setmetatable({}, { __tostring = function() error({}) end }))
