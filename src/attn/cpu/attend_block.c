@@ -237,7 +237,39 @@ static void finish_row(const Job *job, Worker *w, int64_t head, int64_t place, i
         block_row(&w->block, i, out, lse);
 }
 
-static void take_tiles(const Job *job, Worker *w, int64_t head)
+/* Where a row of a scattered job stands between stretches of keys: its sums in out. */
+static void load_row(const Job *job, Block *b, int64_t head, int64_t place, int64_t i)
+{
+    const float *out = (const float *)job->out->out.data + (head * job->n + place) * job->e;
+
+    memcpy(b->acc + i * b->lda, out, (size_t)job->e * sizeof(*out));
+    b->max[i] = job->list_max[place - job->list_first];
+    b->sum[i] = job->list_sum[place - job->list_first];
+}
+
+static void save_row(const Job *job, const Block *b, int64_t head, int64_t place, int64_t i)
+{
+    float *out = (float *)job->out->out.data + (head * job->n + place) * job->e;
+
+    memcpy(out, b->acc + i * b->lda, (size_t)job->e * sizeof(*out));
+    job->list_max[place - job->list_first] = b->max[i];
+    job->list_sum[place - job->list_first] = b->sum[i];
+}
+
+static void take_listed(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        if (job->key_low > 0)
+            load_row(job, &w->block, head, first + i, i);
+        take_row(job, w, head, i);
+        if (job->key_high < job->m)
+            save_row(job, &w->block, head, first + i, i);
+        else
+            finish_row(job, w, head, first + i, i);
+    }
+}
+
+static void take_tiles(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
     Block *block = &w->block;
 
@@ -252,6 +284,8 @@ static void take_tiles(const Job *job, Worker *w, int64_t head)
     if (w->plan.sparse)
         take_sparse_tiles(job, w, head);
     w->cells += w->plan.cells;
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(job, w, head, first + i, i);
 }
 
 void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
@@ -270,13 +304,10 @@ void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_
                     q + phases_position(job->row_order, first + i) * in->q.stride[1], in->scale);
     }
     w->plan.first = first;
-    if (!job->scattered)
-        take_tiles(job, w, head);
+    if (job->scattered)
+        take_listed(job, w, head, first, rows);
     else
-        for (int64_t i = 0; i < rows; i++)
-            take_row(job, w, head, i);
-    for (int64_t i = 0; i < rows; i++)
-        finish_row(job, w, head, first + i, i);
+        take_tiles(job, w, head, first, rows);
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 

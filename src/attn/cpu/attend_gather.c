@@ -2,8 +2,8 @@
  *
  * The keys of some rows are listed once for all heads that share them.  Where a head's keys
  * and values do not fit a cache, their cells are taken stretch of keys by stretch of keys,
- * each for all rows, and a row's softmaxes are joined: a row of keys that comes from memory
- * by itself costs several times what it costs from the third-level cache.
+ * each for all rows, whose softmaxes wait in the output: a key that comes from memory by itself
+ * costs several times what it costs from the third-level cache.
  */
 #include "attn/cpu/attend_job.h"
 
@@ -82,7 +82,6 @@ static void gather_head(Job *job)
     for (int64_t x = 0; x < passes; x++) {
         job->key_low = x * keys;
         job->key_high = min_i64(job->m, (x + 1) * keys);
-        job->join = x > 0;
         threads_run(job->run->threads, ceil_div(job->list_rows, job->block_rows), gather_item,
                     job);
     }
@@ -106,13 +105,15 @@ void attend_gather(Job *job, const Typical *typical)
 {
     int64_t row = (int64_t)sizeof(int32_t) * (1 + (int64_t)typical->cells);
     int64_t rows = round_up_to(LIST_BYTES / row + 1, job->block_rows);
-    bool    done = true;
+    bool    done;
 
     rows = min_i64(rows, job->n);
     job->row_order = (Phases){ 1, job->n };
     job->list_offset = cpu_scratch(job->run, rows + 1, sizeof(*job->list_offset));
-    for (job->list_first = 0; done && job->list_offset && job->list_first < job->n;
-         job->list_first += rows) {
+    job->list_max = cpu_scratch(job->run, rows, sizeof(*job->list_max));
+    job->list_sum = cpu_scratch(job->run, rows, sizeof(*job->list_sum));
+    done = !run_failed(job->run);
+    for (job->list_first = 0; done && job->list_first < job->n; job->list_first += rows) {
         ArenaMark mark = arena_mark(job->run->arena);
 
         job->list_rows = min_i64(rows, job->n - job->list_first);

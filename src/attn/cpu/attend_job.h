@@ -46,6 +46,7 @@ typedef struct Job {
     int64_t            list_first, list_rows; /* scattered: the rows whose keys are listed, */
     int64_t           *list_offset;      /* [list_rows + 1] where, and */
     int32_t           *listed;           /* [.] what, increasing in a row */
+    float             *list_max, *list_sum; /* [list_rows] of softmaxes between stretches */
     int64_t            key_low, key_high; /* the keys of this pass */
     int64_t            step, most_slices; /* of the pass, and of a batch */
     int64_t            slice, slices;    /* of k: the batch */
