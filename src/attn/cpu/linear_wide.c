@@ -54,18 +54,25 @@ static double *z_of(const Job *job, int64_t head)
 /* Values of keys [j, j + keys), widened. */
 static void take_values(const Job *job, int64_t head, int64_t j, int64_t keys, double *to)
 {
-    const float *v = (const float *)tensor_head(&job->in->v, head, job->h);
+    const void *v = tensor_head(&job->in->v, head, job->h);
+    bool        wide = job->in->v.dtype == DT_F64;
 
-    for (int64_t x = 0; x < keys; x++)
-        for (int64_t c = 0; c < job->e; c++)
-            to[x * job->e + c] = (double)v[(j + x) * job->in->v.stride[1] + c];
+    for (int64_t x = 0; x < keys; x++) {
+        int64_t at = (j + x) * job->in->v.stride[1];
+
+        if (wide)
+            memcpy(to + x * job->e, (const double *)v + at, (size_t)job->e * sizeof(*to));
+        for (int64_t c = 0; c < job->e && !wide; c++)
+            to[x * job->e + c] = (double)((const float *)v)[at + c];
+    }
 }
 
 /* Row i of the output from its sums; notes z and what it was divided by. */
 static void finish_row(const Job *job, int64_t head, int64_t i, double z, const double *sums)
 {
     const double *fq = fq_of(job, head, i);
-    float        *out = (float *)job->out->out.data + (head * job->n + i) * job->e;
+    int64_t       at = (head * job->n + i) * job->e;
+    bool          wide = job->out->out.dtype == DT_F64;
     double        total = 0, divisor;
 
     for (int64_t t = 0; t < job->f && job->in->denominator == DENOMINATOR_ADD_FEATURES; t++)
@@ -73,8 +80,10 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
     divisor = cpu_divisor(job->in, z, total);
     tensor_f32(&job->out->denominator)[head * job->n + i] = (float)z;
     ((double *)job->out->divisor.data)[head * job->n + i] = divisor;
-    for (int64_t c = 0; c < job->e; c++)
-        out[c] = (float)(sums[c] / divisor);
+    for (int64_t c = 0; c < job->e && wide; c++)
+        ((double *)job->out->out.data)[at + c] = sums[c] / divisor;
+    for (int64_t c = 0; c < job->e && !wide; c++)
+        tensor_f32(&job->out->out)[at + c] = (float)(sums[c] / divisor);
 }
 
 /* S and z take the keys [j, j + keys); `values` holds BLOCK rows. */
