@@ -214,7 +214,8 @@ static bool is_flat(const Job *job, const Tensor *t, const Operand *o)
 {
     bool one = !o->stride[0] && !o->stride[1] && !o->stride[2];
 
-    return !t->data || one || (tensor_contiguous(t) && tensor_count(t) == tensor_count(&job->in->y));
+    return !t->data || one ||
+           (tensor_contiguous(t) && tensor_count(t) == tensor_count(&job->in->y));
 }
 
 static void flatten(Job *job)

@@ -264,8 +264,7 @@ static void poolingformer_run(Run *r, const void *opaque)
     a->on_slots = attend(r, &in, pooled, &z);
     run_stage(r, "add");
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    for (int64_t t = 0; t < r->h * r->n * r->e && !run_failed(r); t++)
-        tensor_f32(&r->out)[t] = tensor_f32(&y)[t] + tensor_f32(&z)[t];
+    op_entries_of(r, y, z, ENTRY_SUM, 1, r->out);
     show(r, p, a, pooled);
     view_tensor(r, "output_first", VIEW_VECTORS, y, "query", "value");
     view_tensor(r, "output_second", VIEW_VECTORS, z, "query", "value");
