@@ -104,15 +104,12 @@ static void run_whole(Run *r, Work *w)
 /* Zeroes the columns of the heads that are not kept (or of all but `only`, unless -1). */
 static void mask(Run *r, const Work *w, int64_t layer, int64_t only)
 {
-    int64_t dm = w->stack.shape.dm, dh = dm / w->heads;
-    double *at = w->context.data;
+    int64_t dh = w->stack.shape.dm / w->heads;
 
-    for (int64_t t = 0; t < tensor_count(&w->context) && !run_failed(r); t++) {
-        int64_t head = t % dm / dh;
-
+    for (int64_t head = 0; head < w->heads && !run_failed(r); head++)
         if (only >= 0 ? head != only : !w->kept[layer * w->heads + head])
-            at[t] = 0;
-    }
+            op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0,
+                       tensor_columns(w->context, head * dh, dh));
 }
 
 /* The stack from layer `from` on, whose context is known, into w->now. */

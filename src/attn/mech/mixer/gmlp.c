@@ -185,14 +185,7 @@ static Tensor third(Run *r, Tensor qkv, int64_t first, double factor, DType dtyp
     int64_t a = qkv.shape[2] / 3;
     Tensor  t = run_tensor3(r, dtype, 1, r->n, a);
 
-    for (int64_t x = 0; x < r->n * a && !run_failed(r); x++) {
-        double value = factor * dense_at(&qkv, x / a * 3 * a + first + x % a);
-
-        if (dtype == DT_F64)
-            ((double *)t.data)[x] = value;
-        else
-            tensor_f32(&t)[x] = (float)value;
-    }
+    op_entries(r, tensor_columns(qkv, first, a), ENTRY_SCALE, factor, t);
     return t;
 }
 
@@ -234,8 +227,10 @@ static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v)
     int64_t half = v.shape[2];
     Tensor  gate = run_tensor3(r, DT_F64, 1, r->n, half);
 
-    for (int64_t x = 0; x < r->n * half && !run_failed(r); x++)
-        ((double *)gate.data)[x] = b.data ? (double)tensor_f32(&b)[x / half] : 1;
+    if (b.data)
+        op_entries(r, tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, 1 }, b.data), ENTRY_CAST, 0, gate);
+    else
+        op_entries(r, b, ENTRY_FILL, 1, gate);
     if (r->causal)
         add_triangle(r, w, v, gate);
     else
@@ -325,8 +320,7 @@ static Tensor half_of(Run *r, Tensor z, bool second)
     int64_t half = z.shape[2] / 2;
     Tensor  t = run_tensor3(r, DT_F64, 1, r->n, half);
 
-    for (int64_t x = 0; x < r->n * half && !run_failed(r); x++)
-        ((double *)t.data)[x] = dense_at(&z, x / half * 2 * half + (second ? half : 0) + x % half);
+    op_entries(r, tensor_columns(z, second ? half : 0, half), ENTRY_CAST, 0, t);
     return t;
 }
 
