@@ -30,6 +30,9 @@ typedef enum EntryKind {
     ENTRY_QUOTIENT,  /* x / z */
     ENTRY_GATE,      /* x / (1 + e^-z) */
     ENTRY_WHERE,     /* x where z is not 0; elsewhere y stays */
+    ENTRY_LEAST,     /* min(x, by); NaN stays */
+    ENTRY_MOST,      /* max(x, by); NaN stays */
+    ENTRY_RINT,      /* to the nearest whole number, ties to even */
     ENTRY_RELU,      /* max(x, 0); NaN stays */
     ENTRY_GELU_TANH, /* in its tanh form */
     ENTRY_GELU_ERF,
@@ -82,6 +85,10 @@ typedef struct BestColumns {
     Tensor  x; /* f64 [h,n,c] */
     Tensor  y; /* f64 [h,n,e]: column p e + r of a row is x_p + y_r; or absent: x_p */
     int64_t k; /* at most the columns */
+    /* i32 [h,n,c], [h,n,e] numbers of the columns, then x_name_p names + y_name_r is what a
+     * column is called; or absent. */
+    Tensor  x_name, y_name;
+    int64_t names;
 } BestColumns;
 typedef struct BestResult {
     Tensor value; /* f64 [h,n,k] */
@@ -96,14 +103,16 @@ Tensor op_pair_dots(Run *r, Tensor x, Tensor y, Tensor index);
 
 /* A convolution whose taps may differ by channel and by row:
  *
- *     y[i,c] = sum over s of taps[i or 0, g(c), s] * x[first + i step + s, c],  g(c) = c div (w/G)
+ *     y[i,c] = sum over s of taps[i or 0, g(c), s] * x[first + i step + s apart, c]
+ *
+ * with g(c) = c div (w/G),
  *
  * in double; rows outside of x are 0. */
 typedef struct TapSums {
     Tensor  x;    /* f32 or f64 [h',n,w] */
     Tensor  taps; /* f32 or f64 [h',rows or 1,G S], contiguous rows */
     int64_t groups;
-    int64_t first, step;
+    int64_t first, step, apart; /* apart 0: 1 */
     Tensor  bias; /* f32 [w], or absent */
     bool    add;  /* to what y has */
 } TapSums;
@@ -126,6 +135,14 @@ typedef struct RoundedAttend {
     Tensor          overflows;  /* i32 [h,n] scores that are infinite */
 } RoundedAttend;
 void op_rounded_attend(Run *r, const RoundedAttend *in);
+/* Sum of x[c] y[c step], a score before it is scaled, one scaled, and the exponential of one,
+ * each as the format has it: for readers. */
+double rounded_dot(const RoundedAttend *in, int64_t count, const double *x, const double *y,
+                   int64_t step);
+double rounded_raw_score(const RoundedAttend *in, int64_t heads, int64_t head, int64_t i,
+                         int64_t j);
+double rounded_scaled(const RoundedAttend *in, double score);
+double rounded_exponential(const RoundedAttend *in, double score, double top);
 
 /* ---- rows by lists ------------------------------------------------------------------ */
 

@@ -37,6 +37,19 @@ static const double *row_of(const Tensor *t, int64_t row)
            row % t->shape[1] * t->stride[1];
 }
 
+static const int32_t *names_of(const Tensor *t, int64_t row)
+{
+    return tensor_i32(t) + row / t->shape[1] * t->stride[0] + row % t->shape[1] * t->stride[1];
+}
+
+static void call_columns(const BestColumns *in, int64_t row, int64_t others, int32_t *which)
+{
+    const int32_t *x = names_of(&in->x_name, row), *y = names_of(&in->y_name, row);
+
+    for (int64_t c = 0; c < in->k; c++)
+        which[c] = (int32_t)(x[which[c] / others] * in->names + y[which[c] % others]);
+}
+
 static void best_row(const Best *job, int64_t row)
 {
     const BestColumns *in = job->in;
@@ -49,6 +62,8 @@ static void best_row(const Best *job, int64_t row)
         for (int64_t c = 0; c < others; c++)
             have = insert(y ? x[p] + y[c] : x[p], (int32_t)(p * others + c), have, in->k, best,
                           which);
+    if (in->x_name.data)
+        call_columns(in, row, others, which);
 }
 
 static void best_item(void *context, int64_t item, int worker)

@@ -104,6 +104,9 @@ static double of_one(const Job *job, double x)
 
     switch (job->in->kind) {
     case ENTRY_EXP: return exp(x);
+    case ENTRY_LEAST: return x > by ? by : x;
+    case ENTRY_MOST: return x < by ? by : x;
+    case ENTRY_RINT: return rint(x);
     case ENTRY_RELU: return x < 0 ? 0 : x; /* NaN stays */
     case ENTRY_GELU_TANH: return x * gelu_gate(x, GELU_TANH);
     case ENTRY_GELU_ERF: return x * gelu_gate(x, GELU_ERF);

@@ -11,30 +11,6 @@ typedef struct Job {
     double              *work; /* [workers][m] */
 } Job;
 
-static const double *row_of(const Job *job, const Tensor *t, int64_t head, int64_t i)
-{
-    return (const double *)tensor_head(t, head, job->heads) + i * t->stride[1];
-}
-
-/* Never fused: a product is a number of its own before it is added. */
-static double dot(const Job *job, int64_t count, const double *x, const double *y, int64_t step)
-{
-    double sum = 0;
-
-    if (job->in->half_sums)
-        return precision_dot(job->format, count, x, 1, y, step);
-    for (int64_t c = 0; c < count; c++)
-        sum += x[c] * y[c * step];
-    return precision_round(job->format, sum);
-}
-
-static double exponential(const Job *job, double score, double top)
-{
-    if (!job->in->half_softmax)
-        return exp(score - top);
-    return precision_round(job->format, exp(precision_round(job->format, score - top)));
-}
-
 /* Infinity minus infinity is not a number, and stays so. */
 static double largest(const double *x, int64_t count)
 {
@@ -52,7 +28,7 @@ static void soften(const Job *job, int64_t row, double *x, int64_t keys)
     double               top = largest(x, keys), sum = 0, all = 0;
 
     for (int64_t j = 0; j < keys; j++) {
-        x[j] = exponential(job, x[j], top);
+        x[j] = rounded_exponential(in, x[j], top);
         sum += x[j];
     }
     if (in->half_softmax)
@@ -73,21 +49,21 @@ static void row_item(void *context, int64_t row, int worker)
     int64_t              head = row / job->n, i = row % job->n, e = in->v.shape[2];
     int64_t              keys = in->causal ? min_i64(job->m, i + in->offset + 1) : job->m;
     double              *x = job->work + worker * job->m, *out = (double *)in->out.data + row * e;
+    const double        *v = tensor_head(&in->v, head, job->heads);
     int32_t              infinite = 0;
 
     if (cpu_cancelled(job->run))
         return;
     keys = max_i64(0, keys);
     for (int64_t j = 0; j < keys; j++) {
-        x[j] = dot(job, in->q.shape[2], row_of(job, &in->q, head, i),
-                   row_of(job, &in->k, head, j), 1);
+        x[j] = rounded_raw_score(in, job->heads, head, i, j);
         infinite += isinf(x[j]) != 0;
-        x[j] = in->scale > 0 ? precision_round(job->format, x[j] * in->scale) : x[j];
+        x[j] = rounded_scaled(in, x[j]);
     }
     tensor_i32(&in->overflows)[row] = infinite;
     soften(job, row, x, keys);
     for (int64_t c = 0; c < e; c++)
-        out[c] = dot(job, keys, x, row_of(job, &in->v, head, 0) + c, in->v.stride[1]);
+        out[c] = rounded_dot(in, keys, x, v + c, in->v.stride[1]);
 }
 
 void cpu_rounded_attend(Run *r, const RoundedAttend *in)

@@ -14,7 +14,7 @@ typedef struct Job {
     Run           *run;
     const TapSums *in;
     Tensor        *y;
-    int64_t        heads, rows, width, taps, each; /* each: rows of an item */
+    int64_t        heads, rows, width, taps, apart, each; /* each: rows of an item */
 } Job;
 
 static void add_floats(const float *x, double tap, int64_t count, double *sum)
@@ -77,7 +77,8 @@ static void columns(const Job *job, int64_t head, int64_t i, int64_t first, int6
     const char    *own = (const char *)tensor_head(taps, head, job->heads);
     void          *y = tensor_head(job->y, head, job->heads);
     int64_t        per = job->width / in->groups, start = in->first + i * in->step;
-    int64_t        from = max_i64(0, -start), to = min_i64(job->taps, in->x.shape[1] - start);
+    int64_t        from = max_i64(0, ceil_div(-start, job->apart));
+    int64_t        to = min_i64(job->taps, ceil_div(in->x.shape[1] - start, job->apart));
     double         sum[COLUMNS];
 
     if (taps->shape[1] > 1)
@@ -86,7 +87,7 @@ static void columns(const Job *job, int64_t head, int64_t i, int64_t first, int6
     for (int64_t s = from; s < to; s++)
         for (int64_t c = first, next; c < end; c = next) {
             next = min_i64(end, (c / per + 1) * per);
-            add(job, x, start + s, c, next, tap_at(taps, own, c / per * job->taps + s),
+            add(job, x, start + s * job->apart, c, next, tap_at(taps, own, c / per * job->taps + s),
                 sum + c - first);
         }
     keep(job, y, i * job->y->stride[1] + first, end - first, sum);
@@ -106,7 +107,8 @@ static void rows_item(void *context, int64_t item, int worker)
 void cpu_tap_sums(Run *r, const TapSums *in, Tensor *y)
 {
     Job job = { .run = r, .in = in, .y = y, .heads = y->shape[0], .rows = y->shape[1],
-                .width = y->shape[2], .taps = in->taps.shape[2] / in->groups };
+                .width = y->shape[2], .taps = in->taps.shape[2] / in->groups,
+                .apart = max_i64(1, in->apart) };
 
     job.each = max_i64(1, PIECE / max_i64(1, job.width * job.taps));
     threads_run(r->threads, ceil_div(job.heads * job.rows, job.each), rows_item, &job);

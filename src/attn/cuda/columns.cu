@@ -28,10 +28,11 @@ static __device__ double taps_of(const TapSumsCall &a, const void *taps, const v
                                  int64_t start, int64_t c, double sum)
 {
     int64_t size = a.taps.cols / a.groups, first = c / (a.y.cols / a.groups) * size;
-    int64_t from = start < 0 ? -start : 0, to = a.x.rows - start < size ? a.x.rows - start : size;
+    int64_t from = start < 0 ? (-start + a.apart - 1) / a.apart : 0;
 
-    for (int64_t s = from; s < to; s++)
-        sum += number(a.taps, taps, first + s) * number(a.x, x, (start + s) * a.x.row_stride + c);
+    for (int64_t s = from; s < size && start + s * a.apart < a.x.rows; s++)
+        sum += number(a.taps, taps, first + s) *
+               number(a.x, x, (start + s * a.apart) * a.x.row_stride + c);
     return sum;
 }
 
@@ -105,6 +106,17 @@ static __device__ Found next_best(const double *x, const double *y, int64_t othe
     return best;
 }
 
+// What a column is called.
+static __device__ int32_t called(const BestColumnsCall &a, int64_t t, int64_t i, int64_t c,
+                                 int64_t others)
+{
+    if (!a.x_name.data)
+        return (int32_t)c;
+    return (int32_t)(head_of<int32_t>(a.x_name, t, a.x.heads)[i * a.x_name.row_stride + c / others] *
+                         a.names +
+                     head_of<int32_t>(a.y_name, t, a.x.heads)[i * a.y_name.row_stride + c % others]);
+}
+
 // A warp has a row.
 static __global__ void __launch_bounds__(THREADS) best_columns(BestColumnsCall a)
 {
@@ -124,7 +136,7 @@ static __global__ void __launch_bounds__(THREADS) best_columns(BestColumnsCall a
                 int64_t c = last.column;
 
                 a.value[row * a.k + place] = y ? x[c / others] + y[c % others] : x[c];
-                a.index[row * a.k + place] = (int32_t)c;
+                a.index[row * a.k + place] = called(a, t, i, c, others);
             }
         }
     }

@@ -6,7 +6,7 @@
 typedef struct TapSumsCall {
     int64_t      heads;
     DeviceTensor x, taps, y; /* f32 or f64 each; taps of one row: for all rows */
-    int64_t      groups, first, step;
+    int64_t      groups, first, step, apart;
     const float *bias;       /* [w], or NULL */
     bool         add;
 } TapSumsCall;
@@ -15,6 +15,8 @@ typedef struct TapSumsCall {
 typedef struct BestColumnsCall {
     DeviceTensor x, y;
     int64_t      k;
+    DeviceTensor x_name, y_name; /* i32 numbers of the columns, or absent */
+    int64_t      names;
     double      *value; /* [heads,n,k] */
     int32_t     *index;
 } BestColumnsCall;

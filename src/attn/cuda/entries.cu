@@ -12,8 +12,8 @@
 #define DEEP 8
 
 // As EntryKind in attn/ops_rows.h.
-enum { CAST, EXP, DIVIDE, SCALE, SHIFT, FILL, SUM, PRODUCT, QUOTIENT, GATE, WHERE, RELU, GELU_TANH,
-       GELU_ERF, SIGMOID, ELU, SOFTPLUS, ROUND };
+enum { CAST, EXP, DIVIDE, SCALE, SHIFT, FILL, SUM, PRODUCT, QUOTIENT, GATE, WHERE,
+       LEAST, MOST, RINT, RELU, GELU_TANH, GELU_ERF, SIGMOID, ELU, SOFTPLUS, ROUND };
 
 static __device__ __forceinline__ int64_t place(const EntryTensor &t, int64_t head, int64_t heads,
                                                 int64_t i, int64_t c)
@@ -51,6 +51,9 @@ static __device__ double of_one(const EntriesCall &a, double x)
     case SCALE: return x * a.by;
     case SHIFT: return x + a.by;
     case FILL: return a.by;
+    case LEAST: return x > a.by ? a.by : x;
+    case MOST: return x < a.by ? a.by : x;
+    case RINT: return rint(x);
     case RELU: return x < 0 ? 0 : x;
     case GELU_TANH: return x * gate_tanh(x);
     case GELU_ERF: return x * (0.5 * erfc(-x * 0.70710678118654752440));

@@ -8,6 +8,7 @@ void gpu_tap_sums(Run *r, const TapSums *in, Tensor *y)
     TapSumsCall call = { .heads = y->shape[0], .x = gpu_tensor(r, &in->x),
                          .taps = gpu_tensor(r, &in->taps), .y = gpu_result(r, y),
                          .groups = in->groups, .first = in->first, .step = in->step,
+                         .apart = gpu_most(1, in->apart),
                          .bias = gpu_floats(r, in->bias.data, y->shape[2]), .add = in->add };
 
     if (gpu_ready(r))
@@ -19,6 +20,8 @@ void gpu_best_columns(Run *r, const BestColumns *in, BestResult *out)
 {
     ArenaMark       mark = arena_mark(r->arena);
     BestColumnsCall call = { .x = gpu_tensor(r, &in->x), .y = gpu_tensor(r, &in->y), .k = in->k,
+                             .x_name = gpu_tensor(r, &in->x_name),
+                             .y_name = gpu_tensor(r, &in->y_name), .names = in->names,
                              .value = gpu_result(r, &out->value).data,
                              .index = gpu_result(r, &out->index).data };
 
