@@ -45,6 +45,9 @@ static double expected(EntryKind kind, double by, double x, double z, double y)
     case ENTRY_QUOTIENT: return x / z;
     case ENTRY_GATE: return x / (1 + exp(-z));
     case ENTRY_WHERE: return fabs(z) > 0 ? x : y;
+    case ENTRY_LEAST: return fmin(x, by);
+    case ENTRY_MOST: return fmax(x, by);
+    case ENTRY_RINT: return nearbyint(x);
     case ENTRY_RELU: return x > 0 ? x : 0;
     case ENTRY_GELU_TANH: return x * gelu_gate(x, GELU_TANH);
     case ENTRY_GELU_ERF: return x * gelu_gate(x, GELU_ERF);
@@ -261,7 +264,7 @@ static void check_taps(DType dtype, int64_t groups, int64_t rows, int64_t own, T
         double  sum = at(&bias, 0, 1, 0, c);
 
         for (int64_t s = 0; s < taps; s++) {
-            int64_t j = in.first + i * in.step + s;
+            int64_t j = in.first + i * in.step + s * (in.apart ? in.apart : 1);
 
             if (j >= 0 && j < n)
                 sum += at(&in.taps, head, 2, i, c / (w / groups) * taps + s) * at(&x, 0, 1, j, c);
@@ -280,6 +283,7 @@ static void convolves(void **state)
     check_taps(DT_F64, 1, 40, 40, (TapSums){ .first = -4, .step = 1 });
     check_taps(DT_F32, 1, 40, 1, (TapSums){ .first = -2, .step = 1, .add = true });
     check_taps(DT_F32, 12, 10, 10, (TapSums){ .first = 0, .step = 4 });
+    check_taps(DT_F64, 1, 13, 1, (TapSums){ .first = -3, .step = 4, .apart = 3 });
 }
 
 static void finds_best_columns(void **state)
@@ -309,6 +313,35 @@ static void finds_best_columns(void **state)
             }
         gpu_fixture_free(&f);
     }
+}
+
+static void names_best_columns(void **state)
+{
+    GpuFixture  f = gpu_fixture_new(1, 33);
+    BestColumns in = { .x = wide_normal(&f, 2, 5, 4), .y = wide_normal(&f, 2, 5, 3), .k = 6 };
+    Tensor      x = fixture_tensor(&f.gpu, DT_I32, 2, 5, 4);
+    Tensor      y = fixture_tensor(&f.gpu, DT_I32, 2, 5, 3);
+    BestResult  plain, one, other;
+
+    (void)state;
+    for (int64_t t = 0; t < 40; t++)
+        tensor_i32(&x)[t] = (int32_t)(t * 3);
+    for (int64_t t = 0; t < 30; t++)
+        tensor_i32(&y)[t] = (int32_t)(t * 5);
+    plain = op_best_columns(f.cpu.run, &in);
+    in.x_name = x;
+    in.y_name = y;
+    in.names = 1000;
+    one = op_best_columns(f.cpu.run, &in);
+    other = op_best_columns(f.gpu.run, &in);
+    assert_memory_equal(one.index.data, other.index.data, (size_t)tensor_bytes(&one.index));
+    for (int64_t t = 0; t < 60; t++) {
+        int32_t c = tensor_i32(&plain.index)[t];
+
+        assert_int_equal(tensor_i32(&one.index)[t], tensor_i32(&x)[t / 6 * 4 + c / 3] * 1000 +
+                                                        tensor_i32(&y)[t / 6 * 3 + c % 3]);
+    }
+    gpu_fixture_free(&f);
 }
 
 static void multiplies_listed_rows(void **state)
@@ -461,6 +494,7 @@ int main(void)
         cmocka_unit_test(softens),
         cmocka_unit_test(convolves),
         cmocka_unit_test(finds_best_columns),
+        cmocka_unit_test(names_best_columns),
         cmocka_unit_test(multiplies_listed_rows),
         cmocka_unit_test(rounds_attention),
         cmocka_unit_test(sums_members_in_double),

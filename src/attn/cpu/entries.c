@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SOME 256    /* entries at a time */
+#define SIDE 8      /* of them side by side */
 #define PIECE 32768 /* entries of one item of work */
 
 /* A tensor as y sees it: the entry at [t,i,c] is data[t' stride[0] + i stride[1] + c stride[2]]. */
@@ -120,11 +121,12 @@ static double of_one(const Job *job, double x)
 
 /* Loops of a few operations, which the compiler turns into vectors. */
 #define EACH(value)                                                                            \
-    for (int64_t c = 0; c < SOME; c++)                                                         \
-        x[c] = value;                                                                          \
+    for (int64_t first = 0; first < count; first += SIDE)                                      \
+        for (int64_t c = first; c < first + SIDE; c++)                                         \
+            x[c] = value;                                                                      \
     return
 
-/* Always SOME of them: what lies behind the last entry is computed in vain. */
+/* What lies between the last entry and a multiple of SIDE is computed in vain. */
 static void compute(const Job *job, int64_t count, double *restrict x, const double *restrict z)
 {
     double by = job->in->by;
@@ -157,10 +159,12 @@ static bool has_two(EntryKind kind)
 /* `count` entries of y from [t,i,c] on. */
 static void some(const Job *job, int64_t t, int64_t i, int64_t c, int64_t count)
 {
-    double      x[SOME] = { 0 }, z[SOME] = { 0 }, y[SOME];
+    double      x[SOME], z[SOME], y[SOME];
     const char *to = row_of(job, &job->y, t, i, c);
     EntryKind   kind = job->in->kind;
 
+    for (int64_t at = count - count % SIDE; at < count + SIDE && at < SOME; at++)
+        x[at] = z[at] = 0;
     if (kind != ENTRY_FILL)
         load(job->x.dtype, row_of(job, &job->x, t, i, c), job->x.stride[2], count, x);
     if (has_two(kind))
@@ -212,30 +216,48 @@ static void entries_item(void *context, int64_t item, int worker)
         row(job, line, 0, job->shape[2]);
 }
 
-/* Contiguous, or one number everywhere. */
-static bool is_flat(const Job *job, const Tensor *t, const Operand *o)
+/* Whether the next entry of axis `a` follows the last one of the axes behind it, `count` of
+ * them, or all are one number. */
+static bool follows(const Job *job, const Operand *o, int a, int64_t count)
 {
-    bool one = !o->stride[0] && !o->stride[1] && !o->stride[2];
+    bool one = o->stride[a] == 0 && o->stride[2] == 0;
 
-    return !t->data || one ||
-           (tensor_contiguous(t) && tensor_count(t) == tensor_count(&job->in->y));
+    return !o->data || one || job->shape[a] == 1 ||
+           (o->stride[a] == count * o->stride[2] && o->stride[2] > 0);
 }
 
+/* Columns are rows. */
+static void lay_columns(Job *job, Operand *const all[3])
+{
+    for (int o = 0; o < 3; o++) {
+        all[o]->stride[2] = all[o]->stride[1];
+        all[o]->stride[1] = 0;
+    }
+    job->shape[2] = job->shape[1];
+    job->shape[1] = 1;
+}
+
+/* Axes that follow one another in all tensors are one. */
 static void flatten(Job *job)
 {
     Operand *all[] = { &job->x, &job->z, &job->y };
+    int64_t  head = job->shape[2] * job->shape[1];
 
-    if (!is_flat(job, &job->in->x, &job->x) || !is_flat(job, &job->in->z, &job->z) ||
-        !tensor_contiguous(&job->in->y))
-        return;
-    job->shape[2] = tensor_count(&job->in->y);
-    job->shape[0] = job->shape[1] = 1;
-    for (int o = 0; o < 3; o++) {
-        bool one = !all[o]->stride[0] && !all[o]->stride[1] && !all[o]->stride[2];
-
-        *all[o] = (Operand){ .data = all[o]->data, .dtype = all[o]->dtype, .heads = 1,
-                             .stride = { 0, 0, one ? 0 : 1 } };
-    }
+    if (job->shape[2] == 1)
+        lay_columns(job, all);
+    for (int o = 0; o < 3; o++)
+        if (!follows(job, all[o], 1, job->shape[2]))
+            return;
+    job->shape[2] = head;
+    job->shape[1] = 1;
+    for (int o = 0; o < 3; o++)
+        if (!follows(job, all[o], 0, head) || (all[o]->data && all[o]->heads != job->shape[0] &&
+                                               all[o]->stride[0] != 0))
+            return;
+    job->shape[2] = head * job->shape[0];
+    job->shape[0] = 1;
+    for (int o = 0; o < 3; o++)
+        all[o]->heads = 1;
 }
 
 void cpu_entries(Run *r, const Entries *in)
