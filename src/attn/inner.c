@@ -111,6 +111,7 @@ static void take(Run *r, Run *inner, InnerCall *call)
         run_origin(r, inner->tensors[i].name, inner->tensors[i].origin);
     pass_warnings(r, inner);
     r->keys_ahead = r->keys_ahead || inner->keys_ahead;
+    r->computed |= inner->computed;
 }
 
 void inner_attend(Run *r, InnerCall *call)

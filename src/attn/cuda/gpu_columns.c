@@ -63,5 +63,6 @@ void gpu_rounded_attend(Run *r, const RoundedAttend *in)
     call.scores = gpu_scratch(r, call.blocks * call.m, (int64_t)sizeof(double));
     if (gpu_ready(r))
         gpu_done(r, "rounded attention", gpu_api(r)->rounded_attend(&call));
+    gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }
