@@ -385,7 +385,8 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
         "\ninput %s: h=%lld n=%lld d=%lld. time: median, and distance of the quartiles. "
         "vs full: above 1 is faster.\nmass: softmax mass of full attention that the allowed "
         "cells keep. TV: mean total variation of the rows.\nfaster from n: measured on N(0,1) "
-        "inputs up to n=%d, in at most %d s for each. n/a: not measured, or without meaning here.\n",
+        "inputs up to n=%d, in at most %d s for each. n/a: not measured, or without meaning "
+        "here.\n",
         input->name, (long long)input->heads, (long long)input->n, (long long)input->d,
         CROSSOVER_LAST, CROSSOVER_SECONDS);
     if (on_device(c))
