@@ -29,6 +29,8 @@ typedef struct Comparison {
 #define CROSSOVER_FIRST 64
 #define CROSSOVER_LAST  4096
 #define CROSSOVER_TRIES 3
+#define CROSSOVER_SECONDS 10 /* of a mechanism's search; what would go beyond is not searched */
+#define CROSSOVER_GROWTH 4   /* of the time from one n to the next, at the most that is usual */
 
 /* Smallest of a few wall times on n tokens; not valid when the run fails. */
 static Number time_at(Session *s, const Request *request, const Input *like, int64_t n)
@@ -74,18 +76,26 @@ static void find_crossover(Session *s, Comparison *c, int index)
     const Input   *like = session_input(s);
     int64_t        from = 0;
     bool           measured = true;
+    double         spent = 0, last = 0;
 
     snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
     if (index == 0 || c->vary.count || has_tensors(request) ||
         c->results[index]->record.status != RECORD_OK)
         return;
     for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST && measured; n *= 2) {
+        double began = clock_wall();
         Number full, other;
 
+        if (spent + CROSSOVER_GROWTH * last > CROSSOVER_SECONDS) {
+            snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]),
+                     "not searched, n > %lld", (long long)(n / 2));
+            return;
+        }
         session_progress(s, "crossover of %s: n = %lld", request->mechanism, (long long)n);
         full = time_at(s, base, like, n);
         other = time_at(s, request, like, n);
-
+        last = clock_wall() - began;
+        spent += last;
         measured = full.valid && other.valid;
         if (!measured || !(other.value < full.value))
             from = 0;
@@ -240,6 +250,11 @@ static const char *const heads[] = { "mechanism",  "time ms", "+-",           "v
                                      "output err", "TV",      "KL",      "faster from n" };
 #define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
 
+/* Only where some row ran on a device: what its tiers tell. */
+static const char *const device_heads[] = { "device", "gpu ms", "kernels ms", "host", "hw FLOP",
+                                            "DRAM" };
+#define DEVICE_COLUMNS ((int)(sizeof(device_heads) / sizeof(*device_heads)))
+
 /* Only with --seeds. */
 static const char *const seed_heads[] = { "mass [seeds]", "error [seeds]" };
 #define SEED_COLUMNS ((int)(sizeof(seed_heads) / sizeof(*seed_heads)))
@@ -247,6 +262,44 @@ static const char *const seed_heads[] = { "mass [seeds]", "error [seeds]" };
 static bool over_seeds(const Comparison *c)
 {
     return c->count > 0 && c->results[c->count - 1]->request.seeds > 1;
+}
+
+static bool on_device(const Comparison *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->results[i]->record.gpu)
+            return true;
+    return false;
+}
+
+static void ms_cell(Table *t, Number ms)
+{
+    char text[32];
+
+    table_cell(t, "%s", format_ms(ms, text, sizeof(text)));
+}
+
+/* "cuda bf16": where, and how its products were computed. */
+static void device_cells(const Record *r, Table *t)
+{
+    static const DeviceCounted none = { .flops = { 0 } };
+    const DeviceProfile       *gpu = r->gpu;
+    const DeviceCounted       *counted = gpu ? &gpu->counted : &none;
+    Number                     share = device_idle_share(gpu, -1), bytes = NUMBER_NONE;
+    char                       text[48];
+
+    table_cell(t, "%s%s%s", r->device, *r->computed ? " " : "", r->computed);
+    ms_cell(t, gpu ? gpu->span_ms : NUMBER_NONE);
+    ms_cell(t, gpu ? gpu->busy_ms : NUMBER_NONE);
+    if (share.valid)
+        table_cell(t, "%.0f %%", 100 * share.value);
+    else
+        table_cell(t, "n/a");
+    if (counted->dram_read.valid && counted->dram_written.valid)
+        bytes = number_of(counted->dram_read.value + counted->dram_written.value);
+    table_cell(t, "%s", counted->flops.valid
+                            ? format_count(counted->flops.value, text, sizeof(text)) : "n/a");
+    table_cell(t, "%s", format_size(bytes, text, sizeof(text)));
 }
 
 static void band_cell(Table *t, const SeedSpread *seeds, const SeedBand *band)
@@ -298,6 +351,8 @@ static void result_row(const Comparison *c, int index, Table *t)
     else
         table_cell(t, "n/a");
     table_cell(t, "%s", c->crossover_note[index]);
+    if (on_device(c))
+        device_cells(r, t);
     if (over_seeds(c)) {
         band_cell(t, &r->seeds, &r->seeds.mass);
         band_cell(t, &r->seeds, &r->seeds.output_error);
@@ -334,10 +389,15 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
         "\ninput %s: h=%lld n=%lld d=%lld. time: median, and distance of the quartiles. "
         "vs full: above 1 is faster.\nmass: softmax mass of full attention that the allowed "
         "cells keep. TV: mean total variation of the rows. KL: of them from full "
-        "attention's, nats.\nfaster from n: measured on N(0,1) "
-        "inputs up to n=%d. n/a: not measured, or without meaning here.\n",
+        "attention's, nats.\nfaster from n: measured on N(0,1) inputs up to n=%d, in at most %d s "
+        "for each. n/a: not measured, or without meaning here.\n",
         input->name, (long long)input->heads, (long long)input->n, (long long)input->d,
-        CROSSOVER_LAST);
+        CROSSOVER_LAST, CROSSOVER_SECONDS);
+    if (on_device(c))
+        text_add(out, "device: where, and what products were computed in. gpu ms: a run on the "
+                      "device's clock [events]. kernels ms [activity].\nhost: share of gpu ms in "
+                      "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM: "
+                      "by counters.\n");
     if (over_seeds(c))
         text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
                   c->results[c->count - 1]->request.seeds,
@@ -355,10 +415,15 @@ static void show_table(Session *s, const Call *call, const Comparison *c, Text *
     TableStyle style = call->values[OPT_CSV]  ? TABLE_CSV
                        : call->values[OPT_MD] ? TABLE_MARKDOWN
                                               : TABLE_TEXT;
-    Table      t = { .cols = COLUMNS + (over_seeds(c) ? SEED_COLUMNS : 0) };
+    Table      t = { .cols = COLUMNS + (on_device(c) ? DEVICE_COLUMNS : 0) +
+                             (over_seeds(c) ? SEED_COLUMNS : 0) };
 
-    for (int i = 0; i < t.cols; i++)
-        table_cell(&t, "%s", i < COLUMNS ? heads[i] : seed_heads[i - COLUMNS]);
+    for (int i = 0; i < COLUMNS; i++)
+        table_cell(&t, "%s", heads[i]);
+    for (int i = 0; i < DEVICE_COLUMNS && on_device(c); i++)
+        table_cell(&t, "%s", device_heads[i]);
+    for (int i = 0; i < SEED_COLUMNS && over_seeds(c); i++)
+        table_cell(&t, "%s", seed_heads[i]);
     for (int i = 0; i < c->count; i++)
         result_row(c, i, &t);
     table_write(&t, style, out);

@@ -212,8 +212,11 @@ static void fits_head(TableStyle style, Table *t)
     static const char *const csv[] = { "alpha", "lo", "hi", "r2", "last_local", "best", "verdict" };
 
     table_cell(t, "mechanism");
-    if (style == TABLE_CSV)
+    if (style == TABLE_CSV) {
         table_cell(t, "params");
+        table_cell(t, "device");
+        table_cell(t, "precision");
+    }
     table_cell(t, "points");
     table_cell(t, "claimed time");
     if (style == TABLE_CSV) {
@@ -237,7 +240,8 @@ static void fits_head(TableStyle style, Table *t)
 /* What tells this series from the others of its mechanism besides the parameters. */
 static void add_setting(const Results *rows, const ResultRow *row, Text *out)
 {
-    bool position = false, threads = false, causal = false, version = false;
+    bool position = false, threads = false, causal = false, version = false, device = false;
+    bool precision = false;
 
     for (int i = 0; i < rows->count; i++) {
         const ResultRow *other = &rows->rows[i];
@@ -248,11 +252,17 @@ static void add_setting(const Results *rows, const ResultRow *row, Text *out)
         threads |= other->threads != row->threads;
         causal |= other->causal != row->causal;
         version |= strcmp(other->version, row->version) != 0;
+        device |= strcmp(other->device, row->device) != 0;
+        precision |= strcmp(other->precision, row->precision) != 0;
     }
     if (position && strcmp(row->position, "none") != 0)
         text_addf(out, " %s", row->position);
     if (causal)
         text_add(out, row->causal ? " causal" : " not causal");
+    if (device || strcmp(row->device, "cpu") != 0)
+        text_addf(out, " %s", row->device);
+    if (precision || strcmp(row->precision, "f32") != 0)
+        text_addf(out, " %s", row->precision);
     if (threads)
         text_addf(out, " t=%lld", (long long)row->threads);
     if (version)
@@ -274,8 +284,11 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
     series_name(rows, f->row, &name);
     table_cell(t, "%s", text_str(&name));
     text_free(&name);
-    if (style == TABLE_CSV)
+    if (style == TABLE_CSV) {
         table_cell(t, "%s", f->row->params);
+        table_cell(t, "%s", f->row->device);
+        table_cell(t, "%s", f->row->precision);
+    }
     table_cell(t, "%d", f->points);
     table_cell(t, "%s", m ? m->claim_time : "-");
     if (style == TABLE_CSV) {
@@ -378,6 +391,10 @@ void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out)
         jsonw_raw(&j, f->row->params);
         jsonw_key(&j, "position");
         jsonw_string(&j, f->row->position);
+        jsonw_key(&j, "device");
+        jsonw_string(&j, f->row->device);
+        jsonw_key(&j, "precision");
+        jsonw_string(&j, f->row->precision);
         jsonw_key(&j, "points");
         jsonw_int(&j, f->points);
         jsonw_key(&j, "claimed_time");

@@ -115,40 +115,25 @@ Tensor centroids_members(Run *r, Tensor mu, const ChoiceRows *x, int64_t w)
     return tensor_of(DT_I32, 2, (int64_t[]){ r->h, mu.shape[1] * w }, set.data);
 }
 
-typedef struct Gather {
-    const ChoiceRows *x;
-    Tensor            nearest, sum;
-    int64_t          *count;
-    double           *row; /* [workers][d] */
-} Gather;
-
-/* An item is a head, so that a sum is the same for any number of threads. */
-static void gather_item(void *context, int64_t head, int worker)
+/* The rows that are added up: in double where they are not as near. */
+static Tensor exact_rows(Run *r, const ChoiceRows *x)
 {
-    const Gather *job = context;
-    int64_t       h = job->sum.shape[0], clusters = job->sum.shape[1], d = job->sum.shape[2];
-    int64_t       n = job->nearest.shape[1];
-    double       *row = job->row + worker * d;
+    const Source *s = x->context;
 
-    for (int64_t i = 0; i < n; i++) {
-        int64_t c = head * clusters + tensor_i32(&job->nearest)[head * n + i];
-        double *sum = (double *)job->sum.data + c * d;
-
-        choice_row(job->x, h, head, i, row);
-        job->count[c]++;
-        for (int64_t t = 0; t < d; t++)
-            sum[t] += row[t];
-    }
+    if (!x->exact)
+        return x->near;
+    return x->exact == copied_row ? s->x : op_normalise64(r, s->x, s->kind, s->eps);
 }
 
-void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, int64_t *count)
+void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, Tensor count)
 {
-    Gather job = { .x = x, .nearest = nearest, .sum = sum, .count = count,
-                   .row = run_alloc(r, threads_count(r->threads) * sum.shape[2],
-                                    sizeof(double)) };
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    more = run_tensor3(r, DT_F64, sum.shape[0], sum.shape[1], sum.shape[2]);
 
-    if (!run_failed(r))
-        threads_run(r->threads, sum.shape[0], gather_item, &job);
+    op_member_sums(r, exact_rows(r, x), nearest, false, more);
+    op_entries_of(r, sum, more, ENTRY_SUM, 1, sum);
+    op_entries_of(r, count, op_tally(r, nearest, sum.shape[1]), ENTRY_SUM, 1, count);
+    arena_release(r->arena, mark);
 }
 
 double centroids_spread(Run *r, Tensor mu, const ChoiceRows *x, Tensor nearest)

@@ -30,7 +30,7 @@ double centroids_spread(Run *r, Tensor mu, const ChoiceRows *x, Tensor nearest);
 /* i32 [h,C*w]: for each centroid the w rows with the largest products, in
  * increasing order; ties: the lower row. */
 Tensor centroids_members(Run *r, Tensor mu, const ChoiceRows *x, int64_t w);
-/* Adds each vector to sum f64 [h,C,d] of its centroid and to count [h*C]. */
-void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, int64_t *count);
+/* Adds each vector to sum f64 [h,C,d] of its centroid and to count i32 [h,C]. */
+void centroids_gather(Run *r, const ChoiceRows *x, Tensor nearest, Tensor sum, Tensor count);
 
 #endif

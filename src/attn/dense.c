@@ -2,11 +2,8 @@
 #include "attn/dense.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "attn/run.h"
-
-#define ROWS 32 /* of one item of work */
 
 const char *const gelu_names[] = { "tanh", "erf", NULL };
 
@@ -29,190 +26,83 @@ double gelu_slope(double a, GeluForm form)
     return g + 2 * a * g * (1 - g) * ROOT_2_PI * (1 + 3 * CUBE * a * a);
 }
 
-/* What elementwise work reads and writes; one item is ROWS rows. */
-typedef struct Rows {
-    Tensor      x;          /* f32 or f64 [.,n,c]; data NULL: absent */
-    const float *gain, *bias; /* [c] or NULL */
-    double     *out;        /* [n,c] */
-    int64_t     n, c;
-    double      eps, mean, factor; /* of all rows together (group norm) */
-    bool        together;
-    GeluForm    form;
-    DenseActivation activation;
-} Rows;
-
-static void on_rows(Run *r, ThreadsFn work, Rows *job)
-{
-    if (run_failed(r))
-        return;
-    threads_run(r->threads, (job->n + ROWS - 1) / ROWS, work, job);
-}
-
-static int64_t last_row(const Rows *job, int64_t item)
-{
-    return job->n < (item + 1) * ROWS ? job->n : (item + 1) * ROWS;
-}
+static const Tensor none = { .rank = 0 };
 
 /* ---- layer ------------------------------------------------------------------ */
 
-static void start_item(void *context, int64_t item, int worker)
+/* y begins as the bias, what it is added to, their sum, or 0. */
+static void begin(Run *r, Tensor b, Tensor base, Tensor y)
 {
-    const Rows *job = context;
-
-    (void)worker;
-    for (int64_t i = item * ROWS; i < last_row(job, item); i++)
-        for (int64_t c = 0; c < job->c; c++)
-            job->out[i * job->c + c] = (job->bias ? (double)job->bias[c] : 0) +
-                                       (job->x.data ? dense_at(&job->x, i * job->c + c) : 0);
+    if (!b.data && !base.data)
+        op_entries(r, none, ENTRY_FILL, 0, y);
+    else if (b.data && base.data)
+        op_entries_of(r, base, b, ENTRY_SUM, 1, y);
+    else
+        op_entries(r, base.data ? base : b, ENTRY_CAST, 0, y);
 }
 
 Tensor dense_layer(Run *r, Tensor x, Tensor w, Tensor b, Tensor base, FlopClass charge)
 {
-    Tensor  matrix = tensor_with_rank(w, 3);
-    int64_t n = x.shape[1], out = matrix.shape[2];
-    Tensor  y = run_tensor3(r, DT_F64, 1, n, out);
-    Rows    job = { .x = base, .bias = b.data, .out = y.data, .n = n, .c = out };
+    Tensor matrix = tensor_with_rank(w, 3);
+    Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], matrix.shape[2]);
+    bool   added = b.data || base.data;
 
-    on_rows(r, start_item, &job);
-    op_gemm(r, x, false, matrix, false, 1, 1, y, charge);
+    if (added)
+        begin(r, b, base, y);
+    op_gemm(r, x, false, matrix, false, 1, added ? 1 : 0, y, charge);
     return y;
 }
 
 /* ---- activations ------------------------------------------------------------ */
 
-static void gelu_item(void *context, int64_t item, int worker)
-{
-    const Rows *job = context;
-
-    (void)worker;
-    for (int64_t x = item * ROWS * job->c; x < last_row(job, item) * job->c; x++) {
-        double a = dense_at(&job->x, x);
-
-        job->out[x] = a * gelu_gate(a, job->form);
-    }
-}
-
 Tensor dense_gelu(Run *r, Tensor a, GeluForm form)
 {
     Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
-    Rows   job = { .x = a, .out = y.data, .n = a.shape[0] * a.shape[1], .c = a.shape[2],
-                   .form = form };
 
-    on_rows(r, gelu_item, &job);
+    op_entries(r, a, form == GELU_ERF ? ENTRY_GELU_ERF : ENTRY_GELU_TANH, 0, y);
     op_charge(r, FLOP_OVERHEAD, DENSE_GELU_FLOPS * (double)tensor_count(&y));
     op_traffic(r, (double)tensor_bytes(&a), (double)tensor_bytes(&y));
     return y;
 }
 
-static double activated(double x, DenseActivation activation)
-{
-    switch (activation) {
-    case ACTIVATE_RELU: return x < 0 ? 0 : x; /* NaN stays */
-    case ACTIVATE_GELU_TANH: return x * gelu_gate(x, GELU_TANH);
-    case ACTIVATE_SIGMOID: break;
-    }
-    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
-}
-
-static void activate_item(void *context, int64_t item, int worker)
-{
-    const Rows *job = context;
-
-    (void)worker;
-    for (int64_t x = item * ROWS * job->c; x < last_row(job, item) * job->c; x++)
-        job->out[x] = activated(job->out[x], job->activation);
-}
-
 Tensor dense_activate(Run *r, Tensor x, DenseActivation activation)
 {
-    Rows job = { .out = x.data, .n = x.shape[0] * x.shape[1], .c = x.shape[2],
-                 .activation = activation };
+    static const EntryKind kinds[] = { [ACTIVATE_RELU] = ENTRY_RELU,
+                                       [ACTIVATE_GELU_TANH] = ENTRY_GELU_TANH,
+                                       [ACTIVATE_SIGMOID] = ENTRY_SIGMOID };
 
-    on_rows(r, activate_item, &job);
+    op_entries(r, x, kinds[activation], 0, x);
     return x;
 }
 
 /* ---- norms ------------------------------------------------------------------ */
 
-/* Entries [at, at + count) in double; the type is asked for once, not once an entry. */
-static void widen(const Tensor *x, int64_t at, int64_t count, double *to)
+static void charge_norm(Run *r, Tensor x, Tensor y, FlopClass charge)
 {
-    if (x->dtype == DT_F64)
-        memcpy(to, (const double *)x->data + at, (size_t)count * sizeof(*to));
-    else
-        for (int64_t c = 0; c < count; c++)
-            to[c] = (double)tensor_f32(x)[at + c];
-}
-
-#define PARTS 8 /* chains of a sum, so that an addition need not wait for the one before */
-
-/* Mean and 1 / sqrt(var + eps) of `count` numbers. */
-static void statistics(const Tensor *x, int64_t first, int64_t count, double eps, double *mean,
-                       double *factor)
-{
-    double sum[PARTS] = { 0 }, squares[PARTS] = { 0 }, total = 0, spread = 0;
-
-    for (int64_t c = 0; c < count; c++)
-        sum[c % PARTS] += dense_at(x, first + c);
-    for (int p = 0; p < PARTS; p++)
-        total += sum[p];
-    *mean = total / (double)count;
-    for (int64_t c = 0; c < count; c++) {
-        double off = dense_at(x, first + c) - *mean;
-
-        squares[c % PARTS] += off * off;
-    }
-    for (int p = 0; p < PARTS; p++)
-        spread += squares[p];
-    *factor = 1 / sqrt(spread / (double)count + eps);
-}
-
-static void norm_item(void *context, int64_t item, int worker)
-{
-    const Rows *job = context;
-
-    (void)worker;
-    for (int64_t i = item * ROWS; i < last_row(job, item); i++) {
-        double mean = job->mean, factor = job->factor, *row = job->out + i * job->c;
-        Tensor wide = tensor_of(DT_F64, 1, (int64_t[]){ job->c }, row);
-
-        widen(&job->x, i * job->c, job->c, row);
-        if (!job->together)
-            statistics(&wide, 0, job->c, job->eps, &mean, &factor);
-        for (int64_t c = 0; c < job->c; c++)
-            row[c] = (row[c] - mean) * factor;
-        for (int64_t c = 0; c < job->c && job->gain; c++)
-            row[c] *= (double)job->gain[c];
-        for (int64_t c = 0; c < job->c && job->bias; c++)
-            row[c] += (double)job->bias[c];
-    }
-}
-
-static Tensor norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, bool together,
-                   FlopClass charge)
-{
-    Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
-    Rows   job = { .x = x, .gain = gain.data, .bias = bias.data, .out = y.data, .n = x.shape[1],
-                   .c = x.shape[2], .eps = eps, .together = together };
-
-    if (together && !run_failed(r))
-        statistics(&x, 0, job.n * job.c, eps, &job.mean, &job.factor);
-    on_rows(r, norm_item, &job);
-    if (charge != FLOP_NONE) {
-        op_charge(r, charge, DENSE_NORM_FLOPS * (double)tensor_count(&y));
-        op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
-    }
-    return y;
+    if (charge == FLOP_NONE)
+        return;
+    op_charge(r, charge, DENSE_NORM_FLOPS * (double)tensor_count(&y));
+    op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
 }
 
 Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopClass charge)
 {
-    return norm(r, x, gain, bias, eps, false, charge);
+    int64_t rows[3] = { x.shape[1], 1, x.shape[2] };
+    Tensor  y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
+
+    op_standardise64(r, tensor_of(x.dtype, 3, rows, x.data), eps, gain, bias,
+                     tensor_of(DT_F64, 3, rows, y.data));
+    charge_norm(r, x, y, charge);
+    return y;
 }
 
 Tensor dense_group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
 {
-    return norm(r, x, gain, bias, eps, true, FLOP_OVERHEAD);
+    Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
+
+    op_standardise64(r, x, eps, gain, bias, y);
+    charge_norm(r, x, y, FLOP_OVERHEAD);
+    return y;
 }
 
 /* ---- products and sums ------------------------------------------------------- */
@@ -227,22 +117,15 @@ Tensor dense_product(Run *r, Tensor a, Tensor b)
 
 Tensor dense_turned(Run *r, Tensor x)
 {
-    int64_t       rows = x.shape[1], cols = x.shape[2], size = rows * cols;
-    Tensor        y = run_tensor3(r, DT_F64, x.shape[0], cols, rows);
-    const double *from = x.data;
-    double       *to = y.data;
+    Tensor y = run_tensor3(r, x.dtype, x.shape[0], x.shape[2], x.shape[1]);
 
-    for (int64_t c = 0; c < tensor_count(&x) && !run_failed(r); c++)
-        to[c / size * size + c % cols * rows + c / cols % rows] = from[c];
+    op_entries(r, tensor_turned(x), ENTRY_CAST, 0, y);
     return y;
 }
 
 Tensor dense_add(Run *r, Tensor x, Tensor y)
 {
-    double *sum = x.data;
-
-    for (int64_t c = 0; c < tensor_count(&x) && !run_failed(r); c++)
-        sum[c] += dense_at(&y, c);
+    op_entries_of(r, x, y, ENTRY_SUM, 1, x);
     return x;
 }
 

@@ -43,7 +43,7 @@ Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopCl
 Tensor dense_group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps);
 /* a b of every head, f64 [h,rows,cols] of a f64 [h,rows,in], b f32 or f64; charged to mix. */
 Tensor dense_product(Run *r, Tensor a, Tensor b);
-/* f64 [h,cols,rows] of x f64 [h,rows,cols]. */
+/* [h,cols,rows] of x [h,rows,cols], of its type. */
 Tensor dense_turned(Run *r, Tensor x);
 /* Adds y, f32 or f64 of the same shape, to f64 x in place; returns x. */
 Tensor dense_add(Run *r, Tensor x, Tensor y);

@@ -31,21 +31,28 @@ Tensor exact_rounded(Run *r, Tensor x)
     return tensor_of(DT_F32, x.rank, x.shape, y.data);
 }
 
-void exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y)
+void exact_normalise(double *y, int64_t d, NormaliseKind kind, double eps)
 {
     double mean = 0, squares = 0, size = 1;
 
     for (int64_t t = 0; t < d && kind == NORMALISE_LAYER; t++)
-        mean += (double)x[t];
+        mean += y[t];
     mean /= (double)d;
     for (int64_t t = 0; t < d; t++)
-        squares += ((double)x[t] - mean) * ((double)x[t] - mean);
+        squares += (y[t] - mean) * (y[t] - mean);
     if (kind == NORMALISE_LAYER || kind == NORMALISE_RMS)
         size = sqrt(squares / (double)d + eps);
     if (kind == NORMALISE_L2)
         size = fmax(sqrt(squares), eps);
     for (int64_t t = 0; t < d; t++)
-        y[t] = ((double)x[t] - mean) / size;
+        y[t] = (y[t] - mean) / size;
+}
+
+void exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y)
+{
+    for (int64_t t = 0; t < d; t++)
+        y[t] = (double)x[t];
+    exact_normalise(y, d, kind, eps);
 }
 
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps)
@@ -61,8 +68,7 @@ Tensor exact_sum(Run *r, Tensor a, Tensor b)
 {
     Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[1], a.shape[2]);
 
-    for (int64_t i = 0; i < tensor_count(&y) && !run_failed(r); i++)
-        f64(&y)[i] = f64(&a)[i] + f64(&b)[i];
+    op_entries_of(r, a, b, ENTRY_SUM, 1, y);
     return y;
 }
 
@@ -91,10 +97,12 @@ Tensor exact_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols)
     double *wide = run_alloc(r, in * cols, sizeof(*wide));
 
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const float *from = tensor_head(&w, t, r->h);
+        Tensor from = w;
 
-        for (int64_t i = 0; i < in * cols; i++)
-            wide[i] = (double)from[i / cols * w.shape[2] + i % cols];
+        from.shape[0] = 1;
+        from.shape[2] = cols;
+        from.data = tensor_head(&w, t, r->h);
+        op_entries(r, from, ENTRY_CAST, 0, slice(wide, in, cols));
         op_product64(r, slice(tensor_head(&x, t, r->h), rows, in), slice(wide, in, cols),
                      bias.data ? tensor_head(&bias, t, r->h) : NULL,
                      slice(tensor_head(&y, t, r->h), rows, cols));
@@ -108,12 +116,14 @@ Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, i
     int64_t n = x.shape[1], d = x.shape[2];
     Tensor  out = run_tensor3(r, DT_F64, 1, n, count);
     double *turned = run_alloc(r, d * count, sizeof(*turned));
+    Tensor  columns;
 
     if (run_failed(r))
         return out;
-    for (int64_t c = 0; c < count; c++)
-        for (int64_t t = 0; t < d; t++)
-            turned[t * count + c] = f64(&y)[(head * y.shape[1] + first + c) * d + t];
+    columns = slice(f64(&y) + (head * y.shape[1] + first) * d, d, count);
+    columns.stride[1] = 1;
+    columns.stride[2] = d;
+    op_entries(r, columns, ENTRY_CAST, 0, slice(turned, d, count));
     op_product64(r, slice(f64(&x) + head * n * d, n, d), slice(turned, d, count), NULL, out);
     return out;
 }

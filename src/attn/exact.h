@@ -18,7 +18,8 @@ Tensor exact_of(Run *r, Tensor x);
 Tensor exact_rounded(Run *r, Tensor x);
 /* As op_normalise of x f32 [h',rows,d]; charges 5 per element. */
 Tensor exact_normalised(Run *r, Tensor x, NormaliseKind kind, double eps);
-/* One row of it; charges nothing. */
+/* One row of it, or in place; charge nothing. */
+void   exact_normalise(double *y, int64_t d, NormaliseKind kind, double eps);
 void   exact_normalised_row(const float *x, int64_t d, NormaliseKind kind, double eps, double *y);
 Tensor exact_sum(Run *r, Tensor a, Tensor b);
 /* x <- e^x and x <- x / by, in place; charge nothing. */

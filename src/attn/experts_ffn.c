@@ -8,52 +8,27 @@
 #include "attn/experts_parts.h"
 
 #define TILE 4096 /* tokens of an expert at a time */
-#define ROWS 64   /* of one item of work */
 
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-typedef struct Activation {
-    float       *hidden; /* [rows,width] */
-    const float *gate, *bias; /* [rows,width], [width]; NULL: none */
-    int64_t      rows, width;
-    bool         relu;
-} Activation;
-
-static float rectified(float x)
-{
-    return x > 0 ? x : x < 0 ? 0 : x; /* NaN stays */
-}
-
-static void activate_item(void *context, int64_t item, int worker)
-{
-    const Activation *job = context;
-
-    (void)worker;
-    for (int64_t i = item * ROWS; i < min64(job->rows, (item + 1) * ROWS); i++) {
-        float       *h = job->hidden + i * job->width;
-        const float *g = job->gate ? job->gate + i * job->width : NULL;
-
-        for (int64_t c = 0; job->relu && c < job->width; c++)
-            h[c] = rectified(h[c] + (job->bias ? job->bias[c] : 0));
-        for (int64_t c = 0; g && c < job->width; c++)
-            h[c] *= g[c];
-    }
-}
+static const Tensor none = { .rank = 0 };
 
 /* hidden <- act(hidden + b1) [* gate] */
-static void activate(Run *r, const Experts *s, Tensor hidden, Tensor gate, const float *bias)
+static void activate(Run *r, const Experts *s, Tensor hidden, Tensor gate, Tensor bias)
 {
-    bool       relu = s->p->activation == EXPERT_RELU;
-    Activation job = { .hidden = hidden.data, .gate = gate.data, .bias = bias,
-                       .rows = hidden.shape[1], .width = s->ff, .relu = relu };
+    bool relu = s->p->activation == EXPERT_RELU;
 
     if (!relu)
-        op_gelu(r, hidden, bias);
-    if (relu || gate.data)
-        threads_run(r->threads, (job.rows + ROWS - 1) / ROWS, activate_item, &job);
+        op_gelu(r, hidden, bias.data);
+    if (relu && bias.data)
+        op_entries_of(r, hidden, bias, ENTRY_SUM, 1, hidden);
+    if (relu)
+        op_entries(r, hidden, ENTRY_RELU, 0, hidden);
+    if (gate.data)
+        op_entries_of(r, hidden, gate, ENTRY_PRODUCT, 1, hidden);
 }
 
 /* An expert's slice of weights [experts,a,b] as [1,a,b]. */
@@ -64,9 +39,11 @@ static Tensor slice_of(Tensor weights, int64_t expert)
     return tensor_of(DT_F32, 3, shape, tensor_f32(&weights) + expert * shape[1] * shape[2]);
 }
 
-static const float *row_of(const Tensor *bias, int64_t expert)
+static Tensor row_of(const Tensor *bias, int64_t expert)
 {
-    return bias->data ? tensor_f32(bias) + expert * bias->shape[1] : NULL;
+    return bias->data ? tensor_of(DT_F32, 1, &bias->shape[1],
+                                  tensor_f32(bias) + expert * bias->shape[1])
+                      : none;
 }
 
 static Tensor gather(Run *r, const Experts *s, int64_t first, int64_t count)
@@ -81,9 +58,8 @@ static Tensor gather(Run *r, const Experts *s, int64_t first, int64_t count)
 /* Entries [first, first+count), all of one expert. */
 static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64_t count)
 {
-    Tensor       x = gather(r, s, first, count), gate = { .rank = 0 };
-    Tensor       hidden = run_tensor3(r, DT_F32, 1, count, s->ff), y;
-    const float *bias;
+    Tensor x = gather(r, s, first, count), gate = none, bias, y;
+    Tensor hidden = run_tensor3(r, DT_F32, 1, count, s->ff);
 
     op_gemm(r, x, false, slice_of(s->w1, expert), false, 1, 0, hidden, FLOP_OVERHEAD);
     if (s->p->gated) {
@@ -97,8 +73,8 @@ static void expert_tile(Run *r, Experts *s, int64_t expert, int64_t first, int64
                   tensor_f32(&s->y) + first * s->dm);
     op_gemm(r, hidden, false, slice_of(s->w2, expert), false, 1, 0, y, FLOP_OVERHEAD);
     bias = row_of(&s->b2, expert);
-    for (int64_t c = 0; bias && c < count * s->dm; c++)
-        tensor_f32(&y)[c] += bias[c % s->dm];
+    if (bias.data)
+        op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
 }
 
 /* Each token's places that an expert took. */

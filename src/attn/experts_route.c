@@ -56,38 +56,9 @@ static Tensor router_logits(Run *r, const Routing *t, int64_t first, int64_t cou
     if (!t->jitter.data)
         return op_dots64(r, rows, t->w);
     wide = run_tensor3(r, DT_F64, 1, count, dm);
-    for (int64_t c = 0; c < count * dm && !run_failed(r); c++)
-        ((double *)wide.data)[c] = (double)x[c] * (double)tensor_f32(&t->jitter)[first * dm + c];
+    op_entries_of(r, rows, tensor_of(DT_F32, 3, rows.shape, tensor_f32(&t->jitter) + first * dm),
+                  ENTRY_PRODUCT, 1, wide);
     return exact_linear(r, wide, t->w, (Tensor){ .rank = 0 }, t->s->experts);
-}
-
-/* Logits to probabilities; returns the log of the sum of exp. */
-static double soften(double *row, int64_t count, const Tensor *bias)
-{
-    double most = -HUGE_VAL, sum = 0;
-
-    for (int64_t e = 0; e < count; e++) {
-        row[e] += bias->data ? (double)tensor_f32(bias)[e] : 0;
-        most = fmax(most, row[e]);
-    }
-    for (int64_t e = 0; e < count; e++) {
-        row[e] = exp(row[e] - most);
-        sum += row[e];
-    }
-    for (int64_t e = 0; e < count; e++)
-        row[e] /= sum;
-    return most + log(sum);
-}
-
-/* The largest but `without`; ties: the lowest.  -1: there is none. */
-static int64_t largest(const double *row, int64_t count, int64_t without)
-{
-    int64_t best = -1;
-
-    for (int64_t e = 0; e < count; e++)
-        if (e != without && (best < 0 || row[e] > row[best]))
-            best = e;
-    return best;
 }
 
 static bool keeps_second(const Routing *t, int64_t i, double share)
@@ -104,20 +75,21 @@ static bool keeps_second(const Routing *t, int64_t i, double share)
     return false;
 }
 
-static void choose(const Routing *t, int64_t i, const double *p)
+/* p: the largest probabilities of token i, of the experts `which`; as many as there are. */
+static void choose(const Routing *t, int64_t i, const double *p, const int32_t *which,
+                   int64_t count)
 {
     Experts *s = t->s;
     int32_t *expert = tensor_i32(&s->expert) + i * s->choices;
-    double  *gate = s->gate + i * s->choices, sum;
-    int64_t  one = largest(p, s->experts, -1), two = largest(p, s->experts, one);
+    double  *gate = s->gate + i * s->choices, second = count > 1 ? p[1] : 0, sum;
 
-    expert[0] = (int32_t)one;
-    gate[0] = s->first[i] = p[one];
+    expert[0] = which[0];
+    gate[0] = s->first[i] = p[0];
     if (s->choices < 2)
         return;
-    sum = p[one] + (two < 0 ? 0 : p[two]) + GATE_EPS;
-    expert[1] = two >= 0 && keeps_second(t, i, p[two] / sum) ? (int32_t)two : -1;
-    gate[1] = two < 0 ? 0 : p[two];
+    sum = p[0] + second + GATE_EPS;
+    expert[1] = count > 1 && keeps_second(t, i, second / sum) ? which[1] : -1;
+    gate[1] = second;
     for (int c = 0; c < 2 && s->p->normalize_gates; c++)
         gate[c] /= sum;
 }
@@ -135,21 +107,66 @@ static void close_group(Routing *t, int64_t tokens)
     memset(t->mass, 0, (size_t)s->experts * sizeof(*t->mass));
 }
 
-static void route_token(Routing *t, int64_t i, double *row)
+/* Probabilities f64 [1,count,experts] of tokens from `first` on, in place of their logits, the
+ * log-sum-exp of which is lse [1,count]. */
+static void soften(Run *r, const Experts *s, Tensor rows, Tensor lse)
+{
+    if (s->router_b.data)
+        op_entries_of(r, rows, s->router_b, ENTRY_SUM, 1, rows);
+    op_softmax_rows(r, &(SoftmaxRows){ .x = rows, .lse = lse });
+}
+
+/* mass += the sums of the probabilities of tokens [at, end) of the tile. */
+static void add_mass(Run *r, Routing *t, Tensor rows, int64_t at, int64_t end)
+{
+    Tensor   sums = run_tensor3(r, DT_F64, 1, 1, t->s->experts);
+    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+
+    if (run_failed(r))
+        return;
+    ends[0] = (int32_t)at;
+    ends[1] = (int32_t)end;
+    op_pool_windows(r, &(PoolWindows){ .x = rows, .first = ends, .end = ends + 1,
+                                       .kind = WINDOW_SUM }, sums);
+    for (int64_t e = 0; e < t->s->experts && !run_failed(r); e++)
+        t->mass[e] += ((double *)sums.data)[e];
+}
+
+/* The tokens of a tile that belong to one group. */
+static void route_group(Run *r, Routing *t, Tensor rows, const BestResult *best, int64_t first,
+                        int64_t at, int64_t end)
 {
     Experts *s = t->s;
-    double   lse = soften(row, s->experts, &s->router_b);
+    int64_t  count = best->index.shape[2];
 
-    choose(t, i, row);
-    t->squares += lse * lse;
-    t->firsts[tensor_i32(&s->expert)[i * s->choices]]++;
-    for (int64_t e = 0; e < s->experts; e++) {
-        t->mass[e] += row[e];
-        if (t->probs.data)
-            tensor_f32(&t->probs)[i * s->experts + e] = (float)row[e];
+    add_mass(r, t, rows, at, end);
+    for (int64_t i = at; i < end && !run_failed(r); i++) {
+        choose(t, first + i, (double *)best->value.data + i * count,
+               tensor_i32(&best->index) + i * count, count);
+        t->firsts[tensor_i32(&s->expert)[(first + i) * s->choices]]++;
     }
-    if ((i + 1) % s->group == 0 || i + 1 == s->n)
-        close_group(t, i % s->group + 1);
+    if (!run_failed(r) && ((first + end) % s->group == 0 || first + end == s->n))
+        close_group(t, (first + end - 1) % s->group + 1);
+}
+
+static void route_tile(Run *r, Routing *t, int64_t first, int64_t count)
+{
+    Experts   *s = t->s;
+    Tensor     rows = router_logits(r, t, first, count), lse = run_tensor2(r, DT_F64, 1, count);
+    BestResult best;
+
+    soften(r, s, rows, lse);
+    best = op_best_columns(r, &(BestColumns){ .x = rows, .k = min64(2, s->experts) });
+    if (t->probs.data)
+        op_entries(r, rows, ENTRY_CAST, 0,
+                   tensor_of(DT_F32, 3, rows.shape,
+                             tensor_f32(&t->probs) + first * s->experts));
+    for (int64_t i = 0; i < count && !run_failed(r); i++)
+        t->squares += ((double *)lse.data)[i] * ((double *)lse.data)[i];
+    for (int64_t at = 0, end; at < count && !run_failed(r); at = end) {
+        end = min64(count, at + s->group - (first + at) % s->group);
+        route_group(r, t, rows, &best, first, at, end);
+    }
 }
 
 static void route_tokens(Run *r, Routing *t)
@@ -158,12 +175,9 @@ static void route_tokens(Run *r, Routing *t)
     int64_t  tile = TILE / s->experts + 1;
 
     for (int64_t first = 0; first < s->n && !run_failed(r); first += tile) {
-        int64_t   count = min64(tile, s->n - first);
         ArenaMark mark = arena_mark(r->arena);
-        Tensor    rows = router_logits(r, t, first, count);
 
-        for (int64_t i = 0; i < count && !run_failed(r); i++)
-            route_token(t, first + i, (double *)rows.data + i * s->experts);
+        route_tile(r, t, first, min64(tile, s->n - first));
         arena_release(r->arena, mark);
     }
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * (double)s->n * (double)s->experts);

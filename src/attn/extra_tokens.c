@@ -5,27 +5,23 @@
 
 Tensor extra_tokens_stack(Run *r, Tensor extra, Tensor tokens)
 {
-    int64_t g = extra.shape[1], n = tokens.shape[1], w = tokens.shape[2];
-    Tensor  out = run_tensor3(r, DT_F32, r->h, g + n, w);
+    int64_t g = extra.shape[1], n = tokens.shape[1];
+    Tensor  out = run_tensor3(r, DT_F32, r->h, g + n, tokens.shape[2]);
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        float *at = tensor_f32(&out) + t * (g + n) * w;
-
-        if (g > 0)
-            memcpy(at, tensor_head(&extra, t, r->h), (size_t)(g * w) * sizeof(*at));
-        memcpy(at + g * w, tensor_head(&tokens, t, r->h), (size_t)(n * w) * sizeof(*at));
-    }
+    if (run_failed(r))
+        return out;
+    if (g > 0)
+        op_entries(r, extra, ENTRY_CAST, 0, tensor_rows(out, 0, g));
+    op_entries(r, tokens, ENTRY_CAST, 0, tensor_rows(out, g, n));
     return out;
 }
 
 Tensor extra_tokens_rows(Run *r, Tensor all, int64_t from, int64_t count)
 {
-    int64_t w = all.shape[2];
-    Tensor  out = run_tensor3(r, DT_F32, r->h, count, w);
+    Tensor out = run_tensor3(r, DT_F32, r->h, count, all.shape[2]);
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        memcpy(tensor_f32(&out) + t * count * w, tensor_f32(&all) + (t * all.shape[1] + from) * w,
-               (size_t)(count * w) * sizeof(float));
+    if (!run_failed(r))
+        op_entries(r, tensor_rows(all, from, count), ENTRY_CAST, 0, out);
     return out;
 }
 

@@ -1,41 +1,17 @@
 /* factored.c -- see factored.h. */
 #include "attn/factored.h"
 
-#include <string.h>
-
 #include "attn/run.h"
 
-#define ROWS 64 /* of one item of work */
-
-/* Columns [first, first+count) of t [1,n,.]. */
-static Tensor columns_of(Tensor t, int64_t first, int64_t count)
+/* Every row of t [1,n,modules*size] becomes b (of all modules, or over and over), or 0. */
+static void fill_rows(Run *r, Tensor t, Tensor b, int64_t size)
 {
-    t.shape[2] = count;
-    t.data = tensor_f32(&t) + first;
-    return t;
-}
+    int64_t shape[3] = { t.shape[1], t.shape[2] / size, size };
 
-/* Every row of t [1,n,width] becomes `count` numbers over and over, or 0. */
-static void fill_rows(Tensor t, const Tensor *row, int64_t count)
-{
-    for (int64_t c = 0; c < tensor_count(&t); c++)
-        tensor_f32(&t)[c] = row->data ? tensor_f32(row)[c % count] : 0;
-}
-
-typedef struct Scaling {
-    const float *x, *factor; /* [n,dm], [dm] */
-    float       *out;
-    int64_t      n, dm;
-} Scaling;
-
-static void scale_item(void *context, int64_t item, int worker)
-{
-    const Scaling *job = context;
-
-    (void)worker;
-    for (int64_t i = item * ROWS; i < job->n && i < (item + 1) * ROWS; i++)
-        for (int64_t c = 0; c < job->dm; c++)
-            job->out[i * job->dm + c] = job->x[i * job->dm + c] * job->factor[c];
+    if (b.data)
+        op_entries(r, tensor_with_rank(b, 1), ENTRY_CAST, 0, tensor_of(DT_F32, 3, shape, t.data));
+    else
+        op_entries(r, b, ENTRY_FILL, 0, t);
 }
 
 Tensor factored_dense(Run *r, Tensor x, Tensor d, Tensor e, Tensor b)
@@ -44,15 +20,15 @@ Tensor factored_dense(Run *r, Tensor x, Tensor d, Tensor e, Tensor b)
     Tensor    out = run_tensor3(r, DT_F32, 1, n, modules * size);
     ArenaMark mark = arena_mark(r->arena);
     Tensor    scaled = run_tensor3(r, DT_F32, 1, n, dm);
-    Scaling   job = { .x = x.data, .out = scaled.data, .n = n, .dm = dm };
 
     e = tensor_with_rank(e, 3);
-    if (!run_failed(r))
-        fill_rows(out, &b, modules * size);
+    fill_rows(r, out, b, modules * size);
     for (int64_t s = 0; s < modules && !run_failed(r); s++) {
-        job.factor = tensor_f32(&d) + s * dm;
-        threads_run(r->threads, (n + ROWS - 1) / ROWS, scale_item, &job);
-        op_gemm(r, scaled, false, e, false, 1, 1, columns_of(out, s * size, size), FLOP_OVERHEAD);
+        Tensor factor = tensor_of(DT_F32, 1, &dm, tensor_f32(&d) + s * dm);
+
+        op_entries_of(r, x, factor, ENTRY_PRODUCT, 1, scaled);
+        op_gemm(r, scaled, false, e, false, 1, 1, tensor_columns(out, s * size, size),
+                FLOP_OVERHEAD);
     }
     op_charge(r, FLOP_OVERHEAD, (double)n * (double)modules * (double)dm);
     arena_release(r->arena, mark);
@@ -67,10 +43,9 @@ static Tensor padded(Run *r, Tensor z, int64_t size, int64_t before, int64_t sid
 
     if (run_failed(r))
         return out;
-    memset(out.data, 0, (size_t)tensor_bytes(&out));
-    for (int64_t i = 0; i < n; i++)
-        memcpy(tensor_f32(&out) + (i + before) * wide + side * size,
-               tensor_f32(&z) + i * z.shape[2], (size_t)z.shape[2] * sizeof(float));
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, out);
+    op_entries(r, z, ENTRY_CAST, 0,
+               tensor_columns(tensor_rows(out, before, n), side * size, z.shape[2]));
     return out;
 }
 
@@ -82,17 +57,17 @@ Tensor factored_conv(Run *r, Tensor z, Tensor kernel, Tensor b)
     ArenaMark mark = arena_mark(r->arena);
     Tensor    wide = padded(r, z, size, length - 1, (width - 1) / 2);
 
-    if (!run_failed(r))
-        fill_rows(out, &b, size);
+    fill_rows(r, out, b, size);
     for (int64_t t = 0; t < length * width * modules && !run_failed(r); t++) {
         int64_t a = t / modules / width, c = t / modules % width, s = t % modules;
-        Tensor  from = columns_of(wide, (s + c) * size, size);
+        Tensor  from = tensor_columns(wide, (s + c) * size, size);
         Tensor  k = tensor_of(DT_F32, 3, (int64_t[]){ 1, size, size },
                               tensor_f32(&kernel) + (a * width + c) * size * size);
 
         from.shape[1] = n;
         from.data = tensor_f32(&from) + a * wide.shape[2];
-        op_gemm(r, from, false, k, false, 1, 1, columns_of(out, s * size, size), FLOP_OVERHEAD);
+        op_gemm(r, from, false, k, false, 1, 1, tensor_columns(out, s * size, size),
+                FLOP_OVERHEAD);
     }
     arena_release(r->arena, mark);
     return out;

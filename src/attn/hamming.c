@@ -1,8 +1,6 @@
 /* hamming.c -- see hamming.h. */
 #include "attn/hamming.h"
 
-#include <string.h>
-
 #include "attn/run.h"
 
 #define BITS 64
@@ -19,20 +17,16 @@ static int64_t majority(const int32_t *ones, int64_t members, int64_t bits)
 
 bool hamming_majority(Run *r, Tensor codes, Tensor cluster, int64_t bits, Tensor centres)
 {
-    int64_t   n = codes.shape[1], count = centres.shape[1], all = codes.shape[0] * count;
+    int64_t   count = centres.shape[1], all = codes.shape[0] * count;
     ArenaMark mark = arena_mark(r->arena);
     Tensor    ones = op_bit_sums(r, codes, cluster, count);
-    int64_t  *members = run_alloc(r, all, sizeof(*members));
+    Tensor    tally = op_tally(r, cluster, count);
     bool      moved = false;
 
-    if (!run_failed(r))
-        memset(members, 0, (size_t)all * sizeof(*members));
-    for (int64_t i = 0; i < codes.shape[0] * n && !run_failed(r); i++)
-        members[i / n * count + tensor_i32(&cluster)[i]]++;
     for (int64_t c = 0; c < all && !run_failed(r); c++) {
         int64_t *own = (int64_t *)centres.data + c;
-        int64_t  code = members[c] ? majority(tensor_i32(&ones) + c * BITS, members[c], bits)
-                                   : *own;
+        int32_t  members = tensor_i32(&tally)[c];
+        int64_t  code = members ? majority(tensor_i32(&ones) + c * BITS, members, bits) : *own;
 
         moved |= code != *own;
         *own = code;

@@ -102,7 +102,7 @@ static void take(Run *r, Run *inner, InnerCall *call)
         run_fail(r, inner->err.code, "%s: its attention: %s", r->mechanism->id, inner->err.text);
     if (run_failed(r))
         return;
-    memcpy(call->out.data, inner->out.data, (size_t)tensor_bytes(&call->out));
+    op_entries(r, inner->out, ENTRY_CAST, 0, call->out);
     if (call->measure)
         measure(inner, call);
     if (call->charge)
@@ -111,6 +111,7 @@ static void take(Run *r, Run *inner, InnerCall *call)
         run_origin(r, inner->tensors[i].name, inner->tensors[i].origin);
     pass_warnings(r, inner);
     r->keys_ahead = r->keys_ahead || inner->keys_ahead;
+    r->computed |= inner->computed;
 }
 
 void inner_attend(Run *r, InnerCall *call)

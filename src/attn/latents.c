@@ -1,8 +1,6 @@
 /* latents.c -- see latents.h. */
 #include "attn/latents.h"
 
-#include <string.h>
-
 #include "attn/run.h"
 
 /* Float rounds logits, and so weights, by 2^-24 of the largest logit, and outputs by that
@@ -13,14 +11,7 @@ static Tensor scaled(Run *r, Tensor x, double scale)
 {
     Tensor y = run_tensor3(r, DT_F64, x.shape[0], x.shape[1], x.shape[2]);
 
-    for (int64_t row = 0; row < x.shape[0] * x.shape[1] && !run_failed(r); row++) {
-        int64_t at = row / x.shape[1] * x.stride[0] + row % x.shape[1] * x.stride[1];
-        double *to = (double *)y.data + row * x.shape[2];
-
-        for (int64_t c = 0; c < x.shape[2]; c++)
-            to[c] = scale * (x.dtype == DT_F64 ? ((const double *)x.data)[at + c]
-                                               : (double)((const float *)x.data)[at + c]);
-    }
+    op_entries(r, x, ENTRY_SCALE, scale, y);
     return y;
 }
 
@@ -36,30 +27,19 @@ static Pattern *read_cells(Run *r, int64_t rows, int64_t keys, bool causal, int6
 /* One copy for all heads that share both. */
 static Tensor beside(Run *r, Tensor v, Tensor k)
 {
-    int64_t heads = v.shape[0] == k.shape[0] ? v.shape[0] : r->h, m = v.shape[1];
-    int64_t e = v.shape[2], d = k.shape[2];
-    Tensor  y = run_tensor3(r, DT_F32, heads, m, e + d);
+    int64_t heads = v.shape[0] == k.shape[0] ? v.shape[0] : r->h, e = v.shape[2];
+    Tensor  y = run_tensor3(r, DT_F32, heads, v.shape[1], e + k.shape[2]);
 
-    for (int64_t row = 0; row < heads * m && !run_failed(r); row++) {
-        int64_t      t = row / m, j = row % m;
-        const float *value = (const float *)tensor_head(&v, t, heads) + j * v.stride[1];
-        const float *key = (const float *)tensor_head(&k, t, heads) + j * k.stride[1];
-        float       *to = tensor_f32(&y) + row * (e + d);
-
-        memcpy(to, value, (size_t)e * sizeof(float));
-        memcpy(to + e, key, (size_t)d * sizeof(float));
-    }
+    op_entries(r, v, ENTRY_CAST, 0, tensor_columns(y, 0, e));
+    op_entries(r, k, ENTRY_CAST, 0, tensor_columns(y, e, k.shape[2]));
     return y;
 }
 
 static Tensor columns_of(Run *r, Tensor x, int64_t first, int64_t count)
 {
-    int64_t rows = x.shape[0] * x.shape[1], width = x.shape[2];
-    Tensor  y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
+    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], count);
 
-    for (int64_t i = 0; i < rows && !run_failed(r); i++)
-        memcpy(tensor_f32(&y) + i * count, tensor_f32(&x) + i * width + first,
-               (size_t)count * sizeof(float));
+    op_entries(r, tensor_columns(x, first, count), ENTRY_CAST, 0, y);
     return y;
 }
 
@@ -225,15 +205,7 @@ Tensor latents_weights(Run *r, const LatentRead *read)
 
 Tensor latents_turned(Run *r, Tensor x)
 {
-    int64_t a = x.shape[1], b = x.shape[2];
-    Tensor  y = run_tensor3(r, DT_F32, x.shape[0], b, a);
-
-    for (int64_t t = 0; t < x.shape[0] && !run_failed(r); t++)
-        for (int64_t i = 0; i < a; i++)
-            for (int64_t j = 0; j < b; j++)
-                tensor_f32(&y)[(t * b + j) * a + i] =
-                    tensor_f32(&x)[t * x.stride[0] + i * x.stride[1] + j];
-    return y;
+    return dense_turned(r, x);
 }
 
 /* ---- there and back ------------------------------------------------------------ */

@@ -5,37 +5,25 @@
 
 /* ---- rotations -------------------------------------------------------------- */
 
-typedef struct Turn {
-    Tensor  w; /* f32 [h',d,rounds,W] */
-    int64_t first, count;
-    Tensor  y; /* f32 [h',rounds*count,d] */
-} Turn;
-
-/* An item is the columns of one round, which become rows. */
-static void turn_item(void *context, int64_t item, int worker)
-{
-    const Turn  *job = context;
-    int64_t      d = job->w.shape[1], rounds = job->w.shape[2], width = job->w.shape[3];
-    const float *from = tensor_f32(&job->w) + (item / rounds * d * rounds + item % rounds) * width +
-                        job->first;
-    float       *to = tensor_f32(&job->y) + item * job->count * d;
-
-    (void)worker;
-    for (int64_t t = 0; t < d; t++)
-        for (int64_t c = 0; c < job->count; c++)
-            to[c * d + t] = from[t * rounds * width + c];
-}
-
-/* i32 [h,rounds,n]: argmax of [y ; -y] over columns [first, first + count) of each round. */
+/* i32 [h,rounds,n]: argmax of [y ; -y] over columns [first, first + count) of each round, the
+ * columns of w f32 [h',d,rounds,W] being rows of y. */
 static Tensor factor_hash(Run *r, Tensor x, Tensor w, int64_t first, int64_t count)
 {
-    int64_t rounds = w.shape[2];
-    Turn    job = { .w = w, .first = first, .count = count,
-                    .y = run_tensor3(r, DT_F32, w.shape[0], rounds * count, w.shape[1]) };
+    int64_t d = w.shape[1], rounds = w.shape[2], width = w.shape[3];
+    Tensor  y = run_tensor3(r, DT_F32, w.shape[0], rounds * count, d);
 
-    if (!run_failed(r))
-        threads_run(r->threads, w.shape[0] * rounds, turn_item, &job);
-    return op_nearest(r, &(Nearest){ .x.near = x, .y = job.y, .parts = rounds,
+    for (int64_t head = 0; head < w.shape[0] && !run_failed(r); head++) {
+        Tensor to = tensor_of(DT_F32, 3, (int64_t[]){ rounds, count, d },
+                              tensor_f32(&y) + head * rounds * count * d);
+        Tensor from = tensor_of(DT_F32, 3, to.shape,
+                                tensor_f32(&w) + head * d * rounds * width + first);
+
+        from.stride[0] = width;
+        from.stride[1] = 1;
+        from.stride[2] = rounds * width;
+        op_entries(r, from, ENTRY_CAST, 0, to);
+    }
+    return op_nearest(r, &(Nearest){ .x.near = x, .y = y, .parts = rounds,
                                      .with_negative = true });
 }
 
@@ -48,8 +36,7 @@ Tensor lsh_buckets(Run *r, Tensor x, Tensor rotations, int64_t half)
     if (half == width)
         return bucket;
     second = factor_hash(r, x, rotations, half, width - half);
-    for (int64_t i = 0; i < tensor_count(&bucket) && !run_failed(r); i++)
-        tensor_i32(&bucket)[i] += (int32_t)(2 * half) * tensor_i32(&second)[i];
+    op_entries_of(r, bucket, second, ENTRY_SUM, 2 * (double)half, bucket);
     return bucket;
 }
 

@@ -1,21 +1,13 @@
 /* ops.c -- the front of the operations: allocate, charge, dispatch; see ops.h. */
 #include "attn/ops.h"
 
+#include "attn/ops_front.h"
 #include "attn/run.h"
 
-/* The back end's entry, where it has one. */
-#define DISPATCH(r, entry, ...) \
-    ((r)->ops->entry ? (r)->ops->entry((r), __VA_ARGS__) : lacks((r), #entry))
-
-static void lacks(Run *r, const char *entry)
+void ops_lack(Run *r, const char *entry)
 {
     run_fail(r, ERR_UNSUPPORTED, "%s: the back end '%s' has no operation '%s'; use --device cpu",
              r->mechanism->id, r->ops->name, entry);
-}
-
-static double bytes_of(Tensor t)
-{
-    return t.data ? (double)tensor_bytes(&t) : 0;
 }
 
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
@@ -43,7 +35,7 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
 Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern)
 {
     int64_t n = pattern ? pattern_queries(pattern) : 0;
-    Tensor  y = run_tensor3(r, DT_F32, r->h, n, in->x.shape[2]);
+    Tensor  y = run_tensor3(r, in->x.dtype, r->h, n, in->x.shape[2]);
     double  cells = 0, rows = (double)(r->h * n);
 
     if (!pattern)
@@ -181,15 +173,6 @@ void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass 
         op_traffic(r, bytes_of(a) + bytes_of(b), bytes_of(c));
 }
 
-void op_softmax(Run *r, Tensor x)
-{
-    if (run_failed(r))
-        return;
-    DISPATCH(r, softmax, &x);
-    op_charge(r, FLOP_OVERHEAD, FLOPS_ROW_SOFTMAX * (double)tensor_count(&x));
-    op_traffic(r, bytes_of(x), bytes_of(x));
-}
-
 Tensor op_pinv(Run *r, Tensor a, double rcond)
 {
     Tensor y = run_tensor3(r, DT_F64, a.shape[0], a.shape[2], a.shape[1]);
@@ -262,7 +245,7 @@ Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const flo
 double op_largest_norm(Run *r, Tensor x)
 {
     if (!run_failed(r) && !r->ops->largest_norm)
-        lacks(r, "largest_norm");
+        ops_lack(r, "largest_norm");
     return run_failed(r) ? 0 : r->ops->largest_norm(r, &x);
 }
 
@@ -335,6 +318,17 @@ void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum)
     op_traffic(r, bytes_of(x) + bytes_of(index), bytes_of(sum));
 }
 
+Tensor op_tally(Run *r, Tensor index, int64_t count)
+{
+    Tensor found = run_tensor2(r, DT_I32, index.shape[0], count);
+
+    if (run_failed(r))
+        return found;
+    DISPATCH(r, tally, &index, &found);
+    op_traffic(r, bytes_of(index), bytes_of(found));
+    return found;
+}
+
 void op_nearest_codes(Run *r, Tensor codes, Tensor centres, Tensor cluster)
 {
     if (run_failed(r))
@@ -376,21 +370,6 @@ Tensor op_sort(Run *r, Tensor key)
     DISPATCH(r, sort, &key, &order);
     op_traffic(r, bytes_of(key), bytes_of(order));
     return order;
-}
-
-Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps)
-{
-    Tensor y;
-
-    if (kind == NORMALISE_NONE)
-        return x;
-    y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
-    if (run_failed(r))
-        return y;
-    DISPATCH(r, normalise, &x, (int)kind, eps, &y);
-    op_charge(r, FLOP_OVERHEAD, 5 * (double)tensor_count(&y));
-    op_traffic(r, bytes_of(x), bytes_of(y));
-    return y;
 }
 
 /* Per feature, besides the projection: as the mechanisms' entries count. */
@@ -471,7 +450,7 @@ static void charge_linear(Run *r, const LinearAttend *in)
 LinearResult op_linear_attend(Run *r, const LinearAttend *in)
 {
     int64_t      n = in->fq.shape[1], f = in->fq.shape[2], e = in->v.shape[2];
-    LinearResult out = { .out = run_tensor3(r, DT_F32, r->h, n, e),
+    LinearResult out = { .out = run_tensor3(r, in->wide ? DT_F64 : DT_F32, r->h, n, e),
                          .memory = run_tensor3(r, DT_F32, r->h, f, e),
                          .denominator = run_tensor2(r, DT_F32, r->h, n),
                          .divisor = run_tensor2(r, DT_F64, r->h, n) };
@@ -482,63 +461,6 @@ LinearResult op_linear_attend(Run *r, const LinearAttend *in)
     charge_linear(r, in);
     op_traffic(r, bytes_of(in->fq) + bytes_of(in->fk) + bytes_of(in->v), bytes_of(out.out));
     return out;
-}
-
-void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y)
-{
-    if (!run_failed(r))
-        DISPATCH(r, entries, &x, kind, by, &y);
-}
-
-Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
-{
-    Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], x.shape[2]);
-
-    if (!run_failed(r))
-        DISPATCH(r, normalise64, &x, kind, eps, &y);
-    return y;
-}
-
-Tensor op_gather(Run *r, Tensor x, Tensor index)
-{
-    int64_t heads = x.shape[0] > index.shape[0] ? x.shape[0] : index.shape[0];
-    Tensor  y = run_tensor3(r, x.dtype, heads, index.shape[1], x.shape[2]);
-
-    if (!run_failed(r))
-        DISPATCH(r, gather, &x, &index, &y);
-    op_traffic(r, bytes_of(y), bytes_of(y));
-    return y;
-}
-
-void op_scatter(Run *r, Tensor x, Tensor index, Tensor y)
-{
-    if (!run_failed(r))
-        DISPATCH(r, scatter, &x, &index, &y);
-    op_traffic(r, bytes_of(x), bytes_of(x));
-}
-
-void op_merge_rows(Run *r, const MergeRows *in)
-{
-    if (!run_failed(r))
-        DISPATCH(r, merge_rows, in);
-    op_traffic(r, bytes_of(in->rows) + bytes_of(in->out), bytes_of(in->out));
-}
-
-Tensor op_sum_lists(Run *r, const SumLists *in)
-{
-    Tensor y = run_tensor3(r, DT_F32, in->heads, in->n, in->x.shape[2]);
-
-    if (!run_failed(r))
-        DISPATCH(r, sum_lists, in, &y);
-    op_traffic(r, 0, bytes_of(y)); /* which rows of x are read, only the caller knows */
-    return y;
-}
-
-void op_pool_windows(Run *r, const PoolWindows *in, Tensor y)
-{
-    if (!run_failed(r))
-        DISPATCH(r, pool_windows, in, &y);
-    op_traffic(r, bytes_of(in->x), bytes_of(y));
 }
 
 void op_lambda_content(Run *r, const Lambdas *l)

@@ -134,18 +134,21 @@ typedef struct GroupResult {
 typedef struct Ops Ops;
 const Ops *ops_cpu(void);
 
+/* Entries, rows and lists of rows. */
+#include "attn/ops_rows.h"
+
 /* Fused pattern attention with an online softmax; nothing n x n is stored.
  * Charges per allowed cell: score 2d, mix 2e, overhead 5 (or as in says), position by terms. */
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern);
 
 /* Equal shares of what a pattern allows: y_i = (sum of x_j) / divisor, less x_i when asked. */
 typedef struct PatternMeans {
-    Tensor x;       /* f32 [h',m,w] */
+    Tensor x;       /* f32 or f64 [h',m,w] */
     double divisor; /* 0: as many as the row's cells; a row without any is 0 */
     bool   less_own;
 } PatternMeans;
-/* f32 [h,n,w], in double and rounded at the end.  Charges to mix w per cell, w per row, and
- * w more per row for less_own. */
+/* [h,n,w] of x's type, in double and rounded at the end.  Charges to mix w per cell, w per row,
+ * and w more per row for less_own. */
 Tensor op_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern);
 
 /* Few queries that read all keys: pooling, latents, landmarks. */
@@ -221,9 +224,6 @@ void op_gemm(Run *r, Tensor a, bool ta, Tensor b, bool tb, double alpha, double 
 /* c f64 [h,rows,cols] = alpha a b, a f32 [h',rows,inner], b f32 [h',inner,cols], for a long
  * inner axis: some hundred products are summed in float, these sums in double. */
 void op_gemm_long(Run *r, Tensor a, Tensor b, double alpha, Tensor c, FlopClass charge);
-
-/* Softmax over the last axis of x f32 or f64, in place.  Overhead 4 per element. */
-void op_softmax(Run *r, Tensor x);
 
 /* f64 [h,L,L]: the Moore-Penrose inverse of a f64 [h,L,L]; singular values up to
  * rcond times the largest count as 0.  Overhead 24 L^3 per head: what textbooks
@@ -319,9 +319,11 @@ Tensor op_best_rows(Run *r, const ChoiceRows *x, Tensor y, int64_t k);
  * [h',bits,d+1] hold (p_t, bias_t), `bias` false: bias 0.  Charges nothing. */
 Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias);
 
-/* Fills sum f64 [h,C,d] with the sums of the rows of x f32 [h',n,d] with that index (i32
- * [h,n]), or, unit, of x_i / max(|x_i|, 1e-12), in row order.  Charges nothing. */
+/* Fills sum f64 [h,C,d] with the sums of the rows of x f32 or f64 [h',n,d] with that index (i32
+ * [h,n]), or, unit and f32, of x_i / max(|x_i|, 1e-12), in row order.  Charges nothing. */
 void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum);
+/* i32 [h,C]: how often each index below C stands in a row of index i32 [h,n]. */
+Tensor op_tally(Run *r, Tensor index, int64_t count);
 
 /* Fills cluster i32 [h,n] with the one of centres i64 [h,C] that differs from codes i64
  * [h,n] in the fewest bits; ties: the lowest.  Charges nothing. */
@@ -337,15 +339,6 @@ Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal);
 
 /* order i32 [.,n]: positions of key i32 [.,n] sorted stably per row. */
 Tensor op_sort(Run *r, Tensor key);
-
-typedef enum NormaliseKind {
-    NORMALISE_NONE,
-    NORMALISE_RMS,   /* x / sqrt(mean(x^2) + eps) */
-    NORMALISE_L2,    /* x / max(|x|, eps) */
-    NORMALISE_LAYER, /* (x - mean) / sqrt(var + eps), population variance */
-} NormaliseKind;
-/* Rows of the last axis; statistics in double.  Overhead 5 per element. */
-Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps);
 
 /* Feature maps of kernel attention (spec: performer; linear; rfa). */
 typedef enum FeatureKind {
@@ -394,6 +387,7 @@ typedef enum DenominatorForm {
 } DenominatorForm;
 typedef struct LinearAttend {
     Tensor          fq, fk, v; /* [h,n,f], [h,m,f], [h',m,e]; features f32, or both f64 */
+    bool            wide;      /* features in double, chunked: v may be f64, and out is */
     Tensor          gates;     /* f64 [h,n] or absent: S <- g_i S + (1 - g_i) fk_i^T v_i, and
                                   z alike; causal and with f64 features only */
     bool            causal;
@@ -425,51 +419,6 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
-typedef enum EntryKind { ENTRY_CAST, ENTRY_EXP, ENTRY_DIVIDE } EntryKind;
-/* Fills y [h,n,w] with x [h',n,w], e^x or x / by, entry by entry; contiguous rows, f32 or f64
- * each, y may be x.  Charges nothing. */
-void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y);
-/* f64 [r->h,n,d] of x f32 [h',n,d]: as op_normalise, not rounded.  Charges nothing. */
-Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps);
-
-/* ---- rows by lists; they charge nothing: callers do ------------------------------- */
-
-/* [h,rows,w]: row index[t,x] of x [h',n,w] f32 or i32, index i32 [h',rows]; h: the larger h'. */
-Tensor op_gather(Run *r, Tensor x, Tensor index);
-/* Row index[t,x] of y [h,n,w] becomes row x of x [h,rows,w]; an index stands in a list once. */
-void op_scatter(Run *r, Tensor x, Tensor index, Tensor y);
-
-/* Rows with the log-sum-exp of their softmax, joined with what out and z hold already: one
- * softmax over both.  A row with lse -inf changes nothing. */
-typedef struct MergeRows {
-    Tensor  rows, lse;  /* f32 [h,lists*rows,e], [h,lists*rows] */
-    Tensor  index;      /* i32 [h,lists*rows] row of out; in each list once */
-    int64_t lists;      /* taken one after another */
-    Tensor  out, z;     /* f32 [h,n,e], [h,n] */
-} MergeRows;
-void op_merge_rows(Run *r, const MergeRows *in);
-
-/* y[t,i] = share[t,i] * sum of weight x[t, entry] over the entries of row t n + i. */
-typedef struct SumLists {
-    Tensor         x;     /* f32 [h',rows,w] */
-    const int64_t *start; /* [h n + 1] into entry; run's arena, as are: */
-    const int32_t *entry;
-    const float   *weight; /* of each entry; NULL: 1 */
-    const float   *share;  /* [h n]; NULL: 1 */
-    int64_t        heads, n;
-} SumLists;
-Tensor op_sum_lists(Run *r, const SumLists *in); /* f32 [heads,n,w] */
-
-typedef enum WindowKind { WINDOW_SUM, WINDOW_MEAN, WINDOW_MAX } WindowKind;
-/* Row u of y (f32 or f64 [h,windows,w], its heads and rows may lie further apart) is the sum, the
- * mean or the largest of rows first[u] .. end[u] - 1 of x, in double, in row order.  NaN stays. */
-typedef struct PoolWindows {
-    Tensor         x;           /* f32 [h',n,w] */
-    const int32_t *first, *end; /* [windows]; run's arena */
-    WindowKind       kind;
-} PoolWindows;
-void op_pool_windows(Run *r, const PoolWindows *in, Tensor y);
-
 /* Lambdas (attn/lambdas.h), in double; they charge nothing.  The first fills lse and content,
  * the second out f32 [h,n,e] or [1,n,h e]. */
 struct Lambdas;
@@ -494,7 +443,7 @@ struct Ops {
     void (*gemm)(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
                  double beta, Tensor *c);
     void (*gemm_long)(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
-    void (*softmax)(Run *r, Tensor *x);
+    void (*softmax)(Run *r, const SoftmaxRows *in);
     void (*pinv)(Run *r, const Tensor *a, double rcond, Tensor *y);
     void (*logit_attend)(Run *r, const LogitAttend *in, LogitResult *out);
     void (*dots64)(Run *r, const Tensor *x, const Tensor *w, Tensor *y);
@@ -520,7 +469,15 @@ struct Ops {
     void (*linear_attend)(Run *r, const LinearAttend *in, LinearResult *out);
     void (*sinkhorn)(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
     void (*mix_blocks)(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
-    void (*entries)(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+    void (*entries)(Run *r, const Entries *in);
+    void (*standardise64)(Run *r, const Tensor *x, double eps, const Tensor *gain,
+                          const Tensor *bias, Tensor *y);
+    void (*tap_sums)(Run *r, const TapSums *in, Tensor *y);
+    void (*best_columns)(Run *r, const BestColumns *in, BestResult *out);
+    void (*pair_dots)(Run *r, const Tensor *x, const Tensor *y, const Tensor *index,
+                      Tensor *dots);
+    void (*rounded_attend)(Run *r, const RoundedAttend *in);
+    void (*tally)(Run *r, const Tensor *index, Tensor *count);
     void (*normalise64)(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
     void (*gather)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
     void (*scatter)(Run *r, const Tensor *x, const Tensor *index, Tensor *y);

@@ -1,8 +1,6 @@
 /* partition.c -- see partition.h. */
 #include "attn/partition.h"
 
-#include <string.h>
-
 #include "attn/run.h"
 
 Partition partition_of(Run *r, Tensor cluster, int64_t clusters)
@@ -10,13 +8,10 @@ Partition partition_of(Run *r, Tensor cluster, int64_t clusters)
     Partition p = { .h = cluster.shape[0], .n = cluster.shape[1], .clusters = clusters,
                     .cluster = cluster, .order = op_sort(r, cluster) };
 
-    p.counts = run_tensor2(r, DT_I32, p.h, clusters);
+    p.counts = op_tally(r, cluster, clusters);
     p.start = run_tensor2(r, DT_I32, p.h, clusters + 1);
     if (run_failed(r))
         return p;
-    memset(p.counts.data, 0, (size_t)tensor_bytes(&p.counts));
-    for (int64_t x = 0; x < p.h * p.n; x++)
-        tensor_i32(&p.counts)[x / p.n * clusters + tensor_i32(&cluster)[x]]++;
     for (int64_t t = 0; t < p.h; t++) {
         int32_t *start = tensor_i32(&p.start) + t * (clusters + 1);
 

@@ -21,31 +21,41 @@ static Tensor square(Run *r, const PinvProducts *p)
 /* t = value I - t */
 static void from_identity(Run *r, Tensor t, double value)
 {
-    int64_t L = t.shape[1];
+    Tensor diagonal = t;
 
-    for (int64_t x = 0; x < tensor_count(&t) && !run_failed(r); x++)
-        f64(t)[x] = (x / L % L == x % L ? value : 0) - f64(t)[x];
+    op_entries(r, t, ENTRY_SCALE, -1, t);
+    diagonal.shape[1] = 1;
+    diagonal.stride[2] = t.shape[2] + 1;
+    op_entries(r, diagonal, ENTRY_SHIFT, value, diagonal);
 }
 
 static void to_identity(Run *r, Tensor t, double value)
 {
-    if (run_failed(r))
-        return;
-    memset(t.data, 0, (size_t)tensor_bytes(&t));
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, t);
     from_identity(r, t, value);
 }
 
-static double largest_column_sum(const double *a, int64_t L)
+/* f64 [h,1,L] of a [h,L,L]. */
+static Tensor column_sums(Run *r, Tensor a)
+{
+    Tensor   sums = run_tensor3(r, DT_F64, a.shape[0], 1, a.shape[2]);
+    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+
+    if (run_failed(r))
+        return sums;
+    ends[0] = 0;
+    ends[1] = (int32_t)a.shape[1];
+    op_pool_windows(r, &(PoolWindows){ .x = a, .first = ends, .end = ends + 1, .kind = WINDOW_SUM },
+                    sums);
+    return sums;
+}
+
+static double largest(const double *x, int64_t count)
 {
     double most = 0;
 
-    for (int64_t j = 0; j < L; j++) {
-        double sum = 0;
-
-        for (int64_t i = 0; i < L; i++)
-            sum += a[i * L + j];
-        most = fmax(most, sum);
-    }
+    for (int64_t j = 0; j < count; j++)
+        most = fmax(most, x[j]);
     return most;
 }
 
@@ -53,17 +63,20 @@ static double largest_column_sum(const double *a, int64_t L)
 static void start(Run *r, PinvProducts *p)
 {
     int64_t L = p->a.shape[1];
+    Tensor  columns;
     double  all = 0;
 
     p->z = square(r, p);
+    columns = column_sums(r, p->a);
     for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        all = fmax(all, largest_column_sum(f64(p->a) + t * L * L, L));
+        all = fmax(all, largest(f64(columns) + t * L, L));
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const double *a = f64(p->a) + t * L * L;
-        double        c = p->common_start ? all : largest_column_sum(a, L);
+        const double *sums = f64(columns) + t * L;
+        Tensor        head = tensor_of(DT_F64, 3, (int64_t[]){ 1, L, L }, f64(p->a) + t * L * L);
 
-        for (int64_t x = 0; x < L * L; x++)
-            f64(p->z)[t * L * L + x] = a[x % L * L + x / L] / c;
+        op_entries(r, tensor_turned(head), ENTRY_DIVIDE,
+                   p->common_start ? all : largest(sums, L),
+                   tensor_of(DT_F64, 3, head.shape, f64(p->z) + t * L * L));
     }
     op_charge(r, FLOP_OVERHEAD, 8 * (double)(r->h * L * L));
 }
@@ -112,7 +125,7 @@ void pinv_products(Run *r, PinvProducts *p)
         run_iteration(r, "pseudo-inverse", t);
         op_gemm(r, p->a, false, p->z, false, 1, 0, az, FLOP_OVERHEAD);
         note_residual(r, p, az, t);
-        memcpy(inner.data, az.data, (size_t)tensor_bytes(&az));
+        op_entries(r, az, ENTRY_CAST, 0, inner);
         from_identity(r, inner, 7);
         to_identity(r, outer, 15);
         op_gemm(r, az, false, inner, false, -1, 1, outer, FLOP_OVERHEAD);

@@ -83,24 +83,46 @@ static void refuse(Run *r, const char *name, double x)
                  "32 bits; use scheme=affine", r->mechanism->id, name);
 }
 
+/* f64 [h,1,cols]: the largest entry of each column, or of each row; sign -1: the least. */
+static Tensor largest(Run *r, Tensor x, bool rows, double sign)
+{
+    Tensor   turned = rows ? tensor_turned(x) : x;
+    Tensor   copy = run_tensor3(r, DT_F64, x.shape[0], turned.shape[1], turned.shape[2]);
+    Tensor   most = run_tensor3(r, DT_F64, x.shape[0], 1, turned.shape[2]);
+    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
+
+    if (run_failed(r))
+        return most;
+    ends[0] = 0;
+    ends[1] = (int32_t)turned.shape[1];
+    op_entries(r, turned, ENTRY_SCALE, sign, copy);
+    op_pool_windows(r, &(PoolWindows){ .x = copy, .first = ends, .end = ends + 1,
+                                       .kind = WINDOW_MAX }, most);
+    return most;
+}
+
+static double larger(double a, double b)
+{
+    return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
+}
+
 /* Least and largest number of every group, in turn. */
 static double *ranges(Run *r, const Quantiser *q, const char *name, const Codes *c)
 {
     int64_t groups = tensor_count(&c->step);
+    bool    rows = q->grain == QUANTISE_ROW;
     double *range = run_alloc(r, 2 * groups, sizeof(*range));
+    Tensor  most = largest(r, c->from, rows, 1), least = largest(r, c->from, rows, -1);
+    int64_t lines = tensor_count(&most), each = groups ? lines / groups : 1;
 
-    for (int64_t g = 0; g < groups && range; g++) {
-        range[2 * g] = (double)INFINITY;
-        range[2 * g + 1] = -(double)INFINITY;
-    }
-    for (int64_t at = 0; at < tensor_count(&c->from) && !run_failed(r); at++) {
-        double *of = range + 2 * quantise_group(c, q->grain, at);
-        double  x = (double)tensor_f32(&c->from)[at];
+    for (int64_t x = 0; x < lines && !run_failed(r); x++) {
+        double *of = range + 2 * (x / each);
+        double  hi = ((double *)most.data)[x], lo = -((double *)least.data)[x];
 
-        if (!isfinite(x))
-            refuse(r, name, x);
-        of[0] = fmin(of[0], x);
-        of[1] = fmax(of[1], x);
+        if (!isfinite(hi) || !isfinite(lo))
+            refuse(r, name, (double)NAN);
+        of[0] = x % each ? -larger(-of[0], -lo) : lo;
+        of[1] = x % each ? larger(of[1], hi) : hi;
     }
     return range;
 }
@@ -120,9 +142,28 @@ static void make_groups(Run *r, const Quantiser *q, const char *name, Codes *c)
         Group group = group_of(q, range[2 * g], range[2 * g + 1]);
 
         refuse(r, name, group.zero);
+        refuse(r, name, code_of(q, group, range[2 * g])); /* codes grow with their numbers */
+        refuse(r, name, code_of(q, group, range[2 * g + 1]));
         ((double *)c->step.data)[g] = group.step;
         tensor_i32(&c->zero)[g] = run_failed(r) ? 0 : (int32_t)group.zero;
     }
+}
+
+/* Codes of all numbers, in double, as code_of() has one. */
+static void encode(Run *r, const Quantiser *q, const Codes *c, Tensor code)
+{
+    bool symmetric = q->scheme == QUANTISE_SYMMETRIC;
+
+    op_entries_of(r, c->from, c->step, ENTRY_QUOTIENT, 0, code);
+    if (q->scheme == QUANTISE_SURVEY)
+        op_entries_of(r, code, c->zero, ENTRY_SUM, 1, code);
+    op_entries(r, code, ENTRY_RINT, 0, code);
+    if (q->scheme == QUANTISE_SURVEY)
+        return;
+    if (!symmetric)
+        op_entries_of(r, code, c->zero, ENTRY_SUM, 1, code);
+    op_entries(r, code, ENTRY_MOST, symmetric ? -half_range(q) : 0, code);
+    op_entries(r, code, ENTRY_LEAST, symmetric ? half_range(q) : highest(q), code);
 }
 
 Codes quantise(Run *r, const Quantiser *q, const char *name, Tensor from)
@@ -133,15 +174,10 @@ Codes quantise(Run *r, const Quantiser *q, const char *name, Tensor from)
     make_groups(r, q, name, &c);
     c.code = run_tensor3(r, DT_I32, shape[0], shape[1], shape[2]);
     c.back = run_tensor3(r, DT_F64, shape[0], shape[1], shape[2]);
-    for (int64_t at = 0; at < tensor_count(&from) && !run_failed(r); at++) {
-        int64_t g = quantise_group(&c, q->grain, at);
-        Group   group = { ((double *)c.step.data)[g], tensor_i32(&c.zero)[g] };
-        double  code = code_of(q, group, (double)tensor_f32(&from)[at]);
-
-        refuse(r, name, code);
-        tensor_i32(&c.code)[at] = run_failed(r) ? 0 : (int32_t)code;
-        ((double *)c.back.data)[at] = (code - group.zero) * group.step;
-    }
+    encode(r, q, &c, c.back);
+    op_entries(r, c.back, ENTRY_CAST, 0, c.code);
+    op_entries_of(r, c.back, c.zero, ENTRY_SUM, -1, c.back);
+    op_entries_of(r, c.back, c.step, ENTRY_PRODUCT, 1, c.back);
     op_charge(r, FLOP_OVERHEAD, QUANTISE_FLOPS * (double)tensor_count(&from));
     return c;
 }

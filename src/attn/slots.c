@@ -1,8 +1,6 @@
 /* slots.c -- ranges of tokens, what they hold, and who sees them; see slots.h. */
 #include "attn/slots.h"
 
-#include <string.h>
-
 #include "attn/pattern_node.h"
 #include "attn/run.h"
 
@@ -52,58 +50,30 @@ int64_t slots_tokens(const Slots *s)
 
 /* ---- pooling ----------------------------------------------------------------- */
 
-typedef struct PoolJob {
-    const Slots *slots;
-    Tensor       x, share, y;
-} PoolJob;
-
-static void take_largest(float *to, const float *token, int64_t width, bool first)
+/* The largest token of each range. */
+static void take_largest(Run *r, const Slots *s, Tensor x, Tensor y)
 {
-    for (int64_t t = 0; t < width; t++)
-        if (first || token[t] > to[t])
-            to[t] = token[t];
-}
+    ArenaMark mark = arena_mark(r->arena);
+    int32_t  *first = run_alloc(r, 2 * s->ranges, sizeof(*first));
 
-static void add_share(float *to, const float *token, int64_t width, float share)
-{
-    for (int64_t t = 0; t < width; t++)
-        to[t] += share * token[t];
-}
-
-/* An item is one range of one head. */
-static void pool_item(void *context, int64_t item, int worker)
-{
-    const PoolJob *job = context;
-    const Slots   *s = job->slots;
-    int64_t        heads = job->y.shape[0], head = item / s->ranges, c = item % s->ranges;
-    int64_t        width = job->y.shape[2], length = min64(s->size, s->n - c * s->stride);
-    const float   *x = tensor_head(&job->x, head, heads), *share = NULL;
-    float         *to = tensor_f32(&job->y) + item * width;
-
-    (void)worker;
-    if (job->share.data)
-        share = (const float *)tensor_head(&job->share, head, heads) + c * s->size;
-    memset(to, 0, (size_t)width * sizeof(*to));
-    for (int64_t at = 0; at < length; at++) {
-        const float *token = x + (c * s->stride + at) * job->x.stride[1];
-
-        if (share)
-            add_share(to, token, width, share[at]);
-        else
-            take_largest(to, token, width, at == 0);
+    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
+        first[c] = (int32_t)(c * s->stride);
+        first[s->ranges + c] = (int32_t)min64(c * s->stride + s->size, s->n);
     }
+    op_pool_windows(r, &(PoolWindows){ .x = x, .first = first, .kind = WINDOW_MAX,
+                                       .end = run_failed(r) ? NULL : first + s->ranges }, y);
+    arena_release(r->arena, mark);
 }
 
 Tensor slots_pool(Run *r, const Slots *s, Tensor x, Tensor share)
 {
-    PoolJob job = { .slots = s, .x = x, .share = share,
-                    .y = run_tensor3(r, DT_F32, r->h, s->ranges, x.shape[2]) };
+    Tensor y = run_tensor3(r, DT_F32, r->h, s->ranges, x.shape[2]);
 
-    if (run_failed(r))
-        return job.y;
-    threads_run(r->threads, r->h * s->ranges, pool_item, &job);
-    op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&job.y));
-    return job.y;
+    if (share.data)
+        op_tap_sums(r, &(TapSums){ .x = x, .taps = share, .groups = 1, .step = s->stride }, y);
+    else
+        take_largest(r, s, x, y);
+    return y;
 }
 
 /* ---- patterns ---------------------------------------------------------------- */

@@ -45,33 +45,15 @@ static void count_slots(Run *r, SoftBlocks *s)
     }
 }
 
-typedef struct OwnRows {
-    Tensor  x, y;
-    int64_t slots;
-} OwnRows;
-
-/* An item is a head. */
-static void own_item(void *context, int64_t head, int worker)
-{
-    const OwnRows *job = context;
-    int64_t        w = job->x.shape[2];
-
-    (void)worker;
-    memcpy((float *)tensor_head(&job->y, head, job->y.shape[0]) + job->slots * w,
-           tensor_head(&job->x, head, job->y.shape[0]),
-           (size_t)(job->x.shape[1] * w) * sizeof(float));
-}
-
 /* Perm x of every head, and behind it, for one common softmax, x itself. */
 static Tensor sorted_rows(Run *r, const SoftBlocks *s, Tensor x)
 {
     int64_t w = x.shape[2], slots = s->rows * s->b, own = s->local == SOFT_LOCAL_CONCAT ? s->n : 0;
     Tensor  y = run_tensor3(r, DT_F32, s->h, slots + own, w);
-    OwnRows job = { .x = x, .y = y, .slots = slots };
 
     op_mix_blocks(r, s->perm, x, s->b, tensor_rows(y, 0, slots));
     if (own && !run_failed(r))
-        threads_run(r->threads, s->h, own_item, &job);
+        op_entries(r, x, ENTRY_CAST, 0, tensor_rows(y, slots, own));
     return y;
 }
 
@@ -152,8 +134,7 @@ void soft_blocks_attend(Run *r, SoftBlocks *s)
     run_stage(r, "attend own block");
     own = attend_own(r, s);
     s->own_lse = own.lse;
-    for (int64_t i = 0; i < tensor_count(&own.out) && !run_failed(r); i++)
-        tensor_f32(&r->out)[i] += tensor_f32(&own.out)[i];
+    op_entries_of(r, r->out, own.out, ENTRY_SUM, 1, r->out);
     op_charge(r, FLOP_OVERHEAD, (double)(s->h * s->n * s->e));
 }
 

@@ -7,7 +7,6 @@
 #include "attn/run.h"
 
 #define TILE (1 << 21) /* controller logits held at a time */
-#define ROWS 16        /* tokens of one item of work */
 #define LANES 8
 
 typedef struct Units {
@@ -19,21 +18,22 @@ typedef struct Units {
     int32_t  *on;      /* [n,blocks] active unit of each block, counted in the block */
     float    *hidden;  /* [n,blocks] its value */
     double   *share;   /* [n,blocks] its probability; or NULL */
-    float    *out;
 } Units;
 
 /* ---- controller ------------------------------------------------------------- */
 
-/* Probability of unit `unit` among the logits of its block. */
-static double share_of(const double *logits, int64_t count, int64_t unit)
+/* All of x where `to` points. */
+static void keep(Run *r, Tensor x, DType dtype, void *to)
 {
-    double most = logits[0], sum = 0;
+    op_entries(r, tensor_with_rank(x, 3), ENTRY_CAST, 0,
+               tensor_of(dtype, 3, tensor_with_rank(x, 3).shape, to));
+}
 
-    for (int64_t c = 1; c < count; c++)
-        most = fmax(most, logits[c]);
-    for (int64_t c = 0; c < count; c++)
-        sum += exp(logits[c] - most);
-    return exp(logits[unit] - most) / sum;
+/* f64 [1,rows,1]: the largest probability of each row, that of the unit which is on. */
+static Tensor shares(Run *r, Tensor logits)
+{
+    op_softmax_rows(r, &(SoftmaxRows){ .x = logits });
+    return op_best_columns(r, &(BestColumns){ .x = logits, .k = 1 }).value;
 }
 
 /* Tokens [first, first+count). */
@@ -49,12 +49,11 @@ static void control(Run *r, Units *s, int64_t first, int64_t count)
     on = op_argmax(r, logits, false);
     if (run_failed(r))
         return;
-    memcpy(s->on + first * s->blocks, on.data, (size_t)tensor_bytes(&on));
+    keep(r, on, DT_I32, s->on + first * s->blocks);
     if (s->low)
-        memcpy(s->low + first * s->rank, low.data, (size_t)tensor_bytes(&low));
-    for (int64_t b = 0; s->share && b < count * s->blocks; b++)
-        s->share[first * s->blocks + b] = share_of((double *)logits.data + b * s->block, s->block,
-                                                   tensor_i32(&on)[b]);
+        keep(r, low, DT_F64, s->low + first * s->rank);
+    if (s->share)
+        keep(r, shares(r, logits), DT_F64, s->share + first * s->blocks);
 }
 
 static void controller(Run *r, Units *s)
@@ -98,32 +97,45 @@ static float relu(float x)
     return x < 0 ? 0 : x;
 }
 
-static void unit_token(const Units *s, int64_t i)
+/* i32 [1,n,blocks]: the units that are on, among all. */
+static Tensor units_on(Run *r, const Units *s)
 {
-    const float *x = s->x + i * s->dm;
-    float       *out = s->out + i * s->dm;
+    Tensor index = run_tensor3(r, DT_I32, 1, s->n, s->blocks);
+    Tensor first = run_tensor3(r, DT_I32, 1, 1, s->blocks);
 
-    memcpy(out, s->layer.b2.data, (size_t)s->dm * sizeof(*out));
-    for (int64_t b = 0; b < s->blocks; b++) {
-        int64_t      at = i * s->blocks + b, unit = b * s->block + s->on[at];
-        float        value = relu(dot(x, s->turned + unit * s->dm, s->dm));
-        const float *w2 = tensor_f32(&s->layer.w2) + unit * s->dm;
-
-        if (s->share)
-            value = (float)((double)value * s->share[at]);
-        s->hidden[at] = value;
-        for (int64_t c = 0; c < s->dm; c++)
-            out[c] += value * w2[c];
-    }
+    for (int64_t b = 0; b < s->blocks && !run_failed(r); b++)
+        tensor_i32(&first)[b] = (int32_t)(b * s->block);
+    op_entries_of(r, tensor_of(DT_I32, 3, index.shape, s->on), first, ENTRY_SUM, 1, index);
+    return index;
 }
 
-static void unit_item(void *context, int64_t item, int worker)
+/* Where the units of each token begin. */
+static const int64_t *starts(Run *r, const Units *s)
 {
-    const Units *s = context;
+    int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
 
-    (void)worker;
-    for (int64_t i = item * ROWS; i < s->n && i < (item + 1) * ROWS; i++)
-        unit_token(s, i);
+    run_prepare(r, true);
+    for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
+        start[i] = i * s->blocks;
+    run_prepare(r, false);
+    return start;
+}
+
+static void compute(Run *r, Units *s)
+{
+    Tensor   index = units_on(r, s), value;
+    SumLists in = { .x = tensor_with_rank(s->layer.w2, 3), .start = starts(r, s),
+                    .entry = index.data, .heads = 1, .n = s->n };
+
+    value = op_pair_dots(r, tensor_with_rank(r->x, 3),
+                         tensor_of(DT_F32, 3, (int64_t[]){ 1, s->units, s->dm }, s->turned), index);
+    op_entries(r, value, ENTRY_RELU, 0, value);
+    if (s->share)
+        op_entries_of(r, value, tensor_of(DT_F64, 3, value.shape, s->share), ENTRY_PRODUCT, 1,
+                      value);
+    in.weight = s->hidden = value.data;
+    r->out = op_sum_lists(r, &in);
+    op_entries_of(r, r->out, s->layer.b2, ENTRY_SUM, 1, r->out);
 }
 
 /* ---- views ------------------------------------------------------------- */
@@ -263,11 +275,7 @@ static void show_hidden(Run *r, const Units *s)
 
 static void turn(Run *r, Units *s)
 {
-    int64_t count = s->units * s->dm;
-
-    s->turned = run_alloc(r, count, sizeof(*s->turned));
-    for (int64_t c = 0; c < count && !run_failed(r); c++)
-        s->turned[c] = tensor_f32(&s->layer.w1)[c % s->dm * s->units + c / s->dm];
+    s->turned = dense_turned(r, tensor_with_rank(s->layer.w1, 3)).data;
 }
 
 void sparse_ffn(Run *r, const SparseFfn *layer)
@@ -283,12 +291,7 @@ void sparse_ffn(Run *r, const SparseFfn *layer)
     show_routing(r, s);
     run_stage(r, "units");
     turn(r, s);
-    r->out = run_tensor3(r, DT_F32, 1, s->n, s->dm);
-    s->hidden = run_alloc(r, s->n * s->blocks, sizeof(*s->hidden));
-    if (run_failed(r))
-        return;
-    s->out = r->out.data;
-    threads_run(r->threads, (s->n + ROWS - 1) / ROWS, unit_item, s);
+    compute(r, s);
     op_charge(r, FLOP_OVERHEAD, 4 * (double)s->n * (double)s->dm * (double)s->blocks);
     show_hidden(r, s);
     show_units(r, s, "dense_hidden", VIEW_FEATURES, read_dense, NULL);

@@ -62,51 +62,44 @@ void squeeze_weights(Run *r, Squeeze *s, bool matrices, Tensor weight, Tensor bi
 
 /* ---- squeezing ---------------------------------------------------------------------- */
 
-/* Column `c` of the slot: rows are `ld` apart, `count` of them are in its group and `after`
- * from its first to the batch's end. */
-static double squeeze(const Squeeze *s, const float *row, int64_t ld, int64_t count, int64_t after)
+/* The tokens of each slot of the batch, in numbers of rows of `from`. */
+static void squeeze_windows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
 {
-    double sum = s->way == SQUEEZE_MAX ? (double)row[0] : 0;
+    const CompressedMemory *c = s->memory;
+    int64_t                 slots = c->made[t + 1] - c->made[t];
+    int32_t                *first = run_alloc(r, 2 * slots, sizeof(*first));
+    PoolWindows             in = { .x = from, .first = first, .end = first ? first + slots : NULL };
 
-    switch (s->way) {
-    case SQUEEZE_MAX:
-        for (int64_t u = 1; u < count; u++)
-            sum = fmax(sum, (double)row[u * ld]);
-        return sum;
-    case SQUEEZE_CONV:
-        for (int64_t u = 0; u < count; u++)
-            sum += s->taps[u] * (double)row[u * ld];
-        return sum;
-    case SQUEEZE_DILATED:
-        for (int64_t u = 0; u < s->ratio && 2 * u < after; u++)
-            sum += s->taps[u] * (double)row[2 * u * ld];
-        return sum;
-    case SQUEEZE_USED: return (double)row[0];
-    default:
-        for (int64_t u = 0; u < count; u++)
-            sum += (double)row[u * ld];
-        return sum / (double)count;
+    in.kind = s->way == SQUEEZE_MAX ? WINDOW_MAX : WINDOW_MEAN;
+    for (int64_t g = 0; g < slots && !run_failed(r); g++) {
+        first[g] = (int32_t)c->first[c->made[t] + g];
+        first[slots + g] = s->way == SQUEEZE_USED ? first[g] + 1 : (int32_t)c->end[c->made[t] + g];
     }
+    op_pool_windows(r, &in, to);
+}
+
+/* Groups are as far apart as they are long; dilated, their tokens are two apart. */
+static void squeeze_taps(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
+{
+    int64_t first, end, count = s->ratio < r->n ? s->ratio : r->n;
+    TapSums in = { .groups = 1, .step = s->ratio, .apart = s->way == SQUEEZE_DILATED ? 2 : 1,
+                   .taps = tensor_of(DT_F64, 3, (int64_t[]){ 1, 1, count }, s->taps) };
+
+    compressed_memory_batch(s->memory, t, &first, &end);
+    in.x = tensor_rows(from, first, end - first);
+    op_tap_sums(r, &in, to);
 }
 
 static void squeeze_rows(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)
 {
-    const CompressedMemory *c = s->memory;
-    int64_t                 first, end, w = from.shape[2];
+    ArenaMark mark = arena_mark(r->arena);
+    bool      taps = s->way == SQUEEZE_CONV || s->way == SQUEEZE_DILATED;
 
-    compressed_memory_batch(c, t, &first, &end);
-    for (int64_t head = 0; head < from.shape[0]; head++)
-        for (int64_t g = c->made[t]; g < c->made[t + 1]; g++) {
-            const float *row = tensor_f32(&from) + head * from.stride[0] +
-                               c->first[g] * from.stride[1];
-            float       *slot = tensor_f32(&to) + head * to.stride[0] + g * w;
-
-            if (run_failed(r))
-                return;
-            for (int64_t x = 0; x < w; x++)
-                slot[x] = (float)squeeze(s, row + x, from.stride[1], c->end[g] - c->first[g],
-                                         end - c->first[g]);
-        }
+    if (!run_failed(r))
+        (taps ? squeeze_taps : squeeze_windows)(
+            r, s, t, from,
+            tensor_rows(to, s->memory->made[t], s->memory->made[t + 1] - s->memory->made[t]));
+    arena_release(r->arena, mark);
 }
 
 /* ratio rows beside each other are one row; the last may have fewer of them. */
@@ -130,8 +123,9 @@ static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Ten
     if (left)
         op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t] + whole, 1),
                 FLOP_NONE);
-    for (int64_t x = c->made[t] * dm; x < c->made[t + 1] * dm && s->bias.data; x++)
-        tensor_f32(&to)[x] += tensor_f32(&s->bias)[x % dm];
+    rows = tensor_rows(to, c->made[t], c->made[t + 1] - c->made[t]);
+    if (s->bias.data)
+        op_entries_of(r, rows, s->bias, ENTRY_SUM, 1, rows);
 }
 
 void squeeze_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Tensor to)

@@ -2,7 +2,6 @@
 #include "attn/stack.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "attn/run.h"
 
@@ -11,11 +10,6 @@
 
 const char *const stack_norms[] = { "pre", "none", NULL };
 const char *const stack_activations[] = { "relu", "gelu", NULL };
-
-static double *f64(const Tensor *t)
-{
-    return t->data;
-}
 
 /* ---- sizes and weights ------------------------------------------------------ */
 
@@ -97,10 +91,11 @@ static Tensor of_layer(Tensor w, int64_t layer)
     return tensor_of(DT_F32, 3, shape, tensor_f32(&w) + layer * shape[1] * shape[2]);
 }
 
-/* A vector of one layer; NULL: not given. */
-static const float *vector_of(const Tensor *w, int64_t layer)
+/* A vector of one layer, or absent. */
+static Tensor vector_of(const Tensor *w, int64_t layer)
 {
-    return w->data ? tensor_f32(w) + layer * w->shape[1] : NULL;
+    return w->data ? tensor_of(DT_F32, 1, &w->shape[1], tensor_f32(w) + layer * w->shape[1])
+                   : (Tensor){ .rank = 0 };
 }
 
 /* ---- steps of a branch ------------------------------------------------------ */
@@ -114,15 +109,13 @@ Tensor stack_input(Run *r, const Stack *s)
 {
     Tensor x = stack_tokens(r, s);
 
-    for (int64_t i = 0; i < tensor_count(&x) && !run_failed(r); i++)
-        f64(&x)[i] = (double)tensor_f32(&r->x)[i];
+    op_entries(r, r->x, ENTRY_CAST, 0, x);
     return x;
 }
 
 void stack_copy(Run *r, Tensor from, Tensor to)
 {
-    if (!run_failed(r))
-        memcpy(to.data, from.data, (size_t)tensor_bytes(&from));
+    op_entries(r, from, ENTRY_CAST, 0, to);
 }
 
 static FlopClass charge_of(const Stack *s)
@@ -135,33 +128,17 @@ static void multiply(Run *r, const Stack *s, Tensor x, Tensor w, Tensor y)
     op_gemm(r, x, false, w, false, 1, 0, y, charge_of(s));
 }
 
-static void norm_row(const double *x, int64_t dm, double eps, const float *gamma,
-                     const float *beta, double *y)
-{
-    double mean = 0, var = 0;
-
-    for (int64_t c = 0; c < dm; c++)
-        mean += x[c];
-    mean /= (double)dm;
-    for (int64_t c = 0; c < dm; c++)
-        var += (x[c] - mean) * (x[c] - mean);
-    var = 1 / sqrt(var / (double)dm + eps);
-    for (int64_t c = 0; c < dm; c++)
-        y[c] = (x[c] - mean) * var * (gamma ? (double)gamma[c] : 1) +
-               (beta ? (double)beta[c] : 0);
-}
-
 /* x itself without norm. */
-static Tensor normed(Run *r, const Stack *s, Tensor x, const float *gamma, const float *beta)
+static Tensor normed(Run *r, const Stack *s, Tensor x, Tensor gamma, Tensor beta)
 {
-    int64_t dm = s->shape.dm;
+    int64_t rows[3] = { s->shape.n, 1, s->shape.dm };
     Tensor  y = x;
 
     if (!s->shape.norm)
         return x;
     y = stack_tokens(r, s);
-    for (int64_t i = 0; i < s->shape.n && !run_failed(r); i++)
-        norm_row(f64(&x) + i * dm, dm, s->p->ln_eps, gamma, beta, f64(&y) + i * dm);
+    op_standardise64(r, tensor_of(DT_F64, 3, rows, x.data), s->p->ln_eps, gamma, beta,
+                     tensor_of(DT_F64, 3, rows, y.data));
     op_charge(r, charge_of(s), NORM_FLOPS * (double)tensor_count(&y));
     return y;
 }
@@ -175,8 +152,7 @@ static Tensor heads_of(Run *r, const Stack *s, Tensor x, Tensor w)
 
     wide = stack_tokens(r, s);
     multiply(r, s, x, w, wide);
-    for (int64_t t = 0; t < h * n * dh && !run_failed(r); t++)
-        tensor_f32(&y)[t] = (float)f64(&wide)[(t / dh % n * h + t / dh / n) * dh + t % dh];
+    op_entries(r, tensor_split(wide, h), ENTRY_CAST, 0, y);
     arena_release(r->arena, mark);
     return y;
 }
@@ -193,8 +169,7 @@ static Tensor narrowed(Run *r, Tensor x)
 {
     Tensor y = run_tensor2(r, DT_F32, x.shape[1], x.shape[2]);
 
-    for (int64_t i = 0; i < tensor_count(&y) && !run_failed(r); i++)
-        tensor_f32(&y)[i] = (float)f64(&x)[i];
+    op_entries(r, x, ENTRY_CAST, 0, y);
     return y;
 }
 
@@ -215,9 +190,7 @@ void stack_context(Run *r, Stack *s, int64_t layer, Tensor x, Tensor context)
     call.out = run_tensor3(r, DT_F32, h, n, dh);
     call.x = narrowed(r, y);
     inner_attend(r, &call);
-    for (int64_t t = 0; t < h * n * dh && !run_failed(r); t++)
-        f64(&context)[(t / dh % n * h + t / dh / n) * dh + t % dh] =
-            (double)tensor_f32(&call.out)[t];
+    op_entries(r, call.out, ENTRY_CAST, 0, tensor_split(context, h));
     if (call.measure) {
         s->measured = true;
         s->cells = call.cells;
@@ -245,20 +218,12 @@ void stack_attend(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
         arena_release(r->arena, mark);
 }
 
-static double activated(bool gelu, double a)
-{
-    return gelu ? a * (1 + erf(a * sqrt(0.5))) / 2 : a > 0 || isnan(a) ? a : 0;
-}
-
 /* act(hidden + bias); into another tensor when a backward pass needs both. */
-static void activate(Run *r, const Stack *s, const float *bias, Tensor hidden, Tensor to)
+static void activate(Run *r, const Stack *s, Tensor bias, Tensor hidden, Tensor to)
 {
-    int64_t f = s->shape.d_ff;
-
-    for (int64_t i = 0; i < tensor_count(&hidden) && !run_failed(r); i++) {
-        f64(&hidden)[i] += bias ? (double)bias[i % f] : 0;
-        f64(&to)[i] = activated(s->shape.gelu, f64(&hidden)[i]);
-    }
+    if (bias.data)
+        op_entries_of(r, hidden, bias, ENTRY_SUM, 1, hidden);
+    op_entries(r, hidden, s->shape.gelu ? ENTRY_GELU_ERF : ENTRY_RELU, 0, to);
     op_charge(r, charge_of(s),
               (1 + (s->shape.gelu ? GELU_FLOPS : 1)) * (double)tensor_count(&hidden));
 }
@@ -266,7 +231,7 @@ static void activate(Run *r, const Stack *s, const float *bias, Tensor hidden, T
 void stack_ffn(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
 {
     int64_t      n = s->shape.n, f = s->shape.d_ff, dm = s->shape.dm;
-    const float *bias = vector_of(&s->b2, layer);
+    Tensor       bias = vector_of(&s->b2, layer);
     ArenaMark    mark = arena_mark(r->arena);
     Tensor       normal, hidden, active;
 
@@ -278,8 +243,8 @@ void stack_ffn(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
     multiply(r, s, normal, of_layer(s->w1, layer), hidden);
     activate(r, s, vector_of(&s->b1, layer), hidden, active);
     multiply(r, s, active, of_layer(s->w2, layer), y);
-    for (int64_t i = 0; bias && i < n * dm && !run_failed(r); i++)
-        f64(&y)[i] += (double)bias[i % dm];
+    if (bias.data)
+        op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
     op_charge(r, charge_of(s), (double)n * (double)dm);
     note_use(r, s, 0);
     if (!s->keep)
@@ -288,8 +253,7 @@ void stack_ffn(Run *r, Stack *s, int64_t layer, Tensor x, Tensor y)
 
 void stack_add(Run *r, const Stack *s, Tensor x, Tensor y)
 {
-    for (int64_t i = 0; i < tensor_count(&x) && !run_failed(r); i++)
-        f64(&x)[i] += f64(&y)[i];
+    op_entries_of(r, x, y, ENTRY_SUM, 1, x);
     op_charge(r, charge_of(s), (double)tensor_count(&x));
 }
 
@@ -312,8 +276,7 @@ void stack_out(Run *r, Tensor x)
 {
     if (!r->out.data)
         r->out = run_tensor3(r, DT_F32, 1, x.shape[1], x.shape[2]);
-    for (int64_t i = 0; i < tensor_count(&x) && !run_failed(r); i++)
-        tensor_f32(&r->out)[i] = (float)f64(&x)[i];
+    op_entries(r, x, ENTRY_CAST, 0, r->out);
 }
 
 /* ---- accounts --------------------------------------------------------------- */

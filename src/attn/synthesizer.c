@@ -36,38 +36,31 @@ void synthesizer_net(const Run *r, SynthesizerNet *net, FirstLayer first, int64_
 
 static Tensor widened(Run *r, Tensor t)
 {
-    Tensor  y = run_tensor3(r, DT_F64, t.shape[0], t.shape[1], t.shape[2]);
-    int64_t cols = t.shape[2];
+    Tensor y = run_tensor3(r, DT_F64, t.shape[0], t.shape[1], t.shape[2]);
 
-    for (int64_t x = 0; x < t.shape[0] * t.shape[1] && !run_failed(r); x++)
-        for (int64_t c = 0; c < cols; c++)
-            ((double *)y.data)[x * cols + c] = (double)tensor_f32(
-                &t)[x / t.shape[1] * t.stride[0] + x % t.shape[1] * t.stride[1] + c];
+    op_entries(r, t, ENTRY_CAST, 0, y);
     return y;
 }
 
 /* f64 x w + bias; x f32 or f64 [h',n,in], w f32 [h',in,out], bias f32 [h',out] or absent. */
 static Tensor layer(Run *r, Tensor x, Tensor w, Tensor bias)
 {
-    Tensor  y = run_tensor3(r, DT_F64, r->h, x.shape[1], w.shape[2]);
-    int64_t cols = w.shape[2];
+    Tensor y = run_tensor3(r, DT_F64, r->h, x.shape[1], w.shape[2]);
 
-    for (int64_t i = 0; i < r->h * x.shape[1] && !run_failed(r); i++) {
-        const float *row = bias.data ? tensor_head(&bias, i / x.shape[1], r->h) : NULL;
-
-        for (int64_t c = 0; c < cols; c++)
-            ((double *)y.data)[i * cols + c] = row ? (double)row[c] : 0;
+    if (bias.data) {
+        bias.rank = 3; /* [h',1,out], which may be cut out of more */
+        bias.shape[2] = bias.shape[1];
+        bias.stride[2] = bias.stride[1];
+        bias.shape[1] = 1;
+        op_entries(r, bias, ENTRY_CAST, 0, y);
     }
-    op_gemm(r, x, false, w, false, 1, 1, y, FLOP_OVERHEAD);
+    op_gemm(r, x, false, w, false, 1, bias.data ? 1 : 0, y, FLOP_OVERHEAD);
     return y;
 }
 
 static Tensor rectify(Run *r, Tensor x)
 {
-    double *value = x.data;
-
-    for (int64_t i = 0; i < tensor_count(&x) && !run_failed(r); i++)
-        value[i] = value[i] <= 0 ? 0 : value[i];
+    op_entries(r, x, ENTRY_RELU, 0, x);
     return x;
 }
 

@@ -11,13 +11,6 @@
 
 /* ---- attention in double ------------------------------------------------------ */
 
-typedef struct Tile {
-    Run        *run;
-    WideAttend *a;
-    Tensor      scores; /* f64 [h,ROWS,m] */
-    int64_t     first, rows;
-} Tile;
-
 int64_t wide_keys(const Run *r, int64_t i)
 {
     int64_t keys = r->causal ? i + r->q_offset + 1 : r->m;
@@ -46,51 +39,28 @@ Pattern *wide_pattern(Run *r)
     return all;
 }
 
-static void softmax_row(void *context, int64_t item, int worker)
-{
-    const Tile *t = context;
-    int64_t     head = item / t->rows, row = item % t->rows, n = t->a->q.shape[1];
-    int64_t     keys = wide_keys(t->run, t->first + row);
-    double     *x = (double *)t->scores.data + head * t->scores.stride[0] +
-                row * t->scores.stride[1];
-    double      top = -(double)INFINITY, sum = 0;
-
-    (void)worker;
-    for (int64_t j = 0; j < keys; j++)
-        top = x[j] > top ? x[j] : top;
-    for (int64_t j = 0; j < keys; j++) {
-        x[j] = exp(x[j] - top);
-        sum += x[j];
-    }
-    for (int64_t j = 0; j < keys; j++)
-        x[j] /= sum;
-    for (int64_t j = keys; j < t->scores.shape[2]; j++)
-        x[j] = 0;
-    ((double *)t->a->lse.data)[head * n + t->first + row] = top + log(sum);
-}
-
 void wide_attend(Run *r, WideAttend *a, bool counted)
 {
     int64_t   n = a->q.shape[1], m = a->k.shape[1], d = a->q.shape[2], e = a->v.shape[2];
-    Tile      t = { .run = r, .a = a };
     double    cells = counted ? wide_cells(r) : 0;
+    Tensor    tile;
     ArenaMark mark;
 
     a->heads = r->h;
     a->out = run_tensor3(r, DT_F64, r->h, n, e);
     a->lse = run_tensor2(r, DT_F64, r->h, n);
     mark = arena_mark(r->arena);
-    t.scores = run_tensor3(r, DT_F64, r->h, n < ROWS ? n : ROWS, m);
-    for (; t.first < n && !run_failed(r); t.first += ROWS) {
-        Tensor scores = t.scores;
+    tile = run_tensor3(r, DT_F64, r->h, n < ROWS ? n : ROWS, m);
+    for (int64_t first = 0; first < n && !run_failed(r); first += ROWS) {
+        int64_t     rows = n - first < ROWS ? n - first : ROWS;
+        SoftmaxRows soft = { .x = tensor_rows(tile, 0, rows), .causal = r->causal,
+                             .offset = first + r->q_offset,
+                             .lse = tensor_rows(a->lse, first, rows) };
 
-        t.rows = n - t.first < ROWS ? n - t.first : ROWS;
-        scores.shape[1] = t.rows;
-        op_gemm(r, tensor_rows(a->q, t.first, t.rows), false, a->k, true, a->scale, 0, scores,
+        op_gemm(r, tensor_rows(a->q, first, rows), false, a->k, true, a->scale, 0, soft.x,
                 FLOP_NONE);
-        threads_run(r->threads, r->h * t.rows, softmax_row, &t);
-        op_gemm(r, scores, false, a->v, false, 1, 0, tensor_rows(a->out, t.first, t.rows),
-                FLOP_NONE);
+        op_softmax_rows(r, &soft);
+        op_gemm(r, soft.x, false, a->v, false, 1, 0, tensor_rows(a->out, first, rows), FLOP_NONE);
     }
     arena_release(r->arena, mark);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)d);

@@ -112,6 +112,33 @@ Tensor tensor_rows(Tensor t, int64_t first, int64_t count)
     return t;
 }
 
+Tensor tensor_columns(Tensor t, int64_t first, int64_t count)
+{
+    if (t.data)
+        t.data = (char *)t.data + first * t.stride[2] * dtype_size(t.dtype);
+    t.shape[2] = count;
+    return t;
+}
+
+Tensor tensor_turned(Tensor t)
+{
+    Tensor y = t;
+
+    y.shape[1] = t.shape[2];
+    y.shape[2] = t.shape[1];
+    y.stride[1] = t.stride[2];
+    y.stride[2] = t.stride[1];
+    return y;
+}
+
+Tensor tensor_split(Tensor t, int64_t heads)
+{
+    t.shape[0] = heads;
+    t.shape[2] /= heads;
+    t.stride[0] = t.shape[2] * t.stride[2];
+    return t;
+}
+
 static double element(const Tensor *t, int64_t at)
 {
     switch (t->dtype) {

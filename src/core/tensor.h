@@ -50,6 +50,15 @@ void *tensor_head(const Tensor *t, int64_t head, int64_t heads);
 /* Rows [first, first+count) of the second axis of every slice of t [h,n,...]; borrows. */
 Tensor tensor_rows(Tensor t, int64_t first, int64_t count);
 
+/* Columns [first, first+count) of the last axis of t [h,n,w]; borrows. */
+Tensor tensor_columns(Tensor t, int64_t first, int64_t count);
+
+/* t [h,a,b] seen as [h,b,a]; borrows. */
+Tensor tensor_turned(Tensor t);
+
+/* t [1,n,heads*d] seen as its heads [heads,n,d], whose rows lie apart; borrows. */
+Tensor tensor_split(Tensor t, int64_t heads);
+
 /* Element at a multi-index as double, whatever the dtype. */
 double tensor_get(const Tensor *t, const int64_t *index);
 

@@ -1,7 +1,8 @@
 /* device_json.c -- a DeviceProfile as JSON: one object for each tier.
  *
  *   events    span_ms
- *   activity  busy_ms, copy_ms, launches, allocated; copies[], kernels[] (most time first) and
+ *   activity  busy_ms, copy_ms, idle_ms (of the span, without either: the host's), launches,
+ *             allocated; copies[], kernels[] (most time first) and
  *             spans[]: [index of kernels, index of stages or null, start_ms, end_ms]
  *   counters  flops, fp32, fp64, tensor, fused, dram_read, dram_written, occupancy; passes
  *
@@ -105,6 +106,7 @@ static void activity(const DeviceProfile *p, Json *j)
     open_tier(p, TIER_ACTIVITY, j);
     record_key_number(j, "busy_ms", p->busy_ms);
     record_key_number(j, "copy_ms", p->copy_ms);
+    record_key_number(j, "idle_ms", device_idle_ms(p, -1));
     record_key_number(j, "launches", there ? number_of((double)p->launches) : NUMBER_NONE);
     record_key_number(j, "allocated", p->allocated);
     record_key_number(j, "dropped", there ? number_of((double)p->dropped) : NUMBER_NONE);
@@ -149,6 +151,7 @@ void device_stage_json(const DeviceProfile *p, int stage, Json *j)
     jsonw_open(j, '{');
     record_key_number(j, "span_ms", s->span_ms);
     record_key_number(j, "busy_ms", s->busy_ms);
+    record_key_number(j, "idle_ms", device_idle_ms(p, stage));
     record_key_number(j, "copy_ms", s->copy_ms);
     record_key_number(j, "launches", s->launches);
     counted(&s->counted, j);

@@ -34,6 +34,33 @@ bool device_reached(const DeviceProfile *p, DeviceTier tier)
     }
 }
 
+/* Spans are medians of timed runs and kernels those of a traced one, so their difference may
+ * fall below 0. */
+static Number idle_of(Number span, Number busy, Number copy)
+{
+    double idle = span.value - busy.value - copy.value;
+
+    return span.valid && busy.valid ? number_of(idle > 0 ? idle : 0) : NUMBER_NONE;
+}
+
+Number device_idle_ms(const DeviceProfile *p, int stage)
+{
+    if (!p || stage >= p->stage_count)
+        return NUMBER_NONE;
+    if (stage < 0)
+        return idle_of(p->span_ms, p->busy_ms, p->copy_ms);
+    return idle_of(p->stages[stage].span_ms, p->stages[stage].busy_ms, p->stages[stage].copy_ms);
+}
+
+Number device_idle_share(const DeviceProfile *p, int stage)
+{
+    Number idle = device_idle_ms(p, stage), span = NUMBER_NONE;
+
+    if (idle.valid)
+        span = stage < 0 ? p->span_ms : p->stages[stage].span_ms;
+    return span.valid && span.value > 0 ? number_of(idle.value / span.value) : NUMBER_NONE;
+}
+
 DeviceProfile *device_profile_new(int stages)
 {
     DeviceProfile *p = calloc(1, sizeof(*p));

@@ -82,6 +82,10 @@ const char *device_tier_name(DeviceTier tier); /* "events" */
 const char *device_copy_name(DeviceCopyKind kind); /* "host to device" */
 /* Nothing of the tier is missing. */
 bool        device_reached(const DeviceProfile *profile, DeviceTier tier);
+/* Of the span of a stage, or of the run (-1), the time in which neither kernel nor copy ran: the
+ * host's own loops, launches, waits.  Not valid without both tiers; profile may be NULL. */
+Number      device_idle_ms(const DeviceProfile *profile, int stage);
+Number      device_idle_share(const DeviceProfile *profile, int stage);
 
 DeviceProfile *device_profile_new(int stages); /* NULL: no memory; all of it not measured */
 DeviceProfile *device_profile_copy(const DeviceProfile *from);

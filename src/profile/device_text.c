@@ -46,6 +46,10 @@ static void time_lines(const DeviceProfile *p, Text *out)
                   (long long)p->launches, p->launches == 1 ? "" : "es",
                   record_ms_text(p->busy_ms, busy, sizeof(busy)),
                   record_ms_text(p->copy_ms, copy, sizeof(copy)));
+    if (device_idle_share(p, -1).valid)
+        text_addf(out, "           %s, %.0f %%, without either: the host's loops, launches, "
+                       "waits\n", record_ms_text(device_idle_ms(p, -1), span, sizeof(span)),
+                  100 * device_idle_share(p, -1).value);
     if (p->dropped)
         text_addf(out, "           %lld records were lost: these numbers are too small\n",
                   (long long)p->dropped);

@@ -60,9 +60,11 @@ static void head_line(const Record *r, Text *out)
               r->causal ? " causal" : "");
     if (strcmp(r->position, "none") != 0)
         text_addf(out, " position=%s", r->position);
-    text_addf(out, "  seed %llu  %s%s%s, %d thread%s\n", (unsigned long long)r->seed, r->device,
-              plain ? "" : " ", plain ? "" : r->computed, r->threads,
-              r->threads == 1 ? "" : "s");
+    text_addf(out, "  seed %llu  %s%s%s", (unsigned long long)r->seed, r->device,
+              plain ? "" : " ", plain ? "" : r->computed);
+    if (!plain && strncmp(r->computed, r->precision, strlen(r->precision)) != 0)
+        text_addf(out, " (%s asked)", r->precision);
+    text_addf(out, ", %d thread%s\n", r->threads, r->threads == 1 ? "" : "s");
     if (r->status != RECORD_OK)
         text_addf(out, "  %-8s %s\n", record_status_name(r->status), r->message);
 }
@@ -257,10 +259,24 @@ static void figures_lines(const char *json, Text *out)
         text_add(out, "\n");
 }
 
-static void stage_line(const StageRecord *s, double total, Text *out)
+/* What the device's kernels took, and the share of the stage in which nothing ran there. */
+static void device_cells(const DeviceProfile *gpu, int stage, Text *out)
 {
-    double traffic = s->bytes.read + s->bytes.written;
-    char   name[80], ms[32], count[32], bytes[32], arena[32], share[16] = "-", intensity[16] = "-";
+    Number share = device_idle_share(gpu, stage), busy = NUMBER_NONE;
+    char   text[32], idle[16] = "-";
+
+    if (stage < gpu->stage_count)
+        busy = gpu->stages[stage].busy_ms;
+    if (share.valid)
+        snprintf(idle, sizeof(idle), "%.0f", 100 * share.value);
+    text_addf(out, " %10s %6s", record_ms_text(busy, text, sizeof(text)), idle);
+}
+
+static void stage_line(const Record *r, int stage, double total, Text *out)
+{
+    const StageRecord *s = &r->stages[stage];
+    double             traffic = s->bytes.read + s->bytes.written;
+    char               name[80], text[32], share[16] = "-", intensity[16] = "-";
 
     if (s->iteration >= 0)
         snprintf(name, sizeof(name), "%s %lld", s->name, (long long)s->iteration);
@@ -270,15 +286,19 @@ static void stage_line(const StageRecord *s, double total, Text *out)
         snprintf(share, sizeof(share), "%.1f", 100 * s->time_ms.value / total);
     if (traffic > 0)
         snprintf(intensity, sizeof(intensity), "%.3g", flops_total(s->flops) / traffic);
-    text_addf(out, "    %-17.17s %10s %5s %8s %9s %6s %9s\n", name,
-              record_ms_text(s->time_ms, ms, sizeof(ms)), share,
-              format_count(flops_total(s->flops), count, sizeof(count)),
-              record_bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, bytes,
-                                sizeof(bytes)),
-              intensity,
-              record_bytes_text(s->arena_peak, arena, sizeof(arena)));
+    text_addf(out, "    %-17.17s %10s %5s", name, record_ms_text(s->time_ms, text, sizeof(text)),
+              share);
+    if (r->gpu)
+        device_cells(r->gpu, stage, out);
+    text_addf(out, " %8s", format_count(flops_total(s->flops), text, sizeof(text)));
+    text_addf(out, " %9s", record_bytes_text(traffic > 0 ? number_of(traffic) : NUMBER_NONE, text,
+                                             sizeof(text)));
+    if (!r->gpu)
+        text_addf(out, " %6s %9s", intensity, record_bytes_text(s->arena_peak, text, sizeof(text)));
+    text_add(out, "\n");
 }
 
+/* A device's stages are as wide as the others: its columns stand for two that --json has too. */
 static void stage_table(const Record *r, Text *out)
 {
     int    shown = r->stage_count > SHOWN_STAGES ? SHOWN_STAGES : r->stage_count;
@@ -288,10 +308,13 @@ static void stage_table(const Record *r, Text *out)
         return;
     for (int i = 0; i < r->stage_count; i++)
         total += r->stages[i].time_ms.value;
-    text_addf(out, "    %-17s %10s %5s %8s %9s %6s %9s\n", "stage", "time", "%", "flops",
-              "traffic", "F/B", "arena");
+    text_addf(out, "    %-17s %10s %5s", "stage", "time", "%");
+    if (r->gpu)
+        text_addf(out, " %10s %6s %8s %9s\n", "kernels", "host %", "flops", "traffic");
+    else
+        text_addf(out, " %8s %9s %6s %9s\n", "flops", "traffic", "F/B", "arena");
     for (int i = 0; i < shown; i++)
-        stage_line(&r->stages[i], total, out);
+        stage_line(r, i, total, out);
     if (shown < r->stage_count)
         text_addf(out, "    ... and %d more stages\n", r->stage_count - shown);
 }

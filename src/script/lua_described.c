@@ -79,8 +79,8 @@ static const Member record_members[] = {
     FIELD("memory", "table", "arena_peak, heap_peak, largest"),
     FIELD("bytes", "number", "that must move at least"),
     FIELD("gpu", "table", "of a run on a GPU: name, source, and for each tier events (span_ms), "
-          "activity (busy_ms, copy_ms, kernels, spans, copies), counters (flops, fp32, tensor, "
-          "dram_read, dram_written, occupancy); lacks of each: why it is not there"),
+          "activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, "
+          "tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there"),
     FIELD("quality", "table",
           "mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst"),
     FIELD("stages", "table[]", "name, flops, bytes, intensity, time_ms of each"),

@@ -226,17 +226,41 @@ static void gates(void **state)
     }
 }
 
-static void too_many_features_are_refused(void **state)
+/* Many features are taken in slices. */
+static void features_beyond_a_slice(void **state)
 {
-    static const Sizes many = { 2, 2, 1, RECUR_ROWS + 1, 1 };
-    Case               c = case_new(&many, false);
+    static const Sizes many = { 3, 3, 1, RECUR_ROWS + 5, 2 };
 
     (void)state;
-    c.in.causal = true;
-    c.in.form = LINEAR_RECURRENT;
+    for (int which = 0; which < 3; which++) {
+        Case c = case_new(&many, which > 0);
+
+        c.in.causal = true;
+        c.in.form = LINEAR_RECURRENT;
+        if (which == 2) {
+            c.in.gates = two(fixture_tensor(&c.f.gpu, DT_F64, 1, 2, many.n));
+            for (int64_t i = 0; i < 2 * many.n; i++)
+                ((double *)c.in.gates.data)[i] = rng_uniform(&c.f.gpu.rng);
+        }
+        check_case(&c, "slices");
+    }
+}
+
+/* Values and outputs in double, chunk by chunk. */
+static void all_in_double(void **state)
+{
+    Case c = case_new(&sizes[2], true);
+
+    (void)state;
+    c.in.causal = c.in.wide = true;
+    c.in.form = LINEAR_CHUNKED;
+    c.in.chunk = 64;
+    c.in.v = tensor_convert(c.f.gpu.run->arena, c.in.v, DT_F64);
+    for (int side = 0; side < 2; side++)
+        c.out[side].out = fixture_tensor(&c.f.gpu, DT_F64, 2, sizes[2].n, sizes[2].e);
+    cpu_linear_attend(c.f.cpu.run, &c.in, &c.out[0]);
     gpu_linear_attend(c.f.gpu.run, &c.in, &c.out[1]);
-    assert_int_equal(c.f.gpu.run->err.code, ERR_UNSUPPORTED);
-    c.f.gpu.run->err = (Error){ 0 };
+    CHECK_BELOW(gpu_difference(&c.out[1].out, &c.out[0].out), 1e-12, "all in double");
     gpu_fixture_free(&c.f);
 }
 
@@ -250,7 +274,8 @@ int main(void)
         cmocka_unit_test(every_denominator),
         cmocka_unit_test(chunks_of_every_size),
         cmocka_unit_test(gates),
-        cmocka_unit_test(too_many_features_are_refused),
+        cmocka_unit_test(features_beyond_a_slice),
+        cmocka_unit_test(all_in_double),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,8 +42,8 @@ static void softmax(void **state)
             if (wide)
                 x = tensor_convert(f.gpu.run->arena, x, DT_F64);
             y = copy_of(&f, &x);
-            cpu_softmax(f.cpu.run, &x);
-            gpu_softmax(f.gpu.run, &y);
+            cpu_softmax(f.cpu.run, &(SoftmaxRows){ .x = x });
+            gpu_softmax(f.gpu.run, &(SoftmaxRows){ .x = y });
             CHECK_BELOW(gpu_difference(&y, &x), wide ? 1e-14 : 1e-6, "softmax of %d",
                         (int)shapes[s][2]);
             gpu_fixture_free(&f);

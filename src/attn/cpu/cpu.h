@@ -64,7 +64,7 @@ void cpu_row_attend(Run *r, const RowAttend *in, RowResult *out);
 void cpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
               double beta, Tensor *c);
 void cpu_gemm_long(Run *r, const Tensor *a, const Tensor *b, double alpha, Tensor *c);
-void cpu_softmax(Run *r, Tensor *x);
+void cpu_softmax(Run *r, const SoftmaxRows *in);
 /* x <- exp(x - max x); returns their sum. */
 double cpu_exp_row(const Kernel *kernel, float *x, int64_t count);
 void cpu_pinv(Run *r, const Tensor *a, double rcond, Tensor *y);
@@ -105,7 +105,14 @@ void cpu_linear_attend_wide(Run *r, const LinearAttend *in, LinearResult *out);
 double cpu_divisor(const LinearAttend *in, double z, double features_sum);
 void cpu_sinkhorn(Run *r, Tensor *log_p, const Tensor *allowed, bool columns);
 void cpu_mix_blocks(Run *r, const Tensor *perm, const Tensor *x, int64_t b, Tensor *y);
-void cpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+void cpu_entries(Run *r, const Entries *in);
+void cpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
+                       const Tensor *bias, Tensor *y);
+void cpu_tap_sums(Run *r, const TapSums *in, Tensor *y);
+void cpu_best_columns(Run *r, const BestColumns *in, BestResult *out);
+void cpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index, Tensor *dots);
+void cpu_rounded_attend(Run *r, const RoundedAttend *in);
+void cpu_tally(Run *r, const Tensor *index, Tensor *count);
 void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
 void cpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y);
 void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y);

@@ -1,117 +1,351 @@
-/* entries.c -- entry by entry: other types, exponentials, quotients; rows normalised in double. */
+/* entries.c -- entry by entry, tensors of any strides; see op_entries.
+ *
+ * Some entries of a row at a time are widened into arrays that stay in the nearest cache,
+ * computed there and narrowed again, so that each kind is written once for all types.  What is
+ * contiguous in all tensors is one long row.
+ */
 #include "attn/cpu/cpu.h"
 
 #include <math.h>
+#include <string.h>
 
+#define SOME 256    /* entries at a time */
+#define SIDE 8      /* of them side by side */
 #define PIECE 32768 /* entries of one item of work */
 
-typedef struct Entries {
-    const Tensor *x;
-    Tensor       *y;
-    EntryKind     kind;
-    double        by;
-    int64_t       per_head; /* entries of a head of y */
-} Entries;
+/* A tensor as y sees it: the entry at [t,i,c] is data[t' stride[0] + i stride[1] + c stride[2]]. */
+typedef struct Operand {
+    const char *data;
+    DType       dtype;
+    int64_t     heads, stride[3];
+} Operand;
 
-static void widen(const float *x, double *y, int64_t count)
+typedef struct Job {
+    const Entries   *in;
+    const Precision *format;
+    Operand          x, z, y;
+    int64_t          shape[3];
+    int64_t          rows, pieces; /* rows of an item; pieces of a row, where rows is 1 */
+} Job;
+
+static Operand operand_of(const Tensor *t)
 {
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (double)x[i];
+    Operand o = { .data = t->data, .dtype = t->dtype, .heads = t->shape[0] };
+
+    for (int a = 0; a < 3; a++)
+        o.stride[a] = t->shape[a] > 1 ? t->stride[a] : 0;
+    return o;
 }
 
-static void narrow(const double *x, float *y, int64_t count)
+static const char *row_of(const Job *job, const Operand *o, int64_t t, int64_t i, int64_t c)
 {
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (float)x[i];
+    int64_t at = t * o->heads / job->shape[0] * o->stride[0] + i * o->stride[1] +
+                 c * o->stride[2];
+
+    return o->data + at * dtype_size(o->dtype);
 }
 
-static double entry(const Entries *job, double x)
+/* ---- loading and storing ------------------------------------------------------------ */
+
+static void load(DType dtype, const void *from, int64_t step, int64_t count, double *to)
 {
-    return job->kind == ENTRY_EXP ? exp(x) : job->kind == ENTRY_DIVIDE ? x / job->by : x;
+    const float   *f = from;
+    const double  *d = from;
+    const int32_t *n = from;
+
+    if (dtype == DT_F32 && step == 1)
+        for (int64_t c = 0; c < count; c++)
+            to[c] = (double)f[c];
+    else if (dtype == DT_F32)
+        for (int64_t c = 0; c < count; c++)
+            to[c] = (double)f[c * step];
+    else if (dtype == DT_F64)
+        for (int64_t c = 0; c < count; c++)
+            to[c] = d[c * step];
+    else
+        for (int64_t c = 0; c < count; c++)
+            to[c] = (double)n[c * step];
 }
 
-static void any(const Entries *job, const void *x, void *y, int64_t count)
+static void store(DType dtype, void *to, int64_t step, int64_t count, const double *from)
 {
-    for (int64_t i = 0; i < count; i++) {
-        double value = job->x->dtype == DT_F64 ? ((const double *)x)[i]
-                                               : (double)((const float *)x)[i];
+    float   *f = to;
+    double  *d = to;
+    int32_t *n = to;
 
-        value = entry(job, value);
-        if (job->y->dtype == DT_F64)
-            ((double *)y)[i] = value;
-        else
-            ((float *)y)[i] = (float)value;
+    if (dtype == DT_F32 && step == 1)
+        for (int64_t c = 0; c < count; c++)
+            f[c] = (float)from[c];
+    else if (dtype == DT_F32)
+        for (int64_t c = 0; c < count; c++)
+            f[c * step] = (float)from[c];
+    else if (dtype == DT_F64)
+        for (int64_t c = 0; c < count; c++)
+            d[c * step] = from[c];
+    else
+        for (int64_t c = 0; c < count; c++)
+            n[c * step] = (int32_t)from[c];
+}
+
+/* ---- what becomes of entries ---------------------------------------------------------- */
+
+static double sigmoid(double x)
+{
+    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
+
+static double softplus(double x, double beta)
+{
+    return fmax(x, 0) + log1p(exp(-fabs(beta * x))) / beta;
+}
+
+static double of_one(const Job *job, double x)
+{
+    double by = job->in->by;
+
+    switch (job->in->kind) {
+    case ENTRY_EXP: return exp(x);
+    case ENTRY_LEAST: return x > by ? by : x;
+    case ENTRY_MOST: return x < by ? by : x;
+    case ENTRY_RINT: return rint(x);
+    case ENTRY_RELU: return x < 0 ? 0 : x; /* NaN stays */
+    case ENTRY_GELU_TANH: return x * gelu_gate(x, GELU_TANH);
+    case ENTRY_GELU_ERF: return x * gelu_gate(x, GELU_ERF);
+    case ENTRY_SIGMOID: return sigmoid(x);
+    case ENTRY_ELU: return x > 0 ? x + 1 : exp(x);
+    case ENTRY_SOFTPLUS: return softplus(x, by);
+    case ENTRY_ROUND: return precision_round(job->format, x);
+    default: return x;
     }
 }
 
-static void piece(const Entries *job, int64_t head, int64_t at, int64_t count)
-{
-    int64_t     h = job->y->shape[0];
-    const char *x = tensor_head(job->x, head, h);
-    char       *y = tensor_head(job->y, head, h);
-    bool        cast = job->kind == ENTRY_CAST;
+/* Loops of a few operations, which the compiler turns into vectors. */
+#define EACH(value)                                                                            \
+    for (int64_t first = 0; first < count; first += SIDE)                                      \
+        for (int64_t c = first; c < first + SIDE; c++)                                         \
+            x[c] = value;                                                                      \
+    return
 
-    x += at * dtype_size(job->x->dtype);
-    y += at * dtype_size(job->y->dtype);
-    if (cast && job->x->dtype == DT_F32 && job->y->dtype == DT_F64)
-        widen((const float *)x, (double *)y, count);
-    else if (cast && job->x->dtype == DT_F64 && job->y->dtype == DT_F32)
-        narrow((const double *)x, (float *)y, count);
-    else
-        any(job, x, y, count);
+/* What lies between the last entry and a multiple of SIDE is computed in vain. */
+static void compute(const Job *job, int64_t count, double *restrict x, const double *restrict z)
+{
+    double by = job->in->by;
+
+    switch (job->in->kind) {
+    case ENTRY_CAST: return;
+    case ENTRY_DIVIDE: EACH(x[c] / by);
+    case ENTRY_SCALE: EACH(x[c] * by);
+    case ENTRY_SHIFT: EACH(x[c] + by);
+    case ENTRY_FILL: EACH(by);
+    case ENTRY_SUM: EACH(x[c] + by * z[c]);
+    case ENTRY_PRODUCT: EACH(by * x[c] * z[c]);
+    case ENTRY_QUOTIENT: EACH(x[c] / z[c]);
+    case ENTRY_GATE: break;
+    default:
+        for (int64_t c = 0; c < count; c++)
+            x[c] = of_one(job, x[c]);
+        return;
+    }
+    for (int64_t c = 0; c < count; c++)
+        x[c] /= 1 + exp(-z[c]);
+}
+
+static bool has_two(EntryKind kind)
+{
+    return kind == ENTRY_SUM || kind == ENTRY_PRODUCT || kind == ENTRY_QUOTIENT ||
+           kind == ENTRY_GATE || kind == ENTRY_WHERE;
+}
+
+/* `count` entries of y from [t,i,c] on. */
+static void some(const Job *job, int64_t t, int64_t i, int64_t c, int64_t count)
+{
+    double      x[SOME], z[SOME], y[SOME];
+    const char *to = row_of(job, &job->y, t, i, c);
+    EntryKind   kind = job->in->kind;
+
+    for (int64_t at = count - count % SIDE; at < count + SIDE && at < SOME; at++)
+        x[at] = z[at] = 0;
+    if (kind != ENTRY_FILL)
+        load(job->x.dtype, row_of(job, &job->x, t, i, c), job->x.stride[2], count, x);
+    if (has_two(kind))
+        load(job->z.dtype, row_of(job, &job->z, t, i, c), job->z.stride[2], count, z);
+    if (kind == ENTRY_WHERE) {
+        load(job->y.dtype, to, job->y.stride[2], count, y);
+        for (int64_t at = 0; at < count; at++)
+            x[at] = z[at] < 0 || z[at] > 0 ? x[at] : y[at];
+    } else {
+        compute(job, count, x, z);
+    }
+    store(job->y.dtype, (char *)(uintptr_t)to, job->y.stride[2], count, x);
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/* A cast that changes nothing, or a plain change of type, of contiguous entries. */
+static bool copied(const Job *job, int64_t t, int64_t i, int64_t c, int64_t count)
+{
+    const char *from = row_of(job, &job->x, t, i, c), *to = row_of(job, &job->y, t, i, c);
+
+    if (job->in->kind != ENTRY_CAST || job->x.dtype != job->y.dtype ||
+        (count > 1 && (job->x.stride[2] != 1 || job->y.stride[2] != 1)))
+        return false;
+    memmove((char *)(uintptr_t)to, from, (size_t)(count * dtype_size(job->x.dtype)));
+    return true;
+}
+
+static float plain_float(EntryKind kind, float x, float z)
+{
+    return kind == ENTRY_SUM ? x + z : kind == ENTRY_PRODUCT ? x * z : x < 0 ? 0 : x;
+}
+
+static double plain_double(EntryKind kind, double x, double z)
+{
+    return kind == ENTRY_SUM ? x + z : kind == ENTRY_PRODUCT ? x * z : x < 0 ? 0 : x;
+}
+
+/* z may be x, and y either: a few results stand beside before they are stored. */
+#define SIDES(type, plain, kind)                                                               \
+    for (; c + SIDE <= count; c += SIDE) {                                                     \
+        type some[SIDE];                                                                       \
+                                                                                               \
+        for (int64_t s = 0; s < SIDE; s++)                                                     \
+            some[s] = plain(kind, x[c + s], z[c + s]);                                         \
+        for (int64_t s = 0; s < SIDE; s++)                                                     \
+            y[c + s] = some[s];                                                                \
+    }                                                                                          \
+    for (; c < count; c++)                                                                     \
+        y[c] = plain(kind, x[c], z[c])
+
+static void in_float(EntryKind kind, const float *x, const float *z, float *y, int64_t count)
+{
+    int64_t c = 0;
+
+    if (kind == ENTRY_SUM) {
+        SIDES(float, plain_float, ENTRY_SUM);
+    } else if (kind == ENTRY_PRODUCT) {
+        SIDES(float, plain_float, ENTRY_PRODUCT);
+    } else {
+        SIDES(float, plain_float, ENTRY_RELU);
+    }
+}
+
+static void in_double(EntryKind kind, const double *x, const double *z, double *y, int64_t count)
+{
+    int64_t c = 0;
+
+    if (kind == ENTRY_SUM) {
+        SIDES(double, plain_double, ENTRY_SUM);
+    } else if (kind == ENTRY_PRODUCT) {
+        SIDES(double, plain_double, ENTRY_PRODUCT);
+    } else {
+        SIDES(double, plain_double, ENTRY_RELU);
+    }
+}
+
+/* Sums, products and rectified numbers of one type, contiguous: rounded once, they are the same
+ * without a detour through double. */
+static bool plain(const Job *job, int64_t t, int64_t i, int64_t first, int64_t count)
+{
+    EntryKind   kind = job->in->kind;
+    bool        one = kind == ENTRY_RELU, two = kind == ENTRY_SUM || kind == ENTRY_PRODUCT;
+    const char *x = row_of(job, &job->x, t, i, first), *y = row_of(job, &job->y, t, i, first);
+    const char *z = one ? x : row_of(job, &job->z, t, i, first);
+    DType       type = job->y.dtype;
+
+    if (!one && !(two && job->z.dtype == type && job->z.stride[2] == 1 && job->in->by >= 1 &&
+                  job->in->by <= 1))
+        return false;
+    if (job->x.dtype != type || job->x.stride[2] != 1 || job->y.stride[2] != 1)
+        return false;
+    if (type == DT_F32)
+        in_float(kind, (const float *)(const void *)x, (const float *)(const void *)z,
+                 (float *)(uintptr_t)y, count);
+    else if (type == DT_F64)
+        in_double(kind, (const double *)(const void *)x, (const double *)(const void *)z,
+                  (double *)(uintptr_t)y, count);
+    return type == DT_F32 || type == DT_F64;
+}
+
+static void row(const Job *job, int64_t line, int64_t first, int64_t count)
+{
+    int64_t t = line / job->shape[1], i = line % job->shape[1];
+
+    if (copied(job, t, i, first, count) || plain(job, t, i, first, count))
+        return;
+    for (int64_t c = first; c < first + count; c += SOME)
+        some(job, t, i, c, min_i64(SOME, first + count - c));
 }
 
 static void entries_item(void *context, int64_t item, int worker)
 {
-    const Entries *job = context;
-    int64_t        total = job->y->shape[0] * job->per_head;
-    int64_t        end = min_i64(total, (item + 1) * PIECE);
+    const Job *job = context;
+    int64_t    lines = job->shape[0] * job->shape[1], first = item % job->pieces * PIECE;
 
     (void)worker;
-    for (int64_t i = item * PIECE, next; i < end; i = next) {
-        int64_t head = i / job->per_head;
+    if (job->pieces > 1)
+        row(job, item / job->pieces, first, min_i64(PIECE, job->shape[2] - first));
+    for (int64_t line = item * job->rows;
+         job->pieces == 1 && line < min_i64(lines, (item + 1) * job->rows); line++)
+        row(job, line, 0, job->shape[2]);
+}
 
-        next = min_i64(end, (head + 1) * job->per_head);
-        piece(job, head, i - head * job->per_head, next - i);
+/* Whether the next entry of axis `a` follows the last one of the axes behind it, `count` of
+ * them, or all are one number. */
+static bool follows(const Job *job, const Operand *o, int a, int64_t count)
+{
+    bool one = o->stride[a] == 0 && o->stride[2] == 0;
+
+    return !o->data || one || job->shape[a] == 1 ||
+           (o->stride[a] == count * o->stride[2] && o->stride[2] > 0);
+}
+
+/* Columns are rows. */
+static void lay_columns(Job *job, Operand *const all[3])
+{
+    for (int o = 0; o < 3; o++) {
+        all[o]->stride[2] = all[o]->stride[1];
+        all[o]->stride[1] = 0;
     }
+    job->shape[2] = job->shape[1];
+    job->shape[1] = 1;
 }
 
-void cpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y)
+/* Axes that follow one another in all tensors are one. */
+static void flatten(Job *job)
 {
-    Entries job = { .x = x, .y = y, .kind = kind, .by = by,
-                    .per_head = y->shape[1] * y->shape[2] };
+    Operand *all[] = { &job->x, &job->z, &job->y };
+    int64_t  head = job->shape[2] * job->shape[1];
 
-    threads_run(r->threads, ceil_div(y->shape[0] * job.per_head, PIECE), entries_item, &job);
+    if (job->shape[2] == 1)
+        lay_columns(job, all);
+    for (int o = 0; o < 3; o++)
+        if (!follows(job, all[o], 1, job->shape[2]))
+            return;
+    job->shape[2] = head;
+    job->shape[1] = 1;
+    for (int o = 0; o < 3; o++)
+        if (!follows(job, all[o], 0, head) || (all[o]->data && all[o]->heads != job->shape[0] &&
+                                               all[o]->stride[0] != 0))
+            return;
+    job->shape[2] = head * job->shape[0];
+    job->shape[0] = 1;
+    for (int o = 0; o < 3; o++)
+        all[o]->heads = 1;
 }
 
-/* ---- rows ---------------------------------------------------------------------- */
-
-typedef struct Rows {
-    const Tensor *x;
-    Tensor       *y;
-    NormaliseKind kind;
-    double        eps;
-    int64_t       some; /* rows of an item */
-} Rows;
-
-static void rows_item(void *context, int64_t item, int worker)
+void cpu_entries(Run *r, const Entries *in)
 {
-    const Rows *job = context;
-    int64_t     h = job->y->shape[0], rows = job->y->shape[1], d = job->y->shape[2];
-    int64_t     end = min_i64(h * rows, (item + 1) * job->some);
+    Job job = { .in = in, .x = operand_of(&in->x), .z = operand_of(&in->z),
+                .y = operand_of(&in->y),
+                .shape = { in->y.shape[0], in->y.shape[1], in->y.shape[2] } };
 
-    (void)worker;
-    for (int64_t i = item * job->some; i < end; i++) {
-        const float *x = tensor_head(job->x, i / rows, h);
-
-        exact_normalised_row(x + i % rows * job->x->stride[1], d, job->kind, job->eps,
-                             (double *)job->y->data + i * d);
-    }
-}
-
-void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y)
-{
-    Rows job = { .x = x, .y = y, .kind = kind, .eps = eps, .some = PIECE / y->shape[2] + 1 };
-
-    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), rows_item, &job);
+    if (in->kind == ENTRY_ROUND)
+        job.format = precision_of((PrecisionFormat)in->by);
+    flatten(&job);
+    job.rows = max_i64(1, PIECE / job.shape[2]);
+    job.pieces = ceil_div(job.shape[2], PIECE);
+    threads_run(r->threads,
+                job.pieces > 1 ? job.shape[0] * job.shape[1] * job.pieces
+                               : ceil_div(job.shape[0] * job.shape[1], job.rows),
+                entries_item, &job);
 }

@@ -54,18 +54,25 @@ static double *z_of(const Job *job, int64_t head)
 /* Values of keys [j, j + keys), widened. */
 static void take_values(const Job *job, int64_t head, int64_t j, int64_t keys, double *to)
 {
-    const float *v = (const float *)tensor_head(&job->in->v, head, job->h);
+    const void *v = tensor_head(&job->in->v, head, job->h);
+    bool        wide = job->in->v.dtype == DT_F64;
 
-    for (int64_t x = 0; x < keys; x++)
-        for (int64_t c = 0; c < job->e; c++)
-            to[x * job->e + c] = (double)v[(j + x) * job->in->v.stride[1] + c];
+    for (int64_t x = 0; x < keys; x++) {
+        int64_t at = (j + x) * job->in->v.stride[1];
+
+        if (wide)
+            memcpy(to + x * job->e, (const double *)v + at, (size_t)job->e * sizeof(*to));
+        for (int64_t c = 0; c < job->e && !wide; c++)
+            to[x * job->e + c] = (double)((const float *)v)[at + c];
+    }
 }
 
 /* Row i of the output from its sums; notes z and what it was divided by. */
 static void finish_row(const Job *job, int64_t head, int64_t i, double z, const double *sums)
 {
     const double *fq = fq_of(job, head, i);
-    float        *out = (float *)job->out->out.data + (head * job->n + i) * job->e;
+    int64_t       at = (head * job->n + i) * job->e;
+    bool          wide = job->out->out.dtype == DT_F64;
     double        total = 0, divisor;
 
     for (int64_t t = 0; t < job->f && job->in->denominator == DENOMINATOR_ADD_FEATURES; t++)
@@ -73,8 +80,10 @@ static void finish_row(const Job *job, int64_t head, int64_t i, double z, const 
     divisor = cpu_divisor(job->in, z, total);
     tensor_f32(&job->out->denominator)[head * job->n + i] = (float)z;
     ((double *)job->out->divisor.data)[head * job->n + i] = divisor;
-    for (int64_t c = 0; c < job->e; c++)
-        out[c] = (float)(sums[c] / divisor);
+    for (int64_t c = 0; c < job->e && wide; c++)
+        ((double *)job->out->out.data)[at + c] = sums[c] / divisor;
+    for (int64_t c = 0; c < job->e && !wide; c++)
+        tensor_f32(&job->out->out)[at + c] = (float)(sums[c] / divisor);
 }
 
 /* S and z take the keys [j, j + keys); `values` holds BLOCK rows. */
@@ -224,11 +233,11 @@ static void lower_triangle(double *a, int64_t rows, int64_t cols, int64_t shift,
 }
 
 /* work: inner [chunk][chunk], values [chunk][e], rows [chunk][e], sums [chunk]. */
-static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows, double *work)
+static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows, double *state,
+                       double *z, double *work)
 {
     double    *inner = work, *values = inner + job->chunk * job->chunk;
     double    *out = values + job->chunk * job->e, *sums = out + job->chunk * job->e;
-    double    *state = state_of(job, head), *z = z_of(job, head);
     WideMatrix fq = { fq_of(job, head, first), job->in->fq.stride[1], false };
     WideMatrix fk = { fk_of(job, head, first), job->in->fk.stride[1], true };
 
@@ -244,22 +253,58 @@ static void take_chunk(const Job *job, int64_t head, int64_t first, int64_t rows
         finish_row(job, head, first + i, sums[i], out + i * job->e);
 }
 
-static void chunked_item(void *context, int64_t head, int worker)
+/* The chunks of one slice, whose state holds the keys before it. */
+static void chunked_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
+    int64_t    head = item / job->slices, begin = item % job->slices * job->slice_keys;
+    int64_t    end = min_i64(job->n, begin + job->slice_keys);
+    double    *state = job->state + item * job->f * job->e, *z = job->z + item * job->f;
 
-    for (int64_t first = 0; first < job->n && !cpu_cancelled(job->run); first += job->chunk)
-        take_chunk(job, head, first, min_i64(job->chunk, job->n - first),
+    for (int64_t first = begin; first < end && !cpu_cancelled(job->run); first += job->chunk)
+        take_chunk(job, head, first, min_i64(job->chunk, end - first), state, z,
                    job->work + worker * job->work_size);
-    store_memory(job, head, state_of(job, head));
+    if (end == job->n)
+        store_memory(job, head, state);
 }
 
+/* Sums of the slices before each. */
+static void before_item(void *context, int64_t head, int worker)
+{
+    const Job *job = context;
+    int64_t    size = job->f * job->e;
+
+    (void)worker;
+    for (int64_t c = 0; c < size + job->f; c++) {
+        double *at = c < size ? state_of(job, head) + c : z_of(job, head) + c - size, sum = 0;
+
+        for (int64_t s = 0; s < job->slices; s++, at += c < size ? size : job->f) {
+            double own = *at;
+
+            *at = sum;
+            sum += own;
+        }
+    }
+}
+
+/* A few heads of `wide` sums would leave threads idle: slices of their tokens are begun at once,
+ * for one more pass over the keys. */
 static void chunked(Job *job)
 {
-    job->slices = 1;
+    Run    *r = job->run;
+    int64_t doubles;
+
     job->chunk = max_i64(1, min_i64(job->in->chunk, job->n));
-    if (take_memory(job, job->chunk * (job->chunk + 2 * job->e + 1)))
-        threads_run(job->run->threads, job->h, chunked_item, job);
+    job->slice_keys = job->in->wide ? round_up_to(SLICE_KEYS, job->chunk) : max_i64(1, job->n);
+    job->slices = max_i64(1, ceil_div(job->n, job->slice_keys));
+    doubles = job->chunk * (job->chunk + 2 * job->e + 1);
+    if (!take_memory(job, max_i64(doubles, BLOCK * job->e)))
+        return;
+    if (job->slices > 1) {
+        threads_run(r->threads, job->h * job->slices, state_item, job);
+        threads_run(r->threads, job->h, before_item, job);
+    }
+    threads_run(r->threads, job->h * job->slices, chunked_item, job);
 }
 
 /* ---- the matrix itself ------------------------------------------------------ */

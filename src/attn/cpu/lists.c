@@ -161,22 +161,48 @@ typedef struct Pool {
     Tensor            *y;
 } Pool;
 
-static double pooled(WindowKind kind, double so_far, double value)
+/* sum += row, LANES columns at a time, which the compiler turns into vectors. */
+static void add_row(const float *x, int64_t count, double *sum)
 {
-    if (kind != WINDOW_MAX)
-        return so_far + value;
-    return value > so_far || isnan(value) ? value : so_far;
+    int64_t c = 0;
+
+    for (; c + LANES <= count; c += LANES)
+        for (int64_t l = 0; l < LANES; l++)
+            sum[c + l] += (double)x[c + l];
+    for (; c < count; c++)
+        sum[c] += (double)x[c];
 }
 
-static void pool_window(const PoolWindows *in, const float *x, int64_t row, int64_t w, double *out)
+static double entry(const Tensor *x, const void *row, int64_t at)
+{
+    return x->dtype == DT_F64 ? ((const double *)row)[at] : (double)((const float *)row)[at];
+}
+
+static void take_row(const PoolWindows *in, const void *x, int64_t at, int64_t w, double *out)
+{
+    if (in->kind != WINDOW_MAX && in->x.dtype == DT_F32) {
+        add_row((const float *)x + at, w, out);
+        return;
+    }
+    for (int64_t c = 0; c < w; c++) {
+        double value = entry(&in->x, x, at + c);
+
+        if (in->kind != WINDOW_MAX)
+            out[c] += value;
+        else if (value > out[c] || isnan(value))
+            out[c] = value;
+    }
+}
+
+/* x: from the first column on. */
+static void pool_window(const PoolWindows *in, const void *x, int64_t row, int64_t w, double *out)
 {
     int64_t first = in->first[row], end = in->end[row], stride = in->x.stride[1];
 
     for (int64_t c = 0; c < w; c++)
-        out[c] = first < end ? (double)x[first * stride + c] : 0;
+        out[c] = first < end ? entry(&in->x, x, first * stride + c) : 0;
     for (int64_t i = first + 1; i < end; i++)
-        for (int64_t c = 0; c < w; c++)
-            out[c] = pooled(in->kind, out[c], (double)x[i * stride + c]);
+        take_row(in, x, i * stride, w, out);
     for (int64_t c = 0; c < w && in->kind == WINDOW_MEAN; c++)
         out[c] /= (double)(end - first);
 }
@@ -190,14 +216,14 @@ static void pool_item(void *context, int64_t item, int worker)
     Tensor      *y = job->y;
     int64_t      h = y->shape[0], w = y->shape[2], windows = y->shape[1];
     int64_t      head = item / windows, row = item % windows;
-    const float *x = tensor_head(&job->in->x, head, h);
+    const char  *x = tensor_head(&job->in->x, head, h);
     double       sums[COLUMNS];
 
     (void)worker;
     for (int64_t c = 0; c < w; c += COLUMNS) {
         int64_t count = min_i64(COLUMNS, w - c), at = row * y->stride[1] + c;
 
-        pool_window(job->in, x + c, row, count, sums);
+        pool_window(job->in, x + c * dtype_size(job->in->x.dtype), row, count, sums);
         for (int64_t z = 0; z < count; z++) {
             if (y->dtype == DT_F64)
                 ((double *)tensor_head(y, head, h))[at + z] = sums[z];

@@ -30,6 +30,18 @@ typedef struct Job {
     Worker             *workers;
 } Job;
 
+/* y += x, LANES columns at a time, which the compiler turns into vectors. */
+static void add_row64(const double *x, int64_t count, double *y)
+{
+    int64_t c = 0;
+
+    for (; c + LANES <= count; c += LANES)
+        for (int64_t l = 0; l < LANES; l++)
+            y[c + l] += x[c + l];
+    for (; c < count; c++)
+        y[c] += x[c];
+}
+
 /* Adds the list to the sums; `begun`: they hold some already. */
 static void put_away(const Job *job, Worker *w, int64_t count, bool begun)
 {
@@ -62,6 +74,22 @@ static void mean_row(const Job *job, Worker *w, const float *x, int64_t i, float
     w->cells += (double)cells;
 }
 
+/* The same of rows in double. */
+static void mean_row64(const Job *job, Worker *w, const double *x, int64_t i, double *y)
+{
+    int64_t stride = job->in->x.stride[1], cells = 0;
+    double  factor;
+
+    memset(y, 0, (size_t)job->width * sizeof(*y));
+    for (int64_t t = 0; t < w->row.count; t++)
+        for (int64_t c = 0; c < w->row.runs[t].count; c++, cells++)
+            add_row64(x + (w->row.runs[t].start + c * w->row.runs[t].step) * stride, job->width, y);
+    factor = 1 / (job->in->divisor > 0 ? job->in->divisor : cells > 0 ? (double)cells : 1);
+    for (int64_t c = 0; c < job->width; c++)
+        y[c] = y[c] * factor - (job->in->less_own ? x[i * stride + c] : 0);
+    w->cells += (double)cells;
+}
+
 static void means_item(void *context, int64_t item, int worker)
 {
     const Job *job = context;
@@ -73,8 +101,12 @@ static void means_item(void *context, int64_t item, int worker)
         if (cpu_cancelled(job->run) || w->row.failed)
             return;
         pattern_row(job->pattern, head, i, &w->row);
-        mean_row(job, w, tensor_head(&job->in->x, head, job->h), i,
-                 tensor_f32(job->y) + at * job->width);
+        if (job->in->x.dtype == DT_F64)
+            mean_row64(job, w, tensor_head(&job->in->x, head, job->h), i,
+                       (double *)job->y->data + at * job->width);
+        else
+            mean_row(job, w, tensor_head(&job->in->x, head, job->h), i,
+                     tensor_f32(job->y) + at * job->width);
     }
 }
 

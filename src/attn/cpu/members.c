@@ -18,6 +18,22 @@ typedef struct Sums {
     Tensor       *sum;
 } Sums;
 
+/* Rows in double, as they are. */
+static void add_doubles(const Sums *job, int64_t head)
+{
+    int64_t        h = job->sum->shape[0], clusters = job->sum->shape[1], d = job->sum->shape[2];
+    int64_t        n = job->index->shape[1];
+    const double  *x = tensor_head(job->x, head, h);
+    const int32_t *index = tensor_i32(job->index) + head * n;
+
+    for (int64_t i = 0; i < n; i++, x += job->x->stride[1]) {
+        double *sum = (double *)job->sum->data + (head * clusters + index[i]) * d;
+
+        for (int64_t t = 0; t < d; t++)
+            sum[t] += x[t];
+    }
+}
+
 static void sums_item(void *context, int64_t head, int worker)
 {
     const Sums    *job = context;
@@ -30,6 +46,10 @@ static void sums_item(void *context, int64_t head, int worker)
 
     (void)worker;
     memset(sum, 0, (size_t)(clusters * d) * sizeof(*sum));
+    if (job->x->dtype == DT_F64) {
+        add_doubles(job, head);
+        return;
+    }
     for (int64_t i = 0; i < n; i++, x += job->x->stride[1]) {
         double factor = 1, total, squares;
 
@@ -46,6 +66,30 @@ void cpu_member_sums(Run *r, const Tensor *x, const Tensor *index, bool unit, Te
     Sums job = { .x = x, .index = index, .unit = unit, .sum = sum };
 
     threads_run(r->threads, sum->shape[0], sums_item, &job);
+}
+
+typedef struct Tally {
+    const Tensor *index;
+    Tensor       *count;
+} Tally;
+
+static void tally_item(void *context, int64_t head, int worker)
+{
+    const Tally *job = context;
+    int64_t      n = job->index->shape[1], size = job->count->shape[1];
+    int32_t     *count = tensor_i32(job->count) + head * size;
+
+    (void)worker;
+    memset(count, 0, (size_t)size * sizeof(*count));
+    for (int64_t i = 0; i < n; i++)
+        count[tensor_i32(job->index)[head * n + i]]++;
+}
+
+void cpu_tally(Run *r, const Tensor *index, Tensor *count)
+{
+    Tally job = { .index = index, .count = count };
+
+    threads_run(r->threads, count->shape[0], tally_item, &job);
 }
 
 /* ---- codes ------------------------------------------------------------------ */

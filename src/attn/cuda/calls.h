@@ -6,6 +6,7 @@
 #include "attn/cuda/matrix_call.h"
 #include "attn/cuda/fused_call.h"
 #include "attn/cuda/ceilings_call.h"
+#include "attn/cuda/columns_call.h"
 #include "attn/cuda/entries_call.h"
 #include "attn/cuda/gemm_call.h"
 #include "attn/cuda/group_call.h"

@@ -150,60 +150,80 @@ static void give(void *context, void *data, int64_t bytes)
 
 /* ---- the table -------------------------------------------------------------------- */
 
+static void fill_attention(Ops *ops)
+{
+    ops->attend = gpu_attend;
+    ops->pattern_means = gpu_pattern_means;
+    ops->few_attend = gpu_few_attend;
+    ops->group_attend = gpu_group_attend;
+    ops->key_usage = gpu_key_usage;
+    ops->row_attend = gpu_row_attend;
+    ops->rounded_attend = gpu_rounded_attend;
+    ops->logit_attend = gpu_logit_attend;
+    ops->features = gpu_features;
+    ops->linear_attend = gpu_linear_attend;
+    ops->lambda_content = gpu_lambda_content;
+    ops->lambda_apply = gpu_lambda_apply;
+}
+
+static void fill_rows(Ops *ops)
+{
+    ops->entries = gpu_entries;
+    ops->normalise64 = gpu_normalise64;
+    ops->standardise64 = gpu_standardise64;
+    ops->softmax = gpu_softmax;
+    ops->standardise = gpu_standardise;
+    ops->largest_norm = gpu_largest_norm;
+    ops->gelu = gpu_gelu;
+    ops->normalise = gpu_normalise;
+    ops->sinkhorn = gpu_sinkhorn;
+    ops->tap_sums = gpu_tap_sums;
+    ops->best_columns = gpu_best_columns;
+    ops->pair_dots = gpu_pair_dots;
+    ops->gather = gpu_gather;
+    ops->scatter = gpu_scatter;
+    ops->merge_rows = gpu_merge_rows;
+    ops->sum_lists = gpu_sum_lists;
+    ops->pool_windows = gpu_pool_windows;
+}
+
+static void fill_choices(Ops *ops)
+{
+    ops->argmax = gpu_argmax;
+    ops->best_rows = gpu_best_rows;
+    ops->bit_sums = gpu_bit_sums;
+    ops->codes = gpu_codes;
+    ops->member_sums = gpu_member_sums;
+    ops->nearest = gpu_nearest;
+    ops->nearest_codes = gpu_nearest_codes;
+    ops->sort = gpu_sort;
+    ops->tally = gpu_tally;
+    ops->top_k = gpu_top_k;
+}
+
+static void fill_products(Ops *ops)
+{
+    ops->gemm = gpu_gemm;
+    ops->gemm_long = gpu_gemm_long;
+    ops->pinv = gpu_pinv;
+    ops->dots64 = gpu_dots64;
+    ops->product64 = gpu_product64;
+    ops->mix_blocks = gpu_mix_blocks;
+    ops->ceilings = gpu_ceilings;
+}
+
 void gpu_fill_ops(Device *d)
 {
     d->memory = (ArenaSource){ .take = take, .give = give, .context = d };
-    for (int kind = 0; kind <= ARITHMETIC_F16; kind++)
-        d->kinds[kind] = (DeviceKind){
-            .device = d,
-            .arithmetic = (Arithmetic)kind,
-            .ops = {
-                .abi_version = OPS_ABI_VERSION,
-                .name = d->api->name,
-                .memory = &d->memory,
-                .prepare = gpu_prepare,
-                .attend = gpu_attend,
-                .pattern_means = gpu_pattern_means,
-                .entries = gpu_entries,
-                .normalise64 = gpu_normalise64,
-                .few_attend = gpu_few_attend,
-                .group_attend = gpu_group_attend,
-                .key_usage = gpu_key_usage,
-                .row_attend = gpu_row_attend,
-                .lambda_content = gpu_lambda_content,
-                .lambda_apply = gpu_lambda_apply,
-                .logit_attend = gpu_logit_attend,
-                .gather = gpu_gather,
-                .scatter = gpu_scatter,
-                .merge_rows = gpu_merge_rows,
-                .sum_lists = gpu_sum_lists,
-                .pool_windows = gpu_pool_windows,
-                /* choices */
-                .argmax = gpu_argmax,
-                .best_rows = gpu_best_rows,
-                .bit_sums = gpu_bit_sums,
-                .codes = gpu_codes,
-                .member_sums = gpu_member_sums,
-                .nearest = gpu_nearest,
-                .nearest_codes = gpu_nearest_codes,
-                .sort = gpu_sort,
-                .top_k = gpu_top_k,
-                /* dense */
-                .gemm = gpu_gemm,
-                .gemm_long = gpu_gemm_long,
-                .softmax = gpu_softmax,
-                .pinv = gpu_pinv,
-                .dots64 = gpu_dots64,
-                .product64 = gpu_product64,
-                .standardise = gpu_standardise,
-                .largest_norm = gpu_largest_norm,
-                .gelu = gpu_gelu,
-                .normalise = gpu_normalise,
-                .features = gpu_features,
-                .linear_attend = gpu_linear_attend,
-                .ceilings = gpu_ceilings,
-                .sinkhorn = gpu_sinkhorn,
-                .mix_blocks = gpu_mix_blocks,
-            },
-        };
+    for (int kind = 0; kind <= ARITHMETIC_F16; kind++) {
+        DeviceKind *k = &d->kinds[kind];
+
+        *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
+                           .ops = { .abi_version = OPS_ABI_VERSION, .name = d->api->name,
+                                    .memory = &d->memory, .prepare = gpu_prepare } };
+        fill_attention(&k->ops);
+        fill_rows(&k->ops);
+        fill_choices(&k->ops);
+        fill_products(&k->ops);
+    }
 }

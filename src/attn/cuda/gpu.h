@@ -87,7 +87,9 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
                 double *cells);
 void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
                        double *cells);
-void gpu_entries(Run *r, const Tensor *x, EntryKind kind, double by, Tensor *y);
+void gpu_entries(Run *r, const Entries *in);
+void gpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
+                       const Tensor *bias, Tensor *y);
 void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);
 void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out);
 void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out);
@@ -112,7 +114,14 @@ void gpu_member_sums(Run *r, const Tensor *x, const Tensor *index, bool unit, Te
 void gpu_nearest(Run *r, const Nearest *in, Tensor *index);
 void gpu_nearest_codes(Run *r, const Tensor *codes, const Tensor *centres, Tensor *cluster);
 void gpu_sort(Run *r, const Tensor *key, Tensor *order);
+void gpu_tally(Run *r, const Tensor *index, Tensor *count);
 void gpu_top_k(Run *r, const Tensor *x, int64_t k, Tensor *index);
+
+/* gpu_columns.c */
+void gpu_best_columns(Run *r, const BestColumns *in, BestResult *out);
+void gpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index, Tensor *dots);
+void gpu_rounded_attend(Run *r, const RoundedAttend *in);
+void gpu_tap_sums(Run *r, const TapSums *in, Tensor *y);
 
 /* gpu_gemm.c */
 void gpu_gemm(Run *r, const Tensor *a, bool ta, const Tensor *b, bool tb, double alpha,
@@ -131,7 +140,7 @@ void gpu_linear_attend(Run *r, const LinearAttend *in, LinearResult *out);
 bool gpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
 
 /* gpu_rows.c */
-void   gpu_softmax(Run *r, Tensor *x);
+void   gpu_softmax(Run *r, const SoftmaxRows *in);
 void   gpu_standardise(Run *r, const Tensor *x, double eps, const float *gain, const float *bias,
                        Tensor *y);
 void   gpu_normalise(Run *r, const Tensor *x, int kind, double eps, Tensor *y);

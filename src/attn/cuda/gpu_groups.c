@@ -68,6 +68,7 @@ void gpu_group_attend(Run *r, const GroupAttend *g, GroupResult *out)
         gpu_began(r, "group attention", gpu_api(r)->group(&call)) &&
         gpu_join(r, &call.in.work, &call.in.to))
         gpu_done(r, "group attention", 0);
+    gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }
 
@@ -92,5 +93,6 @@ void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out)
         gpu_began(r, "attention of few", gpu_api(r)->few(&call)) &&
         gpu_join(r, &call.in.work, &call.in.to))
         gpu_done(r, "attention of few", 0);
+    gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }

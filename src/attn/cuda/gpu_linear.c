@@ -259,18 +259,28 @@ static void chunked(Job *job, int64_t wanted)
 
 /* ---- causal, token by token -------------------------------------------------------- */
 
+/* Features [first, first + count) of all rows. */
+static DeviceTensor features_from(DeviceTensor t, int64_t first, int64_t count)
+{
+    t.data = (char *)t.data + first * (t.dtype == DEVICE_F64 ? 8 : 4);
+    t.cols = count;
+    return t;
+}
+
 static void recurrent(const Job *job)
 {
-    RecurCall call = { .heads = job->h, .fq = job->fq, .fk = job->fk, .v = job->v,
-                       .gates = gpu_lines(job->gates), .sums = job->sums, .z = job->z,
-                       .memory = job->memory };
+    RecurCall call = { .heads = job->h, .v = job->v, .gates = gpu_lines(job->gates),
+                       .sums = job->sums, .z = job->z, .memory = job->memory,
+                       .features = job->f };
+    bool      going = true;
 
-    if (job->f > RECUR_ROWS)
-        run_fail(job->run, ERR_UNSUPPORTED, "%s: %lld features token by token are not computed "
-                 "on the GPU (at most %d); use form=chunked or --device cpu",
-                 job->run->mechanism->id, (long long)job->f, RECUR_ROWS);
-    else
-        began(job, gpu_api(job->run)->recur(&call));
+    for (; call.first < job->f && going; call.first += RECUR_ROWS) {
+        int64_t count = gpu_least(RECUR_ROWS, job->f - call.first);
+
+        call.fq = features_from(job->fq, call.first, count);
+        call.fk = features_from(job->fk, call.first, count);
+        going = began(job, gpu_api(job->run)->recur(&call));
+    }
 }
 
 static void finish(const Job *job, const LinearAttend *in, LinearResult *out)
@@ -278,6 +288,7 @@ static void finish(const Job *job, const LinearAttend *in, LinearResult *out)
     FinishCall call = { .fq = job->fq, .heads = job->h, .n = job->n, .e = job->e,
                         .sums = job->sums, .z = job->z, .form = (int32_t)in->denominator,
                         .eps = in->eps, .out = out->out.data,
+                        .wide_out = out->out.dtype == DT_F64,
                         .denominator = out->denominator.data, .divisor = out->divisor.data };
 
     if (!run_failed(job->run))

@@ -43,5 +43,6 @@ void gpu_logit_attend(Run *r, const LogitAttend *in, LogitResult *out)
         gpu_began(r, "attention over logits", gpu_api(r)->logits(&call)) &&
         gpu_join(r, &call.work, &call.to))
         gpu_done(r, "attention over logits", 0);
+    gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }

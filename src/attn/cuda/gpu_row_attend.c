@@ -138,6 +138,7 @@ void gpu_row_attend(Run *r, const RowAttend *in, RowResult *out)
     take_lines(r, &job.weights.at);
     if (gpu_ready(r))
         take_heads(r, &job);
+    gpu_computed(r, ARITHMETIC_F32);
     arena_release(r->arena, mark);
 }
 

@@ -13,12 +13,19 @@ static Tensor as_rows(const Tensor *x)
     return tensor_of(x->dtype, 2, shape, x->data);
 }
 
-void gpu_softmax(Run *r, Tensor *x)
+void gpu_softmax(Run *r, const SoftmaxRows *in)
 {
-    Tensor      rows = as_rows(x);
-    SoftmaxCall call = { .x = gpu_result(r, &rows).data, .wide = x->dtype == DT_F64,
-                         .rows = rows.shape[0], .cols = rows.shape[1] };
+    Tensor      rows = in->x.rank == 3 ? in->x : as_rows(&in->x);
+    int         last = rows.rank - 1;
+    SoftmaxCall call = { .x = gpu_result(r, &rows).data, .wide = rows.dtype == DT_F64,
+                         .heads = last == 2 ? rows.shape[0] : 1, .rows = rows.shape[last - 1],
+                         .cols = rows.shape[last], .pitch = last == 2 ? rows.stride[0] : 0,
+                         .causal = in->causal, .offset = in->offset };
 
+    if (in->lse.data) {
+        call.lse = gpu_result(r, &in->lse).data;
+        call.lse_pitch = in->lse.stride[0];
+    }
     if (gpu_ready(r))
         gpu_done(r, "softmax", gpu_api(r)->softmax(&call));
 }

@@ -236,3 +236,14 @@ void gpu_bit_sums(Run *r, const Tensor *codes, const Tensor *cluster, Tensor *on
         gpu_done(r, "bit_sums", gpu_api(r)->bit_sums(&call));
     arena_release(r->arena, mark);
 }
+
+void gpu_tally(Run *r, const Tensor *index, Tensor *count)
+{
+    ArenaMark mark = arena_mark(r->arena);
+    TallyCall call = { .heads = count->shape[0], .n = index->shape[1], .size = count->shape[1],
+                       .index = gpu_tensor(r, index).data, .count = gpu_result(r, count).data };
+
+    if (gpu_ready(r))
+        gpu_done(r, "tally", gpu_api(r)->tally(&call));
+    arena_release(r->arena, mark);
+}

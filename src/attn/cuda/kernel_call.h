@@ -68,12 +68,14 @@ typedef struct MaskCall {
 } MaskCall;
 
 #define RECUR_COLUMNS 32 /* of the values, for one block */
-#define RECUR_ROWS 4096   /* features, at most: the lanes of a column hold them */
+#define RECUR_ROWS 4096   /* features of a call, at most: the lanes of a column hold them */
 /* Token by token: S <- g S + (1 - g) fk^T v (g absent: S + fk^T v), sums_i = fq_i S; and with
- * ones for v, z_i = fq_i sum of fk, in double. */
+ * ones for v, z_i = fq_i sum of fk, in double.  More features are taken in slices, each adding
+ * to the sums and z of the ones before. */
 typedef struct RecurCall {
     int64_t       heads;
     DeviceTensor  fq, fk, v;
+    int64_t       features, first; /* of all slices; of this one */
     DeviceTensor  gates;  /* f64 [h,1,n] or absent */
     void         *sums;   /* [heads][n][e], f64 where the features are, else f32 */
     double       *z;      /* [heads][n] */
@@ -93,8 +95,10 @@ typedef struct FinishCall {
     const double *z;      /* [heads][n] */
     int32_t       form;   /* DivisorOf */
     double        eps;
-    float        *out, *denominator; /* [heads][n][e], [heads][n] */
-    double       *divisor;           /* [heads][n] */
+    void         *out;           /* [heads][n][e] */
+    bool          wide_out;      /* f64, else f32 */
+    float        *denominator;   /* [heads][n] */
+    double       *divisor;       /* [heads][n] */
 } FinishCall;
 
 #endif

@@ -166,9 +166,9 @@ static __device__ __forceinline__ float quotient(float sum, double divisor)
     return sum * (float)(1 / divisor);
 }
 
-static __device__ __forceinline__ float quotient(double sum, double divisor)
+static __device__ __forceinline__ double quotient(double sum, double divisor)
 {
-    return (float)(sum / divisor);
+    return sum / divisor;
 }
 
 template <int WARPS, typename T>
@@ -180,7 +180,10 @@ static __device__ void finish_row(const FinishCall &a, int64_t row)
     double   z = a.z[row], divisor = divisor_of(a, z, features);
 
     for (int64_t c = Team<WARPS>::member(); c < a.e; c += Team<WARPS>::size())
-        a.out[row * a.e + c] = quotient(sums[c], divisor);
+        if (a.wide_out)
+            ((double *)a.out)[row * a.e + c] = (double)quotient(sums[c], divisor);
+        else
+            ((float *)a.out)[row * a.e + c] = (float)quotient(sums[c], divisor);
     if (Team<WARPS>::member() == 0) {
         a.denominator[row] = (float)z;
         a.divisor[row] = divisor;

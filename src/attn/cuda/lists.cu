@@ -126,7 +126,8 @@ extern "C" int call_sum_lists(const SumsCall *a)
     return LAUNCH(sum_lists, grid_of(a->y.rows, a->heads), dim3(COLS, ROWS), 0, *a);
 }
 
-static __device__ double pooled(const WindowsCall &a, const float *x, int64_t row)
+template <typename T>
+static __device__ double pooled(const WindowsCall &a, const T *x, int64_t row)
 {
     int64_t stride = a.x.row_stride;
     double  sum = a.first[row] < a.end[row] ? (double)x[a.first[row] * stride] : 0;
@@ -139,10 +140,11 @@ static __device__ double pooled(const WindowsCall &a, const float *x, int64_t ro
     return a.kind == 1 ? sum / (double)(a.end[row] - a.first[row]) : sum;
 }
 
+template <typename T>
 static __global__ void __launch_bounds__(COLS *ROWS) pool_windows(WindowsCall a)
 {
     FOR_HEADS(t, a.heads) {
-        const float *x = head_of<float>(a.x, t, a.heads);
+        const T *x = head_of<T>(a.x, t, a.heads);
 
         FOR_ROWS(row, a.y.rows) for (int64_t c = threadIdx.x; c < a.y.cols; c += COLS) {
             double  value = pooled(a, x + c, row);
@@ -158,5 +160,8 @@ static __global__ void __launch_bounds__(COLS *ROWS) pool_windows(WindowsCall a)
 
 extern "C" int call_pool_windows(const WindowsCall *a)
 {
-    return LAUNCH(pool_windows, grid_of(a->y.rows, a->heads), dim3(COLS, ROWS), 0, *a);
+    dim3 grid = grid_of(a->y.rows, a->heads), block(COLS, ROWS);
+
+    return a->x.dtype == DEVICE_F64 ? LAUNCH((pool_windows<double>), grid, block, 0, *a)
+                                    : LAUNCH((pool_windows<float>), grid, block, 0, *a);
 }

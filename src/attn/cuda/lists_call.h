@@ -24,7 +24,7 @@ typedef struct SumsCall {
 
 typedef struct WindowsCall {
     int64_t        heads;
-    DeviceTensor   x, y; /* y f32 or f64 [h,windows,w] */
+    DeviceTensor   x, y; /* f32 or f64 each; y [h,windows,w] */
     const int32_t *first, *end;
     int32_t        kind; /* WindowKind: 0 the sum, 1 the mean, 2 the largest */
 } WindowsCall;

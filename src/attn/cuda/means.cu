@@ -5,7 +5,8 @@
 #define ROWS 8
 #define MOST_BLOCKS 32768 // of rows, of heads
 
-static __device__ double sum_of(const RowRuns &cells, int64_t row, const float *x, int64_t stride,
+template <typename T>
+static __device__ double sum_of(const RowRuns &cells, int64_t row, const T *x, int64_t stride,
                                 int64_t *count)
 {
     double sum = 0;
@@ -21,6 +22,7 @@ static __device__ double sum_of(const RowRuns &cells, int64_t row, const float *
     return sum;
 }
 
+template <typename T>
 static __global__ void __launch_bounds__(COLS *ROWS) means(MeansCall a)
 {
     int64_t step = (int64_t)gridDim.x * ROWS;
@@ -28,14 +30,14 @@ static __global__ void __launch_bounds__(COLS *ROWS) means(MeansCall a)
     for (int64_t t = blockIdx.y; t < a.heads; t += gridDim.y)
         for (int64_t i = (int64_t)blockIdx.x * ROWS + threadIdx.y; i < a.y.rows; i += step)
             for (int64_t c = threadIdx.x; c < a.y.cols; c += COLS) {
-                const float *x = head_of<float>(a.x, t, a.heads) + c;
-                int64_t      row = i + (a.cells.per_head ? t * a.cells.rows : 0), count;
-                double       sum = sum_of(a.cells, row, x, a.x.row_stride, &count);
+                const T *x = head_of<T>(a.x, t, a.heads) + c;
+                int64_t  row = i + (a.cells.per_head ? t * a.cells.rows : 0), count;
+                double   sum = sum_of(a.cells, row, x, a.x.row_stride, &count);
 
                 sum /= a.divisor > 0 ? a.divisor : count ? (double)count : 1;
                 if (a.less_own)
                     sum -= (double)x[i * a.x.row_stride];
-                head_of<float>(a.y, t, a.heads)[i * a.y.row_stride + c] = (float)sum;
+                head_of<T>(a.y, t, a.heads)[i * a.y.row_stride + c] = (T)sum;
             }
 }
 
@@ -45,5 +47,6 @@ extern "C" int call_means(const MeansCall *a)
     dim3    grid((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
                  (unsigned)(a->heads < MOST_BLOCKS ? a->heads : MOST_BLOCKS));
 
-    return LAUNCH(means, grid, dim3(COLS, ROWS), 0, *a);
+    return a->x.dtype == DEVICE_F64 ? LAUNCH((means<double>), grid, dim3(COLS, ROWS), 0, *a)
+                                    : LAUNCH((means<float>), grid, dim3(COLS, ROWS), 0, *a);
 }

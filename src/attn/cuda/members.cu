@@ -46,6 +46,7 @@ static __device__ int64_t first_member(const int32_t *index, const int32_t *orde
 }
 
 // A block has some columns of one cluster and adds its members in their order.
+template <typename T>
 static __global__ void __launch_bounds__(64) sum_members(MemberSumsCall a)
 {
     int64_t        n = a.x.rows, head = blockIdx.z, cluster = blockIdx.x;
@@ -53,7 +54,7 @@ static __global__ void __launch_bounds__(64) sum_members(MemberSumsCall a)
     const int32_t *index = a.index + head * n, *order = a.order + head * n;
     int64_t        from = first_member(index, order, n, cluster);
     int64_t        to = first_member(index, order, n, cluster + 1);
-    const float   *x = head_of<float>(a.x, head, a.heads) + column;
+    const T       *x = head_of<T>(a.x, head, a.heads) + column;
     double         sum = 0;
 
     if (column >= a.x.cols)
@@ -74,7 +75,30 @@ extern "C" int call_member_sums(const MemberSumsCall *a)
     dim3 grid((unsigned)a->clusters, (unsigned)((a->x.cols + 63) / 64), (unsigned)a->heads);
     int  code = a->factor ? LAUNCH((row_factors), rows, THREADS, 0, *a) : 0;
 
-    return code ? code : LAUNCH((sum_members), grid, 64, 0, *a);
+    if (code)
+        return code;
+    return a->x.dtype == DEVICE_F64 ? LAUNCH((sum_members<double>), grid, 64, 0, *a)
+                                    : LAUNCH((sum_members<float>), grid, 64, 0, *a);
+}
+
+/* ---- how many there are ------------------------------------------------------------------- */
+
+static __global__ void __launch_bounds__(THREADS) tally(TallyCall a)
+{
+    int64_t all = a.heads * a.n, step = (int64_t)gridDim.x * THREADS;
+
+    for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < all; at += step)
+        atomicAdd(&a.count[at / a.n * a.size + a.index[at]], 1);
+}
+
+extern "C" int call_tally(const TallyCall *a)
+{
+    size_t size = (size_t)(a->heads * a->size) * sizeof(int32_t);
+    int    code = size ? cudaMemsetAsync(a->count, 0, size, device_stream()) : 0;
+
+    return code || a->heads * a->n <= 0
+               ? code
+               : LAUNCH(tally, blocks_for(a->heads * a->n, THREADS), THREADS, 0, *a);
 }
 
 /* ---- codes ---------------------------------------------------------------------------------- */

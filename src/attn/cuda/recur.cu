@@ -67,6 +67,13 @@ static __device__ __forceinline__ S step(const F *fq, const F *fk, float v, S ke
     return sum;
 }
 
+// Of the first slice of the features, or added to what the slices before have.
+template <typename T>
+static __device__ __forceinline__ void keep_sum(const RecurCall &a, T *to, T sum)
+{
+    *to = a.first ? *to + sum : sum;
+}
+
 // column < 0: z.
 template <typename F, typename S, int EACH>
 static __device__ void run_column(const RecurCall &a, int64_t head, int64_t column,
@@ -92,16 +99,16 @@ static __device__ void run_column(const RecurCall &a, int64_t head, int64_t colu
             if (threadIdx.x % LANES)
                 continue;
             if (column < 0 && threadIdx.x == 0)
-                a.z[head * n + first + i] = (double)sum;
+                keep_sum(a, &a.z[head * n + first + i], (double)sum);
             if (column >= 0 && c < e)
-                ((F *)a.sums)[(head * n + first + i) * e + c] = (F)sum;
+                keep_sum(a, (F *)a.sums + (head * n + first + i) * e + c, (F)sum);
         }
     }
     for (int x = 0; x < EACH; x++) {
         int64_t t = threadIdx.x % LANES + LANES * x;
 
         if (column >= 0 && c < e && t < a.fq.cols)
-            a.memory[(head * a.fq.cols + t) * e + c] = (float)state[x];
+            a.memory[(head * a.features + a.first + t) * e + c] = (float)state[x];
     }
 }
 

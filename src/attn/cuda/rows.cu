@@ -12,38 +12,46 @@ static __device__ __forceinline__ float share(float x, double sum)
 
 static __device__ __forceinline__ double share(double x, double sum) { return x / sum; }
 
+// Of the first `count` entries; returns the log of the sum of the exponentials.
 template <int WARPS, typename T>
-static __device__ void softmax_row(T *x, int64_t cols)
+static __device__ double softmax_row(T *x, int64_t count, int64_t cols)
 {
     int    member = Team<WARPS>::member(), size = Team<WARPS>::size();
     T      top = -(T)INFINITY;
     double sum = 0;
 
-    for (int64_t c = member; c < cols; c += size)
+    for (int64_t c = member; c < count; c += size)
         top = x[c] > top ? x[c] : top;
     top = team_take<WARPS, TakeMax>(top);
-    for (int64_t c = member; c < cols; c += size) {
+    for (int64_t c = member; c < count; c += size) {
         x[c] = exp_of(x[c] - top);
         sum += (double)x[c];
     }
     sum = team_take<WARPS, TakeSum>(sum);
     for (int64_t c = member; c < cols; c += size)
-        x[c] = share(x[c], sum);
+        x[c] = c < count ? share(x[c], sum) : (T)0;
+    return (double)top + log(sum);
 }
 
 template <int WARPS>
 static __global__ void __launch_bounds__(TEAM_THREADS) softmax_rows(SoftmaxCall s)
 {
-    for (int64_t i = Team<WARPS>::first(); i < s.rows; i += Team<WARPS>::step())
-        if (s.wide)
-            softmax_row<WARPS>((double *)s.x + i * s.cols, s.cols);
-        else
-            softmax_row<WARPS>((float *)s.x + i * s.cols, s.cols);
+    for (int64_t at = Team<WARPS>::first(); at < s.heads * s.rows; at += Team<WARPS>::step()) {
+        int64_t head = at / s.rows, i = at % s.rows, from = head * s.pitch + i * s.cols;
+        int64_t seen = i + s.offset + 1, count = s.causal && seen < s.cols ? seen : s.cols;
+        double  lse;
+
+        count = count < 0 ? 0 : count;
+        lse = s.wide ? softmax_row<WARPS>((double *)s.x + from, count, s.cols)
+                     : softmax_row<WARPS>((float *)s.x + from, count, s.cols);
+        if (s.lse && Team<WARPS>::member() == 0)
+            s.lse[head * s.lse_pitch + i] = lse;
+    }
 }
 
 extern "C" int call_softmax(const SoftmaxCall *s)
 {
-    return TEAM_LAUNCH(softmax_rows, s->cols > 0 ? s->rows : 0, s->cols, *s);
+    return TEAM_LAUNCH(softmax_rows, s->cols > 0 ? s->heads * s->rows : 0, s->cols, *s);
 }
 
 /* ---- normalisation ------------------------------------------------------------------ */

@@ -2,11 +2,15 @@
 #ifndef ATTN_CUDA_ROWS_CALL_H
 #define ATTN_CUDA_ROWS_CALL_H
 
-/* x [rows][cols], in place */
+/* x [heads][rows][cols], in place */
 typedef struct SoftmaxCall {
     void   *x;
     bool    wide; /* f64 */
-    int64_t rows, cols;
+    int64_t heads, rows, cols, pitch; /* pitch: of a head */
+    bool    causal;                   /* row i: entries up to i + offset; the others become 0 */
+    int64_t offset;
+    double *lse; /* NULL: not asked for */
+    int64_t lse_pitch;
 } SoftmaxCall;
 
 typedef enum RowLength { LENGTH_ONE, LENGTH_ROOT_MEAN, LENGTH_NORM } RowLength;

@@ -65,7 +65,15 @@ typedef struct SortCall {
     uint32_t      *mask;  /* [1] */
 } SortCall;
 
-/* sum f64 [heads, clusters, d] of the rows of x f32 in a cluster, or of those of length 1. */
+/* count i32 [heads, size]: how often each index stands in index i32 [heads, n]. */
+typedef struct TallyCall {
+    int64_t        heads, n, size;
+    const int32_t *index;
+    int32_t       *count;
+} TallyCall;
+
+/* sum f64 [heads, clusters, d] of the rows of x f32 or f64 in a cluster, or, f32, of those of
+ * length 1. */
 typedef struct MemberSumsCall {
     int64_t        heads, clusters;
     DeviceTensor   x;

@@ -104,13 +104,11 @@ static Tensor directions(Run *r, const Params *p)
     }
     implicit_parameter(r, "projection", w, !p->projection.data, "feature", "component");
     scaled = run_tensor3(r, DT_F64, r->h, count, d);
-    for (int64_t x = 0; x < tensor_count(&scaled) && !run_failed(r); x++) {
-        int64_t head = x / (count * d);
-        double  width = sigma.data ? (double)((float *)tensor_head(&sigma, head, r->h))[x % d] : 1;
-
-        ((double *)scaled.data)[x] =
-            (double)((float *)tensor_head(&w, head, r->h))[x % (count * d)] * width / p->tau;
+    if (sigma.data) {
+        sigma = tensor_of(DT_F32, 3, (int64_t[]){ sigma.shape[0], 1, d }, sigma.data);
+        op_entries_of(r, w, sigma, ENTRY_PRODUCT, 1, scaled);
     }
+    op_entries(r, sigma.data ? scaled : w, ENTRY_DIVIDE, p->tau, scaled);
     return scaled;
 }
 
@@ -141,15 +139,16 @@ static Tensor computed_gates(Run *r, const Params *p)
     Tensor  bias = run_param_given(r, "gate_bias", p->gate_bias, DT_F32, 1, (int64_t[]){ r->h });
     Tensor  g = run_tensor2(r, DT_F64, r->h, r->n);
 
-    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
-        const float *row = (const float *)tensor_head(&u, x / r->n, r->h) + x % r->n * du;
-        const float *weight = tensor_head(&w, x / r->n, r->h);
-        double sum = bias.data ? (double)*(float *)tensor_head(&bias, x / r->n, r->h) : 0;
-
-        for (int64_t t = 0; t < du; t++)
-            sum += (double)row[t] * (double)weight[t];
-        ((double *)g.data)[x] = 1 / (1 + exp(-sum));
+    g.rank = 3;
+    if (!run_failed(r)) {
+        op_gemm(r, u, false, tensor_of(DT_F32, 3, (int64_t[]){ w.shape[0], du, 1 }, w.data), false,
+                1, 0, g, FLOP_NONE);
+        if (bias.data)
+            op_entries_of(r, g, tensor_of(DT_F32, 3, (int64_t[]){ bias.shape[0], 1, 1 }, bias.data),
+                          ENTRY_SUM, 1, g);
+        op_entries(r, g, ENTRY_SIGMOID, 0, g);
     }
+    g.rank = 2;
     op_charge(r, FLOP_OVERHEAD, 2 * (double)(r->h * r->n) * (double)du);
     return g;
 }

@@ -66,16 +66,16 @@ static bool any_running(const Work *w, int64_t n)
 /* p of every running token from its row of x. */
 static void halting_unit(Run *r, Work *w, Tensor x)
 {
-    const double *row = x.data;
-    const float  *weight = tensor_f32(&w->w_halt);
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    p = run_tensor3(r, DT_F64, 1, r->n, 1);
 
-    for (int64_t i = 0; i < r->n && !run_failed(r); i++, row += r->dm) {
-        double sum = 0;
-
-        for (int64_t c = 0; c < r->dm; c++)
-            sum += row[c] * (double)weight[c];
-        w->p_now[i] = w->running[i] ? 1 / (1 + exp(-(sum + w->p->b_halt))) : 0;
-    }
+    op_gemm(r, x, false, tensor_of(DT_F32, 3, (int64_t[]){ 1, r->dm, 1 }, w->w_halt.data), false, 1,
+            0, p, FLOP_NONE);
+    op_entries(r, p, ENTRY_SHIFT, w->p->b_halt, p);
+    op_entries(r, p, ENTRY_SIGMOID, 0, p);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        w->p_now[i] = w->running[i] ? ((double *)p.data)[i] : 0;
+    arena_release(r->arena, mark);
     op_charge(r, FLOP_OVERHEAD, (double)r->n * (2 * (double)r->dm + 4));
 }
 
@@ -126,12 +126,12 @@ static void decide(Run *r, Work *w)
 /* next = state + time_t */
 static void begin_step(Run *r, Work *w)
 {
-    double       *x = w->next.data;
-    const float  *time = w->time.data ? tensor_f32(&w->time) + w->steps * r->dm : NULL;
+    const float *time = w->time.data ? tensor_f32(&w->time) + w->steps * r->dm : NULL;
 
     stack_copy(r, w->state, w->next);
-    for (int64_t t = 0; time && t < r->n * r->dm && !run_failed(r); t++)
-        x[t] += (double)time[t % r->dm];
+    if (time)
+        op_entries_of(r, w->next, tensor_of(DT_F32, 1, &r->dm, (float *)(uintptr_t)time), ENTRY_SUM,
+                      1, w->next);
     if (time)
         op_charge(r, FLOP_OVERHEAD, (double)r->n * (double)r->dm);
 }
@@ -139,25 +139,32 @@ static void begin_step(Run *r, Work *w)
 /* Tokens that had halted before the step stay as they were. */
 static void freeze(Run *r, const Work *w, const uint8_t *ran)
 {
-    size_t row = (size_t)r->dm * sizeof(double);
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    halted = run_tensor3(r, DT_I32, 1, r->n, 1);
 
-    for (int64_t i = 0; w->p->freeze_halted && i < r->n && !run_failed(r); i++)
-        if (!ran[i])
-            memcpy((char *)w->next.data + (size_t)i * row,
-                   (char *)w->state.data + (size_t)i * row, row);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        tensor_i32(&halted)[i] = w->p->freeze_halted && !ran[i];
+    if (w->p->freeze_halted)
+        op_entries_of(r, w->state, halted, ENTRY_WHERE, 0, w->next);
+    arena_release(r->arena, mark);
 }
 
 static void accumulate(Run *r, const Work *w)
 {
-    bool          fading = w->p->variant == VARIANT_UNIVERSAL;
-    double       *out = w->output.data;
-    const double *x = w->next.data;
+    bool      fading = w->p->variant == VARIANT_UNIVERSAL;
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    share = tensor_of(DT_F64, 3, (int64_t[]){ 1, r->n, 1 }, w->share);
+    Tensor    taken = stack_tokens(r, &w->stack);
 
-    for (int64_t t = 0; t < r->n * r->dm && !run_failed(r); t++) {
-        double u = w->share[t / r->dm];
-
-        out[t] = u * x[t] + (fading ? (1 - u) * out[t] : out[t]);
+    op_entries_of(r, w->next, share, ENTRY_PRODUCT, 1, taken);
+    op_entries_of(r, taken, w->output, ENTRY_SUM, 1, taken);
+    if (fading) {
+        op_entries_of(r, w->output, share, ENTRY_PRODUCT, 1, w->output);
+        op_entries_of(r, taken, w->output, ENTRY_SUM, -1, w->output);
+    } else {
+        op_entries(r, taken, ENTRY_CAST, 0, w->output);
     }
+    arena_release(r->arena, mark);
     op_charge(r, FLOP_OVERHEAD, 3 * (double)r->n * (double)r->dm);
 }
 

@@ -101,21 +101,13 @@ static void take_weights(Run *r, Layer *l)
 
 static void add_bias(Run *r, Tensor y, Tensor bias)
 {
-    int64_t cols = y.shape[2];
-
-    for (int64_t x = 0; x < y.shape[1] * cols && bias.data && !run_failed(r); x++)
-        tensor_f32(&y)[x] += tensor_f32(&bias)[x % cols];
+    if (bias.data)
+        op_entries_of(r, y, bias, ENTRY_SUM, 1, y);
 }
 
 static void activate(Run *r, const Layer *l, Tensor hidden, Tensor active)
 {
-    for (int64_t x = 0; x < hidden.shape[1] * l->f && !run_failed(r); x++) {
-        float a = tensor_f32(&hidden)[x];
-
-        tensor_f32(&active)[x] = l->p->activation == ACT_GELU
-                                     ? (float)((double)a * (1 + erf((double)a * M_SQRT1_2)) / 2)
-                                     : a < 0 ? 0 : a;
-    }
+    op_entries(r, hidden, l->p->activation == ACT_GELU ? ENTRY_GELU_ERF : ENTRY_RELU, 0, active);
 }
 
 static double unit_flops(const Layer *l)

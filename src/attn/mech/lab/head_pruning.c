@@ -52,16 +52,26 @@ typedef struct Work {
     Tensor   curve;                /* f64 [L h+1] */
 } Work;
 
-static double norm_of(Tensor x, const double *from)
+/* |x|, or |x - from|, of tokens [1,n,dm]. */
+static double norm_of(Run *r, const Work *w, Tensor x, const Tensor *from)
 {
-    const double *at = x.data;
-    double        sum = 0;
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    off = stack_tokens(r, &w->stack), sums = run_tensor3(r, DT_F64, 1, 1, x.shape[2]);
+    int32_t  *ends = run_alloc(r, 2, sizeof(*ends));
+    double    sum = 0;
 
-    for (int64_t t = 0; t < tensor_count(&x); t++) {
-        double off = at[t] - (from ? from[t] : 0);
-
-        sum += off * off;
-    }
+    if (run_failed(r))
+        return 0;
+    ends[0] = 0;
+    ends[1] = (int32_t)x.shape[1];
+    if (from)
+        op_entries_of(r, x, *from, ENTRY_SUM, -1, off);
+    op_entries_of(r, from ? off : x, from ? off : x, ENTRY_PRODUCT, 1, off);
+    op_pool_windows(r, &(PoolWindows){ .x = off, .first = ends, .end = ends + 1,
+                                       .kind = WINDOW_SUM }, sums);
+    for (int64_t c = 0; c < x.shape[2]; c++)
+        sum += ((double *)sums.data)[c];
+    arena_release(r->arena, mark);
     return sqrt(sum);
 }
 
@@ -92,27 +102,24 @@ static void run_whole(Run *r, Work *w)
         stack_context(r, &w->stack, l, w->now, w->contexts[l]);
         stack_project(r, &w->stack, l, w->contexts[l], w->branch);
         if (!run_failed(r))
-            w->sublayer[l] = norm_of(w->branch, NULL);
+            w->sublayer[l] = norm_of(r, w, w->branch, NULL);
         finish_layer(r, w, l);
     }
     w->full = stack_tokens(r, &w->stack);
     stack_copy(r, w->now, w->full);
     if (!run_failed(r))
-        w->size = norm_of(w->full, NULL);
+        w->size = norm_of(r, w, w->full, NULL);
 }
 
 /* Zeroes the columns of the heads that are not kept (or of all but `only`, unless -1). */
 static void mask(Run *r, const Work *w, int64_t layer, int64_t only)
 {
-    int64_t dm = w->stack.shape.dm, dh = dm / w->heads;
-    double *at = w->context.data;
+    int64_t dh = w->stack.shape.dm / w->heads;
 
-    for (int64_t t = 0; t < tensor_count(&w->context) && !run_failed(r); t++) {
-        int64_t head = t % dm / dh;
-
+    for (int64_t head = 0; head < w->heads && !run_failed(r); head++)
         if (only >= 0 ? head != only : !w->kept[layer * w->heads + head])
-            at[t] = 0;
-    }
+            op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0,
+                       tensor_columns(w->context, head * dh, dh));
 }
 
 /* The stack from layer `from` on, whose context is known, into w->now. */
@@ -131,7 +138,7 @@ static void run_masked(Run *r, Work *w, int64_t from)
 
 static double change(Run *r, const Work *w)
 {
-    return run_failed(r) ? 0 : ratio(norm_of(w->now, w->full.data), w->size);
+    return run_failed(r) ? 0 : ratio(norm_of(r, w, w->now, &w->full), w->size);
 }
 
 /* ---- importance ------------------------------------------------------------- */
@@ -152,7 +159,7 @@ static double share_of_sublayer(Run *r, Work *w, int64_t layer, int64_t head)
     stack_copy(r, w->contexts[layer], w->context);
     mask(r, w, layer, head);
     stack_project(r, &w->stack, layer, w->context, w->branch);
-    return run_failed(r) ? 0 : ratio(norm_of(w->branch, NULL), w->sublayer[layer]);
+    return run_failed(r) ? 0 : ratio(norm_of(r, w, w->branch, NULL), w->sublayer[layer]);
 }
 
 static void measure(Run *r, Work *w)

@@ -15,6 +15,7 @@
 #include "attn/run.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { IN_FLOAT32, IN_HALF };
 static const char *const places[] = { "float32", "half", NULL };
@@ -41,118 +42,34 @@ static const Param params[] = {
 typedef struct Mixed {
     const Params    *p;
     const Precision *format;
+    RoundedAttend    attend;
     Run        *run;
     double      scale;
     int64_t     h, n, m, d, e;
-    Tensor      q, k, v;    /* f64 [h',.,.] rounded to the format */
-    Tensor      top, total; /* f64 [h,n]: largest score of a row, and the sum of its exponentials */
-    Tensor      out;        /* f64 [h,n,e] */
-    double     *work;       /* [workers][m] */
     WideAttend  exact;
-    double     *row_error;  /* [h*n] |sum of the row's weights - 1| */
-    int64_t    *overflows, *underflows; /* [h*n] scores that are infinite, weights lost to zero */
+    int64_t    *underflows; /* [h*n] weights lost to zero */
 } Mixed;
-
-static const double *row_of(const Tensor *t, const Mixed *s, int64_t head, int64_t i)
-{
-    return (const double *)tensor_head(t, head, s->h) + i * t->stride[1];
-}
 
 /* ---- the arithmetic ------------------------------------------------------------- */
 
-/* Never fused: a product is a number of its own before it is added. */
-static double dot(const Mixed *s, int64_t count, const double *x, const double *y, int64_t step)
+/* Of a cell, as it is stored. */
+static double score_of(const Mixed *s, int64_t head, int64_t i, int64_t j)
 {
-    double sum = 0;
-
-    if (s->p->accumulate == IN_HALF)
-        return precision_dot(s->format, count, x, 1, y, step);
-    for (int64_t c = 0; c < count; c++)
-        sum += x[c] * y[c * step];
-    return precision_round(s->format, sum);
-}
-
-/* As the product leaves it, before any later scaling. */
-static double raw_score(const Mixed *s, int64_t head, int64_t i, int64_t j)
-{
-    return dot(s, s->d, row_of(&s->q, s, head, i), row_of(&s->k, s, head, j), 1);
-}
-
-static double scaled(const Mixed *s, double score)
-{
-    return s->p->scale_first ? score : precision_round(s->format, score * s->scale);
-}
-
-static double exponential(const Mixed *s, double score, double top)
-{
-    if (s->p->softmax == IN_FLOAT32)
-        return exp(score - top);
-    return precision_round(s->format, exp(precision_round(s->format, score - top)));
-}
-
-/* Infinity minus infinity is not a number, and stays so. */
-static double largest(const double *x, int64_t count)
-{
-    double top = -(double)INFINITY;
-
-    for (int64_t j = 0; j < count; j++)
-        top = isnan(top) || isnan(x[j]) ? (double)NAN : fmax(top, x[j]);
-    return top;
-}
-
-/* Scores x become weights. */
-static void softmax_row(const Mixed *s, int64_t row, double *x, int64_t keys)
-{
-    double top = largest(x, keys), sum = 0;
-
-    for (int64_t j = 0; j < keys; j++) {
-        x[j] = exponential(s, x[j], top);
-        sum += x[j];
-    }
-    if (s->p->softmax == IN_HALF)
-        sum = precision_sum(s->format, keys, x);
-    for (int64_t j = 0; j < keys; j++)
-        x[j] = precision_round(s->format, x[j] / sum);
-    ((double *)s->top.data)[row] = top;
-    ((double *)s->total.data)[row] = sum;
-}
-
-static void row_item(void *context, int64_t row, int worker)
-{
-    const Mixed *s = context;
-    int64_t      head = row / s->n, i = row % s->n, keys = wide_keys(s->run, i);
-    double      *x = s->work + worker * s->m, *out = (double *)s->out.data + row * s->e;
-
-    if (run_failed(s->run))
-        return;
-    for (int64_t j = 0; j < keys; j++) {
-        x[j] = raw_score(s, head, i, j);
-        s->overflows[row] += isinf(x[j]);
-        x[j] = scaled(s, x[j]);
-    }
-    softmax_row(s, row, x, keys);
-    for (int64_t c = 0; c < s->e; c++)
-        out[c] = dot(s, keys, x, row_of(&s->v, s, head, 0) + c, s->v.stride[1]);
-    for (int64_t c = 0; c < s->e; c++)
-        tensor_f32(&s->run->out)[row * s->e + c] = (float)out[c];
-    s->row_error[row] = -1;
-    for (int64_t j = 0; j < keys; j++)
-        s->row_error[row] += x[j];
-    s->row_error[row] = keys ? fabs(s->row_error[row]) : 0;
+    return rounded_scaled(&s->attend, rounded_raw_score(&s->attend, s->h, head, i, j));
 }
 
 /* ---- the stages ------------------------------------------------------------------- */
 
 static Tensor rounded(Mixed *s, Tensor x, double factor)
 {
-    Tensor  y = exact_of(s->run, x);
-    double *at = y.data;
+    Run   *r = s->run;
+    Tensor y = exact_of(r, x);
 
-    if (run_failed(s->run))
-        return y;
-    precision_round_all(s->format, at, at, tensor_count(&y));
-    for (int64_t c = 0; factor > 0 && c < tensor_count(&y); c++)
-        at[c] = precision_round(s->format, at[c] * factor);
+    op_entries(r, y, ENTRY_ROUND, (double)s->p->format, y);
+    if (factor > 0) {
+        op_entries(r, y, ENTRY_SCALE, factor, y);
+        op_entries(r, y, ENTRY_ROUND, (double)s->p->format, y);
+    }
     op_charge(s->run, FLOP_OVERHEAD, (factor > 0 ? 2 : 1) * (double)tensor_count(&y));
     return y;
 }
@@ -166,29 +83,27 @@ static Mixed *mixed_new(Run *r, const Params *p)
     *s = (Mixed){ .p = p, .format = precision_of((PrecisionFormat)p->format), .run = r,
                   .scale = run_scale(r, p->scale), .h = r->h, .n = r->n, .m = r->m, .d = r->d,
                   .e = r->e };
-    s->top = run_tensor2(r, DT_F64, r->h, r->n);
-    s->total = run_tensor2(r, DT_F64, r->h, r->n);
-    s->out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
-    s->row_error = run_alloc(r, r->h * r->n, sizeof(*s->row_error));
-    s->overflows = run_alloc(r, r->h * r->n, sizeof(*s->overflows));
-    s->underflows = run_alloc(r, r->h * r->n, sizeof(*s->underflows));
+    s->attend = (RoundedAttend){ .format = (PrecisionFormat)p->format, .causal = r->causal,
+                                 .offset = r->q_offset, .scale = p->scale_first ? 0 : s->scale,
+                                 .half_sums = p->accumulate == IN_HALF,
+                                 .half_softmax = p->softmax == IN_HALF };
+    s->attend.top = run_tensor2(r, DT_F64, r->h, r->n);
+    s->attend.total = run_tensor2(r, DT_F64, r->h, r->n);
+    s->attend.weights = run_tensor2(r, DT_F64, r->h, r->n);
+    s->attend.overflows = run_tensor2(r, DT_I32, r->h, r->n);
+    s->attend.out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++)
-        s->overflows[row] = s->underflows[row] = 0;
     return s;
 }
 
 /* Roundings are not counted: the format's own hardware does them for nothing. */
 static void attend(Mixed *s)
 {
-    Run      *r = s->run;
-    ArenaMark mark = arena_mark(r->arena);
-    double    cells = wide_cells(r);
+    Run   *r = s->run;
+    double cells = wide_cells(r);
 
-    s->work = run_alloc(r, threads_count(r->threads) * s->m, sizeof(*s->work));
-    if (!run_failed(r))
-        threads_run(r->threads, s->h * s->n, row_item, s);
-    arena_release(r->arena, mark);
+    op_rounded_attend(r, &s->attend);
+    op_entries(r, s->attend.out, ENTRY_CAST, 0, r->out);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)s->d);
     op_charge(r, FLOP_MIX, 2 * cells * (double)s->e);
     op_charge(r, FLOP_OVERHEAD, FLOPS_SOFTMAX * cells);
@@ -200,13 +115,13 @@ static void weights_run(const void *context, int64_t head, int64_t i, int64_t st
                         int64_t count, int64_t step, double *out)
 {
     const Mixed *s = context;
-    double       top = ((const double *)s->top.data)[head * s->n + i];
-    double       total = ((const double *)s->total.data)[head * s->n + i];
+    double       top = ((const double *)s->attend.top.data)[head * s->n + i];
+    double       total = ((const double *)s->attend.total.data)[head * s->n + i];
 
     for (int64_t c = 0; c < count; c++) {
-        double score = scaled(s, raw_score(s, head, i, start + c * step));
+        double score = score_of(s, head, i, start + c * step);
 
-        out[c] = precision_round(s->format, exponential(s, score, top) / total);
+        out[c] = precision_round(s->format, rounded_exponential(&s->attend, score, top) / total);
     }
 }
 
@@ -216,7 +131,7 @@ static void read_scores(const View *view, int64_t head, int64_t i, int64_t start
     const Mixed *s = view->context;
 
     for (int64_t c = 0; c < count; c++)
-        out[c] = (float)scaled(s, raw_score(s, head, i, start + c * step));
+        out[c] = (float)score_of(s, head, i, start + c * step);
 }
 
 #define PIECE 64
@@ -266,19 +181,21 @@ static void tell(Run *r, const Mixed *s)
                       tensor_count(&r->out);
 
     for (int64_t row = 0; row < s->h * s->n && !run_failed(r); row++) {
-        over += s->overflows[row];
+        bool   empty = wide_keys(r, row % s->n) == 0;
+        double off = empty ? 0 : fabs(((double *)s->attend.weights.data)[row] - 1);
+
+        over += tensor_i32(&s->attend.overflows)[row];
         under += s->underflows[row];
-        worst =
-            isnan(worst) || isnan(s->row_error[row]) ? (double)NAN : fmax(worst, s->row_error[row]);
+        worst = isnan(worst) || isnan(off) ? (double)NAN : fmax(worst, off);
     }
-    run_figure(r, "max_abs_error", wide_max_error(r, s->out, s->exact.out));
-    run_figure(r, "relative_error", wide_relative_error(r, s->out, s->exact.out));
+    run_figure(r, "max_abs_error", wide_max_error(r, s->attend.out, s->exact.out));
+    run_figure(r, "relative_error", wide_relative_error(r, s->attend.out, s->exact.out));
     run_figure(r, "row_sum_error", worst);
     run_figure(r, "underflow_fraction",
                cells > 0 ? (double)under / cells : 0);
     run_figure_int(r, "score_overflows", over);
     run_figure_int(r, "bytes", numbers * s->format->bytes);
-    run_trace(r, "largest output error", wide_max_error(r, s->out, s->exact.out));
+    run_trace(r, "largest output error", wide_max_error(r, s->attend.out, s->exact.out));
     if (over > 0)
         run_warn(r, "mixed-precision: %lld scores are infinite in %s, so some weights may not be "
                  "numbers (scale_first=true, or bf16, has more room)", (long long)over,
@@ -309,8 +226,10 @@ static void show(Run *r, Mixed *s, const Pattern *cells)
     run_stage(r, "exact");
     s->exact = (WideAttend){ .q = r->q, .k = r->k, .v = r->v, .scale = s->scale };
     wide_attend(r, &s->exact, false);
+    s->underflows = run_alloc(r, r->h * r->n, sizeof(*s->underflows));
     if (run_failed(r))
         return;
+    memset(s->underflows, 0, (size_t)(r->h * r->n) * sizeof(*s->underflows));
     threads_run(r->threads, s->h * s->n, underflow_item, s);
     implicit_connectivity(r, cells);
     wide_compare(r, cells, got, wide_weights(&s->exact));
@@ -333,9 +252,9 @@ static void mixed_precision_run(Run *r, const void *opaque)
     if (run_failed(r))
         return;
     run_stage(r, "round");
-    s->q = rounded(s, r->q, p->scale_first ? s->scale : 0);
-    s->k = rounded(s, r->k, 0);
-    s->v = rounded(s, r->v, 0);
+    s->attend.q = rounded(s, r->q, p->scale_first ? s->scale : 0);
+    s->attend.k = rounded(s, r->k, 0);
+    s->attend.v = rounded(s, r->v, 0);
     run_stage(r, "attend");
     attend(s);
     if (run_wants_views(r))

@@ -61,22 +61,18 @@ static void reversible_check(Run *r, const void *params_)
 
 static Tensor stream_input(Run *r, const Work *w, int64_t first)
 {
-    int64_t dm = r->dm, width = w->stack.shape.dm;
-    Tensor  x = stack_tokens(r, &w->stack);
+    Tensor x = stack_tokens(r, &w->stack);
 
-    for (int64_t t = 0; t < tensor_count(&x) && !run_failed(r); t++)
-        ((double *)x.data)[t] = (double)tensor_f32(&r->x)[t / width * dm + first + t % width];
+    op_entries(r, tensor_columns(tensor_with_rank(r->x, 3), first, w->stack.shape.dm), ENTRY_CAST,
+               0, x);
     return x;
 }
 
 /* to = R(to +- the branch) */
 static void step(Run *r, const Work *w, Tensor to, double sign)
 {
-    double       *x = to.data;
-    const double *y = w->branch.data;
-
-    for (int64_t t = 0; t < tensor_count(&to) && !run_failed(r); t++)
-        x[t] = precision_round(w->format, x[t] + sign * y[t]);
+    op_entries_of(r, to, w->branch, ENTRY_SUM, sign, to);
+    op_entries(r, to, ENTRY_ROUND, (double)w->p->precision, to);
     op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&to));
 }
 
@@ -158,18 +154,21 @@ static void inverse(Run *r, Work *w)
 
 static void combine(Run *r, const Work *w)
 {
-    int64_t       width = w->stack.shape.dm;
-    const double *y1 = w->one.data, *y2 = w->two.data;
+    int64_t   width = w->stack.shape.dm;
+    ArenaMark mark;
+    Tensor    sum;
 
     r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
-    for (int64_t t = 0; t < tensor_count(&r->out) && !run_failed(r); t++) {
-        int64_t at = t / r->dm * width + t % width;
-
-        if (w->p->split == SPLIT_DUPLICATE)
-            tensor_f32(&r->out)[t] = (float)((y1[t] + y2[t]) / 2);
-        else
-            tensor_f32(&r->out)[t] = (float)(t % r->dm < width ? y1[at] : y2[at]);
+    if (w->p->split != SPLIT_DUPLICATE) {
+        op_entries(r, w->one, ENTRY_CAST, 0, tensor_columns(r->out, 0, width));
+        op_entries(r, w->two, ENTRY_CAST, 0, tensor_columns(r->out, width, width));
+        return;
     }
+    mark = arena_mark(r->arena);
+    sum = run_tensor3(r, DT_F64, 1, r->n, width);
+    op_entries_of(r, w->one, w->two, ENTRY_SUM, 1, sum);
+    op_entries(r, sum, ENTRY_DIVIDE, 2, r->out);
+    arena_release(r->arena, mark);
 }
 
 /* ---- the ordinary stack ----------------------------------------------------- */

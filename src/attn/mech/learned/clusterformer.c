@@ -136,16 +136,12 @@ static void update(Run *r, Tensor tokens, Tensor cluster, Tensor mu)
     int64_t   clusters = mu.shape[1], d = mu.shape[2];
     ArenaMark mark = arena_mark(r->arena);
     Tensor    sum = run_tensor3(r, DT_F64, r->h, clusters, d);
-    int64_t  *members = run_alloc(r, r->h * clusters, sizeof(*members));
+    Tensor    members = op_tally(r, cluster, clusters);
 
     op_member_sums(r, tokens, cluster, true, sum);
-    if (!run_failed(r))
-        memset(members, 0, (size_t)(r->h * clusters) * sizeof(*members));
-    for (int64_t i = 0; i < r->h * r->n && !run_failed(r); i++)
-        members[i / r->n * clusters + tensor_i32(&cluster)[i]]++;
-    for (int64_t x = 0; x < tensor_count(&mu) && !run_failed(r); x++)
-        if (members[x / d])
-            ((double *)mu.data)[x] = ((double *)sum.data)[x] / (double)members[x / d];
+    members = tensor_of(DT_I32, 3, (int64_t[]){ r->h, clusters, 1 }, members.data);
+    op_entries_of(r, sum, members, ENTRY_QUOTIENT, 0, sum);
+    op_entries_of(r, sum, members, ENTRY_WHERE, 0, mu);
     arena_release(r->arena, mark);
 }
 
@@ -243,12 +239,18 @@ static Tensor clusters_of(Run *r, const Params *p, const Former *f)
 
 static void sort(Run *r, Former *f, Tensor cluster)
 {
+    Tensor slot;
+
     run_stage(r, "sort");
     f->parts = partition_of(r, cluster, f->clusters);
     f->chunk = run_tensor2(r, DT_I32, f->h, f->n);
-    for (int64_t x = 0; x < f->h * f->n && !run_failed(r); x++)
-        tensor_i32(&f->chunk)[x / f->n * f->n + tensor_i32(&f->parts.order)[x]] =
-            (int32_t)(x % f->n / f->stride);
+    slot = run_tensor3(r, DT_I32, 1, f->n, 1);
+    run_prepare(r, true);
+    for (int64_t x = 0; x < f->n && !run_failed(r); x++)
+        tensor_i32(&slot)[x] = (int32_t)(x / f->stride);
+    run_prepare(r, false);
+    op_scatter(r, slot, f->parts.order,
+               tensor_of(DT_I32, 3, (int64_t[]){ f->h, f->n, 1 }, f->chunk.data));
     view_tensor(r, "order", VIEW_ORDER, f->parts.order, "head", "slot");
     view_tensor(r, "chunks", VIEW_BUCKETS, f->chunk, "head", "token");
     partition_show(r, &f->parts);

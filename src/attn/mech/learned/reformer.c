@@ -104,19 +104,19 @@ static void hash(Run *r, const Params *p, Lsh *l)
     view_tensor(r, "buckets", VIEW_BUCKETS, l->bucket, "round", "token");
 }
 
-/* An item is a head. */
-static void number_item(void *context, int64_t head, int worker)
+/* The token at a slot is in the slot's chunk; joint slots go on over the rounds. */
+static void number_chunks(Run *r, const Lsh *l)
 {
-    Lsh           *l = context;
-    int64_t        all = l->rounds * l->n;
-    const int32_t *order = tensor_i32(&l->order) + head * all;
-    int32_t       *chunk = tensor_i32(&l->chunk) + head * all;
+    Tensor  slot = run_tensor3(r, DT_I32, l->rounds, l->n, 1);
+    int64_t all = l->rounds * l->n;
 
-    (void)worker;
-    for (int64_t list = 0; list < all; list += l->n)
-        for (int64_t s = 0; s < l->n; s++)
-            chunk[list + order[list + s]] =
-                (int32_t)((l->joint ? list + s : s) / l->chunks.block);
+    run_prepare(r, true);
+    for (int64_t s = 0; s < all && !run_failed(r); s++)
+        tensor_i32(&slot)[s] = (int32_t)((l->joint ? s : s % l->n) / l->chunks.block);
+    run_prepare(r, false);
+    for (int64_t head = 0; head < l->h && !run_failed(r); head++)
+        op_scatter(r, slot, tensor_of(DT_I32, 2, slot.shape, tensor_i32(&l->order) + head * all),
+                   tensor_of(DT_I32, 3, slot.shape, tensor_i32(&l->chunk) + head * all));
 }
 
 static void sort(Run *r, Lsh *l)
@@ -132,8 +132,7 @@ static void chunk(Run *r, Lsh *l)
 {
     run_stage(r, "chunk");
     l->chunk = run_tensor3(r, DT_I32, l->h, l->rounds, l->n);
-    if (!run_failed(r))
-        threads_run(r->threads, l->h, number_item, l);
+    number_chunks(r, l);
     view_tensor(r, "chunks", VIEW_BUCKETS, l->chunk, "round", "token");
 }
 

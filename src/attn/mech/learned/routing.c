@@ -192,16 +192,16 @@ static void show_clusters(Run *r, Tensor nearest)
 }
 
 /* Sums f64 [h,C,d] of the vectors nearest to each centroid, and how many. */
-static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, int64_t **count)
+static Tensor member_sums(Run *r, const RoutedClusters *s, Tensor nearest_q, Tensor *count)
 {
     Tensor sum = run_tensor3(r, DT_F64, s->h, s->clusters, s->d), nearest_k;
 
-    *count = run_alloc(r, s->h * s->clusters, sizeof(**count));
+    *count = run_tensor2(r, DT_I32, s->h, s->clusters);
     nearest_k = s->same ? nearest_q : centroids_nearest(r, s->mu, &s->rk);
     if (run_failed(r))
         return sum;
-    memset(sum.data, 0, (size_t)tensor_bytes(&sum));
-    memset(*count, 0, (size_t)(s->h * s->clusters) * sizeof(**count));
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, sum);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, *count);
     centroids_gather(r, &s->rq, nearest_q, sum, *count);
     if (!s->same)
         centroids_gather(r, &s->rk, nearest_k, sum, *count);
@@ -223,11 +223,10 @@ static void move_to_mean(const Params *p, const RoutedClusters *s, const double 
 
 static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nearest_q)
 {
-    int64_t *count;
-    Tensor   sum = member_sums(r, s, nearest_q, &count);
+    Tensor count, sum = member_sums(r, s, nearest_q, &count);
 
     for (int64_t c = 0; c < s->h * s->clusters && !run_failed(r); c++)
-        move_to_mean(p, s, (double *)s->mu.data + c * s->d, count[c],
+        move_to_mean(p, s, (double *)s->mu.data + c * s->d, tensor_i32(&count)[c],
                      (double *)sum.data + c * s->d);
     return sum;
 }
@@ -302,9 +301,8 @@ static void fit(Run *r, const Params *p, RoutedClusters *s)
 /* What training would make of the centroids; this run does not use it. */
 static void show_update(Run *r, const Params *p, const RoutedClusters *s)
 {
-    Tensor   cluster, moved;
-    int64_t *count;
-    double   keep = p->decay, take = 1 - p->decay;
+    Tensor cluster, moved, count;
+    double keep = p->decay, take = 1 - p->decay;
 
     if (!run_wants_views(r))
         return;

@@ -104,49 +104,19 @@ static void nystrom_check(Run *r, const void *opaque)
 
 /* ---- landmarks and the three factors ---------------------------------------- */
 
-typedef struct Means {
-    Run   *run;
-    Tensor x, y;
-} Means;
-
-#define LANES 8 /* entries at a time, which the compiler turns into vectors */
-
-static void add_row(const float *x, int64_t count, double *sum)
-{
-    int64_t c = 0;
-
-    for (; c + LANES <= count; c += LANES)
-        for (int l = 0; l < LANES; l++)
-            sum[c + l] += (double)x[c + l];
-    for (; c < count; c++)
-        sum[c] += (double)x[c];
-}
-
-static void mean_item(void *context, int64_t item, int worker)
-{
-    const Means *job = context;
-    int64_t      rows = job->x.shape[1], d = job->x.shape[2], count = job->y.shape[1];
-    int64_t      first = segment_start(rows, count, item % count);
-    int64_t      end = segment_start(rows, count, item % count + 1);
-    const float *from = tensor_head(&job->x, item / count, job->run->h);
-    double      *mean = f64(job->y) + item * d;
-
-    (void)worker;
-    memset(mean, 0, (size_t)d * sizeof(*mean));
-    for (int64_t i = first; i < end; i++)
-        add_row(from + i * d, d, mean);
-    for (int64_t c = 0; c < d; c++)
-        mean[c] /= (double)(end - first);
-}
-
+/* f64 [h,count,d]: the mean of each run of rows. */
 static Tensor means(Run *r, Tensor x, int64_t count)
 {
-    Means job = { .run = r, .x = x, .y = run_tensor3(r, DT_F64, r->h, count, x.shape[2]) };
+    Tensor      y = run_tensor3(r, DT_F64, r->h, count, x.shape[2]);
+    int32_t    *first = run_alloc(r, count + 1, sizeof(*first));
+    PoolWindows in = { .x = x, .first = first, .end = first ? first + 1 : NULL,
+                       .kind = WINDOW_MEAN };
 
-    if (!run_failed(r))
-        threads_run(r->threads, r->h * count, mean_item, &job);
+    for (int64_t i = 0; i <= count && !run_failed(r); i++)
+        first[i] = (int32_t)segment_start(x.shape[1], count, i);
+    op_pool_windows(r, &in, y);
     op_charge(r, FLOP_OVERHEAD, (double)(r->h * x.shape[1]) * (double)x.shape[2]);
-    return job.y;
+    return y;
 }
 
 static Tensor factor(Run *r, Tensor q, Tensor k, double scale)
@@ -201,8 +171,7 @@ static void mix_in_double(Run *r, const Params *p, Nystrom *s)
     mark = arena_mark(r->arena);
     out = run_tensor3(r, DT_F64, r->h, r->n, r->e);
     op_gemm(r, s->f1z, false, values, false, 1, 0, out, FLOP_MIX);
-    for (int64_t x = 0; x < tensor_count(&out) && !run_failed(r); x++)
-        tensor_f32(&r->out)[x] = (float)f64(out)[x];
+    op_entries(r, out, ENTRY_CAST, 0, r->out);
     arena_release(r->arena, mark);
 }
 
@@ -266,8 +235,7 @@ static void attend_plainly(Run *r, const Params *p, Nystrom *s)
     Tensor      k = exact_of(r, r->k);
     LogitResult result;
 
-    for (int64_t x = 0; x < tensor_count(&k) && !run_failed(r); x++)
-        f64(k)[x] *= scale;
+    op_entries(r, k, ENTRY_SCALE, scale, k);
     run_stage(r, "plain attention");
     s->in = (LogitAttend){ .kind = LOGITS_PRODUCT, .turned = true, .left = r->q, .right = k,
                            .n = r->n, .v = r->v };
@@ -276,43 +244,18 @@ static void attend_plainly(Run *r, const Params *p, Nystrom *s)
     s->lse = result.lse;
 }
 
-typedef struct Convolution {
-    Run          *run;
-    const Tensor *band;
-} Convolution;
-
-static void convolve_row(void *context, int64_t row, int worker)
-{
-    const Convolution *c = context;
-    Run               *r = c->run;
-    int64_t            head = row / r->n, i = row % r->n, size = c->band->shape[1];
-    const float       *v = tensor_head(&r->v, head, r->h), *taps = tensor_head(c->band, head, r->h);
-
-    (void)worker;
-    for (int64_t x = 0; x < r->e; x++) {
-        float *out = tensor_f32(&r->out) + row * r->e + x;
-        double sum = (double)*out;
-
-        for (int64_t t = 0; t < size; t++) {
-            int64_t j = i + t - size / 2;
-
-            if (j >= 0 && j < r->n)
-                sum += (double)taps[t] * (double)v[j * r->e + x];
-        }
-        *out = (float)sum;
-    }
-}
-
 static void convolve(Run *r, const Params *p, Nystrom *s)
 {
-    Convolution c = { .run = r, .band = &s->band };
+    TapSums sums = { .x = r->v, .groups = 1, .first = -(band_size(p) / 2), .step = 1, .add = true };
 
     s->band = run_param_given(r, "conv_weight", p->conv_weight, DT_F32, 2,
                               (int64_t[]){ r->h, band_size(p) });
     if (!s->band.data || run_failed(r))
         return;
     run_stage(r, "convolution");
-    threads_run(r->threads, r->h * r->n, convolve_row, &c);
+    sums.taps = tensor_of(DT_F32, 3, (int64_t[]){ s->band.shape[0], 1, band_size(p) },
+                          s->band.data);
+    op_tap_sums(r, &sums, r->out);
     op_charge(r, FLOP_MIX, 2 * (double)(r->h * r->n) * (double)band_size(p) * (double)r->e);
 }
 

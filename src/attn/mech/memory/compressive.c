@@ -193,14 +193,11 @@ static Tensor joined(Run *r, Tensor slots, int64_t first, int64_t count, Tensor 
     int64_t w = tokens.shape[2], rows = count + to - from;
     Tensor  y = run_tensor3(r, DT_F32, tokens.shape[0], rows, w);
 
-    for (int64_t head = 0; head < tokens.shape[0] && !run_failed(r); head++) {
-        float *at = tensor_f32(&y) + head * rows * w;
-
-        memcpy(at, tensor_f32(&slots) + head * slots.stride[0] + first * w,
-               (size_t)(count * w) * sizeof(float));
-        memcpy(at + count * w, tensor_f32(&tokens) + head * tokens.stride[0] + from * w,
-               (size_t)((to - from) * w) * sizeof(float));
-    }
+    if (run_failed(r))
+        return y;
+    op_entries(r, tensor_rows(slots, first, count), ENTRY_CAST, 0, tensor_rows(y, 0, count));
+    op_entries(r, tensor_rows(tokens, from, to - from), ENTRY_CAST, 0,
+               tensor_rows(y, count, to - from));
     return y;
 }
 

@@ -279,20 +279,21 @@ static Pattern *pooled_cells(Run *r, const Windows *q, int64_t keys)
 
 static void upsample(Run *r, const Windows *w, Tensor small)
 {
-    int64_t e = r->e;
+    int64_t served = tokens_served(w);
+    Tensor  index;
 
     run_stage(r, "upsample");
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, e);
-    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
-        int64_t at = window_of(w, x % r->n);
-        float  *row = tensor_f32(&r->out) + x * e;
-
-        if (at < w->count)
-            memcpy(row, tensor_f32(&small) + (x / r->n * w->count + at) * e,
-                   (size_t)e * sizeof(*row));
-        else
-            memset(row, 0, (size_t)e * sizeof(*row));
-    }
+    index = run_tensor2(r, DT_I32, 1, served);
+    for (int64_t i = 0; i < served && !run_failed(r); i++)
+        tensor_i32(&index)[i] = (int32_t)window_of(w, i);
+    r->out = op_gather(r, small, index);
+    if (served == r->n || run_failed(r))
+        return;
+    small = r->out;
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, r->out);
+    if (!run_failed(r))
+        op_entries(r, small, ENTRY_CAST, 0, tensor_rows(r->out, 0, served));
 }
 
 static void funnel_run(Run *r, const void *opaque)

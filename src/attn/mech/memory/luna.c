@@ -77,178 +77,76 @@ static Tensor pack_keys(Run *r, const Params *p)
 
 /* ---- causal ------------------------------------------------------------------- */
 
+/* Of one way: everything in double, chunk by chunk (op_linear_attend). */
 typedef struct Causal {
-    Run          *run;
-    const Params *p;
-    Tensor        q, k, v, keys, queries; /* keys: of the pack */
-    double        scale;
-    int64_t       l, chunks;
-    double       *sums; /* [h][chunks + 1][l][d + e] of the tokens before each chunk */
-    double       *state, *work; /* [workers][l][d + e], [workers][2 l] */
-    Tensor        g, a;         /* f32 [h,n,l] for views; data NULL: not wanted */
+    Tensor g, a;   /* f64 [h,n,l] activations of the pack, weights of the unpack */
+    Tensor age;    /* f64 [1,n,1]: i + 1 */
+    Tensor memory; /* f32 [h,l,e]: sum of g_j^T v_j over all tokens */
 } Causal;
 
-static double activated(const Params *p, double x)
+static Tensor ages(Run *r)
 {
-    double beta = p->softplus_beta;
+    Tensor age = run_tensor3(r, DT_F64, 1, r->n, 1);
 
-    if (p->activation == ACTIVATION_ELU)
-        return x > 0 ? x + 1 : exp(x);
-    return fmax(x, 0) + log1p(exp(-fabs(beta * x))) / beta;
+    run_prepare(r, true);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        ((double *)age.data)[i] = (double)(i + 1);
+    run_prepare(r, false);
+    return age;
 }
 
-static const float *row_of(const Causal *c, const Tensor *t, int64_t head, int64_t i)
+/* g_j = activation of scale P k_j */
+static Tensor packed(Run *r, const Params *p, Tensor queries, Tensor keys)
 {
-    return (const float *)tensor_head(t, head, c->run->h) + i * t->stride[1];
+    Tensor g = run_tensor3(r, DT_F64, r->h, r->n, queries.shape[1]);
+    bool   elu = p->activation == ACTIVATION_ELU;
+
+    op_gemm(r, keys, false, queries, true, run_scale(r, p->scale), 0, g, FLOP_NONE);
+    op_entries(r, g, elu ? ENTRY_ELU : ENTRY_SOFTPLUS, elu ? 0 : p->softplus_beta, g);
+    return g;
 }
 
-/* g_j of one token. */
-static void pack_row(const Causal *c, int64_t head, int64_t j, double *g)
+/* Row i: x_i sum over j <= i of y_j^T v_j, divided by its age. */
+static LinearResult running(Run *r, const Causal *c, Tensor x, Tensor y, Tensor v)
 {
-    const float *key = row_of(c, &c->keys, head, j);
-    int64_t      d = c->run->d;
+    LinearAttend in = { .fq = x, .fk = y, .v = v, .wide = true, .causal = true,
+                        .form = LINEAR_CHUNKED, .chunk = CHUNK,
+                        .denominator = DENOMINATOR_NONE };
+    LinearResult found = op_linear_attend(r, &in);
 
-    for (int64_t s = 0; s < c->l; s++) {
-        const float *p = row_of(c, &c->queries, head, s);
-        double       sum = 0;
-
-        for (int64_t t = 0; t < d; t++)
-            sum += (double)p[t] * (double)key[t];
-        g[s] = activated(c->p, c->scale * sum);
-    }
+    op_entries_of(r, found.out, c->age, ENTRY_QUOTIENT, 0, found.out);
+    return found;
 }
 
-/* state += g_j^T [k_j | v_j] */
-static void take(const Causal *c, int64_t head, int64_t j, const double *g, double *state)
+/* a_i: softmax of scale q_i CK_i / (i + 1), CK the sums of keys, or values, by activations. */
+static Tensor unpacked(Run *r, const Params *p, const Causal *c)
 {
-    int64_t      d = c->run->d, e = c->run->e;
-    const float *key = c->p->unpack_keys == UNPACK_K ? row_of(c, &c->k, head, j)
-                                                     : row_of(c, &c->v, head, j);
-    const float *value = row_of(c, &c->v, head, j);
+    Tensor       keys = p->unpack_keys == UNPACK_K ? r->k : r->v;
+    LinearResult found = running(r, c, exact_of(r, r->q), exact_of(r, keys), c->g);
 
-    for (int64_t s = 0; s < c->l; s++) {
-        double *row = state + s * (d + e);
-
-        for (int64_t t = 0; t < d; t++)
-            row[t] += g[s] * (double)key[t];
-        for (int64_t t = 0; t < e; t++)
-            row[d + t] += g[s] * (double)value[t];
-    }
-}
-
-static void sum_item(void *context, int64_t item, int worker)
-{
-    Causal *c = context;
-    int64_t head = item / c->chunks, chunk = item % c->chunks, n = c->run->n;
-    int64_t size = c->l * (c->run->d + c->run->e);
-    double *sum = c->sums + (head * (c->chunks + 1) + chunk + 1) * size;
-    double *g = c->work + worker * 2 * c->l;
-
-    memset(sum, 0, (size_t)size * sizeof(*sum));
-    for (int64_t j = chunk * CHUNK; j < n && j < (chunk + 1) * CHUNK; j++) {
-        pack_row(c, head, j, g);
-        take(c, head, j, g, sum);
-    }
-}
-
-/* Sums of the chunks before each. */
-static void add_up(Causal *c)
-{
-    int64_t size = c->l * (c->run->d + c->run->e);
-
-    for (int64_t head = 0; head < c->run->h; head++) {
-        double *sums = c->sums + head * (c->chunks + 1) * size;
-
-        memset(sums, 0, (size_t)size * sizeof(*sums));
-        for (int64_t x = size; x < (c->chunks + 1) * size; x++)
-            sums[x] += sums[x - size];
-    }
-}
-
-/* a_i, and the output. */
-static void unpack_row(const Causal *c, int64_t head, int64_t i, const double *state, double *a)
-{
-    int64_t      d = c->run->d, e = c->run->e;
-    const float *q = row_of(c, &c->q, head, i);
-    float       *out = tensor_f32(&c->run->out) + (head * c->run->n + i) * e;
-    double       top = -(double)INFINITY, sum = 0, age = (double)(i + 1);
-
-    for (int64_t s = 0; s < c->l; s++) {
-        double logit = 0;
-
-        for (int64_t t = 0; t < d; t++)
-            logit += (double)q[t] * state[s * (d + e) + t];
-        a[s] = c->scale * logit / age;
-        top = a[s] > top ? a[s] : top;
-    }
-    for (int64_t s = 0; s < c->l; s++)
-        sum += a[s] = exp(a[s] - top);
-    for (int64_t s = 0; s < c->l; s++)
-        a[s] /= sum;
-    for (int64_t t = 0; t < e; t++) {
-        double value = 0;
-
-        for (int64_t s = 0; s < c->l; s++)
-            value += a[s] * state[s * (d + e) + d + t];
-        out[t] = (float)(value / age);
-    }
-}
-
-static void keep(Tensor *to, int64_t at, int64_t count, const double *from)
-{
-    for (int64_t s = 0; to->data && s < count; s++)
-        tensor_f32(to)[at * count + s] = (float)from[s];
-}
-
-static void token_item(void *context, int64_t item, int worker)
-{
-    Causal *c = context;
-    int64_t head = item / c->chunks, chunk = item % c->chunks, n = c->run->n;
-    int64_t size = c->l * (c->run->d + c->run->e);
-    double *state = c->state + worker * size, *g = c->work + worker * 2 * c->l, *a = g + c->l;
-
-    memcpy(state, c->sums + (head * (c->chunks + 1) + chunk) * size, (size_t)size * sizeof(*state));
-    for (int64_t i = chunk * CHUNK; i < n && i < (chunk + 1) * CHUNK; i++) {
-        pack_row(c, head, i, g);
-        take(c, head, i, g, state);
-        unpack_row(c, head, i, state, a);
-        keep(&c->g, head * n + i, c->l, g);
-        keep(&c->a, head * n + i, c->l, a);
-    }
-}
-
-/* CV_(n-1) / n */
-static Tensor last_memory(Run *r, const Causal *c)
-{
-    Tensor  memory = run_tensor3(r, DT_F32, r->h, c->l, r->e);
-    int64_t width = r->d + r->e;
-
-    for (int64_t x = 0; x < tensor_count(&memory) && !run_failed(r); x++) {
-        int64_t head = x / (c->l * r->e), s = x / r->e % c->l;
-        double *sums = c->sums + (head * (c->chunks + 1) + c->chunks) * c->l * width;
-
-        tensor_f32(&memory)[x] = (float)(sums[s * width + r->d + x % r->e] / (double)r->n);
-    }
-    return memory;
+    op_entries(r, found.out, ENTRY_SCALE, run_scale(r, p->scale), found.out);
+    op_softmax_rows(r, &(SoftmaxRows){ .x = found.out });
+    return found.out;
 }
 
 static void show_causal(Run *r, const Causal *c)
 {
     Pattern *cells;
-    Tensor   age;
+    Tensor   age, a, g;
 
     if (!run_wants_views(r))
         return;
     cells = implicit_cells(r);
     age = run_tensor2(r, DT_F64, r->h, r->n);
-    for (int64_t i = 0; i < r->h * r->n && !run_failed(r); i++)
-        ((double *)age.data)[i] = (double)(i % r->n + 1);
-    implicit_factor(r, "factor_left", VIEW_WEIGHTS, c->a, "query", "slot");
-    implicit_factor(r, "factor_right", VIEW_WEIGHTS, latents_turned(r, c->g), "slot", "key");
-    view_tensor(r, "memory", VIEW_VECTORS, last_memory(r, c), "slot", "component");
+    op_entries(r, tensor_turned(c->age), ENTRY_CAST, 0, age);
+    a = exact_rounded(r, c->a);
+    g = exact_rounded(r, c->g);
+    op_entries(r, c->memory, ENTRY_DIVIDE, (double)r->n, c->memory);
+    implicit_factor(r, "factor_left", VIEW_WEIGHTS, a, "query", "slot");
+    implicit_factor(r, "factor_right", VIEW_WEIGHTS, latents_turned(r, g), "slot", "key");
+    view_tensor(r, "memory", VIEW_VECTORS, c->memory, "slot", "component");
     implicit_connectivity(r, cells);
-    implicit_weights(r, (Implicit){ .left = c->a, .right = c->g, .divisor = age }, VIEW_WEIGHTS,
-                     cells);
+    implicit_weights(r, (Implicit){ .left = a, .right = g, .divisor = age }, VIEW_WEIGHTS, cells);
 }
 
 static void charge_causal(Run *r, int64_t l, bool sums)
@@ -264,30 +162,26 @@ static void charge_causal(Run *r, int64_t l, bool sums)
     }
 }
 
+/* The sums are those of linear attention; they are counted as the paper does. */
 static void one_way(Run *r, const Params *p, Tensor queries, Tensor keys)
 {
-    Causal  c = { .run = r, .p = p, .q = r->q, .k = r->k, .v = r->v, .keys = keys,
-                  .queries = queries, .scale = run_scale(r, p->scale), .l = packed_count(p),
-                  .chunks = (r->n + CHUNK - 1) / CHUNK };
-    int64_t size = c.l * (r->d + r->e), workers = threads_count(r->threads);
+    Causal       c = { .age = ages(r) };
+    LinearResult found;
 
     run_stage(r, "pack");
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    c.sums = run_alloc(r, r->h * (c.chunks + 1), size * (int64_t)sizeof(double));
-    c.state = run_alloc(r, workers, size * (int64_t)sizeof(double));
-    c.work = run_alloc(r, workers, 2 * c.l * (int64_t)sizeof(double));
-    if (run_wants_views(r)) {
-        c.g = run_tensor3(r, DT_F32, r->h, r->n, c.l);
-        c.a = run_tensor3(r, DT_F32, r->h, r->n, c.l);
-    }
-    if (run_failed(r))
-        return;
-    threads_run(r->threads, r->h * c.chunks, sum_item, &c);
-    add_up(&c);
-    charge_causal(r, c.l, true);
+    r->again = true;
+    c.g = packed(r, p, queries, keys);
+    r->again = false;
+    charge_causal(r, queries.shape[1], true);
     run_stage(r, "unpack");
-    threads_run(r->threads, r->h * c.chunks, token_item, &c);
-    charge_causal(r, c.l, false);
+    r->again = true;
+    c.a = unpacked(r, p, &c);
+    found = running(r, &c, c.a, c.g, r->v);
+    c.memory = found.memory;
+    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    op_entries(r, found.out, ENTRY_CAST, 0, r->out);
+    r->again = false;
+    charge_causal(r, queries.shape[1], false);
     show_causal(r, &c);
 }
 

@@ -85,13 +85,7 @@ static Tensor first_latents(Run *r, const Params *p)
 /* x += what z was */
 static void add_back(Run *r, Tensor x, Tensor z)
 {
-    for (int64_t row = 0; row < x.shape[0] * x.shape[1] && !run_failed(r); row++) {
-        const float *from = (const float *)tensor_head(&z, row / x.shape[1], x.shape[0]) +
-                            row % x.shape[1] * z.stride[1];
-
-        for (int64_t c = 0; c < x.shape[2]; c++)
-            tensor_f32(&x)[row * x.shape[2] + c] += from[c];
-    }
+    op_entries_of(r, x, z, ENTRY_SUM, 1, x);
 }
 
 /* ---- views -------------------------------------------------------------------- */

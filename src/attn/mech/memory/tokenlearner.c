@@ -144,31 +144,23 @@ static Tensor network(Run *r, const Network *net, Tensor z)
 }
 
 /* The longest column of w [1,rows,cols]. */
-static double longest_column(Tensor w)
+static double longest_column(Run *r, Tensor w)
 {
-    double most = 0;
+    ArenaMark mark = arena_mark(r->arena);
+    double    most = op_largest_norm(r, dense_turned(r, w));
 
-    for (int64_t c = 0; c < w.shape[2]; c++) {
-        double sum = 0;
-
-        for (int64_t i = 0; i < w.shape[1]; i++) {
-            double x = (double)tensor_f32(&w)[i * w.shape[2] + c];
-
-            sum += x * x;
-        }
-        most = sum <= most || isnan(most) ? most : sum;
-    }
-    return sqrt(most);
+    arena_release(r->arena, mark);
+    return most;
 }
 
 /* Whether 2^-24 of what is added up on the way to a logit stays below 1e-5 at the very worst. */
 static bool float_will_do(Run *r, const Network *net, Tensor z)
 {
-    double inner = op_largest_norm(r, z) * longest_column(net->w1);
+    double inner = op_largest_norm(r, z) * longest_column(r, net->w1);
 
     for (int64_t c = 0; c < net->hidden && net->b1.data; c++)
         inner += fabs((double)tensor_f32(&net->b1)[c]);
-    return inner * fmax(1, longest_column(net->w2)) <= FLOAT_ENOUGH;
+    return inner * fmax(1, longest_column(r, net->w2)) <= FLOAT_ENOUGH;
 }
 
 /* The same in float; f64 [1,out,n], turned. */
@@ -181,9 +173,11 @@ static Tensor quick_network(Run *r, const Network *net, Tensor z)
     op_gemm(r, z, false, net->w1, false, 1, 0, hidden, FLOP_OVERHEAD);
     op_gelu(r, hidden, net->b1.data);
     op_gemm(r, hidden, false, net->w2, false, 1, 0, y, FLOP_OVERHEAD);
-    for (int64_t x = 0; x < n * out && !run_failed(r); x++)
-        ((double *)turned.data)[x % out * n + x / out] =
-            (double)tensor_f32(&y)[x] + (net->b2.data ? (double)tensor_f32(&net->b2)[x % out] : 0);
+    if (net->b2.data)
+        op_entries_of(r, tensor_turned(y), tensor_of(DT_F32, 3, (int64_t[]){ 1, out, 1 },
+                                                     net->b2.data), ENTRY_SUM, 1, turned);
+    else
+        op_entries(r, tensor_turned(y), ENTRY_CAST, 0, turned);
     return turned;
 }
 
@@ -193,21 +187,32 @@ static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, T
                       LAYER_EPS, FLOP_NONE);
 }
 
-/* to [n,cols] = z moved by a tap: pixel (i + tap/3 - 1, j + tap%3 - 1), 0 outside. */
-static void move_pixels(const Params *p, Tensor z, int64_t tap, Tensor to)
+/* Pixels [i,i+rows) x [j,j+width) of t [1,n,cols], an image. */
+static Tensor pixels(const Params *p, Tensor t, int64_t i, int64_t rows, int64_t j, int64_t width)
 {
-    int64_t cols = z.shape[2], rows = p->grid_h, width = p->grid_w;
+    int64_t cols = t.shape[2];
+    Tensor  y = tensor_of(DT_F64, 3, (int64_t[]){ rows, width, cols },
+                          (double *)t.data + (i * p->grid_w + j) * cols);
 
-    for (int64_t x = 0; x < rows * width; x++) {
-        int64_t i = x / width + tap / 3 - 1, j = x % width + tap % 3 - 1;
-        bool    inside = i >= 0 && i < rows && j >= 0 && j < width;
-        double *row = (double *)to.data + x * cols;
+    y.stride[0] = p->grid_w * cols;
+    return y;
+}
 
-        if (inside)
-            memcpy(row, (double *)z.data + (i * width + j) * cols, (size_t)cols * sizeof(*row));
-        else
-            memset(row, 0, (size_t)cols * sizeof(*row));
-    }
+static int64_t positive(int64_t x)
+{
+    return x > 0 ? x : 0;
+}
+
+/* to [1,n,cols] = z moved by a tap: pixel (i + tap/3 - 1, j + tap%3 - 1), 0 outside. */
+static void move_pixels(Run *r, const Params *p, Tensor z, int64_t tap, Tensor to)
+{
+    int64_t down = tap / 3 - 1, along = tap % 3 - 1;
+    int64_t rows = p->grid_h - (down != 0), width = p->grid_w - (along != 0);
+
+    if (down || along)
+        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, to);
+    op_entries(r, pixels(p, z, positive(down), rows, positive(along), width), ENTRY_CAST, 0,
+               pixels(p, to, positive(-down), rows, positive(-along), width));
 }
 
 static Tensor convolved(Run *r, const Params *p, const char *name, Tensor given, Tensor z,
@@ -224,7 +229,7 @@ static Tensor convolved(Run *r, const Params *p, const char *name, Tensor given,
         Tensor w = tensor_of(DT_F32, 3, (int64_t[]){ 1, cols, out },
                              tensor_f32(&taps) + tap * cols * out);
 
-        move_pixels(p, z, tap, moved);
+        move_pixels(r, p, z, tap, moved);
         op_gemm(r, moved, false, w, false, 1, tap > 0, y, FLOP_OVERHEAD);
     }
     arena_release(r->arena, mark);
@@ -270,8 +275,8 @@ static Tensor convolved_maps(Run *r, const Params *p, const Sizes *s)
     Tensor z = normed(r, "ln_g", p->ln_g, "ln_b", p->ln_b, tensor_with_rank(r->x, 3));
     Tensor a = dense_turned(r, convolutions(r, p, z, s->tokens));
 
-    for (int64_t x = 0; x < tensor_count(&a) && p->pool == POOL_MEAN && !run_failed(r); x++)
-        ((double *)a.data)[x] /= (double)r->n;
+    if (p->pool == POOL_MEAN)
+        op_entries(r, a, ENTRY_DIVIDE, (double)r->n, a);
     return a;
 }
 
@@ -298,9 +303,10 @@ static Tensor mixed(Run *r, const Params *p, Tensor tokens, Tensor mix)
 
     if (p->fuse_norm)
         tokens = normed(r, "fuse_ln1_g", p->fuse_ln1_g, "fuse_ln1_b", p->fuse_ln1_b, tokens);
-    for (int64_t x = 0; x < tensor_count(&t) && !run_failed(r); x++)
-        ((double *)t.data)[x] = bias.data ? (double)tensor_f32(&bias)[x / r->dm] : 0;
-    op_gemm(r, mix, true, tokens, false, 1, 1, t, FLOP_OVERHEAD);
+    if (bias.data)
+        op_entries(r, tensor_of(DT_F32, 3, (int64_t[]){ 1, count, 1 }, bias.data), ENTRY_CAST, 0,
+                   t);
+    op_gemm(r, mix, true, tokens, false, 1, bias.data ? 1 : 0, t, FLOP_OVERHEAD);
     return p->fuse_norm ? normed(r, "fuse_ln2_g", p->fuse_ln2_g, "fuse_ln2_b", p->fuse_ln2_b, t)
                         : t;
 }

@@ -130,13 +130,27 @@ static Tensor piece(Tensor t, int64_t first, int64_t count, int64_t at, int64_t 
     return out;
 }
 
+/* 1 up to the diagonal, 0 above. */
+static Tensor triangle(Run *r, int64_t size)
+{
+    Tensor t = run_tensor3(r, DT_F32, 1, size, size);
+
+    run_prepare(r, true);
+    for (int64_t x = 0; x < size * size && !run_failed(r); x++)
+        tensor_f32(&t)[x] = x % size <= x / size;
+    run_prepare(r, false);
+    return t;
+}
+
 /* gate += the lower triangle of w times v: whole pieces left of the diagonal, and on it
  * copies without what is above. */
 static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
 {
     int64_t n = r->n;
-    Tensor  corner = run_tensor3(r, DT_F32, 1, n < BLOCK ? n : BLOCK, n < BLOCK ? n : BLOCK);
+    int64_t size = n < BLOCK ? n : BLOCK;
+    Tensor  corner = run_tensor3(r, DT_F32, 1, size, size), lower = triangle(r, size);
 
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, corner);
     for (int64_t i = 0; i < n && !run_failed(r); i += BLOCK) {
         int64_t rows = n - i < BLOCK ? n - i : BLOCK;
         Tensor  to = tensor_rows(gate, i, rows);
@@ -144,10 +158,9 @@ static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
         if (i)
             op_gemm(r, piece(w, i, rows, 0, i), false, tensor_rows(v, 0, i), false, 1, 1, to,
                     FLOP_NONE);
-        memset(corner.data, 0, (size_t)tensor_bytes(&corner));
-        for (int64_t t = 0; t < rows; t++)
-            memcpy(tensor_f32(&corner) + t * corner.stride[1], tensor_f32(&w) + (i + t) * n + i,
-                   (size_t)(t + 1) * sizeof(float));
+        op_entries_of(r, piece(w, i, rows, i, rows), tensor_columns(tensor_rows(lower, 0, rows), 0,
+                                                                    rows),
+                      ENTRY_WHERE, 0, tensor_columns(tensor_rows(corner, 0, rows), 0, rows));
         op_gemm(r, piece(corner, 0, rows, 0, rows), false, tensor_rows(v, i, rows), false, 1, 1, to,
                 FLOP_NONE);
     }
@@ -185,14 +198,7 @@ static Tensor third(Run *r, Tensor qkv, int64_t first, double factor, DType dtyp
     int64_t a = qkv.shape[2] / 3;
     Tensor  t = run_tensor3(r, dtype, 1, r->n, a);
 
-    for (int64_t x = 0; x < r->n * a && !run_failed(r); x++) {
-        double value = factor * dense_at(&qkv, x / a * 3 * a + first + x % a);
-
-        if (dtype == DT_F64)
-            ((double *)t.data)[x] = value;
-        else
-            tensor_f32(&t)[x] = (float)value;
-    }
+    op_entries(r, tensor_columns(qkv, first, a), ENTRY_SCALE, factor, t);
     return t;
 }
 
@@ -234,8 +240,10 @@ static Tensor spatial(Run *r, Tensor w, Tensor b, Tensor v)
     int64_t half = v.shape[2];
     Tensor  gate = run_tensor3(r, DT_F64, 1, r->n, half);
 
-    for (int64_t x = 0; x < r->n * half && !run_failed(r); x++)
-        ((double *)gate.data)[x] = b.data ? (double)tensor_f32(&b)[x / half] : 1;
+    if (b.data)
+        op_entries(r, tensor_of(DT_F32, 3, (int64_t[]){ 1, r->n, 1 }, b.data), ENTRY_CAST, 0, gate);
+    else
+        op_entries(r, b, ENTRY_FILL, 1, gate);
     if (r->causal)
         add_triangle(r, w, v, gate);
     else
@@ -325,8 +333,7 @@ static Tensor half_of(Run *r, Tensor z, bool second)
     int64_t half = z.shape[2] / 2;
     Tensor  t = run_tensor3(r, DT_F64, 1, r->n, half);
 
-    for (int64_t x = 0; x < r->n * half && !run_failed(r); x++)
-        ((double *)t.data)[x] = dense_at(&z, x / half * 2 * half + (second ? half : 0) + x % half);
+    op_entries(r, tensor_columns(z, second ? half : 0, half), ENTRY_CAST, 0, t);
     return t;
 }
 
@@ -398,8 +405,7 @@ static void gmlp_run(Run *r, const void *opaque)
     out = half_of(r, z, false);
     gate = gate_of(r, p, s, y, values_of(r, p, s, z));
     run_stage(r, "multiply");
-    for (int64_t t = 0; t < tensor_count(&out) && !run_failed(r); t++)
-        ((double *)out.data)[t] *= ((const double *)gate.data)[t];
+    op_entries_of(r, out, gate, ENTRY_PRODUCT, 1, out);
     op_charge(r, FLOP_OVERHEAD, (double)tensor_count(&out));
     if (p->part == PART_BLOCK) {
         w = layer_weight(r, "w_out", p->w_out, 2, (int64_t[]){ s.half, dm }, layer_by_fan(s.half));

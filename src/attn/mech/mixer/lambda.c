@@ -197,14 +197,9 @@ static Tensor position_table(Run *r, const Params *p, const Lambdas *l)
 /* f32 [heads,n,width] of f64 [1,n,heads * width]. */
 static Tensor split(Run *r, Tensor y, int64_t heads)
 {
-    int64_t n = y.shape[1], width = y.shape[2] / heads;
-    Tensor  t = run_tensor3(r, DT_F32, heads, n, width);
+    Tensor t = run_tensor3(r, DT_F32, heads, y.shape[1], y.shape[2] / heads);
 
-    for (int64_t x = 0; x < tensor_count(&t) && !run_failed(r); x++) {
-        int64_t c = x % width, i = x / width % n, head = x / width / n;
-
-        tensor_f32(&t)[x] = (float)dense_at(&y, i * y.shape[2] + head * width + c);
-    }
+    op_entries(r, tensor_split(y, heads), ENTRY_CAST, 0, t);
     return t;
 }
 
@@ -218,23 +213,27 @@ static Tensor projected(Run *r, const char *name, Tensor given, int64_t heads, i
     return split(r, dense_layer(r, tensor_with_rank(r->x, 3), w, none, none, FLOP_NONE), heads);
 }
 
+/* A vector of rows for the heads of t, seen beside it; with `heads` rows, or one. */
+static Tensor beside(Tensor vector, int64_t heads, int64_t width)
+{
+    int64_t rows = vector.shape[0] / width;
+
+    return tensor_of(DT_F32, 3, (int64_t[]){ rows == heads ? heads : 1, 1, width }, vector.data);
+}
+
 /* t [heads,n,width] times scale plus shift; these have a row for each head, or one. */
 static Tensor scaled(Run *r, Tensor t, Tensor scale, Tensor shift)
 {
     int64_t width = t.shape[2], n = t.shape[1];
-    int64_t rows = (scale.data ? scale.shape[0] : shift.data ? shift.shape[0] : width) / width;
     Tensor  y;
 
     if (!scale.data && !shift.data)
         return t;
     y = run_tensor3(r, DT_F32, t.shape[0], n, width);
-    for (int64_t x = 0; x < tensor_count(&t) && !run_failed(r); x++) {
-        int64_t c = x / width / n % rows * width + x % width;
-
-        tensor_f32(&y)[x] =
-            (float)((double)tensor_f32(&t)[x] * (scale.data ? (double)tensor_f32(&scale)[c] : 1) +
-                    (shift.data ? (double)tensor_f32(&shift)[c] : 0));
-    }
+    if (scale.data)
+        op_entries_of(r, t, beside(scale, t.shape[0], width), ENTRY_PRODUCT, 1, y);
+    if (shift.data)
+        op_entries_of(r, scale.data ? y : t, beside(shift, t.shape[0], width), ENTRY_SUM, 1, y);
     return y;
 }
 

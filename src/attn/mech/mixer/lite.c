@@ -128,9 +128,7 @@ static Tensor channels(Run *r, int64_t first, int64_t count)
 {
     Tensor t = run_tensor3(r, DT_F64, 1, r->n, count);
 
-    for (int64_t c = 0; c < r->n * count && !run_failed(r); c++)
-        ((double *)t.data)[c] =
-            (double)tensor_f32(&r->x)[c / count * r->dm + first + c % count];
+    op_entries(r, tensor_columns(tensor_with_rank(r->x, 3), first, count), ENTRY_CAST, 0, t);
     return t;
 }
 
@@ -139,23 +137,17 @@ static Tensor channels(Run *r, int64_t first, int64_t count)
 /* f32 [heads,n,d] of f64 [1,n,heads d]. */
 static Tensor split(Run *r, Tensor y, int64_t heads)
 {
-    int64_t n = r->n, width = y.shape[2], d = width / heads;
-    Tensor  t = run_tensor3(r, DT_F32, heads, n, d);
+    Tensor t = run_tensor3(r, DT_F32, heads, r->n, y.shape[2] / heads);
 
-    for (int64_t x = 0; x < n * width && !run_failed(r); x++)
-        tensor_f32(&t)[(x % width / d * n + x / width) * d + x % d] =
-            (float)((const double *)y.data)[x];
+    op_entries(r, tensor_split(y, heads), ENTRY_CAST, 0, t);
     return t;
 }
 
 static Tensor join(Run *r, Tensor y)
 {
-    int64_t heads = y.shape[0], n = r->n, d = y.shape[2];
-    Tensor  t = run_tensor3(r, DT_F32, 1, n, heads * d);
+    Tensor t = run_tensor3(r, DT_F32, 1, r->n, y.shape[0] * y.shape[2]);
 
-    for (int64_t row = 0; row < heads * n && !run_failed(r); row++)
-        memcpy(tensor_f32(&t) + (row % n * heads + row / n) * d, tensor_f32(&y) + row * d,
-               (size_t)d * sizeof(float));
+    op_entries(r, y, ENTRY_CAST, 0, tensor_split(t, y.shape[0]));
     return t;
 }
 
@@ -188,45 +180,14 @@ static Tensor far_branch(Run *r, const Params *p, const Sizes *s)
 
 /* ---- the branch that looks near --------------------------------------------- */
 
-#define ROWS 32 /* of one item of work */
-
 typedef struct Conv {
     Sizes         s;
-    int64_t       n;
     const double *taps; /* [groups,K] or, dynamic, [n,groups,K] */
-    const double *t;    /* [n,dc] */
-    const float  *bias; /* [dc] or NULL */
-    double       *out;  /* [n,dc] */
 } Conv;
 
 static const double *taps_of(const Conv *job, int64_t i, int64_t group)
 {
     return job->taps + ((job->s.dynamic ? i : 0) * job->s.groups + group) * job->s.taps;
-}
-
-static void conv_row(const Conv *job, int64_t i)
-{
-    const Sizes *s = &job->s;
-    int64_t      per = s->dc / s->groups, first = s->left > i ? s->left - i : 0;
-    double      *out = job->out + i * s->dc;
-
-    for (int64_t c = 0; c < s->dc; c++)
-        out[c] = job->bias ? (double)job->bias[c] : 0;
-    for (int64_t tap = first; tap < s->taps && i - s->left + tap < job->n; tap++) {
-        const double *t = job->t + (i - s->left + tap) * s->dc;
-
-        for (int64_t c = 0; c < s->dc; c++)
-            out[c] += taps_of(job, i, c / per)[tap] * t[c];
-    }
-}
-
-static void conv_item(void *context, int64_t item, int worker)
-{
-    const Conv *job = context;
-
-    (void)worker;
-    for (int64_t i = item * ROWS; i < job->n && i < (item + 1) * ROWS; i++)
-        conv_row(job, i);
 }
 
 /* First half times the logistic function of the second. */
@@ -235,11 +196,8 @@ static Tensor gated(Run *r, Tensor y)
     int64_t width = y.shape[2] / 2;
     Tensor  t = run_tensor3(r, DT_F64, 1, r->n, width);
 
-    for (int64_t x = 0; x < r->n * width && !run_failed(r); x++) {
-        const double *row = (const double *)y.data + x / width * 2 * width;
-
-        ((double *)t.data)[x] = row[x % width] / (1 + exp(-row[width + x % width]));
-    }
+    op_entries_of(r, tensor_columns(y, 0, width), tensor_columns(y, width, width), ENTRY_GATE, 0,
+                  t);
     return t;
 }
 
@@ -271,8 +229,7 @@ static Tensor make_taps(Run *r, const Params *p, const Sizes *s, Tensor t)
     } else {
         kernel = take_kernel(r, p, s);
         taps = run_tensor3(r, DT_F64, 1, s->groups, s->taps);
-        for (int64_t x = 0; x < s->groups * s->taps && !run_failed(r); x++)
-            ((double *)taps.data)[x] = (double)tensor_f32(&kernel)[x];
+        op_entries(r, kernel, ENTRY_CAST, 0, tensor_with_rank(taps, 2));
     }
     if (p->weight_softmax)
         op_softmax(r, taps);
@@ -339,6 +296,7 @@ static Tensor near_branch(Run *r, const Params *p, const Sizes *s)
     int64_t shape[1] = { s->dc };
     Tensor  t = channels(r, s->da, s->dc), y, taps;
     Tensor  bias = layer_given(r, "b_conv", p->b_conv, 1, shape);
+    TapSums sums;
     Conv    job;
 
     run_stage(r, "convolution branch");
@@ -351,11 +309,13 @@ static Tensor near_branch(Run *r, const Params *p, const Sizes *s)
     y = run_tensor3(r, DT_F64, 1, r->n, s->dc);
     if (run_failed(r))
         return y;
-    job = (Conv){ .s = *s, .n = r->n, .taps = taps.data, .t = t.data, .bias = bias.data,
-                  .out = y.data };
-    threads_run(r->threads, (r->n + ROWS - 1) / ROWS, conv_item, &job);
+    sums = (TapSums){ .x = t, .groups = s->groups, .first = -s->left, .step = 1, .bias = bias,
+                      .taps = tensor_of(DT_F64, 3,
+                                        (int64_t[]){ 1, s->dynamic ? r->n : 1,
+                                                     s->groups * s->taps }, taps.data) };
+    op_tap_sums(r, &sums, y);
     op_charge(r, FLOP_MIX, 2 * (double)r->n * (double)s->taps * (double)s->dc);
-    op_traffic(r, (double)tensor_bytes(&t), (double)tensor_bytes(&y));
+    job = (Conv){ .s = *s, .taps = taps.data };
     show_band(r, &job, &taps, !s->dynamic && !p->kernel.data);
     if (!p->conv_linear)
         return y;
@@ -378,12 +338,8 @@ static void lite_run(Run *r, const void *opaque)
     local = near_branch(r, p, &s);
     run_stage(r, "join");
     r->out = run_tensor3(r, DT_F32, 1, r->n, r->dm);
-    for (int64_t x = 0; x < r->n * r->dm && !run_failed(r); x++) {
-        int64_t i = x / r->dm, c = x % r->dm;
-
-        tensor_f32(&r->out)[x] = (float)(c < s.da ? dense_at(&distant, i * s.da + c)
-                                                  : dense_at(&local, i * s.dc + c - s.da));
-    }
+    op_entries(r, distant, ENTRY_CAST, 0, tensor_columns(r->out, 0, s.da));
+    op_entries(r, local, ENTRY_CAST, 0, tensor_columns(r->out, s.da, s.dc));
 }
 
 static Flops lite_flops(Run *r, const void *opaque)

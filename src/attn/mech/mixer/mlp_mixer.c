@@ -274,9 +274,12 @@ static Tensor mixed_down(Run *r, Tensor features, Tensor w2, Tensor b2, Tensor b
     int64_t n = r->n, dm = r->dm;
     Tensor  u = run_tensor3(r, DT_F64, 1, n, dm);
 
-    for (int64_t x = 0; x < n * dm && !run_failed(r); x++)
-        ((double *)u.data)[x] = (b2.data ? (double)tensor_f32(&b2)[x / dm] : 0) +
-                                (base.data ? dense_at(&base, x) : 0);
+    if (base.data)
+        op_entries(r, base, ENTRY_CAST, 0, u);
+    else
+        op_entries(r, base, ENTRY_FILL, 0, u);
+    if (b2.data)
+        op_entries_of(r, u, tensor_of(DT_F32, 3, (int64_t[]){ 1, n, 1 }, b2.data), ENTRY_SUM, 1, u);
     op_gemm(r, tensor_with_rank(w2, 3), true, features, true, 1, 1, u, FLOP_MIX);
     return u;
 }
@@ -296,9 +299,9 @@ static Tensor token_branch(Run *r, const Params *p, int64_t t, Tensor x)
     y = p->norm ? dense_norm(r, x, gain, bias, p->ln_eps, FLOP_OVERHEAD) : x;
     run_stage(r, "mix tokens");
     a = run_tensor3(r, DT_F64, 1, dm, t);
-    for (int64_t c = 0; c < dm * t && !run_failed(r); c++)
-        ((double *)a.data)[c] = b1.data ? (double)tensor_f32(&b1)[c % t] : 0;
-    op_gemm(r, y, true, tensor_with_rank(w1, 3), false, 1, 1, a, FLOP_MIX);
+    if (b1.data)
+        op_entries(r, b1, ENTRY_CAST, 0, a);
+    op_gemm(r, y, true, tensor_with_rank(w1, 3), false, 1, b1.data ? 1 : 0, a, FLOP_MIX);
     features = dense_gelu(r, a, (GeluForm)p->gelu);
     implicit_factor(r, "features", VIEW_FEATURES, tensor_with_rank(features, 2), "channel",
                     "hidden token");

@@ -125,66 +125,6 @@ static double all_neighbours(const Window *w)
 
 /* ---- pooling ---------------------------------------------------------------- */
 
-#define ROWS 32 /* of one item of work */
-
-/* The block's, between norms that are in double. */
-typedef struct Pooling {
-    Window  w;
-    Tensor  x;   /* f64 [1,n,dm] */
-    double *out; /* [n,dm] */
-} Pooling;
-
-#define LANES 8 /* entries at a time, which the compiler turns into vectors */
-
-/* sum += factor times row j of x */
-static void add_row(const Pooling *job, int64_t j, double factor, double *sum)
-{
-    int64_t       dm = job->x.shape[2], c = 0;
-    const double *x = (const double *)job->x.data + j * dm;
-
-    for (; c + LANES <= dm; c += LANES)
-        for (int l = 0; l < LANES; l++)
-            sum[c + l] += factor * x[c + l];
-    for (; c < dm; c++)
-        sum[c] += factor * x[c];
-}
-
-static void pool_item(void *context, int64_t item, int worker)
-{
-    const Pooling *job = context;
-    int64_t        dm = job->x.shape[2], from, to;
-
-    (void)worker;
-    for (int64_t i = item * ROWS; i < min64(job->w.n, (item + 1) * ROWS); i++) {
-        double *sum = job->out + i * dm, factor = share(&job->w, i);
-
-        memset(sum, 0, (size_t)dm * sizeof(*sum));
-        for (int64_t y = first_line(&job->w, i); y <= last_line(&job->w, i); y++) {
-            line_of(&job->w, i, y, &from, &to);
-            for (int64_t j = from; j < to; j++)
-                add_row(job, j, 1, sum);
-        }
-        for (int64_t c = 0; c < dm; c++)
-            sum[c] *= factor;
-        if (job->w.subtract)
-            add_row(job, i, -1, sum);
-    }
-}
-
-static Tensor pooled(Run *r, const Window *w, Tensor x)
-{
-    Tensor  y = run_tensor3(r, DT_F64, 1, r->n, r->dm);
-    Pooling job = { .w = *w, .x = x, .out = y.data };
-
-    if (run_failed(r))
-        return y;
-    threads_run(r->threads, (r->n + ROWS - 1) / ROWS, pool_item, &job);
-    op_charge(r, FLOP_MIX, (double)r->dm * (all_neighbours(w) +
-                                            (double)r->n * (w->subtract ? 2 : 1)));
-    op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
-    return y;
-}
-
 static Pattern *window_cells(Run *r, const Window *w)
 {
     PatternShape s = { .heads = 1, .n = r->n, .m = r->n };
@@ -196,11 +136,10 @@ static Pattern *window_cells(Run *r, const Window *w)
     return pattern_finish(r->arena, s, cells, r->causal);
 }
 
-/* The mixer alone. */
-static Tensor mixed(Run *r, const Window *w)
+/* Of x [1,n,dm], f32 or f64. */
+static Tensor pooled(Run *r, const Window *w, Tensor x)
 {
-    PatternMeans in = { .x = tensor_with_rank(r->x, 3), .divisor = w->padded,
-                        .less_own = w->subtract };
+    PatternMeans in = { .x = x, .divisor = w->padded, .less_own = w->subtract };
 
     return op_pattern_means(r, &in, window_cells(r, w));
 }
@@ -280,10 +219,9 @@ static Tensor added(Run *r, Tensor x, Tensor scale, Tensor branch)
 {
     Tensor y = run_tensor3(r, DT_F64, 1, r->n, r->dm);
 
-    for (int64_t t = 0; t < r->n * r->dm && !run_failed(r); t++)
-        ((double *)y.data)[t] = dense_at(&x, t) +
-                                dense_at(&branch, t) *
-                                    (scale.data ? (double)tensor_f32(&scale)[t % r->dm] : 1);
+    if (scale.data)
+        op_entries_of(r, branch, scale, ENTRY_PRODUCT, 1, branch);
+    op_entries_of(r, x, branch, ENTRY_SUM, 1, y);
     op_charge(r, FLOP_OVERHEAD, 2 * (double)tensor_count(&y));
     return y;
 }
@@ -334,7 +272,7 @@ static void poolformer_run(Run *r, const void *opaque)
         return;
     }
     run_stage(r, "pool");
-    r->out = mixed(r, &w);
+    r->out = pooled(r, &w, tensor_with_rank(r->x, 3));
     show_window(r, &w);
 }
 

@@ -107,16 +107,14 @@ static Tensor run_pass(Run *r, Pass *pass, const char *stage, Tensor v)
 /* v + up u: row i of the image gets what the row above it carries. */
 static Tensor with_row_above(Run *r, Tensor v, Tensor u, int64_t width)
 {
-    int64_t n = r->n, e = r->e;
-    Tensor  out = run_tensor3(r, DT_F32, r->h, n, e);
+    int64_t n = r->n;
+    Tensor  out = run_tensor3(r, DT_F32, r->h, n, r->e), below;
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const float *values = tensor_head(&v, t, r->h), *above = tensor_f32(&u) + t * n * e;
-        float       *to = tensor_f32(&out) + t * n * e;
-
-        for (int64_t c = 0; c < n * e; c++)
-            to[c] = values[c] + (c >= width * e ? above[c - width * e] : 0);
-    }
+    op_entries(r, v, ENTRY_CAST, 0, out);
+    if (run_failed(r) || width >= n)
+        return out;
+    below = tensor_rows(out, width, n - width);
+    op_entries_of(r, below, tensor_rows(u, 0, n - width), ENTRY_SUM, 1, below);
     return out;
 }
 

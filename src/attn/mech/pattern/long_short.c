@@ -152,14 +152,11 @@ static Pattern *all_cells(Run *r, const Slots *s, Pattern *window, Pattern *slot
 
 static void add_bias(Run *r, Tensor logits, Tensor bias)
 {
-    int64_t rank = logits.shape[2], rows = logits.shape[0] * logits.shape[1];
-
-    for (int64_t row = 0; row < rows && !run_failed(r); row++) {
-        const float *b = tensor_head(&bias, row / logits.shape[1], r->h);
-
-        for (int64_t s = 0; s < rank; s++)
-            tensor_f32(&logits)[row * rank + s] += b[s];
-    }
+    bias.rank = 3; /* [h',1,r] */
+    bias.shape[2] = bias.shape[1];
+    bias.stride[2] = 1;
+    bias.shape[1] = 1;
+    op_entries_of(r, logits, bias, ENTRY_SUM, 1, logits);
 }
 
 /* [h,n,r]; keys are those without a position. */
@@ -181,43 +178,51 @@ static Tensor logits_of(Run *r, const Params *p)
     return logits;
 }
 
-typedef struct Shares {
-    const Slots *slots;
-    Tensor       logits, share;
-} Shares;
-
-/* The logits of one slot over the tokens of its range; past a short one's end nothing. */
-static void share_item(void *context, int64_t row, int worker)
+/* Of ranges of `length` tokens from range `first` on: share[slot,t] = logits of the t-th. */
+static void fill_shares(Run *r, const Slots *s, Tensor logits, Tensor share, int64_t first,
+                        int64_t count, int64_t length)
 {
-    const Shares *job = context;
-    const Slots  *s = job->slots;
-    int64_t       slot = row % job->share.shape[1], start = slots_start(s, slot);
-    int64_t       count = slots_end(s, slot) - start;
-    const float  *logit = (const float *)tensor_head(&job->logits, row / job->share.shape[1],
-                                                     job->share.shape[0]) +
-                         start * s->per + slot % s->per;
-    float        *to = tensor_f32(&job->share) + row * s->size;
+    for (int64_t head = 0; head < r->h && !run_failed(r) && count > 0; head++) {
+        const float *from = tensor_head(&logits, head, r->h);
+        float       *to = tensor_head(&share, head, r->h);
+        Tensor       x = tensor_of(DT_F32, 3, (int64_t[]){ count, s->per, length },
+                                   (float *)(uintptr_t)from + first * s->stride * s->per);
+        Tensor       y = tensor_of(DT_F32, 3, x.shape, to + first * s->per * s->size);
 
-    (void)worker;
-    for (int64_t t = 0; t < s->size; t++)
-        to[t] = t < count ? logit[t * s->per] : -INFINITY;
+        x.stride[0] = s->stride * s->per;
+        x.stride[1] = 1;
+        x.stride[2] = s->per;
+        y.stride[0] = s->per * s->size;
+        y.stride[1] = s->size;
+        op_entries(r, x, ENTRY_CAST, 0, y);
+    }
+}
+
+/* The logits of each slot over the tokens of its range; past a short one's end nothing. */
+static void take_shares(Run *r, const Slots *s, Tensor logits, Tensor share)
+{
+    int64_t whole = r->n / s->size, left = r->n - whole * s->size;
+
+    if (left)
+        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, -(double)INFINITY,
+                   tensor_rows(share, whole * s->per, share.shape[1] - whole * s->per));
+    fill_shares(r, s, logits, share, 0, whole, s->size);
+    fill_shares(r, s, logits, share, whole, left > 0, left);
 }
 
 /* P as shares [h,slots,size] of each slot's own range. */
 static Tensor projection(Run *r, const Slots *s, Tensor logits)
 {
     int64_t count = slots_count(s);
-    Shares  job = { .slots = s, .logits = logits,
-                    .share = run_tensor3(r, DT_F32, r->h, count, s->size) };
+    Tensor  share = run_tensor3(r, DT_F32, r->h, count, s->size);
     double  tokens = (double)(r->h * r->n) * (double)s->per;
 
-    if (!run_failed(r))
-        threads_run(r->threads, r->h * count, share_item, &job);
-    op_softmax(r, job.share);
+    take_shares(r, s, logits, share);
+    op_softmax(r, share);
     /* What is past the end of a short range was no token. */
     op_charge(r, FLOP_OVERHEAD,
-              FLOPS_SOFTMAX * tokens - FLOPS_ROW_SOFTMAX * (double)tensor_count(&job.share));
-    return job.share;
+              FLOPS_SOFTMAX * tokens - FLOPS_ROW_SOFTMAX * (double)tensor_count(&share));
+    return share;
 }
 
 /* Rows of the slots in y [h,slots+n,w]. */
@@ -270,12 +275,10 @@ static void mix(Run *r, const Slots *s, Tensor share, Tensor x, Tensor y)
 /* Room for both, with the tokens in place. */
 static Tensor with_tokens(Run *r, int64_t slots, Tensor x)
 {
-    int64_t w = x.shape[2];
-    Tensor  y = run_tensor3(r, DT_F32, r->h, slots + r->n, w);
+    Tensor y = run_tensor3(r, DT_F32, r->h, slots + r->n, x.shape[2]);
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        memcpy((float *)tensor_head(&y, t, r->h) + slots * w, tensor_head(&x, t, r->h),
-               (size_t)(r->n * w) * sizeof(float));
+    if (!run_failed(r))
+        op_entries(r, x, ENTRY_CAST, 0, tensor_rows(y, slots, r->n));
     return y;
 }
 
@@ -286,61 +289,38 @@ static Tensor rows_from(Tensor y, int64_t first)
     return y;
 }
 
-typedef struct Norm {
-    Tensor       k, v; /* [h,rows,d], normalised in place */
-    int64_t      first;
-    const float *gain, *bias; /* [h d]; NULL: 1 and 0 */
-} Norm;
-
-/* One row of all heads beside each other. */
-static void normalise_row(const Norm *norm, Tensor y, int64_t row)
+/* Rows [first, first+count) of all heads beside each other, in place. */
+static void normalise_rows(Run *r, Tensor x, int64_t first, int64_t count, Tensor gain, Tensor bias)
 {
-    int64_t h = y.shape[0], d = y.shape[2], next = y.stride[0];
-    float  *x = tensor_f32(&y) + row * y.stride[1];
-    double  size = (double)(h * d), mean = 0, squares = 0, factor;
+    Tensor rows = x;
 
-    for (int64_t t = 0; t < h; t++)
-        for (int64_t c = 0; c < d; c++)
-            mean += (double)x[t * next + c] / size;
-    for (int64_t t = 0; t < h; t++)
-        for (int64_t c = 0; c < d; c++)
-            squares += ((double)x[t * next + c] - mean) * ((double)x[t * next + c] - mean);
-    factor = 1 / sqrt(squares / size + LN_EPS);
-    for (int64_t t = 0; t < h; t++)
-        for (int64_t c = 0; c < d; c++) {
-            double gain = norm->gain ? (double)norm->gain[t * d + c] : 1;
-            double bias = norm->bias ? (double)norm->bias[t * d + c] : 0;
-
-            x[t * next + c] = (float)(((double)x[t * next + c] - mean) * factor * gain + bias);
-        }
+    if (run_failed(r))
+        return;
+    rows.shape[0] = count;
+    rows.shape[1] = x.shape[0];
+    rows.stride[0] = x.stride[1];
+    rows.stride[1] = x.stride[0];
+    rows.data = tensor_f32(&x) + first * x.stride[1];
+    op_standardise64(r, rows, LN_EPS, gain, bias, rows);
 }
 
-static void normalise_item(void *context, int64_t item, int worker)
-{
-    const Norm *norm = context;
-
-    (void)worker;
-    normalise_row(norm, norm->k, norm->first + item);
-    normalise_row(norm, norm->v, norm->first + item);
-}
-
-/* Rows of keys and of values, by the same gain and bias.  The entry's count of FLOPs
+/* Rows of keys and of values, by the same gain and bias [h,d].  The entry's count of FLOPs
  * leaves this out, and so does ours. */
 static void normalise(Run *r, const AttendInput *in, int64_t first, int64_t count, Tensor gain,
                       Tensor bias)
 {
-    Norm norm = { .k = in->k, .v = in->v, .first = first, .gain = tensor_f32(&gain),
-                  .bias = tensor_f32(&bias) };
-
-    if (!run_failed(r))
-        threads_run(r->threads, count, normalise_item, &norm);
+    normalise_rows(r, in->k, first, count, gain, bias);
+    normalise_rows(r, in->v, first, count, gain, bias);
 }
 
 static Tensor norm_param(Run *r, const char *name, Tensor given)
 {
     int64_t shape[2] = { 1, r->h * r->d };
+    Tensor  t = { .rank = 0 };
 
-    return given.data ? run_param_given(r, name, given, DT_F32, 2, shape) : (Tensor){ 0 };
+    if (given.data)
+        t = run_param_given(r, name, given, DT_F32, 2, shape);
+    return t.data ? tensor_of(DT_F32, 2, (int64_t[]){ r->h, r->d }, t.data) : t;
 }
 
 static void normalise_tokens(Run *r, const Params *p, const AttendInput *in, int64_t slots)

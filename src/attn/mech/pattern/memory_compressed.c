@@ -86,8 +86,7 @@ static Tensor equal_shares(Run *r, const Params *p, const Slots *s)
 {
     Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
 
-    for (int64_t t = 0; t < s->ranges * s->size && !run_failed(r); t++)
-        tensor_f32(&share)[t] = (float)(1 / (double)p->factor);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 1 / (double)p->factor, share);
     return share;
 }
 
@@ -103,9 +102,7 @@ static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to
 {
     Tensor mean = slots_pool(r, s, x, equal_shares(r, p, s));
 
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        memcpy(tensor_f32(&to) + t * to.stride[0], tensor_f32(&mean) + t * mean.stride[0],
-               (size_t)(s->ranges * x.shape[2]) * sizeof(float));
+    op_entries(r, mean, ENTRY_CAST, 0, to);
     op_charge(r, FLOP_OVERHEAD,
               2 * (double)(r->h * s->ranges) * (double)p->factor * (double)x.shape[2]);
 }
@@ -116,13 +113,11 @@ static Tensor padded_tail(Run *r, Tensor x, int64_t first, int64_t f)
     int64_t w = x.shape[2], left = x.shape[1] - first;
     Tensor  tail = run_tensor3(r, DT_F32, x.shape[0], 1, f * w);
 
-    for (int64_t t = 0; t < x.shape[0] && !run_failed(r); t++) {
-        float *row = tensor_f32(&tail) + t * f * w;
-
-        memcpy(row, tensor_f32(&x) + t * x.stride[0] + first * w,
-               (size_t)(left * w) * sizeof(*row));
-        memset(row + left * w, 0, (size_t)((f - left) * w) * sizeof(*row));
-    }
+    if (run_failed(r))
+        return tail;
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, tail);
+    op_entries(r, tensor_rows(x, first, left), ENTRY_CAST, 0,
+               tensor_of(DT_F32, 3, (int64_t[]){ x.shape[0], left, w }, tail.data));
     return tail;
 }
 
@@ -154,14 +149,8 @@ static void add_bias(Run *r, const Side *side, Tensor to)
     if (!side->bias.data)
         return;
     bias = run_param_given(r, side->bias_name, side->bias, DT_F32, 2, shape);
-    for (int64_t row = 0; row < r->h * to.shape[1] && !run_failed(r); row++) {
-        const float *b = tensor_head(&bias, row / to.shape[1], r->h);
-        float       *at = tensor_f32(&to) + row / to.shape[1] * to.stride[0] +
-                    row % to.shape[1] * to.stride[1];
-
-        for (int64_t c = 0; c < w; c++)
-            at[c] += b[c];
-    }
+    op_entries_of(r, to, tensor_of(DT_F32, 3, (int64_t[]){ bias.shape[0], 1, w }, bias.data),
+                  ENTRY_SUM, 1, to);
 }
 
 /* [first token, compressed] of every head. */
@@ -172,9 +161,8 @@ static Tensor compressed(Run *r, const Params *p, const Slots *s, const Side *si
 
     if (run_failed(r))
         return to;
-    for (int64_t t = 0; t < r->h && s->lead; t++)
-        memcpy(tensor_f32(&to) + t * to.stride[0], tensor_head(&side->x, t, r->h),
-               (size_t)w * sizeof(float));
+    if (s->lead)
+        op_entries(r, tensor_rows(side->x, 0, 1), ENTRY_CAST, 0, tensor_rows(to, 0, 1));
     ranges = rows_of(to, s->lead, s->ranges);
     if (is_mean(p, side))
         average(r, p, s, side->x, ranges);

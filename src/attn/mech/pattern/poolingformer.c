@@ -139,51 +139,62 @@ static AttendInput second_input(Run *r, const Params *p, AttendInput in, Tensor 
 
 /* ---- pooling ----------------------------------------------------------------- */
 
+/* What is beyond a short range's end: no token. */
+static void cut_ranges(Run *r, const Slots *s, Tensor t, double value)
+{
+    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
+        int64_t length = slots_end(s, c) - slots_start(s, c);
+
+        if (length < s->size)
+            op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, value,
+                       tensor_columns(tensor_rows(t, c, 1), length, s->size - length));
+    }
+}
+
 static Tensor equal_shares(Run *r, const Slots *s)
 {
     Tensor share = run_tensor3(r, DT_F32, 1, s->ranges, s->size);
 
-    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++)
-        for (int64_t t = 0; t < s->size; t++)
-            tensor_f32(&share)[c * s->size + t] =
-                (float)(1 / (double)(slots_end(s, c) - slots_start(s, c)));
+    for (int64_t c = 0, next; c < s->ranges && !run_failed(r); c = next) {
+        int64_t length = slots_end(s, c) - slots_start(s, c);
+
+        for (next = c + 1; next < s->ranges && slots_end(s, next) - slots_start(s, next) == length;
+             next++)
+            ;
+        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 1 / (double)length,
+                   tensor_rows(share, c, next - c));
+    }
     return share;
 }
 
-/* softmax of the first `length` of x w, x [width] and w [width,kernel]. */
-static void centre_shares(const float *x, const float *w, int64_t width, int64_t kernel,
-                          int64_t length, double *logit, float *share)
+/* i32 [1,ranges]: the token in the middle of each cell, or its last one. */
+static Tensor middles(Run *r, const Params *p, const Slots *s)
 {
-    double top = (double)-INFINITY, sum = 0;
+    Tensor index = run_tensor2(r, DT_I32, 1, s->ranges);
 
-    for (int64_t t = 0; t < length; t++) {
-        logit[t] = 0;
-        for (int64_t c = 0; c < width; c++)
-            logit[t] += (double)x[c] * (double)w[c * kernel + t];
-        top = fmax(top, logit[t]);
+    for (int64_t c = 0; c < s->ranges && !run_failed(r); c++) {
+        int64_t middle = slots_start(s, c) + p->kernel / 2, last = slots_end(s, c) - 1;
+
+        tensor_i32(&index)[c] = (int32_t)(middle < last ? middle : last);
     }
-    for (int64_t t = 0; t < length; t++)
-        sum += logit[t] = exp(logit[t] - top);
-    for (int64_t t = 0; t < length; t++)
-        share[t] = (float)(logit[t] / sum);
+    return index;
 }
 
 /* Each cell's weights come from the token in its middle. */
 static Tensor ldconv_shares(Run *r, const Params *p, const Slots *s, Tensor x, Tensor w)
 {
-    Tensor  share = run_tensor3(r, DT_F32, r->h, s->ranges, s->size);
-    double *logit = run_alloc(r, s->size, sizeof(*logit));
+    Tensor    share = run_tensor3(r, DT_F32, r->h, s->ranges, s->size), logits;
+    ArenaMark mark = arena_mark(r->arena);
 
-    for (int64_t row = 0; row < r->h * s->ranges && !run_failed(r); row++) {
-        int64_t      head = row / s->ranges, cell = row % s->ranges;
-        int64_t      start = slots_start(s, cell), last = slots_end(s, cell) - 1;
-        int64_t      middle = start + p->kernel / 2;
-        const float *centre = (const float *)tensor_head(&x, head, r->h) +
-                              (middle < last ? middle : last) * x.stride[1];
-
-        centre_shares(centre, tensor_head(&w, head, r->h), x.shape[2], p->kernel,
-                      last - start + 1, logit, tensor_f32(&share) + row * s->size);
-    }
+    logits = run_tensor3(r, DT_F64, r->h, s->ranges, s->size);
+    if (run_failed(r))
+        return share;
+    op_gemm(r, op_gather(r, x, middles(r, p, s)), false, tensor_columns(w, 0, s->size), false, 1, 0,
+            logits, FLOP_NONE);
+    cut_ranges(r, s, logits, -(double)INFINITY);
+    op_softmax_rows(r, &(SoftmaxRows){ .x = logits });
+    op_entries(r, logits, ENTRY_CAST, 0, share);
+    arena_release(r->arena, mark);
     return share;
 }
 
@@ -264,8 +275,7 @@ static void poolingformer_run(Run *r, const void *opaque)
     a->on_slots = attend(r, &in, pooled, &z);
     run_stage(r, "add");
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    for (int64_t t = 0; t < r->h * r->n * r->e && !run_failed(r); t++)
-        tensor_f32(&r->out)[t] = tensor_f32(&y)[t] + tensor_f32(&z)[t];
+    op_entries_of(r, y, z, ENTRY_SUM, 1, r->out);
     show(r, p, a, pooled);
     view_tensor(r, "output_first", VIEW_VECTORS, y, "query", "value");
     view_tensor(r, "output_second", VIEW_VECTORS, z, "query", "value");

@@ -94,17 +94,15 @@ static void star_check(Run *r, const void *opaque)
 /* [h,1,w]: the mean of the tokens [h',n,w]. */
 static Tensor mean_of(Run *r, Tensor tokens)
 {
-    int64_t n = tokens.shape[1], w = tokens.shape[2];
-    Tensor  out = run_tensor3(r, DT_F32, r->h, 1, w);
+    Tensor   out = run_tensor3(r, DT_F32, r->h, 1, tokens.shape[2]);
+    int32_t *ends = run_alloc(r, 2, sizeof(*ends));
 
-    for (int64_t x = 0; x < r->h * w && !run_failed(r); x++) {
-        const float *from = (const float *)tensor_head(&tokens, x / w, r->h) + x % w;
-        double       sum = 0;
-
-        for (int64_t i = 0; i < n; i++)
-            sum += (double)from[i * w];
-        tensor_f32(&out)[x] = (float)(sum / (double)n);
-    }
+    if (run_failed(r))
+        return out;
+    ends[0] = 0;
+    ends[1] = (int32_t)tokens.shape[1];
+    op_pool_windows(r, &(PoolWindows){ .x = tokens, .first = ends, .end = ends + 1,
+                                       .kind = WINDOW_MEAN }, out);
     return out;
 }
 

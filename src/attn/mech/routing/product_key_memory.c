@@ -50,8 +50,8 @@ typedef struct Memory {
     int64_t n, dm, heads, keys, half, knn, width; /* width: of a value */
     Tensor  query_w, query_b, scale, shift, values;
     Tensor  wide_keys;     /* f64 [2*heads,keys,half] */
-    int32_t *slot;         /* [heads,n,knn], best first */
-    float   *weight;       /* [heads,n,knn] */
+    Tensor  slot;          /* i32 [heads,n,knn], best first */
+    Tensor  weight;        /* f32 [heads,n,knn] */
     int32_t *pick;         /* [heads,n,knn] the candidates p * knn + r they were; NULL: no views */
     float   *score;        /* [heads,n,2,knn] best scores of each half; NULL: no views */
 } Memory;
@@ -119,30 +119,39 @@ static void take_weights(Run *r, Memory *s)
     s->values = layer_weight(r, "values", p->values, 2, (int64_t[]){ slots, s->width },
                              (Init){ INIT_NORMAL, 1 / sqrt((double)s->width) });
     s->wide_keys = run_tensor3(r, DT_F64, 2 * s->heads, s->keys, s->half);
-    for (int64_t c = 0; c < tensor_count(&s->wide_keys) && !run_failed(r); c++)
-        ((double *)s->wide_keys.data)[c] = (double)tensor_f32(&keys)[c];
+    op_entries(r, tensor_of(DT_F32, 3, s->wide_keys.shape, keys.data), ENTRY_CAST, 0, s->wide_keys);
 }
 
 /* ---- queries ---------------------------------------------------------------- */
 
-/* Half `which` of the query of one token, from the products with query_w. */
-static void settle_half(const Memory *s, const double *product, int64_t column, double *half)
+/* Every second head of q [2*heads,count,half], from `which` on: [heads,count,half]. */
+static Tensor halves(Tensor q, int64_t which)
 {
-    double squares = 0, length;
+    q.data = (double *)q.data + which * q.stride[0];
+    q.shape[0] /= 2;
+    q.stride[0] *= 2;
+    return q;
+}
 
-    for (int64_t t = 0; t < s->half; t++) {
-        int64_t c = column + t;
+/* The numbers of a vector [heads*k_dim] that belong to those halves: [heads,1,half]. */
+static Tensor of_halves(const Memory *s, Tensor vector, int64_t which)
+{
+    Tensor t = tensor_of(DT_F32, 3, (int64_t[]){ s->heads, 1, s->half },
+                         tensor_f32(&vector) + which * s->half);
 
-        half[t] = product[t] + (double)tensor_f32(&s->query_b)[c];
-        if (s->scale.data)
-            half[t] *= (double)tensor_f32(&s->scale)[c];
-        if (s->shift.data)
-            half[t] += (double)tensor_f32(&s->shift)[c];
-        squares += half[t] * half[t];
-    }
-    length = fmax(sqrt(squares), SMALLEST_NORM);
-    for (int64_t t = 0; t < s->half && s->p->normalize_query; t++)
-        half[t] /= length;
+    t.stride[0] = 2 * s->half;
+    return t;
+}
+
+/* q, from the products with query_w [heads,count,k_dim]. */
+static void settle(Run *r, const Memory *s, Tensor product, int64_t which, Tensor q)
+{
+    op_entries_of(r, tensor_columns(product, which * s->half, s->half),
+                  of_halves(s, s->query_b, which), ENTRY_SUM, 1, q);
+    if (s->scale.data)
+        op_entries_of(r, q, of_halves(s, s->scale, which), ENTRY_PRODUCT, 1, q);
+    if (s->shift.data)
+        op_entries_of(r, q, of_halves(s, s->shift, which), ENTRY_SUM, 1, q);
 }
 
 /* f64 [2*heads,count,half] of tokens [first, first+count). */
@@ -155,105 +164,54 @@ static Tensor queries(Run *r, const Memory *s, int64_t first, int64_t count)
                   .stride = { k_dim, s->heads * k_dim, 1, 1 }, .data = s->query_w.data };
     Tensor  product = op_dots64(r, x, w), q = run_tensor3(r, DT_F64, 2 * s->heads, count, s->half);
 
-    for (int64_t c = 0; c < 2 * s->heads * count && !run_failed(r); c++) {
-        int64_t half = c / count, i = c % count;
-
-        settle_half(s, (double *)product.data + (half / 2 * count + i) * k_dim + half % 2 * s->half,
-                    half * s->half, (double *)q.data + c * s->half);
-    }
-    return q;
+    for (int64_t which = 0; which < 2 && !run_failed(r); which++)
+        settle(r, s, product, which, halves(q, which));
+    return s->p->normalize_query ? op_normalise64(r, q, NORMALISE_L2, SMALLEST_NORM) : q;
 }
 
 /* ---- choosing --------------------------------------------------------------- */
 
-/* Puts `value` into the best `most` so far, ordered; ties stay behind those before them. */
-static int64_t insert(double value, int32_t index, int64_t have, int64_t most, double *best,
-                      int32_t *which)
+/* Candidates and scores of the halves, which the views show. */
+static void keep_candidates(Run *r, const Memory *s, const BestColumns *sums, int64_t row)
 {
-    int64_t at = have < most ? have : most - 1;
+    BestColumns plain = { .x = sums->x, .y = sums->y, .k = s->knn };
+    int64_t     shape[3] = { 1, sums->x.shape[1], s->knn };
+    Tensor      score = tensor_of(DT_F32, 3, shape, s->score + row * 2 * s->knn), other;
+    BestResult  picks = op_best_columns(r, &plain);
 
-    if (have == most && !(value > best[most - 1]))
-        return have;
-    for (; at > 0 && value > best[at - 1]; at--) {
-        best[at] = best[at - 1];
-        which[at] = which[at - 1];
-    }
-    best[at] = value;
-    which[at] = index;
-    return have < most ? have + 1 : most;
+    score.stride[1] = 2 * s->knn;
+    other = score;
+    other.data = tensor_f32(&score) + s->knn;
+    op_entries(r, picks.index, ENTRY_CAST, 0,
+               tensor_of(DT_I32, 3, shape, s->pick + row * s->knn));
+    op_entries(r, sums->x, ENTRY_CAST, 0, score);
+    op_entries(r, sums->y, ENTRY_CAST, 0, other);
 }
 
-static void best_of(const double *scores, int64_t count, int64_t most, double *best,
-                    int32_t *which)
-{
-    int64_t have = 0;
-
-    for (int64_t c = 0; c < count; c++)
-        have = insert(scores[c], (int32_t)c, have, most, best, which);
-}
-
-typedef struct Choice {
-    const Memory *s;
-    const double *one, *two; /* [count,keys] scores of the halves of one head */
-    int64_t       head, first, count;
-    double       *best;      /* [workers][3][knn] */
-    int32_t      *which;     /* [workers][3][knn] */
-} Choice;
-
-static void softmax(const Memory *s, const double *best, float *weight)
-{
-    double sum = 0;
-
-    for (int64_t c = 0; c < s->knn; c++)
-        sum += exp((best[c] - best[0]) / s->p->temperature);
-    for (int64_t c = 0; c < s->knn; c++)
-        weight[c] = (float)(exp((best[c] - best[0]) / s->p->temperature) / sum);
-}
-
-static void keep_candidates(const Memory *s, int64_t row, const double *best,
-                            const int32_t *chosen)
-{
-    if (!s->pick)
-        return;
-    memcpy(s->pick + row * s->knn, chosen, (size_t)s->knn * sizeof(*chosen));
-    for (int64_t c = 0; c < 2 * s->knn; c++)
-        s->score[row * 2 * s->knn + c] = (float)best[c];
-}
-
-/* One token: best of each half, then the best sums of the two. */
-static void choose_token(void *context, int64_t item, int worker)
-{
-    const Choice *job = context;
-    const Memory *s = job->s;
-    int64_t       knn = s->knn, row = job->head * s->n + job->first + item, have = 0;
-    double       *best = job->best + worker * 3 * knn, *top = best + 2 * knn;
-    int32_t      *which = job->which + worker * 3 * knn, *chosen = which + 2 * knn;
-
-    best_of(job->one + item * s->keys, s->keys, knn, best, which);
-    best_of(job->two + item * s->keys, s->keys, knn, best + knn, which + knn);
-    for (int64_t c = 0; c < knn * knn; c++)
-        have = insert(best[c / knn] + best[knn + c % knn], (int32_t)c, have, knn, top, chosen);
-    for (int64_t c = 0; c < knn; c++)
-        s->slot[row * knn + c] = (int32_t)(which[chosen[c] / knn] * s->keys +
-                                           which[knn + chosen[c] % knn]);
-    softmax(s, top, s->weight + row * knn);
-    keep_candidates(s, row, best, chosen);
-}
-
+/* The best of each half, then the best sums of the two. */
 static void choose(Run *r, const Memory *s, Tensor q, int64_t head, int64_t first)
 {
-    int64_t count = q.shape[1], workers = threads_count(r->threads);
-    Choice  job = { .s = s, .head = head, .first = first, .count = count };
-    Tensor  one, two;
+    int64_t     count = q.shape[1], row = head * s->n + first, shape[3] = { 1, count, s->knn };
+    Tensor      weight = tensor_of(DT_F32, 3, shape, tensor_f32(&s->weight) + row * s->knn);
+    Tensor      slot = tensor_of(DT_I32, 3, shape, tensor_i32(&s->slot) + row * s->knn);
+    BestColumns half = { .k = s->knn }, sums = { .k = s->knn, .names = s->keys };
+    BestResult  one, two, best;
 
-    one = exact_products(r, q, s->wide_keys, 2 * head, 0, s->keys);
-    two = exact_products(r, q, s->wide_keys, 2 * head + 1, 0, s->keys);
-    job.one = one.data;
-    job.two = two.data;
-    job.best = run_alloc(r, workers * 3 * s->knn, sizeof(*job.best));
-    job.which = run_alloc(r, workers * 3 * s->knn, sizeof(*job.which));
-    if (!run_failed(r))
-        threads_run(r->threads, count, choose_token, &job);
+    half.x = exact_products(r, q, s->wide_keys, 2 * head, 0, s->keys);
+    one = op_best_columns(r, &half);
+    half.x = exact_products(r, q, s->wide_keys, 2 * head + 1, 0, s->keys);
+    two = op_best_columns(r, &half);
+    sums.x = one.value;
+    sums.y = two.value;
+    sums.x_name = one.index;
+    sums.y_name = two.index;
+    best = op_best_columns(r, &sums);
+    op_entries(r, best.index, ENTRY_CAST, 0, slot);
+    if (s->pick)
+        keep_candidates(r, s, &sums, row);
+    op_entries(r, best.value, ENTRY_DIVIDE, s->p->temperature, best.value);
+    op_softmax_rows(r, &(SoftmaxRows){ .x = best.value });
+    op_entries(r, best.value, ENTRY_CAST, 0, weight);
 }
 
 static void score_tokens(Run *r, Memory *s)
@@ -281,24 +239,26 @@ static void score_tokens(Run *r, Memory *s)
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* The slots and weights of all heads, token by token. */
+/* The numbers of all heads, token by token. */
+static Tensor by_token(Run *r, const Memory *s, Tensor x)
+{
+    Tensor y = run_tensor3(r, x.dtype, 1, s->n, s->heads * s->knn);
+
+    op_entries(r, x, ENTRY_CAST, 0, tensor_split(y, s->heads));
+    return y;
+}
+
 static SumLists lists_of(Run *r, const Memory *s)
 {
-    int64_t  per = s->heads * s->knn, count = s->n * per;
     int64_t *start = run_alloc(r, s->n + 1, sizeof(*start));
-    int32_t *entry = run_alloc(r, count, sizeof(*entry));
-    float   *weight = run_alloc(r, count, sizeof(*weight));
 
+    run_prepare(r, true);
     for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
-        start[i] = i * per;
-    for (int64_t x = 0; x < count && !run_failed(r); x++) {
-        int64_t c = x % per, at = (c / s->knn * s->n + x / per) * s->knn + c % s->knn;
-
-        entry[x] = s->slot[at];
-        weight[x] = s->weight[at];
-    }
-    return (SumLists){ .x = tensor_with_rank(s->values, 3), .start = start, .entry = entry,
-                       .weight = weight, .heads = 1, .n = s->n };
+        start[i] = i * s->heads * s->knn;
+    run_prepare(r, false);
+    return (SumLists){ .x = tensor_with_rank(s->values, 3), .start = start,
+                       .entry = by_token(r, s, s->slot).data,
+                       .weight = by_token(r, s, s->weight).data, .heads = 1, .n = s->n };
 }
 
 static void read_values(Run *r, const Memory *s)
@@ -317,11 +277,8 @@ static void read_values(Run *r, const Memory *s)
 
 static void show_choices(Run *r, const Memory *s)
 {
-    int64_t shape[3] = { s->heads, s->n, s->knn };
-
-    view_tensor(r, "indices", VIEW_ORDER, tensor_of(DT_I32, 3, shape, s->slot), "token", "place");
-    view_tensor(r, "scores", VIEW_WEIGHTS, tensor_of(DT_F32, 3, shape, s->weight), "token",
-                "place");
+    view_tensor(r, "indices", VIEW_ORDER, s->slot, "token", "place");
+    view_tensor(r, "scores", VIEW_WEIGHTS, s->weight, "token", "place");
 }
 
 /* Cell (p, r) of plane head * n + token. */
@@ -402,8 +359,8 @@ static void show_memory(Run *r, const Memory *s)
     memset(total, 0, (size_t)slots * sizeof(*total));
     memset(seen, 0, (size_t)slots * sizeof(*seen));
     for (int64_t c = 0; c < s->heads * s->n * s->knn; c++) {
-        total[s->slot[c]] += (double)s->weight[c];
-        seen[s->slot[c]] = 1;
+        total[tensor_i32(&s->slot)[c]] += (double)tensor_f32(&s->weight)[c];
+        seen[tensor_i32(&s->slot)[c]] = 1;
     }
     for (int64_t c = 0; c < slots; c++) {
         tensor_f32(&memory)[c] = (float)total[c];
@@ -427,8 +384,8 @@ static void product_key_memory_run(Run *r, const void *opaque)
     run_heads(r, s->heads, 2 * s->half, s->width);
     take_weights(r, s);
     chosen = s->heads * s->n * s->knn;
-    s->slot = run_alloc(r, chosen, sizeof(*s->slot));
-    s->weight = run_alloc(r, chosen, sizeof(*s->weight));
+    s->slot = run_tensor3(r, DT_I32, s->heads, s->n, s->knn);
+    s->weight = run_tensor3(r, DT_F32, s->heads, s->n, s->knn);
     if (run_wants_views(r)) {
         s->pick = run_alloc(r, chosen, sizeof(*s->pick));
         s->score = run_alloc(r, 2 * chosen, sizeof(*s->score));

@@ -257,12 +257,10 @@ static Tensor regroup(Run *r, Tensor from, int64_t heads, bool back)
     int64_t n = r->n, d = r->dm / heads;
     Tensor  to = back ? run_tensor3(r, DT_F32, 1, n, r->dm) : run_tensor3(r, DT_F32, heads, n, d);
 
-    for (int64_t row = 0; row < heads * n && !run_failed(r); row++) {
-        int64_t wide = (row % n * heads + row / n) * d, tall = row * d;
-
-        memcpy(tensor_f32(&to) + (back ? wide : tall), tensor_f32(&from) + (back ? tall : wide),
-               (size_t)d * sizeof(float));
-    }
+    if (back)
+        op_entries(r, from, ENTRY_CAST, 0, tensor_split(to, heads));
+    else
+        op_entries(r, tensor_split(from, heads), ENTRY_CAST, 0, to);
     return to;
 }
 
