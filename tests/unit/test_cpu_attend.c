@@ -416,16 +416,50 @@ static void heads_one_by_one(void **state)
     fixture_free(&c.f);
 }
 
-static void failed_allocations(void **state)
+/* So many keys that their rows are gathered stretch by stretch. */
+static void stretch_by_stretch(void **state)
 {
-    Shape s = { 2, 1, 40, 40, 8, 8 };
-    bool  done = false;
+    Case c = case_new((Shape){ 2, 1, 60, 23000, 60, 70 }, 2, 1);
 
     (void)state;
+    c.pattern = scattered(c.f.run->arena, pattern_shape(&c));
+    run_kernels(&c, 2e-6, "stretches");
+    fixture_free(&c.f);
+}
+
+/* Narrow rows of more heads than panels are kept for, and a row and a column that are full. */
+static void narrow_but_for_one(void **state)
+{
+    Case         c = case_new((Shape){ 5, 5, 700, 700, 130, 8 }, 3, 1);
+    Arena       *a = c.f.run->arena;
+    PatternShape s = pattern_shape(&c);
+    uint8_t      flags[700] = { [650] = 1 };
+
+    (void)state;
+    c.pattern = pattern_union(a, pattern_rows(a, s, flags), pattern_cols(a, s, flags));
+    c.pattern = pattern_union(a, c.pattern, pattern_band(a, s, -30, 20, 1, 1));
+    run_kernels(&c, 2e-6, "narrow");
+    fixture_free(&c.f);
+}
+
+static Pattern *narrow(Arena *a, PatternShape s)
+{
+    return pattern_band(a, s, -2, 2, 1, 1);
+}
+
+static Pattern *causal(Arena *a, PatternShape s)
+{
+    return pattern_causal(a, s);
+}
+
+static void fail_one_by_one(Shape s, Pattern *(*make)(Arena *, PatternShape))
+{
+    bool done = false;
+
     for (int64_t k = 0; !done; k++) {
         Case c = case_new(s, 2, 1);
 
-        c.pattern = pattern_causal(c.f.run->arena, pattern_shape(&c));
+        c.pattern = make(c.f.run->arena, pattern_shape(&c));
         add_terms(&c, 15);
         arena_fail_at(c.f.run->arena, k);
         cpu_attend(c.f.run, &c.in, c.pattern, &c.out, &c.cells);
@@ -435,6 +469,14 @@ static void failed_allocations(void **state)
         c.f.run->err = ERROR_INIT;
         fixture_free(&c.f);
     }
+}
+
+static void failed_allocations(void **state)
+{
+    (void)state;
+    fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, causal);
+    fail_one_by_one((Shape){ 2, 1, 40, 40, 8, 8 }, narrow);
+    fail_one_by_one((Shape){ 2, 1, 140, 140, 8, 8 }, scattered);
 }
 
 static void cancelled_before_it_begins(void **state)
@@ -463,6 +505,8 @@ int main(void)
         cmocka_unit_test(runs_of_scores),
         cmocka_unit_test(stored_rows_are_the_patterns),
         cmocka_unit_test(heads_one_by_one),
+        cmocka_unit_test(stretch_by_stretch),
+        cmocka_unit_test(narrow_but_for_one),
         cmocka_unit_test(failed_allocations),
         cmocka_unit_test(cancelled_before_it_begins),
     };

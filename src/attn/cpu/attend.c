@@ -1,9 +1,8 @@
 /* attend.c -- fused attention over a pattern with an online softmax.
  *
- * Heads go in batches: the keys of a batch are packed into panels, then every
- * (block of queries, head) is one item of work.  An item takes the tiles its
- * plan names, STEP_PANELS panels at a time: scores, softmax, mixing.  Cells of
- * tiles that are nearly empty are computed one by one at the end of the item.
+ * Long rows: heads go in batches; the keys of a batch are packed into panels, then every
+ * (block of queries, head) is one item of work, done by attend_block.c.  Short rows that need
+ * few panels: attend_near.c.  Rows whose keys lie here and there: attend_gather.c.
  *
  * Cells a step apart would leave all tiles nearly empty.  Where rows hold many of
  * one step, rows and keys are taken in the order of their phases (phases.h), in
@@ -13,14 +12,11 @@
  * An item's result depends on nothing but the item, so neither the number of
  * threads nor their order changes a bit.
  */
-#include "attn/cpu/cpu.h"
+#include "attn/cpu/attend_job.h"
 
-#include "attn/cpu/block.h"
 #include "attn/cpu/pack.h"
-#include "attn/cpu/plan.h"
 #include "attn/cpu/shared_rows.h"
 #include "attn/cpu/stored_rows.h"
-#include "attn/cpu/terms.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,263 +35,10 @@
 /* Least cells of one step in a row, and keys in a phase, that a pass of their own pays for. */
 #define STEP_CELLS 16
 #define BROKEN_RUNS 4
-#define ROWS_AHEAD 8 /* queries that are fetched while others are copied */
 /* How often rows must be asked for, and how many runs they must have, to be worth storing. */
 #define STORE_TIMES 4
 #define STORE_RUNS 2
 #define MOSTLY 0.98 /* a share of cells that is as good as all of them */
-#define LIST_KEYS 512 /* a multiple of TILE_KEYS, at most TERMS_LIST */
-
-typedef struct Worker {
-    Plan     plan;
-    Block    block;
-    Terms    terms;
-    int32_t *list;  /* [LIST_KEYS] keys of a row that are computed one by one */
-    int32_t *sparse; /* [panels] of a group's tiles that are computed so */
-    float   *s;     /* [LIST_KEYS] */
-    double   cells;
-    bool     failed;
-} Worker;
-
-typedef struct Job {
-    Run               *run;
-    const AttendInput *in;
-    const Pattern     *pattern;
-    const Kernel      *kernel;
-    AttendResult      *out;
-    int64_t            h, n, m, d, e, panels;
-    double             cell_flops;
-    int64_t            block_rows, blocks;
-    bool               per_head, has_terms, scattered;
-    Phases             row_order, key_order;
-    bool               join;             /* out and lse hold another pass already */
-    float             *values;           /* [slices][m][e] in the keys' order; NULL: v itself */
-    float             *packed;           /* [slices of the batch][panels][d][TILE_KEYS] */
-    int64_t            slice, slices;    /* of k: the batch */
-    int64_t            head, heads;      /* the batch's queries */
-    Worker            *workers;
-} Job;
-
-/* ---- one item --------------------------------------------------------------- */
-
-static const float *packed_panel(const Job *job, int64_t head, int64_t panel)
-{
-    int64_t slice = head * job->in->k.shape[0] / job->h - job->slice;
-
-    return job->packed + (slice * job->panels + panel) * job->d * TILE_KEYS;
-}
-
-static const float *values_of(const Job *job, int64_t head, int64_t *stride)
-{
-    int64_t slice = head * job->in->k.shape[0] / job->h - job->slice;
-
-    *stride = job->values ? job->e : job->in->v.stride[1];
-    return job->values ? job->values + slice * job->m * job->e
-                       : tensor_head(&job->in->v, head, job->h);
-}
-
-static void score_panel(const Job *job, Worker *w, int64_t head, int64_t place)
-{
-    Plan        *plan = &w->plan;
-    Block       *block = &w->block;
-    int64_t      panel = plan->touched[place];
-    const float *keys = packed_panel(job, head, panel);
-
-    if (job->has_terms)
-        terms_panel(&w->terms, head, plan->first, plan->rows, panel);
-    for (int64_t g = 0; g < block->groups; g++) {
-        TileKind kind = plan_kind(plan, place, g);
-        float   *tile;
-
-        if (kind != TILE_FULL && kind != TILE_MASKED)
-            continue;
-        tile = block_score(block, g, panel, keys, job->m - panel * TILE_KEYS,
-                           kind == TILE_FULL ? NULL : plan_keep(plan, panel, g));
-        if (job->has_terms)
-            terms_add_tile(&w->terms, plan->first + g * TILE_ROWS, panel, tile, block->lds);
-    }
-}
-
-static void mix_group(const Job *job, Worker *w, int64_t head, int64_t g)
-{
-    Block       *block = &w->block;
-    int32_t      slots = block->slots[g];
-    int64_t      stride;
-    const float *v = values_of(job, head, &stride);
-
-    if (slots == 0)
-        return;
-    block_soften(block, g, job->has_terms);
-    block_mix(block, g, v, stride, job->m);
-    if (w->terms.value)
-        for (int x = 0; x < slots; x++)
-            terms_mix_tile(&w->terms, head, w->plan.first + g * TILE_ROWS,
-                           block->panel[g * STEP_PANELS + x], block_tile(block, g, x),
-                           block->lds, block->acc + g * TILE_ROWS * block->lda, block->lda);
-}
-
-/* One step of row's softmax over the listed keys. */
-static void take_list(const Job *job, Worker *w, int64_t head, int64_t row, int64_t count)
-{
-    Block       *b = &w->block;
-    const float *k = tensor_head(&job->in->k, head, job->h);
-    int64_t      i = w->plan.first + row, padded = round_up_to(count, TILE_KEYS);
-    float       *acc = b->acc + row * b->lda;
-
-    if (count == 0)
-        return;
-    job->kernel->dots(b->q + row * b->d, k, job->in->k.stride[1], w->list, count, job->d, w->s);
-    if (job->has_terms)
-        terms_add_list(&w->terms, head, i, w->list, count, w->s);
-    for (int64_t x = count; x < padded; x++)
-        w->s[x] = -INFINITY;
-    job->kernel->softmax(w->s, padded, 1, padded, NULL, b->max + row, b->sum + row,
-                         b->factor + row);
-    job->kernel->mix_row(w->s, tensor_head(&job->in->v, head, job->h), job->in->v.stride[1],
-                         w->list, count, job->e, b->factor[row], acc);
-    if (w->terms.value)
-        terms_mix_list(&w->terms, head, i, w->list, count, w->s, acc);
-}
-
-/* The cells of row in the group's `panels` tiles that were left to single cells. */
-static void take_sparse_cells(const Job *job, Worker *w, int64_t head, int64_t row,
-                              int64_t panels)
-{
-    int64_t count = 0, group = row / TILE_ROWS;
-
-    for (int64_t x = 0; x < panels; x++) {
-        uint64_t bits = plan_keep(&w->plan, w->sparse[x], group)[row % TILE_ROWS];
-
-        for (; bits; bits &= bits - 1) {
-            if (count == LIST_KEYS) {
-                take_list(job, w, head, row, count);
-                count = 0;
-            }
-            w->list[count++] = (int32_t)phases_position(
-                job->key_order, w->sparse[x] * TILE_KEYS + __builtin_ctzll(bits));
-        }
-    }
-    take_list(job, w, head, row, count);
-}
-
-static void take_sparse_tiles(const Job *job, Worker *w, int64_t head)
-{
-    const Plan *plan = &w->plan;
-
-    for (int64_t group = 0; group < plan->groups; group++) {
-        int64_t panels = 0, end = min_i64(plan->rows, (group + 1) * TILE_ROWS);
-
-        for (int64_t place = 0; place < plan->count; place++)
-            if (plan_kind(plan, place, group) == TILE_SPARSE)
-                w->sparse[panels++] = plan->touched[place];
-        for (int64_t row = group * TILE_ROWS; row < end && panels; row++)
-            take_sparse_cells(job, w, head, row, panels);
-    }
-}
-
-/* All cells of a row one by one, straight from its runs. */
-static bool take_row(const Job *job, Worker *w, int64_t head, int64_t row)
-{
-    PatternRow *runs = &w->plan.row;
-    int64_t     count = 0;
-
-    pattern_row(job->pattern, job->per_head ? head : 0, w->plan.first + row, runs);
-    for (int64_t x = 0; x < runs->count && !runs->failed; x++)
-        for (int64_t y = 0; y < runs->runs[x].count; y++) {
-            if (count == LIST_KEYS) {
-                take_list(job, w, head, row, count);
-                w->cells += (double)count;
-                count = 0;
-            }
-            w->list[count++] = (int32_t)(runs->runs[x].start + y * runs->runs[x].step);
-        }
-    take_list(job, w, head, row, count);
-    w->cells += (double)count;
-    return !runs->failed;
-}
-
-static bool plan_for(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
-{
-    int64_t asked = job->per_head ? head : 0;
-
-    if (w->plan.head == asked && w->plan.first == first)
-        return true;
-    return plan_make(&w->plan, job->pattern, asked, first, rows);
-}
-
-/* The softmax of row i over this pass's keys becomes that over those of out, lse as well. */
-static void join_row(const Job *job, Worker *w, int64_t i, float *out, float *lse)
-{
-    static const int32_t only[1] = { 0 };
-    Block *b = &w->block;
-    float *acc = b->acc + i * b->lda, kept, added;
-    double more = ((double)b->max[i] + log2((double)b->sum[i])) * LN_2, high, sum;
-
-    if (b->max[i] == -INFINITY && b->sum[i] == 0.0f)
-        return;
-    high = fmax((double)*lse, more);
-    sum = high + log(exp((double)*lse - high) + exp(more - high));
-    kept = (float)exp((double)*lse - sum);
-    added = (float)(exp(more - sum) / (double)b->sum[i]);
-    job->kernel->mix_row(&kept, out, job->e, only, 1, job->e, added, acc);
-    memcpy(out, acc, (size_t)job->e * sizeof(*out));
-    *lse = (float)sum;
-}
-
-static void finish_row(const Job *job, Worker *w, int64_t head, int64_t place, int64_t i)
-{
-    int64_t at = head * job->n + phases_position(job->row_order, place);
-    float  *out = (float *)job->out->out.data + at * job->e;
-    float  *lse = (float *)job->out->lse.data + at;
-
-    if (job->join)
-        join_row(job, w, i, out, lse);
-    else
-        block_row(&w->block, i, out, lse);
-}
-
-static void take_tiles(const Job *job, Worker *w, int64_t head)
-{
-    Block *block = &w->block;
-
-    for (int64_t place = 0; place < w->plan.count; place += STEP_PANELS) {
-        int64_t end = min_i64(place + STEP_PANELS, w->plan.count);
-
-        for (int64_t x = place; x < end; x++)
-            score_panel(job, w, head, x);
-        for (int64_t g = 0; g < block->groups; g++)
-            mix_group(job, w, head, g);
-    }
-    if (w->plan.sparse)
-        take_sparse_tiles(job, w, head);
-    w->cells += w->plan.cells;
-}
-
-static bool attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
-{
-    const AttendInput *in = job->in;
-    const float       *q = tensor_head(&in->q, head, job->h);
-    bool               done = true;
-
-    block_begin(&w->block, rows);
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t ahead = phases_position(job->row_order,
-                                        min_i64(first + i + ROWS_AHEAD, job->n - 1));
-
-        cpu_fetch(q + ahead * in->q.stride[1], job->d);
-        block_query(&w->block, i,
-                    q + phases_position(job->row_order, first + i) * in->q.stride[1], in->scale);
-    }
-    w->plan.first = first;
-    if (!job->scattered)
-        take_tiles(job, w, head);
-    else
-        for (int64_t i = 0; i < rows && done; i++)
-            done = take_row(job, w, head, i);
-    for (int64_t i = 0; i < rows && done; i++)
-        finish_row(job, w, head, first + i, i);
-    return done;
-}
 
 /* Blocks go last to first: under a causal pattern the long ones come first. */
 static void attend_item(void *context, int64_t item, int worker)
@@ -306,13 +49,11 @@ static void attend_item(void *context, int64_t item, int worker)
     int64_t first = (job->blocks - 1 - item / job->heads) * job->block_rows;
     int64_t rows = min_i64(job->block_rows, job->n - first);
 
-    double  before = w->cells;
-
     if (w->failed || cpu_cancelled(job->run))
         return;
-    w->failed = !(job->scattered || plan_for(job, w, head, first, rows)) ||
-                !attend_block(job, w, head, first, rows);
-    run_ahead(job->run, (w->cells - before) * job->cell_flops);
+    w->failed = !attend_plan(job, w, head, first, rows);
+    if (!w->failed)
+        attend_block(job, w, head, first, rows);
 }
 
 /* ---- the whole -------------------------------------------------------------- */
@@ -415,10 +156,10 @@ static double tensors_of(const Job *job)
 }
 
 /* How many slices of k are packed at once. */
-static int64_t batch_slices(const Job *job, int threads, int64_t step)
+static int64_t batch_slices(const Job *job, int threads)
 {
     double  size = (double)sizeof(float), tensors = tensors_of(job);
-    double  wide = (double)(job->d + (step > 1 ? job->e : 0));
+    double  wide = (double)(job->d + (job->step > 1 ? job->e : 0));
     double  one = size * (double)(job->panels * TILE_KEYS) * wide;
     double  limit = fmax(BATCH_FREE, fmin(tensors / 8, (double)BATCH_BYTES * threads));
     int64_t fit = (int64_t)(limit / one);
@@ -449,27 +190,34 @@ static bool workers_init(Job *job, int count)
     return job->workers != NULL;
 }
 
-static void run_batches(Job *job, int64_t slices)
+static void packed_batch(Job *job)
+{
+    threads_run(job->run->threads, job->slices * job->panels, pack_item, job);
+    threads_run(job->run->threads, job->heads * job->blocks, attend_item, job);
+}
+
+static void run_batches(Job *job)
 {
     int64_t h_kv = job->in->k.shape[0];
 
-    for (job->slice = 0; job->slice < h_kv; job->slice += slices) {
-        int64_t end = min_i64(job->slice + slices, h_kv);
+    for (job->slice = 0; job->slice < h_kv; job->slice += job->most_slices) {
+        int64_t end = min_i64(job->slice + job->most_slices, h_kv);
 
         job->slices = end - job->slice;
         /* Heads t with floor(t * h_kv / h) in the batch. */
         job->head = ceil_div(job->slice * job->h, h_kv);
         job->heads = ceil_div(end * job->h, h_kv) - job->head;
-        if (!job->scattered)
-            threads_run(job->run->threads, job->slices * job->panels, pack_item, job);
-        threads_run(job->run->threads, job->heads * job->blocks, attend_item, job);
+        if (job->near_slots)
+            attend_near_batch(job);
+        else
+            packed_batch(job);
         if (cpu_cancelled(job->run))
             return;
     }
 }
 
 /* Some runs of all rows, with rows and keys in the order of a step's phases. */
-static void run_pass(Job *job, int64_t slices, int64_t step, RunPart part, int64_t other)
+static void run_pass(Job *job, int64_t step, RunPart part, int64_t other)
 {
     float *values = job->values;
 
@@ -478,30 +226,70 @@ static void run_pass(Job *job, int64_t slices, int64_t step, RunPart part, int64
     job->values = step > 1 ? values : NULL;
     for (int x = 0; x < threads_count(job->run->threads); x++)
         plan_order(&job->workers[x].plan, job->n, step, part, other);
-    run_batches(job, slices);
+    run_batches(job);
     job->values = values;
+}
+
+/* Whether a step's cells leave others for a pass of their own. */
+static bool is_mixed(const Job *job, const Typical *typical)
+{
+    return job->step > 1 && typical->stepped < MOSTLY * typical->cells;
 }
 
 /* Rows that are asked for often are found once, where they take at most an eighth of the
  * tensors. */
-static void store_rows(Job *job, int64_t slices, const Typical *typical, int64_t passes)
+static void store_rows(Job *job, const Typical *typical)
 {
-    int64_t times = passes * (job->scattered ? job->h : ceil_div(job->in->k.shape[0], slices));
+    int64_t passes = is_mixed(job, typical) ? 2 : 1;
+    int64_t times = passes * ceil_div(job->in->k.shape[0], job->most_slices);
     double  expected = (double)job->n * typical->runs * (double)sizeof(PatternRun);
 
     if (times >= STORE_TIMES && typical->runs >= STORE_RUNS && expected <= tensors_of(job) / 8)
         job->pattern = stored_rows(job->run, job->pattern, tensors_of(job) / 8);
 }
 
-static void run_passes(Job *job, int64_t slices, int64_t step, bool mixed)
+static void run_passes(Job *job, const Typical *typical)
 {
-    if (!mixed) {
-        run_pass(job, slices, step, RUNS_ALL, 0);
+    if (job->scattered) {
+        attend_gather(job, typical);
         return;
     }
-    run_pass(job, slices, 1, RUNS_BUT_STEP, step);
+    store_rows(job, typical);
+    if (!is_mixed(job, typical)) {
+        run_pass(job, job->step, RUNS_ALL, 0);
+        return;
+    }
+    run_pass(job, 1, RUNS_BUT_STEP, job->step);
     job->join = true;
-    run_pass(job, slices, step, RUNS_OF_STEP, 0);
+    run_pass(job, job->step, RUNS_OF_STEP, 0);
+}
+
+/* Memory for packed keys and the values in their order. */
+static bool batch_init(Job *job)
+{
+    int64_t size = (int64_t)sizeof(float);
+    Arena  *arena = job->run->arena;
+
+    job->most_slices = batch_slices(job, threads_count(job->run->threads));
+    job->packed = arena_alloc(arena, job->most_slices * job->panels, job->d * TILE_KEYS * size);
+    if (job->step > 1)
+        job->values = arena_alloc(arena, job->most_slices * job->m, job->e * size);
+    return job->packed && (job->step == 1 || job->values);
+}
+
+/* How the cells are gone through, and the memory for it. */
+static bool choose_way(Job *job, const Typical *typical)
+{
+    job->panels = ceil_div(job->m, TILE_KEYS);
+    job->scattered = is_scattered(job, typical);
+    job->step = job->scattered ? 1 : choose_step(job, typical);
+    if (!workers_init(job, threads_count(job->run->threads)))
+        return false;
+    if (job->scattered)
+        return true;
+    if (job->step == 1 && attend_near_pays(job, typical))
+        return attend_near_init(job);
+    return batch_init(job);
 }
 
 /* Adds up what the workers did and frees what the arena does not hold. */
@@ -523,7 +311,6 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
                    AttendResult *out, double *cells)
 {
     ArenaMark mark = arena_mark(r->arena);
-    int       threads = threads_count(r->threads);
     Job       job = {
         .run = r, .in = in, .pattern = pattern, .kernel = kernel, .out = out,
         .h = out->out.shape[0], .n = in->q.shape[1], .m = in->k.shape[1], .d = in->q.shape[2],
@@ -535,31 +322,19 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
                       (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX),
     };
     Typical typical = plan_typical(pattern, job.h, job.n);
-    int64_t slices, step;
-    bool    mixed;
 
     *cells = 0;
     if (!choose_blocks(&job, &typical))
         return;
     if (is_broken(&job, &typical) && attend_shared(&job, cells))
         return;
-    job.scattered = is_scattered(&job, &typical);
-    step = job.scattered ? 1 : choose_step(&job, &typical);
-    job.panels = ceil_div(job.m, TILE_KEYS);
-    slices = batch_slices(&job, threads, step);
-    job.packed = arena_alloc(r->arena, slices * job.panels,
-                             job.d * TILE_KEYS * (int64_t)sizeof(float));
-    if (step > 1)
-        job.values = arena_alloc(r->arena, slices * job.m, job.e * (int64_t)sizeof(float));
-    mixed = step > 1 && typical.stepped < MOSTLY * typical.cells;
-    store_rows(&job, slices, &typical, mixed ? 2 : 1);
-    if (job.packed && (step == 1 || job.values) && workers_init(&job, threads))
-        run_passes(&job, slices, step, mixed);
+    if (choose_way(&job, &typical))
+        run_passes(&job, &typical);
     else
         run_fail(r, ERR_NOMEM, "attend: no memory for packed keys and tiles (%lld heads at once, "
                  "%lld keys of size %lld); use fewer threads or a higher limit",
-                 (long long)slices, (long long)job.m, (long long)job.d);
-    gather_workers(&job, threads, cells);
+                 (long long)job.most_slices, (long long)job.m, (long long)job.d);
+    gather_workers(&job, threads_count(r->threads), cells);
     arena_release(r->arena, mark);
 }
 

@@ -5,12 +5,21 @@
 
 enum { SAMPLES = 9 };
 
+static double cells_of(const PatternRow *row)
+{
+    double cells = 0;
+
+    for (int64_t x = 0; x < row->count; x++)
+        cells += (double)row->runs[x].count;
+    return cells;
+}
+
 static void count_row(const PatternRow *row, Typical *t)
 {
-    t->runs += (double)row->count / SAMPLES;
+    t->runs += (double)row->count / (SAMPLES - 1);
     for (int64_t x = 0; x < row->count; x++) {
         const PatternRun *run = &row->runs[x];
-        double            share = (double)run->count / SAMPLES;
+        double            share = (double)run->count / (SAMPLES - 1);
 
         t->cells += share;
         t->single += run->count == 1 ? share : 0;
@@ -22,19 +31,34 @@ static void count_row(const PatternRow *row, Typical *t)
     }
 }
 
+/* One of SAMPLES rows that lie evenly. */
+static void sample_row(const Pattern *pattern, int64_t heads, int64_t rows, int64_t x,
+                       PatternRow *row)
+{
+    int64_t head = pattern_per_head(pattern) ? x * (heads - 1) / (SAMPLES - 1) : 0;
+
+    pattern_row(pattern, head, x * (rows - 1) / (SAMPLES - 1), row);
+}
+
+/* Without the fullest: a first row that sees everything is not typical. */
 Typical plan_typical(const Pattern *pattern, int64_t heads, int64_t rows)
 {
     PatternRow row = { 0 };
     Typical    t = { .step = 1 };
+    double     most = -1;
+    int64_t    fullest = 0;
 
-    for (int64_t x = 0; x < SAMPLES && !t.failed; x++) {
-        int64_t head = pattern_per_head(pattern) ? x * (heads - 1) / (SAMPLES - 1) : 0;
-
-        pattern_row(pattern, head, x * (rows - 1) / (SAMPLES - 1), &row);
-        t.failed = row.failed;
-        if (!t.failed)
+    for (int64_t x = 0; x < SAMPLES && !row.failed; x++) {
+        sample_row(pattern, heads, rows, x, &row);
+        fullest = cells_of(&row) > most ? x : fullest;
+        most = cells_of(&row) > most ? cells_of(&row) : most;
+    }
+    for (int64_t x = 0; x < SAMPLES && !row.failed; x++) {
+        sample_row(pattern, heads, rows, x, &row);
+        if (x != fullest && !row.failed)
             count_row(&row, &t);
     }
+    t.failed = row.failed;
     pattern_row_free(&row);
     return t;
 }

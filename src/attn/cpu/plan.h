@@ -50,7 +50,8 @@ typedef struct Plan {
     PatternRow row;                       /* heap; plan_free */
 } Plan;
 
-/* What some rows spread over the sequence, and over the heads, hold; means over them. */
+/* What some rows spread over the sequence, and over the heads, hold; means over them without
+ * the fullest. */
 typedef struct Typical {
     double  cells;
     double  stepped; /* those in runs of `step`, less those of other steps */
