@@ -19,7 +19,7 @@ static double dot64(const float *a, const float *b, int64_t d)
     return sum;
 }
 
-static float dot32(const float *a, const float *b, int64_t d)
+static inline __attribute__((always_inline)) float dot32(const float *a, const float *b, int64_t d)
 {
     float   part[PARTS] = { 0 }, sum = 0;
     int64_t t = 0;
@@ -74,6 +74,54 @@ static float term32(const DistanceTerm *term, int64_t head, int64_t heads, int64
                  row_at(&term->table, head, heads, term->index[entry]), d);
 }
 
+/* q against `count` keys, `apart` numbers from one to the next. */
+static inline __attribute__((always_inline)) void dots(const float *q, const float *k,
+                                                       int64_t apart, int64_t d, int64_t count,
+                                                       float *out)
+{
+    for (int64_t x = 0; x < count; x++)
+        out[x] = dot32(q, k + x * apart, d);
+}
+
+static void dots_plain(const float *q, const float *k, int64_t apart, int64_t d, int64_t count,
+                       float *out)
+{
+    dots(q, k, apart, d, count, out);
+}
+
+/* The same sums to the last bit (nothing is contracted), in longer vectors. */
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static void dots_avx512(const float *q, const float *k,
+                                                           int64_t apart, int64_t d,
+                                                           int64_t count, float *out)
+{
+    dots(q, k, apart, d, count, out);
+}
+
+__attribute__((target("avx2"))) static void dots_avx2(const float *q, const float *k,
+                                                      int64_t apart, int64_t d, int64_t count,
+                                                      float *out)
+{
+    dots(q, k, apart, d, count, out);
+}
+#endif
+
+static void dots_of_cpu(const float *q, const float *k, int64_t apart, int64_t d, int64_t count,
+                        float *out)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        dots_avx512(q, k, apart, d, count, out);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        dots_avx2(q, k, apart, d, count, out);
+        return;
+    }
+#endif
+    dots_plain(q, k, apart, d, count, out);
+}
+
 void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64_t i,
                        int64_t start, int64_t count, int64_t step, float *out)
 {
@@ -85,9 +133,10 @@ void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64
     bool         terms = tensor_given(&in->row.table) || tensor_given(&in->col.table);
     float        scale = (float)in->scale;
 
+    dots_of_cpu(q, k + start * in->k.stride[1], step * in->k.stride[1], d, count, out);
     for (int64_t x = 0; x < count; x++) {
         int64_t j = start + x * step, entry = i - j + m - 1;
-        float   sum = dot32(q, k + j * in->k.stride[1], d);
+        float   sum = out[x];
 
         if (terms)
             sum += term32(&in->row, head, heads, i, entry, d) +

@@ -17,6 +17,7 @@
 
 #include "draw/fonts.h"
 #include "draw/metadata.h"
+#include "draw/shape.h"
 #include "draw/svg.h"
 #include "draw/utf8.h"
 
@@ -262,27 +263,35 @@ static const Face *face_of(const Canvas *c, CanvasFont font)
     return cairo_font_face_get_user_data(c->fonts[font], &face_key);
 }
 
-static double text_start(Canvas *c, const char *text, CanvasFont font, char *clean, size_t size)
+#define TEXT_BYTES 1024
+
+/* A text as it is read, and as its signs stand from left to right. */
+typedef struct CleanText {
+    char read[TEXT_BYTES], shown[TEXT_BYTES];
+} CleanText;
+
+static double text_start(Canvas *c, const char *text, CanvasFont font, CleanText *clean)
 {
     cairo_text_extents_t extents;
 
-    utf8_escape(text, font_has, face_of(c, font), clean, size);
-    cairo_text_extents(c->cairo, clean, &extents);
+    utf8_escape(text, font_has, face_of(c, font), clean->read, TEXT_BYTES);
+    shape_text(clean->read, font_has, face_of(c, font), clean->shown, TEXT_BYTES);
+    cairo_text_extents(c->cairo, clean->shown, &extents);
     return extents.x_advance;
 }
 
 void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText style)
 {
-    char   clean[1024];
-    double width, back;
+    CleanText clean;
+    double    width, back;
 
     cairo_set_font_face(c->cairo, c->fonts[style.font]);
     cairo_set_font_size(c->cairo, style.size);
-    width = text_start(c, text, style.font, clean, sizeof(clean));
+    width = text_start(c, text, style.font, &clean);
     back = style.align == ALIGN_LEFT ? 0 : style.align == ALIGN_RIGHT ? width : width / 2;
     if (c->svg) {
         svg_text(c->svg, x + c->right - (style.upward ? 0 : back),
-                 y + c->down + (style.upward ? back : 0), clean,
+                 y + c->down + (style.upward ? back : 0), clean.read, clean.shown,
                  face_of(c, style.font)->face, style);
         return;
     }
@@ -292,17 +301,17 @@ void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText sty
     if (style.upward)
         cairo_rotate(c->cairo, -M_PI / 2);
     cairo_move_to(c->cairo, -back, 0);
-    cairo_show_text(c->cairo, clean);
+    cairo_show_text(c->cairo, clean.shown);
     cairo_restore(c->cairo);
 }
 
 double canvas_text_width(Canvas *c, const char *text, CanvasFont font, double size)
 {
-    char clean[1024];
+    CleanText clean;
 
     cairo_set_font_face(c->cairo, c->fonts[font]);
     cairo_set_font_size(c->cairo, size);
-    return text_start(c, text, font, clean, sizeof(clean));
+    return text_start(c, text, font, &clean);
 }
 
 /* ---- images ------------------------------------------------------------------- */
@@ -431,7 +440,7 @@ static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata
 
 bool canvas_finish(Canvas *c, const char *title, const char *const *metadata, Text *out, Error *err)
 {
-    char clean[1024];
+    char clean[TEXT_BYTES];
 
     utf8_escape(title, NULL, NULL, clean, sizeof(clean));
     return canvas_ok(c, err) && (c->svg ? svg_finish(c->svg, clean, metadata, out, err)

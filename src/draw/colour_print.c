@@ -112,7 +112,9 @@ Rgb category_colour_in(Hues hues, int64_t category)
 
 Rgb lost_colour_in(Hues hues)
 {
-    return hues == HUES_PRINT ? colour_at_lightness(colour_lost(), MISSED_LIGHTNESS) : colour_lost();
+    Rgb rgb = colour_lost();
+
+    return hues == HUES_PRINT ? colour_at_lightness(rgb, MISSED_LIGHTNESS) : rgb;
 }
 
 /* Lines are thin: none is light, and marks tell them apart as well. */

@@ -188,9 +188,10 @@ static void open_text(Svg *svg, double x, double y, const char *text, double sca
     text_add(&svg->body, ">");
 }
 
-void svg_text(Svg *svg, double x, double y, const char *text, FT_Face face, CanvasText style)
+void svg_text(Svg *svg, double x, double y, const char *text, const char *shown, FT_Face face,
+              CanvasText style)
 {
-    const char *at = text;
+    const char *at = shown;
     long        pen = 0;
 
     if (!*text)

@@ -23,8 +23,9 @@ void svg_rect(Svg *svg, double x, double y, double width, double height, Rgb rgb
 void svg_line(Svg *svg, double x0, double y0, double x1, double y1, double width, Rgb rgb,
               double alpha);
 void svg_polygon(Svg *svg, const double (*points)[2], int count, Rgb rgb, double alpha);
-/* Text that the face can write, from its start at x, y. */
-void svg_text(Svg *svg, double x, double y, const char *text, FT_Face face, CanvasText style);
+/* Text that the face can write, from its start at x, y; shown: its signs from left to right. */
+void svg_text(Svg *svg, double x, double y, const char *text, const char *shown, FT_Face face,
+              CanvasText style);
 /* rgba: cols x rows cells, 4 bytes each, cell_w x cell_h large.  Many readers smooth what
  * they enlarge, whatever they are told: so a cell is several pixels. */
 bool svg_image(Svg *svg, double x, double y, const uint8_t *rgba, int cols, int rows, int cell_w,

@@ -8,12 +8,13 @@
 
 #include <stdlib.h>
 
-#define ROWS_PER_ITEM 8
+#define ROWS_PER_ITEM 16
+#define KEYS_AT_ONCE  2048
 
 typedef struct Search {
     const View        *weights;
     Strongest         *out;
-    float             *lines; /* [workers][m] */
+    float             *lines; /* [workers][KEYS_AT_ONCE] */
     const atomic_bool *cancel;
 } Search;
 
@@ -57,30 +58,36 @@ static void sift_up(float *weight, int32_t *key, int64_t at)
     }
 }
 
-static void search_row(const float *line, int64_t m, int64_t k, float *weight, int32_t *key)
+/* Keys `from` on of a row of which `found` are known. */
+static int64_t search_part(const float *line, int64_t from, int64_t length, int64_t k,
+                           int64_t found, float *weight, int32_t *key)
 {
-    int64_t count = 0;
-
-    for (int64_t j = 0; j < m; j++) {
-        if (!(line[j] > 0) || (count == k && !(line[j] > weight[0])))
+    for (int64_t j = 0; j < length; j++) {
+        if (!(line[j] > 0) || (found == k && !(line[j] > weight[0])))
             continue; /* keys come in order: one that weighs as much as the root is weaker */
-        if (count < k) {
-            weight[count] = line[j];
-            key[count] = (int32_t)j;
-            sift_up(weight, key, count++);
+        if (found < k) {
+            weight[found] = line[j];
+            key[found] = (int32_t)(from + j);
+            sift_up(weight, key, found++);
             continue;
         }
         weight[0] = line[j];
-        key[0] = (int32_t)j;
+        key[0] = (int32_t)(from + j);
         sift_down(weight, key, k);
     }
-    for (int64_t left = count - 1; left > 0; left--) { /* the weakest goes to the end */
+    return found;
+}
+
+/* From the strongest on; what was not found has no key. */
+static void order_row(int64_t k, int64_t found, float *weight, int32_t *key)
+{
+    for (int64_t left = found - 1; left > 0; left--) { /* the weakest goes to the end */
         swap_entries(weight, key, 0, left);
         sift_down(weight, key, left);
     }
-    for (; count < k; count++) {
-        weight[count] = 0;
-        key[count] = -1;
+    for (; found < k; found++) {
+        weight[found] = 0;
+        key[found] = -1;
     }
 }
 
@@ -89,18 +96,28 @@ static bool cancelled(const Search *s)
     return s->cancel && atomic_load(s->cancel);
 }
 
+/* Some keys at a time, so that they are near for all rows of the item. */
 static void search_rows(void *context, int64_t item, int worker)
 {
     const Search *s = context;
     Strongest    *o = s->out;
-    int64_t       last = (item + 1) * ROWS_PER_ITEM;
-    float        *line = s->lines + o->m * worker;
+    int64_t       first = item * ROWS_PER_ITEM, rows = o->h * o->n - first;
+    int64_t       found[ROWS_PER_ITEM] = { 0 };
+    float        *line = s->lines + KEYS_AT_ONCE * worker;
 
-    for (int64_t r = item * ROWS_PER_ITEM; r < last && r < o->h * o->n && !cancelled(s); r++) {
-        view_read(s->weights, view_planes(s->weights) > 1 ? r / o->n : 0, r % o->n, 0, o->m, 1,
-                  line);
-        search_row(line, o->m, o->k, o->weight + r * o->k, o->key + r * o->k);
+    rows = rows < ROWS_PER_ITEM ? rows : ROWS_PER_ITEM;
+    for (int64_t j = 0; j < o->m && !cancelled(s); j += KEYS_AT_ONCE) {
+        int64_t length = o->m - j < KEYS_AT_ONCE ? o->m - j : KEYS_AT_ONCE;
+
+        for (int64_t r = first; r < first + rows; r++) {
+            view_read(s->weights, view_planes(s->weights) > 1 ? r / o->n : 0, r % o->n, j, length,
+                      1, line);
+            found[r - first] = search_part(line, j, length, o->k, found[r - first],
+                                           o->weight + r * o->k, o->key + r * o->k);
+        }
     }
+    for (int64_t r = first; r < first + rows; r++)
+        order_row(o->k, found[r - first], o->weight + r * o->k, o->key + r * o->k);
 }
 
 bool strongest_of(const View *weights, int64_t h, int64_t k, Threads *threads,
@@ -113,7 +130,7 @@ bool strongest_of(const View *weights, int64_t h, int64_t k, Threads *threads,
     *out = (Strongest){ .h = h, .n = n, .m = m, .k = k < m ? k : m };
     out->key = calloc((size_t)(h * n * out->k), sizeof(*out->key));
     out->weight = calloc((size_t)(h * n * out->k), sizeof(*out->weight));
-    s.lines = calloc((size_t)m * (size_t)threads_count(threads), sizeof(*s.lines));
+    s.lines = calloc(KEYS_AT_ONCE * (size_t)threads_count(threads), sizeof(*s.lines));
     ok = out->key && out->weight && s.lines;
     if (ok)
         threads_run(threads, (h * n + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM, search_rows, &s);

@@ -120,8 +120,8 @@ static void shades_never_fade_into_the_background(void **state)
 {
     (void)state;
     for (int bit = 1; bit <= COMPONENT_OTHER; bit <<= 1) {
-        assert_true(lightness(colour_component_shade((uint8_t)bit, 0, false)) < 93);
-        assert_true(lightness(colour_component_shade((uint8_t)bit, 0, true)) > 9);
+        assert_true(lightness(colour_shade(colour_of_component((uint8_t)bit), 0, false)) < 93);
+        assert_true(lightness(colour_shade(colour_of_component((uint8_t)bit), 0, true)) > 9);
     }
 }
 
