@@ -30,6 +30,8 @@ return {
                 A global token adds one row and one column of n cells. A few of them change little
                 in the work, which stays proportional to n.
             ]],
+            show = { "longformer(window=5,global=1):components{notes=0:*:one row|*:0:one column}",
+                input = "synthetic:sink", n = 64, d = 32 },
             runs = { window = { "window(window=5)", input = "synthetic:sink", n = 64, d = 32 } },
             now = function(s)
                 return ("window alone: %d pairs\nwith one global token: %d pairs"):format(

@@ -6,7 +6,7 @@
 -- which describes it; misuse raises at the caller's line, the world's failures
 -- give nil, message, code.
 
-local attn, classes, clean = ...
+local attn, classes, clean, sweeping = ...
 local Tensor, Job = classes.Tensor, classes.Job
 local io, os = io, os -- a script may lack them
 
@@ -106,12 +106,12 @@ function Job.on_progress(job, f)
 end
 
 function Job.poll(job, seconds)
-  local done = poll_alive(job, seconds or 0.001)
+  local done, share, phase = poll_alive(job, seconds or 0.001)
   local f = not done and watchers[job]
   if f and f(job:progress()) == false then
     job:cancel()
   end
-  return done
+  return done, share, phase
 end
 
 function Job.wait(job)
@@ -123,7 +123,71 @@ function Job.wait(job)
   return wait_job(job)
 end
 
+-- results -----------------------------------------------------------------------
+
+function classes.Result.steps(result)
+  local stages, at = result:stages(), 0
+  return function()
+    at = at + 1
+    return stages[at]
+  end
+end
+
 -- figures -----------------------------------------------------------------------
+
+local lookup -- of a row's column
+
+-- Curves over n of a sweep's records, one for each mechanism.
+local function curves_of(sweep, column)
+  expect("table", sweep, "sweep")
+  local curves, by_name = {}, {}
+  for _, record in ipairs(sweep) do
+    local name, cost = record.source or record.mechanism, lookup(record, column)
+    if record.status == "OK" and cost then
+      local curve = by_name[name]
+      if not curve then
+        curve = { name = name, n = {}, cost = {} }
+        by_name[name], curves[#curves + 1] = curve, curve
+      end
+      curve.n[#curve.n + 1], curve.cost[#curve.cost + 1] = record.n, cost
+    end
+  end
+  return curves
+end
+
+local figure_of = attn.figure
+local units = { ["time_ms.median"] = "time (ms)", ["memory.arena_peak"] = "memory (bytes)",
+                ["flops.counted"] = "FLOPs" }
+
+-- A panel of a sweep is one of scaling.
+local function with_curves(panel)
+  if type(panel) ~= "table" or panel.sweep == nil then
+    return panel
+  end
+  local made, column = {}, panel.cost or "time_ms.median"
+  for key, value in pairs(panel) do
+    made[key] = value
+  end
+  made.sweep, made.cost = nil, nil
+  made.scaling = curves_of(panel.sweep, column)
+  made.y = panel.y or units[column] or column
+  return made
+end
+
+function attn.figure(options)
+  if type(options) ~= "table" or type(options.panels) ~= "table" then
+    return figure_of(options)
+  end
+  local made, panels = {}, {}
+  for key, value in pairs(options) do
+    made[key] = value
+  end
+  for i, panel in ipairs(options.panels) do
+    panels[i] = with_curves(panel)
+  end
+  made.panels = #options.panels == #panels and panels or options.panels
+  return figure_of(made)
+end
 
 function attn.text(figure, options)
   return figure:text(options)
@@ -302,28 +366,107 @@ local function sweep_option(words, key, value)
   end
 end
 
+-- What `row` gave as a line, or nil: as it was.  The key is first, as in every line of a sweep.
+local function changed_line(line, row)
+  local record = attn.from_json(line)
+  local key, before = record.key, attn.json(record)
+  local after = row(record)
+  if after == nil then
+    return nil
+  elseif type(after) ~= "table" then
+    raise(3, "row: expected a record or nil, got %s", type(after))
+  elseif after.key ~= key then
+    raise(3, "row: the record's key must stay: a sweep that goes on knows the point by it")
+  end
+  local text = attn.json(after)
+  if text == before then
+    return nil
+  end
+  local rest = {}
+  for name, value in pairs(after) do
+    rest[name] = value
+  end
+  rest.key = nil
+  text = attn.json(rest)
+  return '{"key":' .. attn.json(key) .. (text == "[]" and "}" or "," .. text:sub(2))
+end
+
+-- One question of the sweep; false: it is to stop.
+local function answer(work, functions, what, line, done, total, left)
+  if what == "row" then
+    sweeping.answer(work, functions.row and changed_line(line, functions.row))
+  elseif what == "progress" then
+    local go_on = not functions.progress
+      or functions.progress(done, total, attn.from_json(line), left)
+    sweeping.answer(work)
+    return go_on ~= false
+  elseif attn.has_ui and not pcall(attn.ui.sleep, 0.01) then
+    sweeping.turn(work, 0.1)
+  end
+  return true
+end
+
+-- The sweep's output; what a function raises is raised when the sweep has ended in order.
+local function watched_sweep(words, functions)
+  local work <close>, message, code = sweeping.begin(table.unpack(words))
+  if not work then
+    return nil, message, code
+  end
+  while true do
+    local question = table.pack(sweeping.turn(work, attn.has_ui and 0 or 0.1))
+    if question[1] == "end" then
+      return sweeping.finish(work)
+    end
+    local ok, go_on = pcall(answer, work, functions, table.unpack(question, 1, question.n))
+    if not ok or not go_on then
+      sweeping.stop(work)
+      local text, why, how = sweeping.finish(work)
+      if not ok then
+        error(go_on, 0)
+      end
+      return text, why, how
+    end
+  end
+end
+
+-- Records of a sweep, with methods.
+local Sweep = classes.Sweep
+local sweep_meta = { __index = Sweep, __name = "attnscope.Sweep" }
+
+local function as_sweep(records)
+  return setmetatable(records, sweep_meta)
+end
+
 -- Mechanisms are the list part, the axes and options the named part.
 function attn.sweep(options)
   expect("table", options, "options")
-  local words, records = { "sweep" }, {}
+  local words, functions, records = { "sweep" }, {}, {}
   for _, mechanism in ipairs(options) do
     words[#words + 1] = "-m"
     words[#words + 1] = mechanism
   end
   for _, key in ipairs(sorted_keys(options)) do
-    if math.type(key) ~= "integer" then
+    if key == "progress" or key == "row" then
+      expect("function", options[key], key)
+      functions[key] = options[key]
+    elseif math.type(key) ~= "integer" then
       sweep_option(words, key, options[key])
     end
   end
   words[#words + 1] = "--json"
-  local text, message, code = attn.command(table.unpack(words))
+  local text, message, code
+  if next(functions) then
+    text, message, code = watched_sweep(words, functions)
+  else
+    text, message, code = attn.command(table.unpack(words))
+  end
   if not text then
     return nil, message, code
   end
   for line in text:gmatch("[^\n]+") do
     records[#records + 1] = attn.from_json(line)
   end
-  return records
+  return as_sweep(records)
 end
 
 -- Measured stages under the ceilings of this machine, as the command roofline says them.
@@ -439,7 +582,7 @@ end
 -- CSV ---------------------------------------------------------------------------
 
 -- "time_ms.median" of a nested row; a key of just that name wins.
-local function lookup(row, column)
+function lookup(row, column)
   local value = row[column]
   if value ~= nil then
     return value
@@ -528,6 +671,38 @@ function attn.csv(target, rows, columns)
   return write_file(target, text)
 end
 
+function Sweep.rows(sweep)
+  return sweep
+end
+
+function Sweep.filter(sweep, f)
+  expect("function", f, "f")
+  local kept = {}
+  for _, record in ipairs(sweep) do
+    if f(record) then
+      kept[#kept + 1] = record
+    end
+  end
+  return as_sweep(kept)
+end
+
+function Sweep.pivot(sweep, down, across, value)
+  return attn.pivot(sweep, down, across, value)
+end
+
+function Sweep.csv(sweep, target, columns)
+  return attn.csv(target, sweep, columns)
+end
+
+function Sweep.jsonl(sweep, path)
+  expect("string", path, "path")
+  local lines = {}
+  for i, record in ipairs(sweep) do
+    lines[i] = attn.json(record) .. "\n"
+  end
+  return write_file(path, table.concat(lines))
+end
+
 function attn.read_sweep(path)
   expect("string", path, "path")
   local file <close>, message = io.open(path, "rb")
@@ -544,7 +719,7 @@ function attn.read_sweep(path)
       return nil, string.format("%s:%d: %s", path, number, why), "FORMAT"
     end
   end
-  return records
+  return as_sweep(records)
 end
 
 function attn.pivot(rows, down, across, value)
@@ -603,6 +778,80 @@ function attn.ui.ask(question, choices)
     end
     before = ("'%s' is not one of them. "):format(answer)
   end
+end
+
+function attn.ui.link(on)
+  expect("boolean", on, "on")
+  return attn.ui.set { linked = on }
+end
+
+function attn.ui.mode(screen)
+  expect("string", screen, "screen")
+  return attn.ui.set { screen = screen }
+end
+
+function attn.ui.step(stage)
+  if math.type(stage) ~= "integer" then
+    raise(2, "step: expected a stage from 0, got %s", tostring(stage))
+  end
+  return attn.ui.set { step = stage }
+end
+
+function attn.ui.play(on)
+  if on == nil then
+    on = true
+  end
+  expect("boolean", on, "on")
+  return attn.ui.set { playing = on }
+end
+
+function attn.ui.session(path)
+  expect("string", path, "path")
+  return attn.ui.enter("save " .. path)
+end
+
+function attn.ui.layout(text)
+  if text ~= nil then
+    expect("string", text, "layout")
+  end
+  return attn.ui.set { layout = text or "" }
+end
+
+-- A place of a note as text: a number, or all of the axis.
+local function note_place(value, name)
+  if value == nil then
+    return "*"
+  elseif math.type(value) ~= "integer" or value < 0 then
+    raise(3, "%s: expected a whole number from 0, got %s", name, tostring(value))
+  end
+  return tostring(value)
+end
+
+function classes.Pane.highlight(pane, note)
+  if note == nil then
+    return pane:set { notes = "" }
+  end
+  expect("table", note, "note")
+  for key in pairs(note) do
+    if key ~= "q" and key ~= "k" and key ~= "text" then
+      raise(2, "highlight has q, k and text, no '%s'", tostring(key))
+    end
+  end
+  local q, k = note_place(note.q, "q"), note_place(note.k, "k")
+  if q == "*" and k == "*" then
+    raise(2, "highlight: q, k or both are needed")
+  end
+  local text = note.text or ""
+  expect("string", text, "text")
+  if text:find("[|{}=%c]") then
+    raise(2, "text: none of | { } = can stand in it")
+  end
+  local state, message, code = pane:state()
+  if not state then
+    return nil, message, code
+  end
+  local before = state.notes and state.notes .. "|" or ""
+  return pane:set { notes = before .. q .. ":" .. k .. ":" .. text }
 end
 
 function attn.ui.animate(rate, frame)

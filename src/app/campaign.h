@@ -99,6 +99,8 @@ typedef struct CampaignWatch {
     /* After each point; line: its record. `left`: seconds, or < 0 when unknown. */
     void (*progress)(void *context, int done, int total, const char *line, double left);
     bool (*stopped)(void *context);
+    /* Before a record is written; may change the line, but not its key.  False ends the sweep. */
+    bool (*record)(void *context, Text *line, Error *err);
 } CampaignWatch;
 
 /* One point's record as a line without newline.  False: no process could be

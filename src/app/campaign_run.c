@@ -284,6 +284,8 @@ static bool run_point(Campaign *s, int at, Error *err)
     Text line = { 0 };
     bool ok = point_line(s, at, &line, err);
 
+    if (ok && s->watch && s->watch->record)
+        ok = s->watch->record(s->watch->context, &line, err);
     if (ok)
         ok = journal_add(&s->journal, &line, err) &&
              results_add(s->rows, line.data, line.length - 1, 0, err);

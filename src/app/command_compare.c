@@ -237,7 +237,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 
 static const char *const heads[] = { "mechanism",  "time ms", "+-",           "vs full", "FLOP",
                                      "arena",      "heap",    "mass mean",    "mass p5", "mass min",
-                                     "output err", "TV",      "faster from n" };
+                                     "output err", "TV",      "KL",      "faster from n" };
 #define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
 
 /* Only with --seeds. */
@@ -293,6 +293,10 @@ static void result_row(const Comparison *c, int index, Table *t)
     table_cell(t, "%s", format_share(r->quality.mass_min, text, sizeof(text)));
     table_cell(t, "%s", format_share(r->quality.output_error, text, sizeof(text)));
     table_cell(t, "%s", format_share(r->quality.total_variation, text, sizeof(text)));
+    if (r->quality.kl.valid)
+        table_cell(t, "%.4g", r->quality.kl.value);
+    else
+        table_cell(t, "n/a");
     table_cell(t, "%s", c->crossover_note[index]);
     if (over_seeds(c)) {
         band_cell(t, &r->seeds, &r->seeds.mass);
@@ -329,7 +333,8 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
         out,
         "\ninput %s: h=%lld n=%lld d=%lld. time: median, and distance of the quartiles. "
         "vs full: above 1 is faster.\nmass: softmax mass of full attention that the allowed "
-        "cells keep. TV: mean total variation of the rows.\nfaster from n: measured on N(0,1) "
+        "cells keep. TV: mean total variation of the rows. KL: of them from full "
+        "attention's, nats.\nfaster from n: measured on N(0,1) "
         "inputs up to n=%d. n/a: not measured, or without meaning here.\n",
         input->name, (long long)input->heads, (long long)input->n, (long long)input->d,
         CROSSOVER_LAST);

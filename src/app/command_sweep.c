@@ -34,6 +34,21 @@ static void tell(void *context, int done, int total, const char *line, double le
                      left >= 0 ? ", about " : "", time, left >= 0 ? " left" : "");
 }
 
+static void tell_script(void *context, int done, int total, const char *line, double left)
+{
+    const SessionSweep *sweep = session_sweep(((Looking *)context)->session);
+
+    tell(context, done, total, line, left);
+    sweep->progress(sweep->context, done, total, line, left);
+}
+
+static bool show_script(void *context, Text *line, Error *err)
+{
+    const SessionSweep *sweep = session_sweep(((Looking *)context)->session);
+
+    return sweep->record(sweep->context, line, err);
+}
+
 static bool asked_to_stop(void *context)
 {
     return session_stopped(((Looking *)context)->session);
@@ -225,6 +240,10 @@ bool command_sweep(Session *s, const Call *call, Text *out, Error *err)
     Results         rows = { 0 };
     bool            ok;
 
+    if (session_sweep(s)) {
+        watch.progress = tell_script;
+        watch.record = show_script;
+    }
     session_heeds_stop(s, true);
     ok = run_call(s, call, &watch, &rows, &outcome, out, err);
     session_heeds_stop(s, false);

@@ -8,18 +8,25 @@
 #include "app/session_parts.h"
 #include "attn/cuda/library.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct Watch {
-    _Atomic(const char *) *stage;
-} Watch;
+#include <unistd.h>
 
 static void watch_stage(void *context, const Run *run, const Stage *stage)
 {
     (void)run;
-    atomic_store(((Watch *)context)->stage, stage ? stage->name : "");
+    atomic_store(&((RunProgress *)context)->stage, stage ? stage->name : "");
+}
+
+/* What comes next is no stage of the run; parts: how many, 0: not known. */
+static void next_phase(RunProgress *progress, const char *name, int parts)
+{
+    if (!progress)
+        return;
+    progress_begin(progress, parts);
+    atomic_store(&progress->stage, name);
 }
 
 static bool fill_spec(RunSpec *spec, const Input *input, const Request *request, Threads *threads,
@@ -75,19 +82,40 @@ bool request_planned_flops(Session *s, const Request *request, Flops *flops, boo
     return ok;
 }
 
+/* FLOPs of the run by its closed form; 0: it has none that is known beforehand. */
+static double planned_flops(const RunSpec *spec)
+{
+    RunSpec plan = *spec;
+    Flops   flops = { 0 };
+    bool    bound = false, known = false;
+    Run    *run;
+
+    if (!spec->mechanism->flops || spec->mechanism->flops_works || spec->mechanism->flops_bound ||
+        mechanism_inner(spec->mechanism, spec->given))
+        return 0;
+    plan.views = false;
+    plan.plan = true;
+    run = run_new(&plan);
+    known = run && run_closed_form(run, &flops, &bound) && !bound;
+    run_free(run);
+    return known ? flops.score + flops.mix + flops.overhead : 0;
+}
+
 /* A quick run is repeated even when nobody asks: a median of five costs nothing. */
 #define QUICK_MS 300
 #define QUICK_PLAN                                                                                 \
     ((MeasurePlan){                                                                                \
         .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5, .width = 0.03 })
 
-static bool fill_record(Result *result, const RunSpec *spec, const Request *request, Error *err)
+static bool fill_record(Result *result, const RunSpec *spec, const Request *request,
+                        RunProgress *progress, Error *err)
 {
     MeasurePlan plan = MEASURE_DEFAULT;
     RunSpec     timed = *spec;
 
     if (!request->measure || result->run->err.code != ERR_NONE)
         return record_of_run(result->run, &result->record, err);
+    next_phase(progress, "measuring", 0);
     timed.views = false;
     timed.observer = NULL;
     if (request->repeat > 0)
@@ -162,6 +190,8 @@ static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Err
     Run    *run;
     bool    ok;
 
+    other.observer = NULL;
+    other.progress = NULL; /* a seed is one part of what is done */
     other.seed = seed;
     run = run_new(&other);
     if (!run)
@@ -175,7 +205,7 @@ static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Err
     return ok;
 }
 
-static bool measure_seeds(Result *result, const RunSpec *spec, Error *err)
+static bool measure_seeds(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
 {
     Record *record = &result->record;
 
@@ -187,18 +217,23 @@ static bool measure_seeds(Result *result, const RunSpec *spec, Error *err)
     }
     seeds_add(&record->seeds, &record->quality);
     record->seeds.lacks = quality_lacks(result->run);
-    for (int i = 1; i < result->request.seeds; i++)
+    next_phase(progress, "seeds", result->request.seeds - 1);
+    for (int i = 1; i < result->request.seeds; i++) {
         if (!add_seed(spec, spec->seed + (uint64_t)i, &record->seeds, err))
             return false;
+        if (progress)
+            progress_charge(progress, 1);
+    }
     return true;
 }
 
-static bool measure_quality(Result *result, const RunSpec *spec, Error *err)
+static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
 {
     if (!result->request.quality || result->run->err.code != ERR_NONE)
         return true;
+    next_phase(progress, "quality", 0);
     return quality_measure(result->run, &result->record.quality, err) &&
-           measure_seeds(result, spec, err);
+           measure_seeds(result, spec, progress, err);
 }
 
 /* The layers above are run for their cells: what reaches what. */
@@ -232,10 +267,9 @@ static bool run_upper(Result *result, const RunSpec *common, Error *err)
 }
 
 Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
-                        const atomic_bool *cancel, _Atomic(const char *) *stage, Error *err)
+                        const atomic_bool *cancel, RunProgress *progress, Error *err)
 {
     Result *result = result_new(loaded, request, err);
-    Watch   watch = { .stage = stage };
     RunSpec spec;
     bool    softened;
     double  start;
@@ -245,9 +279,11 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
     if (!fill_spec(&spec, loaded->input, &result->request, threads, cancel, err))
         goto failed;
     softened = soften_causal(&spec, request);
-    if (stage) {
+    if (progress) {
+        progress_begin(progress, planned_flops(&spec));
         spec.observer = watch_stage;
-        spec.observer_context = &watch;
+        spec.observer_context = progress;
+        spec.progress = progress;
     }
     start = clock_wall();
     result->run = run_new(&spec);
@@ -256,12 +292,13 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
         error_set(err, ERR_NOMEM, "not enough memory for a run");
         goto failed;
     }
-    result->run->spec.observer = NULL; /* the watch ends with this function */
+    result->run->spec.observer = NULL; /* who looks on may end before the result does */
+    result->run->spec.progress = NULL;
     if (!run_upper(result, &spec, err))
         goto failed;
     result->reach = reach_new(result);
-    if (!fill_record(result, &spec, request, err) ||
-        !measure_quality(result, &spec, err))
+    if (!fill_record(result, &spec, request, progress, err) ||
+        !measure_quality(result, &spec, progress, err))
         goto failed;
     if (request->missed && result->run->err.code == ERR_NONE && missed_is_offered(result->run) &&
         !result_missed(result, request->keys, threads, cancel, err))
@@ -273,12 +310,53 @@ failed:
     return NULL;
 }
 
+#define QUIET_SECONDS 0.5 /* that a run is not told of */
+
+/* "bigbird: attend  42 %", now and then. */
+static void tell_run(Session *s, const Job *job, const Request *request)
+{
+    Number      share = job_share(job);
+    const char *stage = job_stage(job);
+
+    if (job_seconds(job) < QUIET_SECONDS)
+        return;
+    if (share.valid)
+        session_progress(s, "%s: %s  %.0f %%", request->mechanism, stage, 100 * share.value);
+    else
+        session_progress(s, "%s: %s  %.0f s", request->mechanism, stage, job_seconds(job));
+}
+
+/* On the worker, with somebody looking on. */
+static Result *run_telling(Session *s, const Request *request, Error *err)
+{
+    struct pollfd wake = { .fd = s->wake[0], .events = POLLIN };
+    Job          *job = session_submit(s, request, err);
+    Result       *result;
+    char          bytes[64];
+
+    while (job && job_state(job) <= JOB_RUNNING) {
+        poll(&wake, 1, 200);
+        while (read(wake.fd, bytes, sizeof(bytes)) > 0)
+            continue;
+        tell_run(s, job, request);
+    }
+    result = job ? job_result(job) : NULL;
+    if (result) /* the worker's are its own */
+        result->run->threads = session_threads(s, request->threads);
+    else if (job)
+        *err = *job_error(job);
+    job_free(job);
+    return result;
+}
+
 Result *session_run(Session *s, const Request *request, Error *err)
 {
     if (!s->loaded) {
         error_set(err, ERR_USAGE, "no input: give --input FILE or --input synthetic:NAME");
         return NULL;
     }
+    if (s->progress && s->tells_runs)
+        return run_telling(s, request, err);
     return execute_request(s->loaded, request, session_threads(s, request->threads), NULL, NULL,
                            err);
 }

@@ -57,6 +57,17 @@ static bool parse_reach(const char *name, const char *value, PanelLooks *out, Er
     return true;
 }
 
+static bool parse_notes(const char *value, PanelLooks *out, Error *err)
+{
+    PanelNote notes[PANEL_NOTES];
+    int       count;
+
+    if (!notes_parse(value, notes, &count, err))
+        return false;
+    snprintf(out->notes, sizeof(out->notes), "%s", value);
+    return true;
+}
+
 static bool set_look(const char *name, const char *value, PanelLooks *out, Error *err)
 {
     if (!strcmp(name, "pool"))
@@ -77,8 +88,10 @@ static bool set_look(const char *name, const char *value, PanelLooks *out, Error
         return parse_whole(name, value, 1, &out->round, err);
     if (!strcmp(name, "layers") || !strcmp(name, "residual"))
         return parse_reach(name, value, out, err);
+    if (!strcmp(name, "notes"))
+        return parse_notes(value, out, err);
     return error_set(err, ERR_USAGE, "{%s=..}: a panel has pool, scale, cmap, region, lo, hi, "
-                     "exclude, round, layers and residual of its own", name);
+                     "exclude, round, layers, residual and notes of its own", name);
 }
 
 /* Where the assignment that begins at text ends: at the comma before the next name. */
@@ -97,7 +110,7 @@ static const char *look_end(const char *text, const char *end)
 bool panel_looks_parse(const char *text, size_t length, PanelLooks *out, Error *err)
 {
     const char *end = text + length;
-    char        one[128];
+    char        one[NOTES_BYTES + 16];
     bool        ok = true;
 
     *out = (PanelLooks){ 0 };
@@ -154,6 +167,8 @@ void panel_looks_text(const PanelLooks *l, Text *out)
     if (l->layers)
         text_addf(&all, ",layers=%d", l->layers);
     text_add(&all, l->strict ? ",residual=false" : "");
+    if (*l->notes)
+        text_addf(&all, ",notes=%s", l->notes);
     if (all.length)
         text_addf(out, "{%s}", text_str(&all) + 1);
     text_free(&all);
@@ -216,6 +231,8 @@ bool panel_looks_apply(const PanelLooks *l, const Result *result, Panel *panel, 
         panel->lo = l->lo;
         panel->hi = l->hi;
     }
+    if (*l->notes && !panel->plot && !notes_parse(l->notes, panel->notes, &panel->note_count, err))
+        return false;
     return (!l->region.row1 || panel->plot || apply_region(l->region, panel, err)) &&
            (!l->excludes || picture_exclude(l->excluded, panel, err)) &&
            (!l->round || apply_round(l->round, result, panel, err));

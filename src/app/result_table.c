@@ -11,6 +11,7 @@ static const char *const numbers[] = {
     "flops.counted", "flops.closed_form", "flops.hardware", "bytes", "memory.arena_peak",
     "memory.heap_peak", "memory.device_peak", "memory.rss_peak", "quality.mass_mean",
     "quality.mass_p5", "quality.mass_min", "quality.output_error", "quality.total_variation",
+    "quality.kl",
     "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
     "gpu.activity.allocated", "gpu.counters.fp32", "gpu.counters.fp64", "gpu.counters.tensor",
     "gpu.counters.fused", "gpu.counters.dram_read", "gpu.counters.dram_written",

@@ -160,6 +160,11 @@ void session_on_progress(Session *s, SessionProgress progress, void *context)
     s->progress_context = context;
 }
 
+void session_tell_runs(Session *s)
+{
+    s->tells_runs = true;
+}
+
 void session_progress(Session *s, const char *fmt, ...)
 {
     char    text[160];
@@ -171,6 +176,16 @@ void session_progress(Session *s, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     s->progress(s->progress_context, text);
+}
+
+void session_on_sweep(Session *s, const SessionSweep *sweep)
+{
+    s->sweep = sweep;
+}
+
+const SessionSweep *session_sweep(const Session *s)
+{
+    return s->sweep;
 }
 
 void session_on_stop(Session *s, const atomic_bool *stop, atomic_bool *heeded)

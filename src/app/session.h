@@ -157,6 +157,11 @@ typedef bool (*JobWork)(void *context, const atomic_bool *cancel, Error *err);
 Job     *session_submit_work(Session *s, JobWork work, void *context, Error *err);
 JobState job_state(const Job *job);
 const char *job_stage(const Job *job);   /* the stage it is in, or "" */
+/* How much of the run is done, 0..1: FLOPs counted so far over those of its closed form, or what
+ * the mechanism says itself; in the phase "seeds", seeds done over seeds.  Not valid where nobody
+ * knows: content decides the work, another mechanism runs inside, it waits, it is being measured
+ * or compared.  It grows within one phase. */
+Number   job_share(const Job *job);
 double   job_seconds(const Job *job);    /* since it began to run; 0: it does not */
 Result  *job_result(Job *job);           /* retained for the caller; NULL unless JOB_DONE */
 const Error *job_error(const Job *job);  /* of JOB_FAILED */
@@ -170,7 +175,20 @@ bool     session_busy(Session *s); /* a job waits or runs */
 /* ---- progress of long commands, told on the owner's thread ------------------ */
 typedef void (*SessionProgress)(void *context, const char *text);
 void session_on_progress(Session *s, SessionProgress progress, void *context);
+/* From here on session_run tells of a run that takes long, too: it then runs on the worker. */
+void session_tell_runs(Session *s);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- sweeps: who sees each record before it is written ---------------------- */
+typedef struct SessionSweep {
+    void *context;
+    /* May change the line, of which the key must stay; false ends the sweep. */
+    bool (*record)(void *context, Text *line, Error *err);
+    /* After it was written; left: seconds, or < 0 when unknown. */
+    void (*progress)(void *context, int done, int total, const char *line, double left);
+} SessionSweep;
+void session_on_sweep(Session *s, const SessionSweep *sweep); /* borrowed */
+const SessionSweep *session_sweep(const Session *s);          /* NULL: nobody looks on */
 
 /* ---- ending a long command early -------------------------------------------- */
 /* stop: set by the front end when the user wants an end.  heeded (may be NULL) is

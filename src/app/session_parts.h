@@ -20,7 +20,7 @@ struct Job {
     double      began;    /* clock_wall when it left the queue */
     bool        detached; /* nobody will ask any more: the worker frees it */
     atomic_bool cancel;
-    _Atomic(const char *) stage;
+    RunProgress progress;
     Request     request;  /* of a run */
     Loaded     *loaded;
     JobWork     work;     /* of other work; NULL: a run */
@@ -44,6 +44,8 @@ struct Session {
     char       *warning;
     SessionProgress progress;
     void       *progress_context;
+    bool        tells_runs; /* runs that take long tell of themselves on the way */
+    const SessionSweep *sweep; /* borrowed; NULL: nobody looks on */
     const atomic_bool *stop; /* borrowed; NULL: nobody stops */
     atomic_bool *heeded;     /* borrowed or NULL */
     const struct LessonReader *lessons; /* borrowed; NULL: nobody reads any */
@@ -59,9 +61,9 @@ struct Session {
 Loaded *loaded_retain(Loaded *loaded);
 void    loaded_release(Loaded *loaded);
 
-/* Runs the request on the given input; any thread.  stage may be NULL. */
+/* Runs the request on the given input; any thread.  progress: who looks on; may be NULL. */
 Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
-                        const atomic_bool *cancel, _Atomic(const char *) *stage, Error *err);
+                        const atomic_bool *cancel, RunProgress *progress, Error *err);
 /* The owner's pool with `count` threads (0: all CPUs); NULL: one thread. */
 Threads *session_threads(Session *s, int count);
 

@@ -36,7 +36,8 @@ static JobState run_job(Job *job, Threads *threads)
                : atomic_load(&job->cancel)                      ? JOB_CANCELLED
                                                                 : JOB_FAILED;
     job->result =
-        execute_request(job->loaded, &job->request, threads, &job->cancel, &job->stage, &job->err);
+        execute_request(job->loaded, &job->request, threads, &job->cancel, &job->progress,
+                        &job->err);
     if (job->result)
         job->result->run->spec.cancel = NULL; /* the flag ends with the job */
     if (atomic_load(&job->cancel))
@@ -179,7 +180,8 @@ static Job *job_new(Session *s, Error *err)
         return NULL;
     }
     job->session = s;
-    atomic_init(&job->stage, "");
+    progress_begin(&job->progress, 0);
+    atomic_store(&job->progress.stage, "");
     return job;
 }
 
@@ -225,7 +227,17 @@ JobState job_state(const Job *job)
 
 const char *job_stage(const Job *job)
 {
-    return atomic_load(&job->stage);
+    return atomic_load(&job->progress.stage);
+}
+
+Number job_share(const Job *job)
+{
+    JobState state = job_state(job);
+    double   share = progress_share(&job->progress);
+
+    if (state == JOB_DONE)
+        return number_of(1);
+    return state == JOB_RUNNING && share >= 0 ? number_of(share) : NUMBER_NONE;
 }
 
 double job_seconds(const Job *job)

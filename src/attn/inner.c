@@ -139,6 +139,7 @@ void inner_attend(Run *r, InnerCall *call)
     spec.given = &given;
     spec.views = call->measure;
     spec.observer = NULL;
+    spec.progress = NULL;
     mark = arena_mark(r->arena);
     inner = run_nested(r, &spec);
     call->used = arena_used(r->arena);

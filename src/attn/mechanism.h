@@ -109,6 +109,7 @@ typedef struct Mechanism {
     double values_error; /* weights act on values of V rounded by at most this share of the
                             largest (and what they make of them is rounded so); 0: on V itself */
     bool  flops_bound; /* data decides: flops is an upper bound */
+    bool  flops_works; /* flops takes as long as a part of the run: not asked for beforehand */
 } Mechanism;
 
 /* The catalogue: the built-in mechanisms, then those added while the program runs (by a

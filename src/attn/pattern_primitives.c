@@ -4,6 +4,7 @@
  * with their types, defaults and least values (spec: "Pattern expressions").
  */
 #include "attn/pattern_language.h"
+#include "attn/pattern_listed.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -281,6 +282,26 @@ static Pattern *build_same(PatternParser *p, const PatternValue *v)
     return pattern_built(p, pattern_same(p->arena, p->shape, &numbers));
 }
 
+static Pattern *build_runs(PatternParser *p, const PatternValue *v)
+{
+    const Tensor *t = &v[0].tensor;
+    Tensor        list;
+    Pattern      *out;
+    Error         err = ERROR_INIT;
+    char          shape[80];
+
+    if (t->dtype == DT_F32 || t->dtype == DT_F64 || t->rank != 2 || t->shape[1] != LISTED_FIELDS)
+        return pattern_fail(p, v[0].offset,
+                            "$%s: expected whole numbers [count,%d], it is %s of %s", v[0].name,
+                            LISTED_FIELDS, tensor_shape_text(t, shape, sizeof(shape)),
+                            dtype_name(t->dtype));
+    list = tensor_convert(p->arena, *t, DT_I64);
+    if (!list.data)
+        return pattern_no_memory(p);
+    out = pattern_of_list(p->arena, p->shape, &list, &err);
+    return out ? out : pattern_fail(p, v[0].offset, "$%s: %s", v[0].name, err.text);
+}
+
 static const PatternPrimitive primitives[] = {
     { "full", build_full, { { 0 } } },
     { "none", build_none, { { 0 } } },
@@ -320,6 +341,7 @@ static const PatternPrimitive primitives[] = {
     { "ring", build_ring, { { "first", "i", false, 0, 0 } } },
     { "same", build_same, { { "t", "t", true, 0, 0 } } },
     { "mask", build_mask, { { "t", "t", true, 0, 0 } } },
+    { "runs", build_runs, { { "t", "t", true, 0, 0 } } },
 };
 #define PRIMITIVES (sizeof(primitives) / sizeof(*primitives))
 

@@ -255,21 +255,18 @@ Pattern *pattern_summary(Arena *a, PatternShape s, int64_t stride, int64_t c, in
     return p;
 }
 
-static void push_distance(PatternRow *row, int64_t i, int64_t x, int64_t m, uint8_t bits)
-{
-    if (i - x >= 0)
-        runs_push(row, i - x, 1, 1, bits);
-    if (x > 0 && i + x < m)
-        runs_push(row, i + x, 1, 1, bits);
-}
-
+/* In increasing order, which spares the sorting. */
 static void row_log_plain(const Pattern *p, int64_t i, PatternRow *row)
 {
-    int64_t local = p->a, m = p->shape.m, far = p->shape.n > m ? p->shape.n : m;
+    int64_t local = p->a, m = p->shape.m, t = 1;
 
+    while (local - 1 + 2 * t <= i)
+        t *= 2;
+    for (; t > 0; t /= 2)
+        runs_push_range(row, i - local + 1 - t, i - local + 2 - t, m, p->bits);
     push_band(row, i, 1 - local, local - 1, 1, m, p->bits);
-    for (int64_t t = 1; local - 1 + t < far; t *= 2)
-        push_distance(row, i, local - 1 + t, m, p->bits);
+    for (t = 1; i + local - 1 + t < m; t *= 2)
+        runs_push_range(row, i + local - 1 + t, i + local + t, m, p->bits);
 }
 
 /* Keys i - x - r L and i + x + r L, r >= 0, and i itself once. */

@@ -72,12 +72,26 @@ void run_stage(Run *r, const char *name)
     run_iteration(r, name, -1);
 }
 
+void run_ahead(const Run *r, double flops)
+{
+    if (r->spec.progress && !r->again)
+        progress_ahead(r->spec.progress, flops);
+}
+
+void run_tell(const Run *r, double share)
+{
+    if (r->spec.progress && share > atomic_load(&r->spec.progress->told))
+        atomic_store(&r->spec.progress->told, share < 1 ? share : 1);
+}
+
 void op_charge(Run *r, FlopClass charge, double flops)
 {
     Stage *stage = current_stage(r);
 
     if (!stage || run_failed(r) || r->again)
         return;
+    if (r->spec.progress && charge != FLOP_POSITION && charge != FLOP_NONE)
+        progress_charge(r->spec.progress, flops);
     switch (charge) {
     case FLOP_SCORE: stage->flops.score += flops; break;
     case FLOP_MIX: stage->flops.mix += flops; break;

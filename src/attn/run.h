@@ -47,6 +47,7 @@
 #include "attn/quantise.h"
 #include "attn/query_clusters.h"
 #include "attn/recurrence.h"
+#include "attn/progress.h"
 #include "attn/replay.h"
 #include "attn/routed_clusters.h"
 #include "attn/segments.h"
@@ -122,6 +123,7 @@ typedef struct RunSpec {
      * runs, so drawing them is not part of the mechanism's time.  NULL: nobody. */
     void             (*preparing)(void *context, bool begins);
     void              *observer_context; /* of both */
+    RunProgress       *progress; /* how much is done; NULL: nobody asks */
     int64_t            fail_at;  /* tests: the k-th allocation fails, counted from 1; 0: off */
 } RunSpec;
 
@@ -201,6 +203,11 @@ void run_stage(Run *r, const char *name);                    /* name static */
 void run_iteration(Run *r, const char *name, int64_t iteration);
 
 bool run_wants_views(const Run *r);
+
+/* Some FLOPs of an operation that goes on are done; any thread. */
+void run_ahead(const Run *r, double flops);
+/* The share of all work that is done, 0..1, by a mechanism that knows it. */
+void run_tell(const Run *r, double share);
 
 /* Memory of the run; data NULL (and the run failed) when there is none. */
 void  *run_alloc(Run *r, int64_t count, int64_t size);

@@ -82,8 +82,10 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
         return complain(&err);
     session_on_lessons(session, lessons);
     session_on_stop(session, &stop, &heeded);
-    if (isatty(STDERR_FILENO))
+    if (isatty(STDERR_FILENO)) {
         session_on_progress(session, show_progress, NULL);
+        session_tell_runs(session);
+    }
     ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
                      terminal_columns(), &out, &err);
     if (isatty(STDERR_FILENO))

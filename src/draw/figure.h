@@ -16,6 +16,7 @@
 #include "draw/colour.h"
 #include "draw/grid.h"
 #include "draw/margin.h"
+#include "draw/note.h"
 #include "draw/plot.h"
 
 #define PANEL_OVERLAYS 7
@@ -59,6 +60,8 @@ typedef struct Panel {
     const float   *pixels;      /* borrowed */
     int64_t        pixel_count; /* those past it do not exist */
     int64_t        mark_row, mark_col;
+    PanelNote      notes[PANEL_NOTES]; /* marked cells, in token order */
+    int            note_count;
     char           title[128];
     char           caption[256]; /* of panel_caption if empty */
 } Panel;

@@ -71,6 +71,7 @@ int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
 void   sheet_load(Sheet *sheet, int panel, bool rows);
 /* Crosses and rings in the marked cells. */
 void   sheet_marks(Sheet *sheet, int panel);
+void   sheet_notes(Sheet *sheet, int panel); /* marked cells with their words */
 /* A plot: width of the numbers beside it, heights of what stands under and over it, and
  * all of it drawn; sheet_plot.c. */
 int  sheet_plot_gutter(const Sheet *sheet, int panel);

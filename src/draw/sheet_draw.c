@@ -307,6 +307,7 @@ static void draw_panel(Sheet *sheet, int k)
     draw_frame(sheet, b->matrix, s->ink);
     draw_categories(sheet, k);
     sheet_marks(sheet, k);
+    sheet_notes(sheet, k);
     sheet_load(sheet, k, false);
     sheet_load(sheet, k, true);
     draw_axis(sheet, k, true);

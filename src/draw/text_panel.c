@@ -125,7 +125,8 @@ TextPlan text_plan(const Panel *panel, const TextOptions *options, int width, in
 int text_overhead(const Panel *panel)
 {
     /* ticks, scale, caption twice; bars of columns and what they are */
-    return (panel_style(panel) == STYLE_VALUE ? 4 : 3) + (panel->margin ? 2 : 0);
+    return (panel_style(panel) == STYLE_VALUE ? 4 : 3) + (panel->margin ? 2 : 0) +
+           panel->note_count;
 }
 
 /* ---- cells ------------------------------------------------------------------ */
@@ -491,4 +492,9 @@ void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
     if (!*caption)
         panel_caption(panel, grid, caption, sizeof(caption));
     block_wrap(out, caption, plan->width, !options->utf8);
+    for (int i = 0; i < panel->note_count; i++) {
+        note_words(&panel->notes[i], panel->view->rows, panel->view->cols, caption,
+                   sizeof(caption));
+        block_wrap(out, caption, plan->width, !options->utf8);
+    }
 }

@@ -387,6 +387,7 @@ static bool prepare(Measurement *m, const RunSpec *spec, const MeasurePlan *plan
         return false;
     m->spec.given = spec->given ? &m->given : NULL;
     m->spec.views = false;
+    m->spec.progress = NULL; /* a clock has no use for it */
     m->spec.observer = watch_stage;
     m->spec.preparing = watch_preparing;
     m->spec.observer_context = &m->watch;

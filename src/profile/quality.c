@@ -3,6 +3,7 @@
  *     mass_i  = sum over kept j of w*[i,j] / sum over all j of w*[i,j]
  *     error   = |o - o*| / |o*|                     (Frobenius, all heads)
  *     tv_i    = 1/2 sum_j |w[i,j] - w*[i,j]|
+ *     kl_i    = sum_j w[i,j] ln(w[i,j] / w*[i,j])
  *
  * w* and o* are those of the catalogue's baseline, run here on the same q, k,
  * v, position and scale; its weights are read one row at a time, so a worker
@@ -22,6 +23,8 @@
 typedef struct Row {
     double mass;            /* NaN: the row has no key */
     double variation;
+    double kl;              /* NaN: none */
+    const char *kl_lacks;   /* why; NULL: the row has no key, or there is one */
     double error2, norm2;   /* |o_i - o*_i|^2, |o*_i|^2 */
 } Row;
 
@@ -34,6 +37,43 @@ typedef struct Comparison {
     float      *lines;      /* three of m cells for each worker */
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
 } Comparison;
+
+/* ---- a row of weights against another ------------------------------------------ */
+
+/* What float weights, and those made in bf16, leave of a sum of 1. */
+#define SUM_TOLERANCE 1e-3
+
+/* Their sum; NaN: one is negative or not a number. */
+static double weights_sum(const float *w, int64_t m)
+{
+    double sum = 0;
+
+    for (int64_t j = 0; j < m; j++)
+        sum += w[j] >= 0 ? (double)w[j] : (double)NAN;
+    return sum;
+}
+
+double row_divergence(const float *p, const float *q, int64_t m, const char **lacks)
+{
+    double p_sum = weights_sum(p, m), q_sum = weights_sum(q, m), sum = 0;
+
+    if (p_sum == 0 && q_sum == 0) /* weights are never below 0, so all of them are 0 */
+        return (double)NAN;
+    if (!(fabs(p_sum - 1) <= SUM_TOLERANCE) || !(fabs(q_sum - 1) <= SUM_TOLERANCE)) {
+        *lacks = "rows of weights do not sum to 1, or hold negative ones";
+        return (double)NAN;
+    }
+    for (int64_t j = 0; j < m; j++) {
+        double a = (double)p[j] / p_sum, b = (double)q[j] / q_sum;
+
+        if (a > 0 && !(b > 0)) {
+            *lacks = "it is infinite: a key has weight here and none there";
+            return (double)NAN;
+        }
+        sum += a > 0 ? a * log(a / b) : 0;
+    }
+    return sum > 0 ? sum : 0; /* below 0 by rounding only */
+}
 
 /* ---- what can be compared --------------------------------------------------- */
 
@@ -102,6 +142,7 @@ static void compare_weights(Comparison *c, int64_t head, int64_t i, float *exact
         for (int64_t j = 0; j < m; j++)
             distance += fabs((double)weights[j] - (double)exact[j] / total);
         row->variation = distance / 2;
+        row->kl = row_divergence(weights, exact, m, &row->kl_lacks);
     }
 }
 
@@ -119,7 +160,7 @@ static void compare_rows(void *context, int64_t item, int worker)
     for (int64_t r = from; r < from + ROWS_PER_ITEM && r < rows && !cancelled(c); r++) {
         Row *row = &c->rows[r];
 
-        *row = (Row){ .mass = (double)NAN, .variation = (double)NAN };
+        *row = (Row){ .mass = (double)NAN, .variation = (double)NAN, .kl = (double)NAN };
         if (c->output)
             compare_output(c, r / n, r % n, row);
         if (lines)
@@ -159,6 +200,22 @@ static void variation_summary(const Comparison *c, Quality *out)
         }
     if (count)
         out->total_variation = number_of(sum / (double)count);
+}
+
+static void kl_summary(const Comparison *c, Quality *out)
+{
+    double  sum = 0;
+    int64_t count = 0;
+
+    for (int64_t r = 0; r < c->run->h * c->run->n && !out->kl_lacks; r++) {
+        out->kl_lacks = c->rows[r].kl_lacks;
+        if (!isnan(c->rows[r].kl)) {
+            sum += c->rows[r].kl;
+            count++;
+        }
+    }
+    if (count && !out->kl_lacks)
+        out->kl = number_of(sum / (double)count);
 }
 
 static void error_summary(const Comparison *c, Quality *out)
@@ -244,8 +301,12 @@ static bool compare(Comparison *c, Quality *out, Error *err)
         return no_memory(run, err);
     if (c->kept && (atomic_load(&c->left_out) || chooses_cells(run->mechanism)))
         mass_summary(c, out, values);
-    if (c->weights)
+    if (c->weights) {
         variation_summary(c, out);
+        kl_summary(c, out);
+    } else {
+        out->kl_lacks = "it shows no weights of queries on keys";
+    }
     if (c->output)
         error_summary(c, out);
     find_worst(c, out);

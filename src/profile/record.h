@@ -77,6 +77,8 @@ typedef struct Quality {
     Number mass_mean, mass_p5, mass_min;
     Number output_error;    /* |o - o*| / |o*| (Frobenius), against full attention */
     Number total_variation; /* mean over rows of half the L1 distance of the weight rows */
+    Number kl;              /* mean over rows of KL(weights || full attention's), nats */
+    const char *kl_lacks;   /* why there is none, static; NULL: there is, or nothing was compared */
     int64_t worst_query;    /* smallest kept mass, else largest error; -1: unknown */
     int64_t worst_head;
     WorstQuery worst[WORST_QUERIES]; /* the worst one first */

@@ -237,6 +237,9 @@ static void quality(Json *j, const Quality *q)
     record_key_number(j, "mass_min", q->mass_min);
     record_key_number(j, "output_error", q->output_error);
     record_key_number(j, "total_variation", q->total_variation);
+    record_key_number(j, "kl", q->kl);
+    jsonw_key(j, "kl_lacks");
+    jsonw_string(j, q->kl_lacks);
     key_index(j, "worst_query", measured ? q->worst_query : -1);
     key_index(j, "worst_head", measured ? q->worst_head : -1);
     jsonw_key(j, "worst");

@@ -174,6 +174,8 @@ static void quality_lines(const Record *r, Text *out)
         text_addf(out, "  %-8s output error %s, total variation %s", q->mass_mean.valid ? "" :
                   "quality", share_text(q->output_error, a, sizeof(a)),
                   share_text(q->total_variation, b, sizeof(b)));
+    if (q->kl.valid)
+        text_addf(out, ", KL %.4g nats", q->kl.value);
     if (q->output_error.valid || q->total_variation.valid)
         text_add(out, "\n");
     for (int i = 0; i < q->worst_count && i < SHOWN_WORST; i++)

@@ -45,6 +45,7 @@ static bool begin(const Run *run, const Ops *ops, void *context, Threads *thread
     spec.views = true;
     spec.fit = false;
     spec.observer = NULL;
+    spec.progress = NULL;
     spec.observer_context = context;
     spec.ops = ops; /* the CPU's otherwise: what another device loses is part of the answer */
     spec.preparing = NULL;

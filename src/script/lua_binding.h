@@ -58,11 +58,11 @@ extern const Class class_ui, class_pane;
 extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
     class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
     class_roofline;
-extern const Class class_attn, class_tensor, class_input, class_result, class_figure;
+extern const Class class_attn, class_tensor, class_input, class_result, class_figure, class_pattern;
 extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
     class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
     class_text_options, class_compare_options, class_reach_options, class_missed_options,
-    class_vary_options, class_fit_options, class_sweep_options, class_roofline_options;
+    class_vary_options, class_fit_options, class_sweep_options, class_sweep, class_roofline_options;
 extern const Class *const script_classes[]; /* NULL-terminated */
 
 /* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
@@ -118,7 +118,7 @@ void  keep_release(Keep *keep); /* NULL is fine */
 /* Tells the collector of memory outside Lua.  [-0, +0, e] */
 void account(lua_State *L, int64_t bytes);
 
-/* ---- the running script (lua_state.c) --------------------------------------- */
+/* ---- the running script (lua_state.c, lua_coroutine.c) --------------------------------------- */
 
 typedef struct Script {
     Keep       *session;  /* for attn.command only */
@@ -135,13 +135,26 @@ typedef struct Script {
     const struct Control *control; /* the explorer; NULL: there is none */
     struct Console *console;   /* its scripts; NULL: none */
     struct Run *run;       /* the one that a callback computes for; NULL: none */
+    struct Run *computing; /* the same, also while the callback has handed over */
+    atomic_int  waiting;   /* threads that want the lock */
+    bool        closing;   /* callbacks are to end */
     FlopClass   charge;    /* of what tensors compute for it */
+    bool        gives_way; /* the coroutine that runs may end the explorer's turn */
+    bool        turn_over; /* a yield is not the script's own, and is passed on upwards */
 } Script;
 
-/* The state belongs to one thread at a time.  A run takes it for a callback while the owner
- * waits for the run; false: the run was cancelled meanwhile. */
-bool script_enter(Script *script, struct Run *r);
+/* The state belongs to one thread at a time. */
+void script_enter(Script *script);
+/* For a callback of a run, while the owner waits; false: the run was cancelled meanwhile. */
+bool script_enter_run(Script *script, struct Run *r);
 void script_leave(Script *script);
+/* In a callback: whoever waits may come in between. */
+void script_hand_over(Script *script);
+/* Before the state is closed: callbacks that handed over come to their end. */
+void script_end_callbacks(Script *script);
+/* Around what waits for a worker without knowing the script: NULL: this thread is not in one;
+ * else to be given to script_resume with *held. */
+Script *script_step_aside(int *held);
 /* Around a wait of the owner, so that runs can take it; what release gives goes to resume. */
 int  script_release(Script *script);
 void script_resume(Script *script, int depth);
@@ -271,8 +284,17 @@ int result_view_of(lua_State *L);
 int result_views(lua_State *L);
 /* Methods of a result that look at single cells. */
 int result_cell(lua_State *L);
+/* The cells that queries of the run may see; NULL: it has no pattern. */
+const Pattern *result_cells(const Run *run);
+/* Names of component bits as a list.  [-0, +1, m] */
+void push_components(lua_State *L, uint8_t bits);
 int result_row(lua_State *L);
 int result_compare(lua_State *L);
+int result_pattern(lua_State *L);
+/* Where 1 is a Pattern: 1 becomes a mechanism and 2 its options.  [-0, +0, v] */
+void pattern_argument(lua_State *L);
+/* A view of the Pattern at `arg`, which the keep keeps.  [-0, +0, v] */
+Keep *pattern_view(lua_State *L, int arg, View *view);
 int result_reach_method(lua_State *L);
 int result_reach_path(lua_State *L);
 int result_missed_method(lua_State *L);

@@ -4,6 +4,7 @@
 #include <lualib.h>
 #include <string.h>
 
+#include "script/lua_command.h"
 #include "script/safe.h"
 
 /* The prelude's bytes; mk/script.mk makes them from scripts/lua/prelude.lua. */
@@ -11,12 +12,13 @@ extern const unsigned char script_prelude[];
 extern const size_t        script_prelude_size;
 
 const Class *const script_classes[] = {
-    &class_attn, &class_ui, &class_pane, &class_tensor, &class_input, &class_result, &class_figure,
+    &class_attn, &class_ui, &class_pane, &class_tensor, &class_input, &class_result, &class_pattern,
+    &class_figure,
     &class_job, &class_row, &class_context, &class_param_options, &class_view_options,
     &class_pattern_options, &class_mechanism_options, &class_filter,
     &class_input_options, &class_random_options, &class_tensors,
     &class_run_options, &class_compare_options, &class_reach_options, &class_missed_options,
-    &class_vary_options, &class_fit_options, &class_sweep_options,
+    &class_vary_options, &class_fit_options, &class_sweep_options, &class_sweep,
     &class_roofline_options,
     &class_panel, &class_curve, &class_scaling, &class_figure_options,
     &class_save_options, &class_text_options, &class_check_options,
@@ -157,7 +159,7 @@ static void check_prelude(lua_State *L, const Class *class, int table)
     }
 }
 
-/* Called with the module, the classes' method tables, and what makes a text harmless.
+/* Called with the module, the classes' method tables, what makes a text harmless, and sweeps.
  * [-0, +0, e] */
 static void run_prelude(lua_State *L, int module, int methods)
 {
@@ -168,7 +170,8 @@ static void run_prelude(lua_State *L, int module, int methods)
     lua_pushvalue(L, module);
     lua_pushvalue(L, methods);
     lua_pushcfunction(L, safe_clean);
-    lua_call(L, 3, 0);
+    sweep_push_functions(L);
+    lua_call(L, 4, 0);
     for (int i = 0; script_classes[i]; i++) {
         const Class *class = script_classes[i];
 

@@ -12,6 +12,7 @@
 
 #include "script/lua_command.h"
 #include "script/lua_complete.h"
+#include "script/lua_coroutine.h"
 
 #define LOOK_EVERY   10000 /* instructions between looks at the clock */
 #define TURN_SECONDS 0.02
@@ -137,22 +138,29 @@ static void look_hook(lua_State *L, lua_Debug *unused)
     (void)unused;
     if (spent < TURN_SECONDS)
         return;
-    if (c->now->thread == L && lua_isyieldable(L))
-        lua_yield(L, 0);
+    if (coroutine_gives_way(L))
+        coroutine_give_way(L, 0, NULL);
     else if (spent > MOST_SECONDS)
         luaL_error(L, "this takes too long where a script cannot be interrupted");
 }
 
-int console_wait(lua_State *L, TaskWait wait, double due)
+int console_wait(lua_State *L, TaskWait wait, double due, lua_KContext context,
+                 lua_KFunction then)
 {
     Console *c = script_of(L)->console;
 
-    if (!c || !c->now || c->now->thread != L || !lua_isyieldable(L))
-        return luaL_error(L, "a script can wait here only outside of its own coroutines, "
-                          "comparisons and metamethods");
+    if (!console_can_wait(L))
+        return luaL_error(L, "a script can wait here only outside of comparisons and metamethods");
     c->now->wait = wait;
     c->now->due = due;
-    return lua_yield(L, 0);
+    return coroutine_give_way(L, context, then);
+}
+
+bool console_can_wait(lua_State *L)
+{
+    const Console *c = script_of(L)->console;
+
+    return c && c->now && coroutine_gives_way(L);
 }
 
 static bool is_due(const Console *c, const Task *task)
@@ -197,7 +205,10 @@ static void go_on(lua_State *L, Console *c, Task *task)
     c->now = task;
     c->began = console_seconds();
     lua_sethook(task->thread, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
+    script_of(L)->gives_way = true;
+    script_of(L)->turn_over = false;
     status = lua_resume(task->thread, L, given, &count);
+    script_of(L)->gives_way = script_of(L)->turn_over = false;
     c->now = NULL;
     if (status == LUA_YIELD) {
         lua_pop(task->thread, count);
@@ -307,7 +318,7 @@ static bool protect(Console *c, lua_CFunction body, Ask *ask, Error *err)
     bool       ok;
 
     ask->console = c;
-    script_enter(script, NULL);
+    script_enter(script);
     lua_pushcfunction(L, body);
     lua_pushlightuserdata(L, ask);
     ok = lua_pcall(L, 1, 0, 0) == LUA_OK;
@@ -346,7 +357,7 @@ static bool stop(void *host)
     Console *c = host;
     bool     any = false;
 
-    script_enter(&c->start->script, NULL);
+    script_enter(&c->start->script);
     for (int i = 0; i < TASKS_MOST; i++)
         if (c->tasks[i].thread && &c->tasks[i] != c->now) {
             end_task(c->start->script.state, &c->tasks[i]);
@@ -423,7 +434,7 @@ static void console_complete(void *host, const char *word,
 {
     Console *c = host;
 
-    script_enter(&c->start->script, NULL);
+    script_enter(&c->start->script);
     complete_names(c->start->script.state, word, add, context);
     script_leave(&c->start->script);
 }

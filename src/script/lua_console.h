@@ -28,9 +28,11 @@ typedef struct Console {
 } Console;
 
 double console_seconds(void);
-/* The present task waits; to be returned from a C function.  Raises where it cannot.
- * [-0, +0, v] */
-int  console_wait(lua_State *L, TaskWait wait, double due);
+/* The present task waits; to be returned from a C function, which goes on in `then` (NULL: what
+ * is given to the task is the function's result).  Raises where it cannot.  [-0, +0, v] */
+int  console_wait(lua_State *L, TaskWait wait, double due, lua_KContext context,
+                  lua_KFunction then);
+bool console_can_wait(lua_State *L);
 /* Puts what there is for scripts into the state: print, waiting runs.  [-0, +0, v] */
 void console_install(lua_State *L);
 

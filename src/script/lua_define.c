@@ -20,8 +20,28 @@ static void look_hook(lua_State *L, lua_Debug *unused)
     const Script *script = script_of(L);
 
     (void)unused;
-    if (script->run && run_failed(script->run))
+    if (script->run && (script->closing || run_failed(script->run)))
         luaL_error(L, "interrupted");
+    script_hand_over(script_of(L));
+}
+
+static void call_in(Script *script, Run *r, lua_State *L, Callback *callback, lua_CFunction body)
+{
+    bool gave_way = script->gives_way;
+
+    script->run = script->computing = r;
+    script->gives_way = false; /* the run waits for it */
+    script->charge = FLOP_OVERHEAD;
+    lua_sethook(L, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
+    lua_settop(L, 0);
+    lua_pushcfunction(L, body);
+    lua_pushlightuserdata(L, callback);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        run_fail(r, ERR_SCRIPT, "%s: %.400s", r->mechanism->id,
+                 lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "the script failed");
+    lua_settop(L, 0);
+    script->gives_way = gave_way;
+    script->run = script->computing = NULL;
 }
 
 /* The thread of callbacks is made beforehand: making one may raise, and here nothing would
@@ -34,25 +54,15 @@ void define_call(Callback *callback, lua_CFunction body)
 
     if (run_failed(r))
         return;
-    if (!script_enter(script, r))
+    if (!script_enter_run(script, r))
         return;
     L = script->caller;
-    if (!L || script->run) {
+    if (!L || script->run || script->closing)
         run_fail(r, ERR_UNSUPPORTED, "%s: %s", r->mechanism->id,
-                 L ? "another mechanism of the script is running" : "its script has ended");
-    } else {
-        script->run = r;
-        script->charge = FLOP_OVERHEAD;
-        lua_sethook(L, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
-        lua_settop(L, 0);
-        lua_pushcfunction(L, body);
-        lua_pushlightuserdata(L, callback);
-        if (lua_pcall(L, 1, 0, 0) != LUA_OK)
-            run_fail(r, ERR_SCRIPT, "%s: %.400s", r->mechanism->id,
-                     lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "the script failed");
-        lua_settop(L, 0);
-        script->run = NULL;
-    }
+                 L && !script->closing ? "another mechanism of the script is running"
+                                       : "its script has ended");
+    else
+        call_in(script, r, L, callback, body);
     script_leave(script);
 }
 

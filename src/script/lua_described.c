@@ -81,7 +81,8 @@ static const Member record_members[] = {
     FIELD("gpu", "table", "of a run on a GPU: name, source, and for each tier events (span_ms), "
           "activity (busy_ms, copy_ms, kernels, spans, copies), counters (flops, fp32, tensor, "
           "dram_read, dram_written, occupancy); lacks of each: why it is not there"),
-    FIELD("quality", "table", "mass_mean, mass_min, output_error, total_variation, worst"),
+    FIELD("quality", "table",
+          "mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst"),
     FIELD("stages", "table[]", "name, flops, bytes, intensity, time_ms of each"),
     FIELD("tensors", "table<string, string>", "where tensor parameters are from"),
     FIELD("warnings", "string[]", "of the run"),
@@ -133,6 +134,11 @@ static const Member comparison_members[] = {
     FIELD("mean_abs", "number", "mean difference"),
     FIELD("rel_l2", "number", "norm of the difference, relative to the other's"),
     FIELD("total_variation", "number", "of the weights, mean over the rows"),
+    FIELD("kl", "number",
+          "mean over the rows of KL(weights || the other's), in nats; absent: see kl_lacks"),
+    FIELD("kl_lacks", "string",
+          "why there is no kl: no weights, rows that do not sum to 1 or hold negative weights, or "
+          "a key that only this one weighs, which makes it infinite"),
     MEMBER_END,
 };
 const Class class_comparison = { .name = "Comparison", .help = "How far two results differ.",

@@ -8,6 +8,7 @@
 #include "app/command_parts.h"
 #include "app/drawing.h"
 #include "app/preset.h"
+#include "script/lua_work.h"
 
 /* All that stays while the figure does. */
 typedef struct Drawn {
@@ -46,23 +47,23 @@ static Figure *draw_effect(Drawn *drawn, const LuaResult *with, int64_t head, Er
     return drawing_figure(with->session, &none, &drawn->drawing, err);
 }
 
-/* The object for what was drawn, which it takes over.  [-0, +1 or 3, v] */
-static int push_drawn(lua_State *L, LuaFigure *out, Keep *keep, Figure *figure, const Error *err)
-{
-    Drawn *drawn;
+/* What is drawn on the worker; the object keeps `drawn`. */
+typedef struct Work {
+    LuaFigure       *out;
+    Drawn           *drawn;
+    const char      *line; /* on the stack; NULL: what a position does to: */
+    const LuaResult *with;
+    int64_t          head;
+} Work;
 
-    if (!figure) {
-        keep_release(keep);
-        return failure(L, err);
-    }
-    out->figure = figure;
-    out->keeps[out->keep_count++] = keep;
-    drawn = keep->thing;
-    for (int i = 0; i < drawn->drawing.count; i++)
-        out->results[out->result_count++] = drawn->drawing.results[i];
-    if (drawn->made.line.length)
-        out->line = arena_printf(out->arena, "%s", text_str(&drawn->made.line));
-    return 1;
+static bool draw(void *context, const atomic_bool *cancel, Error *err)
+{
+    Work *w = context;
+
+    (void)cancel;
+    w->out->figure = w->line ? draw_line(w->drawn, w->line, err)
+                             : draw_effect(w->drawn, w->with, w->head, err);
+    return w->out->figure != NULL;
 }
 
 static void add_option(Text *line, const char *flag, const char *value)
@@ -105,15 +106,39 @@ static const LuaResult *push_effect(lua_State *L, int t)
     return result_check(L, lua_gettop(L));
 }
 
+/* [-0, +1 or 3, v] */
+static int push_drawn(lua_State *L, int status, lua_KContext at)
+{
+    Work        *w = work_context(L, at);
+    LuaFigure   *out = w->out;
+    const Drawn *drawn = w->drawn;
+    Error        err;
+    int          rows, cols;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    for (int i = 0; i < drawn->drawing.count; i++)
+        out->results[out->result_count++] = drawn->drawing.results[i];
+    if (drawn->made.line.length)
+        out->line = arena_printf(out->arena, "%s", text_str(&drawn->made.line));
+    rows = out->figure->rows;
+    cols = out->figure->cols;
+    figure_set_words(L, out->figure);
+    if (out->figure->rows != rows || out->figure->cols != cols || !out->figure->legend)
+        out->line = NULL; /* it would draw another figure */
+    lua_pushvalue(L, (int)at - 2);
+    return 1;
+}
+
 int figure_push_drawn(lua_State *L, int t)
 {
     const char      *line = push_line(L, t);
     const LuaResult *with = push_effect(L, t);
     int64_t          head = option_integer(L, t, "head", 0, 0, INT32_MAX);
-    Error            err = ERROR_INIT;
     LuaFigure       *out;
     Drawn           *drawn;
-    Keep            *keep = NULL;
+    Work            *w;
 
     if (!line && !with)
         return 0;
@@ -122,10 +147,11 @@ int figure_push_drawn(lua_State *L, int t)
     out = figure_push_closed(L, FIGURE_PLAN_MOST);
     drawn = calloc(1, sizeof(*drawn));
     if (drawn)
-        keep = keep_new(drawn, drop_drawn, with ? with->keep : NULL);
-    if (!keep)
+        out->keeps[0] = keep_new(drawn, drop_drawn, with ? with->keep : NULL);
+    if (!out->keeps[0])
         return luaL_error(L, "not enough memory for a figure");
-    return push_drawn(L, out, keep,
-                      line ? draw_line(drawn, line, &err) : draw_effect(drawn, with, head, &err),
-                      &err);
+    out->keep_count = 1;
+    w = lua_newuserdatauv(L, sizeof(*w), 0);
+    *w = (Work){ .out = out, .drawn = drawn, .line = line, .with = with, .head = head };
+    return work_await(L, script_of(L)->session->thing, draw, push_drawn);
 }

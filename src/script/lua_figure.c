@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/command_parts.h"
 #include "app/picture_plot.h"
+#include "script/lua_work.h"
 
 /* ---- the object ------------------------------------------------------------- */
 
-static LuaFigure *check(lua_State *L)
+LuaFigure *figure_check(lua_State *L)
 {
     LuaFigure *figure = class_check(L, 1, &class_figure);
 
@@ -50,7 +50,7 @@ static int figure_describe(lua_State *L)
 /* [-0, +1, v] */
 static int figure_length(lua_State *L)
 {
-    lua_pushinteger(L, check(L)->figure->count);
+    lua_pushinteger(L, figure_check(L)->figure->count);
     return 1;
 }
 
@@ -99,7 +99,7 @@ static void set_layout(lua_State *L, Figure *figure)
 }
 
 /* Words and looks of the options at 1.  [-0, +0, v] */
-static void set_words(lua_State *L, Figure *figure)
+void figure_set_words(lua_State *L, Figure *figure)
 {
     const char *title = option_string(L, 1, "title", NULL);
     const char *caption = option_string(L, 1, "caption", NULL);
@@ -142,75 +142,69 @@ static LuaFigure *push_panels(lua_State *L)
 int attn_figure(lua_State *L)
 {
     LuaFigure *out;
-    int        count, rows, cols;
+    int        count;
 
     luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
     options_check(L, 1, &class_figure_options);
     count = figure_push_drawn(L, 1);
-    if (count > 1)
+    if (count > 0)
         return count;
-    out = count ? class_check(L, -1, &class_figure) : push_panels(L);
-    rows = out->figure->rows;
-    cols = out->figure->cols;
-    set_words(L, out->figure);
-    if (!count) {
-        figure_tell(L, out);
-        return 1;
-    }
-    if (out->figure->rows != rows || out->figure->cols != cols || !out->figure->legend)
-        out->line = NULL; /* it would draw another figure */
+    out = push_panels(L);
+    figure_set_words(L, out->figure);
+    figure_tell(L, out);
     return 1;
 }
 
 /* ---- surfaces --------------------------------------------------------------- */
 
-static bool to_text(const LuaFigure *figure, const TextOptions *options, Text *out, Error *err)
+typedef struct Printing {
+    const LuaFigure *figure;
+    TextOptions      options;
+    Text            *out; /* on the stack */
+} Printing;
+
+static bool print_figure(void *context, const atomic_bool *cancel, Error *err)
 {
-    return figure_text(figure->figure, options, out, err) &&
-           (text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for the figure"));
+    Printing *p = context;
+
+    (void)cancel;
+    return figure_text(p->figure->figure, &p->options, p->out, err) &&
+           (text_ok(p->out) || error_set(err, ERR_NOMEM, "not enough memory for the figure"));
+}
+
+static int push_printed(lua_State *L, int status, lua_KContext at)
+{
+    Error err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    text_box_push(L, ((Printing *)work_context(L, at))->out);
+    return 1;
 }
 
 /* [-0, +1 or 3, v] */
 static int figure_as_text(lua_State *L)
 {
-    const LuaFigure *figure = check(L);
-    TextOptions      options = { 0 };
+    const LuaFigure *figure = figure_check(L);
+    Printing        *p;
     int64_t          colours;
     Text            *text;
-    Error            err = ERROR_INIT;
 
+    lua_settop(L, 2);
     options_check(L, 2, &class_text_options);
-    options.width = (int)option_integer(L, 2, "width", 80, 20, 10000);
-    options.height = (int)option_integer(L, 2, "height", 0, 1, 10000);
-    options.utf8 = option_bool(L, 2, "utf8", true);
+    text = text_box(L);
+    p = lua_newuserdatauv(L, sizeof(*p), 0);
+    *p = (Printing){ .figure = figure, .out = text };
+    p->options.width = (int)option_integer(L, 2, "width", 80, 20, 10000);
+    p->options.height = (int)option_integer(L, 2, "height", 0, 1, 10000);
+    p->options.utf8 = option_bool(L, 2, "utf8", true);
     colours = option_integer(L, 2, "colours", 0, 0, 256);
     luaL_argcheck(L, colours == 0 || colours == 24 || colours == 256, 2,
                   "colours: expected 0, 256 or 24");
-    options.colours = (int)colours;
-    text = text_box(L);
-    if (!to_text(figure, &options, text, &err))
-        return failure(L, &err);
-    text_box_push(L, text);
-    return 1;
-}
-
-/* [-0, +1 or 3, v] */
-static int figure_save(lua_State *L)
-{
-    const LuaFigure *figure = check(L);
-    const char      *path = luaL_checkstring(L, 2);
-    PngOptions       options = save_options_check(L, 3);
-    Text            *line = text_box(L);
-    Error            err = ERROR_INIT;
-
-    text_add(line, figure->line ? figure->line : script_of(L)->line);
-    if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
-        save_options_line(&options, path, line);
-    if (!picture_save(script_of(L)->session->thing, figure->figure, figure->results,
-                      figure->result_count, text_str(line), &options, path, &err))
-        return failure(L, &err);
-    lua_pushboolean(L, true);
-    return 1;
+    p->options.colours = (int)colours;
+    return work_await(L, script_of(L)->session->thing, print_figure, push_printed);
 }
 
 /* ---- tables ----------------------------------------------------------------- */
@@ -239,12 +233,15 @@ const Class class_figure = {
 
 static const Member panel_members[] = {
     { "result", NULL, NULL, "attnscope.Result", "what to show" },
+    { "pattern", NULL, NULL, "attnscope.Pattern", "or these cells" },
     { "tensor", NULL, NULL, "attnscope.Tensor", "or this matrix" },
     { "kind", NULL, NULL, "string", "what a tensor's cell is: weights, signed, pattern, ..." },
     { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
     { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
     { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
     { "y", NULL, NULL, "string", "of scaling: the cost with its unit (default \"time (ms)\")" },
+    { "sweep", NULL, NULL, "attnscope.Sweep", "or the same of a sweep's records" },
+    { "cost", NULL, NULL, "string", "of a sweep: which number (default \"time_ms.median\")" },
     { "view", NULL, NULL, "string", "default: the most telling one" },
     { "head", NULL, NULL, "integer", "counted from 0" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
@@ -257,6 +254,9 @@ static const Member panel_members[] = {
     { "exclude", NULL, NULL, "integer", "a key that counts in no range of colours and no strip" },
     { "strips", NULL, NULL, "string", "bars beside the matrix: sums, entropy or kept" },
     { "queries", NULL, NULL, "integer[]", "the bars of columns are the sum of these queries" },
+    { "notes", NULL, NULL, "string",
+      "marked cells with a few words: \"5:3:near itself\"; a star for all of a row or column, bars "
+      "between several" },
     { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
     { "scale", NULL, NULL, "string", "linear, log or row" },
     { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey, diverging or ink" },

@@ -26,10 +26,14 @@ void panel_strips(lua_State *L, int t, MarginChoice *out);
 /* The figure of the panels in the options at 1 becomes the one that a command draws, with that
  * line, where there is such a command (lua_told.c).  [-0, +0, v] */
 void figure_tell(lua_State *L, LuaFigure *figure);
-/* A figure of the options' preset or command, or of what a position does; 1, or the
- * count of a failure's values; 0: they ask for panels.  [-0, +1 or 3, v] */
+/* Words and looks of the options at 1.  [-0, +0, v] */
+void figure_set_words(lua_State *L, Figure *figure);
+/* A figure of the options' preset or command, or of what a position does; 0: they ask for
+ * panels; else to be returned from attn.figure.  [-0, +1 or 3, v] */
 int figure_push_drawn(lua_State *L, int options);
 
+LuaFigure *figure_check(lua_State *L); /* at 1.  [-0, +0, v] */
+int        figure_save(lua_State *L);  /* [-0, +1 or 3, v] */
 /* How to write a file, of the table at t (or none).  [-0, +0, v] */
 PngOptions save_options_check(lua_State *L, int t);
 /* The same as options of a command. */

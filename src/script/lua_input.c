@@ -4,7 +4,7 @@
  * each gives its memory back when the script lets go of it.  Inputs a run asks
  * for by name are remembered as long as somebody holds them.
  */
-#include "script/lua_binding.h"
+#include "script/lua_work.h"
 
 #include <string.h>
 
@@ -58,9 +58,15 @@ static int input_length(lua_State *L)
     return 1;
 }
 
+/* A mechanism of the script may be running in it, which needs the state to end. */
 static void drop_session(void *session)
 {
+    int     held;
+    Script *script = script_step_aside(&held);
+
     session_free(session);
+    if (script)
+        script_resume(script, held);
 }
 
 /* An input without content; its session is made.  [-0, +1, v] */
@@ -115,15 +121,47 @@ static int load(lua_State *L, const char *spec, const InputChoice *choice)
     return finish(L, input, session_load(input->session, spec, choice, &err), &err);
 }
 
+/* Of an input that nobody else has yet. */
+typedef struct Loading {
+    LuaInput   *input; /* below it on the stack, as the spec is */
+    const char *spec;
+    InputChoice choice;
+} Loading;
+
+static bool read_input(void *context, const atomic_bool *cancel, Error *err)
+{
+    Loading *l = context;
+
+    (void)cancel;
+    return session_load(l->input->session, l->spec, &l->choice, err);
+}
+
+static int push_loaded(lua_State *L, int status, lua_KContext at)
+{
+    Loading *l = work_context(L, at);
+    Error    err;
+    bool     ok = work_ended(L, at, &err);
+
+    (void)status;
+    lua_pushvalue(L, (int)at - 2);
+    return finish(L, l->input, ok, &err);
+}
+
 /* [-0, +1 or 3, v] */
 int attn_load(lua_State *L)
 {
     const char *spec = luaL_checkstring(L, 1);
     InputChoice choice;
+    LuaInput   *input;
+    Loading    *l;
 
+    lua_settop(L, 2);
     options_check(L, 2, &class_input_options);
     choice = choice_of(L, 2);
-    return load(L, spec, &choice);
+    input = push_empty(L);
+    l = lua_newuserdatauv(L, sizeof(*l), 0);
+    *l = (Loading){ .input = input, .spec = spec, .choice = choice };
+    return work_await(L, script_of(L)->session->thing, read_input, push_loaded);
 }
 
 /* What the options before FILE say, as the shell would load it.  [-0, +1 or 3, v] */

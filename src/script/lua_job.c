@@ -3,11 +3,9 @@
  * A job is one of its input's session.  Lua waits only in poll and wait; a
  * mechanism of the script itself runs on then, and only then.
  */
-#include <poll.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "script/lua_binding.h"
+#include "script/lua_work.h"
 
 typedef struct LuaJob {
     Job   *job;  /* NULL: closed, or its result was fetched */
@@ -35,34 +33,6 @@ static int job_close(lua_State *L)
     return 0;
 }
 
-static bool going(const LuaJob *job)
-{
-    JobState state = job->job ? job_state(job->job) : JOB_DONE;
-
-    return state == JOB_WAITING || state == JOB_RUNNING;
-}
-
-/* Until the job ends or so many seconds have passed; Ctrl-C cancels it. */
-static void wait_until(lua_State *L, LuaJob *lua, Session *s, double seconds)
-{
-    Script       *script = script_of(L);
-    struct pollfd wake = { .fd = session_wake_fd(s), .events = POLLIN };
-    double        end = now() + seconds;
-    int           depth = script_release(script);
-    char          bytes[64];
-
-    while (going(lua) && now() < end) {
-        double left = 1000 * (end - now());
-
-        poll(&wake, 1, left < 1 ? 1 : left < 100 ? (int)left : 100);
-        while (read(wake.fd, bytes, sizeof(bytes)) > 0)
-            continue;
-        if (script_interrupted())
-            job_cancel(lua->job);
-    }
-    script_resume(script, depth);
-}
-
 static LuaJob *check_job(lua_State *L)
 {
     LuaJob *job = class_check(L, 1, &class_job);
@@ -79,31 +49,46 @@ static int job_describe(lua_State *L)
 {
     const LuaJob *job = class_check(L, 1, &class_job);
 
-    lua_pushstring(L, !job->keep ? "Job (closed)" : going(job) ? "Job (running)" : "Job (done)");
+    lua_pushstring(L, !job->keep                ? "Job (closed)"
+                      : job_goes_on(job->job) ? "Job (running)"
+                                              : "Job (done)");
     return 1;
 }
 
-/* [-0, +1, v] */
+/* How much is done, and the phase; nil: nobody knows.  [-0, +2, m] */
+static void push_share(lua_State *L, const LuaJob *job)
+{
+    Number share = job->job ? job_share(job->job) : number_of(1);
+
+    if (share.valid)
+        lua_pushnumber(L, share.value);
+    else
+        lua_pushnil(L);
+    lua_pushstring(L, job->job ? job_stage(job->job) : "");
+}
+
+/* [-0, +3, v] */
 static int job_poll(lua_State *L)
 {
     LuaJob *job = check_job(L);
     double  seconds = luaL_optnumber(L, 2, 0.001);
 
     luaL_argcheck(L, seconds >= 0 && seconds <= 1e9, 2, "expected seconds");
-    if (going(job))
-        wait_until(L, job, job->keep->thing, seconds);
-    lua_pushboolean(L, !going(job));
-    return 1;
+    if (job_goes_on(job->job))
+        job_await(L, job->keep->thing, job->job, seconds);
+    lua_pushboolean(L, !job_goes_on(job->job));
+    push_share(L, job);
+    return 3;
 }
 
-/* [-0, +2, v] */
+/* [-0, +3, v] */
 static int job_progress(lua_State *L)
 {
     const LuaJob *job = check_job(L);
 
-    lua_pushstring(L, job->job ? job_stage(job->job) : "");
+    push_share(L, job);
     lua_pushnumber(L, now() - job->start);
-    return 2;
+    return 3;
 }
 
 /* [-0, +0, v] */
@@ -147,8 +132,8 @@ static int job_wait_method(lua_State *L)
     int     count;
 
     lua_settop(L, 1);
-    while (going(job))
-        wait_until(L, job, job->keep->thing, 3600);
+    while (job_goes_on(job->job))
+        job_await(L, job->keep->thing, job->job, 3600);
     if (job->job)
         return fetch(L, job);
     lua_getiuservalue(L, 1, JOB_RESULT);
@@ -196,11 +181,17 @@ static const luaL_Reg job_meta[] = {
 };
 
 static const Member job_members[] = {
-    { "poll", job_poll, "seconds?: number", "boolean",
-      "Waits so long (default 1 ms) and tells whether it is done." },
-    { "progress", job_progress, "", "string, number",
-      "The stage it is in, and the seconds since its start." },
-    { "on_progress", NULL, "f: fun(stage: string, seconds: number): boolean?", "attnscope.Job",
+    { "poll", job_poll, "seconds?: number", "boolean, number?, string",
+      "Waits so long (default 1 ms) and tells whether it is done, and what progress tells first." },
+    { "progress", job_progress, "", "number?, string, number",
+      "How much is done, the phase it is in, and the seconds since its start.  The share (0 to 1) "
+      "is that of the FLOPs of the run's closed form, or what a mechanism of one's own says by "
+      "ctx:progress; in the phase seeds, of the seeds.  nil where nobody knows: the content "
+      "decides what there is to do, another mechanism runs inside, it waits, or it is being "
+      "measured or compared.  It grows within a phase: the stages of the run, then measuring, "
+      "quality and seeds." },
+    { "on_progress", NULL, "f: fun(share?: number, phase: string, seconds: number): boolean?",
+      "attnscope.Job",
       "poll and wait call f now and then while the job runs; when it gives false, the job is "
       "cancelled.  The job itself, so that attn.start(...):on_progress(f):wait() can be said." },
     { "wait", job_wait_method, "", "attnscope.Result?, string?, string?, attnscope.Record?",

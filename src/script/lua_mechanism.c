@@ -206,6 +206,18 @@ static int context_warn(lua_State *L)
     return 0;
 }
 
+/* [-0, +0, v] */
+static int context_progress(lua_State *L)
+{
+    const LuaContext *context = check_context(L);
+    double            share = luaL_checknumber(L, 2);
+
+    luaL_argcheck(L, share >= 0 && share <= 1, 2, "expected a share from 0 to 1");
+    run_tell(context->run, share);
+    script_hand_over(script_of(L));
+    return run_failed(context->run) ? luaL_error(L, "interrupted") : 0;
+}
+
 static Tensor run_copy(Run *r, const Tensor *t)
 {
     Tensor out = tensor_of(t->dtype, t->rank, t->shape, NULL);
@@ -313,6 +325,9 @@ static const Member context_members[] = {
       "Shows one of the mechanism's views; costs nothing when none is wanted." },
     { "normal", context_normal, "name: string, shape: integer[], deviation?: number", TENSOR_TYPE,
       "Normal numbers of the run's seed, from a stream of this name." },
+    { "progress", context_progress, "share: number", "",
+      "How much is done, from 0 to 1: what the explorer, the command line and job:progress show.  "
+      "Raises once the run is cancelled." },
     { "warn", context_warn, "text: string", "", "A warning with the result." },
     MEMBER_END,
 };

@@ -1,5 +1,5 @@
 /* lua_missed.c -- who was missed of the strongest keys, in Lua. */
-#include "script/lua_binding.h"
+#include "script/lua_work.h"
 
 static void set_share(lua_State *L, const char *key, double value)
 {
@@ -45,19 +45,27 @@ static void set_queries(lua_State *L, const Missed *o)
     lua_setfield(L, -2, "queries");
 }
 
-/* [-0, +1 or 3, v] */
-int result_missed_method(lua_State *L)
-{
-    Result       *result = result_check(L, 1)->result;
-    const Missed *missed;
+typedef struct Search {
+    Result       *result;
     int64_t       keys;
-    Error         err = ERROR_INIT;
+    const Missed *missed;
+} Search;
 
-    lua_settop(L, 2);
-    options_check(L, 2, &class_missed_options);
-    keys = option_integer(L, 2, "keys", result->request.keys, 1, MISSED_MOST);
-    missed = result_missed(result, keys, NULL, NULL, &err);
-    if (!missed)
+static bool search(void *context, const atomic_bool *cancel, Error *err)
+{
+    Search *s = context;
+
+    s->missed = result_missed(s->result, s->keys, NULL, cancel, err);
+    return s->missed != NULL;
+}
+
+static int push_missed(lua_State *L, int status, lua_KContext at)
+{
+    const Missed *missed = ((Search *)work_context(L, at))->missed;
+    Error         err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
         return failure(L, &err);
     lua_createtable(L, 0, 8);
     lua_pushinteger(L, (lua_Integer)missed->keys);
@@ -70,6 +78,20 @@ int result_missed_method(lua_State *L)
     set_heads(L, missed);
     set_queries(L, missed);
     return 1;
+}
+
+/* [-0, +1 or 3, v] */
+int result_missed_method(lua_State *L)
+{
+    const LuaResult *result = result_check(L, 1);
+    Search          *s;
+
+    lua_settop(L, 2);
+    options_check(L, 2, &class_missed_options);
+    s = lua_newuserdatauv(L, sizeof(*s), 0);
+    *s = (Search){ .result = result->result };
+    s->keys = option_integer(L, 2, "keys", result->result->request.keys, 1, MISSED_MOST);
+    return work_await(L, result->session, search, push_missed);
 }
 
 static const Member missed_members[] = {

@@ -30,6 +30,7 @@ int attn_memory(lua_State *L)
 
 /* ---- the table -------------------------------------------------------------- */
 
+#define RUNNABLE "mechanism: string|attnscope.Pattern, options?: attnscope.RunOptions"
 #define OR_FAILURE "?, string?, string?"
 
 static const Member attn_members[] = {
@@ -81,17 +82,17 @@ static const Member attn_members[] = {
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
       "attention or another reference.  ok, and cases of name, ok and text." },
-    { "run", attn_run, "mechanism: string, options?: attnscope.RunOptions",
+    { "run", attn_run, RUNNABLE,
       "attnscope.Result" OR_FAILURE ", attnscope.Record?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
       "record as a fourth value." },
-    { "start", attn_start, "mechanism: string, options?: attnscope.RunOptions",
+    { "start", attn_start, RUNNABLE,
       "attnscope.Job" OR_FAILURE, "As run, but goes on at once; runs of one input wait for each "
       "other." },
-    { "run_async", attn_start, "mechanism: string, options?: attnscope.RunOptions",
+    { "run_async", attn_start, RUNNABLE,
       "attnscope.Job" OR_FAILURE, "The same as start." },
     { "profile", attn_profile,
-      "mechanism: string, options?: attnscope.RunOptions, plan?: attnscope.ProfileOptions",
+      RUNNABLE ", plan?: attnscope.ProfileOptions",
       "attnscope.Record" OR_FAILURE ", attnscope.Record?", "Measures a mechanism; its record." },
     { "compare", NULL, "options: table", "attnscope.Record[]",
       "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
@@ -113,11 +114,13 @@ static const Member attn_members[] = {
       "resampled points; three different x at least), stderr, c, r2, count; best: the nearest of "
       "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
       "between neighbours." },
-    { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Record[]" OR_FAILURE,
+    { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,
       "Records of all combinations, as the command sweep makes them: "
       "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}; "
-      "a point that failed is a record too." },
-    { "read_sweep", NULL, "path: string", "attnscope.Record[]" OR_FAILURE,
+      "a point that failed is a record too.  What the functions `row` and `progress` raise is "
+      "raised when the sweep has ended in order: its file holds whole records, and resume goes "
+      "on." },
+    { "read_sweep", NULL, "path: string", "attnscope.Sweep" OR_FAILURE,
       "Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over." },
     { "pivot", NULL, "rows: table[], down: string, across: string, value: string",
       "table[], string[]",

@@ -28,11 +28,14 @@ static void set_looks(lua_State *L, int t, Panel *panel)
     const char *map = option_string(L, t, "cmap", NULL);
     const char *title = option_string(L, t, "title", NULL);
     const char *caption = option_string(L, t, "caption", NULL);
+    const char *notes = option_string(L, t, "notes", NULL);
     Error       err = ERROR_INIT;
 
     check_ok(L, !pool || pool_parse(pool, &panel->pool, &err), &err);
     check_ok(L, !scale || scale_parse(scale, &panel->scale, &err), &err);
     check_ok(L, !map || colour_map_parse(map, &panel->map, &err), &err);
+    check_ok(L, !notes || panel->plot ||
+                    notes_parse(notes, panel->notes, &panel->note_count, &err), &err);
     panel->map_given = map != NULL;
     if (title)
         snprintf(panel->title, sizeof(panel->title), "%s", title);
@@ -152,6 +155,16 @@ static void tensor_panel(lua_State *L, int t, int at, LuaFigure *figure, int ind
     planes = view_planes(view);
     panel_init(&figure->figure->panels[index], view, NULL,
                option_integer(L, t, "head", 0, 0, planes - 1), "tensor");
+}
+
+/* The table at t shows the Pattern at index `at`.  [-0, +0, v] */
+static void pattern_panel(lua_State *L, int t, int at, LuaFigure *figure, int index)
+{
+    View *view = &figure->views[index];
+
+    keep_for(figure, pattern_view(L, at, view));
+    panel_init(&figure->figure->panels[index], view, view->support,
+               option_integer(L, t, "head", 0, 0, view_planes(view) - 1), "pattern");
 }
 
 static void set_minus(lua_State *L, int t, LuaFigure *figure, Panel *panel)
@@ -295,10 +308,12 @@ void panel_set(lua_State *L, LuaFigure *figure, int index)
         result_panel(L, t, lua_gettop(L), figure, index);
     else if (lua_getfield(L, t, "tensor") != LUA_TNIL)
         tensor_panel(L, t, lua_gettop(L), figure, index);
+    else if (lua_getfield(L, t, "pattern") != LUA_TNIL)
+        pattern_panel(L, t, lua_gettop(L), figure, index);
     else if (lua_getfield(L, t, "scaling") != LUA_TNIL)
         scaling_panel(L, t, lua_gettop(L), &figure->figure->panels[index]);
     else
-        luaL_error(L, "panel %d: it needs a result or a tensor, or scaling", index + 1);
+        luaL_error(L, "panel %d: it needs a result or a tensor, a pattern, or scaling", index + 1);
     set_looks(L, t, &figure->figure->panels[index]);
     lua_settop(L, t);
 }

@@ -279,6 +279,7 @@ int attn_pattern(lua_State *L)
     d->m.positions = POSITIONS_ALL;
     d->m.run = pattern_run;
     d->m.flops = pattern_flops;
+    d->m.flops_works = true;
     if (!lua_getfield(L, 1, "class"))
         d->m.classes = CLASS_FP;
     lua_pop(L, 1);

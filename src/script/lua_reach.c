@@ -1,5 +1,5 @@
 /* lua_reach.c -- the receptive field of a result over depth, in Lua. */
-#include "script/lua_binding.h"
+#include "script/lua_work.h"
 
 #define HOPS_LIMIT (8ll << 30) /* bytes of all hop counts, unless the run had a limit */
 
@@ -66,91 +66,136 @@ static void push_summary(lua_State *L, const Result *result, const ReachOptions 
     set_depths(L, r);
 }
 
-/* ---- the matrix ----------------------------------------------------------------------- */
-
-/* All hop counts into the table at the top; else a failure's values.  [-0, +0 or 3, v] */
-static int set_hops(lua_State *L, const Result *result, const View *view)
-{
-    int64_t    limit = result->request.memory_limit;
-    LuaTensor *tensor = tensor_push_closed(L);
-    Arena     *arena = arena_new();
-    Tensor     t;
-    Error      err = ERROR_INIT;
-
-    if (!arena)
-        return luaL_error(L, "not enough memory");
-    if (!view_materialise(view, arena, limit ? limit : HOPS_LIMIT, &t, &err)) {
-        arena_free(arena);
-        return failure(L, &err);
-    }
-    tensor_adopt(L, tensor, t, arena);
-    lua_setfield(L, -2, "hops");
-    return 0;
-}
-
 /* ---- methods -------------------------------------------------------------------------- */
 
 /* What the run has no pattern for is refused like a run that cannot be. */
-static int reach_failure(lua_State *L, Error err)
+static int reach_failure(lua_State *L, const Error *err)
 {
-    if (err.code == ERR_USAGE)
-        return luaL_error(L, "%s", err.text);
-    return failure(L, &err);
+    if (err->code == ERR_USAGE)
+        return luaL_error(L, "%s", err->text);
+    return failure(L, err);
+}
+
+typedef struct Following {
+    const Result *result;
+    ReachOptions  options;
+    ReachSummary  summary;
+    Arena        *arena; /* of hops, owned by: NULL: they are not asked for */
+    LuaTensor    *owner; /* on the stack */
+    Tensor        hops;
+} Following;
+
+/* Numbers, and all hop counts where they are asked for. */
+static bool follow(void *context, const atomic_bool *cancel, Error *err)
+{
+    Following  *f = context;
+    int64_t     limit = f->result->request.memory_limit;
+    const View *view;
+
+    if (!result_reach_summary(f->result, &f->options, NULL, cancel, &f->summary, err))
+        return false;
+    if (!f->arena)
+        return true;
+    view = result_reach(f->result, &f->options, err);
+    return view && view_materialise(view, f->arena, limit ? limit : HOPS_LIMIT, &f->hops, err);
+}
+
+static int push_reach(lua_State *L, int status, lua_KContext at)
+{
+    Following *f = work_context(L, at);
+    Error      err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return reach_failure(L, &err);
+    push_summary(L, f->result, &f->options, &f->summary);
+    if (!f->arena)
+        return 1;
+    f->owner->t = f->hops;
+    account(L, tensor_bytes(&f->hops));
+    lua_pushvalue(L, 3);
+    lua_setfield(L, -2, "hops");
+    return 1;
 }
 
 /* [-0, +1 or 3, v] */
 int result_reach_method(lua_State *L)
 {
-    const Result *result = result_check(L, 1)->result;
-    ReachOptions  options;
-    ReachSummary *summary;
-    Error         err = ERROR_INIT;
-    int           count;
+    const LuaResult *result = result_check(L, 1);
+    bool             hops;
+    Following       *f;
+    LuaTensor       *owner;
 
     lua_settop(L, 2);
     options_check(L, 2, &class_reach_options);
-    options = reach_options(L, 2);
-    summary = lua_newuserdatauv(L, sizeof(*summary), 0);
-    if (!result_reach_summary(result, &options, NULL, NULL, summary, &err))
-        return reach_failure(L, err);
-    push_summary(L, result, &options, summary);
-    if (!option_bool(L, 2, "hops", false))
+    hops = option_bool(L, 2, "hops", false);
+    owner = tensor_push_closed(L);
+    f = lua_newuserdatauv(L, sizeof(*f), 0);
+    *f = (Following){ .result = result->result, .options = reach_options(L, 2), .owner = owner };
+    if (hops) {
+        f->arena = arena_new();
+        if (!f->arena)
+            return luaL_error(L, "not enough memory");
+        tensor_adopt(L, owner, (Tensor){ .rank = 0 }, f->arena);
+    }
+    return work_await(L, result->session, follow, push_reach);
+}
+
+/* ---- a way ----------------------------------------------------------------------------- */
+
+typedef struct Way {
+    const Result *result;
+    ReachOptions  options;
+    int64_t       q, k, path[REACH_MOST + 1];
+    int           hops;
+} Way;
+
+static bool find_way(void *context, const atomic_bool *cancel, Error *err)
+{
+    Way        *w = context;
+    const View *view = result_reach(w->result, &w->options, err);
+    float       first;
+
+    (void)cancel;
+    if (!view)
+        return false;
+    view_read(view, 0, w->q, w->k, 1, 1, &first); /* the layers are known from then on */
+    w->hops = reach_view_path(view, w->q, w->k, w->path);
+    return w->hops != -2 || error_set(err, ERR_NOMEM, "not enough memory for a way");
+}
+
+static int push_way(lua_State *L, int status, lua_KContext at)
+{
+    const Way *w = work_context(L, at);
+    Error      err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return reach_failure(L, &err);
+    lua_pushnil(L);
+    if (w->hops < 0)
         return 1;
-    count = set_hops(L, result, result_reach(result, &options, &err));
-    return count ? count : 1;
+    lua_createtable(L, w->hops + 1, 0);
+    for (int t = 0; t <= w->hops; t++) {
+        lua_pushinteger(L, (lua_Integer)w->path[t]);
+        lua_rawseti(L, -2, t + 1);
+    }
+    return 1;
 }
 
 /* A shortest way {q, ..., k}; nil: there is none.  [-0, +1 or 3, v] */
 int result_reach_path(lua_State *L)
 {
-    const Result *result = result_check(L, 1)->result;
-    int64_t       n = result->run->n, path[REACH_MOST + 1];
-    int64_t       q = check_index(L, 2, n, "query"), k = check_index(L, 3, n, "key");
-    ReachOptions  options;
-    const View   *view;
-    Error         err = ERROR_INIT;
-    float         first;
-    int           hops;
+    const LuaResult *result = result_check(L, 1);
+    int64_t          n = result->result->run->n;
+    int64_t          q = check_index(L, 2, n, "query"), k = check_index(L, 3, n, "key");
+    Way             *w;
 
     lua_settop(L, 4);
     options_check(L, 4, &class_reach_options);
-    options = reach_options(L, 4);
-    view = result_reach(result, &options, &err);
-    if (!view)
-        return reach_failure(L, err);
-    view_read(view, 0, q, k, 1, 1, &first); /* the layers are known from then on */
-    hops = reach_view_path(view, q, k, path);
-    if (hops == -2)
-        return luaL_error(L, "not enough memory");
-    lua_pushnil(L);
-    if (hops < 0)
-        return 1;
-    lua_createtable(L, hops + 1, 0);
-    for (int t = 0; t <= hops; t++) {
-        lua_pushinteger(L, (lua_Integer)path[t]);
-        lua_rawseti(L, -2, t + 1);
-    }
-    return 1;
+    w = lua_newuserdatauv(L, sizeof(*w), 0);
+    *w = (Way){ .result = result->result, .options = reach_options(L, 4), .q = q, .k = k };
+    return work_await(L, result->session, find_way, push_way);
 }
 
 static const Member reach_members[] = {

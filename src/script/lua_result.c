@@ -307,13 +307,18 @@ static const Member result_members[] = {
     { "stages", result_stages, "", "attnscope.StageEntry[]",
       "Steps of the algorithm: name, iteration, note, flops, arena_peak, views, traces; behind "
       "them those of its replay (replay = true), with what each said." },
+    { "steps", NULL, "", "fun(): attnscope.StageEntry?",
+      "The same one after the other: for step in r:steps() do print(step.name) end" },
     { "save_steps", result_save_steps, "path: string, options?: attnscope.SaveOptions",
       "true?, string?, string?",
       "What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a "
       "file each (steps-%02d.png)." },
-    { "compare", result_compare, "other: attnscope.Result", "attnscope.Comparison",
-      "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of "
-      "the weights." },
+    { "compare", result_compare, "other: attnscope.Result",
+      "attnscope.Comparison?, string?, string?",
+      "max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation and kl "
+      "of the weights, or kl_lacks." },
+    { "pattern", result_pattern, "", "attnscope.Pattern?, string?, string?",
+      "The cells that queries may see, to be run again, compared, changed or drawn." },
     { "reach", result_reach_method, "options?: attnscope.ReachOptions",
       "table?, string?, string?",
       "What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} "

@@ -1,12 +1,11 @@
-/* lua_result_cell.c -- single cells and rows of a result, and two results
- * against each other. */
+/* lua_result_cell.c -- single cells and rows of a result: what they hold, and why. */
 #include "script/lua_binding.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "app/cell.h"
 #include "draw/colour.h"
+#include "script/lua_work.h"
 
 /* A matrix of queries by keys of this run's size. */
 static bool is_query_key(const Run *run, const View *view)
@@ -23,7 +22,7 @@ static const View *matrix_called(const Run *run, const char *name)
     return view && is_query_key(run, view) ? view : NULL;
 }
 
-static const Pattern *allowed_cells(const Run *run)
+const Pattern *result_cells(const Run *run)
 {
     const View *view = matrix_called(run, "connectivity");
 
@@ -33,7 +32,7 @@ static const Pattern *allowed_cells(const Run *run)
 }
 
 /* Names of the component bits as a list.  [-0, +1, m] */
-static void push_components(lua_State *L, uint8_t bits)
+void push_components(lua_State *L, uint8_t bits)
 {
     int count = 0;
 
@@ -112,59 +111,85 @@ static void set_number(lua_State *L, const char *key, double value)
     lua_setfield(L, -2, key);
 }
 
-/* The score, the share of the output, and exact attention.  The reader lives for this call. */
-static void set_why(lua_State *L, Result *result, int64_t head, int64_t q, int64_t k)
+/* The score, the share of the output, and exact attention. */
+static void set_why(lua_State *L, const CellWhy *why)
 {
-    Error       err = ERROR_INIT;
-    CellReader *reader = cell_reader_new(result, &err);
-    CellWhy     why;
-    bool        ok = reader && cell_read(reader, head, q, k, &why, &err);
-
-    cell_reader_free(reader);
-    if (!ok)
-        luaL_error(L, "%s", err.text);
-    if (why.softmax)
-        set_number(L, "below", why.below);
-    if (why.adds) {
-        set_number(L, "share", why.share);
-        set_number(L, "length", why.length);
+    if (why->softmax)
+        set_number(L, "below", why->below);
+    if (why->adds) {
+        set_number(L, "share", why->share);
+        set_number(L, "length", why->length);
     }
-    if (!why.scored)
+    if (!why->scored)
         return;
-    set_number(L, "score", why.score);
-    lua_pushboolean(L, why.own_score);
+    set_number(L, "score", why->score);
+    lua_pushboolean(L, why->own_score);
     lua_setfield(L, -2, "own_score");
     lua_newtable(L);
-    set_number(L, "weight", why.exact);
-    lua_pushinteger(L, why.exact_rank);
+    set_number(L, "weight", why->exact);
+    lua_pushinteger(L, why->exact_rank);
     lua_setfield(L, -2, "rank");
-    lua_pushinteger(L, why.exact_of);
+    lua_pushinteger(L, why->exact_of);
     lua_setfield(L, -2, "keys");
     lua_setfield(L, -2, "exact");
 }
 
-/* [-0, +1, v] */
-int result_cell(lua_State *L)
-{
-    Result        *result = result_check(L, 1)->result;
-    const Run     *run = result->run;
-    int64_t        q = check_index(L, 2, run->n, "query"), k = check_index(L, 3, run->m, "key");
-    int64_t        head = check_head(L, 4, run);
-    const Pattern *pattern = allowed_cells(run);
-    bool           allowed = true;
-    uint8_t        bits = pattern ? pattern_cell(pattern, head, q, k, &allowed) : 0;
+typedef struct Asked {
+    Result *result;
+    int64_t head, q, k;
+    CellWhy why;
+} Asked;
 
+/* The reader lives for this call. */
+static bool find_why(void *context, const atomic_bool *cancel, Error *err)
+{
+    Asked      *a = context;
+    CellReader *reader = cell_reader_new(a->result, err);
+    bool        ok = reader && cell_read(reader, a->head, a->q, a->k, &a->why, err);
+
+    (void)cancel;
+    cell_reader_free(reader);
+    return ok;
+}
+
+static int push_cell(lua_State *L, int status, lua_KContext at)
+{
+    const Asked   *a = work_context(L, at);
+    const Run     *run = a->result->run;
+    const Pattern *pattern = result_cells(run);
+    bool           allowed = true;
+    uint8_t        bits = pattern ? pattern_cell(pattern, a->head, a->q, a->k, &allowed) : 0;
+    Error          err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
     lua_newtable(L);
     lua_pushboolean(L, allowed);
     lua_setfield(L, -2, "allowed");
     push_components(L, bits);
     lua_setfield(L, -2, "components");
-    set_weight(L, run, head, q, k);
-    set_values(L, run, head, q, k);
-    set_why(L, result, head, q, k);
-    set_token(L, result->input->q_tokens, q, "q_token");
-    set_token(L, result->input->k_tokens, k, "k_token");
+    set_weight(L, run, a->head, a->q, a->k);
+    set_values(L, run, a->head, a->q, a->k);
+    set_why(L, &a->why);
+    set_token(L, a->result->input->q_tokens, a->q, "q_token");
+    set_token(L, a->result->input->k_tokens, a->k, "k_token");
     return 1;
+}
+
+/* [-0, +1 or 3, v] */
+int result_cell(lua_State *L)
+{
+    const LuaResult *result = result_check(L, 1);
+    const Run       *run = result->result->run;
+    int64_t q = check_index(L, 2, run->n, "query"), k = check_index(L, 3, run->m, "key");
+    int64_t head = check_head(L, 4, run);
+    Asked  *a;
+
+    lua_settop(L, 4);
+    a = lua_newuserdatauv(L, sizeof(*a), 0);
+    *a = (Asked){ .result = result->result, .head = head, .q = q, .k = k };
+    return work_await(L, result->session, find_why, push_cell);
 }
 
 /* ---- rows ------------------------------------------------------------------- */
@@ -202,7 +227,7 @@ int result_row(lua_State *L)
 {
     const Run  *run = result_check(L, 1)->result->run;
     const View *weights = matrix_called(run, "weights");
-    RowWriter   writer = { .pattern = allowed_cells(run), .m = run->m };
+    RowWriter   writer = { .pattern = result_cells(run), .m = run->m };
 
     writer.q = check_index(L, 2, run->n, "query");
     writer.head = check_head(L, 3, run);
@@ -211,71 +236,5 @@ int result_row(lua_State *L)
     lua_newtable(L);
     for (int64_t k = 0; k < run->m; k++)
         write_key(L, &writer, k);
-    return 1;
-}
-
-/* ---- two results ------------------------------------------------------------ */
-
-typedef struct Difference {
-    double max_abs, mean_abs, rel_l2;
-} Difference;
-
-static Difference compare_outputs(const Tensor *a, const Tensor *b)
-{
-    int64_t    count = tensor_count(a);
-    double     squares = 0, norm = 0;
-    Difference d = { 0 };
-
-    for (int64_t i = 0; i < count; i++) {
-        double x = (double)tensor_f32(a)[i], y = (double)tensor_f32(b)[i], diff = fabs(x - y);
-
-        d.mean_abs += diff;
-        squares += diff * diff;
-        norm += y * y;
-        if (!(diff <= d.max_abs))
-            d.max_abs = diff;
-    }
-    d.mean_abs /= count ? (double)count : 1;
-    d.rel_l2 = norm > 0 ? sqrt(squares / norm) : squares > 0 ? (double)INFINITY : 0;
-    return d;
-}
-
-/* Mean over the rows of half the sum of |a - b|.  [-0, +0, m] */
-static double total_variation(lua_State *L, const Run *run, const View *a, const View *b)
-{
-    size_t bytes = (size_t)run->m * sizeof(float);
-    float *x = lua_newuserdatauv(L, bytes, 0), *y = lua_newuserdatauv(L, bytes, 0);
-    double sum = 0;
-
-    for (int64_t head = 0; head < run->h; head++)
-        for (int64_t q = 0; q < run->n; q++) {
-            view_read(a, plane_of(a, head), q, 0, run->m, 1, x);
-            view_read(b, plane_of(b, head), q, 0, run->m, 1, y);
-            for (int64_t j = 0; j < run->m; j++)
-                sum += fabs((double)x[j] - (double)y[j]);
-        }
-    lua_pop(L, 2);
-    return sum / 2 / ((double)run->h * (double)run->n);
-}
-
-/* [-0, +1, v] */
-int result_compare(lua_State *L)
-{
-    const Run  *a = result_check(L, 1)->result->run, *b = result_check(L, 2)->result->run;
-    const View *wa = matrix_called(a, "weights"), *wb = matrix_called(b, "weights");
-    char        text[2][80];
-    Difference  d;
-
-    if (!tensor_same_shape(&a->out, &b->out))
-        return luaL_argerror(L, 2, lua_pushfstring(L, "the outputs have shapes %s and %s",
-                                    tensor_shape_text(&a->out, text[0], sizeof(text[0])),
-                                    tensor_shape_text(&b->out, text[1], sizeof(text[1]))));
-    d = compare_outputs(&a->out, &b->out);
-    lua_newtable(L);
-    set_number(L, "max_abs", d.max_abs);
-    set_number(L, "mean_abs", d.mean_abs);
-    set_number(L, "rel_l2", d.rel_l2);
-    if (wa && wb && a->m == b->m)
-        set_number(L, "total_variation", total_variation(L, a, wa, wb));
     return 1;
 }

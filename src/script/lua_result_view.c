@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/derived.h"
-#include "script/lua_binding.h"
+#include "script/lua_work.h"
 
 #define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */
 
@@ -53,29 +53,65 @@ static const View *check_view(lua_State *L, const LuaResult *result, const char 
     return NULL;
 }
 
-/* A whole view.  [-0, +1 or 3, v] */
-static int push_whole(lua_State *L, const LuaResult *result, const View *view)
+/* A view, or a part of one, on its way into a tensor that lies on the stack. */
+typedef struct Reading {
+    const View *view;
+    int64_t     limit, plane;
+    Region      region;
+    LuaTensor  *tensor;
+    Arena      *arena; /* the tensor's; NULL: a part, whose memory is there */
+} Reading;
+
+static bool read_view(void *context, const atomic_bool *cancel, Error *err)
+{
+    Reading     *r = context;
+    const Region g = r->region;
+
+    (void)cancel;
+    if (r->arena)
+        return view_materialise(r->view, r->arena, r->limit, &r->tensor->t, err);
+    return view_read_rect(r->view, r->plane, g.row0, g.row1 - g.row0, g.col0, g.col1 - g.col0,
+                          tensor_f32(&r->tensor->t), err);
+}
+
+static int push_reading(lua_State *L, int status, lua_KContext at)
+{
+    const Reading *r = work_context(L, at);
+    Error          err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    if (r->arena)
+        account(L, tensor_bytes(&r->tensor->t));
+    lua_pushvalue(L, (int)at - 2);
+    return 1;
+}
+
+/* A whole view, by way of `then`.  [-0, +1 or 3, v] */
+static int push_whole(lua_State *L, const LuaResult *result, const View *view, lua_KFunction then)
 {
     int64_t    limit = result->result->request.memory_limit;
-    LuaTensor *tensor;
-    Arena     *arena;
-    Tensor     t;
-    Error      err = ERROR_INIT;
+    LuaTensor *tensor = tensor_push_closed(L);
+    Arena     *arena = arena_new();
+    Reading   *r;
 
-    if (view->tensor.data) {
-        tensor_push_shared(L, view->tensor, result->keep, true);
-        return 1;
-    }
-    tensor = tensor_push_closed(L);
-    arena = arena_new();
     if (!arena)
         return luaL_error(L, "not enough memory");
-    if (!view_materialise(view, arena, limit ? limit : VIEW_LIMIT, &t, &err)) {
-        arena_free(arena);
-        return failure(L, &err);
-    }
-    tensor_adopt(L, tensor, t, arena);
-    return 1;
+    tensor_adopt(L, tensor, (Tensor){ .rank = 0 }, arena);
+    r = lua_newuserdatauv(L, sizeof(*r), 0);
+    *r = (Reading){ .view = view, .limit = limit ? limit : VIEW_LIMIT, .tensor = tensor,
+                    .arena = arena };
+    return work_await(L, result->session, read_view, then);
+}
+
+/* Its numbers lie in memory already.  [-0, +1 or 0, m] */
+static bool push_present(lua_State *L, const LuaResult *result, const View *view)
+{
+    if (!view->tensor.data)
+        return false;
+    tensor_push_shared(L, view->tensor, result->keep, true);
+    return true;
 }
 
 static int64_t region_edge(lua_State *L, int t, int field, int64_t fallback)
@@ -127,17 +163,17 @@ Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols)
 }
 
 /* One plane, or a part of it, as f32.  [-0, +1 or 3, v] */
-static int push_part(lua_State *L, const View *view, int64_t plane)
+static int push_part(lua_State *L, const LuaResult *result, const View *view, int64_t plane)
 {
-    Region  region = check_region(L, 4, view_rows(view), view_cols(view));
-    int64_t shape[2] = { region.row1 - region.row0, region.col1 - region.col0 };
-    Tensor *out = tensor_push(L, DT_F32, 2, shape);
-    Error   err = ERROR_INIT;
+    Region   region = check_region(L, 4, view_rows(view), view_cols(view));
+    int64_t  shape[2] = { region.row1 - region.row0, region.col1 - region.col0 };
+    Reading *r;
 
-    if (!view_read_rect(view, plane, region.row0, shape[0], region.col0, shape[1],
-                        tensor_f32(out), &err))
-        return failure(L, &err);
-    return 1;
+    tensor_push(L, DT_F32, 2, shape);
+    r = lua_newuserdatauv(L, sizeof(*r), 0);
+    *r = (Reading){ .view = view, .plane = plane, .region = region,
+                    .tensor = class_check(L, -2, &class_tensor) };
+    return work_await(L, result->session, read_view, push_reading);
 }
 
 /* Planes that no head tells apart are all of them one plane. */
@@ -158,9 +194,21 @@ int result_view_of(lua_State *L)
     const View      *view = check_view(L, result, luaL_checkstring(L, 2));
 
     lua_settop(L, 4);
-    if (lua_isnil(L, 3) && lua_isnil(L, 4))
-        return push_whole(L, result, view);
-    return push_part(L, view, check_plane(L, 3, run, view));
+    if (!lua_isnil(L, 3) || !lua_isnil(L, 4))
+        return push_part(L, result, view, check_plane(L, 3, run, view));
+    return push_present(L, result, view) ? 1 : push_whole(L, result, view, push_reading);
+}
+
+/* It is kept in the table of views.  [-0, +1, v] */
+static int keep_view(lua_State *L, int status, lua_KContext at)
+{
+    if (push_reading(L, status, at) != 1)
+        return luaL_error(L, "%s; r:view(name, head, region) makes a part of it",
+                          lua_tostring(L, -2));
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, 1);
+    return 1;
 }
 
 /* r.views[name]: upvalue 1 is the result.  [-0, +1, v] */
@@ -169,13 +217,8 @@ static int views_index(lua_State *L)
     const LuaResult *result = result_check(L, lua_upvalueindex(1));
     const View      *view = check_view(L, result, luaL_checkstring(L, 2));
 
-    if (push_whole(L, result, view) != 1)
-        return luaL_error(L, "%s; r:view(name, head, region) makes a part of it",
-                          lua_tostring(L, -2));
-    lua_pushvalue(L, 2);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, 1);
-    return 1;
+    lua_settop(L, 2);
+    return push_present(L, result, view) ? 1 : push_whole(L, result, view, keep_view);
 }
 
 /* A table that makes a view when it is first asked for it.  [-0, +1, v] */

@@ -193,7 +193,11 @@ void request_set_options(lua_State *L, int t, Request *request)
     request->memory_limit = option_integer(L, t, "memory", MEMORY_LIMIT, 1, INT64_MAX);
     request->threads = (int)option_integer(L, t, "threads", script->threads, 0, 4096);
     request->repeat = (int)option_integer(L, t, "reps", 0, 1, 1000000);
-    request->measure = option_bool(L, t, "measure", request->repeat > 0);
+    request->width = option_number(L, t, "within", 0);
+    if (request->width < 0 || request->width >= 1)
+        luaL_error(L, "within: expected a share of the median from 0 to 1, got %f",
+                   request->width);
+    request->measure = option_bool(L, t, "measure", request->repeat > 0 || request->width > 0);
     request->seeds = (int)option_integer(L, t, "seeds", 0, 1, 100000);
     request->quality = option_bool(L, t, "quality", request->seeds > 1);
 }
@@ -345,6 +349,8 @@ static int push_result(lua_State *L)
 
 void run_check_arguments(lua_State *L)
 {
+    lua_settop(L, 2);
+    pattern_argument(L);
     luaL_checkstring(L, 1);
     if (!lua_isnoneornil(L, 2))
         luaL_checktype(L, 2, LUA_TTABLE);
@@ -385,9 +391,11 @@ int attn_profile(lua_State *L)
     LuaResult *result;
     int        count;
 
+    lua_settop(L, 3);
+    options_check(L, 3, &class_compare_options);
+    pattern_argument(L);
     luaL_checkstring(L, 1);
     options_check(L, 2, &class_run_options);
-    options_check(L, 3, &class_compare_options);
     lua_settop(L, 3);
     merge_plan(L);
     count = push_result(L);
@@ -419,6 +427,7 @@ static const Member run_members[] = {
     { "threads", NULL, NULL, "integer", "default: all CPUs" },
     { "memory", NULL, NULL, "integer", "limit of the run in bytes (default 8 GiB)" },
     { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "within", NULL, NULL, "number", "repeat until the median is known to +- this share" },
     { "measure", NULL, NULL, "boolean", "take time and memory in runs of their own" },
     { "quality", NULL, NULL, "boolean", "compare with full attention" },
     { "seeds", NULL, NULL, "integer", "quality over so many seeds, from `seed` on" },

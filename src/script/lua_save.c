@@ -4,6 +4,7 @@
 #include "app/command_parts.h"
 #include "app/step_figure.h"
 #include "script/lua_figure.h"
+#include "script/lua_work.h"
 
 PngOptions save_options_check(lua_State *L, int t)
 {
@@ -67,26 +68,79 @@ static void steps_line(Session *s, const Result *result, const PictureOptions *p
     save_options_line(png, path, out);
 }
 
-/* [-0, +1 or 3, v] */
-int result_save_steps(lua_State *L)
-{
-    Result        *result = result_check(L, 1)->result;
-    const char    *path = luaL_checkstring(L, 2);
-    PngOptions     png = save_options_check(L, 3);
-    Session       *session = result_check(L, 1)->session;
-    PictureOptions picture = {
-        .head = option_integer(L, 3, "head", -1, 0, result->run->h - 1),
-        .sorted = option_bool(L, 3, "sorted", false),
-    };
-    Text *line = text_box(L);
-    Error err = ERROR_INIT;
+/* What it points to lies on the stack. */
+typedef struct Saving {
+    Session         *session;
+    const LuaFigure *figure; /* or steps of: */
+    Result          *result;
+    PictureOptions   picture;
+    PngOptions       png;
+    const char      *path;
+    Text            *line;
+} Saving;
 
-    steps_line(session, result, &picture, &png, path, line);
-    if (!steps_save(session, result, 0, result_steps(result), &picture, NULL, text_str(line), &png,
-                    path, &err))
+static bool save(void *context, const atomic_bool *cancel, Error *err)
+{
+    Saving          *s = context;
+    const LuaFigure *f = s->figure;
+
+    (void)cancel;
+    if (f)
+        return picture_save(s->session, f->figure, f->results, f->result_count, text_str(s->line),
+                            &s->png, s->path, err);
+    return steps_save(s->session, s->result, 0, result_steps(s->result), &s->picture, NULL,
+                      text_str(s->line), &s->png, s->path, err);
+}
+
+static int push_saved(lua_State *L, int status, lua_KContext at)
+{
+    Error err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
         return failure(L, &err);
     lua_pushboolean(L, true);
     return 1;
+}
+
+/* The object at 1, path and options at 2 and 3.  [-0, +2, v] */
+static Saving *push_saving(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 2);
+    PngOptions  png = (lua_settop(L, 3), save_options_check(L, 3));
+    Text       *line = text_box(L);
+    Saving     *s = lua_newuserdatauv(L, sizeof(*s), 0);
+
+    *s = (Saving){ .path = path, .png = png, .line = line };
+    return s;
+}
+
+/* [-0, +1 or 3, v] */
+int figure_save(lua_State *L)
+{
+    const LuaFigure *figure = figure_check(L);
+    Saving          *s = push_saving(L);
+
+    s->figure = figure;
+    s->session = script_of(L)->session->thing;
+    text_add(s->line, figure->line ? figure->line : script_of(L)->line);
+    if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
+        save_options_line(&s->png, s->path, s->line);
+    return work_await(L, s->session, save, push_saved);
+}
+
+/* [-0, +1 or 3, v] */
+int result_save_steps(lua_State *L)
+{
+    const LuaResult *result = result_check(L, 1);
+    Saving          *s = push_saving(L);
+
+    s->result = result->result;
+    s->session = result->session;
+    s->picture.head = option_integer(L, 3, "head", -1, 0, s->result->run->h - 1);
+    s->picture.sorted = option_bool(L, 3, "sorted", false);
+    steps_line(s->session, s->result, &s->picture, &s->png, s->path, s->line);
+    return work_await(L, s->session, save, push_saved);
 }
 
 static const Member save_options[] = {

@@ -1,17 +1,12 @@
-/* lua_state.c -- one Lua state per script: memory, interrupt, search path.
+/* lua_state.c -- one Lua state per script: memory, search path.
  *
  * The state's allocator counts bytes and refuses beyond a limit, so a runaway
  * table is an error of the script instead of the machine's trouble.
- *
- * No hook runs normally (a permanent one costs half the speed): the handler of
- * SIGINT sets one, which raises at the next instruction.  A second SIGINT ends
- * the program.
  */
 #include "script/lua_binding.h"
 
 #include <limits.h>
 #include <lualib.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,51 +76,6 @@ lua_State *script_state_new(Script *script)
         return L;
     lua_close(L);
     return NULL;
-}
-
-/* ---- interrupt -------------------------------------------------------------- */
-
-/* Signal flags, the one exception to "no global state". */
-static lua_State *volatile interrupted_state;
-static atomic_bool interrupts;
-
-static void stop_hook(lua_State *L, lua_Debug *unused)
-{
-    (void)unused;
-    lua_sethook(L, NULL, 0, 0);
-    luaL_error(L, "interrupted");
-}
-
-/* lua_sethook may be called from a signal handler. */
-static void on_interrupt(int number)
-{
-    int mask = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
-
-    signal(number, SIG_DFL);
-    atomic_store(&interrupts, true);
-    if (interrupted_state)
-        lua_sethook(interrupted_state, stop_hook, mask, 1);
-}
-
-bool script_interrupted(void)
-{
-    return atomic_load(&interrupts);
-}
-
-const atomic_bool *script_interrupt_flag(void)
-{
-    return &interrupts;
-}
-
-void script_catch_interrupt(lua_State *L)
-{
-    struct sigaction action = { .sa_handler = L ? on_interrupt : SIG_DFL };
-
-    interrupted_state = L;
-    if (L)
-        atomic_store(&interrupts, false);
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
 }
 
 /* ---- files ------------------------------------------------------------------ */

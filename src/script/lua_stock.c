@@ -20,6 +20,7 @@ static int close_stock(lua_State *L)
     *box = NULL;
     if (!start)
         return 0;
+    script_end_callbacks(&start->script);
     start->script.caller = NULL;
     script_leave(&start->script);
     keep_release(start->script.session);
@@ -46,7 +47,7 @@ static Start *push_start(lua_State *L)
     (*box)->script.line = "lua";
     (*box)->script.limit = LUA_MEMORY_LIMIT;
     pthread_mutex_init(&(*box)->script.lock, NULL);
-    script_enter(&(*box)->script, NULL);
+    script_enter(&(*box)->script);
     return *box;
 }
 

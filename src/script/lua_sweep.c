@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "profile/fit.h"
-#include "script/lua_binding.h"
+#include "script/lua_work.h"
 
 /* Numbers of the list at `arg`, FIT_MOST at most.  [-0, +0, v] */
 static int take_numbers(lua_State *L, int arg, double *out)
@@ -64,28 +64,55 @@ static void push_fit(lua_State *L, const Fit *fit)
     lua_setfield(L, -2, "slopes");
 }
 
+typedef struct Fitting {
+    double  x[FIT_MOST], y[FIT_MOST];
+    int     count;
+    FitPlan plan;
+    Fit     fit;
+} Fitting;
+
+static bool fit_points(void *context, const atomic_bool *cancel, Error *err)
+{
+    Fitting *f = context;
+
+    (void)cancel;
+    return fit_power(f->x, f->y, f->count, &f->plan, &f->fit, err);
+}
+
+static int push_fitted(lua_State *L, int status, lua_KContext at)
+{
+    const Fit *fit = &((Fitting *)work_context(L, at))->fit;
+    Error      err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    if (fit->count < 2)
+        return luaL_error(L, "fit: expected at least 2 points with x > 0 and y > 0, got %d",
+                          fit->count);
+    if (!fit->alpha.valid)
+        return luaL_error(L, "fit: all x are the same");
+    push_fit(L, fit);
+    return 1;
+}
+
 /* [-0, +1, v] */
 int attn_fit(lua_State *L)
 {
-    double  x[FIT_MOST], y[FIT_MOST];
-    FitPlan plan = FIT_PLAN;
-    Fit     fit;
-    Error   err = ERROR_INIT;
-    int     xs = take_numbers(L, 1, x), ys = take_numbers(L, 2, y), count = xs < ys ? xs : ys;
+    Fitting *f;
+    int      xs, ys;
 
+    lua_settop(L, 3);
     options_check(L, 3, &class_fit_options);
-    plan.drop = (int)option_integer(L, 3, "drop", 0, 0, FIT_MOST);
-    plan.boot = (int)option_integer(L, 3, "boot", plan.boot, 0, 100000);
-    plan.over_log = option_bool(L, 3, "over_log", false);
-    if (!fit_power(x, y, count, &plan, &fit, &err))
-        return failure(L, &err);
-    if (fit.count < 2)
-        return luaL_error(L, "fit: expected at least 2 points with x > 0 and y > 0, got %d",
-                          fit.count);
-    if (!fit.alpha.valid)
-        return luaL_error(L, "fit: all x are the same");
-    push_fit(L, &fit);
-    return 1;
+    f = lua_newuserdatauv(L, sizeof(*f), 0);
+    xs = take_numbers(L, 1, f->x);
+    ys = take_numbers(L, 2, f->y);
+    f->count = xs < ys ? xs : ys;
+    f->plan = FIT_PLAN;
+    f->plan.drop = (int)option_integer(L, 3, "drop", 0, 0, FIT_MOST);
+    f->plan.boot = (int)option_integer(L, 3, "boot", f->plan.boot, 0, 100000);
+    f->plan.over_log = option_bool(L, 3, "over_log", false);
+    return work_await(L, script_of(L)->session->thing, fit_points, push_fitted);
 }
 
 static const Member fit_members[] = {
@@ -124,8 +151,33 @@ static const Member sweep_members[] = {
     { "shard", NULL, NULL, "string", "\"2/8\": only the second of eight parts" },
     { "out", NULL, NULL, "string", "file of the records, which makes the sweep resumable" },
     { "resume", NULL, NULL, "boolean", "go on with what the file lacks" },
+    { "row", NULL, NULL, "fun(record: attnscope.Record): attnscope.Record?",
+      "sees each record before it is written, and may give another with the same key" },
+    { "progress", NULL, NULL,
+      "fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean?",
+      "called after each point, with the seconds that are left, where they can be told; false "
+      "ends the sweep" },
     MEMBER_END,
 };
+
+static const Member sweep_methods[] = {
+    { "rows", NULL, "", "attnscope.Record[]", "The records: the sweep itself is their list." },
+    { "filter", NULL, "f: fun(record: attnscope.Record): boolean", "attnscope.Sweep",
+      "Those for which f gives true." },
+    { "pivot", NULL, "down: string, across: string, value: string", "table[], string[]",
+      "attn.pivot of it: s:pivot(\"n\", \"mechanism\", \"time_ms.median\")." },
+    { "csv", NULL, "target: string|file*, columns?: string[]", "true?, string?, string?",
+      "attn.csv of it." },
+    { "jsonl", NULL, "path: string", "true?, string?, string?",
+      "Writes a record a line, as attn.read_sweep and the command fit read them." },
+    MEMBER_END,
+};
+static const luaL_Reg sweep_meta[] = { { NULL, NULL } };
+const Class class_sweep = { .name = "Sweep",
+                            .help = "Records of a sweep: a list, with a few words on top.",
+                            .members = sweep_methods,
+                            .meta = sweep_meta };
+
 const Class class_sweep_options = {
     .name = "SweepOptions",
     .help = "Axes and limits of a sweep; the list part names the mechanisms.",

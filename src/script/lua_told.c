@@ -3,6 +3,7 @@
  * Then the file holds that command and `rerender` makes it again.  What only the script has (its
  * own tensors, mechanisms, captions of single panels) stays as the script made it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "app/command_parts.h"
@@ -93,6 +94,8 @@ static void tell_looks(lua_State *L, int t, const Panel *panel, Told *told, Pane
     if (panel->view->kind == VIEW_HOPS && field(L, t, "layers", told))
         out->layers = reach_view_depth(panel->view);
     out->strict = panel->view->kind == VIEW_HOPS && reach_view_strict(panel->view);
+    if (panel->note_count)
+        snprintf(out->notes, sizeof(out->notes), "%s", field(L, t, "notes", told));
 }
 
 static void tell_title(lua_State *L, int t, int index, Told *told, PanelChoice *choice)

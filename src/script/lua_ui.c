@@ -267,14 +267,14 @@ static int ui_sleep(lua_State *L)
 
     control_of(L);
     luaL_argcheck(L, seconds >= 0 && seconds <= 86400, 1, "expected seconds from 0 to 86400");
-    return console_wait(L, TASK_SLEEPS, console_seconds() + seconds);
+    return console_wait(L, TASK_SLEEPS, console_seconds() + seconds, 0, NULL);
 }
 
 /* [-0, +0, v] */
 static int ui_wait(lua_State *L)
 {
     control_of(L);
-    return console_wait(L, TASK_SETTLES, 0);
+    return console_wait(L, TASK_SETTLES, 0, 0, NULL);
 }
 
 /* The answer becomes the result of the wait.  [-0, +1, v] */
@@ -285,7 +285,7 @@ static int ui_ask(lua_State *L)
 
     if (!control->ask(control->ui, luaL_checkstring(L, 1), &err))
         return failure(L, &err);
-    return console_wait(L, TASK_ASKS, 0);
+    return console_wait(L, TASK_ASKS, 0, 0, NULL);
 }
 
 /* [-0, +1 or 3, v] */
@@ -387,6 +387,10 @@ static const Member pane_members[] = {
       "Brings a region into sight: { q = { 0, 64 }, k = { 0, 64 } }; nothing: all of it." },
     { "cursor", pane_cursor, "query: integer, key: integer", TRUE_OR_FAILURE,
       "Puts the cursor there; linked panes follow." },
+    { "highlight", NULL, "note?: { q?: integer, k?: integer, text?: string }", TRUE_OR_FAILURE,
+      "Marks a cell, or without one of them a whole column or row, with a few words: "
+      "pane:highlight{ q = 5, k = 3, text = \"near itself\" }.  Eight at most; nothing takes all "
+      "of them away.  Files that are written, saved sessions and undo have them too." },
     { "close", pane_shut, "", TRUE_OR_FAILURE, "Closes it; those after it move up." },
     MEMBER_END,
 };
@@ -401,6 +405,16 @@ static const Member ui_members[] = {
     { "set", ui_set, "settings: table<string, any>", TRUE_OR_FAILURE,
       "Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, "
       "labels, strips, theme, glyphs, focus, step (a stage from 0), playing." },
+    { "link", NULL, "on: boolean", TRUE_OR_FAILURE, "Whether panes follow each other." },
+    { "mode", NULL, "screen: string", TRUE_OR_FAILURE,
+      "Goes to a screen: browse, compare, step, profile." },
+    { "step", NULL, "stage: integer", TRUE_OR_FAILURE,
+      "Goes to a stage, from 0, on the step screen." },
+    { "play", NULL, "on?: boolean", TRUE_OR_FAILURE, "Goes on from stage to stage, or stops." },
+    { "session", NULL, "path: string", TRUE_OR_FAILURE,
+      "Saves the session; ui.enter \"restore PATH\" brings it back." },
+    { "layout", NULL, "text?: string", TRUE_OR_FAILURE,
+      "Panes as ROWSxCOLS, \"2x2\", where there is room; nothing: as their matrices are largest." },
     { "state", ui_state, "", "table" "?, string?, string?", "The same as they are now." },
     { "action", ui_action, "id: string", TRUE_OR_FAILURE,
       "What a key does, by its name: ui.action \"difference\"; docs/keys.md lists them." },

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "app/sweep.h"
+#include "script/lua_console.h"
+#include "script/lua_work.h"
 
 #define USUAL_PLOT "error,flops"
 
@@ -71,31 +73,86 @@ static void open_sweep(lua_State *L, Session *s, int options, Sweep *sweep)
         luaL_error(L, "%s", err.text);
 }
 
-/* A point that cannot be run is left out; false: interrupted. */
-static bool run_points(lua_State *L, Session *s, Sweep *sweep, Error *err)
+/* ---- running it --------------------------------------------------------------- */
+
+#define VARYING "attnscope.varying"
+#define GLANCE  0.01 /* seconds between looks from the explorer */
+
+/* Point after point, each a job of the session's worker. */
+typedef struct Varying {
+    Sweep    *sweep; /* of the figure below it on the stack */
+    Session  *session;
+    Job      *job; /* NULL: none */
+    int       line, point;
+    SweepLook look;
+    SweepGoal goal;
+} Varying;
+
+static int varying_close(lua_State *L)
 {
-    int line, point;
+    Varying *v = luaL_checkudata(L, 1, VARYING);
 
-    while (sweep_next(sweep, &line, &point)) {
-        Error   own = ERROR_INIT;
+    if (v->job)
+        job_cancel(v->job);
+    return 0;
+}
+
+static int varying_free(lua_State *L)
+{
+    Varying *v = luaL_checkudata(L, 1, VARYING);
+
+    job_free(v->job);
+    v->job = NULL;
+    return 0;
+}
+
+/* [-0, +1, m] */
+static Varying *push_varying(lua_State *L)
+{
+    static const luaL_Reg meta[] = { { "__gc", varying_free }, { "__close", varying_close },
+                                     { NULL, NULL } };
+    Varying *v = lua_newuserdatauv(L, sizeof(*v), 0);
+
+    *v = (Varying){ .job = NULL };
+    if (luaL_newmetatable(L, VARYING))
+        luaL_setfuncs(L, meta, 0);
+    lua_setmetatable(L, -2);
+    return v;
+}
+
+/* A point that cannot be run is left out; false: none is left. */
+static bool begin_point(Varying *v)
+{
+    while (sweep_next(v->sweep, &v->line, &v->point)) {
+        Error   err = ERROR_INIT;
         Request request;
-        Result *result = NULL;
 
-        if (sweep_request(sweep, s, line, point, &request, &own)) {
-            result = request_run(L, s, &request, &own);
+        if (sweep_request(v->sweep, v->session, v->line, v->point, &request, &err)) {
+            v->job = session_submit(v->session, &request, &err);
             request_free(&request);
         }
-        if (own.code == ERR_CANCELLED) {
-            *err = own;
-            return false;
-        }
-        if (result)
-            sweep_take(sweep, line, point, result);
-        else
-            sweep_refuse(sweep, line, point, &own);
-        result_release(result);
+        if (v->job)
+            return true;
+        sweep_refuse(v->sweep, v->line, v->point, &err);
     }
-    return true;
+    return false;
+}
+
+/* What came of the point; false: it was cancelled. */
+static bool end_point(Varying *v, Error *err)
+{
+    Result *result = job_result(v->job);
+    Error   own = *job_error(v->job);
+    bool    cancelled = job_state(v->job) == JOB_CANCELLED;
+
+    job_free(v->job);
+    v->job = NULL;
+    if (result)
+        sweep_take(v->sweep, v->line, v->point, result);
+    else if (!cancelled)
+        sweep_refuse(v->sweep, v->line, v->point, &own);
+    result_release(result);
+    return !cancelled || error_set(err, ERR_CANCELLED, "interrupted");
 }
 
 /* ---- numbers ---------------------------------------------------------------- */
@@ -253,6 +310,37 @@ static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
     lua_setfield(L, -2, "figure");
 }
 
+/* The figure lies below the Varying at `at`.  [-0, +1, v] */
+static int push_varied(lua_State *L, Varying *v, int at)
+{
+    LuaFigure *out = class_check(L, at - 1, &class_figure);
+
+    lua_newtable(L);
+    set_lines(L, v->sweep, v->look.goal);
+    set_figure(L, out, at - 1, v->session, &v->look);
+    return 1;
+}
+
+static int vary_more(lua_State *L, int status, lua_KContext at)
+{
+    Varying *v = lua_touserdata(L, (int)at);
+    Error    err = ERROR_INIT;
+
+    (void)status;
+    for (;;) {
+        while (job_goes_on(v->job)) {
+            if (console_can_wait(L))
+                return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, vary_more);
+            job_await(L, v->session, v->job, 3600);
+        }
+        lua_settop(L, (int)at);
+        if (v->job && !end_point(v, &err))
+            return failure(L, &err);
+        if (!begin_point(v))
+            return push_varied(L, v, (int)at);
+    }
+}
+
 /* [-0, +1 or 3, v] */
 int attn_vary(lua_State *L)
 {
@@ -260,30 +348,31 @@ int attn_vary(lua_State *L)
     SweepGoal  goal;
     LuaInput  *input;
     LuaFigure *out;
-    Sweep     *sweep;
-    Error      err = ERROR_INIT;
-    int        count, at;
+    Varying   *v;
+    int        count;
 
     lua_settop(L, 3);
     options_check(L, 3, &class_vary_options);
+    if (script_of(L)->run)
+        return luaL_error(L, "a mechanism cannot start runs while it runs");
     read_look(L, 3, &look, &goal);
     count = input_push_chosen(L, 3);
     if (count != 1)
         return count;
     input = input_check(L, lua_gettop(L));
     out = push_owner(L, input->keep);
-    at = lua_gettop(L);
-    sweep = &((Swept *)out->keeps[0]->thing)->sweep;
-    open_sweep(L, input->session, 3, sweep);
-    sweep->measure = option_bool(L, 3, "measure", false);
+    v = push_varying(L);
+    v->session = input->session;
+    v->sweep = &((Swept *)out->keeps[0]->thing)->sweep;
+    v->goal = goal;
+    v->look = look;
+    v->look.goal = look.goal ? &v->goal : NULL;
+    open_sweep(L, input->session, 3, v->sweep);
+    v->sweep->measure = option_bool(L, 3, "measure", false);
     for (int k = 0; k < look.count; k++)
-        sweep->measure = sweep->measure || quantity_is_measured(look.quantities[k]);
-    if (!run_points(L, input->session, sweep, &err))
-        return failure(L, &err);
-    lua_newtable(L);
-    set_lines(L, sweep, look.goal);
-    set_figure(L, out, at, input->session, &look);
-    return 1;
+        v->sweep->measure = v->sweep->measure || quantity_is_measured(look.quantities[k]);
+    lua_toclose(L, -1);
+    return vary_more(L, LUA_OK, lua_gettop(L));
 }
 
 static const Member vary_members[] = {

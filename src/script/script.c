@@ -156,7 +156,7 @@ static int run_state(lua_State *L, Start *start)
 
     lua_gc(L, LUA_GCGEN, 0, 0);
     script_catch_interrupt(L);
-    script_enter(&start->script, NULL);
+    script_enter(&start->script);
     lua_pushcfunction(L, script_add_traceback);
     lua_pushcfunction(L, script_run_all);
     lua_pushlightuserdata(L, start);
@@ -188,6 +188,7 @@ static int run(Start *start)
         return EXIT_FAILURE;
     }
     status = run_state(L, start);
+    script_end_callbacks(&start->script);
     start->script.caller = NULL;
     lua_close(L);
     script_leave(&start->script);

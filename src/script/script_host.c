@@ -53,7 +53,7 @@ bool start_open(Start *start, Error *err)
     if (start->opened)
         return true;
     L = script->state;
-    script_enter(script, NULL);
+    script_enter(script);
     start->prompt = true; /* the module only */
     lua_pushcfunction(L, script_run_all);
     lua_pushlightuserdata(L, start);
@@ -78,7 +78,7 @@ static bool host_run(ScriptHost *host, const char *file, Error *err)
         return false;
     L = script->state;
     host->start.file = file;
-    script_enter(script, NULL);
+    script_enter(script);
     lua_pushcfunction(L, script_add_traceback);
     lua_pushcfunction(L, script_run_all);
     lua_pushlightuserdata(L, &host->start);
@@ -157,6 +157,7 @@ void script_unload(ScriptHost *host)
 {
     if (!host)
         return;
+    script_end_callbacks(&host->start.script);
     host->start.script.caller = NULL;
     if (host->start.script.state)
         lua_close(host->start.script.state);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/lesson.h"
+#include "script/lua_coroutine.h"
 #include "script/safe.h"
 #include "script/script.h"
 
@@ -55,6 +56,7 @@ static void open_libraries(lua_State *L)
         luaL_requiref(L, library->name, library->func, 1);
         lua_pop(L, 1);
     }
+    coroutine_install(L);
 }
 
 /* The global `arg`, which is attn.args as well: [0] is the script's name. */

@@ -79,11 +79,27 @@ static bool arrange_tiles(CompareRooms *r, int count)
     return best > 0;
 }
 
+/* As somebody wished, where each tile can hold a few characters. */
+static bool lay_out_tiles(const Compare *c, CompareRooms *r)
+{
+    int rows, cols;
+
+    if (sscanf(c->layout, "%dx%d", &rows, &cols) != 2 || c->count < 2 ||
+        r->panes.w / cols < TILE_LEAST || r->panes.h / rows < AROUND_ROWS + 2)
+        return false;
+    r->rows = rows;
+    r->cols = cols;
+    r->shown = c->count < rows * cols ? c->count : rows * cols;
+    return true;
+}
+
 /* As many tiles as fit, two at least where it is not too narrow. */
 static void choose_tiles(const Compare *c, CompareRooms *r)
 {
     int most = c->solo ? 1 : c->count;
 
+    if (!c->solo && lay_out_tiles(c, r))
+        return;
     r->rows = 1;
     r->cols = r->shown = most < 2 || r->panes.w < 2 * TILE_LEAST ? most > 0 : 2;
     while (most > 1 && !arrange_tiles(r, most))

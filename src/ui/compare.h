@@ -16,6 +16,9 @@ void         compare_state(Ui *ui, Area line); /* below the legend */
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
 /* A plot on the screen. */
 void         plot_draw(Ui *ui, const Plot *plot, Area area);
+/* Marked cells over its matrix. */
+void         notes_draw(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                        GlyphSize glyph);
 /* Asks for what its matrix shows, as laid out. */
 void         pane_want_drawing(Ui *ui, Pane *pane);
 /* Where the matrix stands in the pane's area. */

@@ -99,6 +99,7 @@ typedef struct Compare {
     int  first; /* first pane on the screen when not all fit */
     bool solo, linked, difference, labels, adding;
     bool effect; /* panes without and with one position, their difference, the bias */
+    char layout[8];    /* ROWSxCOLS of the panes; "": as they are largest */
     MarginKind strips; /* beside the matrices */
     Marks marks;       /* queries seen together */
     bool align; /* the views are to be made alike once all panes have a result */

@@ -197,6 +197,8 @@ void pane_wear(Pane *pane, const PanelLooks *l)
     if (l->layers || l->strict)
         pane->reach = (ReachOptions){ l->layers, l->strict };
     pane->sight = l->region;
+    if (*l->notes)
+        snprintf(pane->notes, sizeof(pane->notes), "%s", l->notes);
 }
 
 bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
@@ -204,6 +206,7 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     bool           differs = pane_differs(ui, pane);
     const View    *view = differs ? pane_numbers(pane) : pane_view(pane);
     const int32_t *order;
+    Error          ignored = ERROR_INIT;
 
     if (!view)
         return false;
@@ -226,6 +229,8 @@ bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
     panel->excludes = pane_excludes(pane);
     panel->excluded = pane->excluded;
     set_labels(pane, panel);
+    if (!panel->plot && !notes_parse(pane->notes, panel->notes, &panel->note_count, &ignored))
+        panel->note_count = 0;
     return true;
 }
 

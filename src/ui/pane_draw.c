@@ -240,6 +240,7 @@ static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
                         .cross = focused };
 
     matrix_draw(ui->term, pane->canvas, panel, &pane->drawing.grid, &v, &look);
+    notes_draw(ui, pane, panel, &v, glyph);
     draw_row_axis(ui, pane, panel, &v, glyph);
     draw_col_axis(ui, pane, panel, &v, glyph);
     term_textf(ui->term, pane->canvas.y - 1, pane->area.x + 1, pane->canvas.x - pane->area.x - 1,

@@ -17,12 +17,14 @@ bool pane_take(const Pane *pane, PaneState *out, Error *err)
                         .excluded = pane->excludes ? pane->excluded : 0,
                         .lens = pane->lens };
     memcpy(out->view, pane->view, sizeof(out->view));
+    memcpy(out->notes, pane->notes, sizeof(out->notes));
     return request_copy(&out->request, &pane->request, err);
 }
 
 void pane_look(Pane *pane, const PaneState *state)
 {
     memcpy(pane->view, state->view, sizeof(pane->view));
+    memcpy(pane->notes, state->notes, sizeof(pane->notes));
     pane->head = state->head;
     pane->round = state->round;
     pane->pool = state->pool;

@@ -176,6 +176,8 @@ static void quality_text(const Pane *pane, Text *out)
         text_addf(out, "softmax mass kept %.1f %%  ", 100 * r->quality.mass_mean.value);
     if (r->quality.output_error.valid)
         text_addf(out, "output error %.3g  ", r->quality.output_error.value);
+    if (r->quality.kl.valid)
+        text_addf(out, "KL %.3g nats  ", r->quality.kl.value);
     if (!r->quality.mass_mean.valid && !r->quality.output_error.valid)
         text_add(out, "not measured  ");
     if (r->seeds.count && r->seeds.mass.mean.valid)

@@ -2,6 +2,7 @@
 #include "ui/saved.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ui/compare.h"
@@ -38,6 +39,7 @@ static void take_screen(const Ui *ui, Saved *out)
     out->difference = c->difference;
     out->labels = c->labels;
     out->strips = (int)c->strips;
+    snprintf(out->layout, sizeof(out->layout), "%s", c->layout);
     out->effect = c->effect;
 }
 
@@ -122,6 +124,7 @@ void saved_show_screen(Ui *ui, const Saved *saved)
     c->difference = saved->difference && c->count > 1;
     c->labels = saved->labels;
     c->strips = (MarginKind)saved->strips;
+    snprintf(c->layout, sizeof(c->layout), "%s", saved->layout);
     c->effect = saved->effect;
 }
 

@@ -19,6 +19,7 @@ typedef struct Saved {
     int         screen, theme, glyphs;
     int         order; /* of the list */
     int         strips; /* MarginKind */
+    char        layout[8]; /* "2x2"; "": none */
     char        filter[512];
     bool        marked[128];
     int64_t     focus; /* from 1 */

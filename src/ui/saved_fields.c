@@ -19,6 +19,8 @@ typedef enum FieldKind {
     FIELD_CAUSAL, /* int: -1 input, 0 no, 1 yes */
     FIELD_CHOICE, /* int: index of a name; -1: left out */
     FIELD_TEXT,   /* char[most] */
+    FIELD_NOTES,  /* the same, as draw/note.h says */
+    FIELD_LAYOUT, /* the same, ROWSxCOLS */
 } FieldKind;
 
 typedef struct FieldOf {
@@ -104,6 +106,7 @@ static const FieldOf of_session[] = {
     { "labels", FIELD_YES, OF(Saved, labels), 0, 0, 0, NULL },
     { "strips", FIELD_CHOICE, OF(Saved, strips), 0, MARGIN_KINDS, MARGIN_NONE, strips_word },
     { "effect", FIELD_YES, OF(Saved, effect), 0, 0, 0, NULL },
+    { "layout", FIELD_LAYOUT, OF(Saved, layout), 0, sizeof(((Saved *)0)->layout), IS_EMPTY, NULL },
     { .name = NULL },
 };
 
@@ -130,6 +133,8 @@ static const FieldOf of_pane[] = {
     { "differs", FIELD_YES, OF(PaneState, differs), 0, 0, 0, NULL },
     { "excludes", FIELD_YES, OF(PaneState, excludes), 0, 0, 0, NULL },
     { "excluded", FIELD_WHOLE, OF(PaneState, excluded), 0, FAR, 0, NULL },
+    { "notes", FIELD_NOTES, OF(PaneState, notes), 0, sizeof(((PaneState *)0)->notes), IS_EMPTY,
+      NULL },
     { "zoom", FIELD_INT, OF(PaneState, lens.zoom), -FAR, FAR, 0, NULL },
     { "top", FIELD_WHOLE, OF(PaneState, lens.row0), 0, FAR, 0, NULL },
     { "left", FIELD_WHOLE, OF(PaneState, lens.col0), 0, FAR, 0, NULL },
@@ -147,17 +152,22 @@ static int64_t number_at(const FieldOf *f, const void *at)
                                   : *(const int *)at;
 }
 
+static bool is_text(const FieldOf *f)
+{
+    return f->kind == FIELD_TEXT || f->kind == FIELD_NOTES || f->kind == FIELD_LAYOUT;
+}
+
 static void write_field(const FieldOf *f, const void *base, const char *indent, Text *out)
 {
     const char *at = (const char *)base + f->offset;
     int64_t     number;
 
-    if (f->kind == FIELD_TEXT || f->kind == FIELD_SEED) {
+    if (is_text(f) || f->kind == FIELD_SEED) {
         uint64_t seed = f->kind == FIELD_SEED ? *(const uint64_t *)at : 0;
 
         if (seed)
             text_addf(out, "%s%s %llu\n", indent, f->name, (unsigned long long)seed);
-        else if (f->kind == FIELD_TEXT && *at && strcmp(at, usual_texts[f->usual]) != 0)
+        else if (is_text(f) && *at && strcmp(at, usual_texts[f->usual]) != 0)
             text_addf(out, "%s%s %s\n", indent, f->name, at);
         return;
     }
@@ -249,6 +259,22 @@ static bool read_yes(const FieldOf *f, void *at, const char *value, Error *err)
     return true;
 }
 
+/* What it says must be understood before it is kept. */
+static bool check_text(const FieldOf *f, const char *value, Error *err)
+{
+    PanelNote notes[PANEL_NOTES];
+    int       rows, cols, end = 0;
+
+    if (f->kind == FIELD_NOTES)
+        return notes_parse(value, notes, &rows, err);
+    if (f->kind != FIELD_LAYOUT || !*value)
+        return true;
+    return (sscanf(value, "%dx%d%n", &rows, &cols, &end) == 2 && !value[end] && rows >= 1 &&
+            cols >= 1 && rows <= PANES_MOST && cols <= PANES_MOST) ||
+           error_set(err, ERR_PARAM, "%s: expected ROWSxCOLS up to %d, as in 2x2, got '%.20s'",
+                     f->name, PANES_MOST, value);
+}
+
 static bool read_field(const FieldOf *f, void *base, const char *value, Error *err)
 {
     char *at = (char *)base + f->offset;
@@ -263,6 +289,8 @@ static bool read_field(const FieldOf *f, void *base, const char *value, Error *e
     default:
         if ((int64_t)strlen(value) >= f->most)
             return error_set(err, ERR_PARAM, "%s: the text is too long", f->name);
+        if (!check_text(f, value, err))
+            return false;
         snprintf(at, (size_t)f->most, "%s", value);
         return true;
     }

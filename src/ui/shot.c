@@ -1,6 +1,7 @@
 /* shot.c -- see shot.h. */
 #include "ui/shot.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ui/compare.h"
@@ -164,6 +165,15 @@ static void name_rounds(Shot *shot)
             shot->looks[i].round = shot->panes[i]->round + 1;
 }
 
+/* Notes are of one panel, whatever is shared. */
+static void take_notes(Shot *shot)
+{
+    for (int i = 0; i < shot->count; i++)
+        if (!shot->panels[i].plot)
+            snprintf(shot->looks[i].notes, sizeof(shot->looks[i].notes), "%s",
+                     shot->panes[i]->notes);
+}
+
 /* Some pane has the strips that were asked for. */
 static bool shows_strips(const Shot *shot)
 {
@@ -196,6 +206,9 @@ void shot_take(Ui *ui, Pane *only, Shot *shot)
     share_looks(shot);
     share_sight(shot);
     name_rounds(shot);
+    take_notes(shot);
+    if (c->layout[0] && !only && shot->count > 1)
+        sscanf(c->layout, "%dx%d", &shot->options.rows, &shot->options.cols);
     for (int i = 0; i < shot->count; i++)
         shot->choices[i].looks = &shot->looks[i];
 }

@@ -197,18 +197,39 @@ static const Job *running_job(const Ui *ui, const Pane **which)
     return NULL;
 }
 
-/* "running reformer: combine, 5 s   Ctrl-C cancels" */
+#define BAR_CELLS 16
+
+/* ", ######.......... 38 %" where the share is known. */
+static void share_text(const Ui *ui, Number share, char *text, size_t size)
+{
+    const char *full = ui->term->utf8 ? "\xe2\x96\x88" : "#";
+    const char *rest = ui->term->utf8 ? "\xe2\x96\x91" : ".";
+    size_t      at = 0;
+
+    text[0] = '\0';
+    if (!share.valid)
+        return;
+    for (int c = 0; c < BAR_CELLS && at < size; c++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", c ? "" : ", ",
+                               c < BAR_CELLS * share.value ? full : rest);
+    if (at < size)
+        snprintf(text + at, size - at, " %.0f %%", floor(100 * share.value));
+}
+
+/* "running reformer: combine, 5 s, ########........ 53 %   Ctrl-C cancels" */
 static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
 {
     const char *stage = pane->job ? job_stage(job) : "measuring";
     double      seconds = job_seconds(job);
-    char        since[32] = "";
+    char        since[32] = "", share[96] = "";
 
-    if (seconds >= LONG_RUN)
+    if (seconds >= LONG_RUN) {
         snprintf(since, sizeof(since), ", %.0f s", floor(seconds));
+        share_text(ui, job_share(job), share, sizeof(share));
+    }
     term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
-               "running %s%s%s%s   Ctrl-C cancels", pane->request.mechanism, *stage ? ": " : "",
-               stage, since);
+               "running %s%s%s%s%s   Ctrl-C cancels", pane->request.mechanism,
+               *stage ? ": " : "", stage, since, share);
 }
 
 static void draw_message(Ui *ui)

@@ -312,3 +312,35 @@ check.case("parameters of every type", function()
   check.equal(got.t:get(1), 5)
   check.raises("window", attn.run, "typed", { n = 2, window = 1 })
 end)
+
+check.case("how much is done is told, and a cancelled run ends there", function()
+  local shares, ended = {}, false
+  attn.mechanism {
+    id = "told", views = {},
+    run = function(ctx)
+      check.raises("from 0 to 1", ctx.progress, ctx, 2)
+      check.raises("number expected", ctx.progress, ctx)
+      for step = 1, 4 do
+        local until_then = os.clock() + 0.15
+        while os.clock() < until_then do end
+        ctx:progress(step / 4)
+      end
+      ended = true
+      return ctx.v
+    end,
+  }
+  local job = attn.start("told", { n = 8, d = 4 })
+  repeat
+    local done, share = job:poll(0.02)
+    if share and share ~= shares[#shares] then shares[#shares + 1] = share end
+  until done
+  check.equal(table.concat(shares, " "), "0.25 0.5 0.75 1.0")
+  assert(ended)
+  ended = false
+  check.refuses("CANCELLED", function()
+    return attn.start("told", { n = 8, d = 4 }):on_progress(function(share)
+      return not (share and share >= 0.5)
+    end):wait()
+  end)
+  assert(not ended)
+end)

@@ -276,3 +276,16 @@ case("curves", function()
   raises("mark", attn.figure, { panels = { { tensor = attn.tensor { 1, 2 },
     curve = { mark = "dots" } } } })
 end)
+
+check.case("notes mark cells, and the file's command has them", function()
+  local r = attn.run("window", { n = 16, d = 8 })
+  local panel = { result = r, view = "weights", notes = "3:4:here|*:0:first" }
+  local f = assert(attn.figure { panels = { panel } })
+  assert(f:text():find("query 3, key 4: here", 1, true))
+  local path = check.scratch("notes.svg")
+  assert(f:save(path))
+  local svg = io.open(path):read("a")
+  assert(svg:find("here", 1, true) and svg:find("{notes=3:4:here|*:0:first}", 1, true))
+  os.remove(path)
+  check.raises("expected QUERY:KEY:TEXT", attn.figure, { panels = { { result = r, notes = "x" } } })
+end)

@@ -10,7 +10,11 @@ check.case("a job gives what a run gives", function()
   assert(job:poll())
   check.equal(tostring(job), "Job (done)")
   check.equal(job:wait(), result)
-  check.equal((job:progress()), "")
+  local share, phase, seconds = job:progress()
+  check.equal(share, 1)
+  check.equal(phase, "")
+  assert(seconds >= 0)
+  check.equal(select(2, job:poll()), 1)
 end)
 
 check.case("several jobs, in order and on inputs of their own", function()
@@ -27,8 +31,8 @@ end)
 check.case("cancelled", function()
   local job = attn.start("full", { n = 16384, d = 64, reps = 1000 })
   assert(not job:poll(0.05))
-  local stage, seconds = job:progress()
-  check.equal(type(stage), "string")
+  local _, phase, seconds = job:progress()
+  check.equal(type(phase), "string")
   assert(seconds >= 0.05)
   job:cancel()
   check.refuses("CANCELLED", job.wait, job)
@@ -38,14 +42,14 @@ end)
 check.case("progress is told, and false cancels", function()
   local calls, seen, last = 0, {}, -1
   local job = attn.run_async("full", { n = 4096, d = 64, reps = 20 })
-  local result = job:on_progress(function(stage, seconds)
+  local result = job:on_progress(function(_, phase, seconds)
     calls = calls + 1
-    seen[stage] = true
+    seen[phase] = true
     assert(seconds > last)
     last = seconds
   end):wait()
   check.equal(result.output.shape[2], 4096)
-  assert(calls >= 1 and (seen.attend or seen.attention or next(seen)))
+  assert(calls >= 1 and next(seen))
   job = attn.start("full", { n = 16384, d = 64, reps = 1000 })
   calls = 0
   job:on_progress(function()
@@ -89,4 +93,36 @@ check.case("failures, misuse, and jobs left alone", function()
   check.raises("closed", other.wait, other)
   attn.start("full", { n = 4096, reps = 100 })
   collectgarbage()
+end)
+
+check.case("the share that is done", function()
+  local last, middle = 0, false
+  local job = attn.start("full", { n = 8192, d = 64, threads = 1 })
+  while true do
+    local done, share, phase = job:poll(0.005)
+    check.equal(type(phase), "string")
+    if done then break end
+    if share then
+      assert(share >= last and share <= 1, share)
+      middle = middle or share > 0.1 and share < 0.9
+      last = share
+    end
+  end
+  assert(middle, "it is told while one operation goes on")
+  check.equal((job:progress()), 1)
+end)
+
+check.case("nobody knows the share where content or another mechanism decides", function()
+  for _, what in ipairs { "gshard", "reversible" } do
+    local job = attn.start(what, { n = 1024, d = 32 })
+    repeat
+      local done, share = job:poll()
+      assert(done or share == nil, what)
+    until done
+  end
+  local shares = {}
+  attn.start("random", { n = 256, d = 16, seeds = 40 }):on_progress(function(share, phase)
+    if phase == "seeds" then shares[#shares + 1] = share end
+  end):wait()
+  for i = 2, #shares do assert(shares[i] >= shares[i - 1]) end
 end)

@@ -297,3 +297,32 @@ case("a stack of layers", function()
   equal(seeds.params.window, 5)
   raises("no parameter 'windw'", attn.run, "full > bigbird", { input = input, windw = 3 })
 end)
+
+case("KL of the weights, where there is one", function()
+  local input = attn.random { n = 32, d = 8, heads = 2 }
+  local full = attn.run("full", { input = input })
+  local window = attn.run("window(window=5)", { input = input, quality = true })
+  local d = window:compare(full)
+  check.near(d.kl, window.record.quality.kl, 1e-12)
+  check.near(d.total_variation, window.record.quality.total_variation, 1e-6)
+  equal(d.kl_lacks, nil)
+  equal(full:compare(full).kl, 0)
+  -- The weights are those of full attention on the kept cells, so KL is the mean of -ln(mass).
+  local sum = 0
+  for h = 0, 1 do
+    for q = 0, 31 do
+      local mass = 0
+      for _, entry in ipairs(window:row(q, h)) do
+        mass = mass + full.views.weights:get(h, q, entry.k)
+      end
+      sum = sum - math.log(mass)
+    end
+  end
+  check.near(d.kl, sum / 64, 1e-5)
+  d = full:compare(window)
+  equal(d.kl, nil)
+  assert(d.kl_lacks:find("infinite"), d.kl_lacks)
+  d = attn.run("pattern(expr=window(1)-window(1))", { input = input }):compare(full)
+  equal(d.kl, nil)
+  assert(d.kl_lacks:find("do not sum to 1"), d.kl_lacks)
+end)

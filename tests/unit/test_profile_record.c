@@ -34,7 +34,7 @@ static void json_holds_the_contract(void **state)
         "bytes", "time_ms.median", "time_ms.q1", "time_ms.q3", "time_ms.min", "time_ms.samples",
         "time_ms.first", "memory.arena_peak", "memory.heap_peak", "memory.device_peak",
         "memory.rss_peak", "quality.mass_mean", "quality.mass_p5", "quality.mass_min",
-        "quality.output_error", "quality.total_variation", "stages", "environment",
+        "quality.output_error", "quality.total_variation", "quality.kl", "stages", "environment",
     };
     static const char *const stage_keys[] = { "name", "iteration", "time_ms", "flops", "bytes",
                                               "heap_peak" };

@@ -30,6 +30,48 @@ function ui.panes() end
 ---@return string?
 function ui.set(settings) end
 
+---Whether panes follow each other.
+---@param on boolean
+---@return true?
+---@return string?
+---@return string?
+function ui.link(on) end
+
+---Goes to a screen: browse, compare, step, profile.
+---@param screen string
+---@return true?
+---@return string?
+---@return string?
+function ui.mode(screen) end
+
+---Goes to a stage, from 0, on the step screen.
+---@param stage integer
+---@return true?
+---@return string?
+---@return string?
+function ui.step(stage) end
+
+---Goes on from stage to stage, or stops.
+---@param on? boolean
+---@return true?
+---@return string?
+---@return string?
+function ui.play(on) end
+
+---Saves the session; ui.enter "restore PATH" brings it back.
+---@param path string
+---@return true?
+---@return string?
+---@return string?
+function ui.session(path) end
+
+---Panes as ROWSxCOLS, "2x2", where there is room; nothing: as their matrices are largest.
+---@param text? string
+---@return true?
+---@return string?
+---@return string?
+function ui.layout(text) end
+
 ---The same as they are now.
 ---@return table?
 ---@return string?
@@ -145,6 +187,13 @@ function Pane:zoom(region) end
 ---@return string?
 ---@return string?
 function Pane:cursor(query, key) end
+
+---Marks a cell, or without one of them a whole column or row, with a few words: pane:highlight{ q = 5, k = 3, text = "near itself" }.  Eight at most; nothing takes all of them away.  Files that are written, saved sessions and undo have them too.
+---@param note? { q?: integer, k?: integer, text?: string }
+---@return true?
+---@return string?
+---@return string?
+function Pane:highlight(note) end
 
 ---Closes it; those after it move up.
 ---@return true?
@@ -364,6 +413,10 @@ function Result:row(q, head) end
 ---@return attnscope.StageEntry[]
 function Result:stages() end
 
+---The same one after the other: for step in r:steps() do print(step.name) end
+---@return fun(): attnscope.StageEntry?
+function Result:steps() end
+
 ---What the steps make: side by side (.png, .svg, ...), one after the other (.apng), or a file each (steps-%02d.png).
 ---@param path string
 ---@param options? attnscope.SaveOptions
@@ -372,10 +425,18 @@ function Result:stages() end
 ---@return string?
 function Result:save_steps(path, options) end
 
----max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation of the weights.
+---max_abs, mean_abs, rel_l2 of the outputs (relative to the other's); total_variation and kl of the weights, or kl_lacks.
 ---@param other attnscope.Result
----@return attnscope.Comparison
+---@return attnscope.Comparison?
+---@return string?
+---@return string?
 function Result:compare(other) end
+
+---The cells that queries may see, to be run again, compared, changed or drawn.
+---@return attnscope.Pattern?
+---@return string?
+---@return string?
+function Result:pattern() end
 
 ---What reaches what through layers of this: depths {layers, pairs, share, least, mean, most} from 0 layers on, full, fixed, mean_hops.
 ---@param options? attnscope.ReachOptions
@@ -402,6 +463,61 @@ function Result:reach_path(q, k, options) end
 
 ---Lets go of it now; its tensors stay.
 function Result:close() end
+
+---Which queries may see which keys, as a run left it.  attn.run(p) runs it on the same input or another of its size, a panel { pattern = p } draws it.
+---@class attnscope.Pattern
+---@field n integer queries
+---@field m integer keys
+---@field heads integer heads
+---@field per_head boolean heads differ
+---@field nnz integer allowed cells, over all heads
+---@field density number their share of all cells
+---@field runs attnscope.Tensor [c,6] i64, read only: head (-1: all), query, start, count, step, component.  Written as .npy it is what runs($t) of the pattern language takes.
+---@operator len: integer
+local Pattern = {}
+
+---The keys query q may see, in increasing order.
+---@param q integer
+---@param head? integer
+---@return integer[]
+function Pattern:row(q, head) end
+
+---Whether query q may see key k, and by which components.
+---@param q integer
+---@param k integer
+---@param head? integer
+---@return boolean
+---@return string[]
+function Pattern:cell(q, k, head) end
+
+---same; cells that are in both, only_this or only_other; jaccard, the share of both in all.
+---@param other attnscope.Pattern
+---@return table
+function Pattern:compare(other) end
+
+---Cells of this or the other, with the components of both.
+---@param other attnscope.Pattern
+---@return attnscope.Pattern?
+---@return string?
+---@return string?
+function Pattern:union(other) end
+
+---Cells of both.
+---@param other attnscope.Pattern
+---@return attnscope.Pattern?
+---@return string?
+---@return string?
+function Pattern:common(other) end
+
+---Cells of this that are not the other's.
+---@param other attnscope.Pattern
+---@return attnscope.Pattern?
+---@return string?
+---@return string?
+function Pattern:minus(other) end
+
+---Gives the memory back now.
+function Pattern:close() end
 
 ---Panels side by side, for a file or the terminal.
 ---@class attnscope.Figure
@@ -430,18 +546,21 @@ function Figure:close() end
 ---@class attnscope.Job
 local Job = {}
 
----Waits so long (default 1 ms) and tells whether it is done.
+---Waits so long (default 1 ms) and tells whether it is done, and what progress tells first.
 ---@param seconds? number
 ---@return boolean
+---@return number?
+---@return string
 function Job:poll(seconds) end
 
----The stage it is in, and the seconds since its start.
+---How much is done, the phase it is in, and the seconds since its start.  The share (0 to 1) is that of the FLOPs of the run's closed form, or what a mechanism of one's own says by ctx:progress; in the phase seeds, of the seeds.  nil where nobody knows: the content decides what there is to do, another mechanism runs inside, it waits, or it is being measured or compared.  It grows within a phase: the stages of the run, then measuring, quality and seeds.
+---@return number?
 ---@return string
 ---@return number
 function Job:progress() end
 
 ---poll and wait call f now and then while the job runs; when it gives false, the job is cancelled.  The job itself, so that attn.start(...):on_progress(f):wait() can be said.
----@param f fun(stage: string, seconds: number): boolean?
+---@param f fun(share?: number, phase: string, seconds: number): boolean?
 ---@return attnscope.Job
 function Job:on_progress(f) end
 
@@ -517,6 +636,10 @@ function Context:view(name, tensor) end
 ---@param deviation? number
 ---@return attnscope.Tensor
 function Context:normal(name, shape, deviation) end
+
+---How much is done, from 0 to 1: what the explorer, the command line and job:progress show.  Raises once the run is cancelled.
+---@param share number
+function Context:progress(share) end
 
 ---A warning with the result.
 ---@param text string
@@ -638,6 +761,7 @@ function Context:warn(text) end
 ---@field threads? integer default: all CPUs
 ---@field memory? integer limit of the run in bytes (default 8 GiB)
 ---@field reps? integer timed runs at least
+---@field within? number repeat until the median is known to +- this share
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
 ---@field seeds? integer quality over so many seeds, from `seed` on
@@ -710,6 +834,44 @@ function Context:warn(text) end
 ---@field shard? string "2/8": only the second of eight parts
 ---@field out? string file of the records, which makes the sweep resumable
 ---@field resume? boolean go on with what the file lacks
+---@field row? fun(record: attnscope.Record): attnscope.Record? sees each record before it is written, and may give another with the same key
+---@field progress? fun(done: integer, total: integer, record: attnscope.Record, left?: number): boolean? called after each point, with the seconds that are left, where they can be told; false ends the sweep
+
+---Records of a sweep: a list, with a few words on top.
+---@class attnscope.Sweep
+local Sweep = {}
+
+---The records: the sweep itself is their list.
+---@return attnscope.Record[]
+function Sweep:rows() end
+
+---Those for which f gives true.
+---@param f fun(record: attnscope.Record): boolean
+---@return attnscope.Sweep
+function Sweep:filter(f) end
+
+---attn.pivot of it: s:pivot("n", "mechanism", "time_ms.median").
+---@param down string
+---@param across string
+---@param value string
+---@return table[]
+---@return string[]
+function Sweep:pivot(down, across, value) end
+
+---attn.csv of it.
+---@param target string|file*
+---@param columns? string[]
+---@return true?
+---@return string?
+---@return string?
+function Sweep:csv(target, columns) end
+
+---Writes a record a line, as attn.read_sweep and the command fit read them.
+---@param path string
+---@return true?
+---@return string?
+---@return string?
+function Sweep:jsonl(path) end
 
 ---What to measure; the list part names the mechanisms (default: full).
 ---@class attnscope.RooflineOptions: { [string]: any }
@@ -730,12 +892,15 @@ function Context:warn(text) end
 ---One picture of a figure.
 ---@class attnscope.Panel
 ---@field result? attnscope.Result what to show
+---@field pattern? attnscope.Pattern or these cells
 ---@field tensor? attnscope.Tensor or this matrix
 ---@field kind? string what a tensor's cell is: weights, signed, pattern, ...
 ---@field curve? attnscope.Curve|boolean a tensor as a plot: a series each column
 ---@field with? attnscope.Result[] the same curve of these, in the same plot
 ---@field scaling? attnscope.Scaling[] or costs over n, with the slopes claimed
 ---@field y? string of scaling: the cost with its unit (default "time (ms)")
+---@field sweep? attnscope.Sweep or the same of a sweep's records
+---@field cost? string of a sweep: which number (default "time_ms.median")
 ---@field view? string default: the most telling one
 ---@field head? integer counted from 0
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
@@ -747,6 +912,7 @@ function Context:warn(text) end
 ---@field exclude? integer a key that counts in no range of colours and no strip
 ---@field strips? string bars beside the matrix: sums, entropy or kept
 ---@field queries? integer[] the bars of columns are the sum of these queries
+---@field notes? string marked cells with a few words: "5:3:near itself"; a star for all of a row or column, bars between several
 ---@field pool? string max, mean, mass, cover, count or min
 ---@field scale? string linear, log or row
 ---@field cmap? string viridis, cividis, magma, grey, diverging or ink
@@ -881,7 +1047,7 @@ function Context:warn(text) end
 ---@field memory? table arena_peak, heap_peak, largest
 ---@field bytes? number that must move at least
 ---@field gpu? table of a run on a GPU: name, source, and for each tier events (span_ms), activity (busy_ms, copy_ms, kernels, spans, copies), counters (flops, fp32, tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there
----@field quality? table mass_mean, mass_min, output_error, total_variation, worst
+---@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst
 ---@field stages? table[] name, flops, bytes, intensity, time_ms of each
 ---@field tensors? table<string, string> where tensor parameters are from
 ---@field warnings? string[] of the run
@@ -921,6 +1087,8 @@ function Context:warn(text) end
 ---@field mean_abs? number mean difference
 ---@field rel_l2? number norm of the difference, relative to the other's
 ---@field total_variation? number of the weights, mean over the rows
+---@field kl? number mean over the rows of KL(weights || the other's), in nats; absent: see kl_lacks
+---@field kl_lacks? string why there is no kl: no weights, rows that do not sum to 1 or hold negative weights, or a key that only this one weighs, which makes it infinite
 
 ---What attn.check found.
 ---@class attnscope.Report
@@ -1073,7 +1241,7 @@ function attn.reload(file) end
 function attn.check(mechanism, options) end
 
 ---Runs a mechanism: "bigbird" or "bigbird(window=5)".  A run that failed gives its record as a fourth value.
----@param mechanism string
+---@param mechanism string|attnscope.Pattern
 ---@param options? attnscope.RunOptions
 ---@return attnscope.Result?
 ---@return string?
@@ -1082,7 +1250,7 @@ function attn.check(mechanism, options) end
 function attn.run(mechanism, options) end
 
 ---As run, but goes on at once; runs of one input wait for each other.
----@param mechanism string
+---@param mechanism string|attnscope.Pattern
 ---@param options? attnscope.RunOptions
 ---@return attnscope.Job?
 ---@return string?
@@ -1090,7 +1258,7 @@ function attn.run(mechanism, options) end
 function attn.start(mechanism, options) end
 
 ---The same as start.
----@param mechanism string
+---@param mechanism string|attnscope.Pattern
 ---@param options? attnscope.RunOptions
 ---@return attnscope.Job?
 ---@return string?
@@ -1098,7 +1266,7 @@ function attn.start(mechanism, options) end
 function attn.run_async(mechanism, options) end
 
 ---Measures a mechanism; its record.
----@param mechanism string
+---@param mechanism string|attnscope.Pattern
 ---@param options? attnscope.RunOptions
 ---@param plan? attnscope.ProfileOptions
 ---@return attnscope.Record?
@@ -1143,16 +1311,16 @@ function attn.text(figure, options) end
 ---@return attnscope.Growth
 function attn.fit(xs, ys, options) end
 
----Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", out="cost.jsonl", resume=true}; a point that failed is a record too.
+---Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", out="cost.jsonl", resume=true}; a point that failed is a record too.  What the functions `row` and `progress` raise is raised when the sweep has ended in order: its file holds whole records, and resume goes on.
 ---@param options attnscope.SweepOptions
----@return attnscope.Record[]?
+---@return attnscope.Sweep?
 ---@return string?
 ---@return string?
 function attn.sweep(options) end
 
 ---Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over.
 ---@param path string
----@return attnscope.Record[]?
+---@return attnscope.Sweep?
 ---@return string?
 ---@return string?
 function attn.read_sweep(path) end

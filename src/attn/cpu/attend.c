@@ -318,6 +318,8 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
         .has_terms = in->cell_term || tensor_given(&in->distance) ||
                      tensor_given(&in->row.table) ||
                      tensor_given(&in->col.table),
+        .cell_flops = (double)(2 * (in->q.shape[2] + in->v.shape[2])) +
+                      (in->softmax_flops > 0 ? in->softmax_flops : FLOPS_SOFTMAX),
     };
     Typical typical = plan_typical(pattern, job.h, job.n);
 

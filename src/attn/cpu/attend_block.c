@@ -258,6 +258,7 @@ void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_
 {
     const AttendInput *in = job->in;
     const float       *q = tensor_head(&in->q, head, job->h);
+    double             before = w->cells;
 
     block_begin(&w->block, rows);
     for (int64_t i = 0; i < rows; i++) {
@@ -276,5 +277,6 @@ void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_
             take_row(job, w, head, i);
     for (int64_t i = 0; i < rows; i++)
         finish_row(job, w, head, first + i, i);
+    run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 

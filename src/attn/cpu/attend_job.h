@@ -31,6 +31,7 @@ typedef struct Job {
     const Kernel      *kernel;
     AttendResult      *out;
     int64_t            h, n, m, d, e, panels;
+    double             cell_flops;       /* of one cell, for the progress */
     int64_t            block_rows, blocks;
     bool               per_head, has_terms, scattered;
     Phases             row_order, key_order;

@@ -365,6 +365,8 @@ static void group_item(void *context, int64_t item, int worker)
     part.keys = (const int32_t *)tensor_head(&g->key_index, head, job->h) + key_starts[group];
     part.count = key_starts[group + 1] - key_starts[group];
     attend_part(job, &job->workers[worker], &part);
+    run_ahead(job->run, (double)(part.rows * part.count) *
+                            (double)(2 * (job->d + job->e) + FLOPS_SOFTMAX));
 }
 
 static bool workers_init(Job *job, const Kernel *kernel, int count)

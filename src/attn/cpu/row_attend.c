@@ -122,6 +122,7 @@ static void row_item(void *context, int64_t item, int worker)
         job->kernel->mix_row(w->w, tensor_head(v, job->head, job->run->h), v->stride[1], w->key,
                              found, job->e, 1, w->acc);
         memcpy((float *)job->out->out.data + at * job->e, w->acc, (size_t)job->e * sizeof(float));
+        run_ahead(job->run, 2.0 * (double)(count * job->d + found * job->e));
     }
 }
 

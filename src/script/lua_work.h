@@ -1,0 +1,24 @@
+/* script/lua_work.h -- what takes long goes to a worker, and the script waits for it.
+ *
+ * In the explorer the wait ends the script's turn, so the screen lives; elsewhere, and where a
+ * turn cannot end, it blocks.  Ctrl-C cancels the work in both.
+ */
+#ifndef SCRIPT_LUA_WORK_H
+#define SCRIPT_LUA_WORK_H
+
+#include "script/lua_binding.h"
+
+/* Runs run(context) on the session's worker; context is the userdata at the top, which is kept
+ * meanwhile.  then(L, LUA_OK, at) goes on with the stack as it is now and one value more.  To be
+ * returned from a C function.  [-0, +?, v] */
+int work_await(lua_State *L, Session *s, JobWork run, lua_KFunction then);
+/* In `then`: how it ended. */
+bool work_ended(lua_State *L, lua_KContext at, Error *err);
+/* The context, of which the userdata lies below `at`. */
+void *work_context(lua_State *L, lua_KContext at);
+
+/* Until the job ends, the lock released; an interrupt cancels it. */
+void job_await(lua_State *L, Session *s, Job *job, double seconds);
+bool job_goes_on(const Job *job);
+
+#endif

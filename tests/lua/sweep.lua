@@ -1,0 +1,110 @@
+-- Sweeps that ask the script as they go, and what can be done with their records.
+local check = require "support.check"
+local case, equal, raises = check.case, check.equal, check.raises
+
+local function plan(more)
+  local options = { "full", "window", n = "16,32", d = 8, reps = 1 }
+  for key, value in pairs(more) do options[key] = value end
+  return options
+end
+
+case("progress is told after each point", function()
+  local seen = {}
+  local sweep = assert(attn.sweep(plan {
+    progress = function(done, total, record, left)
+      seen[#seen + 1] = ("%d/%d %s"):format(done, total, record.mechanism)
+      assert(left == nil or left >= 0)
+      equal(record.status, "OK")
+    end,
+  }))
+  equal(#sweep, 4)
+  equal(#seen, 4)
+  equal(seen[4]:sub(1, 4), "4/4 ")
+end)
+
+case("row may change what is written, and the sweep goes on from it", function()
+  local path = check.scratch("row.jsonl")
+  os.remove(path)
+  local count = 0
+  local sweep = assert(attn.sweep(plan {
+    out = path,
+    row = function(record)
+      count = count + 1
+      record.note = { room = "cold", values = { 1, attn.null, "x\ny" } }
+      if record.n == 16 then return record end
+    end,
+  }))
+  equal(count, 4)
+  for _, record in ipairs(sweep) do
+    equal(record.note and record.note.room, record.n == 16 and "cold" or nil)
+  end
+  check.same(attn.read_sweep(path):filter(function(r) return r.n == 16 end)[1].note,
+    { room = "cold", values = { 1, attn.null, "x\ny" } })
+  sweep = assert(attn.sweep(plan { out = path, resume = true, row = function() count = 99 end }))
+  equal(count, 4, "nothing was left to run")
+  equal(#sweep, 4)
+end)
+
+case("a function that raises ends the sweep in order", function()
+  local path = check.scratch("raised.jsonl")
+  os.remove(path)
+  local count = 0
+  raises("on purpose", attn.sweep, plan {
+    out = path,
+    row = function()
+      count = count + 1
+      if count == 3 then error("on purpose") end
+    end,
+  })
+  equal(count, 3)
+  equal(#attn.read_sweep(path), 2, "the records before it are whole")
+  equal(#assert(attn.sweep(plan { out = path, resume = true })), 4)
+  os.remove(path)
+  raises("on purpose", attn.sweep, plan {
+    out = path, progress = function() error("on purpose") end,
+  })
+  equal(#attn.read_sweep(path), 1, "what was told of is written")
+  os.remove(path)
+  check.refuses("CANCELLED", attn.sweep, plan {
+    out = path, progress = function() return false end,
+  })
+  equal(#attn.read_sweep(path), 1)
+  os.remove(path)
+end)
+
+case("slips", function()
+  raises("the record's key must stay", attn.sweep, plan {
+    row = function(r) r.key = "x" return r end,
+  })
+  raises("expected a record or nil", attn.sweep, plan { row = function() return 3 end })
+  raises("row: expected function", attn.sweep, plan { row = 3 })
+  raises("progress: expected function", attn.sweep, plan { progress = true })
+end)
+
+case("from within a coroutine, and runs in the functions", function()
+  local ns = {}
+  local sweep = coroutine.wrap(function()
+    return attn.sweep(plan { progress = function(_, _, record)
+      ns[#ns + 1] = attn.run("full", { n = record.n, d = 4 }).input.n
+    end })
+  end)()
+  equal(#sweep, 4)
+  equal(ns[1] + ns[4], 48)
+end)
+
+case("words of a sweep", function()
+  local sweep = assert(attn.sweep(plan {}))
+  equal(sweep:rows(), sweep)
+  local narrow = sweep:filter(function(r) return r.mechanism == "window" end)
+  equal(#narrow, 2)
+  local rows, columns = sweep:pivot("n", "mechanism", "flops.counted")
+  equal(#rows, 2)
+  equal(table.concat(columns, " "), "n full window")
+  local path = check.scratch("words")
+  assert(narrow:csv(path .. ".csv", { "n", "mechanism" }))
+  equal(io.open(path .. ".csv"):read("a"), "n,mechanism\n16,window\n32,window\n")
+  assert(narrow:jsonl(path .. ".jsonl"))
+  check.same(attn.read_sweep(path .. ".jsonl"), narrow)
+  assert(attn.command("fit", path .. ".jsonl"):find("window"))
+  check.refuses("FILE", narrow.jsonl, narrow, "/nowhere/at/all.jsonl")
+end)
