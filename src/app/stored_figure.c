@@ -104,7 +104,8 @@ void stored_figure_text(const Figure *figure, const PngOptions *options, Text *o
 
 static bool damaged(Error *err)
 {
-    return error_set(err, ERR_FORMAT, "its numbers are damaged, or of another version");
+    return error_set(err, ERR_FORMAT, "its numbers are damaged, or of another version; "
+                                       "rerender --measure takes new ones");
 }
 
 static int int_of(const json_t *object, const char *key)

@@ -319,6 +319,7 @@ Plot *plot_of_json(const json_t *json, Error *err)
     if (!plot || take_all(json, plot))
         return plot;
     plot_free(plot);
-    error_set(err, ERR_FORMAT, "its numbers are damaged, or of another version");
+    error_set(err, ERR_FORMAT, "its numbers are damaged, or of another version; rerender --measure "
+                               "takes new ones");
     return NULL;
 }
