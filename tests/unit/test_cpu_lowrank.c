@@ -65,7 +65,7 @@ static void softmax_of_rows(void **state)
             Tensor  x = some(&f, wide, 2, 70, cols), old = some(&f, wide, 2, 70, cols);
 
             memcpy(old.data, x.data, (size_t)tensor_bytes(&x));
-            cpu_softmax(f.run, &x);
+            cpu_softmax(f.run, &(SoftmaxRows){ .x = x });
             for (int64_t at = 0; at < tensor_count(&x); at++) {
                 int64_t row = at / cols;
                 double  sum = 0, mine = entry(&old, row / 70, 2, row % 70, at % cols);

@@ -111,13 +111,14 @@ static void average(Run *r, const Params *p, const Slots *s, Tensor x, Tensor to
 static Tensor padded_tail(Run *r, Tensor x, int64_t first, int64_t f)
 {
     int64_t w = x.shape[2], left = x.shape[1] - first;
-    Tensor  tail = run_tensor3(r, DT_F32, x.shape[0], 1, f * w);
+    Tensor  tail = run_tensor3(r, DT_F32, x.shape[0], 1, f * w), tokens;
 
     if (run_failed(r))
         return tail;
     op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, tail);
-    op_entries(r, tensor_rows(x, first, left), ENTRY_CAST, 0,
-               tensor_of(DT_F32, 3, (int64_t[]){ x.shape[0], left, w }, tail.data));
+    tokens = tensor_of(DT_F32, 3, (int64_t[]){ x.shape[0], left, w }, tail.data);
+    tokens.stride[0] = f * w;
+    op_entries(r, tensor_rows(x, first, left), ENTRY_CAST, 0, tokens);
     return tail;
 }
 
