@@ -224,7 +224,6 @@ const char *const *picture_metadata(const Figure *figure, Result *const *results
     char         seed[32];
     const char **list;
 
-    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
     params_of(results, count, &params);
     tensors_of(results, count, &tensors);
     add_pair(storage, starts, &pairs, "Software", "attnscope " ATTNSCOPE_VERSION);
@@ -232,9 +231,12 @@ const char *const *picture_metadata(const Figure *figure, Result *const *results
     add_pair(storage, starts, &pairs, "attnscope:command", command ? command : "");
     add_pair(storage, starts, &pairs, "attnscope:params", text_str(&params));
     add_pair(storage, starts, &pairs, "attnscope:tensors", text_str(&tensors));
-    add_pair(storage, starts, &pairs, "attnscope:seed", seed);
-    add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
-    add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    if (count) { /* a script may draw numbers of its own only */
+        snprintf(seed, sizeof(seed), "%llu", (unsigned long long)results[0]->request.seed);
+        add_pair(storage, starts, &pairs, "attnscope:seed", seed);
+        add_pair(storage, starts, &pairs, "attnscope:input", results[0]->input->name);
+        add_pair(storage, starts, &pairs, "attnscope:input-sha256", results[0]->input->sha256);
+    }
     figure_numbers(figure, &numbers);
     if (numbers.length)
         add_pair(storage, starts, &pairs, NUMBERS_KEY, text_str(&numbers));
