@@ -109,6 +109,7 @@ function Job.poll(job, seconds)
   local done, share, phase = poll_alive(job, seconds or 0.001)
   local f = not done and watchers[job]
   if f and f(job:progress()) == false then
+    watchers[job] = nil
     job:cancel()
   end
   return done, share, phase
