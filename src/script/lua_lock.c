@@ -18,6 +18,9 @@
 /* How deep this thread is in the state. */
 static _Thread_local int depth;
 static _Thread_local Script *inside; /* of depth > 0 */
+/* What this thread computes for, while it has released the state: others do not work for it. */
+static _Thread_local struct Run *put_off;
+static _Thread_local FlopClass   put_off_charge;
 
 static void pause_ns(long ns)
 {
@@ -76,20 +79,32 @@ int script_release(Script *script)
     int held = depth;
 
     depth = 0;
-    if (held)
+    if (held) {
+        put_off = script->run;
+        put_off_charge = script->charge;
+        script->run = NULL;
         pthread_mutex_unlock(&script->lock);
+    }
     return held;
+}
+
+/* With the lock: as it was before script_release. */
+static void take_up(Script *script, int held)
+{
+    script->run = put_off;
+    script->charge = put_off_charge;
+    depth = held;
+    inside = script;
 }
 
 void script_resume(Script *script, int held)
 {
-    if (held) {
-        atomic_fetch_add(&script->waiting, 1);
-        pthread_mutex_lock(&script->lock);
-        atomic_fetch_sub(&script->waiting, 1);
-    }
-    depth = held;
-    inside = held ? script : inside;
+    if (!held)
+        return;
+    atomic_fetch_add(&script->waiting, 1);
+    pthread_mutex_lock(&script->lock);
+    atomic_fetch_sub(&script->waiting, 1);
+    take_up(script, held);
 }
 
 Script *script_step_aside(int *held)
@@ -102,19 +117,14 @@ Script *script_step_aside(int *held)
 
 void script_hand_over(Script *script)
 {
-    struct Run *run = script->run;
-    FlopClass   charge = script->charge;
+    int held;
 
     if (depth != 1 || !atomic_load(&script->waiting))
         return;
-    script->run = NULL; /* what the others do is not its work */
-    depth = 0;
-    pthread_mutex_unlock(&script->lock);
+    held = script_release(script);
     pause_ns(GIVE_NS);
-    pthread_mutex_lock(&script->lock);
-    depth = 1;
-    script->run = run;
-    script->charge = charge;
+    pthread_mutex_lock(&script->lock); /* nobody hands over to one who has handed over */
+    take_up(script, held);
     script->gives_way = false;
 }
 

@@ -13,6 +13,7 @@
 #include "ui/explorer_run.h"
 #include "ui/keys.h"
 #include "ui/saved.h"
+#include "ui/stepping.h"
 
 /* ---- the console is no layer that keys go to -------------------------------- */
 
@@ -183,10 +184,16 @@ static bool set_step(Ui *ui, const char *value, Error *err)
 {
     char *end;
     long  at = strtol(value, &end, 10);
+    Step  step;
 
     if (end == value || *end || at < 0 || at > 100000)
         return error_set(err, ERR_PARAM, "step: expected a stage from 0, got '%.40s'", value);
     ui->screen = SCREEN_STEP;
+    if (!stepping_now(ui, &step))
+        return error_set(err, ERR_PARAM, "step: nothing has run here yet; ui.wait() waits for it");
+    if (at >= step.count)
+        return error_set(err, ERR_PARAM, "step: the last stage is %d, got %ld", step.count - 1,
+                         at);
     step_go(ui, (int)at);
     return true;
 }
