@@ -1,5 +1,4 @@
 -- Why the mask comes before the softmax: what is left of a row when it comes after.
--- Written from docs/lessons.md alone.
 local input = "synthetic:normal(match=4)"
 local row = 12 -- the query that is looked at
 
