@@ -50,6 +50,13 @@ static inline void cpu_fetch(const float *x, int64_t count)
         __builtin_prefetch(x + c);
 }
 
+/* Who does work on so many numbers: this thread alone (NULL) where it is done before others
+ * wake up. */
+static inline Threads *cpu_threads_for(const Run *r, int64_t numbers)
+{
+    return numbers < 32768 ? NULL : r->threads;
+}
+
 /* count * size bytes of the arena, or NULL with the run failed. */
 void *cpu_scratch(Run *r, int64_t count, int64_t size);
 

@@ -57,14 +57,16 @@ void cpu_gather(Run *r, const Tensor *x, const Tensor *index, Tensor *y)
 {
     Move job = { .x = x, .index = index, .y = y };
 
-    threads_run(r->threads, items(y->shape[0], index->shape[1]), move_item, &job);
+    threads_run(cpu_threads_for(r, index->shape[1] * y->shape[0] * y->shape[2]),
+                items(y->shape[0], index->shape[1]), move_item, &job);
 }
 
 void cpu_scatter(Run *r, const Tensor *x, const Tensor *index, Tensor *y)
 {
     Move job = { .x = x, .index = index, .y = y, .scatter = true };
 
-    threads_run(r->threads, items(y->shape[0], index->shape[1]), move_item, &job);
+    threads_run(cpu_threads_for(r, index->shape[1] * y->shape[0] * y->shape[2]),
+                items(y->shape[0], index->shape[1]), move_item, &job);
 }
 
 /* ---- softmaxes joined --------------------------------------------------------- */
@@ -111,7 +113,8 @@ void cpu_merge_rows(Run *r, const MergeRows *in)
     for (int64_t list = 0; list < in->lists; list++) {
         Merge job = { .in = in, .list = list };
 
-        threads_run(r->threads, items(in->out.shape[0], rows), merge_item, &job);
+        threads_run(cpu_threads_for(r, rows * in->out.shape[0] * in->out.shape[2]),
+                    items(in->out.shape[0], rows), merge_item, &job);
     }
 }
 
@@ -217,6 +220,8 @@ static void pool_item(void *context, int64_t item, int worker)
     int64_t      h = y->shape[0], w = y->shape[2], windows = y->shape[1];
     int64_t      head = item / windows, row = item % windows;
     const char  *x = tensor_head(&job->in->x, head, h);
+    void        *out = tensor_head(y, head, h);
+    bool         wide = y->dtype == DT_F64;
     double       sums[COLUMNS];
 
     (void)worker;
@@ -224,18 +229,20 @@ static void pool_item(void *context, int64_t item, int worker)
         int64_t count = min_i64(COLUMNS, w - c), at = row * y->stride[1] + c;
 
         pool_window(job->in, x + c * dtype_size(job->in->x.dtype), row, count, sums);
-        for (int64_t z = 0; z < count; z++) {
-            if (y->dtype == DT_F64)
-                ((double *)tensor_head(y, head, h))[at + z] = sums[z];
-            else
-                ((float *)tensor_head(y, head, h))[at + z] = (float)sums[z];
-        }
+        for (int64_t z = 0; z < count && wide; z++)
+            ((double *)out)[at + z] = sums[z];
+        for (int64_t z = 0; z < count && !wide; z++)
+            ((float *)out)[at + z] = (float)sums[z];
     }
 }
 
 void cpu_pool_windows(Run *r, const PoolWindows *in, Tensor *y)
 {
-    Pool job = { .in = in, .y = y };
+    Pool    job = { .in = in, .y = y };
+    int64_t rows = 0;
 
-    threads_run(r->threads, y->shape[0] * y->shape[1], pool_item, &job);
+    for (int64_t u = 0; u < y->shape[1]; u++)
+        rows += in->end[u] - in->first[u];
+    threads_run(cpu_threads_for(r, rows * y->shape[0] * y->shape[2]), y->shape[0] * y->shape[1],
+                pool_item, &job);
 }
