@@ -43,17 +43,10 @@
 /* Blocks go last to first: under a causal pattern the long ones come first. */
 static void attend_item(void *context, int64_t item, int worker)
 {
-    Job    *job = context;
-    Worker *w = &job->workers[worker];
-    int64_t head = job->head + item % job->heads;
-    int64_t first = (job->blocks - 1 - item / job->heads) * job->block_rows;
-    int64_t rows = min_i64(job->block_rows, job->n - first);
+    Job *job = context;
 
-    if (w->failed || cpu_cancelled(job->run))
-        return;
-    w->failed = !attend_plan(job, w, head, first, rows);
-    if (!w->failed)
-        attend_block(job, w, head, first, rows);
+    attend_planned(job, &job->workers[worker], job->head + item % job->heads,
+                   job->blocks - 1 - item / job->heads);
 }
 
 /* ---- the whole -------------------------------------------------------------- */
@@ -331,9 +324,9 @@ void cpu_attend_on(const Kernel *kernel, Run *r, const AttendInput *in, const Pa
     if (choose_way(&job, &typical))
         run_passes(&job, &typical);
     else
-        run_fail(r, ERR_NOMEM, "attend: no memory for packed keys and tiles (%lld heads at once, "
-                 "%lld keys of size %lld); use fewer threads or a higher limit",
-                 (long long)job.most_slices, (long long)job.m, (long long)job.d);
+        run_fail(r, ERR_NOMEM, "attend: no memory for packed keys and tiles (%lld keys of size "
+                 "%lld); use fewer threads or a higher limit",
+                 (long long)job.m, (long long)job.d);
     gather_workers(&job, threads_count(r->threads), cells);
     arena_release(r->arena, mark);
 }

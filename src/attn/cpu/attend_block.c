@@ -311,3 +311,13 @@ void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 
+void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block)
+{
+    int64_t first = block * job->block_rows, rows = min_i64(job->block_rows, job->n - first);
+
+    if (w->failed || cpu_cancelled(job->run))
+        return;
+    w->failed = !attend_plan(job, w, head, first, rows);
+    if (!w->failed)
+        attend_block(job, w, head, first, rows);
+}

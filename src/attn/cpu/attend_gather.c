@@ -7,10 +7,8 @@
  */
 #include "attn/cpu/attend_job.h"
 
-#include <string.h>
-
 #define GATHER_BYTES (16 << 20) /* keys and values of a stretch */
-#define LIST_BYTES (32 << 20)  /* about: listed keys at once */
+#define LIST_BYTES (32 << 20)   /* about: listed keys at once */
 #define ITEM_ROWS 256
 
 /* Lists the keys of some rows, or counts them while job->listed is NULL. */

@@ -1,5 +1,5 @@
-/* attn/cpu/attend_job.h -- what attend.c, attend_block.c and attend_near.c share: an attention
- * over a pattern that is being computed, and its workers' memory.
+/* attn/cpu/attend_job.h -- what attend.c and its ways (attend_near.c, attend_gather.c) share: an
+ * attention over a pattern that is being computed, and its workers' memory.
  */
 #ifndef ATTN_CPU_ATTEND_JOB_H
 #define ATTN_CPU_ATTEND_JOB_H
@@ -58,6 +58,8 @@ typedef struct Job {
 bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
 /* Queries [first, first + rows) of a head: planned, or listed if the job is scattered. */
 void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
+/* Both, of job->blocks' `block`; a worker that failed, or a cancelled run, does nothing. */
+void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block);
 
 /* Whether workers should pack panels themselves; then some of job->near_* are set. */
 bool attend_near_pays(Job *job, const Typical *typical);

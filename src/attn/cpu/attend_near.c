@@ -47,7 +47,6 @@ bool attend_near_init(Job *job)
     job->most_slices = max_i64(1, min_i64(NEAR_BYTES / (panel * job->near_slots),
                                           job->in->k.shape[0]));
     panels = job->most_slices * job->near_slots;
-
     job->far = arena_alloc(arena, job->blocks, sizeof(*job->far));
     job->far_block = arena_alloc(arena, job->blocks, sizeof(*job->far_block));
     for (int x = 0; x < threads_count(job->run->threads); x++) {
@@ -90,17 +89,10 @@ static void near_item(void *context, int64_t item, int worker)
 
 static void far_item(void *context, int64_t item, int worker)
 {
-    Job    *job = context;
-    Worker *w = &job->workers[worker];
-    int64_t head = job->head + item % job->heads;
-    int64_t first = job->far_block[item / job->heads] * job->block_rows;
-    int64_t rows = min_i64(job->block_rows, job->n - first);
+    Job *job = context;
 
-    if (w->failed || cpu_cancelled(job->run))
-        return;
-    w->failed = !attend_plan(job, w, head, first, rows);
-    if (!w->failed)
-        attend_block(job, w, head, first, rows);
+    attend_planned(job, &job->workers[worker], job->head + item % job->heads,
+                   job->far_block[item / job->heads]);
 }
 
 static void forget_panels(Job *job)
