@@ -122,7 +122,7 @@ static void run_kernels(Case *c, double tolerance, const char *what)
     }
 }
 
-#define PATTERNS 13
+#define PATTERNS 14
 
 /* Keys of each row all over the sequence, some twice, some missing. */
 static Pattern *scattered(Arena *a, PatternShape s)
@@ -176,6 +176,10 @@ static Pattern *some_pattern(const Case *c, int which, const char **name)
     case 12: /* pixels of a block share their rectangle */
         *name = "rectangles";
         p = pattern_image(a, s, s.n < 20 ? s.n : 20, 12, 10, 3, 2, 3);
+        break;
+    case 13: /* cells of their own beside a short run */
+        *name = "logarithmic";
+        p = pattern_union(a, scattered(a, s), pattern_band(a, s, -9, 0, 1, 1));
         break;
     default: break;
     }
@@ -416,15 +420,34 @@ static void heads_one_by_one(void **state)
     fixture_free(&c.f);
 }
 
-/* So many keys, 34 MiB with their values, that rows are gathered in three stretches. */
+/* Some keys here and there, but in row 7 more than are taken at once and in row 8 none. */
+static Pattern *uneven(Arena *a, PatternShape s)
+{
+    enum { MOST = 1100 };
+    int64_t shape[3] = { s.heads, s.n, MOST };
+    Tensor  table = tensor_new(a, DT_I32, 3, shape);
+
+    for (int64_t x = 0; x < tensor_count(&table); x++) {
+        int64_t row = x / MOST % s.n, keys = row == 7 ? MOST : row == 8 ? 0 : 21;
+
+        tensor_i32(&table)[x] = (int32_t)(x % MOST < keys ? x * 7919 % s.m : -1);
+    }
+    return pattern_table(a, s, &table, 1);
+}
+
+/* So many keys, 16 MiB and a little, that they and their values are taken apart, two stretches
+ * each; alone, and with every term. */
 static void stretch_by_stretch(void **state)
 {
-    Case c = case_new((Shape){ 2, 1, 60, 70000, 60, 70 }, 2, 1);
-
     (void)state;
-    c.pattern = scattered(c.f.run->arena, pattern_shape(&c));
-    run_kernels(&c, 2e-6, "stretches");
-    fixture_free(&c.f);
+    for (int terms = 0; terms <= 15; terms += 15) {
+        Case c = case_new((Shape){ 2, 1, 60, 70000, 60, 70 }, 2, 1);
+
+        add_terms(&c, terms);
+        c.pattern = uneven(c.f.run->arena, pattern_shape(&c));
+        run_kernels(&c, terms ? 5e-6 : 2e-6, "stretches");
+        fixture_free(&c.f);
+    }
 }
 
 /* Narrow rows of more heads than panels are kept for, and a row and a column that are full. */

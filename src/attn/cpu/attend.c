@@ -38,6 +38,9 @@
 /* How often rows must be asked for, and how many runs they must have, to be worth storing. */
 #define STORE_TIMES 4
 #define STORE_RUNS 2
+/* Least single cells in a row that make it scattered beside runs of at most so many cells. */
+#define SINGLE_CELLS 4
+#define SHORT_RUN 24
 #define MOSTLY 0.98 /* a share of cells that is as good as all of them */
 
 /* Blocks go last to first: under a causal pattern the long ones come first. */
@@ -107,12 +110,16 @@ static int64_t choose_step(const Job *job, const Typical *typical)
     return pays && !job->has_terms && !tensor_given(&job->in->value.table) ? typical->step : 1;
 }
 
-/* Whether cells lie so far apart that looking for tiles costs more than they do. */
+/* Whether cells lie so far apart that looking for tiles costs more than they do: nearly all by
+ * themselves, or many that are beside runs too short to fill tiles. */
 static bool is_scattered(const Job *job, const Typical *typical)
 {
     double in_tile = TILE_ROWS * typical->cells * TILE_KEYS / (double)job->m;
+    double in_runs = typical->cells - typical->single, runs = typical->runs - typical->single;
+    bool   apart = typical->single > MOSTLY * typical->cells ||
+                 (typical->single >= SINGLE_CELLS && in_runs <= SHORT_RUN * runs);
 
-    return typical->single > MOSTLY * typical->cells && 2 * in_tile < SPARSE_CELLS;
+    return apart && 2 * in_tile < SPARSE_CELLS;
 }
 
 /* Whether rows come in many pieces shorter than a tile, where shared rows may pay. */

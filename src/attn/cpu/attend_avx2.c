@@ -94,6 +94,15 @@ INLINE float vec_total(Vec x)
     return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
 }
 
+/* The totals of four vectors, side by side: fewer steps than four by themselves. */
+INLINE void vec_totals(const Vec x[4], float *total)
+{
+    __m256 low = _mm256_hadd_ps(x[0], x[1]), high = _mm256_hadd_ps(x[2], x[3]);
+    __m256 four = _mm256_hadd_ps(low, high);
+
+    _mm_storeu_ps(total, _mm_add_ps(_mm256_castps256_ps128(four), _mm256_extractf128_ps(four, 1)));
+}
+
 INLINE float vec_top(Vec x)
 {
     __m128 half = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));

@@ -85,6 +85,19 @@ INLINE float vec_total(Vec x)
     return _mm512_reduce_add_ps(x);
 }
 
+/* The totals of four vectors, side by side: fewer steps than four by themselves. */
+INLINE void vec_totals(const Vec x[4], float *total)
+{
+    __m512 low = _mm512_add_ps(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
+    __m512 high = _mm512_add_ps(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3]));
+    __m512 four = _mm512_add_ps(_mm512_shuffle_ps(low, high, 0x44),
+                                _mm512_shuffle_ps(low, high, 0xee));
+    __m256 top = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(four), 1));
+    __m256 half = _mm256_add_ps(_mm512_castps512_ps256(four), top);
+
+    _mm_storeu_ps(total, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
+}
+
 INLINE float vec_top(Vec x)
 {
     return _mm512_reduce_max_ps(x);

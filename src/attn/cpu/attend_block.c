@@ -165,38 +165,6 @@ static void take_sparse_tiles(const Job *job, Worker *w, int64_t head)
     }
 }
 
-/* How many of the sorted keys are below `limit`. */
-static int64_t keys_below(const int32_t *keys, int64_t count, int64_t limit)
-{
-    int64_t low = 0;
-
-    while (low < count) {
-        int64_t middle = low + (count - low) / 2;
-
-        if (keys[middle] < limit)
-            low = middle + 1;
-        else
-            count = middle;
-    }
-    return low;
-}
-
-/* The listed keys of a row that belong to this pass. */
-static void take_row(const Job *job, Worker *w, int64_t head, int64_t row)
-{
-    const int64_t *offset = job->list_offset + w->plan.first + row - job->list_first;
-    const int32_t *keys = job->listed + offset[0];
-    int64_t        count = offset[1] - offset[0], x = 0;
-
-    if (job->key_low > 0)
-        x = keys_below(keys, count, job->key_low);
-    if (job->key_high < job->m)
-        count = keys_below(keys, count, job->key_high);
-    w->cells += (double)(count - x);
-    for (; x < count; x += LIST_KEYS)
-        take_list(job, w, head, row, keys + x, min_i64(LIST_KEYS, count - x));
-}
-
 bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
     int64_t asked = job->per_head ? head : 0;
@@ -237,35 +205,15 @@ static void finish_row(const Job *job, Worker *w, int64_t head, int64_t place, i
         block_row(&w->block, i, out, lse);
 }
 
-/* Where a row of a scattered job stands between stretches of keys: its sums in out. */
-static void load_row(const Job *job, Block *b, int64_t head, int64_t place, int64_t i)
-{
-    const float *out = (const float *)job->out->out.data + (head * job->n + place) * job->e;
-
-    memcpy(b->acc + i * b->lda, out, (size_t)job->e * sizeof(*out));
-    b->max[i] = job->list_max[place - job->list_first];
-    b->sum[i] = job->list_sum[place - job->list_first];
-}
-
-static void save_row(const Job *job, const Block *b, int64_t head, int64_t place, int64_t i)
-{
-    float *out = (float *)job->out->out.data + (head * job->n + place) * job->e;
-
-    memcpy(out, b->acc + i * b->lda, (size_t)job->e * sizeof(*out));
-    job->list_max[place - job->list_first] = b->max[i];
-    job->list_sum[place - job->list_first] = b->sum[i];
-}
-
 static void take_listed(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows)
 {
+    const int64_t *offset = job->list_offset + first - job->list_first;
+
     for (int64_t i = 0; i < rows; i++) {
-        if (job->key_low > 0)
-            load_row(job, &w->block, head, first + i, i);
-        take_row(job, w, head, i);
-        if (job->key_high < job->m)
-            save_row(job, &w->block, head, first + i, i);
-        else
-            finish_row(job, w, head, first + i, i);
+        for (int64_t x = offset[i]; x < offset[i + 1]; x += LIST_KEYS)
+            take_list(job, w, head, i, job->listed + x, min_i64(LIST_KEYS, offset[i + 1] - x));
+        w->cells += (double)(offset[i + 1] - offset[i]);
+        finish_row(job, w, head, first + i, i);
     }
 }
 

@@ -1,15 +1,21 @@
 /* attend_gather.c -- attention over rows whose keys lie here and there, cell by cell.
  *
- * The keys of some rows are listed once for all heads that share them.  Where a head's keys
- * and values do not fit a cache, their cells are taken stretch of keys by stretch of keys,
- * each for all rows, whose softmaxes wait in the output: a key that comes from memory by itself
- * costs several times what it costs from the third-level cache.
+ * The keys of some rows are listed once for all heads that share them.  Where a head's keys and
+ * values fit a cache together, attend_block takes the listed rows.  Where they do not, all rows
+ * are scored, and softmaxed, before any is mixed, so that keys and values do not push each other
+ * out; and stretch by stretch, each for all rows, where even the keys alone, or the values, are
+ * too many: one that comes from memory by itself costs several times what it costs from the
+ * third-level cache.
  */
 #include "attn/cpu/attend_job.h"
 
-#define GATHER_BYTES (16 << 20) /* keys and values of a stretch */
-#define LIST_BYTES (32 << 20)   /* about: listed keys at once */
+#include <math.h>
+#include <string.h>
+
+#define GATHER_BYTES (16 << 20) /* keys, or values, of a stretch */
+#define LIST_BYTES (64 << 20)   /* about: cells listed at once, with their scores */
 #define ITEM_ROWS 256
+#define ROWS_AHEAD 2 /* rows whose lists are fetched while others are worked on */
 
 /* Lists the keys of some rows, or counts them while job->listed is NULL. */
 static void list_item(void *context, int64_t item, int worker)
@@ -45,7 +51,7 @@ static bool any_failed(const Job *job)
 
 static bool list_rows(Job *job)
 {
-    int64_t items = ceil_div(job->list_rows, ITEM_ROWS);
+    int64_t items = ceil_div(job->list_rows, ITEM_ROWS), cells;
 
     job->listed = NULL;
     job->list_offset[0] = 0;
@@ -54,14 +60,157 @@ static bool list_rows(Job *job)
         return false;
     for (int64_t i = 0; i < job->list_rows; i++)
         job->list_offset[i + 1] += job->list_offset[i];
-    job->listed = cpu_scratch(job->run, max_i64(1, job->list_offset[job->list_rows]),
-                              sizeof(*job->listed));
-    if (job->listed)
-        threads_run(job->run->threads, items, list_item, job);
-    return job->listed && !any_failed(job);
+    cells = max_i64(1, job->list_offset[job->list_rows]);
+    job->list_s = cpu_scratch(job->run, job->list_apart ? cells : 1, sizeof(*job->list_s));
+    job->listed = cpu_scratch(job->run, cells, sizeof(*job->listed));
+    if (run_failed(job->run))
+        return false;
+    threads_run(job->run->threads, items, list_item, job);
+    return !any_failed(job);
+}
+
+/* Some listed cells of a row. */
+typedef struct Cells {
+    const int32_t *keys;
+    float         *s; /* scores in base 2, then weights */
+    int64_t        count;
+} Cells;
+
+static Cells listed_cells(const Job *job, int64_t row)
+{
+    const int64_t *offset = job->list_offset + row - job->list_first;
+
+    return (Cells){ job->listed + offset[0], job->list_s + offset[0], offset[1] - offset[0] };
+}
+
+/* How many of the sorted keys are below `limit`. */
+static int64_t keys_below(const int32_t *keys, int64_t count, int64_t limit)
+{
+    int64_t low = 0;
+
+    while (low < count) {
+        int64_t middle = low + (count - low) / 2;
+
+        if (keys[middle] < limit)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+/* Those of a row that belong to this stretch of keys. */
+static Cells stretch_cells(const Job *job, int64_t row)
+{
+    Cells   c = listed_cells(job, row);
+    int64_t skip = job->key_low > 0 ? keys_below(c.keys, c.count, job->key_low) : 0;
+
+    if (job->key_high < job->m)
+        c.count = keys_below(c.keys, c.count, job->key_high);
+    return (Cells){ c.keys + skip, c.s + skip, c.count - skip };
+}
+
+/* Asks for what a row a little below reads beside its keys: a query, or weights. */
+static void fetch_below(const Job *job, int64_t row)
+{
+    const Tensor *q = &job->in->q;
+    int64_t       below = min_i64(row + ROWS_AHEAD, job->list_first + job->list_rows - 1);
+    Cells         c = listed_cells(job, below);
+    const float  *queries = tensor_head(q, job->head, job->h);
+
+    cpu_fetch_once(c.keys, c.count * (int64_t)sizeof(*c.keys));
+    if (job->list_mix)
+        cpu_fetch_once(c.s, c.count * (int64_t)sizeof(*c.s));
+    else
+        cpu_fetch_once(queries + below * q->stride[1], job->d * (int64_t)sizeof(*queries));
+}
+
+/* The softmax of scores of which all are known, and their log-sum-exp. */
+static void soften_row(const Job *job, Worker *w, int64_t row)
+{
+    Cells  c = listed_cells(job, row);
+    float  max = -INFINITY, sum = 0, factor;
+    float *lse = (float *)job->out->lse.data + job->head * job->n + row;
+
+    for (int64_t x = 0; x < c.count; x += LIST_KEYS) {
+        int64_t count = min_i64(LIST_KEYS, c.count - x), padded = round_up_to(count, TILE_KEYS);
+
+        memcpy(w->s, c.s + x, (size_t)count * sizeof(*w->s));
+        for (int64_t y = count; y < padded; y++)
+            w->s[y] = -INFINITY;
+        job->kernel->softmax(w->s, padded, 1, padded, NULL, &max, &sum, &factor);
+    }
+    *lse = -INFINITY;
+    if (max == -INFINITY && sum == 0.0f)
+        return;
+    *lse = (float)(((double)max + log2((double)sum)) * LN_2);
+    if (c.count > LIST_KEYS)
+        job->kernel->exp2(c.s, c.count, 1.0f, max);
+    job->kernel->scale(c.count > LIST_KEYS ? c.s : w->s, c.count, 1.0f / sum, c.s);
+}
+
+static void score_row(const Job *job, Worker *w, int64_t row)
+{
+    const AttendInput *in = job->in;
+    const float       *k = tensor_head(&in->k, job->head, job->h);
+    const float       *q = tensor_head(&in->q, job->head, job->h);
+    Cells              c = stretch_cells(job, row);
+
+    fetch_below(job, row);
+    block_query(&w->block, 0, q + row * in->q.stride[1], in->scale);
+    for (int64_t x = 0; x < c.count; x += LIST_KEYS) {
+        int64_t count = min_i64(LIST_KEYS, c.count - x);
+
+        job->kernel->dots(w->block.q, k, in->k.stride[1], c.keys + x, count, job->d, c.s + x);
+        if (job->has_terms)
+            terms_add_list(&w->terms, job->head, row, c.keys + x, count, c.s + x);
+    }
+    if (job->key_high == job->m)
+        soften_row(job, w, row);
+}
+
+static void mix_row(const Job *job, Worker *w, int64_t row)
+{
+    const Tensor *v = &job->in->v;
+    int64_t       at = job->head * job->n + row;
+    float        *out = (float *)job->out->out.data + at * job->e, *acc = w->block.acc;
+    size_t        bytes = (size_t)job->e * sizeof(*out);
+    Cells         c = stretch_cells(job, row);
+
+    if (job->key_low == 0)
+        memset(out, 0, bytes);
+    if (((const float *)job->out->lse.data)[at] == -INFINITY)
+        return;
+    fetch_below(job, row);
+    memcpy(acc, out, bytes);
+    job->kernel->mix_row(c.s, tensor_head(v, job->head, job->h), v->stride[1], c.keys, c.count,
+                         job->e, 1.0f, acc);
+    for (int64_t x = 0; w->terms.value && x < c.count; x += LIST_KEYS)
+        terms_mix_list(&w->terms, job->head, row, c.keys + x, min_i64(LIST_KEYS, c.count - x),
+                       c.s + x, acc);
+    memcpy(out, acc, bytes);
+    w->cells += (double)c.count;
 }
 
 static void gather_item(void *context, int64_t item, int worker)
+{
+    Job    *job = context;
+    Worker *w = &job->workers[worker];
+    int64_t first = job->list_first + item * job->block_rows;
+    int64_t end = min_i64(first + job->block_rows, job->list_first + job->list_rows);
+    double  before = w->cells;
+
+    if (cpu_cancelled(job->run))
+        return;
+    for (int64_t row = first; row < end; row++)
+        if (job->list_mix)
+            mix_row(job, w, row);
+        else
+            score_row(job, w, row);
+    run_ahead(job->run, (w->cells - before) * job->cell_flops);
+}
+
+static void block_item(void *context, int64_t item, int worker)
 {
     Job    *job = context;
     int64_t first = item * job->block_rows;
@@ -71,12 +220,14 @@ static void gather_item(void *context, int64_t item, int worker)
                      min_i64(job->block_rows, job->list_rows - first));
 }
 
-/* The listed rows of one head. */
-static void gather_head(Job *job)
+/* All listed rows of a head, a stretch of keys at a time; `size`: floats of a key that are
+ * read. */
+static void gather_sweep(Job *job, bool mix, int64_t size)
 {
-    int64_t row = (job->d + job->e) * (int64_t)sizeof(float);
-    int64_t passes = ceil_div(job->m * row, GATHER_BYTES), keys = ceil_div(job->m, passes);
+    int64_t passes = max_i64(1, ceil_div(job->m * size * (int64_t)sizeof(float), GATHER_BYTES));
+    int64_t keys = ceil_div(job->m, passes);
 
+    job->list_mix = mix;
     for (int64_t x = 0; x < passes; x++) {
         job->key_low = x * keys;
         job->key_high = min_i64(job->m, (x + 1) * keys);
@@ -92,7 +243,13 @@ static bool gather_rows(Job *job)
 
         if ((job->per_head || job->head == 0) && !list_rows(job))
             return false;
-        gather_head(job);
+        if (job->list_apart) {
+            gather_sweep(job, false, job->d);
+            gather_sweep(job, true, job->e);
+        } else {
+            threads_run(job->run->threads, ceil_div(job->list_rows, job->block_rows),
+                        block_item, job);
+        }
         if (job->per_head)
             arena_release(job->run->arena, mark);
     }
@@ -101,15 +258,14 @@ static bool gather_rows(Job *job)
 
 void attend_gather(Job *job, const Typical *typical)
 {
-    int64_t row = (int64_t)sizeof(int32_t) * (1 + (int64_t)typical->cells);
+    int64_t row = (int64_t)(sizeof(int32_t) + sizeof(float)) * (1 + (int64_t)typical->cells);
     int64_t rows = round_up_to(LIST_BYTES / row + 1, job->block_rows);
     bool    done;
 
     rows = min_i64(rows, job->n);
     job->row_order = (Phases){ 1, job->n };
+    job->list_apart = job->m * (job->d + job->e) * (int64_t)sizeof(float) > GATHER_BYTES;
     job->list_offset = cpu_scratch(job->run, rows + 1, sizeof(*job->list_offset));
-    job->list_max = cpu_scratch(job->run, rows, sizeof(*job->list_max));
-    job->list_sum = cpu_scratch(job->run, rows, sizeof(*job->list_sum));
     done = !run_failed(job->run);
     for (job->list_first = 0; done && job->list_first < job->n; job->list_first += rows) {
         ArenaMark mark = arena_mark(job->run->arena);

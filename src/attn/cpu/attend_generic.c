@@ -99,6 +99,12 @@ INLINE float vec_total(Vec x)
     return (x[0] + x[2]) + (x[1] + x[3]);
 }
 
+INLINE void vec_totals(const Vec x[4], float *total)
+{
+    for (int i = 0; i < 4; i++)
+        total[i] = vec_total(x[i]);
+}
+
 INLINE float vec_top(Vec x)
 {
     return fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));

@@ -46,8 +46,9 @@ typedef struct Job {
     int64_t            list_first, list_rows; /* scattered: the rows whose keys are listed, */
     int64_t           *list_offset;      /* [list_rows + 1] where, and */
     int32_t           *listed;           /* [.] what, increasing in a row */
-    float             *list_max, *list_sum; /* [list_rows] of softmaxes between stretches */
-    int64_t            key_low, key_high; /* the keys of this pass */
+    float             *list_s;           /* [.] scores, then weights of those */
+    bool               list_apart, list_mix;         /* whether this pass mixes, */
+    int64_t            key_low, key_high; /* and the keys it takes */
     int64_t            step, most_slices; /* of the pass, and of a batch */
     int64_t            slice, slices;    /* of k: the batch */
     int64_t            head, heads;      /* the batch's queries */
@@ -56,7 +57,7 @@ typedef struct Job {
 
 /* Makes the worker's plan that of the block, if it is not; false: no memory. */
 bool attend_plan(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
-/* Queries [first, first + rows) of a head: planned, or listed if the job is scattered. */
+/* Queries [first, first + rows) of a head, which are planned. */
 void attend_block(const Job *job, Worker *w, int64_t head, int64_t first, int64_t rows);
 /* Both, of job->blocks' `block`; a worker that failed, or a cancelled run, does nothing. */
 void attend_planned(const Job *job, Worker *w, int64_t head, int64_t block);

@@ -50,6 +50,13 @@ static inline void cpu_fetch(const float *x, int64_t count)
         __builtin_prefetch(x + c);
 }
 
+/* Asks for what is read once, and should not push out what is read again. */
+static inline void cpu_fetch_once(const void *x, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += LANES * (int64_t)sizeof(float))
+        __builtin_prefetch((const char *)x + at, 0, 0);
+}
+
 /* Who does work on so many numbers: this thread alone (NULL) where it is done before others
  * wake up. */
 static inline Threads *cpu_threads_for(const Run *r, int64_t numbers)

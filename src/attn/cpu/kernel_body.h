@@ -243,8 +243,10 @@ static TARGET void row_dots(const float *q, const float *k, int64_t ldk, const i
             UNROLL for (int g = 0; g < GROUP; g++)
                 sum[g] = vec_fma(a, vec_load_part(row[g] + t, d - t), sum[g]);
         }
-        UNROLL for (int g = 0; g < GROUP; g++)
-            if (x + g < count)
+        if (x + GROUP <= count)
+            vec_totals(sum, s + x);
+        else
+            for (int64_t g = 0; x + g < count; g++)
                 s[x + g] = vec_total(sum[g]);
     }
 }
