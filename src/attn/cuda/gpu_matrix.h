@@ -27,4 +27,16 @@ int     gpu_attend_begin(Run *r, const MatrixAttendCall *call);
 /* Fills items, joins and parts for call->tiles. */
 void    gpu_items(Run *r, MatrixAttendCall *call);
 
+/* Another way to call->out and call->lse (gpu_rival.c). */
+typedef struct RivalWay {
+    Rival       which;
+    const char *name;
+    double      near; /* apart by that share of the largest output at most */
+    int       (*begin)(Run *r, const void *context); /* all of the call; a code */
+    const void *context;
+} RivalWay;
+
+/* Whether what it gives for calls of this kind may be used; tried once, before the clock. */
+bool gpu_rival_trusted(Run *r, const MatrixAttendCall *call, const RivalWay *way);
+
 #endif
