@@ -22,6 +22,8 @@ void    gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,
                           AttendResult *out, double *cells);
 /* Begins it by cuDNN; false: that is for other kernels. */
 bool    gpu_attend_fused(Run *r, const AttendInput *in, const MatrixAttendCall *call);
+/* Begins it by our kernel for Hopper's warpgroups, by call's items; false: as above. */
+bool    gpu_attend_warpgroup(Run *r, const MatrixAttendCall *call);
 /* Starts our own kernel; a code. */
 int     gpu_attend_begin(Run *r, const MatrixAttendCall *call);
 /* Fills items, joins and parts for call->tiles. */
