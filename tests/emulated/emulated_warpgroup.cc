@@ -139,7 +139,7 @@ static void copy_box(const BulkCopy &c)
     }
 }
 
-bool emulated_deliver(void)
+static bool deliver_copy(void)
 {
     BulkCopy c;
     Barrier *b;
@@ -200,7 +200,7 @@ struct Work {
 
 struct Group {
     Work work[GROUP_THREADS];
-    int  arrived, meetings;
+    int  arrived, left, meetings; // those that wait, for what, and how often they did
 };
 
 struct Meeting {
@@ -274,6 +274,8 @@ static float right_of(const EmulatedGroupProduct &p, uint32_t k, uint32_t column
 
     if (p.b >> 62 != 1 || (p.b >> 49 & 7))
         emulated_broken("a descriptor that is not emulated: 128-byte swizzle, base offset 0");
+    if (start >> 7 & 7)
+        emulated_broken("a descriptor's pattern begins at no multiple of 1024");
     memcpy(&bits, memory_at(swizzled(start + at), 2), 2);
     return number(p.bf16, bits);
 }
@@ -364,10 +366,19 @@ void emulated_group_wait(int left)
     Group  &g = group_now();
     Meeting here = { &g, g.meetings };
 
-    if (++g.arrived == GROUP_THREADS) {
-        g.arrived = 0;
-        complete(g, left);
-        g.meetings++;
-    }
+    g.arrived++;
+    g.left = left;
     emulated_wait(met, &here);
+}
+
+bool emulated_deliver(void)
+{
+    for (Group &g : groups)
+        if (g.arrived == GROUP_THREADS) {
+            g.arrived = 0;
+            complete(g, g.left);
+            g.meetings++;
+            return true;
+        }
+    return deliver_copy();
 }

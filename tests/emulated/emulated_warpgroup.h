@@ -1,10 +1,10 @@
 // emulated_warpgroup.h -- warpgroup.cuh on the host, by what PTX documents of descriptors,
 // fragments, swizzles and barriers.
 //
-// It is as unkind as the hardware may be: a product is computed when it is waited for, from
-// what shared memory holds then; until that its accumulators are no numbers, and whoever
-// writes them, or the left side, is found.  A bulk copy spoils its destination when it is
-// begun and comes when no thread can go on, the last begun first.
+// It is as unkind as the hardware may be: a product is computed when it is waited for and no
+// thread can go on, from what shared memory holds then; until that its accumulators are no
+// numbers, and whoever writes them, or the left side, is found.  A bulk copy spoils its
+// destination when it is begun and comes after that, the last begun first.
 #ifndef TESTS_EMULATED_WARPGROUP_H
 #define TESTS_EMULATED_WARPGROUP_H
 
