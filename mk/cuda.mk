@@ -20,7 +20,10 @@ NVCC_FLAGS = -O3 -std=c++17 --compiler-options -Wall,-fPIC,-fvisibility=hidden,-
 # What only a Hopper's warpgroups do is for sm_90a and nothing else; without 90 it is left out.
 warpgroup_object := $(BUILD)/obj/attn/cuda/attend_warpgroup.cu.o
 ifneq ($(filter 90 90a,$(CUDA_ARCH)),)
+# Products that the compiler makes wait for each other ("serialized") are an error.
 $(warpgroup_object): NVCC_TARGETS = -gencode arch=compute_90a,code=sm_90a -Xptxas -warn-spills
+$(warpgroup_object): NVCC_CHECK = >$@.log 2>&1 && ! grep -q serialized $@.log || \
+                                  { cat $@.log; rm -f $@; exit 1; }
 else
 $(warpgroup_object): NVCC_TARGETS += -DWITHOUT_WARPGROUP
 endif
@@ -50,7 +53,7 @@ all: $(if $(filter yes,$(have_packages)),$(BUILD)/attnscope-cuda.so)
 $(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def) mk/cuda.mk
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  NVCC  $<")
-	$(Q)$(NVCC) $(NVCC_FLAGS) -c $< -o $@
+	$(Q)$(NVCC) $(NVCC_FLAGS) -c $< -o $@ $(NVCC_CHECK)
 
 # Linked by the C compiler: cudart inside, one symbol outside, nothing else needed to open it.
 # It stays where it is once opened: CUPTI may call back until the program ends.

@@ -268,8 +268,8 @@ static void blocks(const Ops *ops, Threads *threads, Times exact_times, int roun
         if (p.run->err.code)
             printf("blocks: %s\n", p.run->err.text);
         else if (time > 0)
-            printf("%s%s: blocks of %d, %.4f of the cells, n=%d: %.3f ms, %.0f TFLOP/s; %.1f times as "
-                   "fast as exact attention by the fastest, %.1f times by itself\n",
+            printf("%s%s: blocks of %d, %.4f of the cells, n=%d: %.3f ms, %.0f TFLOP/s; %.1f times "
+                   "as fast as exact attention by the fastest, %.1f times by itself\n",
                    groups ? "" : "\n", groups ? "wgmma" : "own kernel", BLOCK,
                    p.cells / HEADS / LONGEST / LONGEST, LONGEST, 1e3 * time,
                    4 * SIZE * p.cells / time / 1e12, fastest / time, same / time);

@@ -142,7 +142,8 @@ struct Tile {
     uint64_t keep[2]; // the keys that this thread's rows see
 };
 
-// What all lanes of a warp know: so that the compiler knows that it is the same.
+// What all lanes of a warp know: lanes that waited differently long come together, and the compiler
+// knows that it is the same.
 static __device__ __forceinline__ int32_t by_warp(int32_t x)
 {
     return __shfl_sync(0xffffffffu, x, 0);

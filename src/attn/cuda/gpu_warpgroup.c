@@ -1,4 +1,4 @@
-/* gpu_warpgroup.c -- attention over tiles by Hopper's warpgroups, the host's side; see gpu_matrix.h.
+/* gpu_warpgroup.c -- attention over tiles by warpgroups, the host's side; see gpu_matrix.h.
  *
  * Taken instead of our kernel for all GPUs where ATTNSCOPE_WGMMA=1 asks for it, because it was
  * written without a GPU; numbers are of 16 bits, packed to 64 or 128 columns, and nothing is added
