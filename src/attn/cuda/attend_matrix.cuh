@@ -218,6 +218,22 @@ static __device__ __forceinline__ void mix(unsigned char *v,
         mix_singles<Form, Sizes, SIZE>(v, p, out);
 }
 
+// What the block has of its rows.
+template <typename Sizes, int SIZE>
+static __device__ __forceinline__ void
+put_rows(const MatrixAttendCall &a, const AttendItem &item, int64_t head, float by,
+         const Rows<Sizes::BLOCKS, SIZE> &own)
+{
+#pragma unroll
+    for (int b = 0; b < Sizes::BLOCKS; b++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            put_row<SIZE>(a, item, head,
+                          (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4,
+                          Sizes::HEIGHT, own.largest[b][half] * by, own.sum[b][half], own.out[b],
+                          half);
+}
+
 template <typename Form, int SIZE, bool TERMS>
 static __device__ __forceinline__ void
 attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, unsigned char *shared)
@@ -274,14 +290,7 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
         mix<Form, Sizes, SIZE>(v, s, own.out);
     }
     copies_wait<0>();
-#pragma unroll
-    for (int b = 0; b < Sizes::BLOCKS; b++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-            put_row<SIZE>(a, item, head,
-                          (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4,
-                          Sizes::HEIGHT, own.largest[b][half] * by, own.sum[b][half], own.out[b],
-                          half);
+    put_rows<Sizes, SIZE>(a, item, head, by, own);
 }
 
 // Block (x, y): item x, for its own head or heads y, y + gridDim.y, ...
