@@ -12,10 +12,21 @@ cuda_static := $(firstword $(wildcard $(cuda_home)/lib64/libcudart_static.a \
                                       $(cuda_home)/lib/libcudart_static.a))
 CUDA_ARCH ?= 80 90
 cuda_newest := $(lastword $(CUDA_ARCH))
+NVCC_TARGETS = $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
+               -gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest)
 NVCC_FLAGS = -O3 -std=c++17 --compiler-options -Wall,-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics \
-             $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
-             -gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest) \
-             -DDEVICE_NAME='"cuda"' -Isrc
+             $(NVCC_TARGETS) -DDEVICE_NAME='"cuda"' -Isrc
+
+# What only a Hopper's warpgroups do is for sm_90a and nothing else; without 90 it is left out.
+warpgroup_object := $(BUILD)/obj/attn/cuda/attend_warpgroup.cu.o
+ifneq ($(filter 90 90a,$(CUDA_ARCH)),)
+# Products that the compiler makes wait for each other ("serialized") are an error.
+$(warpgroup_object): NVCC_TARGETS = -gencode arch=compute_90a,code=sm_90a -Xptxas -warn-spills
+$(warpgroup_object): NVCC_CHECK = >$@.log 2>&1 && ! grep -q serialized $@.log || \
+                                  { cat $@.log; rm -f $@; exit 1; }
+else
+$(warpgroup_object): NVCC_TARGETS += -DWITHOUT_WARPGROUP
+endif
 kernel_objects := $(kernels:src/%.cu=$(BUILD)/obj/%.cu.o)
 
 # The profiler is C of the shared object's own, where CUPTI's headers are.
@@ -42,7 +53,7 @@ all: $(if $(filter yes,$(have_packages)),$(BUILD)/attnscope-cuda.so)
 $(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def) mk/cuda.mk
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  NVCC  $<")
-	$(Q)$(NVCC) $(NVCC_FLAGS) -c $< -o $@
+	$(Q)$(NVCC) $(NVCC_FLAGS) -c $< -o $@ $(NVCC_CHECK)
 
 # Linked by the C compiler: cudart inside, one symbol outside, nothing else needed to open it.
 # It stays where it is once opened: CUPTI may call back until the program ends.
@@ -63,8 +74,8 @@ $(BUILD)/tests/emulated/%.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda
 	@$(if $(filter 1,$(V)),,echo "  EMUL  $<")
 	$(Q)$(CXX) $(EMULATED_FLAGS) -x c++ -c $< -o $@
 
-$(BUILD)/tests/emulated/%.o: tests/emulated/%.cc tests/emulated/emulated.h \
-                             $(wildcard src/attn/cuda/*.h src/attn/cuda/*.def)
+$(BUILD)/tests/emulated/%.o: tests/emulated/%.cc $(wildcard tests/emulated/*.h src/attn/cuda/*.h \
+                             src/attn/cuda/*.cuh src/attn/cuda/*.def)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(EMULATED_FLAGS) -c $< -o $@
 

@@ -21,11 +21,13 @@ struct Copy {
     int         group;
 };
 
-enum class At { running, barrier, gather, end };
+enum class At { running, barrier, gather, wait, end };
 
 struct Fiber {
     Lane            lane;
     At              at;
+    bool          (*ready)(const void *); // At::wait: until then
+    const void     *what;
     context::fiber  self, back;
     unsigned char   word[WORD];
     bool            left;
@@ -39,6 +41,8 @@ static std::vector<Fiber *>         fibers;
 static std::mutex                   one_at_a_time;
 static const std::function<void()> *body_now;
 static unsigned char               *shared_now;
+static size_t                       shared_size;
+static const char                  *kernel_now;
 static Fiber                       *running;
 static cudaError_t                  last_error;
 static size_t                       in_use;
@@ -54,6 +58,16 @@ static void wait_at(At at)
 void emulated_barrier(void) { wait_at(At::barrier); }
 void emulated_gather(void) { wait_at(At::gather); }
 void *emulated_shared(void) { return shared_now; }
+size_t emulated_shared_size(void) { return shared_size; }
+
+void emulated_wait(bool (*ready)(const void *), const void *what)
+{
+    if (ready(what))
+        return;
+    running->ready = ready;
+    running->what = what;
+    wait_at(At::wait);
+}
 
 void emulated_leave(const void *data, size_t size)
 {
@@ -62,9 +76,9 @@ void emulated_leave(const void *data, size_t size)
     emulated_gather();
 }
 
-static void broken(const char *kernel, const char *how)
+void emulated_broken(const char *how)
 {
-    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel, emulation.at.x,
+    fprintf(stderr, "emulated: %s in block (%u,%u,%u): %s\n", kernel_now, emulation.at.x,
             emulation.at.y, emulation.at.z, how);
     abort();
 }
@@ -74,7 +88,7 @@ static void broken(const char *kernel, const char *how)
 void emulated_copy(void *to, const void *from)
 {
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
-        broken("a copy", "an address is not a multiple of 16");
+        emulated_broken("a copy's address is not a multiple of 16");
     running->copies.push_back({ to, from, running->group });
 }
 
@@ -138,29 +152,36 @@ static void resume(Fiber *fiber)
     fiber->self = std::move(fiber->self).resume();
 }
 
-// Runs the lanes of a warp until each is at the block's barrier or at the end.
+// Runs the lanes of a warp as far as they come without other warps; whether any did.
 static bool run_warp(size_t first, size_t count)
 {
-    for (;;) {
-        size_t gathered = 0, stopped = 0;
+    for (bool ran = false;; ran = true) {
+        size_t moved = 0, gathered = 0, stopped = 0, waiting = 0;
 
         for (size_t x = first; x < first + count; x++) {
-            if (fibers[x]->at == At::running || fibers[x]->at == At::gather)
-                resume(fibers[x]);
+            Fiber *f = fibers[x];
+
+            if (f->at == At::running || (f->at == At::wait && f->ready(f->what))) {
+                resume(f);
+                moved++;
+            }
+            gathered += f->at == At::gather;
+            stopped += f->at == At::barrier;
+            waiting += f->at == At::wait;
         }
-        for (size_t x = first; x < first + count; x++) {
-            gathered += fibers[x]->at == At::gather;
-            stopped += fibers[x]->at == At::barrier;
-        }
-        if (!gathered)
-            return true;
-        if (stopped)
-            return false; // some lanes shuffle while others are elsewhere
+        if (!moved && (!gathered || waiting))
+            return ran;
+        if (gathered && stopped)
+            emulated_broken("some threads of a warp shuffle while others wait elsewhere");
+        for (size_t x = first; x < first + count && !waiting; x++)
+            if (fibers[x]->at == At::gather)
+                fibers[x]->at = At::running;
     }
 }
 
-static bool run_block(size_t threads)
+static void begin_block(size_t threads)
 {
+    emulated_block_begins();
     for (size_t x = 0; x < threads; x++) {
         Fiber *f = fibers[x];
 
@@ -173,20 +194,34 @@ static bool run_block(size_t threads)
                               (unsigned)(x / emulation.block.x % emulation.block.y),
                               (unsigned)(x / emulation.block.x / emulation.block.y));
     }
+}
+
+static void run_block(size_t threads)
+{
+    begin_block(threads);
     for (;;) {
-        size_t ended = 0;
+        size_t ended = 0, stopped = 0;
+        bool   ran = false;
 
         for (size_t x = 0; x < threads; x += WARP)
-            if (!run_warp(x, std::min<size_t>(WARP, threads - x)))
-                return false;
-        for (size_t x = 0; x < threads; x++)
+            ran |= run_warp(x, std::min<size_t>(WARP, threads - x));
+        for (size_t x = 0; x < threads; x++) {
             ended += fibers[x]->at == At::end;
+            stopped += fibers[x]->at == At::barrier;
+        }
         if (ended == threads)
-            return true;
+            break;
+        if (ended + stopped < threads) { // some wait for others, or for copies
+            if (!ran && !emulated_deliver())
+                emulated_broken("its threads wait for each other without end");
+            continue;
+        }
         for (size_t x = 0; x < threads; x++)
             if (fibers[x]->at == At::barrier)
                 fibers[x]->at = At::running;
     }
+    if (emulated_block_ends())
+        emulated_broken(emulated_block_ends());
 }
 
 static bool possible(dim3 grid, dim3 block, size_t shared)
@@ -234,6 +269,8 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
         return last_error = cudaErrorLaunchFailure;
     while (fibers.size() < threads)
         fibers.push_back(fiber_new());
+    kernel_now = kernel;
+    shared_size = shared;
     shared_now = memory.data() + (64 - (uintptr_t)memory.data() % 64) % 64;
     body_now = &body;
     emulation.grid = grid;
@@ -244,11 +281,10 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
                 emulation.at = dim3(x, y, z);
                 memset(shared_now, 0xff, shared);
                 memset(shared_now + shared, 0xfd, GUARD);
-                if (!run_block(threads))
-                    broken(kernel, "some threads of a warp shuffle while others wait elsewhere");
+                run_block(threads);
                 for (int at = 0; at < GUARD; at++)
                     if (shared_now[shared + (size_t)at] != 0xfd)
-                        broken(kernel, "wrote behind its shared memory");
+                        emulated_broken("wrote behind its shared memory");
             }
     emulated_launched(kernel, grid, block, shared, began);
     return cudaSuccess;
@@ -293,7 +329,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
 {
-    *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST : 1;
+    *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST
+             : which == cudaDevAttrComputeCapabilityMajor     ? strcmp(asked(), "hopper") ? 9 : 8
+             : which == cudaDevAttrComputeCapabilityMinor     ? 0
+                                                              : 1;
     return cudaSuccess;
 }
 

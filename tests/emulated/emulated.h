@@ -6,7 +6,8 @@
 // is filled with NaN patterns before each block, and what is written behind its end is found.
 //
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
-// allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none.
+// allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none;
+// `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave their sums as they are.
 #ifndef TESTS_EMULATED_H
 #define TESTS_EMULATED_H
 
@@ -29,6 +30,7 @@
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __constant__ static const
+#define __grid_constant__
 
 struct dim3 {
     unsigned x, y, z;
@@ -71,6 +73,15 @@ void  emulated_gather(void);   // of the warp
 void  emulated_leave(const void *data, size_t size);
 const void *emulated_word(int lane); // what lane of this warp left; NULL: it is not there
 int   emulated_lanes(void);          // of this warp that there are
+// This thread goes on when ready(what).
+void  emulated_wait(bool (*ready)(const void *what), const void *what);
+size_t emulated_shared_size(void);
+void  emulated_broken(const char *how); // says where, and ends the program
+// What warpgroups do (emulated_warpgroup.cc): around each block, and when no thread can go on;
+// false: that changes nothing.
+void  emulated_block_begins(void);
+const char *emulated_block_ends(void); // NULL: well
+bool  emulated_deliver(void);
 
 #define LAUNCH(kernel, grid, block, shared, ...)                                               \
     emulate(#kernel, dim3(grid), dim3(block), (shared), [=] { kernel(__VA_ARGS__); })
@@ -215,7 +226,10 @@ typedef void *cudaStream_t;
 enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
        cudaErrorLaunchFailure = 719,
        cudaErrorNoDevice = 100 };
-enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcurrentManagedAccess };
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcurrentManagedAccess,
+                      cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
+enum { cudaEnableDefault };
 enum { cudaMemAttachGlobal = 1, cudaStreamNonBlocking = 1 };
 enum { cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
 struct cudaMemLocation { int type, id; };
@@ -241,6 +255,9 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
 cudaError_t cudaMemPrefetchAsync(const void *data, size_t bytes, cudaMemLocation where,
                                  unsigned flags, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **entry, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult *found);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t code);
 const char *cudaGetErrorName(cudaError_t code);

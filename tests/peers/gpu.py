@@ -98,7 +98,8 @@ def row(options, name, n):
     rounds = []
     for _ in range(options.turns):  # in turns: what else the machine does hits all of them
         turn = {"attnscope": ours(options, words, n), "own kernel":
-                ours(options, words, n, {"ATTNSCOPE_CUDNN": "0"})}
+                ours(options, words, n, {"ATTNSCOPE_CUDNN": "0"}), "own kernel, wgmma":
+                ours(options, words, n, {"ATTNSCOPE_CUDNN": "0", "ATTNSCOPE_WGMMA": "1"})}
         turn.update({peer: (theirs(form, options.rounds), "bf16") for peer, form in peers.items()})
         rounds.append(turn)
     best = {who: (min(turn[who][0] for turn in rounds), rounds[0][who][1]) for who in rounds[0]}

@@ -1,28 +1,8 @@
 /* test_gpu_attend.c -- pattern attention on the emulated device against the CPU's: shapes,
  * patterns, positions' terms and numbers that are none, in every arithmetic.
- *
- * What narrow numbers may be off by, for values and scores of size 1 to 4 as here:
- *   bf16  8 bits: a value is off by 2^-9 of itself, a score of 4 by up to 4 2^-8, so is a weight
- *   tf32, f16  11 bits: an eighth of that
  */
+#include "gpu_attend_fixture.h"
 #include "gpu_fixture.h"
-
-#define NEAR_F32 1e-5
-#define NEAR_TF32 3e-3
-#define NEAR_BF16 2.4e-2
-
-typedef struct Shape {
-    int64_t h, h_kv, n, m, d, e;
-} Shape;
-
-typedef struct Case {
-    GpuFixture   f;
-    Shape        s;
-    AttendInput  in;
-    Pattern     *pattern;
-    AttendResult cpu, gpu;
-    double       cpu_cells, gpu_cells;
-} Case;
 
 static const Shape shapes[] = {
     { 1, 1, 1, 1, 1, 1 },       { 2, 1, 7, 7, 5, 3 },     { 3, 3, 64, 64, 64, 64 },
@@ -31,143 +11,9 @@ static const Shape shapes[] = {
 };
 #define SHAPES (sizeof(shapes) / sizeof(*shapes))
 
-static double near_of(Arithmetic arithmetic)
-{
-    return arithmetic == ARITHMETIC_F32    ? NEAR_F32
-           : arithmetic == ARITHMETIC_BF16 ? NEAR_BF16
-                                           : NEAR_TF32;
-}
-
-static Case case_new(Shape s, Arithmetic arithmetic)
-{
-    Case     c = { .f = gpu_fixture_new(s.h, 11), .s = s };
-    Fixture *g = &c.f.gpu;
-
-    g->run->ops = device_ops(c.f.device, arithmetic);
-    c.in.q = fixture_normal(g, s.h, s.n, s.d, 1);
-    c.in.k = fixture_normal(g, s.h_kv, s.m, s.d, 1);
-    c.in.v = fixture_normal(g, s.h_kv, s.m, s.e, 1);
-    c.in.scale = 1 / sqrt((double)s.d);
-    return c;
-}
-
-static PatternShape pattern_shape(const Case *c)
-{
-    return (PatternShape){ .heads = c->s.h, .n = c->s.n, .m = c->s.m };
-}
-
-static AttendResult result_new(Fixture *f, const Shape *s)
-{
-    AttendResult out = { .out = fixture_tensor(f, DT_F32, s->h, s->n, s->e),
-                         .lse = fixture_tensor(f, DT_F32, 1, s->h, s->n) };
-
-    out.lse = tensor_with_rank(out.lse, 2);
-    return out;
-}
-
-static void case_run(Case *c)
-{
-    Run *cpu = c->f.cpu.run, *gpu = c->f.gpu.run;
-
-    c->cpu = result_new(&c->f.gpu, &c->s);
-    c->gpu = result_new(&c->f.gpu, &c->s);
-    cpu->ops->attend(cpu, &c->in, c->pattern, &c->cpu, &c->cpu_cells);
-    gpu->ops->attend(gpu, &c->in, c->pattern, &c->gpu, &c->gpu_cells);
-    assert_int_equal(gpu->err.code, ERR_NONE);
-    assert_true(c->cpu_cells == c->gpu_cells);
-}
-
-static void case_check(Case *c, double near)
-{
-    double out, lse;
-
-    case_run(c);
-    out = gpu_difference(&c->gpu.out, &c->cpu.out);
-    lse = gpu_difference(&c->gpu.lse, &c->cpu.lse);
-    if (!(out <= near && lse <= near))
-        fprintf(stderr, "h=%d/%d n=%d m=%d d=%d e=%d: output off by %g, log-sum-exp by %g\n",
-                (int)c->s.h, (int)c->s.h_kv, (int)c->s.n, (int)c->s.m, (int)c->s.d, (int)c->s.e,
-                out, lse);
-    assert_true(out <= near && lse <= near);
-}
-
-static void case_free(Case *c)
-{
-    gpu_fixture_free(&c->f);
-}
-
-/* ---- patterns ------------------------------------------------------------------------ */
-
-typedef Pattern *(*Maker)(Case *c, Arena *a, PatternShape s);
-
-static Pattern *full(Case *c, Arena *a, PatternShape s)
-{
-    (void)c;
-    return pattern_full(a, s, 0);
-}
-
-static Pattern *causal(Case *c, Arena *a, PatternShape s)
-{
-    s.q_offset = c->s.m - c->s.n;
-    return pattern_causal(a, s);
-}
-
-static Pattern *causal_from_first(Case *c, Arena *a, PatternShape s)
-{
-    (void)c;
-    return pattern_causal(a, s);
-}
-
-static Pattern *window(Case *c, Arena *a, PatternShape s)
-{
-    (void)c;
-    return pattern_band(a, s, -9, 9, 1, COMPONENT_WINDOW);
-}
-
-static Pattern *strided(Case *c, Arena *a, PatternShape s)
-{
-    (void)c;
-    return pattern_union(a, pattern_stride(a, s, 7), pattern_band(a, s, -3, 0, 1, 0));
-}
-
-static Pattern *with_global(Case *c, Arena *a, PatternShape s)
-{
-    uint8_t *flags = arena_zalloc(a, (c->s.n > c->s.m ? c->s.n : c->s.m), 1);
-
-    flags[0] = 1;
-    return pattern_union(a, window(c, a, s),
-                         pattern_union(a, pattern_rows(a, s, flags), pattern_cols(a, s, flags)));
-}
-
-/* Every third row has no key. */
-static Pattern *with_holes(Case *c, Arena *a, PatternShape s)
-{
-    uint8_t *flags = arena_zalloc(a, c->s.n, 1);
-
-    for (int64_t i = 0; i < c->s.n; i += 3)
-        flags[i] = 1;
-    return pattern_difference(a, window(c, a, s), pattern_rows(a, s, flags));
-}
-
-static Pattern *by_head(Case *c, Arena *a, PatternShape s)
-{
-    Pattern *each[2] = { window(c, a, s), strided(c, a, s) };
-
-    return pattern_by_head(a, s, each, 2);
-}
-
-static Pattern *nothing(Case *c, Arena *a, PatternShape s)
-{
-    (void)c;
-    return pattern_none(a, s);
-}
-
-static const Maker makers[] = { full, causal, causal_from_first, window, strided, with_global,
-                                with_holes, by_head, nothing };
-
 static void every_shape_and_pattern(Arithmetic arithmetic, size_t step)
 {
-    for (size_t x = 0; x < SHAPES * (sizeof(makers) / sizeof(*makers)); x += step) {
+    for (size_t x = 0; x < SHAPES * MAKERS; x += step) {
         Case c = case_new(shapes[x % SHAPES], arithmetic);
 
         c.pattern = makers[x / SHAPES](&c, c.f.gpu.run->arena, pattern_shape(&c));
@@ -209,7 +55,7 @@ static void long_rows_are_cut(void **state)
 
     (void)state;
     for (int kind = ARITHMETIC_F32; kind <= ARITHMETIC_F16; kind++)
-        for (size_t x = 0; x < sizeof(makers) / sizeof(*makers); x += 2) {
+        for (size_t x = 0; x < MAKERS; x += 2) {
             Case c = case_new(s, (Arithmetic)kind);
 
             c.pattern = makers[x](&c, c.f.gpu.run->arena, pattern_shape(&c));
@@ -223,7 +69,7 @@ static void threads_change_nothing(void **state)
     const Shape s = { 2, 2, 700, 700, 8, 8 };
 
     (void)state;
-    for (size_t x = 0; x < sizeof(makers) / sizeof(*makers); x++) {
+    for (size_t x = 0; x < MAKERS; x++) {
         Case     c = case_new(s, ARITHMETIC_F32);
         Run     *r = c.f.gpu.run;
         TileList a, b;
@@ -258,7 +104,7 @@ static void shapes_are_known(void **state)
                                TILES_ANY, TILES_ANY, TILES_ANY, TILES_ANY };
 
     (void)state;
-    for (size_t x = 0; x < sizeof(makers) / sizeof(*makers); x++) {
+    for (size_t x = 0; x < MAKERS; x++) {
         Case     c = case_new(s, ARITHMETIC_F32);
         double   cells;
         TileList t;

@@ -3,32 +3,24 @@
 // Four warps have 64 or 128 queries of one head (16 or 32 each) and all columns of the
 // values.  For each listed tile of 64 keys, S = Q K^T stays in registers; the keys' copy into
 // shared memory runs while the tile before is mixed, the values' while this one is scored.
-// Exponentials are of base 2.  With s = S scale log2 e:
-//
-//   m' = max(m, max s),  l' = l 2^(m - m') + sum P,  P = 2^(s - m'),  O' = O 2^(m - m') + P V
-//
 // P is rounded to the numbers' format for the second product and not for l.  Two neighbouring
 // tiles of S are a fragment of P as they stand; with 32-bit numbers one tile is, when key t of
 // the inner axis is read as key 2t and key t + 4 as 2t + 1, on both sides.
 //
-// A file gives the format, a struct `Form`: BYTES, PAIRS, product(), pair().
+// A file gives the format, a `Form` of mma.cuh.
 #ifndef ATTN_CUDA_ATTEND_MATRIX_CUH
 #define ATTN_CUDA_ATTEND_MATRIX_CUH
 
-#include "attn/cuda/matrix.cuh"
+#include "attn/cuda/attend_rows.cuh"
 
-#define KEYS ATTEND_TILE
-#define COLUMNS (KEYS / 8) // tiles of 8 keys
 #define THREADS 128
-#define LOG2_E 1.4426950408889634f
-#define LN_2 0.6931471805599453f
 
 // What a kernel for vectors of SIZE numbers is made of.
 template <typename Form, int SIZE>
 struct Shape {
     static constexpr int BLOCKS = SIZE <= 128 ? 2 : 1; // of 16 queries, for a warp
     static constexpr int HEIGHT = 64 * BLOCKS;         // queries of a block
-    static constexpr int ROW = SIZE * Form::BYTES;     // bytes
+    static constexpr int ROW = SIZE * 4 / Form::PER_WORD; // bytes
     static constexpr int CHUNKS = ROW / 16;
     static constexpr int STEPS = ROW / 32;             // of the inner axis of Q K^T
     static constexpr int SHARED_BYTES = (HEIGHT + 2 * KEYS) * ROW;
@@ -40,33 +32,6 @@ struct Rows {
     float largest[BLOCKS][2], sum[BLOCKS][2]; // sum: this thread's columns only
     float out[BLOCKS][SIZE / 8][4];
 };
-
-// Goes through the tiles of a row from panel `first` to before `end`.
-struct Walk {
-    const TileRun *next, *last;
-    TileRun        run;
-    int32_t        key, end;
-};
-
-static __device__ __forceinline__ void walk_run(Walk &w, int32_t first)
-{
-    w.run.count = 0;
-    for (; w.next < w.last; w.next++) {
-        w.run = *w.next;
-        if (w.run.key + w.run.count > first)
-            break;
-    }
-    w.key = w.next < w.last ? max(w.run.key, first) : w.end;
-}
-
-static __device__ __forceinline__ void walk_on(Walk &w)
-{
-    w.key++;
-    if (w.key >= w.run.key + w.run.count) {
-        w.next++;
-        walk_run(w, w.key);
-    }
-}
 
 // 16-byte chunk `chunk` of a row: places are permuted so that eight rows of one chunk, and
 // four rows of two, lie in different banks.
@@ -84,29 +49,16 @@ static __device__ __forceinline__ void copy_rows(unsigned char *to, const unsign
         copy_ahead(chunk_at<ROW>(to, x / (ROW / 16), x % (ROW / 16)), from + x * 16);
 }
 
-// Slice `head` of a packed tensor that `heads` heads share.
-static __device__ __forceinline__ const unsigned char *
-matrix_head(const Packed &t, int64_t head, int64_t heads, int64_t row)
-{
-    return (const unsigned char *)t.data + head * t.heads / heads * t.rows * row;
-}
-
-static __device__ __forceinline__ int lane_now(void) { return threadIdx.x % 32; }
-static __device__ __forceinline__ int warp_now(void) { return threadIdx.x / 32; }
-
 // Which keys of the tile row 16 b + 8 half + g of the warp sees.
 template <typename Sizes>
 static __device__ __forceinline__ uint64_t keys_of(const MatrixAttendCall &a, int32_t key,
                                                    int32_t mask, int b, int half)
 {
-    int64_t  left = a.m - (int64_t)key * KEYS;
-    uint64_t there = left >= KEYS ? ~(uint64_t)0 : ~(uint64_t)0 >> (KEYS - left);
     int      row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
+    uint64_t keep = mask < 0 ? ~(uint64_t)0 : a.tiles.keep[(int64_t)mask * Sizes::HEIGHT + row];
 
-    return mask < 0 ? there : there & a.tiles.keep[(int64_t)mask * Sizes::HEIGHT + row];
+    return keep & keys_there(a, key);
 }
-
-enum class Seen { none, some, all }; // by the warp's rows
 
 template <typename Sizes>
 static __device__ __forceinline__ Seen seen(const MatrixAttendCall &a, int32_t key, int32_t mask)
@@ -156,8 +108,8 @@ static __device__ __forceinline__ void score(unsigned char *q, unsigned char *k,
                                                       2 * step + which % 2));
 #pragma unroll
             for (int b = 0; b < Sizes::BLOCKS; b++) {
-                Form::product(s[b][c], left[b], right);
-                Form::product(s[b][c + 1], left[b], right + 2);
+                Form::mma(s[b][c], left[b], right);
+                Form::mma(s[b][c + 1], left[b], right + 2);
             }
         }
     }
@@ -191,53 +143,6 @@ static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, cons
         }
 }
 
-// Scores of keys that a row does not see: -inf.
-static __device__ __forceinline__ void hide(float s[COLUMNS][4], int half, uint64_t keep)
-{
-    keep >>= lane_now() % 4 * 2;
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++)
-#pragma unroll
-        for (int x = 0; x < 2; x++)
-            if (!(keep >> (8 * c + x) & 1))
-                s[c][2 * half + x] = -INFINITY;
-}
-
-// s becomes P; by: what scores are multiplied by (1 when they have terms).
-template <int SIZE>
-static __device__ __forceinline__ void soften(float s[COLUMNS][4], float by, float largest[2],
-                                              float sum[2], float out[SIZE / 8][4])
-{
-    float factor[2], base[2];
-
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float most = largest[half];
-
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-            most = fmaxf(most, fmaxf(s[c][2 * half], s[c][2 * half + 1]));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-        base[half] = most == -INFINITY ? 0.0f : most * by;
-        factor[half] = exp2_fast(largest[half] * by - base[half]);
-        largest[half] = most;
-        sum[half] *= factor[half];
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-#pragma unroll
-            for (int x = 2 * half; x < 2 * half + 2; x++) {
-                s[c][x] = exp2_fast(fmaf(s[c][x], by, -base[half]));
-                sum[half] += s[c][x];
-            }
-    }
-#pragma unroll
-    for (int c = 0; c < SIZE / 8; c++)
-#pragma unroll
-        for (int x = 0; x < 4; x++)
-            out[c][x] *= factor[x / 2];
-}
-
 // out += P V, numbers of 16 bits.
 template <typename Form, typename Sizes, int SIZE>
 static __device__ __forceinline__ void mix_pairs(unsigned char *v,
@@ -254,7 +159,7 @@ static __device__ __forceinline__ void mix_pairs(unsigned char *v,
         for (int b = 0; b < Sizes::BLOCKS; b++)
 #pragma unroll
             for (int x = 0; x < 4; x++)
-                left[b][x] = Form::pair(p[b][2 * step + x / 2][x % 2 * 2],
+                left[b][x] = Form::word(p[b][2 * step + x / 2][x % 2 * 2],
                                         p[b][2 * step + x / 2][x % 2 * 2 + 1]);
 #pragma unroll
         for (int c = 0; c < SIZE / 8; c += 2) {
@@ -264,8 +169,8 @@ static __device__ __forceinline__ void mix_pairs(unsigned char *v,
                                                     c + which / 2));
 #pragma unroll
             for (int b = 0; b < Sizes::BLOCKS; b++) {
-                Form::product(out[b][c], left[b], right);
-                Form::product(out[b][c + 1], left[b], right + 2);
+                Form::mma(out[b][c], left[b], right);
+                Form::mma(out[b][c + 1], left[b], right + 2);
             }
         }
     }
@@ -297,7 +202,7 @@ static __device__ __forceinline__ void mix_singles(unsigned char *v,
             right[1] = *(uint32_t *)(chunk_at<Sizes::ROW>(v, row + 1, chunk) + g % 4 * 4);
 #pragma unroll
             for (int b = 0; b < Sizes::BLOCKS; b++)
-                Form::product(out[b][c], left[b], right);
+                Form::mma(out[b][c], left[b], right);
         }
     }
 }
@@ -307,77 +212,26 @@ static __device__ __forceinline__ void mix(unsigned char *v,
                                            const float p[Sizes::BLOCKS][COLUMNS][4],
                                            float out[Sizes::BLOCKS][SIZE / 8][4])
 {
-    if constexpr (Form::PAIRS)
+    if constexpr (Form::PER_WORD == 2)
         mix_pairs<Form, Sizes, SIZE>(v, p, out);
     else
         mix_singles<Form, Sizes, SIZE>(v, p, out);
 }
 
-// A row that is done, or the part of it that this block had.
-template <int SIZE>
-static __device__ __forceinline__ void put(const MatrixAttendCall &a, int64_t head, int64_t i,
-                                           float largest, float sum,
-                                           const float (*out)[4], int half)
-{
-    bool   none = largest == -INFINITY && sum == 0; // else a score was no number
-    float  by = none ? 0.0f : 1.0f / sum;
-    int    t = lane_now() % 4;
-    float *to = head_of<float>(a.out, head, a.heads) + i * a.out.row_stride;
-
-#pragma unroll
-    for (int c = 0; c < SIZE / 8; c++)
-#pragma unroll
-        for (int x = 0; x < 2; x++)
-            if (8 * c + 2 * t + x < a.out.cols)
-                to[8 * c + 2 * t + x] = none ? 0.0f : out[c][2 * half + x] * by;
-    if (t == 0)
-        head_of<float>(a.lse, head, a.heads)[i] =
-            none ? -INFINITY : (largest + log2f(sum)) * LN_2;
-}
-
-template <int SIZE>
-static __device__ __forceinline__ void put_part(const MatrixAttendCall &a, int64_t slot, int row,
-                                                int height, float largest, float sum,
-                                                const float (*out)[4], int half)
-{
-    int64_t at = slot * height + row;
-    int     t = lane_now() % 4;
-
-#pragma unroll
-    for (int c = 0; c < SIZE / 8; c++)
-#pragma unroll
-        for (int x = 0; x < 2; x++)
-            a.parts.out[at * SIZE + 8 * c + 2 * t + x] = out[c][2 * half + x];
-    if (t == 0) {
-        a.parts.largest[at] = largest;
-        a.parts.sum[at] = sum;
-    }
-}
-
-// What the block has of its rows, into their place or among the parts.
+// What the block has of its rows.
 template <typename Sizes, int SIZE>
 static __device__ __forceinline__ void
 put_rows(const MatrixAttendCall &a, const AttendItem &item, int64_t head, float by,
          const Rows<Sizes::BLOCKS, SIZE> &own)
 {
-    int64_t first_q = (int64_t)item.row * Sizes::HEIGHT;
-
 #pragma unroll
     for (int b = 0; b < Sizes::BLOCKS; b++)
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int   row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
-            float sum = own.sum[b][half];
-
-            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-            if (item.slot >= 0)
-                put_part<SIZE>(a, item.slot + (item.head < 0 ? head * a.parts.slots : 0), row,
-                               Sizes::HEIGHT, own.largest[b][half] * by, sum, own.out[b], half);
-            else if (first_q + row < a.n)
-                put<SIZE>(a, head, first_q + row, own.largest[b][half] * by, sum, own.out[b],
+        for (int half = 0; half < 2; half++)
+            put_row<SIZE>(a, item, head,
+                          (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4,
+                          Sizes::HEIGHT, own.largest[b][half] * by, own.sum[b][half], own.out[b],
                           half);
-        }
 }
 
 template <typename Form, int SIZE, bool TERMS>
@@ -389,15 +243,12 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
     const unsigned char *keys = matrix_head(a.k, head, a.heads, Sizes::ROW);
     const unsigned char *values = matrix_head(a.v, head, a.heads, Sizes::ROW);
     int64_t first_q = (int64_t)item.row * Sizes::HEIGHT;
-    int64_t list = item.row + (a.tiles.per_head ? head * a.tiles.rows : 0);
     float   by = TERMS ? 1.0f : (float)a.scale * LOG2_E;
-    Walk    w = { a.tiles.runs + a.tiles.start[list], a.tiles.runs + a.tiles.start[list + 1] };
+    Walk    w = walk_of(a, item, head);
     Rows<Sizes::BLOCKS, SIZE> own = {};
 
     for (int b = 0; b < Sizes::BLOCKS; b++)
         own.largest[b][0] = own.largest[b][1] = -INFINITY;
-    w.end = item.end;
-    walk_run(w, item.first);
     copy_rows<Sizes::ROW>(q, matrix_head(a.q, head, a.heads, Sizes::ROW) + first_q * Sizes::ROW,
                           Sizes::HEIGHT);
     if (w.key < w.end)
@@ -427,11 +278,14 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
             continue;
 #pragma unroll
         for (int b = 0; b < Sizes::BLOCKS; b++) {
+            float factor[2];
+
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 if (which == Seen::some)
                     hide(s[b], half, keys_of<Sizes>(a, key, mask, b, half));
-            soften<SIZE>(s[b], by, own.largest[b], own.sum[b], own.out[b]);
+            soften(s[b], by, own.largest[b], own.sum[b], factor);
+            rescale<SIZE>(own.out[b], factor);
         }
         mix<Form, Sizes, SIZE>(v, s, own.out);
     }

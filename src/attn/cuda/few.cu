@@ -1,4 +1,4 @@
-// few.cu -- a few queries that read all keys: panels of keys, and no rules.
+// few.cu -- panels of keys without rules: a few queries that read all keys, groups that see all.
 #include "attn/cuda/panel_scores.cuh"
 
 struct NoRules {
@@ -8,17 +8,22 @@ struct NoRules {
 };
 
 template <int WIDE>
-static __global__ void __launch_bounds__(THREADS) few_attend(FewCall a)
+static __global__ void __launch_bounds__(THREADS) panels_attend(PanelInput a)
 {
     __shared__ PanelMemory memory;
     NoRules                none;
 
-    attend_panel<WIDE>(a.in, &memory, none);
+    attend_panel<WIDE>(a, &memory, none);
+}
+
+int attend_panels(const PanelInput *a)
+{
+    return a->work.width > PANEL_ROWS
+               ? LAUNCH(panels_attend<2>, panel_grid(&a->work, 2), THREADS, 0, *a)
+               : LAUNCH(panels_attend<1>, panel_grid(&a->work, 1), THREADS, 0, *a);
 }
 
 extern "C" int call_few(const FewCall *a)
 {
-    return a->in.work.width > PANEL_ROWS
-               ? LAUNCH(few_attend<2>, panel_grid(&a->in.work, 2), THREADS, 0, *a)
-               : LAUNCH(few_attend<1>, panel_grid(&a->in.work, 1), THREADS, 0, *a);
+    return attend_panels(&a->in);
 }

@@ -94,7 +94,6 @@ static __device__ void tile_product(const GemmSide<A> &a, const GemmSide<B> &b,
     Part<A, Sum, TILE>  next_a;
     Part<B, Sum, TILE>  next_b;
     Sum                 sum[OWN][OWN];
-    int                 turn = 0;
 
     for (int r = 0; r < OWN; r++)
         for (int c = 0; c < OWN; c++) {
@@ -103,21 +102,11 @@ static __device__ void tile_product(const GemmSide<A> &a, const GemmSide<B> &b,
             sum[r][c] = start && col < b.lines ? (Sum)start[col] : (Sum)0;
             total[r][c] = 0;
         }
-    next_a.fetch(a, 0);
-    next_b.fetch(b, 0);
-    __syncthreads(); // of another tile before this one
-    for (int64_t at = 0; at < a.inner; at += DEPTH, turn ^= 1) {
-        next_a.leave(a.along, left[turn]);
-        next_b.leave(b.along, right[turn]);
-        __syncthreads();
-        if (at + DEPTH < a.inner) {
-            next_a.fetch(a, at + DEPTH);
-            next_b.fetch(b, at + DEPTH);
-        }
+    gemm_along<DEPTH>(a, b, next_a, next_b, left, right, [&](int turn, int64_t at) {
         multiply<Sum, OWN, TILE, PLAIN>(left[turn], right[turn], sum);
         if (folded && at % FOLD == FOLD - DEPTH)
             fold<Sum, Total, OWN>(sum, total);
-    }
+    });
     fold<Sum, Total, OWN>(sum, total);
 }
 

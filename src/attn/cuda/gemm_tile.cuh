@@ -85,6 +85,30 @@ static __device__ GemmSide<T> gemm_right(const GemmCall &g, const GemmPlace &p)
              gemm_lines(p.cols - p.col), g.tb };
 }
 
+// Along the inner axis by STEP: multiply(buffer, from) while the next entries are fetched.
+template <int STEP, typename A, typename B, typename PartA, typename PartB, typename Buffer,
+          typename Multiply>
+static __device__ __forceinline__ void gemm_along(const GemmSide<A> &a, const GemmSide<B> &b,
+                                                  PartA &next_a, PartB &next_b, Buffer *left,
+                                                  Buffer *right, Multiply multiply)
+{
+    int turn = 0;
+
+    next_a.fetch(a, 0);
+    next_b.fetch(b, 0);
+    __syncthreads(); // of another tile before this one
+    for (int64_t at = 0; at < a.inner; at += STEP, turn ^= 1) {
+        next_a.leave(a.along, left[turn]);
+        next_b.leave(b.along, right[turn]);
+        __syncthreads();
+        if (at + STEP < a.inner) {
+            next_a.fetch(a, at + STEP);
+            next_b.fetch(b, at + STEP);
+        }
+        multiply(turn, at);
+    }
+}
+
 // c at (row, col) of the tile, from the sum of products.
 template <typename C>
 static __device__ __forceinline__ void gemm_put(const GemmCall &g, const GemmPlace &p, int64_t row,

@@ -83,25 +83,15 @@ static __device__ void tile_product(const GemmSide<float> &a, const GemmSide<flo
     const int COUNT = TILE / 32, STEP = WORDS * Format::PER_WORD;
     __shared__ uint32_t left[2][TILE][PITCH], right[2][TILE][PITCH];
     Part<Format, TILE>  next_a, next_b;
-    int                 warp = threadIdx.x / 32, turn = 0;
+    int                 warp = threadIdx.x / 32;
 
 #pragma unroll
     for (int x = 0; x < COUNT * COUNT * 4; x++)
         sum[x / 4 / COUNT][x / 4 % COUNT][x % 4] = 0;
-    next_a.fetch(a, 0);
-    next_b.fetch(b, 0);
-    __syncthreads(); // of another tile before this one
-    for (int64_t at = 0; at < a.inner; at += STEP, turn ^= 1) {
-        next_a.leave(a.along, left[turn]);
-        next_b.leave(b.along, right[turn]);
-        __syncthreads();
-        if (at + STEP < a.inner) {
-            next_a.fetch(a, at + STEP);
-            next_b.fetch(b, at + STEP);
-        }
+    gemm_along<STEP>(a, b, next_a, next_b, left, right, [&](int turn, int64_t) {
         multiply<Format, COUNT>(left[turn] + warp / 4 * (TILE / 2),
                                 right[turn] + warp % 4 * (TILE / 4), sum);
-    }
+    });
 }
 
 template <typename Format, int TILE>

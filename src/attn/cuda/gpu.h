@@ -20,6 +20,9 @@ typedef struct DeviceKind {
     Arithmetic arithmetic;
 } DeviceKind;
 
+/* What else computes attention over tiles than our kernel for all GPUs. */
+typedef enum Rival { RIVAL_CUDNN, RIVAL_WARPGROUP, RIVALS } Rival;
+
 struct Device {
     void            *library;
     const DeviceApi *api;
@@ -28,7 +31,8 @@ struct Device {
     atomic_int       holders;
     ArenaSource      memory;
     _Atomic int64_t  in_use, peak;
-    atomic_int       cudnn[ARITHMETIC_F16 + 1][2]; /* full, causal: 1 trusted, -1 not, 0 untried */
+    /* by size (64, 128, 256) and TileShape: 1 trusted, -1 not, 0 untried */
+    atomic_int       rivals[RIVALS][ARITHMETIC_F16 + 1][3][3];
     DeviceKind       kinds[ARITHMETIC_F16 + 1];
 };
 

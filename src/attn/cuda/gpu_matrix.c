@@ -95,6 +95,8 @@ static void attend_own(Run *r, MatrixAttendCall *call)
     run_prepare(r, true);
     gpu_items(r, call);
     run_prepare(r, false);
+    if (run_failed(r) || gpu_attend_warpgroup(r, call))
+        return;
     if (gpu_ready(r) && gpu_began(r, "attend", gpu_attend_begin(r, call)) && call->join_count)
         gpu_began(r, "attend", gpu_api(r)->attend_join(call));
 }

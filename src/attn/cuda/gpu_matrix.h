@@ -22,9 +22,23 @@ void    gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,
                           AttendResult *out, double *cells);
 /* Begins it by cuDNN; false: that is for other kernels. */
 bool    gpu_attend_fused(Run *r, const AttendInput *in, const MatrixAttendCall *call);
+/* Begins it by our kernel for Hopper's warpgroups, by call's items; false: as above. */
+bool    gpu_attend_warpgroup(Run *r, const MatrixAttendCall *call);
 /* Starts our own kernel; a code. */
 int     gpu_attend_begin(Run *r, const MatrixAttendCall *call);
 /* Fills items, joins and parts for call->tiles. */
 void    gpu_items(Run *r, MatrixAttendCall *call);
+
+/* Another way to call->out and call->lse (gpu_rival.c). */
+typedef struct RivalWay {
+    Rival       which;
+    const char *name;
+    double      near; /* apart by that share of the largest output at most */
+    int       (*begin)(Run *r, const void *context); /* all of the call; a code */
+    const void *context;
+} RivalWay;
+
+/* Whether what it gives for calls of this kind may be used; tried once, before the clock. */
+bool gpu_rival_trusted(Run *r, const MatrixAttendCall *call, const RivalWay *way);
 
 #endif

@@ -225,23 +225,8 @@ struct GroupRules {
     }
 };
 
-struct AllCells {
-    __device__ void begin(const RowPanel &, PanelMemory *) {}
-    __device__ void keys(const RowPanel &, PanelMemory *) {}
-    __device__ void cells(const RowPanel &, PanelMemory *, float[OWN][OWN]) {}
-};
-
 template <int WIDE>
 static __global__ void __launch_bounds__(THREADS) group_attend(GroupCall a)
-{
-    __shared__ PanelMemory memory;
-    AllCells               all;
-
-    attend_panel<WIDE>(a.in, &memory, all);
-}
-
-template <int WIDE>
-static __global__ void __launch_bounds__(THREADS) group_attend_by_rules(GroupCall a)
 {
     __shared__ PanelMemory memory;
     __shared__ RuleMemory  known;
@@ -256,10 +241,9 @@ extern "C" int call_group(const GroupCall *a)
     bool rules = a->key_tag.data || a->causal || a->self_last || a->skip.data ||
                  a->self_penalty != 0 || a->visits.chunk.data;
 
-    if (rules)
-        return work->width > PANEL_ROWS
-                   ? LAUNCH(group_attend_by_rules<2>, panel_grid(work, 2), THREADS, 0, *a)
-                   : LAUNCH(group_attend_by_rules<1>, panel_grid(work, 1), THREADS, 0, *a);
-    return work->width > PANEL_ROWS ? LAUNCH(group_attend<2>, panel_grid(work, 2), THREADS, 0, *a)
-                               : LAUNCH(group_attend<1>, panel_grid(work, 1), THREADS, 0, *a);
+    if (!rules)
+        return attend_panels(&a->in);
+    return work->width > PANEL_ROWS
+               ? LAUNCH(group_attend<2>, panel_grid(work, 2), THREADS, 0, *a)
+               : LAUNCH(group_attend<1>, panel_grid(work, 1), THREADS, 0, *a);
 }

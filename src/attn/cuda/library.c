@@ -13,6 +13,7 @@
 #define LIBRARY "attnscope-cuda.so"
 #define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
 #define CUDNN_VARIABLE "ATTNSCOPE_CUDNN"
+#define WARPGROUP_VARIABLE "ATTNSCOPE_WGMMA"
 
 static void *open_at(const char *folder, const char *rest, Device *d)
 {
@@ -149,6 +150,18 @@ const char *device_cudnn(const Device *d)
     return d->api->text(FUSED_DECLINED);
 }
 
+const char *device_warpgroup(const Device *d)
+{
+    const char   *given = getenv(WARPGROUP_VARIABLE);
+    WarpgroupCall nothing = { .arithmetic = ARITHMETIC_BF16 };
+
+    if (d->api->attend_warpgroup(&nothing))
+        return d->api->text(WARPGROUP_DECLINED);
+    if (!given || strcmp(given, "1") != 0)
+        return "not used: it has not run on a GPU yet; " WARPGROUP_VARIABLE "=1 takes it";
+    return "used in bf16 and f16, for up to 128 columns and nothing added to scores";
+}
+
 const Ops *device_ops(Device *d, Arithmetic arithmetic)
 {
     return &d->kinds[arithmetic].ops;
@@ -192,6 +205,8 @@ char *computed_text(unsigned computed, char *text, size_t size)
                                    arithmetic_name((Arithmetic)x));
     if (at < size && (computed & COMPUTED_CUDNN))
         at += (size_t)snprintf(text + at, size - at, ", cuDNN");
+    if (at < size && (computed & COMPUTED_WARPGROUP))
+        at += (size_t)snprintf(text + at, size - at, ", wgmma");
     if (!at)
         snprintf(text, size, "%s", arithmetic_name(ARITHMETIC_F32));
     return text;

@@ -25,6 +25,8 @@ const DeviceApi  *device_api(const Device *device);
 const char       *device_path(const Device *device); /* of the library */
 /* "cuDNN 9.19", or why it is not used; valid until the next call of the device. */
 const char       *device_cudnn(const Device *device);
+/* The same of our kernel for Hopper's warpgroups. */
+const char       *device_warpgroup(const Device *device);
 /* Its operations, with matrix products of that kind; live as long as the device. */
 const Ops        *device_ops(Device *device, Arithmetic arithmetic);
 /* "f32", "tf32", "bf16", "f16"; the CPU computes in the first. */
@@ -37,6 +39,7 @@ void    device_peak_reset(Device *device);
 
 const char *arithmetic_name(Arithmetic arithmetic); /* "bf16" */
 #define COMPUTED_CUDNN 16u /* in Run.computed, beside bits by Arithmetic */
+#define COMPUTED_WARPGROUP 32u
 /* What a run's products were computed in: "bf16", "f32 and bf16, cuDNN".  Returns text. */
 char *computed_text(unsigned computed, char *text, size_t size);
 

@@ -54,4 +54,13 @@ typedef struct MatrixAttendCall {
     DeviceTensor      out, lse;
 } MatrixAttendCall;
 
+/* A code: the kernel for Hopper's warpgroups does not do this, or is not there; text() says why. */
+#define WARPGROUP_DECLINED (-78)
+
+/* The same by warpgroups: numbers of 16 bits, size 64 or 128, nothing added to scores. */
+typedef struct WarpgroupCall {
+    MatrixAttendCall attend;     /* heads 0: only whether it can be used at all */
+    int32_t          arithmetic; /* BF16 or F16 */
+} WarpgroupCall;
+
 #endif

@@ -105,4 +105,7 @@ static __device__ void attend_panel(const PanelInput &a, PanelMemory *m, Rules &
     put_panel<WIDE>(a.work, a.to, p, first_col, rows, out);
 }
 
+// All cells of the panels, without rules (few.cu).
+int attend_panels(const PanelInput *a);
+
 #endif

@@ -74,6 +74,7 @@ static void close_device(void)
 }
 
 const char *fused_reason(void);
+const char *warpgroup_reason(void);
 
 static const char *text_of(int code)
 {
@@ -81,6 +82,8 @@ static const char *text_of(int code)
 
     if (code == FUSED_DECLINED)
         return fused_reason();
+    if (code == WARPGROUP_DECLINED)
+        return warpgroup_reason();
     snprintf(text, sizeof(text), "%s (%s)", cudaGetErrorString((cudaError_t)code),
              cudaGetErrorName((cudaError_t)code));
     return text;
