@@ -220,18 +220,14 @@ static bool fails(Act act)
     return !strncmp(asked(), names[act], length) && atol(asked() + length) == number;
 }
 
-int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
-            const std::function<void()> &body)
+static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared, int region,
+                       const std::function<void()> &body)
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     std::vector<unsigned char>  memory(shared + GUARD + 64);
     size_t                      threads = (size_t)block.x * block.y * block.z;
     int64_t                     began = emulated_clock();
 
-    if (!possible(grid, block, shared))
-        return last_error = cudaErrorInvalidConfiguration;
-    if (fails(launch))
-        return last_error = cudaErrorLaunchFailure;
     while (fibers.size() < threads)
         fibers.push_back(fiber_new());
     shared_now = memory.data() + (64 - (uintptr_t)memory.data() % 64) % 64;
@@ -250,7 +246,19 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
                     if (shared_now[shared + (size_t)at] != 0xfd)
                         broken(kernel, "wrote behind its shared memory");
             }
-    emulated_launched(kernel, grid, block, shared, began);
+    emulated_launched(kernel, grid, block, shared, region, began);
+}
+
+int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
+            const std::function<void()> &body)
+{
+    int region = emulated_region();
+
+    if (!possible(grid, block, shared))
+        return last_error = cudaErrorInvalidConfiguration;
+    if (fails(launch))
+        return last_error = cudaErrorLaunchFailure;
+    emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); });
     return cudaSuccess;
 }
 
@@ -267,9 +275,16 @@ cudaError_t cudaGetDevice(int *index) { *index = 0; return cudaSuccess; }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { *version = 0; return cudaSuccess; }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaStreamDestroy(cudaStream_t)
+{
+    emulated_settle();
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
+    emulated_settle();
     return fails(finish) ? cudaErrorLaunchFailure : cudaSuccess;
 }
 
@@ -318,6 +333,7 @@ cudaError_t cudaFree(void *data)
 
     if (!data)
         return cudaSuccess;
+    emulated_settle(); // the device may still use it
     memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
     in_use -= bytes;
     emulated_allocated(-(int64_t)bytes);
@@ -335,18 +351,24 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation where, unsigned,
                                  cudaStream_t)
 {
-    emulated_copied(where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
-                                                            : DEVICE_COPY_TO_HOST,
-                    bytes, emulated_clock());
+    int kind = where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
+                                                       : DEVICE_COPY_TO_HOST;
+    int region = emulated_region();
+
+    emulated_begin([=] { emulated_copied(kind, bytes, region, emulated_clock()); });
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
-    int64_t began = emulated_clock();
+    int region = emulated_region();
 
-    memset(data, value, bytes);
-    emulated_copied(DEVICE_COPY_SET, bytes, began);
+    emulated_begin([=] {
+        int64_t began = emulated_clock();
+
+        memset(data, value, bytes);
+        emulated_copied(DEVICE_COPY_SET, bytes, region, began);
+    });
     return cudaSuccess;
 }
 

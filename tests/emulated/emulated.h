@@ -7,6 +7,7 @@
 //
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
 // allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none.
+// EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).
 #ifndef TESTS_EMULATED_H
 #define TESTS_EMULATED_H
 
@@ -72,8 +73,17 @@ void  emulated_leave(const void *data, size_t size);
 const void *emulated_word(int lane); // what lane of this warp left; NULL: it is not there
 int   emulated_lanes(void);          // of this warp that there are
 
+// Arguments are copied at the launch, not when the kernel runs.
+template <typename Kernel, typename... Args>
+static inline int emulate_with(const char *name, dim3 grid, dim3 block, size_t shared,
+                               Kernel kernel, Args... args)
+{
+    return emulate(name, grid, block, shared, [=] { kernel(args...); });
+}
+
 #define LAUNCH(kernel, grid, block, shared, ...)                                               \
-    emulate(#kernel, dim3(grid), dim3(block), (shared), [=] { kernel(__VA_ARGS__); })
+    emulate_with(#kernel, dim3(grid), dim3(block), (shared),                                   \
+                 [=](auto... args) { kernel(args...); }, __VA_ARGS__)
 #define SHARED(type, name) type *name = (type *)emulated_shared()
 #define ALLOW_SHARED(kernel, bytes) ((void)(bytes), cudaSuccess)
 
@@ -154,12 +164,18 @@ static inline unsigned __match_any_sync(unsigned, T x)
     emulated_gather();
     return all;
 }
+/* ---- the stream (stream.cc) -------------------------------------------------------- */
+
+void emulated_begin(const std::function<void()> &work); // in its turn
+void emulated_settle(void);                             // all that was begun is done
+
 /* ---- what its profiler is told (profiler.cc) -------------------------------------- */
 
-int64_t emulated_clock(void); // nanoseconds
+int64_t emulated_clock(void);  // nanoseconds
+int     emulated_region(void); // that calls belong to now
 void    emulated_launched(const char *kernel, dim3 grid, dim3 block, size_t shared,
-                          int64_t began);
-void    emulated_copied(int kind, size_t bytes, int64_t began); // DeviceCopyKind
+                          int region, int64_t began);
+void    emulated_copied(int kind, size_t bytes, int region, int64_t began); // DeviceCopyKind
 void    emulated_allocated(int64_t bytes);                      // negative: given back
 
 /* ---- atomics: threads run in turn ------------------------------------------------ */
