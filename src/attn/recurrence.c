@@ -47,6 +47,7 @@ void recurrence_attend(Run *r, const AttendInput *segment, const Pattern *cells,
     AttendResult result = op_attend(r, segment, cells);
     int64_t      rows = segment->q.shape[1], e = out.shape[2], n = out.shape[1];
 
+    op_wait(r, "the host puts segments behind one another");
     for (int64_t head = 0; head < r->h && !run_failed(r); head++) {
         memcpy(tensor_f32(&out) + (head * n + first) * e,
                tensor_f32(&result.out) + head * rows * e, (size_t)(rows * e) * sizeof(float));
