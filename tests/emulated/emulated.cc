@@ -258,8 +258,8 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
         return last_error = cudaErrorInvalidConfiguration;
     if (fails(launch))
         return last_error = cudaErrorLaunchFailure;
-    emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); });
-    return cudaSuccess;
+    return last_error =
+               emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); });
 }
 
 /* ---- the runtime --------------------------------------------------------------------- */
@@ -284,6 +284,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
     emulated_settle();
     return fails(finish) ? cudaErrorLaunchFailure : cudaSuccess;
 }
@@ -317,6 +319,8 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
 {
     unsigned char *all;
 
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
     if (fails(take) || bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
         return last_error = cudaErrorMemoryAllocation;
     memcpy(all, &bytes, sizeof(bytes));
@@ -333,6 +337,8 @@ cudaError_t cudaFree(void *data)
 
     if (!data)
         return cudaSuccess;
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
     emulated_settle(); // the device may still use it
     memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
     in_use -= bytes;
@@ -355,21 +361,21 @@ cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation whe
                                                        : DEVICE_COPY_TO_HOST;
     int region = emulated_region();
 
-    emulated_begin([=] { emulated_copied(kind, bytes, region, emulated_clock()); });
-    return cudaSuccess;
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
+    return emulated_begin([=] { emulated_copied(kind, bytes, region, emulated_clock()); });
 }
 
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
     int region = emulated_region();
 
-    emulated_begin([=] {
+    return emulated_begin([=] {
         int64_t began = emulated_clock();
 
         memset(data, value, bytes);
         emulated_copied(DEVICE_COPY_SET, bytes, region, began);
     });
-    return cudaSuccess;
 }
 
 cudaError_t cudaGetLastError(void)
@@ -394,6 +400,12 @@ static const Word *word_of(cudaError_t code)
           "invalid configuration argument" },
         { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
         { cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure" },
+        { cudaErrorIllegalState, "cudaErrorIllegalState",
+          "the operation cannot be performed in the present state" },
+        { cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+          "operation not permitted when stream is capturing" },
+        { cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+          "operation failed due to a previous error during capture" },
     };
 
     for (const Word &word : words)

@@ -166,8 +166,9 @@ static inline unsigned __match_any_sync(unsigned, T x)
 }
 /* ---- the stream (stream.cc) -------------------------------------------------------- */
 
-void emulated_begin(const std::function<void()> &work); // in its turn
+int  emulated_begin(const std::function<void()> &work); // in its turn
 void emulated_settle(void);                             // all that was begun is done
+int  emulated_uncapturable(void); // an error while the stream captures, and the capture's end
 
 /* ---- what its profiler is told (profiler.cc) -------------------------------------- */
 
@@ -228,11 +229,15 @@ static inline T min(T a, T b) { return a < b ? a : b; }
 
 typedef int   cudaError_t;
 typedef void *cudaStream_t;
+typedef void *cudaGraph_t;
+typedef void *cudaGraphExec_t;
 enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
-       cudaErrorLaunchFailure = 719,
+       cudaErrorIllegalState = 401, cudaErrorLaunchFailure = 719,
+       cudaErrorStreamCaptureUnsupported = 900, cudaErrorStreamCaptureInvalidated = 901,
        cudaErrorNoDevice = 100 };
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcurrentManagedAccess };
 enum { cudaMemAttachGlobal = 1, cudaStreamNonBlocking = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 enum { cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
 struct cudaMemLocation { int type, id; };
 struct cudaDeviceProp {
@@ -251,6 +256,14 @@ cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned flags);
 cudaError_t cudaFree(void *data);
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all);

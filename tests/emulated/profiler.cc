@@ -137,8 +137,7 @@ static int mark(int index)
 {
     if (index < 0 || index >= DEVICE_MARKS)
         return refuse("more marks than there are");
-    emulated_begin([=] { profile.marks[index] = nanoseconds(); });
-    return 0;
+    return emulated_begin([=] { profile.marks[index] = nanoseconds(); });
 }
 
 static int between(int from, int to, double *ms)

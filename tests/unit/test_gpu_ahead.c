@@ -9,6 +9,7 @@
 
 #include "unit/gpu_fixture.h"
 
+#include "attn/cuda/graph.h"
 #include "check.h"
 
 /* ---- the emulation itself --------------------------------------------------------------- */
@@ -257,6 +258,139 @@ static void a_missing_wait_shows(void **state)
     device_release(device);
 }
 
+/* ---- graphs ------------------------------------------------------------------------------------- */
+
+typedef struct Graphs {
+    Device *device;
+    int     made, refused;
+    char    why[256]; /* of the last that was refused */
+} Graphs;
+
+/* Replays as often as asked, each with another output behind it. */
+static void check_replays(const char *what, RunGraph *g, const Run *run, int times)
+{
+    const Tensor *out = run_graph_output(g);
+    size_t        bytes = (size_t)tensor_bytes(out);
+
+    for (int x = 0; x < times; x++) {
+        memset(out->data, x, bytes);
+        DIFFERS(!run_graph_replay(g), "%s: replay %d failed", what, x);
+        DIFFERS(!is_same(out->data, run->out.data, bytes), "%s: replay %d differs", what, x);
+    }
+}
+
+static void check_graph(Graphs *all, const Mechanism *m, Case c, const Ops *ops)
+{
+    Arena      *arena = arena_new(), *own = arena_new_from(ops->memory);
+    Assignments given = { 0 };
+    RunSpec     spec;
+    RunGraph   *g;
+    Run        *run;
+    char        what[128];
+
+    assert_non_null(arena);
+    assert_non_null(own);
+    spec = spec_of(arena, &given, m, c);
+    spec.ops = ops;
+    run = run_so(&spec, false);
+    snprintf(what, sizeof(what), "%s n=%d%s as a graph", m->id, (int)c.n, c.causal ? " causal" : "");
+    setenv("EMULATED_DEFER", "1", 1);
+    all->device->ahead = AHEAD_GRAPHS;
+    g = run_graph_new(&spec, own, all->why, sizeof(all->why));
+    if (g)
+        check_replays(what, g, run, gpu_fixture_is_real() ? 100 : 2);
+    else if (getenv("TELL"))
+        printf("%s: %s\n", what, all->why);
+    all->made += g != NULL;
+    all->refused += !g;
+    unsetenv("EMULATED_DEFER");
+    run_graph_free(g);
+    run_free(run);
+    assignments_free(&given);
+    arena_free(own);
+    arena_free(arena);
+}
+
+/* Which read nothing is known; the others say what they read. */
+static void graphs_give_what_runs_give(void **state)
+{
+    const char *one = getenv("ONE");
+    Graphs      all = { .device = gpu_fixture_device() };
+    const Ops  *ops = device_ops(all.device, ARITHMETIC_F32);
+
+    (void)state;
+    differences = 0;
+    for (size_t i = 0; mechanism_at(i); i++)
+        if (!one || !strcmp(one, mechanism_at(i)->id))
+            for (int causal = 0; causal <= mechanism_at(i)->causal; causal++) {
+                check_graph(&all, mechanism_at(i), (Case){ .n = 20, .causal = causal }, ops);
+                if (!causal)
+                    check_graph(&all, mechanism_at(i), (Case){ .n = 20 },
+                                device_ops(all.device, ARITHMETIC_BF16));
+            }
+    printf("%d runs became graphs, %d did not\n", all.made, all.refused);
+    assert_int_equal(device_in_use(all.device), 0);
+    device_release(all.device);
+    assert_int_equal(differences, 0);
+    assert_true(one || all.made > 90);
+}
+
+static void what_reads_is_no_graph(void **state)
+{
+    static const struct {
+        const char *id, *why;
+    } known[] = { { "act", "halt" }, { "switch", "routes tokens" }, { "routing", "clusters" },
+                  { "nystrom", "" }, { "entmax", "weights that are not zero" } };
+    Graphs     all = { .device = gpu_fixture_device() };
+    const Ops *ops = device_ops(all.device, ARITHMETIC_F32);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        all.made = 0;
+        check_graph(&all, mechanism_find(known[i].id), (Case){ .n = 37 }, ops);
+        CHECK(!all.made && strstr(all.why, known[i].why), "%s: '%s'", known[i].id, all.why);
+    }
+    device_release(all.device);
+}
+
+/* A read that nobody told of makes another graph than the run was, which is found out. */
+static void a_missing_wait_makes_no_graph(void **state)
+{
+    Graphs all = { 0 };
+    Ops   *ops;
+
+    (void)state;
+    if (gpu_fixture_is_real())
+        skip();
+    all.device = gpu_fixture_device();
+    ops = &all.device->kinds[ARITHMETIC_F32].ops;
+    ops->wait = wait_for_clocks_only;
+    check_graph(&all, mechanism_find("act"), (Case){ .n = 37 }, ops);
+    printf("%s\n", all.why);
+    assert_int_equal(all.made, 0);
+    device_release(all.device);
+}
+
+/* As CUDA has it: waiting ends a capture, and so does taking memory; the device works on. */
+static void captures_end_where_the_host_waits(void **state)
+{
+    GpuFixture       f = gpu_fixture_new(1, 1);
+    const DeviceApi *api = gpu_api(f.gpu.run);
+    void            *graph = NULL, *memory = NULL;
+
+    (void)state;
+    assert_int_equal(api->capture_begin(), 0);
+    assert_int_not_equal(api->finish(), 0);
+    assert_int_not_equal(api->capture_end(&graph), 0);
+    assert_null(graph);
+    assert_int_equal(api->finish(), 0);
+    assert_int_equal(api->capture_begin(), 0);
+    assert_int_not_equal(api->take(4096, &memory), 0);
+    assert_int_not_equal(api->capture_end(&graph), 0);
+    assert_int_equal(api->finish(), 0);
+    gpu_fixture_free(&f);
+}
+
 /* ---- memory -------------------------------------------------------------------------------------- */
 
 static bool busy_for(void *context)
@@ -319,6 +453,10 @@ int main(void)
         cmocka_unit_test(nothing_happens_before_a_wait),
         cmocka_unit_test(every_mechanism_waits_where_it_reads),
         cmocka_unit_test(a_missing_wait_shows),
+        cmocka_unit_test(graphs_give_what_runs_give),
+        cmocka_unit_test(what_reads_is_no_graph),
+        cmocka_unit_test(a_missing_wait_makes_no_graph),
+        cmocka_unit_test(captures_end_where_the_host_waits),
         cmocka_unit_test(released_memory_stays),
     };
 

@@ -78,12 +78,6 @@ void gpu_computed(Run *r, Arithmetic arithmetic)
     r->computed |= 1u << arithmetic;
 }
 
-void gpu_toward(Run *r, const void *data, int64_t bytes)
-{
-    if (!run_failed(r) && data && bytes > 0)
-        gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
-}
-
 DeviceTensor gpu_result(Run *r, const Tensor *t)
 {
     if (!run_failed(r) && !(arena_holds(r->arena, t->data) && t->stride[t->rank - 1] == 1) &&
@@ -108,6 +102,8 @@ static void *take(void *context, int64_t bytes)
     void   *data = NULL;
     int64_t now, peak;
 
+    if (atomic_load(&d->graph_mode) == GRAPH_CAPTURE)
+        gpu_graph_lose(d, "it took memory that its rehearsal did not need");
     if (d->api->take(bytes, &data))
         return NULL;
     now = atomic_fetch_add(&d->in_use, bytes) + bytes;

@@ -18,6 +18,9 @@
 
 /* By ATTNSCOPE_GRAPHS: "ahead", or anything else but "0".  Off until it was tried on a GPU. */
 typedef enum GpuAhead { AHEAD_NOT, AHEAD_WORK, AHEAD_GRAPHS } GpuAhead;
+/* A run that is to become a graph (graph.h): nothing is released, and reads are noted; while it
+ * is captured nothing may be waited for either. */
+typedef enum GraphMode { GRAPH_NONE, GRAPH_REHEARSAL, GRAPH_CAPTURE } GraphMode;
 
 typedef struct DeviceKind {
     Ops        ops;  /* first: an Ops of ours is a DeviceKind */
@@ -37,6 +40,9 @@ struct Device {
     _Atomic int64_t  launched, finished; /* counted; work is under way while they differ */
     _Atomic(const char *) begun;         /* the newest; static */
     atomic_int       late;               /* what a wait failed with that no run has told yet */
+    atomic_int       graph_mode;         /* GraphMode */
+    int64_t          graph_first;        /* `launched` when it began */
+    const char      *graph_lost;         /* why there can be no graph; static; NULL: nothing yet */
     atomic_int       cudnn[ARITHMETIC_F16 + 1][2]; /* full, causal: 1 trusted, -1 not, 0 untried */
     DeviceKind       kinds[ARITHMETIC_F16 + 1];
 };
@@ -82,6 +88,9 @@ void gpu_wait(Run *r, const char *reads);
 bool gpu_is_busy(const Device *device);
 void gpu_settle(Device *device); /* what fails is told by the next wait of a run */
 GpuAhead gpu_ahead_asked(const DeviceInfo *info);
+/* From here on; what was lost stays to be asked for when it ends (GRAPH_NONE). */
+void gpu_graph_begin(Device *device, GraphMode mode);
+void gpu_graph_lose(Device *device, const char *why); /* only the first is kept */
 
 /* Moves what the host wrote to the device ahead of a call. */
 void gpu_toward(Run *r, const void *data, int64_t bytes);

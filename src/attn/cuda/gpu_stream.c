@@ -21,9 +21,31 @@ GpuAhead gpu_ahead_asked(const DeviceInfo *info)
     return strcmp(given, AHEAD) ? AHEAD_GRAPHS : AHEAD_WORK;
 }
 
+static GraphMode mode_of(const Device *d)
+{
+    return (GraphMode)atomic_load(&d->graph_mode);
+}
+
 bool gpu_is_busy(const Device *d)
 {
-    return atomic_load(&d->launched) != atomic_load(&d->finished);
+    return mode_of(d) != GRAPH_NONE || atomic_load(&d->launched) != atomic_load(&d->finished);
+}
+
+void gpu_graph_begin(Device *d, GraphMode mode)
+{
+    if (mode != GRAPH_NONE) {
+        d->graph_first = atomic_load(&d->launched);
+        d->graph_lost = NULL;
+    } else if (mode_of(d) == GRAPH_CAPTURE) {
+        atomic_store(&d->finished, atomic_load(&d->launched)); /* it never ran */
+    }
+    atomic_store(&d->graph_mode, (int)mode);
+}
+
+void gpu_graph_lose(Device *d, const char *why)
+{
+    if (!d->graph_lost)
+        d->graph_lost = why;
 }
 
 /* The device's code; also one that a wait without a run had. */
@@ -39,8 +61,12 @@ static int wait_for(Device *d)
 
 void gpu_settle(Device *d)
 {
-    int code = wait_for(d);
+    int code = 0;
 
+    if (mode_of(d) != GRAPH_NONE)
+        gpu_graph_lose(d, "its operations' scratch memory is too large to keep");
+    if (mode_of(d) != GRAPH_CAPTURE)
+        code = wait_for(d);
     if (code)
         atomic_store(&d->late, code);
 }
@@ -85,9 +111,22 @@ void gpu_wait(Run *r, const char *reads)
     Device *d = gpu_kind(r)->device;
     int64_t launches = atomic_load(&d->launched) - atomic_load(&d->finished);
 
-    (void)reads;
+    if (reads && mode_of(d) != GRAPH_NONE && atomic_load(&d->launched) > d->graph_first)
+        gpu_graph_lose(d, reads);
+    if (mode_of(d) == GRAPH_CAPTURE) {
+        if (d->graph_lost && !run_failed(r))
+            run_fail(r, ERR_CANCELLED, "%s: the host reads in a capture: %s", r->mechanism->id,
+                     d->graph_lost);
+        return;
+    }
     if (launches || atomic_load(&d->late))
         tell_late(r, wait_for(d), launches);
+}
+
+void gpu_toward(Run *r, const void *data, int64_t bytes)
+{
+    if (!run_failed(r) && data && bytes > 0 && mode_of(gpu_kind(r)->device) != GRAPH_CAPTURE)
+        tell(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
 }
 
 /* Views read what operations made as soon as it is made, so a run with views waits. */
@@ -100,7 +139,7 @@ void gpu_finish(Run *r, const char *what)
 {
     Device *d = gpu_kind(r)->device;
 
-    if (goes_ahead(r))
+    if (goes_ahead(r) || mode_of(d) == GRAPH_CAPTURE)
         return;
     atomic_store(&d->begun, what);
     tell(r, what, wait_for(d));
