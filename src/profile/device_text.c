@@ -119,8 +119,8 @@ static void graph_lines(const DeviceGraph *g, Text *out)
     if (!g->asked)
         return;
     if (g->replayed)
-        text_addf(out, "  graph    yes: replays are timed; a run without it takes %s, and stages and\n"
-                  "           the numbers below are of such runs\n",
+        text_addf(out, "  graph    yes: replays are timed; a run without it takes %s, and\n"
+                  "           stages and the numbers below are of such runs\n",
                   record_ms_text(g->plain_ms, ms, sizeof(ms)));
     else
         text_addf(out, "  graph    no: %s\n", g->why);

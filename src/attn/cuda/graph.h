@@ -19,6 +19,7 @@ typedef struct RunGraph RunGraph;
 bool device_goes_ahead(const Device *device);
 /* ... and timed ones are to be replayed as graphs. */
 bool device_wants_graphs(const Device *device);
+const char *device_graphs_text(const Device *device); /* for doctor; static */
 
 /* Of spec, which is run twice in `arena`; spec's observers hear nothing of it.  The arena is the
  * graph's until run_graph_free.  NULL: why says why not. */
