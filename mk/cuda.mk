@@ -86,9 +86,12 @@ $(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
 $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_gpu*.c)): | $(BUILD)/tests/attnscope-emulated.so
 
 .PHONY: bench-gpu
-$(BUILD)/bench-gpu: tests/gpu/bench.c $(BUILD)/libattnscope.a
-	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
+$(BUILD)/bench-gpu: tests/gpu/bench.c
+$(BUILD)/bench-gpu-small: tests/gpu/bench_small.c
+$(BUILD)/bench-gpu $(BUILD)/bench-gpu-small: $(BUILD)/libattnscope.a
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(filter %.c,$^) $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -o $@
 
-bench-gpu: all $(BUILD)/bench-gpu ## attention on a GPU against cuDNN's, as ratios; says so where there is none
+bench-gpu: all $(BUILD)/bench-gpu $(BUILD)/bench-gpu-small ## attention on a GPU against cuDNN's, as ratios; says so where there is none
 	$(Q)$(BUILD)/bench-gpu || [ $$? = 77 ]
+	$(Q)$(BUILD)/bench-gpu-small || [ $$? = 77 ]

@@ -2,7 +2,7 @@
 #include "app/command_parts.h"
 
 #include "app/place.h"
-#include "attn/cuda/library.h"
+#include "attn/cuda/graph.h"
 #include "profile/counters.h"
 
 #include <langinfo.h>
@@ -90,6 +90,7 @@ static void gpu_lines(Session *s, Text *out)
                   "cores\n");
     text_addf(out, "  cuDNN      %s\n", device_cudnn(gpu));
     text_addf(out, "  wgmma      %s\n", device_warpgroup(gpu));
+    text_addf(out, "  graphs     %s\n", device_graphs_text(gpu));
     if (!info->managed)
         text_add(out, "  memory     host and device cannot touch it at the same time: slower\n");
     tier_lines(device_api(gpu), out);

@@ -78,6 +78,7 @@ Tensor centroids_drawn(Run *r, const ChoiceRows *x, const char *name, int64_t co
     Tensor  drawn = run_tensor3(r, DT_F64, r->h, count, d);
     Rng     rng = run_rng(r, name);
 
+    op_wait(r, "the host takes the first centroids");
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
         double *to = (double *)drawn.data + t * count * d;
         int64_t taken = 0;

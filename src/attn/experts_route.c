@@ -128,6 +128,7 @@ static void add_mass(Run *r, Routing *t, Tensor rows, int64_t at, int64_t end)
     ends[1] = (int32_t)end;
     op_pool_windows(r, &(PoolWindows){ .x = rows, .first = ends, .end = ends + 1,
                                        .kind = WINDOW_SUM }, sums);
+    op_wait(r, "the host adds up what experts were chosen for");
     for (int64_t e = 0; e < t->s->experts && !run_failed(r); e++)
         t->mass[e] += ((double *)sums.data)[e];
 }
@@ -161,6 +162,7 @@ static void route_tile(Run *r, Routing *t, int64_t first, int64_t count)
         op_entries(r, rows, ENTRY_CAST, 0,
                    tensor_of(DT_F32, 3, rows.shape,
                              tensor_f32(&t->probs) + first * s->experts));
+    op_wait(r, "the host routes tokens to experts");
     for (int64_t i = 0; i < count && !run_failed(r); i++)
         t->squares += ((double *)lse.data)[i] * ((double *)lse.data)[i];
     for (int64_t at = 0, end; at < count && !run_failed(r); at = end) {

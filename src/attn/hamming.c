@@ -23,6 +23,7 @@ bool hamming_majority(Run *r, Tensor codes, Tensor cluster, int64_t bits, Tensor
     Tensor    tally = op_tally(r, cluster, count);
     bool      moved = false;
 
+    op_wait(r, "the host decides the bits of codes, and whether one moved");
     for (int64_t c = 0; c < all && !run_failed(r); c++) {
         int64_t *own = (int64_t *)centres.data + c;
         int32_t  members = tensor_i32(&tally)[c];

@@ -10,6 +10,12 @@ void ops_lack(Run *r, const char *entry)
              r->mechanism->id, r->ops->name, entry);
 }
 
+void op_wait(Run *r, const char *reads)
+{
+    if (r->ops->wait)
+        r->ops->wait(r, reads);
+}
+
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
 {
     int64_t      n = in->q.shape[1]; /* not r->n: a mechanism may add tokens of its own */
@@ -145,6 +151,7 @@ RowResult op_row_attend(Run *r, const RowAttend *in)
     if (run_failed(r))
         return out;
     DISPATCH(r, row_attend, in, &out);
+    op_wait(r, "the host counts the weights that are not zero");
     if (run_failed(r))
         return out;
     charge_rows(r, in, &out);

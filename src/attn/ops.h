@@ -134,6 +134,11 @@ typedef struct GroupResult {
 typedef struct Ops Ops;
 const Ops *ops_cpu(void);
 
+/* Before the host reads what an operation made, or writes what one may still read, in a run
+ * without views: operations of another device may be under way.  reads: what for, static, for
+ * records; NULL: only for a clock.  Fails the run when one of them failed. */
+void op_wait(Run *r, const char *reads);
+
 /* Entries, rows and lists of rows. */
 #include "attn/ops_rows.h"
 
@@ -433,6 +438,7 @@ struct Ops {
     const char *name; /* "cpu" */
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
+    void (*wait)(Run *r, const char *reads); /* op_wait; NULL: results are there at once */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
     void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,

@@ -10,6 +10,7 @@ Partition partition_of(Run *r, Tensor cluster, int64_t clusters)
 
     p.counts = op_tally(r, cluster, clusters);
     p.start = run_tensor2(r, DT_I32, p.h, clusters + 1);
+    op_wait(r, "the host lists where clusters begin");
     if (run_failed(r))
         return p;
     for (int64_t t = 0; t < p.h; t++) {

@@ -68,6 +68,7 @@ static void start(Run *r, PinvProducts *p)
 
     p->z = square(r, p);
     columns = column_sums(r, p->a);
+    op_wait(r, "the host looks for the largest column");
     for (int64_t t = 0; t < r->h && !run_failed(r); t++)
         all = fmax(all, largest(f64(columns) + t * L, L));
     for (int64_t t = 0; t < r->h && !run_failed(r); t++) {

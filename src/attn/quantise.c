@@ -115,6 +115,7 @@ static double *ranges(Run *r, const Quantiser *q, const char *name, const Codes 
     Tensor  most = largest(r, c->from, rows, 1), least = largest(r, c->from, rows, -1);
     int64_t lines = tensor_count(&most), each = groups ? lines / groups : 1;
 
+    op_wait(r, "the host makes the codes' steps");
     for (int64_t x = 0; x < lines && !run_failed(r); x++) {
         double *of = range + 2 * (x / each);
         double  hi = ((double *)most.data)[x], lo = -((double *)least.data)[x];
@@ -221,6 +222,7 @@ CodesSummary codes_summary(Run *r, const Codes *c)
     CodesSummary s = { .max_error = 0 };
     double       whole = 0, lost = 0;
 
+    op_wait(r, "the host sums up what rounding lost");
     for (int64_t at = 0; at < tensor_count(&c->from) && !run_failed(r); at++) {
         double x = (double)tensor_f32(&c->from)[at], error = ((double *)c->back.data)[at] - x;
 

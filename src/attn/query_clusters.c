@@ -157,10 +157,12 @@ static Tensor spread_indices(Run *r, const QueryClusters *s, Tensor codes)
 static Tensor start_codes(Run *r, const QueryClusterParams *p, const QueryClusters *s,
                           Tensor codes)
 {
-    Tensor centres = run_tensor2(r, DT_I64, s->h, s->clusters);
-    Tensor index = p->init_indices.data ? tensor_convert(r->arena, p->init_indices, DT_I32)
-                   : run_fits(r)      ? spread_indices(r, s, codes)
-                                      : draw_indices(r, s);
+    Tensor centres = run_tensor2(r, DT_I64, s->h, s->clusters), index;
+
+    op_wait(r, "the host takes the first codes");
+    index = p->init_indices.data ? tensor_convert(r->arena, p->init_indices, DT_I32)
+            : run_fits(r)        ? spread_indices(r, s, codes)
+                                 : draw_indices(r, s);
 
     if (!index.data)
         run_fail(r, ERR_NOMEM, "%s: not enough memory for init_indices", r->mechanism->id);
@@ -252,6 +254,7 @@ static void means(Run *r, QueryClusters *s)
     run_stage(r, "means");
     s->mean = run_tensor3(r, DT_F64, s->h, s->clusters, d);
     op_member_sums(r, r->q, s->parts.cluster, false, s->mean);
+    op_wait(r, "the host divides the sums of clusters");
     for (int64_t x = 0; x < s->h * s->clusters * d && !run_failed(r); x++)
         if (tensor_i32(&s->parts.counts)[x / d])
             ((double *)s->mean.data)[x] /= (double)tensor_i32(&s->parts.counts)[x / d];

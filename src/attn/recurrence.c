@@ -2,7 +2,6 @@
 #include "attn/recurrence.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "attn/run.h"
 
@@ -45,13 +44,14 @@ void recurrence_attend(Run *r, const AttendInput *segment, const Pattern *cells,
 {
     ArenaMark    mark = arena_mark(r->arena);
     AttendResult result = op_attend(r, segment, cells);
-    int64_t      rows = segment->q.shape[1], e = out.shape[2], n = out.shape[1];
+    int64_t      rows = segment->q.shape[1], n = out.shape[1];
+    Tensor       own, all; /* log-sum-exps */
 
-    for (int64_t head = 0; head < r->h && !run_failed(r); head++) {
-        memcpy(tensor_f32(&out) + (head * n + first) * e,
-               tensor_f32(&result.out) + head * rows * e, (size_t)(rows * e) * sizeof(float));
-        memcpy(tensor_f32(&lse) + head * n + first, tensor_f32(&result.lse) + head * rows,
-               (size_t)rows * sizeof(float));
+    if (!run_failed(r)) {
+        op_entries(r, result.out, ENTRY_CAST, 0, tensor_rows(out, first, rows));
+        own = tensor_of(DT_F32, 3, (int64_t[]){ r->h, rows, 1 }, result.lse.data);
+        all = tensor_of(DT_F32, 3, (int64_t[]){ r->h, n, 1 }, lse.data);
+        op_entries(r, own, ENTRY_CAST, 0, tensor_rows(all, first, rows));
     }
     arena_release(r->arena, mark);
 }

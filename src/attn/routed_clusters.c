@@ -38,6 +38,7 @@ void routed_clusters_list(Run *r, RoutedClusters *s)
     s->start = run_alloc(r, rows + 1, sizeof(*s->start));
     s->entry = run_alloc(r, entries, sizeof(*s->entry));
     s->times = run_alloc(r, rows, sizeof(*s->times));
+    op_wait(r, "the host lists the clusters of tokens");
     if (run_failed(r))
         return;
     threads_run(r->threads, s->h, list_item, s);

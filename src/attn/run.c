@@ -361,6 +361,8 @@ void run_prepare(Run *r, bool begins)
 {
     bool outermost = begins ? r->preparing++ == 0 : --r->preparing == 0;
 
+    if (outermost)
+        op_wait(r, NULL); /* what goes on is the time of neither side's neighbour */
     if (outermost && r->spec.preparing)
         r->spec.preparing(r->spec.observer_context, begins);
 }
@@ -489,6 +491,7 @@ static AttendInput positioned(Run *r, Tensor q, Tensor k, Tensor v, double scale
     if (position->default_scale && !(scale > 0) && !(r->spec.scale > 0))
         in.scale = position->default_scale(r->position_params, r->d);
     run_stage(r, "position");
+    op_wait(r, "the host adds positions to queries and keys");
     position->apply(r, r->position_params, &in);
     r->position_flops += r->stages[r->stage_count - 1].flops.position;
     r->position_cell_flops = in.cell_flops;
@@ -508,6 +511,8 @@ AttendInput run_attend_input_of(Run *r, Tensor q, Tensor k, Tensor v, double sca
     r->spec.views = false;
     in = positioned(r, q, k, v, scale);
     r->spec.views = views;
+    if (views)
+        op_wait(r, NULL);
     return in;
 }
 

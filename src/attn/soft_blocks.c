@@ -35,6 +35,7 @@ int64_t soft_blocks_length(const SoftBlocks *s, int64_t u)
 static void count_slots(Run *r, SoftBlocks *s)
 {
     s->filled = run_alloc(r, s->h * s->rows, sizeof(*s->filled));
+    op_wait(r, "the host looks which blocks are sorted where");
     for (int64_t x = 0; x < s->h * s->rows && !run_failed(r); x++) {
         const double *row = (double *)s->perm.data + (x / s->rows * s->nb + x % s->rows) * s->nb;
 

@@ -148,6 +148,7 @@ void squeeze_choose(Run *r, const Squeeze *s, int64_t t, const AttendInput *part
         return;
     usage = tensor_of(DT_F64, 3, (int64_t[]){ 1, end - first, 1 }, (double *)usage.data + slots);
     best = op_top_k(r, usage, c->made[t + 1] - c->made[t]);
+    op_wait(r, "the host lists the slots that were chosen");
     for (int64_t g = c->made[t]; g < c->made[t + 1] && !run_failed(r); g++)
         compressed_memory_choose(c, g, first + tensor_i32(&best)[g - c->made[t]]);
 }

@@ -253,6 +253,7 @@ static void execute(Run *r)
         m->check(r, r->params);
     if (!run_failed(r) && !r->spec.plan)
         m->run(r, r->params);
+    op_wait(r, NULL);
     if (r->out.data && r->out.shape[2] > 0)
         view_tensor(r, "output", VIEW_VECTORS, r->out, "query", "value");
     view_join_curves(r);

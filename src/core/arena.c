@@ -37,6 +37,7 @@ typedef struct Header {
 struct Arena {
     Chunk  *first, *current;
     int64_t used, peak, reserved, limit, refused;
+    int64_t kept; /* released and not free: the source was busy */
     int64_t fail_in; /* allocations left before a forced failure; -1: off */
     void (*heard)(void *context, int64_t bytes, int64_t used); /* NULL: nobody listens */
     void *context;
@@ -244,6 +245,7 @@ ArenaMark arena_mark(Arena *arena)
         .chunk = arena->current,
         .offset = arena->current ? arena->current->offset : 0,
         .used = arena->used,
+        .kept = arena->kept,
     };
 }
 
@@ -268,7 +270,7 @@ static void chunk_rewind(Chunk *chunk, int64_t offset)
 }
 #endif
 
-void arena_release(Arena *arena, ArenaMark mark)
+static void rewind_to(Arena *arena, ArenaMark mark)
 {
     Chunk *chunk = mark.chunk ? mark.chunk : arena->first;
 
@@ -279,6 +281,32 @@ void arena_release(Arena *arena, ArenaMark mark)
     for (Chunk *after = mark.chunk ? chunk->next : chunk; after; after = after->next)
         chunk_rewind(after, 0);
     arena->current = mark.chunk;
+    arena->kept = mark.kept;
+}
+
+static bool is_busy(const Arena *arena)
+{
+    return arena->source && arena->source->busy && arena->source->busy(arena->source->context);
+}
+
+/* Whether what stands after the mark has to stay for now. */
+static bool keeps(Arena *arena, ArenaMark mark)
+{
+    int64_t kept = arena->kept + arena->used - mark.used;
+
+    if (!is_busy(arena))
+        return false;
+    if (kept <= ARENA_KEPT)
+        arena->kept = kept;
+    else
+        arena->source->settle(arena->source->context);
+    return kept <= ARENA_KEPT;
+}
+
+void arena_release(Arena *arena, ArenaMark mark)
+{
+    if (!keeps(arena, mark))
+        rewind_to(arena, mark);
     arena->used = mark.used;
     if (arena->heard)
         arena->heard(arena->context, 0, arena->used);
@@ -286,6 +314,8 @@ void arena_release(Arena *arena, ArenaMark mark)
 
 void arena_reset(Arena *arena)
 {
+    if (is_busy(arena))
+        arena->source->settle(arena->source->context);
     arena_release(arena, (ArenaMark){ 0 });
 }
 

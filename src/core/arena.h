@@ -26,12 +26,15 @@ typedef struct ArenaMark {
     void   *chunk;  /* private */
     int64_t offset; /* private */
     int64_t used;   /* private */
+    int64_t kept;   /* private */
 } ArenaMark;
 
 /* Where an arena's chunks are from, when not from the system: memory of another device. */
 typedef struct ArenaSource {
     void *(*take)(void *context, int64_t bytes); /* aligned to 64; NULL: there is no more */
     void  (*give)(void *context, void *data, int64_t bytes);
+    bool  (*busy)(void *context);   /* memory may still be read or written; NULL: never */
+    void  (*settle)(void *context); /* until it is not */
     void   *context;
 } ArenaSource;
 
@@ -49,7 +52,10 @@ char *arena_strdup(Arena *arena, const char *text);
 char *arena_printf(Arena *arena, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Frees what was allocated after the mark; marks nest. */
+/* Frees what was allocated after the mark; marks nest.  While the arena's source is busy, up
+ * to ARENA_KEPT bytes are only counted as free, and come back with a mark further out; beyond
+ * that the release waits. */
+#define ARENA_KEPT ((int64_t)256 << 20)
 ArenaMark arena_mark(Arena *arena);
 void      arena_release(Arena *arena, ArenaMark mark);
 void      arena_reset(Arena *arena); /* all of it; the peak stays */

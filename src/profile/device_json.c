@@ -120,6 +120,22 @@ static void activity(const DeviceProfile *p, Json *j)
     jsonw_close(j, '}');
 }
 
+/* null: not asked for. */
+static void graph(const DeviceGraph *g, Json *j)
+{
+    jsonw_key(j, "graph");
+    if (!g->asked) {
+        jsonw_null(j);
+        return;
+    }
+    jsonw_open(j, '{');
+    jsonw_key(j, "replayed");
+    jsonw_bool(j, g->replayed);
+    record_key_string(j, "why", g->why);
+    record_key_number(j, "plain_ms", g->plain_ms);
+    jsonw_close(j, '}');
+}
+
 void device_profile_json(const DeviceProfile *p, Json *j)
 {
     if (!p) {
@@ -129,6 +145,7 @@ void device_profile_json(const DeviceProfile *p, Json *j)
     jsonw_open(j, '{');
     record_key_string(j, "name", p->name);
     record_key_string(j, "source", p->source);
+    graph(&p->graph, j);
     open_tier(p, TIER_EVENTS, j);
     record_key_number(j, "span_ms", p->span_ms);
     jsonw_close(j, '}');

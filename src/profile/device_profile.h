@@ -53,6 +53,15 @@ typedef struct DeviceCopies {
     double  ms;
 } DeviceCopies;
 
+/* Whether the timed runs were replays of a CUDA graph (attn/cuda/graph.h); stages and all tiers
+ * are then of runs that were not. */
+typedef struct DeviceGraph {
+    bool   asked;           /* ATTNSCOPE_GRAPHS */
+    bool   replayed;
+    char   why[192];        /* not; "" it was */
+    Number plain_ms;        /* a run without it, median */
+} DeviceGraph;
+
 #define DEVICE_SPANS 4096 /* launches whose place in time is kept */
 
 typedef struct DeviceSpan {
@@ -64,6 +73,7 @@ typedef struct DeviceProfile {
     char   name[96];            /* of the GPU */
     char   source[64];          /* of the numbers: "CUPTI 13.0" */
     char   lacks[DEVICE_TIERS][256]; /* why a tier was not reached; "" it was */
+    DeviceGraph graph;
     Number span_ms;             /* events: of a run, median */
     Number busy_ms, copy_ms;    /* activity */
     Number allocated;           /* activity: most bytes taken at once since the run began */

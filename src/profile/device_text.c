@@ -112,8 +112,23 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
     text_add(out, " [counters]\n");
 }
 
+static void graph_lines(const DeviceGraph *g, Text *out)
+{
+    char ms[32];
+
+    if (!g->asked)
+        return;
+    if (g->replayed)
+        text_addf(out, "  graph    yes: replays are timed; a run without it takes %s, and\n"
+                  "           stages and the numbers below are of such runs\n",
+                  record_ms_text(g->plain_ms, ms, sizeof(ms)));
+    else
+        text_addf(out, "  graph    no: %s\n", g->why);
+}
+
 void device_profile_text(const DeviceProfile *p, double counted, double matrix, Text *out)
 {
+    graph_lines(&p->graph, out);
     tier_lines(p, out);
     time_lines(p, out);
     copies_line(p, out);

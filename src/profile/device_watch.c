@@ -213,6 +213,11 @@ void device_watch_keep(DeviceWatch *w)
     grown[w->stages] = w->total_ms;
 }
 
+double device_watch_stage_ms(const DeviceWatch *w, int stage)
+{
+    return w && w->spans ? w->stage_ms[stage] : (double)NAN;
+}
+
 static Number median_of(const DeviceWatch *w, int column)
 {
     double *values = malloc((size_t)(w->sample_count + 1) * sizeof(*values));

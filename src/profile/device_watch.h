@@ -21,6 +21,8 @@ void         device_watch_free(DeviceWatch *watch);
 void device_watch_begin(DeviceWatch *watch);
 void device_watch_end(DeviceWatch *watch);
 void device_watch_keep(DeviceWatch *watch); /* the last run is a sample */
+/* Of the last run by its marks; NaN: not measured. */
+double device_watch_stage_ms(const DeviceWatch *watch, int stage);
 /* RunObserver and the preparing callback, both with the watch as context. */
 void device_watch_stage(void *context, const Run *run, const Stage *stage);
 void device_watch_preparing(void *context, bool begins);

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "attn/cuda/library.h"
+#include "attn/cuda/graph.h"
 #include "profile/counters.h"
 #include "profile/device_watch.h"
 #include "profile/watch.h"
@@ -39,6 +39,8 @@ typedef struct Measurement {
     DeviceWatch *gpu;     /* NULL: on the CPU */
     MemoryTrace trace;    /* of the last run that looked at memory */
     int         capacity; /* samples there is room for */
+    int         staged;   /* samples whose stages were timed: replays have none */
+    DeviceGraph graph;
 } Measurement;
 
 static bool out_of_memory(const Measurement *m, Error *err)
@@ -59,7 +61,8 @@ static bool grow(double **values, int count, int width)
     return grown != NULL;
 }
 
-static bool add_sample(Measurement *m, Error *err)
+/* What the watch has seen, stages apart. */
+static bool add_times(Measurement *m, Error *err)
 {
     Timing *time = &m->out->time;
     int     stages = m->out->stage_count, more = m->capacity ? 2 * m->capacity : 16;
@@ -70,9 +73,6 @@ static bool add_sample(Measurement *m, Error *err)
             return out_of_memory(m, err);
         m->capacity = more;
     }
-    for (int i = 0; i < stages; i++)
-        m->stage_ms[(int64_t)time->count * stages + i] = m->watch.stage_ms[i];
-    device_watch_keep(m->gpu);
     m->cpu_ms[time->count] = 1e3 * m->watch.cpu;
     time->samples[time->count++] = 1e3 * m->watch.wall;
     m->timed += m->watch.wall;
@@ -80,10 +80,26 @@ static bool add_sample(Measurement *m, Error *err)
     return true;
 }
 
+/* Where operations are not waited for, the host's clock knows nothing of stages. */
+static bool add_sample(Measurement *m, Error *err)
+{
+    bool    ahead = m->watch.device && device_goes_ahead(m->watch.device);
+    int     stages = m->out->stage_count;
+    double *row;
+
+    if (!add_times(m, err))
+        return false;
+    row = m->stage_ms + (int64_t)m->staged++ * stages;
+    for (int i = 0; i < stages; i++)
+        row[i] = ahead ? device_watch_stage_ms(m->gpu, i) : m->watch.stage_ms[i];
+    device_watch_keep(m->gpu);
+    return true;
+}
+
 /* The median of column `stage` over all samples. */
 static Number stage_median(Measurement *m, int stage)
 {
-    int     count = m->out->time.count, stages = m->out->stage_count;
+    int     count = m->staged, stages = m->out->stage_count;
     double *column = malloc((size_t)count * sizeof(*column));
     Number  median = NUMBER_NONE;
 
@@ -92,7 +108,7 @@ static Number stage_median(Measurement *m, int stage)
     if (column)
         median = number_of(stats_quantile(column, count, 0.5));
     free(column);
-    return median;
+    return isnan(median.value) ? NUMBER_NONE : median;
 }
 
 /* What makes the times of this run doubtful, in words. */
@@ -310,6 +326,7 @@ static void profile_device(Measurement *m, bool more)
         device_watch_count(m->gpu, run_apart, may_go_on, m, gpu);
     }
     device_watch_summarise(m->gpu, gpu);
+    gpu->graph = m->graph;
     for (int tier = TIER_ACTIVITY; tier < DEVICE_TIERS; tier++)
         if (!more)
             snprintf(gpu->lacks[tier], sizeof(gpu->lacks[tier]),
@@ -319,6 +336,60 @@ static void profile_device(Measurement *m, bool more)
     out->gpu = gpu;
     out->hardware = (HardwareCounts){ .flops = gpu->counted.flops };
     snprintf(out->hardware_note, sizeof(out->hardware_note), "%s", gpu->lacks[TIER_COUNTERS]);
+}
+
+/* ---- as a graph ----------------------------------------------------------------- */
+
+static bool replay_once(Measurement *m, RunGraph *graph)
+{
+    Watch  *w = &m->watch;
+    int64_t switches = clock_switches();
+    double  cpu = clock_cpu(), wall = clock_wall();
+    bool    ok = run_graph_replay(graph);
+
+    w->wall = clock_wall() - wall;
+    w->cpu = clock_cpu() - cpu;
+    w->switches = clock_switches() - switches;
+    if (!ok) {
+        m->out->code = ERR_UNSUPPORTED;
+        m->out->status = record_status_of(m->out->code);
+        snprintf(m->out->message, sizeof(m->out->message), "%s on the GPU: a replay of its graph "
+                 "failed; ATTNSCOPE_GRAPHS=0 does without", m->spec.mechanism->id);
+    }
+    return ok;
+}
+
+/* Replays take the place of the timed runs so far, with as large a budget. */
+static bool time_replays(Measurement *m, RunGraph *graph, Error *err)
+{
+    Timing *time = &m->out->time;
+    bool    ok = true;
+
+    timing_summarise(time);
+    m->graph.plain_ms = time->median;
+    m->graph.replayed = true;
+    time->count = 0;
+    m->timed = 0;
+    m->switches = 0;
+    m->began = clock_wall();
+    m->watch.wall = 0;
+    while (ok && !(time->count && enough(m)) && replay_once(m, graph))
+        ok = add_times(m, err);
+    return ok;
+}
+
+static bool try_graph(Measurement *m, Arena *arena, Error *err)
+{
+    RunGraph *graph;
+    bool      ok;
+
+    if (!m->watch.device || !device_wants_graphs(m->watch.device))
+        return true;
+    m->graph.asked = true;
+    graph = run_graph_new(&m->spec, arena, m->graph.why, sizeof(m->graph.why));
+    ok = !graph || time_replays(m, graph, err);
+    run_graph_free(graph);
+    return ok;
 }
 
 /* ---- on the CPU ----------------------------------------------------------------- */
@@ -372,6 +443,8 @@ static bool repeat(Measurement *m, Error *err)
             ok = add_sample(m, err);
         if (ok && m->out->status == RECORD_OK)
             count_in_hardware(m, arena);
+        if (ok && m->out->status == RECORD_OK)
+            ok = try_graph(m, arena, err);
     }
     arena_free(arena);
     if (ok && m->out->status == RECORD_OK)

@@ -78,7 +78,8 @@ static const Member record_members[] = {
     FIELD("flops", "table", "counted, closed_form, and the parts of each"),
     FIELD("memory", "table", "arena_peak, heap_peak, largest"),
     FIELD("bytes", "number", "that must move at least"),
-    FIELD("gpu", "table", "of a run on a GPU: name, source, and for each tier events (span_ms), "
+    FIELD("gpu", "table", "of a run on a GPU: name, source, graph (replayed, why, plain_ms; "
+          "absent: not asked for), and for each tier events (span_ms), "
           "activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, "
           "tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there"),
     FIELD("quality", "table",

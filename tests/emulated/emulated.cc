@@ -255,18 +255,14 @@ static bool fails(Act act)
     return !strncmp(asked(), names[act], length) && atol(asked() + length) == number;
 }
 
-int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
-            const std::function<void()> &body)
+static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared, int region,
+                       const std::function<void()> &body)
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     std::vector<unsigned char>  memory(shared + GUARD + 64);
     size_t                      threads = (size_t)block.x * block.y * block.z;
     int64_t                     began = emulated_clock();
 
-    if (!possible(grid, block, shared))
-        return last_error = cudaErrorInvalidConfiguration;
-    if (fails(launch))
-        return last_error = cudaErrorLaunchFailure;
     while (fibers.size() < threads)
         fibers.push_back(fiber_new());
     kernel_now = kernel;
@@ -286,8 +282,20 @@ int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
                     if (shared_now[shared + (size_t)at] != 0xfd)
                         emulated_broken("wrote behind its shared memory");
             }
-    emulated_launched(kernel, grid, block, shared, began);
-    return cudaSuccess;
+    emulated_launched(kernel, grid, block, shared, region, began);
+}
+
+int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
+            const std::function<void()> &body)
+{
+    int region = emulated_region();
+
+    if (!possible(grid, block, shared))
+        return last_error = cudaErrorInvalidConfiguration;
+    if (fails(launch))
+        return last_error = cudaErrorLaunchFailure;
+    return last_error =
+               emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); });
 }
 
 /* ---- the runtime --------------------------------------------------------------------- */
@@ -303,9 +311,18 @@ cudaError_t cudaGetDevice(int *index) { *index = 0; return cudaSuccess; }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { *version = 0; return cudaSuccess; }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaStreamDestroy(cudaStream_t)
+{
+    emulated_settle();
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
+    emulated_settle();
     return fails(finish) ? cudaErrorLaunchFailure : cudaSuccess;
 }
 
@@ -341,6 +358,8 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
 {
     unsigned char *all;
 
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
     if (fails(take) || bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
         return last_error = cudaErrorMemoryAllocation;
     memcpy(all, &bytes, sizeof(bytes));
@@ -357,6 +376,9 @@ cudaError_t cudaFree(void *data)
 
     if (!data)
         return cudaSuccess;
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
+    emulated_settle(); // the device may still use it
     memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
     in_use -= bytes;
     emulated_allocated(-(int64_t)bytes);
@@ -374,19 +396,25 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation where, unsigned,
                                  cudaStream_t)
 {
-    emulated_copied(where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
-                                                            : DEVICE_COPY_TO_HOST,
-                    bytes, emulated_clock());
-    return cudaSuccess;
+    int kind = where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
+                                                       : DEVICE_COPY_TO_HOST;
+    int region = emulated_region();
+
+    if (emulated_uncapturable())
+        return last_error = cudaErrorStreamCaptureUnsupported;
+    return emulated_begin([=] { emulated_copied(kind, bytes, region, emulated_clock()); });
 }
 
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
-    int64_t began = emulated_clock();
+    int region = emulated_region();
 
-    memset(data, value, bytes);
-    emulated_copied(DEVICE_COPY_SET, bytes, began);
-    return cudaSuccess;
+    return emulated_begin([=] {
+        int64_t began = emulated_clock();
+
+        memset(data, value, bytes);
+        emulated_copied(DEVICE_COPY_SET, bytes, region, began);
+    });
 }
 
 cudaError_t cudaGetLastError(void)
@@ -411,6 +439,12 @@ static const Word *word_of(cudaError_t code)
           "invalid configuration argument" },
         { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
         { cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure" },
+        { cudaErrorIllegalState, "cudaErrorIllegalState",
+          "the operation cannot be performed in the present state" },
+        { cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+          "operation not permitted when stream is capturing" },
+        { cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+          "operation failed due to a previous error during capture" },
     };
 
     for (const Word &word : words)

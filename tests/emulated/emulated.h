@@ -8,6 +8,7 @@
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
 // allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none;
 // `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave their sums as they are.
+// EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).
 #ifndef TESTS_EMULATED_H
 #define TESTS_EMULATED_H
 
@@ -83,8 +84,17 @@ void  emulated_block_begins(void);
 const char *emulated_block_ends(void); // NULL: well
 bool  emulated_deliver(void);
 
+// Arguments are copied at the launch, not when the kernel runs.
+template <typename Kernel, typename... Args>
+static inline int emulate_with(const char *name, dim3 grid, dim3 block, size_t shared,
+                               Kernel kernel, Args... args)
+{
+    return emulate(name, grid, block, shared, [=] { kernel(args...); });
+}
+
 #define LAUNCH(kernel, grid, block, shared, ...)                                               \
-    emulate(#kernel, dim3(grid), dim3(block), (shared), [=] { kernel(__VA_ARGS__); })
+    emulate_with(#kernel, dim3(grid), dim3(block), (shared),                                   \
+                 [=](auto... args) { kernel(args...); }, __VA_ARGS__)
 #define SHARED(type, name) type *name = (type *)emulated_shared()
 #define ALLOW_SHARED(kernel, bytes) ((void)(bytes), cudaSuccess)
 
@@ -165,12 +175,19 @@ static inline unsigned __match_any_sync(unsigned, T x)
     emulated_gather();
     return all;
 }
+/* ---- the stream (stream.cc) -------------------------------------------------------- */
+
+int  emulated_begin(const std::function<void()> &work); // in its turn
+void emulated_settle(void);                             // all that was begun is done
+int  emulated_uncapturable(void); // an error while the stream captures, and the capture's end
+
 /* ---- what its profiler is told (profiler.cc) -------------------------------------- */
 
-int64_t emulated_clock(void); // nanoseconds
+int64_t emulated_clock(void);  // nanoseconds
+int     emulated_region(void); // that calls belong to now
 void    emulated_launched(const char *kernel, dim3 grid, dim3 block, size_t shared,
-                          int64_t began);
-void    emulated_copied(int kind, size_t bytes, int64_t began); // DeviceCopyKind
+                          int region, int64_t began);
+void    emulated_copied(int kind, size_t bytes, int region, int64_t began); // DeviceCopyKind
 void    emulated_allocated(int64_t bytes);                      // negative: given back
 
 /* ---- atomics: threads run in turn ------------------------------------------------ */
@@ -223,14 +240,18 @@ static inline T min(T a, T b) { return a < b ? a : b; }
 
 typedef int   cudaError_t;
 typedef void *cudaStream_t;
+typedef void *cudaGraph_t;
+typedef void *cudaGraphExec_t;
 enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
-       cudaErrorLaunchFailure = 719,
+       cudaErrorIllegalState = 401, cudaErrorLaunchFailure = 719,
+       cudaErrorStreamCaptureUnsupported = 900, cudaErrorStreamCaptureInvalidated = 901,
        cudaErrorNoDevice = 100 };
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcurrentManagedAccess,
                       cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
 enum { cudaEnableDefault };
 enum { cudaMemAttachGlobal = 1, cudaStreamNonBlocking = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 enum { cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
 struct cudaMemLocation { int type, id; };
 struct cudaDeviceProp {
@@ -249,6 +270,14 @@ cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned flags);
 cudaError_t cudaFree(void *data);
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all);

@@ -49,7 +49,7 @@ static bool asked(const char *variable, const char *value)
     return given && !strcmp(given, value);
 }
 
-static int region_now(void)
+int emulated_region(void)
 {
     return profile.regions.empty() ? -1 : profile.regions.back();
 }
@@ -77,14 +77,15 @@ static void emulated_count(double threads)
     value[DEVICE_COUNT_CYCLES] += threads;
 }
 
-void emulated_launched(const char *name, dim3 grid, dim3 block, size_t shared, int64_t began)
+void emulated_launched(const char *name, dim3 grid, dim3 block, size_t shared, int region,
+                       int64_t began)
 {
     DeviceKernel k = {};
 
     if (profile.tracing) {
         snprintf(k.name, sizeof(k.name), "%.*s",
                  (int)(strlen(name) - (name[0] == '(' ? 2 : 0)), name + (name[0] == '('));
-        k.region = region_now();
+        k.region = region;
         k.start = began - profile.began;
         k.end = nanoseconds() - profile.began;
         k.grid[0] = smaller(grid.x), k.grid[1] = smaller(grid.y), k.grid[2] = smaller(grid.z);
@@ -98,17 +99,17 @@ void emulated_launched(const char *name, dim3 grid, dim3 block, size_t shared, i
         emulated_count((double)grid.x * grid.y * grid.z * block.x * block.y * block.z);
 }
 
-void emulated_copied(int kind, size_t bytes, int64_t began)
+void emulated_copied(int kind, size_t bytes, int region, int64_t began)
 {
     if (profile.tracing)
-        profile.copies.push_back({ (DeviceCopyKind)kind, region_now(), began - profile.began,
+        profile.copies.push_back({ (DeviceCopyKind)kind, region, began - profile.began,
                                    nanoseconds() - profile.began, (int64_t)bytes });
 }
 
 void emulated_allocated(int64_t bytes)
 {
     if (profile.tracing)
-        profile.allocations.push_back({ region_now(), nanoseconds() - profile.began, bytes });
+        profile.allocations.push_back({ emulated_region(), nanoseconds() - profile.began, bytes });
 }
 
 /* ---- the table -------------------------------------------------------------------- */
@@ -136,12 +137,12 @@ static int mark(int index)
 {
     if (index < 0 || index >= DEVICE_MARKS)
         return refuse("more marks than there are");
-    profile.marks[index] = nanoseconds();
-    return 0;
+    return emulated_begin([=] { profile.marks[index] = nanoseconds(); });
 }
 
 static int between(int from, int to, double *ms)
 {
+    emulated_settle();
     *ms = 1e-6 * (double)(profile.marks[to] - profile.marks[from]);
     return 0;
 }
@@ -185,6 +186,7 @@ static T *copy_of(const std::vector<T> &from)
 
 static int trace_end(DeviceTrace *out)
 {
+    emulated_settle();
     profile.tracing = false;
     *out = DeviceTrace();
     out->kernels = copy_of(profile.kernels);
@@ -232,6 +234,7 @@ static int range_begin(int range)
 
 static int range_end(void)
 {
+    emulated_settle();
     profile.range = -1;
     if (!asked("ATTNSCOPE_EMULATED_COUNTERS", "lost"))
         return 0;

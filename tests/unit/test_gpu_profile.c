@@ -136,6 +136,62 @@ static void a_refused_counter_never_ends_a_run(void **state)
     record_free(&r);
 }
 
+/* With ATTNSCOPE_GRAPHS timed runs are replays, or the record says why not. */
+static void timed_runs_are_replays_where_nothing_is_read(void **state)
+{
+    MeasurePlan plan = PLAN;
+    Record      r, copy;
+    Error       err = ERROR_INIT;
+    Json        json;
+    Text        text = { 0 };
+
+    (void)state;
+    setenv("ATTNSCOPE_GRAPHS", "1", 1);
+    r = measured(&plan);
+    unsetenv("ATTNSCOPE_GRAPHS");
+    assert_true(r.gpu->graph.asked && r.gpu->graph.replayed);
+    assert_string_equal(r.gpu->graph.why, "");
+    assert_true(r.gpu->graph.plain_ms.valid && r.gpu->span_ms.valid);
+    assert_int_equal(r.time.count, 3);
+    assert_true(r.stages[0].time_ms.valid);
+    assert_true(record_copy(&copy, &r, &err));
+    assert_true(copy.gpu->graph.replayed);
+    json = jsonw_to(&text);
+    record_json(&copy, &json);
+    assert_non_null(strstr(text_str(&text), "\"graph\":{\"replayed\":true,\"why\":null"));
+    text_free(&text);
+    record_free(&copy);
+    record_free(&r);
+}
+
+static void what_reads_is_timed_as_it_is(void **state)
+{
+    MeasurePlan plan = PLAN;
+    Device     *device;
+    Fixture     f = fixture_new(2, 48, 16, 1);
+    Record      r;
+    Error       err = ERROR_INIT;
+    Text        text = { 0 };
+
+    (void)state;
+    setenv("ATTNSCOPE_GRAPHS", "1", 1);
+    device = emulated();
+    unsetenv("ATTNSCOPE_GRAPHS");
+    fixture_choose(&f, "entmax", "alpha=1.5");
+    f.spec.ops = device_ops(device, ARITHMETIC_F32);
+    assert_true(measure(&f.spec, &plan, &r, &err));
+    assert_int_equal(r.status, RECORD_OK);
+    assert_true(r.gpu->graph.asked && !r.gpu->graph.replayed);
+    assert_string_equal(r.gpu->graph.why, "the host counts the weights that are not zero");
+    assert_int_equal(r.time.count, 3);
+    record_text(&r, &text);
+    assert_non_null(strstr(text_str(&text), "graph    no: the host counts"));
+    text_free(&text);
+    record_free(&r);
+    fixture_free(&f);
+    device_release(device);
+}
+
 static void one_run_has_events_only(void **state)
 {
     MeasurePlan plan = MEASURE_ONCE;
@@ -270,6 +326,8 @@ int main(void)
         cmocka_unit_test(events_and_activity_without_counters),
         cmocka_unit_test(counters_are_summed_over_passes_and_stages),
         cmocka_unit_test(a_refused_counter_never_ends_a_run),
+        cmocka_unit_test(timed_runs_are_replays_where_nothing_is_read),
+        cmocka_unit_test(what_reads_is_timed_as_it_is),
         cmocka_unit_test(one_run_has_events_only),
         cmocka_unit_test(json_and_copy_hold_all_of_it),
         cmocka_unit_test(a_run_on_the_cpu_has_none),

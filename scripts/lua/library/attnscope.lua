@@ -1046,7 +1046,7 @@ function Sweep:jsonl(path) end
 ---@field flops? table counted, closed_form, and the parts of each
 ---@field memory? table arena_peak, heap_peak, largest
 ---@field bytes? number that must move at least
----@field gpu? table of a run on a GPU: name, source, and for each tier events (span_ms), activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there
+---@field gpu? table of a run on a GPU: name, source, graph (replayed, why, plain_ms; absent: not asked for), and for each tier events (span_ms), activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there
 ---@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst
 ---@field stages? table[] name, flops, bytes, intensity, time_ms of each
 ---@field tensors? table<string, string> where tensor parameters are from

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DEVICE_ABI 1
+#define DEVICE_ABI 2
 #define DEVICE_ENTRY "attnscope_device"
 
 typedef enum DeviceDType { DEVICE_F32, DEVICE_F64, DEVICE_I32, DEVICE_I64, DEVICE_U8,
@@ -58,6 +58,13 @@ typedef struct DeviceApi {
     int (*room)(int64_t *free, int64_t *total); /* bytes of device memory */
     int (*toward)(const void *data, int64_t bytes, bool device); /* moves pages ahead of use */
     int (*finish)(void);                      /* waits; also tells of what failed meanwhile */
+    /* What this thread's calls begin between these two becomes a graph and does not happen; any
+     * wait or allocation in between ends it, and then capture_end gives none.  replay() begins
+     * the whole of it again, with the same addresses. */
+    int (*capture_begin)(void);
+    int (*capture_end)(void **graph);
+    int (*replay)(void *graph);
+    void (*graph_free)(void *graph);
     const DeviceProfiler *(*profiler)(void);  /* NULL: it was built without CUPTI's headers */
 #define CALL(name, Args) int (*name)(const Args *args);
 #include "attn/cuda/calls.def"

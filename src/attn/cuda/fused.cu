@@ -43,9 +43,12 @@ extern "C" int call_fused_plan(const FusedCall *a)
 
 extern "C" int call_fused(const FusedCall *a)
 {
-    for (int64_t row = 0; row < a->heads * a->n; row++)
-        emulated_fused_row(*a, row / a->n, row % a->n);
-    return 0;
+    FusedCall call = *a;
+
+    return emulated_begin([=] {
+        for (int64_t row = 0; row < call.heads * call.n; row++)
+            emulated_fused_row(call, row / call.n, row % call.n);
+    });
 }
 
 #elif __has_include(<cudnn.h>)

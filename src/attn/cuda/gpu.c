@@ -1,4 +1,4 @@
-/* gpu.c -- see gpu.h: memory, tensors, failures, and the table of operations. */
+/* gpu.c -- see gpu.h: memory, tensors, and the table of operations. */
 #include "attn/cuda/gpu.h"
 
 #include <string.h>
@@ -54,6 +54,8 @@ DeviceTensor gpu_tensor(Run *r, const Tensor *t)
     from = shape_of(t, t->data);
     if (arena_holds(r->arena, t->data) && (step == 1 || from.cols <= 1))
         return from;
+    if (arena_holds(r->arena, t->data))
+        gpu_wait(r, "a tensor whose entries lie apart is copied by the host");
     to = from;
     to.row_stride = from.cols;
     to.head_stride = from.rows * from.cols;
@@ -76,12 +78,6 @@ void gpu_computed(Run *r, Arithmetic arithmetic)
     r->computed |= 1u << arithmetic;
 }
 
-void gpu_toward(Run *r, const void *data, int64_t bytes)
-{
-    if (!run_failed(r) && data && bytes > 0)
-        gpu_began(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
-}
-
 DeviceTensor gpu_result(Run *r, const Tensor *t)
 {
     if (!run_failed(r) && !(arena_holds(r->arena, t->data) && t->stride[t->rank - 1] == 1) &&
@@ -98,31 +94,6 @@ const float *gpu_floats(Run *r, const float *data, int64_t count)
     return gpu_tensor(r, &t).data;
 }
 
-bool gpu_ready(Run *r)
-{
-    if (!run_failed(r) && r->spec.cancel && atomic_load(r->spec.cancel))
-        run_fail(r, ERR_CANCELLED, "%s: interrupted", r->mechanism->id);
-    return !run_failed(r);
-}
-
-bool gpu_began(Run *r, const char *what, int code)
-{
-    if (code && !run_failed(r))
-        run_fail(r, ERR_UNSUPPORTED, "%s on the GPU: %s: %s", r->mechanism->id, what,
-                 gpu_api(r)->text(code));
-    return !run_failed(r);
-}
-
-void gpu_done(Run *r, const char *what, int code)
-{
-    gpu_began(r, what, code ? code : gpu_api(r)->finish());
-}
-
-void gpu_finish(Run *r, const char *what)
-{
-    gpu_began(r, what, gpu_api(r)->finish());
-}
-
 /* ---- memory --------------------------------------------------------------------- */
 
 static void *take(void *context, int64_t bytes)
@@ -131,6 +102,8 @@ static void *take(void *context, int64_t bytes)
     void   *data = NULL;
     int64_t now, peak;
 
+    if (atomic_load(&d->graph_mode) == GRAPH_CAPTURE)
+        gpu_graph_lose(d, "it took memory that its rehearsal did not need");
     if (d->api->take(bytes, &data))
         return NULL;
     now = atomic_fetch_add(&d->in_use, bytes) + bytes;
@@ -146,6 +119,16 @@ static void give(void *context, void *data, int64_t bytes)
 
     d->api->give(data);
     atomic_fetch_sub(&d->in_use, bytes);
+}
+
+static bool busy(void *context)
+{
+    return gpu_is_busy(context);
+}
+
+static void settle(void *context)
+{
+    gpu_settle(context);
 }
 
 /* ---- the table -------------------------------------------------------------------- */
@@ -214,13 +197,15 @@ static void fill_products(Ops *ops)
 
 void gpu_fill_ops(Device *d)
 {
-    d->memory = (ArenaSource){ .take = take, .give = give, .context = d };
+    d->memory = (ArenaSource){ .take = take, .give = give, .busy = busy, .settle = settle,
+                               .context = d };
     for (int kind = 0; kind <= ARITHMETIC_F16; kind++) {
         DeviceKind *k = &d->kinds[kind];
 
         *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
                            .ops = { .abi_version = OPS_ABI_VERSION, .name = d->api->name,
-                                    .memory = &d->memory, .prepare = gpu_prepare } };
+                                    .memory = &d->memory, .prepare = gpu_prepare,
+                                    .wait = gpu_wait } };
         fill_attention(&k->ops);
         fill_rows(&k->ops);
         fill_choices(&k->ops);

@@ -3,7 +3,9 @@
  * A run's arena is memory that host and device both see (Ops.memory), so a mechanism's own
  * loops read and write what the ops made.  Tensors from elsewhere (parameters, inputs of
  * other owners) are copied into it by gpu_tensor().  Each op waits for the device before it
- * returns, because the mechanism may read what it made at once.
+ * returns, unless runs without views are to go ahead (GpuAhead): then it only notes that
+ * something is under way, and who reads says so (op_wait).  Memory that is released meanwhile
+ * stays as it is (core/arena.h).
  */
 #ifndef ATTN_CUDA_GPU_H
 #define ATTN_CUDA_GPU_H
@@ -13,6 +15,12 @@
 #include "attn/cuda/device.h"
 #include "attn/cuda/library.h"
 #include "attn/run.h"
+
+/* By ATTNSCOPE_GRAPHS: "ahead", or anything else but "0".  Off until it was tried on a GPU. */
+typedef enum GpuAhead { AHEAD_NOT, AHEAD_WORK, AHEAD_GRAPHS } GpuAhead;
+/* A run that is to become a graph (graph.h): nothing is released, and reads are noted; while it
+ * is captured nothing may be waited for either. */
+typedef enum GraphMode { GRAPH_NONE, GRAPH_REHEARSAL, GRAPH_CAPTURE } GraphMode;
 
 typedef struct DeviceKind {
     Ops        ops;  /* first: an Ops of ours is a DeviceKind */
@@ -33,6 +41,13 @@ struct Device {
     _Atomic int64_t  in_use, peak;
     /* by size (64, 128, 256) and TileShape: 1 trusted, -1 not, 0 untried */
     atomic_int       rivals[RIVALS][ARITHMETIC_F16 + 1][3][3];
+    GpuAhead         ahead;
+    _Atomic int64_t  launched, finished; /* counted; work is under way while they differ */
+    _Atomic(const char *) begun;         /* the newest; static */
+    atomic_int       late;               /* what a wait failed with that no run has told yet */
+    atomic_int       graph_mode;         /* GraphMode */
+    int64_t          graph_first;        /* `launched` when it began */
+    const char      *graph_lost;         /* why there can be no graph; static; NULL: nothing yet */
     DeviceKind       kinds[ARITHMETIC_F16 + 1];
 };
 
@@ -62,15 +77,24 @@ DeviceTensor gpu_result(Run *r, const Tensor *t);
 const float *gpu_floats(Run *r, const float *data, int64_t count);
 /* Products of this op were computed so: what records say. */
 void gpu_computed(Run *r, Arithmetic arithmetic);
-/* Starts nothing when the run has failed or was cancelled; waits for what was started.
+/* gpu_stream.c.  gpu_ready(): start nothing when the run has failed or was cancelled;
+ * gpu_done(): the op is over, and waited for unless the run goes ahead.
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
 void gpu_done(Run *r, const char *what, int code);
 /* Only says what failed, and does not wait: between calls that belong together. */
 bool gpu_began(Run *r, const char *what, int code);
-
-/* Waits also where the run has failed, because what was started may still use its memory. */
+/* The end of an op that began something; waits also where the run has failed, because what
+ * was started may still use its memory. */
 void gpu_finish(Run *r, const char *what);
+/* Whatever the run is: the host reads, or writes what the device may read (op_wait). */
+void gpu_wait(Run *r, const char *reads);
+bool gpu_is_busy(const Device *device);
+void gpu_settle(Device *device); /* what fails is told by the next wait of a run */
+GpuAhead gpu_ahead_asked(const DeviceInfo *info);
+/* From here on; what was lost stays to be asked for when it ends (GRAPH_NONE). */
+void gpu_graph_begin(Device *device, GraphMode mode);
+void gpu_graph_lose(Device *device, const char *why); /* only the first is kept */
 
 /* Moves what the host wrote to the device ahead of a call. */
 void gpu_toward(Run *r, const void *data, int64_t bytes);
@@ -92,6 +116,7 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
 void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
                        double *cells);
 void gpu_entries(Run *r, const Entries *in);
+void gpu_zero(Run *r, double *data, int64_t count); /* begun only: no op of its own */
 void gpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
                        const Tensor *bias, Tensor *y);
 void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y);

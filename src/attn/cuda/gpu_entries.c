@@ -69,6 +69,18 @@ static void fold(EntriesCall *call, const Entries *in)
     call->shape[2] = width;
 }
 
+void gpu_zero(Run *r, double *data, int64_t count)
+{
+    int64_t     width = count % 32 ? count : 32;
+    EntriesCall call = { .x = { .heads = 1 }, .z = { .heads = 1 }, .kind = ENTRY_FILL,
+                         .y = { .data = data, .dtype = DEVICE_F64, .heads = 1,
+                                .stride = { 0, width, 1 } },
+                         .shape = { 1, count ? count / width : 0, width } };
+
+    if (count > 0 && gpu_ready(r))
+        gpu_began(r, "entries", gpu_api(r)->entries(&call));
+}
+
 void gpu_entries(Run *r, const Entries *in)
 {
     ArenaMark   mark = arena_mark(r->arena);

@@ -242,8 +242,8 @@ static void chunked(Job *job, int64_t wanted)
     c.z = gpu_scratch(r, job->h * count, job->f * (int64_t)sizeof(double));
     if (run_failed(r))
         return;
-    memset(job->state, 0, (size_t)(job->h * job->f * job->e) * sizeof(double));
-    memset(job->total, 0, (size_t)(job->h * job->f) * sizeof(double));
+    gpu_zero(r, job->state, job->h * job->f * job->e);
+    gpu_zero(r, job->total, job->h * job->f);
     for (int64_t first = 0; first < job->n && gpu_ready(r); first += c.rows) {
         c.first = first;
         c.rows = gpu_least(count * job->chunk, job->n - first);

@@ -71,6 +71,7 @@ double gpu_largest_norm(Run *r, const Tensor *x)
 
     if (gpu_ready(r))
         gpu_done(r, "norms", gpu_api(r)->norms(&call));
+    gpu_wait(r, "the host looks for the longest row");
     for (int b = 0; b < NORM_BLOCKS && !run_failed(r); b++)
         most = call.found[b] <= most || isnan(most) ? most : call.found[b];
     arena_release(r->arena, mark);

@@ -95,6 +95,7 @@ Device *device_open(Error *err)
     d->api = d->library ? find_api(d, err) : NULL;
     if (d->api && open_gpu(d, err)) {
         gpu_fill_ops(d);
+        d->ahead = gpu_ahead_asked(&d->info);
         return d;
     }
     d->api = NULL;

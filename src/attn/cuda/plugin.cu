@@ -128,6 +128,43 @@ static int finish(void)
     return cudaStreamSynchronize(the_stream);
 }
 
+static int capture_begin(void)
+{
+    return cudaStreamBeginCapture(the_stream, cudaStreamCaptureModeThreadLocal);
+}
+
+// A capture that was lost leaves an error behind that is no launch's.
+static int capture_end(void **graph)
+{
+    cudaGraph_t     all = NULL;
+    cudaGraphExec_t exec = NULL;
+    cudaError_t     code = (cudaError_t)cudaStreamEndCapture(the_stream, &all);
+
+    if (code == cudaSuccess)
+        code = (cudaError_t)cudaGraphInstantiate(&exec, all, 0);
+    if (code == cudaSuccess)
+        code = (cudaError_t)cudaGraphUpload(exec, the_stream);
+    if (all)
+        cudaGraphDestroy(all);
+    if (code != cudaSuccess && exec)
+        cudaGraphExecDestroy(exec);
+    *graph = code == cudaSuccess ? exec : NULL;
+    if (code != cudaSuccess)
+        cudaGetLastError();
+    return code;
+}
+
+static int replay(void *graph)
+{
+    return cudaGraphLaunch((cudaGraphExec_t)graph, the_stream);
+}
+
+static void graph_free(void *graph)
+{
+    if (graph)
+        cudaGraphExecDestroy((cudaGraphExec_t)graph);
+}
+
 #ifdef WITHOUT_PROFILER
 #define PROFILER NULL
 #else
@@ -138,7 +175,7 @@ extern "C" __attribute__((visibility("default"))) const DeviceApi *attnscope_dev
 {
     static const DeviceApi api = {
         DEVICE_ABI, DEVICE_NAME, open_device, close_device, text_of, take, give, room, toward,
-        finish, PROFILER,
+        finish, capture_begin, capture_end, replay, graph_free, PROFILER,
 #define CALL(name, Args) call_##name,
 #include "attn/cuda/calls.def"
 #undef CALL

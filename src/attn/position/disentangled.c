@@ -115,6 +115,7 @@ static void add_p2p(Run *r, AttendInput *in, const Tensor *kr, const int32_t *at
     int64_t heads = kr->shape[0] > qr->shape[0] ? kr->shape[0] : qr->shape[0];
 
     in->distance = run_tensor2(r, DT_F32, heads, entries);
+    op_wait(r, "the host multiplies projected positions");
     if (run_failed(r))
         return;
     for (int64_t head = 0; head < heads; head++)

@@ -255,6 +255,8 @@ static bool holds_in_float(Run *r, const Params *p, const LinearResult *result)
 {
     double size = map_of(p).amplitude * map_of(p).amplitude * (double)direction_count(p);
 
+    if (waves(p))
+        op_wait(r, "the host looks whether float was exact enough");
     for (int64_t x = 0; x < r->h * r->n && waves(p); x++) {
         double keys = r->causal ? (double)(x % r->n + 1) : (double)r->m;
 

@@ -73,6 +73,7 @@ static void halting_unit(Run *r, Work *w, Tensor x)
             0, p, FLOP_NONE);
     op_entries(r, p, ENTRY_SHIFT, w->p->b_halt, p);
     op_entries(r, p, ENTRY_SIGMOID, 0, p);
+    op_wait(r, "the host decides which tokens halt");
     for (int64_t i = 0; i < r->n && !run_failed(r); i++)
         w->p_now[i] = w->running[i] ? ((double *)p.data)[i] : 0;
     arena_release(r->arena, mark);

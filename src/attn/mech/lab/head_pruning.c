@@ -69,6 +69,7 @@ static double norm_of(Run *r, const Work *w, Tensor x, const Tensor *from)
     op_entries_of(r, from ? off : x, from ? off : x, ENTRY_PRODUCT, 1, off);
     op_pool_windows(r, &(PoolWindows){ .x = off, .first = ends, .end = ends + 1,
                                        .kind = WINDOW_SUM }, sums);
+    op_wait(r, "the host measures how much a head changes");
     for (int64_t c = 0; c < x.shape[2]; c++)
         sum += ((double *)sums.data)[c];
     arena_release(r->arena, mark);

@@ -117,6 +117,8 @@ static void compare(Run *r, Work *w, int64_t boundary)
     const Tensor stream[2] = { w->one, w->two };
     int64_t      count = tensor_count(&w->one);
 
+    if (w->history.data)
+        op_wait(r, "the host compares what was computed back");
     for (int64_t s = 0; s < 2 && w->history.data && !run_failed(r); s++) {
         const double *was = (double *)w->history.data + (2 * boundary + s) * count;
         const double *now = stream[s].data;
@@ -195,6 +197,7 @@ static Tensor run_plain(Run *r, Work *w, Tensor output)
         x = y;
         at[t] = arena_used(r->arena) - base;
     }
+    op_wait(r, "the host rounds what was computed back");
     for (int64_t c = 0; c < tensor_count(&output) && !run_failed(r); c++)
         tensor_f32(&output)[c] = (float)((double *)x.data)[c];
     for (int64_t t = count - 1; t >= 0 && !run_failed(r); t--) {

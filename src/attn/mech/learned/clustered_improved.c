@@ -54,6 +54,7 @@ static void score_chosen(Run *r, Improved *p)
 {
     const QueryClusters *s = p->s;
 
+    op_wait(r, "the host scores the chosen keys");
     for (int64_t x = 0; x < s->h * s->clusters * p->topk && !run_failed(r); x++) {
         int64_t       head = x / (s->clusters * p->topk);
         const double *mean = (double *)s->mean.data + x / p->topk * s->d;
@@ -131,6 +132,7 @@ static void attend_rest(Run *r, const Improved *p, Tensor out, double *kept)
     run_stage(r, "attend means");
     g.query_skip = tensor_of(DT_I32, 3, (int64_t[]){ s->h, s->clusters, p->topk }, p->top.data);
     rest = op_group_attend(r, &g);
+    op_wait(r, "the host shares out what the chosen keys leave");
     for (int64_t t = 0; t < s->h && !run_failed(r); t++) {
         int64_t first = t * s->clusters, used = query_clusters_used(s, t);
 
@@ -154,6 +156,7 @@ static void combine(Run *r, const Improved *p, Tensor rest, const double *kept)
 
     run_stage(r, "combine");
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
+    op_wait(r, "the host combines the chosen keys and the rest");
     for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
         int64_t      row = x / r->n * r->n + tensor_i32(&parts->order)[x];
         int64_t      at = x / r->n * parts->clusters + tensor_i32(&parts->cluster)[row];

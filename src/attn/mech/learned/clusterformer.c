@@ -178,6 +178,7 @@ static int64_t kmeans(Run *r, Tensor tokens, Tensor mu, int64_t first, int64_t i
 
         run_iteration(r, "assign", t);
         cluster = assign(r, tokens, mu);
+        op_wait(r, "the host counts the tokens that moved between clusters");
         if (run_failed(r))
             break;
         moved = centroids_moved(before, cluster);

@@ -246,11 +246,9 @@ static Tensor empty_rows(Run *r)
     Tensor z = run_tensor2(r, DT_F32, r->h, r->n);
 
     r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    if (run_failed(r))
-        return z;
-    memset(r->out.data, 0, (size_t)tensor_bytes(&r->out));
-    for (int64_t i = 0; i < r->h * r->n; i++)
-        tensor_f32(&z)[i] = -INFINITY;
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, r->out);
+    op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, -(double)INFINITY,
+               tensor_of(DT_F32, 3, (int64_t[]){ 1, r->h, r->n }, z.data));
     return z;
 }
 

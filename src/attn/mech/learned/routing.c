@@ -225,6 +225,7 @@ static Tensor means(Run *r, const Params *p, const RoutedClusters *s, Tensor nea
 {
     Tensor count, sum = member_sums(r, s, nearest_q, &count);
 
+    op_wait(r, "the host moves the centroids");
     for (int64_t c = 0; c < s->h * s->clusters && !run_failed(r); c++)
         move_to_mean(p, s, (double *)s->mu.data + c * s->d, tensor_i32(&count)[c],
                      (double *)sum.data + c * s->d);
@@ -358,6 +359,7 @@ static float *shares(Run *r, RoutedClusters *s, Tensor lse)
     int64_t entries = s->clusters * s->window;
     float  *share = run_alloc(r, s->h * s->n, sizeof(*share));
 
+    op_wait(r, "the host counts the clusters that saw something");
     for (int64_t row = 0; row < s->h * s->n && share; row++) {
         const float *z = tensor_f32(&lse) + row / s->n * entries;
 

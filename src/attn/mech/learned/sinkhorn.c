@@ -95,6 +95,8 @@ static void pool_rows(Run *r, const SoftBlocks *s, Tensor x, Tensor pooled, int6
     pooled.shape[2] = x.shape[2];
     pooled.data = (double *)pooled.data + (pooled.data ? first : 0);
     op_pool_windows(r, &in, pooled);
+    if (s->causal)
+        op_wait(r, "the host adds up the pools of earlier blocks");
     for (int64_t t = 0; t < pooled.shape[0] && s->causal && !run_failed(r); t++) {
         double *row = tensor_head(&pooled, t, pooled.shape[0]);
 
@@ -161,6 +163,7 @@ static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor poole
     w2 = run_param(r, "sort_w2", p->sort_w2, DT_F32, 3, (int64_t[]){ r->h, o, o2 },
                    (Init){ INIT_GLOROT, (double)(o + o2) });
     b2 = run_param_given(r, "sort_b2", p->sort_b2, DT_F32, 2, (int64_t[]){ r->h, o2 });
+    op_wait(r, "the host cuts the hidden layer off at 0");
     for (int64_t i = 0; i < tensor_count(&y) && !run_failed(r); i++)
         ((double *)y.data)[i] = fmax(((double *)y.data)[i], 0);
     return exact_linear(r, y, w2, b2, nb);
@@ -259,9 +262,13 @@ static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tenso
                           (Init){ INIT_GUMBEL, 0 });
     if (s->causal)
         allowed = run_tensor2(r, DT_U8, nb, nb);
+    if (p->noise)
+        op_wait(r, "the host adds noise to the logits of blocks");
     for (int64_t x = 0; p->noise && x < r->h * nb * nb && !run_failed(r); x++)
         l[x] += (double)((float *)tensor_head(&noise, x / (nb * nb), r->h))[x % (nb * nb)];
     exact_divide(r, logits, p->temperature);
+    if (s->causal)
+        op_wait(r, "the host takes later blocks away");
     for (int64_t x = 0; s->causal && x < r->h * nb * nb && !run_failed(r); x++) {
         int64_t u = x / nb % nb, v = x % nb;
 

@@ -355,6 +355,8 @@ static Flops adaptive_span_flops(Run *r, const void *opaque)
     r->spec.views = false; /* what is drawn again is not shown again */
     s = spans_of(r, p);
     r->spec.views = views;
+    if (views)
+        op_wait(r, NULL);
     if (!s)
         return sum;
     sum = run_pattern_flops(r, all_cells(s));

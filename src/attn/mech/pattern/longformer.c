@@ -119,6 +119,7 @@ static AttendInput global_input(Run *r, const Params *p)
 
 static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from)
 {
+    op_wait(r, "the host copies the rows of global tokens");
     if (run_failed(r))
         return;
     for (int64_t row = 0; row < r->h * r->n; row++)
