@@ -427,6 +427,9 @@ static void damaged_lines_cost_themselves_only(void **state)
     assert_string_equal(progress.items[0].id, "good");
     assert_int_equal(progress_of(&progress, "lsh").at, 3);
     assert_int_equal(progress_of(&progress, "none").done, 0);
+    progress_put(&progress, &(LessonProgress){ .id = "lsh", .at = 1, .done = 5 });
+    assert_int_equal(progress.count, 2);
+    assert_int_equal(progress_of(&progress, "lsh").done, 5);
     progress_parse("PK\x03\x04", &progress);
     assert_int_equal(progress.damaged, -1);
     progress_parse("attnscope lessons 12\nlsh 3\n", &progress);
