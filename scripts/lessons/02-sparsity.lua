@@ -120,9 +120,9 @@ return {
         {
             title = "A head of a real model",
             text = [[
-                This is the second layer of a small model that was trained on repeated words. A
-                token looks at what followed its own word the last time. Where there is nothing
-                to find, it looks at the first tokens. ] goes to the next head.
+                This is the second layer of a small model that was trained on repeated words.
+                Its head 1 looks at what followed the same word the last time. Where there is
+                nothing to find, it looks at the first tokens.
             ]],
             show = { "full:weights", input = "sample:induction.safetensors", layer = 1,
                 scale = "log" },

@@ -22,16 +22,23 @@ const char *session_input_path(Session *s, const char *spec, Error *err)
 {
     const char *name = spec + strlen(SAMPLE), *path;
     Text        names = { 0 };
+    bool        known = false;
 
     if (strncmp(spec, SAMPLE, strlen(SAMPLE)) != 0)
         return spec;
     path = *name && !strchr(name, '/') ? session_find_shipped(s, "samples", name) : NULL;
     if (path)
         return path;
-    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++)
+    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
         text_addf(&names, "%s %s", i ? "," : "", samples[i].name);
-    error_set(err, ERR_FILE, "input: there is no shipped sample '%.80s'; there are%s", name,
-              text_str(&names));
+        known |= !strcmp(name, samples[i].name);
+    }
+    if (known)
+        error_set(err, ERR_FILE, "input: the sample %s is not beside the program, in samples or "
+                  "../share/attnscope/samples", name);
+    else
+        error_set(err, ERR_FILE, "input: there is no shipped sample '%.80s'; there are%s", name,
+                  text_str(&names));
     text_free(&names);
     return NULL;
 }
