@@ -2,16 +2,14 @@
 return {
     title = "Why n squared hurts",
     summary = "Every query meets every key: twice the text, four times the work.",
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "Every query, every key",
             text = [[
                 This is full attention on 64 tokens. A row is a query, a column is a key.
-                A score says how well a query and a key match, and softmax makes weights of the
-                scores of a row: they add up to 1.
-
-                Each cell is one weight: how much this query looks at that key.
+                A score says how well the two match. Softmax makes weights of the scores of a
+                row, which add up to 1: how much this query looks at each key.
             ]],
             show = { "full:weights", input = "synthetic:clusters(clusters=4)", n = 64, d = 32 },
             ask = {
@@ -70,44 +68,19 @@ return {
                 within = 0.05,
             },
             hint = "Divide the second number by the first.",
-            explain = "Twice the length is four times the work. That is what n squared means.",
-        },
-        {
-            title = "A long text",
-            text = [[
-                Go on doubling, and the square wins over everything else.
+            explain = [[
+                Twice the length is four times the work: that is what n squared means. From 256 to
+                65536 tokens the text is 256 times as long, and the work 65536 times as much.
             ]],
-            runs = {
-                a = { "full", n = 256, d = 32 },
-                b = { "full", n = 1024, d = 32 },
-            },
-            now = function(s)
-                return ("256 tokens: %s FLOP\n1024 tokens: %s FLOP"):format(count(s.a.flops),
-                    count(s.b.flops))
-            end,
-            ask = {
-                "From 256 to 65536 tokens: how many times the work?",
-                choices = {
-                    { "256 times", "That would be work that grows with n, not with its square." },
-                    { "4096 times", "That is 256 to the power of 1.5." },
-                    { "65536 times", "The text is 256 times as long, and 256² = 65536." },
-                },
-                answer = 3,
-            },
-            hint = "How many times as long is the text? Square it.",
-            explain = function(s)
-                return ("Four times the text, %.1f times the work: the run says so above. For "
-                    .. "256 times the text it is 65536 times."):format(s.b.flops / s.a.flops)
-            end,
         },
         {
             title = "Memory, too",
             text = [[
-                Whoever stores the whole matrix of weights needs n² numbers for each head.
-                At 65536 tokens and 4 bytes a number, that is 16 GiB for one head of one layer.
+                Whoever stores all weights needs n² numbers for each head: at 65536 tokens and
+                4 bytes a number, 16 GiB for one head of one layer.
 
-                The weights need not be stored, though: exact attention can go through the keys
-                in tiles. The lesson "tiled" shows how. The work stays n².
+                But exact attention can also go through the keys in tiles, and store none of
+                them. The lesson "tiled" shows how.
             ]],
             ask = {
                 "What can tiles not save?",
@@ -118,16 +91,16 @@ return {
                 answer = 2,
             },
             hint = "A tile is a part of the matrix. All parts together are the matrix.",
-            explain = "To do less than n² work, some pairs must be left out, or something else must "
-                .. "stand for them. That is what the other mechanisms are about.",
+            explain = [[
+                To do less than n² work, some pairs must be left out, or something else must stand
+                for them. That is what the other mechanisms are about.
+            ]],
         },
         {
             title = "Leave pairs out",
             text = [[
-                The simplest way: a query looks only at its neighbours. This is a window of 9 keys.
-                The work grows with n times 9.
-
-                Open the parameters, make the window wider, and watch the work grow.
+                The simplest way: a query looks only at its neighbours. This is a window of 9
+                keys, and the work grows with n times 9.
             ]],
             show = { "window(window=9):weights", input = "synthetic:local", n = 128, d = 32 },
             runs = { all = { "full", input = "synthetic:local", n = 128, d = 32 } },

@@ -15,7 +15,8 @@ end
 
 return {
     title = "What softmax sparsity looks like",
-    summary = "Softmax makes few weights large and most of them small. How few depends on the head.",
+    summary = "Softmax makes few weights large and most of them small. "
+        .. "How few depends on the head.",
     minutes = 5,
     steps = {
         {
@@ -29,7 +30,8 @@ return {
             show = { "full:weights", input = "synthetic:previous", n = 64, d = 32,
                 cursor = { 40, 39 } },
             now = function(s)
-                return ("the largest weight of row 40: %.3f"):format(top(s[1].row("weights", 40), 1))
+                local largest = top(s[1].row("weights", 40), 1)
+                return ("the largest weight of row 40: %.3f"):format(largest)
             end,
             ask = {
                 "What do all weights of one row add up to?",
@@ -85,8 +87,10 @@ return {
                 end,
             },
             hint = "Which line is the first above 90 %?",
-            explain = "The share of exact attention's weight that a method's pairs hold is called the "
-                .. "mass kept. No method with 8 keys in each row can keep more than these 8 do.",
+            explain = [[
+                The share of exact attention's weight that a method's pairs hold is called the
+                mass kept. No method with 8 keys in each row can keep more than these 8 do.
+            ]],
         },
         {
             title = "Temperature",
@@ -116,9 +120,9 @@ return {
         {
             title = "A head of a real model",
             text = [[
-                This is the second layer of a small model that was trained on repeated words. A
-                token looks at what followed its own word the last time. Where there is nothing
-                to find, it looks at the first tokens. ] goes to the next head.
+                This is the second layer of a small model that was trained on repeated words.
+                Its head 1 looks at what followed the same word the last time. Where there is
+                nothing to find, it looks at the first tokens.
             ]],
             show = { "full:weights", input = "sample:induction.safetensors", layer = 1,
                 scale = "log" },
@@ -127,9 +131,11 @@ return {
             solution = { "full:weights", input = "sample:induction.safetensors", layer = 1,
                 head = 1 },
             hint = "] is the next head, [ the one before.",
-            explain = "Column 0 is where attention goes that finds nothing: a sink. Softmax must give "
-                .. "its 1 to someone. Colours are logarithmic here, so that small weights can be "
-                .. "seen; s changes that.",
+            explain = [[
+                Column 0 is where attention goes that finds nothing: a sink. Softmax must give its
+                1 to someone. Colours are logarithmic here, so that small weights can be seen; s
+                changes that.
+            ]],
         },
     },
 }

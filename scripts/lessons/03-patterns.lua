@@ -10,14 +10,13 @@ end
 return {
     title = "Fixed patterns, and how far they reach",
     summary = "A window sees little in one layer; layers carry it on.",
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "A window",
             text = [[
-                A fixed pattern says beforehand which pairs are computed. It looks only at
-                positions, never at what the tokens are. This is a window of 5: the token itself
-                and two on each side.
+                A fixed pattern says beforehand which pairs are computed: by position, whatever
+                the tokens are. This is a window of 5: the token itself and two on each side.
             ]],
             show = { "window(window=5):connectivity", input = "synthetic:local", n = 64, d = 32 },
             now = function(s)
@@ -39,10 +38,8 @@ return {
         {
             title = "What is lost",
             text = [[
-                In this input, attention falls off with distance. The window keeps the near keys,
-                where most of the weight is.
-
-                The mass kept is the share of exact attention that lies on the pairs computed.
+                In this input, attention falls off with distance. The mass kept is the share of
+                exact attention that lies on the pairs computed.
             ]],
             task = "press p and widen the window until more than 90 % of the mass is kept",
             done = function(s) return s[1].mass and s[1].mass > 0.9 end,
@@ -52,14 +49,13 @@ return {
                     percent(s[1].mass), count(s[1].flops))
             end,
             hint = "p opens the form on window. Right makes it larger, Enter closes the form.",
-            explain = "For this head a narrow window is nearly enough. Do not conclude that it is "
-                .. "enough for every head.",
+            explain = "For this head a narrow window is nearly enough; not for every head.",
         },
         {
             title = "A head that looks far",
             text = [[
-                The same window on another input: the last queries all look for one token near
-                the start. The window cannot see it.
+                Another input: the last queries all look for one token near the start. The
+                window cannot see it.
             ]],
             show = { "window(window=9):connectivity", "full:weights",
                 input = "synthetic:needle(at=8,queries=24)", n = 64, d = 32 },
@@ -68,25 +64,26 @@ return {
                     percent(s[1].mass_min))
             end,
             ask = {
-                "Press Tab twice: pane 2 is exact. What is the key that all the last queries want?",
+                "Tab twice: pane 2 is exact. How does the key show that they all want?",
                 choices = {
-                    { "a bright column", "One key, many queries: that is a column." },
-                    { "a bright row", "A row is one query with all its keys." },
+                    { "as a bright column", "One key, many queries." },
+                    { "as a bright row", "A row is one query with all its keys." },
                     { "on the diagonal", "There every token meets itself." },
                 },
                 answer = 1,
             },
             hint = "Keys are columns.",
-            explain = "The last queries lose nearly everything. A mean over rows can hide a few such "
-                .. "rows, so the worst row is shown, too.",
+            explain = [[
+                The last queries lose nearly everything. A mean over rows hides such rows, so the
+                worst row is shown, too.
+            ]],
         },
         {
             title = "Layers carry it on",
             text = [[
-                Layers are stacked. After one layer a token knows its neighbours. In the next
-                layer its neighbour reads it, and knows what it knew.
-
-                The view reach shows after how many layers a key can have reached a query.
+                After one layer a token knows its neighbours. In the next layer a neighbour reads
+                it, and knows what it knew. The view reach shows how many layers it takes from a
+                key to a query.
             ]],
             show = { "window(window=5):reach", input = "synthetic:local", n = 64, d = 32,
                 layers = 12 },
@@ -105,11 +102,8 @@ return {
         {
             title = "Gaps reach further",
             text = [[
-                A dilated window leaves gaps: the same number of keys, but twice as far apart. It
-                reaches further in each layer.
-
-                Here are 28 tokens, a cell of the screen for each pair: a chessboard, however many
-                layers there are. Why?
+                A dilated window leaves gaps: as many keys, twice as far apart, so it reaches
+                further. But after 40 layers there still is a chessboard.
             ]],
             show = { "dilated(window=5,dilation=2):reach", input = "synthetic:local", n = 28,
                 d = 32, layers = 40 },
@@ -131,8 +125,8 @@ return {
         {
             title = "Neighbours and strides",
             text = [[
-                The Sparse Transformer takes both: near tokens, here 8 on each side, and every 8th
-                token. One step along the stride, one to a neighbour: two layers reach everything.
+                The Sparse Transformer takes both: near tokens, here 8 on each side, and every
+                8th token. One step along the stride, one to a neighbour: two layers do.
             ]],
             show = { "sparse-strided(stride=8):reach", input = "synthetic:local", n = 64, d = 32 },
             runs = { pairs = { "sparse-strided(stride=8)", input = "synthetic:local", n = 64,
@@ -145,8 +139,10 @@ return {
                 within = 0,
             },
             hint = "The text above says it, and the colours do.",
-            explain = "With a stride of √n a row has a few times √n keys. That makes n √n pairs in "
-                .. "all: between a window and full attention.",
+            explain = [[
+                With a stride of √n a row has a few times √n keys: n √n pairs in all, between a
+                window and full attention.
+            ]],
         },
     },
 }

@@ -15,7 +15,8 @@ return {
             ask = {
                 "What does a global token look like in the picture?",
                 choices = {
-                    { "a full row and a full column", "It reads all (row) and all read it (column)." },
+                    { "a full row and a full column",
+                      "It reads all (row) and all read it (column)." },
                     { "only a full column", "Then it would be read, but read nobody." },
                     { "a band along the diagonal", "That is the window." },
                 },
@@ -61,7 +62,8 @@ return {
                 choices = {
                     { "a window of 9", "The last query is 63 tokens away from the first." },
                     { "one that reaches over all the text", "That is full attention again." },
-                    { "a dilated window", "It reaches further, but not from each token to token 0." },
+                    { "a dilated window",
+                      "It reaches further, but not from each token to token 0." },
                 },
                 answer = 2,
             },

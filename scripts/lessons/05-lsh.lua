@@ -12,16 +12,14 @@ end
 return {
     title = "LSH, and why the chunk before",
     summary = "Similar tokens get the same bucket; sorting puts a bucket side by side.",
-    minutes = 6,
+    minutes = 5,
     steps = {
         {
             title = "What we want to find",
             text = [[
-                Full attention on 64 tokens that belong to 8 groups. The members of a group are
-                scattered over the text, and look at each other.
-
-                Most of the matrix is nearly 0. It would be nice to compute only the bright cells.
-                But which are they?
+                Full attention on 64 tokens of 8 groups. The members of a group are scattered
+                over the text, and look at each other. Most cells are nearly 0: it would be nice
+                to compute only the bright ones.
             ]],
             show = { "full:weights", input = input, n = 64, d = 32 },
             ask = {
@@ -35,51 +33,27 @@ return {
                 answer = 2,
             },
             hint = "Look at one row. Are its bright cells close to each other?",
-            explain = "So the set of keys must depend on what the tokens are: content, not place.",
+            explain = "So the keys must be chosen by what the tokens are, not by their place.",
         },
         {
             title = "Hash: close vectors meet",
             text = [[
-                Reformer uses one vector for query and key. It turns it at random and takes the
-                axis, up or down, that it is then nearest to: its bucket, here a letter.
+                Reformer uses one vector for query and key, so that a token has one bucket. It
+                turns the vector at random; the axis, up or down, that it is then nearest to is
+                its bucket, here a letter.
 
-                Vectors with a small angle between them likely get the same bucket, and no token
-                was compared with any other.
+                Close vectors likely get the same bucket, and no token was compared with another.
             ]],
             show = { one, at = "hash", input = input, n = 64, d = 32, seed = 1 },
-            ask = {
-                "Why must query and key be the same vector here?",
-                choices = {
-                    { "so that a token has one bucket",
-                      "As query and as key it is found in one place." },
-                    { "to save parameters", "It does save some, but it is not the reason." },
-                    { "because of the causal mask", "There is none here." },
-                },
-                answer = 1,
-            },
-            hint = "With two vectors a token would have two buckets: one as query, one as key.",
-            explain = "With different vectors for q and k, a bucket could hold many queries and no "
-                .. "key at all.",
         },
         {
-            title = "Sort by bucket",
+            title = "Sort, and cut into chunks",
             text = [[
-                Now the tokens are sorted by bucket, and within a bucket by position.
-                Every bucket is one run of letters. Tokens that should see each other stand
-                side by side.
+                Sorted by bucket, tokens that should meet stand side by side. That takes about
+                n log n steps, little beside n².
 
-                Sorting n tokens takes about n log n steps: almost nothing beside n², and where
-                Reformer's n log n comes from.
-            ]],
-            show = { one, at = "sort", input = input, n = 64, d = 32, seed = 1 },
-        },
-        {
-            title = "Chunks of equal size",
-            text = [[
-                Buckets have different sizes, which is bad for a computer. So the sorted tokens are
-                cut into chunks of 8, whatever the buckets are.
-
-                The cut can fall in the middle of a bucket.
+                Buckets differ in size, chunks do not: they are cut every 8 tokens, even in the
+                middle of a bucket.
             ]],
             show = { one, at = "chunk", input = input, n = 64, d = 32, seed = 1 },
             runs = {
@@ -98,14 +72,15 @@ return {
                 unit = "%",
             },
             hint = "Subtract the first number from the second.",
-            explain = "The tail of a bucket that was cut finds its head in the chunk before. "
-                .. "That is why a query sees its own chunk and the previous one.",
+            explain = [[
+                The tail of a bucket that was cut finds its head in the chunk before. That is why
+                a query sees its own chunk and the previous one.
+            ]],
         },
         {
             title = "In the mechanism's own order",
             text = [[
                 These are the pairs that Reformer computes, by position. It looks like dust.
-                Press O: the same cells, with the tokens sorted by bucket.
             ]],
             show = { one .. ":connectivity", input = input, n = 64, d = 32, seed = 1 },
             task = "press O to see the tokens in sorted order",
@@ -117,16 +92,16 @@ return {
                     percent(s[1].density))
             end,
             hint = "O is a capital letter: hold Shift.",
-            explain = "Blocks along the diagonal, each with a part below it: own chunk and the "
-                .. "chunk before, and of these only keys of the same bucket.",
+            explain = [[
+                Blocks along the diagonal, each with a part to its left: own chunk and the chunk
+                before, and of these only keys of the same bucket.
+            ]],
         },
         {
             title = "One hash is a gamble",
             text = [[
-                Close vectors can still fall on different sides of a cut. So Reformer hashes
-                several times. A pair that one round misses may meet in another.
-
-                Each round costs as much as the first.
+                Close vectors can still get different buckets. So Reformer hashes several times,
+                and a pair that one round misses may meet in another. Each round costs as much.
             ]],
             task = "press p and raise rounds until more than 80 % of the mass is kept",
             done = function(s) return s[1].mass and s[1].mass > 0.8 end,
@@ -138,17 +113,16 @@ return {
                     percent(s[1].mass), count(s[1].flops))
             end,
             hint = "p opens the form on rounds. Right makes it larger, Enter closes the form.",
-            explain = "A round finds pairs that the others missed. The first rounds help most. It "
-                .. "stays a gamble: another number of rounds draws all rotations anew, and may find "
-                .. "a little less by bad luck.",
+            explain = [[
+                The first rounds help most. It stays a gamble: another number of rounds draws all
+                rotations anew, and may find a little less.
+            ]],
         },
         {
             title = "What it costs",
             text = [[
-                A round compares each token with its chunk and the one before: n times 2 blocks.
-                Sorting adds n log n steps.
-
-                The hash costs, too: n tokens, each with n / block axes.
+                A round compares each token with two chunks, however long the text is. But the
+                hash costs, too: n tokens, and n / block buckets for each.
             ]],
             show = { "reformer(block=8,rounds=4,exclude_self=false):connectivity", input = input,
                 n = 64, d = 32, seed = 1 },
@@ -174,8 +148,10 @@ return {
                 end,
             },
             hint = "Like n² means: twice the text, four times the work.",
-            explain = "With a fixed number of buckets it would not, but then buckets get longer "
-                .. "than chunks. The parameter n_buckets2 hashes in two small parts instead.",
+            explain = [[
+                With a fixed number of buckets it would not, but then buckets get longer than
+                chunks. The parameter n_buckets2 hashes in two small parts instead.
+            ]],
         },
     },
 }

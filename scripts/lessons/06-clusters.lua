@@ -15,7 +15,8 @@ end
 
 return {
     title = "Clustering, and balance",
-    summary = "Similar tokens are gathered by k-means. Equal groups are fast, but leave tokens out.",
+    summary = "Similar tokens are gathered by k-means. "
+        .. "Equal groups are fast, but leave tokens out.",
     minutes = 5,
     steps = {
         {
@@ -69,7 +70,8 @@ return {
             ask = {
                 "Which tokens suffer?",
                 choices = {
-                    { "those that two centres take", "They are computed twice. That costs work, not attention." },
+                    { "those that two centres take",
+                      "They are computed twice. That costs work, not attention." },
                     { "those that no centre takes", "They are in no square at all." },
                     { "the first ones", "Position plays no part here." },
                 },
@@ -78,7 +80,9 @@ return {
             now = function(s) return ("in no cluster: %d of %d tokens"):format(in_none(s[1]),
                 s[1].n) end,
             hint = "Think of the ninth token of a group of nine.",
-            explain = "The size is a compromise: too small leaves tokens out, too large does more work.",
+            explain = [[
+                The size is a compromise: too small leaves tokens out, too large does more work.
+            ]],
         },
         {
             title = "Larger clusters",
@@ -116,7 +120,8 @@ return {
             ask = {
                 "Sorted by cluster, why are there horizontal bands?",
                 choices = {
-                    { "members of a cluster have the same row", "One row is computed for all of them." },
+                    { "members of a cluster have the same row",
+                      "One row is computed for all of them." },
                     { "keys of a cluster have the same column", "Keys are not clustered here." },
                     { "the picture is too small", "Zoom in with +: the rows stay alike." },
                 },

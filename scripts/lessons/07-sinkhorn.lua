@@ -33,8 +33,11 @@ return {
             show = { "sinkhorn(block=8):sort_logits", input = input, n = 64, d = 32, fit = true },
             ask = {
                 "n tokens in blocks of b: how many pairs of blocks are there?",
-                choices = { { "n²", "That many pairs of tokens." }, { "(n / b)²", "Blocks, squared." },
-                    { "n b", "That is the cost of local attention." } },
+                choices = {
+                    { "n²", "That many pairs of tokens." },
+                    { "(n / b)²", "Blocks, squared." },
+                    { "n b", "That is the cost of local attention." },
+                },
                 answer = 2,
             },
             hint = "There are n / b blocks.",
@@ -59,8 +62,10 @@ return {
                 answer = 2,
             },
             hint = "Dividing a column changes one number in each row.",
-            explain = "After some rounds both hold, nearly; here there are 8. How near it comes to a "
-                .. "permutation depends on how different the scores are.",
+            explain = [[
+                After some rounds both hold, nearly; here there are 8. How near it comes to a
+                permutation depends on how different the scores are.
+            ]],
         },
         {
             title = "Rows only",
@@ -106,8 +111,10 @@ return {
                 within = 0,
             },
             hint = "Two blocks.",
-            explain = "Here the error is tiny, because each block wants just one other. A text whose "
-                .. "blocks want several others is harder.",
+            explain = [[
+                Here the error is tiny, because each block wants just one other. A text whose
+                blocks want several others is harder.
+            ]],
         },
     },
 }

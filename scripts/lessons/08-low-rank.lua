@@ -85,9 +85,9 @@ return {
             end,
             hint = "Type 32, then Enter.",
             explain = function(s)
-                return ("For a head that is this sharp, k must be a good part of n, and then nothing is "
-                    .. "saved: exact attention takes %s FLOP. A smoother head needs less."):format(
-                    count(s.full.flops))
+                return ("For a head that is this sharp, k must be a good part of n, and then "
+                    .. "nothing is saved: exact attention takes %s FLOP. A smoother head "
+                    .. "needs less."):format(count(s.full.flops))
             end,
         },
         {
@@ -100,14 +100,17 @@ return {
                 "For which use is this a problem?",
                 choices = {
                     { "classifying a whole text", "There every token may see every other." },
-                    { "writing a text word by word", "The next word must not leak into the slots." },
+                    { "writing a text word by word",
+                      "The next word must not leak into the slots." },
                     { "none", "A model that sees the answer learns nothing." },
                 },
                 answer = 2,
             },
             hint = "Where must the future stay hidden?",
-            explain = "So Linformer is for encoders, and for a fixed longest length: its matrix has "
-                .. "a column for each position.",
+            explain = [[
+                So Linformer is for encoders, and for a fixed longest length: its matrix has a
+                column for each position.
+            ]],
         },
     },
 }

@@ -124,9 +124,10 @@ return {
             },
             hint = "Positive and negative numbers can cancel.",
             explain = function(s)
-                return ("Performer takes positive features: no division by almost nothing. With 128 "
-                    .. "features, though, sine and cosine do better here: %s against %s."):format(
-                    percent(s.many.error), percent(s.many_positive.error))
+                return ("Performer takes positive features: no division by almost nothing. "
+                    .. "With 128 features, though, sine and cosine do better here: "
+                    .. "%s against %s."):format(percent(s.many.error),
+                    percent(s.many_positive.error))
             end,
         },
     },

@@ -74,8 +74,10 @@ return {
                 answer = function(s) return s[1].value("reach", 63, 0) end,
                 within = 0,
             },
-            hint = "Look into the lower left corner: Tab, then G and Home, and read the line at the "
-                .. "bottom. Tab comes back.",
+            hint = [[
+                Look into the lower left corner: Tab, then G and Home, and read the line at the
+                bottom. Tab comes back.
+            ]],
             explain = "Reach grows with depth times memory, while each query still sees only a few "
                 .. "keys.",
         },
@@ -101,8 +103,9 @@ return {
             },
             hint = "Slots times tokens of a slot.",
             explain = function(s)
-                return ("More is seen, but through means: the mass rose from %s to %s, the error only "
-                    .. "went from %s to %s. To see a token and to see a mean are two things.")
+                return ("More is seen, but through means: the mass rose from %s to %s, the "
+                    .. "error only went from %s to %s. To see a token and to see a mean are two "
+                    .. "things.")
                     :format(percent(s.plain.mass), percent(s[1].mass), percent(s.plain.error),
                         percent(s[1].error))
             end,
@@ -116,7 +119,9 @@ return {
             show = { "compressive(segment=8,mem_len=8,cmem_len=4,ratio=4):weights", input = input,
                 n = 64, d = 32, causal = true },
             task = "press p and set ratio to 1: nothing is squeezed",
-            done = function(s) return s[1].mechanism == "compressive" and s[1].params.ratio == 1 end,
+            done = function(s)
+                return s[1].mechanism == "compressive" and s[1].params.ratio == 1
+            end,
             solution = { "compressive(segment=8,mem_len=8,cmem_len=4,ratio=1)", input = input,
                 n = 64, d = 32, causal = true },
             now = function(s)

@@ -41,8 +41,10 @@ return {
                 answer = 1,
             },
             hint = "The output is a sum of values; it can be scaled, too.",
-            explain = "This is called online softmax. FlashAttention does it in fast memory, tile by "
-                .. "tile.",
+            explain = [[
+                This is called online softmax. FlashAttention does it in fast memory, tile by
+                tile.
+            ]],
         },
         {
             title = "What was measured",
@@ -71,8 +73,10 @@ return {
                 end,
             },
             hint = "Divide the second number by the first.",
-            explain = "Exact attention needs memory linear in n. \"Our method needs linear memory\" "
-                .. "is no advantage over it.",
+            explain = [[
+                Exact attention needs memory linear in n. "Our method needs linear memory" is no
+                advantage over it.
+            ]],
         },
         {
             title = "Where the naive comparison misleads",
@@ -87,9 +91,9 @@ return {
                 full = { "full", input = "synthetic:normal", n = 4096, d = 64, measure = true },
             },
             now = function(s)
-                return ("at n = 4096, window of 65: %s\nexact in tiles: %s\ntwo matrices: %s"):format(
-                    bytes(s.window.memory), bytes(s.full.memory),
-                    bytes(2 * s.full.n * s.full.m * 4))
+                return ("at n = 4096, window of 65: %s\nexact in tiles: %s\ntwo matrices: %s")
+                    :format(bytes(s.window.memory), bytes(s.full.memory),
+                        bytes(2 * s.full.n * s.full.m * 4))
             end,
             ask = {
                 "What can a sparse method still save, compared with tiles?",
@@ -101,8 +105,10 @@ return {
                 answer = 1,
             },
             hint = "Compare the memory of both; then think of pairs.",
-            explain = "So attnscope measures everything against exact tiled attention, in time as in "
-                .. "memory.",
+            explain = [[
+                So attnscope measures everything against exact tiled attention, in time as in
+                memory.
+            ]],
         },
         {
             title = "FLOPs are not time",
@@ -116,8 +122,9 @@ return {
                 full = { "full", input = "synthetic:normal", n = 2048, d = 64, measure = true },
             },
             now = function(s)
-                return ("FLOPs: %.1f times fewer\ntime here: %.3g ms, exact %.3g ms, %.1f times less")
-                    :format(s.full.flops / s.window.flops, s.window.time, s.full.time,
+                return ("FLOPs: %.1f times fewer\n"
+                    .. "time here: %.3g ms, exact %.3g ms, %.1f times less"):format(
+                        s.full.flops / s.window.flops, s.window.time, s.full.time,
                         s.full.time / s.window.time)
             end,
             ask = {

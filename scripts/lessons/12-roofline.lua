@@ -1,7 +1,8 @@
 -- Reading a roofline: two ceilings, and where a stage stands under them.
 return {
     title = "Reading a roofline",
-    summary = "A machine has two limits: arithmetic, and moving data. Which one holds a stage back?",
+    summary = "A machine has two limits: arithmetic, and moving data. "
+        .. "Which one holds a stage back?",
     minutes = 5,
     steps = {
         {
@@ -24,8 +25,10 @@ return {
                 answer = 1,
             },
             hint = "Speed = FLOPs for a byte × bytes in a second.",
-            explain = "Left of the corner a stage waits for data, right of it for arithmetic. The lower "
-                .. "flat line is what one large matrix product reaches here.",
+            explain = [[
+                Left of the corner a stage waits for data, right of it for arithmetic. The lower
+                flat line is what one large matrix product reaches here.
+            ]],
         },
         {
             title = "Intensity of attention",
@@ -67,8 +70,10 @@ return {
                 answer = 1,
             },
             hint = "Follow the slope to the left.",
-            explain = "It reaches fewer FLOPs in a second. But it needs far fewer, so it may be done "
-                .. "sooner. Speed in FLOP/s is not the goal; time is.",
+            explain = [[
+                It reaches fewer FLOPs in a second. But it needs far fewer, so it may be done
+                sooner. Speed in FLOP/s is not the goal; time is.
+            ]],
         },
         {
             title = "Far below the roof",
@@ -82,7 +87,8 @@ return {
             ask = {
                 "A stage stands on the slope, at the roof. What makes it faster?",
                 choices = {
-                    { "moving fewer bytes", "Fewer bytes for the same FLOPs move it to the right." },
+                    { "moving fewer bytes",
+                      "Fewer bytes for the same FLOPs move it to the right." },
                     { "a faster multiplier", "It waits for data, not for arithmetic." },
                     { "more FLOPs", "More work does not get done sooner." },
                 },

@@ -54,7 +54,8 @@ return {
                 Now tokens attend to their group, wherever it is. A window of the same width, and
                 LSH with buckets.
             ]],
-            show = { "window(window=17):weights", "reformer(block=16,rounds=2,exclude_self=false):weights",
+            show = { "window(window=17):weights",
+                "reformer(block=16,rounds=2,exclude_self=false):weights",
                 input = "synthetic:clusters(clusters=16,spread=0.3)", n = 256, d = 32 },
             now = function(s)
                 return ("window: mass kept %s\nLSH: mass kept %s"):format(percent(s[1].mass),
@@ -91,8 +92,10 @@ return {
                     percent(s[1].flops / s.full.flops))
             end,
             hint = "Press p, then Right some times, then Enter.",
-            explain = "Beyond that, more work buys nothing you need. Ctrl-V draws error beside cost "
-                .. "for a whole range.",
+            explain = [[
+                Beyond that, more work buys nothing you need. Ctrl-V draws error beside cost for a
+                whole range.
+            ]],
         },
         {
             title = "Check with the clock",
@@ -115,8 +118,8 @@ return {
             },
             hint = "4 n² d against 4 n 17 d, so n / 17.",
             explain = function(s)
-                return ("FLOPs: %.0f times fewer. Time: %.1f times less. Decide by the time at your "
-                    .. "length, and by the error on your heads."):format(
+                return ("FLOPs: %.0f times fewer. Time: %.1f times less. Decide by the time "
+                    .. "at your length, and by the error on your heads."):format(
                     s.full.flops / s.window.flops, s.full.time / s.window.time)
             end,
         },

@@ -125,9 +125,11 @@ return {
                 within = 0.3,
             },
             hint = "Rows that are dark from the left up to the diagonal.",
-            explain = "Divided by what row 0 has left they would be rounding noise, or 0/0. If the "
-                .. "mask comes first, the largest score that counts is taken off before exp: no row "
-                .. "is empty.",
+            explain = [[
+                Divided by what row 0 has left they would be rounding noise, or 0/0. If the mask
+                comes first, the largest score that counts is taken off before exp: no row is
+                empty.
+            ]],
         },
     },
 }

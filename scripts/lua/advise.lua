@@ -12,15 +12,16 @@ local attn = require "attnscope"
 
 local settings = require "library.arguments" {
   usage = "advise.lua [name=value...]",
-  about = "For every head the cheapest mechanism that keeps a share of the attention's mass, as CSV.",
+  about = "For every head the cheapest mechanism that keeps a share of the mass, as CSV.",
   { "input", "", "text", "file; default: the shipped sample" },
   { "layer", "0", "whole", "of the file" },
   { "n", "", "count", "cuts the file" },
   { "keep", "0.95", "share", "share of the mass, mean over the queries" },
   { "error", "0.5", "number", "of the output at most: keys may be seen and weighed otherwise" },
-  { "mechanisms", "window(window=9),window(window=33),window(window=129),dilated,bigbird,longformer,"
-    .. "longformer(window=33,global=4),cascade,sparse-strided,sparse-fixed,axial(combine=union),logsparse,"
-    .. "reformer(block=8),routing,adaptive-span", "mechanisms", "candidates" },
+  { "mechanisms", "window(window=9),window(window=33),window(window=129),dilated,bigbird,"
+    .. "longformer,longformer(window=33,global=4),cascade,sparse-strided,sparse-fixed,"
+    .. "axial(combine=union),logsparse,reformer(block=8),routing,adaptive-span", "mechanisms",
+    "candidates" },
   { "fit", "128:512:x2", "lengths", "for the crossover" },
   { "seed", "0", "whole", "of every random draw" },
   { "all", "false", "flag", "a row for every candidate, not only the chosen one" },
@@ -44,7 +45,8 @@ local function law(mechanism)
   if laws[mechanism] == nil then
     local xs, ys = {}, {}
     for _, n in ipairs(settings.fit) do
-      local good, result = pcall(attn.run, mechanism, { n = n, d = head_size, seed = settings.seed })
+      local options = { n = n, d = head_size, seed = settings.seed }
+      local good, result = pcall(attn.run, mechanism, options)
       if good and result then
         xs[#xs + 1], ys[#ys + 1] = n, result.record.flops.counted
       end

@@ -9,7 +9,8 @@ local attn = require "attnscope"
 local settings = require "library.arguments" {
   usage = "figure_grid.lua [name=value...]",
   about = "One figure of every fixed and learned pattern on the same input.",
-  { "mechanisms", "", "mechanisms", "ids, or texts like 'bigbird(window=5)'; default: those of classes" },
+  { "mechanisms", "", "mechanisms",
+    "ids, or texts like 'bigbird(window=5)'; default: those of classes" },
   { "classes", "FP,LP", "list", "classes of the surveys, or all" },
   { "input", "", "text", "file; default: a generated one" },
   { "structure", "induction", "text", "generator of it" },

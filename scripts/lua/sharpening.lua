@@ -45,7 +45,8 @@ for _, temperature in ipairs(temperatures) do
     last = run(temperature, count)
     panels[#panels + 1] = {
       result = last, view = "permutation",
-      title = ("temperature %g, %g iteration%s"):format(temperature, count, count == 1 and "" or "s"),
+      title = ("temperature %g, %g iteration%s"):format(temperature, count,
+        count == 1 and "" or "s"),
     }
   end
   for i, value in ipairs(residuals(last)) do

@@ -1,4 +1,4 @@
--- table1.lua -- the surveys' Table 1, measured: claimed exponents of n beside counted and timed ones.
+-- table1.lua -- the surveys' Table 1, measured: claimed exponents of n beside counted and timed.
 --
 --   attnscope lua table1.lua [name=value...]     --help lists the settings
 --
@@ -78,8 +78,8 @@ for _, record in ipairs(records) do
   table.insert(groups[name], record)
 end
 
-local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLOPs", "time", "memory",
-                  "verdict" }
+local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLOPs", "time",
+                  "memory", "verdict" }
 local rows = {}
 for _, name in ipairs(order) do
   local info, list = attn.info(name), groups[name]
@@ -104,8 +104,8 @@ local function markdown()
     end
     lines[#lines + 1] = "| " .. table.concat(cells, " | ") .. " |"
   end
-  return ("# Claimed and measured growth\n\nExponents of n over n = %s, d = %d, with 95 %% intervals; "
-    .. "measured on %s.\n\n"):format(table.concat(settings.n, ", "), settings.d,
+  return ("# Claimed and measured growth\n\nExponents of n over n = %s, d = %d, with 95 %% "
+    .. "intervals; measured on %s.\n\n"):format(table.concat(settings.n, ", "), settings.d,
       attn.environment().cpu or "this machine") .. table.concat(lines, "\n") .. "\n"
 end
 

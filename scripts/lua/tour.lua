@@ -1,4 +1,4 @@
--- tour.lua -- the explorer by itself: a window that grows, what it misses, a mechanism that finds it.
+-- tour.lua -- the explorer by itself: a window that grows, what it misses, and what finds it.
 --
 --   attnscope --script tour.lua [INPUT]
 --

@@ -7,6 +7,7 @@
 
 #include "app/command_parts.h"
 #include "app/campaign.h"
+#include "app/inputs.h"
 #include "app/system_words.h"
 #include "input/input.h"
 #include "input/mapped.h"
@@ -326,7 +327,10 @@ static bool take_input(Session *s, const Call *call, CampaignSpec *out, Error *e
         out->d = out->d ? out->d : choice->d;
         out->heads = out->heads ? out->heads : choice->heads;
     }
-    out->input = strdup(spec ? spec : "synthetic:normal");
+    spec = session_input_path(s, spec ? spec : "synthetic:normal", err);
+    if (!spec)
+        return false;
+    out->input = strdup(spec);
     if (!out->input)
         return error_set(err, ERR_NOMEM, "not enough memory");
     if (*out->n.items[0])

@@ -2,6 +2,7 @@
 #include "app/command_parts.h"
 #include "app/missed.h"
 #include "app/derived.h"
+#include "app/inputs.h"
 #include "app/reach.h"
 #include "app/stored_figure.h"
 #include "profile/conventions.h"
@@ -96,6 +97,8 @@ static void info_positions(Text *out)
                   p->views ? p->views : "");
         params_table(p->params, out);
     }
+    text_add(out, "\n--position KIND; its parameters stand among those of the mechanism: "
+                  "'full(pos_base=100)' --position rope\n");
 }
 
 /* ---- files ------------------------------------------------------------------ */
@@ -270,13 +273,19 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
     const char      *what = call->word_count ? call->words[0] : NULL;
     const Mechanism *m;
 
-    (void)s;
     if (!what)
         return error_set(err, ERR_USAGE,
-                         "info needs a mechanism (attnscope list), 'positions', 'conventions', "
-                         "or a file");
+                         "info needs a mechanism (attnscope list), 'positions', 'inputs', "
+                         "'conventions', or a file");
+    what = session_input_path(s, what, err);
+    if (!what)
+        return false;
     if (!strcmp(what, "positions")) {
         info_positions(out);
+        return true;
+    }
+    if (!strcmp(what, "inputs")) {
+        inputs_describe(out);
         return true;
     }
     if (!strcmp(what, "conventions")) {

@@ -217,6 +217,19 @@ static void write_any(const Call *call, const Result *result, const ReachSummary
 
 /* ---- the command -------------------------------------------------------------------- */
 
+/* Said before a run that may be long. */
+static bool can_be_followed(const Request *request, Error *err)
+{
+    for (; request; request = request->above) {
+        const Mechanism *m = mechanism_find(request->mechanism);
+
+        if (m && !reach_is_offered(m))
+            return error_set(err, ERR_UNSUPPORTED, "%s has no set of allowed pairs, so nothing to "
+                             "follow from layer to layer", m->id);
+    }
+    return true;
+}
+
 bool command_reach(Session *s, const Call *call, Text *out, Error *err)
 {
     Request       request;
@@ -234,7 +247,7 @@ bool command_reach(Session *s, const Call *call, Text *out, Error *err)
     ok = ok && call_check_params(call, err) && call_load_input(s, call, err) &&
          stack_request(s, call, &request, err);
     if (ok) {
-        result = session_run(s, &request, err);
+        result = can_be_followed(&request, err) ? session_run(s, &request, err) : NULL;
         request_free(&request);
         ok = result &&
              result_reach_summary(result, &options, session_threads(s, 0), NULL, summary, err);

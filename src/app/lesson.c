@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "app/command_parts.h"
+#include "app/inputs.h"
 #include "app/session_parts.h"
 
 #define LARGEST (1 << 20) /* bytes; a lesson has a few thousand */
-#define SAMPLE  "sample:"
 #define USUAL_INPUT "synthetic:normal"
 
 void session_on_lessons(Session *s, const LessonReader *reader)
@@ -89,19 +89,14 @@ const LessonWords *lesson_shows(const Lesson *lesson, int step)
 /* A sample of the program's, or a file beside the lesson. */
 static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
 {
-    const char *slash = lesson->file ? strrchr(lesson->file, '/') : NULL, *path;
+    const char *slash = lesson->file ? strrchr(lesson->file, '/') : NULL;
+    const char *path = session_input_path(s, spec, err);
 
-    if (strncmp(spec, SAMPLE, strlen(SAMPLE)) == 0) {
-        path = session_find_shipped(s, "samples", spec + strlen(SAMPLE));
-        if (!path)
-            return error_set(err, ERR_FILE, "input: there is no shipped sample '%.80s'",
-                             spec + strlen(SAMPLE));
-        text_add(out, path);
-    } else if (slash && *spec != '/' && strncmp(spec, "synthetic:", 10) != 0) {
-        text_addf(out, "%.*s/%s", (int)(slash - lesson->file), lesson->file, spec);
-    } else {
-        text_add(out, spec);
-    }
+    if (!path)
+        return false;
+    if (path == spec && slash && *spec != '/' && strncmp(spec, "synthetic:", 10) != 0)
+        text_addf(out, "%.*s/", (int)(slash - lesson->file), lesson->file);
+    text_add(out, path);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
 }
 

@@ -172,8 +172,11 @@ bool lesson_task_done(const Lesson *lesson, int step, const LessonFacts *facts, 
 /* The right answer: a number, or a choice from 1. */
 bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, double *out,
                    Error *err);
-/* "1 234", "1.5k", "2 M", "12 %"; false with an error that says what a number looks like. */
-bool lesson_number(const char *typed, double *out, Error *err);
+/* "1 234", "4,096", "1,5", "1.5k", "2 M", "12 %" in the unit that is asked for (NULL: none);
+ * false with an error that says what a number looks like. */
+bool lesson_number(const char *typed, const char *unit, double *out, Error *err);
+/* It is such a number, or may become one with what is typed next. */
+bool lesson_number_begins(const char *typed, const char *unit);
 bool lesson_accepts(const LessonStep *step, double right, double given);
 
 #endif

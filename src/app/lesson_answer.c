@@ -1,7 +1,6 @@
 /* lesson_answer.c -- a lesson's words and answers, where they are made of runs. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "app/lesson.h"
@@ -112,43 +111,6 @@ bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, dou
     if (s->ask == LESSON_ASKS_CHOICE && (*out != floor(*out) || !(*out >= 1) ||
                                          !(*out <= s->choice_count)))
         return wrong_kind(lesson, step, "answer", "the number of a choice", err);
-    return true;
-}
-
-/* ---- numbers ------------------------------------------------------------------------ */
-
-/* "k", "M", "%" and the like; 0: none of these. */
-static double unit_of(const char *text)
-{
-    static const struct {
-        const char *name;
-        double      factor;
-    } units[] = { { "", 1 },    { "k", 1e3 }, { "K", 1e3 },       { "M", 1e6 },
-                  { "G", 1e9 }, { "T", 1e12 }, { "%", 1 },         { "x", 1 },
-                  { "KiB", 1024 }, { "MiB", 1048576 }, { "GiB", 1073741824 } };
-
-    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-        if (!strcmp(text, units[i].name))
-            return units[i].factor;
-    return 0;
-}
-
-bool lesson_number(const char *typed, double *out, Error *err)
-{
-    char   text[64], *end;
-    size_t length = 0;
-    double factor;
-
-    for (; *typed && length + 1 < sizeof(text); typed++)
-        if (*typed != ' ')
-            text[length++] = *typed;
-    text[length] = '\0';
-    *out = strtod(text, &end);
-    factor = unit_of(end);
-    if (end == text || !(factor > 0) || !isfinite(*out))
-        return error_set(err, ERR_USAGE, "'%.20s' is no number; write it like 12, 0.5 or 1.5k",
-                         text);
-    *out *= factor;
     return true;
 }
 

@@ -7,12 +7,14 @@
 
 #include "app/lesson_page.h"
 #include "app/lesson_play.h"
+#include "profile/measure.h"
 
 typedef struct Check {
     Session      *session;
     const Lesson *lesson;
     int           step;
     Text         *out;
+    LessonTime   *time;
     int           wrong;
 } Check;
 
@@ -66,7 +68,7 @@ static void check_number(Check *c, const LessonStep *step, double right)
     Error  err = ERROR_INIT;
 
     snprintf(typed, sizeof(typed), "%.9g", right);
-    if (!lesson_number(typed, &given, &err) || !lesson_accepts(step, right, given))
+    if (!lesson_number(typed, step->unit, &given, &err) || !lesson_accepts(step, right, given))
         complain(c, "answer: the right number, %s, is not accepted", typed);
     if (lesson_accepts(step, right, right + off) || lesson_accepts(step, right, right - off))
         complain(c, "answer: %g is accepted for %g: within is too wide", right + off, right);
@@ -95,12 +97,25 @@ static void check_answer(Check *c, const LessonFacts *facts)
         complain(c, "answer: %d choices are accepted", accepted);
 }
 
+/* With what the learner would read there, which often says what is amiss. */
+static void complain_of_solution(Check *c, const LessonFacts *facts)
+{
+    Text  now = { 0 };
+    Error err = ERROR_INIT;
+
+    lesson_text(c->lesson, &c->lesson->steps[c->step].now, facts, &now, &err);
+    complain(c, "solution: the task is not done by it%s%s%s", now.length ? "; now: \"" : "",
+             text_str(&now), now.length ? "\"" : "");
+    text_free(&now);
+}
+
 /* The task is open at first, and what is said to do it does. */
 static void check_task(Check *c, const LessonFacts *facts)
 {
     const LessonStep *step = &c->lesson->steps[c->step];
     LessonPlay        play;
     bool              done = true;
+    double            begun = clock_wall();
     Error             err = ERROR_INIT;
 
     if (!step->done)
@@ -115,27 +130,50 @@ static void check_task(Check *c, const LessonFacts *facts)
         !lesson_task_done(c->lesson, c->step, &play.facts, &done, &err))
         complain_of(c, &err);
     else if (!done)
-        complain(c, "solution: the task is not done by it");
+        complain_of_solution(c, &play.facts);
+    c->time->waited += clock_wall() - begun;
     lesson_play_free(&play);
 }
 
-int lesson_check(Session *s, const Lesson *lesson, Text *out)
+static void check_step(Check *c)
 {
-    Check c = { .session = s, .lesson = lesson, .out = out };
+    LessonPlay play;
+    double     begun = clock_wall();
+    Error      err = ERROR_INIT;
 
-    for (; c.step < lesson->count; c.step++) {
-        LessonPlay play;
-        Error      err = ERROR_INIT;
-
-        session_progress(s, "%s: step %d of %d", lesson->id, c.step + 1, lesson->count);
-        if (lesson_play(s, lesson, c.step, NULL, &play, &err)) {
-            check_pages(&c, &play.facts);
-            check_answer(&c, &play.facts);
-            check_task(&c, &play.facts);
-        } else {
-            complain_of(&c, &err);
-        }
-        lesson_play_free(&play);
+    if (lesson_play(c->session, c->lesson, c->step, NULL, &play, &err)) {
+        c->time->waited += clock_wall() - begun;
+        check_pages(c, &play.facts);
+        check_answer(c, &play.facts);
+        check_task(c, &play.facts);
+        lesson_time_step(c->lesson, c->step, &play.facts, c->time, &err); /* said already */
+    } else {
+        complain_of(c, &err);
     }
+    lesson_play_free(&play);
+}
+
+static void check_minutes(Check *c)
+{
+    double takes = lesson_minutes(c->time);
+
+    if (takes <= c->lesson->minutes + LESSON_MINUTES_ROOM)
+        return;
+    text_addf(c->out, "%s: minutes: it says %d, but %d words, %d keys and %d things to find out "
+              "take about %.1f: shorten it, or say so\n", c->lesson->id, c->lesson->minutes,
+              c->time->words, c->time->keys, c->time->questions, takes);
+    c->wrong++;
+}
+
+int lesson_check(Session *s, const Lesson *lesson, LessonTime *time, Text *out)
+{
+    Check c = { .session = s, .lesson = lesson, .time = time, .out = out };
+
+    *time = (LessonTime){ .words = 0 };
+    for (; c.step < lesson->count; c.step++) {
+        session_progress(s, "%s: step %d of %d", lesson->id, c.step + 1, lesson->count);
+        check_step(&c);
+    }
+    check_minutes(&c);
     return c.wrong;
 }

@@ -2,9 +2,9 @@
 #ifndef APP_LESSON_CHECK_H
 #define APP_LESSON_CHECK_H
 
-#include "app/lesson.h"
+#include "app/lesson_time.h"
 
-/* A line for each thing that is wrong; returns how many. */
-int lesson_check(Session *s, const Lesson *lesson, Text *out);
+/* A line for each thing that is wrong; returns how many.  time: what it takes a learner. */
+int lesson_check(Session *s, const Lesson *lesson, LessonTime *time, Text *out);
 
 #endif

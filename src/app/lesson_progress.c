@@ -55,7 +55,7 @@ static LessonProgress *find(Progress *progress, const char *id)
     return NULL;
 }
 
-static void put(Progress *progress, const LessonProgress *item)
+void progress_put(Progress *progress, const LessonProgress *item)
 {
     LessonProgress *old = find(progress, item->id);
 
@@ -84,7 +84,7 @@ void progress_parse(const char *text, Progress *out)
         if (!line[0] || line[0] == '#')
             continue;
         if (length < sizeof(line) && parse_line(line, &item))
-            put(out, &item);
+            progress_put(out, &item);
         else
             out->damaged++;
     }
@@ -148,7 +148,7 @@ bool progress_save(const LessonProgress *item, Error *err)
     progress_read(&progress);
     ok = place_state(NAME, &path, err) && place_make_folders(text_str(&path), err) &&
          (progress.damaged != -1 || put_aside(text_str(&path), err));
-    put(&progress, item);
+    progress_put(&progress, item);
     progress_write(&progress, &text);
     ok = ok && (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to save")) &&
          file_write(text_str(&path), text.data, text.length, err);

@@ -30,6 +30,8 @@ void progress_write(const Progress *progress, Text *out);
 void progress_read(Progress *out);
 /* Of a lesson; a zeroed one where there is none. */
 LessonProgress progress_of(const Progress *progress, const char *id);
+/* In the place of what was known of the lesson. */
+void progress_put(Progress *progress, const LessonProgress *item);
 /* Reads the file again, changes the one lesson and writes it: two explorers share it. */
 bool progress_save(const LessonProgress *item, Error *err);
 int  progress_steps(const LessonProgress *item); /* done */

@@ -20,8 +20,7 @@ static bool place_below(const char *variable, const char *usual, const char *nam
     else if (home && *home == '/')
         text_addf(out, "%s/%s/attnscope/%s", home, usual, name);
     else
-        return error_set(err, ERR_FILE, "no place for %s: neither %s nor HOME is set", name,
-                         variable);
+        return error_set(err, ERR_FILE, "neither HOME nor %s is set", variable);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
 }
 

@@ -1,5 +1,6 @@
 /* session.c -- the session itself, its input and its threads; see session.h. */
 #include "app/session_parts.h"
+#include "app/inputs.h"
 #include "attn/cuda/library.h"
 
 #include <libgen.h>
@@ -120,9 +121,10 @@ static bool take_input(Session *s, Input *input, const char *spec, Error *err)
 bool session_load(Session *s, const char *spec, const InputChoice *choice, Error *err)
 {
     InputChoice chosen = choice ? *choice : INPUT_CHOICE_DEFAULT;
-    Input      *input = input_load(spec, &chosen, err);
+    const char *path = session_input_path(s, spec, err);
+    Input      *input = path ? input_load(path, &chosen, err) : NULL;
 
-    if (!input || !take_input(s, input, spec, err))
+    if (!input || !take_input(s, input, path, err))
         return false;
     s->choice = chosen;
     return true;

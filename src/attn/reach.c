@@ -1,11 +1,7 @@
 /* reach.c -- hop counts of a block of rows; see reach.h.
  *
  * A block keeps one word of bits for every token: bit b says that row b of the
- * block has come there.  One layer moves the words of its rows along their lists
- * of runs.  A long run is put down at O(log) nodes of a segment tree over the
- * tokens, and the tree is emptied into its leaves once; a list or a run that
- * several rows share is fed by the union of their words.  So a layer costs its
- * lists and runs, not its cells.
+ * block has come there.  One layer moves the words along its cells (reach_move.c).
  *
  * With one layer repeated only the words of newly reached tokens move on (a
  * breadth-first search of all rows of the block at once).  With different layers
@@ -16,25 +12,6 @@
 #include <string.h>
 
 #include "attn/reach_parts.h"
-
-#define LANES_WIDE  4
-#define DIRECT_MOST 6 /* tokens of a run that are cheaper without the tree */
-
-typedef uint64_t Word;
-
-struct ReachBlock {
-    int64_t tokens;
-    int     lanes;        /* words of one token */
-    Word   *set;          /* [tokens * lanes] where the rows are */
-    Word   *next;         /* after one more layer */
-    Word   *reached;      /* at any depth so far */
-    Word   *tree;         /* [2 tokens * lanes]; its leaves are the second half */
-    Word   *lists, *runs; /* of those that are shared; grow with the layers */
-    int64_t list_room, run_room;
-    int64_t tree_lo, tree_hi; /* leaves that hold something */
-    int64_t set_lo, set_hi;   /* tokens that may have a word in `set` */
-    int64_t next_lo, next_hi;
-};
 
 int64_t reach_block_rows(int64_t tokens)
 {
@@ -100,183 +77,43 @@ static bool block_fits(ReachBlock *b, const ReachStack *s)
     return ok;
 }
 
-/* ---- one layer ------------------------------------------------------------------ */
-
-/* The functions below are made twice, for one word a token and for four, so that
- * the loops over lanes vanish. */
-#define LANED static inline __attribute__((always_inline))
-
-LANED void word_or(Word *to, const Word *from, int lanes)
-{
-    for (int w = 0; w < lanes; w++)
-        to[w] |= from[w];
-}
-
-LANED bool word_any(const Word *word, int lanes)
-{
-    Word any = 0;
-
-    for (int w = 0; w < lanes; w++)
-        any |= word[w];
-    return any != 0;
-}
-
-LANED void put_interval(ReachBlock *b, int64_t start, int64_t count, const Word *word, int lanes)
-{
-    int64_t n = b->tokens, end = start + count;
-
-    if (count <= DIRECT_MOST) {
-        for (int64_t j = start; j < end; j++)
-            word_or(b->next + j * lanes, word, lanes);
-    } else {
-        b->tree_lo = start < b->tree_lo ? start : b->tree_lo;
-        b->tree_hi = end > b->tree_hi ? end : b->tree_hi;
-        for (int64_t l = start + n, r = end + n; l < r; l /= 2, r /= 2) {
-            if (l % 2)
-                word_or(b->tree + l++ * lanes, word, lanes);
-            if (r % 2)
-                word_or(b->tree + --r * lanes, word, lanes);
-        }
-    }
-    b->next_lo = start < b->next_lo ? start : b->next_lo;
-    b->next_hi = end > b->next_hi ? end : b->next_hi;
-}
-
-LANED void put_run(ReachBlock *b, const ReachRun *run, const Word *word, int lanes)
-{
-    int64_t last = run->start + (int64_t)(run->count - 1) * run->step;
-
-    if (run->step == 1) {
-        put_interval(b, run->start, run->count, word, lanes);
-        return;
-    }
-    for (int64_t j = run->start; j <= last; j += run->step)
-        word_or(b->next + j * lanes, word, lanes);
-    b->next_lo = run->start < b->next_lo ? run->start : b->next_lo;
-    b->next_hi = last >= b->next_hi ? last + 1 : b->next_hi;
-}
-
-LANED void put_list(ReachBlock *b, const ReachLayer *l, int32_t list, const Word *word, int lanes)
-{
-    for (int64_t e = l->first[list]; e < l->first[list + 1]; e++) {
-        int32_t edge = l->edge[e];
-
-        if (edge >= 0)
-            put_interval(b, edge, 1, word, lanes);
-        else if (l->run[~edge].shared >= 0)
-            word_or(b->runs + (int64_t)l->run[~edge].shared * lanes, word, lanes);
-        else
-            put_run(b, &l->run[~edge], word, lanes);
-    }
-}
-
-/* Words of the tree's nodes go down to the leaves, and these to `next`. */
-LANED void empty_tree(ReachBlock *b, int lanes)
-{
-    int64_t n = b->tokens, lo = b->tree_lo + n, hi = b->tree_hi + n - 1;
-    int     depth = 0;
-
-    if (b->tree_lo >= b->tree_hi)
-        return;
-    while (hi >> (depth + 1))
-        depth++;
-    for (; depth > 0; depth--)
-        for (int64_t i = lo >> depth; i <= hi >> depth; i++) {
-            Word *node = b->tree + i * lanes;
-
-            if (i == 0 || !word_any(node, lanes))
-                continue;
-            word_or(node + i * lanes, node, lanes); /* children 2 i and 2 i + 1 */
-            word_or(node + (i + 1) * lanes, node, lanes);
-            memset(node, 0, (size_t)lanes * sizeof(Word));
-        }
-    for (int64_t j = b->tree_lo; j < b->tree_hi; j++)
-        word_or(b->next + j * lanes, b->tree + (n + j) * lanes, lanes);
-    memset(b->tree + lo * lanes, 0, (size_t)((hi - lo + 1) * lanes) * sizeof(Word));
-    b->tree_lo = n;
-    b->tree_hi = 0;
-}
-
-/* next |= the keys of the tokens in `set`. */
-LANED void move_words(ReachBlock *b, const ReachLayer *l, int lanes)
-{
-    for (int64_t i = b->set_lo; i < b->set_hi; i++) {
-        const Word *word = b->set + i * lanes;
-        int32_t     list = l->list[i];
-
-        if (!word_any(word, lanes))
-            continue;
-        if (l->shared[list] >= 0)
-            word_or(b->lists + (int64_t)l->shared[list] * lanes, word, lanes);
-        else
-            put_list(b, l, list, word, lanes);
-    }
-    for (int64_t c = 0; c < l->shared_lists; c++)
-        if (word_any(b->lists + c * lanes, lanes))
-            put_list(b, l, l->shared_list[c], b->lists + c * lanes, lanes);
-    for (int64_t c = 0; c < l->shared_runs; c++)
-        if (word_any(b->runs + c * lanes, lanes))
-            put_run(b, &l->run[l->shared_run[c]], b->runs + c * lanes, lanes);
-    if (l->shared_lists)
-        memset(b->lists, 0, (size_t)(l->shared_lists * lanes) * sizeof(Word));
-    if (l->shared_runs)
-        memset(b->runs, 0, (size_t)(l->shared_runs * lanes) * sizeof(Word));
-    empty_tree(b, lanes);
-}
-
-static void clear_next(ReachBlock *b)
-{
-    b->next_lo = b->tokens;
-    b->next_hi = 0;
-}
-
-/* `next` becomes `set`, and what was there is wiped. */
-static void step_on(ReachBlock *b)
-{
-    Word   *set = b->set;
-    int64_t lo = b->set_lo, hi = b->set_hi;
-
-    b->set = b->next;
-    b->set_lo = b->next_lo;
-    b->set_hi = b->next_hi;
-    b->next = set;
-    if (hi > lo)
-        memset(set + lo * b->lanes, 0, (size_t)((hi - lo) * b->lanes) * sizeof(Word));
-    clear_next(b);
-}
-
-/* Over the residual connection every token keeps what it has. */
-static void keep_words(ReachBlock *b)
-{
-    for (int64_t w = b->set_lo * b->lanes; w < b->set_hi * b->lanes; w++)
-        b->next[w] |= b->set[w];
-    b->next_lo = b->set_lo < b->next_lo ? b->set_lo : b->next_lo;
-    b->next_hi = b->set_hi > b->next_hi ? b->set_hi : b->next_hi;
-}
-
 /* ---- what a depth brought --------------------------------------------------------- */
 
 /* `set` loses what was reached before, and is reached now; whether any is left. */
-static bool only_new(ReachBlock *b)
+LANED void take_new(ReachBlock *b, int lanes)
 {
     int64_t lo = b->tokens, hi = 0;
 
+    b->active = b->bits = 0;
+    memset(b->alive, 0, sizeof(b->alive));
     for (int64_t j = b->set_lo; j < b->set_hi; j++) {
-        Word any = 0;
+        Word *set = b->set + j * lanes, *reached = b->reached + j * lanes, any = 0;
 
-        for (int64_t at = j * b->lanes; at < (j + 1) * b->lanes; at++) {
-            b->set[at] &= ~b->reached[at];
-            b->reached[at] |= b->set[at];
-            any |= b->set[at];
+        for (int w = 0; w < lanes; w++) {
+            set[w] &= ~reached[w];
+            reached[w] |= set[w];
+            any |= set[w];
+            b->alive[w] |= set[w];
         }
-        if (any) {
-            lo = j < lo ? j : lo;
-            hi = j + 1;
-        }
+        if (!any)
+            continue;
+        for (int w = 0; w < lanes; w++)
+            b->bits += __builtin_popcountll(set[w]);
+        b->active++;
+        lo = j < lo ? j : lo;
+        hi = j + 1;
     }
     b->set_lo = lo; /* words outside are zero */
     b->set_hi = hi;
-    return hi > lo;
+}
+
+static bool only_new(ReachBlock *b)
+{
+    if (b->lanes == LANES_WIDE)
+        take_new(b, LANES_WIDE);
+    else
+        take_new(b, 1);
+    return b->set_hi > b->set_lo;
 }
 
 /* `reached` becomes a copy of `set`; whether it was another. */
@@ -289,17 +126,11 @@ static bool replaced(ReachBlock *b)
     return other;
 }
 
-static bool all_reached(const ReachBlock *b, int64_t first)
+static bool all_reached(const ReachBlock *b)
 {
-    int64_t left = b->tokens - first;
-
-    for (int64_t at = b->tokens * b->lanes - 1; at >= 0; at--) {
-        int64_t rows = left - at % b->lanes * 64;
-        Word    full = rows >= 64 ? ~(Word)0 : rows > 0 ? ((Word)1 << rows) - 1 : 0;
-
-        if (b->reached[at] != full)
+    for (int64_t at = b->tokens * b->lanes - 1; at >= 0; at--)
+        if (b->reached[at] != b->full[at % b->lanes])
             return false;
-    }
     return true;
 }
 
@@ -356,20 +187,13 @@ static void begin(ReachBlock *b, int64_t first)
     b->next_hi = b->tree_hi = 0;
     b->set_lo = first;
     b->set_hi = first + (left < rows ? left : rows);
-    for (int64_t r = 0; r < b->set_hi - first; r++)
+    memset(b->full, 0, sizeof(b->full));
+    for (int64_t r = 0; r < b->set_hi - first; r++) {
         b->set[(first + r) * b->lanes + r / 64] = (Word)1 << r % 64;
-}
-
-/* `set` goes down through one layer; keep: it stays where it is as well. */
-static void move_layer(ReachBlock *b, const ReachLayer *l, bool keep)
-{
-    if (b->lanes == LANES_WIDE)
-        move_words(b, l, LANES_WIDE);
-    else
-        move_words(b, l, 1);
-    if (keep)
-        keep_words(b);
-    step_on(b);
+        b->full[r / 64] |= (Word)1 << r % 64;
+    }
+    memcpy(b->alive, b->full, sizeof(b->full));
+    b->active = b->bits = b->set_hi - first;
 }
 
 /* What `depth` layers bring, before it is known what of it is new.  One layer
@@ -385,7 +209,8 @@ static bool go_deeper(ReachBlock *b, const ReachStack *s, int64_t first, int dep
     for (int layer = from; layer > 0; layer--) {
         if (stopped(cancel))
             return false;
-        move_layer(b, reach_layer_at(s, layer), s->residual && s->count > 1);
+        reach_move(b, reach_layer_at(s, layer), s->residual && s->count > 1,
+                   s->residual && s->count == 1);
     }
     return true;
 }
@@ -409,7 +234,7 @@ bool reach_search(const ReachStack *s, ReachBlock *b, int64_t first, ReachFound 
         if (changed && other)
             changed[depth] = true;
         tell(b, depth, found, context);
-        if (s->residual && (quiet == s->count || all_reached(b, first)))
+        if (s->residual && (quiet == s->count || all_reached(b)))
             return true;
     }
     return true;

@@ -339,6 +339,82 @@ static bool share(Builder *b)
     return true;
 }
 
+/* ---- the other way round ---------------------------------------------------------- */
+
+#define INTO_LEAST 16  /* cells of a row on average: with fewer there is little to save */
+#define INTO_EACH  256 /* rows that are kept of a key: more are rarely looked at */
+
+/* Keys of an edge: `count` of them from `start` on. */
+static ReachRun edge_run(const ReachLayer *l, int32_t edge)
+{
+    return edge >= 0 ? (ReachRun){ edge, 1, 1, -1 } : l->run[~edge];
+}
+
+/* Takes one list after the other, until every key has the rows that are kept of it and one
+ * more, or `into` is full: its places of key j go from at[j] to into_first[j + 1]. */
+static void each_into(const ReachLayer *l, const int32_t *row_of, int64_t *at, int32_t *into)
+{
+    int64_t open = l->tokens;
+
+    for (int64_t c = 0; open && c < l->lists; c++)
+        for (int64_t e = l->first[c]; e < l->first[c + 1]; e++) {
+            ReachRun run = edge_run(l, l->edge[e]);
+            int64_t  last = run.start + (int64_t)(run.count - 1) * run.step;
+
+            for (int64_t j = run.start; j <= last; j += run.step) {
+                if (at[j] == (into ? l->into_first[j + 1] : INTO_EACH + 1))
+                    continue;
+                if (into)
+                    into[at[j]] = l->shared[c] >= 0 ? ~l->shared[c] : row_of[c];
+                open -= ++at[j] == (into ? l->into_first[j + 1] : INTO_EACH + 1);
+            }
+        }
+}
+
+/* From how many rows each key has to where they begin. */
+static void place_into(ReachLayer *l, int64_t *at)
+{
+    int64_t sum = 0;
+
+    for (int64_t j = 0; j < l->tokens; j++) {
+        l->into_first[j] = sum;
+        l->into_cut[j] = at[j] > INTO_EACH;
+        sum += at[j] > INTO_EACH ? INTO_EACH : at[j];
+        at[j] = l->into_first[j];
+    }
+    l->into_first[l->tokens] = sum;
+}
+
+/* Where runs are few and short there is a second index, by keys. */
+static bool index_into(ReachLayer *l)
+{
+    int64_t  n = l->tokens, *at;
+    int32_t *row_of;
+    bool     ok;
+
+    for (int64_t e = 0; e < l->edges; e++)
+        l->cells += edge_run(l, l->edge[e]).count;
+    if (l->cells < INTO_LEAST * n || l->cells > 2 * l->edges)
+        return true;
+    row_of = calloc((size_t)l->lists + 1, sizeof(*row_of));
+    at = calloc((size_t)n, sizeof(*at));
+    l->into_first = malloc((size_t)(n + 1) * sizeof(*l->into_first));
+    l->into_cut = malloc((size_t)n * sizeof(*l->into_cut));
+    ok = row_of && at && l->into_first && l->into_cut;
+    for (int64_t i = 0; ok && i < n; i++)
+        row_of[l->list[i]] = (int32_t)i;
+    if (ok) {
+        each_into(l, row_of, at, NULL);
+        place_into(l, at);
+        l->into = malloc((size_t)l->into_first[n] * sizeof(*l->into));
+        if (l->into)
+            each_into(l, row_of, at, l->into);
+    }
+    free(row_of);
+    free(at);
+    return ok && l->into;
+}
+
 static void builder_free(Builder *b)
 {
     free(b->lists.slot);
@@ -364,7 +440,7 @@ static bool build(Builder *b, const Pattern *p, const atomic_bool *cancel, Error
             return error_set(err, ERR_CANCELLED, "the reach of a pattern: cancelled");
         ok = add_row(b, p, i);
     }
-    if (ok && share(b))
+    if (ok && share(b) && index_into(l))
         return true;
     return error_set(err, ERR_NOMEM, "the reach of a pattern of %lld tokens: not enough memory",
                      (long long)l->tokens);
@@ -397,6 +473,9 @@ void reach_layer_free(ReachLayer *l)
     free(l->run);
     free(l->shared_list);
     free(l->shared_run);
+    free(l->into_first);
+    free(l->into_cut);
+    free(l->into);
     free(l);
 }
 
@@ -410,5 +489,8 @@ int64_t reach_layer_bytes(const ReachLayer *l)
     return (int64_t)sizeof(*l) + l->tokens * (int64_t)sizeof(*l->list) +
            l->lists * (int64_t)(sizeof(*l->shared) + sizeof(*l->first)) +
            l->edges * (int64_t)sizeof(*l->edge) + l->runs * (int64_t)sizeof(*l->run) +
-           (l->shared_lists + l->shared_runs) * (int64_t)sizeof(*l->shared_list);
+           (l->shared_lists + l->shared_runs) * (int64_t)sizeof(*l->shared_list) +
+           (l->into ? (l->tokens + 1) * (int64_t)(sizeof(*l->into_first) + sizeof(*l->into_cut)) +
+                          l->into_first[l->tokens] * (int64_t)sizeof(*l->into)
+                    : 0);
 }

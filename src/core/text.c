@@ -286,7 +286,9 @@ bool file_write(const char *path, const void *bytes, size_t length, Error *err)
     if (strcmp(path, "-") == 0)
         return write_stream(stdout, bytes, length) ||
                error_set(err, ERR_FILE, "standard output: %s", strerror(errno));
-    if (snprintf(temporary, sizeof(temporary), "%s.tmp", path) >= (int)sizeof(temporary))
+    /* of this process: others may write the same file now */
+    if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid()) >=
+        (int)sizeof(temporary))
         return error_set(err, ERR_FILE, "%.200s...: the path is too long", path);
     file = fopen(temporary, "wb");
     if (!file)

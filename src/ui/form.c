@@ -162,11 +162,34 @@ const char *form_help(const Pane *pane, const FormRow *row)
     }
 }
 
+/* What cannot be a value is refused here, where it can be typed again, not by a run. */
+static bool can_be(const Pane *pane, const Param *param, const char *text, Error *err)
+{
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+    const Position  *position = position_find(pane->request.position);
+    const Param      table[] = { *param, { .name = NULL } };
+    size_t           size = m ? m->params_size : 0;
+    Assignments      given = { 0 };
+    void            *values;
+    bool             ok;
+
+    size = position && position->params_size > size ? position->params_size : size;
+    values = calloc(1, size + 1);
+    ok = (values && assignments_set(&given, param->name, text, err)) ||
+         error_set(err, ERR_NOMEM, "%s: not enough memory", param->name);
+    ok = ok && params_bind(table, values, &given, err);
+    assignments_free(&given);
+    free(values);
+    return ok;
+}
+
 bool form_set(Session *session, Pane *pane, const FormRow *row, const char *text, Error *err)
 {
     char  assignment[640];
     char *end;
 
+    if (row->kind == ROW_PARAM && *text && *text != '@' && !can_be(pane, row->param, text, err))
+        return false;
     switch (row->kind) {
     case ROW_TENSOR:
         if (*text && *text != '@')

@@ -181,6 +181,23 @@ static const char *facts_short(const CellFacts *f)
                                                       : f->text;
 }
 
+#define NAMES_USUAL 18
+
+/* Columns of the panes' names: fewer than usual where the facts need them. */
+static int names_width(const Compare *c, const CellFacts *facts, int width)
+{
+    int widest = 0, longest = 0;
+
+    for (int i = 0; i < c->count; i++) {
+        int name = 2 + term_width(c->panes[i].request.mechanism);
+        int text = term_width(facts_short(&facts[i]));
+
+        widest = name > widest ? name : widest;
+        longest = text > longest ? text : longest;
+    }
+    return longest <= width - NAMES_USUAL - 5 || widest > NAMES_USUAL ? NAMES_USUAL : widest;
+}
+
 void inspect_dock(Ui *ui, Area area)
 {
     Compare *c = &ui->compare;
@@ -188,22 +205,24 @@ void inspect_dock(Ui *ui, Area area)
     Term    *term = ui->term;
     int64_t  q, k;
     char     title[300], summary[200];
-    int      y = area.y + 1;
+    int      y = area.y + 1, names;
     bool     marked;
     Area     row;
+    CellFacts facts[PANES_MOST];
 
     if (!pane || !pane_view(pane) || area.h < 8)
         return;
     pane_cursor(pane, &q, &k);
     cursor_text(pane, q, k, title, sizeof(title));
     term_frame(term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    for (int i = 0; i < c->count; i++)
+        facts[i] = cell_facts(ui, &c->panes[i], q, k);
+    names = names_width(c, facts, area.w);
     for (int i = 0; i < c->count; i++) {
-        CellFacts f = cell_facts(ui, &c->panes[i], q, k);
-
-        term_textf(term, y, area.x + 2, 18, ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT),
+        term_textf(term, y, area.x + 2, names, ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT),
                    "%d %s", i + 1, c->panes[i].request.mechanism);
-        term_text(term, y++, area.x + 21, area.w - 23, facts_short(&f),
-                  ui_style(ui, f.allowed ? ROLE_TEXT : ROLE_DIM));
+        term_text(term, y++, area.x + names + 3, area.w - names - 5, facts_short(&facts[i]),
+                  ui_style(ui, facts[i].allowed ? ROLE_TEXT : ROLE_DIM));
     }
     y++;
     marked = pane_marked_row(ui, pane);

@@ -52,7 +52,7 @@ static void answer_number(Ui *ui, const LessonStep *step, double right)
         ui_say(ui, ROLE_DIM, "type a number, then Enter");
         return;
     }
-    if (!lesson_number(l->field.text, &given, &err)) {
+    if (!lesson_number(l->field.text, step->unit, &given, &err)) {
         ui_say(ui, ROLE_WARN, "%s", err.text);
         return;
     }
@@ -134,17 +134,26 @@ void action_lesson_page_down(Ui *ui)
     ui->lessons.scroll += 8;
 }
 
-/* A number that was wrong goes when the next one begins; Backspace mends it. */
-static bool type_number(Lessons *l, uint32_t key)
+/* A key that a number or its unit goes on with; any other is what it is without a question. */
+static bool goes_on(const Lessons *l, const LessonStep *step, uint32_t key)
 {
-    bool begins = (key >= '0' && key <= '9') || key == '-';
+    char text[sizeof(l->field.text) + 2];
 
-    if (begins && l->judged)
-        field_set(&l->field, "");
-    if (!begins && !(l->field.length && (key == K_BACK || key == K_CONTROL('U') || key == '.' ||
-                                         key == '%' || key == K_SPACE || key == 'k' ||
-                                         key == 'M' || key == 'G')))
+    if (key == K_BACK || key == K_CONTROL('U'))
+        return l->field.length > 0;
+    if (key < ' ' || key > '~')
         return false;
+    snprintf(text, sizeof(text), "%s%c", l->judged ? "" : l->field.text, (char)key);
+    return text[0] != ' ' && lesson_number_begins(text, step->unit);
+}
+
+/* A number that was wrong goes when the next one begins; Backspace mends it. */
+static bool type_number(Lessons *l, const LessonStep *step, uint32_t key)
+{
+    if (!goes_on(l, step, key))
+        return false;
+    if (l->judged && key != K_BACK)
+        field_set(&l->field, "");
     l->judged = false;
     return field_key(&l->field, key);
 }
@@ -157,9 +166,11 @@ bool lessons_key(Ui *ui, uint32_t key)
 
     if (l->sight.answered || step->ask == LESSON_ASKS_NOTHING)
         return false;
-    if (step->ask == LESSON_ASKS_CHOICE && key >= 'a' && key < 'a' + (uint32_t)step->choice_count) {
-        l->sight.chosen = (int)(key - 'a');
-        return true;
-    }
-    return step->ask == LESSON_ASKS_NUMBER && type_number(l, key);
+    if (step->ask == LESSON_ASKS_NUMBER)
+        return type_number(l, step, key);
+    key |= 0x20; /* A as a */
+    if (key < 'a' || key >= 'a' + (uint32_t)step->choice_count)
+        return false;
+    l->sight.chosen = (int)(key - 'a');
+    return true;
 }

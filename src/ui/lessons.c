@@ -31,7 +31,8 @@ void lessons_read(Ui *ui)
     LessonList list;
     Error      err = ERROR_INIT;
 
-    progress_read(&l->progress);
+    if (!l->unsaved)
+        progress_read(&l->progress);
     if (l->items)
         return;
     if (!lessons_find(&list, &err) || !(l->items = calloc((size_t)list.count + 1,
@@ -136,9 +137,15 @@ static void keep(Ui *ui)
     Error          err = ERROR_INIT;
 
     memcpy(item.id, l->running->id, sizeof(item.id));
-    if (!progress_save(&item, &err))
-        ui_say(ui, ROLE_WARN, "progress is not kept: %s", err.text);
-    progress_read(&l->progress);
+    if (progress_save(&item, &err)) {
+        l->unsaved = false;
+        progress_read(&l->progress);
+        return;
+    }
+    if (!l->unsaved)
+        ui_say(ui, ROLE_WARN, "progress lasts only until you quit: %s", err.text);
+    l->unsaved = true;
+    progress_put(&l->progress, &item);
 }
 
 void lessons_leave(Ui *ui)

@@ -24,6 +24,7 @@ typedef struct Lessons {
     LessonItem *items; /* owned; NULL: not read yet */
     int         count, cursor, top;
     Progress    progress;
+    bool        unsaved; /* it cannot be written: it lasts as long as the program */
     Lesson     *named;   /* owned; opened by a path, in no list */
     Lesson     *running; /* of the list, or named; NULL: none */
     int         step;

@@ -223,6 +223,7 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
         text_free(&caption);
         caption = (Text){ 0 };
         caption_text(panel, &pane->drawing.grid, true, &caption);
+        width++; /* up to the frame */
     }
     term_text(ui->term, y, area.x + 2, width, text_str(&caption), ui_style(ui, ROLE_DIM));
     text_free(&caption);

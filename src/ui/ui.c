@@ -36,8 +36,9 @@ typedef struct Start {
 static const char usage[] =
     "usage: attnscope [INPUT] [options]\n"
     "\n"
-    "Opens the explorer on INPUT: npy, npz, safetensors, csv, txt or png file, or\n"
-    "synthetic:NAME(args).  Without one, on a shipped sample.  ? lists the keys.\n"
+    "Opens the explorer on INPUT: npy, npz, safetensors, csv, txt or png file,\n"
+    "synthetic:NAME(args) or sample:NAME (attnscope info inputs).  Without one, on a\n"
+    "shipped sample.  ? lists the keys.\n"
     "\n"
     "      --session NAME  opens a saved session (last: as the explorer was left); with\n"
     "                   INPUT the same on that input\n"

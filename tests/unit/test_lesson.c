@@ -171,19 +171,42 @@ static void numbers_are_read_as_people_write_them(void **state)
     static const struct {
         const char *typed;
         double      value;
-    } good[] = { { "12", 12 },     { "1.5k", 1500 },  { "2 M", 2e6 }, { "12 %", 12 },
-                 { "4 x", 4 },     { "1 KiB", 1024 }, { "-3", -3 },   { "1e3", 1000 } };
-    static const char *const bad[] = { "", "k", "12 apples", "nan", "inf", "1,5", "--1" };
+        const char *unit;
+    } good[] = { { "12", 12, NULL },        { "1.5k", 1500, NULL },  { "2 M", 2e6, NULL },
+                 { "12 %", 12, "%" },       { "12", 12, "%" },       { "4 x", 4, NULL },
+                 { "1 KiB", 1024, NULL },   { "-3", -3, NULL },      { "1e3", 1000, NULL },
+                 { "1 234", 1234, NULL },   { "4,096", 4096, NULL }, { "1,234,567", 1234567, NULL },
+                 { "1,5", 1.5, NULL },      { "0,125", 0.125, NULL }, { "-0,125", -0.125, NULL },
+                 { "12 ms", 12, "ms" },     { "256", 256, "KiB" },   { "256 KiB", 256, "KiB" },
+                 { "256k", 256, "KiB" },    { "0.25M", 256, "KiB" }, { "0.25 MiB", 256, "KiB" },
+                 { "2M", 2, "M" } };
+    static const char *const bad[] = { "",    "k",   "12 apples", "nan",
+                                       "inf", "--1", "1,5,5",     "12 ms" };
     Error  err = ERROR_INIT;
     double value;
 
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-        CHECK(lesson_number(good[i].typed, &value, &err), "%s", err.text);
-        assert_true(value == good[i].value);
+        CHECK(lesson_number(good[i].typed, good[i].unit, &value, &err), "%s", err.text);
+        CHECK(value == good[i].value, "%s: %g", good[i].typed, value);
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        CHECK(!lesson_number(bad[i], &value, &err), "'%s' was taken", bad[i]);
+        CHECK(!lesson_number(bad[i], NULL, &value, &err), "'%s' was taken", bad[i]);
+}
+
+/* While one is typed no key of it means anything else, and every other key does. */
+static void a_number_is_known_as_it_is_typed(void **state)
+{
+    static const char *const good[] = { "-", "1", "1.", "1,5", "1 2", "12 k", "12%", "1.5M" };
+    static const char *const bad[] = { ".", ",", "i", "12i", "1.5.", "12x", "12v", "1-", "12m" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        CHECK(lesson_number_begins(good[i], NULL), "'%s' was refused", good[i]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        CHECK(!lesson_number_begins(bad[i], NULL), "'%s' was taken", bad[i]);
+    assert_true(lesson_number_begins("12m", "ms") && lesson_number_begins("12 ms", "ms"));
+    assert_true(lesson_number_begins("256 Ki", "KiB") && !lesson_number_begins("256i", "KiB"));
 }
 
 static void an_answer_may_be_so_far_off(void **state)
@@ -231,10 +254,11 @@ static void what_does_not_hold_is_found(void **state)
         Error   err = ERROR_INIT;
         Lesson *lesson = read_text(cases[i].text, &err);
         Text    out = { 0 };
+        LessonTime time;
         int     wrong;
 
         CHECK(lesson, "%s", err.text);
-        wrong = lesson_check(session, lesson, &out);
+        wrong = lesson_check(session, lesson, &time, &out);
         CHECK((wrong > 0) == (*cases[i].says != '\0'), "%d wrong: %s", wrong, text_str(&out));
         CHECK(strstr(text_str(&out), cases[i].says), "'%s' does not say '%s'", text_str(&out),
               cases[i].says);
@@ -254,9 +278,11 @@ static void every_shipped_lesson_holds(void **state)
     for (int i = 0; i < list.count; i++) {
         Lesson *lesson = lesson_open(session, &list.files[i], &err);
         Text    out = { 0 };
+        LessonTime time;
 
         CHECK(lesson, "%s", err.text);
-        CHECK(lesson_check(session, lesson, &out) == 0, "%s", text_str(&out));
+        CHECK(lesson_check(session, lesson, &time, &out) == 0, "%s", text_str(&out));
+        assert_true(lesson->minutes <= 5); /* and the check holds it to what it says */
         text_free(&out);
         lesson_free(lesson);
     }
@@ -401,6 +427,9 @@ static void damaged_lines_cost_themselves_only(void **state)
     assert_string_equal(progress.items[0].id, "good");
     assert_int_equal(progress_of(&progress, "lsh").at, 3);
     assert_int_equal(progress_of(&progress, "none").done, 0);
+    progress_put(&progress, &(LessonProgress){ .id = "lsh", .at = 1, .done = 5 });
+    assert_int_equal(progress.count, 2);
+    assert_int_equal(progress_of(&progress, "lsh").done, 5);
     progress_parse("PK\x03\x04", &progress);
     assert_int_equal(progress.damaged, -1);
     progress_parse("attnscope lessons 12\nlsh 3\n", &progress);
@@ -450,6 +479,7 @@ int main(void)
         cmocka_unit_test(functions_see_the_runs),
         cmocka_unit_test(a_run_is_looked_into_during_the_call_only),
         cmocka_unit_test(numbers_are_read_as_people_write_them),
+        cmocka_unit_test(a_number_is_known_as_it_is_typed),
         cmocka_unit_test(an_answer_may_be_so_far_off),
         cmocka_unit_test(what_does_not_hold_is_found),
         cmocka_unit_test(every_shipped_lesson_holds),

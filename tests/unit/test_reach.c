@@ -138,6 +138,11 @@ static const char *const exprs[] = {
     "stride(4)-block(16)",
     "window(9)+stride(6)", "stride(5)+window(4)+global(2)", "stride(4)+stride(6)+block(7)",
     "window(7,d=2)+window(5)+log(1,11)",
+    /* Scattered keys, which are also found from the keys' side: all, some never seen, rows that
+     * see nothing, two halves, and rows that are alike among them. */
+    "random(24)", "random(40)", "random(36) & !cols([0:30])", "random(36) & rows([0:50])",
+    "tile(40,random(22))",
+    "(random(40) - rows([0:20]) - cols([0:60:9])) + (cols([0:60:9]) & rows([0:20]))",
 };
 
 static void hops_are_those_of_boolean_powers(void **state)
@@ -292,6 +297,41 @@ static void a_long_sequence_is_exact_and_small(void **state)
     }
 }
 
+/* One layer repeated is searched from the keys' side as well, the same as two equal ones never
+ * are.  In the second pattern rows 699 and 650 come to the first keys through a row that is not
+ * among those kept of them. */
+static void both_sides_agree(void **state)
+{
+    static const char *const scattered[] = {
+        "random(310)",
+        "(random(300) & rows([0:640])) - cols([0:10]) + (cols([0:10]) & rows([0:300]))"
+        " + (cols([0:10]) & rows([650])) + (cols([650]) & rows([699]))",
+        "random(90) & !cols([0:300])",
+    };
+    Threads *threads = threads_new(2);
+
+    (void)state;
+    for (size_t e = 0; e < 3; e++)
+        for (int causal = 0; causal < 2; causal++) {
+            ReachLayer       *layer = layer_of(scattered[e], 1, 700, causal, 0);
+            const ReachLayer *layers[] = { layer, layer };
+            ReachStack        one = { layers, 1, 6, true }, two = { layers, 2, 6, true };
+            ReachSummary      a, b;
+            Error             err = ERROR_INIT;
+
+            assert_true(reach_summary(&one, causal, threads, NULL, &a, &err));
+            assert_true(reach_summary(&two, causal, threads, NULL, &b, &err));
+            for (int d = 0; d <= 6; d++) {
+                CHECK(a.at[d].pairs == b.at[d].pairs, "%s, depth %d: %d pairs, not %d",
+                      scattered[e], d, (int)a.at[d].pairs, (int)b.at[d].pairs);
+                assert_int_equal(a.at[d].least, b.at[d].least);
+                assert_int_equal(a.at[d].most, b.at[d].most);
+            }
+            reach_layer_free(layer);
+        }
+    threads_free(threads);
+}
+
 /* Blocks of the last rows, and sequences that need narrow words. */
 static void blocks_fit_any_length(void **state)
 {
@@ -361,6 +401,7 @@ int main(void)
         cmocka_unit_test(known_depths),
         cmocka_unit_test(never_and_not_yet_are_told_apart),
         cmocka_unit_test(a_long_sequence_is_exact_and_small),
+        cmocka_unit_test(both_sides_agree),
         cmocka_unit_test(blocks_fit_any_length),
         cmocka_unit_test(a_search_can_be_cancelled),
     };

@@ -1,0 +1,73 @@
+/* inputs.c -- see inputs.h. */
+#include "app/inputs.h"
+
+#include <string.h>
+
+#include "app/command_parts.h"
+#include "input/input.h"
+
+#define SAMPLE "sample:"
+
+static const struct {
+    const char *name, *help;
+} samples[] = {
+    { "induction.safetensors", "q, k, v of a trained model of 2 layers with 4 heads, 96 tokens" },
+    { "induction.npz", "its second layer" },
+    { "english.tokens.txt", "a short tale of 309 words and signs, one in each line" },
+    { "english.txt", "the same as one reads it" },
+    { "image.png", "an evening scene of 32 x 32 pixels" },
+};
+
+const char *session_input_path(Session *s, const char *spec, Error *err)
+{
+    const char *name = spec + strlen(SAMPLE), *path;
+    Text        names = { 0 };
+    bool        known = false;
+
+    if (strncmp(spec, SAMPLE, strlen(SAMPLE)) != 0)
+        return spec;
+    path = *name && !strchr(name, '/') ? session_find_shipped(s, "samples", name) : NULL;
+    if (path)
+        return path;
+    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
+        text_addf(&names, "%s %s", i ? "," : "", samples[i].name);
+        known |= !strcmp(name, samples[i].name);
+    }
+    if (known)
+        error_set(err, ERR_FILE, "input: the sample %s is not beside the program, in samples or "
+                  "../share/attnscope/samples", name);
+    else
+        error_set(err, ERR_FILE, "input: there is no shipped sample '%.80s'; there are%s", name,
+                  text_str(&names));
+    text_free(&names);
+    return NULL;
+}
+
+void inputs_describe(Text *out)
+{
+    Table t = { .cols = 3 }, files = { .cols = 2 };
+
+    text_add(out, "made: --input 'synthetic:NAME(argument=value,..)'\n");
+    for (const InputGenerator *g = input_generators(); g->name; g++) {
+        const char *common = strstr(g->arguments, "match="); /* the last that all have */
+        const char *own = common ? strchr(common, ',') : NULL;
+
+        table_cell(&t, "  %s", g->name);
+        table_cell(&t, "%s", own ? own + strlen(", ") : "");
+        table_cell(&t, "%s", g->help);
+    }
+    table_write(&t, TABLE_TEXT, out);
+    table_free(&t);
+    text_add(out, "all of them take n=64, d=64, heads=1, seed=0 and match=0, the score of a full "
+                  "match;\n0 of match, period, block and the like: chosen from n\n\n"
+                  "that come with the program: --input sample:NAME\n");
+    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
+        table_cell(&files, "  %s", samples[i].name);
+        table_cell(&files, "%s", samples[i].help);
+    }
+    table_write(&files, TABLE_TEXT, out);
+    table_free(&files);
+    text_add(out, "texts and pictures hold no model: equal words and like pixels attend to each "
+                  "other\n\nfrom files: npy, npz, safetensors, csv, txt, png; attnscope info FILE "
+                  "says what one holds\n");
+}
