@@ -80,7 +80,7 @@ static bool make_figure(Session *s, const Call *call, const char *path, Text *ou
 
     if (!d)
         return error_set(err, ERR_NOMEM, "not enough memory");
-    ok = call_png_options(call, &png, err) && drawing_make(s, call, d, err);
+    ok = call_png_options(call, &png, err) && drawing_make(s, call, true, d, err);
     if (ok)
         figure = drawing_figure(s, call, d, err);
     if (figure && path)
