@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/step_figure.h"
 #include "profile/record.h"
 
 struct StoredFigure {
@@ -300,7 +301,7 @@ bool stored_figure_write(const StoredFigure *stored, const char *from, const cha
     bool         ok;
 
     options.format = format;
-    if (!figure_format(to, &options, &kind, err))
+    if (!figure_format(to, &options, &kind, err) || !steps_name_once(to, err))
         return false;
     read_metadata(from, values);
     for (int k = 0; k < KEYS; k++)
