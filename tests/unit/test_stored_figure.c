@@ -255,7 +255,8 @@ static void a_chart_comes_back_to_the_last_bit(void **state)
     ExponentRow rows[2] = {
         { .group = "first", .name = "full \"x\"", .claim = "O(n^2)", .claims = { 2, 1 + 1 / 3.0 },
           .claim_count = 2,
-          .measured = { { 1.99, 1.9 + 0.1 / 3, 2.05, true, true }, { .value = 1.7, .valid = true } } },
+          .measured = { { 1.99, 1.9 + 0.1 / 3, 2.05, true, true },
+                        { .value = 1.7, .valid = true } } },
         { .name = "window", .claim = "-", .note = "one length only" },
     };
     ExponentChart  chart = { "title", "caption", "a machine", rows, 2 }, *again;
@@ -295,7 +296,8 @@ static void a_damaged_chart_is_refused(void **state)
         Error err = ERROR_INIT;
 
         assert_null(read_chart(damaged[k], &err));
-        CHECK(err.code == ERR_FORMAT && strstr(err.text, "damaged"), "%s: %s", damaged[k], err.text);
+        CHECK(err.code == ERR_FORMAT && strstr(err.text, "damaged"), "%s: %s", damaged[k],
+              err.text);
     }
 }
 
