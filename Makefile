@@ -14,7 +14,7 @@ PACKAGES = ncursesw cairo-ft cairo freetype2 libpng libzip jansson zlib openblas
 APT_PACKAGES = build-essential pkg-config ca-certificates libncurses-dev ncurses-bin libpng-dev \
                libopenblas-dev liblua5.4-dev libcairo2-dev libfreetype-dev libzip-dev \
                libjansson-dev libmd-dev zlib1g-dev libedit-dev fonts-dejavu-core
-TEST_PACKAGES = libcmocka-dev libvterm-dev clang parallel libboost-context-dev
+TEST_PACKAGES = libcmocka-dev libvterm-dev clang parallel libboost-context-dev lua5.4
 FONT_DIR ?= /usr/share/fonts/truetype/dejavu
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual \
@@ -121,7 +121,10 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
 	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests $(ALL_CFLAGS) $< $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -lcmocka -lvterm -lutil -o $@
 
-test: all $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
+# Its stock interpreter, where there is one; sanitized builds would have to be loaded first.
+stock := $(if $(SANITIZE),,$(shell command -v lua5.4 >/dev/null 2>&1 && echo module))
+
+test: all $(unit_bin) $(BUILD)/tests/attnscope-emulated.so $(stock) ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
 	$(Q)BUILD=$(BUILD) tests/run-all $(unit_bin)
 
 unit: $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## the unit tests only

@@ -28,7 +28,7 @@ static inline Preview *preview_open(const char *name, int panels)
     p->session = session_new(&err);
     assert_non_null(p->session);
     CHECK(preset_parse(name, &preset, &err) && preset_call(preset, NULL, &p->made, &err) &&
-              drawing_make(p->session, &p->made.call, &p->drawing, &err),
+              drawing_make(p->session, &p->made.call, false, &p->drawing, &err),
           "%s: %s", name, err.text);
     assert_int_equal(p->drawing.count, panels);
     p->figure = picture_of_panels(p->drawing.panels, panels, &options, &err);

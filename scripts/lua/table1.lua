@@ -3,8 +3,8 @@
 --   attnscope lua table1.lua [name=value...]     --help lists the settings
 --
 -- A row says "as claimed" when the claimed exponent lies within the tolerance of the
--- counted FLOPs, which do not depend on the machine.  After Ctrl-C the table is of what was
--- measured so far.
+-- counted FLOPs, which do not depend on the machine.  Each row is told as it is measured; after
+-- Ctrl-C the table is of what was measured so far.
 
 local attn = require "attnscope"
 local growth = require "library.growth"
@@ -52,6 +52,48 @@ local function verdict(claimed, fit)
     or away < 0 and "below the claim" or "above the claim"
 end
 
+local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLOPs", "time", "memory",
+                  "verdict" }
+
+local function row_of(name, list)
+  local info = attn.info(name)
+  local flops = growth(list, function(r) return r.flops.counted end)
+  return {
+    mechanism = name, class = info.class, ["claimed time"] = info.claim.time,
+    ["claimed exponent"] = info.claim.exponent or "n/a", FLOPs = written(flops),
+    time = written(growth(list, function(r) return r.time_ms.median end)),
+    memory = written(growth(list, function(r) return r.memory.arena_peak end)),
+    verdict = verdict(info.claim.exponent, flops),
+  }
+end
+
+local groups, order = {}, {} -- the records of each mechanism, the names as they came
+
+local function take(record)
+  local name = record.mechanism
+  if not groups[name] then
+    groups[name] = {}
+    order[#order + 1] = name
+  end
+  table.insert(groups[name], record)
+  return groups[name]
+end
+
+-- The point that was measured, and the row once its mechanism has them all.
+function options.progress(done, total, record, left)
+  local list = take(record)
+  local wait = left and (", %.0f s left"):format(left) or ""
+  if #list < #settings.n then
+    local time = record.time_ms and (record.time_ms.median or record.time_ms.first)
+    attn.log("info", "%d of %d: %s, n = %d, %s%s", done, total, record.mechanism, record.n,
+      record.status == "OK" and time and ("%.3g ms"):format(time) or record.status, wait)
+    return
+  end
+  local row = row_of(record.mechanism, list)
+  attn.log("info", "%d of %d: %s grows by %s in FLOPs, %s in time, %s in memory; %s%s", done, total,
+    row.mechanism, row.FLOPs, row.time, row.memory, row.verdict, wait)
+end
+
 -- Ctrl-C ends the sweep, and then raises; what was measured is in the file.
 local function measured()
   local good, records, message = pcall(attn.sweep, options)
@@ -68,29 +110,13 @@ local function measured()
 end
 
 local records = measured()
-local groups, order = {}, {}
+groups, order = {}, {} -- with those that a file of records held before
 for _, record in ipairs(records) do
-  local name = record.mechanism
-  if not groups[name] then
-    groups[name] = {}
-    order[#order + 1] = name
-  end
-  table.insert(groups[name], record)
+  take(record)
 end
-
-local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLOPs", "time",
-                  "memory", "verdict" }
 local rows = {}
 for _, name in ipairs(order) do
-  local info, list = attn.info(name), groups[name]
-  local flops = growth(list, function(r) return r.flops.counted end)
-  rows[#rows + 1] = {
-    mechanism = name, class = info.class, ["claimed time"] = info.claim.time,
-    ["claimed exponent"] = info.claim.exponent or "n/a", FLOPs = written(flops),
-    time = written(growth(list, function(r) return r.time_ms.median end)),
-    memory = written(growth(list, function(r) return r.memory.arena_peak end)),
-    verdict = verdict(info.claim.exponent, flops),
-  }
+  rows[#rows + 1] = row_of(name, groups[name])
 end
 
 local function markdown()

@@ -71,8 +71,32 @@ static bool unknown_option(const Command *command, const char *word, Error *err)
                      nearest ? nearest : "", nearest ? "?" : "", command->name);
 }
 
+/* Its files are figures, of which several may hold one drawing. */
+static bool draws(const Command *command)
+{
+    return command_takes(command, &options[OPT_OUTPUT]) &&
+           command_takes(command, &options[OPT_FORMAT]);
+}
+
+static bool add_file(Call *call, const char *path, Error *err)
+{
+    if (call->file_count && !draws(call->command))
+        return error_set(err, ERR_USAGE, "%s writes one file: -o %s or -o %s?",
+                         call->command->name, call->files[0], path);
+    for (int i = 0; i < call->file_count; i++)
+        if (!strcmp(call->files[i], path))
+            return error_set(err, ERR_USAGE, "-o %s stands there twice", path);
+    if (call->file_count == CALL_MAX_FILES)
+        return error_set(err, ERR_USAGE, "more than %d files", CALL_MAX_FILES);
+    call->files[call->file_count++] = path;
+    call->values[OPT_OUTPUT] = call->files[0];
+    return true;
+}
+
 static bool set_option(Call *call, int id, const char *value, Error *err)
 {
+    if (id == OPT_OUTPUT)
+        return add_file(call, value, err);
     if (id == OPT_MECH) { /* -m X is the word X: several may be given */
         if (call->word_count == CALL_MAX_WORDS)
             return error_set(err, ERR_USAGE, "more than %d words", CALL_MAX_WORDS);
@@ -133,6 +157,24 @@ static bool unknown_command(const char *word, Error *err)
     return false;
 }
 
+/* Before anything runs: a file of no kind is a slip, and so is one drawing of two kinds of which
+ * --format names one. */
+static bool check_files(const Call *call, Error *err)
+{
+    const PngOptions kind = { .format = call->values[OPT_FORMAT] };
+    FigureFormat     format;
+
+    if (call->file_count && !draws(call->command))
+        return true;
+    if (call->file_count > 1 && kind.format)
+        return error_set(err, ERR_USAGE, "--format is of one file: of several, each name's ending "
+                                         "says its kind");
+    for (int i = 0; i < call->file_count; i++)
+        if (!figure_format(call->files[i], &kind, &format, err))
+            return false;
+    return true;
+}
+
 /* Words and options that would be ignored are a slip. */
 static bool check_surplus(const Call *call, Error *err)
 {
@@ -171,7 +213,7 @@ bool call_parse(Call *call, const char *const *words, int count, Error *err)
             call->words[call->word_count++] = word;
         }
     }
-    return check_surplus(call, err);
+    return check_surplus(call, err) && check_files(call, err);
 }
 
 /* ---- a typed line ----------------------------------------------------------- */

@@ -21,9 +21,8 @@
 
 #include "app/command_parts.h"
 #include "app/campaign.h"
+#include "app/place.h"
 #include "attn/cuda/library.h"
-
-#define PROGRAM "/proc/self/exe"
 
 /* ---- the command ------------------------------------------------------------ */
 
@@ -93,7 +92,7 @@ typedef struct Child {
     bool   stopped, late;
 } Child;
 
-static void become(char *const *words, int out, int errors, pid_t parent)
+static void become(const char *program, char *const *words, int out, int errors, pid_t parent)
 {
     sigset_t none;
     int      null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -104,11 +103,11 @@ static void become(char *const *words, int out, int errors, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
-    execv(PROGRAM, words);
+    execv(program, words);
     _exit(127);
 }
 
-static bool start(char *const *words, Child *child, Error *err)
+static bool start(const char *program, char *const *words, Child *child, Error *err)
 {
     pid_t parent = getpid();
     int   ends[2] = { -1, -1 };
@@ -126,7 +125,7 @@ static bool start(char *const *words, Child *child, Error *err)
         return error_set(err, ERR_NOMEM, "a point's process cannot be started: %s", strerror(why));
     }
     if (child->pid == 0)
-        become(words, ends[1], child->err, parent);
+        become(program, words, ends[1], child->err, parent);
     close(ends[1]);
     child->out = ends[0];
     return true;
@@ -298,16 +297,18 @@ bool campaign_point(const CampaignSpec *spec, const CampaignPoint *point, double
 {
     WordList words = { 0 };
     Child    child = { 0 };
-    Text     said = { 0 };
+    Text     said = { 0 }, program = { 0 };
     char     why[500];
     bool     ok = campaign_words(spec, point, &words, err) && words_add(&words, "", 0, err);
 
+    ok = ok && place_program(&program, err);
     if (ok) { /* execv wants NULL after the last word */
         free(words.items[--words.count]);
         words.items[words.count] = NULL;
-        ok = start(words.items, &child, err);
+        ok = start(text_str(&program), words.items, &child, err);
     }
     words_free(&words);
+    text_free(&program);
     if (!ok)
         return false;
     follow(&child, deadline, watch, &said);

@@ -26,6 +26,7 @@ typedef struct Option {
 const Option *option_at(int id); /* NULL past the end */
 
 #define CALL_MAX_WORDS 256
+#define CALL_MAX_FILES 16
 
 /* Parsed words.  All strings are borrowed from the words. */
 typedef struct Call {
@@ -33,6 +34,8 @@ typedef struct Call {
     const char *values[OPT_COUNT];       /* value, "" for a switch that is set, NULL: absent */
     const char *params[CALL_MAX_WORDS];  /* each -p */
     int         param_count;
+    const char *files[CALL_MAX_FILES];   /* each -o; values[OPT_OUTPUT] is the first */
+    int         file_count;
     const char *words[CALL_MAX_WORDS];   /* positional */
     int         word_count;
     bool        tty;                     /* result goes to a terminal */

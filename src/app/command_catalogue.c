@@ -173,8 +173,8 @@ static void measured_card(const char *path, Text *out)
     StoredFigure *stored = stored_figure_read(path, &err);
 
     if (stored)
-        text_addf(out, "%-13s on %s; rerender draws these numbers, rerender --measure takes new "
-                  "ones\n", "measured", stored_figure_measured(stored));
+        text_addf(out, "%-13s on %s; rerender draws these numbers, rerender --measure runs the "
+                  "command again\n", "measured", stored_figure_measured(stored));
     else if (err.code != ERR_NONE)
         text_addf(out, "%-13s %s\n", "measured", err.text);
     stored_figure_free(stored);

@@ -71,7 +71,17 @@ static bool text_figure(const Call *call, const Figure *figure, Text *out, Error
     return call_text_options(call, &o, err) && figure_text(figure, &o, out, err);
 }
 
-static bool make_figure(Session *s, const Call *call, const char *path, Text *out, Error *err)
+bool call_save(Session *s, const Call *call, const Figure *figure, Result *const *results,
+               int count, const PngOptions *options, Error *err)
+{
+    bool ok = true;
+
+    for (int i = 0; ok && i < call->file_count; i++)
+        ok = picture_save(s, figure, results, count, call->line, options, call->files[i], err);
+    return ok;
+}
+
+static bool make_figure(Session *s, const Call *call, Text *out, Error *err)
 {
     PngOptions png;
     Drawing   *d = calloc(1, sizeof(*d));
@@ -80,11 +90,11 @@ static bool make_figure(Session *s, const Call *call, const char *path, Text *ou
 
     if (!d)
         return error_set(err, ERR_NOMEM, "not enough memory");
-    ok = call_png_options(call, &png, err) && drawing_make(s, call, d, err);
+    ok = call_png_options(call, &png, err) && drawing_make(s, call, true, d, err);
     if (ok)
         figure = drawing_figure(s, call, d, err);
-    if (figure && path)
-        ok = picture_save(s, figure, d->results, d->count, call->line, &png, path, err);
+    if (figure && call->file_count)
+        ok = call_save(s, call, figure, d->results, d->count, &png, err);
     else
         ok = figure && text_figure(call, figure, out, err);
     figure_free(figure);
@@ -107,7 +117,7 @@ static bool draw_preset(Session *s, const Call *call, Text *out, Error *err)
     if (!preset_parse(call->values[OPT_PRESET], &preset, err))
         return false;
     ok = preset_call(preset, call, &made, err) &&
-         make_figure(s, &made.call, made.call.values[OPT_OUTPUT], out, err);
+         make_figure(s, &made.call, out, err);
     preset_call_free(&made);
     return ok;
 }
@@ -120,7 +130,7 @@ bool command_figure(Session *s, const Call *call, Text *out, Error *err)
         return error_set(err, ERR_USAGE,
                          "figure needs at least one mechanism, for example "
                          "attnscope figure bigbird -n 48 -o bigbird.png");
-    return make_figure(s, call, call->values[OPT_OUTPUT], out, err);
+    return make_figure(s, call, out, err);
 }
 
 /* ---- again ------------------------------------------------------------------ */
@@ -212,7 +222,8 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
     if (ok) {
         figure.line = line;
         figure.stored = stored;
-        figure.values[OPT_OUTPUT] = to;
+        figure.values[OPT_OUTPUT] = figure.files[0] = to;
+        figure.file_count = 1;
         figure.values[OPT_FORMAT] = format_again(call, figure.values[OPT_FORMAT]);
         ok = figure.command->run(s, &figure, out, err);
         check_input(s, call->words[0], out);
@@ -251,18 +262,14 @@ static bool read_stored(const Call *call, StoredFigure **out, Error *err)
     return *out || err->code == ERR_NONE;
 }
 
-bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
+/* Into the call's file, or its own. */
+static bool rerender(Session *s, const Call *call, const StoredFigure *stored, Text *out,
+                     Error *err)
 {
-    const char   *path = call->word_count ? call->words[0] : NULL, *to;
-    const char   *ending = path ? strrchr(path, '.') : NULL;
-    StoredFigure *stored;
-    char          temporary[4096];
-    bool          ok;
+    const char *path = call->words[0], *ending = strrchr(path, '.'), *to;
+    char        temporary[4096];
+    bool        ok;
 
-    if (!path)
-        return error_set(err, ERR_USAGE, "rerender needs a file made by attnscope figure");
-    if (!read_stored(call, &stored, err))
-        return false;
     snprintf(temporary, sizeof(temporary), "%s.again%s", path, ending ? ending : "");
     to = call->values[OPT_OUTPUT] ? call->values[OPT_OUTPUT] : temporary;
     ok = draw_again(s, call, stored, to, out, err);
@@ -273,6 +280,26 @@ bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
     else if (to == temporary && ok)
         ok = rename(temporary, path) == 0 ||
              error_set(err, ERR_FILE, "%s: cannot be replaced", path);
+    return ok;
+}
+
+bool command_rerender(Session *s, const Call *call, Text *out, Error *err)
+{
+    StoredFigure *stored;
+    bool          ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "rerender needs a file made by attnscope figure");
+    if (!read_stored(call, &stored, err))
+        return false;
+    ok = call->file_count > 0 || rerender(s, call, stored, out, err);
+    for (int i = 0; ok && i < call->file_count; i++) {
+        Call one = *call;
+
+        one.values[OPT_OUTPUT] = one.files[0] = call->files[i];
+        one.file_count = 1;
+        ok = rerender(s, &one, stored, out, err);
+    }
     stored_figure_free(stored);
     return ok;
 }

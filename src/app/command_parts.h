@@ -44,6 +44,9 @@ bool call_picture_options(Session *s, const Call *call, int panels, PictureOptio
                           Error *err);
 bool call_png_options(const Call *call, PngOptions *out, Error *err);
 bool call_text_options(const Call *call, TextOptions *out, Error *err);
+/* The figure in each of the call's files. */
+bool call_save(Session *s, const Call *call, const Figure *figure, Result *const *results,
+               int count, const PngOptions *options, Error *err);
 
 /* Writes output.npy, the views, figures.json and flops.json of a run. */
 bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,

@@ -55,14 +55,13 @@ bool plot_refuse_formats(const Call *call, Error *err)
 bool plot_figure_write(Session *s, const Call *call, const Figure *figure,
                        Result *const *results, int count, Text *out, Error *err)
 {
-    const char *path = call->values[OPT_OUTPUT];
     TextOptions text;
     PngOptions  png;
 
-    if (!path)
+    if (!call->file_count)
         return call_text_options(call, &text, err) && figure_text(figure, &text, out, err);
     return call_png_options(call, &png, err) &&
-           picture_save(s, figure, results, count, call->line, &png, path, err);
+           call_save(s, call, figure, results, count, &png, err);
 }
 
 bool plot_choice_show(Session *s, const Call *call, const PlotChoice *choice,

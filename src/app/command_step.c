@@ -290,15 +290,16 @@ static bool show(Session *s, const Call *call, Result *result, Text *out, Error 
     if (o.head >= result->run->h)
         return error_set(err, ERR_USAGE, "head %lld: there are %lld (0..%lld)", (long long)o.head,
                          (long long)result->run->h, (long long)result->run->h - 1);
-    if (call->values[OPT_OUTPUT])
-        return call_png_options(call, &png, err) &&
-               steps_save(s, result, from, to, &o, call->values[OPT_FRAME], call->line, &png,
-                          call->values[OPT_OUTPUT], err);
+    ok = !call->file_count || call_png_options(call, &png, err);
+    for (int i = 0; ok && i < call->file_count; i++)
+        ok = steps_save(s, result, from, to, &o, call->values[OPT_FRAME], call->line, &png,
+                        call->files[i], err);
+    if (call->file_count)
+        return ok;
     if (call->values[OPT_JSON]) {
         json_steps(result, from, to, out);
         return true;
     }
-    ok = true;
     for (int i = from; ok && i < to; i++)
         ok = add_step(result, i, call, &o, to - from == 1, out, err);
     return ok;

@@ -135,10 +135,66 @@ static bool add_matching(Drawing *d, const PlannedPanel *planned, Result *result
                      result->request.mechanism, planned->view);
 }
 
-static bool draw_planned(Session *s, Drawing *d, const PlannedPanel *planned, Error *err)
+/* ---- runs of which only allowed pairs are shown --------------------------------- */
+
+static bool is_pairs(ViewKind kind)
+{
+    return kind == VIEW_PATTERN || kind == VIEW_COMPONENTS;
+}
+
+/* The panel shows pairs, or what the run has to tell first, and nothing that is computed.  A
+ * script's mechanism may decide on pairs by what attention gave before. */
+static bool may_show_pairs(const Call *call, const PlannedPanel *planned)
+{
+    const Mechanism *m = mechanism_find(planned->request.mechanism);
+
+    if (!m || mechanism_is_added(m->id) || planned->plot || planned->differs || planned->sorted ||
+        planned->request.above || call->values[OPT_STRIPS] || call->values[OPT_SORTED] ||
+        call->values[OPT_SPAN])
+        return false;
+    for (const ViewPromise *p = m->views; *planned->view && p && p->name; p++)
+        if (!strcmp(p->name, planned->view))
+            return is_pairs(p->kind);
+    return !*planned->view;
+}
+
+/* No panel of the run wants more than pairs. */
+static bool pairs_will_do(const Call *call, const FigurePlan *plan, const PlannedPanel *planned)
+{
+    const Request *r = &planned->request;
+
+    for (int i = 0; i < plan->count; i++) {
+        const PlannedPanel *other = &plan->panels[i];
+
+        if ((request_same(r, &other->request) && !may_show_pairs(call, other)) ||
+            (other->differs && request_same(r, &other->minus)))
+            return false;
+    }
+    return true;
+}
+
+/* As run_once, without attention where the panel turns out to show pairs. */
+static Result *run_for_pairs(Session *s, Drawing *d, PlannedPanel *planned, Error *err)
+{
+    Result     *result;
+    const View *shown;
+
+    planned->request.pairs_only = true;
+    result = run_once(s, d, &planned->request, false, err);
+    shown = result ? result_view(result, *planned->view ? planned->view : NULL, err) : NULL;
+    if (!result || !result->request.pairs_only || (shown && is_pairs(shown->kind)))
+        return result;
+    result_release(result);
+    *err = ERROR_INIT;
+    planned->request.pairs_only = false;
+    return run_once(s, d, &planned->request, false, err);
+}
+
+static bool draw_planned(Session *s, Drawing *d, PlannedPanel *planned, bool pairs, Error *err)
 {
     size_t  length = strlen(planned->view);
-    Result *result = run_once(s, d, &planned->request, planned->plot, err), *base = NULL;
+    Result *base = NULL, *result = pairs ? run_for_pairs(s, d, planned, err)
+                                         : run_once(s, d, &planned->request, planned->plot, err);
     bool    ok = result != NULL;
 
     if (ok && planned->differs) {
@@ -187,14 +243,16 @@ static bool set_titles(Drawing *d, const char *text, Error *err)
     return true;
 }
 
-bool drawing_make(Session *s, const Call *call, Drawing *out, Error *err)
+bool drawing_make(Session *s, const Call *call, bool pictures_only, Drawing *out, Error *err)
 {
     bool ok;
 
     *out = (Drawing){ .count = 0 };
     ok = call_load_input(s, call, err) && figure_plan_make(s, call, &out->plan, err);
     for (int i = 0; ok && i < out->plan.count; i++)
-        ok = draw_planned(s, out, &out->plan.panels[i], err);
+        ok = draw_planned(s, out, &out->plan.panels[i],
+                          pictures_only && pairs_will_do(call, &out->plan, &out->plan.panels[i]),
+                          err);
     return ok && (!call->values[OPT_TITLES] || set_titles(out, call->values[OPT_TITLES], err));
 }
 
@@ -205,7 +263,7 @@ bool drawing_effect(Session *s, Result *with, int64_t head, Drawing *out, Error 
     *out = (Drawing){ .known = with };
     ok = figure_plan_effect(&out->plan, &with->request, NULL, head, "", err);
     for (int i = 0; ok && i < out->plan.count; i++)
-        ok = draw_planned(s, out, &out->plan.panels[i], err);
+        ok = draw_planned(s, out, &out->plan.panels[i], false, err);
     return ok;
 }
 

@@ -20,8 +20,9 @@ typedef struct Drawing {
 } Drawing;
 
 /* Loads the call's input and runs what its words ask for.  Free with drawing_free
- * also on failure. */
-bool drawing_make(Session *s, const Call *call, Drawing *out, Error *err);
+ * also on failure.  pictures_only: nobody looks at the results but the figure, so that a run
+ * of which it shows allowed pairs leaves attention out (RunSpec.pairs_only). */
+bool drawing_make(Session *s, const Call *call, bool pictures_only, Drawing *out, Error *err);
 /* What the position of a result does, drawn beside it. */
 bool drawing_effect(Session *s, Result *with, int64_t head, Drawing *out, Error *err);
 /* With the call's options.  The drawing must outlive it. */

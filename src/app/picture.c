@@ -63,6 +63,23 @@ static void list_views(const Run *run, Text *out)
             text_addf(out, "%s%s", out->length ? ", " : "", run->views[i].name);
 }
 
+/* One of the run's that is probably meant; NULL: none is near. */
+static const char *nearest_view(const Run *run, const char *name)
+{
+    const char *nearest = NULL;
+    int         best = 2 + (int)strlen(name) / 3;
+
+    for (int i = 0; i < run->view_count; i++) {
+        int distance = text_distance(name, run->views[i].name);
+
+        if (distance < best) {
+            best = distance;
+            nearest = run->views[i].name;
+        }
+    }
+    return nearest;
+}
+
 /* The view of what was missed; this thread finds it when nobody has yet. */
 static const View *missed_of(const Result *result, Error *err)
 {
@@ -103,6 +120,7 @@ const View *result_view(Result *result, const char *name, Error *err)
 {
     const Run  *run = result->run;
     const View *view = name && strcmp(name, "auto") ? run_view(run, name) : telling_view(run);
+    const char *nearest;
     Text        names = { 0 };
     Error       own = ERROR_INIT;
 
@@ -121,11 +139,14 @@ const View *result_view(Result *result, const char *name, Error *err)
         return view;
     list_views(run, &names);
     list_others(result, &names);
+    nearest = !view && name ? nearest_view(run, name) : NULL;
     if (own.code != ERR_NONE)
         error_set(err, own.code, "%s", own.text);
     else
-        error_set(err, ERR_USAGE, "%s has no %s '%s' (views: %s)", run->mechanism->id,
-                  view ? "matrix called" : "view", name ? name : "auto", text_str(&names));
+        error_set(err, ERR_USAGE, "%s has no %s '%s'%s%s%s (views: %s)", run->mechanism->id,
+                  view ? "matrix called" : "view", name ? name : "auto",
+                  nearest ? "; nearest is '" : "", nearest ? nearest : "", nearest ? "'" : "",
+                  text_str(&names));
     text_free(&names);
     return NULL;
 }

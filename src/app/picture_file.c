@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "app/command_parts.h"
+#include "app/step_figure.h"
 
 /* What a request has that the first one has not, as assignments. */
 static void differing_fields(const Request *first, const Request *request, Request *out)
@@ -289,7 +290,7 @@ bool picture_save(Session *s, const Figure *figure, Result *const *results, int 
     bool               ok;
 
     (void)s;
-    if (!figure_format(path, options, &format, err))
+    if (!figure_format(path, options, &format, err) || !steps_name_once(path, err))
         return false;
     metadata = picture_metadata(figure, results, count, command, &own, &storage);
     own.metadata = metadata;

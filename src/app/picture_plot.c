@@ -29,7 +29,8 @@ bool request_for_plot(Request *request, const char *view, Error *err)
 
 bool request_covers(const Request *have, const Request *want)
 {
-    return request_same(have, want) && have->measure >= want->measure &&
+    return request_same(have, want) && have->pairs_only <= want->pairs_only &&
+           have->measure >= want->measure &&
            have->quality >= want->quality && have->repeat >= want->repeat &&
            (!want->quality || have->seeds == want->seeds ||
             (have->seeds < 2 && want->seeds < 2));

@@ -1,13 +1,74 @@
 /* place.c -- see place.h. */
 #include "app/place.h"
 
+#ifdef ATTNSCOPE_MODULE
+#include <dlfcn.h>
+#endif
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#ifdef ATTNSCOPE_MODULE
+
+bool place_home(Text *out)
+{
+    static const char own; /* lies in the module */
+    Dl_info           found;
+    char              path[PATH_MAX];
+
+    if (!dladdr(&own, &found) || !found.dli_fname || !realpath(found.dli_fname, path))
+        return false;
+    text_add(out, dirname(path));
+    return text_ok(out);
+}
+
+static bool is_program(const char *folder, size_t length, const char *below, Text *out)
+{
+    text_clear(out);
+    text_addf(out, "%.*s%s/attnscope", (int)length, folder, below);
+    return text_ok(out) && access(text_str(out), X_OK) == 0;
+}
+
+bool place_program(Text *out, Error *err)
+{
+    const char *path = getenv("PATH");
+    Text        home = { 0 };
+    bool        found = place_home(&home) && (is_program(home.data, home.length, "", out) ||
+                                              is_program(home.data, home.length, "/..", out));
+
+    text_free(&home);
+    for (; !found && path && *path; path += strcspn(path, ":"), path += *path == ':')
+        found = is_program(path, strcspn(path, ":"), "", out);
+    return found || error_set(err, ERR_FILE, "the program attnscope, which runs each point of a "
+                              "sweep, is neither beside the module nor on PATH");
+}
+
+#else
+
+bool place_home(Text *out)
+{
+    char    path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (length <= 0)
+        return false;
+    path[length] = '\0';
+    text_add(out, dirname(path));
+    return text_ok(out);
+}
+
+bool place_program(Text *out, Error *err)
+{
+    text_add(out, "/proc/self/exe"); /* the very file, even when another took its place */
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
+#endif
 
 /* The specification: a relative path is not valid and is to be ignored. */
 static bool place_below(const char *variable, const char *usual, const char *name, Text *out,

@@ -1,11 +1,16 @@
-/* app/place.h -- where the program keeps files of its own, as the XDG base directory
- * specification says: state is what need not be backed up and is no cache. */
+/* app/place.h -- where the program is, and where it keeps files of its own, as the XDG base
+ * directory specification says: state is what need not be backed up and is no cache. */
 #ifndef APP_PLACE_H
 #define APP_PLACE_H
 
 #include "core/error.h"
 #include "core/text.h"
 
+/* The folder of the program's file; in stock Lua, of the module's.  False: nobody knows. */
+bool place_home(Text *out);
+/* What to execute to run the program once more; in stock Lua the program beside the module, in
+ * the folder above it, or on PATH. */
+bool place_program(Text *out, Error *err);
 /* "$XDG_STATE_HOME/attnscope/NAME", or below ~/.local/state; false: there is no home. */
 bool place_state(const char *name, Text *out, Error *err);
 /* The same of $XDG_DATA_HOME, or ~/.local/share: what the user put there. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/stored_figure.h"
 #include "draw/exponents.h"
 
 typedef struct Rows {
@@ -203,24 +204,62 @@ static void caption(const Rows *r, bool systems, Text *out)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
 }
 
+/* "AMD EPYC, 2 threads" */
+static void measured_on(const Rows *r, Text *out)
+{
+    const ResultRow *row = r->count ? r->fits[0].row : NULL;
+
+    text_add(out, row && *row->cpu ? row->cpu : "a machine without a name");
+    if (row)
+        text_addf(out, ", %lld thread%s", (long long)row->threads, row->threads == 1 ? "" : "s");
+}
+
+#define METADATA_MOST 16
+
+/* With the chart's numbers in the file, beside the metadata of the options. */
+static bool draw(const ExponentChart *chart, const PngOptions *options, Text *bytes, Error *err)
+{
+    const char *metadata[METADATA_MOST] = { NULL };
+    PngOptions  own = options ? *options : (PngOptions){ 0 };
+    Text        numbers = { 0 };
+    int         count = 0;
+    bool        ok;
+
+    while (own.metadata && own.metadata[count] && count + 3 < METADATA_MOST) {
+        metadata[count] = own.metadata[count];
+        count++;
+    }
+    stored_chart_text(chart, options, &numbers);
+    metadata[count] = NUMBERS_KEY;
+    metadata[count + 1] = text_str(&numbers);
+    own.metadata = metadata;
+    ok = text_ok(&numbers) ? exponent_chart_png(chart, &own, bytes, err)
+                           : error_set(err, ERR_NOMEM, "not enough memory for the chart");
+    text_free(&numbers);
+    return ok;
+}
+
 bool exponents_png(const Results *results, const SeriesFit *fits, int count, bool systems,
                    const PngOptions *options, Text *bytes, Error *err)
 {
     Rows          rows = { .results = results, .fits = fits, .count = count };
-    Text          words = { 0 };
+    Text          words = { 0 }, measured = { 0 };
     ExponentChart chart = { .title = systems ? "Claimed and measured growth of the surveys' systems"
                                              : "Claimed and measured growth" };
     bool          ok;
 
     systems ? add_systems(&rows) : add_series(&rows);
     caption(&rows, systems, &words);
+    measured_on(&rows, &measured);
     chart.caption = text_str(&words);
+    chart.measured = text_str(&measured);
     chart.rows = rows.rows;
     chart.count = rows.used;
     ok = rows.failed || !text_ok(&words)
              ? error_set(err, ERR_NOMEM, "not enough memory for the chart")
-             : exponent_chart_png(&chart, options, bytes, err);
+             : draw(&chart, options, bytes, err);
     text_free(&words);
+    text_free(&measured);
     rows_free(&rows);
     return ok;
 }

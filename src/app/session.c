@@ -1,9 +1,9 @@
 /* session.c -- the session itself, its input and its threads; see session.h. */
+#include "app/place.h"
 #include "app/session_parts.h"
 #include "app/inputs.h"
 #include "attn/cuda/library.h"
 
-#include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -246,21 +246,17 @@ static const char *const roots[] = { "/../", "/../../", "/../share/attnscope/" }
 
 const char *session_find_shipped(Session *s, const char *folder, const char *name)
 {
-    char    binary[4096];
-    ssize_t length = readlink("/proc/self/exe", binary, sizeof(binary) - 1);
-    char   *home;
+    Text home = { 0 };
+    bool found = false;
 
-    if (length <= 0)
-        return NULL;
-    binary[length] = '\0';
-    home = dirname(binary);
-    for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
-        text_clear(&s->path);
-        text_addf(&s->path, "%s%s%s/%s", home, roots[i], folder, name);
-        if (text_ok(&s->path) && access(text_str(&s->path), R_OK) == 0)
-            return text_str(&s->path);
-    }
-    return NULL;
+    if (place_home(&home))
+        for (size_t i = 0; !found && i < sizeof(roots) / sizeof(*roots); i++) {
+            text_clear(&s->path);
+            text_addf(&s->path, "%s%s%s/%s", text_str(&home), roots[i], folder, name);
+            found = text_ok(&s->path) && access(text_str(&s->path), R_OK) == 0;
+        }
+    text_free(&home);
+    return found ? text_str(&s->path) : NULL;
 }
 
 const char *session_default_sample(Session *s, Error *err)

@@ -37,6 +37,7 @@ typedef struct Request {
     bool        measure;     /* take time and memory in runs of their own */
     bool        quality;     /* compare with full attention */
     int         keys;        /* strongest ones the view `missed` looks for; 0: as usual */
+    bool        pairs_only;  /* for a picture of allowed pairs: RunSpec.pairs_only */
     bool        missed;      /* that view is made with the run, which may take a while */
     int         seeds;       /* quality over so many seeds from `seed` on; 0, 1: one */
     struct Request *above;   /* the layer upon this one, for reach; owned; NULL: none */

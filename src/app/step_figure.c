@@ -176,6 +176,17 @@ static const char *number_in(const char *path, int *digits, size_t *length, Erro
     return NULL;
 }
 
+bool steps_name_once(const char *path, Error *err)
+{
+    Error  own = ERROR_INIT;
+    size_t length;
+    int    digits;
+
+    return !number_in(path, &digits, &length, &own) ||
+           error_set(err, ERR_USAGE, "%s: a file each is written of the steps of a mechanism: "
+                     "attnscope step MECH -o NAME-%%02d.png", path);
+}
+
 /* *moves: the file is an animation, its name has a number, or one frame is asked for;
  * otherwise the steps stand side by side in one figure. */
 static bool are_frames(const char *path, const char *frame, const PngOptions *options, bool *moves,
@@ -236,25 +247,36 @@ static bool save(const Figure *figure, Result *result, int only, const char *com
     return ok;
 }
 
+/* The frame into the file whose name has its number, from 1. */
+static bool save_one(const Figure *figure, Result *result, int frame, const char *line,
+                     const PngOptions *options, const char *path, Error *err)
+{
+    size_t      length = 0;
+    int         digits = 0;
+    const char *at = number_in(path, &digits, &length, err);
+    Text        name = { 0 };
+    bool        ok;
+
+    if (at)
+        text_addf(&name, "%.*s%0*d%s", (int)(at - path), path, digits, frame + 1, at + length);
+    ok = at && save(figure, result, frame, line, options, text_str(&name), err);
+    text_free(&name);
+    return ok;
+}
+
 static bool save_numbered(const Figure *figure, Result *result, const char *line,
                           const PngOptions *options, const char *path, Error *err)
 {
-    const char *at;
-    size_t      length = 0;
-    int         digits = 0;
-    bool        ok = true;
+    bool ok = true;
 
-    at = number_in(path, &digits, &length, err);
-    for (int k = 0; at && ok && k < figure->count; k++) {
-        Text name = { 0 }, command = { 0 };
+    for (int k = 0; ok && k < figure->count; k++) {
+        Text command = { 0 };
 
-        text_addf(&name, "%.*s%0*d%s", (int)(at - path), path, digits, k + 1, at + length);
         text_addf(&command, "%s --frame %d", line, k + 1);
-        ok = save(figure, result, k, text_str(&command), options, text_str(&name), err);
-        text_free(&name);
+        ok = save_one(figure, result, k, text_str(&command), options, path, err);
         text_free(&command);
     }
-    return at && ok;
+    return ok;
 }
 
 static bool save_frames(Figure *figure, Result *result, const int *which, const char *frame,
@@ -268,7 +290,9 @@ static bool save_frames(Figure *figure, Result *result, const int *which, const 
         return error_set(err, ERR_USAGE, "--frame: there are frames 1 to %d, not '%s'",
                          figure->count, frame);
     if (frame)
-        return save(figure, result, (int)number - 1, line, options, path, err);
+        return strchr(path, '%') ? save_one(figure, result, (int)number - 1, line, options, path,
+                                            err)
+                                 : save(figure, result, (int)number - 1, line, options, path, err);
     return strchr(path, '%') ? save_numbered(figure, result, line, options, path, err)
                              : save(figure, result, -1, line, options, path, err);
 }

@@ -28,4 +28,7 @@ bool steps_save(Session *s, Result *result, int from, int to, const PictureOptio
                 const char *frame, const char *line, const PngOptions *png, const char *path,
                 Error *err);
 
+/* False: "NAME-%02d.png" where there are no frames; "50%.png" is a name like any other. */
+bool steps_name_once(const char *path, Error *err);
+
 #endif

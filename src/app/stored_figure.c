@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/step_figure.h"
 #include "profile/record.h"
 
 struct StoredFigure {
     Figure    *figure;  /* of the plots alone; owned */
     int       *at;      /* the number of each of its panels in the whole figure; owned */
     int        panels;  /* of the whole figure */
+    ExponentChart *chart; /* instead of a figure; owned; NULL: none */
     PngOptions options; /* it was drawn with */
     char       theme[32];
     char      *text;    /* owned */
@@ -19,51 +21,39 @@ struct StoredFigure {
 
 /* ---- to text ---------------------------------------------------------------- */
 
-static void key_int(Json *json, const char *key, int64_t value)
+static void add_options(const PngOptions *o, Json *json)
 {
-    if (!value)
-        return;
-    jsonw_key(json, key);
-    jsonw_int(json, value);
-}
-
-static void key_string(Json *json, const char *key, const char *value)
-{
-    if (!value || !*value)
-        return;
-    jsonw_key(json, key);
-    jsonw_string(json, value);
+    if (o && o->width_inch > 0) {
+        jsonw_key(json, "width");
+        jsonw_number(json, o->width_inch);
+    }
+    jsonw_some_int(json, "dpi", o ? o->dpi : 0);
+    jsonw_some_int(json, "colours", o ? o->colours : 0);
+    jsonw_some_string(json, "theme", o ? o->theme : NULL);
+    jsonw_key(json, "transparent");
+    jsonw_bool(json, o && o->transparent);
 }
 
 static void add_look(const Figure *figure, const PngOptions *o, Json *json)
 {
     jsonw_open(json, '{');
-    key_int(json, "panels", figure->count);
-    key_string(json, "title", figure->title);
-    key_string(json, "caption", figure->caption);
-    key_int(json, "rows", figure->rows);
-    key_int(json, "cols", figure->cols);
+    jsonw_some_int(json, "panels", figure->count);
+    jsonw_some_string(json, "title", figure->title);
+    jsonw_some_string(json, "caption", figure->caption);
+    jsonw_some_int(json, "rows", figure->rows);
+    jsonw_some_int(json, "cols", figure->cols);
     jsonw_key(json, "legend");
     jsonw_bool(json, figure->legend);
-    if (o && o->width_inch > 0) {
-        jsonw_key(json, "width");
-        jsonw_number(json, o->width_inch);
-    }
-    key_int(json, "dpi", o ? o->dpi : 0);
-    key_int(json, "colours", o ? o->colours : 0);
-    key_string(json, "theme", o ? o->theme : NULL);
-    jsonw_key(json, "transparent");
-    jsonw_bool(json, o && o->transparent);
+    add_options(o, json);
     jsonw_close(json, '}');
 }
 
 static void add_panel(const Panel *panel, int number, Json *json)
 {
     jsonw_open(json, '{');
-    jsonw_key(json, "panel");
-    jsonw_int(json, number);
-    key_string(json, "title", panel->title);
-    key_string(json, "caption", panel->caption);
+    jsonw_key_int(json, "panel", number);
+    jsonw_some_string(json, "title", panel->title);
+    jsonw_some_string(json, "caption", panel->caption);
     plot_json(panel->made, json);
     jsonw_close(json, '}');
 }
@@ -95,6 +85,22 @@ void stored_figure_text(const Figure *figure, const PngOptions *options, Text *o
     jsonw_close(&json, '}');
 }
 
+void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    jsonw_key(&json, "figure");
+    jsonw_open(&json, '{');
+    add_options(options, &json);
+    jsonw_close(&json, '}');
+    jsonw_key(&json, "exponents");
+    jsonw_open(&json, '{');
+    exponents_json(chart, &json);
+    jsonw_close(&json, '}');
+    jsonw_close(&json, '}');
+}
+
 /* ---- from text -------------------------------------------------------------- */
 
 /* What is larger in a file is not ours. */
@@ -120,17 +126,9 @@ static void copy_string(const json_t *object, const char *key, char *out, size_t
     snprintf(out, size, "%s", value ? value : "");
 }
 
-static bool take_look(const json_t *look, StoredFigure *out)
+static bool take_options(const json_t *look, StoredFigure *out)
 {
-    Figure *figure = out->figure;
-
-    out->panels = int_of(look, "panels");
-    copy_string(look, "title", figure->title, sizeof(figure->title));
-    copy_string(look, "caption", figure->caption, sizeof(figure->caption));
     copy_string(look, "theme", out->theme, sizeof(out->theme));
-    figure->rows = int_of(look, "rows");
-    figure->cols = int_of(look, "cols");
-    figure->legend = !json_is_false(json_object_get(look, "legend"));
     out->options = (PngOptions){
         .width_inch = json_number_value(json_object_get(look, "width")),
         .dpi = int_of(look, "dpi"),
@@ -138,10 +136,22 @@ static bool take_look(const json_t *look, StoredFigure *out)
         .theme = *out->theme ? out->theme : NULL,
         .transparent = json_is_true(json_object_get(look, "transparent")),
     };
-    return figure->rows >= 0 && figure->rows <= PANELS_MOST && figure->cols >= 0 &&
-           figure->cols <= PANELS_MOST && out->panels <= PANELS_MOST && out->options.dpi >= 0 &&
-           out->options.dpi <= DPI_MOST && out->options.width_inch >= 0 &&
-           out->options.width_inch <= INCHES_MOST;
+    return out->options.dpi >= 0 && out->options.dpi <= DPI_MOST &&
+           out->options.width_inch >= 0 && out->options.width_inch <= INCHES_MOST;
+}
+
+static bool take_look(const json_t *look, StoredFigure *out)
+{
+    Figure *figure = out->figure;
+
+    out->panels = int_of(look, "panels");
+    copy_string(look, "title", figure->title, sizeof(figure->title));
+    copy_string(look, "caption", figure->caption, sizeof(figure->caption));
+    figure->rows = int_of(look, "rows");
+    figure->cols = int_of(look, "cols");
+    figure->legend = !json_is_false(json_object_get(look, "legend"));
+    return take_options(look, out) && figure->rows >= 0 && figure->rows <= PANELS_MOST &&
+           figure->cols >= 0 && figure->cols <= PANELS_MOST && out->panels <= PANELS_MOST;
 }
 
 static bool take_panel(const json_t *json, StoredFigure *out, int k, Error *err)
@@ -157,6 +167,12 @@ static bool take_panel(const json_t *json, StoredFigure *out, int k, Error *err)
     copy_string(json, "caption", panel->caption, sizeof(panel->caption));
     out->at[k] = int_of(json, "panel");
     return true;
+}
+
+static bool take_chart(const json_t *json, StoredFigure *out, Error *err)
+{
+    out->chart = exponents_of_json(json_object_get(json, "exponents"), err);
+    return out->chart && (take_options(json_object_get(json, "figure"), out) || damaged(err));
 }
 
 static bool take_figure(const json_t *json, StoredFigure *out, Error *err)
@@ -180,6 +196,8 @@ static bool take_figure(const json_t *json, StoredFigure *out, Error *err)
 
 const char *stored_figure_measured(const StoredFigure *stored)
 {
+    if (stored->chart)
+        return stored->chart->measured;
     for (int k = 0; k < stored->figure->count; k++)
         if (*stored->figure->panels[k].made->measured)
             return stored->figure->panels[k].made->measured;
@@ -191,7 +209,8 @@ StoredFigure *stored_figure_read(const char *path, Error *err)
     char         *text = figure_metadata(path, NUMBERS_KEY, err);
     StoredFigure *out = text ? calloc(1, sizeof(*out)) : NULL;
     json_t       *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    bool          ok = out && take_figure(json, out, err);
+    bool          ok = out && (json_object_get(json, "exponents") ? take_chart(json, out, err)
+                                                             : take_figure(json, out, err));
 
     json_decref(json);
     if (out)
@@ -203,7 +222,8 @@ StoredFigure *stored_figure_read(const char *path, Error *err)
     if (out && !ok)
         error_prefix(err, "%s", path);
     if (ok && *stored_figure_measured(out)) {
-        out->figure->numbers = stored_figure_copy(out);
+        if (out->figure)
+            out->figure->numbers = stored_figure_copy(out);
         return out;
     }
     stored_figure_free(out);
@@ -215,6 +235,7 @@ void stored_figure_free(StoredFigure *stored)
     if (!stored)
         return;
     figure_free(stored->figure);
+    exponents_free(stored->chart);
     free(stored->at);
     free(stored->text);
     free(stored);
@@ -222,7 +243,7 @@ void stored_figure_free(StoredFigure *stored)
 
 const Panel *stored_figure_panel(const StoredFigure *stored, int panel)
 {
-    for (int k = 0; k < stored->figure->count; k++)
+    for (int k = 0; stored->figure && k < stored->figure->count; k++)
         if (stored->at[k] == panel)
             return &stored->figure->panels[k];
     return NULL;
@@ -230,7 +251,7 @@ const Panel *stored_figure_panel(const StoredFigure *stored, int panel)
 
 bool stored_figure_whole(const StoredFigure *stored)
 {
-    return stored->figure->count == stored->panels;
+    return stored->chart || stored->figure->count == stored->panels;
 }
 
 char *stored_figure_copy(const StoredFigure *stored)
@@ -258,6 +279,16 @@ static void read_metadata(const char *from, char *values[KEYS])
         values[k] = figure_metadata(from, keys[k], &ignored);
 }
 
+static bool draw(const StoredFigure *stored, FigureFormat kind, const PngOptions *options,
+                 const char *to, Text *bytes, Error *err)
+{
+    if (!stored->chart)
+        return figure_file(stored->figure, kind, options, bytes, err);
+    if (kind != FORMAT_PNG_FILE)
+        return error_set(err, ERR_USAGE, "%s: a chart of exponents is a .png", to);
+    return exponent_chart_png(stored->chart, options, bytes, err);
+}
+
 bool stored_figure_write(const StoredFigure *stored, const char *from, const char *format,
                          const char *to, Error *err)
 {
@@ -270,7 +301,7 @@ bool stored_figure_write(const StoredFigure *stored, const char *from, const cha
     bool         ok;
 
     options.format = format;
-    if (!figure_format(to, &options, &kind, err))
+    if (!figure_format(to, &options, &kind, err) || !steps_name_once(to, err))
         return false;
     read_metadata(from, values);
     for (int k = 0; k < KEYS; k++)
@@ -279,7 +310,7 @@ bool stored_figure_write(const StoredFigure *stored, const char *from, const cha
             metadata[count++] = values[k];
         }
     options.metadata = metadata;
-    ok = figure_file(stored->figure, kind, &options, &bytes, err) &&
+    ok = draw(stored, kind, &options, to, &bytes, err) &&
          (text_ok(&bytes) ? file_write(to, bytes.data, bytes.length, err)
                           : error_set(err, ERR_NOMEM, "%s: not enough memory", to));
     for (int k = 0; k < KEYS; k++)

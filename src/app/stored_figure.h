@@ -8,6 +8,7 @@
 #ifndef APP_STORED_FIGURE_H
 #define APP_STORED_FIGURE_H
 
+#include "draw/exponents.h"
 #include "draw/figure.h"
 
 #define NUMBERS_KEY "attnscope:numbers"
@@ -17,6 +18,10 @@ typedef struct StoredFigure StoredFigure;
 /* {"environment":..,"figure":..,"panels":[..]}: all plots of the figure and with what it is
  * drawn; nothing where it has none. */
 void stored_figure_text(const Figure *figure, const PngOptions *options, Text *out);
+
+/* {"figure":..,"exponents":..}: the same of a chart of exponents, which needs its records no
+ * longer. */
+void stored_chart_text(const ExponentChart *chart, const PngOptions *options, Text *out);
 
 /* What the file holds; NULL: nothing that was measured, or an error (err->code). */
 StoredFigure *stored_figure_read(const char *path, Error *err);

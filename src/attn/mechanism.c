@@ -131,26 +131,45 @@ const Param *mechanism_param(const Mechanism *m, const Assignments *given, const
     return inner ? params_find(inner->params, passed) : params_find(m->params, name);
 }
 
+#define SLIPS_SURE 2 /* so near that it is meant */
+#define PART_LEAST 4 /* letters of a name that tell which one is meant */
+
+/* One holds the other: "sliding-window", "synthesizer". */
+static bool holds_part(const char *id, const char *other)
+{
+    return strlen(id) >= PART_LEAST && strlen(other) >= PART_LEAST &&
+           (strstr(id, other) || strstr(other, id));
+}
+
+/* The one that is probably meant; NULL: none is near. */
+static const Mechanism *nearest_to(const char *id)
+{
+    const Mechanism *nearest = catalogue[0], *part = NULL, *m;
+    int              slips;
+
+    for (size_t i = 0; (m = mechanism_at(i)); i++) {
+        if (text_distance(id, m->id) < text_distance(id, nearest->id))
+            nearest = m;
+        if (!part && holds_part(id, m->id))
+            part = m;
+    }
+    slips = text_distance(id, nearest->id);
+    if (slips > SLIPS_SURE && part)
+        return part;
+    return slips <= 1 + (int)strlen(id) / 3 ? nearest : NULL;
+}
+
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err)
 {
-    const Mechanism *nearest = catalogue[0], *m;
-    Text             names = { 0 };
+    const Mechanism *nearest;
 
     *out = mechanism_find(id);
     if (*out)
         return true;
-    for (size_t i = 0; (m = mechanism_at(i)); i++) {
-        if (text_distance(id, m->id) < text_distance(id, nearest->id))
-            nearest = m;
-        text_addf(&names, "%s%s", i ? " " : "", m->id);
-    }
-    if (text_distance(id, nearest->id) <= 1 + (int)strlen(id) / 3)
-        error_set(err, ERR_USAGE, "unknown mechanism '%s'; nearest is '%s' (there are: %s)", id,
-                  nearest->id, text_str(&names));
-    else
-        error_set(err, ERR_USAGE, "unknown mechanism '%s' (there are: %s)", id, text_str(&names));
-    text_free(&names);
-    return false;
+    nearest = nearest_to(id);
+    return error_set(err, ERR_USAGE, "unknown mechanism '%.40s'%s%s%s (attnscope list has all %d)",
+                     id, nearest ? "; nearest is '" : "", nearest ? nearest->id : "",
+                     nearest ? "'" : "", (int)mechanism_count());
 }
 
 const char *class_name(unsigned bit)

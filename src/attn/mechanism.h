@@ -125,7 +125,7 @@ bool mechanism_add(const Mechanism *m, Error *err);
 bool mechanism_is_added(const char *id);
 /* Without the added ones; no run of one may be left. */
 void mechanism_forget(void);
-/* Unknown: the error lists the valid ids and names the nearest. */
+/* Unknown: the error names the nearest and says what lists them. */
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err);
 /* The mechanism that m runs inside itself, given these assignments; NULL: none, or unknown. */
 const Mechanism *mechanism_inner(const Mechanism *m, const Assignments *given);

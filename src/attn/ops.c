@@ -1,6 +1,8 @@
 /* ops.c -- the front of the operations: allocate, charge, dispatch; see ops.h. */
 #include "attn/ops.h"
 
+#include <string.h>
+
 #include "attn/ops_front.h"
 #include "attn/run.h"
 
@@ -27,6 +29,11 @@ AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
         run_fail(r, ERR_NOMEM, "%s: not enough memory for the pattern", r->mechanism->id);
     if (run_failed(r))
         return out;
+    if (r->spec.pairs_only) {
+        memset(out.out.data, 0, (size_t)tensor_bytes(&out.out));
+        memset(out.lse.data, 0, (size_t)tensor_bytes(&out.lse));
+        return out;
+    }
     DISPATCH(r, attend, in, pattern, &out, &cells);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)in->q.shape[2]);
     op_charge(r, FLOP_MIX, 2 * cells * (double)in->v.shape[2]);

@@ -116,6 +116,9 @@ typedef struct RunSpec {
     Threads           *threads;  /* NULL: this thread only */
     bool               views;    /* false for timed runs: no view is made */
     bool               plan;     /* checked and bound, not run: for its closed form only */
+    /* Only which pairs are allowed is looked at: attention over a pattern is left out (zeros), so
+     * neither output nor weights mean anything. */
+    bool               pairs_only;
     int64_t            memory_limit; /* bytes of the run's arena; 0: none */
     const atomic_bool *cancel;   /* NULL: cannot be cancelled */
     RunObserver        observer; /* NULL: none */

@@ -292,6 +292,7 @@ Run *run_nested(const Run *outer, const RunSpec *spec)
     if (!r)
         return NULL;
     r->spec = *spec;
+    r->spec.pairs_only = false; /* the outer one may decide by what this one attends to */
     r->mechanism = spec->mechanism;
     r->arena = outer->arena;
     r->view_step = -1;

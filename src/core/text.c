@@ -177,6 +177,30 @@ void jsonw_raw(Json *j, const char *json)
     text_add(j->out, json);
 }
 
+void jsonw_key_string(Json *j, const char *key, const char *value)
+{
+    jsonw_key(j, key);
+    jsonw_string(j, value);
+}
+
+void jsonw_key_int(Json *j, const char *key, int64_t value)
+{
+    jsonw_key(j, key);
+    jsonw_int(j, value);
+}
+
+void jsonw_some_string(Json *j, const char *key, const char *value)
+{
+    if (value && *value)
+        jsonw_key_string(j, key, value);
+}
+
+void jsonw_some_int(Json *j, const char *key, int64_t value)
+{
+    if (value)
+        jsonw_key_int(j, key, value);
+}
+
 void csv_cell(Text *out, const char *value, bool first)
 {
     if (!first)

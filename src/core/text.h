@@ -44,6 +44,12 @@ void jsonw_int(Json *j, int64_t value);
 void jsonw_bool(Json *j, bool value);
 void jsonw_null(Json *j);
 void jsonw_raw(Json *j, const char *json); /* already JSON */
+/* A key with its value. */
+void jsonw_key_string(Json *j, const char *key, const char *value);
+void jsonw_key_int(Json *j, const char *key, int64_t value);
+/* The same where there is something to say: nothing of NULL, "" and 0. */
+void jsonw_some_string(Json *j, const char *key, const char *value);
+void jsonw_some_int(Json *j, const char *key, int64_t value);
 
 /* One CSV cell; quotes it only if it must (RFC 4180). */
 void csv_cell(Text *out, const char *value, bool first);

@@ -27,6 +27,7 @@ typedef struct ExponentRow {
 
 typedef struct ExponentChart {
     const char        *title, *caption;
+    const char        *measured; /* on what: "AMD EPYC, 2 threads" */
     const ExponentRow *rows; /* texts borrowed */
     int                count;
 } ExponentChart;
@@ -34,5 +35,12 @@ typedef struct ExponentChart {
 /* Byte-identical for the same chart, options and build. */
 bool exponent_chart_png(const ExponentChart *chart, const PngOptions *options, Text *bytes,
                         Error *err);
+
+/* All of it, for an object that is open: "title":..,"rows":[..] */
+void exponents_json(const ExponentChart *chart, Json *out);
+/* The chart that such an object holds; NULL with an error that says what is wrong with it. */
+struct json_t;
+ExponentChart *exponents_of_json(const struct json_t *json, Error *err);
+void           exponents_free(ExponentChart *chart); /* made by exponents_of_json */
 
 #endif

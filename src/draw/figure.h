@@ -66,9 +66,12 @@ typedef struct Panel {
     char           caption[256]; /* of panel_caption if empty */
 } Panel;
 
+/* Room to name the tensors of all panels and the machine they were measured on. */
+#define FIGURE_CAPTION 4096
+
 typedef struct Figure {
     char   title[256];
-    char   caption[512];
+    char   caption[FIGURE_CAPTION];
     Panel *panels;   /* owned */
     int    count;
     int    rows, cols; /* arrangement; 0: chosen */

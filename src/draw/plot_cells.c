@@ -241,11 +241,11 @@ static void draw_curves(Field *f, int above)
     f->places.frame = (LabelBox){ f->x, f->y, f->w, f->h };
     draw_all(f, ys, y_count);
     if (above)
-        cells_text(out, above - 1, 0, out->width, plot->y.name, PLOT_INK_TEXT, f->utf8);
+        cells_cut(out, above - 1, 0, out->width, plot->y.name, PLOT_INK_TEXT, f->utf8);
     if (below == 3) {
         int length = cells_width(plot->x.name), left = f->w > length ? (f->w - length) / 2 : 0;
 
-        cells_text(out, out->height - 1, f->x + left, f->w, plot->x.name, PLOT_INK_TEXT, f->utf8);
+        cells_cut(out, out->height - 1, f->x + left, f->w, plot->x.name, PLOT_INK_TEXT, f->utf8);
     }
 }
 

@@ -63,12 +63,15 @@ static void put_whisker(Field *f, int y, double low, double high)
         cells_put(f->out, y, f->x + to, f->utf8 ? 0x253C : '+', PLOT_INK_TEXT);
 }
 
+/* Beyond `after`, or where the field ends; a number that has no room is left out, never cut. */
 static void put_words(Field *f, int y, double after, const char *text, bool known)
 {
     int x = (int)ceil(after) + 1, width = cells_width(text);
 
     if (x + width > f->w)
-        x = f->w - width > 0 ? f->w - width : 0;
+        x = f->w - width;
+    if (x < 0)
+        return;
     cells_text(f->out, y, f->x + x, f->w - x, text, known ? PLOT_INK_TEXT : PLOT_INK_GUIDE,
                f->utf8);
 }
@@ -215,6 +218,6 @@ void cells_rows(Field *f, int top)
         cells_put(f->out, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
     cells_x_axis(f);
     length = cells_width(plot->x.name);
-    cells_text(f->out, f->y + f->h + 2, f->x + (f->w > length ? (f->w - length) / 2 : 0), f->w,
-               plot->x.name, PLOT_INK_TEXT, f->utf8);
+    cells_cut(f->out, f->y + f->h + 2, f->x + (f->w > length ? (f->w - length) / 2 : 0), f->w,
+              plot->x.name, PLOT_INK_TEXT, f->utf8);
 }

@@ -42,20 +42,6 @@ static void key_words(Json *out, const char *key, const char *words, size_t each
     jsonw_close(out, ']');
 }
 
-static void key_string(Json *out, const char *key, const char *value)
-{
-    jsonw_key(out, key);
-    jsonw_string(out, value);
-}
-
-static void key_count(Json *out, const char *key, int64_t value)
-{
-    if (!value)
-        return;
-    jsonw_key(out, key);
-    jsonw_int(out, value);
-}
-
 static void key_true(Json *out, const char *key, bool value)
 {
     if (!value)
@@ -67,8 +53,8 @@ static void key_true(Json *out, const char *key, bool value)
 static void series_json(const PlotSeries *s, int number, Json *out)
 {
     jsonw_open(out, '{');
-    key_string(out, "name", s->name);
-    key_string(out, "mark", marks[s->mark]);
+    jsonw_key_string(out, "name", s->name);
+    jsonw_key_string(out, "mark", marks[s->mark]);
     key_numbers(out, "x", s->x, s->count);
     key_numbers(out, "y", s->y, s->count);
     key_numbers(out, "low", s->low, s->count);
@@ -103,7 +89,7 @@ static void guides_json(const Plot *plot, Json *out)
     jsonw_open(out, '[');
     for (int k = 0; k < plot->guide_count; k++) {
         jsonw_open(out, '{');
-        key_string(out, "name", plot->guides[k].name);
+        jsonw_key_string(out, "name", plot->guides[k].name);
         key_true(out, "vertical", plot->guides[k].vertical);
         key_numbers(out, "at", &plot->guides[k].at, 1);
         jsonw_close(out, '}');
@@ -125,9 +111,9 @@ static void names_json(const PlotAxis *axis, Json *out)
 
 void plot_json(const Plot *plot, Json *out)
 {
-    key_string(out, "measured", plot->measured);
-    key_string(out, "x", plot->x.name);
-    key_string(out, "y", plot->y.name);
+    jsonw_key_string(out, "measured", plot->measured);
+    jsonw_key_string(out, "x", plot->x.name);
+    jsonw_key_string(out, "y", plot->y.name);
     names_json(&plot->x, out);
     key_words(out, "rows", plot->rows ? plot->rows[0] : NULL, sizeof(plot->rows[0]),
               plot->row_count);
@@ -139,10 +125,9 @@ void plot_json(const Plot *plot, Json *out)
     guides_json(plot, out);
     axis_json("along", &plot->x, out);
     axis_json("up", &plot->y, out);
-    if (*plot->note)
-        key_string(out, "note", plot->note);
-    key_count(out, "left_out", plot->left_out);
-    key_count(out, "binned", plot->binned);
+    jsonw_some_string(out, "note", plot->note);
+    jsonw_some_int(out, "left_out", plot->left_out);
+    jsonw_some_int(out, "binned", plot->binned);
 }
 
 /* ---- from JSON -------------------------------------------------------------- */

@@ -26,10 +26,16 @@ static void draw_heading(Sheet *sheet, const char *text, double font, Rgb rgb, B
                 box.y + font, fitted, (CanvasText){ .size = font, .rgb = rgb });
 }
 
-/* Lines from `above` pixels below the top of the box. */
+/* Lines from `above` pixels below the top of the box; all are moved as far as the widest must be
+ * to stay inside. */
 static void draw_lines(Sheet *sheet, const Lines *lines, double font, Rgb rgb, Box box, int above,
                        double middle)
 {
+    double half = 0;
+
+    for (int k = 0; k < lines->count; k++)
+        half = fmax(half, canvas_text_width(sheet->canvas, lines->text[k], FONT_SANS, font) / 2);
+    middle = clamp(middle, box.x + half, box.x + box.w - half);
     for (int k = 0; k < lines->count && box.h; k++)
         draw_heading(sheet, lines->text[k], font, rgb,
                      (Box){ box.x, box.y + above + (int)(k * SHEET_LINE * font), box.w, box.h },

@@ -10,6 +10,7 @@ typedef struct Pens {
     const Plot       *plot;
     const SheetStyle *s;
     Box               box;
+    Box               column; /* x and w: what belongs to the panel */
     PlotAxis          axis;   /* the lower one: the plot's, or longer for words */
     LabelPlaces       places; /* of the words among the curves */
 } Pens;

@@ -144,11 +144,29 @@ static void fit_tick(const Pens *p, const PlotTick *tick, int count, char *text,
         snprintf(text, size, "%s", tick->text);
 }
 
+#define NAME_SMALLEST 0.8 /* of the usual size, before it is cut */
+
+/* Below the field, inside the panel's column: smaller, then cut, where it is too long. */
+static void draw_x_name(const Pens *p, double y)
+{
+    const char *name = p->plot->x.name;
+    Canvas     *canvas = p->sheet->canvas;
+    double      wide = canvas_text_width(canvas, name, FONT_SANS, p->s->axis), room = p->column.w;
+    double      font = p->s->axis * fmax(NAME_SMALLEST, fmin(1, room / fmax(wide, 1))), middle;
+    char        text[128];
+
+    sheet_fit(canvas, name, font, room, text, sizeof(text));
+    wide = canvas_text_width(canvas, text, FONT_SANS, font);
+    middle = fmax(p->box.x + p->box.w / 2.0, p->column.x + wide / 2);
+    canvas_text(canvas, fmin(middle, p->column.x + p->column.w - wide / 2), y, text,
+                (CanvasText){ .align = ALIGN_CENTRE, .size = font, .rgb = p->s->muted });
+}
+
 void pens_x_axis(const Pens *p)
 {
     const SheetStyle *s = p->s;
     PlotTick          ticks[PLOT_TICKS_MOST];
-    double            bottom = p->box.y + p->box.h, end = 0, half;
+    double            bottom = p->box.y + p->box.h, end = 0;
     double each = 1.9 * canvas_text_width(p->sheet->canvas, "00.0k", FONT_SANS, s->tick);
     int    count = plot_ticks(&p->axis, (int)fmin(8, p->box.w / each), ticks);
 
@@ -166,11 +184,7 @@ void pens_x_axis(const Pens *p)
         canvas_text(p->sheet->canvas, middle, bottom + s->tick_length + 1.1 * s->tick, text,
                     (CanvasText){ .align = ALIGN_CENTRE, .size = s->tick, .rgb = s->ink });
     }
-    half = canvas_text_width(p->sheet->canvas, p->plot->x.name, FONT_SANS, s->axis) / 2;
-    canvas_text(p->sheet->canvas,
-                fmin(p->box.x + p->box.w / 2.0, p->sheet->width - s->space - half),
-                bottom + s->tick_length + 1.2 * s->tick + 1.2 * s->axis, p->plot->x.name,
-                (CanvasText){ .align = ALIGN_CENTRE, .size = s->axis, .rgb = s->muted });
+    draw_x_name(p, bottom + s->tick_length + 1.2 * s->tick + 1.2 * s->axis);
 }
 
 static void draw_y_axis(const Pens *p, double name_x)
@@ -280,7 +294,7 @@ void sheet_plot(Sheet *sheet, int panel)
     const PanelBoxes *b = &sheet->layout.panels[panel];
     const Plot       *plot = sheet->scene.plots[panel];
     Pens              p = { .sheet = sheet, .plot = plot, .s = &sheet->style, .box = b->matrix,
-                           .axis = plot->x };
+                           .column = b->caption, .axis = plot->x };
 
     p.places.frame = (LabelBox){ b->matrix.x, b->matrix.y, b->matrix.w, b->matrix.h };
     if (plot->rows) {

@@ -1,7 +1,6 @@
 /* sheet_rows.c -- a plot with rows on a page: names, lying bars, whiskers, draws; see plot.h. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "draw/sheet_pens.h"
 
@@ -41,17 +40,34 @@ static double middle_of(const Pens *p, double row)
     return p->box.y + (row + 0.5) * p->box.h / p->plot->row_count;
 }
 
-/* Of words to the right of x; left of it where there is no room; nowhere else. */
-static void write_beside(const Pens *p, double x, double middle, const char *text, Rgb rgb)
+/* Words to the right of x; false: there is no room. */
+static bool write_beside(const Pens *p, double x, double middle, const char *text, Rgb rgb)
 {
-    double wide = pens_width(p, text), right = p->box.x + p->box.w;
+    double wide = pens_width(p, text), gap = p->s->space;
 
-    x += p->s->space;
-    if (x + wide > right)
-        x = right - wide - p->s->space;
-    if (x < p->box.x) /* it would cover the row's name */
-        return;
-    pens_text(p, x, middle + 0.36 * p->s->tick, text, rgb);
+    if (x + gap + wide > p->box.x + p->box.w)
+        return false;
+    pens_text(p, x + gap, middle + 0.36 * p->s->tick, text, rgb);
+    return true;
+}
+
+static int brightness(Rgb c)
+{
+    return 3 * c.r + 6 * c.g + c.b;
+}
+
+/* The second choice: at the end of the bar from `zero` to x, a gap from both; left out where it
+ * does not hold them. */
+static void write_inside(const Pens *p, double zero, double x, double middle, const char *text,
+                         Rgb bar)
+{
+    double wide = pens_width(p, text), gap = p->s->space;
+    bool   dark = abs(brightness(bar) - brightness(p->s->ink)) >
+                abs(brightness(bar) - brightness(p->s->paper));
+
+    if (zero + gap + wide + gap <= x)
+        pens_text(p, x - gap - wide, middle + 0.36 * p->s->tick, text,
+                  dark ? p->s->ink : p->s->paper);
 }
 
 static void draw_whisker(const Pens *p, double low, double high, double middle, double half)
@@ -64,6 +80,7 @@ static void draw_whisker(const Pens *p, double low, double high, double middle, 
 static void draw_bar(const Pens *p, const PlotSeries *s, int64_t i, double middle, double high)
 {
     double zero = pens_x(p, fmax(0, p->plot->x.lo)), end = pens_x(p, s->x[i]), after = end;
+    double inside = end;
 
     if (isfinite(end))
         canvas_rect(p->sheet->canvas, fmin(zero, end), middle - high / 2, fabs(end - zero), high,
@@ -71,10 +88,12 @@ static void draw_bar(const Pens *p, const PlotSeries *s, int64_t i, double middl
     if (isfinite(end) && s->low && isfinite(s->low[i]) && isfinite(s->high[i])) {
         draw_whisker(p, pens_x(p, s->low[i]), pens_x(p, s->high[i]), middle, 0.25 * high);
         after = fmax(after, pens_x(p, s->high[i]));
+        inside = fmin(inside, pens_x(p, s->low[i]));
     }
-    if (s->labels && s->labels[i][0])
-        write_beside(p, isfinite(after) ? after : zero, middle, s->labels[i],
-                     isfinite(end) ? p->s->ink : p->s->muted);
+    if (s->labels && s->labels[i][0] &&
+        !write_beside(p, isfinite(after) ? after : zero, middle, s->labels[i],
+                      isfinite(end) ? p->s->ink : p->s->muted))
+        write_inside(p, zero, inside, middle, s->labels[i], pens_colour(p, s->hue));
 }
 
 /* A band with the mean as a stroke; its words beyond the largest. */
@@ -90,8 +109,8 @@ static void draw_spread(const Pens *p, const PlotSeries *s, int64_t i, double mi
     pens_line(p, x, middle - high / 2, x, middle + high / 2, 2 * p->s->frame,
               pens_colour(p, s->hue), 1);
     if (s->labels && s->labels[i][0])
-        write_beside(p, isfinite(after) ? after + sheet_points(p->s, 1.5) : p->box.x, middle,
-                     s->labels[i], isfinite(x) ? p->s->ink : p->s->muted);
+        write_beside(p, isfinite(after) ? after + sheet_points(p->s, 1.5) : p->box.x,
+                     middle, s->labels[i], isfinite(x) ? p->s->ink : p->s->muted);
 }
 
 /* As wide as a hair at least. */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WRAP_LINES 6
+#define WRAP_LINES 32 /* a caption of FIGURE_CAPTION bytes in two narrow columns */
 #define WRAP_BYTES 320
 
 typedef struct Lines {

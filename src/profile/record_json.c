@@ -35,12 +35,6 @@ void record_key_number(Json *j, const char *key, Number number)
         jsonw_number(j, number.value);
 }
 
-static void key_int(Json *j, const char *key, int64_t value)
-{
-    jsonw_key(j, key);
-    jsonw_int(j, value);
-}
-
 /* A negative index means there is none. */
 static void key_index(Json *j, const char *key, int64_t value)
 {
@@ -53,8 +47,7 @@ static void key_index(Json *j, const char *key, int64_t value)
 
 void record_key_string(Json *j, const char *key, const char *value)
 {
-    jsonw_key(j, key);
-    jsonw_string(j, *value ? value : NULL);
+    jsonw_key_string(j, key, *value ? value : NULL);
 }
 
 static void key_raw(Json *j, const char *key, const char *json)
@@ -78,11 +71,11 @@ static void settings(Json *j, const Record *r)
     record_key_string(j, "mechanism", r->mechanism);
     key_raw(j, "params", r->params ? r->params : "{}");
     record_key_string(j, "input", r->input);
-    key_int(j, "n", r->n);
-    key_int(j, "m", r->m);
-    key_int(j, "d", r->d);
-    key_int(j, "e", r->e);
-    key_int(j, "heads", r->heads);
+    jsonw_key_int(j, "n", r->n);
+    jsonw_key_int(j, "m", r->m);
+    jsonw_key_int(j, "d", r->d);
+    jsonw_key_int(j, "e", r->e);
+    jsonw_key_int(j, "heads", r->heads);
     jsonw_key(j, "causal");
     jsonw_bool(j, r->causal);
     record_key_string(j, "position", r->position);
@@ -90,7 +83,7 @@ static void settings(Json *j, const Record *r)
     record_key_string(j, "device", r->device);
     record_key_string(j, "precision", r->precision);
     record_key_string(j, "computed", r->computed);
-    key_int(j, "threads", r->threads);
+    jsonw_key_int(j, "threads", r->threads);
     record_key_string(j, "status", record_status_name(r->status));
     record_key_string(j, "message", r->message);
 }
@@ -195,7 +188,7 @@ static void largest(Json *j, const Record *r)
         const LargeAllocation *a = &r->timeline->largest[i];
 
         jsonw_open(j, '{');
-        key_int(j, "bytes", a->bytes);
+        jsonw_key_int(j, "bytes", a->bytes);
         record_key_string(j, "where", a->heap ? "heap" : "arena");
         record_key_number(j, "at_ms", number_of(1e3 * a->at));
         record_key_string(j, "stage", a->stage >= 0 && a->stage < r->stage_count
@@ -246,8 +239,8 @@ static void quality(Json *j, const Quality *q)
     jsonw_open(j, '[');
     for (int i = 0; i < q->worst_count; i++) {
         jsonw_open(j, '{');
-        key_int(j, "query", q->worst[i].query);
-        key_int(j, "head", q->worst[i].head);
+        jsonw_key_int(j, "query", q->worst[i].query);
+        jsonw_key_int(j, "head", q->worst[i].head);
         record_key_number(j, "value", number_of(q->worst[i].value));
         jsonw_close(j, '}');
     }

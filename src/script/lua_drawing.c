@@ -33,7 +33,8 @@ static Figure *draw_line(Drawn *drawn, const char *line, Error *err)
     if (!preset_expand(line, &drawn->made, err))
         return NULL;
     drawn->session = session_new(err);
-    if (!drawn->session || !drawing_make(drawn->session, &drawn->made.call, &drawn->drawing, err))
+    if (!drawn->session ||
+        !drawing_make(drawn->session, &drawn->made.call, false, &drawn->drawing, err))
         return NULL;
     return drawing_figure(drawn->session, &drawn->made.call, &drawn->drawing, err);
 }

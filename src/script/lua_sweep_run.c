@@ -20,7 +20,7 @@ typedef enum Question { ASKS_NOTHING, ASKS_ROW, ASKS_PROGRESS } Question;
 
 typedef struct Sweeping {
     Job            *job;     /* NULL: closed */
-    Session        *session; /* of the script */
+    Session        *session; /* owned: its worker waits for answers, the script's is free */
     const char    **words;   /* kept by the user value, as is all that they point to */
     int             count;
     InputChoice     choice;
@@ -141,6 +141,7 @@ static int sweeping_free(lua_State *L)
         return 0;
     job_free(s->job); /* waits: the worker answers a cancelled question itself */
     s->job = NULL;
+    session_free(s->session);
     s->session = NULL;
     text_free(&s->out);
     text_free(&s->line);
@@ -156,6 +157,7 @@ static Sweeping *push_sweeping(lua_State *L, int count)
     static const luaL_Reg meta[] = { { "__gc", sweeping_free }, { "__close", sweeping_close },
                                      { NULL, NULL } };
     const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
+    Error        err = ERROR_INIT;
     Sweeping    *s;
 
     for (int i = 0; i < count; i++)
@@ -166,12 +168,15 @@ static Sweeping *push_sweeping(lua_State *L, int count)
         lua_rawseti(L, -2, i);
     }
     s = lua_newuserdatauv(L, sizeof(*s), 1);
-    *s = (Sweeping){ .words = words, .count = count, .session = script_of(L)->session->thing };
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
+    *s = (Sweeping){ .words = words, .count = count };
     if (luaL_newmetatable(L, SWEEPING))
         luaL_setfuncs(L, meta, 0);
     lua_setmetatable(L, -2);
+    s->session = session_new(&err);
+    if (!s->session)
+        luaL_error(L, "%s", err.text);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
     lua_insert(L, -2);
     lua_setiuservalue(L, -2, 1);
     return s;

@@ -60,7 +60,7 @@ case("a tensor parameter outlives its tensor", function()
   equal(r.views.connectivity:sum(), 1)
 end)
 
-case("garbage is collected as it grows", function()
+check.ours("garbage is collected as it grows", function()
   for _ = 1, 300 do
     local t = attn.tensor({ 512, 512 })
     t:set(0, 0, 1)
@@ -83,7 +83,7 @@ case("failures in the middle leave nothing behind", function()
 end)
 
 -- Every step finds Lua's memory at its end once; ASan watches the rest.
-case("running out of memory anywhere is an ordinary error", function()
+check.ours("running out of memory anywhere is an ordinary error", function()
   local enough = attn.memory().limit
   local function scenario()
     local input <close> = attn.random { n = 8, d = 4, structure = "induction" }

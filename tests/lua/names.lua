@@ -24,6 +24,7 @@ case("the module", function()
 end)
 
 case("the explorer's, which raise without it", function()
+  local ui = attn.ui
   for name in ([[open pane panes set state action keys enter export mark message ask sleep wait
     animate map leave layout link mode step play session]]):gmatch("%S+") do
     equal(type(ui[name]), "function", name)

@@ -92,6 +92,23 @@ case("from within a coroutine, and runs in the functions", function()
   equal(ns[1] + ns[4], 48)
 end)
 
+case("what takes long may be called between two points", function()
+  local slopes, times = 0, {}
+  assert(attn.sweep { "full", n = "16,32,64", input = "synthetic:normal",
+    row = function(record)
+      record.note = #attn.run("full", { n = 8, d = 4 }) -- on the worker
+      return record
+    end,
+    progress = function(_, _, record)
+      times[#times + 1] = record.n
+      if #times == 3 then
+        slopes = attn.fit({ 16, 32, 64 }, { 1, 4, 16 }).alpha
+      end
+    end,
+  })
+  assert(math.abs(slopes - 2) < 1e-6, slopes)
+end)
+
 case("words of a sweep", function()
   local sweep = assert(attn.sweep(plan {}))
   equal(sweep:rows(), sweep)

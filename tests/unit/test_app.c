@@ -180,7 +180,7 @@ static void draw(Session *s, const char *line, PresetCall *made, Drawing *drawin
     Error err = ERROR_INIT;
 
     CHECK(preset_expand(line, made, &err), "%s: %s", line, err.text);
-    CHECK(drawing_make(s, &made->call, drawing, &err), "%s: %s", line, err.text);
+    CHECK(drawing_make(s, &made->call, false, drawing, &err), "%s: %s", line, err.text);
 }
 
 static void a_position_is_shown_by_what_it_does(void **state)

@@ -121,7 +121,7 @@ static void expect_colour(const char *theme, bool there)
     char        hex[16];
 
     assert_true(call_parse(&call, words, 6, &err));
-    CHECK(drawing_make(s, &call, &drawing, &err), "%s", err.text);
+    CHECK(drawing_make(s, &call, true, &drawing, &err), "%s", err.text);
     figure = drawing_figure(s, &call, &drawing, &err);
     CHECK(figure && figure_file(figure, FORMAT_SVG_FILE, &options, &svg, &err), "%s", err.text);
     snprintf(hex, sizeof(hex), "#%02x%02x%02x", rgb.r, rgb.g, rgb.b);

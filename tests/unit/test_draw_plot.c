@@ -340,6 +340,38 @@ static void any_size_can_be_drawn(void **state)
     plot_free(plot);
 }
 
+/* Names, values and axis names keep apart, and a number is there whole or not at all. */
+static void rows_keep_numbers_whole(void **state)
+{
+    Plot       *plot = new_plot();
+    PlotSeries *s = add(plot, CURVE_BARS, 2, (double[]){ 0, 1 });
+    Error       err = ERROR_INIT;
+    char        text[8000];
+
+    (void)state;
+    assert_true(plot_rows(plot, 2, &err) && plot_label(s));
+    snprintf(plot->rows[0], sizeof(plot->rows[0]), "full");
+    snprintf(plot->rows[1], sizeof(plot->rows[1]), "performer");
+    snprintf(s->labels[0], sizeof(s->labels[0]), "0.0421 ms");
+    snprintf(s->labels[1], sizeof(s->labels[1]), "0.1234 ms");
+    snprintf(plot->x.name, sizeof(plot->x.name), "a long name (milliseconds)");
+    s->x[0] = 0.0421;
+    s->x[1] = 0.1234;
+    plot_settle(plot);
+    for (int width = 12; width < 90; width++) {
+        bool there;
+
+        text_of(plot, width, 12, false, text);
+        there = strstr(text, "0.0421 ms") != NULL;
+        CHECK(there || !strstr(text, "0.04"), "a number is cut:\n%s", text);
+        CHECK(!strstr(text, "full0"), "no gap:\n%s", text);
+        CHECK(strstr(text, "(milliseconds)") || strstr(text, "~\n") || strstr(text, "~ \n"),
+              "the name of the axis ends without a sign:\n%s", text);
+        CHECK(there || width < 30, "there is room for the number:\n%s", text);
+    }
+    plot_free(plot);
+}
+
 /* ---- figures ---------------------------------------------------------------- */
 
 /* A matrix and a plot beside each other, as text and as a page. */
@@ -394,6 +426,7 @@ int main(void)
         cmocka_unit_test(too_many_series_are_counted),
         cmocka_unit_test(ascii_has_letters_ticks_and_names),
         cmocka_unit_test(any_size_can_be_drawn),
+        cmocka_unit_test(rows_keep_numbers_whole),
         cmocka_unit_test(matrices_and_plots_stand_in_one_figure),
     };
 

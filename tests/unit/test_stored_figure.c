@@ -230,9 +230,82 @@ static void files_that_were_tampered_with_are_refused(void **state)
     remove(path);
 }
 
+/* ---- charts of exponents ----------------------------------------------------- */
+
+static void chart_text(const ExponentChart *chart, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    exponents_json(chart, &json);
+    jsonw_close(&json, '}');
+}
+
+static ExponentChart *read_chart(const char *text, Error *err)
+{
+    json_t        *json = json_loads(text, 0, NULL);
+    ExponentChart *chart = exponents_of_json(json, err);
+
+    json_decref(json);
+    return chart;
+}
+
+static void a_chart_comes_back_to_the_last_bit(void **state)
+{
+    ExponentRow rows[2] = {
+        { .group = "first", .name = "full \"x\"", .claim = "O(n^2)", .claims = { 2, 1 + 1 / 3.0 },
+          .claim_count = 2,
+          .measured = { { 1.99, 1.9 + 0.1 / 3, 2.05, true, true },
+                        { .value = 1.7, .valid = true } } },
+        { .name = "window", .claim = "-", .note = "one length only" },
+    };
+    ExponentChart  chart = { "title", "caption", "a machine", rows, 2 }, *again;
+    Text           a = { 0 }, b = { 0 }, x = { 0 }, y = { 0 };
+    Error          err = ERROR_INIT;
+
+    (void)state;
+    chart_text(&chart, &a);
+    again = read_chart(text_str(&a), &err);
+    CHECK(again, "%s", err.text);
+    chart_text(again, &b);
+    assert_string_equal(text_str(&a), text_str(&b));
+    assert_true(exponent_chart_png(&chart, &(PngOptions){ .dpi = 72 }, &x, &err) &&
+                exponent_chart_png(again, &(PngOptions){ .dpi = 72 }, &y, &err));
+    assert_int_equal(x.length, y.length);
+    assert_memory_equal(x.data, y.data, x.length);
+    exponents_free(again);
+    text_free(&a);
+    text_free(&b);
+    text_free(&x);
+    text_free(&y);
+}
+
+static void a_damaged_chart_is_refused(void **state)
+{
+    static const char *const damaged[] = {
+        "{}", "{\"measured\":\"m\",\"title\":\"t\",\"caption\":\"c\",\"rows\":[]}",
+        "{\"measured\":\"m\",\"title\":\"t\",\"caption\":\"c\",\"rows\":[{}]}",
+        "{\"measured\":\"m\",\"title\":\"t\",\"caption\":3,\"rows\":[{\"name\":\"n\",\"claim\":"
+        "\"c\",\"claims\":[],\"flops\":null,\"time\":null,\"memory\":null}]}",
+        "{\"measured\":\"m\",\"title\":\"t\",\"caption\":\"c\",\"rows\":[{\"name\":\"n\",\"claim\":"
+        "\"c\",\"claims\":[1,2,3,4],\"flops\":null,\"time\":[1,2],\"memory\":null}]}",
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(damaged) / sizeof(*damaged); k++) {
+        Error err = ERROR_INIT;
+
+        assert_null(read_chart(damaged[k], &err));
+        CHECK(err.code == ERR_FORMAT && strstr(err.text, "damaged"), "%s: %s", damaged[k],
+              err.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chart_comes_back_to_the_last_bit),
+        cmocka_unit_test(a_damaged_chart_is_refused),
         cmocka_unit_test(a_plot_comes_back_to_the_last_bit),
         cmocka_unit_test(damaged_numbers_are_refused),
         cmocka_unit_test(every_kind_is_drawn_again_from_its_numbers),

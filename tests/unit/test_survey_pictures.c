@@ -240,7 +240,7 @@ static Preview *preview_open(const char *name)
     p->session = session_new(&err);
     assert_non_null(p->session);
     CHECK(preset_parse(name, &preset, &err) && preset_call(preset, NULL, &p->made, &err) &&
-              drawing_make(p->session, &p->made.call, &p->drawing, &err),
+              drawing_make(p->session, &p->made.call, false, &p->drawing, &err),
           "%s: %s", name, err.text);
     return p;
 }
