@@ -52,8 +52,8 @@ local function verdict(claimed, fit)
     or away < 0 and "below the claim" or "above the claim"
 end
 
-local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLOPs", "time", "memory",
-                  "verdict" }
+local columns = { "mechanism", "class", "claimed time", "claimed exponent", "FLOPs", "time",
+                  "memory", "verdict" }
 
 local function row_of(name, list)
   local info = attn.info(name)
