@@ -2,7 +2,6 @@
  *
  * They are made when they are asked for.
  */
-
 #include "app/derived.h"
 #include "app/picture.h"
 #include "script/lua_work.h"
