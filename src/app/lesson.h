@@ -175,7 +175,8 @@ bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, dou
 /* "1 234", "4,096", "1,5", "1.5k", "2 M", "12 %" in the unit that is asked for (NULL: none);
  * false with an error that says what a number looks like. */
 bool lesson_number(const char *typed, const char *unit, double *out, Error *err);
-/* It is such a number, or may become one with what is typed next. */
+/* It is such a number, or may become one with what is typed next; not by x and T, which are keys
+ * of the explorer. */
 bool lesson_number_begins(const char *typed, const char *unit);
 bool lesson_accepts(const LessonStep *step, double right, double given);
 

@@ -1,7 +1,5 @@
 /* lesson_answer.c -- a lesson's words and answers, where they are made of runs. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "app/lesson.h"
 

@@ -63,8 +63,7 @@ static void list_views(const Run *run, Text *out)
             text_addf(out, "%s%s", out->length ? ", " : "", run->views[i].name);
 }
 
-/* One of the run's that is probably meant; NULL: none is near. */
-static const char *nearest_view(const Run *run, const char *name)
+const char *picture_nearest_view(const Run *run, const char *name)
 {
     const char *nearest = NULL;
     int         best = 2 + (int)strlen(name) / 3;
@@ -139,7 +138,7 @@ const View *result_view(Result *result, const char *name, Error *err)
         return view;
     list_views(run, &names);
     list_others(result, &names);
-    nearest = !view && name ? nearest_view(run, name) : NULL;
+    nearest = !view && name ? picture_nearest_view(run, name) : NULL;
     if (own.code != ERR_NONE)
         error_set(err, own.code, "%s", own.text);
     else

@@ -27,11 +27,15 @@ bool place_home(Text *out)
     return text_ok(out);
 }
 
+/* A folder may have that name too. */
 static bool is_program(const char *folder, size_t length, const char *below, Text *out)
 {
+    struct stat about;
+
     text_clear(out);
     text_addf(out, "%.*s%s/attnscope", (int)length, folder, below);
-    return text_ok(out) && access(text_str(out), X_OK) == 0;
+    return text_ok(out) && stat(text_str(out), &about) == 0 && S_ISREG(about.st_mode) &&
+           access(text_str(out), X_OK) == 0;
 }
 
 bool place_program(Text *out, Error *err)

@@ -4,7 +4,6 @@
  * was made of, to the same bytes.
  */
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -54,7 +54,7 @@ static const Member attn_members[] = {
       "file of one that does not come with the program." },
     { "generators", attn_generators, "", "table[]", "The synthetic inputs." },
     { "load", attn_load, "spec: string, options?: attnscope.InputOptions",
-      "attnscope.Input" OR_FAILURE, "A file, or synthetic:NAME(arguments)." },
+      "attnscope.Input" OR_FAILURE, "A file, synthetic:NAME(arguments), or sample:NAME." },
     { "synthetic", NULL, "spec: string, options?: attnscope.InputOptions",
       "attnscope.Input" OR_FAILURE, "attn.load of a generator: \"induction(period=4)\"." },
     { "random", NULL, "options?: attnscope.RandomOptions", "attnscope.Input" OR_FAILURE,

@@ -2,9 +2,8 @@
  *
  * They are made when they are asked for.
  */
-#include <string.h>
-
 #include "app/derived.h"
+#include "app/picture.h"
 #include "script/lua_work.h"
 
 #define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */
@@ -33,8 +32,7 @@ static const View *check_view(lua_State *L, const LuaResult *result, const char 
 {
     const Run  *run = result->result->run;
     const View *view = run_view(run, name);
-    const char *nearest = "none";
-    int         best = 1 << 20;
+    const char *nearest;
     Error       err = ERROR_INIT;
 
     if (!view) /* a spectrum, a trace */
@@ -43,13 +41,10 @@ static const View *check_view(lua_State *L, const LuaResult *result, const char 
         return view;
     if (err.code != ERR_NONE)
         luaL_error(L, "%s", err.text);
-    for (int i = 0; i < run->view_count; i++)
-        if (text_distance(name, run->views[i].name) < best) {
-            best = text_distance(name, run->views[i].name);
-            nearest = run->views[i].name;
-        }
-    luaL_error(L, "%s has no view '%s' here; did you mean '%s'? (r:view_names() lists them)",
-               run->mechanism->id, name, nearest);
+    nearest = picture_nearest_view(run, name);
+    luaL_error(L, "%s has no view '%s' here%s%s%s (r:view_names() lists them)", run->mechanism->id,
+               name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+               nearest ? "'?" : "");
     return NULL;
 }
 

@@ -110,6 +110,15 @@ case("saved and loaded", function()
   raises("whole number", attn.load, "x", { n = 1.5 })
 end)
 
+case("samples", function()
+  local i = assert(attn.load("sample:english.tokens.txt", { n = 12 }))
+  equal(#i.tokens, 12)
+  equal(attn.run("full", { input = "sample:english.tokens.txt", n = 12 }).output.shape[2], 12)
+  local none, why = attn.load("sample:x")
+  equal(none, nil)
+  assert(why:find("no shipped sample 'x'", 1, true), why)
+end)
+
 case("closed", function()
   local i = attn.random { n = 4, d = 4 }
   local q = i.q

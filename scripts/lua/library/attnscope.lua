@@ -821,7 +821,7 @@ function Context:warn(text) end
 ---@field device? string|string[] devices: cpu, cuda or auto
 ---@field precision? string|string[] of matrix products on a GPU: f32, tf32, bf16, f16
 ---@field causal? boolean default: as the input says
----@field input? string a file or synthetic:NAME(args)
+---@field input? string a file, synthetic:NAME(args) or sample:NAME
 ---@field layer? integer layer of a file
 ---@field d? integer head size of a generated input
 ---@field heads? integer heads of a generated input
@@ -878,7 +878,7 @@ function Sweep:jsonl(path) end
 ---@field n? integer length
 ---@field d? integer head size of a generated input
 ---@field heads? integer heads of a generated input
----@field input? string a file or synthetic:NAME(args)
+---@field input? string a file, synthetic:NAME(args) or sample:NAME
 ---@field layer? integer layer of a file
 ---@field causal? boolean default: as the input says
 ---@field position? string positional modifier
@@ -1155,7 +1155,7 @@ function attn.lessons() end
 ---@return table[]
 function attn.generators() end
 
----A file, or synthetic:NAME(arguments).
+---A file, synthetic:NAME(arguments), or sample:NAME.
 ---@param spec string
 ---@param options? attnscope.InputOptions
 ---@return attnscope.Input?

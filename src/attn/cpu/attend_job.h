@@ -47,7 +47,8 @@ typedef struct Job {
     int64_t           *list_offset;      /* [list_rows + 1] where, and */
     int32_t           *listed;           /* [.] what, increasing in a row */
     float             *list_s;           /* [.] scores, then weights of those */
-    bool               list_apart, list_mix;         /* whether this pass mixes, */
+    bool               list_apart;       /* all of a head are scored before any is mixed; */
+    bool               list_mix;         /* whether this pass mixes, */
     int64_t            key_low, key_high; /* and the keys it takes */
     int64_t            step, most_slices; /* of the pass, and of a batch */
     int64_t            slice, slices;    /* of k: the batch */

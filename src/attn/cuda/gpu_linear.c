@@ -9,7 +9,6 @@
  */
 #include "attn/cuda/gpu_dense.h"
 
-#include <string.h>
 
 #define SUM_ROWS 1024                   /* of a piece of z's sum */
 #define STRIP_BYTES (INT64_C(64) << 20) /* of the matrix at a time */

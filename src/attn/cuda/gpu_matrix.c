@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-int64_t matrix_size(int64_t d, int64_t e)
+/* The size that vectors of so many numbers are packed to; 0: too long. */
+static int64_t matrix_size(int64_t d, int64_t e)
 {
     int64_t most = d > e ? d : e;
 
@@ -38,7 +39,8 @@ static Packed pack(Run *r, const Tensor *t, int64_t size)
     return call.to;
 }
 
-Packed gpu_packed(Run *r, const Tensor *t, int64_t size)
+/* t in the run's arithmetic; what is prepared is not done again. */
+static Packed packed(Run *r, const Tensor *t, int64_t size)
 {
     const Prepared *made = r->prepared;
 
@@ -114,9 +116,9 @@ void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, At
         .lse = gpu_lines(gpu_result(r, &out->lse)),
     };
 
-    call.q = gpu_packed(r, &in->q, size);
-    call.k = gpu_packed(r, &in->k, size);
-    call.v = gpu_packed(r, &in->v, size);
+    call.q = packed(r, &in->q, size);
+    call.k = packed(r, &in->k, size);
+    call.v = packed(r, &in->v, size);
     if (gpu_ready(r) && !gpu_attend_fused(r, in, &call))
         attend_own(r, &call);
     gpu_finish(r, "attend");

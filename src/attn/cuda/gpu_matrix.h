@@ -12,10 +12,6 @@ typedef struct Prepared {
     Packed to[MATRIX_INPUTS];
 } Prepared;
 
-/* The size that vectors of so many numbers are packed to; 0: too long. */
-int64_t matrix_size(int64_t d, int64_t e);
-/* t in the run's arithmetic; what is prepared is not done again. */
-Packed  gpu_packed(Run *r, const Tensor *t, int64_t size);
 /* Whether these scores can be computed there: no term but distances and single cells. */
 bool    gpu_matrix_fits(const Run *r, const AttendInput *in);
 void    gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern,

@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-/* rows x cols of each head; a NaN is right where ours is one. */
+/* rows x cols of each head; where ours is a NaN anything is right, where it is infinite (of a row
+ * without keys) only the same. */
 static bool is_near(const DeviceTensor *a, const DeviceTensor *own, int64_t rows, double near)
 {
     double most = 0, apart = 0;
@@ -22,7 +23,7 @@ static bool is_near(const DeviceTensor *a, const DeviceTensor *own, int64_t rows
 
                 if (isnan(y) || x == y)
                     continue;
-                if (isnan(x))
+                if (isnan(x) || isinf(y))
                     return false;
                 most = fmax(most, fabs((double)y));
                 apart = fmax(apart, fabs((double)x - (double)y));
