@@ -254,6 +254,18 @@ static void draw_message(Ui *ui)
         inspect_line(ui, y);
 }
 
+/* Wrapped, as what is too small is often the width. */
+static void draw_too_small(Ui *ui)
+{
+    Term *term = ui->term;
+    char  text[96];
+
+    snprintf(text, sizeof(text), "Terminal too small: %dx%d, needs %dx%d. q quits.", term->cols,
+             term->rows, LEAST_COLS, LEAST_ROWS);
+    term_paragraph(term, (Area){ term->rows / 3, 0, term->rows - term->rows / 3, term->cols }, text,
+                   ui_style(ui, ROLE_WARN));
+}
+
 bool status_draw(Ui *ui)
 {
     Term *term = ui->term;
@@ -261,9 +273,7 @@ bool status_draw(Ui *ui)
     ui->hit_count = 0;
     if (term->rows < LEAST_ROWS || term->cols < LEAST_COLS) {
         term_clear(term, (Style){ 0 });
-        term_textf(term, term->rows / 2, 0, term->cols, ui_style(ui, ROLE_WARN),
-                   "Terminal too small: %dx%d, needs %dx%d. q quits.", term->cols, term->rows,
-                   LEAST_COLS, LEAST_ROWS);
+        draw_too_small(ui);
         return false;
     }
     draw_first_line(ui);
