@@ -6,6 +6,7 @@
 
 #include "ui/actions.h"
 #include "ui/capability.h"
+#include "ui/console.h"
 #include "ui/explorer.h"
 #include "ui/journal.h"
 #include "ui/keys.h"
@@ -250,6 +251,9 @@ static void draw_message(Ui *ui)
                    "%s   %s", progress, ui_has(ui, &vary_layer) ? "Esc stops" : "Ctrl-C cancels");
     else if (job)
         draw_running(ui, y, pane, job);
+    else if (ui_has(ui, &console_layer) && console_runs(ui))
+        term_text(ui->term, y, 1, ui->term->cols - 2, "a script runs   Ctrl-C stops it",
+                  ui_style(ui, ROLE_WARN));
     else if (ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
         inspect_line(ui, y);
 }
