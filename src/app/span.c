@@ -53,7 +53,9 @@ bool picture_span(Result *result, const char *query, Arena *arena, Panel *panel,
     char        title[sizeof(panel->title)];
 
     if (strcmp(base->rows, "query") != 0 || strcmp(base->cols, "key") != 0)
-        return error_set(err, ERR_USAGE, "--span: %s of %s is not a matrix of queries and keys",
+        return error_set(err, ERR_USAGE,
+                         "%s of %s is not a matrix of queries and keys, so a query has no span in "
+                         "it; take another view",
                          base->name, result->request.mechanism);
     if (!width)
         return error_set(err, ERR_USAGE,

@@ -364,6 +364,8 @@ static bool stop(void *host)
             any = true;
         }
     script_leave(&c->start->script);
+    if (any)
+        add_output(c, "stopped\n");
     return any;
 }
 

@@ -213,15 +213,29 @@ void action_edge_previous(Ui *ui)
 
 /* ---- sight ------------------------------------------------------------------ */
 
+/* A zoom that is there already is no change to undo. */
+static void zoom_change(Ui *ui, Pane *pane, Lens to)
+{
+    const Lens *from = &pane->lens;
+
+    if (to.zoom == from->zoom &&
+        (to.zoom == 0 || (to.row0 == from->row0 && to.col0 == from->col0)))
+        return;
+    history_note(ui);
+    pane->lens = to;
+    compare_link(ui);
+}
+
 static void zoom(Ui *ui, int direction)
 {
     Pane *pane = seen_pane(ui);
+    Lens  to;
 
     if (!pane)
         return;
-    history_note(ui);
-    lens_zoom(&pane->lens, &pane->shape, direction);
-    compare_link(ui);
+    to = pane->lens;
+    lens_zoom(&to, &pane->shape, direction);
+    zoom_change(ui, pane, to);
 }
 
 void action_zoom_in(Ui *ui)
@@ -236,12 +250,13 @@ void action_zoom_out(Ui *ui)
 static void zoom_to(Ui *ui, int level)
 {
     Pane *pane = seen_pane(ui);
+    Lens  to;
 
     if (!pane)
         return;
-    history_note(ui);
-    lens_zoom_to(&pane->lens, &pane->shape, level);
-    compare_link(ui);
+    to = pane->lens;
+    lens_zoom_to(&to, &pane->shape, level);
+    zoom_change(ui, pane, to);
 }
 
 void action_zoom_fit(Ui *ui)

@@ -11,6 +11,7 @@
 
 #define KEYS_MOST 64
 #define PAST_MOST 64
+#define LONG_SCRIPT 0.5 /* seconds after which a script is said to run */
 
 typedef struct MappedKey {
     unsigned      scope;
@@ -31,6 +32,7 @@ struct Console {
     char         choices[512];
     MappedKey    keys[KEYS_MOST];
     int          key_count;
+    double       since; /* scripts have run from then on; 0: none does */
 };
 
 void console_begin(Ui *ui, Interpreter *interpreter)
@@ -91,8 +93,20 @@ void console_typed_script(Ui *ui, const char *path)
 bool console_tick(Ui *ui)
 {
     Console *c = ui->console;
+    bool     done = c && c->opened && c->interpreter->tick(c->interpreter->host);
 
-    return c && c->opened && c->interpreter->tick(c->interpreter->host);
+    if (c && console_deadline(ui) < 0)
+        c->since = 0;
+    else if (c && c->since == 0)
+        c->since = ui_now();
+    return done;
+}
+
+bool console_runs(const Ui *ui)
+{
+    const Console *c = ui->console;
+
+    return c && c->since > 0 && ui_now() - c->since > LONG_SCRIPT;
 }
 
 double console_deadline(const Ui *ui)

@@ -17,6 +17,7 @@ void console_typed_script(Ui *ui, const char *path);
 bool   console_tick(Ui *ui);
 double console_deadline(const Ui *ui); /* seconds from now; < 0: none */
 bool   console_stop(Ui *ui);           /* false: no script runs */
+bool   console_runs(const Ui *ui);     /* one has run for so long that it is to be said */
 int    console_height(const Ui *ui);   /* rows it takes at the bottom; 0: it is closed */
 /* What was asked for was typed; NULL: it was not. */
 void console_answer(Ui *ui, const char *text);

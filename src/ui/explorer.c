@@ -371,7 +371,7 @@ void action_quit_now(Ui *ui)
 /* Cancelling is the worker's business; what it frees is taken by the next poll. */
 void action_cancel(Ui *ui)
 {
-    bool any = false;
+    bool any = false, script;
 
     for (int i = 0; i < ui->compare.count; i++) {
         Pane *pane = &ui->compare.panes[i];
@@ -385,10 +385,12 @@ void action_cancel(Ui *ui)
     any |= command_cancel(ui);
     any |= export_cancel(ui);
     any |= vary_cancel(ui);
-    any |= console_stop(ui);
     any |= scaling_cancel(ui);
+    script = console_stop(ui);
     if (any)
         ui_say(ui, ROLE_WARN, "cancelling\xe2\x80\xa6");
+    else if (script)
+        ui_say(ui, ROLE_WARN, "the script was stopped");
     else
         ui_say(ui, ROLE_DIM, "nothing runs; q leaves");
 }

@@ -9,6 +9,7 @@
 #include "ui/keys.h"
 
 #define CHOICES_MOST 512
+#define ROOMY        90 /* columns from which the longest name of a mechanism fits beside words */
 
 typedef struct Choice {
     const Action    *action; /* or */
@@ -117,7 +118,7 @@ static void help_draw(Ui *ui)
     char    title[96];
 
     make_choices(ui, &list);
-    keys_width = h->palette || list.elsewhere ? 20 : 14;
+    keys_width = !h->palette && !list.elsewhere ? 14 : area.w >= ROOMY ? 30 : 20;
     h->line = h->line >= list.count ? list.count - 1 : h->line;
     h->line = h->line < 0 ? 0 : h->line;
     h->top = h->line < h->top ? h->line : h->line >= h->top + room ? h->line - room + 1 : h->top;

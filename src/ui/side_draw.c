@@ -275,7 +275,7 @@ void strips_describe(Ui *ui, const Pane *pane, Text *out)
     text_addf(out, " \xe2\x94\x82 %s%s", pane->beside.w && !*side->problem ? "" : "no ",
               margin_name(ui->compare.strips));
     if (side->margin.queries)
-        text_add(out, " of the marked");
+        text_add(out, " (marked)");
     if (side->margin.kind != MARGIN_NONE && side->margin.share < 1)
         text_addf(out, ", %.2g%% of the rows", 100 * side->margin.share);
 }

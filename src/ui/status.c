@@ -6,6 +6,7 @@
 
 #include "ui/actions.h"
 #include "ui/capability.h"
+#include "ui/console.h"
 #include "ui/explorer.h"
 #include "ui/journal.h"
 #include "ui/keys.h"
@@ -250,8 +251,23 @@ static void draw_message(Ui *ui)
                    "%s   %s", progress, ui_has(ui, &vary_layer) ? "Esc stops" : "Ctrl-C cancels");
     else if (job)
         draw_running(ui, y, pane, job);
+    else if (ui_has(ui, &console_layer) && console_runs(ui))
+        term_text(ui->term, y, 1, ui->term->cols - 2, "a script runs   Ctrl-C stops it",
+                  ui_style(ui, ROLE_WARN));
     else if (ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
         inspect_line(ui, y);
+}
+
+/* Wrapped, as what is too small is often the width. */
+static void draw_too_small(Ui *ui)
+{
+    Term *term = ui->term;
+    char  text[96];
+
+    snprintf(text, sizeof(text), "Terminal too small: %dx%d, needs %dx%d. q quits.", term->cols,
+             term->rows, LEAST_COLS, LEAST_ROWS);
+    term_paragraph(term, (Area){ term->rows / 3, 0, term->rows - term->rows / 3, term->cols }, text,
+                   ui_style(ui, ROLE_WARN));
 }
 
 bool status_draw(Ui *ui)
@@ -261,9 +277,7 @@ bool status_draw(Ui *ui)
     ui->hit_count = 0;
     if (term->rows < LEAST_ROWS || term->cols < LEAST_COLS) {
         term_clear(term, (Style){ 0 });
-        term_textf(term, term->rows / 2, 0, term->cols, ui_style(ui, ROLE_WARN),
-                   "Terminal too small: %dx%d, needs %dx%d. q quits.", term->cols, term->rows,
-                   LEAST_COLS, LEAST_ROWS);
+        draw_too_small(ui);
         return false;
     }
     draw_first_line(ui);

@@ -40,6 +40,7 @@ static const char usage[] =
     "synthetic:NAME(args) or sample:NAME (attnscope info inputs).  Without one, on a\n"
     "shipped sample.  ? lists the keys.\n"
     "\n"
+    "      --input INPUT  the same as INPUT alone\n"
     "      --session NAME  opens a saved session (last: as the explorer was left); with\n"
     "                   INPUT the same on that input\n"
     "  -n N             length: cuts a file, sizes a generator\n"
@@ -64,6 +65,7 @@ static const char usage[] =
 
 enum {
     ARG_SESSION = 256,
+    ARG_INPUT,
     ARG_LAYER,
     ARG_HEADS,
     ARG_SEED,
@@ -87,6 +89,7 @@ static const struct option options[] = {
     { "heads", required_argument, NULL, ARG_HEADS },
     { "layer", required_argument, NULL, ARG_LAYER },
     { "session", required_argument, NULL, ARG_SESSION },
+    { "input", required_argument, NULL, ARG_INPUT },
     { "seed", required_argument, NULL, ARG_SEED },
     { "causal", no_argument, NULL, ARG_CAUSAL },
     { "threads", required_argument, NULL, ARG_THREADS },
@@ -131,6 +134,26 @@ static bool take_look(Start *start, int option, const char *value, Error *err)
     return ok;
 }
 
+static bool take_input(Start *start, const char *value, Error *err)
+{
+    if (start->input)
+        return error_set(err, ERR_USAGE, "one input at a time: '%.60s' is one too many", value);
+    start->input = value;
+    return true;
+}
+
+static bool unknown_option(const char *word, Error *err)
+{
+    Text names = { 0 };
+
+    for (const struct option *o = options; o->name; o++)
+        text_addf(&names, " %s%s", o->name[1] ? "--" : "-", o->name);
+    error_set(err, ERR_USAGE, "the explorer has no option '%.60s' (it has:%s)", word,
+              text_str(&names));
+    text_free(&names);
+    return false;
+}
+
 static bool take_option(Start *start, int option, const char *value, Error *err)
 {
     int64_t number = 0;
@@ -141,6 +164,7 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     case 'd': return whole("-d", value, 1, &start->choice.d, err);
     case ARG_HEADS: return whole("--heads", value, 1, &start->choice.heads, err);
     case ARG_SESSION: start->session = value; return true;
+    case ARG_INPUT: return take_input(start, value, err);
     case ARG_LAYER: return whole("--layer", value, 0, &start->choice.layer, err);
     case ARG_SEED:
         ok = whole("--seed", value, 0, &number, err);
@@ -162,7 +186,9 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     case ARG_NO_MOUSE: start->term.mouse = false; return true;
     case ARG_SCRIPT: start->script = value; return true;
     case 'h': start->help = true; return true;
-    default: return error_set(err, ERR_USAGE, "see attnscope --help");
+    case ':': return error_set(err, ERR_USAGE, "%.60s needs a value", value);
+    default:
+        return unknown_option(value, err);
     }
 }
 
@@ -171,13 +197,15 @@ static bool parse(Start *start, int argc, char **argv, Error *err)
     int option;
 
     optind = 1;
-    while ((option = getopt_long(argc, argv, "n:d:h", options, NULL)) != -1)
-        if (!take_option(start, option, optarg, err))
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":n:d:h", options, NULL)) != -1)
+        if (!take_option(start, option, option == '?' || option == ':' ? argv[optind - 1] : optarg,
+                         err))
             return false;
-    if (optind < argc)
-        start->input = argv[optind++];
-    return optind >= argc ||
-           error_set(err, ERR_USAGE, "one input at a time: '%.60s' is one too many", argv[optind]);
+    while (optind < argc)
+        if (!take_input(start, argv[optind++], err))
+            return false;
+    return true;
 }
 
 /* The command's own words, without the program's name. */

@@ -59,11 +59,13 @@ static void draw_one(Ui *ui, SweepQuantity quantity, double now, int cursor, Are
     if (v->goal.quantity == quantity && (v->seeks || quantity == SWEEP_MASS))
         look.goal = &v->goal;
     if (!sweep_picture(&v->sweep, &look, &picture, &err)) {
-        bool runs = !v->stopped && sweep_next(&v->sweep, &line, &point);
+        bool        rest = sweep_next(&v->sweep, &line, &point);
+        const char *text = !rest        ? err.text
+                           : v->stopped ? "stopped: nothing to plot yet"
+                                        : "running\xe2\x80\xa6";
 
-        term_paragraph(ui->term, (Area){ area.y + 1, area.x, area.h - 1, area.w },
-                       runs ? "running\xe2\x80\xa6" : err.text,
-                       ui_style(ui, runs ? ROLE_DIM : ROLE_WARN));
+        term_paragraph(ui->term, (Area){ area.y + 1, area.x, area.h - 1, area.w }, text,
+                       ui_style(ui, rest && !v->stopped ? ROLE_DIM : ROLE_WARN));
         return;
     }
     plot = panel_plot(&picture.figure->panels[0], &err);
