@@ -9,6 +9,8 @@
  */
 #include "attn/cpu/attend_job.h"
 
+#include "attn/cell_rows.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -83,30 +85,14 @@ static Cells listed_cells(const Job *job, int64_t row)
     return (Cells){ job->listed + offset[0], job->list_s + offset[0], offset[1] - offset[0] };
 }
 
-/* How many of the sorted keys are below `limit`. */
-static int64_t keys_below(const int32_t *keys, int64_t count, int64_t limit)
-{
-    int64_t low = 0;
-
-    while (low < count) {
-        int64_t middle = low + (count - low) / 2;
-
-        if (keys[middle] < limit)
-            low = middle + 1;
-        else
-            count = middle;
-    }
-    return low;
-}
-
 /* Those of a row that belong to this stretch of keys. */
 static Cells stretch_cells(const Job *job, int64_t row)
 {
     Cells   c = listed_cells(job, row);
-    int64_t skip = job->key_low > 0 ? keys_below(c.keys, c.count, job->key_low) : 0;
+    int64_t skip = job->key_low > 0 ? key_lower_bound(c.keys, 0, c.count, job->key_low) : 0;
 
     if (job->key_high < job->m)
-        c.count = keys_below(c.keys, c.count, job->key_high);
+        c.count = key_lower_bound(c.keys, 0, c.count, job->key_high);
     return (Cells){ c.keys + skip, c.s + skip, c.count - skip };
 }
 
@@ -177,6 +163,7 @@ static void mix_row(const Job *job, Worker *w, int64_t row)
     size_t        bytes = (size_t)job->e * sizeof(*out);
     Cells         c = stretch_cells(job, row);
 
+    w->cells += (double)c.count;
     if (job->key_low == 0)
         memset(out, 0, bytes);
     if (((const float *)job->out->lse.data)[at] == -INFINITY)
@@ -189,7 +176,6 @@ static void mix_row(const Job *job, Worker *w, int64_t row)
         terms_mix_list(&w->terms, job->head, row, c.keys + x, min_i64(LIST_KEYS, c.count - x),
                        c.s + x, acc);
     memcpy(out, acc, bytes);
-    w->cells += (double)c.count;
 }
 
 static void gather_item(void *context, int64_t item, int worker)

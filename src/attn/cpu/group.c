@@ -8,6 +8,7 @@
  */
 #include "attn/cpu/cpu.h"
 
+#include "attn/cell_rows.h"
 #include "attn/cpu/block.h"
 #include "attn/cpu/pack.h"
 
@@ -102,19 +103,6 @@ static uint64_t self_bits(const Worker *w, int64_t i, int64_t at)
     return w->block.kernel->equal(w->key_at + at, w->query_at[i]);
 }
 
-static int64_t lower_bound(const int32_t *list, int64_t lo, int64_t hi, int32_t wanted)
-{
-    while (lo < hi) {
-        int64_t middle = lo + (hi - lo) / 2;
-
-        if (list[middle] < wanted)
-            lo = middle + 1;
-        else
-            hi = middle;
-    }
-    return lo;
-}
-
 /* Of keys [from, from + count) of the group those that row i leaves out; both lists
  * increase. */
 static uint64_t skip_bits(const Job *job, const Part *p, int64_t i, int64_t from, int64_t count)
@@ -127,9 +115,9 @@ static uint64_t skip_bits(const Job *job, const Part *p, int64_t i, int64_t from
     if (!size)
         return 0;
     skip = (const int32_t *)tensor_head(t, p->head, job->h) + p->queries[i] * size;
-    for (int64_t x = lower_bound(skip, 0, size, keys[0]); x < size && skip[x] <= keys[count - 1];
-         x++) {
-        int64_t at = lower_bound(keys, 0, count, skip[x]);
+    for (int64_t x = key_lower_bound(skip, 0, size, keys[0]);
+         x < size && skip[x] <= keys[count - 1]; x++) {
+        int64_t at = key_lower_bound(keys, 0, count, skip[x]);
 
         if (keys[at] == skip[x])
             bits |= UINT64_C(1) << at;
