@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit/gpu_fixture.h"
+#include "unit/gpu_differences.h"
 
 #include "attn/cuda/graph.h"
 #include "check.h"
@@ -47,27 +47,6 @@ typedef struct Case {
     const char     *given; /* besides the mechanism's example; NULL: nothing */
     const Position *position;
 } Case;
-
-static int differences; /* of the test that runs; all are told before it fails */
-
-#define DIFFERS(condition, ...)                                                                \
-    do {                                                                                       \
-        if (condition) {                                                                       \
-            printf(__VA_ARGS__);                                                               \
-            printf("\n");                                                                      \
-            differences++;                                                                     \
-        }                                                                                      \
-    } while (0)
-
-static Tensor draw(Arena *arena, const char *name, int64_t h, int64_t n, int64_t w)
-{
-    Tensor t = tensor_new(arena, DT_F32, 3, (int64_t[]){ h, n, w });
-    Rng    rng = rng_named(42, name);
-
-    assert_non_null(t.data);
-    rng_fill_normal(&rng, t.data, tensor_count(&t), 1);
-    return t;
-}
 
 /* Without views, as timed runs are. */
 static RunSpec spec_of(Arena *arena, Assignments *given, const Mechanism *m, Case c)

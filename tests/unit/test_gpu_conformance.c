@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit/gpu_fixture.h"
+#include "unit/gpu_differences.h"
 
 #include "attn/run.h"
 #include "check.h"
@@ -24,16 +24,6 @@ typedef struct Pair {
     Assignments given;
     Run        *cpu, *gpu;
 } Pair;
-
-static Tensor draw(Arena *arena, const char *name, int64_t h, int64_t n, int64_t w)
-{
-    Tensor t = tensor_new(arena, DT_F32, 3, (int64_t[]){ h, n, w });
-    Rng    rng = rng_named(42, name);
-
-    assert_non_null(t.data);
-    rng_fill_normal(&rng, t.data, tensor_count(&t), 1);
-    return t;
-}
 
 static RunSpec spec_of(Pair *p, const Mechanism *m, Case c)
 {
@@ -76,17 +66,6 @@ static void pair_free(Pair *p)
 }
 
 /* ---- comparing -------------------------------------------------------------------- */
-
-static int differences; /* of the test that runs; all are told before it fails */
-
-#define DIFFERS(condition, ...)                                                                \
-    do {                                                                                       \
-        if (condition) {                                                                       \
-            printf(__VA_ARGS__);                                                               \
-            printf("\n");                                                                      \
-            differences++;                                                                     \
-        }                                                                                      \
-    } while (0)
 
 static bool is_float(DType dtype)
 {
