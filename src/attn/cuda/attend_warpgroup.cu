@@ -1,9 +1,8 @@
 // attend_warpgroup.cu -- attention by warpgroups, called: whether this GPU and this driver do it, and
 // maps of the keys and values for the hardware's copies.  See attend_warpgroup.cuh.
+#include "attn/cuda/declined.cuh"
 #include "attn/cuda/portable.cuh"
 
-#include <stdarg.h>
-#include <stdio.h>
 
 static char reason[256] = "not asked for";
 
@@ -12,15 +11,7 @@ const char *warpgroup_reason(void)
     return reason;
 }
 
-static int decline(const char *format, ...)
-{
-    va_list rest;
-
-    va_start(rest, format);
-    vsnprintf(reason, sizeof(reason), format, rest);
-    va_end(rest);
-    return WARPGROUP_DECLINED;
-}
+#define decline(...) declined(reason, WARPGROUP_DECLINED, __VA_ARGS__)
 
 #ifdef WITHOUT_WARPGROUP
 

@@ -3,9 +3,9 @@
 // The library is opened when it is first asked for, and only its functions for graphs are used.
 // A plan is compiled for a shape and kept; call_fused_plan makes it, outside of what is timed,
 // and call_fused runs it.
+#include "attn/cuda/declined.cuh"
 #include "attn/cuda/matrix.cuh"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +17,7 @@ const char *fused_reason(void)
     return reason;
 }
 
-static int decline(const char *format, ...)
-{
-    va_list rest;
-
-    va_start(rest, format);
-    vsnprintf(reason, sizeof(reason), format, rest);
-    va_end(rest);
-    return FUSED_DECLINED;
-}
+#define decline(...) declined(reason, FUSED_DECLINED, __VA_ARGS__)
 
 #ifdef DEVICE_EMULATED
 #include "emulated_fused.h"
