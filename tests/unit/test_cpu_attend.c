@@ -63,6 +63,8 @@ static void reference_row(const Case *c, int64_t t, int64_t i, PatternRow *row, 
             top = fmax(top, w[j]);
             ++*cells;
         }
+    for (int64_t j = 0; j < s->m; j++) /* a cell that a term takes away adds nothing */
+        kept[j] &= w[j] != -(double)INFINITY;
     for (int64_t p = 0; p < s->e; p++)
         out[p] = 0;
     for (int64_t j = 0; j < s->m; j++)
@@ -450,6 +452,22 @@ static void stretch_by_stretch(void **state)
     }
 }
 
+/* The same where a term leaves most rows of the first head none of their cells, row 3 surely: they
+ * are counted all the same. */
+static void stretches_of_nothing(void **state)
+{
+    Shape s = { 2, 1, 60, 70000, 60, 70 };
+    Case  c = case_new(s, 2, 1);
+
+    (void)state;
+    add_terms(&c, 1 + 16);
+    for (int64_t j = 0; j < s.m; j++)
+        tensor_f32(&c.in.distance)[3 - j + s.m - 1] = -INFINITY;
+    c.pattern = uneven(c.f.run->arena, pattern_shape(&c));
+    run_kernels(&c, 5e-6, "stretches of nothing");
+    fixture_free(&c.f);
+}
+
 /* Narrow rows of more heads than panels are kept for, and a row and a column that are full. */
 static void narrow_but_for_one(void **state)
 {
@@ -529,6 +547,7 @@ int main(void)
         cmocka_unit_test(stored_rows_are_the_patterns),
         cmocka_unit_test(heads_one_by_one),
         cmocka_unit_test(stretch_by_stretch),
+        cmocka_unit_test(stretches_of_nothing),
         cmocka_unit_test(narrow_but_for_one),
         cmocka_unit_test(failed_allocations),
         cmocka_unit_test(cancelled_before_it_begins),

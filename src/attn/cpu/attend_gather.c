@@ -14,7 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-#define GATHER_BYTES (16 << 20) /* keys, or values, of a stretch */
+#define GATHER_BYTES (16 << 20) /* keys, or values, of a stretch, */
+#define JUMP_BYTES (8 << 20)    /* and where others who share the cache cost most */
 #define LIST_BYTES (64 << 20)   /* about: cells listed at once, with their scores */
 #define ITEM_ROWS 256
 #define ROWS_AHEAD 2 /* rows whose lists are fetched while others are worked on */
@@ -155,27 +156,34 @@ static void score_row(const Job *job, Worker *w, int64_t row)
         soften_row(job, w, row);
 }
 
-static void mix_row(const Job *job, Worker *w, int64_t row)
+/* acc += the cells' values, weighted. */
+static void mix_cells(const Job *job, Worker *w, int64_t row, Cells c, float *acc)
 {
     const Tensor *v = &job->in->v;
-    int64_t       at = job->head * job->n + row;
-    float        *out = (float *)job->out->out.data + at * job->e, *acc = w->block.acc;
-    size_t        bytes = (size_t)job->e * sizeof(*out);
-    Cells         c = stretch_cells(job, row);
 
-    w->cells += (double)c.count;
-    if (job->key_low == 0)
-        memset(out, 0, bytes);
-    if (((const float *)job->out->lse.data)[at] == -INFINITY)
-        return;
-    fetch_below(job, row);
-    memcpy(acc, out, bytes);
     job->kernel->mix_row(c.s, tensor_head(v, job->head, job->h), v->stride[1], c.keys, c.count,
                          job->e, 1.0f, acc);
     for (int64_t x = 0; w->terms.value && x < c.count; x += LIST_KEYS)
         terms_mix_list(&w->terms, job->head, row, c.keys + x, min_i64(LIST_KEYS, c.count - x),
                        c.s + x, acc);
-    memcpy(out, acc, bytes);
+}
+
+static void mix_row(const Job *job, Worker *w, int64_t row)
+{
+    int64_t at = job->head * job->n + row;
+    float  *out = (float *)job->out->out.data + at * job->e, *acc = w->block.acc;
+    size_t  bytes = (size_t)job->e * sizeof(*out);
+    Cells   c = stretch_cells(job, row);
+
+    w->cells += (double)c.count;
+    fetch_below(job, row);
+    if (job->key_low == 0)
+        memset(acc, 0, bytes);
+    else
+        memcpy(acc, out, bytes);
+    if (((const float *)job->out->lse.data)[at] != -INFINITY)
+        mix_cells(job, w, row, c, acc);
+    cpu_store_once(acc, job->e, out);
 }
 
 static void gather_item(void *context, int64_t item, int worker)
@@ -193,6 +201,7 @@ static void gather_item(void *context, int64_t item, int worker)
             mix_row(job, w, row);
         else
             score_row(job, w, row);
+    cpu_stores_done();
     run_ahead(job->run, (w->cells - before) * job->cell_flops);
 }
 
@@ -206,11 +215,28 @@ static void block_item(void *context, int64_t item, int worker)
                      min_i64(job->block_rows, job->list_rows - first));
 }
 
+/* Whether a row's keys lie elsewhere than beside those of the row above: nothing but a cache has
+ * them then. */
+static bool keys_jump(const Job *job)
+{
+    int64_t row = job->list_first + job->list_rows / 2, beside = 0;
+    Cells   c = listed_cells(job, row);
+    Cells   above = listed_cells(job, max_i64(job->list_first, row - 1));
+
+    for (int64_t x = 0; x < c.count; x++) {
+        int64_t at = key_lower_bound(above.keys, 0, above.count, c.keys[x] - 1);
+
+        beside += at < above.count && above.keys[at] <= c.keys[x] + 1;
+    }
+    return 2 * beside < c.count;
+}
+
 /* All listed rows of a head, a stretch of keys at a time; `size`: floats of a key that are
  * read. */
 static void gather_sweep(Job *job, bool mix, int64_t size)
 {
-    int64_t passes = max_i64(1, ceil_div(job->m * size * (int64_t)sizeof(float), GATHER_BYTES));
+    int64_t bytes = job->m * size * (int64_t)sizeof(float);
+    int64_t passes = max_i64(1, ceil_div(bytes, keys_jump(job) ? JUMP_BYTES : GATHER_BYTES));
     int64_t keys = ceil_div(job->m, passes);
 
     job->list_mix = mix;

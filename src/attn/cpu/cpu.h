@@ -9,12 +9,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
 
 #include "attn/cpu/kernel.h"
 #include "attn/run.h"
 
 #define LOG2_E 1.4426950408889634074
 #define LN_2 0.69314718055994530942
+#define LINE 16 /* floats of a line of the caches */
 
 /* Asked between tiles and rows; run_failed() is for the thread of the run. */
 static inline bool cpu_cancelled(const Run *r)
@@ -55,6 +60,27 @@ static inline void cpu_fetch_once(const void *x, int64_t bytes)
 {
     for (int64_t at = 0; at < bytes; at += LANES * (int64_t)sizeof(float))
         __builtin_prefetch((const char *)x + at, 0, 0);
+}
+
+/* y = x, past the caches: what is not read again soon need not be fetched to be overwritten. */
+static inline void cpu_store_once(const float *x, int64_t count, float *y)
+{
+    int64_t at = 0;
+
+#if defined(__SSE__)
+    for (; (uintptr_t)y % 64 == 0 && at + LINE <= count; at += LINE)
+        for (int64_t c = at; c < at + LINE; c += 4)
+            _mm_stream_ps(y + c, _mm_loadu_ps(x + c));
+#endif
+    memcpy(y + at, x + at, (size_t)(count - at) * sizeof(*y));
+}
+
+/* After the last of those, before other threads read. */
+static inline void cpu_stores_done(void)
+{
+#if defined(__SSE__)
+    _mm_sfence();
+#endif
 }
 
 /* Who does work on so many numbers: this thread alone (NULL) where it is done before others
