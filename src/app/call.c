@@ -58,17 +58,14 @@ int call_option(const Command *command, const char *word)
 
 static bool unknown_option(const Command *command, const char *word, Error *err)
 {
-    const char *name = word + strspn(word, "-"), *nearest = NULL;
-    int         best = 4;
+    Meant nearest = { word + strspn(word, "-"), NULL, 4 };
 
     for (int i = 0; i < OPT_COUNT; i++)
-        if (command_takes(command, &options[i]) && text_distance(name, options[i].flag) < best) {
-            best = text_distance(name, options[i].flag);
-            nearest = options[i].flag;
-        }
+        if (command_takes(command, &options[i]))
+            meant_offer(&nearest, options[i].flag);
     return error_set(err, ERR_USAGE, "%s has no option '%s'%s%s%s; attnscope %s --help lists them",
-                     command->name, word, nearest ? "; did you mean --" : "",
-                     nearest ? nearest : "", nearest ? "?" : "", command->name);
+                     command->name, word, nearest.name ? "; did you mean --" : "",
+                     nearest.name ? nearest.name : "", nearest.name ? "?" : "", command->name);
 }
 
 /* Its files are figures, of which several may hold one drawing. */
@@ -142,17 +139,16 @@ static bool parse_option(Call *call, const char *const *words, int count, int *a
 
 static bool unknown_command(const char *word, Error *err)
 {
-    const Command *nearest = command_at(0);
-    Text           names = { 0 };
+    Meant nearest = { word, NULL, ANY_SLIPS };
+    Text  names = { 0 };
 
     for (size_t i = 0; command_at(i); i++) {
-        if (text_distance(word, command_at(i)->name) < text_distance(word, nearest->name))
-            nearest = command_at(i);
+        meant_offer(&nearest, command_at(i)->name);
         text_addf(&names, "%s%s", i ? " " : "", command_at(i)->name);
     }
     error_set(err, ERR_USAGE,
               "'%s' is neither a command nor a file; nearest is '%s' (there are: %s)", word,
-              nearest->name, text_str(&names));
+              nearest.name, text_str(&names));
     text_free(&names);
     return false;
 }

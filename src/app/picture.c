@@ -65,18 +65,11 @@ static void list_views(const Run *run, Text *out)
 
 const char *picture_nearest_view(const Run *run, const char *name)
 {
-    const char *nearest = NULL;
-    int         best = 2 + (int)strlen(name) / 3;
+    Meant nearest = { name, NULL, 2 + (int)strlen(name) / 3 };
 
-    for (int i = 0; i < run->view_count; i++) {
-        int distance = text_distance(name, run->views[i].name);
-
-        if (distance < best) {
-            best = distance;
-            nearest = run->views[i].name;
-        }
-    }
-    return nearest;
+    for (int i = 0; i < run->view_count; i++)
+        meant_offer(&nearest, run->views[i].name);
+    return nearest.name;
 }
 
 /* The view of what was missed; this thread finds it when nobody has yet. */

@@ -26,17 +26,16 @@ const Preset *preset_find(const char *id)
 
 bool preset_parse(const char *id, const Preset **out, Error *err)
 {
-    const Preset *nearest = preset_at(0);
+    Meant nearest = { id, NULL, ANY_SLIPS };
 
     *out = preset_find(id);
     if (*out)
         return true;
     for (size_t i = 0; preset_at(i); i++)
-        if (text_distance(id, presets[i].id) < text_distance(id, nearest->id))
-            nearest = &presets[i];
+        meant_offer(&nearest, presets[i].id);
     return error_set(err, ERR_USAGE,
                      "unknown preset '%.64s'; nearest is '%s' (attnscope preset lists them)", id,
-                     nearest->id);
+                     nearest.name);
 }
 
 void preset_command(const Preset *preset, Text *out)

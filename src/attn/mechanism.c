@@ -144,19 +144,18 @@ static bool holds_part(const char *id, const char *other)
 /* The one that is probably meant; NULL: none is near. */
 static const Mechanism *nearest_to(const char *id)
 {
-    const Mechanism *nearest = catalogue[0], *part = NULL, *m;
-    int              slips;
+    const Mechanism *near = NULL, *part = NULL, *m;
+    Meant            nearest = { id, NULL, ANY_SLIPS };
 
     for (size_t i = 0; (m = mechanism_at(i)); i++) {
-        if (text_distance(id, m->id) < text_distance(id, nearest->id))
-            nearest = m;
+        if (meant_offer(&nearest, m->id))
+            near = m;
         if (!part && holds_part(id, m->id))
             part = m;
     }
-    slips = text_distance(id, nearest->id);
-    if (slips > SLIPS_SURE && part)
+    if (nearest.slips > SLIPS_SURE && part)
         return part;
-    return slips <= 1 + (int)strlen(id) / 3 ? nearest : NULL;
+    return nearest.slips <= 1 + (int)strlen(id) / 3 ? near : NULL;
 }
 
 bool mechanism_parse(const char *id, const Mechanism **out, Error *err)

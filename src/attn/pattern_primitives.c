@@ -347,19 +347,18 @@ static const PatternPrimitive primitives[] = {
 
 const PatternPrimitive *pattern_primitive(PatternParser *p, const char *name, size_t offset)
 {
-    const PatternPrimitive *nearest = primitives;
-    Text                    names = { 0 };
+    Meant nearest = { name, NULL, ANY_SLIPS };
+    Text  names = { 0 };
 
     for (size_t i = 0; i < PRIMITIVES; i++)
         if (!strcmp(primitives[i].name, name))
             return &primitives[i];
     for (size_t i = 0; i < PRIMITIVES; i++) {
-        if (text_distance(name, primitives[i].name) < text_distance(name, nearest->name))
-            nearest = &primitives[i];
+        meant_offer(&nearest, primitives[i].name);
         text_addf(&names, "%s%s", i ? " " : "", primitives[i].name);
     }
     pattern_fail(p, offset, "unknown primitive '%s'; nearest is '%s' (there are: tile %s)", name,
-                 nearest->name, text_str(&names));
+                 nearest.name, text_str(&names));
     text_free(&names);
     return NULL;
 }

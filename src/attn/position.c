@@ -33,17 +33,17 @@ const Position *position_find(const char *id)
 
 static bool unknown(const char *id, Error *err)
 {
-    const char *nearest = NO_POSITION;
-    Text        names = { 0 };
+    Meant nearest = { id, NULL, ANY_SLIPS };
+    Text  names = { 0 };
 
+    meant_offer(&nearest, NO_POSITION);
     text_add(&names, NO_POSITION);
     for (size_t i = 0; i < POSITIONS; i++) {
-        if (text_distance(id, positions[i]->id) < text_distance(id, nearest))
-            nearest = positions[i]->id;
+        meant_offer(&nearest, positions[i]->id);
         text_addf(&names, " %s", positions[i]->id);
     }
     error_set(err, ERR_USAGE, "unknown position '%.64s'; nearest is '%s' (there are: %s)", id,
-              nearest, text_str(&names));
+              nearest.name, text_str(&names));
     text_free(&names);
     return false;
 }

@@ -12,23 +12,16 @@ static void list_names(const Param *table, Text *out)
         text_addf(out, "%s%s", out->length ? ", " : "", table->name);
 }
 
-static void nearest_name(const Param *table, const char *name, const char **nearest, int *best)
+static void offer_names(const Param *table, Meant *nearest)
 {
-    for (; table && table->name; table++) {
-        int distance = text_distance(name, table->name);
-
-        if (distance < *best) {
-            *best = distance;
-            *nearest = table->name;
-        }
-    }
+    for (; table && table->name; table++)
+        meant_offer(nearest, table->name);
 }
 
 static void unknown_parameter(Run *r, const char *name)
 {
     const Position *position = r->spec.position;
-    const char     *nearest = "?";
-    int             best = 1 << 20;
+    Meant           nearest = { name, "?", ANY_SLIPS };
     Text            names = { 0 };
 
     if (!strncmp(name, "pos_", 4)) {
@@ -41,13 +34,13 @@ static void unknown_parameter(Run *r, const char *name)
         const Mechanism *inner = mechanism_inner(r->mechanism, r->spec.given);
 
         list_names(r->mechanism->params, &names);
-        nearest_name(r->mechanism->params, name, &nearest, &best);
+        offer_names(r->mechanism->params, &nearest);
         if (inner) {
             list_names(inner->params, &names);
-            nearest_name(inner->params, name, &nearest, &best);
+            offer_names(inner->params, &nearest);
         }
         run_fail(r, ERR_PARAM, "%s has no parameter '%s'; nearest is '%s' (it has: %s)",
-                 r->mechanism->id, name, nearest, text_str(&names));
+                 r->mechanism->id, name, nearest.name, text_str(&names));
     }
     text_free(&names);
 }

@@ -278,6 +278,17 @@ int text_distance(const char *a, const char *b)
     return d[n % 3][m];
 }
 
+bool meant_offer(Meant *nearest, const char *name)
+{
+    int slips = text_distance(nearest->wanted, name);
+
+    if (slips >= nearest->slips)
+        return false;
+    nearest->name = name;
+    nearest->slips = slips;
+    return true;
+}
+
 bool file_read(const char *path, size_t most, Text *out, Error *err)
 {
     char   bytes[4096];

@@ -6,6 +6,7 @@
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +61,18 @@ char *format_count(double count, char *text, size_t size);
 
 /* Edits (insert, delete, replace, swap neighbours) from a to b. */
 int text_distance(const char *a, const char *b);
+
+#define ANY_SLIPS INT_MAX
+
+/* The name that is probably meant, of those offered: the first of the nearest.  Begins with
+ * { wanted, NULL, slips }; names as many slips away, or more, are not taken. */
+typedef struct Meant {
+    const char *wanted, *name;
+    int         slips;
+} Meant;
+
+/* Whether it is nearer than those before. */
+bool meant_offer(Meant *nearest, const char *name);
 
 /* Adds the file's bytes to out, `most` of them and a few more where it holds more: whoever has
  * a limit looks at out->length. */

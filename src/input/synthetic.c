@@ -87,42 +87,30 @@ static void declare(Spec *spec)
 
 static bool unknown_generator(Cut name, Error *err)
 {
-    const InputGenerator *best = NULL;
-    char                  text[64], list[256] = "";
-    int                   least = 0;
+    char  text[64], list[256] = "";
+    Meant nearest = { text, NULL, ANY_SLIPS };
 
     snprintf(text, sizeof(text), "%.*s", (int)(name.length < 60 ? name.length : 60), name.text);
     for (const InputGenerator *g = input_generators(); g->name; g++) {
-        int    distance = text_distance(text, g->name);
         size_t length = strlen(list);
 
-        if (!best || distance < least) {
-            best = g;
-            least = distance;
-        }
+        meant_offer(&nearest, g->name);
         snprintf(list + length, sizeof(list) - length, "%s%s", length ? ", " : "", g->name);
     }
     return error_set(err, ERR_USAGE, "no synthetic input is named \"%s\"; nearest: %s; there are "
-                     "%s", text, best->name, list);
+                     "%s", text, nearest.name, list);
 }
 
 static bool unknown_argument(const Spec *spec, Cut name, Error *err)
 {
-    char text[64];
-    int  best = 0, least = 1 << 20;
+    char  text[64];
+    Meant nearest = { text, NULL, ANY_SLIPS };
 
     snprintf(text, sizeof(text), "%.*s", (int)(name.length < 60 ? name.length : 60), name.text);
-    for (int i = 0; i < spec->count; i++) {
-        int distance = text_distance(text, spec->arguments[i].name);
-
-        if (distance < least) {
-            best = i;
-            least = distance;
-        }
-    }
+    for (int i = 0; i < spec->count; i++)
+        meant_offer(&nearest, spec->arguments[i].name);
     return error_set(err, ERR_USAGE, "synthetic:%s has no argument \"%s\"; nearest: %s; it takes "
-                     "%s", spec->about->name, text, spec->arguments[best].name,
-                     spec->about->arguments);
+                     "%s", spec->about->name, text, nearest.name, spec->about->arguments);
 }
 
 static bool bad_value(const Spec *spec, const Argument *argument, Cut value, const char *wanted,

@@ -36,18 +36,11 @@ bool class_has(const Class *class, const char *name)
 
 const char *class_nearest(const Class *class, const char *name)
 {
-    const char *nearest = "?";
-    int         best = 1 << 20;
+    Meant nearest = { name, "?", ANY_SLIPS };
 
-    for (const Member *m = class->members; m->name; m++) {
-        int distance = text_distance(name, m->name);
-
-        if (distance < best) {
-            best = distance;
-            nearest = m->name;
-        }
-    }
-    return nearest;
+    for (const Member *m = class->members; m->name; m++)
+        meant_offer(&nearest, m->name);
+    return nearest.name;
 }
 
 /* ---- objects ---------------------------------------------------------------- */

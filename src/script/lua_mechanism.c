@@ -230,16 +230,15 @@ static Tensor run_copy(Run *r, const Tensor *t)
 
 static const ViewPromise *check_promise(lua_State *L, const Defined *d, const char *name)
 {
-    const ViewPromise *nearest = d->m.views;
+    Meant nearest = { name, NULL, ANY_SLIPS };
 
     for (const ViewPromise *v = d->m.views; v->name; v++) {
         if (!strcmp(v->name, name))
             return v;
-        if (text_distance(name, v->name) < text_distance(name, nearest->name))
-            nearest = v;
+        meant_offer(&nearest, v->name);
     }
     luaL_error(L, "view '%s' is not among the mechanism's views; %s%s", name,
-               nearest->name ? "did you mean " : "it has none", nearest->name ? nearest->name : "");
+               nearest.name ? "did you mean " : "it has none", nearest.name ? nearest.name : "");
     return NULL;
 }
 

@@ -146,13 +146,13 @@ static bool set_in_layers(lua_State *L, Session *s, Request *request, const char
 static void unknown_key(lua_State *L, const Request *request, const char *name)
 {
     const Mechanism *m = mechanism_find(request->mechanism);
-    const char      *nearest = class_nearest(&class_run_options, name);
+    Meant            nearest = { name, NULL, ANY_SLIPS };
 
+    meant_offer(&nearest, class_nearest(&class_run_options, name));
     for (const Param *p = m->params; p && p->name; p++)
-        if (text_distance(name, p->name) < text_distance(name, nearest))
-            nearest = p->name;
+        meant_offer(&nearest, p->name);
     luaL_error(L, "%s has no parameter '%s', and it is no option of a run; did you mean '%s'?",
-               m->id, name, nearest);
+               m->id, name, nearest.name);
 }
 
 /* Of the table at `t`; `options`: keys that are options are passed over. */

@@ -242,6 +242,20 @@ static void names_have_distances(void **state)
     assert_int_equal(text_distance("", "full"), 4);
 }
 
+static void the_nearest_name_is_meant(void **state)
+{
+    Meant meant = { "windw", NULL, 3 };
+
+    (void)state;
+    assert_false(meant_offer(&meant, "full"));
+    assert_null(meant.name);
+    assert_true(meant_offer(&meant, "widow"));
+    assert_true(meant_offer(&meant, "window"));
+    assert_false(meant_offer(&meant, "winds")); /* as near as the one before */
+    assert_string_equal(meant.name, "window");
+    assert_int_equal(meant.slips, 1);
+}
+
 static void sizes_read_well(void **state)
 {
     char text[32];
@@ -300,6 +314,7 @@ int main(void)
         cmocka_unit_test(json_is_written_with_its_commas),
         cmocka_unit_test(csv_quotes_only_where_it_must),
         cmocka_unit_test(names_have_distances),
+        cmocka_unit_test(the_nearest_name_is_meant),
         cmocka_unit_test(sizes_read_well),
         cmocka_unit_test(files_appear_whole_or_not_at_all),
     };
