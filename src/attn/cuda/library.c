@@ -5,12 +5,18 @@
 
 #include <dlfcn.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LIBRARY "attnscope-cuda.so"
+#ifdef ATTNSCOPE_MODULE
+#define OWNER "the module"
+#else
+#define OWNER "the program"
+#endif
 #define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
 #define CUDNN_VARIABLE "ATTNSCOPE_CUDNN"
 #define WARPGROUP_VARIABLE "ATTNSCOPE_WGMMA"
@@ -21,19 +27,44 @@ static void *open_at(const char *folder, const char *rest, Device *d)
     return access(d->path, R_OK) == 0 ? dlopen(d->path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
 
-static void *open_beside_program(Device *d)
+/* The folder of the program; of the module, where its code lies in an interpreter of Lua. */
+static const char *own_folder(char path[PATH_MAX])
 {
-    char    program[2048];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    char   *folder;
-    void   *found;
+#ifdef ATTNSCOPE_MODULE
+    static const char own; /* lies in the module */
+    Dl_info           found;
+
+    return dladdr(&own, &found) && found.dli_fname && realpath(found.dli_fname, path)
+               ? dirname(path)
+               : NULL;
+#else
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
 
     if (length <= 0)
         return NULL;
-    program[length] = '\0';
-    folder = dirname(program);
-    found = open_at(folder, "/", d);
-    return found ? found : open_at(folder, "/../lib/attnscope/", d);
+    path[length] = '\0';
+    return dirname(path);
+#endif
+}
+
+/* Beside it; the module is built one folder deeper than the program. */
+static void *open_beside(Device *d)
+{
+    static const char *const places[] = {
+        "/",
+#ifdef ATTNSCOPE_MODULE
+        "/../",
+#endif
+        "/../lib/attnscope/",
+    };
+    char        path[PATH_MAX];
+    const char *folder = own_folder(path);
+    void       *found = NULL;
+
+    for (size_t i = 0; folder && !found && i < sizeof(places) / sizeof(*places); i++)
+        if (access(d->path, R_OK) != 0) /* one that is there and does not open is told of */
+            found = open_at(folder, places[i], d);
+    return found;
 }
 
 static void *open_library(Device *d, Error *err)
@@ -45,7 +76,7 @@ static void *open_library(Device *d, Error *err)
         snprintf(d->path, sizeof(d->path), "%s", given);
         found = dlopen(given, RTLD_NOW | RTLD_LOCAL);
     } else {
-        found = open_beside_program(d);
+        found = open_beside(d);
     }
     if (!found && access(d->path, R_OK) == 0)
         error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s", d->path,
@@ -54,7 +85,7 @@ static void *open_library(Device *d, Error *err)
         error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " VARIABLE " names %s, which is not "
                   "there", given);
     else if (!found)
-        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " LIBRARY " is not beside the program; "
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " LIBRARY " is not beside " OWNER "; "
                   "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
                   "name it by " VARIABLE);
     return found;
