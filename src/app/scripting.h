@@ -55,6 +55,7 @@ typedef struct Interpreter {
     bool (*tick)(void *host);
     double (*deadline)(void *host); /* seconds until something is due; < 0: nothing */
     bool (*stop)(void *host);       /* false: nothing runs */
+    const char *(*doing)(void *host); /* what a script waits for; NULL: nothing that takes long */
     void (*call)(void *host, int function); /* of a key */
     void (*answer)(void *host, const char *text); /* NULL: none was given */
     void (*complete)(void *host, const char *word, void (*add)(void *context, const char *name),

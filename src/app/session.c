@@ -127,6 +127,7 @@ bool session_load(Session *s, const char *spec, const InputChoice *choice, Error
     if (!input || !take_input(s, input, path, err))
         return false;
     s->choice = chosen;
+    s->choice.cancel = NULL; /* ends with the load */
     return true;
 }
 
@@ -219,23 +220,45 @@ Threads *session_threads(Session *s, int count)
     return s->threads;
 }
 
-const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *err)
+const Ceilings *session_known_ceilings(const Session *s, const Ops *ops, int count)
 {
     count = count > 0 ? count : threads_hardware();
     ops = ops ? ops : ops_cpu();
-    if (s->ceilings_threads == count && s->ceilings_ops == ops)
-        return &s->ceilings;
+    for (int i = 0; i < CEILINGS_KEPT; i++)
+        if (s->ceilings[i].threads == count && s->ceilings[i].ops == ops)
+            return &s->ceilings[i].measured;
+    return NULL;
+}
+
+const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int count, const Ceilings *c)
+{
+    int at = s->ceilings_next++ % CEILINGS_KEPT;
+
+    s->ceilings[at].threads = count > 0 ? count : threads_hardware();
+    s->ceilings[at].ops = ops ? ops : ops_cpu();
+    s->ceilings[at].measured = *c;
+    return &s->ceilings[at].measured;
+}
+
+bool ceilings_measure(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
+{
+    ops = ops ? ops : ops_cpu();
+    return ops->ceilings ? ops->ceilings(ops, threads, out, err)
+                         : error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured",
+                                     ops->name);
+}
+
+const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *err)
+{
+    const Ceilings *known = session_known_ceilings(s, ops, count);
+    Ceilings        measured;
+
+    if (known)
+        return known;
     session_progress(s, "measuring this machine's ceilings");
-    s->ceilings_threads = 0;
-    if (!ops->ceilings) {
-        error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured", ops->name);
+    if (!ceilings_measure(ops, session_threads(s, count), &measured, err))
         return NULL;
-    }
-    if (!ops->ceilings(ops, session_threads(s, count), &s->ceilings, err))
-        return NULL;
-    s->ceilings_threads = count;
-    s->ceilings_ops = ops;
-    return &s->ceilings;
+    return session_keep_ceilings(s, ops, count, &measured);
 }
 
 /* ---- shipped files ---------------------------------------------------------- */

@@ -75,6 +75,12 @@ void     session_free(Session *s); /* cancels and joins the worker first */
  * GPU whose ops they are (NULL: the CPU); measured the
  * first time, which takes seconds.  NULL: it cannot be. */
 const Ceilings *session_ceilings(Session *s, const Ops *ops, int threads, Error *err);
+/* For whoever has them measured on another thread: those known (NULL: none), the measurement
+ * itself, and what came of it for the next time. */
+const Ceilings *session_known_ceilings(const Session *s, const Ops *ops, int threads);
+bool            ceilings_measure(const Ops *ops, Threads *threads, Ceilings *out, Error *err);
+const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int threads,
+                                      const Ceilings *measured);
 
 /* Replaces the input.  Results made before keep theirs. */
 bool         session_load(Session *s, const char *spec, const InputChoice *choice, Error *err);

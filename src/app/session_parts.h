@@ -29,6 +29,8 @@ struct Job {
     Error       err;
 };
 
+#define CEILINGS_KEPT 4 /* a CPU and a GPU in its precisions */
+
 struct Session {
     Loaded     *loaded;
     char       *spec;      /* of the input */
@@ -37,9 +39,12 @@ struct Session {
     Threads    *threads;   /* of the owner */
     int         thread_count;
     struct Device *device; /* NULL: not opened */
-    Ceilings    ceilings;  /* of so many threads; 0: not measured */
-    int         ceilings_threads;
-    const Ops  *ceilings_ops;
+    struct {
+        Ceilings   measured;
+        int        threads; /* 0: none yet */
+        const Ops *ops;
+    } ceilings[CEILINGS_KEPT];
+    int         ceilings_next;
     Text        path;      /* last answer of session_find_shipped */
     char       *warning;
     SessionProgress progress;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "input/load.h"
 
 #define NOISE 0.5 /* weight of what matches nothing: visible, never winning */
 
@@ -64,8 +65,10 @@ static void normal_fill(Generation *g, float *scratch)
 
     (void)scratch;
     generate_normal(g->seed, "q", g->in->q.data, count, 1);
-    generate_normal(g->seed, "k", g->in->k.data, count, 1);
-    generate_normal(g->seed, "v", g->in->v.data, count, 1);
+    if (load_goes_on(g->choice, NULL))
+        generate_normal(g->seed, "k", g->in->k.data, count, 1);
+    if (load_goes_on(g->choice, NULL))
+        generate_normal(g->seed, "v", g->in->v.data, count, 1);
 }
 
 static void uniform_place(const Generation *g, int64_t i, Position *out)

@@ -23,6 +23,7 @@ typedef struct Generation {
     double   match;  /* logit of a full match */
     double   a, b;   /* the generator's own arguments */
     int32_t *table;  /* [n], when the generator's plan asked for one */
+    const InputChoice *choice; /* nobody may wait for it any more: load_goes_on */
 } Generation;
 
 typedef struct Position {

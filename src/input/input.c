@@ -41,18 +41,20 @@ bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat f
 }
 
 /* A sharded model's fingerprint is that of the index and then all shards. */
-static bool hash_store(Input *in, Mapped bytes, const Store *store, Error *err)
+static bool hash_store(Input *in, Mapped bytes, const Store *store, const InputChoice *choice,
+                       Error *err)
 {
     Mapped *parts = calloc((size_t)store->shards_count + 1, sizeof(*parts));
+    bool    ok;
 
     if (!parts)
         return error_set(err, ERR_NOMEM, "no memory for the fingerprint");
     parts[0] = bytes;
     for (int64_t i = 0; i < store->shards_count; i++)
         parts[i + 1] = store->shards[i];
-    mapped_sha256(parts, store->shards_count + 1, in->sha256);
+    ok = mapped_sha256_unless(choice->cancel, parts, store->shards_count + 1, in->sha256);
     free(parts);
-    return true;
+    return ok || load_goes_on(choice, err);
 }
 
 static bool load_arrays(Input *in, const char *path, Mapped bytes, InputFormat format,
@@ -60,10 +62,17 @@ static bool load_arrays(Input *in, const char *path, Mapped bytes, InputFormat f
 {
     Store store = { .max_bytes = load_limit(choice) };
     bool  ok = load_open_store(&store, path, bytes, format, err) &&
-              load_assemble(in, &store, choice, err) && hash_store(in, bytes, &store, err);
+              load_assemble(in, &store, choice, err) && load_goes_on(choice, err) &&
+              hash_store(in, bytes, &store, choice, err);
 
     store_close(&store);
     return ok;
+}
+
+bool load_goes_on(const InputChoice *choice, Error *err)
+{
+    return !choice->cancel || !atomic_load(choice->cancel) ||
+           error_set(err, ERR_CANCELLED, "interrupted");
 }
 
 static bool check_choice(const InputChoice *choice, Error *err)

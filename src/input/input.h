@@ -12,6 +12,7 @@
 #ifndef INPUT_INPUT_H
 #define INPUT_INPUT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,6 +50,7 @@ typedef struct InputChoice {
     int64_t  heads;     /* heads for generated q, k, v; default 1 */
     uint64_t seed;      /* for generated q, k, v */
     int64_t  max_bytes; /* refuse to allocate more than this; 0: 8 GiB */
+    const atomic_bool *cancel; /* ends the load soon with ERR_CANCELLED; NULL: nobody can */
 } InputChoice;
 
 #define INPUT_CHOICE_DEFAULT ((InputChoice){ .layer = 0 })

@@ -40,5 +40,7 @@ bool image_size(Mapped bytes, InputFormat format, int64_t *width, int64_t *heigh
 /* ERR_NOMEM for `what` of `bytes`; the limit that choice sets. */
 bool    load_no_memory(Error *err, const char *what, int64_t bytes, const InputChoice *choice);
 int64_t load_limit(const InputChoice *choice);
+/* False, with ERR_CANCELLED, when nobody waits for the input any more. */
+bool    load_goes_on(const InputChoice *choice, Error *err);
 
 #endif

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PIECE (4ll << 20) /* bytes between looks at a flag */
+
 static const uint8_t no_bytes[1];
 
 bool mapped_open(const char *path, Mapped *out, Error *err)
@@ -57,15 +59,28 @@ void mapped_close(Mapped *mapped)
     *mapped = (Mapped){ .data = no_bytes };
 }
 
-void mapped_sha256(const Mapped *parts, int64_t count, char hex[65])
+bool mapped_sha256_unless(const atomic_bool *cancel, const Mapped *parts, int64_t count,
+                          char hex[65])
 {
     SHA256_CTX context;
     uint8_t    digest[SHA256_DIGEST_LENGTH];
 
     SHA256_Init(&context);
     for (int64_t i = 0; i < count; i++)
-        SHA256_Update(&context, parts[i].data, (size_t)parts[i].size);
+        for (int64_t at = 0; at < parts[i].size; at += PIECE) {
+            int64_t left = parts[i].size - at;
+
+            if (cancel && atomic_load(cancel))
+                return false;
+            SHA256_Update(&context, parts[i].data + at, (size_t)(left < PIECE ? left : PIECE));
+        }
     SHA256_Final(digest, &context);
     for (size_t i = 0; i < sizeof(digest); i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    return true;
+}
+
+void mapped_sha256(const Mapped *parts, int64_t count, char hex[65])
+{
+    mapped_sha256_unless(NULL, parts, count, hex);
 }

@@ -7,6 +7,7 @@
 #ifndef INPUT_MAPPED_H
 #define INPUT_MAPPED_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,5 +25,8 @@ void mapped_close(Mapped *mapped);
 
 /* Hex of the SHA-256 of all parts, one after the other. */
 void mapped_sha256(const Mapped *parts, int64_t count, char hex[65]);
+/* The same, but false, with no more to it, soon after *cancel was set; NULL: never. */
+bool mapped_sha256_unless(const atomic_bool *cancel, const Mapped *parts, int64_t count,
+                          char hex[65]);
 
 #endif

@@ -281,6 +281,8 @@ static void place_rows(void *context, int64_t item, int worker)
     const Generation *g = task->g;
     float            *scratch = task->scratch + worker * g->d;
 
+    if (!load_goes_on(g->choice, NULL))
+        return;
     for (int64_t i = item * ROWS; i < (item + 1) * ROWS && i < g->n; i++) {
         Position position = { .label = "" };
 
@@ -331,13 +333,13 @@ out:
     free(g->table);
     free(scratch);
     g->table = NULL;
-    return ok;
+    return ok && load_goes_on(g->choice, err);
 }
 
 bool load_synthetic(Input *in, const char *text, const InputChoice *choice, Error *err)
 {
     Spec       spec = { .count = 0 };
-    Generation g = { .in = in };
+    Generation g = { .in = in, .choice = choice };
 
     if (!parse_spec(text, &spec, err))
         return false;

@@ -205,9 +205,13 @@ typedef struct LuaInput {
 } LuaInput;
 
 LuaInput *input_check(lua_State *L, int arg); /* [-0, +0, v] */
-/* The input a table of run options asks for; 1, or the count of a failure's
- * values.  [-0, +1 or 3, v] */
-int input_push_chosen(lua_State *L, int options);
+/* An input without content; its session is made.  [-0, +1, v] */
+LuaInput *input_push_empty(lua_State *L);
+/* The input at the top has its content now (`ok`), or a failure's values.  [-0, +0 or 3, v] */
+int input_finish(lua_State *L, LuaInput *input, bool ok, const Error *err);
+/* The input that the table of run options at t asks for is pushed, loaded by a worker if need be,
+ * and `then` goes on; or a failure's values.  To be returned from a C function.  [-0, +?, v] */
+int input_await(lua_State *L, int t, lua_KFunction then);
 
 /* A Request freed by the collector.  [-0, +1, m] */
 Request *request_push(lua_State *L);
@@ -233,8 +237,8 @@ LuaResult *result_check(lua_State *L, int arg); /* [-0, +0, v] */
 void record_push(lua_State *L, const Record *record);
 /* A mechanism by its text at 1, options in a table of its own at 2.  [-0, +0, v] */
 void run_check_arguments(lua_State *L);
-/* Input and request of these: 1 with both on the stack, or the count of a failure's values.
- * [-0, +2 or 3, v] */
+/* The request of these for the input at the top: 1 with it on the stack, or the count of a
+ * failure's values.  [-0, +1 or 3, v] */
 int request_prepare(lua_State *L, Request **request);
 /* A closed result, and what becomes of it (at the top) with the input at `at`; takes over
  * `result`, NULL: err.  [-0, +0, 3 or 4, v] */

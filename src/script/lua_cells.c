@@ -105,7 +105,7 @@ static int push_new(lua_State *L, Session *s, Making m, int from)
     lua_setiuservalue(L, -2, PATTERN_INPUT);
     own = lua_newuserdatauv(L, sizeof(*own), 0);
     *own = m;
-    return work_await(L, s, make, push_made);
+    return work_await(L, s, "a pattern", make, push_made);
 }
 
 /* [-0, +1 or 3, v] */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/scripting.h"
+#include "script/lua_console.h"
 
 #define WORK "attnscope.command"
 
@@ -62,6 +63,7 @@ typedef struct Work {
     Job         *job; /* NULL: closed */
     const char **words; /* kept by the user value */
     int          count;
+    double       began;
     char        *spec; /* of the input; NULL: none */
     InputChoice  choice;
     Text         out;
@@ -107,7 +109,8 @@ int command_begin(lua_State *L)
         return luaL_error(L, "a mechanism cannot start commands while it runs");
     push_words(L, count);
     w = lua_newuserdatauv(L, sizeof(*w), 2);
-    *w = (Work){ .words = lua_touserdata(L, -2), .count = count };
+    *w = (Work){ .words = lua_touserdata(L, -2), .count = count,
+                 .began = console_seconds() };
     if (luaL_newmetatable(L, WORK)) {
         lua_pushcfunction(L, work_close);
         lua_setfield(L, -2, "__gc");
@@ -132,6 +135,7 @@ int command_done(lua_State *L)
     const Work *w = luaL_checkudata(L, 1, WORK);
     JobState    state = w->job ? job_state(w->job) : JOB_DONE;
 
+    console_tell(L, w->began, "attn.command(%s)", w->words[0]);
     lua_pushboolean(L, state != JOB_WAITING && state != JOB_RUNNING);
     return 1;
 }

@@ -7,6 +7,8 @@
  */
 #include "script/lua_console.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,6 +20,7 @@
 #define TURN_SECONDS 0.02
 #define MOST_SECONDS 5.0     /* of a turn that cannot be left */
 #define OUTPUT_MOST  200000  /* bytes; then the older half goes */
+#define LONG_WAIT    0.5     /* seconds after which it is said what a script waits for */
 
 double console_seconds(void)
 {
@@ -163,6 +166,18 @@ bool console_can_wait(lua_State *L)
     return c && c->now && coroutine_gives_way(L);
 }
 
+void console_tell(lua_State *L, double began, const char *fmt, ...)
+{
+    Console *c = script_of(L)->console;
+    va_list  args;
+
+    if (!c || !c->now || console_seconds() - began < LONG_WAIT)
+        return;
+    va_start(args, fmt);
+    vsnprintf(c->now->doing, sizeof(c->now->doing), fmt, args);
+    va_end(args);
+}
+
 static bool is_due(const Console *c, const Task *task)
 {
     switch (task->wait) {
@@ -202,6 +217,7 @@ static void go_on(lua_State *L, Console *c, Task *task)
 
     task->wait = TASK_READY;
     task->given = 0;
+    task->doing[0] = '\0';
     c->now = task;
     c->began = console_seconds();
     lua_sethook(task->thread, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
@@ -417,6 +433,16 @@ static double console_deadline(void *host)
     return soonest;
 }
 
+static const char *console_doing(void *host)
+{
+    const Console *c = host;
+
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (c->tasks[i].thread && c->tasks[i].doing[0])
+            return c->tasks[i].doing;
+    return NULL;
+}
+
 static void console_call(void *host, int function)
 {
     Ask ask = { .function = function };
@@ -458,6 +484,7 @@ void console_fill(Console *c, Start *start, Interpreter *interpreter)
         .tick = console_tick,
         .deadline = console_deadline,
         .stop = stop,
+        .doing = console_doing,
         .call = console_call,
         .answer = console_answer,
         .complete = console_complete,

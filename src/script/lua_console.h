@@ -15,6 +15,7 @@ typedef struct Task {
     int        anchor; /* in the registry */
     TaskWait   wait;
     double     due;    /* of TASK_SLEEPS: seconds, monotonic */
+    char       doing[96]; /* what it waits for, "": nothing to tell of */
     int        given;  /* values on the thread's stack to go on with */
 } Task;
 
@@ -33,6 +34,10 @@ double console_seconds(void);
 int  console_wait(lua_State *L, TaskWait wait, double due, lua_KContext context,
                   lua_KFunction then);
 bool console_can_wait(lua_State *L);
+/* What the present task waits for until its next turn, once that takes long; elsewhere nothing.
+ * [-0, +0, -] */
+void console_tell(lua_State *L, double began, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Puts what there is for scripts into the state: print, waiting runs.  [-0, +0, v] */
 void console_install(lua_State *L);
 

@@ -154,5 +154,5 @@ int figure_push_drawn(lua_State *L, int t)
     out->keep_count = 1;
     w = lua_newuserdatauv(L, sizeof(*w), 0);
     *w = (Work){ .out = out, .drawn = drawn, .line = line, .with = with, .head = head };
-    return work_await(L, script_of(L)->session->thing, draw, push_drawn);
+    return work_await(L, script_of(L)->session->thing, "drawing a figure", draw, push_drawn);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "app/picture_plot.h"
+#include "script/lua_plot.h"
 #include "script/lua_work.h"
 
 /* ---- the object ------------------------------------------------------------- */
@@ -138,11 +139,23 @@ static LuaFigure *push_panels(lua_State *L)
     return out;
 }
 
+/* With the options at 1, and what the machine can do at most known where it is shown. */
+static int push_whole(lua_State *L, int status, lua_KContext at)
+{
+    LuaFigure *out;
+
+    (void)status;
+    (void)at;
+    out = push_panels(L);
+    figure_set_words(L, out->figure);
+    figure_tell(L, out);
+    return 1; /* the figure, which these left at the top */
+}
+
 /* [-0, +1 or 3, v] */
 int attn_figure(lua_State *L)
 {
-    LuaFigure *out;
-    int        count;
+    int count;
 
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
@@ -150,10 +163,8 @@ int attn_figure(lua_State *L)
     count = figure_push_drawn(L, 1);
     if (count > 0)
         return count;
-    out = push_panels(L);
-    figure_set_words(L, out->figure);
-    figure_tell(L, out);
-    return 1;
+    lua_settop(L, 1);
+    return plot_await_ceilings(L, push_whole);
 }
 
 /* ---- surfaces --------------------------------------------------------------- */
@@ -204,7 +215,8 @@ static int figure_as_text(lua_State *L)
     luaL_argcheck(L, colours == 0 || colours == 24 || colours == 256, 2,
                   "colours: expected 0, 256 or 24");
     p->options.colours = (int)colours;
-    return work_await(L, script_of(L)->session->thing, print_figure, push_printed);
+    return work_await(L, script_of(L)->session->thing, "drawing a figure as text", print_figure,
+                      push_printed);
 }
 
 /* ---- tables ----------------------------------------------------------------- */

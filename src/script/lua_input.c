@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "app/scripting.h"
 
 /* ---- the object ------------------------------------------------------------- */
 
@@ -69,8 +68,7 @@ static void drop_session(void *session)
         script_resume(script, held);
 }
 
-/* An input without content; its session is made.  [-0, +1, v] */
-static LuaInput *push_empty(lua_State *L)
+LuaInput *input_push_empty(lua_State *L)
 {
     LuaInput *input = class_push(L, &class_input, sizeof(*input), 0);
     Error     err = ERROR_INIT;
@@ -84,8 +82,7 @@ static LuaInput *push_empty(lua_State *L)
     return input;
 }
 
-/* The input at the top has its content now. */
-static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
+int input_finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
 {
     const Input *in = ok ? session_input(input->session) : NULL;
 
@@ -99,170 +96,18 @@ static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
     return 1;
 }
 
-/* ---- loading ---------------------------------------------------------------- */
-
-static InputChoice choice_of(lua_State *L, int t)
-{
-    return (InputChoice){
-        .layer = option_integer(L, t, "layer", 0, 0, 100000),
-        .n = option_integer(L, t, "n", 0, 1, INT64_C(1) << 40),
-        .d = option_integer(L, t, "d", 0, 1, 65536),
-        .heads = option_integer(L, t, "heads", 0, 1, 65536),
-        .seed = (uint64_t)option_integer(L, t, "seed", (int64_t)script_of(L)->seed, 0, INT64_MAX),
-    };
-}
-
-/* [-0, +1 or 3, v] */
-static int load(lua_State *L, const char *spec, const InputChoice *choice)
-{
-    LuaInput *input = push_empty(L);
-    Error     err = ERROR_INIT;
-
-    return finish(L, input, session_load(input->session, spec, choice, &err), &err);
-}
-
-/* Of an input that nobody else has yet. */
-typedef struct Loading {
-    LuaInput   *input; /* below it on the stack, as the spec is */
-    const char *spec;
-    InputChoice choice;
-} Loading;
-
-static bool read_input(void *context, const atomic_bool *cancel, Error *err)
-{
-    Loading *l = context;
-
-    (void)cancel;
-    return session_load(l->input->session, l->spec, &l->choice, err);
-}
-
-static int push_loaded(lua_State *L, int status, lua_KContext at)
-{
-    Loading *l = work_context(L, at);
-    Error    err;
-    bool     ok = work_ended(L, at, &err);
-
-    (void)status;
-    lua_pushvalue(L, (int)at - 2);
-    return finish(L, l->input, ok, &err);
-}
-
-/* [-0, +1 or 3, v] */
-int attn_load(lua_State *L)
-{
-    const char *spec = luaL_checkstring(L, 1);
-    InputChoice choice;
-    LuaInput   *input;
-    Loading    *l;
-
-    lua_settop(L, 2);
-    options_check(L, 2, &class_input_options);
-    choice = choice_of(L, 2);
-    input = push_empty(L);
-    l = lua_newuserdatauv(L, sizeof(*l), 0);
-    *l = (Loading){ .input = input, .spec = spec, .choice = choice };
-    return work_await(L, script_of(L)->session->thing, read_input, push_loaded);
-}
-
-/* What the options before FILE say, as the shell would load it.  [-0, +1 or 3, v] */
-static int load_default(lua_State *L)
-{
-    Script   *script = script_of(L);
-    LuaInput *input = push_empty(L);
-    Error     err = ERROR_INIT;
-
-    return finish(L, input, call_load_input(input->session, &script->options, &err), &err);
-}
-
-static int load_spec(lua_State *L, const char *spec, const InputChoice *choice)
-{
-    const char *given = script_of(L)->options.values[OPT_INPUT];
-
-    if (spec)
-        return load(L, spec, choice);
-    if (!choice->n && !choice->d && !choice->heads && !choice->layer)
-        return load_default(L);
-    return load(L, given ? given : "synthetic:normal", choice);
-}
-
-/* The table of inputs by name; its values are weak.  [-0, +1, m] */
-static void push_known(lua_State *L)
-{
-    if (luaL_getsubtable(L, LUA_REGISTRYINDEX, "attnscope.inputs"))
-        return;
-    lua_newtable(L);
-    lua_pushliteral(L, "v");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-}
-
-/* A known one that was closed meanwhile is loaded again. */
-static bool is_open(lua_State *L)
-{
-    const LuaInput *input = class_test(L, -1, &class_input);
-
-    return input && input->keep;
-}
-
-static int push_named(lua_State *L, const char *spec, const InputChoice *choice)
-{
-    const Control *control = script_of(L)->control;
-    InputChoice  shown;
-    int          known, count;
-
-    if (control && !spec && !choice->n && !choice->d && !choice->heads && !choice->layer) {
-        spec = control->input(control->ui, &shown); /* what the explorer shows */
-        choice = spec ? &shown : choice;
-    }
-
-    push_known(L);
-    known = lua_gettop(L);
-    lua_pushfstring(L, "%s|%I|%I|%I|%I|%I", spec ? spec : "", (lua_Integer)choice->layer,
-                    (lua_Integer)choice->n, (lua_Integer)choice->d, (lua_Integer)choice->heads,
-                    (lua_Integer)choice->seed);
-    lua_pushvalue(L, -1);
-    lua_rawget(L, known);
-    if (is_open(L))
-        return 1;
-    lua_pop(L, 1);
-    count = load_spec(L, spec, choice);
-    if (count != 1)
-        return count;
-    lua_pushvalue(L, -2);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, known);
-    return 1;
-}
-
-int input_push_chosen(lua_State *L, int t)
-{
-    InputChoice choice = choice_of(L, t);
-
-    if (lua_getfield(L, t, "input") == LUA_TUSERDATA) {
-        if (!class_test(L, -1, &class_input))
-            luaL_error(L, "input: expected an Input or its name, got %s", luaL_typename(L, -1));
-        if (choice.n || choice.d || choice.heads || choice.layer)
-            luaL_error(L, "n, d, heads and layer choose while loading; the input here is loaded");
-        if (!is_open(L))
-            luaL_error(L, "input: it is closed");
-        return 1;
-    }
-    lua_pop(L, 1);
-    return push_named(L, option_string(L, t, "input", NULL), &choice);
-}
-
 /* ---- of tensors ------------------------------------------------------------- */
 
-static const Tensor *tensor_field(lua_State *L, const char *key)
+/* It stays on the stack, so that nobody frees it.  [-0, +1, v] */
+static const Tensor *push_tensor_field(lua_State *L, const char *key)
 {
     const Tensor *t = NULL;
 
     if (lua_getfield(L, 1, key) != LUA_TNIL) {
         if (!class_test(L, -1, &class_tensor))
             luaL_error(L, "%s: expected a Tensor, got %s", key, luaL_typename(L, -1));
-        t = tensor_check(L, lua_gettop(L)); /* the table keeps it */
+        t = tensor_check(L, lua_gettop(L));
     }
-    lua_pop(L, 1);
     return t;
 }
 
@@ -290,39 +135,75 @@ static const char **push_tokens(lua_State *L, int64_t count)
     return texts;
 }
 
+/* What attn.input is given; it lies on the stack. */
+typedef struct Joining {
+    LuaInput     *input;
+    Tensor        part[5]; /* q, k, v, x, segments; no data: not given */
+    const char  **tokens, *name;
+    int           causal;
+} Joining;
+
+static bool join(void *context, const atomic_bool *cancel, Error *err)
+{
+    Joining      *j = context;
+    const Tensor *part[5];
+    Input        *in;
+
+    (void)cancel; /* at most the memory's bytes are copied and hashed */
+    for (int i = 0; i < 5; i++)
+        part[i] = j->part[i].data ? &j->part[i] : NULL;
+    in = input_from_tensors(part[0], part[1], part[2], part[3], j->tokens, err);
+    if (in && part[4] && !input_set_segments(in, part[4], err)) {
+        input_free(in);
+        return false;
+    }
+    if (in)
+        in->causal = j->causal;
+    return in && session_set_input(j->input->session, in, j->name, err);
+}
+
+static int push_joined(lua_State *L, int status, lua_KContext at)
+{
+    Joining *j = work_context(L, at);
+    Error    err;
+    bool     ok = work_ended(L, at, &err);
+
+    (void)status;
+    lua_pushvalue(L, (int)at - 2);
+    return input_finish(L, j->input, ok, &err);
+}
+
+#define LONG_BYTES (4 << 20) /* that are joined in no time */
+
 /* [-0, +1 or 3, v] */
 int attn_input(lua_State *L)
 {
-    const Tensor *q, *k, *v, *x, *segments;
-    const char   *name, **tokens;
-    int           causal;
-    LuaInput     *input;
-    Input        *in;
-    Error         err = ERROR_INIT;
+    static const char *const names[] = { "q", "k", "v", "x", "segments" };
+    const Tensor *part[5], *v, *x;
+    Joining       all = { 0 }, *j;
+    int64_t       bytes = 0;
 
     luaL_checktype(L, 1, LUA_TTABLE);
     options_check(L, 1, &class_tensors);
-    q = tensor_field(L, "q");
-    k = tensor_field(L, "k");
-    v = tensor_field(L, "v");
-    x = tensor_field(L, "x");
-    if ((!v && (!x || q || k)) || (k && !q))
+    lua_settop(L, 1);
+    for (int i = 0; i < 5; i++) {
+        part[i] = push_tensor_field(L, names[i]);
+        all.part[i] = part[i] ? *part[i] : (Tensor){ 0 };
+        bytes += part[i] ? tensor_bytes(part[i]) : 0;
+    }
+    v = part[2];
+    x = part[3];
+    if ((!v && (!x || part[0] || part[1])) || (part[1] && !part[0]))
         luaL_error(L, "input: needs q, k and v, or x, or v without k; %s is missing",
                    !v ? "v" : "q");
-    segments = tensor_field(L, "segments");
-    name = option_string(L, 1, "name", "tensors");
-    causal = option_tristate(L, 1, "causal");
-    tokens = push_tokens(L, v ? v->shape[v->rank - 2 < 0 ? 0 : v->rank - 2] : x->shape[0]);
-    input = push_empty(L);
-    in = input_from_tensors(q, k, v, x, tokens, &err);
-    if (!in)
-        return finish(L, input, false, &err);
-    if (segments && !input_set_segments(in, segments, &err)) {
-        input_free(in);
-        return finish(L, input, false, &err);
-    }
-    in->causal = causal;
-    return finish(L, input, session_set_input(input->session, in, name, &err), &err);
+    all.name = option_string(L, 1, "name", "tensors");
+    all.causal = option_tristate(L, 1, "causal");
+    all.tokens = push_tokens(L, v ? v->shape[v->rank - 2 < 0 ? 0 : v->rank - 2] : x->shape[0]);
+    all.input = input_push_empty(L);
+    j = lua_newuserdatauv(L, sizeof(*j), 0);
+    *j = all;
+    return work_await(L, script_of(L)->session->thing, bytes < LONG_BYTES ? NULL : "an input",
+                      join, push_joined);
 }
 
 /* ---- fields ----------------------------------------------------------------- */
@@ -425,40 +306,67 @@ static bool has_ending(const char *path, const char *ending)
     return length >= size && !strcmp(path + length - size, ending);
 }
 
-/* [-0, +1 or 3, v] */
-static int input_save(lua_State *L)
-{
-    const Input *in = check(L);
-    const char  *path = luaL_checkstring(L, 2), *metadata[5] = { NULL };
-    NamedTensor  all[] = { { "q", in->q }, { "k", in->k }, { "v", in->v }, { "x", in->x },
-                           { "attn", in->attn }, { "segments", in->segments } }, items[6];
-    Text        *tokens = text_box(L);
-    int          count = 0, words = 0;
-    Error        err = ERROR_INIT;
-    bool         ok;
+/* The input at 1, the path at 2. */
+typedef struct Saving {
+    const Input *in;
+    const char  *path;
+    bool         safetensors;
+} Saving;
 
+static bool save(void *context, const atomic_bool *cancel, Error *err)
+{
+    const Saving *s = context;
+    const Input  *in = s->in;
+    const char   *metadata[5] = { NULL };
+    NamedTensor   all[] = { { "q", in->q }, { "k", in->k }, { "v", in->v }, { "x", in->x },
+                            { "attn", in->attn }, { "segments", in->segments } }, items[6];
+    Text          tokens = { 0 };
+    int           count = 0, words = 0;
+    bool          ok;
+
+    (void)cancel;
     for (int i = 0; i < 6; i++)
         if (all[i].tensor.data)
             items[count++] = all[i];
     if (in->k_tokens) {
-        tokens_json(in, tokens);
+        tokens_json(in, &tokens);
         metadata[words++] = "tokens";
-        metadata[words++] = text_str(tokens);
+        metadata[words++] = text_str(&tokens);
     }
     if (in->causal >= 0) {
         metadata[words++] = "causal";
         metadata[words] = in->causal ? "true" : "false";
     }
-    if (has_ending(path, ".safetensors"))
-        ok = input_write_safetensors(path, items, count, metadata, &err);
-    else if (has_ending(path, ".npz"))
-        ok = input_write_npz(path, items, count, &err);
-    else
-        return luaL_argerror(L, 2, "expected a path ending in .npz or .safetensors");
-    if (!ok)
+    ok = s->safetensors ? input_write_safetensors(s->path, items, count, metadata, err)
+                        : input_write_npz(s->path, items, count, err);
+    text_free(&tokens);
+    return ok;
+}
+
+static int push_saved(lua_State *L, int status, lua_KContext at)
+{
+    Error err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
         return failure(L, &err);
     lua_pushboolean(L, true);
     return 1;
+}
+
+/* [-0, +1 or 3, v] */
+static int input_save(lua_State *L)
+{
+    const LuaInput *input = input_check(L, 1);
+    const char     *path = luaL_checkstring(L, 2);
+    Saving         *s;
+
+    luaL_argcheck(L, has_ending(path, ".safetensors") || has_ending(path, ".npz"), 2,
+                  "expected a path ending in .npz or .safetensors");
+    s = lua_newuserdatauv(L, sizeof(*s), 0);
+    *s = (Saving){ .in = input->input, .path = path,
+                   .safetensors = has_ending(path, ".safetensors") };
+    return work_await(L, script_of(L)->session->thing, "writing an input", save, push_saved);
 }
 
 /* ---- tables ----------------------------------------------------------------- */

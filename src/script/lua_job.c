@@ -3,8 +3,10 @@
  * A job is one of its input's session.  Lua waits only in poll and wait; a
  * mechanism of the script itself runs on then, and only then.
  */
+#include <math.h>
 #include <time.h>
 
+#include "script/lua_console.h"
 #include "script/lua_work.h"
 
 typedef struct LuaJob {
@@ -67,6 +69,19 @@ static void push_share(lua_State *L, const LuaJob *job)
     lua_pushstring(L, job->job ? job_stage(job->job) : "");
 }
 
+/* What the explorer says of a script that waits for it. */
+static void tell(lua_State *L, const LuaJob *job)
+{
+    Number      share = job_share(job->job);
+    const char *stage = job_stage(job->job);
+
+    if (share.valid)
+        console_tell(L, job->start, "a run, %s%s%.0f %%", stage, *stage ? ", " : "",
+                     floor(100 * share.value));
+    else
+        console_tell(L, job->start, "a run%s%s", *stage ? ", " : "", stage);
+}
+
 /* [-0, +3, v] */
 static int job_poll(lua_State *L)
 {
@@ -74,6 +89,8 @@ static int job_poll(lua_State *L)
     double  seconds = luaL_optnumber(L, 2, 0.001);
 
     luaL_argcheck(L, seconds >= 0 && seconds <= 1e9, 2, "expected seconds");
+    if (job_goes_on(job->job))
+        tell(L, job);
     if (job_goes_on(job->job))
         job_await(L, job->keep->thing, job->job, seconds);
     lua_pushboolean(L, !job_goes_on(job->job));
@@ -147,8 +164,8 @@ static int job_wait_method(lua_State *L)
     return count;
 }
 
-/* [-0, +1 or 3, v] */
-int attn_start(lua_State *L)
+/* With the input at the top.  [-0, +1 or 3, v] */
+static int start_loaded(lua_State *L, int status, lua_KContext unused)
 {
     Request  *request;
     LuaInput *input;
@@ -156,9 +173,8 @@ int attn_start(lua_State *L)
     Error     err = ERROR_INIT;
     int       count, at;
 
-    run_check_arguments(L);
-    if (script_of(L)->run)
-        return luaL_error(L, "a mechanism cannot start runs while it runs");
+    (void)status;
+    (void)unused;
     count = request_prepare(L, &request);
     at = lua_gettop(L) - 1;
     if (count != 1)
@@ -173,6 +189,15 @@ int attn_start(lua_State *L)
     lua_pushvalue(L, at);
     lua_setiuservalue(L, -2, JOB_INPUT);
     return 1;
+}
+
+/* [-0, +1 or 3, v] */
+int attn_start(lua_State *L)
+{
+    run_check_arguments(L);
+    if (script_of(L)->run)
+        return luaL_error(L, "a mechanism cannot start runs while it runs");
+    return input_await(L, 2, start_loaded);
 }
 
 static const luaL_Reg job_meta[] = {

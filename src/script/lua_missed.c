@@ -91,7 +91,7 @@ int result_missed_method(lua_State *L)
     s = lua_newuserdatauv(L, sizeof(*s), 0);
     *s = (Search){ .result = result->result };
     s->keys = option_integer(L, 2, "keys", result->result->request.keys, 1, MISSED_MOST);
-    return work_await(L, result->session, search, push_missed);
+    return work_await(L, result->session, "looking for missed keys", search, push_missed);
 }
 
 static const Member missed_members[] = {

@@ -1,5 +1,5 @@
 /* lua_npz.c -- tensors by name as one .npz file, for numpy. */
-#include "script/lua_binding.h"
+#include "script/lua_work.h"
 
 #include <string.h>
 
@@ -25,12 +25,37 @@ static int64_t push_names(lua_State *L)
     return count;
 }
 
+/* What it points to lies on the stack. */
+typedef struct NpzWork {
+    const char        *path;
+    const NamedTensor *items;
+    int64_t            count;
+} NpzWork;
+
+static bool write_items(void *context, const atomic_bool *cancel, Error *err)
+{
+    const NpzWork *w = context;
+
+    (void)cancel;
+    return input_write_npz(w->path, w->items, w->count, err);
+}
+
+static int push_written(lua_State *L, int status, lua_KContext at)
+{
+    Error err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 /* [-0, +1 or 3, v] */
 int attn_write_npz(lua_State *L)
 {
     const char  *path = luaL_checkstring(L, 1);
     NamedTensor *items;
-    Error        err = ERROR_INIT;
     int64_t      count;
     int          names;
 
@@ -51,8 +76,8 @@ int attn_write_npz(lua_State *L)
         t = tensor_check(L, -1);
         items[i].tensor = tensor_contiguous(t) ? *t : *tensor_push_copy(L, t, t->dtype);
     }
-    if (!input_write_npz(path, items, count, &err))
-        return failure(L, &err);
-    lua_pushboolean(L, true);
-    return 1;
+    lua_newuserdatauv(L, sizeof(NpzWork), 0);
+    *(NpzWork *)lua_touserdata(L, -1) = (NpzWork){ path, items, count };
+    return work_await(L, script_of(L)->session->thing, "writing tensors", write_items,
+                      push_written);
 }

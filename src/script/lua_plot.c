@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "app/picture_plot.h"
+#include "script/lua_work.h"
 
 #define CURVES_MOST 16
 
@@ -64,6 +65,97 @@ bool plot_panel(lua_State *L, int t, int at, const char *view, LuaFigure *figure
     }
     raise_unless(L, picture_plot(kind, results, NULL, count, ceilings, panel, &err), &err);
     return true;
+}
+
+/* ---- ceilings ----------------------------------------------------------------- */
+
+/* Those of one panel after the other. */
+typedef struct Roofs {
+    lua_KFunction then;
+    lua_Integer   panel; /* from 1 on; those before have theirs */
+    Session      *session;
+    const Ops    *ops;
+    int           threads;
+    Ceilings      measured;
+} Roofs;
+
+/* It takes about a second and is not ended in the middle. */
+static bool measure_roof(void *context, const atomic_bool *cancel, Error *err)
+{
+    Roofs   *r = context;
+    Threads *threads = threads_new(r->threads > 0 ? r->threads : threads_hardware());
+    bool     ok = ceilings_measure(r->ops, threads, &r->measured, err);
+
+    (void)cancel;
+    threads_free(threads);
+    return ok;
+}
+
+/* The result of the panel at the top whose ceilings are to be measured; NULL: there is none. */
+static const LuaResult *needs_roof(lua_State *L)
+{
+    const LuaResult *result = NULL;
+    int              t = lua_gettop(L);
+    PlotKind         kind;
+
+    if (lua_istable(L, t) && lua_getfield(L, t, "view") == LUA_TSTRING &&
+        plot_word(lua_tostring(L, -1), &kind, NULL) && kind != PLOT_KINDS &&
+        plot_needs(kind) & NEEDS_CEILINGS && lua_getfield(L, t, "result") != LUA_TNIL)
+        result = class_test(L, -1, &class_result);
+    if (result && (!result->keep ||
+                   session_known_ceilings(result->session, result->result->request.ops,
+                                          result->result->request.threads)))
+        result = NULL;
+    return result;
+}
+
+static int next_roof(lua_State *L, Roofs *r);
+
+static int keep_roof(lua_State *L, int status, lua_KContext at)
+{
+    Roofs *r = work_context(L, at);
+    Error  err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    session_keep_ceilings(r->session, r->ops, r->threads, &r->measured);
+    return next_roof(L, r); /* the work stays: it is still to be closed */
+}
+
+/* The options at 1, the list of panels at 2, r at 3. */
+static int next_roof(lua_State *L, Roofs *r)
+{
+    int top = lua_gettop(L);
+
+    luaL_checkstack(L, 12, "too many panels");
+    while (r->panel++ < luaL_len(L, 2)) {
+        const LuaResult *result;
+
+        lua_geti(L, 2, r->panel);
+        result = needs_roof(L);
+        if (result) {
+            r->session = result->session;
+            r->ops = result->result->request.ops;
+            r->threads = result->result->request.threads;
+            lua_pushvalue(L, 3);
+            return work_await(L, script_of(L)->session->thing, "measuring this machine's ceilings",
+                              measure_roof, keep_roof);
+        }
+        lua_settop(L, top);
+    }
+    return r->then(L, LUA_OK, 0);
+}
+
+int plot_await_ceilings(lua_State *L, lua_KFunction then)
+{
+    Roofs *r;
+
+    if (lua_getfield(L, 1, "panels") != LUA_TTABLE)
+        return then(L, LUA_OK, 0); /* which says so */
+    r = lua_newuserdatauv(L, sizeof(*r), 0);
+    *r = (Roofs){ .then = then };
+    return next_roof(L, r);
 }
 
 /* ---- scaling ---------------------------------------------------------------- */

@@ -9,5 +9,9 @@
 bool plot_panel(lua_State *L, int t, int at, const char *view, LuaFigure *figure, Panel *panel);
 /* scaling = { { name=, n=, cost=, claim= }, ... }, the list at `at`.  [-0, +0, v] */
 void scaling_panel(lua_State *L, int t, int at, Panel *panel);
+/* Measures, where it takes a worker, what the machine can do at most for the panels of the options
+ * at 1 that show it; then goes on in `then`, or gives a failure's values.  To be returned from a C
+ * function.  [-0, +?, v] */
+int plot_await_ceilings(lua_State *L, lua_KFunction then);
 
 #endif

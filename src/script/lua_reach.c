@@ -138,7 +138,7 @@ int result_reach_method(lua_State *L)
             return luaL_error(L, "not enough memory");
         tensor_adopt(L, owner, (Tensor){ .rank = 0 }, f->arena);
     }
-    return work_await(L, result->session, follow, push_reach);
+    return work_await(L, result->session, "following reach", follow, push_reach);
 }
 
 /* ---- a way ----------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ int result_reach_path(lua_State *L)
     options_check(L, 4, &class_reach_options);
     w = lua_newuserdatauv(L, sizeof(*w), 0);
     *w = (Way){ .result = result->result, .options = reach_options(L, 4), .q = q, .k = k };
-    return work_await(L, result->session, find_way, push_way);
+    return work_await(L, result->session, "looking for a path", find_way, push_way);
 }
 
 static const Member reach_members[] = {

@@ -189,7 +189,7 @@ int result_cell(lua_State *L)
     lua_settop(L, 4);
     a = lua_newuserdatauv(L, sizeof(*a), 0);
     *a = (Asked){ .result = result->result, .head = head, .q = q, .k = k };
-    return work_await(L, result->session, find_why, push_cell);
+    return work_await(L, result->session, "reading a cell", find_why, push_cell);
 }
 
 /* ---- rows ------------------------------------------------------------------- */

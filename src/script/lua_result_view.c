@@ -97,7 +97,7 @@ static int push_whole(lua_State *L, const LuaResult *result, const View *view, l
     r = lua_newuserdatauv(L, sizeof(*r), 0);
     *r = (Reading){ .view = view, .limit = limit ? limit : VIEW_LIMIT, .tensor = tensor,
                     .arena = arena };
-    return work_await(L, result->session, read_view, then);
+    return work_await(L, result->session, "reading a view", read_view, then);
 }
 
 /* Its numbers lie in memory already.  [-0, +1 or 0, m] */
@@ -168,7 +168,7 @@ static int push_part(lua_State *L, const LuaResult *result, const View *view, in
     r = lua_newuserdatauv(L, sizeof(*r), 0);
     *r = (Reading){ .view = view, .plane = plane, .region = region,
                     .tensor = class_check(L, -2, &class_tensor) };
-    return work_await(L, result->session, read_view, push_reading);
+    return work_await(L, result->session, "reading a view", read_view, push_reading);
 }
 
 /* Planes that no head tells apart are all of them one plane. */

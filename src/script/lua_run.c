@@ -286,13 +286,9 @@ static void drop_result(void *result)
 
 int request_prepare(lua_State *L, Request **request)
 {
-    LuaInput *input;
+    LuaInput *input = input_check(L, lua_gettop(L));
     Error     err = ERROR_INIT;
-    int       count = input_push_chosen(L, 2);
 
-    if (count != 1)
-        return count;
-    input = input_check(L, -1);
     *request = request_push(L);
     request_set_options(L, 2, *request);
     check(L, request_parse(input->session, *request, luaL_checkstring(L, 1), &err), &err);
@@ -331,8 +327,8 @@ int result_fill(lua_State *L, LuaResult *out, int at, Result *result, const Erro
     return count + 1;
 }
 
-/* The result of arguments 1 and 2, or a failure's values; a failed run leaves
- * its record as a fourth.  [-0, +1, 3 or 4, v] */
+/* The result of arguments 1 and 2 on the input at the top, or a failure's values; a failed run
+ * leaves its record as a fourth.  [-0, +1, 3 or 4, v] */
 static int push_result(lua_State *L)
 {
     Request   *request;
@@ -358,11 +354,18 @@ void run_check_arguments(lua_State *L)
     lua_settop(L, 2);
 }
 
+static int run_loaded(lua_State *L, int status, lua_KContext unused)
+{
+    (void)status;
+    (void)unused;
+    return push_result(L);
+}
+
 /* [-0, +1, 3 or 4, v] */
 int attn_run(lua_State *L)
 {
     run_check_arguments(L);
-    return push_result(L);
+    return input_await(L, 2, run_loaded);
 }
 
 /* Argument 3 goes into a copy of the options.  [-0, +0, v] */
@@ -385,12 +388,23 @@ static void merge_plan(lua_State *L)
     lua_replace(L, 2);
 }
 
+static int profile_loaded(lua_State *L, int status, lua_KContext unused)
+{
+    int              count = push_result(L);
+    const LuaResult *result;
+
+    (void)status;
+    (void)unused;
+    if (count != 1)
+        return count;
+    result = class_check(L, -1, &class_result);
+    record_push(L, &result->result->record);
+    return 1;
+}
+
 /* [-0, +1, 3 or 4, v] */
 int attn_profile(lua_State *L)
 {
-    LuaResult *result;
-    int        count;
-
     lua_settop(L, 3);
     options_check(L, 3, &class_compare_options);
     pattern_argument(L);
@@ -398,12 +412,7 @@ int attn_profile(lua_State *L)
     options_check(L, 2, &class_run_options);
     lua_settop(L, 3);
     merge_plan(L);
-    count = push_result(L);
-    if (count != 1)
-        return count;
-    result = class_check(L, -1, &class_result);
-    record_push(L, &result->result->record);
-    return 1;
+    return input_await(L, 2, profile_loaded);
 }
 
 /* ---- tables ----------------------------------------------------------------- */

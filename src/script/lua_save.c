@@ -126,7 +126,7 @@ int figure_save(lua_State *L)
     text_add(s->line, figure->line ? figure->line : script_of(L)->line);
     if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
         save_options_line(&s->png, s->path, s->line);
-    return work_await(L, s->session, save, push_saved);
+    return work_await(L, s->session, "writing a picture", save, push_saved);
 }
 
 /* [-0, +1 or 3, v] */
@@ -140,7 +140,7 @@ int result_save_steps(lua_State *L)
     s->picture.head = option_integer(L, 3, "head", -1, 0, s->result->run->h - 1);
     s->picture.sorted = option_bool(L, 3, "sorted", false);
     steps_line(s->session, s->result, &s->picture, &s->png, s->path, s->line);
-    return work_await(L, s->session, save, push_saved);
+    return work_await(L, s->session, "writing a picture", save, push_saved);
 }
 
 static const Member save_options[] = {

@@ -112,7 +112,7 @@ int attn_fit(lua_State *L)
     f->plan.drop = (int)option_integer(L, 3, "drop", 0, 0, FIT_MOST);
     f->plan.boot = (int)option_integer(L, 3, "boot", f->plan.boot, 0, 100000);
     f->plan.over_log = option_bool(L, 3, "over_log", false);
-    return work_await(L, script_of(L)->session->thing, fit_points, push_fitted);
+    return work_await(L, script_of(L)->session->thing, "fitting a curve", fit_points, push_fitted);
 }
 
 static const Member fit_members[] = {

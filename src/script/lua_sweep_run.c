@@ -11,6 +11,7 @@
 
 #include "app/scripting.h"
 #include "script/lua_command.h"
+#include "script/lua_console.h"
 #include "script/lua_work.h"
 
 #define SWEEPING "attnscope.sweeping"
@@ -27,6 +28,7 @@ typedef struct Sweeping {
     char           *spec;    /* of the explorer's input; owned; NULL: none */
     const Call     *options; /* before FILE; NULL: in the explorer */
     Text            out;
+    double          began;
     const atomic_bool *cancel;
     pthread_mutex_t lock;    /* of what follows */
     pthread_cond_t  changed;
@@ -198,6 +200,7 @@ static int sweep_begin(lua_State *L)
         spec = script->control->input(script->control->ui, &s->choice);
     s->spec = spec ? strdup(spec) : NULL;
     s->options = script->control ? NULL : &script->options;
+    s->began = console_seconds();
     s->job = session_submit_work(s->session, run_sweep, s, &err);
     return s->job ? 1 : failure(L, &err);
 }
@@ -225,12 +228,19 @@ static int sweep_turn(lua_State *L)
     Sweeping *s = check_sweeping(L);
     double    seconds = luaL_checknumber(L, 2);
     Question  question;
+    int       done, total;
 
     pthread_mutex_lock(&s->lock);
     question = s->question;
+    done = s->done;
+    total = s->total;
     pthread_mutex_unlock(&s->lock);
     if (question != ASKS_NOTHING) /* the worker waits, and leaves all as it is */
         return push_question(L, s);
+    if (total)
+        console_tell(L, s->began, "a sweep, %d of %d records", done, total);
+    else
+        console_tell(L, s->began, "a sweep");
     if (seconds > 0 && job_goes_on(s->job))
         job_await(L, s->session, s->job, seconds);
     lua_pushstring(L, job_goes_on(s->job) ? "nothing" : "end");

@@ -344,30 +344,6 @@ static int tensor_size_bytes(lua_State *L)
     return 1;
 }
 
-/* [-0, +1, v] */
-static int tensor_copy(lua_State *L)
-{
-    const Tensor *t = tensor_check(L, 1);
-
-    tensor_push_copy(L, t, t->dtype);
-    return 1;
-}
-
-/* [-0, +1 or 3, v] */
-static int tensor_write(lua_State *L)
-{
-    const Tensor *t = tensor_check(L, 1);
-    const char   *path = luaL_checkstring(L, 2);
-    Error         err = ERROR_INIT;
-
-    if (!tensor_contiguous(t))
-        t = tensor_push_copy(L, t, t->dtype);
-    if (!input_write_npy(path, t, &err))
-        return failure(L, &err);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
 static const luaL_Reg tensor_meta[] = {
     { "__gc", tensor_close }, { "__close", tensor_close }, { "__tostring", tensor_describe },
     { "__len", tensor_length }, { "__add", tensor_add }, { "__sub", tensor_sub },

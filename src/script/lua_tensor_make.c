@@ -1,6 +1,7 @@
 /* lua_tensor_make.c -- tensors from shapes, nested lists and files. */
-#include "script/lua_walk.h"
+#include "script/lua_tensor_work.h"
 
+#include <math.h>
 #include <string.h>
 
 static const DType dtypes[] = { DT_F32, DT_F64, DT_I32, DT_I64, DT_U8 };
@@ -106,23 +107,88 @@ int attn_vector(lua_State *L)
     return push_nested_values(L, dtype);
 }
 
+/* ---- files ------------------------------------------------------------------ */
+
+#define LONG_BYTES (4 << 20) /* that a file is written in no time */
+
+static void run_write(TensorWork *w)
+{
+    if (w->out.data)
+        tensor_work_copy(w, &w->a, &w->out);
+    input_write_npy(w->path, w->out.data ? &w->out : &w->a, &w->err);
+}
+
+static int push_true(lua_State *L, const TensorWork *w)
+{
+    (void)w;
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+/* [-0, +1 or 3, v] */
+int tensor_write(lua_State *L)
+{
+    const Tensor *t = tensor_check(L, 1);
+    const char   *path = luaL_checkstring(L, 2);
+    Tensor        copy = { 0 };
+    TensorWork   *w;
+
+    if (!tensor_contiguous(t))
+        copy = *tensor_push(L, t->dtype, t->rank, t->shape);
+    w = tensor_work_push(L);
+    *w = (TensorWork){ .run = run_write, .push = push_true, .a = *t, .out = copy, .path = path,
+                       .err = ERROR_INIT };
+    return tensor_work_run(L, tensor_bytes(t) < LONG_BYTES ? 0 : (double)INFINITY,
+                           "writing a tensor");
+}
+
+typedef struct ReadWork {
+    const char *path, *name; /* on the stack */
+    Arena      *arena;       /* of the tensor below */
+    Tensor      t;
+} ReadWork;
+
+static bool read_body(void *context, const atomic_bool *cancel, Error *err)
+{
+    ReadWork *r = context;
+
+    (void)cancel;
+    return input_read_array(r->path, r->name, r->arena, &r->t, err);
+}
+
+static int push_read(lua_State *L, int status, lua_KContext at)
+{
+    const ReadWork *r = work_context(L, at);
+    LuaTensor      *tensor = class_check(L, (int)at - 2, &class_tensor);
+    Error           err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    tensor->t = r->t;
+    account(L, tensor_bytes(&r->t));
+    lua_pushvalue(L, (int)at - 2);
+    return 1;
+}
+
 /* [-0, +1 or 3, v] */
 int attn_read(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1), *name = luaL_optstring(L, 2, NULL);
-    LuaTensor  *tensor = tensor_push_closed(L);
-    Arena      *arena = arena_new();
-    Tensor      t;
+    LuaTensor  *tensor;
+    Arena      *arena;
+    ReadWork   *r;
     Error       err = ERROR_INIT;
 
+    lua_settop(L, 2);
+    tensor = tensor_push_closed(L);
+    arena = arena_new();
     if (!arena) {
         error_set(&err, ERR_NOMEM, "%s: not enough memory", path);
         return failure(L, &err);
     }
-    if (!input_read_array(path, name, arena, &t, &err)) {
-        arena_free(arena);
-        return failure(L, &err);
-    }
-    tensor_adopt(L, tensor, t, arena);
-    return 1;
+    tensor_adopt(L, tensor, (Tensor){ .rank = 0 }, arena);
+    r = lua_newuserdatauv(L, sizeof(*r), 0);
+    *r = (ReadWork){ .path = path, .name = name, .arena = arena };
+    return work_await(L, script_of(L)->session->thing, "reading a tensor", read_body, push_read);
 }

@@ -4,9 +4,10 @@
  * f32 (u8 counts as f32).  An axis of 1 is repeated along the other's; a number
  * stands for a tensor of that number.
  */
-#include "script/lua_walk.h"
+#include "script/lua_tensor_work.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static DType result_dtype(const Tensor *a, const Tensor *b)
@@ -58,14 +59,28 @@ static Tensor spread(lua_State *L, const Tensor *t, int rank, const int64_t *sha
     return out;
 }
 
+static void run_elementwise(TensorWork *w)
+{
+    Walk    wa = walk_begin(&w->a), wb = walk_begin(&w->b);
+    bool    a = w->a.data != NULL, b = w->b.data != NULL;
+    int64_t count = tensor_count(&w->out);
+
+    for (int64_t i = 0; i < count && !tensor_work_over(w, i); i++) {
+        element_set(&w->out, i, apply((char)w->op, a ? element_number(&w->a, wa.at) : w->x,
+                                      b ? element_number(&w->b, wb.at) : w->y));
+        walk_next(&wa);
+        walk_next(&wb);
+    }
+}
+
 /* [-0, +1, v] */
 static int elementwise(lua_State *L, char op)
 {
     double        x = 0, y = 0;
     const Tensor *a = check_operand(L, 1, &x), *b = check_operand(L, 2, &y);
     const Tensor *like = a ? a : b;
-    Tensor       *out, ta, tb;
-    Walk          wa, wb;
+    Tensor        out, ta, tb;
+    TensorWork   *w;
     int64_t       shape[TENSOR_MAX_RANK] = { 1, 1, 1, 1 };
     char          text[2][80];
 
@@ -76,17 +91,15 @@ static int elementwise(lua_State *L, char op)
         shape[i] = a && b && a->shape[i] == 1 ? b->shape[i] : like->shape[i];
     ta = spread(L, a ? a : b, like->rank, shape, a ? a : b, b ? b : a);
     tb = spread(L, b ? b : a, like->rank, shape, a ? a : b, b ? b : a);
-    out = tensor_push(L, result_dtype(a, b), like->rank, shape);
-    wa = walk_begin(&ta);
-    wb = walk_begin(&tb);
-    script_charge(L, (double)tensor_count(out));
-    for (int64_t i = 0, count = tensor_count(out); i < count; i++) {
-        element_set(out, i, apply(op, a ? element_number(a, wa.at) : x,
-                                  b ? element_number(b, wb.at) : y));
-        walk_next(&wa);
-        walk_next(&wb);
-    }
-    return 1;
+    lua_settop(L, 2);
+    out = *tensor_push(L, result_dtype(a, b), like->rank, shape);
+    w = tensor_work_push(L);
+    *w = (TensorWork){ .run = run_elementwise, .x = x, .y = y, .out = out, .first = 3, .count = 1,
+                       .op = op, .err = ERROR_INIT };
+    w->a = a ? ta : (Tensor){ 0 };
+    w->b = b ? tb : (Tensor){ 0 };
+    script_charge(L, (double)tensor_count(&out));
+    return tensor_work_run(L, (double)tensor_count(&out), "arithmetic of tensors");
 }
 
 int tensor_add(lua_State *L)
@@ -145,71 +158,132 @@ static double (*named_function(lua_State *L, const char *name))(double)
     return NULL;
 }
 
-static double call_function(lua_State *L, double x)
-{
-    int    is_number;
-    double y;
+/* A function of the script, number by number; it may wait, and the explorer's turn may end. */
+typedef struct Mapping {
+    Tensor  from, to;
+    Walk    walk;
+    int64_t done, count;
+} Mapping;
 
-    lua_pushvalue(L, 2);
-    lua_pushnumber(L, x);
-    lua_call(L, 1, 1);
-    y = lua_tonumberx(L, -1, &is_number);
-    if (!is_number)
-        luaL_error(L, "map: the function must return a number, got %s", luaL_typename(L, -1));
-    lua_pop(L, 1);
-    return y;
+/* The tensor at 1, the function at 2, the result at 3, the Mapping at 4. */
+static int map_more(lua_State *L, int status, lua_KContext unused)
+{
+    Mapping *m = lua_touserdata(L, 4);
+    int      is_number;
+
+    (void)unused;
+    while (m->done < m->count) {
+        if (status == LUA_OK) {
+            tensor_check(L, 1);
+            lua_settop(L, 4);
+            lua_pushvalue(L, 2);
+            lua_pushnumber(L, element_number(&m->from, m->walk.at));
+            lua_callk(L, 1, 1, 0, map_more);
+        }
+        status = LUA_OK;
+        element_set(&m->to, m->done++, lua_tonumberx(L, -1, &is_number));
+        if (!is_number)
+            luaL_error(L, "map: the function must return a number, got %s", luaL_typename(L, -1));
+        walk_next(&m->walk);
+    }
+    lua_settop(L, 3);
+    return 1;
+}
+
+static int map_by_script(lua_State *L, const Tensor *t, const Tensor *out)
+{
+    Mapping *m = lua_newuserdatauv(L, sizeof(*m), 0);
+
+    *m = (Mapping){ .from = *t, .to = *out, .count = tensor_count(t) };
+    m->walk = walk_begin(&m->from);
+    return map_more(L, LUA_OK, 0);
+}
+
+static void run_map(TensorWork *w)
+{
+    Walk walk = walk_begin(&w->a);
+
+    for (int64_t i = 0, count = tensor_count(&w->a); i < count && !tensor_work_over(w, i); i++) {
+        element_set(&w->out, i, w->f(element_number(&w->a, walk.at)));
+        walk_next(&walk);
+    }
 }
 
 /* [-0, +1, e] */
 int tensor_map(lua_State *L)
 {
-    const Tensor *t = tensor_check(L, 1);
+    const Tensor *t = tensor_check(L, 1), *out;
     double      (*f)(double) = NULL;
-    Tensor       *out;
-    Walk          walk = walk_begin(t);
+    TensorWork   *w;
 
+    lua_settop(L, 2);
     if (lua_type(L, 2) == LUA_TSTRING)
         f = named_function(L, lua_tostring(L, 2));
     else
         luaL_checktype(L, 2, LUA_TFUNCTION);
     out = tensor_push(L, result_dtype(t, NULL), t->rank, t->shape);
     script_charge(L, (double)tensor_count(t));
-    for (int64_t i = 0, count = tensor_count(t); i < count; i++, walk_next(&walk)) {
-        double x = element_number(tensor_check(L, 1), walk.at);
-
-        x = f ? f(x) : call_function(L, x);
-        element_set(out, i, x);
-    }
-    return 1;
+    if (!f)
+        return map_by_script(L, t, out);
+    w = tensor_work_push(L);
+    *w = (TensorWork){ .run = run_map, .a = *t, .out = *out, .first = 3, .count = 1, .f = f,
+                       .err = ERROR_INIT };
+    return tensor_work_run(L, 10 * (double)tensor_count(t), "map of a tensor");
 }
 
 /* ---- products and comparison ------------------------------------------------ */
 
-static void multiply(const Tensor *a, const Tensor *b, Tensor *out, int64_t head)
+/* One row of the product in sums[m]: every sum goes over k from the first on. */
+static void multiply_row(const TensorWork *w, int64_t a0, int64_t b0, double *sums)
 {
-    int     row = a->rank - 2, col = a->rank - 1;
-    int64_t n = a->shape[row], inner = a->shape[col], m = b->shape[col];
-    int64_t a0 = row ? head * a->stride[0] : 0, b0 = row ? head * b->stride[0] : 0;
+    const Tensor *a = &w->a, *b = &w->b;
+    int           row = a->rank - 2, col = a->rank - 1;
+    int64_t       m = b->shape[col];
 
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < m; j++) {
-            double sum = 0;
+    memset(sums, 0, (size_t)m * sizeof(*sums));
+    for (int64_t k = 0; k < a->shape[col] && !tensor_work_over(w, k << 8); k++) {
+        double  x = element_number(a, a0 + k * a->stride[col]);
+        int64_t at = b0 + k * b->stride[row];
 
-            for (int64_t k = 0; k < inner; k++)
-                sum += element_number(a, a0 + i * a->stride[row] + k * a->stride[col]) *
-                       element_number(b, b0 + k * b->stride[row] + j * b->stride[col]);
-            element_set(out, (head * n + i) * m + j, sum);
-        }
+        if (b->dtype == DT_F32)
+            for (int64_t j = 0; j < m; j++)
+                sums[j] += x * (double)((const float *)b->data)[at + j * b->stride[col]];
+        else
+            for (int64_t j = 0; j < m; j++)
+                sums[j] += x * element_number(b, at + j * b->stride[col]);
+    }
+}
+
+static void run_matmul(TensorWork *w)
+{
+    int     row = w->a.rank - 2;
+    int64_t n = w->a.shape[row], m = w->b.shape[row + 1], heads = row ? w->a.shape[0] : 1;
+    double *sums = calloc((size_t)m + 1, sizeof(*sums));
+
+    if (!sums) {
+        error_set(&w->err, ERR_NOMEM, "matmul: not enough memory");
+        return;
+    }
+    for (int64_t i = 0; i < heads * n && !tensor_work_over(w, 0); i++) {
+        int64_t head = i / n;
+
+        multiply_row(w, (row ? head * w->a.stride[0] : 0) + i % n * w->a.stride[row],
+                     row ? head * w->b.stride[0] : 0, sums);
+        for (int64_t j = 0; j < m; j++)
+            element_set(&w->out, i * m + j, sums[j]);
+    }
+    free(sums);
 }
 
 /* [-0, +1, v] */
 int tensor_matmul(lua_State *L)
 {
-    const Tensor *a = tensor_check(L, 1), *b = tensor_check(L, 2);
+    const Tensor *a = tensor_check(L, 1), *b = tensor_check(L, 2), *out;
     int           rank = a->rank;
     char          text[2][80];
-    int64_t       shape[3], heads = rank == 3 ? a->shape[0] : 1;
-    Tensor       *out;
+    int64_t       shape[3];
+    TensorWork   *w;
+    double        steps;
 
     if ((rank != 2 && rank != 3) || b->rank != rank || a->shape[rank - 1] != b->shape[rank - 2] ||
         (rank == 3 && a->shape[0] != b->shape[0]))
@@ -218,33 +292,51 @@ int tensor_matmul(lua_State *L)
                    tensor_shape_text(b, text[1], sizeof(text[1])));
     memcpy(shape, a->shape, sizeof(shape));
     shape[rank - 1] = b->shape[rank - 1];
+    lua_settop(L, 2);
     out = tensor_push(L, result_dtype(a, b), rank, shape);
-    script_charge(L, 2.0 * (double)tensor_count(out) * (double)a->shape[rank - 1]);
-    for (int64_t head = 0; head < heads; head++)
-        multiply(a, b, out, head);
-    return 1;
+    steps = (double)tensor_count(out) * (double)a->shape[rank - 1];
+    script_charge(L, 2 * steps);
+    w = tensor_work_push(L);
+    *w = (TensorWork){ .run = run_matmul, .a = *a, .b = *b, .out = *out, .first = 3, .count = 1,
+                       .err = ERROR_INIT };
+    return tensor_work_run(L, steps, "a product of tensors");
+}
+
+static void run_allclose(TensorWork *w)
+{
+    Walk   wa = walk_begin(&w->a), wb = walk_begin(&w->b);
+    double worst = 0;
+
+    for (int64_t i = 0, count = w->yes ? tensor_count(&w->a) : 0;
+         i < count && !tensor_work_over(w, i); i++) {
+        double x = element_number(&w->a, wa.at), y = element_number(&w->b, wb.at);
+        double diff = x == y ? 0 : fabs(x - y);
+
+        if (!(diff <= w->y + w->x * fabs(y)))
+            w->yes = false;
+        if (!(diff <= worst))
+            worst = isnan(worst) ? worst : diff;
+        walk_next(&wa);
+        walk_next(&wb);
+    }
+    w->number[0] = tensor_same_shape(&w->a, &w->b) ? worst : (double)NAN;
+}
+
+static int push_allclose(lua_State *L, const TensorWork *w)
+{
+    lua_pushboolean(L, w->yes);
+    lua_pushnumber(L, w->number[0]);
+    return 2;
 }
 
 /* [-0, +2, v] */
 int tensor_allclose(lua_State *L)
 {
     const Tensor *a = tensor_check(L, 1), *b = tensor_check(L, 2);
-    double        rtol = luaL_optnumber(L, 3, 1e-5), atol = luaL_optnumber(L, 4, 1e-8), worst = 0;
-    bool          close = tensor_same_shape(a, b);
-    Walk          wa = walk_begin(a), wb = walk_begin(b);
+    double        rtol = luaL_optnumber(L, 3, 1e-5), atol = luaL_optnumber(L, 4, 1e-8);
+    TensorWork   *w = tensor_work_push(L);
 
-    for (int64_t i = 0, count = close ? tensor_count(a) : 0; i < count; i++) {
-        double x = element_number(a, wa.at), y = element_number(b, wb.at);
-        double diff = x == y ? 0 : fabs(x - y);
-
-        if (!(diff <= atol + rtol * fabs(y)))
-            close = false;
-        if (!(diff <= worst))
-            worst = isnan(worst) ? worst : diff;
-        walk_next(&wa);
-        walk_next(&wb);
-    }
-    lua_pushboolean(L, close);
-    lua_pushnumber(L, tensor_same_shape(a, b) ? worst : (double)NAN);
-    return 2;
+    *w = (TensorWork){ .run = run_allclose, .push = push_allclose, .a = *a, .b = *b, .x = rtol,
+                       .y = atol, .yes = tensor_same_shape(a, b), .err = ERROR_INIT };
+    return tensor_work_run(L, (double)tensor_count(a), "comparing tensors");
 }

@@ -3,20 +3,21 @@
  * Sums are taken in double.  Along an axis the result is f64 (i64 for argmax)
  * without that axis.  A NaN makes an extreme NaN; argmax passes over it.
  */
-#include "script/lua_walk.h"
+#include "script/lua_tensor_work.h"
 
 #include <math.h>
 
 typedef enum Reduction { REDUCE_SUM, REDUCE_MEAN, REDUCE_MIN, REDUCE_MAX, REDUCE_ARGMAX } Reduction;
 
 /* The elements from offset `at` along one line of `count` with this step. */
-static double reduce_line(const Tensor *t, int64_t at, int64_t count, int64_t step,
+static double reduce_line(const TensorWork *w, int64_t at, int64_t count, int64_t step,
                           Reduction reduction)
 {
+    const Tensor *t = &w->a;
     double  result = reduction <= REDUCE_MEAN ? 0 : (double)NAN;
     int64_t best = -1;
 
-    for (int64_t i = 0; i < count; i++, at += step) {
+    for (int64_t i = 0; i < count && !tensor_work_over(w, i); i++, at += step) {
         double x = element_number(t, at);
 
         if (reduction <= REDUCE_MEAN) {
@@ -35,8 +36,9 @@ static double reduce_line(const Tensor *t, int64_t at, int64_t count, int64_t st
 }
 
 /* The last axis is walked as a line of its own, so any strides do. */
-static double reduce_all(const Tensor *t, Reduction reduction)
+static double reduce_all(const TensorWork *w, Reduction reduction)
 {
+    const Tensor *t = &w->a;
     Tensor  outer = *t;
     int64_t count = t->rank ? t->shape[t->rank - 1] : 1, lines;
     int64_t step = t->rank ? t->stride[t->rank - 1] : 1;
@@ -47,7 +49,7 @@ static double reduce_all(const Tensor *t, Reduction reduction)
     lines = tensor_count(&outer);
     walk = walk_begin(&outer);
     for (int64_t i = 0; i < lines; i++, walk_next(&walk)) {
-        double x = reduce_line(t, walk.at, count, step,
+        double x = reduce_line(w, walk.at, count, step,
                                reduction == REDUCE_MEAN ? REDUCE_SUM : reduction);
 
         if (reduction <= REDUCE_MEAN)
@@ -72,22 +74,35 @@ static Tensor without_axis(const Tensor *t, int axis)
     return out;
 }
 
+static void run_axis(TensorWork *w)
+{
+    Tensor outer = without_axis(&w->a, w->axis);
+    Walk   walk = walk_begin(&outer);
+
+    for (int64_t i = 0, count = tensor_count(&outer); i < count && !atomic_load(w->cancel);
+         i++, walk_next(&walk)) {
+        double x = reduce_line(w, walk.at, w->a.shape[w->axis], w->a.stride[w->axis],
+                               (Reduction)w->op);
+
+        if (w->op == REDUCE_ARGMAX)
+            ((int64_t *)w->out.data)[i] = (int64_t)x;
+        else
+            element_set(&w->out, i, x);
+    }
+}
+
+/* With the tensor at 1.  [-0, +1, v] */
 static int reduce_axis(lua_State *L, const Tensor *t, int axis, Reduction reduction)
 {
-    Tensor  outer = without_axis(t, axis);
-    Tensor *out = tensor_push(L, reduction == REDUCE_ARGMAX ? DT_I64 : DT_F64, outer.rank,
-                              outer.shape);
-    Walk    walk = walk_begin(&outer);
+    Tensor      outer = without_axis(t, axis), out;
+    TensorWork *w;
 
-    for (int64_t i = 0, count = tensor_count(&outer); i < count; i++, walk_next(&walk)) {
-        double x = reduce_line(t, walk.at, t->shape[axis], t->stride[axis], reduction);
-
-        if (reduction == REDUCE_ARGMAX)
-            ((int64_t *)out->data)[i] = (int64_t)x;
-        else
-            element_set(out, i, x);
-    }
-    return 1;
+    lua_settop(L, 1);
+    out = *tensor_push(L, reduction == REDUCE_ARGMAX ? DT_I64 : DT_F64, outer.rank, outer.shape);
+    w = tensor_work_push(L);
+    *w = (TensorWork){ .run = run_axis, .a = *t, .out = out, .first = 2, .count = 1,
+                       .op = (int)reduction, .axis = axis, .err = ERROR_INIT };
+    return tensor_work_run(L, (double)tensor_count(t), "a sum over a tensor");
 }
 
 static void check_elements(lua_State *L, const Tensor *t, int axis, Reduction reduction)
@@ -98,23 +113,35 @@ static void check_elements(lua_State *L, const Tensor *t, int axis, Reduction re
         luaL_error(L, "there are no elements to choose from");
 }
 
+static void run_reduce(TensorWork *w)
+{
+    w->number[0] = reduce_all(w, (Reduction)w->op);
+}
+
+static int push_reduced(lua_State *L, const TensorWork *w)
+{
+    if (!dtype_is_float(w->a.dtype) && w->op != REDUCE_MEAN)
+        lua_pushinteger(L, (lua_Integer)w->number[0]);
+    else
+        lua_pushnumber(L, w->number[0]);
+    return 1;
+}
+
 /* [-0, +1, v] */
 static int reduce(lua_State *L, Reduction reduction)
 {
     const Tensor *t = tensor_check(L, 1);
     int           axis = check_axis(L, 2, t);
-    double        value;
+    TensorWork   *w;
 
     check_elements(L, t, axis, reduction);
     script_charge(L, (double)tensor_count(t));
     if (axis >= 0)
         return reduce_axis(L, t, axis, reduction);
-    value = reduce_all(t, reduction);
-    if (!dtype_is_float(t->dtype) && reduction != REDUCE_MEAN)
-        lua_pushinteger(L, (lua_Integer)value);
-    else
-        lua_pushnumber(L, value);
-    return 1;
+    w = tensor_work_push(L);
+    *w = (TensorWork){ .run = run_reduce, .push = push_reduced, .a = *t, .op = (int)reduction,
+                       .err = ERROR_INIT };
+    return tensor_work_run(L, (double)tensor_count(t), "a sum over a tensor");
 }
 
 int tensor_sum(lua_State *L)
@@ -137,39 +164,69 @@ int tensor_max(lua_State *L)
     return reduce(L, REDUCE_MAX);
 }
 
-/* [-0, +rank or 1, v] */
-int tensor_argmax(lua_State *L)
+static void run_argmax(TensorWork *w)
 {
-    const Tensor *t = tensor_check(L, 1);
-    int           axis = check_axis(L, 2, t);
-    Walk          walk = walk_begin(t), best = walk;
-    double        largest = (double)NAN;
+    Walk   walk = walk_begin(&w->a), best = walk;
+    double largest = (double)NAN;
 
-    check_elements(L, t, axis, REDUCE_ARGMAX);
-    if (axis >= 0)
-        return reduce_axis(L, t, axis, REDUCE_ARGMAX);
-    for (int64_t i = 0, count = tensor_count(t); i < count; i++, walk_next(&walk)) {
-        double x = element_number(t, walk.at);
+    for (int64_t i = 0, count = tensor_count(&w->a); i < count && !tensor_work_over(w, i);
+         i++, walk_next(&walk)) {
+        double x = element_number(&w->a, walk.at);
 
         if (x > largest || (isnan(largest) && !isnan(x))) {
             largest = x;
             best = walk;
         }
     }
-    for (int i = 0; i < t->rank; i++)
-        lua_pushinteger(L, best.index[i]);
-    return t->rank;
+    for (int i = 0; i < w->a.rank; i++)
+        w->number[i] = (double)best.index[i];
+}
+
+static int push_indices(lua_State *L, const TensorWork *w)
+{
+    for (int i = 0; i < w->a.rank; i++)
+        lua_pushinteger(L, (lua_Integer)w->number[i]);
+    return w->a.rank;
+}
+
+/* [-0, +rank or 1, v] */
+int tensor_argmax(lua_State *L)
+{
+    const Tensor *t = tensor_check(L, 1);
+    int           axis = check_axis(L, 2, t);
+    TensorWork   *w;
+
+    check_elements(L, t, axis, REDUCE_ARGMAX);
+    if (axis >= 0)
+        return reduce_axis(L, t, axis, REDUCE_ARGMAX);
+    w = tensor_work_push(L);
+    *w = (TensorWork){ .run = run_argmax, .push = push_indices, .a = *t, .err = ERROR_INIT };
+    return tensor_work_run(L, (double)tensor_count(t), "looking for the largest number");
+}
+
+static void run_nnz(TensorWork *w)
+{
+    Walk    walk = walk_begin(&w->a);
+    int64_t found = 0;
+
+    for (int64_t i = 0, count = tensor_count(&w->a); i < count && !tensor_work_over(w, i);
+         i++, walk_next(&walk))
+        found += element_number(&w->a, walk.at) != 0;
+    w->number[0] = (double)found;
+}
+
+static int push_count(lua_State *L, const TensorWork *w)
+{
+    lua_pushinteger(L, (lua_Integer)w->number[0]);
+    return 1;
 }
 
 /* [-0, +1, v] */
 int tensor_nnz(lua_State *L)
 {
     const Tensor *t = tensor_check(L, 1);
-    Walk          walk = walk_begin(t);
-    int64_t       found = 0;
+    TensorWork   *w = tensor_work_push(L);
 
-    for (int64_t i = 0, count = tensor_count(t); i < count; i++, walk_next(&walk))
-        found += element_number(t, walk.at) != 0;
-    lua_pushinteger(L, found);
-    return 1;
+    *w = (TensorWork){ .run = run_nnz, .push = push_count, .a = *t, .err = ERROR_INIT };
+    return tensor_work_run(L, (double)tensor_count(t), "counting numbers");
 }

@@ -85,7 +85,8 @@ typedef struct Varying {
     Job      *job; /* NULL: none */
     int       line, point;
     SweepLook look;
-    SweepGoal goal;
+    SweepGoal goal; /* the look may point to it */
+    double    began;
 } Varying;
 
 static int varying_close(lua_State *L)
@@ -329,6 +330,8 @@ static int vary_more(lua_State *L, int status, lua_KContext at)
     (void)status;
     for (;;) {
         while (job_goes_on(v->job)) {
+            console_tell(L, v->began, "attn.vary, %s of %d values", v->sweep->vary.name,
+                         v->sweep->vary.count);
             if (console_can_wait(L))
                 return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, vary_more);
             job_await(L, v->session, v->job, 3600);
@@ -341,38 +344,39 @@ static int vary_more(lua_State *L, int status, lua_KContext at)
     }
 }
 
+/* With the input at the top.  [-0, +1 or 3, v] */
+static int vary_loaded(lua_State *L, int status, lua_KContext unused)
+{
+    LuaInput  *input = input_check(L, lua_gettop(L));
+    LuaFigure *out = push_owner(L, input->keep);
+    Varying   *v = push_varying(L);
+
+    (void)status;
+    (void)unused;
+    v->session = input->session;
+    v->sweep = &((Swept *)out->keeps[0]->thing)->sweep;
+    read_look(L, 3, &v->look, &v->goal);
+    open_sweep(L, input->session, 3, v->sweep);
+    v->sweep->measure = option_bool(L, 3, "measure", false);
+    for (int k = 0; k < v->look.count; k++)
+        v->sweep->measure = v->sweep->measure || quantity_is_measured(v->look.quantities[k]);
+    v->began = console_seconds();
+    lua_toclose(L, -1);
+    return vary_more(L, LUA_OK, lua_gettop(L));
+}
+
 /* [-0, +1 or 3, v] */
 int attn_vary(lua_State *L)
 {
-    SweepLook  look;
-    SweepGoal  goal;
-    LuaInput  *input;
-    LuaFigure *out;
-    Varying   *v;
-    int        count;
+    SweepLook look;
+    SweepGoal goal;
 
     lua_settop(L, 3);
     options_check(L, 3, &class_vary_options);
     if (script_of(L)->run)
         return luaL_error(L, "a mechanism cannot start runs while it runs");
-    read_look(L, 3, &look, &goal);
-    count = input_push_chosen(L, 3);
-    if (count != 1)
-        return count;
-    input = input_check(L, lua_gettop(L));
-    out = push_owner(L, input->keep);
-    v = push_varying(L);
-    v->session = input->session;
-    v->sweep = &((Swept *)out->keeps[0]->thing)->sweep;
-    v->goal = goal;
-    v->look = look;
-    v->look.goal = look.goal ? &v->goal : NULL;
-    open_sweep(L, input->session, 3, v->sweep);
-    v->sweep->measure = option_bool(L, 3, "measure", false);
-    for (int k = 0; k < look.count; k++)
-        v->sweep->measure = v->sweep->measure || quantity_is_measured(look.quantities[k]);
-    lua_toclose(L, -1);
-    return vary_more(L, LUA_OK, lua_gettop(L));
+    read_look(L, 3, &look, &goal); /* raises before anything is loaded */
+    return input_await(L, 3, vary_loaded);
 }
 
 static const Member vary_members[] = {

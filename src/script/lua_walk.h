@@ -78,6 +78,8 @@ int tensor_matmul(lua_State *L);
 int tensor_allclose(lua_State *L);
 int tensor_softmax(lua_State *L);
 int tensor_reshape(lua_State *L);
+int tensor_copy(lua_State *L);
+int tensor_write(lua_State *L);
 int tensor_cumsum(lua_State *L);
 int tensor_sort_desc(lua_State *L);
 int tensor_sum(lua_State *L);

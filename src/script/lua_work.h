@@ -8,10 +8,13 @@
 
 #include "script/lua_binding.h"
 
-/* Runs run(context) on the session's worker; context is the userdata at the top, which is kept
- * meanwhile.  then(L, LUA_OK, at) goes on with the stack as it is now and one value more.  To be
+/* Runs run(context) on the session's worker; context is the userdata at the top.  All that lies on
+ * the stack is kept meanwhile, also from being closed, and also when the script was stopped before
+ * the work came to its end.  then(L, LUA_OK, at) goes on with the stack as it is now and one value
+ * more, which is still to be closed: it must not be taken away.  `doing` is what the explorer says
+ * of it (static, or of a string on the stack); NULL: it is short and is done at once.  To be
  * returned from a C function.  [-0, +?, v] */
-int work_await(lua_State *L, Session *s, JobWork run, lua_KFunction then);
+int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then);
 /* In `then`: how it ended. */
 bool work_ended(lua_State *L, lua_KContext at, Error *err);
 /* The context, of which the userdata lies below `at`. */

@@ -108,17 +108,28 @@ static void load_script(lua_State *L, const Start *start)
         lua_error(L);
 }
 
+static int keep_input(lua_State *L, int status, lua_KContext unused)
+{
+    (void)status;
+    (void)unused;
+    lua_setfield(L, LUA_REGISTRYINDEX, "attnscope.kept input");
+    return 0;
+}
+
+static int load_kept(lua_State *L)
+{
+    return input_await(L, 1, keep_input);
+}
+
 /* What runs without an input of their own take is loaded while files can still be opened; from
  * here on the memory of Lua is a stranger's.  [-0, +0, v] */
 static void prepare_safe(lua_State *L)
 {
     Script *script = script_of(L);
-    int top = lua_gettop(L);
 
+    lua_pushcfunction(L, load_kept);
     lua_newtable(L);
-    if (input_push_chosen(L, top + 1) == 1)
-        lua_setfield(L, LUA_REGISTRYINDEX, "attnscope.kept input");
-    lua_settop(L, top);
+    lua_call(L, 1, 0);
     script->limit = script->limit_most = SAFE_LUA_BYTES;
 }
 

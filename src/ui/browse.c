@@ -6,6 +6,7 @@
 
 #include "ui/actions.h"
 #include "ui/browse.h"
+#include "ui/console.h"
 #include "ui/keys.h"
 
 /* The mechanism under the cursor, or the first of its group; -1: none. */
@@ -33,7 +34,7 @@ void browse_draw(Ui *ui, Area area)
     index = chosen(ui);
     if (index >= 0)
         browse_card_draw(ui, (Area){ area.y, width, area.h, area.w - width }, index);
-    if (ui->message[0])
+    if (ui->message[0] || (console_doing(ui) && !b->filtering))
         return;
     for (int i = 0; i < MARKS_MOST; i++)
         marked += b->marked[i];

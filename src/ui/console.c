@@ -109,6 +109,13 @@ bool console_runs(const Ui *ui)
     return c && c->since > 0 && ui_now() - c->since > LONG_SCRIPT;
 }
 
+const char *console_doing(const Ui *ui)
+{
+    const Console *c = ui->console;
+
+    return c && c->opened ? c->interpreter->doing(c->interpreter->host) : NULL;
+}
+
 double console_deadline(const Ui *ui)
 {
     const Console *c = ui->console;

@@ -18,6 +18,8 @@ bool   console_tick(Ui *ui);
 double console_deadline(const Ui *ui); /* seconds from now; < 0: none */
 bool   console_stop(Ui *ui);           /* false: no script runs */
 bool   console_runs(const Ui *ui);     /* one has run for so long that it is to be said */
+/* What a script waits for, when that takes long; NULL: nothing. */
+const char *console_doing(const Ui *ui);
 int    console_height(const Ui *ui);   /* rows it takes at the bottom; 0: it is closed */
 /* What was asked for was typed; NULL: it was not. */
 void console_answer(Ui *ui, const char *text);

@@ -46,9 +46,7 @@ static bool measure_ceilings(void *context, const atomic_bool *cancel, Error *er
     bool             ok;
 
     (void)cancel; /* it takes two seconds */
-    ok = w->ops->ceilings ? w->ops->ceilings(w->ops, threads, &w->ceilings, err)
-                          : error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured",
-                                      w->ops->name);
+    ok = ceilings_measure(w->ops, threads, &w->ceilings, err);
     threads_free(threads);
     return ok;
 }

@@ -233,6 +233,20 @@ static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
                *stage ? ": " : "", stage, since, share);
 }
 
+/* False: no script is at work for long. */
+static bool draw_script(Ui *ui, int y)
+{
+    const char *doing = console_doing(ui);
+
+    if (ui->screen == SCREEN_BROWSE && ui->browse.filtering)
+        return false; /* what is typed stands there */
+    if (!doing && !(ui_has(ui, &console_layer) && console_runs(ui)))
+        return false;
+    term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
+               "a script runs%s%s   Ctrl-C stops it", doing ? ": " : "", doing ? doing : "");
+    return true;
+}
+
 static void draw_message(Ui *ui)
 {
     const Pane *pane = NULL;
@@ -251,10 +265,7 @@ static void draw_message(Ui *ui)
                    "%s   %s", progress, ui_has(ui, &vary_layer) ? "Esc stops" : "Ctrl-C cancels");
     else if (job)
         draw_running(ui, y, pane, job);
-    else if (ui_has(ui, &console_layer) && console_runs(ui))
-        term_text(ui->term, y, 1, ui->term->cols - 2, "a script runs   Ctrl-C stops it",
-                  ui_style(ui, ROLE_WARN));
-    else if (ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
+    else if (!draw_script(ui, y) && ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
         inspect_line(ui, y);
 }
 

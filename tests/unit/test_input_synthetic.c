@@ -330,6 +330,26 @@ static void nothing_is_an_input(void **state)
         assert_int_equal(visits[i], 1);
 }
 
+/* Every generator, and a file's arrays, end soon when nobody waits for them. */
+static void a_load_that_nobody_waits_for_ends(void **state)
+{
+    atomic_bool cancel = true;
+    InputChoice choice = { .cancel = &cancel };
+
+    (void)state;
+    for (const InputGenerator *g = input_generators(); g->name; g++) {
+        char  spec[80];
+        Error err = ERROR_INIT;
+
+        snprintf(spec, sizeof(spec), "synthetic:%s", g->name);
+        assert_null(input_load(spec, &choice, &err));
+        assert_int_equal(err.code, ERR_CANCELLED);
+    }
+    assert_null(input_load("samples/induction.npz", &choice, NULL));
+    atomic_store(&cancel, false);
+    input_free(make("synthetic:normal"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +364,7 @@ int main(void)
         cmocka_unit_test(bad_specs_are_refused),
         cmocka_unit_test(memory_limits_are_ordinary_errors),
         cmocka_unit_test(nothing_is_an_input),
+        cmocka_unit_test(a_load_that_nobody_waits_for_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* attn/cuda/library.h -- opening attnscope-cuda.so and a GPU.
  *
  * Looked for: $ATTNSCOPE_DEVICE_LIBRARY, then attnscope-cuda.so beside the program (the module
- * of stock Lua: beside that, then in the folder above), then in PREFIX/lib/attnscope.  A program opens it at most once.
+ * of stock Lua: beside that, then in the folder above), then in PREFIX/lib/attnscope.  A program
+ * opens it at most once.
  */
 #ifndef ATTN_CUDA_LIBRARY_H
 #define ATTN_CUDA_LIBRARY_H
