@@ -68,20 +68,40 @@ local function row_of(name, list)
 end
 
 local groups, order = {}, {} -- the records of each mechanism, the names as they came
+local lengths = {}
+for _, n in ipairs(settings.n) do
+  lengths[n] = true
+end
 
+-- One of each length; a file of records may hold others, and older ones of the same point.
 local function take(record)
   local name = record.mechanism
-  if not groups[name] then
+  if (record.n and not lengths[record.n]) or (record.d and record.d ~= settings.d) then
+    return
+  elseif not groups[name] then
     groups[name] = {}
     order[#order + 1] = name
   end
-  table.insert(groups[name], record)
-  return groups[name]
+  local list, at = groups[name], 1
+  while list[at] and list[at].n ~= record.n do
+    at = at + 1
+  end
+  list[at] = record
+  return list
+end
+
+-- What a sweep that goes on has already; it does again what did not end well.
+if options.resume then
+  for _, record in ipairs(attn.read_sweep(file) or {}) do
+    if record.status == "OK" then
+      take(record)
+    end
+  end
 end
 
 -- The point that was measured, and the row once its mechanism has them all.
 function options.progress(done, total, record, left)
-  local list = take(record)
+  local list = take(record) or {}
   local wait = left and (", %.0f s left"):format(left) or ""
   if #list < #settings.n then
     local time = record.time_ms and (record.time_ms.median or record.time_ms.first)
@@ -110,7 +130,6 @@ local function measured()
 end
 
 local records = measured()
-groups, order = {}, {} -- with those that a file of records held before
 for _, record in ipairs(records) do
   take(record)
 end
