@@ -178,6 +178,37 @@ static void draw(Ui *ui)
 
 /* ---- events ----------------------------------------------------------------- */
 
+static const struct {
+    unsigned    scope;
+    const char *name;
+} screens[] = {
+    { IN_BROWSE, "1 Browse" }, { IN_COMPARE, "2 Compare" }, { IN_STEP, "3 Step" },
+    { IN_PROFILE, "4 Profile" }, { IN_LESSONS, "5 Lessons" },
+};
+
+/* A key never does nothing without a word: where it works, and how to get there. */
+static void say_idle(Ui *ui, uint32_t key)
+{
+    unsigned scope = ui_scope(ui), below = ui_screen_scope(ui);
+    bool     help = action_find("help")->scope & scope;
+    char     label[32];
+
+    key_label(key, label, sizeof(label));
+    if (ui->layer_count && action_of_key(below, key)) {
+        ui_hint(ui, "%s works once Esc has closed this%s", label,
+                help ? "; ? lists what works here" : "");
+        return;
+    }
+    for (size_t i = 0; help && i < sizeof(screens) / sizeof(*screens); i++)
+        if (!(screens[i].scope & below) && action_of_key(screens[i].scope, key)) {
+            ui_hint(ui, "%s works in %s, not here; ? lists what works here", label,
+                    screens[i].name);
+            return;
+        }
+    ui_hint(ui, "%s does nothing here; %s", label,
+            help ? "? lists what works" : "Esc closes this");
+}
+
 void explorer_key(Ui *ui, uint32_t key)
 {
     const Layer  *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
@@ -193,6 +224,8 @@ void explorer_key(Ui *ui, uint32_t key)
     action = action_of_key(ui_scope(ui), key);
     if (action)
         action->run(ui);
+    else
+        say_idle(ui, key);
 }
 
 /* A click on a tab or on the words of a key does what they say; false: none is there. */
@@ -405,9 +438,17 @@ void action_suspend(Ui *ui)
     term_suspend(ui->term);
 }
 
+/* What lies over the screen closes; parameters keep what was set, as by Enter. */
 static void go_to(Ui *ui, Screen screen)
 {
-    ui->layer_count = 0;
+    while (ui->layer_count) {
+        const Layer *top = ui->layers[ui->layer_count - 1];
+
+        if (top == &params_layer)
+            action_param_apply(ui);
+        if (ui->layer_count && ui->layers[ui->layer_count - 1] == top)
+            action_close(ui);
+    }
     ui->screen = screen;
 }
 

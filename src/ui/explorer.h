@@ -54,6 +54,7 @@ enum {
     IN_SPAN = 16384, /* the picture of a query */
     IN_VARY = 32768, /* one parameter at several values */
     IN_OVERVIEW = 65536, /* all layers and heads */
+    IN_LAID = IN_INSPECT | IN_SPAN | IN_VARY | IN_OVERVIEW, /* pictures over the panes */
     IN_CONSOLE = 524288, /* Lua, typed */
     IN_ALL = 1048575,
 };
@@ -268,6 +269,8 @@ double ui_now(void); /* seconds, monotonic */
 
 /* Message line; also kept in the log. */
 void  ui_say(Ui *ui, Role role, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same for what is of this moment only: it is not kept. */
+void  ui_hint(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 Style ui_style(const Ui *ui, Role role);
 
 void ui_push(Ui *ui, const Layer *layer);
@@ -353,6 +356,7 @@ void profile_bars(Ui *ui, Area area, bool wide);
 void               params_open(Ui *ui);
 void               params_tick(Ui *ui);           /* the live re-run */
 double             params_deadline(Ui *ui); /* seconds from now; < 0: none */
+Area               params_area(Ui *ui);             /* what the editor covers */
 extern const Layer params_layer;
 
 /* "features=16:512:x2"; and "NAME=RANGE 95%": the smallest value that keeps so much is set. */

@@ -274,7 +274,7 @@ double params_deadline(Ui *ui)
 /* ---- drawing ---------------------------------------------------------------- */
 
 /* Beside the pane that is edited, or in the right column. */
-static Area place(Ui *ui)
+Area params_area(Ui *ui)
 {
     Area         all = ui_area(ui);
     Pane        *pane = edited(ui);
@@ -356,7 +356,7 @@ static void draw_foot(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
         text_add(&out, "running\xe2\x80\xa6");
     else if (p->changed && !runs_live(ui))
         text_add(&out, "the last run was long: Enter runs");
-    else if (meter_height(place(ui).h))
+    else if (meter_height(params_area(ui).h))
         last_run(pane, &out);
     else
         meter_words(&p->meter, &out);
@@ -368,7 +368,7 @@ static void params_draw(Ui *ui)
 {
     Params *p = &ui->params;
     Pane   *pane = edited(ui);
-    Area    area = place(ui);
+    Area    area = params_area(ui);
     int     meter = meter_height(area.h), room = area.h - 7 - meter;
     Form    form;
     char    title[96];

@@ -10,6 +10,8 @@
 #include "ui/actions.h"
 #include "ui/compare.h"
 
+#define NARROW 60 /* columns below which what is told takes two lines */
+
 /* ---- the picture ------------------------------------------------------------ */
 
 static int64_t query_of(const Pane *pane)
@@ -86,13 +88,13 @@ failed:
 
 /* ---- drawing ---------------------------------------------------------------- */
 
-static void draw_legend(Ui *ui, const Spanning *s, int y, int x)
+static void draw_legend(Ui *ui, const Spanning *s, int y, int x, int limit)
 {
     LegendItem items[12];
     Figure     figure = { .panels = (Panel *)(uintptr_t)&s->panel, .count = 1 };
     int        count = figure_legend(&figure, items, 12);
 
-    for (int i = 0; i < count && x < ui->term->cols - 16; i++) {
+    for (int i = 0; i < count && x < limit - 16; i++) {
         bool letters = !ui->term->utf8 || ui->term->colours < TERM_256;
 
         term_char(ui->term, y, x, letters ? (uint32_t)items[i].ascii : 0x25A0,
@@ -106,7 +108,9 @@ static void draw_picture(Ui *ui, Pane *pane, Area area)
     Spanning  *s = &ui->spanning;
     Panel      panel;
     Lens       lens = { 0 };
-    Area       canvas = { area.y + 1, area.x + 2, area.h - 4, area.w - 4 };
+    int        lines = area.w < NARROW ? 2 : 1;
+    Area       canvas = { area.y + 1, area.x + 2, area.h - 3 - lines, area.w - 4 };
+    Area       words = { area.y + area.h - 2 - lines, area.x + 2, lines, area.w - 4 };
     Glyphs     glyphs;
     LensShape  shape = { 0 };
     LensView   view;
@@ -128,23 +132,38 @@ static void draw_picture(Ui *ui, Pane *pane, Area area)
                          .glyphs = glyphs, .q = -1, .k = -1 };
     matrix_draw(ui->term, canvas, &s->panel, &s->grid, &view, &look);
     panel_caption(&s->panel, &s->grid, caption, sizeof(caption));
-    term_text(ui->term, area.y + area.h - 3, area.x + 2, area.w - 4, caption,
-              ui_style(ui, ROLE_TEXT));
-    draw_legend(ui, s, area.y + area.h - 2, area.x + 2);
+    while (term_width(caption) > words.w * lines && strrchr(caption, ',')) /* whole statements */
+        *strrchr(caption, ',') = '\0';
+    term_paragraph(ui->term, words, caption, ui_style(ui, ROLE_TEXT));
+    draw_legend(ui, s, area.y + area.h - 2, area.x + 2, area.x + area.w);
+}
+
+/* All of the screen, which is cleared, or beside the parameters that are edited. */
+static Area room(Ui *ui)
+{
+    Area all = { 1, 0, ui->term->rows - 3, ui->term->cols }, editor;
+
+    term_fill(ui->term, all, ' ', (Style){ 0 });
+    if (!ui_has(ui, &params_layer))
+        return all;
+    editor = params_area(ui);
+    all.x = editor.x ? 0 : editor.w;
+    all.w -= editor.w;
+    return all;
 }
 
 static void span_draw(Ui *ui)
 {
     Pane *pane = compare_focus(ui);
-    Area  area = { 1, 0, ui->term->rows - 3, ui->term->cols };
     char  title[160], name[128] = "";
+    Area  area;
 
     if (!pane)
         return;
+    area = room(ui);
     if (pane_view(pane))
         pane_title(ui, pane, ui->compare.focus + 1, name, sizeof(name));
     snprintf(title, sizeof(title), "what a query sees, on the image: %s", name);
-    term_fill(ui->term, area, ' ', (Style){ 0 });
     term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     draw_picture(ui, pane, area);
 }

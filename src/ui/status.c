@@ -310,3 +310,14 @@ void ui_say(Ui *ui, Role role, const char *fmt, ...)
     ui->dirty = true;
     messages_add(ui);
 }
+
+void ui_hint(Ui *ui, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
+    va_end(args);
+    ui->message_role = ROLE_DIM;
+    ui->dirty = true;
+}
