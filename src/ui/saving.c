@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/place.h"
 #include "ui/actions.h"
@@ -73,11 +74,36 @@ static bool show(Ui *ui, const char *name, const char *text, const char *input,
     return ok;
 }
 
+/* What Tab and a wrong name list; "" where nothing is saved. */
+static void add_name(void *names, const char *name)
+{
+    text_addf(names, "%s%s", ((Text *)names)->length ? "  " : "", name);
+}
+
+/* Of a name that was never saved: those that were. */
+static bool check_saved(const char *name, const char *path, Error *err)
+{
+    Text names = { 0 };
+
+    if (strchr(name, '/') || access(path, F_OK) == 0)
+        return true;
+    saving_names(add_name, &names);
+    if (names.length)
+        error_set(err, ERR_FILE, "no session is saved as '%.60s'; saved: %.300s", name,
+                  text_str(&names));
+    else
+        error_set(err, ERR_FILE, "no session is saved as '%.60s', nor any other; Ctrl-S saves one",
+                  name);
+    text_free(&names);
+    return false;
+}
+
 bool saving_restore(Ui *ui, const char *name, const char *input, const InputChoice *choice,
                     Error *err)
 {
     Text path = { 0 }, text = { 0 };
-    bool ok = path_of(name, &path, err) && read_file(text_str(&path), &text, err) &&
+    bool ok = path_of(name, &path, err) && check_saved(name, text_str(&path), err) &&
+              read_file(text_str(&path), &text, err) &&
               show(ui, name, text_str(&text), input, choice, err);
 
     if (ok)
@@ -135,18 +161,27 @@ void saving_typed_restore(Ui *ui, const char *name)
         ui_say(ui, ROLE_GOOD, "restored: %s  (u goes back)", name);
 }
 
+/* The line with its word only, so that a name is typed and not put behind another; `alone`
+ * is the name that Enter takes without one. */
+static void ask_name(Ui *ui, const char *word, const char *alone)
+{
+    Prompt *p = &ui->prompt;
+    Text    names = { 0 };
+
+    prompt_open(ui, PROMPT_COMMAND);
+    field_set(&p->field, word);
+    saving_names(add_name, &names);
+    snprintf(p->choices, sizeof(p->choices), "Enter alone: %.100s%s%.300s", alone,
+             names.length ? "   saved: " : "", text_str(&names));
+    text_free(&names);
+}
+
 void action_save(Ui *ui)
 {
-    prompt_open(ui, PROMPT_COMMAND);
-    field_set(&ui->prompt.field, "save ");
-    field_insert(&ui->prompt.field, ui->session_name);
+    ask_name(ui, "save ", ui->session_name[0] ? ui->session_name : SAVING_LAST);
 }
 
 void action_restore(Ui *ui)
 {
-    Prompt *p = &ui->prompt;
-
-    prompt_open(ui, PROMPT_COMMAND);
-    field_set(&p->field, "restore ");
-    command_complete(ui, &p->field, p->choices, sizeof(p->choices));
+    ask_name(ui, "restore ", SAVING_LAST);
 }

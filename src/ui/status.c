@@ -51,39 +51,79 @@ static int draw_tabs(Ui *ui)
     return x;
 }
 
-/* Where the focused pane runs, unless it is the CPU. */
-static void describe_place(const Ui *ui, Text *out)
+/* What the first line says of the input: whole fields, of which those that come first here
+ * are left out last. */
+typedef enum InputField { FIELD_N, FIELD_NAME, FIELD_PLACE, FIELD_M, FIELD_CAUSAL, FIELD_D,
+                          FIELD_HEADS, FIELD_COUNT } InputField;
+
+/* whole: with its folder's, its generator's and its ending's words. */
+static void add_input_name(const Input *input, bool whole, Text *out)
+{
+    bool        made = !strncmp(input->name, "synthetic:", 10);
+    const char *slash = strrchr(input->name, '/'), *name;
+
+    name = made ? input->name + (whole ? 0 : 10) : slash ? slash + 1 : input->name;
+    text_addf(out, "%.*s", (int)strcspn(name, whole ? "" : ".("), name);
+}
+
+static void add_input_field(const Ui *ui, const Input *input, InputField field, bool whole,
+                            Text *out)
 {
     const Compare *c = &ui->compare;
     const Request *request = c->count ? &c->panes[c->focus].request : &ui->defaults;
 
-    if (!request->ops)
-        return;
-    request_place(request, out);
-    text_add(out, "  ");
+    switch (field) {
+    case FIELD_N: text_addf(out, "n=%lld", (long long)input->n); break;
+    case FIELD_NAME: add_input_name(input, whole, out); break;
+    case FIELD_PLACE: /* the CPU is not told */
+        if (request->ops)
+            request_place(request, out);
+        break;
+    case FIELD_M:
+        if (input->m != input->n)
+            text_addf(out, "m=%lld", (long long)input->m);
+        break;
+    case FIELD_CAUSAL: text_add(out, input->causal == 1 ? "causal" : ""); break;
+    case FIELD_D: text_addf(out, "d=%lld", (long long)input->d); break;
+    default:
+        if (input->heads > 1)
+            text_addf(out, "h=%lld", (long long)input->heads);
+    }
 }
 
-/* brief: without the end of the name. */
-static void describe_input(const Ui *ui, bool brief, Text *out)
+/* The `count` most important fields, in the order in which they are read. */
+static void describe_input(const Ui *ui, const Input *input, int count, bool whole, Text *out)
+{
+    static const InputField order[] = { FIELD_PLACE, FIELD_NAME, FIELD_N, FIELD_M, FIELD_D,
+                                        FIELD_HEADS, FIELD_CAUSAL };
+
+    text_clear(out);
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        Text field = { 0 };
+
+        if ((int)order[i] < count)
+            add_input_field(ui, input, order[i], whole, &field);
+        if (field.length)
+            text_addf(out, "%s%s", !out->length                                   ? ""
+                                   : order[i] == FIELD_N || order[i] == FIELD_NAME ? "  "
+                                                                                   : " ",
+                      text_str(&field));
+        text_free(&field);
+    }
+}
+
+/* As much as there is room for: all, with a shorter name, then with fewer fields. */
+static void fit_input(const Ui *ui, int room, Text *out)
 {
     const Input *input = session_input(ui->session);
-    const char  *name, *slash;
-    size_t       length;
 
     if (!input)
         return;
-    describe_place(ui, out);
-    slash = strrchr(input->name, '/');
-    name = slash && strncmp(input->name, "synthetic", 9) ? slash + 1 : input->name;
-    length = strcspn(name, brief ? ".(" : "");
-    text_addf(out, "%.*s  n=%lld", (int)length, name, (long long)input->n);
-    if (input->m != input->n)
-        text_addf(out, " m=%lld", (long long)input->m);
-    text_addf(out, " d=%lld", (long long)input->d);
-    if (input->heads > 1)
-        text_addf(out, " h=%lld", (long long)input->heads);
-    if (input->causal == 1)
-        text_add(out, " causal");
+    describe_input(ui, input, FIELD_COUNT, true, out);
+    for (int count = FIELD_COUNT; count > 0 && term_width(text_str(out)) > room; count--)
+        describe_input(ui, input, count, false, out);
+    if (term_width(text_str(out)) > room)
+        text_clear(out);
 }
 
 static void draw_first_line(Ui *ui)
@@ -101,14 +141,8 @@ static void draw_first_line(Ui *ui)
         snprintf(mode, sizeof(mode), "[REC]"); /* where one is, the tabs say too */
     mode_x = term->cols - (int)strlen(mode) - 1;
     term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
-    describe_input(ui, false, &input);
-    if (term_width(text_str(&input)) > mode_x - left - 2) {
-        text_clear(&input);
-        describe_input(ui, true, &input);
-    }
+    fit_input(ui, mode_x - left - 2, &input);
     width = term_width(text_str(&input));
-    if (width > mode_x - left - 2)
-        width = mode_x - left - 2;
     term_text(term, 0, mode_x - width - 2, width, text_str(&input), ui_style(ui, ROLE_BAR));
     text_free(&input);
 }
