@@ -114,6 +114,7 @@ void op_rounded_attend(Run *r, const RoundedAttend *in)
 {
     if (!run_failed(r))
         DISPATCH(r, rounded_attend, in);
+    op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v), bytes_of(in->out));
 }
 
 /* ---- rows by lists ------------------------------------------------------------------ */
@@ -153,9 +154,20 @@ Tensor op_sum_lists(Run *r, const SumLists *in)
     return y;
 }
 
+/* Windows may leave rows out, or share them: those that must be read at least. */
+static double window_bytes(const PoolWindows *in, int64_t windows)
+{
+    double rows = 0, all = (double)in->x.shape[1];
+
+    for (int64_t u = 0; u < windows; u++)
+        rows += in->end[u] - in->first[u];
+    return bytes_of(in->x) * (rows < all ? rows / all : 1);
+}
+
 void op_pool_windows(Run *r, const PoolWindows *in, Tensor y)
 {
-    if (!run_failed(r))
-        DISPATCH(r, pool_windows, in, &y);
-    op_traffic(r, bytes_of(in->x), bytes_of(y));
+    if (run_failed(r))
+        return;
+    DISPATCH(r, pool_windows, in, &y);
+    op_traffic(r, window_bytes(in, y.shape[1]), bytes_of(y));
 }
