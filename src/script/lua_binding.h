@@ -237,13 +237,16 @@ LuaResult *result_check(lua_State *L, int arg); /* [-0, +0, v] */
 void record_push(lua_State *L, const Record *record);
 /* A mechanism by its text at 1, options in a table of its own at 2.  [-0, +0, v] */
 void run_check_arguments(lua_State *L);
-/* The request of these for the input at the top: 1 with it on the stack, or the count of a
- * failure's values.  [-0, +1 or 3, v] */
+/* The request of these for the input at the top: 1 with both on the stack, below them a LuaInput of
+ * our own that keeps the session, whoever closes the input; or the count of a failure's values.
+ * [-0, +2 or 3, v] */
 int request_prepare(lua_State *L, Request **request);
-/* A closed result, and what becomes of it (at the top) with the input at `at`; takes over
- * `result`, NULL: err.  [-0, +0, 3 or 4, v] */
+/* A closed result, and what becomes of it (at the top) with the input at `at`, which may be closed,
+ * and `below`, the keep of the input's session; takes over `result`, NULL: err.
+ * [-0, +0, 3 or 4, v] */
 LuaResult *result_push_closed(lua_State *L);
-int result_fill(lua_State *L, LuaResult *out, int at, Result *result, const Error *err);
+int result_fill(lua_State *L, LuaResult *out, int at, Keep *below, Result *result,
+                const Error *err);
 /* Region {q0,q1,k0,k1} or {q={..},k={..}} at `arg` (nil: all) of rows x cols. */
 Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols);
 

@@ -130,7 +130,7 @@ static int fetch(lua_State *L, LuaJob *job)
         error_set(&err, ERR_CANCELLED, "interrupted");
     job_free(job->job);
     job->job = NULL;
-    count = result_fill(L, out, top + 1, result, &err);
+    count = result_fill(L, out, top + 1, job->keep, result, &err);
     lua_createtable(L, count, 1);
     for (int i = 1; i <= count; i++) {
         lua_pushvalue(L, -1 - count + i - 1);
@@ -168,7 +168,7 @@ static int job_wait_method(lua_State *L)
 static int start_loaded(lua_State *L, int status, lua_KContext unused)
 {
     Request  *request;
-    LuaInput *input;
+    Keep     *below;
     LuaJob   *job;
     Error     err = ERROR_INIT;
     int       count, at;
@@ -179,13 +179,13 @@ static int start_loaded(lua_State *L, int status, lua_KContext unused)
     at = lua_gettop(L) - 1;
     if (count != 1)
         return count;
-    input = input_check(L, at);
+    below = ((LuaInput *)lua_touserdata(L, at - 1))->keep; /* of the pin */
     job = class_push(L, &class_job, sizeof(*job), JOB_VALUES);
     job->start = now();
-    job->job = session_submit(input->session, request, &err);
+    job->job = session_submit(below->thing, request, &err);
     if (!job->job)
         return failure(L, &err);
-    job->keep = keep_retain(input->keep);
+    job->keep = keep_retain(below);
     lua_pushvalue(L, at);
     lua_setiuservalue(L, -2, JOB_INPUT);
     return 1;

@@ -266,30 +266,34 @@ static void set_sorted(Result *result, int64_t head, Panel *panel)
 /* The table at t (0: no options) shows the result at `at`.  [-0, +0, v] */
 static void result_panel(lua_State *L, int t, int at, LuaFigure *figure, int index)
 {
-    const LuaResult *result = result_check(L, at);
+    const LuaResult *object = result_check(L, at);
+    Result          *result = object->result;
+    Session         *session = object->session;
     Panel           *panel = &figure->figure->panels[index];
-    const char      *view = t ? option_string(L, t, "view", NULL) : NULL;
-    int64_t          head = t ? option_integer(L, t, "head", -1, 0, INT32_MAX) : -1;
+    const char      *view;
+    int64_t          head;
     ReachOptions     reach;
     Error            err = ERROR_INIT;
 
-    if (plot_panel(L, t, at, view, figure, panel))
+    keep_for(figure, object->keep); /* first: reading the table may call what closes it */
+    view = t ? option_string(L, t, "view", NULL) : NULL;
+    head = t ? option_integer(L, t, "head", -1, 0, INT32_MAX) : -1;
+    if (plot_panel(L, t, result, session, view, figure, panel))
         return;
-    check_ok(L, picture_panel(result->result, view, head, panel, &err), &err);
-    keep_for(figure, result->keep);
-    figure->results[figure->result_count++] = result->result;
+    check_ok(L, picture_panel(result, view, head, panel, &err), &err);
+    figure->results[figure->result_count++] = result;
     if (!t)
         return;
     reach = reach_options(L, t);
-    check_ok(L, picture_reach(result->result, &reach, panel, &err), &err);
+    check_ok(L, picture_reach(result, &reach, panel, &err), &err);
     set_minus(L, t, figure, panel);
-    snprintf(panel->name, sizeof(panel->name), "%s", result->result->request.mechanism);
+    snprintf(panel->name, sizeof(panel->name), "%s", result->request.mechanism);
     set_overlays(L, t, figure, panel);
     if (option_bool(L, t, "sorted", false))
-        set_sorted(result->result, head, panel);
-    set_span(L, t, result->result, panel);
+        set_sorted(result, head, panel);
+    set_span(L, t, result, panel);
     set_excluded(L, t, panel);
-    set_strips(L, t, result->result, head, panel);
+    set_strips(L, t, result, head, panel);
 }
 
 void panel_set(lua_State *L, LuaFigure *figure, int index)

@@ -43,24 +43,22 @@ static int take_others(lua_State *L, int t, LuaFigure *figure, Result **results)
     return 1 + (int)count;
 }
 
-bool plot_panel(lua_State *L, int t, int at, const char *view, LuaFigure *figure, Panel *panel)
+bool plot_panel(lua_State *L, int t, Result *result, Session *s, const char *view,
+                LuaFigure *figure, Panel *panel)
 {
-    const LuaResult *result = result_check(L, at);
-    const Ceilings  *ceilings = NULL;
-    Result          *results[1 + PANEL_OVERLAYS] = { result->result };
-    Error            err = ERROR_INIT;
-    PlotKind         kind;
-    int              count;
+    const Ceilings *ceilings = NULL;
+    Result         *results[1 + PANEL_OVERLAYS] = { result };
+    Error           err = ERROR_INIT;
+    PlotKind        kind;
+    int             count;
 
     if (!plot_word(view, &kind, &err))
         return false;
     raise_unless(L, kind != PLOT_KINDS, &err);
-    figure->keeps[figure->keep_count++] = keep_retain(result->keep);
-    figure->results[figure->result_count++] = result->result;
+    figure->results[figure->result_count++] = result;
     count = take_others(L, t, figure, results);
     if (plot_needs(kind) & NEEDS_CEILINGS) {
-        ceilings = session_ceilings(result->session, result->result->request.ops,
-                                    result->result->request.threads, &err);
+        ceilings = session_ceilings(s, result->request.ops, result->request.threads, &err);
         raise_unless(L, ceilings != NULL, &err);
     }
     raise_unless(L, picture_plot(kind, results, NULL, count, ceilings, panel, &err), &err);

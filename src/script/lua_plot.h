@@ -4,9 +4,10 @@
 
 #include "script/lua_figure.h"
 
-/* view = "plot(time)": the result at `at`, and those of `with` in the table at t (0:
- * none), become the panel; false: the view is no plot.  [-0, +0, v] */
-bool plot_panel(lua_State *L, int t, int at, const char *view, LuaFigure *figure, Panel *panel);
+/* view = "plot(time)": the result, which the figure keeps already, and those of `with` in the
+ * table at t (0: none), become the panel; false: the view is no plot.  [-0, +0, v] */
+bool plot_panel(lua_State *L, int t, Result *result, Session *s, const char *view,
+                LuaFigure *figure, Panel *panel);
 /* scaling = { { name=, n=, cost=, claim= }, ... }, the list at `at`.  [-0, +0, v] */
 void scaling_panel(lua_State *L, int t, int at, Panel *panel);
 /* Measures, where it takes a worker, what the machine can do at most for the panels of the options

@@ -284,10 +284,23 @@ static void drop_result(void *result)
     result_release(result);
 }
 
+/* The input at the top stays until the caller returns, whoever closes it meanwhile: a text of the
+ * options that is a function, the mechanism itself.  Below it.  [-0, +1, v] */
+static const LuaInput *push_pin(lua_State *L)
+{
+    const LuaInput *input = input_check(L, lua_gettop(L));
+    LuaInput       *pin = class_push(L, &class_input, sizeof(*pin), 0);
+
+    *pin = *input;
+    keep_retain(pin->keep);
+    lua_insert(L, -2);
+    return pin;
+}
+
 int request_prepare(lua_State *L, Request **request)
 {
-    LuaInput *input = input_check(L, lua_gettop(L));
-    Error     err = ERROR_INIT;
+    const LuaInput *input = push_pin(L);
+    Error           err = ERROR_INIT;
 
     *request = request_push(L);
     request_set_options(L, 2, *request);
@@ -305,18 +318,18 @@ LuaResult *result_push_closed(lua_State *L)
     return class_push(L, &class_result, sizeof(LuaResult), RESULT_VALUES);
 }
 
-int result_fill(lua_State *L, LuaResult *out, int at, Result *result, const Error *err)
+int result_fill(lua_State *L, LuaResult *out, int at, Keep *below, Result *result,
+                const Error *err)
 {
-    LuaInput *input = input_check(L, at);
-    int       count;
+    int count;
 
     if (!result)
         return failure(L, err);
     out->result = result;
-    out->keep = keep_new(out->result, drop_result, input->keep);
+    out->keep = keep_new(out->result, drop_result, below);
     if (!out->keep)
         return luaL_error(L, "not enough memory");
-    out->session = input->session;
+    out->session = below->thing;
     lua_pushvalue(L, at);
     lua_setiuservalue(L, -2, RESULT_INPUT);
     account(L, arena_used(out->result->run->arena));
@@ -335,12 +348,13 @@ static int push_result(lua_State *L)
     LuaResult *out;
     Error      err = ERROR_INIT;
     int        count = request_prepare(L, &request), at = lua_gettop(L) - 1;
+    Keep      *below;
 
     if (count != 1)
         return count;
+    below = ((LuaInput *)lua_touserdata(L, at - 1))->keep; /* of the pin */
     out = result_push_closed(L);
-    return result_fill(L, out, at,
-                       request_run(L, input_check(L, at)->session, request, &err), &err);
+    return result_fill(L, out, at, below, request_run(L, below->thing, request, &err), &err);
 }
 
 void run_check_arguments(lua_State *L)

@@ -67,13 +67,25 @@ static void push_left(lua_State *L)
     }
 }
 
+static void let_pins_go(Work *work)
+{
+    while (work->pin_count > 0)
+        keep_release(work->pins[--work->pin_count]);
+    free(work->pins);
+    work->pins = NULL;
+}
+
 /* It is left early: nobody waits for the end here, and what the worker reads stays till then. */
 static int work_close(lua_State *L)
 {
     Work *work = luaL_checkudata(L, 1, WORK);
 
-    if (!job_goes_on(work->job))
+    if (!job_goes_on(work->job)) { /* what is closed now gives its memory back now */
+        let_pins_go(work);
+        lua_pushnil(L);
+        lua_setiuservalue(L, 1, 1);
         return 0;
+    }
     job_cancel(work->job);
     push_left(L);
     lua_pushvalue(L, 1);
@@ -88,10 +100,7 @@ static int work_free(lua_State *L)
 
     job_free(work->job);
     work->job = NULL;
-    while (work->pin_count > 0)
-        keep_release(work->pins[--work->pin_count]);
-    free(work->pins);
-    work->pins = NULL;
+    let_pins_go(work);
     return 0;
 }
 

@@ -118,6 +118,36 @@ attn.run("keeps-row", { input = input })
 try("a context", function() return context.q end)
 try("its method", context.normal, context, "a", { 2 })
 try("a row", function() return row.n end)
+local function shut_input() return attn.random { n = 8, d = 4 } end
+for _, close in ipairs {
+  function(i, options) -- in a text of the options
+    options.dilation = { setmetatable({}, { __tostring = function()
+      i:close()
+      collectgarbage()
+      return "3"
+    end }) }
+    return attn.run("dilated", options)
+  end,
+  function(i, options) -- by the mechanism itself, on the input's own worker
+    attn.mechanism { id = "closes", run = function(ctx) i:close() return ctx.v end }
+    return attn.run("closes", options)
+  end,
+  function(i, options) -- while the run is under way
+    local job = attn.start("full", options)
+    i:close()
+    return job:wait()
+  end,
+} do
+  local given = shut_input()
+  assert(close(given, { input = given }).output) -- the run stays, as it is said
+  try("a closed input", attn.run, "full", { input = given })
+end
+try("a result that its panel closes", function()
+  local r = attn.run("full", { input = input })
+  return attn.figure { panels = { setmetatable({ result = r }, { __index = function()
+    r:close()
+  end }) } } == nil
+end)
 local shut = attn.tensor { 4 }
 try("closed in its own map", shut.map, shut, function(x) shut:close() return x end)
 attn.mechanism { id = "replaces", run = function(ctx)
