@@ -111,7 +111,7 @@ static const Tensor *push_tensor_field(lua_State *L, const char *key)
     return t;
 }
 
-/* The token list as texts, borrowed from the list; on the stack.  [-0, +1, v] */
+/* The token list as texts, which stay whatever becomes of the list; on the stack.  [-0, +1, v] */
 static const char **push_tokens(lua_State *L, int64_t count)
 {
     const char **texts;
@@ -124,13 +124,15 @@ static const char **push_tokens(lua_State *L, int64_t count)
     if ((int64_t)lua_rawlen(L, list) != count)
         luaL_error(L, "tokens: expected %I, one a key, got %I", (lua_Integer)count,
                    (lua_Integer)lua_rawlen(L, list));
-    texts = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*texts), 0);
+    texts = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*texts), 1);
+    lua_createtable(L, (int)count, 0);
     for (int64_t i = 0; i < count; i++) {
         if (lua_rawgeti(L, list, i + 1) != LUA_TSTRING)
             luaL_error(L, "tokens: item %I is no string", (lua_Integer)i + 1);
         texts[i] = lua_tostring(L, -1);
-        lua_pop(L, 1);
+        lua_rawseti(L, -2, i + 1);
     }
+    lua_setiuservalue(L, -2, 1);
     lua_replace(L, list);
     return texts;
 }
@@ -196,7 +198,7 @@ int attn_input(lua_State *L)
     if ((!v && (!x || part[0] || part[1])) || (part[1] && !part[0]))
         luaL_error(L, "input: needs q, k and v, or x, or v without k; %s is missing",
                    !v ? "v" : "q");
-    all.name = option_string(L, 1, "name", "tensors");
+    all.name = lua_pushstring(L, option_string(L, 1, "name", "tensors"));
     all.causal = option_tristate(L, 1, "causal");
     all.tokens = push_tokens(L, v ? v->shape[v->rank - 2 < 0 ? 0 : v->rank - 2] : x->shape[0]);
     all.input = input_push_empty(L);
