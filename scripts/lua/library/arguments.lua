@@ -139,13 +139,15 @@ function kinds.lengths(name, text)
   local out = {}
   if not from then
     for i, item in ipairs(kinds.list(name, text)) do
-      out[i] = kinds.whole(name, item)
+      out[i] = kinds.count(name, item)
     end
     return out
   end
   local n, last, by = kinds.whole(name, from), kinds.whole(name, to), kinds.whole(name, step)
   if by < (kind == "x" and 2 or 1) or n < 1 then
     methods.give_up(name .. ": '" .. text .. "' does not end")
+  elseif last < n then
+    methods.give_up(name .. ": '" .. text .. "' holds no length: it begins behind its end")
   end
   while n <= last do
     out[#out + 1] = n
