@@ -78,6 +78,7 @@ void *class_check(lua_State *L, int arg, const Class *class)
     void *object = class_test(L, arg, class);
 
     if (!object) {
+        lua_settop(L, lua_gettop(L) < arg ? arg : lua_gettop(L)); /* what is missing is nil */
         push_name(L, class);
         luaL_typeerror(L, arg, lua_tostring(L, -1));
     }

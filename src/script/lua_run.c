@@ -83,25 +83,26 @@ static void push_exact(lua_State *L, const char *name)
     lua_pushstring(L, number);
 }
 
-/* The parameter whose value is at the top.  [-0, +0, v] */
-static void set_parameter(lua_State *L, Session *s, Request *request, const char *name)
+/* The parameter whose value is at the top; false: its file was refused.  [-0, +0, v] */
+static bool set_parameter(lua_State *L, Session *s, Request *request, const char *name, Error *err)
 {
     const LuaTensor *tensor = class_test(L, -1, &class_tensor);
-    Error            err = ERROR_INIT;
     int              top = lua_gettop(L);
+    bool             ok;
 
     if (tensor) {
         const Tensor *t = tensor_check(L, -1);
 
         if (!tensor_contiguous(t))
             t = tensor_push_copy(L, t, t->dtype);
-        check(L, request_set_tensor(s, request, name, t, &err), &err);
+        ok = request_set_tensor(s, request, name, t, err);
     } else {
         push_exact(L, name);
         lua_pushfstring(L, "%s=%s", name, lua_tostring(L, -1));
-        check(L, request_set(s, request, lua_tostring(L, -1), &err), &err);
+        ok = request_set(s, request, lua_tostring(L, -1), err);
     }
     lua_settop(L, top);
+    return ok;
 }
 
 /* Of one layer, not of those above it. */
@@ -128,20 +129,6 @@ static bool is_option(const Request *request, const char *name)
            (strcmp(name, "precision") != 0 || !names_parameter(request, name));
 }
 
-/* Sets what is at the top in every layer of the stack that has such a parameter;
- * false: none has.  [-0, +0, v] */
-static bool set_in_layers(lua_State *L, Session *s, Request *request, const char *name)
-{
-    bool any = false;
-
-    for (; request; request = request->above)
-        if (is_parameter(request, name)) {
-            set_parameter(L, s, request, name);
-            any = true;
-        }
-    return any;
-}
-
 /* A key that is neither an option nor a parameter: whichever is nearest. */
 static void unknown_key(lua_State *L, const Request *request, const char *name)
 {
@@ -155,8 +142,26 @@ static void unknown_key(lua_State *L, const Request *request, const char *name)
                m->id, name, nearest.name);
 }
 
+/* Sets what is at the top in every layer of the stack that has such a parameter, which one must.
+ * [-0, +0, v] */
+static bool set_in_layers(lua_State *L, Session *s, Request *request, const char *name, Error *err)
+{
+    bool any = false;
+
+    for (Request *layer = request; layer; layer = layer->above)
+        if (is_parameter(layer, name)) {
+            if (!set_parameter(L, s, layer, name, err))
+                return false;
+            any = true;
+        }
+    if (!any)
+        unknown_key(L, request, name);
+    return true;
+}
+
 /* Of the table at `t`; `options`: keys that are options are passed over. */
-static void set_parameters(lua_State *L, int t, Session *s, Request *request, bool options)
+static bool set_parameters(lua_State *L, int t, Session *s, Request *request, bool options,
+                           Error *err)
 {
     for (lua_pushnil(L); lua_next(L, t); lua_pop(L, 1)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
@@ -166,9 +171,10 @@ static void set_parameters(lua_State *L, int t, Session *s, Request *request, bo
                        luaL_typename(L, -2));
         else if (options && is_option(request, name))
             continue;
-        else if (!set_in_layers(L, s, request, name))
-            unknown_key(L, request, name);
+        else if (!set_in_layers(L, s, request, name, err))
+            return false;
     }
+    return true;
 }
 
 static void set_position(lua_State *L, int t, Request *request)
@@ -214,15 +220,19 @@ bool request_set_place(lua_State *L, int t, Session *s, Request *request, Error 
 }
 
 /* The parameters of the mechanism, or of the layers that have them.  [-0, +0, v] */
-static void fill_request(lua_State *L, int t, Session *s, Request *request)
+static bool fill_request(lua_State *L, int t, Session *s, Request *request, Error *err)
 {
-    set_parameters(L, t, s, request, true);
-    if (lua_getfield(L, t, "params") != LUA_TNIL) {
+    int  top = lua_gettop(L);
+    bool ok = set_parameters(L, t, s, request, true, err);
+
+    lua_settop(L, top);
+    if (ok && lua_getfield(L, t, "params") != LUA_TNIL) {
         if (!lua_istable(L, -1))
             luaL_error(L, "params: expected a table, got %s", luaL_typename(L, -1));
-        set_parameters(L, lua_gettop(L), s, request, false);
+        ok = set_parameters(L, lua_gettop(L), s, request, false, err);
     }
-    lua_pop(L, 1);
+    lua_settop(L, top);
+    return ok;
 }
 
 /* ---- running ---------------------------------------------------------------- */
@@ -304,13 +314,13 @@ int request_prepare(lua_State *L, Request **request)
 
     *request = request_push(L);
     request_set_options(L, 2, *request);
-    check(L, request_parse(input->session, *request, luaL_checkstring(L, 1), &err), &err);
+    if (!request_parse(input->session, *request, luaL_checkstring(L, 1), &err))
+        return failure(L, &err);
     if (!request_set_place(L, 2, input->session, *request, &err)) {
         check(L, err.code == ERR_UNSUPPORTED, &err);
         return failure(L, &err);
     }
-    fill_request(L, 2, input->session, *request);
-    return 1;
+    return fill_request(L, 2, input->session, *request, &err) ? 1 : failure(L, &err);
 }
 
 LuaResult *result_push_closed(lua_State *L)

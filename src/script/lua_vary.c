@@ -27,50 +27,48 @@ static void drop_swept(void *thing)
 
 /* ---- what is to be run ------------------------------------------------------ */
 
-/* One mechanism by its text.  [-0, +0, v] */
-static void add_line(lua_State *L, Session *s, int options, const char *text, Sweep *sweep)
+/* One mechanism by its text; false: the world refused it, a file for example.  [-0, +0, v] */
+static bool add_line(lua_State *L, Session *s, int options, const char *text, Sweep *sweep,
+                     Error *err)
 {
     Request *request = request_push(L);
-    Error    err = ERROR_INIT;
+    bool     ok;
 
     request_set_options(L, options, request);
-    if (!request_parse(s, request, text, &err) ||
-        !request_set_place(L, options, s, request, &err) || !sweep_add(sweep, request, &err))
-        luaL_error(L, "%s", err.text);
-    if (request->above)
+    ok = request_parse(s, request, text, err) &&
+         request_set_place(L, options, s, request, err) && sweep_add(sweep, request, err);
+    if (ok && request->above)
         luaL_error(L, "%s: a stack of layers has no one parameter to vary", text);
     lua_pop(L, 1);
+    return ok;
 }
 
 /* Argument 1 is a text or a list of them.  [-0, +0, v] */
-static void add_lines(lua_State *L, Session *s, int options, Sweep *sweep)
+static bool add_lines(lua_State *L, Session *s, int options, Sweep *sweep, Error *err)
 {
-    if (lua_type(L, 1) == LUA_TSTRING) {
-        add_line(L, s, options, lua_tostring(L, 1), sweep);
-        return;
-    }
+    if (lua_type(L, 1) == LUA_TSTRING)
+        return add_line(L, s, options, lua_tostring(L, 1), sweep, err);
     luaL_checktype(L, 1, LUA_TTABLE);
     for (lua_Integer i = 1, count = (lua_Integer)lua_rawlen(L, 1); i <= count; i++) {
         if (lua_rawgeti(L, 1, i) != LUA_TSTRING)
             luaL_error(L, "mechanisms: expected texts, got %s", luaL_typename(L, -1));
-        add_line(L, s, options, lua_tostring(L, -1), sweep);
+        if (!add_line(L, s, options, lua_tostring(L, -1), sweep, err))
+            return false;
         lua_pop(L, 1);
     }
+    return true;
 }
 
 /* [-0, +0, v] */
-static void open_sweep(lua_State *L, Session *s, int options, Sweep *sweep)
+static bool open_sweep(lua_State *L, Session *s, int options, Sweep *sweep, Error *err)
 {
     Request *exact = request_push(L);
-    Error    err = ERROR_INIT;
 
     request_set_options(L, options, exact);
-    if (!sweep_open(sweep, luaL_checkstring(L, 2), exact, &err))
-        luaL_error(L, "%s", err.text);
+    if (!sweep_open(sweep, luaL_checkstring(L, 2), exact, err))
+        return false;
     lua_pop(L, 1);
-    add_lines(L, s, options, sweep);
-    if (!sweep_check(sweep, &err))
-        luaL_error(L, "%s", err.text);
+    return add_lines(L, s, options, sweep, err) && sweep_check(sweep, err);
 }
 
 /* ---- running it --------------------------------------------------------------- */
@@ -350,13 +348,15 @@ static int vary_loaded(lua_State *L, int status, lua_KContext unused)
     LuaInput  *input = input_check(L, lua_gettop(L));
     LuaFigure *out = push_owner(L, input->keep);
     Varying   *v = push_varying(L);
+    Error      err = ERROR_INIT;
 
     (void)status;
     (void)unused;
     v->session = input->session;
     v->sweep = &((Swept *)out->keeps[0]->thing)->sweep;
     read_look(L, 3, &v->look, &v->goal);
-    open_sweep(L, input->session, 3, v->sweep);
+    if (!open_sweep(L, input->session, 3, v->sweep, &err))
+        return failure(L, &err);
     v->sweep->measure = option_bool(L, 3, "measure", false);
     for (int k = 0; k < v->look.count; k++)
         v->sweep->measure = v->sweep->measure || quantity_is_measured(v->look.quantities[k]);

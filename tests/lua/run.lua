@@ -326,3 +326,13 @@ case("KL of the weights, where there is one", function()
   equal(d.kl, nil)
   assert(d.kl_lacks:find("do not sum to 1"), d.kl_lacks)
 end)
+
+case("a file of a parameter is the world's", function()
+  check.refuses("FILE", attn.run, "reformer", { input = input, rotations = "@nope.npy" })
+  check.refuses("FILE", attn.run, "reformer(rotations=@nope.npy)", { input = input })
+  check.refuses("FILE", attn.start, "reformer", { input = input,
+    params = { rotations = "@nope.npy" } })
+  check.refuses("FILE", attn.vary, "reformer(rotations=@nope.npy)", "rounds=1,2",
+    { input = input })
+  raises("must be at least 0", attn.run, "bigbird", { input = input, window = -3 })
+end)

@@ -206,3 +206,35 @@ case("from the largest on", function()
   check.equal(attn.vector({ 1, 2 }):sort_desc():get(0), 2)
   check.equal(#attn.tensor({ 2, 0 }):sort_desc().shape, 2)
 end)
+
+-- From many steps on it is the worker that computes, and what comes out is the same.
+case("what takes long is computed as what is short", function()
+  local n = 300
+  local a, one = attn.tensor { n, n }, attn.tensor { n, n }
+  for i = 0, n - 1 do
+    one:set(i, i, 1)
+    for j = 0, n - 1, 7 do a:set(i, j, i - j) end
+  end
+  assert(a:matmul(one):allclose(a, 0, 0))
+  assert(one:transpose():matmul(a:transpose()):allclose(a:transpose(), 0, 0))
+  local many = attn.tensor { 1100, 1000 }
+  many:set(1099, 999, 2)
+  near(many:map("exp"):sum(), 1.1e6 - 1 + math.exp(2), 1e-5)
+  equal(many:map(function(x) return x + 1 end):sum(), 1.1e6 + 2)
+  near(many:softmax():get(0, 0), 1e-3, 1e-9)
+  local values, indices = many:sort_desc()
+  equal(values:get(1099, 0), 2)
+  equal(indices:get(1099, 0), 999)
+  local huge = attn.tensor({ 21, 1000, 1000 }, "u8")
+  huge:set(20, 999, 999, 3)
+  equal(huge:sum(), 3)
+  check.same({ huge:argmax() }, { 20, 999, 999 })
+  equal(huge:nnz(), 1)
+  equal(huge:max(0):get(999, 999), 3)
+  assert(huge:copy():reshape({ 21000000 }):get(20999999) == 3)
+  equal((huge + 1):sum(), 21e6 + 3)
+end)
+
+case("a missing argument is called nil", function()
+  raises("Tensor expected, got nil", function() return attn.tensor({ 2, 2 }):matmul() end)
+end)
