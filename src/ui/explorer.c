@@ -171,6 +171,7 @@ static void draw(Ui *ui)
             lesson_draw(ui, dock);
         for (int i = 0; i < ui->layer_count; i++)
             ui->layers[i]->draw(ui);
+        status_draw_long(ui);
     }
     term_flush(ui->term);
     ui->dirty = false;

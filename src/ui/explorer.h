@@ -288,6 +288,8 @@ bool     ui_job_runs(const Ui *ui);
 
 bool status_draw(Ui *ui);        /* first and last lines; false: the terminal is too small */
 
+void status_draw_long(Ui *ui);   /* a message that needs more than its line, over the screen */
+
 void browse_draw(Ui *ui, Area area);
 bool browse_key(Ui *ui, uint32_t key);
 bool browse_poll(Ui *ui);

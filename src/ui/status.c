@@ -232,6 +232,7 @@ static const Job *running_job(const Ui *ui, const Pane **which)
     return NULL;
 }
 
+#define TYPED_AT_BOTTOM (IN_PROMPT | IN_SEARCH | IN_CONSOLE) /* where the message would be */
 #define BAR_CELLS 16
 
 /* ", ######.......... 38 %" where the share is known. */
@@ -301,6 +302,21 @@ static void draw_message(Ui *ui)
         draw_running(ui, y, pane, job);
     else if (!draw_script(ui, y) && ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
         inspect_line(ui, y);
+}
+
+#define MESSAGE_LINES 6
+
+void status_draw_long(Ui *ui)
+{
+    Term *term = ui->term;
+    Area  area = { term->rows - 1, 1, MESSAGE_LINES, term->cols - 2 };
+
+    if (!ui->message[0] || term_width(ui->message) <= area.w || ui_scope(ui) & TYPED_AT_BOTTOM)
+        return;
+    area.h = term_paragraph(NULL, area, ui->message, (Style){ 0 });
+    area.y -= area.h;
+    term_fill(term, (Area){ area.y, 0, area.h, term->cols }, ' ', (Style){ 0 });
+    term_paragraph(term, area, ui->message, ui_style(ui, ui->message_role));
 }
 
 /* Wrapped, as what is too small is often the width. */
