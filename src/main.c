@@ -41,8 +41,10 @@ static int print_document(const char *kind)
         ui_docs(&text);
     else if (is(kind, "lua"))
         ok = script_reference(&text);
-    else if (is(kind, "man"))
+    else if (is(kind, "man")) {
+        ui_man(&text);
         ok = script_man(&text);
+    }
     else
         ok = script_stubs(&text);
     fputs(text_str(&text), stdout);
@@ -58,13 +60,12 @@ static int choose(int argc, char **argv, ScriptHost **scripts)
     if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
         return ui_main(argc, argv, script_interpreter(scripts), &script_lessons);
     if (is_command(word) || !is_input(word))
-        return cli_main(argc, argv, &script_lessons);
-    fprintf(stderr, "attnscope: the explorer needs a terminal; in a pipe or a script use a command "
-                    "(attnscope --help)\n");
-    return 2;
+        return cli_main(argc, argv, &script_lessons, ui_options);
+    /* --help is answered, and else it is said that there is no terminal. */
+    return ui_main(argc, argv, script_interpreter(scripts), &script_lessons);
 }
 
-/* What the command docs knows; the man page has a section of another front end. */
+/* What the command docs knows; the man page has sections of other front ends. */
 static int print_rest(int argc, char **argv)
 {
     ScriptHost *none = NULL;

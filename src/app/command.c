@@ -72,7 +72,29 @@ void command_help(const Command *command, Text *out)
             option_line(option_at(i), out);
 }
 
-void command_overview(Text *out)
+#define HELP_COLUMN 38
+#define HELP_WIDTH  79
+
+/* Words broken at blanks, each line from HELP_COLUMN on. */
+static void add_wrapped(Text *out, const char *text)
+{
+    size_t column = HELP_COLUMN;
+
+    while (*text) {
+        size_t word = strcspn(text, " ");
+
+        if (column > HELP_COLUMN && column + 1 + word > HELP_WIDTH) {
+            text_addf(out, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        }
+        column += word + 1;
+        text_addf(out, " %.*s", (int)word, text);
+        text += word + strspn(text + word, " ");
+    }
+    text_add(out, "\n");
+}
+
+void command_overview(Text *out, void (*explorer)(Text *out))
 {
     text_add(out, "attnscope -- the same Q, K, V through every attention mechanism: what it "
                   "connects,\nwhat it loses, what it costs\n\nusage\n"
@@ -82,10 +104,14 @@ void command_overview(Text *out)
         size_t start = out->length;
 
         text_addf(out, "  attnscope %s %s", commands[i].name, commands[i].arguments);
-        while (out->length - start < 38)
+        if (out->length - start > HELP_COLUMN)
+            text_addf(out, "\n%*s", HELP_COLUMN, "");
+        while (out->length - start < HELP_COLUMN)
             text_add(out, " ");
-        text_addf(out, " %s\n", commands[i].help);
+        add_wrapped(out, commands[i].help);
     }
+    if (explorer)
+        explorer(out);
     text_add(out, "\nmechanisms of your own\n"
                   "  --lua FILE, with any command or the explorer, runs a script first: what it\n"
                   "  defines by attn.pattern and attn.mechanism is in the catalogue then; so is\n"

@@ -64,7 +64,8 @@ bool call_split(const char *line, const char **words, int most, int *count, Text
 bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
                  Error *err);
 void command_help(const Command *command, Text *out);  /* of one command */
-void command_overview(Text *out);                      /* of all */
+/* Of all; `explorer` adds what the front end in a terminal takes. */
+void command_overview(Text *out, void (*explorer)(Text *out));
 
 /* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
  * session unless it already holds just that. */

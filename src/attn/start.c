@@ -95,6 +95,27 @@ static const char *missing(const Run *r)
     return !r->q.data ? "q" : !r->k.data ? "k" : !r->v.data ? "v" : NULL;
 }
 
+/* ", only q and k; ...": what there is of a file for each array, and what to do. */
+static void refuse_lack(Run *r)
+{
+    const Tensor *has[] = { &r->q, &r->k, &r->v, &r->x };
+    static const char *const names[] = { "q", "k", "v", "x" };
+    Text held = { 0 };
+
+    for (int i = 0; i < 4; i++)
+        if (has[i]->data)
+            text_addf(&held, "%s%s", held.length ? " and " : "", names[i]);
+    if (r->attn.data)
+        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold; it holds finished "
+                 "weights, which 'given' shows", r->mechanism->id, missing(r));
+    else
+        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold%s%s; one file takes "
+                 "all arrays by name: numpy.savez('qkv.npz', q=q, k=k, v=v%s)", r->mechanism->id,
+                 missing(r), held.length ? ", only " : "", text_str(&held),
+                 r->mechanism->needs_x ? ", x=x" : "");
+    text_free(&held);
+}
+
 static void refuse_fit(Run *r)
 {
     const Mechanism *m;
@@ -121,8 +142,7 @@ static void check_mechanism_fits(Run *r)
     if (position && !(m->positions & position->class_))
         run_fail(r, ERR_USAGE, "position=%s is not supported by %s", position->id, m->id);
     if (missing(r))
-        run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold%s", m->id, missing(r),
-                 r->attn.data ? "; it holds finished weights, which 'given' shows" : "");
+        refuse_lack(r);
 }
 
 static void check_shapes(Run *r)

@@ -39,12 +39,12 @@ static int print(Text *text)
     return 0;
 }
 
-static int overview(void)
+static int overview(void (*explorer)(Text *out))
 {
     Text text = { 0 };
     int  status;
 
-    command_overview(&text);
+    command_overview(&text, explorer);
     status = print(&text);
     text_free(&text);
     return status;
@@ -100,7 +100,7 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     return status;
 }
 
-int cli_main(int argc, char **argv, const LessonReader *lessons)
+int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer)(Text *out))
 {
     setlocale(LC_CTYPE, "");
     signal(SIGINT, interrupted);
@@ -110,6 +110,6 @@ int cli_main(int argc, char **argv, const LessonReader *lessons)
         return 0;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-        return overview();
+        return overview(explorer);
     return run_words(argc - 1, argv + 1, lessons);
 }

@@ -3,9 +3,10 @@
 #define CLI_CLI_H
 
 #include "app/lesson.h"
+#include "core/text.h"
 
-/* argv[1] is a command, --help or --version; `lessons` reads their files.  Returns the exit
- * status. */
-int cli_main(int argc, char **argv, const LessonReader *lessons);
+/* argv[1] is a command, --help or --version; `lessons` reads their files, `explorer` adds that
+ * front end's options to the help.  Returns the exit status. */
+int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer)(Text *out));
 
 #endif

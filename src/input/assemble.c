@@ -279,6 +279,20 @@ static bool note_cut(Assembly *a, Error *err)
     return a->in->note || error_set(err, ERR_NOMEM, "no memory for a note");
 }
 
+/* A file of one of q, k and v, as models are often dumped, runs through little: what helps is
+ * said when it is opened. */
+static bool note_lack(Assembly *a, Error *err)
+{
+    bool q = a->parts[ROLE_Q].entry, k = a->parts[ROLE_K].entry, v = a->parts[ROLE_V].entry;
+
+    if (v || (!q && !k))
+        return true;
+    a->in->note = arena_printf(a->in->arena, "only %s: one file of all three is "
+                               "numpy.savez('qkv.npz', q=q, k=k, v=v)",
+                               q && k ? "q and k" : q ? "q" : "k");
+    return a->in->note || error_set(err, ERR_NOMEM, "no memory for a note");
+}
+
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err)
 {
     Assembly a = { .in = in, .store = store, .choice = choice };
@@ -288,7 +302,7 @@ bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *er
         return error_set(err, ERR_NOMEM, "no memory for an input");
     if (!metadata_scalars(in, store, err) || !find_and_place(&a, err) || !shapes_check(&a, err) ||
         !shapes_set_sizes(&a, err) || !metadata_tokens(in, store, err) ||
-        !metadata_segments(in, store, err) || !note_cut(&a, err))
+        !metadata_segments(in, store, err) || !note_cut(&a, err) || !note_lack(&a, err))
         return false;
     cut_parts(&a);
     return read_parts(&a, err);

@@ -39,33 +39,37 @@ static const char usage[] =
     "Opens the explorer on INPUT: npy, npz, safetensors, csv, txt or png file,\n"
     "synthetic:NAME(args) or sample:NAME (attnscope info inputs).  Without one, on a\n"
     "shipped sample.  ? lists the keys.\n"
-    "\n"
-    "      --input INPUT  the same as INPUT alone\n"
-    "      --session NAME  opens a saved session (last: as the explorer was left); with\n"
-    "                   INPUT the same on that input\n"
-    "  -n N             length: cuts a file, sizes a generator\n"
-    "  -d D             head size of generated q, k, v\n"
-    "      --heads H    heads of generated q, k, v\n"
-    "      --layer L    layer of the file (default 0)\n"
-    "      --seed S     of every random draw (default 0)\n"
-    "      --causal     queries see no later key (default: as the input says)\n"
-    "      --threads T  threads (default: all CPUs)\n"
-    "      --device D   cpu, cuda, or auto: a GPU where one can be used (D switches)\n"
-    "      --precision P  of matrix products on a GPU: f32, tf32, bf16 or f16\n"
-    "      --color C    auto, truecolor, 256, 16, 8 or mono (NO_COLOR is honoured)\n"
-    "      --theme T    default, light, high contrast or mono (W switches)\n"
-    "      --glyphs G   half, quadrants, braille, full or ascii (b switches)\n"
-    "      --utf8       the terminal shows UTF-8 whatever the locale says\n"
-    "      --ascii      ASCII only\n"
-    "      --lua FILE   run a script first, for the mechanisms it defines\n"
-    "      --script FILE  run a script in the explorer: ui.* shows, ; is its console\n"
-    "      --no-mouse   leave the mouse to the terminal (M switches)\n"
+    "\n";
+
+static const char usage_options[] =
+    "  -i, --input INPUT    the same as INPUT alone\n"
+    "      --session NAME   opens a saved session (last: as the explorer was left);\n"
+    "                       with INPUT the same on that input\n"
+    "  -n N                 length: cuts a file, sizes a generator\n"
+    "  -d D                 head size of generated q, k, v\n"
+    "      --heads H        heads of generated q, k, v\n"
+    "      --layer L        layer of the file (default 0)\n"
+    "      --seed S         of every random draw (default 0)\n"
+    "      --causal         queries see no later key (default: as the input says)\n"
+    "      --threads T      threads (default: all CPUs)\n"
+    "      --device D       cpu, cuda, or auto: a GPU where one can be used (D\n"
+    "                       switches)\n"
+    "      --precision P    of matrix products on a GPU: f32, tf32, bf16 or f16\n"
+    "      --color C        auto, truecolor, 256, 16, 8 or mono (NO_COLOR is\n"
+    "                       honoured)\n"
+    "      --theme T        default, light, high contrast or mono (W switches)\n"
+    "      --glyphs G       half, quadrants, braille, full or ascii (b switches)\n"
+    "      --utf8           the terminal shows UTF-8 whatever the locale says\n"
+    "      --ascii          ASCII only\n"
+    "      --lua FILE       run a script first, for the mechanisms it defines\n"
+    "      --script FILE    run a script in the explorer: ui.* shows, ; is its\n"
+    "                       console\n"
+    "      --no-mouse       leave the mouse to the terminal (M switches)\n"
     "      --keep-messages  messages go to $XDG_STATE_HOME/attnscope on leaving\n"
-    "  -h, --help       this help\n";
+    "  -h, --help           this help\n";
 
 enum {
     ARG_SESSION = 256,
-    ARG_INPUT,
     ARG_LAYER,
     ARG_HEADS,
     ARG_SEED,
@@ -89,7 +93,8 @@ static const struct option options[] = {
     { "heads", required_argument, NULL, ARG_HEADS },
     { "layer", required_argument, NULL, ARG_LAYER },
     { "session", required_argument, NULL, ARG_SESSION },
-    { "input", required_argument, NULL, ARG_INPUT },
+    { "i", required_argument, NULL, 'i' },
+    { "input", required_argument, NULL, 'i' },
     { "seed", required_argument, NULL, ARG_SEED },
     { "causal", no_argument, NULL, ARG_CAUSAL },
     { "threads", required_argument, NULL, ARG_THREADS },
@@ -164,7 +169,7 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     case 'd': return whole("-d", value, 1, &start->choice.d, err);
     case ARG_HEADS: return whole("--heads", value, 1, &start->choice.heads, err);
     case ARG_SESSION: start->session = value; return true;
-    case ARG_INPUT: return take_input(start, value, err);
+    case 'i': return take_input(start, value, err);
     case ARG_LAYER: return whole("--layer", value, 0, &start->choice.layer, err);
     case ARG_SEED:
         ok = whole("--seed", value, 0, &number, err);
@@ -192,13 +197,26 @@ static bool take_option(Start *start, int option, const char *value, Error *err)
     }
 }
 
+void ui_options(Text *out)
+{
+    text_addf(out, "\nthe explorer, attnscope [INPUT]\n%s", usage_options);
+}
+
+void ui_man(Text *out)
+{
+    text_add(out, ".SH EXPLORER\nOptions of \\fBattnscope\\fR [\\fIINPUT\\fR]:\n.nf\n");
+    for (const char *c = usage_options; *c; c++)
+        text_addf(out, *c == '-' ? "\\%c" : "%c", *c);
+    text_add(out, ".fi\n");
+}
+
 static bool parse(Start *start, int argc, char **argv, Error *err)
 {
     int option;
 
     optind = 1;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":n:d:h", options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, ":i:n:d:h", options, NULL)) != -1)
         if (!take_option(start, option, option == '?' || option == ':' ? argv[optind - 1] : optarg,
                          err))
             return false;
@@ -383,10 +401,12 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
         return fail(&err);
     if (start.help) {
         fputs(usage, stdout);
+        fputs(usage_options, stdout);
         return 0;
     }
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        error_set(&err, ERR_USAGE, "the explorer needs a terminal; see attnscope --help");
+        error_set(&err, ERR_USAGE, "the explorer needs a terminal; in a pipe or a script use a "
+                  "command (attnscope --help)");
         return fail(&err);
     }
     ui = calloc(1, sizeof(*ui));

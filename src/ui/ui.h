@@ -18,6 +18,10 @@ int ui_main(int argc, char **argv, Interpreter *interpreter, const LessonReader 
  * `step MECH` without an option that asks for text or a file. */
 bool ui_takes(int argc, char **argv);
 
+/* The explorer's own options, as --help lists them. */
+void ui_options(Text *out);
+void ui_man(Text *out); /* the same as a section of the man page */
+
 /* The keys as a Markdown table, from the action table. */
 void ui_docs(Text *out);
 

@@ -612,6 +612,6 @@ int main(int argc, char **argv)
     };
 
     if (argc > 1 && !strcmp(argv[1], "run"))
-        return cli_main(argc, argv, NULL);
+        return cli_main(argc, argv, NULL, NULL);
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

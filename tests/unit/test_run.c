@@ -43,6 +43,7 @@ static void a_missing_tensor_is_an_error_that_names_it(void **state)
         r = run_new(&spec);
         assert_int_equal(r->err.code, ERR_DATA);
         CHECK(strstr(r->err.text, names[which]), "%s", r->err.text);
+        CHECK(strstr(r->err.text, "numpy.savez("), "%s", r->err.text);
         run_free(r);
     }
 }
