@@ -179,6 +179,11 @@ static void leave_screen(void)
 {
     const char *show = tigetstr("cnorm");
 
+    if (!tigetstr("smcup")) { /* no other screen comes back: the shell's is not to lie over ours */
+        erase();
+        clearok(stdscr, TRUE);
+        refresh();
+    }
     endwin();
     if (show && strstr(show, "\033[?25h"))
         write_all("\033[?25h");
