@@ -115,9 +115,9 @@ static int draw_thumb(Ui *ui, Area area, int index)
     GridRequest request;
 
     if (!view) {
-        term_text(ui->term, area.y + 1, area.x + 1, area.w - 2,
-                  b->thumb_failed[index] ? "no picture of this input" : "\xe2\x80\xa6",
-                  ui_style(ui, ROLE_DIM));
+        term_paragraph(ui->term, (Area){ area.y + 1, area.x + 1, 3, area.w - 2 },
+                       b->thumb_failed[index] ? "no picture of this input" : "\xe2\x80\xa6",
+                       ui_style(ui, ROLE_DIM));
         return area.h;
     }
     panel_init(&panel, view, result_components(result, view), 0, "");

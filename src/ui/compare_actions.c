@@ -275,7 +275,10 @@ static void focus(Ui *ui, int direction)
 
     if (lessons_docked(ui) && lessons_passes(ui, direction))
         return;
-    if (c->count)
+    if (c->count < 2)
+        ui_hint(ui, c->count ? "only one pane is open; a in 2 Compare adds another"
+                             : "no pane is open");
+    else
         c->focus = (c->focus + direction + c->count) % c->count;
 }
 
@@ -291,6 +294,8 @@ void action_previous_pane(Ui *ui)
 void action_solo(Ui *ui)
 {
     ui->compare.solo = !ui->compare.solo && ui->compare.count > 1;
+    if (ui->compare.count < 2)
+        ui_hint(ui, "only one pane is open; a adds another");
 }
 
 void action_pane_add(Ui *ui)
@@ -330,8 +335,11 @@ void action_rerun(Ui *ui)
 {
     Pane *pane = compare_focus(ui);
 
-    if (pane)
-        pane_run(ui, pane);
+    if (!pane)
+        return;
+    pane_run(ui, pane);
+    if (pane->job) /* a short run changes nothing that is seen */
+        ui_hint(ui, "%s runs again", pane->request.mechanism);
 }
 
 /* Panes that run elsewhere come along: what is on the screen stays comparable. */

@@ -210,6 +210,15 @@ static void say_idle(Ui *ui, uint32_t key)
             help ? "? lists what works" : "Esc closes this");
 }
 
+/* Where nothing can be shown nothing is done blindly: what the screen offers, and no more. */
+static void key_unseen(Ui *ui, uint32_t key)
+{
+    if (key == 'q' || key == 'Q')
+        ui->quit = true;
+    else if (key == K_CONTROL('C') || key == K_CONTROL('Z') || key == K_CONTROL('L'))
+        action_of_key(IN_ALL, key)->run(ui);
+}
+
 void explorer_key(Ui *ui, uint32_t key)
 {
     const Layer  *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
@@ -227,6 +236,14 @@ void explorer_key(Ui *ui, uint32_t key)
         action->run(ui);
     else
         say_idle(ui, key);
+}
+
+static void handle_key(Ui *ui, uint32_t key)
+{
+    if (status_fits(ui))
+        explorer_key(ui, key);
+    else
+        key_unseen(ui, key);
 }
 
 /* A click on a tab or on the words of a key does what they say; false: none is there. */
@@ -255,7 +272,7 @@ static void mouse_on_layer(Ui *ui, const Event *event)
 
 static void handle_mouse(Ui *ui, const Event *event)
 {
-    if (event->button == 2)
+    if (event->button == 2 || !status_fits(ui))
         return;
     if (event->kind == EVENT_PRESS)
         ui->message[0] = '\0';
@@ -275,7 +292,7 @@ static void handle(Ui *ui, const Event *event)
 {
     ui->dirty = true;
     switch (event->kind) {
-    case EVENT_KEY: explorer_key(ui, event->key); break;
+    case EVENT_KEY: handle_key(ui, event->key); break;
     case EVENT_RESIZE: break;
     case EVENT_SUSPEND: term_suspend(ui->term); break;
     case EVENT_END:

@@ -177,7 +177,7 @@ static void draw_item(Ui *ui, int index, int y, Area area)
         snprintf(state, sizeof(state), "%d/%d", done, item->lesson->count);
     if (index == l->cursor)
         term_fill(ui->term, (Area){ y, area.x + 1, 1, area.w - 2 }, ' ', style);
-    width = area.w - 12 - term_width(state);
+    width = area.w - 9 - term_width(state);
     term_textf(ui->term, y, area.x + 2, 3, index == l->cursor ? style : ui_style(ui, ROLE_DIM),
                "%2d", index + 1);
     term_text(ui->term, y, area.x + 6, width, item->lesson ? item->lesson->title : item->id, style);
@@ -204,6 +204,7 @@ static void draw_card(Ui *ui, Area area)
     const LessonItem *item = &l->items[l->cursor];
     LessonProgress    progress = progress_of(&l->progress, item->id);
     Area              in = { area.y + 1, area.x + 2, area.h - 2, area.w - 4 };
+    char              about[320];
     int               used;
 
     term_frame(ui->term, area, item->lesson ? item->lesson->title : item->id, false,
@@ -213,17 +214,17 @@ static void draw_card(Ui *ui, Area area)
         return;
     }
     used = term_paragraph(ui->term, in, item->lesson->summary, ui_style(ui, ROLE_TEXT));
-    term_textf(ui->term, in.y + used + 1, in.x, in.w, ui_style(ui, ROLE_DIM),
-               "about %d minutes; %s", item->lesson->minutes,
-               item->lesson->file ? item->lesson->file : "comes with the program");
-    draw_steps(ui, item->lesson, &progress,
-               (Area){ in.y + used + 3, in.x, in.h - used - 3, in.w });
+    snprintf(about, sizeof(about), "about %d minutes; %s", item->lesson->minutes,
+             item->lesson->file ? item->lesson->file : "comes with the program");
+    used += 2 + term_paragraph(ui->term, (Area){ in.y + used + 1, in.x, 3, in.w }, about,
+                               ui_style(ui, ROLE_DIM));
+    draw_steps(ui, item->lesson, &progress, (Area){ in.y + used, in.x, in.h - used, in.w });
 }
 
 void lessons_draw(Ui *ui, Area area)
 {
     Lessons *l = &ui->lessons;
-    int      width = area.w < DOCK_WIDE_FROM ? area.w * 3 / 5 : area.w / 2, room = area.h - 2;
+    int      width = area.w < DOCK_WIDE_FROM ? area.w * 5 / 8 : area.w / 2, room = area.h - 2;
     Area     list = { area.y, area.x, area.h, width };
 
     if (!l->items) /* a saved session may begin here */

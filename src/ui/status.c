@@ -331,12 +331,17 @@ static void draw_too_small(Ui *ui)
                    ui_style(ui, ROLE_WARN));
 }
 
+bool status_fits(const Ui *ui)
+{
+    return ui->term->rows >= LEAST_ROWS && ui->term->cols >= LEAST_COLS;
+}
+
 bool status_draw(Ui *ui)
 {
     Term *term = ui->term;
 
     ui->hit_count = 0;
-    if (term->rows < LEAST_ROWS || term->cols < LEAST_COLS) {
+    if (!status_fits(ui)) {
         term_clear(term, (Style){ 0 });
         draw_too_small(ui);
         return false;
