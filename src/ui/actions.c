@@ -52,6 +52,36 @@ char *action_keys(const Action *action, char *text, size_t size)
     return text;
 }
 
+static const struct {
+    unsigned    scope;
+    const char *name;
+} screens[] = {
+    { IN_BROWSE, "1 Browse" }, { IN_COMPARE, "2 Compare" }, { IN_STEP, "3 Step" },
+    { IN_PROFILE, "4 Profile" }, { IN_LESSONS, "5 Lessons" },
+};
+
+void action_say_none(Ui *ui, uint32_t key)
+{
+    unsigned scope = ui_scope(ui), below = ui_screen_scope(ui);
+    bool     help = action_find("help")->scope & scope;
+    char     label[32];
+
+    key_label(key, label, sizeof(label));
+    if (ui->layer_count && action_of_key(below, key)) {
+        ui_hint(ui, "%s works once Esc has closed this%s", label,
+                help ? "; ? lists what works here" : "");
+        return;
+    }
+    for (size_t i = 0; help && i < sizeof(screens) / sizeof(*screens); i++)
+        if (!(screens[i].scope & below) && action_of_key(screens[i].scope, key)) {
+            ui_hint(ui, "%s works in %s, not here; ? lists what works here", label,
+                    screens[i].name);
+            return;
+        }
+    ui_hint(ui, "%s does nothing here; %s", label,
+            help ? "? lists what works" : "Esc closes this");
+}
+
 void ui_docs(Text *out)
 {
     static const struct {

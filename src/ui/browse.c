@@ -34,15 +34,16 @@ void browse_draw(Ui *ui, Area area)
     index = chosen(ui);
     if (index >= 0)
         browse_card_draw(ui, (Area){ area.y, width, area.h, area.w - width }, index);
-    if (ui->message[0] || (console_doing(ui) && !b->filtering))
-        return;
-    for (int i = 0; i < MARKS_MOST; i++)
-        marked += b->marked[i];
-    if (b->filtering) {
+    if (b->filtering) { /* what is typed is to be seen, whatever else is told */
+        term_fill(ui->term, (Area){ y, 0, 1, area.w }, ' ', (Style){ 0 });
         term_text(ui->term, y, 1, 8, "filter", ui_style(ui, ROLE_KEY));
         field_draw(&b->filter, ui->term, y, 8, 30, ui_style(ui, ROLE_FIELD));
         return;
     }
+    if (status_tells(ui))
+        return;
+    for (int i = 0; i < MARKS_MOST; i++)
+        marked += b->marked[i];
     term_textf(ui->term, y, 1, area.w - 2, ui_style(ui, ROLE_DIM), "%d mechanism%s%s%s",
                list.mechanisms, list.mechanisms == 1 ? "" : "s",
                b->filter.length ? "  filter " : "", b->filter.text);

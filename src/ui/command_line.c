@@ -304,8 +304,8 @@ void command_enter(Ui *ui, const char *line)
         if (command->run)
             start_command(ui, line);
         else
-            ui_say(ui, ROLE_WARN, "%s does not run inside the explorer; use it from the shell",
-                   word);
+            ui_say(ui, ROLE_WARN, "%s runs from the shell only%s", word,
+                   strcmp(word, "lua") ? "" : "; here :script FILE does, and ; is a console");
     } else if (action) {
         action->run(ui);
     } else if (mechanism_find(word)) {

@@ -338,7 +338,7 @@ void action_rerun(Ui *ui)
     if (!pane)
         return;
     pane_run(ui, pane);
-    if (pane->job) /* a short run changes nothing that is seen */
+    if (pane->job && pane->result && pane->result->run_ms < 300) /* else it is seen to run */
         ui_hint(ui, "%s runs again", pane->request.mechanism);
 }
 

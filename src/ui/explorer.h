@@ -288,6 +288,7 @@ bool     ui_job_runs(const Ui *ui);
 
 bool status_draw(Ui *ui);        /* first and last lines; false: the terminal is too small */
 
+bool status_tells(const Ui *ui); /* the message line is taken: a message, or what runs */
 bool status_fits(const Ui *ui);  /* false: nothing but that is said */
 void status_draw_long(Ui *ui);   /* a message that needs more than its line, over the screen */
 

@@ -364,6 +364,8 @@ void action_inspect(Ui *ui)
 
     if (pane && pane_view(pane))
         ui_push(ui, &inspect_layer);
+    else
+        ui_hint(ui, pane && pane->job ? "it still runs" : "no matrix is shown");
 }
 
 void action_inspect_sort(Ui *ui)

@@ -358,7 +358,8 @@ static void draw_waiting(Ui *ui, const Pane *pane)
     Text out = { 0 };
 
     if (pane->problem[0])
-        text_addf(&out, "%s\n\np edits the parameters, x closes the pane.", pane->problem);
+        text_addf(&out, "%s\n\nr runs it again, p edits the parameters, x closes the pane.",
+                  pane->problem);
     else if (pane->ask)
         text_addf(&out, "%s needs a parameter: p, then type its value and Enter.",
                   pane->request.mechanism);

@@ -273,13 +273,20 @@ static bool draw_script(Ui *ui, int y)
 {
     const char *doing = console_doing(ui);
 
-    if (ui->screen == SCREEN_BROWSE && ui->browse.filtering)
-        return false; /* what is typed stands there */
     if (!doing && !(ui_has(ui, &console_layer) && console_runs(ui)))
         return false;
     term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
                "a script runs%s%s   Ctrl-C stops it", doing ? ": " : "", doing ? doing : "");
     return true;
+}
+
+bool status_tells(const Ui *ui)
+{
+    const Pane *pane;
+    char        progress[160];
+
+    return ui->message[0] || console_doing(ui) || running_job(ui, &pane) ||
+           vary_progress(ui, progress, sizeof(progress));
 }
 
 static void draw_message(Ui *ui)
