@@ -423,7 +423,8 @@ static const Member ui_members[] = {
     { "enter", ui_enter, "line: string", TRUE_OR_FAILURE,
       "A line as typed after a colon: ui.enter \"restore figure-3\"." },
     { "export", ui_export, "path: string", TRUE_OR_FAILURE,
-      "Begins to write what is on the screen; ui.wait waits for it." },
+      "Begins to write what is on the screen, one file at a time; ui.wait waits for it.  Refused "
+      "at once: another ending, a folder that cannot be written." },
     { "mark", ui_mark, "queries: integer[]", TRUE_OR_FAILURE,
       "Marks these queries and no others; {} marks none." },
     { "message", ui_message, "text: any", "", "A line at the bottom." },

@@ -4,6 +4,8 @@
  * command, so that it can be made again.  The worker draws; the results are kept
  * until the file is written.
  */
+#include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +139,23 @@ static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     return (ui->profiling.view == PROFILE_SCALING ? take_scaling : take_plots)(ui, w, command, err);
 }
 
+/* What can be known before a figure is drawn; one file at a time is written. */
+static bool check_path(const Ui *ui, const char *path, Error *err)
+{
+    PngOptions   options = { 0 };
+    FigureFormat format;
+    char         copy[sizeof(ui->export.work->path)];
+
+    if (ui->export.work)
+        return error_set(err, ERR_USAGE, "%s is still being written: wait for it, or Ctrl-C",
+                         ui->export.work->path);
+    if (!figure_format(path, &options, &format, err))
+        return false;
+    snprintf(copy, sizeof(copy), "%s", path);
+    return access(dirname(copy), W_OK) == 0 ||
+           error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+}
+
 void export_start(Ui *ui, const char *path)
 {
     struct ExportWork *w = calloc(1, sizeof(*w));
@@ -146,7 +165,7 @@ void export_start(Ui *ui, const char *path)
     if (!w)
         return;
     snprintf(w->path, sizeof(w->path), "%s", path);
-    if (!take_shown(ui, w, &command, &err))
+    if (!check_path(ui, path, &err) || !take_shown(ui, w, &command, &err))
         goto fail;
     text_add(&command, " -o ");
     word_quote(&command, path);

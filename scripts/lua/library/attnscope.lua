@@ -99,7 +99,7 @@ function ui.keys(keys) end
 ---@return string?
 function ui.enter(line) end
 
----Begins to write what is on the screen; ui.wait waits for it.
+---Begins to write what is on the screen, one file at a time; ui.wait waits for it.  Refused at once: another ending, a folder that cannot be written.
 ---@param path string
 ---@return true?
 ---@return string?
