@@ -38,15 +38,22 @@ static void draw_rail(Ui *ui, const Step *now, Area area)
     }
     if (first > 0)
         x += term_text(term, area.y, x, 2, "\xe2\x80\xa6", ui_style(ui, ROLE_DIM)) + 1;
-    for (int i = first; i < now->count && x < area.x + area.w - 4; i++) {
+    for (int i = first; i < now->count; i++) {
+        int  room = area.x + area.w - 1 - x;
         Step step;
-        char name[80];
+        char name[80], text[96];
 
         result_step(now->result, i, &step);
         step_name(&step, name, sizeof(name));
-        x += term_textf(term, area.y, x, area.x + area.w - 1 - x,
-                        ui_style(ui, i == now->index ? ROLE_SELECT : ROLE_DIM), " %d %s ", i + 1,
-                        name);
+        snprintf(text, sizeof(text), " %d %s ", i + 1, name);
+        if (i + 1 < now->count) /* the sign that more follows */
+            room -= 2;
+        if (i > now->index && term_width(text) > room) { /* whole names only */
+            term_text(term, area.y, x, 2, " \xe2\x80\xa6", ui_style(ui, ROLE_DIM));
+            break;
+        }
+        x += term_text(term, area.y, x, room, text,
+                       ui_style(ui, i == now->index ? ROLE_SELECT : ROLE_DIM));
         if (i + 1 < now->count)
             x += term_text(term, area.y, x, 1, "\xe2\x94\x80", ui_style(ui, ROLE_DIM));
     }
