@@ -5,6 +5,7 @@
 #include "script/lua_figure.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/picture_plot.h"
@@ -13,34 +14,50 @@
 
 /* ---- the object ------------------------------------------------------------- */
 
+LuaFigure *figure_at(lua_State *L, int at)
+{
+    const FigureBox *box = class_check(L, at, &class_figure);
+
+    return box->keep ? box->keep->thing : NULL;
+}
+
 LuaFigure *figure_check(lua_State *L)
 {
-    LuaFigure *figure = class_check(L, 1, &class_figure);
+    LuaFigure *figure = figure_at(L, 1);
 
-    if (!figure->figure)
+    if (!figure || !figure->figure)
         luaL_argerror(L, 1, "the figure is closed");
     return figure;
+}
+
+static void drop_figure(void *thing)
+{
+    LuaFigure *figure = thing;
+
+    figure_free(figure->figure);
+    for (int i = 0; i < figure->keep_count; i++)
+        keep_release(figure->keeps[i]);
+    arena_free(figure->arena);
+    free(figure);
 }
 
 /* [-0, +0, -] */
 static int figure_close(lua_State *L)
 {
-    LuaFigure *figure = class_check(L, 1, &class_figure), old = *figure;
+    FigureBox *box = class_check(L, 1, &class_figure);
+    Keep      *keep = box->keep;
 
-    *figure = (LuaFigure){ 0 };
-    figure_free(old.figure);
-    for (int i = 0; i < old.keep_count; i++)
-        keep_release(old.keeps[i]);
-    arena_free(old.arena);
+    box->keep = NULL;
+    keep_release(keep);
     return 0;
 }
 
 /* [-0, +1, m] */
 static int figure_describe(lua_State *L)
 {
-    const LuaFigure *figure = class_check(L, 1, &class_figure);
+    const LuaFigure *figure = figure_at(L, 1);
 
-    if (!figure->figure)
+    if (!figure || !figure->figure)
         lua_pushliteral(L, "Figure (closed)");
     else
         lua_pushfstring(L, "Figure of %d panel%s", figure->figure->count,
@@ -57,8 +74,12 @@ static int figure_length(lua_State *L)
 
 LuaFigure *figure_push_closed(lua_State *L, int panels)
 {
-    LuaFigure *out = class_push(L, &class_figure, sizeof(*out), 0);
+    FigureBox *box = class_push(L, &class_figure, sizeof(*box), 0);
+    LuaFigure *out = calloc(1, sizeof(*out));
 
+    box->keep = out ? keep_new(out, drop_figure, NULL) : NULL;
+    if (!box->keep)
+        luaL_error(L, "not enough memory for a figure");
     out->arena = arena_new();
     if (out->arena) {
         out->keeps = arena_zalloc(out->arena, (2 + PANEL_OVERLAYS) * panels, sizeof(*out->keeps));

@@ -6,8 +6,13 @@
 #include "draw/figure.h"
 #include "script/lua_binding.h"
 
+/* The userdata: what closes it lets go, which a worker may keep longer. */
+typedef struct FigureBox {
+    Keep *keep; /* of a LuaFigure; NULL: closed */
+} FigureBox;
+
 typedef struct LuaFigure {
-    Figure  *figure;  /* NULL: closed */
+    Figure  *figure;  /* NULL: not drawn yet */
     Arena   *arena;   /* of the arrays below */
     Keep   **keeps;   /* owners of what is shown, of the panels and what is subtracted */
     int      keep_count;
@@ -33,6 +38,7 @@ void figure_set_words(lua_State *L, Figure *figure);
 int figure_push_drawn(lua_State *L, int options);
 
 LuaFigure *figure_check(lua_State *L); /* at 1.  [-0, +0, v] */
+LuaFigure *figure_at(lua_State *L, int at); /* NULL: closed.  [-0, +0, v] */
 int        figure_save(lua_State *L);  /* [-0, +1 or 3, v] */
 /* How to write a file, of the table at t (or none).  [-0, +0, v] */
 PngOptions save_options_check(lua_State *L, int t);

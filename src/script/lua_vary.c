@@ -312,7 +312,7 @@ static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
 /* The figure lies below the Varying at `at`.  [-0, +1, v] */
 static int push_varied(lua_State *L, Varying *v, int at)
 {
-    LuaFigure *out = class_check(L, at - 1, &class_figure);
+    LuaFigure *out = figure_at(L, at - 1);
 
     lua_newtable(L);
     set_lines(L, v->sweep, v->look.goal);

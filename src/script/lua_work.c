@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "script/lua_console.h"
+#include "script/lua_figure.h"
 
 #define WORK "attnscope.awaited"
 #define LEFT "attnscope.left" /* works that nobody waits for, as keys, until the worker is done */
@@ -104,14 +105,25 @@ static int work_free(lua_State *L)
     return 0;
 }
 
-/* The object at `at` may be closed by another script meanwhile: its content stays. */
-static void pin(lua_State *L, Work *work, int at)
+/* Of the object at `at`; NULL: it has none, or is closed. */
+static Keep *keep_at(lua_State *L, int at)
 {
     const LuaTensor *tensor = class_test(L, at, &class_tensor);
     const LuaInput  *input = class_test(L, at, &class_input);
     const LuaResult *result = class_test(L, at, &class_result);
-    Keep            *keep = tensor ? tensor->keep : input ? input->keep : result ? result->keep
-                                                                                 : NULL;
+    const FigureBox *figure = class_test(L, at, &class_figure);
+
+    if (tensor)
+        return tensor->keep;
+    if (input)
+        return input->keep;
+    return result ? result->keep : figure ? figure->keep : NULL;
+}
+
+/* The object at `at` may be closed by another script meanwhile: its content stays. */
+static void pin(lua_State *L, Work *work, int at)
+{
+    Keep *keep = keep_at(L, at);
 
     if (keep)
         work->pins[work->pin_count++] = keep_retain(keep);
