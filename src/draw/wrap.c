@@ -117,6 +117,25 @@ static bool break_at_dot(const char *title, const WrapRule *rule, Lines *out)
     return false;
 }
 
+/* "r = 2" and "m = 1/4" are one word where there is another place. */
+static bool beside_equals(const char *title, size_t blank)
+{
+    return title[blank + 1] == '=' || title[blank - 1] == '=';
+}
+
+static bool break_at_blank(const char *title, const WrapRule *rule, bool whole, Lines *out)
+{
+    for (size_t at = strlen(title); at-- > 1;) {
+        bool blank = title[at] == ' ' && (at < 2 || strncmp(title + at - 2, &DOT[1], 2) != 0);
+
+        if (blank && whole && beside_equals(title, at))
+            continue;
+        if ((blank || joins(title[at - 1])) && two_lines(title, at, at + blank, rule, out))
+            return true;
+    }
+    return false;
+}
+
 bool wrap_title(const char *title, const WrapRule *rule, Lines *out)
 {
     size_t length = strlen(title);
@@ -128,15 +147,8 @@ bool wrap_title(const char *title, const WrapRule *rule, Lines *out)
         line_cut(out, title, length, rule);
         return true;
     }
-    if (break_at_dot(title, rule, out))
-        return true;
-    for (size_t at = length; at-- > 1;) {
-        bool blank = title[at] == ' ' && (at < 2 || strncmp(title + at - 2, &DOT[1], 2) != 0);
-
-        if ((blank || joins(title[at - 1])) && two_lines(title, at, at + blank, rule, out))
-            return true;
-    }
-    return false;
+    return break_at_dot(title, rule, out) || break_at_blank(title, rule, true, out) ||
+           break_at_blank(title, rule, false, out);
 }
 
 static const char *last_dot(const char *title)

@@ -13,6 +13,7 @@
 
 #include "core/rng.h"
 #include "draw/layout.h"
+#include "draw/wrap.h"
 
 #define MOST_PANELS 9
 #define MOST_BOXES (3 + 8 * MOST_PANELS)
@@ -167,6 +168,25 @@ static void ticks_are_round_and_few(void **state)
         }
 }
 
+/* A number stays with its name where another place will do. */
+static void titles_break_beside_no_equals_sign(void **state)
+{
+    WrapRule rule = wrap_columns(14, true);
+    Lines    lines;
+
+    (void)state;
+    assert_true(wrap_title("(a) random, r = 2", &rule, &lines));
+    assert_int_equal(lines.count, 2);
+    assert_string_equal(lines.text[0], "(a) random,");
+    assert_string_equal(lines.text[1], "r = 2");
+    rule = wrap_columns(9, true);
+    assert_true(wrap_title("(b) m = 1/4", &rule, &lines));
+    assert_string_equal(lines.text[1], "m = 1/4");
+    rule = wrap_columns(8, true);
+    assert_true(wrap_title("features = 64", &rule, &lines)); /* no other place */
+    assert_string_equal(lines.text[0], "features");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_sheet_too_narrow_is_refused),
         cmocka_unit_test(square_views_get_square_cells),
         cmocka_unit_test(ticks_are_round_and_few),
+        cmocka_unit_test(titles_break_beside_no_equals_sign),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
