@@ -113,6 +113,19 @@ static void caption_picture(const Panel *panel, const Grid *grid, Text *out)
               (long long)panel->pixel_count, 100 * grid->count / (double)panel->pixel_count);
 }
 
+/* "micro-batches 0 to 3, 42.9 % idle": a value is twice the number, and one more going back. */
+static void caption_schedule(const Grid *grid, Text *out)
+{
+    double first = floor(grid->value_min / 2), last = floor(grid->value_max / 2);
+    double cells = (double)height_of(grid) * (double)width_of(grid);
+
+    if (first < last)
+        text_addf(out, "micro-batches %.0f to %.0f", first, last);
+    else
+        text_addf(out, "micro-batch %.0f", last);
+    text_addf(out, ", %.3g %% idle", 100 * (1 - grid->count / cells));
+}
+
 void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size)
 {
     Text out = { 0 };
@@ -122,8 +135,7 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     if (panel->picture)
         caption_picture(panel, grid, &out);
     else if (schedule)
-        text_addf(&out, "micro-batches up to %.0f, %.3g %% idle", floor(grid->value_max / 2),
-                  100 * (1 - grid->count / ((double)height_of(grid) * (double)width_of(grid))));
+        caption_schedule(grid, &out);
     else if (categories && !panel->view->categories)
         text_addf(&out, "categories %.0f to %.0f", grid->value_min, grid->value_max);
     else

@@ -72,6 +72,22 @@ static void a_bubble_shrinks(void **state)
     preview_close(p);
 }
 
+/* The line below a schedule counts from the first micro-batch to the last. */
+static void a_schedule_names_its_micro_batches(void **state)
+{
+    Preview *p = preview_open("lab-gpipe", 4);
+    Text     out = { 0 };
+    Error    err = ERROR_INIT;
+
+    (void)state;
+    CHECK(figure_text(p->figure, &(TextOptions){ .width = 100, .utf8 = true }, &out, &err), "%s",
+          err.text);
+    assert_non_null(strstr(text_str(&out), "micro-batch 0, 75 % idle"));
+    assert_non_null(strstr(text_str(&out), "micro-batches 0 to 3, 42.9 % idle"));
+    text_free(&out);
+    preview_close(p);
+}
+
 /* The first head removed costs what its importance says. */
 static void heads_are_removed_in_order(void **state)
 {
@@ -116,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_over_time),
         cmocka_unit_test(a_bubble_shrinks),
+        cmocka_unit_test(a_schedule_names_its_micro_batches),
         cmocka_unit_test(heads_are_removed_in_order),
         cmocka_unit_test(tokens_stop_pondering),
     };
