@@ -53,7 +53,7 @@ static int draw_tabs(Ui *ui)
 
 /* What the first line says of the input: whole fields, of which those that come first here
  * are left out last. */
-typedef enum InputField { FIELD_N, FIELD_NAME, FIELD_PLACE, FIELD_M, FIELD_CAUSAL, FIELD_D,
+typedef enum InputField { FIELD_N, FIELD_PLACE, FIELD_NAME, FIELD_M, FIELD_CAUSAL, FIELD_D,
                           FIELD_HEADS, FIELD_COUNT } InputField;
 
 /* whole: with its folder's, its generator's and its ending's words. */
