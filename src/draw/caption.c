@@ -89,6 +89,14 @@ static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
               area > 0 ? 100 * grid->count / area : 0);
 }
 
+/* "buckets", "clusters": views of several to a row are called so. */
+static const char *categories_name(const View *view)
+{
+    size_t length = strlen(view->name);
+
+    return length && view->name[length - 1] == 's' ? view->name : "categories";
+}
+
 /* Cells differ by at most one entry each way; the larger size is named. */
 static void caption_cell(const Panel *panel, const Grid *grid, bool categories, Text *out)
 {
@@ -137,7 +145,8 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     else if (schedule)
         caption_schedule(grid, &out);
     else if (categories && !panel->view->categories)
-        text_addf(&out, "categories %.0f to %.0f", grid->value_min, grid->value_max);
+        text_addf(&out, "%s %.0f to %.0f", categories_name(panel->view), grid->value_min,
+                  grid->value_max);
     else
         caption_entries(panel, grid, &out);
     caption_cell(panel, grid, categories, &out);

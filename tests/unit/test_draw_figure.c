@@ -420,6 +420,24 @@ static void captions_tell_of_drawn_numbers(void **state)
     scenery_free(&s);
 }
 
+static void captions_call_groups_by_their_name(void **state)
+{
+    int32_t bucket[] = { 2, 0, 5, 2 };
+    View    view = { .name = "buckets", .kind = VIEW_BUCKETS, .dtype = DT_I32, .rank = 2,
+                     .shape = { 1, 4 }, .rows = "round", .cols = "token" };
+    Panel   panel;
+    char    text[256];
+
+    (void)state;
+    view.tensor = tensor_of(DT_I32, 2, view.shape, bucket);
+    panel_init(&panel, &view, NULL, 0, "");
+    caption_of(&panel, 4, text, sizeof(text));
+    assert_string_equal(text, "buckets 0 to 5");
+    snprintf(view.name, sizeof(view.name), "map");
+    caption_of(&panel, 4, text, sizeof(text));
+    assert_string_equal(text, "categories 0 to 5");
+}
+
 static void groups_are_set_apart_by_lines(void **state)
 {
     static const int64_t first[] = { 0, 3, 7 }, whole[] = { 0 };
@@ -624,6 +642,7 @@ int main(void)
         cmocka_unit_test(captions_say_what_was_done),
         cmocka_unit_test(captions_leave_out_what_is_plain),
         cmocka_unit_test(captions_tell_of_drawn_numbers),
+        cmocka_unit_test(captions_call_groups_by_their_name),
         cmocka_unit_test(groups_are_set_apart_by_lines),
         cmocka_unit_test(colours_have_a_quantity),
         cmocka_unit_test(a_single_entry_has_axes_and_a_scale),
