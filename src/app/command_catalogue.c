@@ -123,7 +123,8 @@ static void describe_listing(const char *path, const InputListing *l, Text *out)
 {
     Table t = { .cols = 4 };
 
-    text_addf(out, "%s: %s, %lld tensors\n", path, l->kind, (long long)l->count);
+    text_addf(out, "%s: %s, %lld tensor%s\n", path, l->kind, (long long)l->count,
+              l->count == 1 ? "" : "s");
     for (int64_t i = 0; i < l->count; i++)
         entry_row(&t, &l->entries[i]);
     table_write(&t, TABLE_TEXT, out);

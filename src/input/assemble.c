@@ -285,7 +285,7 @@ static bool note_lack(Assembly *a, Error *err)
 {
     bool q = a->parts[ROLE_Q].entry, k = a->parts[ROLE_K].entry, v = a->parts[ROLE_V].entry;
 
-    if (v || (!q && !k))
+    if (v || (!q && !k) || a->parts[ROLE_ATTN].entry)
         return true;
     a->in->note = arena_printf(a->in->arena, "only %s: one file of all three is "
                                "numpy.savez('qkv.npz', q=q, k=k, v=v)",
