@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#define APART_BYTES  (4 << 20)  /* keys and values of a head that are taken together */
 #define GATHER_BYTES (16 << 20) /* keys, or values, of a stretch, */
 #define JUMP_BYTES (8 << 20)    /* and where others who share the cache cost most */
 #define LIST_BYTES (64 << 20)   /* about: cells listed at once, with their scores */
@@ -276,7 +277,7 @@ void attend_gather(Job *job, const Typical *typical)
 
     rows = min_i64(rows, job->n);
     job->row_order = (Phases){ 1, job->n };
-    job->list_apart = job->m * (job->d + job->e) * (int64_t)sizeof(float) > GATHER_BYTES;
+    job->list_apart = job->m * (job->d + job->e) * (int64_t)sizeof(float) > APART_BYTES;
     job->list_offset = cpu_scratch(job->run, rows + 1, sizeof(*job->list_offset));
     done = !run_failed(job->run);
     for (job->list_first = 0; done && job->list_first < job->n; job->list_first += rows) {
