@@ -75,6 +75,7 @@ typedef struct Figure {
     Panel *panels;   /* owned */
     int    count;
     int    rows, cols; /* arrangement; 0: chosen */
+    bool   loose;      /* a page too narrow for that arrangement has fewer columns */
     bool   shared_scale; /* one value range for the panels that show the same quantity */
     bool   legend;
     Threads *threads;    /* borrowed; may be NULL */

@@ -204,6 +204,13 @@ void layout_free(Layout *layout)
     *layout = (Layout){ 0 };
 }
 
+int layout_fewer_columns(int cols)
+{
+    if (cols <= 1)
+        return 1;
+    return cols % 2 ? cols - 1 : cols / 2;
+}
+
 int64_t layout_tick_step(int64_t n, int most)
 {
     static const int64_t decimal[] = { 1, 2, 5 };

@@ -60,6 +60,10 @@ typedef struct Layout {
 bool layout_make(const LayoutNeed *need, Layout *out, Error *err);
 void layout_free(Layout *layout);
 
+/* The next smaller number of columns to try where that many get too narrow: even rows of panels
+ * are halved, so that they stay full. */
+int layout_fewer_columns(int cols);
+
 /* At most `most` positions first, first + step, ... below n for axis labels:
  * steps of powers of two where n is a multiple of 16, else 1, 2, 5 x 10^k. */
 int64_t layout_tick_step(int64_t n, int most);

@@ -62,6 +62,11 @@ void sheet_free(Sheet *sheet);
 void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size);
 /* Cuts the text so that it is at most `room` wide. */
 void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size);
+/* The text in lines at most `room` wide. */
+void sheet_wrap(Canvas *canvas, const char *text, double font, double room, Lines *out);
+/* Every word of the panels' titles fits its column, as no word may be cut that another
+ * arrangement would show whole. */
+bool sheet_words_fit(const Sheet *sheet);
 /* The figure's and panels' words as lines that fit the layout; sheet_words.c. */
 void   sheet_words(Sheet *sheet);
 /* Height of lines with the small distance beside them; 0: there are none. */

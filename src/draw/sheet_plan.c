@@ -288,34 +288,60 @@ static bool reduce(Sheet *sheet, Error *err)
 }
 
 /* A panel narrower than this cannot be read: six ticks' numbers for a matrix, for a plot some
- * words more. */
+ * words more, which it goes without before a given grid is left. */
 static double least_room(const Sheet *sheet)
 {
     bool plots = false;
 
     for (int k = 0; k < sheet->figure->count; k++)
         plots = plots || sheet->figure->panels[k].plot;
-    return (plots ? 9 : 6) * sheet->style.tick;
+    return (plots && !sheet->figure->loose ? 9 : 6) * sheet->style.tick;
 }
 
-/* The usual arrangement, unless somebody chose one, has fewer columns where they get too
- * narrow. */
+#define NAME_SHARE 0.75 /* of a name: the room grows when the bars' numbers are known */
+
+/* Names of columns stand above the room of the matrix itself. */
+static bool axis_names_fit(const Sheet *sheet)
+{
+    for (int k = 0; k < sheet->figure->count; k++) {
+        const Panel *panel = &sheet->figure->panels[k];
+        double       font = sheet->style.axis;
+
+        if (!panel->plot && names_axis(sheet, k, false) &&
+            NAME_SHARE * canvas_text_width(sheet->canvas, axis_name(panel, false), FONT_SANS,
+                                           font) > sheet->layout.room)
+            return false;
+    }
+    return true;
+}
+
+static bool is_readable(const Sheet *sheet)
+{
+    return sheet->layout.room >= least_room(sheet) && sheet_words_fit(sheet) &&
+           axis_names_fit(sheet);
+}
+
+/* The usual arrangement, and one that is given loosely, has fewer columns where they get too
+ * narrow for their words. */
 static bool arrange(Sheet *sheet, Error *err)
 {
     const Figure *f = sheet->figure;
-    bool          given = f->rows > 0 || f->cols > 0;
+    bool          given = f->rows > 0 || f->cols > 0, bound = given && !f->loose;
 
-    for (figure_arrange(f, &sheet->rows, &sheet->cols);; sheet->cols--) {
+    figure_arrange(f, &sheet->rows, &sheet->cols);
+    if (!given)
+        sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
+    for (;;) {
         Error own = ERROR_INIT;
-        bool  ok;
+        bool  ok = make_layout(sheet, &own);
 
-        sheet->rows = given ? sheet->rows : (f->count + sheet->cols - 1) / sheet->cols;
-        ok = make_layout(sheet, &own);
-        if (given || sheet->cols <= 1 || (ok && sheet->layout.room >= least_room(sheet))) {
+        if (bound || sheet->cols <= 1 || (ok && is_readable(sheet))) {
             if (!ok && err)
                 *err = own;
             return ok;
         }
+        sheet->cols = layout_fewer_columns(sheet->cols);
+        sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
     }
 }
 

@@ -225,35 +225,72 @@ static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle
     }
 }
 
-/* Lines the names take in `width`; drawn from y on when pens is not NULL. */
-static int key_lines(const Sheet *sheet, const Plot *plot, double width, const Pens *pens, int y)
+#define KEY_SIGN 2.2 /* room of a series' sign, in font sizes */
+
+static double key_width(const Sheet *sheet, const PlotSeries *series)
+{
+    double font = sheet->style.tick;
+
+    return KEY_SIGN * font + canvas_text_width(sheet->canvas, series->name, FONT_SANS, font);
+}
+
+/* The names stand above the field, unless one would leave the panel's column: then they have
+ * all of it but what the axis' name takes, and `wraps` is set. */
+static Box key_area(const Sheet *sheet, const Plot *plot, int panel, bool *wraps)
+{
+    Box field = sheet->layout.panels[panel].matrix, column = sheet->layout.panels[panel].caption;
+    int name = sheet->layout.panels[panel].row_axis.w; /* of the axis */
+
+    *wraps = false;
+    for (int k = 0; k < plot->count; k++)
+        *wraps = *wraps || (!plot->series[k].guide &&
+                            field.x + key_width(sheet, &plot->series[k]) > column.x + column.w);
+    column.x += name;
+    column.w -= name;
+    return *wraps ? column : field;
+}
+
+/* Lines of one name, its first around `middle`; drawn when pens is not NULL. */
+static int key_name(const Sheet *sheet, const PlotSeries *series, double room, const Pens *pens,
+                    double x, double middle)
 {
     const SheetStyle *s = &sheet->style;
-    double            x = 0, sign = 2.2 * s->tick;
-    int               lines = 1;
+    Lines             lines;
+
+    sheet_wrap(sheet->canvas, series->name, s->tick, room - KEY_SIGN * s->tick, &lines);
+    if (pens)
+        key_sign(pens, series, x, middle);
+    for (int k = 0; pens && k < lines.count; k++)
+        canvas_text(sheet->canvas, x + KEY_SIGN * s->tick, middle + (1.4 * k + 0.36) * s->tick,
+                    lines.text[k], (CanvasText){ .size = s->tick, .rgb = s->ink });
+    return lines.count > 0 ? lines.count : 1;
+}
+
+/* Lines the names take; drawn from y on when pens is not NULL. */
+static int key_lines(const Sheet *sheet, const Plot *plot, int panel, const Pens *pens, int y)
+{
+    const SheetStyle *s = &sheet->style;
+    bool              wraps;
+    Box               area = key_area(sheet, plot, panel, &wraps);
+    double            x = 0, endless = 1e6;
+    int               lines = 1, own = 1;
 
     for (int k = 0; k < plot->count; k++) {
-        double wide = sign + canvas_text_width(sheet->canvas, plot->series[k].name, FONT_SANS,
-                                               s->tick);
-        double middle;
+        double wide = key_width(sheet, &plot->series[k]);
 
         if (plot->series[k].guide)
             continue;
-        if (x > 0 && x + wide > width) {
-            if (lines == KEY_LINES)
-                return lines;
-            lines++;
+        if (x > 0 && x + wide > area.w) {
+            if (lines >= KEY_LINES)
+                return lines + own - 1;
+            lines += own;
             x = 0;
         }
-        middle = y + (lines - 0.5) * 1.4 * s->tick;
-        if (pens) {
-            key_sign(pens, &plot->series[k], pens->box.x + x, middle);
-            canvas_text(sheet->canvas, pens->box.x + x + sign, middle + 0.36 * s->tick,
-                        plot->series[k].name, (CanvasText){ .size = s->tick, .rgb = s->ink });
-        }
+        own = key_name(sheet, &plot->series[k], wraps ? area.w : endless, pens, area.x + x,
+                       y + (lines - 0.5) * 1.4 * s->tick);
         x += wide + 2.5 * s->space;
     }
-    return lines;
+    return lines + own - 1;
 }
 
 int sheet_plot_key(const Sheet *sheet, int panel)
@@ -262,8 +299,7 @@ int sheet_plot_key(const Sheet *sheet, int panel)
 
     if (!plot || plot_named(plot) < 2)
         return 0;
-    return (int)ceil(1.4 * sheet->style.tick *
-                     key_lines(sheet, plot, sheet->layout.panels[panel].matrix.w, NULL, 0)) +
+    return (int)ceil(1.4 * sheet->style.tick * key_lines(sheet, plot, panel, NULL, 0)) +
            sheet->style.space;
 }
 
@@ -305,5 +341,5 @@ void sheet_plot(Sheet *sheet, int panel)
         draw_curves(&p);
     }
     if (plot_named(plot) > 1)
-        key_lines(sheet, plot, b->matrix.w, &p, b->col_labels.y);
+        key_lines(sheet, plot, panel, &p, b->col_labels.y);
 }

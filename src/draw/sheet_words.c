@@ -38,6 +38,14 @@ void sheet_fit(Canvas *canvas, const char *text, double font, double room, char 
     wrap_cut(text, &rule, out, size);
 }
 
+void sheet_wrap(Canvas *canvas, const char *text, double font, double room, Lines *out)
+{
+    Ruler    ruler = { canvas, font };
+    WrapRule rule = rule_of(&ruler, room);
+
+    wrap_text(text, &rule, WRAP_LINES, out);
+}
+
 int sheet_lines_height(const Lines *lines, double font, int space)
 {
     return lines->count ? (int)ceil(lines->count * font * SHEET_LINE) + space : 0;
@@ -54,6 +62,37 @@ static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
         snprintf(text, size, "(%s) %s", letter, title);
     else
         snprintf(text, size, "%s", title);
+}
+
+/* The widest word of a title in the smallest size that titles take; wrap.h breaks after the
+ * signs too. */
+static double widest_word(const Sheet *sheet, const char *title)
+{
+    double widest = 0;
+    char   word[160];
+
+    while (*title) {
+        size_t length = strcspn(title, " ,+");
+
+        length += title[length] == ',' || title[length] == '+';
+        snprintf(word, sizeof(word), "%.*s", (int)length, title);
+        widest = fmax(widest, canvas_text_width(sheet->canvas, word, FONT_SANS,
+                                                SMALLEST * sheet->style.title));
+        title += length + strspn(title + length, " ");
+    }
+    return widest;
+}
+
+bool sheet_words_fit(const Sheet *sheet)
+{
+    for (int k = 0; k < sheet->figure->count; k++) {
+        double wide = widest_word(sheet, sheet->figure->panels[k].title);
+
+        /* Beside another panel the longest have no room in any arrangement. */
+        if (wide > sheet->layout.panels[k].title.w && wide < 0.4 * sheet->width)
+            return false;
+    }
+    return true;
 }
 
 static bool panel_titles(Sheet *sheet, bool cut)

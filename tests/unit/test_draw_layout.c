@@ -9,11 +9,12 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
-#include "draw/layout.h"
-#include "draw/wrap.h"
+#include "draw/sheet.h"
 
 #define MOST_PANELS 9
 #define MOST_BOXES (3 + 8 * MOST_PANELS)
@@ -187,6 +188,131 @@ static void titles_break_beside_no_equals_sign(void **state)
     assert_string_equal(lines.text[0], "features");
 }
 
+/* ---- figures ---------------------------------------------------------------- */
+
+static const float ramp[64] = { 0, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 1 };
+
+/* `count` matrices of 8 x 8 under such a title, in as many columns. */
+static Figure *matrices(View *view, int count, const char *title)
+{
+    Figure *figure = figure_new(count, NULL);
+
+    *view = (View){ .name = "m", .kind = VIEW_WEIGHTS, .dtype = DT_F32, .rank = 2,
+                    .shape = { 8, 8 }, .stage = "", .rows = "block", .cols = "source block",
+                    .iteration = -1, .step = -1 };
+    view->tensor = tensor_of(DT_F32, 2, view->shape, (void *)(uintptr_t)ramp);
+    assert_non_null(figure);
+    for (int k = 0; k < count; k++)
+        panel_init(&figure->panels[k], view, NULL, 0, title);
+    figure->shared_scale = true;
+    figure->rows = 1;
+    figure->cols = count;
+    return figure;
+}
+
+static void plan_of(Sheet *sheet, const Figure *figure, double inches)
+{
+    *sheet = (Sheet){ .figure = figure, .style = sheet_style(&(PngOptions){ .dpi = 300 }) };
+    sheet->width = (int)(inches * 300);
+    assert_true(sheet_plan(sheet, NULL));
+}
+
+static int columns_of(const Figure *figure, double inches)
+{
+    Sheet sheet;
+    int   cols;
+
+    plan_of(&sheet, figure, inches);
+    cols = sheet.cols;
+    assert_true(sheet.rows * cols >= figure->count);
+    sheet_free(&sheet);
+    return cols;
+}
+
+static void a_loose_grid_has_fewer_columns_where_it_is_narrow(void **state)
+{
+    View    view;
+    Figure *figure = matrices(&view, 4, "temperature 0.5");
+
+    (void)state;
+    assert_int_equal(layout_fewer_columns(4), 2);
+    assert_int_equal(layout_fewer_columns(3), 2);
+    assert_int_equal(layout_fewer_columns(1), 1);
+    assert_int_equal(columns_of(figure, 3.25), 4); /* somebody wants it so */
+    figure->loose = true;
+    assert_int_equal(columns_of(figure, 3.25), 2);
+    assert_int_equal(columns_of(figure, 1.2), 1);
+    assert_int_equal(columns_of(figure, 6.75), 4);
+    figure_free(figure);
+}
+
+static void no_word_of_a_usual_arrangement_is_cut(void **state)
+{
+    View    view;
+    Figure *figure = matrices(&view, 3, "short words");
+    char   *title = figure->panels[1].title;
+    size_t  size = sizeof(figure->panels[1].title);
+
+    (void)state;
+    view.cols = "key";
+    figure->rows = figure->cols = 0;
+    assert_int_equal(columns_of(figure, 3.25), 3);
+    snprintf(title, size, "a permutation_of_blocks");
+    assert_int_equal(columns_of(figure, 3.25), 2);
+    assert_int_equal(columns_of(figure, 6.75), 3);
+    snprintf(title, size, "a permutation_of_blocks_of_keys_by_queries"); /* cut beside any other */
+    assert_int_equal(columns_of(figure, 3.25), 3);
+    snprintf(title, size, "short words");
+    view.cols = "position of every key";
+    assert_int_equal(columns_of(figure, 3.25), 2);
+    figure_free(figure);
+}
+
+/* Pixels of the outermost columns on the right that are not paper. */
+static int ink_at_the_edge(const Figure *figure, double inches)
+{
+    Sheet    sheet;
+    int      width, height, ink = 0;
+    uint8_t *pixels;
+
+    plan_of(&sheet, figure, inches);
+    canvas_free(sheet.canvas);
+    sheet.canvas = canvas_new_image(sheet.layout.width, sheet.layout.height, &sheet.style.paper,
+                                    NULL);
+    sheet_draw(&sheet);
+    pixels = canvas_pixels(sheet.canvas, &width, &height);
+    assert_non_null(pixels);
+    for (int y = 0; y < height; y++)
+        for (int x = width - 4; x < width; x++)
+            ink += pixels[4 * ((size_t)y * (size_t)width + (size_t)x)] < 255;
+    free(pixels);
+    sheet_free(&sheet);
+    return ink;
+}
+
+static void names_of_curves_stay_on_the_sheet(void **state)
+{
+    View    view;
+    Figure *figure = matrices(&view, 4, "m");
+    Plot   *plot = plot_new(NULL);
+
+    (void)state;
+    assert_non_null(plot);
+    for (int k = 0; k < 3; k++) {
+        PlotSeries *series = plot_add(plot, k ? "temperature=0.5 of the second kind" : "one",
+                                      CURVE_LINE, 3, false);
+
+        assert_non_null(series);
+        for (int i = 0; i < 3; i++)
+            series->x[i] = series->y[i] = i + k;
+    }
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[3], plot, "p");
+    assert_int_equal(ink_at_the_edge(figure, 3.25), 0);
+    assert_int_equal(ink_at_the_edge(figure, 6.75), 0);
+    figure_free(figure);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +321,9 @@ int main(void)
         cmocka_unit_test(square_views_get_square_cells),
         cmocka_unit_test(ticks_are_round_and_few),
         cmocka_unit_test(titles_break_beside_no_equals_sign),
+        cmocka_unit_test(a_loose_grid_has_fewer_columns_where_it_is_narrow),
+        cmocka_unit_test(no_word_of_a_usual_arrangement_is_cut),
+        cmocka_unit_test(names_of_curves_stay_on_the_sheet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
