@@ -411,6 +411,7 @@ Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOpt
         return NULL;
     figure->rows = options->rows;
     figure->cols = options->cols;
+    figure->loose = options->loose;
     figure->shared_scale = options->shared_scale;
     figure->threads = options->threads;
     figure->budget_entries = MOST_ENTRIES;

@@ -57,6 +57,7 @@ typedef struct PanelChoice {
 typedef struct PictureOptions {
     int64_t     head;       /* -1: the first */
     int         rows, cols; /* 0: chosen */
+    bool        loose;      /* as in Figure */
     const char *pool, *scale, *map; /* NULL: default of the kind */
     const char *title;      /* NULL: none */
     const char *caption;    /* NULL: made of the input; where tensors are drawn, fitted

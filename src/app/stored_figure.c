@@ -42,6 +42,10 @@ static void add_look(const Figure *figure, const PngOptions *o, Json *json)
     jsonw_some_string(json, "caption", figure->caption);
     jsonw_some_int(json, "rows", figure->rows);
     jsonw_some_int(json, "cols", figure->cols);
+    if (figure->loose) {
+        jsonw_key(json, "loose");
+        jsonw_bool(json, true);
+    }
     jsonw_key(json, "legend");
     jsonw_bool(json, figure->legend);
     add_options(o, json);
@@ -149,6 +153,7 @@ static bool take_look(const json_t *look, StoredFigure *out)
     copy_string(look, "caption", figure->caption, sizeof(figure->caption));
     figure->rows = int_of(look, "rows");
     figure->cols = int_of(look, "cols");
+    figure->loose = json_is_true(json_object_get(look, "loose"));
     figure->legend = !json_is_false(json_object_get(look, "legend"));
     return take_options(look, out) && figure->rows >= 0 && figure->rows <= PANELS_MOST &&
            figure->cols >= 0 && figure->cols <= PANELS_MOST && out->panels <= PANELS_MOST;

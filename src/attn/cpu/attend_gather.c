@@ -16,8 +16,8 @@
 
 #define APART_BYTES  (4 << 20)  /* keys and values of a head that are taken together */
 #define GATHER_BYTES (16 << 20) /* keys, or values, of a stretch, */
-#define JUMP_BYTES (8 << 20)    /* and where others who share the cache cost most */
-#define LIST_BYTES (64 << 20)   /* about: cells listed at once, with their scores */
+#define JUMP_BYTES   (8 << 20)  /* and where others who share the cache cost most */
+#define LIST_BYTES   (64 << 20) /* about: cells listed at once, with their scores */
 #define ITEM_ROWS 256
 #define ROWS_AHEAD 2 /* rows whose lists are fetched while others are worked on */
 
