@@ -285,15 +285,11 @@ static bool parse_region(const char *text, Region *out, Error *err)
 
 static bool parse_grid(const char *text, int count, PictureOptions *options, Error *err)
 {
-    int end = 0;
-
     if (!text)
         return true;
-    if (sscanf(text, "%dx%d%n", &options->rows, &options->cols, &end) != 2 ||
-        (strcmp(text + end, "~") && text[end]) || options->rows < 1 || options->cols < 1)
+    if (!picture_grid(text, &options->rows, &options->cols, &options->loose))
         return error_set(err, ERR_USAGE, "--grid: expected ROWSxCOLS like 2x4, or 2x4~ for fewer "
                          "columns where they get narrow, got '%s'", text);
-    options->loose = text[end] == '~';
     return options->rows >= count || options->cols >= count ||
            options->rows * options->cols >= count ||
            error_set(err, ERR_USAGE, "--grid %s has no room for %d panels", text, count);

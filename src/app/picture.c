@@ -63,6 +63,16 @@ static void list_views(const Run *run, Text *out)
             text_addf(out, "%s%s", out->length ? ", " : "", run->views[i].name);
 }
 
+bool picture_grid(const char *text, int *rows, int *cols, bool *loose)
+{
+    int end = 0;
+
+    if (sscanf(text, "%4dx%4d%n", rows, cols, &end) != 2 || *rows < 1 || *cols < 1)
+        return false;
+    *loose = !strcmp(text + end, "~");
+    return *loose || !text[end];
+}
+
 const char *picture_nearest_view(const Run *run, const char *name)
 {
     Meant nearest = { name, NULL, 2 + (int)strlen(name) / 3 };

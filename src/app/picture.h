@@ -18,6 +18,8 @@
  * So are the curves of app/derived.h: "spectrum", "trace".
  * NULL with an error that lists the views there are. */
 const View *result_view(Result *result, const char *name, Error *err);
+/* "2x4", or "2x4~" for a loose grid; false: it is neither. */
+bool picture_grid(const char *text, int *rows, int *cols, bool *loose);
 /* The run's view that is probably meant; NULL: none is near. */
 const char *picture_nearest_view(const Run *run, const char *name);
 /* The pattern behind a connectivity-like view, to colour by cause; or NULL. */

@@ -78,7 +78,7 @@ static void add_picture_options(const PictureOptions *o, Text *out)
     if (o->map)
         text_addf(out, " --cmap %s", o->map);
     if (o->rows > 0)
-        text_addf(out, " --grid %dx%d", o->rows, o->cols);
+        text_addf(out, " --grid %dx%d%s", o->rows, o->cols, o->loose ? "~" : "");
     if (o->excludes)
         text_addf(out, " --exclude %lld", (long long)o->excluded);
     if (o->strips.kind)

@@ -207,8 +207,8 @@ typedef struct LuaInput {
 LuaInput *input_check(lua_State *L, int arg); /* [-0, +0, v] */
 /* An input without content; its session is made.  [-0, +1, v] */
 LuaInput *input_push_empty(lua_State *L);
-/* The input at the top has its content now (`ok`), or a failure's values.  [-0, +0 or 3, v] */
-int input_finish(lua_State *L, LuaInput *input, bool ok, const Error *err);
+/* After work_await: the input below the context, which the work has filled.  [-0, +1 or 3, v] */
+int input_push_worked(lua_State *L, int status, lua_KContext at);
 /* The input that the table of run options at t asks for is pushed, loaded by a worker if need be,
  * and `then` goes on; or a failure's values.  To be returned from a C function.  [-0, +?, v] */
 int input_await(lua_State *L, int t, lua_KFunction then);

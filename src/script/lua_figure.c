@@ -109,13 +109,12 @@ static LuaFigure *push_figure(lua_State *L, int count)
 static void set_layout(lua_State *L, Figure *figure)
 {
     const char *layout = option_string(L, 1, "layout", NULL);
-    int         end = 0;
 
     figure->rows = (int)option_integer(L, 1, "rows", figure->rows, 1, 1000);
     figure->cols = (int)option_integer(L, 1, "cols", figure->cols, 1, 1000);
-    if (layout && (sscanf(layout, "%4dx%4d%n", &figure->rows, &figure->cols, &end) != 2 ||
-                   layout[end] || figure->rows < 1 || figure->cols < 1))
-        luaL_error(L, "layout: expected ROWSxCOLS like 2x3, got '%s'", layout);
+    if (layout && !picture_grid(layout, &figure->rows, &figure->cols, &figure->loose))
+        luaL_error(L, "layout: expected ROWSxCOLS like 2x3, or 2x3~ for fewer columns where they "
+                   "get narrow, got '%s'", layout);
     if (figure->rows && figure->cols && figure->rows * figure->cols < figure->count)
         luaL_error(L, "%d panels do not fit %d x %d", figure->count, figure->rows, figure->cols);
 }
@@ -325,7 +324,8 @@ static const Member figure_options[] = {
     { "head", NULL, NULL, "integer", "of position_effect, counted from 0" },
     { "title", NULL, NULL, "string", "above all panels" },
     { "caption", NULL, NULL, "string", "below all panels" },
-    { "layout", NULL, NULL, "string", "ROWSxCOLS" },
+    { "layout", NULL, NULL, "string",
+      "ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow" },
     { "rows", NULL, NULL, "integer", "rows of panels" },
     { "cols", NULL, NULL, "integer", "columns of panels" },
     { "legend", NULL, NULL, "boolean", "default true" },

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-
 /* ---- the object ------------------------------------------------------------- */
 
 LuaInput *input_check(lua_State *L, int arg)
@@ -82,7 +81,8 @@ LuaInput *input_push_empty(lua_State *L)
     return input;
 }
 
-int input_finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
+/* The input at the top has its content now.  [-0, +0 or 3, v] */
+static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
 {
     const Input *in = ok ? session_input(input->session) : NULL;
 
@@ -94,6 +94,17 @@ int input_finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
     input->input = in;
     account(L, arena_used(in->arena));
     return 1;
+}
+
+int input_push_worked(lua_State *L, int status, lua_KContext at)
+{
+    LuaInput *input = class_check(L, (int)at - 2, &class_input);
+    Error     err;
+    bool      ok = work_ended(L, at, &err);
+
+    (void)status;
+    lua_pushvalue(L, (int)at - 2);
+    return finish(L, input, ok, &err);
 }
 
 /* ---- of tensors ------------------------------------------------------------- */
@@ -164,17 +175,6 @@ static bool join(void *context, const atomic_bool *cancel, Error *err)
     return in && session_set_input(j->input->session, in, j->name, err);
 }
 
-static int push_joined(lua_State *L, int status, lua_KContext at)
-{
-    Joining *j = work_context(L, at);
-    Error    err;
-    bool     ok = work_ended(L, at, &err);
-
-    (void)status;
-    lua_pushvalue(L, (int)at - 2);
-    return input_finish(L, j->input, ok, &err);
-}
-
 #define LONG_BYTES (4 << 20) /* that are joined in no time */
 
 /* [-0, +1 or 3, v] */
@@ -205,7 +205,7 @@ int attn_input(lua_State *L)
     j = lua_newuserdatauv(L, sizeof(*j), 0);
     *j = all;
     return work_await(L, script_of(L)->session->thing, bytes < LONG_BYTES ? NULL : "an input",
-                      join, push_joined);
+                      join, input_push_worked);
 }
 
 /* ---- fields ----------------------------------------------------------------- */
@@ -345,17 +345,6 @@ static bool save(void *context, const atomic_bool *cancel, Error *err)
     return ok;
 }
 
-static int push_saved(lua_State *L, int status, lua_KContext at)
-{
-    Error err;
-
-    (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
 /* [-0, +1 or 3, v] */
 static int input_save(lua_State *L)
 {
@@ -368,7 +357,7 @@ static int input_save(lua_State *L)
     s = lua_newuserdatauv(L, sizeof(*s), 0);
     *s = (Saving){ .in = input->input, .path = path,
                    .safetensors = has_ending(path, ".safetensors") };
-    return work_await(L, script_of(L)->session->thing, "writing an input", save, push_saved);
+    return work_await(L, script_of(L)->session->thing, "writing an input", save, work_push_true);
 }
 
 /* ---- tables ----------------------------------------------------------------- */

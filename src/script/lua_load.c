@@ -54,17 +54,6 @@ static int load(lua_State *L, const char *spec, const InputChoice *choice, int t
     return work_await(L, script_of(L)->session->thing, l->doing, read_input, loaded);
 }
 
-static int push_loaded(lua_State *L, int status, lua_KContext at)
-{
-    Loading *l = work_context(L, at);
-    Error    err;
-    bool     ok = work_ended(L, at, &err);
-
-    (void)status;
-    lua_pushvalue(L, (int)at - 2);
-    return input_finish(L, l->input, ok, &err);
-}
-
 /* [-0, +1 or 3, v] */
 int attn_load(lua_State *L)
 {
@@ -74,7 +63,7 @@ int attn_load(lua_State *L)
     lua_settop(L, 2);
     options_check(L, 2, &class_input_options);
     choice = choice_of(L, 2);
-    return load(L, spec, &choice, 2, NULL, push_loaded);
+    return load(L, spec, &choice, 2, NULL, input_push_worked);
 }
 
 /* ---- those of runs ------------------------------------------------------------- */
@@ -104,12 +93,8 @@ static int go_on_loaded(lua_State *L, int status, lua_KContext at)
     Loading      *l = work_context(L, at);
     lua_KFunction then = l->then;
     int           top = l->top;
-    Error         err;
-    bool          ok = work_ended(L, at, &err);
 
-    (void)status;
-    lua_pushvalue(L, (int)at - 2);
-    if (input_finish(L, l->input, ok, &err) != 1)
+    if (input_push_worked(L, status, at) != 1)
         return 3;
     push_known(L);
     lua_pushvalue(L, top + 1);

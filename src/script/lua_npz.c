@@ -40,17 +40,6 @@ static bool write_items(void *context, const atomic_bool *cancel, Error *err)
     return input_write_npz(w->path, w->items, w->count, err);
 }
 
-static int push_written(lua_State *L, int status, lua_KContext at)
-{
-    Error err;
-
-    (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
 /* [-0, +1 or 3, v] */
 int attn_write_npz(lua_State *L)
 {
@@ -79,5 +68,5 @@ int attn_write_npz(lua_State *L)
     lua_newuserdatauv(L, sizeof(NpzWork), 0);
     *(NpzWork *)lua_touserdata(L, -1) = (NpzWork){ path, items, count };
     return work_await(L, script_of(L)->session->thing, "writing tensors", write_items,
-                      push_written);
+                      work_push_true);
 }

@@ -92,17 +92,6 @@ static bool save(void *context, const atomic_bool *cancel, Error *err)
                       text_str(s->line), &s->png, s->path, err);
 }
 
-static int push_saved(lua_State *L, int status, lua_KContext at)
-{
-    Error err;
-
-    (void)status;
-    if (!work_ended(L, at, &err))
-        return failure(L, &err);
-    lua_pushboolean(L, true);
-    return 1;
-}
-
 /* The object at 1, path and options at 2 and 3.  [-0, +2, v] */
 static Saving *push_saving(lua_State *L)
 {
@@ -126,7 +115,7 @@ int figure_save(lua_State *L)
     text_add(s->line, figure->line ? figure->line : script_of(L)->line);
     if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
         save_options_line(&s->png, s->path, s->line);
-    return work_await(L, s->session, "writing a picture", save, push_saved);
+    return work_await(L, s->session, "writing a picture", save, work_push_true);
 }
 
 /* [-0, +1 or 3, v] */
@@ -140,7 +129,7 @@ int result_save_steps(lua_State *L)
     s->picture.head = option_integer(L, 3, "head", -1, 0, s->result->run->h - 1);
     s->picture.sorted = option_bool(L, 3, "sorted", false);
     steps_line(s->session, s->result, &s->picture, &s->png, s->path, s->line);
-    return work_await(L, s->session, "writing a picture", save, push_saved);
+    return work_await(L, s->session, "writing a picture", save, work_push_true);
 }
 
 static const Member save_options[] = {

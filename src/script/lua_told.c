@@ -182,6 +182,7 @@ static void tell_options(lua_State *L, Told *told)
     o->shared_scale = figure->shared_scale;
     o->rows = figure->rows;
     o->cols = figure->cols;
+    o->loose = figure->loose;
     if (o->rows > 0 && o->cols <= 0)
         o->cols = (panels + o->rows - 1) / o->rows;
     if (o->cols > 0 && o->rows <= 0)

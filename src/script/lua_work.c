@@ -220,3 +220,14 @@ void *work_context(lua_State *L, lua_KContext at)
 {
     return lua_touserdata(L, (int)at - 1);
 }
+
+int work_push_true(lua_State *L, int status, lua_KContext at)
+{
+    Error err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    lua_pushboolean(L, true);
+    return 1;
+}

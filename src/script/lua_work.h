@@ -19,6 +19,8 @@ int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFu
 bool work_ended(lua_State *L, lua_KContext at, Error *err);
 /* The context, of which the userdata lies below `at`. */
 void *work_context(lua_State *L, lua_KContext at);
+/* A `then` of work that only succeeds or fails: true.  [-0, +1 or 3, v] */
+int work_push_true(lua_State *L, int status, lua_KContext at);
 
 /* Until the job ends, the lock released; an interrupt cancels it. */
 void job_await(lua_State *L, Session *s, Job *job, double seconds);

@@ -74,7 +74,7 @@ static bool show(Ui *ui, const char *name, const char *text, const char *input,
     return ok;
 }
 
-/* What Tab and a wrong name list; "" where nothing is saved. */
+/* Of saving_names: all of them in one line. */
 static void add_name(void *names, const char *name)
 {
     text_addf(names, "%s%s", ((Text *)names)->length ? "  " : "", name);

@@ -361,15 +361,20 @@ bool status_draw(Ui *ui)
 
 /* ---- messages --------------------------------------------------------------- */
 
+static void put_message(Ui *ui, Role role, const char *fmt, va_list args)
+{
+    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
+    ui->message_role = role;
+    ui->dirty = true;
+}
+
 void ui_say(Ui *ui, Role role, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
+    put_message(ui, role, fmt, args);
     va_end(args);
-    ui->message_role = role;
-    ui->dirty = true;
     messages_add(ui);
 }
 
@@ -378,8 +383,6 @@ void ui_hint(Ui *ui, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
+    put_message(ui, ROLE_DIM, fmt, args);
     va_end(args);
-    ui->message_role = ROLE_DIM;
-    ui->dirty = true;
 }

@@ -949,7 +949,7 @@ function Sweep:jsonl(path) end
 ---@field head? integer of position_effect, counted from 0
 ---@field title? string above all panels
 ---@field caption? string below all panels
----@field layout? string ROWSxCOLS
+---@field layout? string ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow
 ---@field rows? integer rows of panels
 ---@field cols? integer columns of panels
 ---@field legend? boolean default true
