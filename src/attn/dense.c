@@ -61,7 +61,6 @@ Tensor dense_gelu(Run *r, Tensor a, GeluForm form)
 
     op_entries(r, a, form == GELU_ERF ? ENTRY_GELU_ERF : ENTRY_GELU_TANH, 0, y);
     op_charge(r, FLOP_OVERHEAD, DENSE_GELU_FLOPS * (double)tensor_count(&y));
-    op_traffic(r, (double)tensor_bytes(&a), (double)tensor_bytes(&y));
     return y;
 }
 
@@ -77,12 +76,9 @@ Tensor dense_activate(Run *r, Tensor x, DenseActivation activation)
 
 /* ---- norms ------------------------------------------------------------------ */
 
-static void charge_norm(Run *r, Tensor x, Tensor y, FlopClass charge)
+static void charge_norm(Run *r, Tensor y, FlopClass charge)
 {
-    if (charge == FLOP_NONE)
-        return;
     op_charge(r, charge, DENSE_NORM_FLOPS * (double)tensor_count(&y));
-    op_traffic(r, (double)tensor_bytes(&x), (double)tensor_bytes(&y));
 }
 
 Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopClass charge)
@@ -92,7 +88,7 @@ Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopCl
 
     op_standardise64(r, tensor_of(x.dtype, 3, rows, x.data), eps, gain, bias,
                      tensor_of(DT_F64, 3, rows, y.data));
-    charge_norm(r, x, y, charge);
+    charge_norm(r, y, charge);
     return y;
 }
 
@@ -101,7 +97,7 @@ Tensor dense_group_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps)
     Tensor y = run_tensor3(r, DT_F64, 1, x.shape[1], x.shape[2]);
 
     op_standardise64(r, x, eps, gain, bias, y);
-    charge_norm(r, x, y, FLOP_OVERHEAD);
+    charge_norm(r, y, FLOP_OVERHEAD);
     return y;
 }
 

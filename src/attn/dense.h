@@ -33,10 +33,10 @@ double gelu_slope(double a, GeluForm form); /* derivative of a g(a) */
 Tensor dense_layer(Run *r, Tensor x, Tensor w, Tensor b, Tensor base, FlopClass charge);
 /* f64 of the same shape.  Overhead 10 per element. */
 Tensor dense_gelu(Run *r, Tensor a, GeluForm form);
-/* In place in f64 x, not charged; returns x. */
+/* In place in f64 x, no FLOPs charged; returns x. */
 Tensor dense_activate(Run *r, Tensor x, DenseActivation activation);
 /* f64 [1,n,c] of x [1,n,c] f32 or f64; gain and bias [c] or absent.  Charges 8 per element: 5 of
- * the normalisation, gain, bias and the sum with what was left out of the branch.  FLOP_NONE:
+ * the normalisation, gain, bias and the sum with what was left out of the branch.  FLOP_APART:
  * beside large products it is not counted. */
 Tensor dense_norm(Run *r, Tensor x, Tensor gain, Tensor bias, double eps, FlopClass charge);
 /* The same over all tokens and channels together (one group), as overhead. */

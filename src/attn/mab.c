@@ -35,7 +35,7 @@ static Tensor norm(Run *r, const Mab *m, const char *g_name, Tensor g, const cha
                    Tensor b, Tensor x)
 {
     return m->norm ? dense_norm(r, x, vector(r, m, g_name, g), vector(r, m, b_name, b), LAYER_EPS,
-                                FLOP_NONE)
+                                FLOP_APART)
                    : x;
 }
 

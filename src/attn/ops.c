@@ -243,16 +243,20 @@ Tensor op_dots64(Run *r, Tensor x, Tensor w)
 
 void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y)
 {
-    if (!run_failed(r))
-        DISPATCH(r, product64, &x, &w, bias, &y);
+    if (run_failed(r))
+        return;
+    DISPATCH(r, product64, &x, &w, bias, &y);
+    op_traffic(r, bytes_of(x) + bytes_of(w), bytes_of(y));
 }
 
 Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias)
 {
     Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
 
-    if (!run_failed(r))
-        DISPATCH(r, standardise, &x, eps, gain, bias, &y);
+    if (run_failed(r))
+        return y;
+    DISPATCH(r, standardise, &x, eps, gain, bias, &y);
+    op_traffic(r, bytes_of(x), bytes_of(y));
     return y;
 }
 
@@ -260,13 +264,16 @@ double op_largest_norm(Run *r, Tensor x)
 {
     if (!run_failed(r) && !r->ops->largest_norm)
         ops_lack(r, "largest_norm");
+    op_traffic(r, bytes_of(x), 0);
     return run_failed(r) ? 0 : r->ops->largest_norm(r, &x);
 }
 
 void op_gelu(Run *r, Tensor x, const float *bias)
 {
-    if (!run_failed(r))
-        DISPATCH(r, gelu, &x, bias);
+    if (run_failed(r))
+        return;
+    DISPATCH(r, gelu, &x, bias);
+    op_traffic(r, bytes_of(x), bytes_of(x));
 }
 
 Tensor op_argmax(Run *r, Tensor x, bool with_negative)

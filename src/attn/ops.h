@@ -32,12 +32,15 @@ typedef struct Flops {
 } Flops;
 
 typedef struct Bytes {
-    double read, written; /* traffic an op must cause at least once */
+    double read, written; /* at least: what ops read and write counts once an op */
 } Bytes;
 
-/* FLOP_NONE: counted nowhere: what only a view needs, and a layer's own projections, which
- * are not attention (those that made q, k and v are not counted either). */
-typedef enum FlopClass { FLOP_SCORE, FLOP_MIX, FLOP_OVERHEAD, FLOP_POSITION, FLOP_NONE } FlopClass;
+/* FLOP_APART: the caller charges the FLOPs, by a formula of its own, or they are of a layer's own
+ * projections, which are not attention (those that made q, k and v are not counted either); the
+ * traffic counts.  FLOP_NONE: nothing counts: what only a view needs. */
+typedef enum FlopClass {
+    FLOP_SCORE, FLOP_MIX, FLOP_OVERHEAD, FLOP_POSITION, FLOP_APART, FLOP_NONE
+} FlopClass;
 
 static inline double flops_total(Flops f)
 {
@@ -267,7 +270,7 @@ LogitResult op_logit_attend(Run *r, const LogitAttend *in);
 /* Logits of row i at columns start, start + step, ...: for readers. */
 void logit_run(const LogitAttend *in, int64_t heads, int64_t head, int64_t i, int64_t start,
                int64_t count, int64_t step, double *out);
-/* f32 [h,n,m]: the weights themselves, for views; charges nothing. */
+/* f32 [h,n,m]: the weights themselves, for views; counted nowhere. */
 Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse);
 
 /* y f64 [h,n,R] = x f32 [h' ,n,d] w[h' ,d,R], w f32 or f64, accumulated in double in
@@ -275,16 +278,16 @@ Tensor logit_weights(Run *r, const LogitAttend *in, Tensor lse);
  * 2 n d R per head to overhead.  Discrete decisions are taken on these. */
 Tensor op_dots64(Run *r, Tensor x, Tensor w);
 /* y f64 [1,n,R] = x f64 [1,n,d] w f64 [1,d,R], each sum in index order and beginning with
- * bias[R] (NULL: 0).  Charges nothing: callers tile. */
+ * bias[R] (NULL: 0).  Charges no FLOPs: callers tile. */
 void op_product64(Run *r, Tensor x, Tensor w, const float *bias, Tensor y);
 /* f32 [1,n,c] of x f32 [1,n,c]: (x - mean) / sqrt(variance + eps) * gain + bias of every row, in
- * double and rounded at the end; gain, bias f32 [c] or NULL.  Charges nothing. */
+ * double and rounded at the end; gain, bias f32 [c] or NULL.  Charges no FLOPs. */
 Tensor op_standardise(Run *r, Tensor x, double eps, const float *gain, const float *bias);
-/* The largest length of a row of x f32 [h',n,d]; NaN stays.  Charges nothing: bounds on
+/* The largest length of a row of x f32 [h',n,d]; NaN stays.  Charges no FLOPs: bounds on
  * rounding ask it. */
 double op_largest_norm(Run *r, Tensor x);
 /* x f32 [..,width], contiguous, in place: GELU(x + bias[width]) in its tanh form (bias NULL:
- * none).  Charges nothing. */
+ * none).  Charges no FLOPs. */
 void op_gelu(Run *r, Tensor x, const float *bias);
 
 /* index i32 [h,n] of the largest of the last axis of x f64 [h,n,R] (or of
@@ -312,34 +315,34 @@ typedef struct Nearest {
 } Nearest;
 
 /* i32 [h,parts,n]: the row of each part of y that has the largest product with x_i, decided
- * in double, sums in index order; ties: the lowest.  Charges nothing. */
+ * in double, sums in index order; ties: the lowest.  Charges no FLOPs. */
 Tensor op_nearest(Run *r, const Nearest *in);
 
 /* i32 [h,C,k]: for each row of y (f32 or f64 [h',C,d]) the k rows of x with the largest
  * products, decided as by op_nearest, ties to the lower row, listed in increasing order.
- * Charges nothing. */
+ * Charges no FLOPs. */
 Tensor op_best_rows(Run *r, const ChoiceRows *x, Tensor y, int64_t k);
 
 /* i64 [h,n]: bit t is set iff x_i . p_t > bias_t, decided in double; planes f32
- * [h',bits,d+1] hold (p_t, bias_t), `bias` false: bias 0.  Charges nothing. */
+ * [h',bits,d+1] hold (p_t, bias_t), `bias` false: bias 0.  Charges no FLOPs. */
 Tensor op_codes(Run *r, Tensor x, Tensor planes, bool bias);
 
 /* Fills sum f64 [h,C,d] with the sums of the rows of x f32 or f64 [h',n,d] with that index (i32
- * [h,n]), or, unit and f32, of x_i / max(|x_i|, 1e-12), in row order.  Charges nothing. */
+ * [h,n]), or, unit and f32, of x_i / max(|x_i|, 1e-12), in row order.  Charges no FLOPs. */
 void op_member_sums(Run *r, Tensor x, Tensor index, bool unit, Tensor sum);
 /* i32 [h,C]: how often each index below C stands in a row of index i32 [h,n]. */
 Tensor op_tally(Run *r, Tensor index, int64_t count);
 
 /* Fills cluster i32 [h,n] with the one of centres i64 [h,C] that differs from codes i64
- * [h,n] in the fewest bits; ties: the lowest.  Charges nothing. */
+ * [h,n] in the fewest bits; ties: the lowest.  Charges no FLOPs. */
 void op_nearest_codes(Run *r, Tensor codes, Tensor centres, Tensor cluster);
-/* i32 [h,clusters,64]: how many codes of a cluster have each bit.  Charges nothing. */
+/* i32 [h,clusters,64]: how many codes of a cluster have each bit.  Charges no FLOPs. */
 Tensor op_bit_sums(Run *r, Tensor codes, Tensor cluster, int64_t clusters);
 
 /* f64 [m]: how much each key of k [h',m,d] is used by the queries of q [h,n,d]: the mean over
  * heads and queries of softmax(scale q_i . k_j).  causal: the last queries see the last keys,
  * j <= i + m - n.  In double and the same way for every key, because choices are made on it.
- * Charges nothing: these are the weights that op_attend has counted. */
+ * Charges no FLOPs: these are the weights that op_attend has counted. */
 Tensor op_key_usage(Run *r, Tensor q, Tensor k, double scale, bool causal);
 
 /* order i32 [.,n]: positions of key i32 [.,n] sorted stably per row. */
@@ -424,8 +427,8 @@ void op_sinkhorn(Run *r, Tensor log_p, Tensor allowed, bool columns);
  * times block v; behind the last token stands 0.  Overhead 2 rows nb b w per head. */
 void op_mix_blocks(Run *r, Tensor perm, Tensor x, int64_t b, Tensor y);
 
-/* Lambdas (attn/lambdas.h), in double; they charge nothing.  The first fills lse and content,
- * the second out f32 [h,n,e] or [1,n,h e]. */
+/* Lambdas (attn/lambdas.h), in double; the caller charges and counts traffic.  The first fills
+ * lse and content, the second out f32 [h,n,e] or [1,n,h e]. */
 struct Lambdas;
 void op_lambda_content(Run *r, const struct Lambdas *l);
 void op_lambda_apply(Run *r, const struct Lambdas *l, Tensor out);

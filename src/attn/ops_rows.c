@@ -23,8 +23,10 @@ void op_entries_of(Run *r, Tensor x, Tensor z, EntryKind kind, double by, Tensor
     Entries in = { .x = with_axes(x), .z = with_axes(z), .kind = kind, .by = by,
                    .y = with_axes(y) };
 
-    if (!run_failed(r) && tensor_count(&y) > 0)
-        DISPATCH(r, entries, &in);
+    if (run_failed(r) || tensor_count(&y) == 0)
+        return;
+    DISPATCH(r, entries, &in);
+    op_traffic(r, bytes_of(x) + bytes_of(z), bytes_of(y));
 }
 
 void op_entries(Run *r, Tensor x, EntryKind kind, double by, Tensor y)
@@ -45,16 +47,20 @@ void op_softmax(Run *r, Tensor x)
 
 void op_softmax_rows(Run *r, const SoftmaxRows *in)
 {
-    if (!run_failed(r) && tensor_count(&in->x) > 0)
-        DISPATCH(r, softmax, in);
+    if (run_failed(r) || tensor_count(&in->x) == 0)
+        return;
+    DISPATCH(r, softmax, in);
+    op_traffic(r, bytes_of(in->x), bytes_of(in->x) + bytes_of(in->lse));
 }
 
 void op_standardise64(Run *r, Tensor x, double eps, Tensor gain, Tensor bias, Tensor y)
 {
     x = with_axes(x);
     y = with_axes(y);
-    if (!run_failed(r) && tensor_count(&y) > 0)
-        DISPATCH(r, standardise64, &x, eps, &gain, &bias, &y);
+    if (run_failed(r) || tensor_count(&y) == 0)
+        return;
+    DISPATCH(r, standardise64, &x, eps, &gain, &bias, &y);
+    op_traffic(r, bytes_of(x), bytes_of(y));
 }
 
 Tensor op_normalise(Run *r, Tensor x, NormaliseKind kind, double eps)
@@ -79,6 +85,7 @@ Tensor op_normalise64(Run *r, Tensor x, NormaliseKind kind, double eps)
 
     if (!run_failed(r))
         DISPATCH(r, normalise64, &x, kind, eps, &y);
+    op_traffic(r, bytes_of(x), bytes_of(y));
     return y;
 }
 
@@ -100,6 +107,7 @@ Tensor op_pair_dots(Run *r, Tensor x, Tensor y, Tensor index)
 
     if (!run_failed(r))
         DISPATCH(r, pair_dots, &x, &y, &index, &dots);
+    op_traffic(r, bytes_of(x) + bytes_of(index), bytes_of(dots)); /* of y only the caller knows */
     return dots;
 }
 

@@ -3,7 +3,7 @@
  *
  * What a mechanism does to its tensors between the large operations: it never loops over them
  * itself, because a loop runs on the host wherever the tensors are.  Unless said otherwise these
- * charge nothing: callers do.
+ * charge no FLOPs: callers do.
  */
 #ifndef ATTN_OPS_ROWS_H
 #define ATTN_OPS_ROWS_H

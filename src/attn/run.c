@@ -90,13 +90,14 @@ void op_charge(Run *r, FlopClass charge, double flops)
 
     if (!stage || run_failed(r) || r->again)
         return;
-    if (r->spec.progress && charge != FLOP_POSITION && charge != FLOP_NONE)
+    if (r->spec.progress && charge < FLOP_POSITION)
         progress_charge(r->spec.progress, flops);
     switch (charge) {
     case FLOP_SCORE: stage->flops.score += flops; break;
     case FLOP_MIX: stage->flops.mix += flops; break;
     case FLOP_OVERHEAD: stage->flops.overhead += flops; break;
     case FLOP_POSITION: stage->flops.position += flops; break;
+    case FLOP_APART:
     case FLOP_NONE: break;
     }
 }

@@ -117,12 +117,13 @@ static void convolve_batch(Run *r, const Squeeze *s, int64_t t, Tensor from, Ten
     if (run_failed(r))
         return;
     if (whole)
-        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t], whole), FLOP_NONE);
+        op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t], whole),
+                FLOP_APART);
     matrix.shape[1] = left * dm;
     rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, 1, left * dm }, tensor_f32(&rows) + whole * wide);
     if (left)
         op_gemm(r, rows, false, matrix, false, 1, 0, tensor_rows(to, c->made[t] + whole, 1),
-                FLOP_NONE);
+                FLOP_APART);
     rows = tensor_rows(to, c->made[t], c->made[t + 1] - c->made[t]);
     if (s->bias.data)
         op_entries_of(r, rows, s->bias, ENTRY_SUM, 1, rows);

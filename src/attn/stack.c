@@ -120,7 +120,7 @@ void stack_copy(Run *r, Tensor from, Tensor to)
 
 static FlopClass charge_of(const Stack *s)
 {
-    return s->silent ? FLOP_NONE : FLOP_OVERHEAD;
+    return s->silent ? FLOP_APART : FLOP_OVERHEAD;
 }
 
 static void multiply(Run *r, const Stack *s, Tensor x, Tensor w, Tensor y)

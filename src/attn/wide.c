@@ -58,9 +58,9 @@ void wide_attend(Run *r, WideAttend *a, bool counted)
                              .lse = tensor_rows(a->lse, first, rows) };
 
         op_gemm(r, tensor_rows(a->q, first, rows), false, a->k, true, a->scale, 0, soft.x,
-                FLOP_NONE);
+                FLOP_APART);
         op_softmax_rows(r, &soft);
-        op_gemm(r, soft.x, false, a->v, false, 1, 0, tensor_rows(a->out, first, rows), FLOP_NONE);
+        op_gemm(r, soft.x, false, a->v, false, 1, 0, tensor_rows(a->out, first, rows), FLOP_APART);
     }
     arena_release(r->arena, mark);
     op_charge(r, FLOP_SCORE, 2 * cells * (double)d);

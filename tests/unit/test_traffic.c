@@ -1,5 +1,5 @@
 /* test_traffic.c -- the bytes that must move at least, of every mechanism of the catalogue: some
- * where something is computed, and not of another order than what is computed.
+ * in each stage that computes something, and not of another order than what is computed.
  */
 #include <math.h>
 
@@ -8,6 +8,17 @@
 typedef struct Count {
     double flops, bytes;
 } Count;
+
+static void each_stage_has_some(const Run *r)
+{
+    for (int x = 0; x < r->stage_count; x++) {
+        const Stage *stage = &r->stages[x];
+
+        CHECK(flops_total(stage->flops) == 0 || stage->bytes.read + stage->bytes.written > 0,
+              "%s, stage '%s': %g FLOPs on no bytes", r->mechanism->id, stage->name,
+              flops_total(stage->flops));
+    }
+}
 
 static bool count(Session *s, const Mechanism *m, Count *out)
 {
@@ -20,6 +31,7 @@ static bool count(Session *s, const Mechanism *m, Count *out)
         Flops flops = run_flops(result->run);
         Bytes bytes = run_bytes(result->run);
 
+        each_stage_has_some(result->run);
         *out = (Count){ flops.score + flops.mix + flops.overhead, bytes.read + bytes.written };
     }
     if (result)

@@ -142,7 +142,7 @@ static Tensor computed_gates(Run *r, const Params *p)
     g.rank = 3;
     if (!run_failed(r)) {
         op_gemm(r, u, false, tensor_of(DT_F32, 3, (int64_t[]){ w.shape[0], du, 1 }, w.data), false,
-                1, 0, g, FLOP_NONE);
+                1, 0, g, FLOP_APART);
         if (bias.data)
             op_entries_of(r, g, tensor_of(DT_F32, 3, (int64_t[]){ bias.shape[0], 1, 1 }, bias.data),
                           ENTRY_SUM, 1, g);

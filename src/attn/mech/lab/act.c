@@ -70,7 +70,7 @@ static void halting_unit(Run *r, Work *w, Tensor x)
     Tensor    p = run_tensor3(r, DT_F64, 1, r->n, 1);
 
     op_gemm(r, x, false, tensor_of(DT_F32, 3, (int64_t[]){ 1, r->dm, 1 }, w->w_halt.data), false, 1,
-            0, p, FLOP_NONE);
+            0, p, FLOP_APART);
     op_entries(r, p, ENTRY_SHIFT, w->p->b_halt, p);
     op_entries(r, p, ENTRY_SIGMOID, 0, p);
     op_wait(r, "the host decides which tokens halt");

@@ -131,6 +131,7 @@ static void make_mask(Run *r, Dam *s)
         ((double *)s->mask.distance.data)[x] =
             row_mask_of(&s->mask, number(s, &s->alphas, head, at) + noise);
     }
+    op_traffic(r, (double)tensor_bytes(&s->alphas), (double)tensor_bytes(&s->mask.distance));
 }
 
 /* ---- the mask as a set of cells --------------------------------------------- */

@@ -219,8 +219,8 @@ static LatentRead read_projected(Run *r, const Linformer *l, double scale, Tenso
         run_stage(r, "scores, softmax, mix");
         return latents_read_float(r, r->q, *k, *v, scale);
     }
-    op_gemm(r, l->e, false, r->k, false, 1, 0, wide_k, FLOP_NONE);
-    op_gemm(r, l->f, false, r->v, false, 1, 0, wide_v, FLOP_NONE);
+    op_gemm(r, l->e, false, r->k, false, 1, 0, wide_k, FLOP_APART);
+    op_gemm(r, l->f, false, r->v, false, 1, 0, wide_v, FLOP_APART);
     *v = exact_rounded(r, wide_v);
     run_stage(r, "scores, softmax, mix");
     return latents_read_exact(r, r->q, wide_k, *v, scale);

@@ -145,9 +145,9 @@ static void project(Run *r, Model *m)
     r->q = run_tensor3(r, DT_F32, r->h, r->n, d);
     r->k = run_tensor3(r, DT_F32, r->h, r->n, d);
     r->v = run_tensor3(r, DT_F32, r->h, r->n, e);
-    op_gemm(r, m->x, false, wq, false, 1, 0, r->q, FLOP_NONE);
-    op_gemm(r, m->x, false, m->wk, false, 1, 0, r->k, FLOP_NONE);
-    op_gemm(r, m->x, false, m->wv, false, 1, 0, r->v, FLOP_NONE);
+    op_gemm(r, m->x, false, wq, false, 1, 0, r->q, FLOP_APART);
+    op_gemm(r, m->x, false, m->wk, false, 1, 0, r->k, FLOP_APART);
+    op_gemm(r, m->x, false, m->wv, false, 1, 0, r->v, FLOP_APART);
     m->in = run_attend_input(r, p->scale);
 }
 
@@ -176,9 +176,9 @@ static void compress(Run *r, const Model *m, int64_t t, const AttendInput *part)
     } else {
         squeeze_batch(r, &m->squeeze, t, m->x, m->slot_x);
         op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wk, false, 1, 0,
-                tensor_rows(m->slot_k, c->made[t], made), FLOP_NONE);
+                tensor_rows(m->slot_k, c->made[t], made), FLOP_APART);
         op_gemm(r, tensor_rows(m->slot_x, c->made[t], made), false, m->wv, false, 1, 0,
-                tensor_rows(m->slot_v, c->made[t], made), FLOP_NONE);
+                tensor_rows(m->slot_v, c->made[t], made), FLOP_APART);
     }
     run_trace(r, "tokens squeezed", (double)(end - first));
     run_trace(r, "slots made", (double)made);

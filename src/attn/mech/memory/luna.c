@@ -101,7 +101,7 @@ static Tensor packed(Run *r, const Params *p, Tensor queries, Tensor keys)
     Tensor g = run_tensor3(r, DT_F64, r->h, r->n, queries.shape[1]);
     bool   elu = p->activation == ACTIVATION_ELU;
 
-    op_gemm(r, keys, false, queries, true, run_scale(r, p->scale), 0, g, FLOP_NONE);
+    op_gemm(r, keys, false, queries, true, run_scale(r, p->scale), 0, g, FLOP_APART);
     op_entries(r, g, elu ? ENTRY_ELU : ENTRY_SOFTPLUS, elu ? 0 : p->softplus_beta, g);
     return g;
 }

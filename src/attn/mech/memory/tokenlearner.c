@@ -184,7 +184,7 @@ static Tensor quick_network(Run *r, const Network *net, Tensor z)
 static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, Tensor b, Tensor x)
 {
     return dense_norm(r, x, dense_vector(r, g_name, g, r->dm), dense_vector(r, b_name, b, r->dm),
-                      LAYER_EPS, FLOP_NONE);
+                      LAYER_EPS, FLOP_APART);
 }
 
 /* Pixels [i,i+rows) x [j,j+width) of t [1,n,cols], an image. */

@@ -157,16 +157,14 @@ static void add_triangle(Run *r, Tensor w, Tensor v, Tensor gate)
 
         if (i)
             op_gemm(r, piece(w, i, rows, 0, i), false, tensor_rows(v, 0, i), false, 1, 1, to,
-                    FLOP_NONE);
+                    FLOP_APART);
         op_entries_of(r, piece(w, i, rows, i, rows), tensor_columns(tensor_rows(lower, 0, rows), 0,
                                                                     rows),
                       ENTRY_WHERE, 0, tensor_columns(tensor_rows(corner, 0, rows), 0, rows));
         op_gemm(r, piece(corner, 0, rows, 0, rows), false, tensor_rows(v, i, rows), false, 1, 1, to,
-                FLOP_NONE);
+                FLOP_APART);
     }
     op_charge(r, FLOP_MIX, (double)n * (double)(n + 1) * (double)v.shape[2]);
-    op_traffic(r, (double)tensor_bytes(&w) / 2 + (double)tensor_bytes(&v),
-               (double)tensor_bytes(&gate));
 }
 
 typedef struct Tiny {

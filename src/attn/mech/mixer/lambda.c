@@ -210,7 +210,7 @@ static Tensor projected(Run *r, const char *name, Tensor given, int64_t heads, i
                              (Init){ INIT_NORMAL, 1 / sqrt((double)dm) });
     Tensor  none = { .rank = 0 };
 
-    return split(r, dense_layer(r, tensor_with_rank(r->x, 3), w, none, none, FLOP_NONE), heads);
+    return split(r, dense_layer(r, tensor_with_rank(r->x, 3), w, none, none, FLOP_APART), heads);
 }
 
 /* A vector of rows for the heads of t, seen beside it; with `heads` rows, or one. */

@@ -117,7 +117,7 @@ static Tensor projected(Run *r, Tensor y, Tensor w, int64_t width)
         Tensor rows = tensor_of(DT_F32, 3, (int64_t[]){ 1, r->e, all },
                                 tensor_f32(&w) + t * r->e * all);
 
-        op_gemm(r, head, false, rows, false, 1, t > 0, out, FLOP_NONE);
+        op_gemm(r, head, false, rows, false, 1, t > 0, out, FLOP_APART);
     }
     out.shape[0] = r->h;
     out.shape[2] = out.stride[0] = width;
@@ -190,7 +190,7 @@ static Tensor ldconv_shares(Run *r, const Params *p, const Slots *s, Tensor x, T
     if (run_failed(r))
         return share;
     op_gemm(r, op_gather(r, x, middles(r, p, s)), false, tensor_columns(w, 0, s->size), false, 1, 0,
-            logits, FLOP_NONE);
+            logits, FLOP_APART);
     cut_ranges(r, s, logits, -(double)INFINITY);
     op_softmax_rows(r, &(SoftmaxRows){ .x = logits });
     op_entries(r, logits, ENTRY_CAST, 0, share);
