@@ -1,4 +1,4 @@
-/* attn/ops_front.h -- what the fronts of the operations (ops.c, ops_rows.c) share. */
+/* attn/ops_front.h -- what the fronts of the operations (ops.c, ops_rows.c, ops_choose.c) share. */
 #ifndef ATTN_OPS_FRONT_H
 #define ATTN_OPS_FRONT_H
 
