@@ -214,10 +214,13 @@ void run_tell(const Run *r, double share);
 
 /* Memory of the run; data NULL (and the run failed) when there is none. */
 void  *run_alloc(Run *r, int64_t count, int64_t size);
+Tensor run_tensor(Run *r, DType dtype, int rank, const int64_t *shape);
 Tensor run_tensor1(Run *r, DType dtype, int64_t a);
 Tensor run_tensor2(Run *r, DType dtype, int64_t a, int64_t b);
 Tensor run_tensor3(Run *r, DType dtype, int64_t a, int64_t b, int64_t c);
 Tensor run_tensor4(Run *r, DType dtype, int64_t a, int64_t b, int64_t c, int64_t d);
+/* Fails the run, with what was asked for last and the limit. */
+void run_out_of_memory(Run *r);
 
 /* A tensor parameter: the given one, checked against `shape` (rank axes, the
  * first being heads; a given tensor without the head axis or with extent 1
