@@ -3,20 +3,20 @@
 -- Embedded in the program and run once at start with the module, the classes'
 -- method tables, and a function that makes a text harmless to terminals.  Each
 -- function here is a row of the registration table (src/script/lua_module.c),
--- which describes it; misuse raises at the caller's line, the world's failures
--- give nil, message, code.
+-- which describes it; misuse raises, the world's failures give nil, message, code.
 
 local attn, classes, clean, sweeping = ...
 local Tensor, Job = classes.Tensor, classes.Job
 local io, os = io, os -- a script may lack them
 
-local function raise(level, format, ...)
-  error(string.format(format, ...), level + 1)
+-- The place that is put before the message becomes the caller's (src/script/lua_caller.c).
+local function raise(format, ...)
+  error(string.format(format, ...))
 end
 
 local function expect(kind, value, name)
   if type(value) ~= kind then
-    raise(3, "%s: expected %s, got %s", name, kind, type(value))
+    raise("%s: expected %s, got %s", name, kind, type(value))
   end
 end
 
@@ -80,26 +80,31 @@ end
 
 function Tensor.tostring(t, format, most)
   local whole = t.dtype ~= "f32" and t.dtype ~= "f64"
-  return rows(t, format or (whole and "%d" or "%.4g"), most or 12)
+  format, most = format or (whole and "%d" or "%.4g"), most or 12
+  expect("string", format, "format")
+  if math.type(most) ~= "integer" or most < 1 then
+    raise("most: expected a whole number from 1, got %s", tostring(most))
+  end
+  return rows(t, format, most)
 end
 
 -- jobs --------------------------------------------------------------------------
 
-local poll_job, wait_job = Job.poll, Job.wait
+local poll, wait = Job.poll, Job.wait
 local watchers = setmetatable({}, { __mode = "k" }) -- of each job: its function
 local glance = 0.1 -- seconds between calls of it
 
 -- In the explorer, where a script may wait, the screen goes on meanwhile.
 local function poll_alive(job, seconds)
-  if attn.has_ui and not poll_job(job, 0) and seconds > 0 then
+  if attn.has_ui and not poll(job, 0) and seconds > 0 then
     local alive = pcall(attn.ui.sleep, math.min(seconds, 0.01))
     seconds = alive and 0 or seconds
   end
-  return poll_job(job, seconds)
+  return poll(job, seconds)
 end
 
 function Job.on_progress(job, f)
-  poll_job(job, 0) -- is it one?
+  poll(job, 0) -- is it one?
   expect("function", f, "f")
   watchers[job] = f
   return job
@@ -121,7 +126,7 @@ function Job.wait(job)
     seconds = glance
   end
   watchers[job] = nil
-  return wait_job(job)
+  return wait(job)
 end
 
 -- results -----------------------------------------------------------------------
@@ -156,7 +161,7 @@ local function curves_of(sweep, column)
   return curves
 end
 
-local figure_of = attn.figure
+local figure = attn.figure
 local units = { ["time_ms.median"] = "time (ms)", ["memory.arena_peak"] = "memory (bytes)",
                 ["flops.counted"] = "FLOPs" }
 
@@ -177,7 +182,7 @@ end
 
 function attn.figure(options)
   if type(options) ~= "table" or type(options.panels) ~= "table" then
-    return figure_of(options)
+    return figure(options)
   end
   local made, panels = {}, {}
   for key, value in pairs(options) do
@@ -187,7 +192,7 @@ function attn.figure(options)
     panels[i] = with_curves(panel)
   end
   made.panels = #options.panels == #panels and panels or options.panels
-  return figure_of(made)
+  return figure(made)
 end
 
 function attn.text(figure, options)
@@ -344,7 +349,7 @@ local function written(value, name)
     end
     return table.concat(parts, ",")
   elseif kind ~= "number" and kind ~= "string" and kind ~= "boolean" then
-    raise(4, "%s: expected a number, text or list, got %s", name, kind)
+    raise("%s: expected a number, text or list, got %s", name, kind)
   end
   return tostring(value)
 end
@@ -363,7 +368,7 @@ local function sweep_option(words, key, value)
       words[#words + 1] = name .. "=" .. written(value[name], name)
     end
   else
-    raise(3, "sweep has no option '%s'", key)
+    raise("sweep has no option '%s'", key)
   end
 end
 
@@ -375,9 +380,9 @@ local function changed_line(line, row)
   if after == nil then
     return nil
   elseif type(after) ~= "table" then
-    raise(3, "row: expected a record or nil, got %s", type(after))
+    raise("row: expected a record or nil, got %s", type(after))
   elseif after.key ~= key then
-    raise(3, "row: the record's key must stay: a sweep that goes on knows the point by it")
+    raise("row: the record's key must stay: a sweep that goes on knows the point by it")
   end
   local text = attn.json(after)
   if text == before then
@@ -533,7 +538,7 @@ local function json_members(t, indent, depth, seen)
   end
   for _, key in ipairs(sorted_keys(t)) do
     if type(key) ~= "string" and type(key) ~= "number" then
-      error("json: a key is a " .. type(key), 0)
+      raise("json: a key is a %s", type(key))
     end
     parts[#parts + 1] = json_string(tostring(key)) .. (indent and ": " or ":")
       .. write_json(t[key], indent, depth + 1, seen)
@@ -543,7 +548,7 @@ end
 
 local function json_table(t, indent, depth, seen)
   if seen[t] then
-    error("json: a table holds itself", 0)
+    raise("json: a table holds itself")
   end
   seen[t] = true
   local parts, open, close = json_members(t, indent, depth, seen)
@@ -569,15 +574,14 @@ function write_json(value, indent, depth, seen)
   elseif kind == "table" then
     return json_table(value, indent, depth, seen)
   end
-  error("json: no word for a " .. kind, 0)
+  raise("json: no word for a %s", kind)
 end
 
 function attn.json(value, indent)
-  local ok, text = pcall(write_json, value, indent, 0, {})
-  if not ok then
-    error(text, 2)
+  if indent ~= nil and (math.type(indent) ~= "integer" or indent < 0 or indent > 64) then
+    raise("indent: expected a whole number from 0 to 64, got %s", tostring(indent))
   end
-  return text
+  return write_json(value, indent, 0, {})
 end
 
 -- CSV ---------------------------------------------------------------------------
@@ -793,7 +797,7 @@ end
 
 function attn.ui.step(stage)
   if math.type(stage) ~= "integer" then
-    raise(2, "step: expected a stage from 0, got %s", tostring(stage))
+    raise("step: expected a stage from 0, got %s", tostring(stage))
   end
   return attn.ui.set { step = stage }
 end
@@ -823,7 +827,7 @@ local function note_place(value, name)
   if value == nil then
     return "*"
   elseif math.type(value) ~= "integer" or value < 0 then
-    raise(3, "%s: expected a whole number from 0, got %s", name, tostring(value))
+    raise("%s: expected a whole number from 0, got %s", name, tostring(value))
   end
   return tostring(value)
 end
@@ -835,17 +839,17 @@ function classes.Pane.highlight(pane, note)
   expect("table", note, "note")
   for key in pairs(note) do
     if key ~= "q" and key ~= "k" and key ~= "text" then
-      raise(2, "highlight has q, k and text, no '%s'", tostring(key))
+      raise("highlight has q, k and text, no '%s'", tostring(key))
     end
   end
   local q, k = note_place(note.q, "q"), note_place(note.k, "k")
   if q == "*" and k == "*" then
-    raise(2, "highlight: q, k or both are needed")
+    raise("highlight: q, k or both are needed")
   end
   local text = note.text or ""
   expect("string", text, "text")
   if text:find("[|{}=%c]") then
-    raise(2, "text: none of | { } = can stand in it")
+    raise("text: none of | { } = can stand in it")
   end
   local state, message, code = pane:state()
   if not state then
@@ -873,7 +877,7 @@ local levels = { debug = true, info = true, warning = true, error = true }
 
 function attn.log(level, format, ...)
   if not levels[level] then
-    raise(2, "log: expected debug, info, warning or error, got '%s'", tostring(level))
+    raise("log: expected debug, info, warning or error, got '%s'", tostring(level))
   end
   if level == "debug" and not os.getenv("ATTNSCOPE_DEBUG") then
     return

@@ -76,6 +76,14 @@ void *class_test(lua_State *L, int arg, const Class *class); /* NULL: something 
 const char *class_nearest(const Class *class, const char *name);
 bool        class_has(const Class *class, const char *name);
 
+/* ---- our own Lua (lua_caller.c) ----------------------------------------------- */
+
+#define OWN_CHUNK "[attnscope]" /* what its chunks are called */
+
+/* What the functions of `class` in the table at absolute index `table` raise names the line that
+ * called them, for those of them that are written in Lua.  [-0, +0, m] */
+void caller_names(lua_State *L, int table, const Class *class);
+
 /* ---- option tables (lua_util.c) --------------------------------------------- */
 
 /* Puts an empty table for a missing argument; raises on unknown keys. [-0, +0, v] */

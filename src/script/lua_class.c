@@ -141,7 +141,8 @@ static void open_class(lua_State *L, const Class *class)
 
 /* ---- the module ------------------------------------------------------------- */
 
-/* Every function a row leaves to the prelude is there now.  [-0, +0, v] */
+/* Every function a row leaves to the prelude is there now, and raises at its caller's line.
+ * [-0, +0, v] */
 static void check_prelude(lua_State *L, const Class *class, int table)
 {
     for (const Member *m = class->members; m->name; m++) {
@@ -151,6 +152,7 @@ static void check_prelude(lua_State *L, const Class *class, int table)
             luaL_error(L, "the prelude lacks %s.%s", class->name, m->name);
         lua_pop(L, 1);
     }
+    caller_names(L, table, class);
 }
 
 /* Called with the module, the classes' method tables, what makes a text harmless, and sweeps.
@@ -159,7 +161,7 @@ static void run_prelude(lua_State *L, int module, int methods)
 {
     const char *bytes = (const char *)script_prelude;
 
-    if (luaL_loadbufferx(L, bytes, script_prelude_size, "=prelude", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, bytes, script_prelude_size, "=" OWN_CHUNK, "t") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, module);
     lua_pushvalue(L, methods);

@@ -541,13 +541,14 @@ void console_install(lua_State *L)
     lua_getfield(L, -1, "attnscope");
     lua_pushboolean(L, true);
     lua_setfield(L, -2, "has_ui");
-    if (luaL_loadbufferx(L, waiting, sizeof(waiting) - 1, "=console", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, waiting, sizeof(waiting) - 1, "=" OWN_CHUNK, "t") != LUA_OK)
         lua_error(L);
-    lua_insert(L, -2);
+    lua_pushvalue(L, -2);
     lua_pushcfunction(L, console_write);
     lua_pushcfunction(L, do_nothing);
     lua_pushcfunction(L, command_begin);
     lua_pushcfunction(L, command_done);
     lua_pushcfunction(L, command_finish);
     lua_call(L, 6, 0);
+    caller_names(L, lua_gettop(L), &class_attn);
 }

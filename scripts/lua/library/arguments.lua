@@ -20,7 +20,7 @@ local kinds, methods = {}, {}
 
 -- Ends the script: status 2 for wrong words, 1 for what the world refuses, 130 after Ctrl-C.
 function methods.give_up(message, status)
-  message = tostring(message):gsub("^prelude:%d+: ", "") -- where in the library is of no use
+  message = tostring(message):gsub("^[^\n]-%.lua:%d+: ", "") -- where in a script is of no use
   if attn.has_ui or not os or not os.exit then -- in the explorer, or attnscope lua --safe
     error(message, 0)
   end
