@@ -18,6 +18,8 @@ static void set_bool(lua_State *L, const char *key, bool value)
     lua_setfield(L, -2, key);
 }
 
+static const Alias help_names[] = { { "doc", "help" }, { NULL, NULL } };
+
 /* ---- parameters ------------------------------------------------------------- */
 
 /* Bounds only where they say something. */
@@ -61,6 +63,7 @@ static void push_param(lua_State *L, const Param *p)
     set_string(L, "shape", p->shape);
     set_string(L, "drawn", p->drawn);
     set_string(L, "help", p->help);
+    names_set(L, help_names);
     lua_remove(L, -2);
 }
 
@@ -104,6 +107,34 @@ static void set_claims(lua_State *L, const Mechanism *m)
         lua_setfield(L, -2, "exponent");
     }
     lua_setfield(L, -2, "claim");
+    set_string(L, "time", m->claim_time);
+    set_string(L, "memory", m->claim_memory);
+}
+
+static void set_paper(lua_State *L, const Mechanism *m)
+{
+    set_string(L, "authors", m->authors);
+    lua_pushinteger(L, m->year);
+    lua_setfield(L, -2, "year");
+    set_string(L, "arxiv", m->arxiv);
+}
+
+/* What of an input it reads. */
+static void set_inputs(lua_State *L, const Mechanism *m)
+{
+    static const char *const qkv[] = { "q", "k", "v" };
+    int                      count = 0;
+
+    lua_newtable(L);
+    for (int i = 0; i < 3 && !m->needs_x && !m->needs_attn && !m->needs_none; i++) {
+        lua_pushstring(L, qkv[i]);
+        lua_rawseti(L, -2, ++count);
+    }
+    if (m->needs_x || m->needs_attn) {
+        lua_pushstring(L, m->needs_x ? "x" : "attn");
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "inputs");
 }
 
 static void set_views(lua_State *L, const Mechanism *m)
@@ -117,6 +148,7 @@ static void set_views(lua_State *L, const Mechanism *m)
         set_string(L, "kind", view_kind_name(v->kind));
         set_string(L, "help", v->help);
         set_bool(L, "maybe", v->maybe);
+        names_set(L, help_names);
         lua_rawseti(L, -2, ++count);
     }
     lua_setfield(L, -2, "views");
@@ -147,10 +179,11 @@ int attn_info(lua_State *L)
     lua_newtable(L);
     set_string(L, "id", m->id);
     set_string(L, "title", m->title);
-    set_string(L, "authors", m->authors);
-    lua_pushinteger(L, m->year);
-    lua_setfield(L, -2, "year");
-    set_string(L, "arxiv", m->arxiv);
+    set_paper(L, m);
+    lua_newtable(L);
+    set_paper(L, m);
+    lua_setfield(L, -2, "paper");
+    set_inputs(L, m);
     set_string(L, "source", m->source);
     set_string(L, "formula", m->formula);
     set_string(L, "teaches", m->teaches);

@@ -7,6 +7,7 @@
 static const Member card_members[] = {
     FIELD("id", "string", "the name it runs by"),
     FIELD("title", "string", "as a reader knows it"),
+    FIELD("paper", "{ authors: string, year: integer, arxiv?: string }", "it is from"),
     FIELD("authors", "string", "of the paper"),
     FIELD("year", "integer", "of the paper"),
     FIELD("arxiv", "string", "number of the paper"),
@@ -17,6 +18,9 @@ static const Member card_members[] = {
     FIELD("class", "string", "of the surveys: \"FP+M\""),
     FIELD("classes", "string[]", "the same, one by one"),
     FIELD("claim", "table", "claimed: time, memory, decode, exponent"),
+    FIELD("time", "string", "claimed: \"O(n w)\""),
+    FIELD("memory", "string", "claimed"),
+    FIELD("inputs", "string[]", "what of an input it reads: q, k and v, or x, or attn, or nothing"),
     FIELD("causal", "boolean", "has a causal form"),
     FIELD("no_causal", "string", "why it has none"),
     FIELD("cross", "boolean", "takes other keys than queries"),
@@ -44,6 +48,7 @@ static const Member param_card_members[] = {
     FIELD("shape", "string", "of a tensor"),
     FIELD("drawn", "string", "how a tensor is drawn that is not given"),
     FIELD("help", "string", "its meaning"),
+    FIELD("doc", "string", "the same as help"),
     MEMBER_END,
 };
 const Class class_param_card = { .name = "ParamCard", .help = "A parameter of a mechanism.",
@@ -53,6 +58,7 @@ static const Member view_card_members[] = {
     FIELD("name", "string", "as in result.views"),
     FIELD("kind", "string", "what a number in it is"),
     FIELD("help", "string", "what it shows"),
+    FIELD("doc", "string", "the same as help"),
     FIELD("maybe", "boolean", "not always there"),
     MEMBER_END,
 };
@@ -74,9 +80,15 @@ static const Member record_members[] = {
     FIELD("seed", "integer", "of the draws"),
     FIELD("threads", "integer", "that ran"),
     FIELD("input", "string", "its name"),
-    FIELD("time_ms", "table", "median, q1, q3, lo, hi, first; absent: not measured"),
-    FIELD("flops", "table", "counted, closed_form, and the parts of each"),
+    FIELD("time_ms", "table",
+          "median, iqr, min, reps, q1, q3, median_low, median_high, first, samples; absent: not "
+          "measured"),
+    FIELD("flops", "table",
+          "counted, closed_form, and the parts of each; also total, score, mix, overhead and "
+          "position of those counted"),
     FIELD("memory", "table", "arena_peak, heap_peak, largest"),
+    FIELD("mem", "table", "peak: the same as memory.arena_peak; workspace: without the output"),
+    FIELD("cpu", "string", "the same as environment.cpu"),
     FIELD("bytes", "number", "that must move at least"),
     FIELD("gpu", "table", "of a run on a GPU: name, source, graph (replayed, why, plain_ms; "
           "absent: not asked for), and for each tier events (span_ms), "
@@ -104,6 +116,14 @@ static const Member cell_members[] = {
     FIELD("length", "number", "of what it adds"),
     FIELD("exact", "table", "weight, rank and keys of exact attention"),
     FIELD("components", "string[]", "what allows it: \"window\", \"global\""),
+    FIELD("component", "string[]", "the same as components"),
+    FIELD("bucket_q", "integer|integer[]",
+          "bucket or cluster of the token at q; of several rounds a list; absent: tokens are not "
+          "grouped"),
+    FIELD("bucket_k", "integer|integer[]", "of the token at k (where queries alone are grouped: of "
+          "its query)"),
+    FIELD("q_token", "string", "label of the query"),
+    FIELD("k_token", "string", "label of the key"),
     FIELD("values", "table<string, number>", "of every view of this shape"),
     MEMBER_END,
 };
@@ -114,6 +134,8 @@ static const Member entry_members[] = {
     FIELD("k", "integer", "the key"),
     FIELD("weight", "number", "its weight"),
     FIELD("components", "string[]", "what allows it"),
+    FIELD("w", "number", "the same as weight"),
+    FIELD("component", "string[]", "the same as components"),
     MEMBER_END,
 };
 const Class class_entry = { .name = "RowEntry", .help = "A key that a query sees.",
@@ -121,6 +143,11 @@ const Class class_entry = { .name = "RowEntry", .help = "A key that a query sees
 
 static const Member stage_members[] = {
     FIELD("name", "string", "of the step"),
+    FIELD("caption", "string", "what it said, else the note; absent: neither"),
+    FIELD("note", "string", "what the step does, in general"),
+    FIELD("said", "string", "by the step itself, in a replay"),
+    FIELD("iteration", "integer", "of a step that comes several times, from 0"),
+    FIELD("replay", "boolean", "of the replay"),
     FIELD("flops", "table", "score, mix, overhead, position, total"),
     FIELD("arena_peak", "integer", "bytes held at most"),
     FIELD("traces", "table<string, number>", "numbers that the step is watched by"),

@@ -127,6 +127,7 @@ void record_push(lua_State *L, const Record *record)
 
     record_json(record, &json);
     push_own(L, text);
+    names_set_record(L);
     lua_remove(L, -2);
 }
 

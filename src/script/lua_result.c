@@ -188,8 +188,8 @@ static void set_cells(lua_State *L, const Run *run)
 /* Fields of the record, with the counts of this run.  [-0, +1, v] */
 static int result_stats(lua_State *L)
 {
-    static const char *const shared[] = { "time_ms", "memory", "quality", "seeds", "tensors",
-                                          "status", "threads", "device", NULL };
+    static const char *const shared[] = { "time_ms", "memory", "mem", "bytes", "quality", "seeds",
+                                          "tensors", "status", "threads", "cpu", "device", NULL };
     const Result *result = result_check(L, 1)->result;
 
     result_record(L);
@@ -255,6 +255,10 @@ static void push_step(lua_State *L, const Step *step)
         lua_pushstring(L, stage->said);
         lua_setfield(L, -2, "said");
     }
+    if (stage->said || step->note) {
+        lua_pushstring(L, stage->said ? stage->said : step->note);
+        lua_setfield(L, -2, "caption");
+    }
     lua_pushboolean(L, step->run != step->result->run);
     lua_setfield(L, -2, "replay");
 }
@@ -285,7 +289,9 @@ static const Member result_members[] = {
     { "views", result_views, NULL, "table<string, attnscope.Tensor>", "made when asked for" },
     { "params", result_params, NULL, "table<string, any>", "every parameter as it was bound" },
     { "stats", result_stats, NULL, "table",
-      "run_ms, flops{score,mix,overhead,position,total}, nnz, density, time_ms, memory, quality" },
+      "run_ms; flops {score, mix, overhead, position, total}; nnz, density; threads, cpu, bytes; "
+      "time_ms {median, iqr, min, reps, q1, q3, ...} when it was taken; mem {peak, workspace: "
+      "without the output}, in detail memory; quality" },
     { "record", result_record, NULL, "attnscope.Record", "as `attnscope run --json` prints it" },
     { "mechanism", result_mechanism, NULL, "string", "its id" },
     { "text", result_text, NULL, "string", "mechanism and parameters as on a command line" },

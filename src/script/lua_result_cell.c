@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/cell.h"
+#include "app/own_order.h"
 #include "draw/colour.h"
 #include "script/lua_work.h"
 
@@ -30,6 +31,31 @@ const Pattern *result_cells(const Run *run)
         view = matrix_called(run, "weights");
     return view ? view->support : NULL;
 }
+
+/* The latest view that says of every token and head in which bucket or cluster it is; NULL: there
+ * is none. */
+static const View *groups_of(const Run *run)
+{
+    for (int i = 0; i < run->view_count; i++) {
+        const View *view = &run->views[i];
+
+        if (view->kind == VIEW_BUCKETS && !strcmp(view->cols, "token") &&
+            run_view(run, view->name) == view && round_line(run, view, 0, 0) &&
+            view_planes(view) * view_rows(view) % run->h == 0)
+            return view;
+    }
+    return NULL;
+}
+
+static const Alias cell_names[] = { { "component", "components" }, { NULL, NULL } };
+static const Alias entry_names[] = { { "w", "weight" }, { "component", "components" },
+                                     { NULL, NULL } };
+
+typedef struct Asked {
+    Result *result;
+    int64_t head, q, k;
+    CellWhy why;
+} Asked;
 
 /* Names of the component bits as a list.  [-0, +1, m] */
 void push_components(lua_State *L, uint8_t bits)
@@ -111,6 +137,29 @@ static void set_number(lua_State *L, const char *key, double value)
     lua_setfield(L, -2, key);
 }
 
+/* The group of token t in each round, from the view that sorts the tokens: a number, or a list
+ * where there are several rounds.  [-0, +0, m] */
+static void set_group(lua_State *L, const Asked *a, int64_t t, const char *key)
+{
+    const Run  *run = a->result->run;
+    const View *view = groups_of(run);
+    int64_t     rounds;
+
+    if (!view || t >= run->n)
+        return;
+    rounds = view_planes(view) * view_rows(view) / run->h;
+    lua_createtable(L, (int)rounds, 0);
+    for (int64_t r = 0; r < rounds; r++) {
+        lua_pushinteger(L, round_line(run, view, a->head, r)[t]);
+        if (rounds == 1) {
+            lua_replace(L, -2);
+            break;
+        }
+        lua_rawseti(L, -2, r + 1);
+    }
+    lua_setfield(L, -2, key);
+}
+
 /* The score, the share of the output, and exact attention. */
 static void set_why(lua_State *L, const CellWhy *why)
 {
@@ -133,12 +182,6 @@ static void set_why(lua_State *L, const CellWhy *why)
     lua_setfield(L, -2, "keys");
     lua_setfield(L, -2, "exact");
 }
-
-typedef struct Asked {
-    Result *result;
-    int64_t head, q, k;
-    CellWhy why;
-} Asked;
 
 /* The reader lives for this call. */
 static bool find_why(void *context, const atomic_bool *cancel, Error *err)
@@ -172,8 +215,11 @@ static int push_cell(lua_State *L, int status, lua_KContext at)
     set_weight(L, run, a->head, a->q, a->k);
     set_values(L, run, a->head, a->q, a->k);
     set_why(L, &a->why);
+    set_group(L, a, a->q, "bucket_q");
+    set_group(L, a, a->k, "bucket_k");
     set_token(L, a->result->input->q_tokens, a->q, "q_token");
     set_token(L, a->result->input->k_tokens, a->k, "k_token");
+    names_set(L, cell_names);
     return 1;
 }
 
@@ -219,6 +265,7 @@ static void write_key(lua_State *L, RowWriter *writer, int64_t k)
     }
     push_components(L, bits);
     lua_setfield(L, -2, "components");
+    names_set(L, entry_names);
     lua_rawseti(L, -2, ++writer->count);
 }
 
