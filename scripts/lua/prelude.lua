@@ -44,6 +44,33 @@ function attn.lessons()
   return attn.from_json(text)
 end
 
+local random_keys = { structure = true, dist = true, m = true, dv = true }
+
+-- A whole number from 1, or nil.
+local function size_of(options, key)
+  local value = options[key]
+  if value ~= nil and (math.type(value) ~= "integer" or value < 1) then
+    raise("%s: expected a whole number from 1, got %s", key, tostring(value))
+  end
+  return value
+end
+
+-- Normal numbers for other keys than queries, or values of another size: what does not depend on
+-- a sequence is cut from one that is large enough.
+local function random_cross(options, m, dv)
+  local n, d = size_of(options, "n") or 64, size_of(options, "d") or 64
+  m, dv = m or n, dv or d
+  local large, message, code = attn.synthetic("normal", { n = math.max(n, m), d = math.max(d, dv),
+                                                          heads = options.heads,
+                                                          seed = options.seed })
+  if not large then return nil, message, code end
+  return attn.input {
+    q = large.q:slice { nil, { 0, n }, { 0, d } }, k = large.k:slice { nil, { 0, m }, { 0, d } },
+    v = large.v:slice { nil, { 0, m }, { 0, dv } },
+    name = ("synthetic:normal(n=%d, m=%d, d=%d, dv=%d)"):format(n, m, d, dv),
+  }
+end
+
 function attn.random(options)
   local choice, arguments = {}, {}
   options = options or {}
@@ -51,11 +78,20 @@ function attn.random(options)
   for _, key in ipairs(sorted_keys(options)) do
     if choice_keys[key] then
       choice[key] = options[key]
-    elseif key ~= "structure" then
+    elseif not random_keys[key] then
       arguments[#arguments + 1] = string.format("%s=%s", key, options[key])
     end
   end
-  local spec = options.structure or "normal"
+  local spec = options.structure or options.dist or "normal"
+  expect("string", spec, options.structure and "structure" or "dist")
+  local m, dv = size_of(options, "m"), size_of(options, "dv")
+  if m or dv then
+    if spec ~= "normal" or #arguments > 0 then
+      raise("%s: only normal numbers have other keys than queries, or values of another size",
+        m and "m" or "dv")
+    end
+    return random_cross(options, m, dv)
+  end
   if #arguments > 0 then
     spec = spec .. "(" .. table.concat(arguments, ",") .. ")"
   end
@@ -644,6 +680,9 @@ local function csv_text(rows, columns)
 end
 
 local function write_file(path, text)
+  if path:find("\0", 1, true) then
+    raise("path: there is a zero byte in it")
+  end
   local file <close>, message = io.open(path .. ".tmp", "wb")
   if not file then
     return nil, message, "FILE"
@@ -710,6 +749,9 @@ end
 
 function attn.read_sweep(path)
   expect("string", path, "path")
+  if path:find("\0", 1, true) then
+    raise("path: there is a zero byte in it")
+  end
   local file <close>, message = io.open(path, "rb")
   if not file then
     return nil, message, "FILE"

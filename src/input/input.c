@@ -62,6 +62,7 @@ static bool load_arrays(Input *in, const char *path, Mapped bytes, InputFormat f
 {
     Store store = { .max_bytes = load_limit(choice) };
     bool  ok = load_open_store(&store, path, bytes, format, err) &&
+              load_name_arrays(&store, in->name + strlen(path), err) &&
               load_assemble(in, &store, choice, err) && load_goes_on(choice, err) &&
               hash_store(in, bytes, &store, choice, err);
 
@@ -136,6 +137,8 @@ static bool load_format(Input *in, const char *path, Mapped bytes, const InputCh
         return false;
     if (format != FORMAT_TEXT && format != FORMAT_PNG && format != FORMAT_PNM)
         return load_arrays(in, path, bytes, format, choice, err);
+    if (in->name[strlen(path)])
+        return error_set(err, ERR_USAGE, "a text or a picture has no arrays to be named");
     ok = only_layer(choice, err) && (format == FORMAT_TEXT
                                          ? load_text(in, bytes, choice, err)
                                          : load_image(in, bytes, format, choice, err));
@@ -163,9 +166,11 @@ bool load_prefix_path(Error *err, const char *path)
                          : error_prefix(err, "...%s", path + length - 200);
 }
 
-Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choice, Error *err)
+/* name: the path, with what may stand behind it. */
+static Input *load_named(const char *name, const char *path, Mapped bytes,
+                         const InputChoice *choice, Error *err)
 {
-    Input *in = check_choice(choice, err) ? input_new(path, choice, err) : NULL;
+    Input *in = check_choice(choice, err) ? input_new(name, choice, err) : NULL;
 
     if (in && !load_format(in, path, bytes, choice, err)) {
         input_free(in);
@@ -174,6 +179,11 @@ Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choic
     if (!in)
         load_prefix_path(err, path);
     return in;
+}
+
+Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choice, Error *err)
+{
+    return load_named(path, path, bytes, choice, err);
 }
 
 /* "-": sizes without tensors, for what needs no data. */
@@ -204,8 +214,9 @@ static Input *load_made(const char *spec, const InputChoice *choice, Error *err)
 Input *input_load(const char *spec, const InputChoice *choice, Error *err)
 {
     InputChoice plain = INPUT_CHOICE_DEFAULT;
+    char       *path;
     Mapped      bytes;
-    Input      *in;
+    Input      *in = NULL;
 
     choice = choice ? choice : &plain;
     if (!spec || !*spec) {
@@ -214,12 +225,16 @@ Input *input_load(const char *spec, const InputChoice *choice, Error *err)
     }
     if (strcmp(spec, "-") == 0 || strncmp(spec, SYNTHETIC, strlen(SYNTHETIC)) == 0)
         return load_made(spec, choice, err);
-    if (!mapped_open(spec, &bytes, err)) {
-        load_prefix_path(err, spec);
-        return NULL;
+    path = strndup(spec, load_path_length(spec));
+    if (!path) {
+        error_set(err, ERR_NOMEM, "no memory for an input");
+    } else if (!mapped_open(path, &bytes, err)) {
+        load_prefix_path(err, path);
+    } else {
+        in = load_named(spec, path, bytes, choice, err);
+        mapped_close(&bytes);
     }
-    in = input_load_bytes(spec, bytes, choice, err);
-    mapped_close(&bytes);
+    free(path);
     return in;
 }
 

@@ -25,6 +25,11 @@ Input *input_load_bytes(const char *path, Mapped bytes, const InputChoice *choic
 bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *err);
 bool load_prefix_path(Error *err, const char *path); /* returns false */
 
+/* Bytes of the path in "FILE[q=query,k=key]"; all of the text where there are no brackets. */
+size_t load_path_length(const char *spec);
+/* Arrays by the names that the brackets give them; "" changes nothing. */
+bool load_name_arrays(Store *store, const char *brackets, Error *err);
+
 /* A file of arrays; format: one of those that hold arrays. */
 bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat format, Error *err);
 bool load_assemble(Input *in, Store *store, const InputChoice *choice, Error *err);

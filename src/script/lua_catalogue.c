@@ -174,7 +174,7 @@ int attn_info(lua_State *L)
     const Mechanism *m;
     Error            err = ERROR_INIT;
 
-    if (!mechanism_parse(luaL_checkstring(L, 1), &m, &err))
+    if (!mechanism_parse(check_text(L, 1), &m, &err))
         return luaL_error(L, "%s", err.text);
     lua_newtable(L);
     set_string(L, "id", m->id);

@@ -349,7 +349,7 @@ static bool save(void *context, const atomic_bool *cancel, Error *err)
 static int input_save(lua_State *L)
 {
     const LuaInput *input = input_check(L, 1);
-    const char     *path = luaL_checkstring(L, 2);
+    const char     *path = check_text(L, 2);
     Saving         *s;
 
     luaL_argcheck(L, has_ending(path, ".safetensors") || has_ending(path, ".npz"), 2,
@@ -425,6 +425,13 @@ static const Member options_members[] = {
     { "d", NULL, NULL, "integer", "head size of generated q, k, v" },
     { "heads", NULL, NULL, "integer", "heads of generated q, k, v" },
     { "seed", NULL, NULL, "integer", "of generated q, k, v" },
+    { "q", NULL, NULL, "string", "name of the file's array that is q, where it is another" },
+    { "k", NULL, NULL, "string", "of k" },
+    { "v", NULL, NULL, "string", "of v" },
+    { "x", NULL, NULL, "string", "of x" },
+    { "attn", NULL, NULL, "string", "of finished weights" },
+    { "tokens", NULL, NULL, "string", "of the tokens' labels" },
+    { "segments", NULL, NULL, "string", "of the positions' documents" },
     MEMBER_END,
 };
 const Class class_input_options = { .name = "InputOptions", .help = "What to take of a source.",
@@ -436,6 +443,9 @@ static const Member random_members[] = {
     { "heads", NULL, NULL, "integer", "heads" },
     { "seed", NULL, NULL, "integer", "of the draw" },
     { "structure", NULL, NULL, "string", "a generator's name (default normal)" },
+    { "dist", NULL, NULL, "string", "the same as structure" },
+    { "m", NULL, NULL, "integer", "keys, where there are others than queries: of normal numbers" },
+    { "dv", NULL, NULL, "integer", "size of a value, where it is another: of normal numbers" },
     MEMBER_END,
 };
 const Class class_random_options = {

@@ -5,6 +5,7 @@
 #include "script/lua_work.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "app/scripting.h"
 
@@ -54,15 +55,36 @@ static int load(lua_State *L, const char *spec, const InputChoice *choice, int t
     return work_await(L, script_of(L)->session->thing, l->doing, read_input, loaded);
 }
 
+/* The spec at 1 with the names of arrays that the table at 2 gives: FILE[q=query,k=key].
+ * [-0, +0 or 1, v] */
+static const char *push_named(lua_State *L, const char *spec)
+{
+    static const char *const roles[] = { "q", "k", "v", "x", "attn", "tokens", "segments", NULL };
+    const char              *whole = spec;
+
+    for (int i = 0; roles[i]; i++) {
+        const char *name = option_string(L, 2, roles[i], NULL);
+
+        if (!name)
+            continue;
+        if (!*name || strpbrk(name, ",]"))
+            luaL_error(L, "%s: '%s' cannot be the name of an array here; attn.read and attn.input "
+                       "take any", roles[i], name);
+        whole = lua_pushfstring(L, "%s%s%s=%s", whole, whole == spec ? "[" : ",", roles[i], name);
+    }
+    return whole == spec ? spec : lua_pushfstring(L, "%s]", whole);
+}
+
 /* [-0, +1 or 3, v] */
 int attn_load(lua_State *L)
 {
-    const char *spec = luaL_checkstring(L, 1);
+    const char *spec = check_text(L, 1);
     InputChoice choice;
 
     lua_settop(L, 2);
     options_check(L, 2, &class_input_options);
     choice = choice_of(L, 2);
+    spec = push_named(L, spec);
     return load(L, spec, &choice, 2, NULL, input_push_worked);
 }
 

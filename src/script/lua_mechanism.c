@@ -179,7 +179,7 @@ static FlopClass check_charge(lua_State *L, int arg)
 static int context_stage(lua_State *L)
 {
     LuaContext *context = check_context(L);
-    const char *name = kept_name(L, script_of(L), luaL_checkstring(L, 2));
+    const char *name = kept_name(L, script_of(L), check_text(L, 2));
     FlopClass   charge = check_charge(L, 3);
 
     run_stage(context->run, name);
@@ -202,7 +202,7 @@ static int context_charge(lua_State *L)
 /* [-0, +0, v] */
 static int context_warn(lua_State *L)
 {
-    run_warn(check_context(L)->run, "%.300s", luaL_checkstring(L, 2));
+    run_warn(check_context(L)->run, "%.300s", check_text(L, 2));
     return 0;
 }
 
@@ -247,7 +247,7 @@ static int context_view(lua_State *L)
 {
     LuaContext        *context = check_context(L);
     Run               *r = context->run;
-    const ViewPromise *promise = check_promise(L, context->defined, luaL_checkstring(L, 2));
+    const ViewPromise *promise = check_promise(L, context->defined, check_text(L, 2));
     const Tensor      *t = tensor_check(L, 3);
     bool               cells;
 
@@ -268,7 +268,7 @@ static int context_view(lua_State *L)
 static int context_normal(lua_State *L)
 {
     LuaContext *context = check_context(L);
-    const char *name = luaL_checkstring(L, 2);
+    const char *name = check_text(L, 2);
     double      deviation = luaL_optnumber(L, 4, 1);
     int64_t     shape[TENSOR_MAX_RANK];
     int         rank = (int)(luaL_checktype(L, 3, LUA_TTABLE), lua_rawlen(L, 3));

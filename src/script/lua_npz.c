@@ -43,7 +43,7 @@ static bool write_items(void *context, const atomic_bool *cancel, Error *err)
 /* [-0, +1 or 3, v] */
 int attn_write_npz(lua_State *L)
 {
-    const char  *path = luaL_checkstring(L, 1);
+    const char  *path = check_text(L, 1);
     NamedTensor *items;
     int64_t      count;
     int          names;

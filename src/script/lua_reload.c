@@ -50,7 +50,7 @@ static int reloaded(lua_State *L, int status, lua_KContext before)
 /* [-0, +1 or 3, v] */
 int attn_reload(lua_State *L)
 {
-    const char  *name = luaL_checkstring(L, 1);
+    const char  *name = check_text(L, 1);
     lua_KContext before = (lua_KContext)script_of(L)->defined;
     Error        err = ERROR_INIT;
 

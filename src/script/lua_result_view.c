@@ -186,7 +186,7 @@ int result_view_of(lua_State *L)
 {
     const LuaResult *result = result_check(L, 1);
     const Run       *run = result->result->run;
-    const View      *view = check_view(L, result, luaL_checkstring(L, 2));
+    const View      *view = check_view(L, result, check_text(L, 2));
 
     lua_settop(L, 4);
     if (!lua_isnil(L, 3) || !lua_isnil(L, 4))
@@ -210,7 +210,7 @@ static int keep_view(lua_State *L, int status, lua_KContext at)
 static int views_index(lua_State *L)
 {
     const LuaResult *result = result_check(L, lua_upvalueindex(1));
-    const View      *view = check_view(L, result, luaL_checkstring(L, 2));
+    const View      *view = check_view(L, result, check_text(L, 2));
 
     lua_settop(L, 2);
     return push_present(L, result, view) ? 1 : push_whole(L, result, view, keep_view);

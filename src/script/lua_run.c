@@ -314,7 +314,7 @@ int request_prepare(lua_State *L, Request **request)
 
     *request = request_push(L);
     request_set_options(L, 2, *request);
-    if (!request_parse(input->session, *request, luaL_checkstring(L, 1), &err))
+    if (!request_parse(input->session, *request, check_text(L, 1), &err))
         return failure(L, &err);
     if (!request_set_place(L, 2, input->session, *request, &err)) {
         check(L, err.code == ERR_UNSUPPORTED, &err);
@@ -371,7 +371,7 @@ void run_check_arguments(lua_State *L)
 {
     lua_settop(L, 2);
     pattern_argument(L);
-    luaL_checkstring(L, 1);
+    check_text(L, 1);
     if (!lua_isnoneornil(L, 2))
         luaL_checktype(L, 2, LUA_TTABLE);
     options_check(L, 2, &class_run_options);
@@ -432,7 +432,7 @@ int attn_profile(lua_State *L)
     lua_settop(L, 3);
     options_check(L, 3, &class_compare_options);
     pattern_argument(L);
-    luaL_checkstring(L, 1);
+    check_text(L, 1);
     options_check(L, 2, &class_run_options);
     lua_settop(L, 3);
     merge_plan(L);

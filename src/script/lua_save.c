@@ -95,7 +95,7 @@ static bool save(void *context, const atomic_bool *cancel, Error *err)
 /* The object at 1, path and options at 2 and 3.  [-0, +2, v] */
 static Saving *push_saving(lua_State *L)
 {
-    const char *path = luaL_checkstring(L, 2);
+    const char *path = check_text(L, 2);
     PngOptions  png = (lua_settop(L, 3), save_options_check(L, 3));
     Text       *line = text_box(L);
     Saving     *s = lua_newuserdatauv(L, sizeof(*s), 0);

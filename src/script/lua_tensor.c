@@ -381,9 +381,10 @@ static const Member tensor_members[] = {
     { "softmax", tensor_softmax, "causal?: boolean|integer", "attnscope.Tensor",
       "Softmax along the last axis; causal: columns after the row are left out (a number: columns "
       "after row + number)." },
-    { "sort_desc", tensor_sort_desc, "", "attnscope.Tensor, attnscope.Tensor",
+    { "sort_desc", tensor_sort_desc, "...: integer", "attnscope.Tensor, attnscope.Tensor",
       "The numbers along the last axis from the largest on, of equals the first first and NaN "
-      "last, as f64; and the index of each, as i32." },
+      "last, as f64; and the index of each, as i32.  With indices of one row alone: "
+      "t:sort_desc(row), or (head, row)." },
     { "cumsum", tensor_cumsum, "axis: integer", "attnscope.Tensor", "Running sums along an axis." },
     { "reshape", tensor_reshape, "shape: integer[]", "attnscope.Tensor",
       "A copy of the same numbers in another shape." },

@@ -129,7 +129,7 @@ static int push_true(lua_State *L, const TensorWork *w)
 int tensor_write(lua_State *L)
 {
     const Tensor *t = tensor_check(L, 1);
-    const char   *path = luaL_checkstring(L, 2);
+    const char   *path = check_text(L, 2);
     Tensor        copy = { 0 };
     TensorWork   *w;
 
@@ -174,7 +174,7 @@ static int push_read(lua_State *L, int status, lua_KContext at)
 /* [-0, +1 or 3, v] */
 int attn_read(lua_State *L)
 {
-    const char *path = luaL_checkstring(L, 1), *name = luaL_optstring(L, 2, NULL);
+    const char *path = check_text(L, 1), *name = lua_isnoneornil(L, 2) ? NULL : check_text(L, 2);
     LuaTensor  *tensor;
     Arena      *arena;
     ReadWork   *r;

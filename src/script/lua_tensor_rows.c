@@ -145,13 +145,31 @@ static void run_sort(TensorWork *w)
     free(row);
 }
 
+/* The part at the leading indices from argument 2 on, of fewer axes.  [-0, +0, v] */
+static Tensor check_part(lua_State *L, const Tensor *t)
+{
+    Tensor part = *t;
+    int    count = lua_gettop(L) - 1;
+
+    luaL_argcheck(L, t->rank >= 1, 1, "too few axes");
+    luaL_argcheck(L, count < t->rank, t->rank + 1, "there are fewer axes before the last");
+    for (int i = 0; i < count; i++)
+        part.data = (char *)part.data + check_index(L, 2 + i, t->shape[i], "index") *
+                                            t->stride[i] * dtype_size(t->dtype);
+    part.rank -= count;
+    for (int i = 0; i < TENSOR_MAX_RANK; i++) {
+        part.shape[i] = i < part.rank ? t->shape[i + count] : 1;
+        part.stride[i] = i < part.rank ? t->stride[i + count] : 1;
+    }
+    return part;
+}
+
 /* [-0, +2, v] */
 int tensor_sort_desc(lua_State *L)
 {
-    const Tensor *t = tensor_check(L, 1), *values, *indices;
+    const Tensor  part = check_part(L, tensor_check(L, 1)), *t = &part, *values, *indices;
     TensorWork   *w;
 
-    luaL_argcheck(L, t->rank >= 1, 1, "too few axes");
     luaL_argcheck(L, t->shape[t->rank - 1] <= INT32_MAX, 1, "the last axis is too long");
     lua_settop(L, 1);
     values = tensor_push(L, DT_F64, t->rank, t->shape);

@@ -184,7 +184,7 @@ static int ui_open(lua_State *L)
 {
     const Control *control = control_of(L);
     Error        err = ERROR_INIT;
-    int          number = control->pane_open(control->ui, luaL_checkstring(L, 1), &err);
+    int          number = control->pane_open(control->ui, check_text(L, 1), &err);
 
     return number ? push_pane(L, number) : failure(L, &err);
 }
@@ -220,7 +220,7 @@ static int with_text(lua_State *L, bool (*call)(void *ui, const char *text, Erro
 {
     Error err = ERROR_INIT;
 
-    return outcome(L, call(control->ui, luaL_checkstring(L, 1), &err), &err);
+    return outcome(L, call(control->ui, check_text(L, 1), &err), &err);
 }
 
 static int ui_action(lua_State *L)
@@ -283,7 +283,7 @@ static int ui_ask(lua_State *L)
     const Control *control = control_of(L);
     Error        err = ERROR_INIT;
 
-    if (!control->ask(control->ui, luaL_checkstring(L, 1), &err))
+    if (!control->ask(control->ui, check_text(L, 1), &err))
         return failure(L, &err);
     return console_wait(L, TASK_ASKS, 0, 0, NULL);
 }
@@ -292,7 +292,7 @@ static int ui_ask(lua_State *L)
 static int ui_map(lua_State *L)
 {
     const Control *control = control_of(L);
-    const char  *where = luaL_checkstring(L, 1), *key = luaL_checkstring(L, 2), *action = NULL;
+    const char  *where = check_text(L, 1), *key = check_text(L, 2), *action = NULL;
     Error        err = ERROR_INIT;
     int          function = 0;
 

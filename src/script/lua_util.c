@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- failures --------------------------------------------------------------- */
 
@@ -176,9 +177,20 @@ const char *option_string(lua_State *L, int t, const char *key, const char *fall
         if (lua_type(L, -1) != LUA_TSTRING)
             wrong_type(L, key, "a string");
         value = lua_tostring(L, -1);
+        if (strlen(value) != lua_rawlen(L, -1))
+            luaL_error(L, "%s: there is a zero byte in it", key);
     }
     lua_pop(L, 1);
     return value;
+}
+
+const char *check_text(lua_State *L, int arg)
+{
+    size_t      length;
+    const char *text = luaL_checklstring(L, arg, &length);
+
+    luaL_argcheck(L, strlen(text) == length, arg, "there is a zero byte in it");
+    return text;
 }
 
 int64_t check_index(lua_State *L, int arg, int64_t count, const char *what)

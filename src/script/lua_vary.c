@@ -65,7 +65,7 @@ static bool open_sweep(lua_State *L, Session *s, int options, Sweep *sweep, Erro
     Request *exact = request_push(L);
 
     request_set_options(L, options, exact);
-    if (!sweep_open(sweep, luaL_checkstring(L, 2), exact, err))
+    if (!sweep_open(sweep, check_text(L, 2), exact, err))
         return false;
     lua_pop(L, 1);
     return add_lines(L, s, options, sweep, err) && sweep_check(sweep, err);

@@ -110,6 +110,41 @@ case("saved and loaded", function()
   raises("whole number", attn.load, "x", { n = 1.5 })
 end)
 
+case("arrays with names of their own", function()
+  local made, path = attn.random { n = 6, d = 4, heads = 2 }, check.scratch("attnscope-names.npz")
+  local labels = attn.vector({ 5, 6, 7, 8, 9, 10 }, "i32")
+  assert(attn.write_npz(path, { query = made.q, key = made.k, value = made.v, q = made.v,
+                                ids = labels }))
+  local i = assert(attn.load(path, { q = "query", k = "key", v = "value", tokens = "ids", n = 4 }))
+  equal((i.q:allclose(made.q:slice { nil, { 0, 4 } }, 0, 0)), true)
+  equal(i:token(1), "6")
+  equal(i.name, path .. "[q=query,k=key,v=value,tokens=ids]")
+  equal(attn.run("full", { input = i.name }).output.shape[2], 6) -- as on a command line
+  local why = check.refuses("DATA", attn.load, path, { q = "querry" })
+  assert(why:find("did you mean 'query'", 1, true), why)
+  raises("expected ROLE=ARRAY", attn.load, path .. "[z=query]")
+  raises("expected ROLE=ARRAY", attn.load, path .. "[]")
+  raises("cannot be the name", attn.load, path, { q = "a,b" })
+  raises("no arrays to be named", attn.load, "samples/english.tokens.txt[q=query]")
+  raises("zero byte", attn.load, path .. "\0")
+  assert(os.rename(path, path .. "[q=query]"))
+  equal(attn.load(path .. "[q=query]").k, nil) -- a file of that name
+  assert(attn.load(path .. "[q=query]", { k = "key", v = "value" }).k)
+  os.remove(path .. "[q=query]")
+end)
+
+case("random, other keys than queries", function()
+  local i = attn.random { n = 6, m = 9, d = 4, dv = 3, heads = 2, seed = 5 }
+  check.same({ i.n, i.m, i.d, i.e, i.heads }, { 6, 9, 4, 3, 2 })
+  check.same(attn.random { n = 6, m = 9, d = 4, dv = 3, heads = 2, seed = 5 }.sha256, i.sha256)
+  equal(attn.run("full", { input = i }).output.shape[3], 3)
+  equal(attn.random { n = 6, dv = 2, d = 4 }.m, 6)
+  local blocks = attn.random { n = 6, structure = "blocks" }
+  equal(attn.random({ n = 6, dist = "blocks" }).name, blocks.name)
+  raises("only normal numbers", attn.random, { n = 6, m = 9, structure = "blocks" })
+  raises("m: expected a whole number", attn.random, { m = 1.5 })
+end)
+
 case("samples", function()
   local i = assert(attn.load("sample:english.tokens.txt", { n = 12 }))
   equal(#i.tokens, 12)

@@ -18,9 +18,16 @@ case("the module", function()
     check run start run_async profile compare vary figure text fit sweep read_sweep pivot roofline
     csv json from_json command log interrupted memory environment]], "attn")
   assert(#attn.mechanisms { class = "LP", causal = true, text = "lsh" } >= 1)
-  all(attn.info "reformer", "id title authors year arxiv class claim causal params views notes",
-    "card")
-  all(attn.info("reformer").params[1], "name type default help", "param")
+  local card = attn.info "reformer"
+  all(card, [[id title paper authors year arxiv class claim time memory causal inputs params views
+    notes]], "card")
+  all(card.paper, "authors year arxiv", "paper")
+  equal(card.time, card.claim.time)
+  check.same(card.inputs, { "q", "k", "v" })
+  check.same(attn.info("mlp-mixer").inputs, { "x" })
+  all(card.params[1], "name type default min max help doc", "param")
+  all(card.views[1], "name kind help doc", "view")
+  equal(card.views[1].doc, card.views[1].help)
 end)
 
 case("the explorer's, which raise without it", function()
@@ -49,8 +56,28 @@ case("results", function()
   local r = attn.run("reformer", { input = input, block = 4, reps = 2, quality = true })
   all(r, [[output views params stats record mechanism text input figures warnings view_names view
     cell row stages steps save_steps compare pattern reach missed reach_path close]], "result")
-  all(r.stats, "run_ms flops nnz density time_ms memory quality threads", "stats")
-  all(r:cell(3, 3), "allowed components weight rank values", "cell")
+  all(r.stats, "run_ms flops nnz density time_ms memory mem bytes quality threads cpu", "stats")
+  all(r.stats.time_ms, "median iqr min reps", "time")
+  all(r.stats.flops, "score mix overhead total", "flops")
+  all(r.stats.mem, "peak workspace", "mem")
+  local time, mem = r.stats.time_ms, r.stats.mem
+  check.near(time.iqr, time.q3 - time.q1, 1e-12)
+  equal(time.reps, #time.samples)
+  equal(mem.peak - mem.workspace, r.output:bytes())
+  equal(r.record.flops.total, r.record.flops.counted)
+  local cell, entry = r:cell(3, 3), r:row(3)[1]
+  all(cell, "allowed component components weight rank values bucket_q bucket_k", "cell")
+  equal(cell.component, cell.components)
+  check.same(cell.bucket_q, cell.bucket_k)
+  equal(#cell.bucket_q, r.views.buckets.shape[2]) -- one each round
+  equal(cell.bucket_q[2], r.views.buckets:get(0, 1, 3))
+  equal(attn.run("clusterformer", { input = input }):cell(2, 5).bucket_k,
+    attn.run("clusterformer", { input = input }).views.clusters:get(0, 5))
+  equal(attn.run("full", { input = input }):cell(2, 5).bucket_q, nil)
+  all(entry, "k w weight component components", "entry")
+  equal(entry.w, entry.weight)
+  equal(attn.json(entry):find('"w":'), nil) -- read as a name, written once
+  all(r:steps()(), "name caption views", "step")
   local count = 0
   for step in r:steps() do
     count = count + 1

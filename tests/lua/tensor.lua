@@ -205,6 +205,14 @@ case("from the largest on", function()
   check.equal(indices:tostring(), "{{0, 1},\n{1, 0},\n{1, 0},\n{1, 0}}")
   check.equal(attn.vector({ 1, 2 }):sort_desc():get(0), 2)
   check.equal(#attn.tensor({ 2, 0 }):sort_desc().shape, 2)
+  local whole = attn.tensor { { { 1, 3 }, { 2, 5 } }, { { 7, 9 }, { 8, 4 } } }
+  values, indices = whole:sort_desc(1, 1)
+  check.same(values:totable(), { 8.0, 4.0 })
+  check.same(indices:totable(), { 0, 1 })
+  check.same(whole:sort_desc(0):totable(), { { 3.0, 1.0 }, { 5.0, 2.0 } })
+  check.same(whole:transpose():sort_desc(1, 0):totable(), { 8.0, 7.0 })
+  check.raises("fewer axes", whole.sort_desc, whole, 0, 0, 0)
+  check.raises("index 2 is outside 0..1", whole.sort_desc, whole, 2)
 end)
 
 -- From many steps on it is the worker that computes, and what comes out is the same.

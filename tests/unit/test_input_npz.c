@@ -121,6 +121,41 @@ static NamedTensor named(const char *name, int rank, const int64_t *shape, float
 
 static float numbers[512];
 
+/* Arrays that are called otherwise, by names in brackets behind the path. */
+static void arrays_are_named_behind_the_path(void **state)
+{
+    NamedTensor items[] = { named("query", 2, (int64_t[]){ 3, 2 }, numbers + 1),
+                            named("q", 2, (int64_t[]){ 5, 7 }, numbers),
+                            named("k", 2, (int64_t[]){ 3, 2 }, numbers),
+                            named("v", 2, (int64_t[]){ 3, 2 }, numbers) };
+    char        folder[64], path[128], spec[160];
+    Error       err = ERROR_INIT;
+    Input      *in;
+
+    (void)state;
+    temporary_folder(folder);
+    snprintf(path, sizeof(path), "%s/t.npz", folder);
+    assert_true(input_write_npz(path, items, 4, &err));
+    snprintf(spec, sizeof(spec), "%s[q=query]", path);
+    in = input_load(spec, NULL, &err);
+    assert_non_null(in);
+    assert_string_equal(in->name, spec);
+    assert_int_equal(in->n, 3);
+    assert_memory_equal(in->q.data, numbers + 1, 6 * sizeof(float));
+    input_free(in);
+    assert_null(input_load(path, NULL, &err)); /* its own q is of another size */
+    for (const char *const *wrong = (const char *const[]){ "[q=quary]", "[q=]", "[=query]", "[w=q]",
+                                                           "[]", "[q=query,]", NULL };
+         *wrong; wrong++) {
+        snprintf(spec, sizeof(spec), "%s%s", path, *wrong);
+        err = ERROR_INIT;
+        assert_null(input_load(spec, NULL, &err));
+        assert_int_equal(err.code, strstr(*wrong, "quary") ? ERR_DATA : ERR_USAGE);
+    }
+    unlink(path);
+    rmdir(folder);
+}
+
 static void what_is_written_is_read_back(void **state)
 {
     uint8_t     causal = 1;
@@ -401,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numpys_own_archive_is_read),
         cmocka_unit_test(broken_archives_are_refused),
+        cmocka_unit_test(arrays_are_named_behind_the_path),
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(shapes_must_agree),
         cmocka_unit_test(keys_may_hold_depths),

@@ -296,10 +296,11 @@ function Tensor:map(f) end
 ---@return attnscope.Tensor
 function Tensor:softmax(causal) end
 
----The numbers along the last axis from the largest on, of equals the first first and NaN last, as f64; and the index of each, as i32.
+---The numbers along the last axis from the largest on, of equals the first first and NaN last, as f64; and the index of each, as i32.  With indices of one row alone: t:sort_desc(row), or (head, row).
+---@param ... integer
 ---@return attnscope.Tensor
 ---@return attnscope.Tensor
-function Tensor:sort_desc() end
+function Tensor:sort_desc(...) end
 
 ---Running sums along an axis.
 ---@param axis integer
@@ -373,7 +374,7 @@ function Input:close() end
 ---@field output attnscope.Tensor [h,n,e], read only
 ---@field views table<string, attnscope.Tensor> made when asked for
 ---@field params table<string, any> every parameter as it was bound
----@field stats table run_ms, flops{score,mix,overhead,position,total}, nnz, density, time_ms, memory, quality
+---@field stats table run_ms; flops {score, mix, overhead, position, total}; nnz, density; threads, cpu, bytes; time_ms {median, iqr, min, reps, q1, q3, ...} when it was taken; mem {peak, workspace: without the output}, in detail memory; quality
 ---@field record attnscope.Record as `attnscope run --json` prints it
 ---@field mechanism string its id
 ---@field text string mechanism and parameters as on a command line
@@ -724,6 +725,13 @@ function Context:warn(text) end
 ---@field d? integer head size of generated q, k, v
 ---@field heads? integer heads of generated q, k, v
 ---@field seed? integer of generated q, k, v
+---@field q? string name of the file's array that is q, where it is another
+---@field k? string of k
+---@field v? string of v
+---@field x? string of x
+---@field attn? string of finished weights
+---@field tokens? string of the tokens' labels
+---@field segments? string of the positions' documents
 
 ---Sizes and structure; other keys are the generator's own arguments.
 ---@class attnscope.RandomOptions: { [string]: any }
@@ -732,6 +740,9 @@ function Context:warn(text) end
 ---@field heads? integer heads
 ---@field seed? integer of the draw
 ---@field structure? string a generator's name (default normal)
+---@field dist? string the same as structure
+---@field m? integer keys, where there are others than queries: of normal numbers
+---@field dv? integer size of a value, where it is another: of normal numbers
 
 ---What attn.input is made of.
 ---@class attnscope.Tensors
@@ -984,6 +995,7 @@ function Sweep:jsonl(path) end
 ---@class attnscope.Card
 ---@field id? string the name it runs by
 ---@field title? string as a reader knows it
+---@field paper? { authors: string, year: integer, arxiv?: string } it is from
 ---@field authors? string of the paper
 ---@field year? integer of the paper
 ---@field arxiv? string number of the paper
@@ -994,6 +1006,9 @@ function Sweep:jsonl(path) end
 ---@field class? string of the surveys: "FP+M"
 ---@field classes? string[] the same, one by one
 ---@field claim? table claimed: time, memory, decode, exponent
+---@field time? string claimed: "O(n w)"
+---@field memory? string claimed
+---@field inputs? string[] what of an input it reads: q, k and v, or x, or attn, or nothing
 ---@field causal? boolean has a causal form
 ---@field no_causal? string why it has none
 ---@field cross? boolean takes other keys than queries
@@ -1018,12 +1033,14 @@ function Sweep:jsonl(path) end
 ---@field shape? string of a tensor
 ---@field drawn? string how a tensor is drawn that is not given
 ---@field help? string its meaning
+---@field doc? string the same as help
 
 ---A view of a mechanism.
 ---@class attnscope.ViewCard
 ---@field name? string as in result.views
 ---@field kind? string what a number in it is
 ---@field help? string what it shows
+---@field doc? string the same as help
 ---@field maybe? boolean not always there
 
 ---What was measured of a run.
@@ -1042,9 +1059,11 @@ function Sweep:jsonl(path) end
 ---@field seed? integer of the draws
 ---@field threads? integer that ran
 ---@field input? string its name
----@field time_ms? table median, q1, q3, lo, hi, first; absent: not measured
----@field flops? table counted, closed_form, and the parts of each
+---@field time_ms? table median, iqr, min, reps, q1, q3, median_low, median_high, first, samples; absent: not measured
+---@field flops? table counted, closed_form, and the parts of each; also total, score, mix, overhead and position of those counted
 ---@field memory? table arena_peak, heap_peak, largest
+---@field mem? table peak: the same as memory.arena_peak; workspace: without the output
+---@field cpu? string the same as environment.cpu
 ---@field bytes? number that must move at least
 ---@field gpu? table of a run on a GPU: name, source, graph (replayed, why, plain_ms; absent: not asked for), and for each tier events (span_ms), activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there
 ---@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst
@@ -1065,6 +1084,11 @@ function Sweep:jsonl(path) end
 ---@field length? number of what it adds
 ---@field exact? table weight, rank and keys of exact attention
 ---@field components? string[] what allows it: "window", "global"
+---@field component? string[] the same as components
+---@field bucket_q? integer|integer[] bucket or cluster of the token at q; of several rounds a list; absent: tokens are not grouped
+---@field bucket_k? integer|integer[] of the token at k (where queries alone are grouped: of its query)
+---@field q_token? string label of the query
+---@field k_token? string label of the key
 ---@field values? table<string, number> of every view of this shape
 
 ---A key that a query sees.
@@ -1072,10 +1096,17 @@ function Sweep:jsonl(path) end
 ---@field k? integer the key
 ---@field weight? number its weight
 ---@field components? string[] what allows it
+---@field w? number the same as weight
+---@field component? string[] the same as components
 
 ---A step of the algorithm.
 ---@class attnscope.StageEntry: { [string]: any }
 ---@field name? string of the step
+---@field caption? string what it said, else the note; absent: neither
+---@field note? string what the step does, in general
+---@field said? string by the step itself, in a replay
+---@field iteration? integer of a step that comes several times, from 0
+---@field replay? boolean of the replay
 ---@field flops? table score, mix, overhead, position, total
 ---@field arena_peak? integer bytes held at most
 ---@field traces? table<string, number> numbers that the step is watched by
@@ -1155,7 +1186,7 @@ function attn.lessons() end
 ---@return table[]
 function attn.generators() end
 
----A file, synthetic:NAME(arguments), or sample:NAME.
+---A file, synthetic:NAME(arguments), or sample:NAME.  Of a file with other names attn.load(path, { q = "query", k = "key", v = "value" }).
 ---@param spec string
 ---@param options? attnscope.InputOptions
 ---@return attnscope.Input?
@@ -1171,7 +1202,7 @@ function attn.load(spec, options) end
 ---@return string?
 function attn.synthetic(spec, options) end
 
----Normal numbers, or a structure to be found.
+---Normal numbers, or a structure to be found: attn.random{ n = 64, d = 16, heads = 2 }.
 ---@param options? attnscope.RandomOptions
 ---@return attnscope.Input?
 ---@return string?
