@@ -124,6 +124,44 @@ function Tensor.tostring(t, format, most)
   return rows(t, format, most)
 end
 
+-- runs --------------------------------------------------------------------------
+
+local run, start = attn.run, attn.start
+local wanted = setmetatable({}, { __mode = "k" }) -- of each job: the views to be made
+
+local function views_of(options)
+  local views = type(options) == "table" and options.views or nil
+  if views ~= nil then
+    expect("table", views, "views")
+    for _, name in ipairs(views) do
+      expect("string", name, "views")
+    end
+  end
+  return views
+end
+
+local function with_views(views, result, ...)
+  for _, name in ipairs(result and views or {}) do
+    local _ = result.views[name]
+  end
+  return result, ...
+end
+
+function attn.run(mechanism, options)
+  local views = views_of(options)
+  return with_views(views, run(mechanism, options))
+end
+
+function attn.start(mechanism, options)
+  local views = views_of(options)
+  local job, message, code = start(mechanism, options)
+  if job then
+    wanted[job] = views
+  end
+  return job, message, code
+end
+attn.run_async = attn.start
+
 -- jobs --------------------------------------------------------------------------
 
 local poll, wait = Job.poll, Job.wait
@@ -162,7 +200,7 @@ function Job.wait(job)
     seconds = glance
   end
   watchers[job] = nil
-  return wait(job)
+  return with_views(wanted[job], wait(job))
 end
 
 -- results -----------------------------------------------------------------------
@@ -178,46 +216,104 @@ end
 -- figures -----------------------------------------------------------------------
 
 local lookup -- of a row's column
+local named_records, measure -- of a sweep, see below
 
--- Curves over n of a sweep's records, one for each mechanism.
-local function curves_of(sweep, column)
+local figure = attn.figure
+local units = {
+  time_ms = "time (ms)", ["time_ms.median"] = "time (ms)", memory = "memory (bytes)",
+  mem = "memory (bytes)", ["memory.arena_peak"] = "memory (bytes)", flops = "FLOPs",
+  ["flops.counted"] = "FLOPs", bytes = "traffic (bytes)",
+}
+
+-- Curves over x of a sweep's records, one for each mechanism and setting; of equal x the mean.
+local function curves_of(sweep, x, column)
   expect("table", sweep, "sweep")
   local curves, by_name = {}, {}
-  for _, record in ipairs(sweep) do
-    local name, cost = record.source or record.mechanism, lookup(record, column)
-    if record.status == "OK" and cost then
-      local curve = by_name[name]
-      if not curve then
-        curve = { name = name, n = {}, cost = {} }
-        by_name[name], curves[#curves + 1] = curve, curve
+  for _, point in ipairs(named_records(sweep, x)) do
+    local at, cost = measure(point.record, x), measure(point.record, column)
+    if point.record.status == "OK" and type(at) == "number" and type(cost) == "number" then
+      local curve = by_name[point.name] or { name = point.name, n = {}, cost = {}, sums = {} }
+      if not by_name[point.name] then
+        by_name[point.name], curves[#curves + 1] = curve, curve
       end
-      curve.n[#curve.n + 1], curve.cost[#curve.cost + 1] = record.n, cost
+      local sum = curve.sums[at] or { 0, 0 }
+      if not curve.sums[at] then
+        curve.sums[at], curve.n[#curve.n + 1] = sum, at
+      end
+      sum[1], sum[2] = sum[1] + cost, sum[2] + 1
     end
+  end
+  for _, curve in ipairs(curves) do
+    table.sort(curve.n)
+    for i, at in ipairs(curve.n) do
+      curve.cost[i] = curve.sums[at][1] / curve.sums[at][2]
+    end
+    curve.sums = nil
   end
   return curves
 end
 
-local figure = attn.figure
-local units = { ["time_ms.median"] = "time (ms)", ["memory.arena_peak"] = "memory (bytes)",
-                ["flops.counted"] = "FLOPs" }
+-- Whether a record of the sweep has such a number.
+local function has_measure(sweep, column)
+  for _, record in ipairs(sweep) do
+    if type(measure(record, column)) == "number" then
+      return true
+    end
+  end
+  return false
+end
 
 -- A panel of a sweep is one of scaling.
 local function with_curves(panel)
   if type(panel) ~= "table" or panel.sweep == nil then
     return panel
   end
-  local made, column = {}, panel.cost or "time_ms.median"
+  expect("table", panel.sweep, "sweep")
+  for _, key in ipairs { "x", "y", "cost" } do
+    if panel[key] ~= nil then
+      expect("string", panel[key], key)
+    end
+  end
+  local made, x = {}, panel.x or "n"
+  local column = panel.cost or panel.y or "time_ms"
+  local name = panel.cost and panel.y
+  if panel.y and not panel.cost and not has_measure(panel.sweep, panel.y) then
+    column, name = "time_ms", panel.y -- the axis in words
+  end
   for key, value in pairs(panel) do
     made[key] = value
   end
   made.sweep, made.cost = nil, nil
-  made.scaling = curves_of(panel.sweep, column)
-  made.y = panel.y or units[column] or column
+  made.scaling = curves_of(panel.sweep, x, column)
+  if #made.scaling == 0 then
+    raise("sweep: none of its %d records has %s and %s", #panel.sweep, x, column)
+  end
+  made.x, made.y = x, name or units[column] or column
+  return made
+end
+
+-- What shows a matrix and has no region of its own shows that of the figure.
+local function with_region(panel, region)
+  if region == nil then
+    return panel
+  elseif type(panel) ~= "table" then
+    return { result = panel, region = region }
+  elseif panel.region ~= nil or panel.scaling ~= nil or panel.curve
+    or tostring(panel.view):find("^plot%(") then
+    return panel
+  end
+  local made = { region = region }
+  for key, value in pairs(panel) do
+    made[key] = value
+  end
   return made
 end
 
 function attn.figure(options)
   if type(options) ~= "table" or type(options.panels) ~= "table" then
+    if type(options) == "table" and options.region ~= nil then
+      raise("region: it is of panels; a command has --region")
+    end
     return figure(options)
   end
   local made, panels = {}, {}
@@ -225,8 +321,9 @@ function attn.figure(options)
     made[key] = value
   end
   for i, panel in ipairs(options.panels) do
-    panels[i] = with_curves(panel)
+    panels[i] = with_region(with_curves(panel), options.region)
   end
+  made.region = nil
   made.panels = #options.panels == #panels and panels or options.panels
   return figure(made)
 end
@@ -367,6 +464,7 @@ end
 -- sweeps ------------------------------------------------------------------------
 
 -- Flag of each option, and whether it is a switch.
+local sweep_words = { grid = "params", budget_s = "budget", max_mem = "memory" } -- the same
 local sweep_flags = {
   n = "--n", d = "--d", heads = "--heads", input = "--input", layer = "--layer",
   position = "--position", seed = "--seed", seeds = "--seeds", threads = "--threads",
@@ -390,7 +488,26 @@ local function written(value, name)
   return tostring(value)
 end
 
+-- Seeds that were listed are as many from the first on.
+local function sweep_seeds(words, seeds)
+  for i, seed in ipairs(seeds) do
+    if math.type(seed) ~= "integer" or seed ~= seeds[1] + i - 1 then
+      raise("seeds: expected how many, or numbers one after the other like {0, 1, 2}")
+    end
+  end
+  if #seeds == 0 then
+    raise("seeds: the list is empty")
+  end
+  for _, word in ipairs { "--seed", seeds[1], "--seeds", #seeds } do
+    words[#words + 1] = tostring(word)
+  end
+end
+
 local function sweep_option(words, key, value)
+  if key == "seeds" and type(value) == "table" then
+    return sweep_seeds(words, value)
+  end
+  key = sweep_words[key] or key
   if sweep_flags[key] then
     words[#words + 1] = sweep_flags[key]
     words[#words + 1] = written(value, key)
@@ -399,12 +516,14 @@ local function sweep_option(words, key, value)
   elseif key == "causal" then
     words[#words + 1] = value and "--causal" or "--no-causal"
   elseif key == "params" then
+    expect("table", value, key)
     for _, name in ipairs(sorted_keys(value)) do
       words[#words + 1] = "-p"
       words[#words + 1] = name .. "=" .. written(value[name], name)
     end
   else
-    raise("sweep has no option '%s'", key)
+    raise("sweep has no option '%s'; did you mean '%s'?", tostring(key),
+      sweeping.nearest(tostring(key)))
   end
 end
 
@@ -476,22 +595,100 @@ local Sweep = classes.Sweep
 local sweep_meta = { __index = Sweep, __name = "attnscope.Sweep" }
 
 local function as_sweep(records)
+  for _, record in ipairs(records) do
+    sweeping.named(record)
+  end
   return setmetatable(records, sweep_meta)
+end
+
+-- The number itself, or the one that tells most of a group: "time_ms" is its median.
+function measure(record, column)
+  local value = lookup(record, column)
+  if value == nil and type(record.params) == "table" then
+    value = record.params[column]
+  end
+  if type(value) == "table" then
+    return value.median or value.counted or value.peak or value.arena_peak or value.mass_mean
+  end
+  return value
+end
+
+local settings = { "position", "device", "precision", "threads", "causal", "d", "heads", "seed" }
+
+-- What differs between records of the same mechanism: "params.window", "threads".
+local function varied(records, mechanism, but)
+  local seen, keys, known = {}, {}, {}
+  local function look(key, value)
+    value = tostring(value)
+    if seen[key] ~= nil and seen[key] ~= value and not known[key] then
+      known[key], keys[#keys + 1] = true, key
+    end
+    seen[key] = value
+  end
+  for _, record in ipairs(records) do
+    if (record.asked or record.mechanism) == mechanism then
+      for _, key in ipairs(settings) do
+        look(key, record[key])
+      end
+      for key, value in pairs(type(record.params) == "table" and record.params or {}) do
+        if key ~= but then
+          look("params." .. key, type(value) == "table" and attn.json(value) or value)
+        end
+      end
+    end
+  end
+  table.sort(keys)
+  return keys
+end
+
+-- Each record with the name of its mechanism and of what else tells it from the others, the draw
+-- and what lies along x left out.
+function named_records(records, x)
+  local out, keys = {}, {}
+  for i, record in ipairs(records) do
+    expect("table", record, "a record")
+    local mechanism = record.asked or record.mechanism or "?"
+    keys[mechanism] = keys[mechanism] or varied(records, mechanism, x)
+    local name = mechanism
+    local words = {}
+    for _, key in ipairs(keys[mechanism]) do
+      if key ~= x and key ~= "seed" then
+        local value = tostring(lookup(record, key))
+        words[#words + 1] = ("%s=%s"):format(key:gsub("^params%.", ""), value)
+      end
+    end
+    if #words > 0 then
+      words = table.concat(words, ", ")
+      name = name:find("(", 1, true) and name .. " " .. words or ("%s(%s)"):format(name, words)
+    end
+    out[i] = { name = name, record = record }
+  end
+  return out
 end
 
 -- Mechanisms are the list part, the axes and options the named part.
 function attn.sweep(options)
   expect("table", options, "options")
   local words, functions, records = { "sweep" }, {}, {}
-  for _, mechanism in ipairs(options) do
-    words[#words + 1] = "-m"
-    words[#words + 1] = mechanism
+  local mech = type(options.mech) == "string" and { options.mech } or options.mech or {}
+  expect("table", mech, "mech")
+  for _, list in ipairs { options, mech } do
+    for _, mechanism in ipairs(list) do
+      expect("string", mechanism, "mechanism")
+      words[#words + 1] = "-m"
+      words[#words + 1] = mechanism
+    end
+  end
+  for same, key in pairs(sweep_words) do
+    if options[same] ~= nil and options[key] ~= nil then
+      raise("%s and %s are the same: give one", same, key)
+    end
   end
   for _, key in ipairs(sorted_keys(options)) do
     if key == "progress" or key == "row" then
       expect("function", options[key], key)
       functions[key] = options[key]
-    elseif math.type(key) ~= "integer" then
+    elseif math.type(key) ~= "integer" and key ~= "mech" then
       sweep_option(words, key, options[key])
     end
   end
@@ -534,7 +731,9 @@ function attn.roofline(options)
   if not text then
     return nil, message, code
   end
-  return attn.from_json(text)
+  local roof = attn.from_json(text)
+  roof.peak_gflops, roof.bw_gbs = roof.ceilings.peak / 1e9, roof.ceilings.stream / 1e9
+  return roof
 end
 
 -- JSON --------------------------------------------------------------------------
@@ -703,6 +902,15 @@ end
 
 function attn.csv(target, rows, columns)
   expect("table", rows, "rows")
+  for _, row in ipairs(rows) do
+    expect("table", row, "a row")
+  end
+  if columns ~= nil then
+    expect("table", columns, "columns")
+    for _, column in ipairs(columns) do
+      expect("string", column, "a column")
+    end
+  end
   local text = csv_text(rows, columns or csv_columns(rows))
   if io.type(target) == "file" then
     local ok, message = target:write(text)
@@ -731,7 +939,17 @@ function Sweep.filter(sweep, f)
 end
 
 function Sweep.pivot(sweep, down, across, value)
-  return attn.pivot(sweep, down, across, value)
+  if value ~= nil then
+    return attn.pivot(sweep, down, across, value)
+  end
+  expect("string", down, "down")
+  expect("string", across, "value")
+  local rows = {}
+  for i, point in ipairs(named_records(sweep, down)) do
+    rows[i] = { [down] = measure(point.record, down), mechanism = point.name,
+                value = measure(point.record, across) }
+  end
+  return attn.pivot(rows, down, "mechanism", "value")
 end
 
 function Sweep.csv(sweep, target, columns)
@@ -774,6 +992,9 @@ function attn.pivot(rows, down, across, value)
   expect("string", down, "down")
   expect("string", across, "across")
   expect("string", value, "value")
+  for _, row in ipairs(rows) do
+    expect("table", row, "a row")
+  end
   local out, by_key, columns, known = {}, {}, { down }, {}
   for _, row in ipairs(rows) do
     local key, column = lookup(row, down), lookup(row, across)
@@ -787,7 +1008,7 @@ function attn.pivot(rows, down, across, value)
         by_key[key] = { [down] = key }
         out[#out + 1] = by_key[key]
       end
-      by_key[key][column] = lookup(row, value)
+      by_key[key][column] = measure(row, value)
     end
   end
   return out, columns

@@ -96,6 +96,7 @@ const char *picture_untold(const Session *s, const PanelChoice *panels, int coun
 /* Metadata of a file drawn with the options: command, params, seed, input hash, version,
  * the numbers of plots. key, value, ..., NULL; the strings live in *storage, the list is
  * freed with free(). */
+#define METADATA_OWN_MOST 16 /* further pairs that options->metadata may hold */
 const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
                                     const char *command, const PngOptions *options, Text *storage);
 

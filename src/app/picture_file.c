@@ -236,6 +236,7 @@ static void tensors_of(Result *const *results, int count, Text *out)
 }
 
 #define METADATA_PAIRS 10
+#define METADATA_MORE  METADATA_OWN_MOST /* of the options */
 
 /* What is only of a script's own numbers has none of these. */
 static void add_results(Result *const *results, int count, Text *storage, size_t *starts,
@@ -261,7 +262,7 @@ static void add_results(Result *const *results, int count, Text *storage, size_t
 const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
                                     const char *command, const PngOptions *options, Text *storage)
 {
-    size_t       starts[2 * METADATA_PAIRS];
+    size_t       starts[2 * (METADATA_PAIRS + METADATA_MORE)];
     int          pairs = 0;
     Text         numbers = { 0 };
     const char **list;
@@ -274,6 +275,9 @@ const char *const *picture_metadata(const Figure *figure, Result *const *results
     if (numbers.length)
         add_pair(storage, starts, &pairs, NUMBERS_KEY, text_str(&numbers));
     text_free(&numbers);
+    for (const char *const *own = options ? options->metadata : NULL; own && *own; own += 2)
+        if (pairs < 2 * (METADATA_PAIRS + METADATA_MORE))
+            add_pair(storage, starts, &pairs, own[0], own[1]);
     list = calloc((size_t)pairs + 1, sizeof(*list));
     for (int i = 0; list && i < pairs && text_ok(storage); i++)
         list[i] = storage->data + starts[i];

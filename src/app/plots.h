@@ -58,6 +58,13 @@ typedef struct ScalingCurve {
  * date (plot_measured_text). */
 Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
                       const char *measured, Error *err);
+/* The same over something else than n, or with round numbers instead of decades; x NULL: n. */
+typedef struct CostAxes {
+    const char *x, *cost;
+    bool        even_x, even_y; /* not logarithmic */
+} CostAxes;
+Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
+                    const char *measured, Error *err);
 /* "AMD EPYC 9B14, 2 threads, 2026-11-21 08:10 UTC"; when: seconds since 1970. */
 void  plot_measured_text(int threads, int64_t when, char *text, size_t size);
 

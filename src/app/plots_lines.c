@@ -353,14 +353,16 @@ static bool name_lengths(Plot *plot, const ScalingCurve *c)
     return ok;
 }
 
-Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
-                      const char *measured, Error *err)
+Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
+                    const char *measured, Error *err)
 {
     Plot *plot = plot_new(err);
-    bool  ok = plot != NULL;
+    bool  ok = plot != NULL, claims = false;
 
-    for (int i = 0; ok && i < count; i++)
+    for (int i = 0; ok && i < count; i++) {
         ok = add_curve(plot, &curves[i]);
+        claims |= !isnan(curves[i].claim);
+    }
     ok = ok && name_lengths(plot, &curves[0]);
     for (int i = 0; ok && i < count; i++)
         ok = add_claim(plot, &curves[i], i);
@@ -369,12 +371,20 @@ Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
         plot_no_memory(err);
         return NULL;
     }
-    plot->x.log = plot->y.log = true;
-    snprintf(plot->x.name, sizeof(plot->x.name), "n");
-    snprintf(plot->y.name, sizeof(plot->y.name), "%s", cost);
+    plot->x.log = !axes->even_x;
+    plot->y.log = !axes->even_y;
+    snprintf(plot->x.name, sizeof(plot->x.name), "%s", axes->x ? axes->x : "n");
+    snprintf(plot->y.name, sizeof(plot->y.name), "%s", axes->cost);
     snprintf(plot->measured, sizeof(plot->measured), "%s", measured);
-    snprintf(plot->note, sizeof(plot->note), "dashed: the slope that is claimed, logs not counted, "
-             "through the last point");
+    if (claims)
+        snprintf(plot->note, sizeof(plot->note), "dashed: the slope that is claimed, logs not "
+                 "counted, through the last point");
     plot_settle(plot);
     return plot;
+}
+
+Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
+                      const char *measured, Error *err)
+{
+    return plot_of_costs(curves, count, &(CostAxes){ .cost = cost }, measured, err);
 }

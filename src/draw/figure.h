@@ -158,7 +158,8 @@ typedef struct PngOptions {
     const char *theme;       /* "light" (default), "dark", "print", "slide", "colour-blind" */
     int         colours;     /* of text with colours: 256, or 24; 0: 24 */
     double      delay;       /* seconds that each frame of an animation stands; 0: 1 */
-    /* key, value, ..., NULL: put into the file; see metadata.h */
+    /* key, value, ..., NULL: put into the file; see metadata.h.  Whoever writes a picture's own
+     * (picture_metadata) puts these behind them. */
     const char *const *metadata;
 } PngOptions;
 

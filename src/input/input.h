@@ -56,7 +56,8 @@ typedef struct InputChoice {
 #define INPUT_CHOICE_DEFAULT ((InputChoice){ .layer = 0 })
 
 /* spec: a path (format by content, then by extension), of a file of arrays also with the names of
- * those to take, "layer.npz[q=query,k=key,v=value]"; "synthetic:NAME(args)", or "-" for nothing.  NULL with *err set on failure. */
+ * those to take, "layer.npz[q=query,k=key,v=value]"; "synthetic:NAME(args)", or "-" for
+ * nothing.  NULL with *err set on failure. */
 Input *input_load(const char *spec, const InputChoice *choice, Error *err);
 void   input_free(Input *input);
 

@@ -168,19 +168,23 @@ const char *fit_model_name(FitModel model)
 
 static void fit_model(const Points *p, FitModel model, Fit *out)
 {
-    double mean = 0, squares = 0;
+    double mean = 0, mean_y = 0, squares = 0, all = 0;
 
-    for (int i = 0; i < p->count; i++)
+    for (int i = 0; i < p->count; i++) {
         mean += (p->y[i] - model_log(model, p->x[i])) / p->count;
+        mean_y += p->y[i] / p->count;
+    }
     for (int i = 0; i < p->count; i++) {
         double left = p->y[i] - model_log(model, p->x[i]) - mean;
 
         squares += left * left;
+        all += (p->y[i] - mean_y) * (p->y[i] - mean_y);
     }
     if (!isfinite(squares))
         return;
     out->rms[model] = number_of(sqrt(squares / p->count));
     out->factor[model] = number_of(exp(mean));
+    out->explained[model] = number_of(all > 0 ? 1 - squares / all : 1);
     if (!out->rms[out->best].valid || out->rms[model].value < out->rms[out->best].value)
         out->best = model;
 }

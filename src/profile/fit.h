@@ -43,6 +43,7 @@ typedef struct Fit {
     Number c, r2;              /* factor; share of the variance of log y explained */
     Number rms[FIT_MODELS];    /* of log y, of each one-factor model */
     Number factor[FIT_MODELS];
+    Number explained[FIT_MODELS]; /* share of the variance of log y, as r2 is of the free line */
     FitModel best;             /* of smallest rms; when alpha is valid */
     int    locals;             /* slopes between neighbouring distinct x */
     double local_x[FIT_MOST], local[FIT_MOST]; /* at the larger x of the two */

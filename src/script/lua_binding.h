@@ -262,6 +262,8 @@ void run_check_arguments(lua_State *L);
  * our own that keeps the session, whoever closes the input; or the count of a failure's values.
  * [-0, +2 or 3, v] */
 int request_prepare(lua_State *L, Request **request);
+/* nnz and density into the table at the top, where the run has a pattern.  [-0, +0, m] */
+void result_set_cells(lua_State *L, const Run *run);
 /* A closed result, and what becomes of it (at the top) with the input at `at`, which may be closed,
  * and `below`, the keep of the input's session; takes over `result`, NULL: err.
  * [-0, +0, 3 or 4, v] */

@@ -89,6 +89,8 @@ static const Member record_members[] = {
     FIELD("memory", "table", "arena_peak, heap_peak, largest"),
     FIELD("mem", "table", "peak: the same as memory.arena_peak; workspace: without the output"),
     FIELD("cpu", "string", "the same as environment.cpu"),
+    FIELD("nnz", "integer", "allowed cells, of attn.profile's"),
+    FIELD("density", "number", "their share of all cells, of attn.profile's"),
     FIELD("bytes", "number", "that must move at least"),
     FIELD("gpu", "table", "of a run on a GPU: name, source, graph (replayed, why, plain_ms; "
           "absent: not asked for), and for each tier events (span_ms), "
@@ -199,15 +201,20 @@ static const Member growth_members[] = {
     FIELD("c", "number", "the factor"),
     FIELD("r2", "number", "share of the variance explained"),
     FIELD("count", "integer", "points"),
+    FIELD("model", "string", "whose c and r2 these are: power, or as was asked for"),
     FIELD("best", "string", "nearest of 1, log n, n, n log n, n^1.5, n^2"),
+    FIELD("best_model", "string", "the same as best"),
     FIELD("models", "table<string, number>", "the deviation that each leaves"),
     FIELD("slopes", "number[]", "between neighbours"),
+    FIELD("local_alpha", "number[]", "the same as slopes"),
     MEMBER_END,
 };
 const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through points.",
                              .members = growth_members };
 
 static const Member roofline_result_members[] = {
+    FIELD("peak_gflops", "number", "10^9 FLOPs a second at most; ceilings.peak / 10^9"),
+    FIELD("bw_gbs", "number", "10^9 bytes a second from memory; ceilings.stream / 10^9"),
     FIELD("ceilings", "table", "peak, tensor, gemm (FLOPs a second), stream (bytes a second)"),
     FIELD("points", "table[]",
           "mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage"),

@@ -126,6 +126,7 @@ static int push_drawn(lua_State *L, int status, lua_KContext at)
     rows = out->figure->rows;
     cols = out->figure->cols;
     figure_set_words(L, out->figure);
+    figure_set_page(L, out);
     if (out->figure->rows != rows || out->figure->cols != cols || !out->figure->legend)
         out->line = NULL; /* it would draw another figure */
     lua_pushvalue(L, (int)at - 2);

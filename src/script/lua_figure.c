@@ -168,6 +168,7 @@ static int push_whole(lua_State *L, int status, lua_KContext at)
     (void)at;
     out = push_panels(L);
     figure_set_words(L, out->figure);
+    figure_set_page(L, out);
     figure_tell(L, out);
     return 1; /* the figure, which these left at the top */
 }
@@ -271,9 +272,15 @@ static const Member panel_members[] = {
     { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
     { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
     { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
-    { "y", NULL, NULL, "string", "of scaling: the cost with its unit (default \"time (ms)\")" },
     { "sweep", NULL, NULL, "attnscope.Sweep", "or the same of a sweep's records" },
-    { "cost", NULL, NULL, "string", "of a sweep: which number (default \"time_ms.median\")" },
+    { "x", NULL, NULL, "string", "of a sweep: the number along (default n), like \"window\"; of "
+      "scaling: its name" },
+    { "y", NULL, NULL, "string", "of a sweep: the number up (default time_ms), like \"flops\", "
+      "\"mem\", \"quality.mass_mean\"; of scaling: its name with its unit (default \"time "
+      "(ms)\")" },
+    { "log", NULL, NULL, "string",
+      "of both: axes with decades: \"xy\" (default), \"x\", \"y\" or \"\"" },
+    { "cost", NULL, NULL, "string", "of a sweep: the number up, when y is to be its name" },
     { "view", NULL, NULL, "string", "default: the most telling one" },
     { "head", NULL, NULL, "integer", "counted from 0" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
@@ -329,6 +336,11 @@ static const Member figure_options[] = {
     { "rows", NULL, NULL, "integer", "rows of panels" },
     { "cols", NULL, NULL, "integer", "columns of panels" },
     { "legend", NULL, NULL, "boolean", "default true" },
+    { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }",
+      "of every panel that has none of its own and shows a matrix" },
+    { "width", NULL, NULL, "number|string",
+      "of files: inches, \"6.75in\" or \"900px\"; also of save" },
+    { "dpi", NULL, NULL, "integer", "of files: dots an inch (default 300); also of save" },
     { "shared_scale", NULL, NULL, "boolean", "one range of values for the panels of one quantity" },
     MEMBER_END,
 };

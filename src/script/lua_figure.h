@@ -19,6 +19,8 @@ typedef struct LuaFigure {
     View    *views;   /* of tensor panels; one a panel */
     Result **results; /* shown; borrowed from the keeps */
     int      result_count;
+    double   width;   /* inches and dots an inch of files, unless they are told; 0: as usual */
+    int      dpi;
     char    *line;    /* the command that draws it; arena's; NULL: the script's own line */
 } LuaFigure;
 
@@ -40,6 +42,8 @@ int figure_push_drawn(lua_State *L, int options);
 LuaFigure *figure_check(lua_State *L); /* at 1.  [-0, +0, v] */
 LuaFigure *figure_at(lua_State *L, int at); /* NULL: closed.  [-0, +0, v] */
 int        figure_save(lua_State *L);  /* [-0, +1 or 3, v] */
+/* Size of its files, from the options at 1.  [-0, +0, v] */
+void figure_set_page(lua_State *L, LuaFigure *figure);
 /* How to write a file, of the table at t (or none).  [-0, +0, v] */
 PngOptions save_options_check(lua_State *L, int t);
 /* The same as options of a command. */

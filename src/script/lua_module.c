@@ -54,7 +54,8 @@ static const Member attn_members[] = {
       "file of one that does not come with the program." },
     { "generators", attn_generators, "", "table[]", "The synthetic inputs." },
     { "load", attn_load, "spec: string, options?: attnscope.InputOptions",
-      "attnscope.Input" OR_FAILURE, "A file, synthetic:NAME(arguments), or sample:NAME.  Of a file with other names "
+      "attnscope.Input" OR_FAILURE, "A file, synthetic:NAME(arguments), or sample:NAME.  "
+      "Of a file with other names "
       "attn.load(path, { q = \"query\", k = \"key\", v = \"value\" })." },
     { "synthetic", NULL, "spec: string, options?: attnscope.InputOptions",
       "attnscope.Input" OR_FAILURE, "attn.load of a generator: \"induction(period=4)\"." },
@@ -94,7 +95,8 @@ static const Member attn_members[] = {
       "attnscope.Job" OR_FAILURE, "The same as start." },
     { "profile", attn_profile,
       RUNNABLE ", plan?: attnscope.ProfileOptions",
-      "attnscope.Record" OR_FAILURE ", attnscope.Record?", "Measures a mechanism; its record." },
+      "attnscope.Record" OR_FAILURE ", attnscope.Record?",
+      "Measures a mechanism; its record, with nnz and density." },
     { "compare", NULL, "options: table", "attnscope.Record[]",
       "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
       "failed is a record too." },
@@ -117,7 +119,8 @@ static const Member attn_members[] = {
       "between neighbours." },
     { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,
       "Records of all combinations, as the command sweep makes them: "
-      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}; "
+      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}, or "
+      "with lists attn.sweep{mech={\"window\"}, n={256, 512}, grid={window={3, 5}}, seeds={0, 1}}; "
       "a point that failed is a record too.  What the functions `row` and `progress` raise is "
       "raised when the sweep has ended in order: its file holds whole records, and resume goes "
       "on." },
@@ -126,7 +129,8 @@ static const Member attn_members[] = {
     { "pivot", NULL, "rows: table[], down: string, across: string, value: string",
       "table[], string[]",
       "Rows with one column for each value of `across`, and the columns' names: "
-      "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\")." },
+      "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\").  Of a group that is named "
+      "the number that tells most: time_ms is its median." },
     { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
       "ceilings (peak, tensor, gemm and stream, per second), points (mechanism, stage, time_ms, "

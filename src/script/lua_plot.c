@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "app/picture_plot.h"
@@ -193,9 +194,21 @@ static void push_curve(lua_State *L, int t, ScalingCurve *out)
         luaL_error(L, "scaling: a curve needs n and cost, lists of the same length");
 }
 
+/* log = "xy" (as usual), "x", "y" or "".  [-0, +0, v] */
+static CostAxes check_axes(lua_State *L, int t)
+{
+    const char *log = option_string(L, t, "log", "xy");
+
+    if (strspn(log, "xy") != strlen(log))
+        luaL_error(L, "log: expected xy, x, y or nothing, got '%s'", log);
+    return (CostAxes){ .x = option_string(L, t, "x", NULL),
+                       .cost = option_string(L, t, "y", "time (ms)"),
+                       .even_x = !strchr(log, 'x'), .even_y = !strchr(log, 'y') };
+}
+
 void scaling_panel(lua_State *L, int t, int at, Panel *panel)
 {
-    const char  *cost = option_string(L, t, "y", "time (ms)");
+    CostAxes     axes = check_axes(L, t);
     ScalingCurve curves[CURVES_MOST];
     int64_t      count;
     Error        err = ERROR_INIT;
@@ -213,7 +226,7 @@ void scaling_panel(lua_State *L, int t, int at, Panel *panel)
     }
     plot_measured_text(script_of(L)->threads > 0 ? script_of(L)->threads : threads_hardware(),
                        (int64_t)time(NULL), measured, sizeof(measured));
-    plot = plot_of_scaling(curves, (int)count, cost, measured, &err);
+    plot = plot_of_costs(curves, (int)count, &axes, measured, &err);
     raise_unless(L, plot != NULL, &err);
     panel_init_plot(panel, plot, "scaling");
     lua_settop(L, at);

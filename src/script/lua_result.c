@@ -168,7 +168,7 @@ static void set_flops(lua_State *L, Flops flops)
     lua_setfield(L, -2, "flops");
 }
 
-static void set_cells(lua_State *L, const Run *run)
+void result_set_cells(lua_State *L, const Run *run)
 {
     const View *view = run_view(run, "connectivity");
     double      cells = (double)run->h * (double)run->n * (double)run->m, allowed;
@@ -201,7 +201,7 @@ static int result_stats(lua_State *L)
     lua_pushnumber(L, result->run_ms);
     lua_setfield(L, -2, "run_ms");
     set_flops(L, run_flops(result->run));
-    set_cells(L, result->run);
+    result_set_cells(L, result->run);
     return 1;
 }
 

@@ -423,6 +423,7 @@ static int profile_loaded(lua_State *L, int status, lua_KContext unused)
         return count;
     result = class_check(L, -1, &class_result);
     record_push(L, &result->result->record);
+    result_set_cells(L, result->result->run);
     return 1;
 }
 
@@ -464,6 +465,9 @@ static const Member run_members[] = {
     { "measure", NULL, NULL, "boolean", "take time and memory in runs of their own" },
     { "quality", NULL, NULL, "boolean", "compare with full attention" },
     { "seeds", NULL, NULL, "integer", "quality over so many seeds, from `seed` on" },
+    { "views", NULL, NULL, "string[]",
+      "to be made with the run, also those that it makes only when asked for; one that it does not "
+      "have raises" },
     { "params", NULL, NULL, "table<string, any>",
       "parameters of the mechanism, for names that are options too" },
     MEMBER_END,

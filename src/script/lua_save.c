@@ -1,20 +1,52 @@
 /* lua_save.c -- figures and steps as files: what Lua's save and save_steps take. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/command_parts.h"
+#include "app/picture.h"
 #include "app/step_figure.h"
 #include "script/lua_figure.h"
 #include "script/lua_work.h"
+
+#define USUAL_DPI 300
+
+/* width = 6.75, "6.75in" or "900px", as inches; 0: not said.  [-0, +0, v] */
+static double check_width(lua_State *L, int t, int dpi)
+{
+    double      width = 0;
+    const char *text;
+    char       *end;
+
+    if (lua_getfield(L, t, "width") == LUA_TSTRING) {
+        text = option_string(L, t, "width", "");
+        width = strtod(text, &end);
+        if (!strcmp(end, "px"))
+            width /= dpi ? dpi : USUAL_DPI;
+        else if (strcmp(end, "in") != 0 || end == text)
+            luaL_error(L, "width: expected inches as 6.75 or \"6.75in\", or \"900px\", got '%s'",
+                       text);
+    } else {
+        width = option_number(L, t, "width", 0);
+    }
+    if (!(width >= 0 && width <= 100))
+        luaL_error(L, "width: expected inches from 0 to 100, got %f", width);
+    lua_pop(L, 1);
+    return width;
+}
+
+void figure_set_page(lua_State *L, LuaFigure *figure)
+{
+    figure->dpi = (int)option_integer(L, 1, "dpi", 0, 1, 4800);
+    figure->width = check_width(L, 1, figure->dpi);
+}
 
 PngOptions save_options_check(lua_State *L, int t)
 {
     PngOptions o = { 0 };
 
     options_check(L, t, &class_save_options);
-    o.width_inch = option_number(L, t, "width", 0);
-    luaL_argcheck(L, o.width_inch >= 0 && o.width_inch <= 100, t,
-                  "width: expected inches from 0 to 100");
     o.dpi = (int)option_integer(L, t, "dpi", 0, 1, 4800);
+    o.width_inch = check_width(L, t, o.dpi);
     o.theme = option_string(L, t, "theme", NULL);
     o.format = option_string(L, t, "format", NULL);
     o.colours = (int)option_integer(L, t, "colours", 0, 0, 256);
@@ -92,12 +124,57 @@ static bool save(void *context, const atomic_bool *cancel, Error *err)
                       text_str(s->line), &s->png, s->path, err);
 }
 
-/* The object at 1, path and options at 2 and 3.  [-0, +2, v] */
+/* A key of metadata as all kinds of file can hold it, and none of our own.  [-0, +0, v] */
+static void check_key(lua_State *L, int at)
+{
+    const char *key = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "";
+    size_t      length = strlen(key);
+
+    if (!length || length > 60 || length != lua_rawlen(L, at) || !strcmp(key, "Software") ||
+        strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != length)
+        luaL_error(L, "metadata: a key has letters, digits, _ . and -, 60 at most, and is not "
+                   "Software");
+}
+
+/* metadata = { author = "me", run = 3 } of the options at 3 as key, value, ..., NULL, which lies
+ * on the stack with what it points to; NULL: none.  [-0, +1, v] */
+static const char *const *push_metadata(lua_State *L)
+{
+    const char **pairs;
+    int          count = 0, texts, table;
+
+    if (lua_getfield(L, 3, "metadata") == LUA_TNIL)
+        return NULL;
+    if (!lua_istable(L, -1))
+        luaL_error(L, "metadata: expected a table of keys and texts, got %s", luaL_typename(L, -1));
+    table = lua_gettop(L);
+    pairs = lua_newuserdatauv(L, (2 * METADATA_OWN_MOST + 1) * sizeof(*pairs), 1);
+    lua_newtable(L);
+    texts = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+        check_key(L, -2);
+        if (count == METADATA_OWN_MOST)
+            luaL_error(L, "metadata: %d keys at most", METADATA_OWN_MOST);
+        pairs[2 * count] = lua_tostring(L, -2);
+        pairs[2 * count + 1] = luaL_tolstring(L, -1, NULL);
+        if (strlen(pairs[2 * count + 1]) != lua_rawlen(L, -1))
+            luaL_error(L, "metadata: there is a zero byte in %s", pairs[2 * count]);
+        lua_rawseti(L, texts, 2 * count + 2);
+        lua_pushvalue(L, -2);
+        lua_rawseti(L, texts, 2 * count++ + 1);
+    }
+    pairs[2 * count] = NULL;
+    lua_setiuservalue(L, -2, 1);
+    lua_remove(L, table);
+    return pairs;
+}
+
+/* The object at 1, path and options at 2 and 3.  [-0, +3, v] */
 static Saving *push_saving(lua_State *L)
 {
     const char *path = check_text(L, 2);
     PngOptions  png = (lua_settop(L, 3), save_options_check(L, 3));
-    Text       *line = text_box(L);
+    Text       *line = (png.metadata = push_metadata(L), text_box(L));
     Saving     *s = lua_newuserdatauv(L, sizeof(*s), 0);
 
     *s = (Saving){ .path = path, .png = png, .line = line };
@@ -111,6 +188,8 @@ int figure_save(lua_State *L)
     Saving          *s = push_saving(L);
 
     s->figure = figure;
+    s->png.dpi = s->png.dpi ? s->png.dpi : figure->dpi;
+    s->png.width_inch = s->png.width_inch > 0 ? s->png.width_inch : figure->width;
     s->session = script_of(L)->session->thing;
     text_add(s->line, figure->line ? figure->line : script_of(L)->line);
     if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
@@ -133,11 +212,13 @@ int result_save_steps(lua_State *L)
 }
 
 static const Member save_options[] = {
-    { "width", NULL, NULL, "number", "inches, like 3.25 or 6.75" },
+    { "width", NULL, NULL, "number|string", "inches, like 3.25 or \"6.75in\"; or \"900px\"" },
     { "dpi", NULL, NULL, "integer", "dots an inch (default 300)" },
     { "theme", NULL, NULL, "string", "light, dark, print, slide or colour-blind" },
     { "format", NULL, NULL, "string", "png, svg, pdf, txt or ans, whatever the ending" },
     { "colours", NULL, NULL, "integer", "of .ans: 24 for true colour (default), or 256" },
+    { "metadata", NULL, NULL, "table<string, any>",
+      "to be put into the file as well: { author = \"me\" }" },
     { "transparent", NULL, NULL, "boolean", "no background" },
     { "delay", NULL, NULL, "number", "seconds each frame of .apng stands (default 1)" },
     { "head", NULL, NULL, "integer", "of save_steps, counted from 0" },

@@ -1,6 +1,7 @@
 /* lua_sweep.c -- attn.fit, and the options of attn.sweep, which the prelude turns into the
  * words of the command. */
 #include <math.h>
+#include <string.h>
 
 #include "profile/fit.h"
 #include "script/lua_work.h"
@@ -43,16 +44,23 @@ static void set_models(lua_State *L, const Fit *fit)
     lua_setfield(L, -2, "best");
 }
 
-/* [-0, +1, m] */
-static void push_fit(lua_State *L, const Fit *fit)
+static const Alias fit_names[] = { { "local_alpha", "slopes" }, { "best_model", "best" },
+                                   { NULL, NULL } };
+
+/* model: whose factor and r2 are told; FIT_MODELS: those of the free exponent.  [-0, +1, m] */
+static void push_fit(lua_State *L, const Fit *fit, FitModel model)
 {
+    bool free = model == FIT_MODELS;
+
     lua_createtable(L, 0, 12);
     set_number(L, "alpha", fit->alpha);
     set_number(L, "lo", fit->lo);
     set_number(L, "hi", fit->hi);
     set_number(L, "stderr", fit->deviation.valid ? fit->deviation : number_of((double)NAN));
-    set_number(L, "c", fit->c);
-    set_number(L, "r2", fit->r2);
+    set_number(L, "c", free ? fit->c : fit->factor[model]);
+    set_number(L, "r2", free ? fit->r2 : fit->explained[model]);
+    lua_pushstring(L, free ? "power" : fit_model_name(model));
+    lua_setfield(L, -2, "model");
     lua_pushinteger(L, fit->count);
     lua_setfield(L, -2, "count");
     set_models(L, fit);
@@ -62,6 +70,31 @@ static void push_fit(lua_State *L, const Fit *fit)
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "slopes");
+    names_set(L, fit_names);
+}
+
+/* "linear", "nlogn", "n^1.5": FIT_MODELS is the free exponent.  [-0, +0, v] */
+static FitModel check_model(lua_State *L, const char *name)
+{
+    static const struct {
+        const char *name;
+        FitModel    model;
+    } words[] = { { "power", FIT_MODELS },      { "constant", FIT_CONSTANT }, { "log", FIT_LOG },
+                  { "linear", FIT_LINEAR },     { "nlogn", FIT_NLOGN },
+                  { "quadratic", FIT_SQUARE } };
+    Meant nearest = { name, "power", 3 };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        if (!strcmp(words[i].name, name))
+            return words[i].model;
+        meant_offer(&nearest, words[i].name);
+    }
+    for (FitModel m = FIT_CONSTANT; m < FIT_MODELS; m++)
+        if (!strcmp(fit_model_name(m), name))
+            return m;
+    luaL_error(L, "model: expected power, constant, log, linear, nlogn, n^1.5 or quadratic, got "
+               "'%s'; did you mean '%s'?", name, nearest.name);
+    return FIT_MODELS;
 }
 
 typedef struct Fitting {
@@ -69,6 +102,7 @@ typedef struct Fitting {
     int     count;
     FitPlan plan;
     Fit     fit;
+    FitModel model;
 } Fitting;
 
 static bool fit_points(void *context, const atomic_bool *cancel, Error *err)
@@ -92,7 +126,7 @@ static int push_fitted(lua_State *L, int status, lua_KContext at)
                           fit->count);
     if (!fit->alpha.valid)
         return luaL_error(L, "fit: all x are the same");
-    push_fit(L, fit);
+    push_fit(L, fit, ((Fitting *)work_context(L, at))->model);
     return 1;
 }
 
@@ -112,6 +146,7 @@ int attn_fit(lua_State *L)
     f->plan.drop = (int)option_integer(L, 3, "drop", 0, 0, FIT_MOST);
     f->plan.boot = (int)option_integer(L, 3, "boot", f->plan.boot, 0, 100000);
     f->plan.over_log = option_bool(L, 3, "over_log", false);
+    f->model = check_model(L, option_string(L, 3, "model", "power"));
     return work_await(L, script_of(L)->session->thing, "fitting a curve", fit_points, push_fitted);
 }
 
@@ -119,6 +154,9 @@ static const Member fit_members[] = {
     { "drop", NULL, NULL, "integer", "leave out so many of the smallest x" },
     { "boot", NULL, NULL, "integer", "resamplings for the interval (default 1000; 0: none)" },
     { "over_log", NULL, NULL, "boolean", "fit y / log x: a claimed log does not count" },
+    { "model", NULL, NULL, "string",
+      "whose c and r2 are told: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 or "
+      "quadratic; alpha is always the free exponent" },
     MEMBER_END,
 };
 const Class class_fit_options = { .name = "FitOptions",
@@ -129,10 +167,12 @@ const Class class_fit_options = { .name = "FitOptions",
 
 static const Member sweep_members[] = {
     { "n", NULL, NULL, VALUES, "lengths: 512, {256, 512} or \"256:4096:x2\"" },
+    { "mech", NULL, NULL, "string|string[]", "mechanisms, behind those of the list part" },
     { "params", NULL, NULL, "table<string, any>", "values of parameters: {window = {3, 5}}" },
+    { "grid", NULL, NULL, "table<string, any>", "the same as params" },
     { "position", NULL, NULL, "string|string[]", "positional modifiers" },
     { "seed", NULL, NULL, "integer", "the first seed" },
-    { "seeds", NULL, NULL, "integer", "so many seeds" },
+    { "seeds", NULL, NULL, "integer|integer[]", "so many seeds; or these, one after the other" },
     { "threads", NULL, NULL, VALUES, "numbers of threads" },
     { "device", NULL, NULL, "string|string[]", "devices: cpu, cuda or auto" },
     { "precision", NULL, NULL, "string|string[]",
@@ -147,7 +187,9 @@ static const Member sweep_members[] = {
     { "quality", NULL, NULL, "boolean", "compare with full attention" },
     { "fit", NULL, NULL, "boolean", "fit the mechanisms' own tensors on the input" },
     { "memory", NULL, NULL, "integer|string", "limit of a run: bytes or \"8G\"" },
+    { "max_mem", NULL, NULL, "integer|string", "the same as memory" },
     { "budget", NULL, NULL, "number|string", "seconds, or \"10m\"; what is left is a record" },
+    { "budget_s", NULL, NULL, "number", "the same in seconds" },
     { "shard", NULL, NULL, "string", "\"2/8\": only the second of eight parts" },
     { "out", NULL, NULL, "string", "file of the records, which makes the sweep resumable" },
     { "resume", NULL, NULL, "boolean", "go on with what the file lacks" },
@@ -164,8 +206,9 @@ static const Member sweep_methods[] = {
     { "rows", NULL, "", "attnscope.Record[]", "The records: the sweep itself is their list." },
     { "filter", NULL, "f: fun(record: attnscope.Record): boolean", "attnscope.Sweep",
       "Those for which f gives true." },
-    { "pivot", NULL, "down: string, across: string, value: string", "table[], string[]",
-      "attn.pivot of it: s:pivot(\"n\", \"mechanism\", \"time_ms.median\")." },
+    { "pivot", NULL, "down: string, across: string, value?: string", "table[], string[]",
+      "attn.pivot of it: s:pivot(\"n\", \"mechanism\", \"time_ms.median\"); s:pivot(\"n\", "
+      "\"time_ms\") has a column for each mechanism and setting." },
     { "csv", NULL, "target: string|file*, columns?: string[]", "true?, string?, string?",
       "attn.csv of it." },
     { "jsonl", NULL, "path: string", "true?, string?, string?",

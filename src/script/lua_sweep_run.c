@@ -286,11 +286,20 @@ static int sweep_finish(lua_State *L)
     return failure(L, &err);
 }
 
+/* The option that was meant.  [-0, +1, v] */
+static int sweep_nearest(lua_State *L)
+{
+    lua_pushstring(L, class_nearest(&class_sweep_options, luaL_checkstring(L, 1)));
+    return 1;
+}
+
 void sweep_push_functions(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "begin", sweep_begin }, { "turn", sweep_turn }, { "answer", sweep_answer },
-        { "stop", sweep_stop }, { "finish", sweep_finish }, { NULL, NULL },
+        { "stop", sweep_stop }, { "finish", sweep_finish }, { "named", names_of_record },
+        { "nearest", sweep_nearest },
+        { NULL, NULL },
     };
 
     luaL_newlib(L, functions);

@@ -295,3 +295,55 @@ check.case("notes mark cells, and the file's command has them", function()
   os.remove(path)
   check.raises("expected QUERY:KEY:TEXT", attn.figure, { panels = { { result = r, notes = "x" } } })
 end)
+
+case("a page that the figure says", function()
+  local r = attn.run("bigbird", { n = 32, d = 4 })
+  local f = attn.figure { panels = { r, { result = r, view = "weights", region = { 0, 4, 0, 4 } },
+    { pattern = r:pattern() } }, width = "3.25in", dpi = 100,
+    region = { q = { 0, 8 }, k = { 0, 16 } } }
+  local path = check.scratch("attnscope-page.png")
+  local function width_of(options)
+    assert(f:save(path, options))
+    local file <close> = io.open(path, "rb")
+    return (">I4"):unpack(file:read(20):sub(17))
+  end
+  equal(width_of(), 325)
+  equal(width_of { dpi = 200 }, 650)
+  equal(width_of { width = "450px", dpi = 150 }, 450)
+  equal(width_of { width = 2 }, 200)
+  check.raises("width: expected inches as", f.save, f, path, { width = "9cm" })
+  check.raises("width: expected inches from 0", f.save, f, path, { width = "nan" .. "in" })
+  check.raises("width", attn.figure, { panels = { r }, width = "wide" })
+  check.raises("is not inside 32 x 32", attn.figure, { panels = { r }, region = { 0, 99 } })
+  check.raises("it is of panels", attn.figure, { preset = "bigbird", region = { 0, 4 } })
+  os.remove(path)
+  local text = f:text { width = 150 }
+  assert(text:find("8 x 16", 1, true) or text:find("128 pairs", 1, true), text)
+end)
+
+case("metadata of one's own", function()
+  local f = attn.figure { panels = { attn.run("full", { n = 8, d = 4 }) } }
+  for _, kind in ipairs { "svg", "png", "txt", "pdf" } do
+    local path = check.scratch("attnscope-meta." .. kind)
+    assert(f:save(path, { metadata = { author = "A. N. Other", run = 17 } }))
+    local file = io.open(path, "rb")
+    local bytes = file:read("a")
+    file:close()
+    if kind ~= "pdf" then -- which packs its words
+      assert(bytes:find("author", 1, true) and bytes:find("A. N. Other", 1, true), kind)
+    end
+    os.remove(path)
+  end
+  local function refuses(what, metadata)
+    check.raises(what, f.save, f, "x.png", { metadata = metadata })
+  end
+  refuses("expected a table", 3)
+  refuses("a key has letters", { ["a: b"] = 1 })
+  refuses("a key has letters", { Software = "mine" })
+  refuses("zero byte", { a = "b\0c" })
+  local many = {}
+  for i = 1, 17 do
+    many["key" .. i] = i
+  end
+  refuses("16 keys at most", many)
+end)

@@ -4,6 +4,15 @@ local case, equal, near, raises = check.case, check.equal, check.near, check.rai
 
 local input = assert(attn.random { n = 24, d = 8, heads = 2 })
 
+case("views that are wanted with the run", function()
+  local r = attn.run("bigbird", { n = 16, d = 4, views = { "weights", "connectivity" } })
+  check.equal(rawget(r.views, "weights").shape[2], 16)
+  check.raises("did you mean 'weights'", attn.run, "full", { n = 8, views = { "weigths" } })
+  check.raises("views: expected table", attn.run, "full", { n = 8, views = "weights" })
+  local job = attn.run_async("full", { n = 8, views = { "weigths" } })
+  check.raises("did you mean 'weights'", job.wait, job)
+end)
+
 case("output is weights times values", function()
   local r = assert(attn.run("full", { input = input }))
   equal(r.mechanism, "full")

@@ -125,3 +125,73 @@ case("words of a sweep", function()
   assert(attn.command("fit", path .. ".jsonl"):find("window"))
   check.refuses("FILE", narrow.jsonl, narrow, "/nowhere/at/all.jsonl")
 end)
+
+case("by the names of the plan", function()
+  local seen = 0
+  local s = assert(attn.sweep { mech = { "full", "window" }, n = { 16, 32 }, d = 4,
+    grid = { window = { 3, 5 } }, seeds = { 4, 5 }, reps = 1, max_mem = "1G", budget_s = 600,
+    progress = function(done, total, row, eta)
+      seen = seen + 1
+      assert(done == seen and total == 12 and row.mechanism and (eta == nil or eta >= 0))
+    end })
+  equal(#s, 12)
+  equal(seen, 12)
+  local seeds = {}
+  for _, record in ipairs(s) do
+    seeds[record.seed] = true
+  end
+  check.same({ seeds[4], seeds[5], seeds[6] }, { true, true })
+  equal(s[1].flops.total, s[1].flops.counted)
+  equal(s[1].mem.peak, s[1].memory.arena_peak)
+  local rows, columns = s:pivot("n", "flops")
+  check.same(columns, { "n", "full", "window(window=3)", "window(window=5)" })
+  equal(#rows, 2)
+  equal(rows[1].full, s[1].flops.counted)
+  equal(type(s:pivot("n", "mechanism", "time_ms")[1].window), "number")
+  check.raises("one after the other", attn.sweep, { "full", n = 8, seeds = { 0, 2 } })
+  check.raises("the list is empty", attn.sweep, { "full", n = 8, seeds = {} })
+  check.raises("grid and params are the same", attn.sweep, { n = 8, grid = {}, params = {} })
+  check.raises("did you mean 'budget", attn.sweep, { "full", n = 8, budgets = 3 })
+  check.raises("mech: expected table", attn.sweep, { mech = 3 })
+end)
+
+case("a figure of a sweep", function()
+  local s = attn.sweep { "full", "window", n = "16,32,64", d = 4, params = { window = "3,5" } }
+  local function text(panel)
+    panel.sweep = s
+    return attn.figure({ panels = { panel } }):text { width = 120 }
+  end
+  local named = text {}
+  for _, name in ipairs { "full", "window%(window=3%)", "window%(window=5%)", "time %(ms%)" } do
+    assert(named:find(name), named)
+  end
+  assert(text({ x = "n", y = "flops", log = "xy" }):find("FLOPs"))
+  local along = text { x = "window", y = "mem", log = "" }
+  assert(along:find("memory %(bytes%)") and not along:find("full"), along)
+  assert(text({ y = "how long", log = "x" }):find("how long"))
+  assert(text({ cost = "flops", y = "work" }):find("work"))
+  local function refuses(what, panel)
+    check.raises(what, text, panel)
+  end
+  refuses("none of its 9 records has n and quality", { cost = "quality" })
+  refuses("log: expected", { log = "z" })
+  refuses("x: expected string", { x = 3 })
+end)
+
+case("models of a fit", function()
+  local xs, ys = { 16, 64, 256, 1024 }, {}
+  for i, x in ipairs(xs) do
+    ys[i] = 3 * x * math.log(x)
+  end
+  local fit = attn.fit(xs, ys, { model = "nlogn", boot = 50 })
+  check.near(fit.c, 3, 1e-9)
+  check.near(fit.r2, 1, 1e-12)
+  equal(fit.model, "n log n")
+  equal(fit.best_model, "n log n")
+  equal(fit.local_alpha, fit.slopes)
+  local line = attn.fit(xs, ys, { model = "linear", boot = 0 })
+  equal(line.alpha, attn.fit(xs, ys).alpha) -- the free exponent
+  assert(line.r2 < fit.r2 and line.r2 > 0.9)
+  equal(attn.fit(xs, ys).model, "power")
+  check.raises("did you mean 'linear'", attn.fit, xs, ys, { model = "liner" })
+end)

@@ -776,6 +776,7 @@ function Context:warn(text) end
 ---@field measure? boolean take time and memory in runs of their own
 ---@field quality? boolean compare with full attention
 ---@field seeds? integer quality over so many seeds, from `seed` on
+---@field views? string[] to be made with the run, also those that it makes only when asked for; one that it does not have raises
 ---@field params? table<string, any> parameters of the mechanism, for names that are options too
 
 ---How to measure.
@@ -820,14 +821,17 @@ function Context:warn(text) end
 ---@field drop? integer leave out so many of the smallest x
 ---@field boot? integer resamplings for the interval (default 1000; 0: none)
 ---@field over_log? boolean fit y / log x: a claimed log does not count
+---@field model? string whose c and r2 are told: power (default: c x^alpha), constant, log, linear, nlogn, n^1.5 or quadratic; alpha is always the free exponent
 
 ---Axes and limits of a sweep; the list part names the mechanisms.
 ---@class attnscope.SweepOptions: { [string]: any }
 ---@field n? integer|string|integer[] lengths: 512, {256, 512} or "256:4096:x2"
+---@field mech? string|string[] mechanisms, behind those of the list part
 ---@field params? table<string, any> values of parameters: {window = {3, 5}}
+---@field grid? table<string, any> the same as params
 ---@field position? string|string[] positional modifiers
 ---@field seed? integer the first seed
----@field seeds? integer so many seeds
+---@field seeds? integer|integer[] so many seeds; or these, one after the other
 ---@field threads? integer|string|integer[] numbers of threads
 ---@field device? string|string[] devices: cpu, cuda or auto
 ---@field precision? string|string[] of matrix products on a GPU: f32, tf32, bf16, f16
@@ -841,7 +845,9 @@ function Context:warn(text) end
 ---@field quality? boolean compare with full attention
 ---@field fit? boolean fit the mechanisms' own tensors on the input
 ---@field memory? integer|string limit of a run: bytes or "8G"
+---@field max_mem? integer|string the same as memory
 ---@field budget? number|string seconds, or "10m"; what is left is a record
+---@field budget_s? number the same in seconds
 ---@field shard? string "2/8": only the second of eight parts
 ---@field out? string file of the records, which makes the sweep resumable
 ---@field resume? boolean go on with what the file lacks
@@ -861,10 +867,10 @@ function Sweep:rows() end
 ---@return attnscope.Sweep
 function Sweep:filter(f) end
 
----attn.pivot of it: s:pivot("n", "mechanism", "time_ms.median").
+---attn.pivot of it: s:pivot("n", "mechanism", "time_ms.median"); s:pivot("n", "time_ms") has a column for each mechanism and setting.
 ---@param down string
 ---@param across string
----@param value string
+---@param value? string
 ---@return table[]
 ---@return string[]
 function Sweep:pivot(down, across, value) end
@@ -909,9 +915,11 @@ function Sweep:jsonl(path) end
 ---@field curve? attnscope.Curve|boolean a tensor as a plot: a series each column
 ---@field with? attnscope.Result[] the same curve of these, in the same plot
 ---@field scaling? attnscope.Scaling[] or costs over n, with the slopes claimed
----@field y? string of scaling: the cost with its unit (default "time (ms)")
 ---@field sweep? attnscope.Sweep or the same of a sweep's records
----@field cost? string of a sweep: which number (default "time_ms.median")
+---@field x? string of a sweep: the number along (default n), like "window"; of scaling: its name
+---@field y? string of a sweep: the number up (default time_ms), like "flops", "mem", "quality.mass_mean"; of scaling: its name with its unit (default "time (ms)")
+---@field log? string of both: axes with decades: "xy" (default), "x", "y" or ""
+---@field cost? string of a sweep: the number up, when y is to be its name
 ---@field view? string default: the most telling one
 ---@field head? integer counted from 0
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
@@ -964,15 +972,19 @@ function Sweep:jsonl(path) end
 ---@field rows? integer rows of panels
 ---@field cols? integer columns of panels
 ---@field legend? boolean default true
+---@field region? integer[]|{ q: integer[], k: integer[] } of every panel that has none of its own and shows a matrix
+---@field width? number|string of files: inches, "6.75in" or "900px"; also of save
+---@field dpi? integer of files: dots an inch (default 300); also of save
 ---@field shared_scale? boolean one range of values for the panels of one quantity
 
 ---How to write a picture.
 ---@class attnscope.SaveOptions
----@field width? number inches, like 3.25 or 6.75
+---@field width? number|string inches, like 3.25 or "6.75in"; or "900px"
 ---@field dpi? integer dots an inch (default 300)
 ---@field theme? string light, dark, print, slide or colour-blind
 ---@field format? string png, svg, pdf, txt or ans, whatever the ending
 ---@field colours? integer of .ans: 24 for true colour (default), or 256
+---@field metadata? table<string, any> to be put into the file as well: { author = "me" }
 ---@field transparent? boolean no background
 ---@field delay? number seconds each frame of .apng stands (default 1)
 ---@field head? integer of save_steps, counted from 0
@@ -1064,6 +1076,8 @@ function Sweep:jsonl(path) end
 ---@field memory? table arena_peak, heap_peak, largest
 ---@field mem? table peak: the same as memory.arena_peak; workspace: without the output
 ---@field cpu? string the same as environment.cpu
+---@field nnz? integer allowed cells, of attn.profile's
+---@field density? number their share of all cells, of attn.profile's
 ---@field bytes? number that must move at least
 ---@field gpu? table of a run on a GPU: name, source, graph (replayed, why, plain_ms; absent: not asked for), and for each tier events (span_ms), activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there
 ---@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst
@@ -1137,12 +1151,17 @@ function Sweep:jsonl(path) end
 ---@field c? number the factor
 ---@field r2? number share of the variance explained
 ---@field count? integer points
+---@field model? string whose c and r2 these are: power, or as was asked for
 ---@field best? string nearest of 1, log n, n, n log n, n^1.5, n^2
+---@field best_model? string the same as best
 ---@field models? table<string, number> the deviation that each leaves
 ---@field slopes? number[] between neighbours
+---@field local_alpha? number[] the same as slopes
 
 ---Stages and ceilings.
 ---@class attnscope.Roofline
+---@field peak_gflops? number 10^9 FLOPs a second at most; ceilings.peak / 10^9
+---@field bw_gbs? number 10^9 bytes a second from memory; ceilings.stream / 10^9
 ---@field ceilings? table peak, tensor, gemm (FLOPs a second), stream (bytes a second)
 ---@field points? table[] mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage
 ---@field threads? integer that ran
@@ -1296,7 +1315,7 @@ function attn.start(mechanism, options) end
 ---@return string?
 function attn.run_async(mechanism, options) end
 
----Measures a mechanism; its record.
+---Measures a mechanism; its record, with nnz and density.
 ---@param mechanism string|attnscope.Pattern
 ---@param options? attnscope.RunOptions
 ---@param plan? attnscope.ProfileOptions
@@ -1342,7 +1361,7 @@ function attn.text(figure, options) end
 ---@return attnscope.Growth
 function attn.fit(xs, ys, options) end
 
----Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", out="cost.jsonl", resume=true}; a point that failed is a record too.  What the functions `row` and `progress` raise is raised when the sweep has ended in order: its file holds whole records, and resume goes on.
+---Records of all combinations, as the command sweep makes them: attn.sweep{"full", "bigbird", n="256:4096:x2", out="cost.jsonl", resume=true}, or with lists attn.sweep{mech={"window"}, n={256, 512}, grid={window={3, 5}}, seeds={0, 1}}; a point that failed is a record too.  What the functions `row` and `progress` raise is raised when the sweep has ended in order: its file holds whole records, and resume goes on.
 ---@param options attnscope.SweepOptions
 ---@return attnscope.Sweep?
 ---@return string?
@@ -1356,7 +1375,7 @@ function attn.sweep(options) end
 ---@return string?
 function attn.read_sweep(path) end
 
----Rows with one column for each value of `across`, and the columns' names: attn.pivot(records, "n", "mechanism", "time_ms.median").
+---Rows with one column for each value of `across`, and the columns' names: attn.pivot(records, "n", "mechanism", "time_ms.median").  Of a group that is named the number that tells most: time_ms is its median.
 ---@param rows table[]
 ---@param down string
 ---@param across string
