@@ -20,6 +20,15 @@ local function expect(kind, value, name)
   end
 end
 
+-- No other keys than these words.
+local function expect_keys(options, words, what)
+  for key in pairs(options) do
+    if not (" " .. words .. " "):find(" " .. tostring(key) .. " ", 1, true) then
+      raise("%s has no option '%s'; it has %s", what, tostring(key), (words:gsub(" ", ", ")))
+    end
+  end
+end
+
 local function sorted_keys(t)
   local keys = {}
   for key in pairs(t) do
@@ -357,6 +366,42 @@ function attn.compare(options)
   return records
 end
 
+-- definitions ---------------------------------------------------------------------
+
+local function register(definition)
+  expect("table", definition, "definition")
+  if definition.row or definition.cell then
+    return attn.pattern(definition)
+  elseif definition.run or definition.forward then
+    return attn.mechanism(definition)
+  end
+  raise("register: the table has none of row, cell, run and forward")
+end
+
+function attn.register(definition)
+  expect("table", definition, "definition")
+  if #definition == 0 then
+    return register(definition)
+  end
+  local ids = {}
+  for i, one in ipairs(definition) do
+    local id, message, code = register(one)
+    if not id then return nil, message, code end
+    ids[i] = id
+  end
+  return ids
+end
+
+function classes.Context.step(context, name, views, charge)
+  context:stage(name, charge)
+  if views ~= nil then
+    expect("table", views, "views")
+    for _, view in ipairs(sorted_keys(views)) do
+      context:view(view, views[view])
+    end
+  end
+end
+
 -- checks --------------------------------------------------------------------------
 
 local function finite(t)
@@ -448,8 +493,13 @@ end
 
 function attn.check(id, options)
   expect("string", id, "mechanism")
+  if type(options) == "string" then
+    options = { reference = options }
+  end
   options = options or {}
   expect("table", options, "options")
+  expect_keys(options, "n params reference", "check")
+  expect("table", options.n or {}, "n")
   local report = { mechanism = id, ok = true, cases = {}, error = 0 }
   local can_be_causal = attn.info(id:match("^[^(]*")).causal
   for _, n in ipairs(options.n or { 1, 2, 7, 64 }) do

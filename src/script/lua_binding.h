@@ -160,6 +160,7 @@ typedef struct Script {
     atomic_int  waiting;   /* threads that want the lock */
     bool        closing;   /* callbacks are to end */
     FlopClass   charge;    /* of what tensors compute for it */
+    bool        uncharged; /* that is for whoever looks on, and not counted */
     bool        gives_way; /* the coroutine that runs may end the explorer's turn */
     bool        turn_over; /* a yield is not the script's own, and is passed on upwards */
 } Script;

@@ -32,6 +32,7 @@ static void call_in(Script *script, Run *r, lua_State *L, Callback *callback, lu
     script->run = script->computing = r;
     script->gives_way = false; /* the run waits for it */
     script->charge = FLOP_OVERHEAD;
+    script->uncharged = false;
     lua_sethook(L, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
     lua_settop(L, 0);
     lua_pushcfunction(L, body);
@@ -166,6 +167,7 @@ static ParamType read_type(lua_State *L, int t)
         { "int", PARAM_TYPE_INT },   { "float", PARAM_TYPE_FLOAT },
         { "bool", PARAM_TYPE_BOOL }, { "choice", PARAM_TYPE_ENUM },
         { "text", PARAM_TYPE_TEXT }, { "tensor", PARAM_TYPE_TENSOR },
+        { "enum", PARAM_TYPE_ENUM }, /* as attn.info calls a choice */
     };
     const char *name = option_string(L, t, "type", "int");
 
@@ -222,7 +224,7 @@ static void read_param(lua_State *L, Defined *d, Param *p, int index)
         luaL_error(L, "parameter %s: every run has an option of that name", p->name);
     p->type = read_type(L, t);
     p->offset = (size_t)index * SLOT;
-    p->help = kept(L, d, t, "help", "");
+    p->help = kept(L, d, t, "help", option_string(L, t, "doc", ""));
     read_default(L, d, t, p);
 }
 
@@ -299,11 +301,24 @@ Defined *define_read(lua_State *L, const Class *class)
     d = need(L, arena_zalloc(arena, 1, sizeof(*d)));
     d->arena = arena;
     d->script = script_of(L);
-    d->function = d->flops = LUA_NOREF;
+    d->function = d->flops = d->weights = LUA_NOREF;
     read_texts(L, d);
     read_params(L, d);
     d->m.classes = read_class(L, option_string(L, 1, "class", "LAB"));
     return d;
+}
+
+int define_function_of(lua_State *L, const char *key, const char *same)
+{
+    int first = define_function(L, key, false), second;
+
+    lua_getfield(L, 1, same);
+    second = lua_isnil(L, -1) ? LUA_NOREF : define_function(L, same, true);
+    lua_settop(L, 2);
+    if (first != LUA_NOREF && second != LUA_NOREF)
+        luaL_error(L, "%s and %s are the same: give one", key, same);
+    return first != LUA_NOREF ? first : second != LUA_NOREF ? second
+                                                            : define_function(L, key, true);
 }
 
 int define_function(lua_State *L, const char *key, bool needed)
@@ -368,6 +383,7 @@ static const Member param_members[] = {
     { "values", NULL, NULL, "string[]", "of a choice" },
     { "shape", NULL, NULL, "string", "of a tensor, for readers" },
     { "help", NULL, NULL, "string", "one line" },
+    { "doc", NULL, NULL, "string", "the same as help" },
     MEMBER_END,
 };
 const Class class_param_options = { .name = "Param",

@@ -145,6 +145,6 @@ void script_charge(lua_State *L, double flops)
 {
     Script *script = script_of(L);
 
-    if (script->run)
+    if (script->run && !script->uncharged)
         op_charge(script->run, script->charge, flops);
 }

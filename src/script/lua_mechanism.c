@@ -13,6 +13,7 @@
 typedef struct LuaContext {
     Run     *run; /* NULL: the script kept it beyond its use */
     Defined *defined;
+    int      draws; /* without a name */
 } LuaContext;
 
 /* ---- what the function is given --------------------------------------------- */
@@ -194,6 +195,8 @@ static int context_charge(lua_State *L)
     double      flops = luaL_checknumber(L, 2);
 
     luaL_argcheck(L, flops >= 0 && flops < 1e300, 2, "expected a number that is not negative");
+    if (script_of(L)->uncharged)
+        return 0;
     op_charge(context->run, lua_isnoneornil(L, 3) ? script_of(L)->charge : check_charge(L, 3),
               flops);
     return 0;
@@ -264,11 +267,26 @@ static int context_view(lua_State *L)
     return 0;
 }
 
+/* ctx.rng:normal(shape) is a draw without a name.  [-0, +1, v] */
+static int context_rng(lua_State *L)
+{
+    check_context(L);
+    lua_pushvalue(L, 1);
+    return 1;
+}
+
+/* The shape at 2 moves to 3, behind the name "draw 1", "draw 2", ...  [-0, +1, v] */
+static void name_draw(lua_State *L, LuaContext *context)
+{
+    lua_pushfstring(L, "draw %d", ++context->draws);
+    lua_insert(L, 2);
+}
+
 /* [-0, +1, v] */
 static int context_normal(lua_State *L)
 {
     LuaContext *context = check_context(L);
-    const char *name = check_text(L, 2);
+    const char *name = (lua_istable(L, 2) ? name_draw(L, context) : (void)0, check_text(L, 2));
     double      deviation = luaL_optnumber(L, 4, 1);
     int64_t     shape[TENSOR_MAX_RANK];
     int         rank = (int)(luaL_checktype(L, 3, LUA_TTABLE), lua_rawlen(L, 3));
@@ -315,15 +333,20 @@ static const Member context_members[] = {
     { "scale", context_scale, NULL, "number", "of scores: the input's, else 1/sqrt(d)" },
     { "seed", context_seed, NULL, "integer", "of random draws" },
     { "params", context_params, NULL, "table", "every parameter as it was bound" },
+    { "rng", context_rng, NULL, "attnscope.Context", "for ctx.rng:normal(shape)" },
     { "stage", context_stage, "name: string, charge?: string", "",
       "Begins a step; what is computed from here on is charged as score, mix or overhead (the "
       "default)." },
+    { "step", NULL, "name: string, views?: table<string, attnscope.Tensor>, charge?: string", "",
+      "stage and view in one: ctx:step(\"features\", { features = t })." },
     { "charge", context_charge, "flops: number, charge?: string", "",
       "FLOPs of what was computed without tensors." },
+    { "flops", context_charge, "flops: number, charge?: string", "", "The same as charge." },
     { "view", context_view, "name: string, tensor: attnscope.Tensor", "",
       "Shows one of the mechanism's views; costs nothing when none is wanted." },
     { "normal", context_normal, "name: string, shape: integer[], deviation?: number", TENSOR_TYPE,
-      "Normal numbers of the run's seed, from a stream of this name." },
+      "Normal numbers of the run's seed, from a stream of this name.  ctx.rng:normal(shape, "
+      "deviation) does without a name: other numbers each time it is called in a run." },
     { "progress", context_progress, "share: number", "",
       "How much is done, from 0 to 1: what the explorer, the command line and job:progress show.  "
       "Raises once the run is cancelled." },
@@ -348,6 +371,26 @@ static void push_context(lua_State *L, const Callback *callback)
     lua_setiuservalue(L, -2, 1);
 }
 
+/* The view of that name by a function of its own, which costs nothing where nobody looks: the
+ * context is at 2.  [-0, +0, v] */
+static void show_weights(lua_State *L, int function)
+{
+    LuaContext *context = lua_touserdata(L, 2);
+    Run        *r = context->run;
+
+    run_prepare(r, true); /* it is not the mechanism's work */
+    script_of(L)->uncharged = true; /* until the next call of a run, if this raises */
+    lua_pushcfunction(L, context_view);
+    lua_pushvalue(L, 2);
+    lua_pushliteral(L, "weights");
+    lua_rawgeti(L, LUA_REGISTRYINDEX, function);
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 1);
+    lua_call(L, 3, 0);
+    script_of(L)->uncharged = false;
+    run_prepare(r, false);
+}
+
 /* Under define_call. */
 static int compute(lua_State *L)
 {
@@ -360,6 +403,8 @@ static int compute(lua_State *L)
     lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
     lua_pushvalue(L, 2);
     lua_call(L, 1, 1);
+    if (callback->defined->weights != LUA_NOREF && run_wants_views(r))
+        show_weights(L, callback->defined->weights);
     ((LuaContext *)lua_touserdata(L, 2))->run = NULL;
     if (!class_test(L, -1, &class_tensor))
         return luaL_error(L, "run: the function must return a Tensor, got %s",
@@ -402,8 +447,15 @@ static int closed_form(lua_State *L)
     push_context(L, callback);
     lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->flops);
     lua_pushvalue(L, 2);
-    lua_call(L, 1, 1);
-    luaL_checktype(L, -1, LUA_TTABLE);
+    lua_getfield(L, 2, "params");
+    lua_call(L, 2, 1);
+    if (lua_type(L, -1) == LUA_TNUMBER) {
+        *flops = (Flops){ .overhead = lua_tonumber(L, -1) };
+        return 0;
+    }
+    if (!lua_istable(L, -1))
+        return luaL_error(L, "flops: expected a number, or a table of score, mix and overhead, got "
+                          "%s", luaL_typename(L, -1));
     *flops = (Flops){ .score = flops_field(L, "score"),
                       .mix = flops_field(L, "mix"),
                       .overhead = flops_field(L, "overhead") };
@@ -445,21 +497,31 @@ static void *need(lua_State *L, void *memory)
 static void read_views(lua_State *L, Defined *d)
 {
     int          count = lua_getfield(L, 1, "views") == LUA_TTABLE ? (int)lua_rawlen(L, -1) : 0;
-    ViewPromise *views = need(L, arena_zalloc(d->arena, count + 1, sizeof(*views)));
+    ViewPromise *views = need(L, arena_zalloc(d->arena, count + 2, sizeof(*views)));
+    bool         weights = d->weights == LUA_NOREF;
 
     for (int i = 0; i < count; i++) {
         int t = lua_gettop(L) + 1;
 
-        lua_rawgeti(L, -1, i + 1);
+        if (lua_rawgeti(L, -1, i + 1) == LUA_TSTRING) { /* a name alone */
+            lua_createtable(L, 0, 1);
+            lua_insert(L, t);
+            lua_setfield(L, t, "name");
+        }
         luaL_checktype(L, t, LUA_TTABLE);
         options_check(L, t, &class_view_options);
         views[i].name = need(L, arena_strdup(d->arena, option_string(L, t, "name", "view")));
-        views[i].help = need(L, arena_strdup(d->arena, option_string(L, t, "help", "")));
+        views[i].help = option_string(L, t, "help", option_string(L, t, "doc", ""));
+        views[i].help = need(L, arena_strdup(d->arena, views[i].help));
         views[i].maybe = option_bool(L, t, "maybe", false);
         views[i].kind = check_kind(L, t, views[i].name);
+        weights |= !strcmp(views[i].name, "weights");
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
+    if (!weights)
+        views[count] = (ViewPromise){ .name = "weights", .kind = VIEW_WEIGHTS,
+                                      .help = "attention weights" };
     d->m.views = views;
 }
 
@@ -468,11 +530,12 @@ int attn_mechanism(lua_State *L)
 {
     Defined *d = define_read(L, &class_mechanism_options);
 
+    d->weights = define_function(L, "weights", false);
     read_views(L, d);
     if (d->m.views->name)
         d->m.picture = d->m.views->name;
     d->m.run = mechanism_run;
-    d->function = define_function(L, "run", true);
+    d->function = define_function_of(L, "run", "forward");
     d->flops = define_function(L, "flops", false);
     if (d->flops != LUA_NOREF)
         d->m.flops = mechanism_flops;
@@ -483,6 +546,7 @@ static const Member view_members[] = {
     { "name", NULL, NULL, "string", "weights: those that make the output of V" },
     { "kind", NULL, NULL, "string", "default: the kind of that name, else tensor" },
     { "help", NULL, NULL, "string", "one line" },
+    { "doc", NULL, NULL, "string", "the same as help" },
     { "maybe", NULL, NULL, "boolean", "shown under some parameters only" },
     MEMBER_END,
 };
@@ -493,9 +557,14 @@ const Class class_view_options = { .name = "ViewPromise",
 static const Member mechanism_members[] = {
     { "run", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
       "computes the output [h,n,e]" },
-    { "flops", NULL, NULL, "fun(ctx: attnscope.Context): table",
-      "closed form: score, mix and overhead" },
-    { "views", NULL, NULL, "attnscope.ViewPromise[]", "what it shows; the first is its picture" },
+    { "forward", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor", "the same as run" },
+    { "flops", NULL, NULL, "fun(ctx: attnscope.Context, params: table): table|number",
+      "closed form: score, mix and overhead, or their sum; ctx has n, m, d, e and heads" },
+    { "weights", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
+      "its weights [h,n,m], asked for after run where somebody wants to see them, which is not part "
+      "of its time and FLOPs" },
+    { "views", NULL, NULL, "(attnscope.ViewPromise|string)[]",
+      "what it shows; the first is its picture" },
 #include "script/lua_card.def"
     MEMBER_END,
 };

@@ -77,13 +77,18 @@ static const Member attn_members[] = {
       "row:range(i - 2, i + 2, \"window\") end }.  Its id then runs like any other." },
     { "mechanism", attn_mechanism, "definition: attnscope.MechanismOptions", "string" OR_FAILURE,
       "Adds a mechanism to the catalogue; its function computes the output with tensors." },
+    { "register", NULL, "definition: table", "string|string[]" OR_FAILURE,
+      "Adds what a table says: a pattern if it has row or cell, a mechanism if it has run or "
+      "forward, or a list of both.  attn.pattern and attn.mechanism do so at once." },
     { "reload", attn_reload, "file: string", "string[]" OR_FAILURE,
       "Runs a script's file again; the patterns and mechanisms that it defines, whose ids it "
       "gives, take the place of those before, and the explorer's panes show them." },
-    { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions", "attnscope.Report",
+    { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions|string",
+      "attnscope.Report",
       "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
       "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
-      "attention or another reference.  ok, and cases of name, ok and text." },
+      "attention or another reference, which may be said alone: attn.check(\"mine\", \"window\").  "
+      "ok, and cases of name, ok and text." },
     { "run", attn_run, RUNNABLE,
       "attnscope.Result" OR_FAILURE ", attnscope.Record?",
       "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "

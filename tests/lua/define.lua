@@ -344,3 +344,58 @@ check.case("how much is done is told, and a cancelled run ends there", function(
   end)
   assert(not ended)
 end)
+
+check.case("by the names of the plan", function()
+  local function weights_of(ctx)
+    return (ctx.q:matmul(ctx.k:transpose()) * ctx.scale):softmax(ctx.causal)
+  end
+  local ids = assert(attn.register {
+    { id = "planned-near", params = { { name = "w", type = "int", default = 2, doc = "keys around" },
+      { name = "how", type = "enum", values = { "both", "left" } } },
+      row = function(i, row, p) row:range(i - p.w, p.how == "both" and i + p.w or i) end },
+    { id = "planned-cell", cell = function(i, j) return i == j end },
+    { id = "planned", views = { "features", { name = "other", doc = "another" } },
+      forward = function(ctx)
+        local first, second = ctx.rng:normal { 2, 3 }, ctx.rng:normal({ 2, 3 }, 0.5)
+        assert(not first:allclose(second))
+        ctx:step("draw", { features = first, other = second }, "mix")
+        ctx:flops(1000)
+        ctx:step "attend"
+        return weights_of(ctx):matmul(ctx.v)
+      end,
+      weights = weights_of,
+      flops = function(shape, p)
+        assert(p == shape.params)
+        local cells = shape.heads * shape.n * shape.m
+        return 1000 + cells * (2 * shape.d + 1 + 5 + 2 * shape.e)
+      end },
+  })
+  check.same(ids, { "planned-near", "planned-cell", "planned" })
+  check.equal(attn.info("planned-near").params[1].help, "keys around")
+  check.equal(attn.info("planned-near").params[2].type, "enum")
+  check.equal(attn.info("planned").views[2].help, "another")
+  check.equal(attn.info("planned").views[3].name, "weights")
+  local input = attn.random { n = 16, d = 4 }
+  check.equal(#attn.run("planned-near", { input = input, w = 1, how = "left" }):row(5), 2)
+  local r = assert(attn.run("planned", { input = input, seed = 3, reps = 3 }))
+  check.equal(r.stats.flops.total, r.record.flops.counted) -- weights are for whoever looks on
+  check.equal(r.stats.flops.mix, 1000)
+  check.equal(r:stages()[2].name, "draw")
+  check.same(r:stages()[2].views, { "features", "other" })
+  assert(r.views.weights:matmul(input.v):allclose(r.output, 1e-4, 1e-4))
+  local again = attn.run("planned", { input = input, seed = 3 })
+  assert(again.views.features:allclose(r.views.features, 0, 0))
+  local report = attn.check("planned", { n = { 1, 7 } })
+  for _, one in ipairs(report.cases) do
+    assert(one.ok or one.name:find("FLOPs"), one.name .. ": " .. one.text)
+  end
+  check.equal(attn.check("planned-near", "planned-near").error, 0)
+  check.raises("check has no option 'N'", attn.check, "planned", { N = 3 })
+  check.raises("run and forward are the same", attn.mechanism,
+    { id = "b", run = print, forward = print })
+  check.raises("has none of row, cell", attn.register, { id = "b" })
+  check.raises("definition: expected table", attn.register, { print })
+  attn.mechanism { id = "no-weights", forward = function(ctx) return ctx.v end,
+    weights = function() error "not today" end }
+  assert(check.refuses("SCRIPT", attn.run, "no-weights", { input = input }):find("not today"))
+end)

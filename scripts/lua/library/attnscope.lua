@@ -614,6 +614,7 @@ function Row:range(from, to, component, step) end
 ---@field scale number of scores: the input's, else 1/sqrt(d)
 ---@field seed integer of random draws
 ---@field params table every parameter as it was bound
+---@field rng attnscope.Context for ctx.rng:normal(shape)
 local Context = {}
 
 ---Begins a step; what is computed from here on is charged as score, mix or overhead (the default).
@@ -621,17 +622,28 @@ local Context = {}
 ---@param charge? string
 function Context:stage(name, charge) end
 
+---stage and view in one: ctx:step("features", { features = t }).
+---@param name string
+---@param views? table<string, attnscope.Tensor>
+---@param charge? string
+function Context:step(name, views, charge) end
+
 ---FLOPs of what was computed without tensors.
 ---@param flops number
 ---@param charge? string
 function Context:charge(flops, charge) end
+
+---The same as charge.
+---@param flops number
+---@param charge? string
+function Context:flops(flops, charge) end
 
 ---Shows one of the mechanism's views; costs nothing when none is wanted.
 ---@param name string
 ---@param tensor attnscope.Tensor
 function Context:view(name, tensor) end
 
----Normal numbers of the run's seed, from a stream of this name.
+---Normal numbers of the run's seed, from a stream of this name.  ctx.rng:normal(shape, deviation) does without a name: other numbers each time it is called in a run.
 ---@param name string
 ---@param shape integer[]
 ---@param deviation? number
@@ -656,12 +668,14 @@ function Context:warn(text) end
 ---@field values? string[] of a choice
 ---@field shape? string of a tensor, for readers
 ---@field help? string one line
+---@field doc? string the same as help
 
 ---What a mechanism shows.
 ---@class attnscope.ViewPromise
 ---@field name? string weights: those that make the output of V
 ---@field kind? string default: the kind of that name, else tensor
 ---@field help? string one line
+---@field doc? string the same as help
 ---@field maybe? boolean shown under some parameters only
 
 ---A pattern of one's own.
@@ -689,8 +703,10 @@ function Context:warn(text) end
 ---A mechanism of one's own.
 ---@class attnscope.MechanismOptions
 ---@field run? fun(ctx: attnscope.Context): attnscope.Tensor computes the output [h,n,e]
----@field flops? fun(ctx: attnscope.Context): table closed form: score, mix and overhead
----@field views? attnscope.ViewPromise[] what it shows; the first is its picture
+---@field forward? fun(ctx: attnscope.Context): attnscope.Tensor the same as run
+---@field flops? fun(ctx: attnscope.Context, params: table): table|number closed form: score, mix and overhead, or their sum; ctx has n, m, d, e and heads
+---@field weights? fun(ctx: attnscope.Context): attnscope.Tensor its weights [h,n,m], asked for after run where somebody wants to see them, which is not part of its time and FLOPs
+---@field views? (attnscope.ViewPromise|string)[] what it shows; the first is its picture
 ---@field id? string the name it runs by
 ---@field title? string default: the id
 ---@field authors? string who thought of it
@@ -1277,6 +1293,13 @@ function attn.pattern(definition) end
 ---@return string?
 function attn.mechanism(definition) end
 
+---Adds what a table says: a pattern if it has row or cell, a mechanism if it has run or forward, or a list of both.  attn.pattern and attn.mechanism do so at once.
+---@param definition table
+---@return string|string[]?
+---@return string?
+---@return string?
+function attn.register(definition) end
+
 ---Runs a script's file again; the patterns and mechanisms that it defines, whose ids it gives, take the place of those before, and the explorer's panes show them.
 ---@param file string
 ---@return string[]?
@@ -1284,9 +1307,9 @@ function attn.mechanism(definition) end
 ---@return string?
 function attn.reload(file) end
 
----Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full attention or another reference.  ok, and cases of name, ok and text.
+---Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full attention or another reference, which may be said alone: attn.check("mine", "window").  ok, and cases of name, ok and text.
 ---@param mechanism string
----@param options? attnscope.CheckOptions
+---@param options? attnscope.CheckOptions|string
 ---@return attnscope.Report
 function attn.check(mechanism, options) end
 
