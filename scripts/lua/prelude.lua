@@ -1115,13 +1115,67 @@ function attn.ui.step(stage)
   return attn.ui.set { step = stage }
 end
 
+-- A number: so many stages a second, 0 stops.
 function attn.ui.play(on)
-  if on == nil then
+  if type(on) == "number" then
+    if not (on >= 0 and on <= 100) then
+      raise("play: expected stages a second from 0 to 100, got %s", on)
+    elseif on > 0 then
+      local ok, message, code = attn.ui.set { pace = 1 / on }
+      if not ok then return nil, message, code end
+    end
+    on = on > 0
+  elseif on == nil then
     on = true
   end
   expect("boolean", on, "on")
   return attn.ui.set { playing = on }
 end
+
+local wait_for_all = attn.ui.wait
+
+function attn.ui.wait(event)
+  if event ~= nil and event ~= "done" and event ~= "drawn" then
+    raise("wait: there is only the end of all that runs and is drawn, 'done'; got '%s'",
+      tostring(event))
+  end
+  return wait_for_all()
+end
+
+function attn.ui.lesson(name)
+  if type(name) == "table" then
+    raise("lesson: a lesson is a file (docs/lessons.md); expected its path or its name")
+  end
+  expect("string", name, "lesson")
+  return attn.ui.enter("lesson " .. name)
+end
+
+local set_pane = classes.Pane.set
+
+-- mech is mechanism; params are settings like the others.
+local function pane_settings(settings)
+  if type(settings) ~= "table" or (settings.mech == nil and settings.params == nil) then
+    return settings
+  end
+  local all = {}
+  if settings.params ~= nil then
+    expect("table", settings.params, "params")
+    for key, value in pairs(settings.params) do
+      all[key] = value
+    end
+  end
+  for key, value in pairs(settings) do
+    if key ~= "params" then
+      all[key == "mech" and "mechanism" or key] = value
+    end
+  end
+  return all
+end
+
+function classes.Pane.set(pane, settings)
+  return set_pane(pane, pane_settings(settings))
+end
+classes.Pane.show = classes.Pane.set
 
 function attn.ui.session(path)
   expect("string", path, "path")

@@ -561,8 +561,8 @@ static const Member mechanism_members[] = {
     { "flops", NULL, NULL, "fun(ctx: attnscope.Context, params: table): table|number",
       "closed form: score, mix and overhead, or their sum; ctx has n, m, d, e and heads" },
     { "weights", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
-      "its weights [h,n,m], asked for after run where somebody wants to see them, which is not part "
-      "of its time and FLOPs" },
+      "its weights [h,n,m], asked for after run where somebody wants to see them, which is not "
+      "part of its time and FLOPs" },
     { "views", NULL, NULL, "(attnscope.ViewPromise|string)[]",
       "what it shows; the first is its picture" },
 #include "script/lua_card.def"

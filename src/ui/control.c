@@ -198,6 +198,33 @@ static bool set_step(Ui *ui, const char *value, Error *err)
     return true;
 }
 
+static bool set_playing(Ui *ui, const char *value, Error *err)
+{
+    Step step;
+
+    ui->stepping.playing = false;
+    if (strcmp(value, "yes") != 0)
+        return true;
+    ui->screen = SCREEN_STEP;
+    if (!stepping_now(ui, &step))
+        return error_set(err, ERR_PARAM, "playing: nothing has run here yet; ui.wait() waits for "
+                         "it");
+    stepping_start(ui, &step);
+    return true;
+}
+
+static bool set_pace(Ui *ui, const char *value, Error *err)
+{
+    char  *end;
+    double seconds = strtod(value, &end);
+
+    if (end == value || *end || !(seconds >= 0.01 && seconds <= 3600))
+        return error_set(err, ERR_PARAM, "pace: expected seconds a stage from 0.01 to 3600, got "
+                         "'%.40s'", value);
+    ui->stepping.pace = seconds;
+    return true;
+}
+
 static bool set_other(Ui *ui, const char *name, const char *value, Error *err)
 {
     Saved saved;
@@ -218,7 +245,9 @@ static bool control_set(void *context, const char *name, const char *value, Erro
     if (!strcmp(name, "step"))
         ok = set_step(ui, value, err);
     else if (!strcmp(name, "playing"))
-        ui->stepping.playing = ui->screen == SCREEN_STEP && !strcmp(value, "yes");
+        ok = set_playing(ui, value, err);
+    else if (!strcmp(name, "pace"))
+        ok = set_pace(ui, value, err);
     else
         ok = set_other(ui, name, value, err);
     return ok;

@@ -115,6 +115,7 @@ typedef struct Stepping {
     int    at;       /* step */
     bool   playing, sorted_alone;
     int    speed;    /* index of the pace */
+    double pace;     /* seconds a stage stays, as a script wants it; 0: that of the index */
     double due;      /* when playing goes on, seconds */
     int64_t token;   /* first of the line of tokens in sight */
     int64_t row;     /* query whose running numbers are told; -1: the last */

@@ -21,5 +21,7 @@ int64_t stepping_tokens(Area area);
 int64_t stepping_token(const Ui *ui, int64_t n, int64_t room);
 /* Goes on to the next stage when its time has come. */
 void stepping_play(Ui *ui);
+/* It plays from now on, from the first stage if this is the last. */
+void stepping_start(Ui *ui, const Step *step);
 
 #endif

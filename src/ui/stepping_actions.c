@@ -8,6 +8,11 @@
 static const double paces[] = { 4, 2, 1, 0.5, 0.25 }; /* seconds a stage stays */
 #define PACES ((int)(sizeof(paces) / sizeof(*paces)))
 
+static double pace_of(const Stepping *s)
+{
+    return s->pace > 0 ? s->pace : paces[s->speed];
+}
+
 double step_deadline(const Ui *ui)
 {
     double left = ui->stepping.due - ui_now();
@@ -26,8 +31,18 @@ void stepping_play(Ui *ui)
         s->at++;
     else
         s->playing = false;
-    s->due = ui_now() + paces[s->speed];
+    s->due = ui_now() + pace_of(s);
     ui->dirty = true;
+}
+
+void stepping_start(Ui *ui, const Step *step)
+{
+    Stepping *s = &ui->stepping;
+
+    s->playing = true;
+    if (s->at + 1 == step->count)
+        s->at = 0;
+    s->due = ui_now() + pace_of(s);
 }
 
 void step_go(Ui *ui, int at)
@@ -133,12 +148,12 @@ void action_step_play(Ui *ui)
 
     if (!stepping_now(ui, &step))
         return;
-    s->playing = !s->playing;
-    if (s->playing && s->at + 1 == step.count)
-        s->at = 0;
-    s->due = ui_now() + paces[s->speed];
+    if (s->playing)
+        s->playing = false;
+    else
+        stepping_start(ui, &step);
     ui_say(ui, ROLE_DIM, s->playing ? "playing, %g s a stage; Space pauses" : "paused",
-           paces[s->speed]);
+           pace_of(s));
 }
 
 static void change_speed(Ui *ui, int by)
@@ -147,6 +162,7 @@ static void change_speed(Ui *ui, int by)
 
     s->speed += by;
     s->speed = s->speed < 0 ? 0 : s->speed >= PACES ? PACES - 1 : s->speed;
+    s->pace = 0;
     ui_say(ui, ROLE_DIM, "%g s a stage", paces[s->speed]);
 }
 

@@ -350,7 +350,8 @@ check.case("by the names of the plan", function()
     return (ctx.q:matmul(ctx.k:transpose()) * ctx.scale):softmax(ctx.causal)
   end
   local ids = assert(attn.register {
-    { id = "planned-near", params = { { name = "w", type = "int", default = 2, doc = "keys around" },
+    { id = "planned-near",
+      params = { { name = "w", type = "int", default = 2, doc = "keys around" },
       { name = "how", type = "enum", values = { "both", "left" } } },
       row = function(i, row, p) row:range(i - p.w, p.how == "both" and i + p.w or i) end },
     { id = "planned-cell", cell = function(i, j) return i == j end },

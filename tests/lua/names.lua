@@ -15,7 +15,7 @@ local input = attn.random { n = 16, d = 4, heads = 2, structure = "blocks" }
 case("the module", function()
   all(attn, [[version has_ui args ui null object mechanisms info positions presets lessons
     generators load synthetic random input tensor vector read write_npz pattern mechanism reload
-    check run start run_async profile compare vary figure text fit sweep read_sweep pivot roofline
+    check register run start run_async profile compare vary figure text fit sweep read_sweep pivot roofline
     csv json from_json command log interrupted memory environment]], "attn")
   assert(#attn.mechanisms { class = "LP", causal = true, text = "lsh" } >= 1)
   local card = attn.info "reformer"
@@ -33,7 +33,7 @@ end)
 case("the explorer's, which raise without it", function()
   local ui = attn.ui
   for name in ([[open pane panes set state action keys enter export mark message ask sleep wait
-    animate map leave layout link mode step play session]]):gmatch("%S+") do
+    animate map leave layout link mode step play session lesson]]):gmatch("%S+") do
     equal(type(ui[name]), "function", name)
   end
   check.raises("needs the interactive program", ui.link, true)
@@ -41,6 +41,9 @@ case("the explorer's, which raise without it", function()
   check.raises("needs the interactive program", ui.mode, "step")
   check.raises("needs the interactive program", ui.step, 1)
   check.raises("needs the interactive program", ui.play)
+  check.raises("needs the interactive program", ui.play, 2)
+  check.raises("needs the interactive program", ui.lesson, "n-squared")
+  check.raises("needs the interactive program", ui.wait, "done")
   check.raises("needs the interactive program", ui.session, "x")
 end)
 

@@ -23,7 +23,7 @@ function ui.pane(number) end
 ---@return attnscope.Pane[]
 function ui.panes() end
 
----Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, labels, strips, theme, glyphs, focus, step (a stage from 0), playing.
+---Settings of the screen: screen (browse, compare, step, profile), linked, alone, difference, labels, strips, theme, glyphs, focus, step (a stage from 0), playing, pace (seconds a stage).
 ---@param settings table<string, any>
 ---@return true?
 ---@return string?
@@ -51,12 +51,19 @@ function ui.mode(screen) end
 ---@return string?
 function ui.step(stage) end
 
----Goes on from stage to stage, or stops.
----@param on? boolean
+---Goes to the step screen and on from stage to stage, so many a second if it is a number; false or 0 stops.
+---@param on? boolean|number
 ---@return true?
 ---@return string?
 ---@return string?
 function ui.play(on) end
+
+---Opens a lesson: one of attn.lessons(), or a file (docs/lessons.md).
+---@param name string
+---@return true?
+---@return string?
+---@return string?
+function ui.lesson(name) end
 
 ---Saves the session; ui.enter "restore PATH" brings it back.
 ---@param path string
@@ -127,8 +134,9 @@ function ui.ask(question, choices) end
 ---@param seconds number
 function ui.sleep(seconds) end
 
----Until all runs are done and drawn.
-function ui.wait() end
+---Until all runs are done and drawn; "done" says the same.
+---@param event? string
+function ui.wait(event) end
 
 ---Calls frame(0), frame(1), ... so many times a second, each when the one before is drawn, until it gives false; the number of frames.
 ---@param rate number
@@ -153,14 +161,14 @@ function ui.leave() end
 ---@field number integer as on the screen, from 1
 local Pane = {}
 
----Parameters and settings, at once: pane:set{ window = 5, view = "weights", head = 1 }.  Names are those of a saved session (view, head, round, pool, scale, colours, sorted, position, seed, causal, query, key, ...), mechanism, and the mechanism's parameters.
+---Parameters and settings, at once: pane:set{ window = 5, view = "weights", head = 1 }.  Names are those of a saved session (view, head, round, pool, scale, colours, sorted, position, seed, causal, query, key, ...), mechanism (or mech), and the mechanism's parameters, which may also stand in a table params.
 ---@param settings table<string, any>
 ---@return true?
 ---@return string?
 ---@return string?
 function Pane:set(settings) end
 
----The same as set.
+---The same as set: pane:show{ mech = "bigbird", params = { window = 5 }, view = "weights" }.
 ---@param settings table<string, any>
 ---@return true?
 ---@return string?
