@@ -4,6 +4,7 @@
 
 #include "app/panel_word.h"
 #include "app/preset.h"
+#include "app/view_names.h"
 #include "ui/compare.h"
 
 /* ---- opening ---------------------------------------------------------------- */
@@ -64,7 +65,8 @@ static Pane *open_side(Ui *ui, const PanelSide *side, Error *err)
     Request request = { 0 };
 
     if (request_copy(&request, &ui->defaults, err) &&
-        request_open(ui, &request, side->mechanism, err))
+        request_open(ui, &request, side->mechanism, err) &&
+        view_name_check(mechanism_find(request.mechanism), side->view, err))
         return open_request(ui, request, side->view, side->head);
     request_free(&request);
     return NULL;

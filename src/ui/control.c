@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/view_names.h"
 #include "ui/actions.h"
 #include "ui/console.h"
 #include "ui/explorer_run.h"
@@ -168,6 +169,7 @@ static bool control_write(void *context, const char *path, Error *err)
 
     ui->message[0] = '\0';
     export_start(ui, path);
+    ui->export.problem[0] = '\0'; /* the script's, not of what is typed next */
     ui->dirty = true;
     return nothing_refused(ui, err);
 }
@@ -370,6 +372,8 @@ static bool control_pane_set(void *context, int number, const char *const *names
             if (!strcmp(names[i], "mechanism") == !pass)
                 ok = set_in_pane(ui, &saved, names[i], values[i], err);
     ok = ok && settle_place(ui, &saved.request, names, count, err);
+    if (ok && is_named(names, count, "view"))
+        ok = view_name_check(mechanism_find(saved.request.mechanism), saved.view, err);
     if (ok && saved_check_request(&saved.request, err)) {
         history_note(ui);
         saved_show_pane(ui, pane, &saved);

@@ -220,6 +220,7 @@ typedef struct Prompt {
 
 typedef struct Export {
     Field              field;
+    char               problem[512]; /* of what was typed; "": none */
     struct ExportWork *work; /* being written; NULL: none */
 } Export;
 
@@ -399,8 +400,8 @@ bool               command_cancel(Ui *ui); /* false: none runs */
 void               command_close(Ui *ui);
 void               command_complete(Ui *ui, Field *field, char *choices, size_t size);
 void               export_open(Ui *ui);
-/* Writes what is on the screen; with a message. */
-void               export_start(Ui *ui, const char *path);
+/* Writes what is on the screen; with a message.  False: nothing is written. */
+bool               export_start(Ui *ui, const char *path);
 bool               export_poll(Ui *ui);
 bool               export_cancel(Ui *ui);
 void               export_close(Ui *ui);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/command_parts.h"
@@ -139,31 +140,51 @@ static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     return (ui->profiling.view == PROFILE_SCALING ? take_scaling : take_plots)(ui, w, command, err);
 }
 
+/* The folder takes a new file, which replaces one of that name but no folder. */
+static bool check_place(const char *path, Error *err)
+{
+    char        copy[sizeof(((struct ExportWork *)0)->path)];
+    const char *folder;
+    struct stat there;
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    folder = dirname(copy);
+    if (!strcmp(path, "-"))
+        return error_set(err, ERR_USAGE, "- is no file: the screen is here; a name is needed");
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return error_set(err, ERR_FILE, "%s is a folder: add a name, as in %s/%s", path, path,
+                         "picture.png");
+    if (stat(folder, &there) != 0 && folder[0] == '~')
+        return error_set(err, ERR_FILE, "%s: the folder %s cannot be used: %s; ~ is a shell's, "
+                         "write the path out", path, folder, strerror(errno));
+    if (access(folder, W_OK) == 0)
+        return true;
+    return error_set(err, ERR_FILE, "%s: the folder %s cannot be written to: %s", path, folder,
+                     strerror(errno));
+}
+
 /* What can be known before a figure is drawn; one file at a time is written. */
 static bool check_path(const Ui *ui, const char *path, Error *err)
 {
     PngOptions   options = { 0 };
     FigureFormat format;
-    char         copy[sizeof(ui->export.work->path)];
 
+    if (!*path)
+        return error_set(err, ERR_USAGE, "a file's name is needed, such as picture.png");
     if (ui->export.work)
         return error_set(err, ERR_USAGE, "%s is still being written: wait for it, or Ctrl-C",
                          ui->export.work->path);
-    if (!figure_format(path, &options, &format, err))
-        return false;
-    snprintf(copy, sizeof(copy), "%s", path);
-    return access(dirname(copy), W_OK) == 0 ||
-           error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+    return check_place(path, err) && figure_format(path, &options, &format, err);
 }
 
-void export_start(Ui *ui, const char *path)
+bool export_start(Ui *ui, const char *path)
 {
     struct ExportWork *w = calloc(1, sizeof(*w));
     Error              err = ERROR_INIT;
     Text               command = { 0 };
 
     if (!w)
-        return;
+        return false;
     snprintf(w->path, sizeof(w->path), "%s", path);
     if (!check_path(ui, path, &err) || !take_shown(ui, w, &command, &err))
         goto fail;
@@ -178,11 +199,13 @@ void export_start(Ui *ui, const char *path)
         goto fail;
     ui->export.work = w;
     ui_say(ui, ROLE_DIM, "writing %s\xe2\x80\xa6", path);
-    return;
+    return true;
 fail:
     ui_say(ui, ROLE_ERROR, "not written: %s", err.text);
+    snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err.text);
     text_free(&command);
     work_free(w);
+    return false;
 }
 
 bool export_poll(Ui *ui)
@@ -198,6 +221,11 @@ bool export_poll(Ui *ui)
         ui_say(ui, ROLE_GOOD, "written: %s", w->path);
     else
         ui_say(ui, ROLE_ERROR, "%s", state == JOB_FAILED ? job_error(w->job)->text : "not written");
+    ui->export.problem[0] = '\0';
+    if (state == JOB_FAILED) { /* the next dialogue goes on from here */
+        snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", job_error(w->job)->text);
+        field_set(&ui->export.field, w->path);
+    }
     work_free(w);
     return true;
 }
@@ -225,8 +253,9 @@ static void export_draw(Ui *ui)
 {
     Term *term = ui->term;
     int   width = term->cols - 8 < 72 ? term->cols - 8 : 72;
-    Area  area = { term->rows / 2 - 4, (term->cols - width) / 2, 7, width };
-    bool  there = access(ui->export.field.text, F_OK) == 0;
+    Area  area = { term->rows / 2 - 4, (term->cols - width) / 2, 9, width };
+    Area  foot = { area.y + 4, area.x + 2, 4, width - 4 };
+    bool  there = access(ui->export.field.text, F_OK) == 0, wrong = ui->export.problem[0];
 
     term_fill(term, area, ' ', (Style){ 0 });
     term_frame(term, area, "Export what is on the screen", true, ui_style(ui, ROLE_FOCUS),
@@ -234,15 +263,24 @@ static void export_draw(Ui *ui)
     term_text(term, area.y + 2, area.x + 2, 6, "file", ui_style(ui, ROLE_KEY));
     field_draw(&ui->export.field, term, area.y + 2, area.x + 8, width - 11,
                ui_style(ui, ROLE_FIELD));
-    term_text(term, area.y + 4, area.x + 2, width - 4,
-              there ? "This file is there and will be replaced."
-                    : ".png .svg .pdf: figure   .txt .ans: text",
-              ui_style(ui, there ? ROLE_WARN : ROLE_DIM));
+    term_paragraph(term, foot,
+                   wrong   ? ui->export.problem
+                   : there ? "This file is there and will be replaced."
+                           : ".png .svg .pdf: figure   .txt .ans: text",
+                   ui_style(ui, wrong ? ROLE_ERROR : there ? ROLE_WARN : ROLE_DIM));
 }
 
 static bool export_key(Ui *ui, uint32_t key)
 {
-    return field_key(&ui->export.field, key);
+    if (!field_key(&ui->export.field, key))
+        return false;
+    ui->export.problem[0] = '\0';
+    return true;
+}
+
+static void export_leave(Ui *ui)
+{
+    ui->export.problem[0] = '\0';
 }
 
 const Layer export_layer = {
@@ -250,6 +288,7 @@ const Layer export_layer = {
     .scope = IN_EXPORT,
     .draw = export_draw,
     .key = export_key,
+    .leave = export_leave,
 };
 
 /* mechanism.png, or the first number that is free. */
@@ -267,8 +306,10 @@ void export_open(Ui *ui)
 {
     char path[256];
 
-    suggest(ui, path, sizeof(path));
-    field_set(&ui->export.field, path);
+    if (!ui->export.problem[0]) { /* else what was typed before is to be mended */
+        suggest(ui, path, sizeof(path));
+        field_set(&ui->export.field, path);
+    }
     ui_push(ui, &export_layer);
 }
 
@@ -285,7 +326,10 @@ void action_export(Ui *ui)
 void action_export_write(Ui *ui)
 {
     ui_pop(ui);
-    export_start(ui, ui->export.field.text);
+    if (export_start(ui, ui->export.field.text))
+        return;
+    ui->message[0] = '\0'; /* the dialogue says it, beside what was typed */
+    ui_push(ui, &export_layer);
 }
 
 #define CLIPBOARD "sent to the terminal's clipboard (OSC 52)"

@@ -69,6 +69,19 @@ static void say_warning(Ui *ui, const char *lines)
         ui_say(ui, ROLE_WARN, "%s", first);
 }
 
+/* A name that only the run could judge is not there: what is shown instead goes by its own. */
+static void settle_view(Ui *ui, Pane *pane)
+{
+    const View *view = pane_view(pane);
+    Error       err = ERROR_INIT;
+
+    if (!pane->view[0] || !strcmp(pane->view, MISSED_VIEW) || !view || view != pane->telling ||
+        !strcmp(pane->view, view->name) || result_view(pane->result, pane->view, &err) == view)
+        return;
+    ui_say(ui, ROLE_ERROR, "%s", err.text);
+    pane->view[0] = '\0';
+}
+
 static void accept_result(Ui *ui, Pane *pane, Result *result)
 {
     const char *warnings = text_str(&result->run->warnings);
@@ -91,6 +104,8 @@ static void accept_result(Ui *ui, Pane *pane, Result *result)
         result_release(pane->measured);
         pane->measured = NULL;
     }
+    if (first)
+        settle_view(ui, pane);
     say_warning(ui, warnings);
 }
 

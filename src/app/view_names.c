@@ -1,0 +1,43 @@
+/* view_names.c -- see view_names.h. */
+#include "app/view_names.h"
+
+#include <string.h>
+
+#include "app/derived.h"
+#include "app/missed.h"
+#include "app/reach.h"
+
+/* Beside what each mechanism promises. */
+static const char *const everywhere[] = { "auto",       "output",    REACH_VIEW,
+                                          MISSED_VIEW,  TRACE_VIEW,  SPECTRUM_VIEW,
+                                          "position_bias", "bias",  NULL };
+
+static bool offer(Meant *nearest, const char *name)
+{
+    meant_offer(nearest, name);
+    return !strcmp(nearest->wanted, name);
+}
+
+/* True: it is one of them. */
+static bool offer_all(Meant *nearest, const Mechanism *m)
+{
+    bool known = false;
+
+    for (const ViewPromise *v = m->views; v && v->name; v++)
+        known |= offer(nearest, v->name);
+    for (const Param *p = m->params; p && p->name; p++) /* a drawn tensor is a view, too */
+        known |= p->type == PARAM_TYPE_TENSOR && offer(nearest, p->name);
+    for (int i = 0; everywhere[i]; i++)
+        known |= offer(nearest, everywhere[i]);
+    return known;
+}
+
+bool view_name_check(const Mechanism *m, const char *name, Error *err)
+{
+    Meant nearest = { name, NULL, 2 + (int)strlen(name) / 4 };
+
+    if (!*name || strpbrk(name, "#*(") || offer_all(&nearest, m) || !nearest.name)
+        return true;
+    return error_set(err, ERR_USAGE, "%s has no view '%s'; did you mean '%s'?", m->id, name,
+                     nearest.name);
+}
