@@ -136,6 +136,8 @@ int hops_legend(ColourMap map, double least, double most, bool unreached, bool d
 int schedule_legend(Hues hues, LegendItem *items, int room);
 /* The panel shows who works on what, not a difference. */
 bool panel_shows_schedule(const Panel *panel);
+/* The panel's colours stand for categories, of which a cell of many has the commonest. */
+bool panel_shows_categories(const Panel *panel);
 /* Category of a schedule's value, and its colour; -1: idle. */
 int32_t schedule_category(float value);
 Rgb     schedule_colour(int32_t category, Hues hues);

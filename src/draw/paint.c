@@ -18,6 +18,14 @@ bool panel_shows_hops(const Panel *panel)
            (panel->pool == POOL_MIN || panel->pool == POOL_MAX || panel->pool == POOL_MEAN);
 }
 
+bool panel_shows_categories(const Panel *panel)
+{
+    ViewKind kind = panel->view->kind;
+
+    return !panel->minus &&
+           (kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP || kind == VIEW_SCHEDULE);
+}
+
 PanelStyle panel_style(const Panel *panel)
 {
     ViewKind kind = panel->view->kind;
@@ -28,7 +36,7 @@ PanelStyle panel_style(const Panel *panel)
         return STYLE_VALUE;
     if (panel_shows_hops(panel))
         return STYLE_HOPS;
-    if (kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP || kind == VIEW_SCHEDULE)
+    if (panel_shows_categories(panel))
         return STYLE_CATEGORY;
     if (panel->components || kind == VIEW_PATTERN || kind == VIEW_COMPONENTS)
         return STYLE_CAUSE;

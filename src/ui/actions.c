@@ -72,6 +72,10 @@ void action_say_none(Ui *ui, uint32_t key)
                 help ? "; ? lists what works here" : "");
         return;
     }
+    if (below == IN_EMPTY && action_of_key(IN_COMPARE, key)) {
+        ui_hint(ui, "%s needs a pane: a adds one, 1 is the list", label);
+        return;
+    }
     for (size_t i = 0; help && i < sizeof(screens) / sizeof(*screens); i++)
         if (!(screens[i].scope & below) && action_of_key(screens[i].scope, key)) {
             ui_hint(ui, "%s works in %s, not here; ? lists what works here", label,

@@ -59,6 +59,7 @@ bool pane_marked_row(Ui *ui, Pane *pane)
     const Pattern *components;
 
     return count && row_source(pane, &view, &components) &&
+           !view->found && /* what found a key has no mean */
            row_read_many(&pane->marked, pane->result, view, minus_of(ui, pane), components,
                          pane_plane(pane, view), queries, count, !marks->summed, marks->version);
 }

@@ -21,7 +21,8 @@ static void step_view(Ui *ui, int direction)
         pane_run(ui, pane);
         ui_say(ui, ROLE_DIM, "missed: looking for the strongest keys of exact attention");
     } else if (pane_shows_missed(pane)) {
-        ui_say(ui, ROLE_DIM, "missed: %s; { } keys", MISSED_HELP);
+        ui_say(ui, ROLE_DIM,
+               "missed: strongest keys of exact attention, found by what, or missed; { } keys");
     } else if (pane_view(pane))
         ui_say(ui, ROLE_DIM, "%s: %s%s", pane_view(pane)->name,
                view_kind_meaning(pane_view(pane)->kind),
@@ -44,6 +45,7 @@ void action_view_previous(Ui *ui)
         step_view(ui, -1);
 }
 
+/* What some views have no use for is refused, so that the line below does not claim it. */
 void action_pool_next(Ui *ui)
 {
     Pane *pane = compare_focus(ui);
@@ -51,6 +53,11 @@ void action_pool_next(Ui *ui)
 
     if (!pane || !pane_panel(ui, pane, &panel))
         return;
+    if (panel.plot || panel_shows_categories(&panel)) {
+        ui_hint(ui, panel.plot ? "a curve has no cells of many pairs"
+                               : "a cell of many entries has the colour of most of them");
+        return;
+    }
     pane->pool = ((int)panel.pool + 1) % POOL_COUNT;
     ui_say(ui, ROLE_DIM, "a cell of many pairs shows: %s", pool_name((Pool)pane->pool));
 }
@@ -62,8 +69,37 @@ void action_scale_next(Ui *ui)
 
     if (!pane || !pane_panel(ui, pane, &panel))
         return;
+    if (panel.plot || panel_shows_categories(&panel) || panel_shows_hops(&panel)) {
+        ui_hint(ui, panel.plot ? "the axes of a curve are as its numbers need them"
+                               : "these colours stand for %s: they have no scale",
+                panel_shows_hops(&panel) ? "layers" : "categories");
+        return;
+    }
     pane->scale = ((int)panel.scale + 1) % SCALE_COUNT;
     ui_say(ui, ROLE_DIM, "colour scale: %s", scale_name((Scale)pane->scale));
+}
+
+void action_colours(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Panel panel;
+    int   map;
+
+    if (!pane) {
+        ui_hint(ui, "a colour map is of the panes, and none is open");
+        return;
+    }
+    if (!pane_panel(ui, pane, &panel)) {
+        ui_hint(ui, "a colour map is of a picture, and none is there yet");
+        return;
+    }
+    map = ((int)panel.map + 1) % MAP_DIVERGING;
+    for (int i = 0; i < ui->compare.count; i++)
+        ui->compare.panes[i].map = map;
+    ui_say(ui, ROLE_DIM, "colour map: %s%s", colour_map_name((ColourMap)map),
+           panel_shows_categories(&panel) ? "; categories keep their colours"
+           : pane->drawing.causes         ? "; causes keep their colours"
+                                          : "");
 }
 
 /* Of the panes that move together all leave out the same key. */

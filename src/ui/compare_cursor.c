@@ -141,8 +141,14 @@ void action_cell_last_row(Ui *ui)
 void action_cell_diagonal(Ui *ui)
 {
     Pane *pane = seen_pane(ui);
+    const View *view = pane ? pane_view(pane) : NULL;
 
-    if (pane)
+    if (!pane)
+        return;
+    if (pane->shape.rows != pane->shape.cols &&
+        (strcmp(view->rows, "query") != 0 || strcmp(view->cols, "key") != 0))
+        ui_hint(ui, "no diagonal here: rows are %ss, columns %ss", view->rows, view->cols);
+    else
         jump(ui, pane->lens.q, pane->lens.q + pane->shape.cols - pane->shape.rows);
 }
 
@@ -153,12 +159,23 @@ void go_to_cell(Ui *ui, Pane *pane, int64_t q, int64_t k)
     compare_link(ui);
 }
 
+/* True, with a word: a curve has points, no pairs that are allowed or not. */
+static bool is_curve(Ui *ui, const Pane *pane)
+{
+    ViewCurve curve;
+    bool      is = view_curve(pane_view(pane), &curve);
+
+    if (is)
+        ui_hint(ui, "a curve has no masked cells, and all of it is in sight");
+    return is;
+}
+
 static void next_allowed(Ui *ui, int direction)
 {
     Pane   *pane = seen_pane(ui);
     int64_t q, k, best = -1;
 
-    if (!pane)
+    if (!pane || is_curve(ui, pane))
         return;
     pane_cursor(pane, &q, &k);
     if (!pane_row(ui, pane, q))
@@ -190,14 +207,15 @@ static void next_edge(Ui *ui, int direction)
     Pane   *pane = seen_pane(ui);
     int64_t q, k, at;
 
-    if (!pane)
+    if (!pane || is_curve(ui, pane))
         return;
     pane_cursor(pane, &q, &k);
     if (!pane_row(ui, pane, q))
         return;
     at = row_edge(&pane->row, k, direction);
     if (at < 0)
-        ui_say(ui, ROLE_DIM, "no edge further on in row %lld", (long long)q);
+        ui_say(ui, ROLE_DIM, "no edge %s in row %lld",
+               direction > 0 ? "further on" : "before this", (long long)q);
     else
         go_to_cell(ui, pane, q, at);
 }
@@ -219,8 +237,11 @@ static void zoom_change(Ui *ui, Pane *pane, Lens to)
     const Lens *from = &pane->lens;
 
     if (to.zoom == from->zoom &&
-        (to.zoom == 0 || (to.row0 == from->row0 && to.col0 == from->col0)))
+        (to.zoom == 0 || (to.row0 == from->row0 && to.col0 == from->col0))) {
+        ui_hint(ui, "%s", to.zoom == 0 ? "the whole matrix is in sight"
+                                       : "no other zoom that way");
         return;
+    }
     history_note(ui);
     pane->lens = to;
     compare_link(ui);
@@ -231,7 +252,7 @@ static void zoom(Ui *ui, int direction)
     Pane *pane = seen_pane(ui);
     Lens  to;
 
-    if (!pane)
+    if (!pane || is_curve(ui, pane))
         return;
     to = pane->lens;
     lens_zoom(&to, &pane->shape, direction);
@@ -252,7 +273,7 @@ static void zoom_to(Ui *ui, int level)
     Pane *pane = seen_pane(ui);
     Lens  to;
 
-    if (!pane)
+    if (!pane || is_curve(ui, pane))
         return;
     to = pane->lens;
     lens_zoom_to(&to, &pane->shape, level);
@@ -271,10 +292,14 @@ void action_zoom_one(Ui *ui)
 void action_centre(Ui *ui)
 {
     Pane *pane = seen_pane(ui);
+    Lens  before;
 
-    if (!pane)
+    if (!pane || is_curve(ui, pane))
         return;
+    before = pane->lens;
     lens_centre(&pane->lens, &pane->shape);
+    if (pane->lens.row0 == before.row0 && pane->lens.col0 == before.col0)
+        ui_hint(ui, "the cursor is as near the middle as the matrix allows");
     compare_link(ui);
 }
 

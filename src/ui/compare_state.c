@@ -47,6 +47,12 @@ static void describe_panes(const Ui *ui, Text *out)
         text_add(out, "linked \xe2\x94\x82 ");
 }
 
+/* What stands for the entries of a cell: of categories the one that most of them have. */
+static const char *pool_words(const Panel *panel)
+{
+    return panel_shows_categories(panel) ? "majority" : pool_name(panel->pool);
+}
+
 void compare_state(Ui *ui, Area line)
 {
     Compare *c = &ui->compare;
@@ -78,8 +84,9 @@ void compare_state(Ui *ui, Area line)
         text_addf(&out, " \xe2\x94\x82 key %lld excluded", (long long)pane->excluded);
     describe_place(ui, pane, &out);
     if (!panel.plot)
-        text_addf(&out, " \xe2\x94\x82 %s", pool_name(panel.pool));
-    if (!panel.plot && panel.scale != SCALE_LINEAR)
+        text_addf(&out, " \xe2\x94\x82 %s", pool_words(&panel));
+    if (!panel.plot && !panel_shows_categories(&panel) && !panel_shows_hops(&panel) &&
+        panel.scale != SCALE_LINEAR)
         text_addf(&out, " \xe2\x94\x82 %s", scale_name(panel.scale));
     if (pane->sorted)
         text_add(&out, " \xe2\x94\x82 sorted");

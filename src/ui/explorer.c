@@ -474,19 +474,6 @@ void action_glyphs(Ui *ui)
     say_glyphs(ui);
 }
 
-void action_colours(Ui *ui)
-{
-    Pane *pane = compare_focus(ui);
-    Panel panel;
-    int   map = 0;
-
-    if (pane && pane_panel(ui, pane, &panel))
-        map = ((int)panel.map + 1) % MAP_DIVERGING;
-    for (int i = 0; i < ui->compare.count; i++)
-        ui->compare.panes[i].map = map;
-    ui_say(ui, ROLE_DIM, "colour map: %s", colour_map_name((ColourMap)map));
-}
-
 void action_theme(Ui *ui)
 {
     ui->theme = (ui->theme + 1) % THEME_COUNT;

@@ -22,13 +22,22 @@ static void place_text(const char *name, int64_t index, const char *token, char 
         snprintf(text, size, "%s%lld", name, (long long)index);
 }
 
-/* Axes of other views are named in full: "round 0, token 17". */
+/* Axes of other views are named in full: "round 0, token 17"; the points of a curve go by what
+ * its axis says, in the pane. */
 static void cursor_text(const Pane *pane, int64_t q, int64_t k, char *text, size_t size)
 {
     const View *view = pane_view(pane);
+    ViewCurve   curve;
     bool        pairs = !strcmp(view->rows, "query") && !strcmp(view->cols, "key");
     char        row[128], col[128], row_name[32], col_name[32];
 
+    if (view_curve(view, &curve)) {
+        int64_t points = curve.by_rows || view->rank < 2 ? view_cols(view) : view_rows(view);
+
+        snprintf(text, size, "%s, point %lld of %lld", view->name,
+                 (long long)(curve.by_rows || view->rank < 2 ? k : q) + 1, (long long)points);
+        return;
+    }
     snprintf(row_name, sizeof(row_name), "%s ", view->rows);
     snprintf(col_name, sizeof(col_name), "%s ", view->cols);
     place_text(pairs ? "q=" : row_name, q, row_token(pane, view, q), row, sizeof(row));
@@ -51,9 +60,11 @@ void inspect_line(Ui *ui, int y)
     cursor_text(pane, q, k, where, sizeof(where));
     x += term_text(term, y, x, term->cols - 2, where, ui_style(ui, ROLE_TITLE));
     for (int i = 0; i < c->count; i++) {
-        CellFacts f = cell_facts(ui, &c->panes[i], q, k);
+        CellFacts   f = cell_facts(ui, &c->panes[i], q, k);
+        const View *view = pane_view(&c->panes[i]);
+        ViewCurve   curve;
 
-        if (!f.known)
+        if (!f.known || (view && view_curve(view, &curve))) /* a plot says it of all its curves */
             continue;
         if (x + 12 > term->cols) { /* not a value that looks whole */
             term_char(term, y, x < term->cols - 2 ? x + 1 : term->cols - 2, 0x2026,
@@ -70,32 +81,71 @@ void inspect_line(Ui *ui, int y)
 
 /* ---- the row ---------------------------------------------------------------- */
 
-static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, int line,
-                          const RowCell *cell, double most, int64_t k)
+/* Columns of the lines of a row: the entry, its number, its bar, and why it is there. */
+typedef struct RowColumns {
+    int place, number, bar; /* widths; 0: none */
+} RowColumns;
+
+static void place_of(const Pane *pane, const Row *row, const RowCell *cell, char *text, size_t size)
 {
     const char *token = col_token(pane, row->view, cell->key);
-    char        bits[64], place[128];
-    int         y = area.y + line, bar_x = area.x + 24, room = area.w - 24 - 10;
-    int         bar = room < BAR_MOST ? room : BAR_MOST, length;
+
+    snprintf(text, size, "%lld %.100s", (long long)cell->key, token ? token : "");
+}
+
+/* What was found has no number, and the number of a category is no length.  Where there is
+ * little room the names of what allows a cell come before blanks and the bar. */
+static RowColumns row_columns(const Pane *pane, const Row *row, const RowCell *cells, int64_t count,
+                              int width)
+{
+    RowColumns c = { .place = 14, .number = row->view->found ? 0 : 10, .bar = BAR_MOST };
+    int        places = 0, reasons = 9, room;
+
+    for (int64_t i = 0; i < count; i++) {
+        char text[128];
+
+        place_of(pane, row, &cells[i], text, sizeof(text));
+        places = term_width(text) > places ? term_width(text) : places;
+        reason_text(row, cells[i].bits, text, sizeof(text));
+        reasons = term_width(text) > reasons ? term_width(text) : reasons;
+    }
+    room = width - c.place - c.number - reasons - 1;
+    if (room < 3 && places + 1 < c.place) {
+        room += c.place - places - 1;
+        c.place = places + 1;
+    }
+    c.bar = room < BAR_MOST ? room : BAR_MOST;
+    if (c.bar < 0 || row->view->found || row->view->kind == VIEW_BUCKETS)
+        c.bar = 0;
+    return c;
+}
+
+static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, int line,
+                          const RowCell *cell, double most, int64_t k, RowColumns c)
+{
+    char bits[64], place[128];
+    int  y = area.y + line, bar_x = area.x + c.place + c.number, length, used;
 
     reason_text(row, cell->bits, bits, sizeof(bits));
-    snprintf(place, sizeof(place), "%lld %.100s", (long long)cell->key, token ? token : "");
-    term_text(ui->term, y, area.x, 14, place, ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
-    term_textf(ui->term, y, area.x + 14, 9, ui_style(ui, ROLE_TEXT),
-               row->minus ? "%+.3g" : "%.4g", (double)cell->value);
-    length = most > 0 ? (int)lround(fabs((double)cell->value) / most * bar) : 0;
+    place_of(pane, row, cell, place, sizeof(place));
+    term_text(ui->term, y, area.x, c.place, place,
+              ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
+    if (c.number)
+        term_textf(ui->term, y, area.x + c.place, c.number - 1, ui_style(ui, ROLE_TEXT),
+                   row->minus ? "%+.3g" : "%.4g", (double)cell->value);
+    length = most > 0 ? (int)lround(fabs((double)cell->value) / most * c.bar) : 0;
     for (int x = 0; x < length; x++)
         term_char(ui->term, y, bar_x + x, 0x2588, ui_style(ui, ROLE_METER));
-    if (bar > 0)
-        term_text(ui->term, y, bar_x + bar + 1, area.w - 24 - bar - 1, bits,
-                  ui_style(ui, ROLE_DIM));
+    used = c.place + c.number + (c.bar ? c.bar + 1 : 0);
+    term_text(ui->term, y, area.x + used, area.w - used, bits, ui_style(ui, ROLE_DIM));
 }
 
 static void draw_row(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k)
 {
     const RowCell *cells;
     double         most = 0;
-    int64_t        first = 0;
+    int64_t        first = 0, shown;
+    RowColumns     columns;
 
     cells = ui->inspecting.by_key ? row->cells : row_by_weight(row);
     for (int64_t c = 0; cells && c < row->count; c++)
@@ -103,8 +153,12 @@ static void draw_row(Ui *ui, const Pane *pane, Row *row, Area area, int64_t k)
     for (int64_t c = 0; ui->inspecting.by_key && c < row->count; c++)
         first = cells[c].key <= k ? c : first;
     first = ui->inspecting.by_key && first > area.h / 2 ? first - area.h / 2 : 0;
-    for (int line = 0; cells && line < area.h && first + line < row->count; line++)
-        draw_row_line(ui, pane, row, area, line, &cells[first + line], most, k);
+    shown = row->count - first < area.h ? row->count - first : area.h;
+    if (!cells || shown < 1)
+        return;
+    columns = row_columns(pane, row, &cells[first], shown, area.w);
+    for (int line = 0; line < shown; line++)
+        draw_row_line(ui, pane, row, area, line, &cells[first + line], most, k, columns);
 }
 
 static int64_t found_in(const Row *row)
@@ -152,8 +206,16 @@ static void marked_summary(Ui *ui, const Pane *pane, char *text, size_t size)
               count == 1 ? "y" : "ies");
     for (int k = 0; k < count && k < 8; k++)
         text_addf(&out, "%s%lld", k ? ", " : " (", (long long)queries[k]);
-    text_addf(&out, "%s): %lld of %lld keys, sum %.4f", count > 8 ? ", \xe2\x80\xa6" : "",
-              (long long)row->count, (long long)row->all, row->sum);
+    text_addf(&out, "%s): %lld of %lld %ss", count > 8 ? ", \xe2\x80\xa6" : "",
+              (long long)row->count, (long long)row->all, row->view ? row->view->cols : "key");
+    if (row->view && row->view->kind == VIEW_HOPS) {
+        text_addf(&out, ", %.3g layers on average",
+                  row->count ? row->sum / (double)row->count : 0);
+        if (ui->compare.marks.summed)
+            text_add(&out, " together");
+    } else {
+        text_addf(&out, ", sum %.4f", row->sum);
+    }
     if (row->view && row->view->kind == VIEW_WEIGHTS && !row->minus)
         text_addf(&out, ", entropy %.3g nats", row->entropy);
     snprintf(text, size, "%s", text_str(&out));
@@ -246,7 +308,8 @@ static void draw_number(Ui *ui, int y, int x, const RowCell *cell, bool here, co
 
     if (cell && (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS))
         snprintf(text, sizeof(text), "%c", cause_letter(view, (uint8_t)(cell->bits & -cell->bits)));
-    else if (cell && view->kind == VIEW_HOPS)
+    else if (cell && (view->kind == VIEW_HOPS || view->kind == VIEW_BUCKETS ||
+                      view->kind == VIEW_ORDER))
         snprintf(text, sizeof(text), "%.0f", (double)cell->value);
     else if (cell)
         snprintf(text, sizeof(text), fabs((double)cell->value) < 1 ? "%.3f" : "%.3g",

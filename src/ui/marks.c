@@ -70,9 +70,13 @@ int pane_marked(Ui *ui, const Pane *pane, int64_t *queries)
 static void say(Ui *ui)
 {
     const Marks *marks = &ui->compare.marks;
+    const Pane  *pane = compare_focus(ui);
 
     if (!marks->count)
         ui_say(ui, ROLE_DIM, "no query is marked");
+    else if (pane && pane_shows_missed(pane))
+        ui_say(ui, ROLE_DIM, "%d quer%s marked; what was found has no %s: v goes to weights",
+               marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");
     else
         ui_say(ui, ROLE_DIM, "%d quer%s marked; their %s is beside the matrix or behind Enter; # U",
                marks->count, marks->count == 1 ? "y" : "ies", marks->summed ? "sum" : "mean");

@@ -3,6 +3,7 @@
  * A row of tiles is a layer; where there is one layer its heads go on in the next line.
  * What does not fit scrolls with the choice.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,7 +208,11 @@ static void draw_words(Ui *ui, int y)
     text_addf(&out, "head %lld", (long long)o->head);
     if (atomic_load(&tile->state) == TILE_READY) {
         panel_init(&panel, &tile->view, NULL, 0, "");
-        panel_caption(&panel, &tile->grid, caption, sizeof(caption));
+        if (!tile->view.found)
+            panel_caption(&panel, &tile->grid, caption, sizeof(caption));
+        else if (!isnan(tile->share))
+            snprintf(caption, sizeof(caption), "%.4g %% of the %lld strongest keys found",
+                     100 * tile->share, (long long)tile->found.keys);
         if (tile->grid.value_max > tile->grid.value_min)
             text_addf(&out, ": %.3g to %.3g", tile->grid.value_min, tile->grid.value_max);
         text_addf(&out, "%s%s", *caption ? "  " : "", caption);

@@ -376,7 +376,8 @@ static void given_text(const Pane *pane, Text *out)
                   r->given.items[i].text, i + 1 < r->given.count ? "" : ")");
 }
 
-static void title_text(Ui *ui, const Pane *pane, int number, bool given, Text *out)
+/* tight 0: all; 1: without the parameters; 2: shorter words; 3: without the head, too. */
+static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *out)
 {
     const View *view = pane_view(pane);
     bool        differs = pane_differs(ui, pane);
@@ -386,21 +387,22 @@ static void title_text(Ui *ui, const Pane *pane, int number, bool given, Text *o
     } else {
         text_addf(out, "%d ", number);
         pane_name(pane, out);
-        if (given)
+        if (!tight)
             given_text(pane, out);
     }
     if (strcmp(pane->request.position, "none") != 0 && !pane->pinned)
         text_addf(out, " +%s", pane->request.position);
     if (pane->request.fit && !pane->pinned)
         text_add(out, " fitted");
-    if (pane->request.ops && !pane->pinned && given) {
+    if (pane->request.ops && !pane->pinned && !tight) {
         text_add(out, " on ");
         request_place(&pane->request, out);
     }
     if (view)
         text_addf(out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
     if (view && view->found)
-        text_addf(out, ", %lld strongest keys", (long long)view->found->keys);
+        text_addf(out, tight < 2 ? ", %lld strongest keys" : ", %lld keys",
+                  (long long)view->found->keys);
     if (view && !differs) {
         char words[64];
 
@@ -414,7 +416,7 @@ static void title_text(Ui *ui, const Pane *pane, int number, bool given, Text *o
                   reach_view_strict(view) ? " exactly" : "");
     if (differs)
         text_add(out, " \xe2\x88\x92 pane 1");
-    if (pane_heads(pane) > 1)
+    if (pane_heads(pane) > 1 && tight < 3)
         text_addf(out, " \xc2\xb7 h%lld", (long long)pane->head);
     if (pane_rounds(pane) > 1)
         text_addf(out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
@@ -429,10 +431,10 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
 {
     Text out = { 0 };
 
-    title_text(ui, pane, number, true, &out);
-    if (term_width(text_str(&out)) > pane->area.w - 6) { /* the view matters more */
-        text_clear(&out);
-        title_text(ui, pane, number, false, &out);
+    title_text(ui, pane, number, 0, &out);
+    for (int tight = 1; tight < 4 && term_width(text_str(&out)) > pane->area.w - 6; tight++) {
+        text_clear(&out); /* the view matters more */
+        title_text(ui, pane, number, tight, &out);
     }
     snprintf(text, size, "%s", text_str(&out));
     text_free(&out);

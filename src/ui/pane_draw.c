@@ -196,8 +196,9 @@ static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *ou
     }
     if (panel->view->summary && !panel->minus && panel->plane < view_planes(panel->view))
         text_addf(out, "  %s", panel->view->summary[panel->plane]);
-    if (panel->view->found && !(panel->view->found->share[panel->plane] < 0))
-        text_addf(out, "  %.1f%% found", 100 * panel->view->found->share[panel->plane]);
+    if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))
+        text_addf(out, tight ? " %.4g%% found" : "  %.1f%% found",
+                  100 * panel->view->found->share[panel->plane]);
     if (g->sampled)
         text_addf(out, "  sampled %.2g%%", 100 * g->sampled_share);
     if (g->odd_count > 0)

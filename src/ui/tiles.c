@@ -1,6 +1,7 @@
 /* tiles.c -- see tiles.h. */
 #include "ui/tiles.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void tile_settle(Tile *tile, TileState state, const char *why)
 }
 
 /* What a painter needs of a view whose run goes. */
-static void keep_view(Tile *tile, const View *view)
+static void keep_view(Tile *tile, const View *view, int64_t plane)
 {
     tile->view = *view;
     tile->view.tensor = (Tensor){ .data = NULL };
@@ -60,7 +61,8 @@ static void keep_view(Tile *tile, const View *view)
     tile->view.curve = NULL;
     tile->view.origin = NULL;
     tile->found = view->found ? *view->found : (ViewFound){ 0 };
-    tile->found.share = NULL;
+    tile->share = view->found ? view->found->share[plane] : (double)NAN;
+    tile->found.share = &tile->share; /* a tile has one plane */
     tile->view.found = view->found ? &tile->found : NULL;
 }
 
@@ -81,7 +83,7 @@ static void make_tile(const Tiles *t, const Result *result, const View *view, in
                             .budget_entries = BUDGET, .threads = t->threads, .cancel = cancel };
     Error       err = ERROR_INIT;
 
-    keep_view(tile, view);
+    keep_view(tile, view, request.plane);
     if (grid_reduce(&request, &tile->grid, &err))
         tile_settle(tile, TILE_READY, "");
     else if (!atomic_load(cancel))

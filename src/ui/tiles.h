@@ -15,6 +15,7 @@ typedef struct Tile {
     Grid       grid;
     View       view;  /* what is left of it when its run is gone: kind, shape, names */
     ViewFound  found;
+    double     share; /* of found */
     atomic_int state; /* a TileState; the rest is written before it is READY or NONE */
     char       why[96]; /* of NONE */
 } Tile;
