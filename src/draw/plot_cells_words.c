@@ -81,7 +81,7 @@ static void name_line(Field *f, const PlotSeries *s, const int *from, const int 
 
         x = level ? x - length : x + 3;
         y = level ? y + (step % 2 ? 1 : -1) * (1 + step / 2) : y + 1;
-        if (label_fits(&f->places, box_of(y, x, length + 1), k < NAME_STEPS)) {
+        if (label_fits(&f->places, box_of(y, x - 1, length + 2), k < NAME_STEPS)) {
             cells_text(f->out, y, x, length, s->name, ink, f->utf8);
             return;
         }

@@ -107,6 +107,17 @@ static Area help_area(const Ui *ui)
     return (Area){ 2, (ui->term->cols - width) / 2, ui->term->rows - 5, width };
 }
 
+/* What its line cuts off stands whole below the list. */
+static void draw_whole(Ui *ui, const char *text, int room)
+{
+    Area below = { ui->term->rows - 3, 1, 2, ui->term->cols - 2 };
+
+    if (term_width(text) <= room || ui->message[0])
+        return;
+    term_fill(ui->term, (Area){ below.y, 0, below.h, ui->term->cols }, ' ', (Style){ 0 });
+    term_paragraph(ui->term, below, text, ui_style(ui, ROLE_TEXT));
+}
+
 static void help_draw(Ui *ui)
 {
     Help   *h = &ui->help;
@@ -147,6 +158,8 @@ static void help_draw(Ui *ui)
             term_fill(term, (Area){ y, area.x + 1, 1, area.w - 2 }, ' ', style);
         term_text(term, y, area.x + 2, keys_width, keys, here ? style : ui_style(ui, ROLE_KEY));
         term_text(term, y, area.x + 3 + keys_width, area.w - keys_width - 5, text, style);
+        if (here)
+            draw_whole(ui, text, area.w - keys_width - 5);
     }
 }
 

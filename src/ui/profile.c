@@ -158,12 +158,15 @@ static void draw_stages(Ui *ui, Area area, const Pane *pane)
         stage_line(ui, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 }, &r->stages[i], most);
 }
 
-static void quality_text(const Pane *pane, Text *out)
+/* One line; the tensors come last, where there is room for them. */
+static void quality_text(const Pane *pane, int room, Text *out)
 {
     const Record *r = record_of(pane);
+    bool          mass;
 
     if (!r) {
-        text_addf(out, "%s: not measured; r measures", pane->request.mechanism);
+        text_addf(out, "%s: %s", pane->request.mechanism,
+                  pane->measuring ? "being measured\xe2\x80\xa6" : "not measured; r measures");
         return;
     }
     if (r->status != RECORD_OK) {
@@ -180,13 +183,17 @@ static void quality_text(const Pane *pane, Text *out)
         text_addf(out, "KL %.3g nats  ", r->quality.kl.value);
     if (!r->quality.mass_mean.valid && !r->quality.output_error.valid)
         text_add(out, "not measured  ");
-    if (r->seeds.count && r->seeds.mass.mean.valid)
+    mass = r->seeds.count && r->seeds.mass.mean.valid;
+    if (mass)
         text_addf(out, "over %d seeds: mass %.1f-%.1f %%  ", r->seeds.count,
                   100 * r->seeds.mass.min.value, 100 * r->seeds.mass.max.value);
+    if (r->seeds.count && r->seeds.output_error.mean.valid && !mass)
+        text_addf(out, "over %d seeds: ", r->seeds.count);
     if (r->seeds.count && r->seeds.output_error.mean.valid)
         text_addf(out, "error %.3g-%.3g  ", r->seeds.output_error.min.value,
                   r->seeds.output_error.max.value);
-    if (r->tensors && strcmp(r->tensors, "{}") != 0)
+    if (r->tensors && strcmp(r->tensors, "{}") != 0 &&
+        term_width(text_str(out)) + 10 + (int)strlen(r->tensors) <= room)
         text_addf(out, "tensors %s  ", r->tensors);
     if (!r->heap_peak.valid && r->heap_note[0])
         text_addf(out, "(heap: %s)", r->heap_note);
@@ -239,7 +246,7 @@ void profile_draw(Ui *ui, Area area)
                     (Metric)m);
         y += m % columns == columns - 1 ? height : 0;
     }
-    quality_text(pane, &quality);
+    quality_text(pane, area.w - 2, &quality);
     term_text(ui->term, y, area.x + 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
     text_free(&quality);
     draw_rest(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);

@@ -372,6 +372,29 @@ static void rows_keep_numbers_whole(void **state)
     plot_free(plot);
 }
 
+/* Words beside points keep a blank from the name of a line. */
+static void names_of_lines_keep_apart(void **state)
+{
+    char text[8000];
+
+    (void)state;
+    for (int shift = 0; shift < 40; shift++) {
+        Plot       *plot = new_plot();
+        PlotSeries *line = add(plot, CURVE_LINE, 2, (double[]){ 10, 10 }), *points;
+
+        line->guide = true;
+        snprintf(line->name, sizeof(line->name), "ceiling");
+        points = add(plot, CURVE_POINTS, 2, (double[]){ 9, 0 });
+        points->x[0] = shift / 40.0;
+        assert_true(plot_label(points));
+        snprintf(points->labels[0], sizeof(points->labels[0]), "stage");
+        plot_settle(plot);
+        text_of(plot, 60, 12, false, text);
+        CHECK(!strstr(text, "stageceiling") && !strstr(text, "ceilingstage"), "no gap:\n%s", text);
+        plot_free(plot);
+    }
+}
+
 /* ---- figures ---------------------------------------------------------------- */
 
 /* A matrix and a plot beside each other, as text and as a page. */
@@ -427,6 +450,7 @@ int main(void)
         cmocka_unit_test(ascii_has_letters_ticks_and_names),
         cmocka_unit_test(any_size_can_be_drawn),
         cmocka_unit_test(rows_keep_numbers_whole),
+        cmocka_unit_test(names_of_lines_keep_apart),
         cmocka_unit_test(matrices_and_plots_stand_in_one_figure),
     };
 
