@@ -27,24 +27,47 @@ static void name_upright(Field *f, const PlotGuide *g, int at)
         }
 }
 
-static void put_guide(Field *f, const PlotGuide *g)
+/* Column or line of a guide, from the field's corner; false: it is out of sight. */
+static bool guide_at(const Field *f, const PlotGuide *g, int *at)
 {
-    double   place = plot_place(g->vertical ? &f->axis : &f->plot->y, g->at);
-    uint32_t stroke = g->vertical ? (f->utf8 ? 0x250A : ':') : (f->utf8 ? 0x2504 : '-');
-    int      at, length = cells_width(g->name), down;
+    double place = plot_place(g->vertical ? &f->axis : &f->plot->y, g->at);
+    int    down = f->plot->rows ? f->h : f->h - 1;
 
     if (isnan(place))
+        return false;
+    *at = g->vertical ? (int)lround(place * (f->w - 1)) : (int)lround((1 - place) * down);
+    return true;
+}
+
+static void put_guide(Field *f, const PlotGuide *g)
+{
+    uint32_t stroke = g->vertical ? (f->utf8 ? 0x250A : ':') : (f->utf8 ? 0x2504 : '-');
+    int      at;
+
+    if (!guide_at(f, g, &at))
         return;
-    down = f->plot->rows ? f->h : f->h - 1;
-    at = g->vertical ? (int)lround(place * (f->w - 1)) : (int)lround((1 - place) * down);
     for (int i = 0; i < (g->vertical ? f->h : f->w); i++)
         cells_put(f->out, g->vertical ? f->y + i : f->y + at, g->vertical ? f->x + at : f->x + i,
                   stroke, PLOT_INK_GUIDE);
-    if (g->vertical)
+}
+
+/* The name of a level guide: at its right end, or before an upright one that would cut it. */
+static void name_level(Field *f, const PlotGuide *g)
+{
+    int length = cells_width(g->name), x = f->w - length - 1, at, upright;
+
+    if (!guide_at(f, g, &at))
         return;
-    label_take(&f->places, box_of(f->y + at, f->x + f->w - length - 1, length));
-    cells_text(f->out, f->y + at, f->x + f->w - length - 1, f->w, g->name, PLOT_INK_GUIDE,
-               f->utf8);
+    for (int tries = 0; tries < f->plot->guide_count; tries++)
+        for (int k = 0; k < f->plot->guide_count; k++) {
+            const PlotGuide *other = &f->plot->guides[k];
+
+            if (other->vertical && guide_at(f, other, &upright) && upright >= x - 1 &&
+                upright <= x + length && upright > length)
+                x = upright - length - 1;
+        }
+    label_take(&f->places, box_of(f->y + at, f->x + x, length));
+    cells_text(f->out, f->y + at, f->x + x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
 }
 
 /* Names of upright guides come upon the curves. */
@@ -63,6 +86,9 @@ void cells_guides(Field *f)
 {
     for (int k = 0; k < f->plot->guide_count; k++)
         put_guide(f, &f->plot->guides[k]);
+    for (int k = 0; k < f->plot->guide_count; k++)
+        if (!f->plot->guides[k].vertical)
+            name_level(f, &f->plot->guides[k]);
 }
 
 /* ---- lines ------------------------------------------------------------------ */

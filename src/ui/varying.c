@@ -11,6 +11,7 @@
 #include "ui/actions.h"
 #include "ui/compare.h"
 #include "ui/keys.h"
+#include "ui/saved.h"
 
 #define USUAL_GOAL ((SweepGoal){ .quantity = SWEEP_MASS, .bound = 0.95 })
 
@@ -19,11 +20,16 @@ static bool is_open(const Varying *v)
     return v->sweep.count > 0;
 }
 
+static void forget(Varying *v)
+{
+    job_free(v->job);
+    sweep_free(&v->sweep);
+    *v = (Varying){ .sweep = { .count = 0 } };
+}
+
 void vary_close(Ui *ui)
 {
-    job_free(ui->varying.job);
-    sweep_free(&ui->varying.sweep);
-    ui->varying = (Varying){ .sweep = { .count = 0 } };
+    forget(&ui->varying);
 }
 
 /* The pane it began on, while it is still that. */
@@ -68,11 +74,31 @@ static bool add_panes(Ui *ui, Varying *v, const Pane *first, Error *err)
     return true;
 }
 
+/* Some value is one that the parameter can have; else why the first is none. */
+static bool any_value(Ui *ui, const Varying *v, Error *err)
+{
+    Request request;
+
+    for (int i = 0; i < v->sweep.vary.count; i++) {
+        Error own = ERROR_INIT;
+
+        if (sweep_request(&v->sweep, ui->session, v->main, i, &request, &own)) {
+            bool can = saved_check_request(&request, &own);
+
+            request_free(&request);
+            if (can)
+                return true;
+        }
+        if (i == 0)
+            *err = own;
+    }
+    return false;
+}
+
 static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
 {
     Varying *v = &ui->varying;
 
-    vary_close(ui);
     if (pane->request.above)
         return error_set(err, ERR_USAGE, "a stack of layers has no one parameter to vary");
     if (!sweep_open(&v->sweep, range, &pane->request, err))
@@ -83,7 +109,7 @@ static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
     v->pane = (int)(pane - ui->compare.panes);
     v->input = session_input(ui->session);
     v->cost = SWEEP_FLOPS;
-    if (!add_panes(ui, v, pane, err))
+    if (!add_panes(ui, v, pane, err) || !any_value(ui, v, err))
         return false;
     for (int i = 0; i < v->sweep.vary.count; i++)
         if (sweep_x(&v->sweep, i) == vary_now(ui))
@@ -91,21 +117,24 @@ static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
     return true;
 }
 
-/* goal: what is sought; NULL: only the plots. */
+/* goal: what is sought; NULL: only the plots.  What cannot begin leaves what was there. */
 static bool start(Ui *ui, Pane *pane, const char *range, const SweepGoal *goal)
 {
-    Varying *v = &ui->varying;
+    Varying *v = &ui->varying, before = *v;
     Error    err = ERROR_INIT;
 
     if (!pane) {
         ui_say(ui, ROLE_WARN, "no pane is open");
         return false;
     }
+    *v = (Varying){ .sweep = { .count = 0 } };
     if (!begin(ui, pane, range, &err)) {
-        vary_close(ui);
+        forget(v);
+        *v = before;
         ui_say(ui, ROLE_ERROR, "%s", err.text);
         return false;
     }
+    forget(&before);
     v->seeks = goal != NULL;
     v->goal = goal ? *goal : USUAL_GOAL;
     v->loss = goal ? goal->quantity : SWEEP_ERROR;

@@ -395,6 +395,26 @@ static void names_of_lines_keep_apart(void **state)
     }
 }
 
+/* An upright guide does not cut the name of a level one. */
+static void names_of_guides_stay_whole(void **state)
+{
+    char text[8000];
+
+    (void)state;
+    for (int at = 0; at <= 40; at++) {
+        Plot *plot = new_plot();
+
+        add(plot, CURVE_LINE, 2, (double[]){ 0, 1 })->x[1] = 40;
+        plot_guide(plot, "level", false, 6);
+        plot_guide(plot, "", true, at);
+        plot_guide(plot, "", true, at > 5 ? at - 5 : at);
+        plot_settle(plot);
+        text_of(plot, 50, 12, false, text);
+        CHECK(strstr(text, "level"), "guide at %d:\n%s", at, text);
+        plot_free(plot);
+    }
+}
+
 /* ---- figures ---------------------------------------------------------------- */
 
 /* A matrix and a plot beside each other, as text and as a page. */
@@ -451,6 +471,7 @@ int main(void)
         cmocka_unit_test(any_size_can_be_drawn),
         cmocka_unit_test(rows_keep_numbers_whole),
         cmocka_unit_test(names_of_lines_keep_apart),
+        cmocka_unit_test(names_of_guides_stay_whole),
         cmocka_unit_test(matrices_and_plots_stand_in_one_figure),
     };
 
