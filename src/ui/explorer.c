@@ -75,7 +75,8 @@ bool ui_job_runs(const Ui *ui)
     for (int i = 0; i < ui->compare.count; i++)
         if (ui->compare.panes[i].job || ui->compare.panes[i].measuring)
             return true;
-    return ui->command.work || ui->export.work || ui->varying.job || ui->profiling.work;
+    return ui->command.work || ui->export.work || ui->varying.job || ui->profiling.work ||
+           scaling_runs(ui);
 }
 
 /* ---- a frame ---------------------------------------------------------------- */
@@ -86,6 +87,8 @@ Area ui_area(const Ui *ui)
 
     return (Area){ 1, left, ui->term->rows - 3 - console_height(ui), ui->term->cols - left };
 }
+
+#define CANCELLING "cancelling\xe2\x80\xa6"
 
 static bool poll_jobs(Ui *ui)
 {
@@ -100,6 +103,8 @@ static bool poll_jobs(Ui *ui)
     changed |= overview_poll(ui);
     changed |= lesson_poll(ui);
     draughtsman_sweep(&ui->draughtsman);
+    if (changed && !strcmp(ui->message, CANCELLING) && !ui_job_runs(ui))
+        ui_say(ui, ROLE_DIM, "cancelled; what is there stays");
     return changed;
 }
 
@@ -408,7 +413,7 @@ void action_cancel(Ui *ui)
     any |= scaling_cancel(ui);
     script = console_stop(ui);
     if (any)
-        ui_say(ui, ROLE_WARN, "cancelling\xe2\x80\xa6");
+        ui_say(ui, ROLE_WARN, CANCELLING);
     else if (script)
         ui_say(ui, ROLE_WARN, "the script was stopped");
     else

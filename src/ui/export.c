@@ -186,7 +186,11 @@ bool export_start(Ui *ui, const char *path)
     if (!w)
         return false;
     snprintf(w->path, sizeof(w->path), "%s", path);
-    if (!check_path(ui, path, &err) || !take_shown(ui, w, &command, &err))
+    if (!check_path(ui, path, &err)) {
+        snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err.text);
+        goto fail;
+    }
+    if (!take_shown(ui, w, &command, &err))
         goto fail;
     text_add(&command, " -o ");
     word_quote(&command, path);
@@ -202,7 +206,6 @@ bool export_start(Ui *ui, const char *path)
     return true;
 fail:
     ui_say(ui, ROLE_ERROR, "not written: %s", err.text);
-    snprintf(ui->export.problem, sizeof(ui->export.problem), "%s", err.text);
     text_free(&command);
     work_free(w);
     return false;
@@ -313,12 +316,32 @@ void export_open(Ui *ui)
     ui_push(ui, &export_layer);
 }
 
+/* Why nothing on the screen can be written; NULL: something can. */
+static const char *nothing_shown(Ui *ui)
+{
+    PanelChoice    choices[PROFILE_CHOICES_MOST];
+    PictureOptions options;
+    const char    *problem = "nothing is measured yet: r measures";
+    Shot           shot;
+
+    if (ui->screen == SCREEN_PROFILE && ui->profiling.view == PROFILE_SCALING)
+        return scaling_known(ui) ? NULL : problem;
+    if (ui->screen == SCREEN_PROFILE)
+        return profile_choices(ui, choices, &options, &problem) ? NULL : problem;
+    shot_take(ui, NULL, &shot);
+    return shot.count ? NULL : "no pane shows a picture yet";
+}
+
 void action_export(Ui *ui)
 {
+    const char *problem;
+
     if (!compare_focus(ui))
         ui_say(ui, ROLE_WARN, "no pane is open");
     else if (ui->export.work)
         ui_say(ui, ROLE_WARN, "a file is being written");
+    else if ((problem = nothing_shown(ui)))
+        ui_say(ui, ROLE_WARN, "%s", problem);
     else
         export_open(ui);
 }
@@ -326,8 +349,8 @@ void action_export(Ui *ui)
 void action_export_write(Ui *ui)
 {
     ui_pop(ui);
-    if (export_start(ui, ui->export.field.text))
-        return;
+    if (export_start(ui, ui->export.field.text) || !ui->export.problem[0])
+        return; /* another name would not help */
     ui->message[0] = '\0'; /* the dialogue says it, beside what was typed */
     ui_push(ui, &export_layer);
 }

@@ -256,13 +256,20 @@ void scaling_title(const Ui *ui, char *text, size_t size)
                  s->count * LENGTHS, s->over && s->done < s->count * LENGTHS ? ", stopped" : "");
 }
 
+bool scaling_known(const Ui *ui)
+{
+    const struct Scaling *s = ui->profiling.scaling;
+
+    return s && s->count && s->done >= s->count;
+}
+
 Plot *scaling_plot(const Ui *ui, Error *err)
 {
     const struct Scaling *s = ui->profiling.scaling;
     ScalingCurve          curves[PANES_MOST];
     char                  measured[160];
 
-    if (!s || s->done < s->count)
+    if (!scaling_known(ui))
         return NULL;
     for (int i = 0; i < s->count; i++) {
         const Line      *line = &s->lines[i];

@@ -14,6 +14,8 @@ void  scaling_start(Ui *ui);
 bool  scaling_poll(Ui *ui);         /* true: something is to be drawn */
 bool  scaling_cancel(Ui *ui);       /* what is measured stays; false: nothing ran */
 void  scaling_close(Ui *ui);
+/* The first length of all panes is measured. */
+bool  scaling_known(const Ui *ui);
 /* The plot so far; NULL: nothing is measured yet.  The caller frees it. */
 Plot *scaling_plot(const Ui *ui, Error *err);
 /* As a figure, and the command that measures it anew. */
