@@ -2,6 +2,12 @@
 local input = "synthetic:clusters(clusters=8,spread=0.3,match=6,seed=3)"
 local one = "reformer(block=8,rounds=1,exclude_self=false)"
 
+-- With so many chunks before and after its own.
+local function around(before, after)
+    return ("reformer(block=8,rounds=1,exclude_self=false,chunks_before=%d,chunks_after=%d)")
+        :format(before, after)
+end
+
 -- FLOPs of a stage.
 local function of(run, name)
     for _, stage in ipairs(run.stages) do
@@ -18,8 +24,8 @@ return {
             title = "What we want to find",
             text = [[
                 Full attention on 64 tokens of 8 groups. The members of a group are scattered
-                over the text, and look at each other. Most cells are nearly 0: it would be nice
-                to compute only the bright ones.
+                over the text, and look at each other. Most cells are nearly 0: only the
+                bright ones are worth computing.
             ]],
             show = { "full:weights", input = input, n = 64, d = 32 },
             ask = {
@@ -49,32 +55,36 @@ return {
         {
             title = "Sort, and cut into chunks",
             text = [[
-                Sorted by bucket, tokens that should meet stand side by side. That takes about
-                n log n steps, little beside n².
+                Sorted by bucket, then by position, tokens that should meet stand side by side.
 
-                Buckets differ in size, chunks do not: they are cut every 8 tokens, even in the
-                middle of a bucket.
+                Chunks are cut every 8 tokens, even in the middle of a bucket: look at the A's.
             ]],
             show = { one, at = "chunk", input = input, n = 64, d = 32, seed = 1 },
             runs = {
-                alone = { "reformer(block=8,rounds=1,exclude_self=false,chunks_before=0)",
-                    input = input, n = 64, d = 32, seed = 1 },
-                before = { one, input = input, n = 64, d = 32, seed = 1 },
+                alone = { around(0, 0), input = input, n = 64, d = 32, seed = 1, causal = true },
+                before = { around(1, 0), input = input, n = 64, d = 32, seed = 1, causal = true },
+                after = { around(1, 1), input = input, n = 64, d = 32, seed = 1, causal = true },
             },
             now = function(s)
-                return ("own chunk only: %s of the mass kept\nand the one before: %s"):format(
-                    percent(s.alone.mass), percent(s.before.mass))
+                return ("mass kept where queries look back:\nown chunk %s\n"
+                    .. "+ the one before %s\n+ the one after %s"):format(percent(s.alone.mass),
+                    percent(s.before.mass), percent(s.after.mass))
             end,
             ask = {
-                "How many percentage points of mass does the chunk before add?",
-                answer = function(s) return 100 * (s.before.mass - s.alone.mass) end,
-                within = 0.05,
-                unit = "%",
+                "Why does the chunk after add nothing?",
+                choices = {
+                    { "no bucket goes on there", "The A's do: their chunks are cut apart." },
+                    { "its A's come later in the text",
+                      "What a query may see stands before it." },
+                    { "it is empty", "All chunks have 8 tokens." },
+                },
+                answer = 2,
             },
-            hint = "Subtract the first number from the second.",
+            hint = "Within a bucket tokens stand by position.",
             explain = [[
-                The tail of a bucket that was cut finds its head in the chunk before. That is why
-                a query sees its own chunk and the previous one.
+                The tail of a cut bucket finds its head in the chunk before; the head must not see
+                the tail. So a query sees its own chunk and the previous one. Of a bucket as long
+                as the A's even that is not all.
             ]],
         },
         {
@@ -140,7 +150,7 @@ return {
                 choices = {
                     { "the hash", "Twice the tokens, and twice the axes." },
                     { "to attend", "Twice the text is about twice that work." },
-                    { "neither of them", "Divide the numbers of 512 tokens by those of 256." },
+                    { "neither of them", "Divide the lower numbers by the upper." },
                 },
                 answer = function(s)
                     local function times(stage) return of(s.long, stage) / of(s.short, stage) end

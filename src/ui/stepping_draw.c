@@ -90,13 +90,16 @@ static void draw_positions(Ui *ui, Area line, int64_t first, int64_t n)
 
 /* "tokens 0-64 of 96 (H L) by position, then sorted in round 2 (buckets)" */
 static void title_strip(const Step *step, const Strip *strip, int64_t first, int64_t room,
-                        Text *out)
+                        bool tight, Text *out)
 {
     text_add(out, "tokens ");
     if (strip->n > room)
         text_addf(out, "%lld-%lld of %lld (H L) ", (long long)first,
                   (long long)(first + room - 1), (long long)strip->n);
-    text_addf(out, "by %s", strip->sorted ? "position, then sorted" : "position");
+    if (tight)
+        text_add(out, strip->sorted ? "sorted" : "by position");
+    else
+        text_addf(out, "by %s", strip->sorted ? "position, then sorted" : "position");
     if (step->stage->iteration >= 0 && result_order_rounds(step->result) > 1)
         text_addf(out, " in round %lld", (long long)step_round(step) + 1);
     text_addf(out, strip->n > room ? " (%s)" : " (letter = %s)", step_categories(step)->name);
@@ -133,7 +136,11 @@ static void draw_strip(Ui *ui, Area area, const Step *step, int64_t head)
     blocks = (area.h - 2) / (2 + (strip.sorted != NULL) + (strip.chunk != NULL));
     seen = room * (blocks > 0 ? blocks : 1);
     first = stepping_token(ui, strip.n, seen);
-    title_strip(step, &strip, first, seen, &title);
+    title_strip(step, &strip, first, seen, false, &title);
+    if (term_width(text_str(&title)) > area.w - 6) {
+        text_clear(&title);
+        title_strip(step, &strip, first, seen, true, &title);
+    }
     term_frame(ui->term, area, text_str(&title), false, ui_style(ui, ROLE_FRAME),
                ui_style(ui, ROLE_TEXT));
     text_free(&title);
