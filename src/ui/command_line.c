@@ -170,6 +170,16 @@ static void consider_params(Ui *ui, Found *f)
     }
 }
 
+/* What v goes through. */
+static void consider_views(Ui *ui, Found *f)
+{
+    const Pane *pane = compare_focus(ui);
+
+    for (int at = 0; pane && pane_offers(pane, at); at++)
+        if (*pane_offers(pane, at))
+            found_add(f, pane_offers(pane, at));
+}
+
 static void consider_presets(Ui *ui, Found *f)
 {
     (void)ui;
@@ -248,6 +258,7 @@ typedef struct Typed {
 
 static const Typed typed[] = {
     { PRESET_WORD, false, compare_open_preset, consider_presets },
+    { "view", true, compare_typed_view, consider_views },
     { "vary", false, vary_enter, consider_params },
     { "smallest", false, vary_enter_goal, consider_params },
     { "save", true, saving_typed_save, consider_sessions },

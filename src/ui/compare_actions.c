@@ -7,13 +7,9 @@
 
 /* ---- what is shown ---------------------------------------------------------- */
 
-static void step_view(Ui *ui, int direction)
+/* Another view is in the pane: lays it out and says what it is. */
+static void view_changed(Ui *ui, Pane *pane)
 {
-    Pane *pane = compare_focus(ui);
-
-    if (!pane || !pane->result)
-        return;
-    pane_step_view(pane, direction);
     pane->pool = pane->scale = -1;
     pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
     compare_link(ui);
@@ -27,6 +23,52 @@ static void step_view(Ui *ui, int direction)
         ui_say(ui, ROLE_DIM, "%s: %s%s", pane_view(pane)->name,
                view_kind_meaning(pane_view(pane)->kind),
                pane_shows_reach(pane) ? "; { } layers" : "");
+}
+
+static void step_view(Ui *ui, int direction)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane || !pane->result)
+        return;
+    pane_step_view(pane, direction);
+    view_changed(ui, pane);
+}
+
+/* The name of no view: what is meant, or all there are. */
+static void say_views(Ui *ui, const Pane *pane, const char *name)
+{
+    Meant nearest = { .wanted = name, .slips = 2 + (int)strlen(name) / 4 };
+    Text  all = { 0 };
+
+    for (int at = 0; pane_offers(pane, at); at++) {
+        text_addf(&all, *pane_offers(pane, at) ? " %s" : "", pane_offers(pane, at));
+        if (*pane_offers(pane, at))
+            meant_offer(&nearest, pane_offers(pane, at));
+    }
+    if (!*name)
+        ui_say(ui, ROLE_DIM, "views of %s:%s", pane->request.mechanism, text_str(&all));
+    else if (nearest.name)
+        ui_say(ui, ROLE_ERROR, "%s has no view '%s'; did you mean %s?", pane->request.mechanism,
+               name, nearest.name);
+    else
+        ui_say(ui, ROLE_ERROR, "%s has no view '%s'; it has%s", pane->request.mechanism, name,
+               text_str(&all));
+    text_free(&all);
+}
+
+void compare_typed_view(Ui *ui, const char *name)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane || !pane->result) {
+        ui_say(ui, ROLE_ERROR, "no pane has views yet: the name of a mechanism opens one");
+    } else if (pane_take_view(pane, name)) {
+        ui->screen = SCREEN_COMPARE;
+        view_changed(ui, pane);
+    } else {
+        say_views(ui, pane, name);
+    }
 }
 
 /* From the words of a lesson beside plots: the plots. */

@@ -324,6 +324,8 @@ Pane *compare_open_request(Ui *ui, Request *request);
 void compare_open_plan(Ui *ui, FigurePlan *plan);
 /* A preset in panes, on its own input; with a message. */
 void compare_open_preset(Ui *ui, const char *name);
+/* The focused pane shows that view, or why it does not is said; "": which there are. */
+void compare_typed_view(Ui *ui, const char *name);
 /* The pane's request was changed: it is run, and what hangs on it. */
 void compare_run(Ui *ui, Pane *pane);
 /* Asks for what the focused pane cannot run without. */

@@ -320,34 +320,64 @@ static const View *view_at(const Pane *pane, int at)
                : view;
 }
 
+static int offered_count(const Pane *pane)
+{
+    return pane->result ? pane->result->run->view_count + 2 + DERIVED_LISTED : 0;
+}
+
+/* What is missed is offered before it is known. */
+static bool is_missed(const Pane *pane, int at)
+{
+    const Run *run = pane->result->run;
+
+    return at == run->view_count && missed_is_offered(run);
+}
+
+const char *pane_offers(const Pane *pane, int at)
+{
+    const View *view;
+
+    if (at >= offered_count(pane))
+        return NULL;
+    view = is_missed(pane, at) ? NULL : view_at(pane, at);
+    return is_missed(pane, at) ? MISSED_VIEW : view ? view->name : "";
+}
+
+static void show_offered(Pane *pane, const View *now, int at)
+{
+    const Run  *run = pane->result->run;
+    const View *view = is_missed(pane, at) ? run_view(run, "connectivity") : view_at(pane, at);
+
+    if (!view) /* of the same shape */
+        view = run_view(run, "weights");
+    snprintf(pane->view, sizeof(pane->view), "%s", pane_offers(pane, at));
+    change_place(pane, now ? now : view, view);
+}
+
 void pane_step_view(Pane *pane, int direction)
 {
-    const Run  *run = pane->result ? pane->result->run : NULL;
     const View *now = pane_view(pane);
-    int         count = run ? run->view_count + 2 + DERIVED_LISTED : 0, at = 0;
+    int         count = offered_count(pane), at = 0;
 
     for (int i = 0; now && i < count; i++)
         at = view_at(pane, i) == now ? i : at;
-
     for (int tries = 0; tries < count; tries++) {
-        const View *view;
-
         at = (at + direction + count) % count;
-        if (at == run->view_count && missed_is_offered(run)) {
-            const View *cells = run_view(run, "connectivity");
-
-            snprintf(pane->view, sizeof(pane->view), "%s", MISSED_VIEW);
-            cells = cells ? cells : run_view(run, "weights"); /* of the same shape */
-            change_place(pane, now ? now : cells, cells);
+        if (*pane_offers(pane, at)) {
+            show_offered(pane, now, at);
             return;
         }
-        view = view_at(pane, at);
-        if (!view)
-            continue;
-        snprintf(pane->view, sizeof(pane->view), "%s", view->name);
-        change_place(pane, now ? now : view, view);
-        return;
     }
+}
+
+bool pane_take_view(Pane *pane, const char *name)
+{
+    for (int at = 0; *name && pane_offers(pane, at); at++)
+        if (!strcmp(pane_offers(pane, at), name)) {
+            show_offered(pane, pane_view(pane), at);
+            return true;
+        }
+    return false;
 }
 
 /* The planes of a head are rounds. */

@@ -116,6 +116,9 @@ void pane_cursor(const Pane *pane, int64_t *q, int64_t *k);
 /* Displayed position of an entry. */
 void pane_point(Pane *pane, int64_t q, int64_t k);
 void pane_step_view(Pane *pane, int direction);
+/* The at-th view that v goes to; "": none there, NULL: no more. */
+const char *pane_offers(const Pane *pane, int at);
+bool        pane_take_view(Pane *pane, const char *name); /* false: it is not offered */
 void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size);
 
 #endif
