@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "attn/run.h"
 #include "script/lua_command.h"
 #include "script/lua_complete.h"
 #include "script/lua_coroutine.h"
@@ -145,6 +146,22 @@ static void look_hook(lua_State *L, lua_Debug *unused)
         coroutine_give_way(L, 0, NULL);
     else if (spent > MOST_SECONDS)
         luaL_error(L, "this takes too long where a script cannot be interrupted");
+}
+
+bool console_look(lua_State *L)
+{
+    const Script  *script = script_of(L);
+    const Console *c = script->console;
+    double         spent = c && c->now ? console_seconds() - c->began : 0;
+
+    coroutine_stop_here(L);
+    if (script->run && (script->closing || run_failed(script->run)))
+        luaL_error(L, "interrupted");
+    if (spent < TURN_SECONDS)
+        return false;
+    if (!coroutine_gives_way(L) && spent > MOST_SECONDS)
+        luaL_error(L, "this takes too long where a script cannot be interrupted");
+    return coroutine_gives_way(L);
 }
 
 int console_wait(lua_State *L, TaskWait wait, double due, lua_KContext context,

@@ -35,6 +35,12 @@ static void stop_hook(lua_State *L, lua_Debug *unused)
     luaL_error(L, "interrupted");
 }
 
+void coroutine_stop_here(lua_State *L)
+{
+    if (lua_gethook(L) == stop_hook)
+        stop_hook(L, NULL);
+}
+
 /* lua_sethook may be called from a signal handler. */
 static void on_interrupt(int number)
 {

@@ -13,4 +13,7 @@ bool coroutine_gives_way(lua_State *L);
  * from a C function or the last call of a hook.  [-0, +0, e] */
 int coroutine_give_way(lua_State *L, lua_KContext context, lua_KFunction then);
 
+/* In a loop of C: raises where an interrupt waits for the next instruction.  [-0, +0, v] */
+void coroutine_stop_here(lua_State *L);
+
 #endif

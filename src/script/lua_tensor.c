@@ -215,28 +215,6 @@ static int tensor_set_element(lua_State *L)
     return 0;
 }
 
-/* [-0, +1, m] */
-static void push_nested(lua_State *L, const Tensor *t, int axis, int64_t at)
-{
-    if (axis == t->rank) {
-        element_push(L, t, at);
-        return;
-    }
-    luaL_checkstack(L, 4, "a nested list");
-    lua_createtable(L, t->shape[axis] < INT_MAX ? (int)t->shape[axis] : 0, 0);
-    for (int64_t i = 0; i < t->shape[axis]; i++) {
-        push_nested(L, t, axis + 1, at + i * t->stride[axis]);
-        lua_rawseti(L, -2, i + 1);
-    }
-}
-
-/* [-0, +1, v] */
-static int tensor_totable(lua_State *L)
-{
-    push_nested(L, tensor_check(L, 1), 0, 0);
-    return 1;
-}
-
 /* ---- slices ----------------------------------------------------------------- */
 
 static int64_t slice_field(lua_State *L, int field, int64_t fallback, int64_t lo, int64_t hi)

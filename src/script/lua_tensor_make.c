@@ -34,36 +34,12 @@ static int nested_shape(lua_State *L, int64_t *shape)
     return rank;
 }
 
-/* The list at the top into out from offset `at` on. */
-static void store_nested(lua_State *L, Tensor *out, int axis, int64_t at)
-{
-    luaL_checkstack(L, 2, "nested lists");
-    if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != out->shape[axis])
-        luaL_error(L, "the lists of axis %d differ: expected %I elements each", axis,
-                   (lua_Integer)out->shape[axis]);
-    for (int64_t i = 0; i < out->shape[axis]; i++) {
-        lua_rawgeti(L, -1, i + 1);
-        if (axis + 1 < out->rank) {
-            store_nested(L, out, axis + 1, at + i * out->stride[axis]);
-        } else {
-            if (lua_type(L, -1) != LUA_TNUMBER)
-                luaL_error(L, "expected a number, got %s", luaL_typename(L, -1));
-            element_store(L, out, at + i, lua_gettop(L));
-        }
-        lua_pop(L, 1);
-    }
-}
-
 static int push_nested_values(lua_State *L, DType dtype)
 {
     int64_t shape[TENSOR_MAX_RANK];
     int     rank = nested_shape(L, shape);
-    Tensor *out = tensor_push(L, dtype, rank, shape);
 
-    lua_pushvalue(L, 1);
-    store_nested(L, out, 0, 0);
-    lua_pop(L, 1);
-    return 1;
+    return tensor_of_lists(L, dtype, rank, shape);
 }
 
 /* A flat list is a shape, because a vector of values has a function of its own.

@@ -67,7 +67,12 @@ void element_store(lua_State *L, Tensor *t, int64_t at, int value);
 /* [-0, +1, m] */
 void element_push(lua_State *L, const Tensor *t, int64_t at);
 
-/* Operators and methods of lua_tensor_math.c and lua_tensor_reduce.c. */
+/* The nested lists at 1 as a tensor of this shape; to be returned from a C function.
+ * [-0, +1, v] */
+int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape);
+
+/* Operators and methods of lua_tensor_math.c, lua_tensor_nest.c and others. */
+int tensor_totable(lua_State *L);
 int tensor_add(lua_State *L);
 int tensor_sub(lua_State *L);
 int tensor_mul(lua_State *L);

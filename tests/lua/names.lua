@@ -15,8 +15,8 @@ local input = attn.random { n = 16, d = 4, heads = 2, structure = "blocks" }
 case("the module", function()
   all(attn, [[version has_ui args ui null object mechanisms info positions presets lessons
     generators load synthetic random input tensor vector read write_npz pattern mechanism reload
-    check register run start run_async profile compare vary figure text fit sweep read_sweep pivot roofline
-    csv json from_json command log interrupted memory environment]], "attn")
+    check register run start run_async profile compare vary figure text fit sweep read_sweep pivot
+    roofline csv json from_json command log interrupted memory environment]], "attn")
   assert(#attn.mechanisms { class = "LP", causal = true, text = "lsh" } >= 1)
   local card = attn.info "reformer"
   all(card, [[id title paper authors year arxiv class claim time memory causal inputs params views

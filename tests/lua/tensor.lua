@@ -2,7 +2,32 @@
 local check = require "support.check"
 local case, equal, near, raises = check.case, check.equal, check.near, check.raises
 
-case("tensor of a shape is zero", function()
+case("lists of all shapes", function()
+  for _, shape in ipairs { { 5 }, { 0 }, { 3, 0 }, { 0, 3 }, { 2, 3, 4 }, { 1, 1, 1, 1 },
+    { 3, 5000 }, { 2, 1, 2, 4097 } } do
+    local t, count = attn.tensor(shape), 1
+    for _, extent in ipairs(shape) do
+      count = count * extent
+    end
+    t = t:map(function() count = count - 1 return count end)
+    local list = t:totable()
+    equal(#list, shape[1])
+    if shape[1] > 0 and shape[2] ~= 0 then
+      local again = #shape == 1 and attn.vector(list) or attn.tensor(list)
+      check.same(again.shape, shape)
+      assert(again:allclose(t, 0, 0))
+      local turned = #shape > 1 and t:transpose()
+      assert(not turned or attn.tensor(turned:totable()):allclose(turned, 0, 0))
+    end
+  end
+  equal(attn.tensor({ 3 }, "i64"):slice({ 1 }):totable(), 0)
+  raises("axis 1 differ", attn.tensor, { { 1, 2 }, { 3 } })
+  raises("axis 1 differ", attn.tensor, { { 1, 2 }, 3 })
+  raises("axis 2 differ", attn.tensor, { { { 1 } }, { { 3, 4 } } })
+  raises("expected a number", attn.tensor, { { 1, 2 }, { 3, "x" } })
+end)
+
+case("a tensor of a shape is zero", function()
   local t = attn.tensor { 2, 3 }
   equal(t.dtype, "f32")
   check.same(t.shape, { 2, 3 })
