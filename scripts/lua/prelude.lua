@@ -29,6 +29,12 @@ local function expect_keys(options, words, what)
   end
 end
 
+local function expect_object(value, class, name)
+  if getmetatable(value) ~= "attnscope." .. class then
+    raise("bad argument #1 to '%s' (attnscope.%s expected, got %s)", name, class, type(value))
+  end
+end
+
 local function sorted_keys(t)
   local keys = {}
   for key in pairs(t) do
@@ -124,6 +130,7 @@ local function rows(t, format, most)
 end
 
 function Tensor.tostring(t, format, most)
+  expect_object(t, "Tensor", "tostring")
   local whole = t.dtype ~= "f32" and t.dtype ~= "f64"
   format, most = format or (whole and "%d" or "%.4g"), most or 12
   expect("string", format, "format")
@@ -215,6 +222,7 @@ end
 -- results -----------------------------------------------------------------------
 
 function classes.Result.steps(result)
+  expect_object(result, "Result", "steps")
   local stages, at = result:stages(), 0
   return function()
     at = at + 1
@@ -337,8 +345,10 @@ function attn.figure(options)
   return figure(made)
 end
 
+local text = classes.Figure.text
+
 function attn.text(figure, options)
-  return figure:text(options)
+  return text(figure, options)
 end
 
 -- numbers -----------------------------------------------------------------------
@@ -874,7 +884,7 @@ end
 -- "time_ms.median" of a nested row; a key of just that name wins.
 function lookup(row, column)
   local value = row[column]
-  if value ~= nil then
+  if value ~= nil or type(column) ~= "string" then
     return value
   end
   for part in column:gmatch("[^.]+") do
@@ -1135,7 +1145,7 @@ end
 local wait_for_all = attn.ui.wait
 
 function attn.ui.wait(event)
-  if event ~= nil and event ~= "done" and event ~= "drawn" then
+  if attn.has_ui and event ~= nil and event ~= "done" and event ~= "drawn" then
     raise("wait: there is only the end of all that runs and is drawn, 'done'; got '%s'",
       tostring(event))
   end

@@ -97,6 +97,8 @@ int         option_tristate(lua_State *L, int t, const char *key); /* -1: absent
 const char *option_string(lua_State *L, int t, const char *key, const char *fallback);
 /* A string without a zero byte, which a path or a command's word cannot hold.  [-0, +0, v] */
 const char *check_text(lua_State *L, int arg);
+/* The same, or a number, as its text: a word of a command. */
+const char *check_word(lua_State *L, int arg);
 /* An index in 0..count-1.  [-0, +0, v] */
 int64_t check_index(lua_State *L, int arg, int64_t count, const char *what);
 void    push_strings(lua_State *L, char *const *texts, int64_t count); /* [-0, +1, m] */

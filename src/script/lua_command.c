@@ -21,7 +21,7 @@ static const char **push_words(lua_State *L, int count)
     const char **words = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*words), 0);
 
     for (int i = 0; i < count; i++)
-        words[i] = check_text(L, i + 1);
+        words[i] = check_word(L, i + 1);
     return words;
 }
 
@@ -45,7 +45,7 @@ int attn_command(lua_State *L)
     Text        *text;
     Error        err = ERROR_INIT;
 
-    check_text(L, 1);
+    check_word(L, 1);
     if (script->run)
         return luaL_error(L, "a mechanism cannot start commands while it runs");
     words = push_words(L, count);
@@ -104,7 +104,7 @@ int command_begin(lua_State *L)
     Work       *w;
     Error       err = ERROR_INIT;
 
-    check_text(L, 1);
+    check_word(L, 1);
     if (script->run)
         return luaL_error(L, "a mechanism cannot start commands while it runs");
     push_words(L, count);

@@ -111,6 +111,17 @@ static int flops_index(lua_State *L)
     return 1;
 }
 
+/* A whole number where it is one: the record may be a script's own. */
+static void push_bytes(lua_State *L, double bytes)
+{
+    lua_Integer whole;
+
+    if (lua_numbertointeger(bytes, &whole))
+        lua_pushinteger(L, whole);
+    else
+        lua_pushnumber(L, bytes);
+}
+
 /* { peak, workspace } of the record at 1: all that a run held, and that without its output. */
 static void push_memory(lua_State *L)
 {
@@ -122,11 +133,11 @@ static void push_memory(lua_State *L)
         return;
     }
     lua_createtable(L, 0, 2);
-    lua_pushinteger(L, (lua_Integer)peak);
+    push_bytes(L, peak);
     lua_setfield(L, -2, "peak");
     if (number_at(L, 1, "heads", &heads) && number_at(L, 1, "n", &n) && number_at(L, 1, "e", &e) &&
         peak >= 4 * heads * n * e) {
-        lua_pushinteger(L, (lua_Integer)(peak - 4 * heads * n * e));
+        push_bytes(L, peak - 4 * heads * n * e);
         lua_setfield(L, -2, "workspace");
     }
 }

@@ -163,7 +163,7 @@ static Sweeping *push_sweeping(lua_State *L, int count)
     Sweeping    *s;
 
     for (int i = 0; i < count; i++)
-        words[i] = check_text(L, i + 1);
+        words[i] = check_word(L, i + 1);
     lua_createtable(L, count + 1, 0); /* what the words point to */
     for (int i = 1; i <= count + 1; i++) {
         lua_pushvalue(L, i);
@@ -192,7 +192,7 @@ static int sweep_begin(lua_State *L)
     Sweeping   *s;
     Error       err = ERROR_INIT;
 
-    check_text(L, 1);
+    check_word(L, 1);
     if (script->run)
         return luaL_error(L, "a mechanism cannot start commands while it runs");
     s = push_sweeping(L, count);

@@ -186,6 +186,15 @@ const char *option_string(lua_State *L, int t, const char *key, const char *fall
 
 const char *check_text(lua_State *L, int arg)
 {
+    if (lua_type(L, arg) != LUA_TSTRING) { /* a number is no name of a file */
+        lua_settop(L, lua_gettop(L) < arg ? arg : lua_gettop(L));
+        luaL_typeerror(L, arg, "string");
+    }
+    return check_word(L, arg);
+}
+
+const char *check_word(lua_State *L, int arg)
+{
     size_t      length;
     const char *text = luaL_checklstring(L, arg, &length);
 

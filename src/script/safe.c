@@ -31,16 +31,37 @@
 
 /* ---- the state -------------------------------------------------------------- */
 
+/* Whether the second byte can follow this first one: not where the character would have had a
+ * shorter form (which hides a control from who only looks for that), is no character, or is none
+ * of Unicode's. */
+static bool follows(unsigned char first, unsigned char second)
+{
+    switch (first) {
+    case 0xe0: return second >= 0xa0;
+    case 0xed: return second < 0xa0;
+    case 0xf0: return second >= 0x90;
+    case 0xf4: return second < 0x90;
+    default: return true;
+    }
+}
+
 /* Bytes of the character at text that a terminal only shows; 0: it may obey it. */
 static size_t harmless(const unsigned char *text, size_t left)
 {
-    size_t bytes = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
+    size_t bytes = *text < 0x80   ? 1
+                   : *text < 0xc2 ? 0
+                   : *text < 0xe0 ? 2
+                   : *text < 0xf0 ? 3
+                   : *text < 0xf5 ? 4
+                                  : 0;
 
     if (bytes > left || (bytes == 1 && (*text == 127 || (*text < 32 && !strchr("\n\t", *text)))))
         return 0;
     for (size_t i = 1; i < bytes; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
+    if (bytes > 1 && !follows(text[0], text[1]))
+        return 0;
     return bytes == 2 && *text == 0xc2 && text[1] < 0xa0 ? 0 : bytes;
 }
 

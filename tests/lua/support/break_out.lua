@@ -238,6 +238,23 @@ try("panels", function()
 end)
 try("a name of a megabyte", attn.pattern, { id = ("x"):rep(1 << 20), row = print })
 
+-- What a metatable of ours leads to, with arguments of somebody else's.
+collectgarbage() -- what came before took all that there was
+local record = attn.run("full", { input = input, reps = 1 }).record
+for _, owner in ipairs { record, record.time_ms, record.flops,
+  attn.run("full", { input = input }):row(0)[1], attn.info("full").params[1] } do
+  local index = getmetatable(owner).__index
+  for _, given in ipairs { 3, "x", input, {},
+    { memory = 3, environment = 3, samples = 3, q1 = "x" },
+    { memory = { arena_peak = 1e300 }, heads = 0 / 0, n = 1, e = 1, counted_parts = 7, q1 = 1 } } do
+    for _, key in ipairs { "mem", "cpu", "iqr", "reps", "total", "mix", "w", "doc", 0 / 0, {} } do
+      pcall(index, given, key)
+    end
+    pcall(index, given)
+    pcall(index)
+  end
+end
+
 -- Errors that are no texts, and finalizers that raise.
 try("error in a metamethod", function()
   return tostring(setmetatable({}, { __tostring = function() error({}) end }))
