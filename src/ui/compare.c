@@ -249,8 +249,14 @@ static int legend_list(Ui *ui, const LegendItem *items, int count, int y, int x)
 {
     bool letters = !ui->term->utf8 || ui->term->colours == TERM_MONO;
 
-    for (int k = 0; k < count && x + 14 < ui->term->cols; k++) {
+    for (int k = 0; k < count; k++) {
         Ink ink = items[k].background ? INK_NONE : ink_of(items[k].rgb, items[k].index256);
+        int width = term_width(items[k].text) < 12 ? term_width(items[k].text) : 12;
+
+        if (x + 2 + width + (k + 1 < count ? 3 : 0) > ui->term->cols) { /* there are more */
+            term_char(ui->term, y, x, 0x2026, ui_style(ui, ROLE_DIM));
+            return x + 2;
+        }
 
         term_char(ui->term, y, x,
                   letters               ? (uint32_t)items[k].ascii
@@ -345,7 +351,9 @@ static int legend_values(Ui *ui, const Pane *pane, int y, int x)
             panel.view->kind != VIEW_MEMBERSHIP && panel.view->kind != VIEW_SCHEDULE &&
             pane->drawing.grid.rows <
             pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
-            x += term_text(ui->term, y, x, 40, "brighter: more of the cell is allowed",
+            x += term_text(ui->term, y, x, 40,
+                           x + 38 < ui->term->cols ? "brighter: more of the cell is allowed"
+                                                   : "brighter: more",
                            ui_style(ui, ROLE_DIM)) +
                  2;
         return x;

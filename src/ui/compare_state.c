@@ -53,13 +53,45 @@ static const char *pool_words(const Panel *panel)
     return panel_shows_categories(panel) ? "majority" : pool_name(panel->pool);
 }
 
+/* tight: without what the axes say. */
+static void describe(Ui *ui, Pane *pane, const Panel *panel, bool tight, Text *out)
+{
+    const Compare *c = &ui->compare;
+    LensView       v = lens_view(&pane->lens, &pane->shape);
+    char           zoom[32];
+
+    zoom_text(&v, zoom, sizeof(zoom));
+    describe_panes(ui, out);
+    if (panel->plot)
+        text_add(out, tight ? "a curve" : "a curve: left and right move along it");
+    else
+        text_addf(out, "zoom %s", zoom);
+    if (!panel->plot && !tight)
+        text_addf(out, " \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", panel->view->rows[0],
+                  (long long)v.row.first, (long long)v.row.last - 1, panel->view->cols[0],
+                  (long long)v.col.first, (long long)v.col.last - 1);
+    if (c->marks.count)
+        text_addf(out, " \xe2\x94\x82 %d marked", c->marks.count);
+    if (pane_excludes(pane))
+        text_addf(out, " \xe2\x94\x82 key %lld excluded", (long long)pane->excluded);
+    describe_place(ui, pane, out);
+    if (!panel->plot)
+        text_addf(out, " \xe2\x94\x82 %s", pool_words(panel));
+    if (!panel->plot && !panel_shows_categories(panel) && !panel_shows_hops(panel) &&
+        panel->scale != SCALE_LINEAR)
+        text_addf(out, " \xe2\x94\x82 %s", scale_name(panel->scale));
+    if (pane->sorted)
+        text_add(out, " \xe2\x94\x82 sorted");
+    strips_describe(ui, pane, out);
+    if (c->count > 1 && c->solo)
+        text_add(out, " \xe2\x94\x82 alone (o)");
+}
+
 void compare_state(Ui *ui, Area line)
 {
     Compare *c = &ui->compare;
     Pane    *pane = compare_focus(ui);
     Panel    panel;
-    LensView v;
-    char     zoom[32];
     Text     out = { 0 };
 
     if (!pane)
@@ -69,30 +101,11 @@ void compare_state(Ui *ui, Area line)
                    "pane %d of %d", c->focus + 1, c->count);
         return;
     }
-    v = lens_view(&pane->lens, &pane->shape);
-    zoom_text(&v, zoom, sizeof(zoom));
-    describe_panes(ui, &out);
-    if (panel.plot)
-        text_add(&out, "a curve: left and right move along it");
-    else
-        text_addf(&out, "zoom %s \xe2\x94\x82 %c %lld-%lld  %c %lld-%lld", zoom,
-                  panel.view->rows[0], (long long)v.row.first, (long long)v.row.last - 1,
-                  panel.view->cols[0], (long long)v.col.first, (long long)v.col.last - 1);
-    if (c->marks.count)
-        text_addf(&out, " \xe2\x94\x82 %d marked", c->marks.count);
-    if (pane_excludes(pane))
-        text_addf(&out, " \xe2\x94\x82 key %lld excluded", (long long)pane->excluded);
-    describe_place(ui, pane, &out);
-    if (!panel.plot)
-        text_addf(&out, " \xe2\x94\x82 %s", pool_words(&panel));
-    if (!panel.plot && !panel_shows_categories(&panel) && !panel_shows_hops(&panel) &&
-        panel.scale != SCALE_LINEAR)
-        text_addf(&out, " \xe2\x94\x82 %s", scale_name(panel.scale));
-    if (pane->sorted)
-        text_add(&out, " \xe2\x94\x82 sorted");
-    strips_describe(ui, pane, &out);
-    if (c->count > 1 && c->solo)
-        text_add(&out, " \xe2\x94\x82 alone (o)");
+    describe(ui, pane, &panel, false, &out);
+    if (term_width(text_str(&out)) > line.w - 2) {
+        text_clear(&out);
+        describe(ui, pane, &panel, true, &out);
+    }
     term_text(ui->term, line.y, line.x + 1, line.w - 2, text_str(&out), ui_style(ui, ROLE_DIM));
     text_free(&out);
 }

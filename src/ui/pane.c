@@ -406,7 +406,8 @@ static void given_text(const Pane *pane, Text *out)
                   r->given.items[i].text, i + 1 < r->given.count ? "" : ")");
 }
 
-/* tight 0: all; 1: without the parameters; 2: shorter words; 3: without the head, too. */
+/* tight 0: all; 1: without the parameters; 2: shorter words; 3: without the head, too; 4: nor
+ * what the frame's lower edge and a lone pane need not say. */
 static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *out)
 {
     const View *view = pane_view(pane);
@@ -415,14 +416,15 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
     if (pane->pinned) {
         text_add(out, pane->sorted ? "sorted" : "by position");
     } else {
-        text_addf(out, "%d ", number);
+        if (tight < 4 || ui->compare.count > 1)
+            text_addf(out, "%d ", number);
         pane_name(pane, out);
         if (!tight)
             given_text(pane, out);
     }
     if (strcmp(pane->request.position, "none") != 0 && !pane->pinned)
         text_addf(out, " +%s", pane->request.position);
-    if (pane->request.fit && !pane->pinned)
+    if (pane->request.fit && !pane->pinned && tight < 4)
         text_add(out, " fitted");
     if (pane->request.ops && !pane->pinned && !tight) {
         text_add(out, " on ");
@@ -441,8 +443,8 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
             text_addf(out, " (%s)", words);
     }
     if (view && view->kind == VIEW_HOPS)
-        text_addf(out, " %d layer%s%s", reach_view_depth(view),
-                  reach_view_depth(view) == 1 ? "" : "s",
+        text_addf(out, " %d%s%s%s", reach_view_depth(view), tight < 4 ? " layer" : "",
+                  reach_view_depth(view) == 1 || tight > 3 ? "" : "s",
                   reach_view_strict(view) ? " exactly" : "");
     if (differs)
         text_add(out, " \xe2\x88\x92 pane 1");
@@ -462,7 +464,7 @@ void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
     Text out = { 0 };
 
     title_text(ui, pane, number, 0, &out);
-    for (int tight = 1; tight < 4 && term_width(text_str(&out)) > pane->area.w - 6; tight++) {
+    for (int tight = 1; tight < 5 && term_width(text_str(&out)) > pane->area.w - 6; tight++) {
         text_clear(&out); /* the view matters more */
         title_text(ui, pane, number, tight, &out);
     }
