@@ -204,7 +204,7 @@ static void put_label(Field *f, const PlotSeries *s, int64_t i)
         return;
     x = f->x + x / (f->utf8 ? 2 : 1);
     y = f->y + y / (f->utf8 ? 4 : 1);
-    if (label_place(&f->places, x + 0.5, y + 0.5, 1, 0.5, length, 1, &box))
+    if (label_place(&f->places, x + 0.5, y + 0.5, 1.5, 0.5, length, 1, &box)) /* a blank */
         cells_text(f->out, (int)lround(box.y), (int)lround(box.x), length, s->labels[i],
                    s->hue < 0 ? PLOT_INK_TEXT : s->hue, f->utf8);
 }

@@ -189,17 +189,27 @@ static void draw_waiting(Ui *ui, Area inside, PlotKind kind, const Error *err)
                    ui_style(ui, ROLE_DIM));
 }
 
-/* "window: not measured" is said by its row; here what the plot is and where it is from. */
+static int lines_of(const char *text, Area inside)
+{
+    return term_paragraph(NULL, (Area){ .h = 100, .w = inside.w }, text, (Style){ 0 });
+}
+
+/* "window: not measured" is said by its row; here what the plot is and where it is from; on
+ * what machine that was, where it leaves the plot room. */
 static int draw_note(Ui *ui, const Plot *plot, Area inside)
 {
     Text note = { 0 };
-    int  lines;
+    int  lines, most = inside.h / 3 > 3 ? inside.h / 3 : 3;
 
     text_add(&note, plot->note);
     if (*plot->measured)
         text_addf(&note, "%smeasured on %s", note.length ? "; " : "", plot->measured);
-    lines = 1 + (term_width(text_str(&note)) - 1) / (inside.w > 0 ? inside.w : 1);
-    lines = lines > 3 ? 3 : lines;
+    if (lines_of(text_str(&note), inside) > most && *plot->note) {
+        text_clear(&note);
+        text_add(&note, plot->note);
+    }
+    lines = lines_of(text_str(&note), inside);
+    lines = lines > most ? most : lines;
     term_paragraph(ui->term, (Area){ inside.y + inside.h - lines, inside.x, lines, inside.w },
                    text_str(&note), ui_style(ui, ROLE_DIM));
     text_free(&note);

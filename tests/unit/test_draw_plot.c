@@ -391,6 +391,7 @@ static void names_of_lines_keep_apart(void **state)
         plot_settle(plot);
         text_of(plot, 60, 12, false, text);
         CHECK(!strstr(text, "stageceiling") && !strstr(text, "ceilingstage"), "no gap:\n%s", text);
+        CHECK(!strstr(text, "stagex") && !strstr(text, "xstage"), "no gap:\n%s", text);
         plot_free(plot);
     }
 }
