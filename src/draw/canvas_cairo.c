@@ -337,13 +337,15 @@ static void image_as_pixels(Canvas *c, int x, int y, const Rgb *cells, const uin
         return;
     cairo_surface_flush(c->surface);
     data = cairo_image_surface_get_data(c->surface);
-    for (int64_t r = 0; data && r < rows * cell_h; r++)
-        for (int64_t k = 0; k < cols; k++) {
-            int64_t at = r / cell_h * cols + k;
+    for (int64_t r = 0; data && r < rows * cell_h; r++) {
+        const Rgb     *line = cells + r / cell_h * cols;
+        const uint8_t *left = skip ? skip + r / cell_h * cols : NULL;
+        uint8_t       *row = data + (y + r) * stride + 4 * (int64_t)x;
 
-            if (!skip || !skip[at])
-                fill_pixels(data + (y + r) * stride + 4 * (x + k * cell_w), cells[at], cell_w);
-        }
+        for (int64_t k = 0; k < cols; k++)
+            if (!left || !left[k])
+                fill_pixels(row + 4 * k * cell_w, line[k], cell_w);
+    }
     cairo_surface_mark_dirty(c->surface);
 }
 
@@ -456,7 +458,7 @@ static void straight(const uint8_t *in, uint8_t *out)
     for (int k = 0; k < 3; k++) {
         uint32_t value = pixel >> (16 - 8 * k) & 0xFF;
 
-        out[k] = (uint8_t)(alpha ? (value * 255 + alpha / 2) / alpha : 0);
+        out[k] = (uint8_t)(alpha == 255 ? value : alpha ? (value * 255 + alpha / 2) / alpha : 0);
     }
     out[3] = (uint8_t)alpha;
 }

@@ -146,8 +146,12 @@ static bool job_columns(GridJob *job)
     job->edges = calloc((size_t)g->cols + 1, sizeof(*job->edges));
     for (int64_t c = 0; job->edges && c <= g->cols; c++)
         job->edges[c] = c * width / g->cols;
-    if (!job->edges || !q->col_order)
-        return job->edges != NULL;
+    job->cell_at = malloc((size_t)width * sizeof(*job->cell_at));
+    for (int64_t c = 0; job->edges && job->cell_at && c < g->cols; c++)
+        for (int64_t k = job->edges[c]; k < job->edges[c + 1]; k++)
+            job->cell_at[k] = (int32_t)c;
+    if (!job->edges || !job->cell_at || !q->col_order)
+        return job->edges && job->cell_at;
     job->col_cell = malloc((size_t)job->view_cols * sizeof(*job->col_cell));
     for (int64_t j = 0; job->col_cell && j < job->view_cols; j++)
         job->col_cell[j] = -1;
@@ -196,8 +200,12 @@ static bool job_memory(GridJob *job)
     g->row_peak = calloc((size_t)g->rows * POOL_COUNT, sizeof(*g->row_peak));
     job->workers = calloc((size_t)workers, sizeof(*job->workers));
     for (int k = 0; job->workers && k < workers; k++) {
-        job->workers[k].read = calloc((size_t)g->cols, sizeof(double));
-        if (!job->workers[k].read)
+        GridWorker *w = &job->workers[k];
+
+        w->read = calloc((size_t)g->cols, sizeof(*w->read));
+        w->counts = calloc((size_t)g->cols, sizeof(*w->counts));
+        w->bits = calloc((size_t)g->cols, sizeof(*w->bits));
+        if (!w->read || !w->counts || !w->bits)
             return false;
     }
     for (int64_t c = 0; g->cells && c < g->rows * g->cols; c++)
@@ -215,10 +223,13 @@ static void job_free(GridJob *job)
     for (int k = 0; job->workers && k < workers; k++) {
         pattern_row_free(&job->workers[k].row);
         free(job->workers[k].read);
+        free(job->workers[k].counts);
+        free(job->workers[k].bits);
         free(job->workers[k].tallies);
     }
     free(job->workers);
     free(job->edges);
+    free(job->cell_at);
     free(job->col_cell);
 }
 
@@ -327,22 +338,37 @@ static void finish_cell(const GridJob *job, GridCell *cell)
         cell->extreme = cell->max;
 }
 
-static void finish_pools(Grid *g, int pool)
+/* Cells without an entry have no value. */
+static void pool_cell(Grid *g, int64_t row, int pool, double value, bool first)
 {
-    bool first = true;
+    double *peak = &g->row_peak[row * POOL_COUNT + pool];
 
-    for (int64_t r = 0; r < g->rows; r++)
+    g->pool_lo[pool] = first || value < g->pool_lo[pool] ? value : g->pool_lo[pool];
+    g->pool_hi[pool] = first || value > g->pool_hi[pool] ? value : g->pool_hi[pool];
+    *peak = fmax(*peak, fabs(value));
+}
+
+static void finish_pools(const GridJob *job)
+{
+    Grid *g = job->grid;
+    bool  first = true;
+
+    for (int64_t r = 0; r < g->rows; r++) {
+        Region band = grid_cell_region(g, r, 0);
+        double height = (double)(band.row1 - band.row0);
+
         for (int64_t c = 0; c < g->cols; c++) {
-            double *peak = &g->row_peak[r * POOL_COUNT + pool];
-            double  value = grid_value(g, r, c, (Pool)pool);
+            const GridCell *cell = &g->cells[r * g->cols + c];
+            double          width = (double)(job->edges[c + 1] - job->edges[c]);
 
-            if (!g->cells[r * g->cols + c].any || c == g->excluded)
+            if (!cell->any || c == g->excluded)
                 continue;
-            g->pool_lo[pool] = first || value < g->pool_lo[pool] ? value : g->pool_lo[pool];
-            g->pool_hi[pool] = first || value > g->pool_hi[pool] ? value : g->pool_hi[pool];
-            *peak = fmax(*peak, fabs(value));
+            for (int pool = 0; pool < POOL_COUNT; pool++)
+                pool_cell(g, r, pool,
+                          grid_value_of(cell, height, width, (Pool)pool, g->value_min < 0), first);
             first = false;
         }
+    }
 }
 
 /* The displayed rows whose cells hold one of the view's marks; columns in their own order. */
@@ -389,8 +415,7 @@ static void finish(GridJob *job)
     }
     for (int k = 0; k < workers; k++)
         g->odd_count += job->workers[k].odd;
-    for (int pool = 0; pool < POOL_COUNT; pool++)
-        finish_pools(g, pool);
+    finish_pools(job);
 }
 
 bool grid_reduce(const GridRequest *q, Grid *out, Error *err)

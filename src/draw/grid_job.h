@@ -34,6 +34,8 @@ typedef struct GridWorker {
     PatternRow row;
     float      values[GRID_CHUNK], minus[GRID_CHUNK];
     double    *read;    /* owned; per cell of the band, values read */
+    int64_t   *counts;  /* owned; per cell of the band, allowed entries; zero between bands */
+    uint8_t   *bits;    /* owned; ... and what allows them */
     GridTally *tallies; /* owned; open addressing */
     int64_t    tally_capacity, tally_used;
     int64_t    odd;
@@ -49,6 +51,7 @@ typedef struct GridJob {
     int64_t            view_cols;
     int64_t            plane, minus_plane; /* inside the planes there are */
     int64_t           *edges;    /* owned; cols + 1 displayed columns relative to the region */
+    int32_t           *cell_at;  /* owned; cell of each of these columns */
     int32_t           *col_cell; /* owned; cell of a source column or -1; with col_order only */
     GridWorker        *workers;  /* owned */
     int64_t            excluded; /* source column left out of its cell; -1: none */
@@ -68,5 +71,7 @@ void grid_read_group(GridJob *job, int64_t group, GridWorker *w);
 /* Adds `count` entries of a category to a cell of the band, then settles. */
 void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count);
 void grid_tally_settle(GridWorker *w, GridCell *cells);
+/* grid_value of a cell of so many rows and columns. */
+double grid_value_of(const GridCell *cell, double height, double width, Pool pool, bool negative);
 
 #endif

@@ -4,7 +4,8 @@
  * of a region W wide, so column j lies in cell floor(((j+1) C - 1) / W).  Runs
  * are split at these edges; a run costs O(cells it touches), never O(keys).
  * With a column order the cells of a run are scattered, and each key is
- * looked up.
+ * looked up.  A band of allowed cells is counted in two small arrays that stay
+ * in the nearest cache, and put into its GridCells once.
  */
 #include "draw/figure.h"
 #include "draw/grid_job.h"
@@ -15,13 +16,6 @@
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-static int64_t cell_of(const GridJob *job, int64_t column)
-{
-    const Grid *g = job->grid;
-
-    return ((column + 1) * g->cols - 1) / (g->region.col1 - g->region.col0);
 }
 
 /* ceil(a / b); 32-bit division is several times faster and nearly always enough. */
@@ -35,10 +29,14 @@ static int64_t divide_up(int64_t a, int64_t b)
 /* The part of a run inside the region, in region columns; count 0: nothing. */
 static PatternRun clip(const GridJob *job, PatternRun run)
 {
-    int64_t lo = job->grid->region.col0, hi = job->grid->region.col1;
-    int64_t skip = run.start >= lo ? 0 : divide_up(lo - run.start, run.step);
-    int64_t end = run.start >= hi ? 0 : smaller(run.count, divide_up(hi - run.start, run.step));
+    int64_t lo = job->grid->region.col0, hi = job->grid->region.col1, skip, end;
 
+    if (run.start >= lo && run.start + (run.count - 1) * run.step < hi) {
+        run.start -= lo;
+        return run;
+    }
+    skip = run.start >= lo ? 0 : divide_up(lo - run.start, run.step);
+    end = run.start >= hi ? 0 : smaller(run.count, divide_up(hi - run.start, run.step));
     run.count = end > skip ? end - skip : 0;
     run.start += skip * run.step - lo;
     return run;
@@ -51,14 +49,16 @@ static void count_cell(GridCell *cell, int64_t count, uint8_t bits)
     cell->any = true;
 }
 
-static void count_ordered(const GridJob *job, GridCell *cells, PatternRun run)
+static void count_ordered(const GridJob *job, GridWorker *w, PatternRun run)
 {
     for (int64_t k = 0; k < run.count; k++) {
         int64_t j = run.start + k * run.step;
         int32_t cell = j < job->view_cols ? job->col_cell[j] : -1;
 
-        if (cell >= 0)
-            count_cell(&cells[cell], 1, run.bits);
+        if (cell >= 0) {
+            w->counts[cell]++;
+            w->bits[cell] |= run.bits;
+        }
     }
 }
 
@@ -78,27 +78,41 @@ static void leave_out(const GridJob *job, GridWorker *w, GridCell *cells, double
     w->left_out += entries;
 }
 
-static void count_run(const GridJob *job, GridCell *cells, PatternRun run)
+/* Keys next to each other: a part of a cell, whole cells, a part of a cell. */
+static void count_stretch(const GridJob *job, GridWorker *w, PatternRun run)
 {
-    int64_t cell, done = 0;
+    const int64_t *edges = job->edges;
+    int64_t        end = run.start + run.count;
+    int32_t        first = job->cell_at[run.start], last = job->cell_at[end - 1];
 
+    for (int32_t c = first; c <= last; c++) {
+        w->counts[c] += edges[c + 1] - edges[c];
+        w->bits[c] |= run.bits;
+    }
+    w->counts[first] -= run.start - edges[first];
+    w->counts[last] -= edges[last + 1] - end;
+}
+
+static void count_run(const GridJob *job, GridWorker *w, PatternRun run)
+{
     if (job->col_cell) {
-        count_ordered(job, cells, run);
+        count_ordered(job, w, run);
         return;
     }
     run = clip(job, run);
-    if (run.count == 0)
+    if (run.count > 0 && run.step == 1) {
+        count_stretch(job, w, run);
         return;
-    cell = cell_of(job, run.start);
-    while (done < run.count) {
-        int64_t reach = job->edges[cell + 1] - run.start;
-        int64_t end = run.step == 1 ? reach : divide_up(reach, run.step);
+    }
+    for (int64_t k = 0, at = run.start, same; k < run.count; k += same, at += same * run.step) {
+        int32_t cell = job->cell_at[at];
 
-        end = smaller(end, run.count);
-        if (end > done)
-            count_cell(&cells[cell], end - done, run.bits);
-        done = end;
-        cell++;
+        /* Most steps are wider than a cell. */
+        same = at + run.step >= job->edges[cell + 1]
+                   ? 1
+                   : smaller(divide_up(job->edges[cell + 1] - at, run.step), run.count - k);
+        w->counts[cell] += same;
+        w->bits[cell] |= run.bits;
     }
 }
 
@@ -114,7 +128,7 @@ static void cause_run(const GridJob *job, GridCell *cells, PatternRun run)
 
         if (job->col_cell && j >= job->view_cols)
             break;
-        cell = job->col_cell ? job->col_cell[j] : cell_of(job, j);
+        cell = job->col_cell ? job->col_cell[j] : job->cell_at[j];
         if (cell < 0)
             continue;
         cells[cell].components |= run.bits;
@@ -176,6 +190,17 @@ static void count_dense(const GridJob *job, int64_t row, GridCell *cells)
         count_cell(&cells[c], (int64_t)grid_cell_area(job->grid, row, c), 0);
 }
 
+/* What the rows of a band counted, into its cells; the counts are zero again. */
+static void settle_counts(const GridJob *job, GridWorker *w, GridCell *cells)
+{
+    for (int64_t c = 0; c < job->grid->cols; c++)
+        if (w->counts[c]) {
+            count_cell(&cells[c], w->counts[c], w->bits[c]);
+            w->counts[c] = 0;
+            w->bits[c] = 0;
+        }
+}
+
 void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
 {
     GridCell *cells = job->grid->cells + row * job->grid->cols;
@@ -189,11 +214,12 @@ void grid_count_band(GridJob *job, int64_t row, GridWorker *w)
         if (!pattern_runs(job, job->support, grid_source_row(job, r), &w->row))
             return;
         for (int64_t k = 0; k < w->row.count; k++) {
-            count_run(job, cells, w->row.runs[k]);
+            count_run(job, w, w->row.runs[k]);
             if (excluded_at(job, w->row.runs[k]) >= 0)
                 leave_out(job, w, cells, 1);
         }
     }
+    settle_counts(job, w, cells);
     for (int64_t r = band.row0; job->causes && r < band.row1 && !grid_job_stopped(job); r++) {
         if (!pattern_runs(job, job->causes, grid_source_row(job, r), &w->row))
             return;
@@ -282,7 +308,7 @@ static void deal(GridJob *job, GridWorker *w, GridCell *cells, PatternRun run)
     }
     if (job->col_cell)
         return;
-    cell = cell_of(job, column);
+    cell = job->cell_at[column];
     for (int64_t k = 0; k < run.count; k += same, cell++) {
         int64_t end = divide_up(job->edges[cell + 1] - column, run.step);
 
@@ -365,7 +391,7 @@ static void read_missing(GridJob *job, GridWorker *w, GridCell *cells, int64_t d
 
             if (job->col_cell && one.start >= job->view_cols)
                 break;
-            cell = job->col_cell ? job->col_cell[one.start] : cell_of(job, one.start);
+            cell = job->col_cell ? job->col_cell[one.start] : job->cell_at[one.start];
             if (!job->col_cell) {
                 at = divide_up(job->edges[cell + 1] - run.start, run.step) - 1;
                 one.start += job->grid->region.col0;

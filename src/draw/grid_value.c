@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "draw/grid_job.h"
+
 #define DECADES 4.0
 
 static const char *const pool_names[POOL_COUNT] = {
@@ -71,25 +73,33 @@ Pool pool_default(ViewKind kind)
                : POOL_MAX;
 }
 
-double grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool)
+double grid_value_of(const GridCell *cell, double height, double width, Pool pool, bool negative)
 {
-    const GridCell *cell = &grid->cells[row * grid->cols + col];
-    Region          area = grid_cell_region(grid, row, col);
-
     switch (pool) {
     case POOL_MEAN:
         return cell->count > 0 ? cell->sum / cell->count : 0;
     case POOL_MASS:
-        return cell->sum / (double)(area.row1 - area.row0);
+        return cell->sum / height;
     case POOL_COVER:
-        return cell->count / grid_cell_area(grid, row, col);
+        return cell->count / (height * width);
     case POOL_PAIRS:
         return cell->count;
     case POOL_MIN:
         return (double)cell->min;
     default:
-        return (double)(grid->value_min < 0 ? cell->extreme : cell->max);
+        return (double)(negative ? cell->extreme : cell->max);
     }
+}
+
+double grid_value(const Grid *grid, int64_t row, int64_t col, Pool pool)
+{
+    const GridCell *cell = &grid->cells[row * grid->cols + col];
+    Region          area = { 0 };
+
+    if (pool == POOL_MASS || pool == POOL_COVER)
+        area = grid_cell_region(grid, row, col);
+    return grid_value_of(cell, (double)(area.row1 - area.row0), (double)(area.col1 - area.col0),
+                         pool, grid->value_min < 0);
 }
 
 /* -1..1: sign and logarithmic size, 0 at peak / 10^DECADES and below. */
