@@ -24,13 +24,17 @@ typedef struct CellRows {
     int64_t  n;     /* queries */
     int64_t *start; /* [h*n+1] offsets into the lists below; row = head * n + i */
     int32_t *key;   /* increasing within a row */
-    int32_t *count;
+    int32_t *count; /* NULL: not asked for */
 } CellRows;
 
 /* NULL when views are not wanted or the run failed. */
 const CellRows *cell_rows_new(Run *r, CellRowFn list, const void *context);
+/* The same with how often each key was met. */
+const CellRows *cell_rows_counted(Run *r, CellRowFn list, const void *context);
+/* `rows`, whose queries are keys, without each query's own key, but where it is the only one. */
+const CellRows *cell_rows_others(Run *r, const CellRows *rows);
 Pattern *cell_rows_pattern(Run *r, const CellRows *rows, uint8_t bits);
-/* 0 when the cell is not in. */
+/* 0 when the cell is not in; of counted rows. */
 int32_t cell_rows_count(const CellRows *rows, int64_t head, int64_t i, int64_t j);
 /* A view's reader of the counts; the view's context is the CellRows. */
 void cell_rows_read(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,

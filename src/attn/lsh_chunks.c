@@ -18,6 +18,7 @@ typedef struct Seen {
     double         *z; /* [h*n] log-sum-exp of each row */
     bool            exclude_self, weigh; /* weigh: w ~ N exp(s) */
     const CellRows *visits, *kept;
+    const Pattern  *first; /* what the first round saw; NULL: not shown */
 } Seen;
 
 /* The cells with N_ij > 0. */
@@ -97,7 +98,7 @@ static void refine(Run *r, Seen *s, Tensor z)
 }
 
 /* What each round saw by itself, before their union; not for very many cells. */
-static void show_rounds(Run *r, const Seen *all)
+static void show_rounds(Run *r, Seen *all)
 {
     const Lsh *l = all->l;
     double     cells = (double)(l->h * l->rounds) * chunks_pairs(&l->chunks);
@@ -105,15 +106,17 @@ static void show_rounds(Run *r, const Seen *all)
     if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
         return;
     for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
-        Lsh  one = *l; /* read here and now only */
-        Seen seen = *all;
+        Lsh      one = *l; /* read here and now only */
+        Seen     seen = *all;
+        Pattern *k;
 
         one.first = round;
         one.end = round + 1;
         seen.l = &one;
         view_stage(r, "attend", round);
-        view_pattern(r, cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET),
-                     false);
+        k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
+        all->first = round == 0 ? k : all->first;
+        view_pattern(r, k, false);
     }
     view_stage(r, NULL, -1);
 }
@@ -127,13 +130,13 @@ static void show_unions(Run *r, const Seen *last, const Pattern *all)
     if (l->joint || l->rounds < 2 || l->rounds > ROUNDS_SHOWN || cells > CELLS_SHOWN)
         return;
     for (int64_t round = 0; round < l->rounds && !run_failed(r); round++) {
-        const Pattern *k = all;
+        const Pattern *k = round + 1 < l->rounds ? last->first : all;
         Lsh            some = *l; /* read here and now only */
         Seen           seen = *last;
 
         some.end = round + 1;
         seen.l = &some;
-        if (round + 1 < l->rounds)
+        if (round > 0 && round + 1 < l->rounds)
             k = cell_rows_pattern(r, cell_rows_new(r, attended, &seen), COMPONENT_BUCKET);
         view_stage(r, "combine", round);
         view_reader(r, "union", VIEW_PATTERN, DT_U8, NULL, NULL, k);
@@ -151,8 +154,8 @@ void lsh_chunks_show(Run *r, const Lsh *l, const LshLook *look)
     *s = (Seen){ .l = l, .weigh = look->weigh, .exclude_self = look->exclude_self,
                  .z = run_alloc(r, r->h * r->n, sizeof(*s->z)),
                  .in = { .q = r->q, .k = look->k, .v = r->v, .scale = look->scale } };
-    s->visits = cell_rows_new(r, visited, s);
-    s->kept = cell_rows_new(r, attended, s);
+    s->visits = cell_rows_counted(r, visited, s);
+    s->kept = s->exclude_self ? cell_rows_others(r, s->visits) : s->visits;
     k = cell_rows_pattern(r, s->kept, COMPONENT_BUCKET);
     refine(r, s, look->z);
     show_rounds(r, s);

@@ -119,6 +119,12 @@ static void row_union(const Pattern *p, int64_t head, int64_t i, PatternRow *row
     runs_union(row, x, operands(p, head, i, row));
 }
 
+/* x, and what is outside x: no key of one is a key of the other. */
+static void row_beside(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    operands(p, head, i, row);
+}
+
 static void row_intersect(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
 {
     int64_t x = row->count;
@@ -135,7 +141,9 @@ static void row_difference(const Pattern *p, int64_t head, int64_t i, PatternRow
 
 Pattern *pattern_union(Arena *a, Pattern *x, Pattern *y)
 {
-    return combine(a, x, y, row_union);
+    bool beside = x && y && y->row == row_difference && y->y == x;
+
+    return combine(a, x, y, beside ? row_beside : row_union);
 }
 
 Pattern *pattern_intersect(Arena *a, Pattern *x, Pattern *y)

@@ -228,6 +228,29 @@ static void operators_are_set_operations(void **state)
                 check_operator(37, primitives[x].expr, *op, primitives[y].expr);
 }
 
+/* x with all that is outside it, which need not be held against x again. */
+static void what_is_outside_goes_beside(void **state)
+{
+    uint8_t cx[MOST], cy[MOST], cells[MOST];
+
+    (void)state;
+    for (size_t k = 0; k < PRIMITIVES * PRIMITIVES; k++) {
+        Arena   *a = arena_new();
+        Pattern *x = parsed(a, 37, primitives[k / PRIMITIVES].expr);
+        Pattern *y = parsed(a, 37, primitives[k % PRIMITIVES].expr);
+        Pattern *all = pattern_union(a, x, pattern_difference(a, y, x));
+
+        for (int64_t i = 0; i < 37; i++) {
+            row_cells(x, i, cx);
+            row_cells(y, i, cy);
+            row_cells(all, i, cells);
+            for (int64_t j = 0; j < 37; j++)
+                assert_int_equal(cells[j], cx[j] ? cx[j] : cy[j]);
+        }
+        arena_free(a);
+    }
+}
+
 static void complement_is_the_rest(void **state)
 {
     uint8_t in[MOST], out[MOST];
@@ -426,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(primitives_follow_their_rules),
         cmocka_unit_test(operators_are_set_operations),
+        cmocka_unit_test(what_is_outside_goes_beside),
         cmocka_unit_test(complement_is_the_rest),
         cmocka_unit_test(transpose_swaps_rows_and_columns),
         cmocka_unit_test(finished_cells_have_a_bit_and_no_future),
