@@ -83,9 +83,9 @@ int  sheet_plot_gutter(const Sheet *sheet, int panel);
 int  sheet_plot_below(const Sheet *sheet);
 int  sheet_plot_key(const Sheet *sheet, int panel);
 void sheet_plot(Sheet *sheet, int panel);
-/* The name of an upright axis, its baseline at x, in the middle of the box; smaller, then cut,
- * where the box is too low. */
-void sheet_upright(Sheet *sheet, const char *name, double x, Box box);
+/* The name of the axis beside a panel, in the middle of it and never cut: where the panel is too
+ * low smaller, then reaching up to the title, then on two lines. */
+void sheet_upright(Sheet *sheet, int panel, const char *name);
 /* Height of the legend; draws it too when `draw`. */
 int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
 /* The labelled places of a value panel's colour bar, 0..1, and their texts. */

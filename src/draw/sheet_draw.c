@@ -256,21 +256,50 @@ static void draw_axis(Sheet *sheet, int k, bool rows)
     }
 }
 
-#define UPRIGHT_LEAST 0.75 /* smallest share of the usual size */
+#define UPRIGHT_LEAST 0.75 /* smallest share of the usual size on one line */
+#define UPRIGHT_TWO   0.6  /* on two lines, which then take the room of a usual one */
+#define UPRIGHT_STEP  0.9
 
-void sheet_upright(Sheet *sheet, const char *name, double x, Box box)
+static void draw_upright(Sheet *sheet, const char *text, double size, double x, double middle)
+{
+    canvas_text(sheet->canvas, x, middle, text,
+                (CanvasText){ .align = ALIGN_CENTRE, .size = size, .upward = true,
+                              .rgb = sheet->style.muted });
+}
+
+/* Two lines in the largest size in which two are enough. */
+static void draw_upright_pair(Sheet *sheet, const char *name, double x, double room, double middle)
+{
+    double size = UPRIGHT_TWO * sheet->style.axis;
+    Lines  lines;
+
+    sheet_wrap(sheet->canvas, name, size, room, &lines);
+    while (lines.count > 2) {
+        size *= UPRIGHT_STEP;
+        sheet_wrap(sheet->canvas, name, size, room, &lines);
+    }
+    for (int k = 0; k < lines.count; k++)
+        draw_upright(sheet, lines.text[k], size,
+                     x + 0.1 * sheet->style.axis - (lines.count - 1 - k) * 1.15 * size, middle);
+}
+
+void sheet_upright(Sheet *sheet, int panel, const char *name)
 {
     const SheetStyle *s = &sheet->style;
-    double            size = s->axis, room = box.h + 2 * s->axis;
+    const PanelBoxes *b = &sheet->layout.panels[panel];
+    double            size = s->axis, x = b->row_axis.x + s->axis;
     double            wide = canvas_text_width(sheet->canvas, name, FONT_SANS, size);
-    char              text[128];
+    double            low = b->matrix.y + b->matrix.h + s->axis, room = b->matrix.h + 2 * s->axis;
 
+    if (wide * UPRIGHT_LEAST > room) /* nothing stands over the name but the title */
+        room = fmax(room, low - (b->title.y + b->title.h));
     if (wide > room)
         size *= fmax(room / wide, UPRIGHT_LEAST);
-    sheet_fit(sheet->canvas, name, size, fmax(room, 4 * s->axis), text, sizeof(text));
-    canvas_text(sheet->canvas, x, box.y + box.h / 2.0, text,
-                (CanvasText){ .align = ALIGN_CENTRE, .size = size, .upward = true,
-                              .rgb = s->muted });
+    if (wide * UPRIGHT_LEAST > room)
+        draw_upright_pair(sheet, name, x, room, low - room / 2);
+    else
+        draw_upright(sheet, name, size, x,
+                     fmin(b->matrix.y + b->matrix.h / 2.0, low - wide * size / s->axis / 2));
 }
 
 static void draw_axis_names(Sheet *sheet, int k)
@@ -288,7 +317,7 @@ static void draw_axis_names(Sheet *sheet, int k)
     if (b->row_axis.w) {
         snprintf(name, sizeof(name), "%s%s", panel->view->rows,
                  panel->row_order ? " (reordered)" : "");
-        sheet_upright(sheet, name, b->row_axis.x + s->axis, b->matrix);
+        sheet_upright(sheet, k, name);
     }
 }
 

@@ -90,6 +90,11 @@ static const char *axis_name(const Panel *panel, bool rows)
     return name ? name : "";
 }
 
+static bool is_reordered(const Panel *panel, bool rows)
+{
+    return (rows ? panel->row_order : panel->col_order) != NULL;
+}
+
 /* Names are written once per row and column of panels while they agree. */
 static bool names_axis(const Sheet *sheet, int panel, bool rows)
 {
@@ -101,7 +106,8 @@ static bool names_axis(const Sheet *sheet, int panel, bool rows)
         return false;
     if ((rows ? panel % sheet->cols == 0 : panel < sheet->cols) || f->panels[before].plot)
         return true;
-    return strcmp(axis_name(&f->panels[before], rows), name) != 0;
+    return strcmp(axis_name(&f->panels[before], rows), name) != 0 ||
+           is_reordered(&f->panels[before], rows) != is_reordered(&f->panels[panel], rows);
 }
 
 /* Before the values are known the numbers of a bar get room for seven signs;

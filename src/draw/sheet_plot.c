@@ -187,7 +187,7 @@ void pens_x_axis(const Pens *p)
     draw_x_name(p, bottom + s->tick_length + 1.2 * s->tick + 1.2 * s->axis);
 }
 
-static void draw_y_axis(const Pens *p, double name_x)
+static void draw_y_axis(const Pens *p, int panel)
 {
     const SheetStyle *s = p->s;
     PlotTick          ticks[PLOT_TICKS_MOST];
@@ -202,7 +202,7 @@ static void draw_y_axis(const Pens *p, double name_x)
                     y + 0.36 * s->tick, ticks[k].text,
                     (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
     }
-    sheet_upright(p->sheet, p->plot->y.name, name_x, p->box);
+    sheet_upright(p->sheet, panel, p->plot->y.name);
 }
 
 /* ---- legend ----------------------------------------------------------------- */
@@ -337,7 +337,7 @@ void sheet_plot(Sheet *sheet, int panel)
         sheet_rows(&p);
     } else {
         pens_x_axis(&p);
-        draw_y_axis(&p, b->row_axis.x + sheet->style.axis);
+        draw_y_axis(&p, panel);
         draw_curves(&p);
     }
     if (plot_named(plot) > 1)

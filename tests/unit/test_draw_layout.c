@@ -313,6 +313,66 @@ static void names_of_curves_stay_on_the_sheet(void **state)
     figure_free(figure);
 }
 
+/* The drawn words of a figure, as an SVG carries them. */
+static void words_of(const Figure *figure, double inches, Text *out)
+{
+    Sheet sheet;
+
+    plan_of(&sheet, figure, inches);
+    canvas_free(sheet.canvas);
+    sheet.canvas = canvas_new(CANVAS_SVG, sheet.layout.width, sheet.layout.height, 300,
+                              &sheet.style.paper, NULL);
+    sheet_draw(&sheet);
+    assert_true(canvas_finish(sheet.canvas, "t", NULL, out, NULL));
+    sheet_free(&sheet);
+}
+
+static void expect_words(const Figure *figure, double inches, const char *words)
+{
+    Text out = { 0 };
+    char label[128];
+
+    snprintf(label, sizeof(label), "aria-label=\"%s\"", words);
+    words_of(figure, inches, &out);
+    assert_null(strstr(text_str(&out), "\xE2\x80\xA6"));
+    assert_non_null(strstr(text_str(&out), label));
+    text_free(&out);
+}
+
+/* As high as the panel, then up to the title, then two lines; no sign of an omission. */
+static void the_name_of_an_upright_axis_is_never_cut(void **state)
+{
+    View    view;
+    Figure *figure = matrices(&view, 2, "m");
+
+    (void)state;
+    view.cols = "key";
+    view.rows = "a block of queries";
+    expect_words(figure, 3.25, "a block of queries");
+    expect_words(figure, 1.6, "a block of queries"); /* in smaller letters */
+    view.rows = "a block of queries and the next one";
+    expect_words(figure, 1.6, "a block of queries and");
+    expect_words(figure, 1.6, "the next one");
+    view.rows = "a_block_of_many_queries_and_all_those_that_come_after_it";
+    expect_words(figure, 6.75, view.rows);
+    figure_free(figure);
+}
+
+static void an_axis_that_is_reordered_is_named_apart(void **state)
+{
+    static const int32_t order[] = { 7, 6, 5, 4, 3, 2, 1, 0 };
+    View                 view;
+    Figure              *figure = matrices(&view, 2, "m");
+
+    (void)state;
+    figure->rows = 2;
+    figure->cols = 1;
+    figure->panels[0].col_order = order;
+    expect_words(figure, 3.25, "source block (reordered)");
+    expect_words(figure, 3.25, "source block");
+    figure_free(figure);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +384,8 @@ int main(void)
         cmocka_unit_test(a_loose_grid_has_fewer_columns_where_it_is_narrow),
         cmocka_unit_test(no_word_of_a_usual_arrangement_is_cut),
         cmocka_unit_test(names_of_curves_stay_on_the_sheet),
+        cmocka_unit_test(the_name_of_an_upright_axis_is_never_cut),
+        cmocka_unit_test(an_axis_that_is_reordered_is_named_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
