@@ -296,6 +296,7 @@ static void show_routing(Run *r, const Experts *s)
     view->context = s;
     view->rows = "token";
     view->cols = "expert";
+    view->quantity = "gate";
     view->support = asked_cells(r, s, false);
     view->marks = marks;
     view->load = expert_load(r, s);

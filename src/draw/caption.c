@@ -180,7 +180,8 @@ const char *panel_quantity(const Panel *panel)
         [VIEW_HOPS] = "layers",     [VIEW_SCHEDULE] = "micro-batch",
         [VIEW_MASK] = "mask",       [VIEW_FLOW] = "flow",
     };
-    static const char *const signs[] = { "bias", "logit", "weight" };
+    static const char *const signs[][2] = { { "bias", "bias" },       { "logit", "logit" },
+                                            { "weight", "weight" }, { "position_", "score" } };
     const View *view = panel->view;
 
     if (panel->pool == POOL_COVER)
@@ -191,8 +192,8 @@ const char *panel_quantity(const Panel *panel)
         return "difference";
     if (view->quantity)
         return view->quantity;
-    for (int k = 0; view->kind == VIEW_SIGNED && k < 3; k++) /* the name tells */
-        if (strstr(view->name, signs[k]))
-            return signs[k];
+    for (int k = 0; view->kind == VIEW_SIGNED && k < 4; k++) /* the name tells */
+        if (strstr(view->name, signs[k][0]))
+            return signs[k][1];
     return view->kind < VIEW_KIND_COUNT && names[view->kind] ? names[view->kind] : QUANTITY_ANY;
 }

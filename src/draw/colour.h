@@ -22,8 +22,8 @@ typedef enum ColourMap {
 } ColourMap;
 
 /* Whom the colours of causes, categories and curves are for: everybody on a screen, readers
- * without red or green cones, a printer without colours. */
-typedef enum Hues { HUES_USUAL, HUES_SAFE, HUES_PRINT } Hues;
+ * without red or green cones, a printer without colours, a page of dark paper. */
+typedef enum Hues { HUES_USUAL, HUES_SAFE, HUES_PRINT, HUES_DARK } Hues;
 
 const char *colour_map_name(ColourMap map);
 bool        colour_map_parse(const char *name, ColourMap *out, Error *err);

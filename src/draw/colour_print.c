@@ -1,4 +1,4 @@
-/* colour_print.c -- the hues of the print theme, apart in lightness for a printer without colours.
+/* colour_print.c -- hues for a printer without colours, apart in lightness, and for dark paper.
  *
  * A hue keeps its meaning and is darkened or lightened until its luminance is the one its place
  * in a table asks for: causes stand at least nine L* apart from each other and from the paper,
@@ -64,10 +64,20 @@ static double component_lightness(uint8_t bit)
     }
 }
 
+#define LEAST_ON_DARK 44 /* L*: a contrast of 3 with the dark paper, as lines and areas need */
+
+Rgb colour_on_dark(Rgb rgb)
+{
+    return colour_lightness(rgb) < LEAST_ON_DARK ? colour_at_lightness(rgb, LEAST_ON_DARK) : rgb;
+}
+
 Rgb component_colour_in(Hues hues, uint8_t bit)
 {
-    Rgb rgb = colour_of_component(bit);
+    static const Rgb bright_cluster = { 0xB8, 0x3A, 0x78 }; /* lighter and no greyer */
+    Rgb              rgb = colour_of_component(bit);
 
+    if (hues == HUES_DARK)
+        return bit == COMPONENT_CLUSTER ? bright_cluster : colour_on_dark(rgb);
     return hues == HUES_PRINT ? colour_at_lightness(rgb, component_lightness(bit)) : rgb;
 }
 
@@ -87,7 +97,9 @@ Rgb cause_colour_in(Hues hues, const View *view, uint8_t bit)
 {
     Rgb rgb = cause_colour(view, bit);
 
-    if (hues != HUES_PRINT)
+    if (hues == HUES_DARK && view->found)
+        return colour_on_dark(rgb);
+    if (hues != HUES_PRINT && hues != HUES_DARK)
         return rgb;
     return view->found ? colour_at_lightness(rgb, found_lightness(view, bit))
                        : component_colour_in(hues, bit);
@@ -103,16 +115,20 @@ static double category_lightness(int64_t category)
 
 Rgb category_colour_in(Hues hues, int64_t category)
 {
+    static const Rgb indigo = { 0x4F, 0x5B, 0xD5 }; /* for the one nearest to black */
+
     if (hues == HUES_SAFE)
         return colour_of_category_safe(category);
-    if (hues == HUES_USUAL || category < 0)
+    if (hues == HUES_DARK && category >= 0)
+        return category % 12 == 7 ? indigo : colour_on_dark(colour_of_category(category));
+    if (hues == HUES_DARK || hues == HUES_USUAL || category < 0)
         return colour_of_category(category);
     return colour_at_lightness(colour_of_category(category), category_lightness(category));
 }
 
 Rgb lost_colour_in(Hues hues)
 {
-    Rgb rgb = colour_lost();
+    Rgb rgb = hues == HUES_DARK ? colour_on_dark(colour_lost()) : colour_lost();
 
     return hues == HUES_PRINT ? colour_at_lightness(rgb, MISSED_LIGHTNESS) : rgb;
 }

@@ -28,6 +28,8 @@ typedef struct CellCount {
 } CellCount;
 
 PanelStyle panel_style(const Panel *panel);
+/* Cells that are not allowed are grey, not paper. */
+bool       panel_greys_masked(const Panel *panel, bool dark_background);
 Rgb        panel_category_colour(const Panel *panel, int32_t category);
 /* "Other" on a picture, where grey is the picture itself; and the query's pixel. */
 #define PICTURE_OTHER     ((Rgb){ 116, 66, 200 })

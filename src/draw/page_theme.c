@@ -3,7 +3,8 @@
  * Components have the colours of Okabe and Ito in all of them, and differences run from
  * purple to orange, which colour-blind readers tell apart; so what the theme for them
  * changes is the map of values (cividis looks the same to them) and the categories.  In print
- * the same hues are lighter and darker than each other, for a printer that has no colours.
+ * the same hues are lighter and darker than each other, for a printer that has no colours; on
+ * dark paper none is too dark to be seen.
  */
 #include "draw/page_theme.h"
 
@@ -21,7 +22,7 @@
 #define ON_PAPER .type = 1, .one = COLUMN_INCH, .page = PAGE_INCH
 #define DARK                                                                                       \
     .dark = true, .paper = { 18, 18, 18 }, .ink = { 235, 235, 235 }, .muted = { 165, 165, 165 },   \
-    .rule = { 60, 60, 60 }
+    .rule = { 60, 60, 60 }, .hues = HUES_DARK
 #define LIGHT                                                                                      \
     .paper = WHITE, .ink = { 20, 20, 20 }, .muted = { 90, 90, 90 }, .rule = { 216, 216, 216 }
 

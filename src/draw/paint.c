@@ -100,9 +100,18 @@ static double place_of(const Panel *panel, const Grid *grid, int64_t row, int64_
     return (double)(*level - 1) / (levels - 2);
 }
 
+/* Where the map has the paper's colour, or nearly. */
+bool panel_greys_masked(const Panel *panel, bool dark)
+{
+    ColourMap map = panel_map(panel);
+
+    return panel_style(panel) == STYLE_VALUE &&
+           (map == MAP_DIVERGING || (dark && map == MAP_MAGMA));
+}
+
 static Paint paint_background(const Panel *panel, bool dark)
 {
-    bool    masked = panel_map(panel) == MAP_DIVERGING && panel_style(panel) == STYLE_VALUE;
+    bool    masked = panel_greys_masked(panel, dark);
     uint8_t grey = dark ? (masked ? 64 : 0) : masked ? 200 : 255;
     uint8_t index = dark ? (masked ? 238 : 16) : masked ? 251 : 231;
 

@@ -147,7 +147,8 @@ typedef struct Present {
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
-    bool    odd, masked, mark, schedule;
+    bool    odd, mark, schedule;
+    bool    masked[2]; /* cells that are not allowed are grey: on white, on black */
     Hues    hues; /* the page has one kind */
     const ViewMarks *marks; /* of the first panel that has some in sight */
     const View      *loads; /* the first that has bars of rows or columns */
@@ -223,8 +224,9 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     present->schedule |= panel_shows_schedule(panel);
     if (style == STYLE_HOPS)
         present_hops(present, panel, grid, area);
-    if (style == STYLE_VALUE && (panel->minus || panel->map == MAP_DIVERGING))
-        present->masked |= grid->count < area;
+    if (style == STYLE_VALUE)
+        for (int dark = 0; dark < 2; dark++)
+            present->masked[dark] |= panel_greys_masked(panel, dark) && grid->count < area;
     if (style == STYLE_CAUSE)
         present_bits(present, panel, grid, area);
 }
@@ -342,7 +344,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
     count += margin_items(present->margin, present->hues, items + count, most - count);
     if (present->schedule)
         count += schedule_legend(present->hues, items + count, most - count);
-    if (present->masked && count < most)
+    if (present->masked[dark] && count < most)
         items[count++] = dark ? item_of("not allowed", (Rgb){ 64, 64, 64 }, 238, ' ')
                               : item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
     if (present->mark && count < most)

@@ -56,6 +56,8 @@ Rgb schedule_colour(int32_t category, Hues hues)
         return safe_colour(category);
     if (hues == HUES_PRINT)
         return printed_colour(category, shades[category / 2 % SHADES]);
+    if (hues == HUES_DARK)
+        return colour_on_dark(shades[category / 2 % SHADES]);
     return shades[category / 2 % SHADES];
 }
 

@@ -115,10 +115,11 @@ static void draw_groups(Sheet *sheet, int k, bool rows)
     int64_t        all = rows ? view_rows(view) : view_cols(view);
     double         extent = rows ? m.h : m.w, hair = sheet->style.hair;
     bool           strong = panel_style(panel) == STYLE_CATEGORY; /* among colours of all kinds */
-    double         width = strong ? fmax(hair, sheet_points(&sheet->style, 0.9)) : 2 * hair;
+    double         group = count ? extent / (double)size * (double)all / (double)count : 0;
+    double         width = strong ? clamp(group / 12, hair, sheet_points(&sheet->style, 0.9))
+                                  : 2 * hair; /* cells are what one is to see */
 
-    if (!first || !count ||
-        extent / (double)size * (double)all / (double)count < 8 * hair)
+    if (!first || group < 8 * hair)
         return;
     for (int64_t c = 0; c < count; c++) {
         double at = (double)(first[c] - from) / (double)size * extent - hair;

@@ -132,6 +132,45 @@ static void expect_colour(const char *theme, bool there)
     text_free(&svg);
 }
 
+/* As WCAG reckons it, 1 to 21. */
+static double contrast(Rgb a, Rgb b)
+{
+    double x = pow((colour_lightness(a) + 16) / 116, 3) + 0.05;
+    double y = pow((colour_lightness(b) + 16) / 116, 3) + 0.05;
+
+    return x > y ? x / y : y / x;
+}
+
+static const Rgb dark_paper = { 18, 18, 18 };
+
+static double apart(Rgb a, Rgb b)
+{
+    return hypot(hypot(a.r - b.r, a.g - b.g), a.b - b.b);
+}
+
+/* What is on a slide is seen from the last row: areas need a contrast of 3. */
+static void nothing_is_lost_on_dark_paper(void **state)
+{
+    (void)state;
+    for (int bit = 1; bit <= COMPONENT_LAST; bit <<= 1) {
+        Rgb rgb = component_colour_in(HUES_DARK, (uint8_t)bit);
+
+        CHECK(contrast(rgb, dark_paper) >= 3, "%s", component_name((uint8_t)bit));
+        for (int other = 1; other < bit; other <<= 1)
+            assert_true(apart(rgb, component_colour_in(HUES_DARK, (uint8_t)other)) >= 60);
+    }
+    for (int k = 0; k < 12; k++) {
+        CHECK(contrast(category_colour_in(HUES_DARK, k), dark_paper) >= 3, "category %d", k);
+        CHECK(contrast(schedule_colour(k, HUES_DARK), dark_paper) >= 3, "schedule %d", k);
+        for (int other = 0; other < k; other++)
+            CHECK(apart(category_colour_in(HUES_DARK, k),
+                        category_colour_in(HUES_DARK, other)) >= 35, "%d and %d", k, other);
+    }
+    assert_true(contrast(lost_colour_in(HUES_DARK), dark_paper) >= 3);
+    /* which the usual ones are not */
+    assert_true(contrast(category_colour_in(HUES_USUAL, 7), dark_paper) < 1.5);
+}
+
 static void the_theme_uses_them(void **state)
 {
     (void)state;
@@ -148,6 +187,7 @@ int main(void)
         cmocka_unit_test(hues_keep_their_meaning),
         cmocka_unit_test(categories_and_curves_are_told_apart_without_colours),
         cmocka_unit_test(what_was_missed_is_darkest),
+        cmocka_unit_test(nothing_is_lost_on_dark_paper),
         cmocka_unit_test(the_theme_uses_them),
     };
 

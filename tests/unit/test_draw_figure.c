@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "draw/figure.h"
+#include "draw/figure_parts.h"
 #include "draw/utf8.h"
 
 typedef struct Scenery { /* a window + global + random pattern over n tokens */
@@ -462,6 +462,26 @@ static void groups_are_set_apart_by_lines(void **state)
     scenery_free(&s);
 }
 
+/* The least value of magma is black, which no cell without a value may be beside it. */
+static void what_is_not_allowed_is_no_colour_of_the_map(void **state)
+{
+    Scenery s;
+    Panel  *panel;
+
+    (void)state;
+    scenery_make(&s, 4, 2);
+    panel = &s.figure->panels[1];
+    panel->components = NULL;
+    assert_int_equal(panel_style(panel), STYLE_VALUE);
+    for (int map = 0; map < MAP_COUNT; map++) {
+        panel->map = (ColourMap)map;
+        assert_int_equal(panel_greys_masked(panel, false), map == MAP_DIVERGING);
+        assert_int_equal(panel_greys_masked(panel, true),
+                         map == MAP_DIVERGING || map == MAP_MAGMA);
+    }
+    scenery_free(&s);
+}
+
 static void colours_have_a_quantity(void **state)
 {
     Scenery s;
@@ -474,6 +494,8 @@ static void colours_have_a_quantity(void **state)
     s.weights.kind = VIEW_SIGNED;
     snprintf(s.weights.name, sizeof(s.weights.name), "position_bias");
     assert_string_equal(panel_quantity(panel), "bias");
+    snprintf(s.weights.name, sizeof(s.weights.name), "position_c2p");
+    assert_string_equal(panel_quantity(panel), "score");
     panel->minus = &s.view;
     assert_string_equal(panel_quantity(panel), "difference");
     panel->pool = POOL_PAIRS;
@@ -644,6 +666,7 @@ int main(void)
         cmocka_unit_test(captions_tell_of_drawn_numbers),
         cmocka_unit_test(captions_call_groups_by_their_name),
         cmocka_unit_test(groups_are_set_apart_by_lines),
+        cmocka_unit_test(what_is_not_allowed_is_no_colour_of_the_map),
         cmocka_unit_test(colours_have_a_quantity),
         cmocka_unit_test(a_single_entry_has_axes_and_a_scale),
         cmocka_unit_test(long_titles_are_wrapped_side_by_side),
