@@ -46,7 +46,7 @@ units    := $(sort $(wildcard tests/unit/test_*.c))
 unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all help run deps test-deps test test-gpu unit check bench docs figures asan ubsan tsan fuzz module \
+.PHONY: all help deeper run deps test-deps test test-gpu unit check bench docs figures asan ubsan tsan fuzz module \
         clean install uninstall dist
 .DEFAULT_GOAL := all
 
@@ -130,13 +130,17 @@ test: all $(unit_bin) $(BUILD)/tests/attnscope-emulated.so $(stock) ## every tes
 unit: $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## the unit tests only
 	$(Q)for t in $(unit_bin); do $$t || exit 1; done
 
-asan: ## the whole suite under the address and undefined-behaviour sanitizers
+# A build in a folder one deeper finds what is shipped beside it.
+deeper:
+	$(Q)mkdir -p build && for folder in samples scripts; do ln -sfn ../$$folder build/$$folder; done
+
+asan: deeper ## the whole suite under the address and undefined-behaviour sanitizers
 	$(Q)$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined \
 	    OPTIMISE=-O1 test
 
 ubsan: asan ## same as asan: both run together
 
-tsan: ## the suite under the thread sanitizer
+tsan: deeper ## the suite under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 test
 
 test-gpu: all $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases)
