@@ -313,9 +313,23 @@ static int context_close(lua_State *L)
     return 0;
 }
 
-static const luaL_Reg context_meta[] = { { "__gc", context_close },
-                                         { "__close", context_close },
-                                         { NULL, NULL } };
+/* [-0, +1, m] */
+static int context_describe(lua_State *L)
+{
+    const LuaContext *context = class_check(L, 1, &class_context);
+
+    if (context->run)
+        lua_pushfstring(L, "Context of %s n=%I", context->run->mechanism->id,
+                        (lua_Integer)context->run->n);
+    else
+        lua_pushliteral(L, "Context (closed)");
+    return 1;
+}
+
+static const luaL_Reg context_meta[] = {
+    { "__gc", context_close }, { "__close", context_close }, { "__tostring", context_describe },
+    { "__len", context_n }, { NULL, NULL },
+};
 
 #define TENSOR_TYPE "attnscope.Tensor"
 
@@ -356,7 +370,8 @@ static const Member context_members[] = {
 const Class class_context = { .name = "Context",
                               .help = "One run of a mechanism of one's own.",
                               .members = context_members,
-                              .meta = context_meta };
+                              .meta = context_meta,
+                              .operators = "---@operator len: integer\n" };
 
 /* ---- running ---------------------------------------------------------------- */
 

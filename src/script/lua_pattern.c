@@ -130,9 +130,22 @@ static int row_close(lua_State *L)
     return 0;
 }
 
-static const luaL_Reg row_meta[] = { { "__gc", row_close },
-                                     { "__close", row_close },
-                                     { NULL, NULL } };
+/* [-0, +1, m] */
+static int row_describe(lua_State *L)
+{
+    const LuaRow *row = class_check(L, 1, &class_row);
+
+    if (row->run)
+        lua_pushfstring(L, "Row of query %I", (lua_Integer)row->query);
+    else
+        lua_pushliteral(L, "Row (closed)");
+    return 1;
+}
+
+static const luaL_Reg row_meta[] = {
+    { "__gc", row_close }, { "__close", row_close }, { "__tostring", row_describe },
+    { "__len", row_m }, { NULL, NULL },
+};
 
 static const Member row_members[] = {
     { "n", row_n, NULL, "integer", "queries" },
@@ -150,7 +163,8 @@ static const Member row_members[] = {
 const Class class_row = { .name = "Row",
                           .help = "The keys that one query may see.",
                           .members = row_members,
-                          .meta = row_meta };
+                          .meta = row_meta,
+                          .operators = "---@operator len: integer\n" };
 
 /* ---- building --------------------------------------------------------------- */
 

@@ -345,6 +345,23 @@ check.case("how much is done is told, and a cancelled run ends there", function(
   assert(not ended)
 end)
 
+check.case("what is given to a function says what it is", function()
+  local row, context
+  attn.register { { id = "says-row", row = function(_, r) row = r
+    check.equal(tostring(r):sub(1, 12), "Row of query")
+    check.equal(#r, 8)
+  end }, { id = "says-context", forward = function(ctx) context = ctx
+    check.equal(tostring(ctx), "Context of says-context n=8")
+    check.equal(#ctx, 8)
+    return ctx.v
+  end } }
+  assert(attn.run("says-row", { n = 8, d = 4 }))
+  assert(attn.run("says-context", { n = 8, d = 4 }))
+  check.equal(tostring(row), "Row (closed)")
+  check.equal(tostring(context), "Context (closed)")
+  check.raises("only while its function runs", function() return #context end)
+end)
+
 check.case("by the names of the plan", function()
   local function weights_of(ctx)
     return (ctx.q:matmul(ctx.k:transpose()) * ctx.scale):softmax(ctx.causal)

@@ -593,6 +593,7 @@ function Job:close() end
 ---@field head integer head, 0 unless the pattern is said per head
 ---@field heads integer heads
 ---@field causal boolean later keys are cut off afterwards
+---@operator len: integer
 local Row = {}
 
 ---Allows key j.  Keys outside 0..m-1 are passed over.  The component (its colour): window, global, random, strided, block or other.
@@ -623,6 +624,7 @@ function Row:range(from, to, component, step) end
 ---@field seed integer of random draws
 ---@field params table every parameter as it was bound
 ---@field rng attnscope.Context for ctx.rng:normal(shape)
+---@operator len: integer
 local Context = {}
 
 ---Begins a step; what is computed from here on is charged as score, mix or overhead (the default).
