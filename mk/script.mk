@@ -1,12 +1,15 @@
 # The Lua prelude, put into the program as bytes.
 extra_objects += $(BUILD)/obj/prelude.o
 
-$(BUILD)/gen/prelude.c: scripts/lua/prelude.lua
+# One chunk in this order.
+prelude := $(addprefix scripts/lua/,prelude.lua prelude_records.lua prelude_ui.lua)
+
+$(BUILD)/gen/prelude.c: $(prelude)
 	@mkdir -p $(@D)
 	$(Q){ echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char script_prelude[]; extern const size_t script_prelude_size;'; \
 	    echo 'const unsigned char script_prelude[] = {'; \
-	    od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g'; \
+	    cat $^ | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '};'; \
 	    echo 'const size_t script_prelude_size = sizeof(script_prelude);'; } > $@.tmp && mv $@.tmp $@
 

@@ -30,6 +30,18 @@ typedef struct Callback {
     void       *out;
 } Callback;
 
+/* What a mechanism's function is called with. */
+typedef struct LuaContext {
+    Run     *run; /* NULL: the script kept it beyond its use */
+    Defined *defined;
+    int      draws; /* without a name */
+} LuaContext;
+
+/* ctx:view(name, tensor).  [-0, +0, v] */
+int context_view(lua_State *L);
+/* The tensor in memory of the run. */
+Tensor context_kept(Run *r, const Tensor *t);
+
 /* Calls body(callback) in the state; a script's error fails the run. */
 void define_call(Callback *callback, lua_CFunction body);
 /* The callback that a body was called with. */

@@ -1,0 +1,554 @@
+-- The prelude's second part: sweeps, JSON and CSV.  See prelude.lua, whose locals it has.
+
+-- sweeps ------------------------------------------------------------------------
+
+-- Flag of each option, and whether it is a switch.
+local sweep_words = { grid = "params", budget_s = "budget", max_mem = "memory" } -- the same
+local sweep_flags = {
+  n = "--n", d = "--d", heads = "--heads", input = "--input", layer = "--layer",
+  position = "--position", seed = "--seed", seeds = "--seeds", threads = "--threads",
+  device = "--device", precision = "--precision", reps = "--repeat", within = "--within",
+  memory = "--mem", budget = "--budget", shard = "--shard", out = "-o",
+}
+local sweep_switches = { quality = "--quality", fit = "--fit-tensors", resume = "--resume" }
+
+-- A list of values is written with commas.
+local function written(value, name)
+  local kind = type(value)
+  if kind == "table" then
+    local parts = {}
+    for i, item in ipairs(value) do
+      parts[i] = tostring(item)
+    end
+    return table.concat(parts, ",")
+  elseif kind ~= "number" and kind ~= "string" and kind ~= "boolean" then
+    raise("%s: expected a number, text or list, got %s", name, kind)
+  end
+  return tostring(value)
+end
+
+-- Seeds that were listed are as many from the first on.
+local function sweep_seeds(words, seeds)
+  for i, seed in ipairs(seeds) do
+    if math.type(seed) ~= "integer" or seed ~= seeds[1] + i - 1 then
+      raise("seeds: expected how many, or numbers one after the other like {0, 1, 2}")
+    end
+  end
+  if #seeds == 0 then
+    raise("seeds: the list is empty")
+  end
+  for _, word in ipairs { "--seed", seeds[1], "--seeds", #seeds } do
+    words[#words + 1] = tostring(word)
+  end
+end
+
+local function sweep_option(words, key, value)
+  if key == "seeds" and type(value) == "table" then
+    return sweep_seeds(words, value)
+  end
+  key = sweep_words[key] or key
+  if sweep_flags[key] then
+    words[#words + 1] = sweep_flags[key]
+    words[#words + 1] = written(value, key)
+  elseif sweep_switches[key] then
+    words[#words + 1] = value and sweep_switches[key] or nil
+  elseif key == "causal" then
+    words[#words + 1] = value and "--causal" or "--no-causal"
+  elseif key == "params" then
+    expect("table", value, key)
+    for _, name in ipairs(sorted_keys(value)) do
+      words[#words + 1] = "-p"
+      words[#words + 1] = name .. "=" .. written(value[name], name)
+    end
+  else
+    raise("sweep has no option '%s'; did you mean '%s'?", tostring(key),
+      sweeping.nearest(tostring(key)))
+  end
+end
+
+-- What `row` gave as a line, or nil: as it was.  The key is first, as in every line of a sweep.
+local function changed_line(line, row)
+  local record = attn.from_json(line)
+  local key, before = record.key, attn.json(record)
+  local after = row(record)
+  if after == nil then
+    return nil
+  elseif type(after) ~= "table" then
+    raise("row: expected a record or nil, got %s", type(after))
+  elseif after.key ~= key then
+    raise("row: the record's key must stay: a sweep that goes on knows the point by it")
+  end
+  local text = attn.json(after)
+  if text == before then
+    return nil
+  end
+  local rest = {}
+  for name, value in pairs(after) do
+    rest[name] = value
+  end
+  rest.key = nil
+  text = attn.json(rest)
+  return '{"key":' .. attn.json(key) .. (text == "[]" and "}" or "," .. text:sub(2))
+end
+
+-- One question of the sweep; false: it is to stop.
+local function answer(work, functions, what, line, done, total, left)
+  if what == "row" then
+    sweeping.answer(work, functions.row and changed_line(line, functions.row))
+  elseif what == "progress" then
+    local go_on = not functions.progress
+      or functions.progress(done, total, attn.from_json(line), left)
+    sweeping.answer(work)
+    return go_on ~= false
+  elseif attn.has_ui and not pcall(attn.ui.sleep, 0.01) then
+    sweeping.turn(work, 0.1)
+  end
+  return true
+end
+
+-- The sweep's output; what a function raises is raised when the sweep has ended in order.
+local function watched_sweep(words, functions)
+  local work <close>, message, code = sweeping.begin(table.unpack(words))
+  if not work then
+    return nil, message, code
+  end
+  while true do
+    local question = table.pack(sweeping.turn(work, attn.has_ui and 0 or 0.1))
+    if question[1] == "end" then
+      return sweeping.finish(work)
+    end
+    local ok, go_on = pcall(answer, work, functions, table.unpack(question, 1, question.n))
+    if not ok or not go_on then
+      sweeping.stop(work)
+      local text, why, how = sweeping.finish(work)
+      if not ok then
+        error(go_on, 0)
+      end
+      return text, why, how
+    end
+  end
+end
+
+-- Records of a sweep, with methods.
+local Sweep = classes.Sweep
+local sweep_meta = { __index = Sweep, __name = "attnscope.Sweep" }
+
+local function as_sweep(records)
+  for _, record in ipairs(records) do
+    sweeping.named(record)
+  end
+  return setmetatable(records, sweep_meta)
+end
+
+-- The number itself, or the one that tells most of a group: "time_ms" is its median.
+function measure(record, column)
+  local value = lookup(record, column)
+  if value == nil and type(record.params) == "table" then
+    value = record.params[column]
+  end
+  if type(value) == "table" then
+    return value.median or value.counted or value.peak or value.arena_peak or value.mass_mean
+  end
+  return value
+end
+
+local settings = { "position", "device", "precision", "threads", "causal", "d", "heads", "seed" }
+
+-- What differs between records of the same mechanism: "params.window", "threads".
+local function varied(records, mechanism, but)
+  local seen, keys, known = {}, {}, {}
+  local function look(key, value)
+    value = tostring(value)
+    if seen[key] ~= nil and seen[key] ~= value and not known[key] then
+      known[key], keys[#keys + 1] = true, key
+    end
+    seen[key] = value
+  end
+  for _, record in ipairs(records) do
+    if (record.asked or record.mechanism) == mechanism then
+      for _, key in ipairs(settings) do
+        look(key, record[key])
+      end
+      for key, value in pairs(type(record.params) == "table" and record.params or {}) do
+        if key ~= but then
+          look("params." .. key, type(value) == "table" and attn.json(value) or value)
+        end
+      end
+    end
+  end
+  table.sort(keys)
+  return keys
+end
+
+-- Each record with the name of its mechanism and of what else tells it from the others, the draw
+-- and what lies along x left out.
+function named_records(records, x)
+  local out, keys = {}, {}
+  for i, record in ipairs(records) do
+    expect("table", record, "a record")
+    local mechanism = record.asked or record.mechanism or "?"
+    keys[mechanism] = keys[mechanism] or varied(records, mechanism, x)
+    local name = mechanism
+    local words = {}
+    for _, key in ipairs(keys[mechanism]) do
+      if key ~= x and key ~= "seed" then
+        local value = tostring(lookup(record, key))
+        words[#words + 1] = ("%s=%s"):format(key:gsub("^params%.", ""), value)
+      end
+    end
+    if #words > 0 then
+      words = table.concat(words, ", ")
+      name = name:find("(", 1, true) and name .. " " .. words or ("%s(%s)"):format(name, words)
+    end
+    out[i] = { name = name, record = record }
+  end
+  return out
+end
+
+-- Mechanisms are the list part, the axes and options the named part.
+function attn.sweep(options)
+  expect("table", options, "options")
+  local words, functions, records = { "sweep" }, {}, {}
+  local mech = type(options.mech) == "string" and { options.mech } or options.mech or {}
+  expect("table", mech, "mech")
+  for _, list in ipairs { options, mech } do
+    for _, mechanism in ipairs(list) do
+      expect("string", mechanism, "mechanism")
+      words[#words + 1] = "-m"
+      words[#words + 1] = mechanism
+    end
+  end
+  for same, key in pairs(sweep_words) do
+    if options[same] ~= nil and options[key] ~= nil then
+      raise("%s and %s are the same: give one", same, key)
+    end
+  end
+  for _, key in ipairs(sorted_keys(options)) do
+    if key == "progress" or key == "row" then
+      expect("function", options[key], key)
+      functions[key] = options[key]
+    elseif math.type(key) ~= "integer" and key ~= "mech" then
+      sweep_option(words, key, options[key])
+    end
+  end
+  words[#words + 1] = "--json"
+  local text, message, code
+  if next(functions) then
+    text, message, code = watched_sweep(words, functions)
+  else
+    text, message, code = attn.command(table.unpack(words))
+  end
+  if not text then
+    return nil, message, code
+  end
+  for line in text:gmatch("[^\n]+") do
+    records[#records + 1] = attn.from_json(line)
+  end
+  return as_sweep(records)
+end
+
+-- Measured stages under the ceilings of this machine, as the command roofline says them.
+function attn.roofline(options)
+  local words, named = { "roofline" }, {}
+  options = options or {}
+  expect("table", options, "options")
+  for key, value in pairs(options) do
+    if math.type(key) == "integer" then
+      words[key + 1] = value
+    else
+      named[key] = value
+    end
+  end
+  if #words == 1 then
+    words[2] = "full"
+  end
+  for _, key in ipairs(sorted_keys(named)) do
+    sweep_option(words, key, named[key])
+  end
+  words[#words + 1] = "--json"
+  local text, message, code = attn.command(table.unpack(words))
+  if not text then
+    return nil, message, code
+  end
+  local roof = attn.from_json(text)
+  roof.peak_gflops, roof.bw_gbs = roof.ceilings.peak / 1e9, roof.ceilings.stream / 1e9
+  return roof
+end
+
+-- JSON --------------------------------------------------------------------------
+
+local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+
+local function json_string(s)
+  return '"' .. s:gsub('[%c"\\]', function(c)
+    return escapes[c] or string.format("\\u%04x", c:byte())
+  end) .. '"'
+end
+
+-- The shortest text that reads back; JSON has no word for NaN and infinity.
+local function json_number(x)
+  if math.type(x) == "integer" then
+    return tostring(x)
+  elseif x ~= x or x == math.huge or x == -math.huge then
+    return "null"
+  end
+  for digits = 6, 17 do
+    local text = string.format("%." .. digits .. "g", x)
+    if tonumber(text) == x then
+      return text
+    end
+  end
+end
+
+local write_json
+
+local function json_members(t, indent, depth, seen)
+  local parts = {}
+  if #t > 0 or (next(t) == nil and getmetatable(t) ~= attn.object) then
+    for i = 1, #t do
+      parts[i] = write_json(t[i], indent, depth + 1, seen)
+    end
+    return parts, "[", "]"
+  end
+  for _, key in ipairs(sorted_keys(t)) do
+    if type(key) ~= "string" and type(key) ~= "number" then
+      raise("json: a key is a %s", type(key))
+    end
+    parts[#parts + 1] = json_string(tostring(key)) .. (indent and ": " or ":")
+      .. write_json(t[key], indent, depth + 1, seen)
+  end
+  return parts, "{", "}"
+end
+
+local function json_table(t, indent, depth, seen)
+  if seen[t] then
+    raise("json: a table holds itself")
+  end
+  seen[t] = true
+  local parts, open, close = json_members(t, indent, depth, seen)
+  seen[t] = nil
+  if not indent or #parts == 0 then
+    return open .. table.concat(parts, ",") .. close
+  end
+  local margin = "\n" .. string.rep(" ", indent * (depth + 1))
+  return open .. margin .. table.concat(parts, "," .. margin)
+    .. "\n" .. string.rep(" ", indent * depth) .. close
+end
+
+function write_json(value, indent, depth, seen)
+  local kind = type(value)
+  if value == nil or value == attn.null then
+    return "null"
+  elseif kind == "boolean" then
+    return tostring(value)
+  elseif kind == "number" then
+    return json_number(value)
+  elseif kind == "string" then
+    return json_string(value)
+  elseif kind == "table" then
+    return json_table(value, indent, depth, seen)
+  end
+  raise("json: no word for a %s", kind)
+end
+
+function attn.json(value, indent)
+  if indent ~= nil and (math.type(indent) ~= "integer" or indent < 0 or indent > 64) then
+    raise("indent: expected a whole number from 0 to 64, got %s", tostring(indent))
+  end
+  return write_json(value, indent, 0, {})
+end
+
+-- CSV ---------------------------------------------------------------------------
+
+-- "time_ms.median" of a nested row; a key of just that name wins.
+function lookup(row, column)
+  local value = row[column]
+  if value ~= nil or type(column) ~= "string" then
+    return value
+  end
+  for part in column:gmatch("[^.]+") do
+    if type(row) ~= "table" then
+      return nil
+    end
+    row = row[part]
+  end
+  return row
+end
+
+local function csv_cell(value)
+  local kind = type(value)
+  if value == nil or value == attn.null then
+    return ""
+  elseif kind == "number" and math.type(value) == "float" then
+    value = value == value and json_number(value) or "nan"
+  elseif kind == "table" then
+    value = attn.json(value)
+  else
+    value = tostring(value)
+  end
+  if value:find('[,"\r\n]') then
+    value = '"' .. value:gsub('"', '""') .. '"'
+  end
+  return value
+end
+
+local function csv_columns(rows)
+  local all = {}
+  for _, row in ipairs(rows) do
+    for key in pairs(row) do
+      all[key] = true
+    end
+  end
+  return sorted_keys(all)
+end
+
+local function csv_text(rows, columns)
+  local out, cells = {}, {}
+  for i, column in ipairs(columns) do
+    cells[i] = csv_cell(column)
+  end
+  out[1] = table.concat(cells, ",")
+  for _, row in ipairs(rows) do
+    for i, column in ipairs(columns) do
+      cells[i] = csv_cell(lookup(row, column))
+    end
+    out[#out + 1] = table.concat(cells, ",")
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+local function write_file(path, text)
+  if path:find("\0", 1, true) then
+    raise("path: there is a zero byte in it")
+  end
+  local file <close>, message = io.open(path .. ".tmp", "wb")
+  if not file then
+    return nil, message, "FILE"
+  end
+  local ok, why = file:write(text)
+  if ok then
+    ok, why = file:close()
+  end
+  if ok then
+    ok, why = os.rename(path .. ".tmp", path)
+  end
+  if not ok then
+    os.remove(path .. ".tmp")
+    return nil, why, "FILE"
+  end
+  return true
+end
+
+function attn.csv(target, rows, columns)
+  expect("table", rows, "rows")
+  for _, row in ipairs(rows) do
+    expect("table", row, "a row")
+  end
+  if columns ~= nil then
+    expect("table", columns, "columns")
+    for _, column in ipairs(columns) do
+      expect("string", column, "a column")
+    end
+  end
+  local text = csv_text(rows, columns or csv_columns(rows))
+  if io.type(target) == "file" then
+    local ok, message = target:write(text)
+    if not ok then
+      return nil, message, "FILE"
+    end
+    return true
+  end
+  expect("string", target, "target")
+  return write_file(target, text)
+end
+
+function Sweep.rows(sweep)
+  return sweep
+end
+
+function Sweep.filter(sweep, f)
+  expect("function", f, "f")
+  local kept = {}
+  for _, record in ipairs(sweep) do
+    if f(record) then
+      kept[#kept + 1] = record
+    end
+  end
+  return as_sweep(kept)
+end
+
+function Sweep.pivot(sweep, down, across, value)
+  if value ~= nil then
+    return attn.pivot(sweep, down, across, value)
+  end
+  expect("string", down, "down")
+  expect("string", across, "value")
+  local rows = {}
+  for i, point in ipairs(named_records(sweep, down)) do
+    rows[i] = { [down] = measure(point.record, down), mechanism = point.name,
+                value = measure(point.record, across) }
+  end
+  return attn.pivot(rows, down, "mechanism", "value")
+end
+
+function Sweep.csv(sweep, target, columns)
+  return attn.csv(target, sweep, columns)
+end
+
+function Sweep.jsonl(sweep, path)
+  expect("string", path, "path")
+  local lines = {}
+  for i, record in ipairs(sweep) do
+    lines[i] = attn.json(record) .. "\n"
+  end
+  return write_file(path, table.concat(lines))
+end
+
+function attn.read_sweep(path)
+  expect("string", path, "path")
+  if path:find("\0", 1, true) then
+    raise("path: there is a zero byte in it")
+  end
+  local file <close>, message = io.open(path, "rb")
+  if not file then
+    return nil, message, "FILE"
+  end
+  local records, number = {}, 0
+  for line in file:lines("L") do
+    number = number + 1
+    local record, why = attn.from_json(line)
+    if record then
+      records[#records + 1] = record
+    elseif line:sub(-1) == "\n" then
+      return nil, string.format("%s:%d: %s", path, number, why), "FORMAT"
+    end
+  end
+  return as_sweep(records)
+end
+
+function attn.pivot(rows, down, across, value)
+  expect("table", rows, "rows")
+  expect("string", down, "down")
+  expect("string", across, "across")
+  expect("string", value, "value")
+  for _, row in ipairs(rows) do
+    expect("table", row, "a row")
+  end
+  local out, by_key, columns, known = {}, {}, { down }, {}
+  for _, row in ipairs(rows) do
+    local key, column = lookup(row, down), lookup(row, across)
+    if key ~= nil and column ~= nil then
+      column = tostring(column)
+      if not known[column] then
+        known[column] = true
+        columns[#columns + 1] = column
+      end
+      if not by_key[key] then
+        by_key[key] = { [down] = key }
+        out[#out + 1] = by_key[key]
+      end
+      by_key[key][column] = measure(row, value)
+    end
+  end
+  return out, columns
+end
