@@ -152,11 +152,12 @@ function measure(record, column)
   return value
 end
 
-local settings = { "position", "device", "precision", "threads", "causal", "d", "heads", "seed" }
+local settings = { "n", "position", "device", "precision", "threads", "causal", "d", "heads", "seed" }
 
 -- What differs between records of the same mechanism: "params.window", "threads".
 local function varied(records, mechanism, but)
   local seen, keys, known = {}, {}, {}
+  but = but:gsub("^params%.", "")
   local function look(key, value)
     value = tostring(value)
     if seen[key] ~= nil and seen[key] ~= value and not known[key] then
@@ -189,17 +190,19 @@ function named_records(records, x)
     local mechanism = record.asked or record.mechanism or "?"
     keys[mechanism] = keys[mechanism] or varied(records, mechanism, x)
     local name = mechanism
-    local words = {}
+    local params, others = {}, ""
     for _, key in ipairs(keys[mechanism]) do
-      if key ~= x and key ~= "seed" then
-        local value = tostring(lookup(record, key))
-        words[#words + 1] = ("%s=%s"):format(key:gsub("^params%.", ""), value)
+      local word, value = key:gsub("^params%.", ""), tostring(lookup(record, key))
+      if word ~= key and not name:find("(", 1, true) then
+        params[#params + 1] = word .. "=" .. value
+      elseif key ~= x and key ~= "seed" then
+        others = others .. " " .. word .. "=" .. value
       end
     end
-    if #words > 0 then
-      words = table.concat(words, ", ")
-      name = name:find("(", 1, true) and name .. " " .. words or ("%s(%s)"):format(name, words)
+    if #params > 0 then
+      name = ("%s(%s)"):format(name, table.concat(params, ", "))
     end
+    name = name .. others
     out[i] = { name = name, record = record }
   end
   return out

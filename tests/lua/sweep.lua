@@ -168,6 +168,12 @@ case("a figure of a sweep", function()
   assert(text({ x = "n", y = "flops", log = "xy" }):find("FLOPs"))
   local along = text { x = "window", y = "mem", log = "" }
   assert(along:find("memory %(bytes%)") and not along:find("full"), along)
+  for _, n in ipairs { 16, 32, 64 } do
+    assert(along:find("window n=" .. n, 1, true), along)
+  end
+  local rows, columns = s:pivot("window", "flops")
+  equal(#rows, 2)
+  check.same(columns, { "window", "window n=16", "window n=32", "window n=64" })
   assert(text({ y = "how long", log = "x" }):find("how long"))
   assert(text({ cost = "flops", y = "work" }):find("work"))
   local function refuses(what, panel)
