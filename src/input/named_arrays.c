@@ -41,23 +41,17 @@ static bool no_array(const Store *store, const char *name, Error *err)
                      nearest.name ? "'?" : "");
 }
 
-/* The array takes the role's name; one that had it has none any more. */
-static bool give_role(Store *store, const char *role, const char *name, Error *err)
-{
-    StoreEntry *entry = store_find(store, name), *before = store_find(store, role);
-
-    if (!entry)
-        return no_array(store, name, err);
-    if (before && before != entry)
-        before->info.name[0] = '\0';
-    strcpy(entry->info.name, role);
-    return true;
-}
+/* Which array is to have the role; none is taken away from what is said after it. */
+typedef struct Naming {
+    const char *role;
+    int64_t     entry;
+} Naming;
 
 /* "q=query" of so many bytes. */
-static bool apply_one(Store *store, const char *item, size_t length, Error *err)
+static bool read_one(const Store *store, const char *item, size_t length, Naming *out, Error *err)
 {
     const char *equal = memchr(item, '=', length), *role;
+    StoreEntry *entry;
     char        name[sizeof(store->entries->info.name)];
     size_t      size = equal ? length - (size_t)(equal + 1 - item) : 0;
 
@@ -68,19 +62,51 @@ static bool apply_one(Store *store, const char *item, size_t length, Error *err)
                          (int)(length < 80 ? length : 80), item);
     memcpy(name, equal + 1, size);
     name[size] = '\0';
-    return give_role(store, role, name, err);
+    entry = store_find(store, name);
+    if (!entry)
+        return no_array(store, name, err);
+    *out = (Naming){ role, entry - store->entries };
+    return true;
+}
+
+/* A further entry of the same array has the role's name, so that one array may have several; what
+ * was called so before has no name. */
+static bool give_role(Store *store, const Naming *naming, Error *err)
+{
+    StoreEntry *copy = store_add(store, naming->role, strlen(naming->role), err);
+
+    if (!copy)
+        return false;
+    *copy = store->entries[naming->entry];
+    copy->owned = NULL;
+    strcpy(copy->info.name, naming->role);
+    return true;
 }
 
 bool load_name_arrays(Store *store, const char *brackets, Error *err)
 {
-    size_t length;
+    Naming      namings[sizeof(roles) / sizeof(*roles)];
+    size_t      most = sizeof(namings) / sizeof(*namings), count = 0, length;
+    StoreEntry *before;
 
     if (!*brackets)
         return true;
     for (const char *at = brackets + 1; *at; at += length + 1) {
         length = strcspn(at, ",]");
-        if (!apply_one(store, at, length, err))
+        if (count == most)
+            return error_set(err, ERR_USAGE, "more arrays in brackets than there are roles");
+        if (!read_one(store, at, length, &namings[count], err))
             return false;
+        for (size_t i = 0; i < count; i++)
+            if (namings[i].role == namings[count].role)
+                return error_set(err, ERR_USAGE, "%s is named twice in brackets", namings[i].role);
+        count++;
     }
+    for (size_t i = 0; i < count; i++)
+        if ((before = store_find(store, namings[i].role)))
+            before->info.name[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (!give_role(store, &namings[i], err))
+            return false;
     return true;
 }

@@ -143,9 +143,16 @@ static void arrays_are_named_behind_the_path(void **state)
     assert_int_equal(in->n, 3);
     assert_memory_equal(in->q.data, numbers + 1, 6 * sizeof(float));
     input_free(in);
+    snprintf(spec, sizeof(spec), "%s[q=k,k=query,v=k]", path); /* each by its name in the file */
+    in = input_load(spec, NULL, &err);
+    assert_non_null(in);
+    assert_memory_equal(in->q.data, numbers, 6 * sizeof(float));
+    assert_memory_equal(in->k.data, numbers + 1, 6 * sizeof(float));
+    assert_memory_equal(in->v.data, numbers, 6 * sizeof(float));
+    input_free(in);
     assert_null(input_load(path, NULL, &err)); /* its own q is of another size */
     for (const char *const *wrong = (const char *const[]){ "[q=quary]", "[q=]", "[=query]", "[w=q]",
-                                                           "[]", "[q=query,]", NULL };
+                                                           "[]", "[q=query,]", "[q=k,q=v]", NULL };
          *wrong; wrong++) {
         snprintf(spec, sizeof(spec), "%s%s", path, *wrong);
         err = ERROR_INIT;
