@@ -152,7 +152,8 @@ function measure(record, column)
   return value
 end
 
-local settings = { "n", "position", "device", "precision", "threads", "causal", "d", "heads", "seed" }
+local settings = { "n", "position", "device", "precision", "threads", "causal", "d", "heads",
+  "seed" }
 
 -- What differs between records of the same mechanism: "params.window", "threads".
 local function varied(records, mechanism, but)
