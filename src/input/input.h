@@ -67,6 +67,12 @@ void   input_free(Input *input);
 Input *input_from_tensors(const Tensor *q, const Tensor *k, const Tensor *v, const Tensor *x,
                           const char *const *tokens, Error *err);
 
+/* A copy of the first n queries and keys, as loading it with such a choice gives it, but read
+ * from memory; where input_can_be_cut says so (of pictures and of finished weights a beginning
+ * is something else). */
+bool   input_can_be_cut(const Input *in);
+Input *input_cut(const Input *in, int64_t n, Error *err);
+
 /* Copies one whole number a position, [n], to in->segments, before the input is used. */
 bool input_set_segments(Input *in, const Tensor *segments, Error *err);
 

@@ -13,20 +13,36 @@
 
 /* ---- thumbnail -------------------------------------------------------------- */
 
-/* A session of its own, on the first 64 tokens of the input: cheap for every mechanism. */
+#define LARGE (1 << 20) /* numbers of an input that is not read twice */
+
+/* The first 64 tokens: of what is generated anew, of a large file from memory. */
+static bool load_side(Ui *ui, Session *side)
+{
+    const Input *in = session_input(ui->session);
+    InputChoice  choice = *session_choice(ui->session);
+    Error        err = ERROR_INIT;
+    Input       *first;
+
+    choice.n = in->n < 64 ? choice.n : 64;
+    if (in->heads * in->n * (in->d + in->e) < LARGE || !input_can_be_cut(in) ||
+        !strncmp(session_input_spec(ui->session), "synthetic:", 10))
+        return session_load(side, session_input_spec(ui->session), &choice, &err);
+    first = input_cut(in, 64, &err);
+    return first && session_set_input(side, first, session_input_spec(ui->session), &err);
+}
+
+/* A session of its own: cheap for every mechanism. */
 static bool open_side(Ui *ui)
 {
-    Browse     *b = &ui->browse;
-    Error       err = ERROR_INIT;
-    InputChoice choice = *session_choice(ui->session);
+    Browse *b = &ui->browse;
+    Error   err = ERROR_INIT;
 
     if (b->side || b->side_failed)
         return b->side != NULL;
     if (!session_input(ui->session))
         return false;
-    choice.n = session_input(ui->session)->n < 64 ? choice.n : 64;
     b->side = session_new(&err);
-    if (b->side && !session_load(b->side, session_input_spec(ui->session), &choice, &err) &&
+    if (b->side && !load_side(ui, b->side) &&
         !session_load(b->side, "synthetic:normal(n=64)", NULL, &err)) {
         session_free(b->side);
         b->side = NULL;

@@ -59,11 +59,15 @@ void inspect_line(Ui *ui, int y)
     pane_cursor(pane, &q, &k);
     cursor_text(pane, q, k, where, sizeof(where));
     x += term_text(term, y, x, term->cols - 2, where, ui_style(ui, ROLE_TITLE));
-    for (int i = 0; i < c->count; i++) {
-        CellFacts   f = cell_facts(ui, &c->panes[i], q, k);
+    for (int n = 0; n < 2 * c->count; n++) { /* panes in sight first */
+        int         i = n % c->count;
+        CellFacts   f;
         const View *view = pane_view(&c->panes[i]);
         ViewCurve   curve;
 
+        if ((c->panes[i].area.h > 0) != (n < c->count))
+            continue;
+        f = cell_facts(ui, &c->panes[i], q, k);
         if (!f.known || (view && view_curve(view, &curve))) /* a plot says it of all its curves */
             continue;
         if (x + 12 > term->cols) { /* not a value that looks whole */

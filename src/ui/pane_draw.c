@@ -170,7 +170,7 @@ static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const Le
 /* Always how many, how dense, what a cell stands for and which number it shows: a
  * picture of many pairs per cell means nothing without them.  The ranges of panes
  * differ, so each tells its own. */
-static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *out)
+static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out)
 {
     double height = (double)(g->region.row1 - g->region.row0);
     double width = (double)(g->region.col1 - g->region.col0);
@@ -187,8 +187,10 @@ static void caption_text(const Panel *panel, const Grid *g, bool tight, Text *ou
         text_addf(out, "%s %s %.3g%%", panel->view->kind == VIEW_HOPS ? "reached" : "nnz",
                   format_count(g->count, count, sizeof(count)),
                   height * width > 0 ? 100 * g->count / (height * width) : 0);
-    text_addf(out, tight ? " %.0fx%.0f %s" : "  cell %.0fx%.0f  %s", ceil(width / (double)g->cols),
-              ceil(height / (double)g->rows), majority ? "majority" : pool_name(panel->pool));
+    if (tight < 2) /* the line of state has the zoom */
+        text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
+                  ceil(height / (double)g->rows));
+    text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
     if (pane_range(panel, g, &lo, &hi)) {
         int digits = range_digits(lo, hi) - (tight ? 1 : 0);
 
@@ -219,12 +221,11 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
     }
     if (!pane->drawing.grid.cells)
         return;
-    caption_text(panel, &pane->drawing.grid, false, &caption);
-    if (term_width(text_str(&caption)) > width) {
-        text_free(&caption);
-        caption = (Text){ 0 };
-        caption_text(panel, &pane->drawing.grid, true, &caption);
-        width++; /* up to the frame */
+    caption_text(panel, &pane->drawing.grid, 0, &caption);
+    for (int tight = 1; tight < 3 && term_width(text_str(&caption)) > width; tight++) {
+        text_clear(&caption);
+        caption_text(panel, &pane->drawing.grid, tight, &caption);
+        width += tight == 1; /* up to the frame */
     }
     term_text(ui->term, y, area.x + 2, width, text_str(&caption), ui_style(ui, ROLE_DIM));
     text_free(&caption);

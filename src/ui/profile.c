@@ -55,7 +55,7 @@ static void number_label(const Pane *pane, Metric metric, Number number, char *t
     const Record *r = record_of(pane);
     char          part[48];
 
-    if (pane->measuring)
+    if (pane->measuring && (!number.valid || metric != METRIC_FLOPS)) /* those are counted */
         snprintf(text, size, "measuring\xe2\x80\xa6");
     else if (!number.valid)
         snprintf(text, size, "not measured");

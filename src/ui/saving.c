@@ -113,6 +113,11 @@ bool saving_restore(Ui *ui, const char *name, const char *input, const InputChoi
     return ok;
 }
 
+const char *saving_behind(const Ui *ui)
+{
+    return ui->screen == SCREEN_BROWSE && ui->compare.count ? "; 2 shows its panes" : "";
+}
+
 bool saving_keep(Ui *ui, Error *err)
 {
     return ui->compare.count == 0 || saving_save(ui, SAVING_LAST, err);
@@ -158,7 +163,7 @@ void saving_typed_restore(Ui *ui, const char *name)
     if (!saving_restore(ui, name, NULL, NULL, &err))
         ui_say(ui, ROLE_ERROR, "%s; nothing was changed", err.text);
     else if (!ui->message[0])
-        ui_say(ui, ROLE_GOOD, "restored: %s  (u goes back)", name);
+        ui_say(ui, ROLE_GOOD, "restored: %s  (u goes back)%s", name, saving_behind(ui));
 }
 
 /* The line with its word only, so that a name is typed and not put behind another; `alone`

@@ -9,6 +9,8 @@
 /* input: stands for the saved one; NULL: just that.  False: nothing was changed. */
 bool saving_restore(Ui *ui, const char *name, const char *input, const InputChoice *choice,
                     Error *err);
+/* "; 2 shows its panes" where it was left in the list, though panes are open; else "". */
+const char *saving_behind(const Ui *ui);
 /* Keeps what is open as SAVING_LAST, if anything is. */
 bool saving_keep(Ui *ui, Error *err);
 /* Calls `each` with the name of every saved session. */

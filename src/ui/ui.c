@@ -283,6 +283,8 @@ static void say_start(Ui *ui)
 
     if (session_warning(ui->session))
         ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
+    else if (*saving_behind(ui) && !ui->message[0])
+        ui_say(ui, ROLE_DIM, "as it was left%s", saving_behind(ui));
     else if (input->note && !ui->message[0]) /* what the session had to say comes first */
         ui_say(ui, ROLE_DIM, "%s", input->note);
 }

@@ -430,6 +430,52 @@ static void entries_are_listed(void **state)
     rmdir(folder);
 }
 
+static void same_tensor(const Tensor *a, const Tensor *b)
+{
+    assert_true(!a->data == !b->data);
+    if (!a->data)
+        return;
+    assert_true(tensor_same_shape(a, b) && a->dtype == b->dtype);
+    assert_memory_equal(a->data, b->data, (size_t)tensor_bytes(a));
+}
+
+/* From memory just what loading with that choice gives: shared heads, labels, segments, x. */
+static void a_beginning_is_as_loaded(void **state)
+{
+    static const char *const paths[] = { "samples/induction.npz",
+                                         "samples/induction.safetensors" };
+    static const int64_t lengths[] = { 1, 7, 64, 96 };
+    Error                err = ERROR_INIT;
+
+    (void)state;
+    for (size_t p = 0; p < 2; p++)
+        for (size_t i = 0; i < 4; i++) {
+            InputChoice all = INPUT_CHOICE_DEFAULT, choice = { .n = lengths[i] };
+            Input      *whole = input_load(paths[p], &all, &err), *loaded, *cut;
+
+            assert_non_null(whole);
+            assert_true(input_can_be_cut(whole));
+            loaded = input_load(paths[p], &choice, &err);
+            cut = input_cut(whole, lengths[i], &err);
+            assert_non_null(loaded);
+            assert_non_null(cut);
+            assert_true(loaded->n == cut->n && loaded->m == cut->m && loaded->d == cut->d &&
+                        loaded->heads == cut->heads && loaded->causal == cut->causal);
+            same_tensor(&loaded->q, &cut->q);
+            same_tensor(&loaded->k, &cut->k);
+            same_tensor(&loaded->v, &cut->v);
+            same_tensor(&loaded->x, &cut->x);
+            same_tensor(&loaded->segments, &cut->segments);
+            assert_true(!loaded->q_tokens == !cut->q_tokens);
+            for (int64_t t = 0; cut->k_tokens && t < cut->m; t++)
+                assert_string_equal(loaded->k_tokens[t], cut->k_tokens[t]);
+            input_free(whole); /* nothing of it is borrowed */
+            assert_string_equal(loaded->name, cut->name);
+            input_free(loaded);
+            input_free(cut);
+        }
+}
+
 static int fill_numbers(void **state)
 {
     (void)state;
@@ -453,6 +499,7 @@ int main(void)
         cmocka_unit_test(declared_sizes_must_be_possible),
         cmocka_unit_test(pickles_are_refused),
         cmocka_unit_test(entries_are_listed),
+        cmocka_unit_test(a_beginning_is_as_loaded),
     };
 
     return cmocka_run_group_tests(tests, fill_numbers, NULL);
