@@ -105,6 +105,8 @@ void bits_text(const View *view, uint8_t bits, char *text, size_t size)
     size_t used = 0;
 
     text[0] = '\0';
+    if (bits == COMPONENT_OTHER && !view->other && !view->found && strcmp(view->cols, "key") != 0)
+        return; /* of entries that are no pairs it says nothing */
     for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && used < size; bit <<= 1)
         if (bits & bit)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "+" : "",

@@ -97,6 +97,16 @@ static void place_of(const Pane *pane, const Row *row, const RowCell *cell, char
     snprintf(text, size, "%lld %.100s", (long long)cell->key, token ? token : "");
 }
 
+/* Nine columns at most: "-8.959e-05" has a digit less. */
+static void number_text(const Row *row, const RowCell *cell, char *text, size_t size)
+{
+    double value = (double)cell->value;
+
+    snprintf(text, size, row->minus ? "%+.3g" : "%.4g", value);
+    if (strlen(text) > 9)
+        snprintf(text, size, row->minus ? "%+.2g" : "%.3g", value);
+}
+
 /* What was found has no number, and the number of a category is no length.  Where there is
  * little room the names of what allows a cell come before blanks and the bar. */
 static RowColumns row_columns(const Pane *pane, const Row *row, const RowCell *cells, int64_t count,
@@ -127,16 +137,16 @@ static RowColumns row_columns(const Pane *pane, const Row *row, const RowCell *c
 static void draw_row_line(Ui *ui, const Pane *pane, const Row *row, Area area, int line,
                           const RowCell *cell, double most, int64_t k, RowColumns c)
 {
-    char bits[64], place[128];
+    char bits[64], place[128], number[32];
     int  y = area.y + line, bar_x = area.x + c.place + c.number, length, used;
 
     reason_text(row, cell->bits, bits, sizeof(bits));
     place_of(pane, row, cell, place, sizeof(place));
     term_text(ui->term, y, area.x, c.place, place,
               ui_style(ui, cell->key == k ? ROLE_MARK : ROLE_TEXT));
+    number_text(row, cell, number, sizeof(number));
     if (c.number)
-        term_textf(ui->term, y, area.x + c.place, c.number - 1, ui_style(ui, ROLE_TEXT),
-                   row->minus ? "%+.3g" : "%.4g", (double)cell->value);
+        term_text(ui->term, y, area.x + c.place, c.number - 1, number, ui_style(ui, ROLE_TEXT));
     length = most > 0 ? (int)lround(fabs((double)cell->value) / most * c.bar) : 0;
     for (int x = 0; x < length; x++)
         term_char(ui->term, y, bar_x + x, 0x2588, ui_style(ui, ROLE_METER));
@@ -249,7 +259,8 @@ static const char *facts_short(const CellFacts *f)
 
 #define NAMES_USUAL 18
 
-/* Columns of the panes' names: fewer than usual where the facts need them. */
+/* Columns of the panes' names: fewer than usual where the facts need them, more where they do
+ * not. */
 static int names_width(const Compare *c, const CellFacts *facts, int width)
 {
     int widest = 0, longest = 0;
@@ -261,6 +272,8 @@ static int names_width(const Compare *c, const CellFacts *facts, int width)
         widest = name > widest ? name : widest;
         longest = text > longest ? text : longest;
     }
+    if (widest > NAMES_USUAL && longest <= width - widest - 5)
+        return widest;
     return longest <= width - NAMES_USUAL - 5 || widest > NAMES_USUAL ? NAMES_USUAL : widest;
 }
 

@@ -12,10 +12,19 @@
 #define GUTTER        6 /* columns left of the matrix, with numbers */
 #define GUTTER_LABELS 10
 
-static int gutter_of(const Ui *ui, const Pane *pane)
+/* Also for the names of what columns hold ("dropped"), where they are not long. */
+static int gutter_of(const Ui *ui, const Pane *pane, const View *view)
 {
-    return ui->compare.labels && pane->result && pane->result->input->q_tokens ? GUTTER_LABELS
-                                                                               : GUTTER;
+    int gutter = ui->compare.labels && pane->result && pane->result->input->q_tokens
+                     ? GUTTER_LABELS
+                     : GUTTER;
+    const char *names[] = { view->load ? view->load->used_name : "",
+                            view->load && view->load->over.data ? view->load->over_name : "" };
+
+    for (int i = 0; i < 2; i++)
+        if (term_width(names[i]) < GUTTER_LABELS && gutter < term_width(names[i]) + 1)
+            gutter = term_width(names[i]) + 1;
+    return gutter;
 }
 
 void pane_lay_out(Ui *ui, Pane *pane, Area area)
@@ -23,13 +32,16 @@ void pane_lay_out(Ui *ui, Pane *pane, Area area)
     const View *view;
     Panel       panel;
     Glyphs      glyphs;
-    int         gutter = gutter_of(ui, pane);
+    int         gutter;
 
     pane->area = area;
     pane->canvas = pane->beside = pane->loads = (Area){ 0 };
-    if (!area.h || area.w < gutter + 6 || area.h < 6 || !pane_panel(ui, pane, &panel))
+    if (!area.h || area.h < 6 || !pane_panel(ui, pane, &panel))
         return;
     view = panel.view;
+    gutter = gutter_of(ui, pane, view);
+    if (area.w < gutter + 6)
+        return;
     pane->canvas = (Area){ area.y + 2, area.x + 1 + gutter, area.h - 4, area.w - 2 - gutter };
     pane->beside = strips_room(ui, pane, pane->canvas);
     pane->canvas.y += pane->beside.h;

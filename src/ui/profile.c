@@ -270,8 +270,8 @@ void profile_bars(Ui *ui, Area area, bool wide)
         int    y = area.y + 2 + i, x = area.x + area.w - 2 - 42 - 29;
         Number time = number_for(pane, METRIC_TIME);
 
-        term_textf(ui->term, y, area.x + 2, 16, ui_style(ui, ROLE_TEXT), "%d %s", i + 1,
-                   pane->request.mechanism);
+        term_textf(ui->term, y, area.x + 2, time.valid ? 16 : 32, ui_style(ui, ROLE_TEXT), "%d %s",
+                   i + 1, pane->request.mechanism);
         if (time.valid && most > 0)
             draw_bar(ui, y, area.x + 19, bar, time.value / most, ROLE_METER);
         for (int m = 0; m < METRIC_COUNT; m++) {
