@@ -339,13 +339,32 @@ static void last_run(const Pane *pane, Text *out)
               flops_text(flops_total(pane->result->record.counted), flops, sizeof(flops)));
 }
 
+/* What the parameter is, and what it can be where its line has no room for that. */
+static int draw_help(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
+{
+    Text range = { 0 }, out = { 0 };
+    int  left = foot.w + 2 - NAME_COLUMNS - 4, width = left - 12 > 10 ? left - 12 : 10, used;
+    bool cut;
+
+    form_range(row, &range);
+    cut = strchr(text_str(&range), ' ') && /* choices */
+          term_width(text_str(&range)) > left - (width > 22 ? 22 : width);
+    text_add(&out, form_help(pane, row));
+    if (cut)
+        text_addf(&out, " (%s)", text_str(&range));
+    used = term_paragraph(ui->term, (Area){ foot.y, foot.x, cut && foot.h > 3 ? 3 : 2, foot.w },
+                          text_str(&out), ui_style(ui, ROLE_DIM));
+    text_free(&range);
+    text_free(&out);
+    return used;
+}
+
 static void draw_foot(Ui *ui, const Pane *pane, const FormRow *row, Area foot)
 {
     Text        out = { 0 };
     Params     *p = &ui->params;
     const char *problem = p->problem[0] ? p->problem : pane->problem;
-    int used = term_paragraph(ui->term, (Area){ foot.y, foot.x, 2, foot.w }, form_help(pane, row),
-                              ui_style(ui, ROLE_DIM));
+    int         used = draw_help(ui, pane, row, foot);
 
     if (problem[0]) {
         term_paragraph(ui->term, (Area){ foot.y + used, foot.x, foot.h - used, foot.w }, problem,
