@@ -260,7 +260,7 @@ static const char *facts_short(const CellFacts *f)
 #define NAMES_USUAL 18
 
 /* Columns of the panes' names: fewer than usual where the facts need them, more where they do
- * not. */
+ * not; of a lone pane none before the facts are cut. */
 static int names_width(const Compare *c, const CellFacts *facts, int width)
 {
     int widest = 0, longest = 0;
@@ -274,6 +274,8 @@ static int names_width(const Compare *c, const CellFacts *facts, int width)
     }
     if (widest > NAMES_USUAL && longest <= width - widest - 5)
         return widest;
+    if (c->count == 1 && longest > width - widest - 5) /* its frame has the name */
+        return 0;
     return longest <= width - NAMES_USUAL - 5 || widest > NAMES_USUAL ? NAMES_USUAL : widest;
 }
 
@@ -298,9 +300,13 @@ void inspect_dock(Ui *ui, Area area)
         facts[i] = cell_facts(ui, &c->panes[i], q, k);
     names = names_width(c, facts, area.w);
     for (int i = 0; i < c->count; i++) {
-        term_textf(term, y, area.x + 2, names, ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT),
-                   "%d %s", i + 1, c->panes[i].request.mechanism);
-        term_text(term, y++, area.x + names + 3, area.w - names - 5, facts_short(&facts[i]),
+        int x = names ? names + 3 : 2;
+
+        if (names)
+            term_textf(term, y, area.x + 2, names,
+                       ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT), "%d %s", i + 1,
+                       c->panes[i].request.mechanism);
+        term_text(term, y++, area.x + x, area.w - x - 2, facts_short(&facts[i]),
                   ui_style(ui, facts[i].allowed ? ROLE_TEXT : ROLE_DIM));
     }
     y++;
