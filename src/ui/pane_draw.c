@@ -203,7 +203,7 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
         text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
                   ceil(height / (double)g->rows));
     text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
-    if (pane_range(panel, g, &lo, &hi)) {
+    if (tight < 3 && pane_range(panel, g, &lo, &hi)) {
         int digits = range_digits(lo, hi) - (tight ? 1 : 0);
 
         text_addf(out, tight ? " %.*g..%.*g" : ", %.*g..%.*g", digits, lo, digits, hi);
@@ -234,7 +234,7 @@ static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
     if (!pane->drawing.grid.cells)
         return;
     caption_text(panel, &pane->drawing.grid, 0, &caption);
-    for (int tight = 1; tight < 3 && term_width(text_str(&caption)) > width; tight++) {
+    for (int tight = 1; tight < 4 && term_width(text_str(&caption)) > width; tight++) {
         text_clear(&caption);
         caption_text(panel, &pane->drawing.grid, tight, &caption);
         width += tight == 1; /* up to the frame */

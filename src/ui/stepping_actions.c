@@ -120,6 +120,8 @@ static void move_row(Ui *ui, int64_t by)
         return;
     }
     n = step.run->n;
+    if (by > 0 ? step.row == n - 1 : step.row == 0)
+        ui_hint(ui, "query %lld is the %s", (long long)step.row, by > 0 ? "last" : "first");
     step.row += by;
     ui->stepping.row = step.row < 0 ? 0 : step.row >= n ? n - 1 : step.row;
 }
