@@ -12,10 +12,12 @@
 #include "draw/png.h"
 #include "draw/sheet.h"
 
-#define PAGE_INCH  6.75
-#define ROW_POINTS 11.5
-#define TICK_STEP  0.5
-#define COLUMN     "0.00   " /* of numbers: as wide as this */
+#define PAGE_INCH   6.75
+#define ROW_POINTS  11.5
+#define TICK_STEP   0.5
+#define COLUMN      "0.00   " /* of numbers: as wide as this */
+#define NAMES_HEAD  "mechanism"
+#define CLAIMS_HEAD "claimed"
 
 typedef struct Chart {
     const ExponentChart *chart;
@@ -58,7 +60,7 @@ static double text_width(void *context, const char *text)
 
 static double widest(Chart *c, bool claims)
 {
-    double most = 0;
+    double most = text_width(c, claims ? CLAIMS_HEAD : NAMES_HEAD);
 
     for (int i = 0; i < c->chart->count; i++)
         most = fmax(most, text_width(c, claims ? c->chart->rows[i].claim : c->chart->rows[i].name));
@@ -234,8 +236,8 @@ static void draw_axis(Chart *c, double top, double bottom)
     }
     words(c, c->axis_x + c->axis_w / 2, top - s->space - 1.3 * s->tick, "exponent of n", s->axis,
           s->ink, ALIGN_CENTRE);
-    words(c, c->margin, top - s->space, "mechanism", s->tick, s->muted, ALIGN_LEFT);
-    words(c, c->claim_x, top - s->space, "claimed", s->tick, s->muted, ALIGN_LEFT);
+    words(c, c->margin, top - s->space, NAMES_HEAD, s->tick, s->muted, ALIGN_LEFT);
+    words(c, c->claim_x, top - s->space, CLAIMS_HEAD, s->tick, s->muted, ALIGN_LEFT);
     for (ExponentOf of = EXPONENT_FLOPS; of < EXPONENTS; of++)
         words(c, c->numbers_x + of * text_width(c, COLUMN), top - s->space, short_names[of],
               s->small, s->muted, ALIGN_LEFT);

@@ -5,8 +5,10 @@
 #include <stddef.h>
 
 #define RINGS      3
-#define LINE_PARTS 24 /* boxes along a slanted line */
-#define LINES_MOST 20 /* points of a curve that words still avoid */
+#define LINE_PARTS 24 /* boxes along a slanted line, at most */
+#define FRAME_PARTS 64 /* ... as long as this part of the frame */
+#define LINES_MOST 96 /* points of a curve whose lines are taken one by one */
+#define STRETCHES  48 /* boxes along one of more points */
 
 static bool overlap(const LabelBox *a, const LabelBox *b)
 {
@@ -34,8 +36,10 @@ void label_take(LabelPlaces *p, LabelBox box)
 
 void label_take_line(LabelPlaces *p, double x0, double y0, double x1, double y1)
 {
-    bool level = fabs(x1 - x0) < 1e-9 || fabs(y1 - y0) < 1e-9;
-    int  parts = level ? 1 : LINE_PARTS;
+    bool   level = fabs(x1 - x0) < 1e-9 || fabs(y1 - y0) < 1e-9;
+    double part = fmax(p->frame.w, p->frame.h) / FRAME_PARTS;
+    double wanted = part > 0 ? ceil(fmax(fabs(x1 - x0), fabs(y1 - y0)) / part) : LINE_PARTS;
+    int    parts = level ? 1 : (int)fmax(1, fmin(wanted, LINE_PARTS));
 
     for (int i = 0; i < parts; i++) {
         double ax = x0 + (x1 - x0) * i / parts, bx = x0 + (x1 - x0) * (i + 1) / parts;
@@ -59,6 +63,28 @@ bool label_fits(LabelPlaces *p, LabelBox box, bool clear)
     return take_free(p, clear ? 0 : p->lines, box);
 }
 
+/* Boxes around stretches of a curve. */
+static void take_stretches(LabelPlaces *p, const PlotSeries *s,
+                           bool (*at)(const void *context, int64_t point, double *x, double *y),
+                           const void *context)
+{
+    for (int64_t k = 0; k < STRETCHES; k++) {
+        double x0 = INFINITY, x1 = -INFINITY, y0 = INFINITY, y1 = -INFINITY, x, y;
+
+        for (int64_t i = k * (s->count - 1) / STRETCHES;
+             i <= ((k + 1) * (s->count - 1) + STRETCHES - 1) / STRETCHES && i < s->count; i++)
+            if (at(context, i, &x, &y)) {
+                x0 = fmin(x0, x);
+                x1 = fmax(x1, x);
+                y0 = fmin(y0, y);
+                y1 = fmax(y1, y);
+            }
+        if (x1 >= x0)
+            label_take(p, (LabelBox){ x0, y0, x1 - x0, y1 - y0 });
+    }
+    p->lines = p->count;
+}
+
 /* Steps that stay level are one line. */
 void label_take_series(LabelPlaces *p, const PlotSeries *s,
                        bool (*at)(const void *context, int64_t point, double *x, double *y),
@@ -66,9 +92,12 @@ void label_take_series(LabelPlaces *p, const PlotSeries *s,
 {
     double x0, y0, x1, y1;
 
-    if (s->mark == CURVE_BARS || s->mark == CURVE_POINTS ||
-        (s->mark == CURVE_LINE && s->count > LINES_MOST))
+    if (s->mark == CURVE_BARS || s->mark == CURVE_POINTS)
         return;
+    if (s->mark == CURVE_LINE && s->count > LINES_MOST) {
+        take_stretches(p, s, at, context);
+        return;
+    }
     for (int64_t i = 0, next; i + 1 < s->count; i = next) {
         for (next = i + 1; s->mark == CURVE_STEPS && next + 1 < s->count &&
                            !(s->y[next] > s->y[i] || s->y[next] < s->y[i]); next++)

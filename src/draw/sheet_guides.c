@@ -4,6 +4,8 @@
 #include "draw/sheet_pens.h"
 
 #define SLANT_STEPS 12 /* places along a slanted line that its name tries */
+#define LEVEL_STEPS 12 /* ... along a level one */
+#define LEVEL_ROWS  8  /* ... above it and under it */
 #define HEIGHTS 9 /* above each other that the name of an upright guide tries */
 
 /* Words stand on their baseline, a box is around them. */
@@ -43,44 +45,61 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
         }
 }
 
+/* The name of a level line at height y: at its right end, above or under it, else further to
+ * the left or a line of words away, across curves if need be. */
+static void name_level(Pens *p, const char *name, double x0, double x1, double y, Rgb rgb)
+{
+    double   wide = pens_width(p, name), space = p->s->space;
+    double   right = fmin(x1, p->box.x + p->box.w) - wide - space, left = fmax(x0, p->box.x);
+    LabelBox above = box_of(p, right, y - space, wide), box = above;
+
+    for (int k = 0; k < 4 * LEVEL_STEPS * LEVEL_ROWS; k++) {
+        int  step = k / 2 % LEVEL_STEPS, row = k / 2 / LEVEL_STEPS % LEVEL_ROWS;
+        bool clear = k < 2 * LEVEL_STEPS * LEVEL_ROWS;
+
+        box = above;
+        box.x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
+        box.y += (k % 2 ? box.h + 2 * space : 0) + (k % 2 ? row : -row) * box.h;
+        if (label_fits(&p->places, box, clear)) {
+            write_in(p, box, name, rgb);
+            return;
+        }
+    }
+    label_take(&p->places, box);
+    write_in(p, box, name, rgb);
+}
+
 static void draw_guide(Pens *p, const PlotGuide *g)
 {
-    double font = p->s->tick, space = p->s->space, wide = pens_width(p, g->name) + space;
-    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at), baseline;
+    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at), x1 = p->box.x + p->box.w;
 
     if (g->vertical) {
         pens_dashes(p, at, p->box.y, at, p->box.y + p->box.h, p->s->muted);
         name_upright(p, g, at);
         return;
     }
-    pens_dashes(p, p->box.x, at, p->box.x + p->box.w, at, p->s->muted);
-    baseline = at - space < p->box.y + font ? at + 1.2 * font : at - space;
-    label_take(&p->places, box_of(p, p->box.x + p->box.w - wide, baseline, wide));
-    pens_text(p, p->box.x + p->box.w - wide, baseline, g->name, p->s->muted);
+    pens_dashes(p, p->box.x, at, x1, at, p->s->muted);
+    if (*g->name)
+        name_level(p, g->name, p->box.x, x1, at, p->s->muted);
 }
 
-/* The name of a guide line: above its right end where that is level, else beside a place
- * of it where there is room. */
+/* The name of a guide line: beside it where that is level, else beside a place of it where there
+ * is room. */
 static void name_line(Pens *p, const PlotSeries *s)
 {
-    int64_t  last = s->count - 1;
-    double   x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
-    double   y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
-    double   wide = pens_width(p, s->name), space = p->s->space;
-    LabelBox box = box_of(p, fmin(x1, p->box.x + p->box.w) - wide - space, y1 - space, wide);
+    int64_t last = s->count - 1;
+    double  x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
+    double  y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
 
     if (fabs(y1 - y0) < p->s->tick) {
-        if (!label_fits(&p->places, box, true))
-            box.y += 1.25 * p->s->tick + 2 * space; /* under it */
-        label_take(&p->places, box);
-        write_in(p, box, s->name, pens_colour(p, s->hue));
+        name_level(p, s->name, x0, x1, y1, pens_colour(p, s->hue));
         return;
     }
     for (int k = 0; k < 2 * SLANT_STEPS; k++) {
-        double t = 0.4 + 0.5 * (k % SLANT_STEPS) / SLANT_STEPS;
+        double   t = 0.4 + 0.5 * (k % SLANT_STEPS) / SLANT_STEPS;
+        LabelBox box = box_of(p, x0 + t * (x1 - x0) + 2 * p->s->space,
+                              y0 + t * (y1 - y0) + 1.4 * p->s->tick, pens_width(p, s->name));
 
-        box = box_of(p, x0 + t * (x1 - x0) + 2 * space, y0 + t * (y1 - y0) + 1.4 * p->s->tick,
-                     wide);
         if (label_fits(&p->places, box, k < SLANT_STEPS)) {
             write_in(p, box, s->name, pens_colour(p, s->hue));
             return;

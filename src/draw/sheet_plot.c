@@ -313,6 +313,7 @@ static void draw_curves(Pens *p)
         if (plot->series[k].mark == CURVE_BARS)
             draw_bars(p, &plot->series[k]);
     pens_take_points(p);
+    pens_labels(p); /* beside their points; names of guides have all of their lines */
     pens_guides(p);
     for (int k = 0; k < plot->count; k++) {
         const PlotSeries *s = &plot->series[k];
@@ -322,7 +323,6 @@ static void draw_curves(Pens *p)
         if (s->low && s->whiskers)
             draw_whiskers(p, s);
     }
-    pens_labels(p);
 }
 
 void sheet_plot(Sheet *sheet, int panel)

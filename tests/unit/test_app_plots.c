@@ -373,6 +373,29 @@ static void words_do_not_cover_each_other(void **state)
     assert_false(label_place(&places, 20, 5, 1, 0.5, 41, 1, &boxes[6]));
 }
 
+static bool on_a_slope(const void *context, int64_t point, double *x, double *y)
+{
+    (void)context;
+    *x = (double)point * 40 / 63;
+    *y = point < 32 ? 1 : 9;
+    return true;
+}
+
+/* A curve of many points is kept clear as one of few is, beside its steepest part too. */
+static void words_avoid_long_curves(void **state)
+{
+    LabelPlaces places = { .frame = { 0, 0, 40, 10 } };
+    PlotSeries  s = { .mark = CURVE_LINE, .count = 64 };
+
+    (void)state;
+    label_take_series(&places, &s, on_a_slope, NULL);
+    assert_false(label_fits(&places, (LabelBox){ 5, 0.5, 6, 1 }, true));
+    assert_false(label_fits(&places, (LabelBox){ 17, 4.5, 6, 1 }, true));
+    assert_false(label_fits(&places, (LabelBox){ 30, 8.5, 6, 1 }, true));
+    assert_true(label_fits(&places, (LabelBox){ 21, 4.5, 6, 1 }, true));
+    assert_true(label_fits(&places, (LabelBox){ 5, 0.5, 6, 1 }, false)); /* if need be */
+}
+
 /* ---- figures ---------------------------------------------------------------- */
 
 static char *numbers_of(const char *path, const char *key)
@@ -444,6 +467,7 @@ int main(void)
         cmocka_unit_test(any_size_can_be_drawn),
         cmocka_unit_test(names_of_plots_are_read),
         cmocka_unit_test(words_do_not_cover_each_other),
+        cmocka_unit_test(words_avoid_long_curves),
         cmocka_unit_test(figures_carry_their_numbers),
         cmocka_unit_test(what_makes_no_plot_is_refused),
     };

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,6 +359,46 @@ static void the_name_of_an_upright_axis_is_never_cut(void **state)
     figure_free(figure);
 }
 
+/* Where the words begin; fails where they are not. */
+static double height_of(const char *svg, const char *words)
+{
+    char        label[128];
+    const char *at;
+    double      x, y;
+
+    snprintf(label, sizeof(label), "aria-label=\"%s\" transform=\"translate(", words);
+    at = strstr(svg, label);
+    assert_non_null(at);
+    assert_int_equal(sscanf(at + strlen(label), "%lf %lf", &x, &y), 2);
+    return y;
+}
+
+/* Two ceilings that are nearly one, with a point where their names usually stand. */
+static void names_of_level_guides_do_not_meet(void **state)
+{
+    View        view;
+    Figure     *figure = matrices(&view, 1, "m");
+    Plot       *plot = plot_new(NULL);
+    PlotSeries *points = plot_add(plot, "points", CURVE_POINTS, 3, false);
+    Text        out = { 0 };
+
+    (void)state;
+    assert_non_null(points);
+    for (int i = 0; i < 3; i++) {
+        points->x[i] = i;
+        points->y[i] = (double[]){ 0, 9.9, 5 }[i];
+    }
+    plot_guide(plot, "the first ceiling", false, 9.6);
+    plot_guide(plot, "the second ceiling", false, 9.3);
+    plot_settle(plot);
+    panel_init_plot(&figure->panels[0], plot, "p");
+    words_of(figure, 3.25, &out);
+    assert_true(fabs(height_of(text_str(&out), "the first ceiling") -
+                     height_of(text_str(&out), "the second ceiling")) >= 7.0 * 300 / 72);
+    text_free(&out);
+    figure_free(figure);
+}
+
 static void an_axis_that_is_reordered_is_named_apart(void **state)
 {
     static const int32_t order[] = { 7, 6, 5, 4, 3, 2, 1, 0 };
@@ -385,6 +426,7 @@ int main(void)
         cmocka_unit_test(no_word_of_a_usual_arrangement_is_cut),
         cmocka_unit_test(names_of_curves_stay_on_the_sheet),
         cmocka_unit_test(the_name_of_an_upright_axis_is_never_cut),
+        cmocka_unit_test(names_of_level_guides_do_not_meet),
         cmocka_unit_test(an_axis_that_is_reordered_is_named_apart),
     };
 
