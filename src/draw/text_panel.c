@@ -347,8 +347,12 @@ static bool add_below(const Panel *panel, const Grid *grid, const TextPlan *plan
         snprintf(text, sizeof(text), "%*lld", plan->across, (long long)(over ? more : used));
         line_add(line, text);
     }
-    line_add(line, " ");
-    line_add(line, name);
+    if (line && line->columns + 1 + (int)strlen(name) > plan->width) {
+        block_wrap(out, name, plan->width, true);
+    } else {
+        line_add(line, " ");
+        line_add(line, name);
+    }
     return true;
 }
 

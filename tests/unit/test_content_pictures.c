@@ -201,6 +201,29 @@ static void supports_shrink(void **state)
     preview_close(p);
 }
 
+/* Bars in numbers stay in their column, whatever they are called. */
+static void as_text_no_line_is_too_long(void **state)
+{
+    static const struct {
+        const char *name;
+        int         panels;
+    } presets[] = { { "experts-capacity", 3 }, { "cluster-balance", 3 } };
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        Preview *p = preview_open(presets[k].name, presets[k].panels);
+        Text     out = { 0 };
+
+        assert_true(figure_text(p->figure, &(TextOptions){ .width = 80 }, &out, NULL));
+        for (const char *line = text_str(&out), *end; *line; line = end + (*end == '\n')) {
+            end = line + strcspn(line, "\n");
+            CHECK(end - line <= 80, "%s: %.*s", presets[k].name, (int)(end - line), line);
+        }
+        text_free(&out);
+        preview_close(p);
+    }
+}
+
 /* Each asked-for cell is placed or dropped, none beyond the capacity. */
 static void what_is_beyond_the_capacity_is_dropped(void **state)
 {
@@ -235,6 +258,7 @@ int main(void)
         cmocka_unit_test(bars_count_members),
         cmocka_unit_test(a_permutation_sharpens),
         cmocka_unit_test(supports_shrink),
+        cmocka_unit_test(as_text_no_line_is_too_long),
         cmocka_unit_test(what_is_beyond_the_capacity_is_dropped),
     };
 
