@@ -93,6 +93,18 @@ static bool parse_view(const char *text, const char *end, PanelSide *side, Error
     return true;
 }
 
+/* A view and a head, each once: what came first would go unseen. */
+static bool said_once(const char *text, const char *end, char sign, const PanelSide *side,
+                      Error *err)
+{
+    bool again = sign == '@' ? side->head != -1 : side->view[0] != 0;
+
+    return !again || error_set(err, ERR_USAGE,
+                               "'%.*s': a panel has one %s; a difference has blanks around its "
+                               "minus, as in 'full:weights - bigbird:weights'",
+                               (int)(end - text), text, sign == '@' ? "head" : "view");
+}
+
 static bool parse_side(const char *text, const char *end, PanelSide *side, Error *err)
 {
     const char *stop = find_outside(text, end, ":@");
@@ -101,6 +113,8 @@ static bool parse_side(const char *text, const char *end, PanelSide *side, Error
     for (const char *at = stop, *next; at < end; at = next) {
         next = at + 1 + strcspn(at + 1, ":@");
         next = next < end ? next : end;
+        if (!said_once(text, end, *at, side, err))
+            return false;
         if (*at == '@' ? !parse_head(at + 1, next, &side->head, err)
                        : !parse_view(at + 1, next, side, err))
             return false;

@@ -47,7 +47,8 @@ static const struct {
 
 static void a_panel_is_one_word(void **state)
 {
-    static const char *const bad[] = { "", ":weights", "full:", "full@", "full@x", "full@-1",
+    static const char *const bad[] = { "full:weights-bigbird:weights", "full:weights:output", "full@0@1",
+                                       "", ":weights", "full:", "full@", "full@x", "full@-1",
                                        "full - bigbird@1", "a - b - c", "full - " };
 
     (void)state;
