@@ -346,7 +346,10 @@ static bool arrange(Sheet *sheet, Error *err)
                 *err = own;
             return ok;
         }
-        sheet->cols = layout_fewer_columns(sheet->cols);
+        if (given || f->count % sheet->cols == 0)
+            sheet->cols = layout_fewer_columns(sheet->cols);
+        else /* rows that are not full need not stay so */
+            sheet->cols--;
         sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
     }
 }

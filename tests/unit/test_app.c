@@ -47,9 +47,10 @@ static const struct {
 
 static void a_panel_is_one_word(void **state)
 {
-    static const char *const bad[] = { "full:weights-bigbird:weights", "full:weights:output", "full@0@1",
-                                       "", ":weights", "full:", "full@", "full@x", "full@-1",
-                                       "full - bigbird@1", "a - b - c", "full - " };
+    static const char *const bad[] = { "", ":weights", "full:", "full@", "full@x", "full@-1",
+                                       "full - bigbird@1", "a - b - c", "full - ",
+                                       "full:weights-bigbird:weights", "full:weights:output",
+                                       "full@0@1" };
 
     (void)state;
     for (size_t i = 0; i < sizeof(panel_words) / sizeof(*panel_words); i++) {

@@ -247,6 +247,23 @@ static void a_loose_grid_has_fewer_columns_where_it_is_narrow(void **state)
     figure_free(figure);
 }
 
+/* Fourteen panels of which four are too wide for a row stand in rows of three. */
+static void a_usual_arrangement_keeps_what_columns_it_can(void **state)
+{
+    View    view;
+    Figure *figure = matrices(&view, 14, "a permutation_of_blocks");
+
+    (void)state;
+    figure->rows = figure->cols = 0;
+    assert_int_equal(columns_of(figure, 8), 4);
+    assert_int_equal(columns_of(figure, 4.5), 3);
+    figure_free(figure);
+    figure = matrices(&view, 12, "a permutation_of_blocks"); /* full rows stay full */
+    figure->rows = figure->cols = 0;
+    assert_int_equal(columns_of(figure, 4.5), 2);
+    figure_free(figure);
+}
+
 static void no_word_of_a_usual_arrangement_is_cut(void **state)
 {
     View    view;
@@ -423,6 +440,7 @@ int main(void)
         cmocka_unit_test(ticks_are_round_and_few),
         cmocka_unit_test(titles_break_beside_no_equals_sign),
         cmocka_unit_test(a_loose_grid_has_fewer_columns_where_it_is_narrow),
+        cmocka_unit_test(a_usual_arrangement_keeps_what_columns_it_can),
         cmocka_unit_test(no_word_of_a_usual_arrangement_is_cut),
         cmocka_unit_test(names_of_curves_stay_on_the_sheet),
         cmocka_unit_test(the_name_of_an_upright_axis_is_never_cut),
