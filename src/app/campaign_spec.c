@@ -8,6 +8,7 @@
 #include "app/command_parts.h"
 #include "app/campaign.h"
 #include "app/inputs.h"
+#include "app/result_table.h"
 #include "app/system_words.h"
 #include "input/input.h"
 #include "input/mapped.h"
@@ -218,7 +219,7 @@ static bool ends_in(const char *text, const char *ending)
     return a > b && !strcmp(text + a - b, ending);
 }
 
-/* cost.csv, cost.md and cost.png are made from cost.jsonl; shard 2 of 8 is cost.2of8.jsonl. */
+/* cost.csv, cost.md and cost.svg are made from cost.jsonl; shard 2 of 8 is cost.2of8.jsonl. */
 static bool take_path(const Call *call, CampaignSpec *out, Error *err)
 {
     const char *path = call->values[OPT_OUTPUT];
@@ -229,10 +230,10 @@ static bool take_path(const Call *call, CampaignSpec *out, Error *err)
                                              "a shard needs -o FILE.jsonl: its records are merged "
                                              "later");
     if (!ends_in(path, ".jsonl") && !ends_in(path, ".csv") && !ends_in(path, ".md") &&
-        !ends_in(path, ".png"))
+        !fits_chart_name(path))
         return error_set(err, ERR_USAGE,
-                         "-o %s: expected a name ending in .jsonl, .csv, .md or "
-                         ".png (the exponents)",
+                         "-o %s: expected a name ending in .jsonl, .csv, .md, or .png, .svg or "
+                         ".pdf (the exponents)",
                          path);
     stem = (size_t)(strrchr(path, '.') - path);
     if ((out->shards > 1

@@ -36,7 +36,16 @@ bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle s
     return true;
 }
 
-bool fits_chart(const Results *rows, const Call *call, bool systems, Text *bytes, Error *err)
+bool fits_chart_name(const char *path)
+{
+    const char *ending = strrchr(path, '.');
+
+    return ending &&
+           (!strcmp(ending, ".png") || !strcmp(ending, ".svg") || !strcmp(ending, ".pdf"));
+}
+
+bool fits_chart(const Results *rows, const Call *call, bool systems, const char *path, Text *bytes,
+                Error *err)
 {
     const char *metadata[] = { "Software",
                                "attnscope " ATTNSCOPE_VERSION,
@@ -45,15 +54,17 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, Text *bytes
                                "attnscope:command",
                                call->line ? call->line : "",
                                NULL };
-    PngOptions  options = { 0 };
-    SeriesFit  *fits;
-    int         count;
-    bool        ok;
+    PngOptions   options = { 0 };
+    FigureFormat format;
+    SeriesFit   *fits;
+    int          count;
+    bool         ok;
 
-    if (!call_png_options(call, &options, err) || !take_fits(rows, call, &fits, &count, err))
+    if (!call_png_options(call, &options, err) || !figure_format(path, &options, &format, err) ||
+        !take_fits(rows, call, &fits, &count, err))
         return false;
     options.metadata = metadata;
-    ok = count || systems ? exponents_png(rows, fits, count, systems, &options, bytes, err)
+    ok = count || systems ? exponents_file(rows, fits, count, systems, format, &options, bytes, err)
                           : error_set(err, ERR_DATA,
                                       "no point was measured: there is nothing to "
                                       "draw");
@@ -70,13 +81,14 @@ static bool write_file(const Results *rows, const Call *call, const char *path, 
     bool        systems = call->values[OPT_TABLE] != NULL, ok;
     Text        bytes = { 0 };
 
-    if (ending && !strcmp(ending, ".png"))
-        ok = fits_chart(rows, call, systems, &bytes, err);
-    else if (ending && (!strcmp(ending, ".md") || !strcmp(ending, ".csv")))
+    if (ending && (!strcmp(ending, ".md") || !strcmp(ending, ".csv")))
         ok = fits_show(rows, call, systems, ending[1] == 'm' ? TABLE_MARKDOWN : TABLE_CSV, &bytes,
                        err);
+    else if (fits_chart_name(path))
+        ok = fits_chart(rows, call, systems, path, &bytes, err);
     else
-        ok = error_set(err, ERR_USAGE, "-o %s: expected a name ending in .md, .csv or .png", path);
+        ok = error_set(err, ERR_USAGE, "-o %s: expected a name ending in .png, .svg, .pdf, .md or "
+                       ".csv", path);
     ok = ok && (text_ok(&bytes) || error_set(err, ERR_NOMEM, "not enough memory")) &&
          file_write(path, bytes.data, bytes.length, err);
     if (ok)

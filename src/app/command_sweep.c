@@ -121,8 +121,8 @@ static bool markdown(const CampaignSpec *spec, const Call *call, const Results *
 }
 
 /* The picture is drawn from the records, so its command draws it again. */
-static bool chart(const CampaignSpec *spec, const Call *call, const Results *rows, Text *out,
-                  Error *err)
+static bool chart(const CampaignSpec *spec, const Call *call, const Results *rows,
+                  const char *ending, Text *out, Error *err)
 {
     const char *words[8] = { "attnscope", "fit", spec->path };
     int         count = 3;
@@ -138,8 +138,8 @@ static bool chart(const CampaignSpec *spec, const Call *call, const Results *row
     }
     words_join(words, count, &line);
     plain.line = text_str(&line);
-    ok = fits_chart(rows, &plain, spec->table, &bytes, err) &&
-         file_beside(spec, ".png", &bytes, out, err);
+    ok = fits_chart(rows, &plain, spec->table, ending, &bytes, err) &&
+         file_beside(spec, ending, &bytes, out, err);
     text_free(&line);
     text_free(&bytes);
     return ok;
@@ -170,8 +170,8 @@ static bool write_files(const CampaignSpec *spec, const Call *call, const Result
     if (ok && (table || ends_in(path, ".md")))
         ok = markdown(spec, call, rows, &text, err) && file_beside(spec, ".md", &text, out, err);
     text_free(&text);
-    if (ok && rows->count && (table || ends_in(path, ".png")))
-        ok = chart(spec, call, rows, out, err);
+    if (ok && rows->count && (table || fits_chart_name(path)))
+        ok = chart(spec, call, rows, fits_chart_name(path) ? strrchr(path, '.') : ".png", out, err);
     return ok;
 }
 

@@ -217,7 +217,8 @@ static void measured_on(const Rows *r, Text *out)
 #define METADATA_MOST 16
 
 /* With the chart's numbers in the file, beside the metadata of the options. */
-static bool draw(const ExponentChart *chart, const PngOptions *options, Text *bytes, Error *err)
+static bool draw(const ExponentChart *chart, FigureFormat format, const PngOptions *options,
+                 Text *bytes, Error *err)
 {
     const char *metadata[METADATA_MOST] = { NULL };
     PngOptions  own = options ? *options : (PngOptions){ 0 };
@@ -233,14 +234,14 @@ static bool draw(const ExponentChart *chart, const PngOptions *options, Text *by
     metadata[count] = NUMBERS_KEY;
     metadata[count + 1] = text_str(&numbers);
     own.metadata = metadata;
-    ok = text_ok(&numbers) ? exponent_chart_png(chart, &own, bytes, err)
+    ok = text_ok(&numbers) ? exponent_chart_file(chart, format, &own, bytes, err)
                            : error_set(err, ERR_NOMEM, "not enough memory for the chart");
     text_free(&numbers);
     return ok;
 }
 
-bool exponents_png(const Results *results, const SeriesFit *fits, int count, bool systems,
-                   const PngOptions *options, Text *bytes, Error *err)
+bool exponents_file(const Results *results, const SeriesFit *fits, int count, bool systems,
+                    FigureFormat format, const PngOptions *options, Text *bytes, Error *err)
 {
     Rows          rows = { .results = results, .fits = fits, .count = count };
     Text          words = { 0 }, measured = { 0 };
@@ -257,7 +258,7 @@ bool exponents_png(const Results *results, const SeriesFit *fits, int count, boo
     chart.count = rows.used;
     ok = rows.failed || !text_ok(&words)
              ? error_set(err, ERR_NOMEM, "not enough memory for the chart")
-             : draw(&chart, options, bytes, err);
+             : draw(&chart, format, options, bytes, err);
     text_free(&words);
     text_free(&measured);
     rows_free(&rows);

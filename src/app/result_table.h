@@ -51,13 +51,16 @@ void systems_table(const Results *rows, const SeriesFit *fits, int count, TableS
  * of Long Range Arena's table; its lengths (1k to 4k) when they are all there. */
 void relative_table(const Results *rows, TableStyle style, Text *out);
 /* The exponents as a picture, of the systems or of the series themselves. */
-bool exponents_png(const Results *rows, const SeriesFit *fits, int count, bool systems,
-                   const PngOptions *options, Text *bytes, Error *err);
+bool exponents_file(const Results *rows, const SeriesFit *fits, int count, bool systems,
+                    FigureFormat format, const PngOptions *options, Text *bytes, Error *err);
 /* What `fit` and `sweep --fit` print: by the call's --relative, --json and --drop. */
 bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle style, Text *out,
                Error *err);
-/* The chart as a PNG file's bytes, with the call's line in it. */
-bool fits_chart(const Results *rows, const Call *call, bool systems, Text *bytes, Error *err);
+/* Whether a file of that name holds a chart: .png, .svg or .pdf. */
+bool fits_chart_name(const char *path);
+/* The chart as the bytes of a file of that name, with the call's line in it. */
+bool fits_chart(const Results *rows, const Call *call, bool systems, const char *path, Text *bytes,
+                Error *err);
 void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, Text *out);
 void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out);
 

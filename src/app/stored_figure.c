@@ -289,9 +289,8 @@ static bool draw(const StoredFigure *stored, FigureFormat kind, const PngOptions
 {
     if (!stored->chart)
         return figure_file(stored->figure, kind, options, bytes, err);
-    if (kind != FORMAT_PNG_FILE)
-        return error_set(err, ERR_USAGE, "%s: a chart of exponents is a .png", to);
-    return exponent_chart_png(stored->chart, options, bytes, err);
+    return exponent_chart_file(stored->chart, kind, options, bytes, err) ||
+           error_prefix(err, "%s", to);
 }
 
 bool stored_figure_write(const StoredFigure *stored, const char *from, const char *format,

@@ -102,6 +102,8 @@ static int groups(const ExponentChart *chart)
     return count;
 }
 
+static int legend(Chart *c, double y, bool drawn);
+
 static void lay_out(Chart *c)
 {
     const SheetStyle *s = &c->style;
@@ -121,7 +123,8 @@ static void lay_out(Chart *c)
     c->numbers_x = c->width - c->margin - numbers;
     c->axis_w = c->numbers_x - 4 * s->space - c->axis_x;
     c->top = c->margin + sheet_lines_height(&c->title, s->head, s->space) + 2 * c->row;
-    c->height = (int)ceil(c->top + (c->chart->count + groups(c->chart)) * c->row + 3.2 * c->row +
+    c->height = (int)ceil(c->top + (c->chart->count + groups(c->chart)) * c->row +
+                          (3.2 + legend(c, 0, false)) * c->row +
                           sheet_lines_height(&c->caption, s->tick, s->space) + c->margin);
     choose_axis(c);
 }
@@ -150,11 +153,31 @@ static void words_in(Chart *c, double x, double y, double room, const char *text
     words(c, x, y, cut, c->style.tick, rgb, ALIGN_LEFT);
 }
 
+static void mark_outline(Canvas *canvas, double x, double y, double size, ExponentOf of, Rgb rgb)
+{
+    double half = 0.85 * size;
+    double square[4][2] = { { x - half, y - half }, { x + half, y - half }, { x + half, y + half },
+                            { x - half, y + half } };
+    double diamond[4][2] = { { x, y - size }, { x + size, y }, { x, y + size }, { x - size, y } };
+    double triangle[3][2] = { { x, y - size }, { x + size, y + size }, { x - size, y + size } };
+
+    if (of == EXPONENT_MEMORY)
+        canvas_polygon(canvas, (const double(*)[2])triangle, 3, rgb, 1);
+    else if (of == EXPONENT_TIME)
+        canvas_polygon(canvas, (const double(*)[2])diamond, 4, rgb, 1);
+    else
+        canvas_polygon(canvas, (const double(*)[2])square, 4, rgb, 1);
+}
+
 /* A square, a diamond and a triangle of the same size. */
 static void mark(Chart *c, double x, double y, double size, ExponentOf of)
 {
     Rgb rgb = mark_colour(of);
 
+    if (canvas_is_vector(c->canvas)) {
+        mark_outline(c->canvas, x, y, size, of, rgb);
+        return;
+    }
     x = round(x); /* on whole pixels, so that its lines leave no seams */
     y = round(y);
     size = round(size);
@@ -243,22 +266,56 @@ static void draw_axis(Chart *c, double top, double bottom)
               s->small, s->muted, ALIGN_LEFT);
 }
 
-/* What the shapes mean; the claims' band too. */
-static void draw_legend(Chart *c, double y)
+#define CLAIMED_WORDS "claimed; lines: 95 % intervals"
+
+static const char *legend_words(int entry)
+{
+    return entry < EXPONENTS ? mark_name((ExponentOf)entry) : CLAIMED_WORDS;
+}
+
+static double legend_width(Chart *c, int entry)
+{
+    double size = sheet_points(&c->style, 2);
+
+    return (entry < EXPONENTS ? 7 : 2) * size +
+           canvas_text_width(c->canvas, legend_words(entry), FONT_SANS, c->style.legend);
+}
+
+static void draw_entry(Chart *c, int entry, double x, double y)
 {
     const SheetStyle *s = &c->style;
-    double            x = c->margin, size = sheet_points(s, 2);
+    double            size = sheet_points(s, 2);
 
-    for (ExponentOf of = EXPONENT_FLOPS; of < EXPONENTS; of++) {
-        canvas_line(c->canvas, x, y - size, x + 6 * size, y - size, 2 * s->frame, mark_colour(of),
-                    0.45);
-        mark(c, x + 3 * size, y - size, size, of);
+    if (entry < EXPONENTS) {
+        canvas_line(c->canvas, x, y - size, x + 6 * size, y - size, 2 * s->frame,
+                    mark_colour((ExponentOf)entry), 0.45);
+        mark(c, x + 3 * size, y - size, size, (ExponentOf)entry);
         x += 7 * size;
-        words(c, x, y, mark_name(of), s->legend, s->ink, ALIGN_LEFT);
-        x += canvas_text_width(c->canvas, mark_name(of), FONT_SANS, s->legend) + 5 * size;
+    } else {
+        canvas_line(c->canvas, x, y - 2.5 * size, x, y + size, sheet_points(s, 2.2), s->muted, 0.4);
+        x += 2 * size;
     }
-    canvas_line(c->canvas, x, y - 2.5 * size, x, y + size, sheet_points(s, 2.2), s->muted, 0.4);
-    words(c, x + 2 * size, y, "claimed; lines: 95 % intervals", s->legend, s->ink, ALIGN_LEFT);
+    words(c, x, y, legend_words(entry), s->legend, s->ink, ALIGN_LEFT);
+}
+
+/* What the shapes mean; the claims' band too.  The lines below the first that it takes. */
+static int legend(Chart *c, double y, bool drawn)
+{
+    double gap = 5 * sheet_points(&c->style, 2), x = c->margin;
+    int    more = 0;
+
+    for (int entry = 0; entry <= EXPONENTS; entry++) {
+        double width = legend_width(c, entry);
+
+        if (x > c->margin && x + width > c->width - c->margin) {
+            x = c->margin;
+            more++;
+        }
+        if (drawn)
+            draw_entry(c, entry, x, y + more * c->row);
+        x += width + gap;
+    }
+    return more;
 }
 
 static void draw_lines(Chart *c, const Lines *lines, double y, double size, Rgb rgb)
@@ -285,8 +342,9 @@ static void draw(Chart *c)
         y += c->row;
     }
     canvas_line(c->canvas, c->margin, y, c->width - c->margin, y, s->hair, s->rule, 1);
-    draw_legend(c, y + 1.6 * c->row);
-    draw_lines(c, &c->caption, y + 2.6 * c->row, s->tick, s->muted);
+    y += 1.6 * c->row;
+    y += (1 + legend(c, y, true)) * c->row;
+    draw_lines(c, &c->caption, y, s->tick, s->muted);
 }
 
 /* ---- the file --------------------------------------------------------------- */
@@ -294,18 +352,9 @@ static void draw(Chart *c)
 static bool encode(Chart *c, const PngOptions *options, Text *bytes, Error *err)
 {
     int      width, height;
-    uint8_t *pixels;
+    uint8_t *pixels = canvas_pixels(c->canvas, &width, &height);
     bool     ok;
 
-    canvas_free(c->canvas);
-    c->canvas =
-        canvas_new_image(c->width, c->height, options->transparent ? NULL : &c->style.paper, err);
-    if (!c->canvas)
-        return false;
-    draw(c);
-    if (!canvas_ok(c->canvas, err))
-        return false;
-    pixels = canvas_pixels(c->canvas, &width, &height);
     ok = pixels
              ? png_encode(pixels, width, height, c->style.dpi, options->metadata, bytes, err)
              : error_set(err, ERR_NOMEM, "a chart of %d x %d pixels: out of memory", width, height);
@@ -313,13 +362,42 @@ static bool encode(Chart *c, const PngOptions *options, Text *bytes, Error *err)
     return ok;
 }
 
-bool exponent_chart_png(const ExponentChart *chart, const PngOptions *options, Text *bytes,
+static bool write_chart(Chart *c, CanvasKind kind, const PngOptions *options, Text *bytes,
                         Error *err)
 {
+    canvas_free(c->canvas);
+    c->canvas = canvas_new(kind, c->width, c->height, c->style.dpi,
+                           options->transparent ? NULL : &c->style.paper, err);
+    if (!c->canvas)
+        return false;
+    draw(c);
+    if (!canvas_ok(c->canvas, err))
+        return false;
+    return kind == CANVAS_PIXELS ? encode(c, options, bytes, err)
+                                 : canvas_finish(c->canvas, c->chart->title, options->metadata,
+                                                 bytes, err);
+}
+
+static bool kind_of(FigureFormat format, CanvasKind *out, Error *err)
+{
+    *out = format == FORMAT_SVG_FILE   ? CANVAS_SVG
+           : format == FORMAT_PDF_FILE ? CANVAS_PDF
+                                       : CANVAS_PIXELS;
+    return *out != CANVAS_PIXELS || format == FORMAT_PNG_FILE ||
+           error_set(err, ERR_USAGE, "a chart of exponents is a .png, .svg or .pdf; as text it is "
+                     "the table that fit prints, or writes as .md or .csv");
+}
+
+bool exponent_chart_file(const ExponentChart *chart, FigureFormat format,
+                         const PngOptions *options, Text *bytes, Error *err)
+{
+    CanvasKind kind;
     Chart  c = { .chart = chart, .style = sheet_style(options) };
     double inch = options->width_inch > 0 ? options->width_inch : PAGE_INCH;
     bool   ok;
 
+    if (!kind_of(format, &kind, err))
+        return false;
     if (chart->count < 1)
         return error_set(err, ERR_DATA, "the chart has no row");
     c.width = (int)lround(inch * c.style.dpi);
@@ -328,7 +406,7 @@ bool exponent_chart_png(const ExponentChart *chart, const PngOptions *options, T
         return false;
     lay_out(&c);
     ok = c.axis_w > sheet_points(&c.style, 60)
-             ? encode(&c, options, bytes, err)
+             ? write_chart(&c, kind, options, bytes, err)
              : error_set(err, ERR_USAGE,
                          "--width: a chart of exponents needs more than %.2g "
                          "inches",

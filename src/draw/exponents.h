@@ -32,9 +32,10 @@ typedef struct ExponentChart {
     int                count;
 } ExponentChart;
 
-/* Byte-identical for the same chart, options and build. */
-bool exponent_chart_png(const ExponentChart *chart, const PngOptions *options, Text *bytes,
-                        Error *err);
+/* A PNG, an SVG or a PDF; as text a chart is the table of its fits.  Byte-identical for the same
+ * chart, format, options and build. */
+bool exponent_chart_file(const ExponentChart *chart, FigureFormat format,
+                         const PngOptions *options, Text *bytes, Error *err);
 
 /* All of it, for an object that is open: "title":..,"rows":[..] */
 void exponents_json(const ExponentChart *chart, Json *out);

@@ -69,7 +69,7 @@ static void take_stretches(LabelPlaces *p, const PlotSeries *s,
                            const void *context)
 {
     for (int64_t k = 0; k < STRETCHES; k++) {
-        double x0 = INFINITY, x1 = -INFINITY, y0 = INFINITY, y1 = -INFINITY, x, y;
+        double x0 = HUGE_VAL, x1 = -HUGE_VAL, y0 = HUGE_VAL, y1 = -HUGE_VAL, x, y;
 
         for (int64_t i = k * (s->count - 1) / STRETCHES;
              i <= ((k + 1) * (s->count - 1) + STRETCHES - 1) / STRETCHES && i < s->count; i++)

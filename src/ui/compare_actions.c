@@ -41,11 +41,11 @@ static void say_views(Ui *ui, const Pane *pane, const char *name)
     Meant nearest = { .wanted = name, .slips = 2 + (int)strlen(name) / 4 };
     Text  all = { 0 };
 
-    for (int at = 0; pane_offers(pane, at); at++) {
-        text_addf(&all, *pane_offers(pane, at) ? " %s" : "", pane_offers(pane, at));
-        if (*pane_offers(pane, at))
+    for (int at = 0; pane_offers(pane, at); at++)
+        if (*pane_offers(pane, at)) {
+            text_addf(&all, " %s", pane_offers(pane, at));
             meant_offer(&nearest, pane_offers(pane, at));
-    }
+        }
     if (!*name)
         ui_say(ui, ROLE_DIM, "views of %s:%s", pane->request.mechanism, text_str(&all));
     else if (nearest.name)
