@@ -7,6 +7,7 @@
 
 #include "app/panel_word.h"
 #include "app/picture_plot.h"
+#include "app/view_names.h"
 
 /* Room for one more panel at the end, not counted yet; NULL: none. */
 static PlannedPanel *next_panel(FigurePlan *plan, Error *err)
@@ -133,6 +134,15 @@ static bool ask_for_plot(const Call *call, PlannedPanel *panel, Error *err)
     return !panel->plot || call_refuse_stack(call, &panel->request, err);
 }
 
+/* A slip is found before anything runs. */
+static bool has_views(const PlannedPanel *panel, Error *err)
+{
+    return panel->plot ||
+           (view_name_check(mechanism_find(panel->request.mechanism), panel->view, err) &&
+            (!panel->differs ||
+             view_name_check(mechanism_find(panel->minus.mechanism), panel->minus_view, err)));
+}
+
 static bool add_word(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,
                      Error *err)
 {
@@ -155,7 +165,7 @@ static bool add_word(Session *s, const Call *call, const PanelWord *word, Figure
     panel->head = word->shown.head;
     panel->sorted = word->shown.sorted;
     panel->looks = word->looks;
-    return ask_for_plot(call, panel, err);
+    return ask_for_plot(call, panel, err) && has_views(panel, err);
 }
 
 static bool add_effect(Session *s, const Call *call, const PanelWord *word, FigurePlan *plan,

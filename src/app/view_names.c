@@ -12,6 +12,8 @@ static const char *const everywhere[] = { "auto",       "output",    REACH_VIEW,
                                           MISSED_VIEW,  TRACE_VIEW,  SPECTRUM_VIEW,
                                           "position_bias", "bias",  NULL };
 
+#define POSITION_VIEWS "position_" /* begins the names of a modifier's terms */
+
 static bool offer(Meant *nearest, const char *name)
 {
     meant_offer(nearest, name);
@@ -32,11 +34,22 @@ static bool offer_all(Meant *nearest, const Mechanism *m)
     return known;
 }
 
+/* Some mechanism, or a positional modifier, has a view of that name: what runs inside may be it. */
+static bool is_others(const char *name)
+{
+    for (size_t i = 0; mechanism_at(i); i++)
+        for (const ViewPromise *v = mechanism_at(i)->views; v && v->name; v++)
+            if (!strcmp(v->name, name))
+                return true;
+    return !strncmp(name, POSITION_VIEWS, strlen(POSITION_VIEWS));
+}
+
 bool view_name_check(const Mechanism *m, const char *name, Error *err)
 {
     Meant nearest = { name, NULL, 2 + (int)strlen(name) / 4 };
 
-    if (!*name || strpbrk(name, "#*(") || offer_all(&nearest, m) || !nearest.name)
+    if (!*name || strpbrk(name, "#*(") || offer_all(&nearest, m) || !nearest.name ||
+        is_others(name))
         return true;
     return error_set(err, ERR_USAGE, "%s has no view '%s'; did you mean '%s'?", m->id, name,
                      nearest.name);
