@@ -4,6 +4,7 @@
 #include "attn/cuda/profiling.h"
 
 #include <boost/context/fiber.hpp>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct Fiber {
 
 Emulation emulation;
 
-static std::vector<Fiber *>         fibers;
+static std::vector<std::unique_ptr<Fiber>> fibers; // they and their stacks go with the library
 static std::mutex                   one_at_a_time;
 static const std::function<void()> *body_now;
 static unsigned char               *shared_now;
@@ -159,7 +160,7 @@ static bool run_warp(size_t first, size_t count)
         size_t moved = 0, gathered = 0, stopped = 0, waiting = 0;
 
         for (size_t x = first; x < first + count; x++) {
-            Fiber *f = fibers[x];
+            Fiber *f = fibers[x].get();
 
             if (f->at == At::running || (f->at == At::wait && f->ready(f->what))) {
                 resume(f);
@@ -183,7 +184,7 @@ static void begin_block(size_t threads)
 {
     emulated_block_begins();
     for (size_t x = 0; x < threads; x++) {
-        Fiber *f = fibers[x];
+        Fiber *f = fibers[x].get();
 
         f->at = At::running;
         f->left = false;
@@ -264,7 +265,7 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
     int64_t                     began = emulated_clock();
 
     while (fibers.size() < threads)
-        fibers.push_back(fiber_new());
+        fibers.emplace_back(fiber_new());
     kernel_now = kernel;
     shared_size = shared;
     shared_now = memory.data() + (64 - (uintptr_t)memory.data() % 64) % 64;
