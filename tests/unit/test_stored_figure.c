@@ -260,6 +260,7 @@ static void a_chart_comes_back_to_the_last_bit(void **state)
         { .name = "window", .claim = "-", .note = "one length only" },
     };
     ExponentChart  chart = { "title", "caption", "a machine", rows, 2 }, *again;
+    PngOptions     options = { .dpi = 72 };
     Text           a = { 0 }, b = { 0 }, x = { 0 }, y = { 0 };
     Error          err = ERROR_INIT;
 
@@ -269,10 +270,15 @@ static void a_chart_comes_back_to_the_last_bit(void **state)
     CHECK(again, "%s", err.text);
     chart_text(again, &b);
     assert_string_equal(text_str(&a), text_str(&b));
-    assert_true(exponent_chart_png(&chart, &(PngOptions){ .dpi = 72 }, &x, &err) &&
-                exponent_chart_png(again, &(PngOptions){ .dpi = 72 }, &y, &err));
-    assert_int_equal(x.length, y.length);
-    assert_memory_equal(x.data, y.data, x.length);
+    for (FigureFormat kind = FORMAT_PNG_FILE; kind <= FORMAT_PDF_FILE; kind++) {
+        text_clear(&x);
+        text_clear(&y);
+        assert_true(exponent_chart_file(&chart, kind, &options, &x, &err) &&
+                    exponent_chart_file(again, kind, &options, &y, &err));
+        assert_int_equal(x.length, y.length);
+        assert_memory_equal(x.data, y.data, x.length);
+    }
+    assert_false(exponent_chart_file(&chart, FORMAT_TEXT_FILE, &options, &x, &err));
     exponents_free(again);
     text_free(&a);
     text_free(&b);
