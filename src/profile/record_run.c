@@ -204,8 +204,10 @@ static void take_settings(const Run *run, Record *out)
     out->quality.worst_query = out->quality.worst_head = -1;
 }
 
-/* A closed form may need memory; running out of it does not spoil the run, and
- * what it works out again is not shown again. */
+#define NO_CLOSED_FORM "its closed form of FLOPs is not known: "
+
+/* A closed form may need memory, or be a script's; what fails there does not spoil the run but is
+ * said, and what it works out again is not shown again. */
 static void take_flops(Run *run, Record *out)
 {
     Error before = run->err;
@@ -216,6 +218,9 @@ static void take_flops(Run *run, Record *out)
     run->spec.views = false;
     out->has_closed_form = run_closed_form(run, &out->closed_form, &out->closed_form_is_bound);
     run->spec.views = views;
+    if (!before.code && run->err.code && !(text_ok(&run->warnings) &&
+                                           strstr(text_str(&run->warnings), NO_CLOSED_FORM)))
+        run_warn(run, NO_CLOSED_FORM "%s", run->err.text);
     run->err = before;
 }
 
@@ -249,13 +254,13 @@ bool record_of_run(Run *run, Record *out, Error *err)
     out->figures = figures_json(run);
     if (!out->params || !out->tensors || !out->figures || !take_stages(run, out))
         goto out_of_memory;
+    if (out->status == RECORD_OK)
+        take_flops(run, out);
     if (run->warnings.length) {
         out->warnings = strdup(text_str(&run->warnings));
         if (!out->warnings)
             goto out_of_memory;
     }
-    if (out->status == RECORD_OK)
-        take_flops(run, out);
     return true;
 
 out_of_memory:

@@ -11,6 +11,16 @@ local function catalogue_has(id)
   return false
 end
 
+check.case("a closed form that fails is told, and spoils nothing", function()
+  attn.mechanism {
+    id = "without-form", run = function(ctx) return ctx.v end,
+    flops = function() error("no idea") end,
+  }
+  local r = assert(attn.run("without-form", { n = 8, d = 4 }))
+  check.equal(r.record.flops.closed_form, nil)
+  assert(r.record.warnings[1]:find("closed form of FLOPs is not known: .*no idea"))
+end)
+
 check.case("a pattern is the same as the built-in one", function()
   check.equal(attn.pattern {
     id = "own-window", title = "Own window", teaches = "near tokens",
