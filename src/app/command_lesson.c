@@ -190,7 +190,8 @@ static bool print_lesson(Session *s, const Call *call, Text *out, Error *err)
     lesson = lesson_open_named(s, call->words[0], err);
     ok = lesson && call_int(call, OPT_LESSON_STEP, 1, lesson->count, &only, err);
     if (ok)
-        text_addf(out, "%s\n%s (%d minutes)\n", lesson->title, lesson->summary, lesson->minutes);
+        text_addf(out, "%s\n%s (%d minute%s)\n", lesson->title, lesson->summary, lesson->minutes,
+                  lesson->minutes == 1 ? "" : "s");
     for (int i = 0; ok && i < lesson->count; i++)
         if (!only || only == i + 1)
             ok = print_step(s, call, lesson, i, out, err);

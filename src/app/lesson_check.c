@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "app/lesson_page.h"
 #include "app/lesson_play.h"
@@ -16,6 +17,7 @@ typedef struct Check {
     Text         *out;
     LessonTime   *time;
     int           wrong;
+    size_t        begun; /* where in out the step's complaints begin */
 } Check;
 
 __attribute__((format(printf, 2, 3))) static void complain(Check *c, const char *fmt, ...)
@@ -30,9 +32,12 @@ __attribute__((format(printf, 2, 3))) static void complain(Check *c, const char 
     c->wrong++;
 }
 
-/* What was said by the lesson itself names lesson and step already. */
+/* What was said by the lesson itself names lesson and step already.  A page is made several
+ * times: what is said again is one complaint. */
 static void complain_of(Check *c, const Error *err)
 {
+    if (strstr(text_str(c->out) + c->begun, err->text))
+        return;
     text_addf(c->out, "%s\n", err->text);
     c->wrong++;
 }
@@ -141,6 +146,7 @@ static void check_step(Check *c)
     double     begun = clock_wall();
     Error      err = ERROR_INIT;
 
+    c->begun = c->out->length;
     if (lesson_play(c->session, c->lesson, c->step, NULL, &play, &err)) {
         c->time->waited += clock_wall() - begun;
         check_pages(c, &play.facts);

@@ -31,6 +31,25 @@ bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *er
     return true;
 }
 
+/* Where the explorer puts the cursor: where the lesson says, else in the middle. */
+static bool play_cursor(const LessonWords *words, LessonFact *fact, Error *err)
+{
+    Error       none = ERROR_INIT; /* a pane with a plot has no cursor */
+    const View *view = result_view(fact->result, fact->view, &none);
+
+    fact->query = fact->key = -1;
+    if (!view)
+        return true;
+    fact->query = words->query >= 0 ? words->query : view_rows(view) / 2;
+    fact->key = words->query >= 0 ? words->key : view_cols(view) / 2;
+    if (fact->query < view_rows(view) && fact->key >= 0 && fact->key < view_cols(view))
+        return true;
+    return error_set(err, ERR_USAGE, "cursor: query %lld, key %lld is outside; the view %s has "
+                     "%lld x %lld cells, counted from 0", (long long)fact->query,
+                     (long long)fact->key, fact->view, (long long)view_rows(view),
+                     (long long)view_cols(view));
+}
+
 static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,
                       const LessonWords *words, LessonPlay *out, Error *err)
 {
@@ -44,9 +63,9 @@ static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,
     *fact = (LessonFact){ .result = result,
                           .measured = panel->request.measure ? &result->record : NULL,
                           .view = view, .head = panel->head > 0 ? panel->head : head,
-                          .sorted = panel->sorted, .query = words->query, .key = words->key };
+                          .sorted = panel->sorted };
     out->facts.count++;
-    return true;
+    return play_cursor(words, fact, err);
 }
 
 static bool play_panes(Session *s, const Lesson *lesson, const LessonWords *words, LessonPlay *out,

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "app/picture.h"
+#include "core/text.h"
 
-#define FACTS_BOX "attnscope.lesson facts"
+#define FACTS_BOX  "attnscope.lesson facts"
+#define FACT_CLASS "attnscope.lesson fact"
 
 static void set_number(lua_State *L, const char *name, Number number)
 {
@@ -46,11 +48,15 @@ static const View *view_named(lua_State *L)
 {
     static const ReachOptions deepest = { .layers = REACH_MOST };
     Result                   *result = result_of(L);
-    const char               *name = luaL_checkstring(L, 1);
+    const char               *name;
     Error                     err = ERROR_INIT;
-    const View *view = !strcmp(name, REACH_VIEW) ? result_reach(result, &deepest, &err)
-                                                 : result_view(result, name, &err);
+    const View               *view;
 
+    if (lua_istable(L, 1))
+        luaL_error(L, "value, row and size are called with a dot: s[1].value(\"weights\", 0, 0)");
+    name = luaL_checkstring(L, 1);
+    view = !strcmp(name, REACH_VIEW) ? result_reach(result, &deepest, &err)
+                                     : result_view(result, name, &err);
     if (!view)
         luaL_argerror(L, 1, err.text);
     return view;
@@ -208,6 +214,37 @@ static void set_place(lua_State *L, const LessonFact *fact)
         set_integer(L, "key", fact->key);
 }
 
+/* A name that no pane and no run has is a slip; one that only this one lacks is nil.
+ * __index(fact, name)  [-0, +1, v] */
+static int fact_missing(lua_State *L)
+{
+    static const char *const known[] = {
+        "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "flops", "bytes",
+        "stages", "pairs", "density", "mass", "mass_min", "error", "variation", "time", "memory",
+        "figures", "view", "head", "sorted", "query", "key", "value", "row", "size", NULL
+    };
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    const char *nearest = known[0];
+
+    for (int i = 0; known[i]; i++) {
+        if (!strcmp(name, known[i]))
+            return 0;
+        if (text_distance(name, known[i]) < text_distance(name, nearest))
+            nearest = known[i];
+    }
+    return luaL_error(L, "a pane or run has no field '%s'; did you mean '%s'?",
+                      luaL_tolstring(L, 2, NULL), nearest);
+}
+
+static void guard_names(lua_State *L)
+{
+    if (luaL_newmetatable(L, FACT_CLASS)) {
+        lua_pushcfunction(L, fact_missing);
+        lua_setfield(L, -2, "__index");
+    }
+    lua_setmetatable(L, -2);
+}
+
 static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
 {
     const Run *run = fact->result->run;
@@ -229,6 +266,7 @@ static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
     if (!fact->name)
         set_place(L, fact);
     set_functions(L, box, index);
+    guard_names(L);
 }
 
 void lesson_facts_push(lua_State *L, const LessonFacts *facts)

@@ -247,6 +247,15 @@ static void what_does_not_hold_is_found(void **state)
         { HEAD SHOW "task = 'd', done = function(s) return false end, solution = { 'full', n = 8 }"
           TAIL, "not done by it" },
         { HEAD SHOW "now = ('word '):rep(200)" TAIL, "the words take" },
+        { HEAD SHOW "now = function(s) return tostring(s[1].masss) end" TAIL,
+          "no field 'masss'; did you mean 'mass'?" },
+        { HEAD SHOW "now = function(s) return tostring(s[1].time) end" TAIL, "" },
+        { HEAD SHOW "now = function(s) return s[1]:value('weights', 0, 0) end" TAIL, "with a dot" },
+        { HEAD "show = { 'full:weights', n = 8, d = 4, cursor = { 8, 0 } }" TAIL,
+          "show: cursor: query 8, key 0 is outside" },
+        { HEAD SHOW "now = function(s) return s[1].query .. ' ' .. s[1].key end, task = 'd', "
+          "done = function(s) return s[1].query ~= 4 or s[1].key ~= 4 end, "
+          "solution = { 'full:weights', n = 8, d = 4, cursor = { 0, 0 } }" TAIL, "" },
     };
 
     (void)state;
@@ -265,6 +274,21 @@ static void what_does_not_hold_is_found(void **state)
         text_free(&out);
         lesson_free(lesson);
     }
+}
+
+/* Its words are made for the open page, for that with the hint and for that with the answer. */
+static void a_complaint_is_told_once(void **state)
+{
+    Error      err = ERROR_INIT;
+    Lesson    *lesson = read_text(HEAD SHOW "now = function(s) return s.there.n end" TAIL, &err);
+    LessonTime time;
+    Text       out = { 0 };
+
+    (void)state;
+    CHECK(lesson, "%s", err.text);
+    CHECK(lesson_check(session, lesson, &time, &out) == 1, "%s", text_str(&out));
+    text_free(&out);
+    lesson_free(lesson);
 }
 
 static void every_shipped_lesson_holds(void **state)
@@ -482,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_number_is_known_as_it_is_typed),
         cmocka_unit_test(an_answer_may_be_so_far_off),
         cmocka_unit_test(what_does_not_hold_is_found),
+        cmocka_unit_test(a_complaint_is_told_once),
         cmocka_unit_test(every_shipped_lesson_holds),
         cmocka_unit_test(a_page_keeps_its_width),
         cmocka_unit_test(numbers_of_percent_are_told_apart),
