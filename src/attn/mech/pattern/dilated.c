@@ -15,7 +15,7 @@ typedef struct Params {
 static const Param params[] = {
     PARAM_INT(Params, window, 7, 0, PARAM_COUNT_MAX, "cells per row: half of it to each side"),
     PARAM_LIST(Params, dilation, 2, 1, PARAM_COUNT_MAX,
-               "distance between the cells; one value, or a list with one per head"),
+               "distance between the cells; one, or one per head: [1,4]"),
     PARAM_FLOAT(Params, scale, 0, 0, 1e30, "factor of the scores; 0: 1/sqrt(d)"), PARAM_END
 };
 

@@ -24,7 +24,7 @@ static const Param params[] = {
     PARAM_INT(Params, window, 7, 0, PARAM_COUNT_MAX,
               "total width, half of it to each side (paper: 512)"),
     PARAM_LIST(Params, dilation, 1, 1, PARAM_COUNT_MAX,
-               "distance between the window's cells; one value, or a list with one per head"),
+               "distance between the window's cells; one, or one per head: [1,4]"),
     PARAM_LIST(Params, global, 1, 0, PARAM_COUNT_MAX,
                "global tokens: so many leading ones, or a list of positions (-1: the last)"),
     PARAM_TENSOR(Params, q_global, "[h,n,d]", "q itself", "queries of the global rows"),
