@@ -134,6 +134,25 @@ static bool add_answer(const Lesson *lesson, int at, const LessonFacts *facts, T
     return true;
 }
 
+/* What does the task, as the command of what stands in the panes then. */
+static bool add_solution(Session *s, const Lesson *lesson, int at, Text *out, Error *err)
+{
+    const LessonWords *words = &lesson->steps[at].solution;
+    LessonCall         made;
+    bool               ok;
+
+    if (!words->count)
+        return true;
+    ok = lesson_call(s, lesson, words, &made, err);
+    if (ok)
+        text_addf(out, "\nsolution: attnscope %s\n", text_str(&made.line));
+    if (ok && words->query >= 0)
+        text_addf(out, "with the cursor at query %lld, key %lld\n", (long long)words->query,
+                  (long long)words->key);
+    lesson_call_free(&made);
+    return ok;
+}
+
 static bool add_picture(Session *s, const Call *call, const Lesson *lesson, int at, Text *out,
                         Error *err)
 {
@@ -170,7 +189,7 @@ static bool print_step(Session *s, const Call *call, const Lesson *lesson, int a
     if (ok)
         add_lines(&open, out);
     ok = ok && add_picture(s, call, lesson, at, out, err) &&
-         add_answer(lesson, at, &play.facts, out, err);
+         add_solution(s, lesson, at, out, err) && add_answer(lesson, at, &play.facts, out, err);
     for (int i = open.count; ok && i < over.count; i++)
         text_addf(out, "%s\n", lesson_line(&over, i));
     lesson_page_free(&open);
