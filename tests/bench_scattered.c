@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define HEADS 8
 #define SIZE 64
@@ -23,14 +22,6 @@
 #define LINE 16 /* floats */
 #define ITEM_ROWS 256
 #define STRETCH (8 << 20) /* bytes of k, or of v */
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- the problem -------------------------------------------------------------- */
 
@@ -92,10 +83,10 @@ static void problem_free(Problem *p)
 
 static double time_attend(Problem *p)
 {
-    double cells = 0, start = now();
+    double cells = 0, start = clock_wall();
 
     ops_cpu()->attend(p->run, &p->in, p->pattern, &p->out, &cells);
-    return now() - start;
+    return clock_wall() - start;
 }
 
 /* ---- reading alone ------------------------------------------------------------- */
@@ -145,13 +136,13 @@ static void read_sweep(const Problem *p, Tensor t, int64_t head, int64_t stretch
 
 static double time_reading(const Problem *p, int64_t stretch)
 {
-    double start = now();
+    double start = clock_wall();
 
     for (int64_t head = 0; head < HEADS; head++) {
         read_sweep(p, p->in.k, head, stretch);
         read_sweep(p, p->in.v, head, stretch);
     }
-    return now() - start;
+    return clock_wall() - start;
 }
 
 /* ---- rounds --------------------------------------------------------------------- */

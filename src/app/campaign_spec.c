@@ -212,13 +212,6 @@ static bool take_shard(const Call *call, CampaignSpec *out, Error *err)
 
 /* ---- the result file -------------------------------------------------------- */
 
-static bool ends_in(const char *text, const char *ending)
-{
-    size_t a = strlen(text), b = strlen(ending);
-
-    return a > b && !strcmp(text + a - b, ending);
-}
-
 /* cost.csv, cost.md and cost.svg are made from cost.jsonl; shard 2 of 8 is cost.2of8.jsonl. */
 static bool take_path(const Call *call, CampaignSpec *out, Error *err)
 {
@@ -229,8 +222,9 @@ static bool take_path(const Call *call, CampaignSpec *out, Error *err)
         return out->shards == 1 || error_set(err, ERR_USAGE,
                                              "a shard needs -o FILE.jsonl: its records are merged "
                                              "later");
-    if (!ends_in(path, ".jsonl") && !ends_in(path, ".csv") && !ends_in(path, ".md") &&
-        !fits_chart_name(path))
+    if ((*path == '.' && !strchr(path + 1, '.')) || /* the ending alone */
+        (!text_ends_in(path, ".jsonl") && !text_ends_in(path, ".csv") &&
+         !text_ends_in(path, ".md") && !fits_chart_name(path)))
         return error_set(err, ERR_USAGE,
                          "-o %s: expected a name ending in .jsonl, .csv, .md, or .png, .svg or "
                          ".pdf (the exponents)",

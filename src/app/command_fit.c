@@ -38,10 +38,7 @@ bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle s
 
 bool fits_chart_name(const char *path)
 {
-    const char *ending = strrchr(path, '.');
-
-    return ending &&
-           (!strcmp(ending, ".png") || !strcmp(ending, ".svg") || !strcmp(ending, ".pdf"));
+    return text_ends_in(path, ".png") || text_ends_in(path, ".svg") || text_ends_in(path, ".pdf");
 }
 
 bool fits_chart(const Results *rows, const Call *call, bool systems, const char *path, Text *bytes,
@@ -77,13 +74,12 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
 static bool write_file(const Results *rows, const Call *call, const char *path, Text *out,
                        Error *err)
 {
-    const char *ending = strrchr(path, '.');
-    bool        systems = call->values[OPT_TABLE] != NULL, ok;
-    Text        bytes = { 0 };
+    bool systems = call->values[OPT_TABLE] != NULL, ok;
+    Text bytes = { 0 };
 
-    if (ending && (!strcmp(ending, ".md") || !strcmp(ending, ".csv")))
-        ok = fits_show(rows, call, systems, ending[1] == 'm' ? TABLE_MARKDOWN : TABLE_CSV, &bytes,
-                       err);
+    if (text_ends_in(path, ".md") || text_ends_in(path, ".csv"))
+        ok = fits_show(rows, call, systems, text_ends_in(path, ".md") ? TABLE_MARKDOWN : TABLE_CSV,
+                       &bytes, err);
     else if (fits_chart_name(path))
         ok = fits_chart(rows, call, systems, path, &bytes, err);
     else

@@ -145,13 +145,6 @@ static bool chart(const CampaignSpec *spec, const Call *call, const Results *row
     return ok;
 }
 
-static bool ends_in(const char *path, const char *ending)
-{
-    const char *last = path ? strrchr(path, '.') : NULL;
-
-    return last && !strcmp(last, ending);
-}
-
 /* What -o asks for besides the records; of the surveys' table both its forms. */
 static bool write_files(const CampaignSpec *spec, const Call *call, const Results *rows, Text *out,
                         Error *err)
@@ -162,12 +155,12 @@ static bool write_files(const CampaignSpec *spec, const Call *call, const Result
 
     if (!path)
         return true;
-    if (ends_in(path, ".csv")) {
+    if (text_ends_in(path, ".csv")) {
         points_table(rows, TABLE_CSV, &text);
         ok = file_beside(spec, ".csv", &text, out, err);
     }
     text_clear(&text);
-    if (ok && (table || ends_in(path, ".md")))
+    if (ok && (table || text_ends_in(path, ".md")))
         ok = markdown(spec, call, rows, &text, err) && file_beside(spec, ".md", &text, out, err);
     text_free(&text);
     if (ok && rows->count && (table || fits_chart_name(path)))

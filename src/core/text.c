@@ -251,6 +251,13 @@ char *format_count(double count, char *text, size_t size)
 
 #define MAX_NAME 63
 
+bool text_ends_in(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
 int text_distance(const char *a, const char *b)
 {
     int d[3][MAX_NAME + 1];

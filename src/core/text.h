@@ -59,6 +59,9 @@ void csv_cell(Text *out, const char *value, bool first);
 char *format_bytes(int64_t bytes, char *text, size_t size);
 char *format_count(double count, char *text, size_t size);
 
+/* Whether a text, like the name of a file, ends so. */
+bool text_ends_in(const char *text, const char *ending);
+
 /* Edits (insert, delete, replace, swap neighbours) from a to b. */
 int text_distance(const char *a, const char *b);
 

@@ -349,19 +349,6 @@ static void draw(Chart *c)
 
 /* ---- the file --------------------------------------------------------------- */
 
-static bool encode(Chart *c, const PngOptions *options, Text *bytes, Error *err)
-{
-    int      width, height;
-    uint8_t *pixels = canvas_pixels(c->canvas, &width, &height);
-    bool     ok;
-
-    ok = pixels
-             ? png_encode(pixels, width, height, c->style.dpi, options->metadata, bytes, err)
-             : error_set(err, ERR_NOMEM, "a chart of %d x %d pixels: out of memory", width, height);
-    free(pixels);
-    return ok;
-}
-
 static bool write_chart(Chart *c, CanvasKind kind, const PngOptions *options, Text *bytes,
                         Error *err)
 {
@@ -371,18 +358,13 @@ static bool write_chart(Chart *c, CanvasKind kind, const PngOptions *options, Te
     if (!c->canvas)
         return false;
     draw(c);
-    if (!canvas_ok(c->canvas, err))
-        return false;
-    return kind == CANVAS_PIXELS ? encode(c, options, bytes, err)
-                                 : canvas_finish(c->canvas, c->chart->title, options->metadata,
-                                                 bytes, err);
+    return canvas_ok(c->canvas, err) &&
+           sheet_finish(c->canvas, kind, c->style.dpi, c->chart->title, options, bytes, err);
 }
 
 static bool kind_of(FigureFormat format, CanvasKind *out, Error *err)
 {
-    *out = format == FORMAT_SVG_FILE   ? CANVAS_SVG
-           : format == FORMAT_PDF_FILE ? CANVAS_PDF
-                                       : CANVAS_PIXELS;
+    *out = sheet_canvas(format);
     return *out != CANVAS_PIXELS || format == FORMAT_PNG_FILE ||
            error_set(err, ERR_USAGE, "a chart of exponents is a .png, .svg or .pdf; as text it is "
                      "the table that fit prints, or writes as .md or .csv");

@@ -81,13 +81,24 @@ static bool draw(Sheet *sheet, CanvasKind kind, int width, int height, const Png
     return canvas_ok(sheet->canvas, err);
 }
 
-static bool encode(Sheet *sheet, const PngOptions *options, Text *bytes, Error *err)
+CanvasKind sheet_canvas(FigureFormat format)
+{
+    return format == FORMAT_SVG_FILE   ? CANVAS_SVG
+           : format == FORMAT_PDF_FILE ? CANVAS_PDF
+                                       : CANVAS_PIXELS;
+}
+
+bool sheet_finish(Canvas *canvas, CanvasKind kind, int dpi, const char *title,
+                  const PngOptions *options, Text *bytes, Error *err)
 {
     int      width, height;
-    uint8_t *pixels = canvas_pixels(sheet->canvas, &width, &height);
+    uint8_t *pixels;
     bool     ok;
 
-    ok = pixels ? png_encode(pixels, width, height, sheet->style.dpi, options->metadata, bytes, err)
+    if (kind != CANVAS_PIXELS)
+        return canvas_finish(canvas, title, options->metadata, bytes, err);
+    pixels = canvas_pixels(canvas, &width, &height);
+    ok = pixels ? png_encode(pixels, width, height, dpi, options->metadata, bytes, err)
                 : error_set(err, ERR_NOMEM, "a figure of %d x %d pixels: out of memory", width,
                             height);
     free(pixels);
@@ -97,14 +108,11 @@ static bool encode(Sheet *sheet, const PngOptions *options, Text *bytes, Error *
 static bool write_page(Sheet *sheet, FigureFormat format, int width, int height,
                        const PngOptions *options, Text *bytes, Error *err)
 {
-    CanvasKind kind = format == FORMAT_SVG_FILE ? CANVAS_SVG
-                      : format == FORMAT_PDF_FILE ? CANVAS_PDF : CANVAS_PIXELS;
+    CanvasKind kind = sheet_canvas(format);
 
-    if (!draw(sheet, kind, width, height, options, err))
-        return false;
-    return kind == CANVAS_PIXELS ? encode(sheet, options, bytes, err)
-                                 : canvas_finish(sheet->canvas, sheet->figure->title,
-                                                 options->metadata, bytes, err);
+    return draw(sheet, kind, width, height, options, err) &&
+           sheet_finish(sheet->canvas, kind, sheet->style.dpi, sheet->figure->title, options,
+                        bytes, err);
 }
 
 static bool write_text(const Figure *figure, bool colours, const PngOptions *options, Text *bytes,

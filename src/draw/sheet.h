@@ -52,6 +52,10 @@ typedef struct Sheet {
 } Sheet;
 
 SheetStyle sheet_style(const PngOptions *options);
+/* What a file of that format is drawn on, and the bytes of the file once it is. */
+CanvasKind sheet_canvas(FigureFormat format);
+bool       sheet_finish(Canvas *canvas, CanvasKind kind, int dpi, const char *title,
+                        const PngOptions *options, Text *bytes, Error *err);
 double     sheet_points(const SheetStyle *style, double points);
 
 bool sheet_plan(Sheet *sheet, Error *err);

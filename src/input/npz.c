@@ -16,6 +16,7 @@
 #include <string.h>
 #include <zip.h>
 
+#include "core/text.h"
 #include "input/labels.h"
 #include "input/pickle.h"
 
@@ -122,13 +123,6 @@ out:
     return ok;
 }
 
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t length = strlen(name), tail = strlen(ending);
-
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
-}
-
 static bool npz_fetch(Store *store, StoreEntry *entry, Error *err)
 {
     zip_t      *zip = store->backend;
@@ -169,7 +163,7 @@ static bool add_member(Store *store, const zip_stat_t *stat, int64_t archive_siz
 
     if (strcmp(slash ? slash + 1 : stat->name, "data.pkl") == 0)
         return pickle_refuse(err);
-    if (!ends_in(stat->name, ".npy"))
+    if (!text_ends_in(stat->name, ".npy"))
         return true;
     if (!check_member(stat, archive_size, err))
         return false;

@@ -17,14 +17,15 @@ typedef struct Nest {
     int64_t index[TENSOR_MAX_RANK];   /* of its next element */
     int64_t at[TENSOR_MAX_RANK];      /* offset of the list's first */
     int64_t done;                     /* elements since the last look */
+    bool    storing;                  /* from lists; else to lists */
 } Nest;
 
 /* [-0, +1, m] */
-static Nest *push_nest(lua_State *L, const Tensor *t)
+static Nest *push_nest(lua_State *L, const Tensor *t, bool storing)
 {
     Nest *nest = lua_newuserdatauv(L, sizeof(*nest), 0);
 
-    *nest = (Nest){ .t = *t };
+    *nest = (Nest){ .t = *t, .storing = storing };
     luaL_checkstack(L, TENSOR_MAX_RANK + 6, "nested lists");
     return nest;
 }
@@ -75,49 +76,6 @@ static void fill_list(lua_State *L, Nest *nest)
     }
 }
 
-static int go_on_listing(lua_State *L, int status, lua_KContext unused)
-{
-    Nest *nest = lua_touserdata(L, 2);
-
-    (void)status;
-    (void)unused;
-    while (!turn_ends(L, nest)) {
-        int axis = nest->axis;
-
-        if (nest->index[axis] == nest->t.shape[axis]) {
-            if (axis == 0)
-                return 1;
-            nest->axis--;
-            lua_rawseti(L, -2, ++nest->index[axis - 1]);
-        } else if (axis + 1 < nest->t.rank) {
-            enter(nest);
-            push_list(L, nest);
-        } else {
-            fill_list(L, nest);
-        }
-    }
-    return coroutine_give_way(L, 0, go_on_listing);
-}
-
-/* [-0, +1, v] */
-int tensor_totable(lua_State *L)
-{
-    const LuaTensor *tensor = (tensor_check(L, 1), lua_touserdata(L, 1));
-    const Tensor     t = tensor->t;
-    Nest            *nest;
-
-    lua_settop(L, 1);
-    if (t.rank == 0) {
-        element_push(L, &t, 0);
-        return 1;
-    }
-    tensor_push_shared(L, t, tensor->keep, true); /* which nobody else can close */
-    lua_replace(L, 1);
-    nest = push_nest(L, &t);
-    push_list(L, nest);
-    return go_on_listing(L, LUA_OK, 0);
-}
-
 /* ---- from lists ------------------------------------------------------------------- */
 
 static void check_list(lua_State *L, const Nest *nest)
@@ -140,32 +98,69 @@ static void store_list(lua_State *L, Nest *nest)
     }
 }
 
-static int go_on_storing(lua_State *L, int status, lua_KContext unused)
+/* ---- both ways --------------------------------------------------------------------- */
+
+/* The list at the top is done; the one above goes on behind it. */
+static void leave(lua_State *L, Nest *nest)
+{
+    int64_t *i = &nest->index[--nest->axis];
+
+    ++*i;
+    if (nest->storing)
+        lua_pop(L, 1);
+    else
+        lua_rawseti(L, -2, *i);
+}
+
+static void enter_list(lua_State *L, Nest *nest)
+{
+    if (nest->storing)
+        lua_rawgeti(L, -1, nest->index[nest->axis] + 1);
+    enter(nest);
+    if (nest->storing)
+        check_list(L, nest);
+    else
+        push_list(L, nest);
+}
+
+static int go_on(lua_State *L, int status, lua_KContext unused)
 {
     Nest *nest = lua_touserdata(L, 2);
 
     (void)status;
     (void)unused;
     while (!turn_ends(L, nest)) {
-        int axis = nest->axis;
-
-        if (nest->index[axis] == nest->t.shape[axis]) {
-            lua_pop(L, 1);
-            if (axis == 0) {
-                lua_pushvalue(L, 1);
-                return 1;
-            }
-            nest->axis--;
-            nest->index[axis - 1]++;
-        } else if (axis + 1 < nest->t.rank) {
-            lua_rawgeti(L, -1, nest->index[axis] + 1);
-            enter(nest);
-            check_list(L, nest);
+        if (nest->axis + 1 < nest->t.rank && nest->index[nest->axis] < nest->t.shape[nest->axis]) {
+            enter_list(L, nest);
+        } else if (nest->index[nest->axis] < nest->t.shape[nest->axis]) {
+            (nest->storing ? store_list : fill_list)(L, nest);
+        } else if (nest->axis > 0) {
+            leave(L, nest);
         } else {
-            store_list(L, nest);
+            lua_pushvalue(L, nest->storing ? 1 : 3);
+            return 1;
         }
     }
-    return coroutine_give_way(L, 0, go_on_storing);
+    return coroutine_give_way(L, 0, go_on);
+}
+
+/* [-0, +1, v] */
+int tensor_totable(lua_State *L)
+{
+    const LuaTensor *tensor = (tensor_check(L, 1), lua_touserdata(L, 1));
+    const Tensor     t = tensor->t;
+    Nest            *nest;
+
+    lua_settop(L, 1);
+    if (t.rank == 0) {
+        element_push(L, &t, 0);
+        return 1;
+    }
+    tensor_push_shared(L, t, tensor->keep, true); /* which nobody else can close */
+    lua_replace(L, 1);
+    nest = push_nest(L, &t, false);
+    push_list(L, nest);
+    return go_on(L, LUA_OK, 0);
 }
 
 int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape)
@@ -176,8 +171,8 @@ int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape)
     lua_settop(L, 1);
     t = *tensor_push(L, dtype, rank, shape);
     lua_insert(L, 1);
-    nest = push_nest(L, &t);
+    nest = push_nest(L, &t, true);
     lua_insert(L, 2);
     check_list(L, nest);
-    return go_on_storing(L, LUA_OK, 0);
+    return go_on(L, LUA_OK, 0);
 }
