@@ -191,15 +191,27 @@ const View *run_view(const Run *r, const char *name)
 
 /* ---- memory ----------------------------------------------------------------- */
 
+/* What there was too little of: the device's memory, or what the run may have. */
+static void tell_limit(const Run *r, int64_t asked, char *text, size_t size)
+{
+    char    one[32], other[32];
+    int64_t left = arena_left(r->arena);
+
+    if (left >= 0 && asked > left)
+        snprintf(text, size, ", and %s are free on the GPU",
+                 format_bytes(left, one, sizeof(one)));
+    else if (r->spec.memory_limit)
+        snprintf(text, size, " with %s in use, and the limit is %s (--mem)",
+                 format_bytes(arena_used(r->arena), one, sizeof(one)),
+                 format_bytes(r->spec.memory_limit, other, sizeof(other)));
+}
+
 void run_out_of_memory(Run *r)
 {
-    char    asked[32], limit[96] = "", text[32];
+    char    asked[32], limit[96] = "";
     int64_t bytes = arena_largest_refused(r->arena);
 
-    if (r->spec.memory_limit)
-        snprintf(limit, sizeof(limit), " with %s in use, and the limit is %s (--mem)",
-                 format_bytes(arena_used(r->arena), asked, sizeof(asked)),
-                 format_bytes(r->spec.memory_limit, text, sizeof(text)));
+    tell_limit(r, bytes, limit, sizeof(limit));
     run_fail(r, ERR_NOMEM, "%s: not enough memory: %s were asked for in one piece%s",
              r->mechanism->id,
              bytes == INT64_MAX ? "more bytes than can be counted"

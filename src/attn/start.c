@@ -228,8 +228,7 @@ static void bring(Run *r, Tensor *t)
                      : *t;
 
     if (t->data && !own.data)
-        run_fail(r, ERR_NOMEM, "%s: not enough memory on the device for the input",
-                 r->mechanism->id);
+        run_out_of_memory(r);
     else if (own.data != t->data)
         memcpy(own.data, t->data, (size_t)tensor_bytes(t));
     *t = own;

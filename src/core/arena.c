@@ -354,6 +354,11 @@ void arena_limit(Arena *arena, int64_t bytes)
     arena->limit = bytes;
 }
 
+int64_t arena_left(const Arena *arena)
+{
+    return arena->source && arena->source->left ? arena->source->left(arena->source->context) : -1;
+}
+
 int64_t arena_largest_refused(const Arena *arena)
 {
     return arena->refused;

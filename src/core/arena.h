@@ -35,6 +35,7 @@ typedef struct ArenaSource {
     void  (*give)(void *context, void *data, int64_t bytes);
     bool  (*busy)(void *context);   /* memory may still be read or written; NULL: never */
     void  (*settle)(void *context); /* until it is not */
+    int64_t (*left)(void *context); /* bytes it would still give; below 0: unknown; NULL: likewise */
     void   *context;
 } ArenaSource;
 
@@ -68,6 +69,7 @@ int64_t arena_peak(const Arena *arena); /* largest `used` since peak_reset */
 void    arena_peak_reset(Arena *arena);
 int64_t arena_reserved(const Arena *arena); /* bytes held from the system */
 void    arena_limit(Arena *arena, int64_t bytes); /* 0: no limit */
+int64_t arena_left(const Arena *arena); /* bytes its source would still give; below 0: unknown */
 int64_t arena_largest_refused(const Arena *arena); /* bytes; 0: none yet */
 
 /* Called after each allocation (its bytes) and release (0), with what is in use now;

@@ -4,6 +4,7 @@
 #include "attn/cuda/profiling.h"
 
 #include <boost/context/fiber.hpp>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -12,7 +13,8 @@ namespace context = boost::context;
 
 #define WARP 32
 #define WORD 32                // bytes a lane may leave
-#define SHARED_MOST (227 << 10) // of a Hopper's block
+#define SHARED_MOST ((size_t)227 << 10)   // of a Hopper's block
+#define SHARED_UNASKED ((size_t)48 << 10) // without cudaFuncSetAttribute
 #define GUARD 256
 #define MEMORY ((size_t)8 << 30) // the device "has" so much
 
@@ -45,7 +47,7 @@ static unsigned char               *shared_now;
 static size_t                       shared_size;
 static const char                  *kernel_now;
 static Fiber                       *running;
-static cudaError_t                  last_error;
+static thread_local cudaError_t     last_error; // of this host thread: stays until it is asked for
 static size_t                       in_use;
 
 static void wait_at(At at)
@@ -225,11 +227,31 @@ static void run_block(size_t threads)
         emulated_broken(emulated_block_ends());
 }
 
-static bool possible(dim3 grid, dim3 block, size_t shared)
+static std::map<const void *, size_t> allowed; // shared memory, of kernels that asked for more
+
+int emulated_allow(const void *entry, size_t shared)
+{
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+
+    if (shared > SHARED_MOST)
+        return last_error = cudaErrorInvalidValue;
+    allowed[entry] = shared;
+    return cudaSuccess;
+}
+
+static size_t shared_most(const void *entry)
+{
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    auto                        found = allowed.find(entry);
+
+    return found == allowed.end() ? SHARED_UNASKED : std::max(found->second, SHARED_UNASKED);
+}
+
+static bool possible(const void *entry, dim3 grid, dim3 block, size_t shared)
 {
     size_t threads = (size_t)block.x * block.y * block.z;
 
-    return threads >= 1 && threads <= 1024 && shared <= SHARED_MOST && grid.x >= 1 &&
+    return threads >= 1 && threads <= 1024 && shared <= shared_most(entry) && grid.x >= 1 &&
            grid.y >= 1 && grid.z >= 1 && grid.y < 65536 && grid.z < 65536;
 }
 
@@ -286,17 +308,23 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
     emulated_launched(kernel, grid, block, shared, region, began);
 }
 
-int emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
+static int told(int code)
+{
+    if (code != cudaSuccess)
+        last_error = (cudaError_t)code;
+    return code;
+}
+
+int emulate(const char *kernel, const void *entry, dim3 grid, dim3 block, size_t shared,
             const std::function<void()> &body)
 {
     int region = emulated_region();
 
-    if (!possible(grid, block, shared))
-        return last_error = cudaErrorInvalidConfiguration;
+    if (!possible(entry, grid, block, shared))
+        return told(cudaErrorInvalidConfiguration);
     if (fails(launch))
-        return last_error = cudaErrorLaunchFailure;
-    return last_error =
-               emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); });
+        return told(cudaErrorLaunchFailure);
+    return told(emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); }));
 }
 
 /* ---- the runtime --------------------------------------------------------------------- */
@@ -347,11 +375,19 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
 {
-    *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST
+    *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int)SHARED_MOST
              : which == cudaDevAttrComputeCapabilityMajor     ? strcmp(asked(), "hopper") ? 9 : 8
              : which == cudaDevAttrComputeCapabilityMinor     ? 0
                                                               : 1;
     return cudaSuccess;
+}
+
+// What other programs do not hold.
+static size_t others_leave(void)
+{
+    const char *given = strncmp(asked(), "memory:", 7) ? "0" : asked() + 7;
+
+    return MEMORY - std::min(MEMORY, (size_t)atoll(given));
 }
 
 // The size stands before the data, and the data begin with NaN patterns.
@@ -361,7 +397,12 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
 
     if (emulated_uncapturable())
         return last_error = cudaErrorStreamCaptureUnsupported;
-    if (fails(take) || bytes > MEMORY - in_use || !(all = (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256)))
+    if (bytes > others_leave() - in_use) {
+        fprintf(stderr, "emulated: more managed memory than there is: %zu bytes\n", bytes);
+        abort();
+    }
+    all = fails(take) ? NULL : (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
+    if (!all)
         return last_error = cudaErrorMemoryAllocation;
     memcpy(all, &bytes, sizeof(bytes));
     memset(all + 256, 0xff, bytes);
@@ -390,7 +431,7 @@ cudaError_t cudaFree(void *data)
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 {
     *all = MEMORY;
-    *left = MEMORY - in_use;
+    *left = others_leave(); // managed memory counts as free until the device has touched it
     return cudaSuccess;
 }
 
@@ -435,6 +476,7 @@ static const Word *word_of(cudaError_t code)
 {
     static const Word words[] = {
         { cudaSuccess, "cudaSuccess", "no error" },
+        { cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument" },
         { cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory" },
         { cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
           "invalid configuration argument" },

@@ -7,7 +7,9 @@
 //
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
 // allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none;
-// `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave their sums as they are.
+// `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave their sums as they are;
+// `memory:B`: other programs hold B bytes of its memory.  Managed memory is never refused, as on
+// a GPU: whoever takes more than the device has is found, because there it may hang.
 // EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).
 #ifndef TESTS_EMULATED_H
 #define TESTS_EMULATED_H
@@ -65,8 +67,9 @@ extern Emulation emulation;
 #define gridDim (emulation.grid)
 #define warpSize 32
 
-int   emulate(const char *kernel, dim3 grid, dim3 block, size_t shared,
+int   emulate(const char *kernel, const void *entry, dim3 grid, dim3 block, size_t shared,
               const std::function<void()> &body);
+int   emulated_allow(const void *entry, size_t shared);
 void *emulated_shared(void);
 void  emulated_barrier(void);  // of the block
 void  emulated_gather(void);   // of the warp
@@ -86,17 +89,17 @@ bool  emulated_deliver(void);
 
 // Arguments are copied at the launch, not when the kernel runs.
 template <typename Kernel, typename... Args>
-static inline int emulate_with(const char *name, dim3 grid, dim3 block, size_t shared,
-                               Kernel kernel, Args... args)
+static inline int emulate_with(const char *name, const void *entry, dim3 grid, dim3 block,
+                               size_t shared, Kernel kernel, Args... args)
 {
-    return emulate(name, grid, block, shared, [=] { kernel(args...); });
+    return emulate(name, entry, grid, block, shared, [=] { kernel(args...); });
 }
 
-#define LAUNCH(kernel, grid, block, shared, ...)                                               \
-    emulate_with(#kernel, dim3(grid), dim3(block), (shared),                                   \
+#define BEGIN_KERNEL(kernel, grid, block, shared, ...)                                         \
+    emulate_with(#kernel, (const void *)(kernel), dim3(grid), dim3(block), (shared),           \
                  [=](auto... args) { kernel(args...); }, __VA_ARGS__)
 #define SHARED(type, name) type *name = (type *)emulated_shared()
-#define ALLOW_SHARED(kernel, bytes) ((void)(bytes), cudaSuccess)
+#define ALLOW_SHARED(kernel, bytes) emulated_allow((const void *)(kernel), (size_t)(bytes))
 
 static inline void __syncthreads(void) { emulated_barrier(); }
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { (void)mask; emulated_gather(); }
@@ -242,7 +245,7 @@ typedef int   cudaError_t;
 typedef void *cudaStream_t;
 typedef void *cudaGraph_t;
 typedef void *cudaGraphExec_t;
-enum { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
        cudaErrorIllegalState = 401, cudaErrorLaunchFailure = 719,
        cudaErrorStreamCaptureUnsupported = 900, cudaErrorStreamCaptureInvalidated = 901,
        cudaErrorNoDevice = 100 };

@@ -3,13 +3,17 @@
 
 #include <string.h>
 
+#include "core/text.h"
+
 void *gpu_scratch(Run *r, int64_t count, int64_t size)
 {
     void *data = run_failed(r) ? NULL : arena_alloc(r->arena, count, size);
+    char  left[32];
 
     if (!data && !run_failed(r))
-        run_fail(r, ERR_NOMEM, "not enough memory on the GPU: %lld items of %lld bytes; raise "
-                 "--mem or take a smaller n", (long long)count, (long long)size);
+        run_fail(r, ERR_NOMEM, "not enough memory on the GPU: %lld items of %lld bytes, and %s "
+                 "are free; raise --mem or take a smaller n", (long long)count, (long long)size,
+                 format_bytes(arena_left(r->arena), left, sizeof(left)));
     return data;
 }
 
@@ -96,6 +100,33 @@ const float *gpu_floats(Run *r, const float *data, int64_t count)
 
 /* ---- memory --------------------------------------------------------------------- */
 
+#define SPARED 64 /* of the GPU's memory, a part so small */
+
+
+/* Managed memory beyond the GPU's own is not refused by CUDA but moved to and fro, which takes
+ * forever.  What we hold may lie with the host and count as free still, so it is added up here
+ * against what was free while we held nothing.  Some is left for kernels and libraries. */
+static int64_t left_of(void *context)
+{
+    Device *d = context;
+    int64_t left = 0, all = 0, held = atomic_load(&d->in_use), more;
+
+    if (d->api->room(&left, &all))
+        return -1;
+    if (!held)
+        atomic_store(&d->free_at_first, left - all / SPARED);
+    more = atomic_load(&d->free_at_first) - held;
+    left = left < more ? left : more;
+    return left > 0 ? left : 0;
+}
+
+static bool has_room(Device *d, int64_t bytes)
+{
+    int64_t left = left_of(d);
+
+    return left < 0 || bytes <= left; /* where it does not say, taking will */
+}
+
 static void *take(void *context, int64_t bytes)
 {
     Device *d = context;
@@ -104,6 +135,8 @@ static void *take(void *context, int64_t bytes)
 
     if (atomic_load(&d->graph_mode) == GRAPH_CAPTURE)
         gpu_graph_lose(d, "it took memory that its rehearsal did not need");
+    else if (!has_room(d, bytes))
+        return NULL;
     if (d->api->take(bytes, &data))
         return NULL;
     now = atomic_fetch_add(&d->in_use, bytes) + bytes;
@@ -198,7 +231,7 @@ static void fill_products(Ops *ops)
 void gpu_fill_ops(Device *d)
 {
     d->memory = (ArenaSource){ .take = take, .give = give, .busy = busy, .settle = settle,
-                               .context = d };
+                               .left = left_of, .context = d };
     for (int kind = 0; kind <= ARITHMETIC_F16; kind++) {
         DeviceKind *k = &d->kinds[kind];
 

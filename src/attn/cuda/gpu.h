@@ -38,7 +38,8 @@ struct Device {
     char             path[4096];
     atomic_int       holders;
     ArenaSource      memory;
-    _Atomic int64_t  in_use, peak;
+    _Atomic int64_t  in_use, peak;       /* bytes that we took */
+    _Atomic int64_t  free_at_first;      /* bytes that there were when we held none */
     /* by size (64, 128, 256) and TileShape: 1 trusted, -1 not, 0 untried */
     atomic_int       rivals[RIVALS][ARITHMETIC_F16 + 1][3][3];
     GpuAhead         ahead;

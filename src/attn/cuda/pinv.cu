@@ -146,10 +146,8 @@ extern "C" int call_pinv(const PinvCall *a)
 
     if (a->a.heads <= 0 || a->a.rows <= 0)
         return 0;
-    if (shared && bytes > (48 << 10) && ALLOW_SHARED(pinv_heads, bytes) != cudaSuccess) {
-        (void)cudaGetLastError();
+    if (shared && bytes > (48 << 10) && ALLOW_SHARED(pinv_heads, bytes) != cudaSuccess)
         shared = false;
-    }
     return LAUNCH(pinv_heads, (unsigned)a->a.heads, THREADS, shared ? (size_t)bytes : 0, *a,
                   shared);
 }

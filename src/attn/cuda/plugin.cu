@@ -89,9 +89,17 @@ static const char *text_of(int code)
     return text;
 }
 
+// An error that was told is no longer the last one, which a library would take for its own.
+static int told(cudaError_t code)
+{
+    if (code != cudaSuccess)
+        (void)cudaGetLastError();
+    return code;
+}
+
 static int take(int64_t bytes, void **data)
 {
-    return cudaMallocManaged(data, (size_t)bytes, cudaMemAttachGlobal);
+    return told(cudaMallocManaged(data, (size_t)bytes, cudaMemAttachGlobal));
 }
 
 static int give(void *data)
@@ -120,12 +128,12 @@ static int toward(const void *data, int64_t bytes, bool device)
         return code;
     where.type = device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost;
     where.id = device ? index : 0;
-    return cudaMemPrefetchAsync(data, (size_t)bytes, where, 0, the_stream);
+    return told(cudaMemPrefetchAsync(data, (size_t)bytes, where, 0, the_stream));
 }
 
 static int finish(void)
 {
-    return cudaStreamSynchronize(the_stream);
+    return told(cudaStreamSynchronize(the_stream));
 }
 
 static int capture_begin(void)

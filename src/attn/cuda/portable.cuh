@@ -18,8 +18,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-#define LAUNCH(kernel, grid, block, shared, ...)                                               \
-    (kernel<<<(grid), (block), (shared), device_stream()>>>(__VA_ARGS__), cudaGetLastError())
+#define BEGIN_KERNEL(kernel, grid, block, shared, ...)                                         \
+    kernel<<<(grid), (block), (shared), device_stream()>>>(__VA_ARGS__)
 #define SHARED(type, name)                                                                     \
     extern __shared__ __align__(16) unsigned char dynamic_shared[];                            \
     type *name = (type *)dynamic_shared
@@ -27,6 +27,9 @@
 #define ALLOW_SHARED(kernel, bytes)                                                            \
     cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 #endif
+
+// What went wrong before was told by the call that it was, and is not this launch's.
+#define LAUNCH(...) ((void)cudaGetLastError(), BEGIN_KERNEL(__VA_ARGS__), cudaGetLastError())
 
 extern "C" cudaStream_t device_stream(void);
 
