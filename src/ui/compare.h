@@ -13,6 +13,7 @@ typedef struct CompareRooms {
 
 CompareRooms compare_rooms(Ui *ui, Area area);
 void         compare_state(Ui *ui, Area line); /* below the legend */
+void         legend_draw(Ui *ui, int y, int x); /* what colours mean, on one line */
 void         pane_draw(Ui *ui, Pane *pane, int number, bool focused);
 /* A plot on the screen. */
 void         plot_draw(Ui *ui, const Plot *plot, Area area);
