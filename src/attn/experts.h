@@ -79,7 +79,7 @@ typedef struct ExpertParams {
     { .name = "routing", .kind = VIEW_ROUTING,                                                 \
       .help = "gates of the experts a token got; crossed where it was dropped" },              \
     { .name = "router_probs", .kind = VIEW_FEATURES, .help = "softmax of the router" },        \
-    { .name = "assignment", .kind = VIEW_BUCKETS,                                              \
+    { .name = "assignment", .kind = VIEW_BUCKETS, .quantity = "expert",                         \
       .help = "experts a token asked for; -1: none" },                                         \
     { .name = "position", .kind = VIEW_ORDER, .help = "its slot there; -1: none" },            \
     { .name = "dropped", .kind = VIEW_COUNT, .help = "1: the token found no place at all" },   \

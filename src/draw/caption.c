@@ -89,12 +89,13 @@ static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
               area > 0 ? 100 * grid->count / area : 0);
 }
 
-/* "buckets", "clusters": views of several to a row are called so. */
-static const char *categories_name(const View *view)
+/* "buckets 0 to 5". */
+static void caption_categories(const Panel *panel, const Grid *grid, Text *out)
 {
-    size_t length = strlen(view->name);
+    char word[64];
 
-    return length && view->name[length - 1] == 's' ? view->name : "categories";
+    categories_word(panel->view, word, sizeof(word));
+    text_addf(out, "%s %.0f to %.0f", word, grid->value_min, grid->value_max);
 }
 
 /* Cells differ by at most one entry each way; the larger size is named. */
@@ -145,8 +146,7 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
     else if (schedule)
         caption_schedule(grid, &out);
     else if (categories && !panel->view->categories)
-        text_addf(&out, "%s %.0f to %.0f", categories_name(panel->view), grid->value_min,
-                  grid->value_max);
+        caption_categories(panel, grid, &out);
     else
         caption_entries(panel, grid, &out);
     caption_cell(panel, grid, categories, &out);

@@ -30,7 +30,8 @@ bool        colour_map_parse(const char *name, ColourMap *out, Error *err);
 /* t in [0,1]; NaN gives the colour of odd values. */
 Rgb colour_of_value(ColourMap map, double t);
 Rgb colour_of_component(uint8_t bit);      /* one COMPONENT_* bit */
-Rgb colour_of_category(int64_t category);  /* 12 hues, repeating */
+#define CATEGORY_HUES 12
+Rgb colour_of_category(int64_t category);  /* so many hues, repeating */
 Rgb colour_of_category_safe(int64_t category); /* that colour-blind readers tell apart */
 Rgb colour_load(void);                     /* bars beside a matrix */
 Rgb colour_lost(void);                     /* what was missed or dropped */

@@ -108,7 +108,7 @@ Rgb cause_colour_in(Hues hues, const View *view, uint8_t bit)
 /* Neighbours in number are neighbours in the picture: they are far apart. */
 static double category_lightness(int64_t category)
 {
-    int at = (int)(category % 12);
+    int at = (int)(category % CATEGORY_HUES);
 
     return 14 + 6.4 * (at / 2 + at % 2 * 6);
 }
@@ -120,7 +120,8 @@ Rgb category_colour_in(Hues hues, int64_t category)
     if (hues == HUES_SAFE)
         return colour_of_category_safe(category);
     if (hues == HUES_DARK && category >= 0)
-        return category % 12 == 7 ? indigo : colour_on_dark(colour_of_category(category));
+        return category % CATEGORY_HUES == 7 ? indigo
+                                             : colour_on_dark(colour_of_category(category));
     if (hues == HUES_DARK || hues == HUES_USUAL || category < 0)
         return colour_of_category(category);
     return colour_at_lightness(colour_of_category(category), category_lightness(category));

@@ -138,6 +138,13 @@ int schedule_legend(Hues hues, LegendItem *items, int room);
 bool panel_shows_schedule(const Panel *panel);
 /* The panel's colours stand for categories, of which a cell of many has the commonest. */
 bool panel_shows_categories(const Panel *panel);
+/* What one of the view's categories is called, and several: "bucket", "buckets". */
+void    category_word(const View *view, char *text, size_t size);
+void    categories_word(const View *view, char *text, size_t size);
+/* How many of them colours (or letters) tell apart: beyond, they come again. */
+int     category_kinds(bool letters);
+/* Its colour and letter, and its name or number. */
+LegendItem category_item(const Panel *panel, int64_t category);
 /* Category of a schedule's value, and its colour; -1: idle. */
 int32_t schedule_category(float value);
 Rgb     schedule_colour(int32_t category, Hues hues);

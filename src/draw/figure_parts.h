@@ -42,6 +42,7 @@ Region     panel_region(const Panel *panel);
 bool       panels_share_range(const Panel *a, const Panel *b);
 /* Settles lo < hi from the grid if the panel leaves them open. */
 void panel_settle(Panel *panel, const Grid *grid);
+#define CATEGORY_LETTERS 26
 /* The letter of a category: its name's first, or one by its number. */
 char category_letter(const View *view, int64_t category);
 /* Colour and letter of a hop count, and of cells without one; hops.c. */

@@ -158,20 +158,6 @@ static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, 
     paint->ascii = cause_letter(view, bit);
 }
 
-char category_letter(const View *view, int64_t category)
-{
-    if (view->kind == VIEW_BUCKETS && view->categories)
-        return (char)toupper((unsigned char)*view->categories[category]);
-    return (char)('A' + category % 26);
-}
-
-Rgb panel_category_colour(const Panel *panel, int32_t category)
-{
-    if (panel_shows_schedule(panel))
-        return schedule_colour(category, panel->hues);
-    return category_colour_in(panel->hues, category);
-}
-
 static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
                            int64_t col, bool page, bool dark)
 {

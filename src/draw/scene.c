@@ -12,7 +12,7 @@
 
 #include "draw/figure_parts.h"
 
-#define MOST_CATEGORIES 12
+#define MOST_CATEGORIES CATEGORY_HUES
 
 static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cells, Grid *grid,
                          Error *err)

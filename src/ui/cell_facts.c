@@ -123,6 +123,20 @@ void reason_text(const Row *row, uint8_t bits, char *text, size_t size)
         bits_text(view, bits, text, size);
 }
 
+/* "bucket 3"; the name of one that has one. */
+static void describe_category(CellFacts *f, const View *view)
+{
+    char word[64];
+
+    category_word(view, word, sizeof(word));
+    if (f->value < 0)
+        snprintf(f->text, sizeof(f->text), view->categories ? "none" : "no %.40s", word);
+    else if (view->categories)
+        snprintf(f->text, sizeof(f->text), "%s", view->categories[(int)f->value]);
+    else
+        snprintf(f->text, sizeof(f->text), "%.40s %.0f", word, f->value);
+}
+
 static void describe(CellFacts *f, const View *view, const Row *row, bool differs)
 {
     char bits[64];
@@ -131,7 +145,9 @@ static void describe(CellFacts *f, const View *view, const Row *row, bool differ
         reason_text(row, f->bits, bits, sizeof(bits));
     else
         bits_text(view, f->bits, bits, sizeof(bits));
-    if (view->found && !f->allowed)
+    if (view->kind == VIEW_MEMBERSHIP && !differs)
+        snprintf(f->text, sizeof(f->text), f->allowed ? "member" : "no member");
+    else if (view->found && !f->allowed)
         snprintf(f->text, sizeof(f->text), "not of the %lld strongest",
                  (long long)view->found->keys);
     else if (view->found)
@@ -146,11 +162,8 @@ static void describe(CellFacts *f, const View *view, const Row *row, bool differ
         snprintf(f->text, sizeof(f->text), "%s of micro-batch %d",
                  f->value > 0 ? "forward" : "backward",
                  (int)schedule_category((float)f->value) / 2);
-    else if (view->kind == VIEW_BUCKETS && view->categories)
-        snprintf(f->text, sizeof(f->text), "%s",
-                 f->value < 0 ? "none" : view->categories[(int)f->value]);
     else if (view->kind == VIEW_BUCKETS)
-        snprintf(f->text, sizeof(f->text), "category %.0f", f->value);
+        describe_category(f, view);
     else if (!f->number)
         snprintf(f->text, sizeof(f->text), "allowed %s", bits);
     else if (view->kind == VIEW_COUNT)

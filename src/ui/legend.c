@@ -116,6 +116,179 @@ static int legend_schedule(Ui *ui, int y, int x)
     return any ? legend_list(ui, items, schedule_legend(HUES_USUAL, items, 4), y, x) : x;
 }
 
+/* ---- categories ------------------------------------------------------------- */
+
+typedef struct Told {
+    Ui          *ui;
+    const Panel *panel;
+    int64_t      first, last; /* categories in sight */
+    int64_t      cursor;      /* the one under it; -1: none */
+    bool         letters;
+    bool         mixed; /* some cell's commonest is less than half of it */
+} Told;
+
+#define CURSOR_WORD "cursor "
+
+/* Of the focused pane, or of the first in sight that shows some. */
+static Pane *categories_pane(Ui *ui, Panel *panel)
+{
+    for (int i = -1; i < ui->compare.count; i++) {
+        Pane *pane = i < 0 ? compare_focus(ui) : &ui->compare.panes[i];
+
+        if (pane->area.h && pane->drawing.grid.cells && pane_panel(ui, pane, panel) &&
+            !panel->plot && panel_shows_categories(panel) && !panel_shows_schedule(panel))
+            return pane;
+    }
+    return NULL;
+}
+
+static bool is_mixed(const Grid *g)
+{
+    for (int64_t c = 0; c < g->rows * g->cols; c++)
+        if (g->cells[c].category >= 0 && g->cells[c].purity < 0.5f)
+            return true;
+    return false;
+}
+
+/* False: no cell in sight has one. */
+static bool find_categories(Told *t, Pane *pane)
+{
+    const Grid *g = &pane->drawing.grid;
+    const View *view = t->panel->view;
+    CellFacts   facts;
+    int64_t     q, k;
+
+    if (!(g->count > 0))
+        return false;
+    pane_cursor(pane, &q, &k);
+    facts = cell_facts(t->ui, pane, q, k);
+    t->letters = glyphs_for(t->ui->term, t->ui->glyphs, t->panel) == GLYPHS_ASCII;
+    if (view->kind == VIEW_MEMBERSHIP) { /* a colour for each row */
+        t->last = view_rows(view) - 1;
+        t->cursor = facts.known && facts.allowed ? q : -1;
+        return true;
+    }
+    t->first = (int64_t)g->value_min;
+    t->last = (int64_t)g->value_max;
+    t->cursor = facts.known && facts.value >= 0 ? (int64_t)facts.value : -1;
+    t->mixed = is_mixed(g);
+    return true;
+}
+
+static bool is_named(const Told *t)
+{
+    return t->panel->view->kind == VIEW_BUCKETS && t->panel->view->categories;
+}
+
+/* Columns of "A=12", of a square and "12", or of a square, a blank and a name. */
+static int told_width(const Told *t, int64_t category)
+{
+    LegendItem item = category_item(t->panel, category);
+
+    return term_width(item.text) + (is_named(t) || t->letters ? 2 : 1);
+}
+
+static int tell(const Told *t, int y, int x, int64_t category)
+{
+    LegendItem item = category_item(t->panel, category);
+    Term      *term = t->ui->term;
+
+    term_char(term, y, x, t->letters ? (uint32_t)item.ascii : 0x25A0,
+              (Style){ .fg = ink_of(item.rgb, item.index256) });
+    if (is_named(t) || t->letters)
+        term_char(term, y, ++x, is_named(t) ? ' ' : '=', ui_style(t->ui, ROLE_DIM));
+    return x + 1 + term_text(term, y, x + 1, 40, item.text, ui_style(t->ui, ROLE_TEXT));
+}
+
+/* As many as fit before the column; where some do not, the last one ends them. */
+static int tell_all(const Told *t, int y, int x, int end)
+{
+    int     gap = is_named(t) ? 2 : 1, kinds = category_kinds(t->letters), rest = 0;
+    int64_t last = t->last - t->first < kinds || is_named(t) ? t->last : t->first + kinds - 1;
+
+    for (int64_t c = t->first; c <= last; c++)
+        rest += told_width(t, c) + gap;
+    for (int64_t c = t->first; c <= last; c++) {
+        int width = told_width(t, c) + gap, closing = 2 + told_width(t, last) + gap;
+
+        if (x + rest > end && c < last && x + width + closing > end) {
+            if (x + closing > end)
+                return x;
+            term_char(t->ui->term, y, x, 0x2026, ui_style(t->ui, ROLE_DIM));
+            return tell(t, y, x + 2, last) + gap;
+        }
+        x = tell(t, y, x, c) + gap;
+        rest -= width;
+    }
+    return x;
+}
+
+/* "buckets 0-15", "bucket 3"; named ones need no word. */
+static void lead_text(const Told *t, char *text, size_t size)
+{
+    char word[64];
+
+    text[0] = '\0';
+    if (is_named(t))
+        return;
+    if (t->first == t->last)
+        category_word(t->panel->view, word, sizeof(word));
+    else
+        categories_word(t->panel->view, word, sizeof(word));
+    if (t->first == t->last)
+        snprintf(text, size, "%s %lld", word, (long long)t->first);
+    else
+        snprintf(text, size, "%s %lld-%lld", word, (long long)t->first, (long long)t->last);
+}
+
+/* What the colours do not tell: that they come again, that a cell holds several. */
+static void caution_text(const Told *t, bool brief, char *text, size_t size)
+{
+    int  kinds = category_kinds(t->letters);
+    bool again = !is_named(t) && t->last - t->first >= kinds, tells = t->mixed && !brief;
+
+    text[0] = '\0';
+    if (again)
+        snprintf(text, size, "%d %s repeat%s", kinds, t->letters ? "letters" : "colours",
+                 tells ? "; " : "");
+    if (tells)
+        snprintf(text + strlen(text), size - strlen(text), "%s: under half of the cell",
+                 t->letters ? "lower case" : "paler");
+}
+
+/* The range, the colours or letters, what they do not tell, and the one under the cursor,
+ * which its own ink hides; only as much as there is room for, in another order: the colours
+ * are the first to be cut. */
+static int legend_categories(Ui *ui, int y, int x)
+{
+    Panel panel;
+    Pane *pane = categories_pane(ui, &panel);
+    Told  t = { .ui = ui, .panel = &panel, .cursor = -1 };
+    int   end = ui->term->cols - 1, cursor, cautious;
+    char  lead[96], caution[64];
+
+    if (!pane || !find_categories(&t, pane))
+        return x;
+    lead_text(&t, lead, sizeof(lead));
+    cursor = t.cursor < 0 ? 0 : (int)strlen(CURSOR_WORD) + told_width(&t, t.cursor);
+    caution_text(&t, end - x < 120, caution, sizeof(caution));
+    if (*lead)
+        x += term_text(ui->term, y, x, end - x, lead, ui_style(ui, ROLE_DIM)) + 2;
+    cautious = *caution ? term_width(caution) + 2 : 0;
+    if (x + cautious + cursor > end)
+        cautious = 0;
+    x = tell_all(&t, y, x, end - 1 - cautious - cursor) + 1;
+    if (cautious)
+        x += term_text(ui->term, y, x, end - x, caution, ui_style(ui, ROLE_DIM)) + 2;
+    if (cursor && x + cursor <= end) {
+        x += term_text(ui->term, y, x, end - x, CURSOR_WORD, ui_style(ui, ROLE_DIM));
+        x = tell(&t, y, x, t.cursor) + 2;
+    }
+    return x;
+}
+
+/* ---- values ----------------------------------------------------------------- */
+
 static bool colours_values(const Panel *panel)
 {
     ViewKind kind = panel->view->kind;
@@ -190,5 +363,6 @@ void legend_draw(Ui *ui, int y, int x)
     x = legend_hops(ui, y, x);
     x = legend_schedule(ui, y, x);
     x = legend_loads(ui, y, x);
+    x = legend_categories(ui, y, x);
     legend_values(ui, compare_focus(ui), y, x);
 }

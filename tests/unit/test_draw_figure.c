@@ -436,6 +436,36 @@ static void captions_call_groups_by_their_name(void **state)
     snprintf(view.name, sizeof(view.name), "map");
     caption_of(&panel, 4, text, sizeof(text));
     assert_string_equal(text, "categories 0 to 5");
+    view.quantity = "weight set"; /* what the mechanism calls one */
+    caption_of(&panel, 4, text, sizeof(text));
+    assert_string_equal(text, "weight sets 0 to 5");
+}
+
+/* The word of one, of several, and that colours and letters come again. */
+static void categories_have_words_and_items(void **state)
+{
+    static const char *const names[] = { "forward", "recomputed", NULL };
+    View  view = { .name = "position_buckets", .kind = VIEW_BUCKETS, .dtype = DT_I32, .rank = 2,
+                   .shape = { 1, 4 }, .rows = "query", .cols = "key" };
+    Panel panel = { .view = &view };
+    LegendItem once, again;
+    char  text[64];
+
+    (void)state;
+    category_word(&view, text, sizeof(text));
+    assert_string_equal(text, "bucket");
+    assert_int_equal(category_item(&panel, 13).ascii, 'N');
+    assert_int_equal(category_item(&panel, 27).ascii, 'B');
+    assert_string_equal(category_item(&panel, 27).text, "27");
+    once = category_item(&panel, 1);
+    again = category_item(&panel, 1 + category_kinds(false));
+    assert_memory_equal(&once.rgb, &again.rgb, sizeof(Rgb));
+    view.categories = names;
+    assert_string_equal(category_item(&panel, 1).text, "recomputed");
+    assert_int_equal(category_item(&panel, 1).ascii, 'R');
+    view = (View){ .name = "membership", .kind = VIEW_MEMBERSHIP, .rows = "memory" };
+    categories_word(&view, text, sizeof(text));
+    assert_string_equal(text, "memories");
 }
 
 static void groups_are_set_apart_by_lines(void **state)
@@ -665,6 +695,7 @@ int main(void)
         cmocka_unit_test(captions_leave_out_what_is_plain),
         cmocka_unit_test(captions_tell_of_drawn_numbers),
         cmocka_unit_test(captions_call_groups_by_their_name),
+        cmocka_unit_test(categories_have_words_and_items),
         cmocka_unit_test(groups_are_set_apart_by_lines),
         cmocka_unit_test(what_is_not_allowed_is_no_colour_of_the_map),
         cmocka_unit_test(colours_have_a_quantity),

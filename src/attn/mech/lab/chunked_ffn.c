@@ -237,7 +237,8 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "chunk", .kind = VIEW_BUCKETS, .help = "the chunk each token goes through in" },
+    { .name = "chunk", .kind = VIEW_BUCKETS, .quantity = "chunk",
+      .help = "the chunk each token goes through in" },
     { .name = "tradeoff", .kind = VIEW_COUNT, .help = "chunks asked for, chunks there are, peak "
                                                       "bytes" },
     { .name = "tried", .kind = VIEW_COUNT, .help = "numbers of chunks of peaks" },

@@ -263,7 +263,7 @@ static const StageNote notes[] = {
 };
 
 static const ViewPromise views[] = {
-    { .name = "map", .kind = VIEW_BUCKETS,
+    { .name = "map", .kind = VIEW_BUCKETS, .quantity = "weight set",
       .help = "set of weights that each layer uses for attention (0) and feed-forward (1)" },
     { .name = "counts", .kind = VIEW_COUNT,
       .help = "numbers stored in tables, output table, attention, feed-forward, Linformer",

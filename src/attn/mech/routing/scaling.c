@@ -430,7 +430,7 @@ static const StageNote notes[] = {
 static const ViewPromise views[] = {
     { .name = "routing", .kind = VIEW_ROUTING, .help = "1 where a unit (qkv: module) works on a "
                                                        "token" },
-    { .name = "blocks", .kind = VIEW_BUCKETS, .maybe = true,
+    { .name = "blocks", .kind = VIEW_BUCKETS, .quantity = "unit", .maybe = true,
       .help = "ffn: the active unit of each block" },
     { .name = "controller", .kind = VIEW_FEATURES, .maybe = true,
       .help = "ffn: softmax of the controller in each block" },
