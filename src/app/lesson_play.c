@@ -31,6 +31,15 @@ bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *er
     return true;
 }
 
+bool lesson_cursor_fits(const View *view, int64_t query, int64_t key, Error *err)
+{
+    if (query >= 0 && query < view_rows(view) && key >= 0 && key < view_cols(view))
+        return true;
+    return error_set(err, ERR_USAGE, "cursor: query %lld, key %lld is outside; the view %s has "
+                     "%lld x %lld cells, counted from 0", (long long)query, (long long)key,
+                     view->name, (long long)view_rows(view), (long long)view_cols(view));
+}
+
 /* Where the explorer puts the cursor: where the lesson says, else in the middle. */
 static bool play_cursor(const LessonWords *words, LessonFact *fact, Error *err)
 {
@@ -42,12 +51,7 @@ static bool play_cursor(const LessonWords *words, LessonFact *fact, Error *err)
         return true;
     fact->query = words->query >= 0 ? words->query : view_rows(view) / 2;
     fact->key = words->query >= 0 ? words->key : view_cols(view) / 2;
-    if (fact->query < view_rows(view) && fact->key >= 0 && fact->key < view_cols(view))
-        return true;
-    return error_set(err, ERR_USAGE, "cursor: query %lld, key %lld is outside; the view %s has "
-                     "%lld x %lld cells, counted from 0", (long long)fact->query,
-                     (long long)fact->key, fact->view, (long long)view_rows(view),
-                     (long long)view_cols(view));
+    return lesson_cursor_fits(view, fact->query, fact->key, err);
 }
 
 static bool play_pane(Session *s, const PlannedPanel *panel, int64_t head,

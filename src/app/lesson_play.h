@@ -16,6 +16,9 @@ bool lesson_play(Session *s, const Lesson *lesson, int step, const LessonWords *
                  LessonPlay *out, Error *err);
 void lesson_play_free(LessonPlay *play);
 
+/* The view has the cell that a lesson puts the cursor on. */
+bool lesson_cursor_fits(const View *view, int64_t query, int64_t key, Error *err);
+
 /* The plan of words, with quality asked for where it is quick; its input is loaded. */
 bool lesson_plan(Session *s, const LessonCall *made, FigurePlan *plan, Error *err);
 

@@ -50,6 +50,7 @@ static void open_panes(Ui *ui, const LessonWords *words, const Call *call, Figur
         profile_take(ui, pane);
     }
     ui->lessons.opened = ui->compare.count;
+    ui->lessons.aimed = words->query >= 0;
     ui->compare.focus = 0;
     ui->message[0] = '\0';
     if (call->values[OPT_AT]) {
@@ -121,6 +122,7 @@ void lesson_show(Ui *ui, int at)
     l->judged = false;
     lesson_drop_runs(ui);
     ui->layer_count = 0;
+    l->aimed &= words == l->shown;
     history_clear(ui); /* what was in the panes is of another step */
     if ((words != l->shown && !open_words(ui, words, &err)) || !start_runs(ui, step, &err))
         snprintf(l->problem, sizeof(l->problem), "%s", err.text);
@@ -205,6 +207,27 @@ static void go_to_stage(Ui *ui)
     l->at = NULL;
 }
 
+/* Panes keep a cursor outside of their view at its edge: said as soon as all views are there,
+ * for the first that is too small. */
+static bool tell_edge(Ui *ui)
+{
+    Lessons           *l = &ui->lessons;
+    const LessonWords *words = l->shown;
+    Error              err = ERROR_INIT;
+
+    for (int i = 0; i < ui->compare.count && l->aimed; i++)
+        if (!ui->compare.panes[i].result && !ui->compare.panes[i].problem[0])
+            return false;
+    for (int i = 0; i < ui->compare.count && l->aimed && err.code == ERR_NONE; i++) {
+        const View *view = pane_view(&ui->compare.panes[i]);
+
+        if (view && !lesson_cursor_fits(view, words->query, words->key, &err))
+            ui_say(ui, ROLE_WARN, "The lesson's %s: it stands at the edge", err.text);
+    }
+    l->aimed = false;
+    return err.code != ERR_NONE;
+}
+
 /* What the learner did in the panes may have done the task. */
 static void judge(Ui *ui)
 {
@@ -230,6 +253,7 @@ bool lesson_poll(Ui *ui)
     for (int i = 0; i < LESSON_RUNS_MOST; i++)
         changed |= poll_run(l, i);
     go_to_stage(ui);
+    changed |= tell_edge(ui);
     judge(ui);
     return changed;
 }

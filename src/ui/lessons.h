@@ -39,6 +39,7 @@ typedef struct Lessons {
     char        problem[512]; /* why the step does not show; "": it does */
     int          opened; /* panes that the step opened */
     const LessonWords *shown; /* what is in the panes; to compare with only */
+    bool        aimed;   /* the cursor they name has not been held against the views yet */
     const char *at;      /* stage to go to once the run is there; NULL: none */
     Session    *side;    /* owned: of the runs beside the panes; NULL: none yet */
     Job        *jobs[LESSON_RUNS_MOST];
