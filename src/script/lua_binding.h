@@ -50,6 +50,8 @@ typedef struct Class {
     const luaL_Reg *meta;    /* metamethods; NULL: a plain table, described only */
     const char     *operators; /* further lines of the stub, or NULL */
     bool            open;    /* a table that takes other keys as well */
+    const char     *instead; /* what is called instead of assigning a field, NAME is the field;
+                                NULL: it is a table, whose keys may be assigned */
 } Class;
 
 extern const Class class_job, class_row, class_context, class_param_options, class_view_options,

@@ -415,4 +415,5 @@ const Class class_pattern = {
     .members = pattern_members,
     .meta = pattern_meta,
     .operators = "---@operator len: integer\n",
+    .instead = "p:union, p:common, p:minus and attn.pattern make another",
 };

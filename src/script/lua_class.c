@@ -106,6 +106,20 @@ static int object_index(lua_State *L)
                       lua_tostring(L, 2), class_nearest(class, lua_tostring(L, 2)));
 }
 
+/* Upvalue: the class.  object.field = value says what to call instead.  [-0, +0, v] */
+static int object_newindex(lua_State *L)
+{
+    const Class *class = lua_touserdata(L, lua_upvalueindex(1));
+    const char  *name = luaL_tolstring(L, 2, NULL);
+
+    for (const Member *m = class->members; m->name; m++)
+        if (m->args && !strcmp(m->name, name))
+            return luaL_error(L, "%s: '%s' cannot be assigned, it is a method; call it with a "
+                              "colon: object:%s(...)", class->name, name, name);
+    return luaL_error(L, "%s: '%s' cannot be assigned; %s", class->name, name,
+                      luaL_gsub(L, class->instead, "NAME", name));
+}
+
 /* Functions into the table at the top, fields into the one below.  [-0, +0, m] */
 static void set_members(lua_State *L, const Class *class)
 {
@@ -135,6 +149,11 @@ static void open_class(lua_State *L, const Class *class)
     lua_pushlightuserdata(L, (void *)(uintptr_t)class);
     lua_pushcclosure(L, object_index, 3);
     lua_setfield(L, -2, "__index");
+    if (class->instead) {
+        lua_pushlightuserdata(L, (void *)(uintptr_t)class);
+        lua_pushcclosure(L, object_newindex, 1);
+        lua_setfield(L, -2, "__newindex");
+    }
     lua_rawsetp(L, LUA_REGISTRYINDEX, class);
     lua_pop(L, 1);
 }

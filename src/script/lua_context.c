@@ -361,4 +361,6 @@ const Class class_context = { .name = "Context",
                               .help = "One run of a mechanism of one's own.",
                               .members = context_members,
                               .meta = context_meta,
-                              .operators = "---@operator len: integer\n" };
+                              .operators = "---@operator len: integer\n",
+                              .instead = "ctx:view(name, tensor) shows a tensor, what `run` "
+                                         "returns is the output" };

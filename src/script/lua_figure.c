@@ -262,6 +262,7 @@ const Class class_figure = {
     .members = figure_members,
     .meta = figure_meta,
     .operators = "---@operator len: integer\n",
+    .instead = "attn.figure{ ... } takes a figure's settings, f:save(path, { ... }) a file's",
 };
 
 static const Member panel_members[] = {

@@ -403,6 +403,7 @@ const Class class_input = {
     .members = input_members,
     .meta = input_meta,
     .operators = "---@operator len: integer\n",
+    .instead = "attn.input{ ... } makes another",
 };
 
 static const Member tensors_members[] = {

@@ -226,4 +226,5 @@ static const Member job_members[] = {
     MEMBER_END,
 };
 const Class class_job = { .name = "Job", .help = "A run that goes on while the script does.",
-                          .members = job_members, .meta = job_meta };
+                          .members = job_members, .meta = job_meta,
+                          .instead = "job:wait, job:cancel and job:on_progress are what it takes" };

@@ -164,7 +164,9 @@ const Class class_row = { .name = "Row",
                           .help = "The keys that one query may see.",
                           .members = row_members,
                           .meta = row_meta,
-                          .operators = "---@operator len: integer\n" };
+                          .operators = "---@operator len: integer\n",
+                          .instead = "row:add(key) and row:range(from, to) say what the "
+                                     "query sees" };
 
 /* ---- building --------------------------------------------------------------- */
 

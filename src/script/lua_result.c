@@ -346,4 +346,5 @@ const Class class_result = {
     .members = result_members,
     .meta = result_meta,
     .operators = "---@operator len: integer\n",
+    .instead = "a run is finished, attn.run makes another",
 };

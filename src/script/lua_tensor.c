@@ -385,4 +385,5 @@ const Class class_tensor = {
                  "---@operator div(attnscope.Tensor|number): attnscope.Tensor\n"
                  "---@operator unm: attnscope.Tensor\n"
                  "---@operator len: integer\n",
+    .instead = "t:set(i, ..., value) writes a number, t:slice and attn.tensor make another",
 };

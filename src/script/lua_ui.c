@@ -398,7 +398,8 @@ static const Member pane_members[] = {
     MEMBER_END,
 };
 const Class class_pane = { .name = "Pane", .help = "A pane of the explorer, by its number.",
-                           .members = pane_members, .meta = pane_meta };
+                           .members = pane_members, .meta = pane_meta,
+                           .instead = "pane:set{ NAME = ... } changes what it shows" };
 
 static const Member ui_members[] = {
     { "open", ui_open, "text: string", "attnscope.Pane" "?, string?, string?",

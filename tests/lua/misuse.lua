@@ -132,6 +132,32 @@ local function methods_of(object)
   return methods
 end
 
+-- object.name = value: a sentence with what to call instead, at the script's line.
+check.case("fields of objects are not assigned", function()
+  local instead = {
+    Tensor = "t:set", Input = "attn.input", Result = "attn.run", Pattern = "p:union",
+    Figure = "attn.figure", Job = "job:cancel",
+  }
+  local all = objects()
+  for class, words in pairs(instead) do
+    local object = all[class]
+    for _, name in ipairs { "n", "shape", "nothing", 1 } do
+      local message = complaint(function() object[name] = 3 end)
+      assert(not message, message)
+      local good, said = pcall(function() object[name] = 3 end)
+      assert(not good and said:find("^[^:]+:%d+: " .. class), said)
+      assert(said:find(("'%s' cannot be assigned; "):format(name), 1, true), said)
+      assert(said:find(words, 1, true), said)
+    end
+    local good, said = pcall(function() object.close = 3 end)
+    assert(not good and said:find("object:close(...)", 1, true), said)
+    object:close()
+  end
+  local list = attn.sweep { "full", n = "8", d = 4, reps = 1 }
+  list[#list + 1] = list[1] -- a list stays one
+  assert(#list == 2)
+end)
+
 for _, name in ipairs(names_of(attn)) do
   if not skipped.attn[name] then
     check.case("attn." .. name, function()
