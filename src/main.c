@@ -52,17 +52,20 @@ static int print_document(const char *kind)
     return ok ? 0 : 1;
 }
 
+/* Lessons are read by the scripts' side; the explorer knows the keys they tell to press. */
 static int choose(int argc, char **argv, ScriptHost **scripts)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
     bool        terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    LessonReader lessons = script_lessons;
 
+    lessons.knows_key = ui_knows_key;
     if (terminal && (is_command(word) ? ui_takes(argc, argv) : is_input(word)))
-        return ui_main(argc, argv, script_interpreter(scripts), &script_lessons);
+        return ui_main(argc, argv, script_interpreter(scripts), &lessons);
     if (is_command(word) || !is_input(word))
-        return cli_main(argc, argv, &script_lessons, ui_options);
+        return cli_main(argc, argv, &lessons, ui_options);
     /* --help is answered, and else it is said that there is no terminal. */
-    return ui_main(argc, argv, script_interpreter(scripts), &script_lessons);
+    return ui_main(argc, argv, script_interpreter(scripts), &lessons);
 }
 
 /* What the command docs knows; the man page has sections of other front ends. */

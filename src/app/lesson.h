@@ -108,6 +108,8 @@ typedef struct LessonReader {
     bool (*call)(const Lesson *lesson, int function, const LessonFacts *facts, LessonValue *out,
                  Error *err);
     void (*close)(void *state);
+    /* The explorer has a key of that name; NULL: nobody knows its keys. */
+    bool (*knows_key)(const char *name, size_t length);
 } LessonReader;
 
 /* Who reads lessons for this session; borrowed. */

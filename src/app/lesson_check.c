@@ -8,6 +8,7 @@
 
 #include "app/lesson_page.h"
 #include "app/lesson_play.h"
+#include "app/lesson_words.h"
 #include "profile/measure.h"
 
 typedef struct Check {
@@ -102,6 +103,42 @@ static void check_answer(Check *c, const LessonFacts *facts)
         complain(c, "answer: %d choices are accepted", accepted);
 }
 
+static void check_keys(Check *c, const char *field, const char *words)
+{
+    LessonKey keys[LESSON_KEYS_MOST];
+    int       count = words && c->lesson->reader->knows_key ? lesson_keys(words, keys) : 0;
+
+    for (int i = 0; i < count; i++)
+        if (!c->lesson->reader->knows_key(keys[i].name, keys[i].length))
+            complain(c, "%s: there is no key '%.*s'; attnscope docs keys lists them", field,
+                     (int)keys[i].length, keys[i].name);
+}
+
+/* Keys that the words name are there, also in words that a function makes. */
+static void check_words(Check *c, const LessonFacts *facts)
+{
+    const LessonStep *step = &c->lesson->steps[c->step];
+    const struct {
+        const char       *field;
+        const LessonText *text;
+    } made[] = { { "text", &step->text }, { "now", &step->now }, { "hint", &step->hint },
+                 { "explain", &step->explain } };
+
+    for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+        Text  words = { 0 };
+        Error err = ERROR_INIT; /* the page said it */
+
+        if (lesson_text(c->lesson, made[i].text, facts, &words, &err))
+            check_keys(c, made[i].field, text_str(&words));
+        text_free(&words);
+    }
+    check_keys(c, "ask", step->question);
+    check_keys(c, "task", step->task);
+    if (step->task && lesson_task_opens_form(step) && !lesson_task_names_any(step, facts))
+        complain(c, "task: it says to press p, but names no parameter of the panes: the form opens "
+                 "on the one that is named");
+}
+
 /* With what the learner would read there, which often says what is amiss. */
 static void complain_of_solution(Check *c, const LessonFacts *facts)
 {
@@ -152,6 +189,7 @@ static void check_step(Check *c)
         check_pages(c, &play.facts);
         check_answer(c, &play.facts);
         check_task(c, &play.facts);
+        check_words(c, &play.facts);
         lesson_time_step(c->lesson, c->step, &play.facts, c->time, &err); /* said already */
     } else {
         complain_of(c, &err);

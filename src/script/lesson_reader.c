@@ -221,4 +221,5 @@ static bool call_lesson(const Lesson *lesson, int function, const LessonFacts *f
     return ok;
 }
 
-const LessonReader script_lessons = { read_lesson, call_lesson, close_state };
+const LessonReader script_lessons = { .read = read_lesson, .call = call_lesson,
+                                      .close = close_state };

@@ -27,6 +27,22 @@ const Action *action_of_key(unsigned scope, uint32_t key)
     return NULL;
 }
 
+bool ui_knows_key(const char *name, size_t length)
+{
+    for (size_t i = 0; i < ACTION_COUNT; i++)
+        for (const char *list = actions[i].keys; *list;) {
+            size_t      own = strcspn(list, " ");
+            char        text[32];
+            const char *label = key_label(key_parse(list, own), text, sizeof(text));
+
+            if ((own == length && !memcmp(list, name, length)) ||
+                (strlen(label) == length && !memcmp(label, name, length)))
+                return true;
+            list += own + (list[own] == ' ');
+        }
+    return false;
+}
+
 const Action *action_find(const char *id)
 {
     for (size_t i = 0; i < ACTION_COUNT; i++)

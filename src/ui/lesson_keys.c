@@ -87,22 +87,6 @@ void action_lesson_answer(Ui *ui)
         answer_number(ui, step, right);
 }
 
-bool lesson_task_names(const Ui *ui, const char *name)
-{
-    const Lessons *l = &ui->lessons;
-    const char    *task = l->running->steps[l->step].task, *at = task;
-    size_t         length = strlen(name);
-
-    while (at && (at = strstr(at, name))) {
-        bool begins = at == task || at[-1] == ' ';
-
-        at += length;
-        if (begins && !(*at == '_' || (*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9')))
-            return true;
-    }
-    return false;
-}
-
 /* A choice, or a line of the words where there is none. */
 static void move(Ui *ui, int by)
 {

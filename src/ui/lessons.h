@@ -69,8 +69,6 @@ bool lessons_passes(Ui *ui, int direction);
 /* ---- lesson_keys.c: answering ---- */
 
 bool lessons_key(Ui *ui, uint32_t key); /* true: taken */
-/* The task of the step has this word. */
-bool lesson_task_names(const Ui *ui, const char *name);
 
 /* ---- lesson_step.c: what a step shows ---- */
 

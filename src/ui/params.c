@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/lesson_words.h"
 #include "ui/actions.h"
 #include "ui/compare.h"
 #include "ui/form.h"
@@ -211,13 +212,14 @@ static void params_leave(Ui *ui)
 /* Where a lesson's task names a parameter, the form opens on it; else on the first. */
 static int first_row(const Ui *ui, const Pane *pane)
 {
-    Form form;
+    const Lessons *l = &ui->lessons;
+    Form           form;
 
     if (!lessons_docked(ui))
         return 0;
     form_make(pane, &form);
     for (int i = 0; i < form.count; i++)
-        if (lesson_task_names(ui, form_name(&form.rows[i])))
+        if (lesson_task_names(&l->running->steps[l->step], form_name(&form.rows[i])))
             return i;
     return 0;
 }

@@ -11,8 +11,10 @@
 #include "app/lesson_progress.h"
 #include "check.h"
 #include "script/script.h"
+#include "ui/ui.h"
 
-static Session *session;
+static Session     *session;
+static LessonReader reader; /* as main makes it */
 
 static int open_session(void **state)
 {
@@ -21,8 +23,10 @@ static int open_session(void **state)
     (void)state;
     setenv("XDG_DATA_HOME", "/nowhere", 1); /* the program's own lessons only */
     session = session_new(&err);
+    reader = script_lessons;
+    reader.knows_key = ui_knows_key;
     if (session)
-        session_on_lessons(session, &script_lessons);
+        session_on_lessons(session, &reader);
     return session ? 0 : 1;
 }
 
@@ -44,6 +48,10 @@ static Lesson *read_text(const char *text, Error *err)
 
 #define HEAD "return { title = 't', summary = 's', steps = { { title = 'a', text = 'x', "
 #define SHOW "show = { 'full:weights', n = 8, d = 4 }, "
+#define TASK                                                                                   \
+    "show = { 'window:weights', n = 8, d = 4 }, "                                              \
+    "done = function(s) return s[1].params.window == 5 end, "                                  \
+    "solution = { 'window(window=5):weights', n = 8, d = 4 }, "
 #define TAIL "} } }"
 
 static void what_is_wrong_is_said_with_its_place(void **state)
@@ -256,6 +264,13 @@ static void what_does_not_hold_is_found(void **state)
         { HEAD SHOW "now = function(s) return s[1].query .. ' ' .. s[1].key end, task = 'd', "
           "done = function(s) return s[1].query ~= 4 or s[1].key ~= 4 end, "
           "solution = { 'full:weights', n = 8, d = 4, cursor = { 0, 0 } }" TAIL, "" },
+        { HEAD TASK "task = 'press p and make it wider'" TAIL, "names no parameter of the panes" },
+        { HEAD TASK "task = 'press p, then Return'" TAIL, "task: there is no key 'Return'" },
+        { HEAD TASK "task = 'press p and set window to 5, press Enter or Ctrl-P'" TAIL, "" },
+        { HEAD TASK "task = 'press p and set causal'" TAIL, "" },
+        { HEAD SHOW "text = 'Press F13 or any key.'" TAIL, "text: there is no key 'F13'" },
+        { HEAD SHOW "hint = 'Press ] until it is there, then S-Right.'" TAIL, "" },
+        { HEAD SHOW "now = function(s) return 'Press \xc3\xb6.' end" TAIL, "now: there is no key" },
     };
 
     (void)state;
