@@ -272,7 +272,6 @@ static Pattern *cells(Run *r, const SoftBlocks *s, bool hard)
 void soft_blocks_show(Run *r, SoftBlocks *s)
 {
     const Pattern *soft, *hard;
-    View          *view;
 
     if (!run_wants_views(r))
         return;
@@ -284,9 +283,9 @@ void soft_blocks_show(Run *r, SoftBlocks *s)
     hard = cells(r, s, true);
     view_pattern(r, soft, false);
     view_stage(r, "sort blocks", -1); /* what each query is given, before any score */
-    view = view_reader(r, "connectivity_hard", VIEW_PATTERN, DT_U8, read_ones, s, hard);
-    if (view)
-        view->other = "sorted block";
+    view_reader(r, "connectivity_hard", VIEW_PATTERN, DT_U8, read_ones, s, hard);
     view_stage(r, NULL, -1);
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, s, soft);
+    view_meaning(r, soft, NULL, "sorted block");
+    view_meaning(r, hard, NULL, "sorted block");
 }

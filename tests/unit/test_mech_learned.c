@@ -144,6 +144,19 @@ static void sinkhorn_balances_the_columns(void **state)
     fixture_free(&f);
 }
 
+/* One thing, one word: in legends of the sets and in lists of the weights. */
+static void sinkhorn_calls_its_parts_the_same_in_all_views(void **state)
+{
+    static const char *const names[] = { "connectivity", "connectivity_hard", "weights" };
+    Fixture f = fixture_new(8);
+
+    (void)state;
+    fixture_run(&f, "sinkhorn", "block=4", false);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(run_view(f.run, names[i])->other, "sorted block");
+    fixture_free(&f);
+}
+
 static void causal_runs_know_nothing_later(void **state)
 {
     (void)state;
@@ -196,6 +209,7 @@ int main(void)
         cmocka_unit_test(reformer_zero_rows_share_bucket_zero),
         cmocka_unit_test(routing_leaves_out_whom_no_cluster_takes),
         cmocka_unit_test(sinkhorn_balances_the_columns),
+        cmocka_unit_test(sinkhorn_calls_its_parts_the_same_in_all_views),
         cmocka_unit_test(causal_runs_know_nothing_later),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(failed_allocations_are_ordinary_errors),
