@@ -97,6 +97,42 @@ static void each_cell_is_what_counting_says(void **state)
     session_free(s);
 }
 
+/* The view's numbers are of these, as docs/lessons.md says, and the last of them is there. */
+static void check_numbers(Session *s, const char *text, const uint8_t *numbers, int count)
+{
+    Result       *r = result_of(s, text);
+    const Missed *o = result_missed(r, 8, NULL, NULL, NULL);
+    bool          last = false;
+
+    assert_non_null(o);
+    for (int64_t i = 0; i < N; i++) {
+        float row[N];
+
+        row_of(missed_view(o), 0, i, row);
+        for (int j = 0; j < N; j++) {
+            CHECK(row[j] == 0 || memchr(numbers, (int)row[j], (size_t)count), "%s: %g", text,
+                  (double)row[j]);
+            last |= row[j] == numbers[count - 1];
+        }
+    }
+    CHECK(last, "%s: no %d", text, numbers[count - 1]);
+    result_release(r);
+}
+
+static void numbers_are_those_documented(void **state)
+{
+    static const uint8_t rounds[] = { 32, 1, 2, 4, 8, 16, 64, 128 }, found[] = { 32, 1 };
+    static const uint8_t causes[] = { 32, COMPONENT_GLOBAL, COMPONENT_RANDOM, COMPONENT_WINDOW };
+    Session *s = session_on("synthetic:normal(n=29,d=8,heads=3)");
+
+    (void)state;
+    check_numbers(s, "reformer(block=2,rounds=9)", rounds, 8); /* 128: round 7 or later */
+    check_numbers(s, "reformer(block=4,rounds=6)", rounds, 7);
+    check_numbers(s, "bigbird(block=2)", causes, 4);
+    check_numbers(s, "full", found, 2);
+    session_free(s);
+}
+
 /* Rounds find more and more, each no more than all; the last together is the whole. */
 static void rounds_add_up(void **state)
 {
@@ -226,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_cell_is_what_counting_says),
+        cmocka_unit_test(numbers_are_those_documented),
         cmocka_unit_test(rounds_add_up),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(a_cancelled_search_says_so),
