@@ -46,7 +46,7 @@ units    := $(sort $(wildcard tests/unit/test_*.c))
 unit_bin := $(units:tests/unit/%.c=$(BUILD)/tests/%)
 fuzzers  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all help deeper run deps test-deps test test-gpu unit check bench docs figures asan ubsan tsan fuzz module \
+.PHONY: all help deeper run deps test-deps test test-gpu unit check bench docs figures asan ubsan tsan races fuzz module \
         clean install uninstall dist
 .DEFAULT_GOAL := all
 
@@ -143,6 +143,15 @@ ubsan: asan ## same as asan: both run together
 tsan: deeper ## the suite under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 test
 
+# Of these the device's side is elsewhere: choices of the host, failures, times.
+not_raced = $(addprefix tests/unit/test_gpu_,metrics.c profile.c ceilings.c memory.c)
+
+races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: accesses that nothing puts in order
+	$(Q)$(MAKE) --no-print-directory BUILD=build/races SANITIZE=thread OPTIMISE=-O1 CUDA=0 \
+	    build/races/tests/attnscope-emulated.so \
+	    $(patsubst tests/unit/%.c,build/races/tests/%,$(filter-out $(not_raced),$(wildcard tests/unit/test_gpu_*.c)))
+	$(Q)tests/emulated/races build/races
+
 test-gpu: all $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases)
 	$(Q)CASES='$(CASES)' tests/gpu/run $(BUILD)/attnscope
 
@@ -204,14 +213,37 @@ install: all ## install under PREFIX (default /usr/local)
 	install -m644 scripts/lua/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua
 	install -d $(DESTDIR)$(PREFIX)/share/attnscope/lua/library
 	install -m644 scripts/lua/library/*.lua $(DESTDIR)$(PREFIX)/share/attnscope/lua/library
+	if [ -f $(BUILD)/attnscope-cuda.so ]; then \
+	    install -Dm755 $(BUILD)/attnscope-cuda.so $(DESTDIR)$(PREFIX)/lib/attnscope/attnscope-cuda.so; fi
 
 uninstall: ## remove what install put there
-	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(DESTDIR)$(PREFIX)/share/attnscope \
+	rm -rf $(DESTDIR)$(PREFIX)/bin/attnscope $(DESTDIR)$(PREFIX)/share/attnscope $(DESTDIR)$(PREFIX)/lib/attnscope \
 	    $(DESTDIR)$(PREFIX)/share/man/man1/attnscope.1
 
 dist: ## build/attnscope-VERSION.tar.gz from the committed files
 	@mkdir -p $(BUILD)
 	git archive --prefix=attnscope-$(VERSION)/ -o $(BUILD)/attnscope-$(VERSION).tar.gz HEAD
+
+# ---- on machines without the packages ---------------------------------------------
+
+# The program and the libraries it needs in one folder that may lie anywhere, for machines where none
+# of the packages are and nobody may install them.  Of the system it needs glibc alone, as new as
+# that of the machine it was made on; fonts and terminal descriptions are in the program.
+bundle := $(BUILD)/attnscope-$(VERSION)-linux-$(shell uname -m)
+
+# DT_RPATH, which is looked at for the libraries' own libraries too.
+$(BUILD)/attnscope-bundled: $(objects) $(extra_objects)
+	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/attnscope' \
+	    $(filter %.o,$^) $(ALL_LDLIBS) -o $@
+
+.PHONY: bundle
+bundle: all $(BUILD)/attnscope-bundled ## the program with its libraries in one folder and archive, for machines without the packages
+	$(Q)rm -rf $(bundle) $(bundle).tar.gz
+	$(Q)$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(abspath $(bundle)) >/dev/null
+	$(Q)tools/bundle-libraries $(BUILD)/attnscope-bundled $(bundle)
+	$(Q)tar -C $(BUILD) -czf $(bundle).tar.gz $(notdir $(bundle))
+	@echo "$(bundle).tar.gz"
 
 clean: ## remove build/
 	rm -rf build

@@ -64,24 +64,28 @@ $(BUILD)/attnscope-cuda.so: $(kernel_objects) $(cupti_objects)
 endif
 
 # The same kernels on the CPU, thread by thread, for the tests (tests/emulated/emulated.h).
+comma := ,
 emulated_objects := $(kernels:src/%.cu=$(BUILD)/tests/emulated/%.o) \
                     $(patsubst tests/emulated/%.cc,$(BUILD)/tests/emulated/%.o,$(wildcard tests/emulated/*.cc))
 EMULATED_FLAGS = -std=c++17 -g -O2 -fPIC -fvisibility=hidden -DDEVICE_EMULATED -Isrc -Itests/emulated \
-                 -Wall -Wno-unknown-pragmas
+                 -Wall -Wno-unknown-pragmas $(if $(SANITIZE),-fno-omit-frame-pointer)
+# The kernels are what a sanitizer is to look at, not what runs them; that tells it what it cannot see.
+EMULATED_LOOK = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+EMULATED_RACES = $(if $(filter thread,$(SANITIZE)),-DEMULATED_RACES)
 
 $(BUILD)/tests/emulated/%.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def tests/emulated/*)
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  EMUL  $<")
-	$(Q)$(CXX) $(EMULATED_FLAGS) -x c++ -c $< -o $@
+	$(Q)$(CXX) $(EMULATED_FLAGS) $(EMULATED_LOOK) -x c++ -c $< -o $@
 
 $(BUILD)/tests/emulated/%.o: tests/emulated/%.cc $(wildcard tests/emulated/*.h src/attn/cuda/*.h \
                              src/attn/cuda/*.cuh src/attn/cuda/*.def)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(EMULATED_FLAGS) -c $< -o $@
+	$(Q)$(CXX) $(EMULATED_FLAGS) $(EMULATED_RACES) -c $< -o $@
 
 $(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
-	$(Q)$(CXX) -shared -o $@ $^ -lboost_context -Wl,-z,defs
+	$(Q)$(CXX) -shared $(EMULATED_LOOK) -o $@ $^ -lboost_context $(if $(SANITIZE),-Wl$(comma)-z$(comma)nodelete,-Wl$(comma)-z$(comma)defs)
 
 $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_gpu*.c)): | $(BUILD)/tests/attnscope-emulated.so
 

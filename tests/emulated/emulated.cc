@@ -1,5 +1,6 @@
 // emulated.cc -- see emulated.h.  Fibers are Boost.Context's.
 #include "emulated_matrix.h"
+#include "emulated_races.h"
 
 #include "attn/cuda/profiling.h"
 
@@ -15,7 +16,9 @@ namespace context = boost::context;
 #define WORD 32                // bytes a lane may leave
 #define SHARED_MOST ((size_t)227 << 10)   // of a Hopper's block
 #define SHARED_UNASKED ((size_t)48 << 10) // without cudaFuncSetAttribute
-#define GUARD 256
+#define GUARD 256      // bytes behind shared memory
+#define GUARD_BYTE 0xfd
+#define STACK (256 << 10) // of a thread
 #define MEMORY ((size_t)8 << 30) // the device "has" so much
 
 struct Copy {
@@ -36,29 +39,61 @@ struct Fiber {
     bool            left;
     std::vector<Copy> copies; // begun and not waited for
     int             group;    // of the next copy
+    void           *race;     // ThreadSanitizer's fiber
+    unsigned        blocks, warps; // barriers of these kinds that it has come to
 };
+
+typedef std::vector<std::unique_ptr<Fiber>> Fibers;
 
 Emulation emulation;
 
-static std::vector<std::unique_ptr<Fiber>> fibers; // they and their stacks go with the library
+static Fibers                       sets[SETS]; // they and their stacks go with the library
+static unsigned                     set_now;
 static std::mutex                   one_at_a_time;
 static const std::function<void()> *body_now;
 static unsigned char               *shared_now;
 static size_t                       shared_size;
+static std::vector<const EmulatedShared *> fixed; // that the block has come to
 static const char                  *kernel_now;
 static Fiber                       *running;
 static thread_local cudaError_t     last_error; // of this host thread: stays until it is asked for
 static size_t                       in_use;
+
+// What is in order for ThreadSanitizer: a barrier and the next one are different things, because
+// threads leave one after the other.
+static char launched_order, ended_order, block_order[SETS][2], warp_order[SETS][32][2];
+void *emulated_host;
+
+void *emulated_race(void) { return running->race; }
+
+static Fiber *fiber_at(size_t x) { return sets[set_now][x].get(); }
 
 static void wait_at(At at)
 {
     Fiber *fiber = running;
 
     fiber->at = at;
+    race_go(emulated_host);
     fiber->back = std::move(fiber->back).resume();
 }
 
-void emulated_barrier(void) { wait_at(At::barrier); }
+static void meet(At at, char *order)
+{
+    race_gives(order);
+    wait_at(at);
+    race_takes(order);
+}
+
+void emulated_barrier(void)
+{
+    meet(At::barrier, &block_order[set_now][running->blocks++ % 2]);
+}
+
+void emulated_warp(void)
+{
+    meet(At::gather, &warp_order[set_now][running->lane.number / WARP][running->warps++ % 2]);
+}
+
 void emulated_gather(void) { wait_at(At::gather); }
 void *emulated_shared(void) { return shared_now; }
 size_t emulated_shared_size(void) { return shared_size; }
@@ -72,9 +107,11 @@ void emulated_wait(bool (*ready)(const void *), const void *what)
     wait_at(At::wait);
 }
 
+// Not by memcpy, which ThreadSanitizer would see: a shuffle's words are no memory.
 void emulated_leave(const void *data, size_t size)
 {
-    memcpy(running->word, data, size < WORD ? size : WORD);
+    for (size_t x = 0; x < size && x < WORD; x++)
+        ((volatile unsigned char *)running->word)[x] = ((const unsigned char *)data)[x];
     running->left = true;
     emulated_gather();
 }
@@ -88,10 +125,16 @@ void emulated_broken(const char *how)
 
 /* ---- copies that run on ---------------------------------------------------------------- */
 
+#define COPY 16 // bytes
+
+// What stands there is spoiled at once, and comes when it is waited for.
+
 void emulated_copy(void *to, const void *from)
 {
-    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+    if ((uintptr_t)to % COPY || (uintptr_t)from % COPY)
         emulated_broken("a copy's address is not a multiple of 16");
+    race_writes(to, COPY);
+    memset(to, 0xff, COPY);
     running->copies.push_back({ to, from, running->group });
 }
 
@@ -105,8 +148,11 @@ void emulated_copies_wait(int left)
     std::vector<Copy> &copies = running->copies;
     size_t             done = 0;
 
-    for (; done < copies.size() && copies[done].group < running->group - left; done++)
-        memcpy(copies[done].to, copies[done].from, 16);
+    for (; done < copies.size() && copies[done].group < running->group - left; done++) {
+        race_reads(copies[done].from, COPY);
+        race_writes(copies[done].to, COPY);
+        memcpy(copies[done].to, copies[done].from, COPY);
+    }
     copies.erase(copies.begin(), copies.begin() + (long)done);
 }
 
@@ -126,16 +172,19 @@ const void *emulated_word(int lane)
 {
     size_t at = (size_t)running->lane.number / WARP * WARP + (size_t)lane;
 
-    return at < threads_now() && fibers[at]->left ? fibers[at]->word : NULL;
+    return at < threads_now() && fiber_at(at)->left ? fiber_at(at)->word : NULL;
 }
 
 // A fiber runs the body once for every block, and waits at the end of each.
 static Fiber *fiber_new(void)
 {
-    Fiber *fiber = new Fiber();
+    Fiber *fiber;
 
+    race_quiet(true); // what is made here is no thread's
+    fiber = new Fiber();
     fiber->at = At::end;
-    fiber->self = context::fiber(std::allocator_arg, context::fixedsize_stack(64 << 10),
+    fiber->race = race_fiber();
+    fiber->self = context::fiber(std::allocator_arg, context::fixedsize_stack(STACK),
                                  [fiber](context::fiber &&back) {
         fiber->back = std::move(back);
         for (;;) {
@@ -144,6 +193,7 @@ static Fiber *fiber_new(void)
         }
         return std::move(fiber->back);
     });
+    race_quiet(false);
     return fiber;
 }
 
@@ -152,6 +202,7 @@ static void resume(Fiber *fiber)
     running = fiber;
     emulation.lane = &fiber->lane;
     fiber->at = At::running;
+    race_go(fiber->race);
     fiber->self = std::move(fiber->self).resume();
 }
 
@@ -162,7 +213,7 @@ static bool run_warp(size_t first, size_t count)
         size_t moved = 0, gathered = 0, stopped = 0, waiting = 0;
 
         for (size_t x = first; x < first + count; x++) {
-            Fiber *f = fibers[x].get();
+            Fiber *f = fiber_at(x);
 
             if (f->at == At::running || (f->at == At::wait && f->ready(f->what))) {
                 resume(f);
@@ -177,21 +228,26 @@ static bool run_warp(size_t first, size_t count)
         if (gathered && stopped)
             emulated_broken("some threads of a warp shuffle while others wait elsewhere");
         for (size_t x = first; x < first + count && !waiting; x++)
-            if (fibers[x]->at == At::gather)
-                fibers[x]->at = At::running;
+            if (fiber_at(x)->at == At::gather)
+                fiber_at(x)->at = At::running;
     }
 }
 
 static void begin_block(size_t threads)
 {
     emulated_block_begins();
+    set_now = (set_now + 1) % SETS;
+    while (sets[set_now].size() < threads)
+        sets[set_now].emplace_back(fiber_new());
     for (size_t x = 0; x < threads; x++) {
-        Fiber *f = fibers[x].get();
+        Fiber *f = fiber_at(x);
 
         f->at = At::running;
         f->left = false;
         f->copies.clear();
         f->group = 0;
+        f->blocks = f->warps = 0;
+        race_as(f->race, [] { race_takes(&launched_order); });
         f->lane.number = (int)x;
         f->lane.thread = dim3((unsigned)(x % emulation.block.x),
                               (unsigned)(x / emulation.block.x % emulation.block.y),
@@ -209,8 +265,8 @@ static void run_block(size_t threads)
         for (size_t x = 0; x < threads; x += WARP)
             ran |= run_warp(x, std::min<size_t>(WARP, threads - x));
         for (size_t x = 0; x < threads; x++) {
-            ended += fibers[x]->at == At::end;
-            stopped += fibers[x]->at == At::barrier;
+            ended += fiber_at(x)->at == At::end;
+            stopped += fiber_at(x)->at == At::barrier;
         }
         if (ended == threads)
             break;
@@ -220,11 +276,13 @@ static void run_block(size_t threads)
             continue;
         }
         for (size_t x = 0; x < threads; x++)
-            if (fibers[x]->at == At::barrier)
-                fibers[x]->at = At::running;
+            if (fiber_at(x)->at == At::barrier)
+                fiber_at(x)->at = At::running;
     }
     if (emulated_block_ends())
         emulated_broken(emulated_block_ends());
+    for (size_t x = 0; x < threads; x++)
+        race_as(fiber_at(x)->race, [] { race_gives(&ended_order); });
 }
 
 static std::map<const void *, size_t> allowed; // shared memory, of kernels that asked for more
@@ -278,33 +336,82 @@ static bool fails(Act act)
     return !strncmp(asked(), names[act], length) && atol(asked() + length) == number;
 }
 
+/* ---- shared memory ---------------------------------------------------------------------- */
+
+static uint64_t blocks; // so many have begun
+
+// New for each block where ThreadSanitizer looks, because it knows places and not whose they are.
+static void *fill_shared(void *old, size_t bytes)
+{
+    void *data = old;
+
+    race_quiet(true);
+    if (SETS > 1 || !data) {
+        free(data);
+        data = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
+    }
+    memset(data, 0xff, bytes);
+    memset((char *)data + bytes, GUARD_BYTE, GUARD);
+    race_quiet(false);
+    return data;
+}
+
+static void check_guard(const void *data, size_t bytes)
+{
+    for (size_t at = bytes; data && at < bytes + GUARD; at++)
+        if (((const unsigned char *)data)[at] != GUARD_BYTE)
+            emulated_broken("wrote behind its shared memory");
+}
+
+void *emulated_fixed(EmulatedShared *memory)
+{
+    if (memory->block != blocks) {
+        memory->block = blocks;
+        memory->data = fill_shared(memory->data, memory->bytes);
+        fixed.push_back(memory);
+    }
+    return memory->data;
+}
+
+static void check_shared(void)
+{
+    check_guard(shared_now, shared_size);
+    for (const EmulatedShared *memory : fixed)
+        check_guard(memory->data, memory->bytes);
+    fixed.clear();
+}
+
+/* ---- a launch --------------------------------------------------------------------------- */
+
+static void run_at(unsigned x, unsigned y, unsigned z)
+{
+    emulation.at = dim3(x, y, z);
+    blocks++;
+    shared_now = (unsigned char *)fill_shared(shared_now, shared_size);
+    run_block(threads_now());
+    check_shared();
+}
+
 static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared, int region,
                        const std::function<void()> &body)
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    std::vector<unsigned char>  memory(shared + GUARD + 64);
-    size_t                      threads = (size_t)block.x * block.y * block.z;
     int64_t                     began = emulated_clock();
 
-    while (fibers.size() < threads)
-        fibers.emplace_back(fiber_new());
     kernel_now = kernel;
     shared_size = shared;
-    shared_now = memory.data() + (64 - (uintptr_t)memory.data() % 64) % 64;
     body_now = &body;
     emulation.grid = grid;
     emulation.block = block;
+    emulated_host = race_self();
+    race_gives(&launched_order);
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x; x++) {
-                emulation.at = dim3(x, y, z);
-                memset(shared_now, 0xff, shared);
-                memset(shared_now + shared, 0xfd, GUARD);
-                run_block(threads);
-                for (int at = 0; at < GUARD; at++)
-                    if (shared_now[shared + (size_t)at] != 0xfd)
-                        emulated_broken("wrote behind its shared memory");
-            }
+            for (unsigned x = 0; x < grid.x; x++)
+                run_at(x, y, z);
+    race_takes(&ended_order);
+    free(shared_now);
+    shared_now = NULL;
     emulated_launched(kernel, grid, block, shared, region, began);
 }
 

@@ -4,6 +4,7 @@
 // It checks more than it computes: a thread that misses a barrier which others of its block
 // (or, for shuffles, of its warp) wait at, is a failure with the kernel's name.  Shared memory
 // is filled with NaN patterns before each block, and what is written behind its end is found.
+// Compiled for ThreadSanitizer it finds accesses that nothing puts in order (emulated_races.h).
 //
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
 // allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none;
@@ -29,7 +30,6 @@
 #define __host__
 #define __forceinline__ inline
 #define __restrict__
-#define __shared__ static
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __constant__ static const
@@ -72,7 +72,8 @@ int   emulate(const char *kernel, const void *entry, dim3 grid, dim3 block, size
 int   emulated_allow(const void *entry, size_t shared);
 void *emulated_shared(void);
 void  emulated_barrier(void);  // of the block
-void  emulated_gather(void);   // of the warp
+void  emulated_warp(void);     // of the warp, with what it has written
+void  emulated_gather(void);   // of the warp, only in time
 // This lane's word is left for the others of its warp; after it all have left theirs.
 void  emulated_leave(const void *data, size_t size);
 const void *emulated_word(int lane); // what lane of this warp left; NULL: it is not there
@@ -99,10 +100,23 @@ static inline int emulate_with(const char *name, const void *entry, dim3 grid, d
     emulate_with(#kernel, (const void *)(kernel), dim3(grid), dim3(block), (shared),           \
                  [=](auto... args) { kernel(args...); }, __VA_ARGS__)
 #define SHARED(type, name) type *name = (type *)emulated_shared()
+// Memory of a known size, each block's own: no numbers when it begins.
+struct EmulatedShared {
+    void    *data;
+    size_t   bytes;
+    uint64_t block; // whose it is
+};
+void *emulated_fixed(EmulatedShared *memory);
+#define SHARED_ARRAY(type, name, sizes)                                                        \
+    static EmulatedShared name##_memory = { NULL, sizeof(type sizes), 0 };                     \
+    type (&name) sizes = *(type (*) sizes)emulated_fixed(&name##_memory)
+#define SHARED_VALUE(type, name)                                                               \
+    static EmulatedShared name##_memory = { NULL, sizeof(type), 0 };                           \
+    type &name = *(type *)emulated_fixed(&name##_memory)
 #define ALLOW_SHARED(kernel, bytes) emulated_allow((const void *)(kernel), (size_t)(bytes))
 
 static inline void __syncthreads(void) { emulated_barrier(); }
-static inline void __syncwarp(unsigned mask = 0xffffffffu) { (void)mask; emulated_gather(); }
+static inline void __syncwarp(unsigned mask = 0xffffffffu) { (void)mask; emulated_warp(); }
 static inline void __threadfence(void) {}
 static inline void __threadfence_block(void) {}
 
@@ -193,20 +207,29 @@ void    emulated_launched(const char *kernel, dim3 grid, dim3 block, size_t shar
 void    emulated_copied(int kind, size_t bytes, int region, int64_t began); // DeviceCopyKind
 void    emulated_allocated(int64_t bytes);                      // negative: given back
 
-/* ---- atomics: threads run in turn ------------------------------------------------ */
+/* ---- atomics: they put nothing in order ------------------------------------------ */
 
+template <typename T, typename Change>
+static inline T emulated_atomic(T *at, Change change)
+{
+    T old, next;
+
+    __atomic_load(at, &old, __ATOMIC_RELAXED);
+    do
+        next = change(old);
+    while (!__atomic_compare_exchange(at, &old, &next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return old;
+}
 template <typename T>
-static inline T atomicAdd(T *at, T x) { T old = *at; *at = old + x; return old; }
+static inline T atomicAdd(T *at, T x)
+{
+    return emulated_atomic(at, [=](T old) { return old + x; });
+}
 template <typename T>
-static inline T atomicMax(T *at, T x) { T old = *at; *at = x > old ? x : old; return old; }
-template <typename T>
-static inline T atomicMin(T *at, T x) { T old = *at; *at = x < old ? x : old; return old; }
-template <typename T>
-static inline T atomicOr(T *at, T x) { T old = *at; *at = old | x; return old; }
-template <typename T>
-static inline T atomicExch(T *at, T x) { T old = *at; *at = x; return old; }
-template <typename T>
-static inline T atomicCAS(T *at, T is, T x) { T old = *at; if (old == is) *at = x; return old; }
+static inline T atomicOr(T *at, T x)
+{
+    return emulated_atomic(at, [=](T old) { return old | x; });
+}
 
 /* ---- arithmetic ---------------------------------------------------------------------- */
 
@@ -245,7 +268,8 @@ typedef int   cudaError_t;
 typedef void *cudaStream_t;
 typedef void *cudaGraph_t;
 typedef void *cudaGraphExec_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9,
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,
+       cudaErrorInvalidConfiguration = 9,
        cudaErrorIllegalState = 401, cudaErrorLaunchFailure = 719,
        cudaErrorStreamCaptureUnsupported = 900, cudaErrorStreamCaptureInvalidated = 901,
        cudaErrorNoDevice = 100 };

@@ -1,5 +1,6 @@
 // emulated_warpgroup.cc -- see emulated_warpgroup.h.
 #include "attn/cuda/warpgroup.cuh"
+#include "emulated_races.h"
 
 #include <map>
 #include <vector>
@@ -51,6 +52,9 @@ void emulated_barrier_init(uint32_t at, uint32_t arrivals)
                                                    0 };
 }
 
+// What its phase of that parity puts in order.
+static char *order_of(Barrier *b, uint32_t parity) { return (char *)b + parity; }
+
 static void barrier_end(Barrier *b)
 {
     if (b->left || b->bytes)
@@ -65,6 +69,7 @@ void emulated_barrier_arrive(uint32_t at, uint32_t bytes)
 
     if (!b->left)
         emulated_broken("more threads arrive at a barrier than it has room for");
+    race_gives(order_of(b, b->phase));
     b->left--;
     b->bytes += (int32_t)bytes;
     barrier_end(b);
@@ -76,6 +81,7 @@ static bool phase_is_1(const void *barrier) { return ((const Barrier *)barrier)-
 void emulated_barrier_wait(uint32_t at, uint32_t parity)
 {
     emulated_wait(parity ? phase_is_0 : phase_is_1, barrier_at(at));
+    race_takes(order_of(barrier_at(at), parity));
 }
 
 /* ---- copies ----------------------------------------------------------------------------------- */
@@ -85,6 +91,7 @@ struct BulkCopy {
     const unsigned char *from; // NULL: of a map
     CUtensorMap          map;
     int                  at[3];
+    void                *race; // of who began it
 };
 
 static std::vector<BulkCopy> copies;
@@ -99,23 +106,27 @@ static void begin_copy(const BulkCopy &c)
 {
     if (c.to % 16 || c.bytes % 16)
         emulated_broken("a bulk copy is not of whole chunks of 16 bytes");
-    for (uint32_t x = 0; x < c.bytes; x += 16)
+    for (uint32_t x = 0; x < c.bytes; x += 16) {
+        race_writes(chunk_at(c, x), 16);
         memset(chunk_at(c, x), 0xff, 16);
+    }
     copies.push_back(c);
+    copies.back().race = emulated_race();
 }
 
 void emulated_copy_bytes(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier)
 {
     if ((uintptr_t)from % 16)
         emulated_broken("a bulk copy's source is not at a multiple of 16");
-    begin_copy({ to, bytes, barrier, (const unsigned char *)from, {}, {} });
+    begin_copy({ to, bytes, barrier, (const unsigned char *)from, {}, {}, NULL });
 }
 
 void emulated_copy_tile(uint32_t to, const CUtensorMap &map, int x, int y, int z, uint32_t barrier)
 {
     if (to % 128)
         emulated_broken("a tile's copy goes to no multiple of 128");
-    begin_copy({ to, 2 * map.box[0] * map.box[1] * map.box[2], barrier, NULL, map, { x, y, z } });
+    begin_copy({ to, 2 * map.box[0] * map.box[1] * map.box[2], barrier, NULL, map,
+                 { x, y, z }, NULL });
 }
 
 static void copy_box(const BulkCopy &c)
@@ -153,6 +164,12 @@ static bool deliver_copy(void)
     if (!c.from)
         copy_box(c);
     b = barrier_at(c.barrier);
+    race_as(c.race, [&] {
+        for (uint32_t x = 0; x < c.bytes; x += 16)
+            race_writes(chunk_at(c, x), 16);
+        race_reads(c.from, c.from ? c.bytes : 0);
+        race_gives(order_of(b, b->phase));
+    });
     b->bytes -= (int32_t)c.bytes;
     barrier_end(b);
     return true;
@@ -196,6 +213,7 @@ struct Work {
     std::map<float *, std::vector<float>> sums; // of accumulators that are no numbers meanwhile
     int                                  group; // of the next product
     bool                                 begun;
+    void                                *race;
 };
 
 struct Group {
@@ -250,6 +268,7 @@ void emulated_group_product(const EmulatedGroupProduct &product)
     }
     w.products.push_back(product);
     w.products.back().group = w.group;
+    w.race = emulated_race();
 }
 
 static bool same(const EmulatedGroupProduct &x, const EmulatedGroupProduct &y)
@@ -264,20 +283,37 @@ static float number(bool bf16, uint16_t bits)
 }
 
 // Entry (k, column) of the right side, as its descriptor says.
-static float right_of(const EmulatedGroupProduct &p, uint32_t k, uint32_t column)
+static const unsigned char *right_at(const EmulatedGroupProduct &p, uint32_t k, uint32_t column)
 {
     uint32_t start = (uint32_t)(p.b & 0x3fff) << 4, across = (uint32_t)(p.b >> 16 & 0x3fff) << 4;
     uint32_t next = (uint32_t)(p.b >> 32 & 0x3fff) << 4;
     uint32_t at = p.turned ? column / 64 * across + column % 64 * 2 + k / 8 * next + k % 8 * 128
                            : column / 8 * next + column % 8 * 128 + k * 2;
-    uint16_t bits;
 
     if (p.b >> 62 != 1 || (p.b >> 49 & 7))
         emulated_broken("a descriptor that is not emulated: 128-byte swizzle, base offset 0");
     if (start >> 7 & 7)
         emulated_broken("a descriptor's pattern begins at no multiple of 1024");
-    memcpy(&bits, memory_at(swizzled(start + at), 2), 2);
+    return memory_at(swizzled(start + at), 2);
+}
+
+static float right_of(const EmulatedGroupProduct &p, uint32_t k, uint32_t column)
+{
+    uint16_t bits;
+
+    memcpy(&bits, right_at(p, k, column), 2);
     return number(p.bf16, bits);
+}
+
+// Each warp reads the right side, and says for itself when it is done with it.
+static void see_reads(const Group &g, const EmulatedGroupProduct &p)
+{
+    for (int warp = 0; warp < GROUP_THREADS / 32; warp++)
+        race_as(g.work[32 * warp].race, [&] {
+            for (int k = 0; k < 16; k++)
+                for (int c = 0; c < p.columns; c++)
+                    race_reads(right_at(p, (uint32_t)k, (uint32_t)c), 2);
+        });
 }
 
 // The x-th product of all threads.
@@ -299,6 +335,8 @@ static void compute(Group &g, size_t x)
             left[(size_t)((row + half / 2 % 2 * 8) * 16 + col + half / 4 * 8 + half % 2)] =
                 number(p.bf16, (uint16_t)(p.left[half / 2] >> 16 * (half % 2)));
     }
+    if (SETS > 1)
+        see_reads(g, first);
     for (int k = 0; k < 16; k++)
         for (int c = 0; c < columns; c++)
             right[(size_t)(k * columns + c)] = right_of(first, (uint32_t)k, (uint32_t)c);

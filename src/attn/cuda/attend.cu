@@ -241,7 +241,8 @@ template <bool TERMS>
 static __global__ void __launch_bounds__(SIDE *SIDE) attend_f32(AttendCall a)
 {
     // The parts of q and k, and those of v, take turns in the same memory.
-    __shared__ float parts[2 * PART][T + 1], p[T][T + 1];
+    SHARED_ARRAY(float, parts, [2 * PART][T + 1]);
+    SHARED_ARRAY(float, p, [T][T + 1]);
     int64_t          first_q = (int64_t)blockIdx.x * T, first_e = (int64_t)blockIdx.z * WIDTH;
     int              y = threadIdx.x / SIDE;
 

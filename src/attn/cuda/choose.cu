@@ -66,7 +66,7 @@ static __device__ void take_columns(const NearestCall &a, const ExactTile *tile,
 template <bool COSINE, typename X, typename Y>
 static __global__ void __launch_bounds__(THREADS) nearest_rows(NearestCall a)
 {
-    __shared__ ExactTile tile;
+    SHARED_VALUE(ExactTile, tile);
     int64_t              first = (int64_t)blockIdx.x * EXACT_TILE, part = blockIdx.y;
     int64_t              head = blockIdx.z;
     int                  down = threadIdx.x / EXACT_SIDE, along = threadIdx.x % EXACT_SIDE;
@@ -118,7 +118,7 @@ extern "C" int call_nearest(const NearestCall *a)
 template <typename X, typename Y>
 static __global__ void __launch_bounds__(THREADS) product_keys(ProductKeysCall a)
 {
-    __shared__ ExactTile tile;
+    SHARED_VALUE(ExactTile, tile);
     int64_t              head = blockIdx.z, n = a.x.rows;
     int64_t              first = (int64_t)blockIdx.y * EXACT_TILE;
     int                  down = threadIdx.x / EXACT_SIDE, along = threadIdx.x % EXACT_SIDE;
@@ -163,7 +163,7 @@ extern "C" int call_product_keys(const ProductKeysCall *a)
 
 static __global__ void __launch_bounds__(THREADS) code_rows(CodesCall a)
 {
-    __shared__ ExactTile tile;
+    SHARED_VALUE(ExactTile, tile);
     int64_t              first = (int64_t)blockIdx.x * EXACT_TILE, head = blockIdx.y;
     int                  down = threadIdx.x / EXACT_SIDE, along = threadIdx.x % EXACT_SIDE;
     ExactRows<float>     x = rows_of<float>(a.x, head, a.heads, 0, a.x.rows);

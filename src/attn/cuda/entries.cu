@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(THREADS) entries(EntriesCall a, int acr
 // x's entries lie along y's rows' axis.
 static __global__ void __launch_bounds__(SIDE *DEEP) entries_turned(EntriesCall a)
 {
-    __shared__ double tile[SIDE][SIDE + 1];
+    SHARED_ARRAY(double, tile, [SIDE][SIDE + 1]);
     int64_t           down = (a.shape[1] + SIDE - 1) / SIDE, along = (a.shape[2] + SIDE - 1) / SIDE;
 
     for (int64_t at = blockIdx.x; at < a.shape[0] * down * along; at += gridDim.x) {

@@ -184,7 +184,7 @@ static __device__ Share both(Share a, Share b)
 // A block has 32 columns of COLUMN_ROWS rows; each warp a row at a time.
 static __global__ void __launch_bounds__(TEAM_THREADS) measure_columns(ColumnSoftmaxCall a)
 {
-    __shared__ Share parts[TEAM_WARPS][32];
+    SHARED_ARRAY(Share, parts, [TEAM_WARPS][32]);
     int64_t          slices = gridDim.y, head = blockIdx.z, lane = threadIdx.x % 32;
     int64_t          first = (int64_t)blockIdx.y * COLUMN_ROWS, c = (int64_t)blockIdx.x * 32 + lane;
     int64_t          end = first + COLUMN_ROWS < a.x.rows ? first + COLUMN_ROWS : a.x.rows;

@@ -10,7 +10,7 @@ struct NoRules {
 template <int WIDE>
 static __global__ void __launch_bounds__(THREADS) panels_attend(PanelInput a)
 {
-    __shared__ PanelMemory memory;
+    SHARED_VALUE(PanelMemory, memory);
     NoRules                none;
 
     attend_panel<WIDE>(a, &memory, none);

@@ -90,7 +90,8 @@ static __device__ void tile_product(const GemmSide<A> &a, const GemmSide<B> &b,
 {
     const int           OWN = TILE / 16;
     const bool          folded = sizeof(Sum) != sizeof(Total);
-    __shared__ __align__(16) Sum left[2][DEPTH][TILE + PAD], right[2][DEPTH][TILE + PAD];
+    SHARED_ARRAY(Sum, left, [2][DEPTH][TILE + PAD]);
+    SHARED_ARRAY(Sum, right, [2][DEPTH][TILE + PAD]);
     Part<A, Sum, TILE>  next_a;
     Part<B, Sum, TILE>  next_b;
     Sum                 sum[OWN][OWN];

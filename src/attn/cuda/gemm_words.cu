@@ -81,7 +81,8 @@ static __device__ void tile_product(const GemmSide<float> &a, const GemmSide<flo
                                     float sum[TILE / 32][TILE / 32][4])
 {
     const int COUNT = TILE / 32, STEP = WORDS * Format::PER_WORD;
-    __shared__ uint32_t left[2][TILE][PITCH], right[2][TILE][PITCH];
+    SHARED_ARRAY(uint32_t, left, [2][TILE][PITCH]);
+    SHARED_ARRAY(uint32_t, right, [2][TILE][PITCH]);
     Part<Format, TILE>  next_a, next_b;
     int                 warp = threadIdx.x / 32;
 

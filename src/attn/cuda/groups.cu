@@ -102,10 +102,10 @@ struct GroupRules {
             __syncthreads();
             for (int key = (int)threadIdx.x % 4; key < PANEL_ROWS && key < count; key += 4)
                 if (m->row[row] >= 0 && w->key_at[key] != w->row_at[row] && stays(row, key))
-                    w->others[row] = 1;
+                    atomicOr(&w->others[row], 1);
             __syncthreads();
             if (threadIdx.x < PANEL_ROWS && !w->others[threadIdx.x])
-                w->missing = 1;
+                atomicOr(&w->missing, 1);
             __syncthreads();
             if (!w->missing)
                 break;
@@ -228,8 +228,8 @@ struct GroupRules {
 template <int WIDE>
 static __global__ void __launch_bounds__(THREADS) group_attend(GroupCall a)
 {
-    __shared__ PanelMemory memory;
-    __shared__ RuleMemory  known;
+    SHARED_VALUE(PanelMemory, memory);
+    SHARED_VALUE(RuleMemory, known);
     GroupRules             rules(a, &known);
 
     attend_panel<WIDE>(a.in, &memory, rules);

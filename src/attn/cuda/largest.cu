@@ -55,7 +55,7 @@ extern "C" int call_argmax(const ArgmaxCall *a)
 
 static __global__ void __launch_bounds__(THREADS) column_keys(ColumnKeysCall a)
 {
-    __shared__ int64_t keys[SQUARE][SQUARE + 1];
+    SHARED_ARRAY(int64_t, keys, [SQUARE][SQUARE + 1]);
     int64_t            row = (int64_t)blockIdx.x * SQUARE, column = (int64_t)blockIdx.y * SQUARE;
     int                lane = threadIdx.x % SQUARE;
 
@@ -117,8 +117,9 @@ static __device__ unsigned find_digit(const int *count, int *wanted)
 // By radix, from the highest byte on.
 static __device__ Bound find_bound(const int64_t *key, int64_t n, int64_t k)
 {
-    __shared__ int      count[DIGITS], place;
-    __shared__ uint64_t found;
+    SHARED_ARRAY(int, count, [DIGITS]);
+    SHARED_VALUE(int, place);
+    SHARED_VALUE(uint64_t, found);
     uint64_t            turn = (uint64_t)1 << 63;
     Bound               bound;
 
@@ -156,7 +157,7 @@ static __device__ Bound find_bound(const int64_t *key, int64_t n, int64_t k)
 
 static __global__ void __launch_bounds__(LINE) select_line(SelectCall a)
 {
-    __shared__ int warps[32];
+    SHARED_ARRAY(int, warps, [32]);
     const int64_t *key = a.key + (int64_t)blockIdx.x * a.n;
     int32_t       *out = a.index + (int64_t)blockIdx.x * a.k;
     Bound          bound = find_bound(key, a.n, a.k);

@@ -6,7 +6,7 @@
 template <typename T>
 static __global__ void __launch_bounds__(TEAM_THREADS) add_rows(RowSumsCall a)
 {
-    __shared__ double parts[TEAM_WARPS][32];
+    SHARED_ARRAY(double, parts, [TEAM_WARPS][32]);
     int64_t           strips = (a.x.cols + 31) / 32, lane = threadIdx.x % 32;
     int64_t           c = blockIdx.x % strips * 32 + lane, item = blockIdx.x / strips;
     int64_t           head = item / a.pieces, first = item % a.pieces * a.rows;

@@ -137,7 +137,7 @@ static __device__ void hide(const LogitsCall &a, const RowPanel &p, int64_t firs
 template <int KIND, int WIDE>
 static __global__ void __launch_bounds__(THREADS) logit_attend(LogitsCall a)
 {
-    __shared__ LogitMemory m;
+    SHARED_VALUE(LogitMemory, m);
     RowPanel p = a.work.panels[blockIdx.x];
     int64_t  first_col = (int64_t)blockIdx.y * PANEL_ROWS * WIDE;
     Values   values = values_of(a.v, DeviceTensor(), p.head, a.heads);

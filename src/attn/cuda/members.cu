@@ -105,7 +105,7 @@ extern "C" int call_tally(const TallyCall *a)
 
 static __global__ void __launch_bounds__(THREADS) nearest_codes(NearestCodesCall a)
 {
-    __shared__ int64_t centre[THREADS];
+    SHARED_ARRAY(int64_t, centre, [THREADS]);
     int64_t            i = (int64_t)blockIdx.x * THREADS + threadIdx.x, head = blockIdx.y;
     int64_t            own = i < a.n ? a.code[head * a.n + i] : 0, best = 0;
     int                least = CODE_BITS + 1;

@@ -58,7 +58,7 @@ static __device__ void pair_of(int64_t players, int64_t round, int64_t pair, int
 
 static __device__ void diagonalise(double *b, double *v, int64_t n)
 {
-    __shared__ int turned;
+    SHARED_VALUE(int, turned);
     int64_t        players = n + n % 2, p, q;
 
     for (int sweep = 0; sweep < MOST_SWEEPS; sweep++) {
@@ -76,7 +76,7 @@ static __device__ void diagonalise(double *b, double *v, int64_t n)
             }
         }
         if (again)
-            turned = 1;
+            atomicOr(&turned, 1);
         __syncthreads();
         if (!turned)
             break;

@@ -6,7 +6,9 @@
 // memory model are not.  What both understand:
 //   LAUNCH((kernel<64>), grid, block, shared bytes, arguments...)
 //   SHARED(float, name)     the block's dynamic shared memory
-//   __shared__, __syncthreads(), __syncwarp(), __shfl_*_sync of whole warps, atomicAdd ...
+//   SHARED_ARRAY(float, name, [2][64])   of a size that is known, aligned to 16 bytes
+//   SHARED_VALUE(Type, name)
+//   __syncthreads(), __syncwarp(), __shfl_*_sync of whole warps, atomicAdd ...
 #ifndef ATTN_CUDA_PORTABLE_CUH
 #define ATTN_CUDA_PORTABLE_CUH
 
@@ -23,6 +25,8 @@
 #define SHARED(type, name)                                                                     \
     extern __shared__ __align__(16) unsigned char dynamic_shared[];                            \
     type *name = (type *)dynamic_shared
+#define SHARED_ARRAY(type, name, sizes) __shared__ __align__(16) type name sizes
+#define SHARED_VALUE(type, name) __shared__ type name
 // Asks for more than the 48 KiB of shared memory that every kernel has.
 #define ALLOW_SHARED(kernel, bytes)                                                            \
     cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))

@@ -27,7 +27,7 @@ static __device__ __forceinline__ double add(const RoundedAttendCall &a, double 
 static __device__ int score_row(const RoundedAttendCall &a, const double *q, const double *k,
                                 int64_t keys, double *score)
 {
-    __shared__ double part[TEAM_THREADS][PART + 1];
+    SHARED_ARRAY(double, part, [TEAM_THREADS][PART + 1]);
     int               infinite = 0;
 
     for (int64_t first = 0; first < keys; first += TEAM_THREADS) {
@@ -74,7 +74,7 @@ static __device__ double narrow_sum(const RoundedAttendCall &a, const double *x,
 
 static __device__ void soften_row(const RoundedAttendCall &a, int64_t row, double *x, int64_t keys)
 {
-    __shared__ double kept;
+    SHARED_VALUE(double, kept);
     double            top = -(double)INFINITY, sum = 0, all = 0;
 
     for (int64_t j = threadIdx.x; j < keys; j += TEAM_THREADS)

@@ -6,7 +6,7 @@
 
 static __global__ void __launch_bounds__(THREADS) row_scores(ScoreRows a)
 {
-    __shared__ double parts[WIDE_PARTS];
+    SHARED_ARRAY(double, parts, [WIDE_PARTS]);
     int64_t first_k = (int64_t)blockIdx.x * PANEL_ROWS, first = (int64_t)blockIdx.y * PANEL_ROWS;
     int64_t head = a.first_head + blockIdx.z, last = first + PANEL_ROWS;
     double  s[OWN][OWN] = {};
@@ -75,7 +75,7 @@ static __device__ double masked(const RowWeightsCall &a, int64_t head, int64_t i
 // One row: its threshold, its weights, and 0 for what other rows of its panel see.
 static __global__ void __launch_bounds__(ROW_THREADS) row_weights(RowWeightsCall a)
 {
-    __shared__ RowMemory memory;
+    SHARED_VALUE(RowMemory, memory);
     int64_t head = a.at.first_head + blockIdx.y, i = a.at.first + blockIdx.x;
     int64_t place = head * a.at.q.rows + i, count = row_sees(a.at, i);
     double *z = a.at.z + (blockIdx.y * a.at.rows + blockIdx.x) * a.at.pitch;
@@ -136,7 +136,7 @@ static __device__ void take_weights(const RowMixCall &a, const RowPanel &p, int6
 template <int WIDE>
 static __global__ void __launch_bounds__(THREADS) row_mix(RowMixCall a)
 {
-    __shared__ MixMemory m;
+    SHARED_VALUE(MixMemory, m);
     RowPanel p = a.work.panels[blockIdx.x];
     int64_t  first_col = (int64_t)blockIdx.y * PANEL_ROWS * WIDE;
     Values   values = values_of(a.v, DeviceTensor(), p.head, a.at.all_heads);

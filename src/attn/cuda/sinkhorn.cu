@@ -52,7 +52,7 @@ static __device__ double column_take(double (*parts)[32], double x)
 
 static __global__ void __launch_bounds__(TEAM_THREADS) balance_columns(SinkhornCall s)
 {
-    __shared__ double parts[TEAM_WARPS][32];
+    SHARED_ARRAY(double, parts, [TEAM_WARPS][32]);
     int64_t           strips = (s.b + 31) / 32, head = blockIdx.x / strips;
     int64_t           c = blockIdx.x % strips * 32 + threadIdx.x % 32, first = threadIdx.x / 32;
     double           *x = s.log_p + head * s.b * s.b + c;

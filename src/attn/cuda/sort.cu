@@ -73,7 +73,7 @@ static __device__ unsigned digit_at(const SortCall &a, const Pass &pass, int64_t
 
 static __global__ void __launch_bounds__(THREADS) count_tile(SortCall a, int64_t tiles, int number)
 {
-    __shared__ int count[SORT_DIGITS];
+    SHARED_ARRAY(int, count, [SORT_DIGITS]);
     int64_t        line = blockIdx.x / tiles, tile = blockIdx.x % tiles;
     Pass           pass = pass_of(a, line, number);
     int32_t        place;
@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(THREADS) count_tile(SortCall a, int64_t
 // Exclusive sums of a line's counts, in place.
 static __global__ void __launch_bounds__(SCAN) sum_up(SortCall a, int64_t tiles, int number)
 {
-    __shared__ int warps[32];
+    SHARED_ARRAY(int, warps, [32]);
     int64_t        count = SORT_DIGITS * tiles;
     int32_t       *start = a.start + blockIdx.x * count;
     int            carry = 0;
@@ -126,7 +126,7 @@ static __device__ void place_warps(const SortCall &a, int64_t line, int64_t tile
 
 static __global__ void __launch_bounds__(THREADS) put_tile(SortCall a, int64_t tiles, int number)
 {
-    __shared__ int before[WARPS][SORT_DIGITS];
+    SHARED_ARRAY(int, before, [WARPS][SORT_DIGITS]);
     int64_t        line = blockIdx.x / tiles, tile = blockIdx.x % tiles;
     int            warp = threadIdx.x / 32;
     int64_t        first = tile * SORT_TILE + warp * 32 * EACH + threadIdx.x % 32;

@@ -43,7 +43,7 @@ struct TakeMaxOrNan { // NaN stays
 template <int WARPS, typename Take, typename T>
 static __device__ __forceinline__ T team_take(T x)
 {
-    __shared__ T parts[TEAM_WARPS];
+    SHARED_ARRAY(T, parts, [TEAM_WARPS]);
 
     for (int lane = 16; lane; lane >>= 1)
         x = Take::both(x, __shfl_xor_sync(0xffffffffu, x, lane));

@@ -7,7 +7,7 @@
 // z = e^(z - max z) of what the row sees; their sum.
 static __global__ void __launch_bounds__(ROW_THREADS) usage_rows(UsageCall a)
 {
-    __shared__ double words[ROW_WARPS];
+    SHARED_ARRAY(double, words, [ROW_WARPS]);
     int64_t at = blockIdx.y * a.at.rows + blockIdx.x;
     int64_t count = row_sees(a.at, a.at.first + blockIdx.x);
     double *z = a.at.z + at * a.at.pitch, most = -INFINITY, sum = 0;
