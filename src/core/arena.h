@@ -35,7 +35,7 @@ typedef struct ArenaSource {
     void  (*give)(void *context, void *data, int64_t bytes);
     bool  (*busy)(void *context);   /* memory may still be read or written; NULL: never */
     void  (*settle)(void *context); /* until it is not */
-    int64_t (*left)(void *context); /* bytes it would still give; below 0: unknown; NULL: likewise */
+    int64_t (*left)(void *context); /* bytes it would still give; below 0 or NULL: unknown */
     void   *context;
 } ArenaSource;
 
