@@ -95,15 +95,18 @@ static __device__ __forceinline__ void soften(float s[COLUMNS][4], float by, flo
 
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        float most = largest[half];
+        float most = largest[half], top;
 
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
             most = fmaxf(most, fmaxf(s[c][2 * half], s[c][2 * half + 1]));
         most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
         most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-        base[half] = most == -INFINITY ? 0.0f : most * by;
-        factor[half] = exp2_fast(largest[half] * by - base[half]);
+        top = most == -INFINITY ? 0.0f : most;
+        base[half] = top * by;
+        // The difference first: 1 where the largest stays. As products of which one is fused with
+        // the difference it is not, and early tiles come to weigh less with every one after them.
+        factor[half] = exp2_fast((largest[half] - top) * by);
         largest[half] = most;
         sum[half] *= factor[half];
 #pragma unroll
