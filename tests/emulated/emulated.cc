@@ -59,6 +59,12 @@ static Fiber                       *running;
 static thread_local cudaError_t     last_error; // of this host thread: stays until it is asked for
 static size_t                       in_use;
 
+int emulated_code(int code)
+{
+    last_error = code ? code : last_error;
+    return code;
+}
+
 // What is in order for ThreadSanitizer: a barrier and the next one are different things, because
 // threads leave one after the other.
 static char launched_order, ended_order, block_order[SETS][2], warp_order[SETS][32][2];
@@ -285,6 +291,48 @@ static void run_block(size_t threads)
         race_as(fiber_at(x)->race, [] { race_gives(&ended_order); });
 }
 
+/* ---- pointers ---------------------------------------------------------------------------- */
+
+static std::map<uintptr_t, size_t> taken; // what the device has: bytes by address
+static std::mutex                  taken_lock;
+
+static bool is_device(uintptr_t at)
+{
+    std::lock_guard<std::mutex> lock(taken_lock);
+    auto                        next = taken.upper_bound(at);
+
+    return next != taken.begin() && (--next, at - next->first <= next->second);
+}
+
+// Whether the process has something there.
+static bool is_mapped(uintptr_t at)
+{
+    FILE         *maps = fopen("/proc/self/maps", "r");
+    unsigned long first, end;
+    char          line[4096];
+    bool          found = false;
+
+    while (maps && !found && fgets(line, sizeof(line), maps))
+        found = sscanf(line, "%lx-%lx", &first, &end) == 2 && first <= at && at < end;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+void emulated_argument(const char *kernel, const void *data, size_t size)
+{
+    for (size_t x = 0; x + sizeof(uintptr_t) <= size; x += sizeof(uintptr_t)) {
+        uintptr_t word;
+
+        memcpy(&word, (const char *)data + x, sizeof(word));
+        if (word < (uintptr_t)1 << 32 || is_device(word) || !is_mapped(word))
+            continue;
+        fprintf(stderr, "emulated: %s is given %p, which is the host's (byte %zu of an argument of "
+                "%zu)\n", kernel, (void *)word, x, size);
+        abort();
+    }
+}
+
 static std::map<const void *, size_t> allowed; // shared memory, of kernels that asked for more
 
 int emulated_allow(const void *entry, size_t shared)
@@ -292,7 +340,7 @@ int emulated_allow(const void *entry, size_t shared)
     std::lock_guard<std::mutex> lock(one_at_a_time);
 
     if (shared > SHARED_MOST)
-        return last_error = cudaErrorInvalidValue;
+        return emulated_code(cudaErrorInvalidValue);
     allowed[entry] = shared;
     return cudaSuccess;
 }
@@ -415,23 +463,16 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
     emulated_launched(kernel, grid, block, shared, region, began);
 }
 
-static int told(int code)
-{
-    if (code != cudaSuccess)
-        last_error = (cudaError_t)code;
-    return code;
-}
-
 int emulate(const char *kernel, const void *entry, dim3 grid, dim3 block, size_t shared,
             const std::function<void()> &body)
 {
     int region = emulated_region();
 
     if (!possible(entry, grid, block, shared))
-        return told(cudaErrorInvalidConfiguration);
+        return emulated_code(cudaErrorInvalidConfiguration);
     if (fails(launch))
-        return told(cudaErrorLaunchFailure);
-    return told(emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); }));
+        return emulated_code(cudaErrorLaunchFailure);
+    return emulated_code(emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); }));
 }
 
 /* ---- the runtime --------------------------------------------------------------------- */
@@ -440,7 +481,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     std::fill(done, done + acts, 0);
     *count = strcmp(asked(), "device") ? 1 : 0;
-    return *count ? cudaSuccess : cudaErrorNoDevice;
+    return emulated_code(*count ? cudaSuccess : cudaErrorNoDevice);
 }
 
 cudaError_t cudaGetDevice(int *index) { *index = 0; return cudaSuccess; }
@@ -457,9 +498,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t)
 cudaError_t cudaStreamSynchronize(cudaStream_t)
 {
     if (emulated_uncapturable())
-        return last_error = cudaErrorStreamCaptureUnsupported;
+        return emulated_code(cudaErrorStreamCaptureUnsupported);
     emulated_settle();
-    return fails(finish) ? cudaErrorLaunchFailure : cudaSuccess;
+    return emulated_code(fails(finish) ? cudaErrorLaunchFailure : cudaSuccess);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
@@ -503,19 +544,21 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
     unsigned char *all;
 
     if (emulated_uncapturable())
-        return last_error = cudaErrorStreamCaptureUnsupported;
+        return emulated_code(cudaErrorStreamCaptureUnsupported);
     if (bytes > others_leave() - in_use) {
         fprintf(stderr, "emulated: more managed memory than there is: %zu bytes\n", bytes);
         abort();
     }
     all = fails(take) ? NULL : (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
     if (!all)
-        return last_error = cudaErrorMemoryAllocation;
+        return emulated_code(cudaErrorMemoryAllocation);
     memcpy(all, &bytes, sizeof(bytes));
     memset(all + 256, 0xff, bytes);
     in_use += bytes;
     emulated_allocated((int64_t)bytes);
     *data = all + 256;
+    std::lock_guard<std::mutex> lock(taken_lock);
+    taken[(uintptr_t)*data] = bytes;
     return cudaSuccess;
 }
 
@@ -526,11 +569,13 @@ cudaError_t cudaFree(void *data)
     if (!data)
         return cudaSuccess;
     if (emulated_uncapturable())
-        return last_error = cudaErrorStreamCaptureUnsupported;
+        return emulated_code(cudaErrorStreamCaptureUnsupported);
     emulated_settle(); // the device may still use it
     memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
     in_use -= bytes;
     emulated_allocated(-(int64_t)bytes);
+    std::lock_guard<std::mutex> lock(taken_lock);
+    taken.erase((uintptr_t)data);
     free((unsigned char *)data - 256);
     return cudaSuccess;
 }
@@ -542,7 +587,7 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
     return cudaSuccess;
 }
 
-cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation where, unsigned,
+cudaError_t cudaMemPrefetchAsync(const void *data, size_t bytes, cudaMemLocation where, unsigned,
                                  cudaStream_t)
 {
     int kind = where.type == cudaMemLocationTypeDevice ? DEVICE_COPY_TO_DEVICE
@@ -550,20 +595,23 @@ cudaError_t cudaMemPrefetchAsync(const void *, size_t bytes, cudaMemLocation whe
     int region = emulated_region();
 
     if (emulated_uncapturable())
-        return last_error = cudaErrorStreamCaptureUnsupported;
-    return emulated_begin([=] { emulated_copied(kind, bytes, region, emulated_clock()); });
+        return emulated_code(cudaErrorStreamCaptureUnsupported);
+    if (!is_device((uintptr_t)data) || !is_device((uintptr_t)data + bytes))
+        return emulated_code(cudaErrorInvalidValue);
+    return emulated_code(
+        emulated_begin([=] { emulated_copied(kind, bytes, region, emulated_clock()); }));
 }
 
 cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
     int region = emulated_region();
 
-    return emulated_begin([=] {
+    return emulated_code(emulated_begin([=] {
         int64_t began = emulated_clock();
 
         memset(data, value, bytes);
         emulated_copied(DEVICE_COPY_SET, bytes, region, began);
-    });
+    }));
 }
 
 cudaError_t cudaGetLastError(void)

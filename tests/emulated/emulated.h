@@ -5,6 +5,8 @@
 // (or, for shuffles, of its warp) wait at, is a failure with the kernel's name.  Shared memory
 // is filled with NaN patterns before each block, and what is written behind its end is found.
 // Compiled for ThreadSanitizer it finds accesses that nothing puts in order (emulated_races.h).
+// A kernel that is given a pointer to the host's memory ends the program.  A call that fails leaves
+// its code for cudaGetLastError(), as the runtime does, until somebody asks.
 //
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
 // allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none;
@@ -88,11 +90,16 @@ void  emulated_block_begins(void);
 const char *emulated_block_ends(void); // NULL: well
 bool  emulated_deliver(void);
 
+// What a kernel is given points to memory that the device has; else ends the program.
+void emulated_argument(const char *kernel, const void *data, size_t size);
+
 // Arguments are copied at the launch, not when the kernel runs.
 template <typename Kernel, typename... Args>
 static inline int emulate_with(const char *name, const void *entry, dim3 grid, dim3 block,
                                size_t shared, Kernel kernel, Args... args)
 {
+    // Bytes between fields may hold anything.
+    ((__builtin_clear_padding(&args), emulated_argument(name, &args, sizeof(args))), ...);
     return emulate(name, entry, grid, block, shared, [=] { kernel(args...); });
 }
 
@@ -194,6 +201,7 @@ static inline unsigned __match_any_sync(unsigned, T x)
 }
 /* ---- the stream (stream.cc) -------------------------------------------------------- */
 
+int  emulated_code(int code);                           // kept for cudaGetLastError()
 int  emulated_begin(const std::function<void()> &work); // in its turn
 void emulated_settle(void);                             // all that was begun is done
 int  emulated_uncapturable(void); // an error while the stream captures, and the capture's end
@@ -239,11 +247,20 @@ static inline float __fdividef(float x, float y) { return x / y; }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 static inline float __frcp_rn(float x) { return 1.0f / x; }
-static inline float __fmul_rn(float x, float y) { return x * y; }
-static inline float __fadd_rn(float x, float y) { return x + y; }
+// Rounded here and now: the compiler may not make one operation of this and the next, as it may of
+// a product and a sum (nvcc does so, and so does a C++ compiler where the CPU has FMA).
+template <typename T>
+static inline T emulated_rounded(T x)
+{
+    volatile T kept = x;
+
+    return kept;
+}
+static inline float __fmul_rn(float x, float y) { return emulated_rounded(x * y); }
+static inline float __fadd_rn(float x, float y) { return emulated_rounded(x + y); }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
-static inline double __dmul_rn(double x, double y) { return x * y; }
-static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __dmul_rn(double x, double y) { return emulated_rounded(x * y); }
+static inline double __dadd_rn(double x, double y) { return emulated_rounded(x + y); }
 static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }

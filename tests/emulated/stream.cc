@@ -71,7 +71,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
     std::lock_guard<std::mutex> lock(one_at_a_time);
 
     if (capture != Capture::none)
-        return cudaErrorIllegalState;
+        return emulated_code(cudaErrorIllegalState);
     capture = Capture::active;
     captured.clear();
     return cudaSuccess;
@@ -85,8 +85,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
     capture = Capture::none;
     *graph = was == Capture::active ? new Works(captured) : NULL;
     captured.clear();
-    return was == Capture::active ? cudaSuccess
-           : was == Capture::lost ? cudaErrorStreamCaptureInvalidated : cudaErrorIllegalState;
+    return emulated_code(was == Capture::active ? cudaSuccess
+                         : was == Capture::lost ? cudaErrorStreamCaptureInvalidated
+                                                : cudaErrorIllegalState);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
@@ -97,17 +98,17 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
 {
-    return emulated_uncapturable();
+    return emulated_code(emulated_uncapturable());
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t)
 {
     Works works = *(Works *)exec;
 
-    return emulated_begin([=] {
+    return emulated_code(emulated_begin([=] {
         for (const std::function<void()> &work : works)
             work();
-    });
+    }));
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)

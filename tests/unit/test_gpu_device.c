@@ -1,0 +1,87 @@
+/* test_gpu_device.c -- calls of the device that go wrong, and what they leave behind. */
+#include "unit/gpu_fixture.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#define COUNT 64
+
+static int begin_gelu(const DeviceApi *api, float *x)
+{
+    GeluCall call = { .x = x, .count = COUNT, .width = COUNT };
+
+    return api->gelu(&call);
+}
+
+/* The runtime keeps what failed until somebody asks; a kernel begun afterwards has not failed. */
+static void a_kernel_tells_of_its_own_failure(void **state)
+{
+    Device          *device = gpu_fixture_device();
+    const DeviceApi *api = device_api(device);
+    float            own[COUNT] = { 0 };
+    void            *x = NULL, *none = NULL;
+    int              refused;
+
+    (void)state;
+    assert_int_equal(api->take(sizeof(own), &x), 0);
+    memset(x, 0, sizeof(own));
+    if (!gpu_fixture_is_real()) {
+        setenv("EMULATED_FAIL", "take:1", 1);
+        assert_int_not_equal(api->take(sizeof(own), &none), 0);
+        unsetenv("EMULATED_FAIL");
+        assert_int_equal(begin_gelu(api, x), 0);
+    }
+    refused = api->toward(own, sizeof(own), true); /* some GPUs share all of the host's memory */
+    assert_true(refused || gpu_fixture_is_real());
+    assert_int_equal(begin_gelu(api, x), 0);
+    assert_int_equal(api->finish(), 0);
+    assert_int_equal(api->give(x), 0);
+    device_release(device);
+}
+
+/* How a process that gives a kernel such memory ends. */
+static int status_with(Device *device, float *x)
+{
+    pid_t child = fork();
+    int   status = 0;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        assert_non_null(freopen("/dev/null", "w", stderr));
+        signal(SIGABRT, SIG_DFL);
+        begin_gelu(device_api(device), x);
+        _exit(0);
+    }
+    assert_true(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+static void memory_of_the_host_is_found(void **state)
+{
+    Device *device;
+    float  *heap = malloc(COUNT * sizeof(float)), stack[COUNT] = { 0 };
+    void   *taken = NULL;
+
+    (void)state;
+    if (gpu_fixture_is_real())
+        skip();
+    device = gpu_fixture_device();
+    assert_int_equal(device_api(device)->take(sizeof(stack), &taken), 0);
+    memset(taken, 0, sizeof(stack));
+    assert_true(status_with(device, taken) == 0);
+    assert_true(WIFSIGNALED(status_with(device, stack)));
+    assert_true(WIFSIGNALED(status_with(device, heap)));
+    device_api(device)->give(taken);
+    free(heap);
+    device_release(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kernel_tells_of_its_own_failure),
+        cmocka_unit_test(memory_of_the_host_is_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
