@@ -91,6 +91,8 @@ static inline void group_begin(void) { emulated_group_begin(); }
 static inline void group_commit(void) { emulated_group_commit(); }
 template <int left>
 static inline void group_wait(void) { emulated_group_wait(left); }
+template <int TILES>
+static inline void group_written(float (&)[TILES][4]) {}
 template <int count>
 static inline void registers_more(void) {}
 template <int count>

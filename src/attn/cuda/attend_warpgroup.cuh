@@ -258,6 +258,7 @@ static __device__ __forceinline__ void pass_by(Ring &r, Rows<SIZE> &own)
         mix<Form, SIZE>(r, own.held, own.p, own.out);
         group_commit();
         group_wait<0>();
+        group_written(own.out);
         leave(r, own.held);
     }
     leave(r, r.stage);
@@ -282,6 +283,7 @@ static __device__ __forceinline__ void attend_tile(const MatrixAttendCall &a, Ri
         group_commit();
     }
     group_wait<MIXES ? 1 : 0>(); // the scores
+    group_written(s);
     if (MASKED) {
         hide(s, 0, tile.keep[0]);
         hide(s, 1, tile.keep[1]);
@@ -292,6 +294,7 @@ static __device__ __forceinline__ void attend_tile(const MatrixAttendCall &a, Ri
     tile = take_tile<SIZE>(a, r);
     if (MIXES) {
         group_wait<0>();
+        group_written(own.out);
         leave(r, own.held);
     }
     own.held = stage;

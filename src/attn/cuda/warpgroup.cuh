@@ -150,6 +150,16 @@ static __device__ __forceinline__ void group_wait(void)
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(left) : "memory");
 }
 
+// Behind a wait: what products have written may be read from here on.  The compiler knows the wait
+// as an instruction without operands, and could read ahead of it.
+template <int TILES>
+static __device__ __forceinline__ void group_written(float (&d)[TILES][4])
+{
+#pragma unroll
+    for (int c = 0; c < TILES; c++)
+        asm volatile("" : "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3]) :: "memory");
+}
+
 // setmaxnreg: the warpgroup has so many registers a thread from here on; more when others gave
 // theirs.
 template <int count>
