@@ -1,5 +1,4 @@
-/* test_gpu_memory.c -- the device's memory: more than it has is refused before it is asked for,
- * and what failed is told once. */
+/* test_gpu_memory.c -- the device's memory: more than it has is refused before it is asked for. */
 #include "check.h"
 #include "unit/gpu_fixture.h"
 
@@ -100,27 +99,11 @@ static void run_says_so(void **state)
     done(&f);
 }
 
-/* CUDA keeps the last error until it is asked for; it is not the next launch's. */
-static void failure_is_told_once(void **state)
-{
-    GpuFixture f;
-
-    (void)state;
-    if (gpu_fixture_is_real())
-        skip();
-    setenv("EMULATED_FAIL", "take:1", 1); /* the first is the arena's */
-    f = gpu_fixture_new(1, 3);
-    ones(&f);
-    assert_false(can_take(f.device, MIB));
-    check_works(&f);
-    done(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_than_there_is), cmocka_unit_test(one_after_the_other),
-        cmocka_unit_test(run_says_so),        cmocka_unit_test(failure_is_told_once),
+        cmocka_unit_test(run_says_so),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
