@@ -18,28 +18,34 @@
 #define REPEATS 5
 
 typedef struct Roofline {
-    Ceilings ceilings;
     Result  *results[MOST];
+    Ceilings ceilings[MOST]; /* of each result's device, in its precision */
     int      count;
 } Roofline;
 
-static bool measure_one(Session *s, const Call *call, const char *mechanism, Roofline *r,
-                        Error *err)
+/* Measured before the run, which leaves caches and clocks as runs do. */
+static bool measure_one(Session *s, const Call *call, const char *mechanism, int threads,
+                        Roofline *r, Error *err)
 {
-    Request request;
+    Request         request;
+    const Ceilings *known;
 
     if (r->count == MOST)
         return error_set(err, ERR_USAGE, "more than %d mechanisms", MOST);
     if (!call_request(s, call, mechanism, &request, err) ||
         !call_refuse_stack(call, &request, err))
         return false;
-    session_progress(s, "measuring %s", mechanism);
-    request.measure = true;
-    if (!request.repeat)
-        request.repeat = REPEATS;
-    r->results[r->count] = session_run(s, &request, err);
+    known = session_ceilings(s, request.ops, threads, err);
+    if (known) {
+        r->ceilings[r->count] = *known;
+        session_progress(s, "measuring %s", mechanism);
+        request.measure = true;
+        if (!request.repeat)
+            request.repeat = REPEATS;
+        r->results[r->count] = session_run(s, &request, err);
+    }
     request_free(&request);
-    if (!r->results[r->count])
+    if (!known || !r->results[r->count])
         return false;
     r->count++;
     return r->results[r->count - 1]->run->err.code == ERR_NONE ||
@@ -49,23 +55,36 @@ static bool measure_one(Session *s, const Call *call, const char *mechanism, Roo
 
 static bool measure_all(Session *s, const Call *call, Roofline *r, Error *err)
 {
-    const Ceilings *known;
-    int64_t         threads = 0;
-    Request         first;
+    int64_t threads = 0;
 
     if (!call_int(call, OPT_THREADS, 1, 4096, &threads, err) || !call_check_params(call, err))
         return false;
-    if (!call_request(s, call, call->words[0], &first, err))
-        return false;
-    known = session_ceilings(s, first.ops, (int)threads, err);
-    request_free(&first);
-    if (!known)
-        return false;
-    r->ceilings = *known;
     for (int i = 0; i < call->word_count; i++)
-        if (!measure_one(s, call, call->words[i], r, err))
+        if (!measure_one(s, call, call->words[i], (int)threads, r, err))
             return false;
     return true;
+}
+
+static bool same_place(const Record *a, const Record *b)
+{
+    return !strcmp(a->device, b->device) && !strcmp(a->precision, b->precision);
+}
+
+/* No result before it ran in the same place. */
+static bool is_first(const Roofline *r, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (same_place(&r->results[k]->record, &r->results[i]->record))
+            return false;
+    return true;
+}
+
+static bool has_places(const Roofline *r)
+{
+    for (int i = 1; i < r->count; i++)
+        if (is_first(r, i))
+            return true;
+    return false;
 }
 
 /* ---- one stage ---------------------------------------------------------------- */
@@ -110,7 +129,7 @@ static void share_cell(Table *t, const RoofPoint *p)
         table_cell(t, "n/a");
 }
 
-static void stage_row(const Ceilings *c, const Result *result, int stage, Table *t)
+static void stage_row(const Ceilings *c, const Result *result, int stage, bool places, Table *t)
 {
     const StageRecord *s = &result->record.stages[stage];
     RoofPoint          p = roof_point(&result->record, stage, c);
@@ -120,6 +139,8 @@ static void stage_row(const Ceilings *c, const Result *result, int stage, Table 
     request_text(&result->request, &name);
     table_cell(t, "%s", text_str(&name));
     text_free(&name);
+    if (places)
+        table_cell(t, "%s %s", result->record.device, result->record.computed);
     stage_name(s, text, sizeof(text));
     table_cell(t, "%s", text);
     number_cell(t, p.time_ms, 3);
@@ -152,26 +173,59 @@ static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
                   c->peak / c->stream);
 }
 
+static bool by_counters(const Record *r)
+{
+    return r->gpu && r->gpu->counted.flops.valid && r->gpu->counted.dram_read.valid;
+}
+
+/* Where the points' numbers are from, and what they mean. */
+static void show_sources(const Roofline *r, Text *out)
+{
+    bool places = has_places(r), counted = false, hardware = false;
+
+    text_add(out, "\n");
+    for (int i = 0; i < r->count; i++) {
+        const Record *record = &r->results[i]->record;
+
+        hardware |= by_counters(record);
+        counted |= !by_counters(record);
+        if (!is_first(r, i) || (!record->gpu && !places))
+            continue;
+        text_addf(out, "Points%s%s%s%s: %s.\n", places ? " of " : "",
+                  places ? record->device : "", places ? " " : "", places ? record->precision : "",
+                  roof_point_source(record));
+    }
+    if (hardware)
+        text_add(out, "The hardware's operations include tiles computed beyond the allowed cells: "
+                      "attnscope run\nhas the counted FLOPs beside them.\n");
+    if (counted)
+        text_add(out, "Traffic is what must move at least: a stage above its roof found its data "
+                      "in a cache.\n");
+    text_add(out, "n/a: the stage counts no traffic or no FLOPs.\n");
+}
+
 static void show_table(const Roofline *r, TableStyle style, Text *out)
 {
-    static const char *const heads[] = { "mechanism", "stage",     "time ms", "FLOP", "F/B",
-                                         "GF/s",      "roof GF/s", "% roof",  "bound by" };
-    Table t = { .cols = 9 };
+    static const char *const heads[] = { "mechanism", "device",    "stage",
+                                         "time ms",   "FLOP",      "F/B",
+                                         "GF/s",      "roof GF/s", "% roof", "bound by" };
+    bool  places = has_places(r);
+    Table t = { .cols = places ? 10 : 9 };
 
-    if (style != TABLE_CSV)
-        show_ceilings(&r->ceilings, &r->results[0]->record, out);
-    for (int i = 0; i < t.cols; i++)
-        table_cell(&t, "%s", heads[i]);
+    for (int i = 0; i < r->count && style != TABLE_CSV; i++)
+        if (is_first(r, i))
+            show_ceilings(&r->ceilings[i], &r->results[i]->record, out);
+    for (int i = 0; i < 10; i++)
+        if (places || i != 1)
+            table_cell(&t, "%s", heads[i]);
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->results[i]->record.stage_count; k++)
-            stage_row(&r->ceilings, r->results[i], k, &t);
+            stage_row(&r->ceilings[i], r->results[i], k, places, &t);
     table_write(&t, style, out);
     table_free(&t);
-    if (style != TABLE_CSV && r->results[0]->record.gpu)
-        text_addf(out, "\nPoints: %s.\n", roof_point_source(&r->results[0]->record));
-    if (style != TABLE_CSV)
-        text_add(out, "\nTraffic is what must move at least: a stage above its roof found its data "
-                      "in a cache.\nn/a: the stage counts no traffic or no FLOPs.\n");
+    if (style == TABLE_CSV)
+        return;
+    show_sources(r, out);
 }
 
 static void key_valid(Json *json, const char *key, Number number)
@@ -195,8 +249,12 @@ static void stage_json(const Ceilings *c, const Result *result, int stage, Json 
     jsonw_open(json, '{');
     jsonw_key(json, "mechanism"), jsonw_string(json, text_str(&name));
     jsonw_key(json, "stage"), jsonw_string(json, word);
+    jsonw_key(json, "device"), jsonw_string(json, result->record.device);
+    jsonw_key(json, "computed"), jsonw_string(json, result->record.computed);
+    jsonw_key(json, "source"), jsonw_string(json, roof_point_source(&result->record));
     key_valid(json, "time_ms", p.time_ms);
     key_valid(json, "flops", number_of(p.flops.valid ? p.flops.value : 0));
+    key_valid(json, "bytes", p.bytes);
     key_valid(json, "intensity", p.intensity);
     key_valid(json, "flops_per_second", p.rate);
     key_valid(json, "roof", p.roof);
@@ -204,24 +262,41 @@ static void stage_json(const Ceilings *c, const Result *result, int stage, Json 
     text_free(&name);
 }
 
+static void ceilings_json(const Ceilings *c, const Record *r, Json *json)
+{
+    jsonw_open(json, '{');
+    jsonw_key(json, "device"), jsonw_string(json, r->device);
+    jsonw_key(json, "precision"), jsonw_string(json, r->precision);
+    jsonw_key(json, "name");
+    if (r->gpu)
+        jsonw_string(json, r->gpu->name);
+    else
+        jsonw_null(json); /* the environment has it */
+    key_valid(json, "peak", (Number){ .value = c->peak, .valid = !isnan(c->peak) });
+    key_valid(json, "tensor", (Number){ .value = c->tensor, .valid = !isnan(c->tensor) });
+    key_valid(json, "gemm", number_of(c->gemm));
+    key_valid(json, "stream", number_of(c->stream));
+    jsonw_close(json, '}');
+}
+
+/* `ceilings` are those of the first mechanism, `devices` all of them. */
 static void show_json(const Roofline *r, Text *out)
 {
     Json json = jsonw_to(out);
 
     jsonw_open(&json, '{');
-    jsonw_key(&json, "ceilings"), jsonw_open(&json, '{');
-    key_valid(&json, "peak",
-              (Number){ .value = r->ceilings.peak, .valid = !isnan(r->ceilings.peak) });
-    key_valid(&json, "tensor",
-              (Number){ .value = r->ceilings.tensor, .valid = !isnan(r->ceilings.tensor) });
-    key_valid(&json, "gemm", number_of(r->ceilings.gemm));
-    key_valid(&json, "stream", number_of(r->ceilings.stream));
-    jsonw_close(&json, '}');
+    jsonw_key(&json, "ceilings");
+    ceilings_json(&r->ceilings[0], &r->results[0]->record, &json);
+    jsonw_key(&json, "devices"), jsonw_open(&json, '[');
+    for (int i = 0; i < r->count; i++)
+        if (is_first(r, i))
+            ceilings_json(&r->ceilings[i], &r->results[i]->record, &json);
+    jsonw_close(&json, ']');
     jsonw_key(&json, "threads"), jsonw_int(&json, r->results[0]->record.threads);
     jsonw_key(&json, "points"), jsonw_open(&json, '[');
     for (int i = 0; i < r->count; i++)
         for (int k = 0; k < r->results[i]->record.stage_count; k++)
-            stage_json(&r->ceilings, r->results[i], k, &json);
+            stage_json(&r->ceilings[i], r->results[i], k, &json);
     jsonw_close(&json, ']');
     jsonw_key(&json, "environment");
     environment_json(&json);

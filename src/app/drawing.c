@@ -362,10 +362,11 @@ Figure *drawing_figure(Session *s, const Call *call, Drawing *d, Error *err)
         return NULL;
     options.stored = call->stored;
     for (int i = 0; i < d->count && !options.stored; i++)
-        if (plot_word(d->panels[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
-            options.ceilings = session_ceilings(s, d->results[i]->request.ops,
-                                                d->results[i]->request.threads, err);
-            if (!options.ceilings)
+        if (!d->panels[i].joins && plot_word(d->panels[i].view, &kind, NULL) &&
+            kind == PLOT_ROOFLINE) {
+            d->panels[i].ceilings = session_ceilings(s, d->results[i]->request.ops,
+                                                     d->results[i]->request.threads, err);
+            if (!d->panels[i].ceilings)
                 return NULL;
         }
     options.shared_scale = options.shared_scale || d->plan.effect;

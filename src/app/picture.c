@@ -355,7 +355,8 @@ static bool make_plot(const PanelChoice *panels, int count, int at, PlotKind kin
     }
     if (options->stored)
         return picture_stored(kind, options->stored, number, panel, err);
-    return picture_plot(kind, results, names, own, options->ceilings, panel, err);
+    return picture_plot(kind, results, names, own,
+                        panels[at].ceilings ? panels[at].ceilings : options->ceilings, panel, err);
 }
 
 static bool make_panels(const PanelChoice *panels, int count, const PictureOptions *options,

@@ -54,6 +54,7 @@ typedef struct PanelChoice {
     bool        sorted;     /* tokens in the mechanism's order, whatever the options say */
     bool        joins;      /* a curve that goes into the plot of the panel before it */
     const PanelLooks *looks; /* borrowed; NULL: as the options say */
+    const Ceilings *ceilings; /* of a roofline, borrowed; NULL: as the options say */
 } PanelChoice;
 
 typedef struct PictureOptions {

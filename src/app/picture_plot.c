@@ -72,12 +72,44 @@ bool picture_plot(PlotKind kind, Result *const *results, const char *const *name
     return plot != NULL;
 }
 
-const char *figure_measured(const Figure *figure)
+#define AND " and "
+
+/* Machines of "A and B", those that are not there yet. */
+static void add_machines(const char *text, size_t length, Text *out)
 {
-    for (int k = 0; k < figure->count; k++)
-        if (figure->panels[k].made && *figure->panels[k].made->measured)
-            return figure->panels[k].made->measured;
-    return "";
+    while (length) {
+        const char *and = strstr(text, AND);
+        size_t      one = and && and < text + length ? (size_t)(and - text) : length;
+        char        name[160];
+
+        snprintf(name, sizeof(name), "%.*s", (int)one, text);
+        if (!strstr(text_str(out), name))
+            text_addf(out, "%s%s", out->length ? AND : "", name);
+        one += one < length ? strlen(AND) : 0;
+        text += one;
+        length -= one;
+    }
+}
+
+void picture_say_measured(Figure *figure)
+{
+    size_t      used = strlen(figure->caption);
+    Text        names = { 0 };
+    const char *last = "";
+
+    for (int k = 0; k < figure->count; k++) {
+        const char *measured = figure->panels[k].made ? figure->panels[k].made->measured : "";
+        const char *date = strrchr(measured, ',');
+
+        if (!date)
+            continue;
+        add_machines(measured, (size_t)(date - measured), &names);
+        last = strcmp(date, last) > 0 ? date : last;
+    }
+    if (names.length)
+        snprintf(figure->caption + used, sizeof(figure->caption) - used, "%smeasured on %s%s",
+                 used ? "; " : "", text_str(&names), last);
+    text_free(&names);
 }
 
 Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err)

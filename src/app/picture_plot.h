@@ -15,8 +15,8 @@ bool request_covers(const Request *have, const Request *want);
 /* A panel of the results' numbers; names NULL: made of the requests. */
 bool picture_plot(PlotKind kind, Result *const *results, const char *const *names, int count,
                   const Ceilings *ceilings, Panel *out, Error *err);
-/* Machine and date of the first plot of the figure that was measured; "": none was. */
-const char *figure_measured(const Figure *figure);
+/* Adds to the caption on which machines its plots were measured, and the last date. */
+void picture_say_measured(Figure *figure);
 /* A figure of a plot of times over n, measured on N(0,1) inputs of so many heads of d; it
  * owns the plot, which is freed on failure. */
 Figure *picture_scaling(Plot *plot, int64_t heads, int64_t d, Error *err);

@@ -305,16 +305,6 @@ static bool only_plots(const Figure *figure)
     return true;
 }
 
-static void caption_measured(Figure *figure)
-{
-    size_t      used = strlen(figure->caption);
-    const char *measured = figure_measured(figure);
-
-    if (*measured)
-        snprintf(figure->caption + used, sizeof(figure->caption) - used, "%smeasured on %s",
-                 used ? "; " : "", measured);
-}
-
 void picture_words(Figure *figure, const PanelChoice *panels, int count,
                    const PictureOptions *options)
 {
@@ -326,5 +316,5 @@ void picture_words(Figure *figure, const PanelChoice *panels, int count,
         snprintf(figure->title, sizeof(figure->title), "%s", options->title);
     caption_pictures(figure, panels, count, options, &d,
                      only_plots(figure) ? -1 : head < 0 ? 0 : head);
-    caption_measured(figure);
+    picture_say_measured(figure);
 }

@@ -81,8 +81,7 @@ bool plot_no_memory(Error *err)
     return error_set(err, ERR_NOMEM, "a plot: out of memory");
 }
 
-static void measured_text(const char *name, const char *with, int64_t when, char *text,
-                          size_t size)
+static void measured_text(const char *who, int64_t when, char *text, size_t size)
 {
     char      date[40];
     time_t    seconds = (time_t)when;
@@ -90,35 +89,47 @@ static void measured_text(const char *name, const char *with, int64_t when, char
 
     gmtime_r(&seconds, &utc);
     strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &utc);
-    snprintf(text, size, "%s%s, %s", name, with, date);
+    snprintf(text, size, "%s, %s", who, date);
+}
+
+static void cpu_text(int threads, char *text, size_t size)
+{
+    char cpu[80];
+
+    environment_cpu(cpu, sizeof(cpu));
+    snprintf(text, size, "%s, %d thread%s", cpu, threads, threads == 1 ? "" : "s");
 }
 
 void plot_measured_text(int threads, int64_t when, char *text, size_t size)
 {
-    char cpu[80], with[32];
+    char who[112];
 
-    environment_cpu(cpu, sizeof(cpu));
-    snprintf(with, sizeof(with), ", %d thread%s", threads, threads == 1 ? "" : "s");
-    measured_text(cpu, with, when, text, size);
+    cpu_text(threads, who, sizeof(who));
+    measured_text(who, when, text, size);
 }
 
-/* What a clock or the process was asked for belongs to one machine and one day. */
+/* What a clock or the process was asked for belongs to its machines and one day. */
 static void say_measured(Plot *plot, const PlotSubject *subjects, int count)
 {
-    int64_t              when = 0;
-    int                  threads = 1;
-    const DeviceProfile *gpu = NULL;
+    const Record *cpu = NULL, *gpu = NULL;
+    int64_t       when = 0;
+    char          with[112] = "", who[208];
 
-    for (int i = 0; i < count; i++)
-        if (subjects[i].record && subjects[i].record->when > when) {
-            when = subjects[i].record->when;
-            threads = subjects[i].record->threads;
-            gpu = subjects[i].record->gpu;
-        }
-    if (when && gpu)
-        measured_text(gpu->name, "", when, plot->measured, sizeof(plot->measured));
-    else if (when)
-        plot_measured_text(threads, when, plot->measured, sizeof(plot->measured));
+    for (int i = 0; i < count; i++) {
+        const Record *r = subjects[i].record;
+
+        if (!r || !r->when)
+            continue;
+        when = r->when > when ? r->when : when;
+        cpu = r->gpu ? cpu : r;
+        gpu = r->gpu ? r : gpu;
+    }
+    if (cpu)
+        cpu_text(cpu->threads, with, sizeof(with));
+    snprintf(who, sizeof(who), "%.90s%s%s", gpu ? gpu->gpu->name : "", gpu && cpu ? " and " : "",
+             with);
+    if (when)
+        measured_text(who, when, plot->measured, sizeof(plot->measured));
 }
 
 static bool fill(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,

@@ -216,6 +216,15 @@ static void range_of(const Plot *plot, double *lo, double *hi)
         }
 }
 
+/* "61.3 TFLOP/s" */
+static void rate_text(const char *what, double rate, const char *unit, char *text, size_t size)
+{
+    bool tera = rate >= 0.9995e12;
+
+    snprintf(text, size, "%s %.3g %s%s", what, rate * (tera ? 1e-12 : 1e-9), tera ? "T" : "G",
+             unit);
+}
+
 /* A level roof from the slanted one on; none where the rate is not known. */
 static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceilings *c, double hi)
 {
@@ -223,7 +232,7 @@ static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceil
 
     if (!(rate > 0))
         return true;
-    snprintf(name, sizeof(name), "%s %.3g GFLOP/s", what, 1e-9 * rate);
+    rate_text(what, rate, "FLOP/s", name, sizeof(name));
     return plot_line(plot, name, -1, (double[]){ rate / c->stream, hi }, (double[]){ rate, rate },
                      2) != NULL;
 }
@@ -232,8 +241,8 @@ static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceil
 static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
 {
     double peak = isnan(c->peak) ? c->gemm : c->peak;
-    double tensor = c->tensor > 0 && c->tensor != c->peak ? c->tensor : 0;
-    double top = fmax(peak, tensor), ridge = top / c->stream;
+    bool   tensors = c->tensor > 0, only = tensors && !(c->tensor < c->peak || c->tensor > c->peak);
+    double top = tensors ? fmax(peak, c->tensor) : peak, ridge = top / c->stream;
     double lo = ridge, hi = ridge, slope_x[2], slope_y[2];
     char   name[64];
 
@@ -242,39 +251,20 @@ static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
     hi *= 4;
     slope_x[0] = lo, slope_y[0] = lo * c->stream;
     slope_x[1] = ridge, slope_y[1] = top;
-    snprintf(name, sizeof(name), "memory %.3g GB/s", 1e-9 * c->stream);
+    rate_text("memory", c->stream, "B/s", name, sizeof(name));
     if (!plot_line(plot, name, -1, slope_x, slope_y, 2))
         return false;
-    return add_level_roof(plot, "multiply-add", c->peak, c, hi) &&
-           add_level_roof(plot, "tensor cores", tensor, c, hi) &&
+    return (only || add_level_roof(plot, "multiply-add", c->peak, c, hi)) &&
+           add_level_roof(plot, "tensor cores", c->tensor, c, hi) &&
            add_level_roof(plot, gpu ? "matrix products" : "sgemm", c->gemm, c, hi);
 }
 
-bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
-                        const Ceilings *ceilings, Error *err)
+/* Whose roofs, what the points are of, and what is not shown. */
+static void note_roofline(Plot *plot, const Record *shown, int without, const Text *others)
 {
-    const Record *gpu = NULL;
-    int           without = 0;
-
-    if (!ceilings)
-        return error_set(err, ERR_DATA, "a roofline needs this machine's ceilings, and they are "
-                                        "not measured");
-    plot->x.log = plot->y.log = true;
-    snprintf(plot->x.name, sizeof(plot->x.name), "FLOPs to a byte of traffic");
-    snprintf(plot->y.name, sizeof(plot->y.name), "FLOP/s");
-    for (int i = 0; i < count; i++) {
-        int left_out = add_points(plot, &subjects[i]);
-
-        gpu = subject_ok(&subjects[i]) && subjects[i].record->gpu ? subjects[i].record : gpu;
-        if (left_out < 0)
-            return plot_no_memory(err);
-        without += left_out;
-    }
-    if (!add_roofs(plot, ceilings, gpu != NULL))
-        return plot_no_memory(err);
-    if (gpu)
-        snprintf(plot->note, sizeof(plot->note), "ceilings of %s, measured; %s", gpu->gpu->name,
-                 roof_point_source(gpu));
+    if (shown && shown->gpu)
+        snprintf(plot->note, sizeof(plot->note), "ceilings of %.60s, measured; %s",
+                 shown->gpu->name, roof_point_source(shown));
     else
         snprintf(plot->note, sizeof(plot->note), "ceilings of this machine, measured; above the "
                  "slanted one the data was in a cache");
@@ -282,7 +272,51 @@ bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
         snprintf(plot->note + strlen(plot->note), sizeof(plot->note) - strlen(plot->note),
                  "; %d stage%s without FLOPs or traffic not shown", without,
                  without == 1 ? "" : "s");
-    return true;
+    snprintf(plot->note + strlen(plot->note), sizeof(plot->note) - strlen(plot->note), "%s",
+             text_str(others));
+}
+
+/* Only what ran on the device whose ceilings these are can be held against them. */
+static bool add_subjects(Plot *plot, const PlotSubject *subjects, int count, const Ceilings *c,
+                         Error *err)
+{
+    const Record *shown = NULL;
+    Text          others = { 0 };
+    int           without = 0, left_out = 0;
+
+    for (int i = 0; i < count && left_out >= 0; i++) {
+        const Record *r = subjects[i].record;
+
+        if (subject_ok(&subjects[i]) && !roof_is_of(c, r)) {
+            text_addf(&others, "%s%.40s", others.length ? ", " : "; of another device, not shown: ",
+                      subjects[i].name);
+            continue;
+        }
+        left_out = add_points(plot, &subjects[i]);
+        without += left_out;
+        shown = subject_ok(&subjects[i]) ? r : shown;
+    }
+    if (left_out >= 0 && !plot->count)
+        error_set(err, ERR_DATA, "a roofline of %s: these ceilings are of another device (%s)",
+                  subjects[0].name, c->device);
+    else if (left_out < 0 || !add_roofs(plot, c, shown && shown->gpu))
+        plot_no_memory(err);
+    else
+        note_roofline(plot, shown, without, &others);
+    text_free(&others);
+    return *plot->note != '\0';
+}
+
+bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
+                        const Ceilings *ceilings, Error *err)
+{
+    if (!ceilings)
+        return error_set(err, ERR_DATA, "a roofline needs this machine's ceilings, and they are "
+                                        "not measured");
+    plot->x.log = plot->y.log = true;
+    snprintf(plot->x.name, sizeof(plot->x.name), "FLOPs to a byte of traffic");
+    snprintf(plot->y.name, sizeof(plot->y.name), "FLOP/s");
+    return add_subjects(plot, subjects, count, ceilings, err);
 }
 
 /* ---- costs over n ----------------------------------------------------------- */

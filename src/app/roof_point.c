@@ -2,6 +2,7 @@
 #include "app/roof_point.h"
 
 #include <math.h>
+#include <string.h>
 
 static Number positive(double value)
 {
@@ -9,14 +10,14 @@ static Number positive(double value)
 }
 
 /* Either both by the counters or neither, so that their ratio means something. */
-static void take_work(const StageRecord *s, const DeviceStage *gpu, RoofPoint *p, Number *bytes)
+static void take_work(const StageRecord *s, const DeviceStage *gpu, RoofPoint *p)
 {
-    *bytes = positive(s->bytes.read + s->bytes.written);
+    p->bytes = positive(s->bytes.read + s->bytes.written);
     p->flops = positive(flops_total(s->flops));
     if (!gpu || !gpu->counted.flops.valid || !gpu->counted.dram_read.valid)
         return;
     p->flops = positive(gpu->counted.flops.value);
-    *bytes = positive(gpu->counted.dram_read.value + gpu->counted.dram_written.value);
+    p->bytes = positive(gpu->counted.dram_read.value + gpu->counted.dram_written.value);
 }
 
 static Number time_of(const StageRecord *s, const DeviceStage *gpu)
@@ -28,19 +29,23 @@ static Number time_of(const StageRecord *s, const DeviceStage *gpu)
     return s->time_ms;
 }
 
+bool roof_is_of(const Ceilings *c, const Record *r)
+{
+    return !*c->device || !strcmp(c->device, r->device);
+}
+
 RoofPoint roof_point(const Record *r, int stage, const Ceilings *ceilings)
 {
     const StageRecord *s = &r->stages[stage];
     const DeviceStage *gpu = r->gpu && stage < r->gpu->stage_count ? &r->gpu->stages[stage] : NULL;
     RoofPoint          p = { .time_ms = time_of(s, gpu) };
-    Number             bytes;
 
-    take_work(s, gpu, &p, &bytes);
-    if (bytes.valid && p.flops.valid)
-        p.intensity = number_of(p.flops.value / bytes.value);
+    take_work(s, gpu, &p);
+    if (p.bytes.valid && p.flops.valid)
+        p.intensity = number_of(p.flops.value / p.bytes.value);
     if (p.flops.valid && p.time_ms.valid && p.time_ms.value > 0)
         p.rate = number_of(1e3 * p.flops.value / p.time_ms.value);
-    if (p.intensity.valid && ceilings && !isnan(ceilings->peak))
+    if (p.intensity.valid && ceilings && !isnan(ceilings->peak) && roof_is_of(ceilings, r))
         p.roof = number_of(ceilings_roof(ceilings, p.intensity.value));
     return p;
 }

@@ -6,14 +6,17 @@
 #include "profile/record.h"
 
 typedef struct RoofPoint {
-    Number flops, time_ms;
+    Number flops, bytes, time_ms;
     Number intensity; /* FLOPs to a byte */
     Number rate;      /* FLOPs a second */
     Number roof;      /* the most there can be at that intensity */
 } RoofPoint;
 
+/* The record is of the device whose ceilings they are. */
+bool roof_is_of(const Ceilings *ceilings, const Record *record);
 /* On a GPU by the best tier there is: the time of its kernels, or of the stage on its clock;
- * FLOPs and bytes of DRAM by its counters, else as they were counted.  ceilings NULL: no roof. */
+ * FLOPs and bytes of DRAM by its counters, else as they were counted.  No roof where
+ * ceilings are NULL or another device's. */
 RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
 /* Where the numbers of a record's points are from, in words, static. */
 const char *roof_point_source(const Record *record);

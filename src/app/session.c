@@ -243,9 +243,12 @@ const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int count, con
 bool ceilings_measure(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
 {
     ops = ops ? ops : ops_cpu();
-    return ops->ceilings ? ops->ceilings(ops, threads, out, err)
-                         : error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured",
-                                     ops->name);
+    if (!ops->ceilings)
+        return error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured", ops->name);
+    if (!ops->ceilings(ops, threads, out, err))
+        return false;
+    snprintf(out->device, sizeof(out->device), "%s", ops->name);
+    return true;
 }
 
 const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *err)

@@ -29,7 +29,7 @@ struct Job {
     Error       err;
 };
 
-#define CEILINGS_KEPT 4 /* a CPU and a GPU in its precisions */
+#define CEILINGS_KEPT 8 /* a CPU and a GPU in its precisions: more than one command asks for */
 
 struct Session {
     Loaded     *loaded;

@@ -13,6 +13,7 @@ typedef struct Ceilings {
     double tensor; /* flop/s, the tensor cores' in BF16, or as products are computed; NaN: none */
     double gemm;   /* flop/s, products of matrices; CPU: by the library, one a thread */
     double stream; /* bytes/s, triad past the caches */
+    char   device[32]; /* whose they are, as records name it; "": not said */
 } Ceilings;
 
 /* FLOPs a second at most, at so many FLOPs to a byte. */

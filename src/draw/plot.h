@@ -72,7 +72,7 @@ typedef struct Plot {
     char     (*rows)[PLOT_ROW]; /* names of the rows; NULL: there are none */
     int        row_count;
     char       note[256];     /* what a reader must know of it; takes the caption's place */
-    char       measured[160]; /* machine and date of measured numbers; "" they are not */
+    char       measured[256]; /* machines and date of measured numbers; "" they are not */
     int64_t    left_out; /* series there is no room for */
     int64_t    binned;   /* points that stand in one column, by their least and largest; 0: one */
 } Plot;

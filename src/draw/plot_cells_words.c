@@ -93,13 +93,37 @@ void cells_guides(Field *f)
 
 /* ---- lines ------------------------------------------------------------------ */
 
+/* Dots from the top where a line ends; false: it is not level, or out of sight. */
+static bool level_at(const Field *f, const PlotSeries *s, int *dot_y)
+{
+    int from[2], to[2], down = f->utf8 ? 4 : 1;
+
+    if (!s->guide || s->count < 2 || !cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) ||
+        !cells_dot_of(f, s->x[s->count - 1], s->y[s->count - 1], &to[0], &to[1]))
+        return false;
+    *dot_y = to[1];
+    return abs(to[1] - from[1]) < 2 * down;
+}
+
+/* No other level line is nearer to line y of the screen than the one at so many dots. */
+static bool is_own(const Field *f, int y, int dot_y)
+{
+    int down = f->utf8 ? 4 : 1, middle = 2 * down * (y - f->y) + down - 1, other;
+
+    for (int k = 0; k < f->plot->count; k++)
+        if (level_at(f, &f->plot->series[k], &other) &&
+            abs(middle - 2 * other) < abs(middle - 2 * dot_y))
+            return false;
+    return true;
+}
+
 /* Where the line ends, in characters; level ones are named above that. */
 static void name_line(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
 {
     int  across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = cells_width(s->name);
     bool level = abs(to[1] - from[1]) < 2 * down;
 
-    for (int k = 0; k < 2 * NAME_STEPS; k++) {
+    for (int k = level ? 0 : 2 * NAME_STEPS; k < 4 * NAME_STEPS; k++) {
         int    step = k % NAME_STEPS;
         double t = level ? 1 : 0.4 + 0.5 * step / NAME_STEPS;
         int    x = f->x + (int)lround(from[0] + t * (to[0] - from[0])) / across;
@@ -107,7 +131,9 @@ static void name_line(Field *f, const PlotSeries *s, const int *from, const int 
 
         x = level ? x - length : x + 3;
         y = level ? y + (step % 2 ? 1 : -1) * (1 + step / 2) : y + 1;
-        if (label_fits(&f->places, box_of(y, x - 1, length + 2), k < NAME_STEPS)) {
+        if (k < 2 * NAME_STEPS && !is_own(f, y, to[1]))
+            continue;
+        if (label_fits(&f->places, box_of(y, x - 1, length + 2), k / NAME_STEPS % 2 == 0)) {
             cells_text(f->out, y, x, length, s->name, ink, f->utf8);
             return;
         }

@@ -4,6 +4,8 @@
 #include "draw/sheet_pens.h"
 
 #define SLANT_STEPS 12 /* places along a slanted line that its name tries */
+#define SLANT_FIRST 0.4 /* ... as a share of its length: from there to the last, then the rest */
+#define SLANT_LAST  0.9
 #define LEVEL_STEPS 12 /* ... along a level one */
 #define LEVEL_ROWS  8  /* ... above it and under it */
 #define HEIGHTS 9 /* above each other that the name of an upright guide tries */
@@ -45,22 +47,47 @@ static void name_upright(Pens *p, const PlotGuide *g, double at)
         }
 }
 
+static bool is_level(const Pens *p, const PlotSeries *s)
+{
+    return s->guide && s->count > 1 &&
+           fabs(pens_y(p, s->y[s->count - 1]) - pens_y(p, s->y[0])) < p->s->tick;
+}
+
+/* No other level line is nearer to the box than the one at height y, whose name it would hold. */
+static bool is_own(const Pens *p, LabelBox box, double y)
+{
+    double middle = box.y + box.h / 2, away = fabs(middle - y);
+
+    for (int k = 0; k < p->plot->guide_count; k++)
+        if (!p->plot->guides[k].vertical &&
+            fabs(middle - pens_y(p, p->plot->guides[k].at)) < away)
+            return false;
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        if (is_level(p, s) && fabs(middle - pens_y(p, s->y[s->count - 1])) < away)
+            return false;
+    }
+    return true;
+}
+
 /* The name of a level line at height y: at its right end, above or under it, else further to
- * the left or a line of words away, across curves if need be. */
+ * the left or a line of words away; across curves rather than beside another level line. */
 static void name_level(Pens *p, const char *name, double x0, double x1, double y, Rgb rgb)
 {
     double   wide = pens_width(p, name), space = p->s->space;
     double   right = fmin(x1, p->box.x + p->box.w) - wide - space, left = fmax(x0, p->box.x);
     LabelBox above = box_of(p, right, y - space, wide), box = above;
+    int      places = 2 * LEVEL_STEPS * LEVEL_ROWS;
 
-    for (int k = 0; k < 4 * LEVEL_STEPS * LEVEL_ROWS; k++) {
+    for (int k = 0; k < 4 * places; k++) {
         int  step = k / 2 % LEVEL_STEPS, row = k / 2 / LEVEL_STEPS % LEVEL_ROWS;
-        bool clear = k < 2 * LEVEL_STEPS * LEVEL_ROWS;
+        bool clear = k / places % 2 == 0, own = k < 2 * places;
 
         box = above;
         box.x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
         box.y += (k % 2 ? box.h + 2 * space : 0) + (k % 2 ? row : -row) * box.h;
-        if (label_fits(&p->places, box, clear)) {
+        if ((!own || is_own(p, box, y)) && label_fits(&p->places, box, clear)) {
             write_in(p, box, name, rgb);
             return;
         }
@@ -91,12 +118,12 @@ static void name_line(Pens *p, const PlotSeries *s)
     double  x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
     double  y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
 
-    if (fabs(y1 - y0) < p->s->tick) {
+    if (is_level(p, s)) {
         name_level(p, s->name, x0, x1, y1, pens_colour(p, s->hue));
         return;
     }
     for (int k = 0; k < 2 * SLANT_STEPS; k++) {
-        double   t = 0.4 + 0.5 * (k % SLANT_STEPS) / SLANT_STEPS;
+        double   t = fmod(SLANT_FIRST + (double)k / SLANT_STEPS, SLANT_LAST);
         LabelBox box = box_of(p, x0 + t * (x1 - x0) + 2 * p->s->space,
                               y0 + t * (y1 - y0) + 1.4 * p->s->tick, pens_width(p, s->name));
 
@@ -105,6 +132,18 @@ static void name_line(Pens *p, const PlotSeries *s)
             return;
         }
     }
+}
+
+/* Level lines are named first: theirs have fewer places. */
+static void name_lines(Pens *p)
+{
+    for (int level = 1; level >= 0; level--)
+        for (int k = 0; k < p->plot->count; k++) {
+            const PlotSeries *s = &p->plot->series[k];
+
+            if (s->guide && s->count > 1 && *s->name && is_level(p, s) == (level != 0))
+                name_line(p, s);
+        }
 }
 
 void pens_guides(Pens *p)
@@ -117,9 +156,8 @@ void pens_guides(Pens *p)
         for (int64_t i = 0; s->guide && i + 1 < s->count; i++)
             pens_dashes(p, pens_x(p, s->x[i]), pens_y(p, s->y[i]), pens_x(p, s->x[i + 1]),
                         pens_y(p, s->y[i + 1]), pens_colour(p, s->hue));
-        if (s->guide && s->count > 1 && *s->name)
-            name_line(p, s);
     }
+    name_lines(p);
 }
 
 typedef struct Points {

@@ -215,9 +215,12 @@ const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through po
 static const Member roofline_result_members[] = {
     FIELD("peak_gflops", "number", "10^9 FLOPs a second at most; ceilings.peak / 10^9"),
     FIELD("bw_gbs", "number", "10^9 bytes a second from memory; ceilings.stream / 10^9"),
-    FIELD("ceilings", "table", "peak, tensor, gemm (FLOPs a second), stream (bytes a second)"),
+    FIELD("ceilings", "table", "of the first mechanism's device: device, precision, name (of a GPU), "
+          "peak, tensor, gemm (FLOPs a second), stream (bytes a second)"),
+    FIELD("devices", "table[]", "the same of every device and precision that a mechanism ran in"),
     FIELD("points", "table[]",
-          "mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage"),
+          "of each stage: mechanism, stage, device, computed, source (what tier its numbers are "
+          "of), time_ms, flops, bytes, intensity, flops_per_second, roof"),
     FIELD("threads", "integer", "that ran"),
     FIELD("environment", "table", "the machine"),
     MEMBER_END,

@@ -129,9 +129,8 @@ void figure_set_words(lua_State *L, Figure *figure)
         snprintf(figure->title, sizeof(figure->title), "%s", title);
     if (caption)
         snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
-    else if (!*figure->caption && *figure_measured(figure))
-        snprintf(figure->caption, sizeof(figure->caption), "measured on %s",
-                 figure_measured(figure));
+    else if (!*figure->caption)
+        picture_say_measured(figure);
     figure->shared_scale = option_bool(L, 1, "shared_scale", figure->shared_scale);
     figure->legend = option_bool(L, 1, "legend", true);
     set_layout(L, figure);

@@ -138,8 +138,7 @@ static const Member attn_members[] = {
       "the number that tells most: time_ms is its median." },
     { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
       "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
-      "ceilings (peak, tensor, gemm and stream, per second), points (mechanism, stage, time_ms, "
-      "flops, intensity, flops_per_second, roof), threads, environment." },
+      "A mechanism may say its device: \"full(device=cuda)\" stands under the GPU's ceilings." },
     { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
       "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
     { "json", NULL, "value: any, indent?: integer", "string",

@@ -198,10 +198,10 @@ static bool add_ceilings(Told *told, Error *err)
 
     for (int i = 0; i < told->count; i++)
         if (plot_word(told->choices[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
-            told->options.ceilings =
+            told->choices[i].ceilings =
                 session_ceilings(told->session, told->choices[i].result->request.ops,
                                  told->choices[i].result->request.threads, err);
-            if (!told->options.ceilings)
+            if (!told->choices[i].ceilings)
                 return false;
         }
     return true;

@@ -104,8 +104,8 @@ case("jobs, sweeps and figures", function()
   assert(text:find("work") and text:find("time %(ms%)") and text:find("FLOPs"))
   all(attn.fit({ 1, 2, 4 }, { 1, 2, 4 }), [[alpha lo hi c r2 count best best_model models slopes
     local_alpha model]], "fit")
-  all(attn.roofline { "full", n = 16, d = 4 }, [[peak_gflops bw_gbs ceilings points threads
-    environment]], "roofline")
+  all(attn.roofline { "full", n = 16, d = 4 }, [[peak_gflops bw_gbs ceilings devices points
+    threads environment]], "roofline")
   local record = attn.profile("full", { input = input }, { reps = 3 })
   all(record, "time_ms flops memory mem bytes cpu nnz density", "record")
   assert(record.time_ms.reps >= 3)

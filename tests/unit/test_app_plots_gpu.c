@@ -173,6 +173,49 @@ static void the_best_tier_places_a_stage_under_the_roof(void **state)
     plot_free(plot);
 }
 
+/* A run of the CPU is not held against a GPU's ceilings, and machines are told apart. */
+static void a_roofline_is_of_one_device(void **state)
+{
+    Ceilings    c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e13, .stream = 4e12,
+                      .device = "cuda" };
+    Error       err = ERROR_INIT;
+    Sample      s, host;
+    PlotSubject subjects[] = { { "on the host", &host.record }, { "a", &s.record } };
+    Plot       *plot;
+
+    (void)state;
+    fill(&s);
+    fill(&host);
+    host.record.gpu = NULL;
+    snprintf(host.record.device, sizeof(host.record.device), "cpu");
+    plot = plot_of(PLOT_ROOFLINE, subjects, 2, &c, &err);
+    CHECK(plot, "%s", err.text);
+    assert_string_equal(plot->series[0].name, "a");
+    assert_non_null(strstr(plot->note, "of GPU, measured; counted FLOPs"));
+    assert_non_null(strstr(plot->note, "of another device, not shown: on the host"));
+    assert_non_null(strstr(plot->measured, "GPU and "));
+    assert_false(roof_point(&host.record, 0, &c).roof.valid);
+    plot_free(plot);
+    assert_null(plot_of(PLOT_ROOFLINE, subjects, 1, &c, &err));
+    assert_non_null(strstr(err.text, "of another device"));
+}
+
+static void ceilings_are_named_by_what_they_are_of(void **state)
+{
+    Ceilings c = { .peak = 9e14, .tensor = 9e14, .gemm = 7e14, .stream = 4e12 };
+    Sample   s;
+    Plot    *plot;
+
+    (void)state;
+    fill(&s);
+    plot = made(PLOT_ROOFLINE, &s.record, &c); /* as products in bf16 have it */
+    expect_text(plot, 20, "tensor cores 900 TFLOP/s");
+    expect_text(plot, 20, "memory 4 TB/s");
+    for (int k = 0; k < plot->count; k++)
+        assert_null(strstr(plot->series[k].name, "multiply-add"));
+    plot_free(plot);
+}
+
 static void memory_of_host_and_device_share_a_plot(void **state)
 {
     Sample s;
@@ -194,6 +237,8 @@ int main(void)
         cmocka_unit_test(kernels_are_bars_with_shape_and_memory),
         cmocka_unit_test(what_was_not_recorded_is_said),
         cmocka_unit_test(the_best_tier_places_a_stage_under_the_roof),
+        cmocka_unit_test(a_roofline_is_of_one_device),
+        cmocka_unit_test(ceilings_are_named_by_what_they_are_of),
         cmocka_unit_test(memory_of_host_and_device_share_a_plot),
     };
 

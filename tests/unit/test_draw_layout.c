@@ -416,6 +416,52 @@ static void names_of_level_guides_do_not_meet(void **state)
     figure_free(figure);
 }
 
+static void line_of(Plot *plot, const char *name, double x, double y)
+{
+    assert_non_null(plot_line(plot, name, -1, (double[]){ x, 10 }, (double[]){ y, y }, 2));
+}
+
+/* The names of ceilings stand in the order of their lines, however near those are: a name beside
+ * another one's line would be taken for it. */
+static void names_of_ceilings_stand_by_their_own(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 24; k++) {
+        View        view;
+        Figure     *figure = matrices(&view, 1, "m");
+        Plot       *plot = plot_new(NULL);
+        PlotSeries *points = plot_add(plot, "points", CURVE_POINTS, 2, false);
+        double      tensor = 5.6e8 * pow(1.05, k), top = 5.3e9;
+        Text        out = { 0 };
+        bool        above;
+
+        assert_non_null(points);
+        assert_true(plot_label(points));
+        for (int i = 0; i < 2; i++) {
+            points->x[i] = 0.25;
+            points->y[i] = (double[]){ 8e6, 5e6 }[i];
+            snprintf(points->labels[i], PLOT_LABEL, i ? "features" : "state and read");
+        }
+        plot->x.log = plot->y.log = true;
+        assert_non_null(plot_line(plot, "memory 0.625 GB/s", -1, (double[]){ 0.1, 1.1 },
+                                  (double[]){ 6.25e7, 6.9e8 }, 2));
+        line_of(plot, "multiply-add 0.9 GFLOP/s", 1.1, 9e8);
+        line_of(plot, "tensor cores 0.56 GFLOP/s", 0.9, tensor);
+        line_of(plot, "matrix products 5.3 GFLOP/s", 8.4, top);
+        plot_settle(plot);
+        panel_init_plot(&figure->panels[0], plot, "p");
+        words_of(figure, 3.25, &out);
+        above = height_of(text_str(&out), "tensor cores 0.56 GFLOP/s") <
+                height_of(text_str(&out), "multiply-add 0.9 GFLOP/s");
+        assert_int_equal(above, tensor > 9e8);
+        assert_true(height_of(text_str(&out), "matrix products 5.3 GFLOP/s") <
+                    fmin(height_of(text_str(&out), "tensor cores 0.56 GFLOP/s"),
+                         height_of(text_str(&out), "multiply-add 0.9 GFLOP/s")));
+        text_free(&out);
+        figure_free(figure);
+    }
+}
+
 static void an_axis_that_is_reordered_is_named_apart(void **state)
 {
     static const int32_t order[] = { 7, 6, 5, 4, 3, 2, 1, 0 };
@@ -445,6 +491,7 @@ int main(void)
         cmocka_unit_test(names_of_curves_stay_on_the_sheet),
         cmocka_unit_test(the_name_of_an_upright_axis_is_never_cut),
         cmocka_unit_test(names_of_level_guides_do_not_meet),
+        cmocka_unit_test(names_of_ceilings_stand_by_their_own),
         cmocka_unit_test(an_axis_that_is_reordered_is_named_apart),
     };
 

@@ -1188,8 +1188,9 @@ function Sweep:jsonl(path) end
 ---@class attnscope.Roofline
 ---@field peak_gflops? number 10^9 FLOPs a second at most; ceilings.peak / 10^9
 ---@field bw_gbs? number 10^9 bytes a second from memory; ceilings.stream / 10^9
----@field ceilings? table peak, tensor, gemm (FLOPs a second), stream (bytes a second)
----@field points? table[] mechanism, stage, time_ms, flops, intensity, flops_per_second, roof of each stage
+---@field ceilings? table of the first mechanism's device: device, precision, name (of a GPU), peak, tensor, gemm (FLOPs a second), stream (bytes a second)
+---@field devices? table[] the same of every device and precision that a mechanism ran in
+---@field points? table[] of each stage: mechanism, stage, device, computed, source (what tier its numbers are of), time_ms, flops, bytes, intensity, flops_per_second, roof
 ---@field threads? integer that ran
 ---@field environment? table the machine
 
@@ -1417,7 +1418,7 @@ function attn.read_sweep(path) end
 ---@return string[]
 function attn.pivot(rows, down, across, value) end
 
----Stages under what this machine can do at most: attn.roofline{"full", "linear", n=512}.  ceilings (peak, tensor, gemm and stream, per second), points (mechanism, stage, time_ms, flops, intensity, flops_per_second, roof), threads, environment.
+---Stages under what this machine can do at most: attn.roofline{"full", "linear", n=512}.  A mechanism may say its device: "full(device=cuda)" stands under the GPU's ceilings.
 ---@param options? attnscope.RooflineOptions
 ---@return attnscope.Roofline?
 ---@return string?
