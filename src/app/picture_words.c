@@ -257,11 +257,13 @@ void picture_result_name(const PanelChoice *panels, int count, int at,
 /* A plot of one mechanism is named by it, of several only by what it shows. */
 static void word_plot(const PanelChoice *choice, const Differing *d, Panel *panel)
 {
-    Text name = { 0 };
+    PlotKind kind;
+    Text     name = { 0 };
 
     if (choice->title) {
         snprintf(panel->title, sizeof(panel->title), "%s", choice->title);
-    } else if (!panel->made->rows) {
+    } else if (!panel->made->rows ||
+               (plot_word(choice->view, &kind, NULL) && plot_is_of_parts(kind))) {
         name_result(choice->result, d, &name);
         text_addf(&name, " \xc2\xb7 %s", panel->title);
         snprintf(panel->title, sizeof(panel->title), "%s", text_str(&name));

@@ -35,6 +35,11 @@ unsigned plot_needs(PlotKind kind)
     return kinds[kind].needs;
 }
 
+bool plot_is_of_parts(PlotKind kind)
+{
+    return kind == PLOT_DEVICE || kind == PLOT_KERNELS;
+}
+
 bool plot_parse(const char *name, PlotKind *out, Error *err)
 {
     Text names = { 0 };

@@ -33,6 +33,8 @@ const char *plot_name(PlotKind kind);  /* "time" */
 const char *plot_title(PlotKind kind); /* "time of one run" */
 const char *plot_help(PlotKind kind);
 unsigned    plot_needs(PlotKind kind);
+/* Of one subject its rows are parts of that, which they do not name. */
+bool        plot_is_of_parts(PlotKind kind);
 bool        plot_parse(const char *name, PlotKind *out, Error *err);
 /* "plot(time)": true when the text has this form; then *err tells of an unknown name. */
 bool plot_word(const char *view, PlotKind *out, Error *err);

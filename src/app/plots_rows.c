@@ -30,7 +30,9 @@ static Bar bar_of(const Record *r, PlotKind kind, int series)
     switch (kind) {
     case PLOT_TIME: return (Bar){ r->time.median, r->time.low, r->time.high };
     case PLOT_FLOPS: return (Bar){ .value = number_of(flops_total(r->counted)) };
-    case PLOT_MEMORY: return (Bar){ .value = series ? r->heap_peak : r->arena_peak };
+    case PLOT_MEMORY:
+        return (Bar){ .value = series == 2 ? r->device_peak : series ? r->heap_peak
+                                                                     : r->arena_peak };
     case PLOT_MASS: return quality_bar(r, &r->seeds.mass, r->quality.mass_mean);
     default: return quality_bar(r, &r->seeds.output_error, r->quality.output_error);
     }
@@ -80,10 +82,21 @@ static bool add_bars(Plot *plot, PlotKind kind, int series, const char *name,
         s->high[i] = bar.high.valid ? bar.high.value : (double)NAN;
         if (bar.value.valid)
             value_text(kind, bar.value.value, s->labels[i], sizeof(s->labels[i]));
+        else if (kind == PLOT_MEMORY && series == 2 && subject_ok(&subjects[i]))
+            snprintf(s->labels[i], sizeof(s->labels[i]), "run on the CPU");
         else
             snprintf(s->labels[i], sizeof(s->labels[i]), "%s", subject_lacks(&subjects[i]));
     }
     return true;
+}
+
+/* Some of them ran where memory is a device's. */
+static bool has_device_peak(const PlotSubject *subjects, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (subject_ok(&subjects[i]) && subjects[i].record->device_peak.valid)
+            return true;
+    return false;
 }
 
 static int most_seeds(const PlotSubject *subjects, int count)
@@ -117,7 +130,9 @@ static void note_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, in
                  most, most == 1 ? "" : "s");
     else if (kind == PLOT_MEMORY)
         snprintf(plot->note, sizeof(plot->note), "own: live at once in the run's arena, output "
-                 "included; heap: of the process, above its level before the run");
+                 "included; heap: of the process, above its level before the run%s",
+                 has_device_peak(subjects, count) ? "; GPU: taken from it at once, in pieces"
+                                                  : "");
     else if ((kind == PLOT_MASS || kind == PLOT_ERROR) && seeds > 1)
         snprintf(plot->note, sizeof(plot->note), "where something is drawn: mean over %d seeds, "
                  "whiskers: least and most", seeds);
@@ -130,13 +145,14 @@ static void note_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, in
 
 bool plot_fill_bars(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count, Error *err)
 {
-    bool memory = kind == PLOT_MEMORY;
+    bool memory = kind == PLOT_MEMORY, device = memory && has_device_peak(subjects, count);
 
     if (!name_rows(plot, subjects, count, err))
         return false;
     snprintf(plot->x.name, sizeof(plot->x.name), "%s", axis_of(kind));
     if (!add_bars(plot, kind, 0, memory ? "own memory" : plot_title(kind), subjects, count) ||
-        (memory && !add_bars(plot, kind, 1, "heap", subjects, count)))
+        (memory && !add_bars(plot, kind, 1, "heap", subjects, count)) ||
+        (device && !add_bars(plot, kind, 2, "GPU memory", subjects, count)))
         return plot_no_memory(err);
     if (kind == PLOT_MASS)
         plot_guide(plot, "", true, 1);

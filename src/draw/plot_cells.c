@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEGEND_LINES 2
+#define LEGEND_LINES 2 /* of curves, which need the room */
+#define LEGEND_LINES_ROWS 4
 #define FEW_POINTS   24 /* that get their letter among the dots */
 
 /* ---- dots ------------------------------------------------------------------- */
@@ -179,7 +180,7 @@ static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
             x = 0;
             line++;
         }
-        if (line == LEGEND_LINES)
+        if (line == (plot->rows ? LEGEND_LINES_ROWS : LEGEND_LINES))
             return line;
         if (draw) {
             cells_put(c, top + line, x, (uint32_t)plot_letter(s->hue), s->hue);
@@ -188,6 +189,13 @@ static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
         x += width + 2;
     }
     return plot_named(plot) > 1 ? line + 1 : 0;
+}
+
+int cells_legend_lines(const Plot *plot, int width)
+{
+    PlotCells c = { .width = width };
+
+    return legend(plot, &c, 0, false, false);
 }
 
 static bool is_curve(const PlotSeries *s)

@@ -21,7 +21,7 @@ typedef struct PlotCells {
 } PlotCells;
 
 /* Lines that a plot with rows takes: more stay empty, in fewer the last rows are missing. */
-int plot_cells_lines(const Plot *plot);
+int plot_cells_lines(const Plot *plot, int width);
 /* The settled plot in width x height characters (at least 12 x 4).  Free with
  * plot_cells_free. */
 bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *out, Error *err);

@@ -25,6 +25,9 @@ void      cells_cut(PlotCells *c, int y, int x, int room, const char *text, int 
 /* The axis under the field, with its numbers; the y axis is the caller's. */
 void      cells_x_axis(Field *f);
 
+/* Lines that the names of the series take. */
+int       cells_legend_lines(const Plot *plot, int width);
+
 /* What the curves are held against, and words beside points; plot_cells_words.c. */
 void      cells_take_points(Field *f); /* nor guide lines: words stand elsewhere */
 void      cells_guides(Field *f);

@@ -21,9 +21,9 @@ static int lines_of(const Plot *plot)
     return bars > 1 ? bars + 1 : 1; /* a blank line keeps groups apart */
 }
 
-int plot_cells_lines(const Plot *plot)
+int plot_cells_lines(const Plot *plot, int width)
 {
-    return plot->row_count * lines_of(plot) + 3 + (plot_named(plot) > 1);
+    return plot->row_count * lines_of(plot) + 3 + cells_legend_lines(plot, width);
 }
 
 /* ---- one line --------------------------------------------------------------- */

@@ -46,6 +46,8 @@ int plot_named(const Plot *plot)
     return count;
 }
 
+#define LEAST_BAR 0.1 /* of the room, that words leave to what they stand beside */
+
 PlotAxis plot_rows_axis(const Plot *plot, double room, double gap,
                         double (*width)(const void *context, const char *text),
                         const void *context)
@@ -59,7 +61,7 @@ PlotAxis plot_rows_axis(const Plot *plot, double room, double gap,
             double end = s->high && isfinite(s->high[i]) ? fmax(s->x[i], s->high[i]) : s->x[i];
             double left = room - width(context, s->labels[i]) - gap;
 
-            if (isfinite(end) && left > 0.2 * room)
+            if (isfinite(end) && left > LEAST_BAR * room)
                 axis.hi = fmax(axis.hi, axis.lo + (end - axis.lo) * room / left);
         }
     }

@@ -54,7 +54,7 @@ void text_plot(const Panel *panel, const Plot *plot, int width, int lines,
         line_add(block_line(out), title->count ? title->text[k] : "");
     while (out->count < title_lines && !out->failed)
         block_line(out);
-    height = lines ? lines + 1 : plot->rows ? plot_cells_lines(plot) : USUAL_LINES + 4;
+    height = lines ? lines + 1 : plot->rows ? plot_cells_lines(plot, width) : USUAL_LINES + 4;
     if (!plot_cells(plot, width, height, options->utf8, &cells, &err)) {
         out->failed = true;
         return;

@@ -3,7 +3,8 @@
  *   events    span_ms
  *   activity  busy_ms, copy_ms, idle_ms (of the span, without either: the host's), launches,
  *             allocated; copies[], kernels[] (most time first) and
- *             spans[]: [index of kernels, index of stages or null, start_ms, end_ms]
+ *             spans[]: [index of kernels, index of stages or null, start_ms, end_ms],
+ *             copy_spans[]: [index of copies, index of stages or null, start_ms, end_ms]
  *   counters  flops, fp32, fp64, tensor, fused, dram_read, dram_written, occupancy; passes
  *
  * Each has `lacks`: why it is not there, null where it is.
@@ -64,21 +65,39 @@ static void kernel(const DeviceKernelRow *row, Json *j)
     jsonw_close(j, '}');
 }
 
+static void span(const DeviceSpan *span, int row, Json *j)
+{
+    jsonw_open(j, '[');
+    jsonw_int(j, row);
+    if (span->stage >= 0)
+        jsonw_int(j, span->stage);
+    else
+        jsonw_null(j);
+    jsonw_number(j, span->start_ms);
+    jsonw_number(j, span->end_ms);
+    jsonw_close(j, ']');
+}
+
 static void spans(const DeviceProfile *p, Json *j)
 {
     jsonw_key(j, "spans");
     jsonw_open(j, '[');
-    for (int i = 0; i < p->span_count && i < SPANS_WRITTEN; i++) {
-        jsonw_open(j, '[');
-        jsonw_int(j, p->spans[i].row);
-        if (p->spans[i].stage >= 0)
-            jsonw_int(j, p->spans[i].stage);
-        else
-            jsonw_null(j);
-        jsonw_number(j, p->spans[i].start_ms);
-        jsonw_number(j, p->spans[i].end_ms);
-        jsonw_close(j, ']');
-    }
+    for (int i = 0; i < p->span_count && i < SPANS_WRITTEN; i++)
+        span(&p->spans[i], p->spans[i].row, j);
+    jsonw_close(j, ']');
+}
+
+/* Kinds without a copy are not written, so the index of a kind is that among the others. */
+static void copy_spans(const DeviceProfile *p, Json *j)
+{
+    int at[DEVICE_COPY_KINDS], written = 0;
+
+    for (int kind = 0; kind < DEVICE_COPY_KINDS; kind++)
+        at[kind] = p->copies[kind].count ? written++ : -1;
+    jsonw_key(j, "copy_spans");
+    jsonw_open(j, '[');
+    for (int i = 0; i < p->copy_span_count && i < SPANS_WRITTEN; i++)
+        span(&p->copy_spans[i], at[p->copy_spans[i].row], j);
     jsonw_close(j, ']');
 }
 
@@ -117,6 +136,7 @@ static void activity(const DeviceProfile *p, Json *j)
         kernel(&p->kernels[i], j);
     jsonw_close(j, ']');
     spans(p, j);
+    copy_spans(p, j);
     jsonw_close(j, '}');
 }
 

@@ -94,7 +94,8 @@ DeviceProfile *device_profile_copy(const DeviceProfile *from)
     to->stages = copy_of(from->stages, from->stage_count, sizeof(*from->stages));
     to->kernels = copy_of(from->kernels, from->kernel_count, sizeof(*from->kernels));
     to->spans = copy_of(from->spans, from->span_count, sizeof(*from->spans));
-    if (to->stages && to->kernels && to->spans)
+    to->copy_spans = copy_of(from->copy_spans, from->copy_span_count, sizeof(*from->copy_spans));
+    if (to->stages && to->kernels && to->spans && to->copy_spans)
         return to;
     device_profile_free(to);
     return NULL;
@@ -106,6 +107,7 @@ void device_profile_free(DeviceProfile *p)
         free(p->stages);
         free(p->kernels);
         free(p->spans);
+        free(p->copy_spans);
     }
     free(p);
 }

@@ -62,10 +62,11 @@ typedef struct DeviceGraph {
     Number plain_ms;        /* a run without it, median */
 } DeviceGraph;
 
-#define DEVICE_SPANS 4096 /* launches whose place in time is kept */
+#define DEVICE_SPANS 4096 /* launches, and copies, whose place in time is kept */
 
 typedef struct DeviceSpan {
-    int    row, stage;          /* of kernels; of the record's stages, -1: before the first */
+    int    row, stage;          /* of kernels, or a DeviceCopyKind; of the record's stages, -1:
+                                   before the first */
     double start_ms, end_ms;    /* since the traced run began */
 } DeviceSpan;
 
@@ -83,7 +84,8 @@ typedef struct DeviceProfile {
     DeviceStage     *stages;    /* owned; as many as the record has */
     DeviceKernelRow *kernels;   /* owned; most time first */
     DeviceSpan      *spans;     /* owned; in order of their start */
-    int           stage_count, kernel_count, span_count;
+    DeviceSpan      *copy_spans; /* owned; copies, in order of their records */
+    int           stage_count, kernel_count, span_count, copy_span_count;
     int64_t       launches;     /* in all, of which span_count have a place in time */
     int64_t       dropped;      /* records the tracer lost: the numbers are then too small */
 } DeviceProfile;
@@ -105,6 +107,8 @@ void           device_profile_json(const DeviceProfile *profile, Json *out); /* 
 void           device_stage_json(const DeviceProfile *profile, int stage, Json *out);
 /* Lines of record_text; matrix: counted FLOPs of score and mixing, to compare with. */
 void device_profile_text(const DeviceProfile *profile, double counted, double matrix, Text *out);
+/* "264", "32x8", "16x16x2": of blocks or threads. */
+const char *device_size_text(const int32_t size[3], char *text, size_t room);
 /* Its kernels as a table, `most` at most; stage_name(context, i) names a stage. */
 void device_kernels_text(const DeviceProfile *profile, int most,
                          const char *(*stage_name)(const void *context, int stage),

@@ -135,20 +135,30 @@ static bool sort_rows(DeviceProfile *out)
 
 /* ---- copies and allocations --------------------------------------------------------- */
 
-static void sum_copies(const DeviceTrace *trace, DeviceProfile *out)
+static bool sum_copies(const DeviceTrace *trace, DeviceProfile *out)
 {
+    int64_t kept = trace->copy_count < DEVICE_SPANS ? trace->copy_count : DEVICE_SPANS;
+
+    out->copy_spans = malloc((size_t)(kept + 1) * sizeof(*out->copy_spans));
+    if (!out->copy_spans)
+        return false;
     out->copy_ms = number_of(0);
     for (int64_t i = 0; i < trace->copy_count; i++) {
         const DeviceCopy *c = &trace->copies[i];
+        int               stage = c->region < out->stage_count ? c->region : -1;
         double            ms = MS * (double)(c->end - c->start);
 
         out->copies[c->kind].count++;
         out->copies[c->kind].bytes += c->bytes;
         out->copies[c->kind].ms += ms;
         add(&out->copy_ms, ms);
-        if (c->region >= 0 && c->region < out->stage_count)
-            add(&out->stages[c->region].copy_ms, ms);
+        if (stage >= 0)
+            add(&out->stages[stage].copy_ms, ms);
+        if (i < kept)
+            out->copy_spans[out->copy_span_count++] =
+                (DeviceSpan){ (int)c->kind, stage, MS * (double)c->start, MS * (double)c->end };
     }
+    return true;
 }
 
 static int by_at(const void *a, const void *b)
@@ -183,11 +193,8 @@ bool device_sum_trace(const DeviceTrace *trace, const int *first, DeviceProfile 
     for (int i = 0; i < out->stage_count; i++)
         out->stages[i].busy_ms = out->stages[i].copy_ms = out->stages[i].launches = number_of(0);
     out->dropped = trace->dropped;
-    if (sum_kernels(trace, first, out) && sort_rows(out) && sum_allocations(trace, out)) {
-        sum_copies(trace, out);
-        return true;
-    }
-    return false;
+    return sum_kernels(trace, first, out) && sort_rows(out) && sum_allocations(trace, out) &&
+           sum_copies(trace, out);
 }
 
 /* ---- counters ------------------------------------------------------------------------- */

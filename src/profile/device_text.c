@@ -137,8 +137,7 @@ void device_profile_text(const DeviceProfile *p, double counted, double matrix, 
 
 /* ---- kernels ------------------------------------------------------------------- */
 
-/* "264", "32x8", "16x16x2". */
-static const char *size_text(const int32_t s[3], char *text, size_t size)
+const char *device_size_text(const int32_t s[3], char *text, size_t size)
 {
     if (s[2] > 1)
         snprintf(text, size, "%dx%dx%d", s[0], s[1], s[2]);
@@ -158,8 +157,8 @@ static void kernel_line(const DeviceKernelRow *row, const char *stage, Text *out
     text_addf(out, "    %-*.*s %-9.9s %4lld %9s %8s %5s %4s %6s\n", NAME_WIDTH,
               NAME_WIDTH, row->name, stage, (long long)row->launches,
               record_ms_text(number_of(row->total_ms), ms, sizeof(ms)),
-              size_text(row->grid, grid, sizeof(grid)),
-              size_text(row->block, block, sizeof(block)), registers,
+              device_size_text(row->grid, grid, sizeof(grid)),
+              device_size_text(row->block, block, sizeof(block)), registers,
               format_bytes(row->shared, shared, sizeof(shared)));
 }
 

@@ -67,7 +67,8 @@ const Class class_view_card = { .name = "ViewCard", .help = "A view of a mechani
 
 static const Member record_members[] = {
     FIELD("mechanism", "string", "its id"),
-    FIELD("status", "string", "OK, or why there are no numbers: UNSUPPORTED, NOMEM, CANCELLED"),
+    FIELD("status", "string",
+          "OK, or why there are no numbers: OOM, UNSUPPORTED, CANCELLED, FAILED"),
     FIELD("message", "string", "of a run that failed"),
     FIELD("params", "table<string, any>", "every parameter"),
     FIELD("n", "integer", "queries"),
@@ -78,6 +79,9 @@ static const Member record_members[] = {
     FIELD("causal", "boolean", "no later keys"),
     FIELD("position", "string", "positional modifier"),
     FIELD("seed", "integer", "of the draws"),
+    FIELD("device", "string", "that it ran on: cpu, or a GPU's back end"),
+    FIELD("precision", "string", "asked for: f32, tf32, bf16, f16"),
+    FIELD("computed", "string", "what products were computed in"),
     FIELD("threads", "integer", "that ran"),
     FIELD("input", "string", "its name"),
     FIELD("time_ms", "table",
@@ -86,19 +90,29 @@ static const Member record_members[] = {
     FIELD("flops", "table",
           "counted, closed_form, and the parts of each; also total, score, mix, overhead and "
           "position of those counted"),
-    FIELD("memory", "table", "arena_peak, heap_peak, largest"),
+    FIELD("memory", "table",
+          "arena_peak, heap_peak, device_peak (of a GPU), rss_peak, allocations, "
+          "arena_allocations, timeline (step_ms, arena, heap, device), largest"),
     FIELD("mem", "table", "peak: the same as memory.arena_peak; workspace: without the output"),
     FIELD("cpu", "string", "the same as environment.cpu"),
     FIELD("nnz", "integer", "allowed cells, of attn.profile's"),
     FIELD("density", "number", "their share of all cells, of attn.profile's"),
     FIELD("bytes", "number", "that must move at least"),
     FIELD("gpu", "table", "of a run on a GPU: name, source, graph (replayed, why, plain_ms; "
-          "absent: not asked for), and for each tier events (span_ms), "
-          "activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, "
-          "tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there"),
+          "absent: not asked for), and a table for each tier, whose lacks says why it is not "
+          "there: events (span_ms), "
+          "activity (busy_ms, copy_ms, idle_ms, launches, allocated, dropped, "
+          "kernels (name, stage, launches, total_ms, least_ms, most_ms, grid, block, registers, "
+          "shared, local), spans (kernel and stage from 0, start_ms, end_ms), "
+          "copies (kind, count, bytes, ms), copy_spans (as spans, of copies)), "
+          "counters (flops, fp32, fp64, tensor, fused, dram_read, dram_written, occupancy, "
+          "passes); what a tier does not know is absent"),
     FIELD("quality", "table",
           "mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst"),
-    FIELD("stages", "table[]", "name, flops, bytes, intensity, time_ms of each"),
+    FIELD("stages", "table[]",
+          "name, iteration, flops, bytes, intensity, time_ms, allocations, arena_peak, heap_peak "
+          "of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches [activity], "
+          "idle_ms, and what gpu.counters has, of the stage"),
     FIELD("tensors", "table<string, string>", "where tensor parameters are from"),
     FIELD("warnings", "string[]", "of the run"),
     FIELD("environment", "table", "the machine"),
@@ -215,8 +229,9 @@ const Class class_growth = { .name = "Growth", .help = "y = c x^alpha through po
 static const Member roofline_result_members[] = {
     FIELD("peak_gflops", "number", "10^9 FLOPs a second at most; ceilings.peak / 10^9"),
     FIELD("bw_gbs", "number", "10^9 bytes a second from memory; ceilings.stream / 10^9"),
-    FIELD("ceilings", "table", "of the first mechanism's device: device, precision, name (of a GPU), "
-          "peak, tensor, gemm (FLOPs a second), stream (bytes a second)"),
+    FIELD("ceilings", "table",
+          "of the first mechanism's device: device, precision, name (of a GPU), peak, tensor, gemm "
+          "(FLOPs a second), stream (bytes a second)"),
     FIELD("devices", "table[]", "the same of every device and precision that a mechanism ran in"),
     FIELD("points", "table[]",
           "of each stage: mechanism, stage, device, computed, source (what tier its numbers are "

@@ -220,7 +220,7 @@ void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area)
 {
     Error err = ERROR_INIT;
     Plot *plot = is_measured(ui) || !plot_needs(kind) ? plot_of_panes(ui, kind, &err) : NULL;
-    int   lines = plot && plot->rows ? plot_cells_lines(plot) + plot->row_count + 3 : 0;
+    int   lines = plot && plot->rows ? plot_cells_lines(plot, area.w - 4) + plot->row_count + 3 : 0;
     Area  inside;
 
     area.h = lines && lines + 2 < area.h ? lines + 2 : area.h;

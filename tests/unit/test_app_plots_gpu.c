@@ -113,10 +113,102 @@ static void kernels_are_bars_with_shape_and_memory(void **state)
     fill(&s);
     plot = made(PLOT_KERNELS, &s.record, NULL);
     assert_int_equal(plot->row_count, 2);
-    assert_string_equal(plot->rows[0], "tiles<64>, attend");
+    assert_string_equal(plot->rows[0], "attend: tiles<64>");
     CHECK_NEAR(plot->series[0].x[0], 3, 0);
-    assert_string_equal(plot->series[0].labels[0], "3 ms, 2x 4x2x1 of 256, 2.0 KiB");
-    expect_text(plot, 12, "tiles<64>, attend");
+    assert_string_equal(plot->series[0].labels[0], "3 ms, 2x 4x2 of 256, 2.0 KiB");
+    expect_text(plot, 12, "attend: tiles<64>");
+    plot_free(plot);
+}
+
+/* Each under its own name, the one without kernels too. */
+static void a_run_without_kernels_keeps_its_place(void **state)
+{
+    Error       err = ERROR_INIT;
+    Sample      s, host;
+    PlotSubject subjects[] = { { "on the host", &host.record }, { "a", &s.record } };
+    Plot       *plot;
+
+    (void)state;
+    fill(&s);
+    fill(&host);
+    host.record.gpu = NULL;
+    plot = plot_of(PLOT_KERNELS, subjects, 2, NULL, &err);
+    CHECK(plot, "%s", err.text);
+    assert_int_equal(plot->row_count, 4);
+    assert_string_equal(plot->rows[0], "on the host");
+    assert_string_equal(plot->series[0].labels[0], "run on the CPU");
+    assert_string_equal(plot->rows[1], "a");
+    assert_string_equal(plot->series[0].labels[1], "3 launches, 4 ms");
+    assert_string_equal(plot->rows[2], "attend: tiles<64>");
+    plot_free(plot);
+    plot = plot_of(PLOT_DEVICE, subjects, 2, NULL, &err);
+    CHECK(plot, "%s", err.text);
+    assert_string_equal(plot->rows[0], "on the host: run on the CPU");
+    assert_string_equal(plot->rows[1], "a: hash");
+    plot_free(plot);
+}
+
+static void copies_stand_among_the_kernels(void **state)
+{
+    DeviceSpan copies[] = { { DEVICE_COPY_TO_DEVICE, -1, 1, 2 },   /* before the run's own */
+                            { DEVICE_PAGES_TO_DEVICE, 0, 8, 10 },  /* the stage waits for it */
+                            { DEVICE_PAGES_TO_HOST, 2, 13, 14 } };
+    Sample     s;
+    Plot      *plot;
+
+    (void)state;
+    fill(&s);
+    s.gpu.copy_spans = copies;
+    s.gpu.copy_span_count = 3;
+    plot = made(PLOT_DEVICE, &s.record, NULL);
+    assert_int_equal(plot->count, 3);
+    assert_string_equal(plot->series[2].name, "copies");
+    assert_int_equal(plot->series[2].count, 2);
+    CHECK_NEAR(plot->series[2].low[0], 0, 1e-12);
+    CHECK_NEAR(plot->series[2].y[1], 1, 0);
+    CHECK_NEAR(plot->series[1].low[0], 2, 1e-12); /* the first kernel */
+    assert_string_equal(plot->x.name, "time since the first launch or copy (ms)");
+    plot_free(plot);
+}
+
+static void every_series_is_named_above_the_rows(void **state)
+{
+    static const char *const names[] = { "first_pass_of_rows", "gemm_tiles<float, float>",
+                                         "second_pass_of_rows" };
+    DeviceKernelRow kernels[3];
+    Sample          s;
+    Plot           *plot;
+
+    (void)state;
+    fill(&s);
+    for (int k = 0; k < 3; k++) {
+        kernels[k] = s.kernels[0];
+        snprintf(kernels[k].name, sizeof(kernels[k].name), "%s_with_a_long_name", names[k]);
+        s.spans[k].row = k;
+    }
+    s.gpu.kernels = kernels;
+    s.gpu.kernel_count = 3;
+    plot = made(PLOT_DEVICE, &s.record, NULL);
+    for (int k = 0; k < 3; k++)
+        expect_text(plot, plot_cells_lines(plot, 80), names[k]);
+    plot_free(plot);
+}
+
+static void peaks_of_host_and_device_are_bars(void **state)
+{
+    Sample s;
+    Plot  *plot;
+
+    (void)state;
+    fill(&s);
+    s.record.arena_peak = number_of(4096);
+    s.record.device_peak = number_of(65536);
+    plot = made(PLOT_MEMORY, &s.record, NULL);
+    assert_int_equal(plot->count, 3);
+    assert_string_equal(plot->series[2].name, "GPU memory");
+    CHECK_NEAR(plot->series[2].x[0], 65536, 0);
+    assert_true(isnan(plot->series[1].x[0])); /* not measured is no bar of 0 */
+    assert_string_equal(plot->series[1].labels[0], "n/a");
     plot_free(plot);
 }
 
@@ -235,6 +327,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_stand_in_their_stage_at_their_time),
         cmocka_unit_test(kernels_are_bars_with_shape_and_memory),
+        cmocka_unit_test(a_run_without_kernels_keeps_its_place),
+        cmocka_unit_test(copies_stand_among_the_kernels),
+        cmocka_unit_test(every_series_is_named_above_the_rows),
+        cmocka_unit_test(peaks_of_host_and_device_are_bars),
         cmocka_unit_test(what_was_not_recorded_is_said),
         cmocka_unit_test(the_best_tier_places_a_stage_under_the_roof),
         cmocka_unit_test(a_roofline_is_of_one_device),

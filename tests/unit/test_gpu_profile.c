@@ -225,6 +225,9 @@ static void json_and_copy_hold_all_of_it(void **state)
     assert_int_equal(json_array_size(json_at(root, "gpu.activity.kernels")),
                      copy.gpu->kernel_count);
     assert_int_equal(json_array_size(json_at(root, "gpu.activity.spans")), copy.gpu->span_count);
+    assert_int_equal(json_array_size(json_at(root, "gpu.activity.copy_spans")),
+                     copy.gpu->copy_span_count);
+    assert_true(copy.gpu->copy_span_count > 0);
     CHECK_NEAR(json_number_value(json_at(root, "gpu.counters.fp32")),
                json_number_value(json_at(root, "flops.hardware")), 0);
     assert_true(json_is_null(json_at(root, "gpu.counters.tensor")));

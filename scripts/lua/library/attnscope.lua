@@ -1084,7 +1084,7 @@ function Sweep:jsonl(path) end
 ---What was measured of a run.
 ---@class attnscope.Record: { [string]: any }
 ---@field mechanism? string its id
----@field status? string OK, or why there are no numbers: UNSUPPORTED, NOMEM, CANCELLED
+---@field status? string OK, or why there are no numbers: OOM, UNSUPPORTED, CANCELLED, FAILED
 ---@field message? string of a run that failed
 ---@field params? table<string, any> every parameter
 ---@field n? integer queries
@@ -1095,19 +1095,22 @@ function Sweep:jsonl(path) end
 ---@field causal? boolean no later keys
 ---@field position? string positional modifier
 ---@field seed? integer of the draws
+---@field device? string that it ran on: cpu, or a GPU's back end
+---@field precision? string asked for: f32, tf32, bf16, f16
+---@field computed? string what products were computed in
 ---@field threads? integer that ran
 ---@field input? string its name
 ---@field time_ms? table median, iqr, min, reps, q1, q3, median_low, median_high, first, samples; absent: not measured
 ---@field flops? table counted, closed_form, and the parts of each; also total, score, mix, overhead and position of those counted
----@field memory? table arena_peak, heap_peak, largest
+---@field memory? table arena_peak, heap_peak, device_peak (of a GPU), rss_peak, allocations, arena_allocations, timeline (step_ms, arena, heap, device), largest
 ---@field mem? table peak: the same as memory.arena_peak; workspace: without the output
 ---@field cpu? string the same as environment.cpu
 ---@field nnz? integer allowed cells, of attn.profile's
 ---@field density? number their share of all cells, of attn.profile's
 ---@field bytes? number that must move at least
----@field gpu? table of a run on a GPU: name, source, graph (replayed, why, plain_ms; absent: not asked for), and for each tier events (span_ms), activity (busy_ms, copy_ms, idle_ms, kernels, spans, copies), counters (flops, fp32, tensor, dram_read, dram_written, occupancy); lacks of each: why it is not there
+---@field gpu? table of a run on a GPU: name, source, graph (replayed, why, plain_ms; absent: not asked for), and a table for each tier, whose lacks says why it is not there: events (span_ms), activity (busy_ms, copy_ms, idle_ms, launches, allocated, dropped, kernels (name, stage, launches, total_ms, least_ms, most_ms, grid, block, registers, shared, local), spans (kernel and stage from 0, start_ms, end_ms), copies (kind, count, bytes, ms), copy_spans (as spans, of copies)), counters (flops, fp32, fp64, tensor, fused, dram_read, dram_written, occupancy, passes); what a tier does not know is absent
 ---@field quality? table mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst
----@field stages? table[] name, flops, bytes, intensity, time_ms of each
+---@field stages? table[] name, iteration, flops, bytes, intensity, time_ms, allocations, arena_peak, heap_peak of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches [activity], idle_ms, and what gpu.counters has, of the stage
 ---@field tensors? table<string, string> where tensor parameters are from
 ---@field warnings? string[] of the run
 ---@field environment? table the machine
