@@ -252,7 +252,7 @@ static const char *const heads[] = { "mechanism",  "time ms", "+-",           "v
 
 /* Only where some row ran on a device: what its tiers tell. */
 static const char *const device_heads[] = { "device", "gpu ms", "kernels ms", "host", "hw FLOP",
-                                            "DRAM" };
+                                            "DRAM", "GPU mem" };
 #define DEVICE_COLUMNS ((int)(sizeof(device_heads) / sizeof(*device_heads)))
 
 /* Only with --seeds. */
@@ -300,6 +300,7 @@ static void device_cells(const Record *r, Table *t)
     table_cell(t, "%s", counted->flops.valid
                             ? format_count(counted->flops.value, text, sizeof(text)) : "n/a");
     table_cell(t, "%s", format_size(bytes, text, sizeof(text)));
+    table_cell(t, "%s", format_size(r->device_peak, text, sizeof(text)));
 }
 
 static void band_cell(Table *t, const SeedSpread *seeds, const SeedBand *band)
@@ -397,7 +398,7 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
         text_add(out, "device: where, and what products were computed in. gpu ms: a run on the "
                       "device's clock [events]. kernels ms [activity].\nhost: share of gpu ms in "
                       "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM: "
-                      "by counters.\n");
+                      "[counters].\nGPU mem: most that was taken from the device at once.\n");
     if (over_seeds(c))
         text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
                   c->results[c->count - 1]->request.seeds,

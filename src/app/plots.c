@@ -1,5 +1,6 @@
 /* plots.c -- the table of plots, and what they have in common; see plots.h. */
 #include "app/plots_parts.h"
+#include "app/roof_point.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,8 +114,10 @@ void plot_measured_text(int threads, int64_t when, char *text, size_t size)
     measured_text(who, when, text, size);
 }
 
-/* What a clock or the process was asked for belongs to its machines and one day. */
-static void say_measured(Plot *plot, const PlotSubject *subjects, int count)
+/* What a clock or the process was asked for belongs to its machines and one day; in a roofline
+ * that of its ceilings. */
+static void say_measured(Plot *plot, const PlotSubject *subjects, int count,
+                         const Ceilings *ceilings)
 {
     const Record *cpu = NULL, *gpu = NULL;
     int64_t       when = 0;
@@ -123,7 +126,7 @@ static void say_measured(Plot *plot, const PlotSubject *subjects, int count)
     for (int i = 0; i < count; i++) {
         const Record *r = subjects[i].record;
 
-        if (!r || !r->when)
+        if (!r || !r->when || (ceilings && !roof_is_of(ceilings, r)))
             continue;
         when = r->when > when ? r->when : when;
         cpu = r->gpu ? cpu : r;
@@ -163,7 +166,7 @@ Plot *plot_of(PlotKind kind, const PlotSubject *subjects, int count, const Ceili
         return NULL;
     }
     if (plot_needs(kind) & NEEDS_TIME)
-        say_measured(plot, subjects, count);
+        say_measured(plot, subjects, count, kind == PLOT_ROOFLINE ? ceilings : NULL);
     plot_settle(plot);
     return plot;
 }

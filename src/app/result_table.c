@@ -13,7 +13,7 @@ static const char *const numbers[] = {
     "quality.mass_p5", "quality.mass_min", "quality.output_error", "quality.total_variation",
     "quality.kl",
     "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
-    "gpu.activity.allocated", "gpu.counters.fp32", "gpu.counters.fp64", "gpu.counters.tensor",
+    "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32", "gpu.counters.fp64", "gpu.counters.tensor",
     "gpu.counters.fused", "gpu.counters.dram_read", "gpu.counters.dram_written",
     "gpu.counters.occupancy",
 };
@@ -79,7 +79,7 @@ static void points_csv(const Results *rows, Text *out)
 
 /* A column that says the same in every row is left out. */
 typedef struct Shown {
-    bool position, seed, threads, device, precision, quality, notes;
+    bool position, seed, threads, device, precision, gpu, quality, notes;
 } Shown;
 
 static Shown what_differs(const Results *rows)
@@ -95,6 +95,7 @@ static Shown what_differs(const Results *rows)
         shown.threads |= row->ok && first->ok && row->threads != first->threads;
         shown.device |= strcmp(row->device, first->device) != 0;
         shown.precision |= strcmp(row->precision, first->precision) != 0;
+        shown.gpu |= row_number(row, "memory.device_peak").valid;
         shown.quality |= row_number(row, "quality.output_error").valid;
         shown.notes |= !row->ok;
     }
@@ -117,9 +118,13 @@ static void points_head(const Shown *shown, Table *t)
         table_cell(t, "precision");
     table_cell(t, "time ms");
     table_cell(t, "q1..q3");
+    if (shown->gpu)
+        table_cell(t, "kernels ms");
     table_cell(t, "FLOP");
     table_cell(t, "arena");
     table_cell(t, "heap");
+    if (shown->gpu)
+        table_cell(t, "GPU mem");
     if (shown->quality) {
         table_cell(t, "mass mean");
         table_cell(t, "output err");
@@ -162,9 +167,15 @@ static void points_row(const Results *rows, const ResultRow *row, const Shown *s
         table_cell(t, "%s", row->precision);
     table_cell(t, "%s", format_ms(row_number(row, "time_ms.median"), text, sizeof(text)));
     quartiles(row, t);
+    if (shown->gpu)
+        table_cell(t, "%s",
+                   format_ms(row_number(row, "gpu.activity.busy_ms"), text, sizeof(text)));
     table_cell(t, "%s", flops.valid ? format_count(flops.value, text, sizeof(text)) : "n/a");
     table_cell(t, "%s", format_size(row_number(row, "memory.arena_peak"), text, sizeof(text)));
     table_cell(t, "%s", format_size(row_number(row, "memory.heap_peak"), text, sizeof(text)));
+    if (shown->gpu)
+        table_cell(t, "%s",
+                   format_size(row_number(row, "memory.device_peak"), text, sizeof(text)));
     if (shown->quality) {
         table_cell(t, "%s", format_share(row_number(row, "quality.mass_mean"), text, sizeof(text)));
         table_cell(t, "%s",

@@ -167,20 +167,43 @@ void cells_guide_line(Field *f, const PlotSeries *s)
     }
 }
 
-/* Names of lines come upon the curves. */
+static void name_one(Field *f, const PlotSeries *s)
+{
+    int64_t last = s->count - 1;
+    int     from[2], to[2];
+
+    if (s->guide && last > 0 && *s->name &&
+        cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) &&
+        cells_dot_of(f, s->x[last], s->y[last], &to[0], &to[1]))
+        name_line(f, s, from, to, s->hue < 0 ? PLOT_INK_GUIDE : s->hue);
+}
+
+/* Names of lines come upon the curves.  Those of level ones from the top down, each of which has
+ * then its place above or under it; the others find one anywhere along their line. */
 static void name_lines(Field *f)
 {
-    int from[2], to[2];
+    const Plot *plot = f->plot;
+    int         dot_y, above = -1;
 
-    for (int k = 0; k < f->plot->count; k++) {
-        const PlotSeries *s = &f->plot->series[k];
-        int64_t           last = s->count - 1;
+    for (int named = 0; named < plot->count; named++) {
+        int next = -1, best = 0;
 
-        if (s->guide && last > 0 && *s->name &&
-            cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) &&
-            cells_dot_of(f, s->x[last], s->y[last], &to[0], &to[1]))
-            name_line(f, s, from, to, s->hue < 0 ? PLOT_INK_GUIDE : s->hue);
+        for (int k = 0; k < plot->count; k++)
+            if (level_at(f, &plot->series[k], &dot_y) && (next < 0 || dot_y < best) &&
+                dot_y > above) {
+                next = k;
+                best = dot_y;
+            }
+        if (next < 0)
+            break;
+        above = best;
+        for (int k = 0; k < plot->count; k++)
+            if (level_at(f, &plot->series[k], &dot_y) && dot_y == best)
+                name_one(f, &plot->series[k]);
     }
+    for (int k = 0; k < plot->count; k++)
+        if (!level_at(f, &plot->series[k], &dot_y))
+            name_one(f, &plot->series[k]);
 }
 
 /* ---- words beside points ---------------------------------------------------- */

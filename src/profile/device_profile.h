@@ -109,8 +109,9 @@ void           device_stage_json(const DeviceProfile *profile, int stage, Json *
 void device_profile_text(const DeviceProfile *profile, double counted, double matrix, Text *out);
 /* "264", "32x8", "16x16x2": of blocks or threads. */
 const char *device_size_text(const int32_t size[3], char *text, size_t room);
-/* Its kernels as a table, `most` at most; stage_name(context, i) names a stage. */
-void device_kernels_text(const DeviceProfile *profile, int most,
+/* Its kernels as a table of so many columns, `most` at most; stage_name(context, i) names a
+ * stage. */
+void device_kernels_text(const DeviceProfile *profile, int width, int most,
                          const char *(*stage_name)(const void *context, int stage),
                          const void *context, Text *out);
 

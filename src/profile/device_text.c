@@ -5,7 +5,9 @@
 
 #include "profile/record_parts.h"
 
-#define NAME_WIDTH 22
+#define NUMBERS_WIDTH 47 /* of a line of kernels, with the gaps before and between */
+#define MORE_WIDTH    29 /* ... of those that stand where there is room for them */
+#define WIDE          120
 
 static const char *flops_text(Number flops, char *text, size_t size)
 {
@@ -34,12 +36,28 @@ static void tier_lines(const DeviceProfile *p, Text *out)
                       p->lacks[tier][0] ? p->lacks[tier] : "not asked for");
 }
 
+/* Kernels are of a traced run, which is slower: what they leave of a timed one may be nothing. */
+static void idle_line(const DeviceProfile *p, Text *out)
+{
+    Number idle = device_idle_ms(p, -1);
+    char   text[32];
+
+    if (idle.value > 0)
+        text_addf(out, "           %s, %.0f %%, without either: the host's loops, launches, "
+                       "waits\n",
+                  record_ms_text(idle, text, sizeof(text)),
+                  100 * device_idle_share(p, -1).value);
+    else
+        text_add(out, "           what the host adds is not seen: the traced run was slower than "
+                      "the timed\n");
+}
+
 static void time_lines(const DeviceProfile *p, Text *out)
 {
     char span[32], busy[32], copy[32];
 
     if (p->span_ms.valid)
-        text_addf(out, "           %s on its own clock [events]\n",
+        text_addf(out, "           %s a run on its own clock [events]\n",
                   record_ms_text(p->span_ms, span, sizeof(span)));
     if (p->busy_ms.valid)
         text_addf(out, "           %lld launch%s in %s, copies in %s [activity]\n",
@@ -47,9 +65,7 @@ static void time_lines(const DeviceProfile *p, Text *out)
                   record_ms_text(p->busy_ms, busy, sizeof(busy)),
                   record_ms_text(p->copy_ms, copy, sizeof(copy)));
     if (device_idle_share(p, -1).valid)
-        text_addf(out, "           %s, %.0f %%, without either: the host's loops, launches, "
-                       "waits\n", record_ms_text(device_idle_ms(p, -1), span, sizeof(span)),
-                  100 * device_idle_share(p, -1).value);
+        idle_line(p, out);
     if (p->dropped)
         text_addf(out, "           %lld records were lost: these numbers are too small\n",
                   (long long)p->dropped);
@@ -90,13 +106,16 @@ static const char *difference_text(double ratio)
 static void counters_lines(const DeviceProfile *p, double total, double matrix, Text *out)
 {
     const DeviceCounted *c = &p->counted;
-    char                 a[32], b[32], d[32];
+    char                 a[32], b[32];
 
     if (!p->passes)
         return;
-    text_addf(out, "           flops %s fp32, %s fp64, %s tensor",
-              flops_text(c->fp32, a, sizeof(a)), flops_text(c->fp64, b, sizeof(b)),
-              flops_text(c->tensor, d, sizeof(d)));
+    text_addf(out, "           flops %s fp32, %s fp64, ", flops_text(c->fp32, a, sizeof(a)),
+              flops_text(c->fp64, b, sizeof(b)));
+    if (c->tensor.valid)
+        text_addf(out, "%s tensor", flops_text(c->tensor, a, sizeof(a)));
+    else
+        text_add(out, "tensor n/a");
     if (c->flops.valid && total > 0)
         text_addf(out, "; %.3g of count", c->flops.value / total);
     text_add(out, " [counters]\n");
@@ -148,33 +167,68 @@ const char *device_size_text(const int32_t s[3], char *text, size_t size)
     return text;
 }
 
-static void kernel_line(const DeviceKernelRow *row, const char *stage, Text *out)
+/* Names and stages take what the numbers leave; with much room there are more numbers. */
+typedef struct KernelColumns {
+    int  name, stage;
+    bool more;
+} KernelColumns;
+
+static KernelColumns columns_of(int width)
+{
+    bool more = width >= WIDE;
+    int  room = width - NUMBERS_WIDTH - (more ? MORE_WIDTH : 0);
+    int  stage = more ? 16 : 9;
+
+    return (KernelColumns){ room - stage > 56 ? 56 : room - stage, stage, more };
+}
+
+static const char *unknown_or(int64_t number, char *text, size_t size)
+{
+    if (number >= 0)
+        format_bytes(number, text, size);
+    else
+        snprintf(text, size, "-");
+    return text;
+}
+
+static void kernel_line(const DeviceKernelRow *row, KernelColumns c, const char *stage, Text *out)
 {
     char ms[32], grid[48], block[48], shared[32], registers[16] = "-";
 
     if (row->registers >= 0)
         snprintf(registers, sizeof(registers), "%d", row->registers);
-    text_addf(out, "    %-*.*s %-9.9s %4lld %9s %8s %5s %4s %6s\n", NAME_WIDTH,
-              NAME_WIDTH, row->name, stage, (long long)row->launches,
-              record_ms_text(number_of(row->total_ms), ms, sizeof(ms)),
-              device_size_text(row->grid, grid, sizeof(grid)),
+    text_addf(out, "    %-*.*s %-*.*s %4lld %9s", c.name, c.name, row->name, c.stage, c.stage,
+              stage, (long long)row->launches,
+              record_ms_text(number_of(row->total_ms), ms, sizeof(ms)));
+    if (c.more) {
+        text_addf(out, " %9s", record_ms_text(number_of(row->least_ms), ms, sizeof(ms)));
+        text_addf(out, " %9s", record_ms_text(number_of(row->most_ms), ms, sizeof(ms)));
+    }
+    text_addf(out, " %8s %5s %4s %6s", device_size_text(row->grid, grid, sizeof(grid)),
               device_size_text(row->block, block, sizeof(block)), registers,
               format_bytes(row->shared, shared, sizeof(shared)));
+    if (c.more)
+        text_addf(out, " %8s", unknown_or(row->local, shared, sizeof(shared)));
+    text_add(out, "\n");
 }
 
-void device_kernels_text(const DeviceProfile *p, int most,
+void device_kernels_text(const DeviceProfile *p, int width, int most,
                          const char *(*stage_name)(const void *context, int stage),
                          const void *context, Text *out)
 {
-    int shown = p->kernel_count < most ? p->kernel_count : most;
+    int           shown = p->kernel_count < most ? p->kernel_count : most;
+    KernelColumns c = columns_of(width);
 
     if (!shown)
         return;
-    text_addf(out, "    %-*s %-9s %4s %9s %8s %5s %4s %6s\n", NAME_WIDTH,
-              "kernel [activity]", "stage", "runs", "time", "grid", "block", "regs",
-              "smem");
+    text_addf(out, "    %-*s %-*s %4s %9s", c.name, "kernel [activity]", c.stage, "stage", "runs",
+              "time");
+    if (c.more)
+        text_addf(out, " %9s %9s", "shortest", "longest");
+    text_addf(out, " %8s %5s %4s %6s%s\n", "grid", "block", "regs", "smem",
+              c.more ? " local/th" : "");
     for (int i = 0; i < shown; i++)
-        kernel_line(&p->kernels[i], stage_name(context, p->kernels[i].stage), out);
+        kernel_line(&p->kernels[i], c, stage_name(context, p->kernels[i].stage), out);
     if (shown < p->kernel_count)
         text_addf(out, "    ... and %d more\n", p->kernel_count - shown);
 }

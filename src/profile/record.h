@@ -157,6 +157,10 @@ void record_figures_json(const Run *run, Json *out);
 void record_take_figures(Record *record, const Run *run);
 /* Readable summary for a terminal, a few lines. */
 void record_text(const Record *record, Text *out);
+/* Of it, what a GPU told: numbers of the run; counters by stage and kernels, as tables of so many
+ * columns, `most` kernels at most.  Nothing without a GPU. */
+void record_gpu_text(const Record *record, Text *out);
+void record_kernels_text(const Record *record, int width, int most, Text *out);
 /* The machine: cpu, cores, OpenBLAS core, compiler, kernel, version. */
 void environment_json(Json *out);
 /* "model name" of the first CPU, or the architecture where there is none. */

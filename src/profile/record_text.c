@@ -12,6 +12,7 @@
 
 #define SHOWN_STAGES 24
 #define SHOWN_KERNELS 12
+#define WIDTH 80
 #define SHOWN_WORST 4
 
 /* ---- numbers ---------------------------------------------------------------- */
@@ -113,7 +114,8 @@ static void flops_line(const Record *r, Text *out)
         text_addf(out, ", %s hardware",
                   format_count(r->hardware.flops.value, text, sizeof(text)));
     if (r->time.median.valid && r->time.median.value > 0)
-        text_addf(out, "; %.1f GF/s", counted / r->time.median.value * 1e-6);
+        text_addf(out, counted / r->time.median.value < 1e5 ? "; %.2g GF/s" : "; %.1f GF/s",
+                  counted / r->time.median.value * 1e-6);
     text_add(out, "\n");
 }
 
@@ -319,24 +321,6 @@ static void stage_table(const Record *r, Text *out)
         text_addf(out, "    ... and %d more stages\n", r->stage_count - shown);
 }
 
-static const char *stage_name(const void *record, int stage)
-{
-    return stage < 0 ? "(before)" : ((const Record *)record)->stages[stage].name;
-}
-
-static void gpu_lines(const Record *r, Text *out)
-{
-    if (r->gpu && r->status == RECORD_OK)
-        device_profile_text(r->gpu, flops_total(r->counted), r->counted.score + r->counted.mix,
-                            out);
-}
-
-static void kernel_table(const Record *r, Text *out)
-{
-    if (r->gpu && r->status == RECORD_OK)
-        device_kernels_text(r->gpu, SHOWN_KERNELS, stage_name, r, out);
-}
-
 static void warning_lines(const char *lines, Text *out)
 {
     while (lines && *lines) {
@@ -355,12 +339,12 @@ void record_text(const Record *record, Text *out)
     flops_line(record, out);
     memory_line(record, out);
     largest_line(record, out);
-    gpu_lines(record, out);
+    record_gpu_text(record, out);
     quality_lines(record, out);
     seeds_line(&record->seeds, out);
     tensors_line(record->tensors, out);
     figures_lines(record->figures, out);
     stage_table(record, out);
-    kernel_table(record, out);
+    record_kernels_text(record, WIDTH, SHOWN_KERNELS, out);
     warning_lines(record->warnings, out);
 }

@@ -111,8 +111,8 @@ static const Member record_members[] = {
           "mass_mean, mass_min, output_error, total_variation, kl or kl_lacks, worst"),
     FIELD("stages", "table[]",
           "name, iteration, flops, bytes, intensity, time_ms, allocations, arena_peak, heap_peak "
-          "of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches [activity], "
-          "idle_ms, and what gpu.counters has, of the stage"),
+          "of each; gpu of a run on a GPU: span_ms [events], busy_ms, copy_ms, launches "
+          "[activity], idle_ms, and what gpu.counters has, of the stage"),
     FIELD("tensors", "table<string, string>", "where tensor parameters are from"),
     FIELD("warnings", "string[]", "of the run"),
     FIELD("environment", "table", "the machine"),

@@ -124,6 +124,7 @@ typedef struct Stepping {
 /* What the profile screen shows: profile.h. */
 typedef struct Profiling {
     int              view;
+    int              line;     /* of a GPU's page, the first in sight */
     bool             known;    /* the ceilings are measured */
     bool             failed;   /* they cannot be */
     Ceilings         ceilings;

@@ -12,13 +12,18 @@
 
 #define PLOT_LINES 16 /* a plot is worth drawing */
 
-typedef enum Metric { METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP, METRIC_COUNT } Metric;
+typedef enum Metric {
+    METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP,
+    METRIC_DEVICE, /* the last: there only where a pane was measured on a GPU */
+    METRIC_COUNT
+} Metric;
 
 static const char *const metric_names[METRIC_COUNT] = {
     "time, median",
     "FLOPs counted",
     "memory of the mechanism, peak",
     "heap, peak",
+    "GPU memory, peak",
 };
 
 static const Record *record_of(const Pane *pane)
@@ -36,8 +41,17 @@ static Number number_for(const Pane *pane, Metric metric)
     case METRIC_FLOPS:
         return any && any->status == RECORD_OK ? number_of(flops_total(any->counted)) : NUMBER_NONE;
     case METRIC_ARENA: return r ? r->arena_peak : NUMBER_NONE;
-    default: return r ? r->heap_peak : NUMBER_NONE;
+    case METRIC_HEAP: return r ? r->heap_peak : NUMBER_NONE;
+    default: return r ? r->device_peak : NUMBER_NONE;
     }
+}
+
+static int metrics_of(const Ui *ui)
+{
+    for (int i = 0; i < ui->compare.count; i++)
+        if (number_for(&ui->compare.panes[i], METRIC_DEVICE).valid)
+            return METRIC_COUNT;
+    return METRIC_DEVICE;
 }
 
 char *flops_text(double flops, char *text, size_t size)
@@ -58,7 +72,8 @@ static void number_label(const Pane *pane, Metric metric, Number number, char *t
     if (pane->measuring && (!number.valid || metric != METRIC_FLOPS)) /* those are counted */
         snprintf(text, size, "measuring\xe2\x80\xa6");
     else if (!number.valid)
-        snprintf(text, size, "not measured");
+        snprintf(text, size, metric == METRIC_DEVICE && r && !r->gpu ? "on the CPU"
+                                                                     : "not measured");
     else if (metric == METRIC_TIME && r->time.q1.valid && r->time.q3.valid)
         snprintf(text, size, "%.3g ms  [%.3g, %.3g]", number.value, r->time.q1.value,
                  r->time.q3.value);
@@ -95,6 +110,30 @@ static double largest(const Ui *ui, Metric metric)
     return most;
 }
 
+/* Panes do not all run in the same place. */
+static bool has_places(const Ui *ui)
+{
+    for (int i = 1; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].request.ops != ui->compare.panes[0].request.ops)
+            return true;
+    return false;
+}
+
+/* "2 performer", with where it runs where that differs: "2 performer cuda", "2 perfor. bf16". */
+static void cost_name(const Ui *ui, int index, int room, char *text, size_t size)
+{
+    const Request *r = &ui->compare.panes[index].request;
+    const char    *place = !r->ops ? "cpu" : strcmp(r->precision, "f32") ? r->precision : r->device;
+    int            name = room - 3 - (int)strlen(place);
+
+    if (!has_places(ui))
+        snprintf(text, size, "%d %s", index + 1, r->mechanism);
+    else if ((int)strlen(r->mechanism) <= name)
+        snprintf(text, size, "%d %s %s", index + 1, r->mechanism, place);
+    else
+        snprintf(text, size, "%d %.*s. %s", index + 1, name - 1, r->mechanism, place);
+}
+
 static void draw_metric(Ui *ui, Area area, Metric metric)
 {
     Compare *c = &ui->compare;
@@ -108,12 +147,12 @@ static void draw_metric(Ui *ui, Area area, Metric metric)
         Pane  *pane = &c->panes[i];
         Number number = number_for(pane, metric);
         int    y = area.y + 1 + i;
-        char   label[64];
+        char   label[64], name[48];
 
         number_label(pane, metric, number, label, sizeof(label));
-        term_textf(ui->term, y, area.x + 2, 15,
-                   ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT), "%d %s", i + 1,
-                   pane->request.mechanism);
+        cost_name(ui, i, 15, name, sizeof(name));
+        term_text(ui->term, y, area.x + 2, 15, name,
+                  ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
         if (number.valid && most > 0 && bar > 4)
             draw_bar(ui, y, area.x + 18, bar, number.value / most, ROLE_METER);
         term_text(ui->term, y, area.x + area.w - 2 - term_width(label), area.w - 20, label,
@@ -123,10 +162,44 @@ static void draw_metric(Ui *ui, Area area, Metric metric)
 
 /* ---- stages and quality ----------------------------------------------------- */
 
-static void stage_line(Ui *ui, Area line, const StageRecord *stage, double most)
+#define STAGE_BAR 50       /* where its bar begins */
+#define STAGE_GPU 78       /* ... behind a GPU's numbers */
+#define STAGE_COUNTED 120  /* ... and its counters' */
+
+/* What the GPU did of the stage: its kernels and the host's share; the counters' where there is
+ * room for them. */
+static void stage_gpu(Ui *ui, Area line, const DeviceProfile *gpu, int stage)
 {
+    Number busy = gpu->stages[stage].busy_ms, share = device_idle_share(gpu, stage);
+    const DeviceCounted *c = &gpu->stages[stage].counted;
+    char   part[32], flops[32] = "-", bytes[32] = "-";
+
+    if (busy.valid) {
+        snprintf(part, sizeof(part), "%.3g", busy.value);
+        term_textf(ui->term, line.y, line.x + 48, line.w - 48, ui_style(ui, ROLE_DIM),
+                   "kernels %7s ms", part);
+    }
+    if (busy.valid && share.valid)
+        term_textf(ui->term, line.y, line.x + 67, line.w - 67, ui_style(ui, ROLE_DIM),
+                   "host %3.0f%%", 100 * share.value);
+    if (line.w < STAGE_COUNTED || !gpu->passes)
+        return;
+    if (c->flops.valid)
+        format_count(c->flops.value, flops, sizeof(flops));
+    if (c->dram_read.valid && c->dram_written.valid)
+        format_bytes((int64_t)(c->dram_read.value + c->dram_written.value), bytes, sizeof(bytes));
+    term_textf(ui->term, line.y, line.x + 79, 40, ui_style(ui, ROLE_DIM), "hw %8s FLOP DRAM %9s",
+               flops, bytes);
+}
+
+static void stage_line(Ui *ui, Area line, const Record *r, int index, double most)
+{
+    const StageRecord   *stage = &r->stages[index];
+    const DeviceProfile *gpu = r->gpu && index < r->gpu->stage_count ? r->gpu : NULL;
     char   name[96], flops[32], time[32] = "not measured";
     double share = stage->time_ms.valid && most > 0 ? stage->time_ms.value / most : 0;
+    int    bar = !gpu ? STAGE_BAR : gpu->passes && line.w >= STAGE_COUNTED ? STAGE_COUNTED - 8
+                                                                           : STAGE_GPU;
 
     if (stage->iteration >= 0)
         snprintf(name, sizeof(name), "%s %lld", stage->name, (long long)stage->iteration);
@@ -137,8 +210,10 @@ static void stage_line(Ui *ui, Area line, const StageRecord *stage, double most)
     term_text(ui->term, line.y, line.x, 20, name, ui_style(ui, ROLE_TEXT));
     term_textf(ui->term, line.y, line.x + 21, 26, ui_style(ui, ROLE_DIM), "%12s %13s", time,
                flops_text(flops_total(stage->flops), flops, sizeof(flops)));
-    if (line.w > 54)
-        draw_bar(ui, line.y, line.x + 50, line.w - 52, share, ROLE_GOOD);
+    if (gpu)
+        stage_gpu(ui, line, gpu, index);
+    if (line.w > bar + 4)
+        draw_bar(ui, line.y, line.x + bar, line.w - bar - 2, share, ROLE_GOOD);
 }
 
 static void draw_stages(Ui *ui, Area area, const Pane *pane)
@@ -149,13 +224,16 @@ static void draw_stages(Ui *ui, Area area, const Pane *pane)
 
     if (!r)
         r = pane->result ? &pane->result->record : NULL;
-    snprintf(title, sizeof(title), "stages of %s", pane->request.mechanism);
+    snprintf(title, sizeof(title), "stages of %.32s%s%s", pane->request.mechanism,
+             r && r->gpu ? ": kernels [activity]" : "",
+             r && r->gpu && r->gpu->passes && area.w - 4 >= STAGE_COUNTED ? ", hw, DRAM [counters]"
+                                                                          : "");
     term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     for (int i = 0; r && i < r->stage_count; i++)
         if (r->stages[i].time_ms.valid)
             most = fmax(most, r->stages[i].time_ms.value);
     for (int i = 0; r && i < r->stage_count && i < area.h - 2; i++)
-        stage_line(ui, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 }, &r->stages[i], most);
+        stage_line(ui, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 }, r, i, most);
 }
 
 /* One line; the tensors come last, where there is room for them. */
@@ -216,12 +294,27 @@ static void draw_rest(Ui *ui, Area area, const Pane *pane)
         draw_stages(ui, area, pane);
 }
 
+/* Two in a row where that is wide; elsewhere those of the heap and the GPU, which has less room
+ * for bars.  *y: below them. */
+static void draw_metrics(Ui *ui, Area area, bool wide, int *y)
+{
+    int height = ui->compare.count + 2, count = metrics_of(ui), x = 0;
+
+    for (int m = 0; m < count && *y + height <= area.y + area.h - 1; m++) {
+        bool first = wide ? m % 2 == 0 && m + 1 < count : m == METRIC_HEAP && m + 1 < count;
+        int  width = first ? area.w / 2 : area.w - x;
+
+        draw_metric(ui, (Area){ *y, area.x + x, height, width }, (Metric)m);
+        x = first ? width : 0;
+        *y += first ? 0 : height;
+    }
+}
+
 void profile_draw(Ui *ui, Area area)
 {
-    Compare *c = &ui->compare;
     Pane    *pane = compare_focus(ui);
     bool     wide = area.w >= 110;
-    int      height = c->count + 2, y = area.y, columns = wide ? 2 : 1;
+    int      y = area.y;
     Text     quality = { 0 };
 
     if (!pane) {
@@ -235,21 +328,37 @@ void profile_draw(Ui *ui, Area area)
         profile_plot_draw(ui, area);
         return;
     }
-    for (int m = 0; m < METRIC_COUNT; m++) {
-        int width = area.w / columns, x = m % columns * width;
-
-        if (y + height > area.y + area.h - 1)
-            break;
-        draw_metric(ui,
-                    (Area){ y, area.x + x, height,
-                            m % columns == columns - 1 ? area.w - x : width },
-                    (Metric)m);
-        y += m % columns == columns - 1 ? height : 0;
-    }
+    draw_metrics(ui, area, wide, &y);
     quality_text(pane, area.w - 2, &quality);
     term_text(ui->term, y, area.x + 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
     text_free(&quality);
     draw_rest(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
+}
+
+#define BARS_TIME  29 /* columns of the numbers beside the bars */
+#define BARS_OTHER 14
+
+static void bars_line(Ui *ui, Area line, int index, int count, double most)
+{
+    Pane  *pane = &ui->compare.panes[index];
+    int    numbers = BARS_TIME + (count - 1) * BARS_OTHER, x = line.x + line.w - numbers;
+    Number time = number_for(pane, METRIC_TIME);
+    char   name[48];
+
+    cost_name(ui, index, time.valid ? 16 : 32, name, sizeof(name));
+    term_text(ui->term, line.y, line.x, 32, name, ui_style(ui, ROLE_TEXT));
+    if (time.valid && most > 0)
+        draw_bar(ui, line.y, line.x + 17, line.w - 19 - numbers, time.value / most, ROLE_METER);
+    for (int m = 0; m < count; m++) {
+        Number number = number_for(pane, (Metric)m);
+        int    width = m == METRIC_TIME ? BARS_TIME : BARS_OTHER;
+        char   label[64];
+
+        number_label(pane, (Metric)m, number, label, sizeof(label));
+        term_text(ui->term, line.y, x + width - term_width(label), width, label,
+                  ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
+        x += width;
+    }
 }
 
 /* Under the panes of a tall screen: the bars of time, the rest as numbers. */
@@ -257,34 +366,18 @@ void profile_bars(Ui *ui, Area area, bool wide)
 {
     Compare *c = &ui->compare;
     double   most = largest(ui, METRIC_TIME);
-    int      bar = area.w - 4 - 17 - 31 - 3 * 14;
+    int      count = metrics_of(ui), numbers = BARS_TIME + (count - 1) * BARS_OTHER;
 
     if (!wide || area.h < 4)
         return;
     term_frame(ui->term, area, "cost (4 measures)", false, ui_style(ui, ROLE_FRAME),
                ui_style(ui, ROLE_TITLE));
-    term_textf(ui->term, area.y + 1, area.x + area.w - 2 - 42 - 29, 71, ui_style(ui, ROLE_DIM),
-               "%29s%14s%14s%14s", "time", "FLOPs", "own peak", "heap peak");
-    for (int i = 0; i < c->count && i < area.h - 3; i++) {
-        Pane  *pane = &c->panes[i];
-        int    y = area.y + 2 + i, x = area.x + area.w - 2 - 42 - 29;
-        Number time = number_for(pane, METRIC_TIME);
-
-        term_textf(ui->term, y, area.x + 2, time.valid ? 16 : 32, ui_style(ui, ROLE_TEXT), "%d %s",
-                   i + 1, pane->request.mechanism);
-        if (time.valid && most > 0)
-            draw_bar(ui, y, area.x + 19, bar, time.value / most, ROLE_METER);
-        for (int m = 0; m < METRIC_COUNT; m++) {
-            Number number = number_for(pane, (Metric)m);
-            int    width = m == METRIC_TIME ? 29 : 14;
-            char   label[64];
-
-            number_label(pane, (Metric)m, number, label, sizeof(label));
-            term_text(ui->term, y, x + width - term_width(label), width, label,
-                      ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
-            x += width;
-        }
-    }
+    term_textf(ui->term, area.y + 1, area.x + area.w - 2 - numbers, numbers,
+               ui_style(ui, ROLE_DIM), "%*s%*s%*s%*s%*s", BARS_TIME, "time", BARS_OTHER, "FLOPs",
+               BARS_OTHER, "own peak", BARS_OTHER, "heap peak", BARS_OTHER,
+               count > METRIC_DEVICE ? "GPU peak" : "");
+    for (int i = 0; i < c->count && i < area.h - 3; i++)
+        bars_line(ui, (Area){ area.y + 2 + i, area.x + 2, 1, area.w - 4 }, i, count, most);
 }
 
 void action_measure(Ui *ui)

@@ -2,13 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ui/actions.h"
 #include "ui/profile.h"
 
-static const char *stage_name(const void *record, int stage)
-{
-    return stage < 0 ? "(before)" : ((const Record *)record)->stages[stage].name;
-}
-
+#define KERNELS_MOST 400
 #define PLOT_LINES 12 /* under the table a plot is worth drawing */
 
 static int lines_of(const char *text)
@@ -20,17 +17,35 @@ static int lines_of(const char *text)
     return lines;
 }
 
-static void draw_text(Ui *ui, Area area, const char *text)
+/* From a line on, as many as there is room for. */
+static void draw_text(Ui *ui, Area area, const char *text, int from)
 {
-    for (int y = 0; *text && y < area.h; y++) {
+    for (int y = -from; *text && y < area.h; y++) {
         size_t length = strcspn(text, "\n"), skip = strspn(text, " ");
         char   line[512];
 
         skip = skip < 2 ? skip : 2;
         snprintf(line, sizeof(line), "%.*s", (int)(length - skip), text + skip);
-        term_text(ui->term, area.y + y, area.x, area.w, line, ui_style(ui, ROLE_TEXT));
+        if (y >= 0)
+            term_text(ui->term, area.y + y, area.x, area.w, line, ui_style(ui, ROLE_TEXT));
         text += length + (text[length] == '\n');
     }
+}
+
+/* Lines that have no room are scrolled to; where they are stands in the frame. */
+static void draw_scrolled(Ui *ui, Area area, Area inside, const char *text)
+{
+    int  lines = lines_of(text), last = lines > inside.h ? lines - inside.h : 0;
+    char where[64];
+
+    ui->profiling.line = ui->profiling.line < last ? ui->profiling.line : last;
+    draw_text(ui, inside, text, ui->profiling.line);
+    if (!last)
+        return;
+    snprintf(where, sizeof(where), " lines %d-%d of %d, j k ", ui->profiling.line + 1,
+             ui->profiling.line + inside.h, lines);
+    term_text(ui->term, area.y + area.h - 1, area.x + area.w - 2 - term_width(where), 40, where,
+              ui_style(ui, ROLE_DIM));
 }
 
 static const char *nothing(const Pane *pane)
@@ -60,7 +75,7 @@ static void draw_page(Ui *ui, Area area, const Pane *pane, const char *text)
                        nothing(pane), ui_style(ui, ROLE_DIM));
         return;
     }
-    draw_text(ui, inside, text);
+    draw_scrolled(ui, area, inside, text);
 }
 
 void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
@@ -70,9 +85,8 @@ void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
     int           lines;
 
     if (r) {
-        device_profile_text(r->gpu, flops_total(r->counted), r->counted.score + r->counted.mix,
-                            &text);
-        device_kernels_text(r->gpu, area.h, stage_name, r, &text);
+        record_gpu_text(r, &text);
+        record_kernels_text(r, area.w - 1, KERNELS_MOST, &text);
     }
     lines = lines_of(text_str(&text)) + 2;
     if (r && r->gpu->kernel_count && area.h >= lines + PLOT_LINES) {
@@ -82,4 +96,33 @@ void profile_gpu_draw(Ui *ui, Area area, const Pane *pane)
     }
     draw_page(ui, area, pane, text_str(&text));
     text_free(&text);
+}
+
+/* ---- actions ---------------------------------------------------------------- */
+
+static void scroll(Ui *ui, int by)
+{
+    int line = ui->profiling.line + by;
+
+    ui->profiling.line = line > 0 ? line : 0; /* the end is known when it is drawn */
+}
+
+void action_gpu_down(Ui *ui)
+{
+    scroll(ui, 1);
+}
+
+void action_gpu_up(Ui *ui)
+{
+    scroll(ui, -1);
+}
+
+void action_gpu_page_down(Ui *ui)
+{
+    scroll(ui, 10);
+}
+
+void action_gpu_page_up(Ui *ui)
+{
+    scroll(ui, -10);
 }

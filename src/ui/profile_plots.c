@@ -63,9 +63,15 @@ static void want_ceilings(Ui *ui)
     const Pane      *pane = compare_focus(ui);
     const Ops       *ops = pane && pane->request.ops ? pane->request.ops : ops_cpu();
     struct RoofWork *w;
+    const Ceilings  *known = session_known_ceilings(ui->session, ops, ui->defaults.threads);
 
     if (ui->profiling.ops != ops && !ui->profiling.work)
         ui->profiling.known = ui->profiling.failed = false; /* those of another device */
+    if (known && !ui->profiling.known && !ui->profiling.work) {
+        ui->profiling.ceilings = *known;
+        ui->profiling.ops = ops;
+        ui->profiling.known = true;
+    }
     if (ui->profiling.known || ui->profiling.failed || ui->profiling.work)
         return;
     w = calloc(1, sizeof(*w));
@@ -94,6 +100,8 @@ bool profile_poll(Ui *ui)
     ui->profiling.known = state == JOB_DONE;
     ui->profiling.failed = state != JOB_DONE;
     ui->profiling.ceilings = w->ceilings;
+    if (state == JOB_DONE)
+        session_keep_ceilings(ui->session, w->ops, w->threads, &w->ceilings);
     if (state == JOB_FAILED)
         ui_say(ui, ROLE_ERROR, "%s", job_error(w->job)->text);
     work_free(w);

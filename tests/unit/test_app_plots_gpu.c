@@ -285,11 +285,15 @@ static void a_roofline_is_of_one_device(void **state)
     assert_string_equal(plot->series[0].name, "a");
     assert_non_null(strstr(plot->note, "of GPU, measured; counted FLOPs"));
     assert_non_null(strstr(plot->note, "of another device, not shown: on the host"));
-    assert_non_null(strstr(plot->measured, "GPU and "));
+    assert_null(strstr(plot->measured, " and "));
     assert_false(roof_point(&host.record, 0, &c).roof.valid);
     plot_free(plot);
     assert_null(plot_of(PLOT_ROOFLINE, subjects, 1, &c, &err));
     assert_non_null(strstr(err.text, "of another device"));
+    plot = plot_of(PLOT_TIME, subjects, 2, NULL, &err);
+    CHECK(plot, "%s", err.text);
+    assert_non_null(strstr(plot->measured, "GPU and "));
+    plot_free(plot);
 }
 
 static void ceilings_are_named_by_what_they_are_of(void **state)
