@@ -13,7 +13,8 @@ static const char *const numbers[] = {
     "quality.mass_p5", "quality.mass_min", "quality.output_error", "quality.total_variation",
     "quality.kl",
     "gpu.events.span_ms", "gpu.activity.busy_ms", "gpu.activity.copy_ms", "gpu.activity.launches",
-    "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32", "gpu.counters.fp64", "gpu.counters.tensor",
+    "gpu.activity.idle_ms", "gpu.activity.allocated", "gpu.counters.flops", "gpu.counters.fp32",
+    "gpu.counters.fp64", "gpu.counters.tensor",
     "gpu.counters.fused", "gpu.counters.dram_read", "gpu.counters.dram_written",
     "gpu.counters.occupancy",
 };

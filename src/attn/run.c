@@ -191,32 +191,34 @@ const View *run_view(const Run *r, const char *name)
 
 /* ---- memory ----------------------------------------------------------------- */
 
-/* What there was too little of: the device's memory, or what the run may have. */
-static void tell_limit(const Run *r, int64_t asked, char *text, size_t size)
+/* Of the two ends of memory, --mem's and the GPU's, the one that was met. */
+static void memory_end(const Run *r, int64_t bytes, char *text, size_t size)
 {
-    char    one[32], other[32];
-    int64_t left = arena_left(r->arena);
+    int64_t limit = r->spec.memory_limit, used = arena_used(r->arena), left = arena_left(r->arena);
+    char    a[32], b[32];
 
-    if (left >= 0 && asked > left)
-        snprintf(text, size, ", and %s are free on the GPU",
-                 format_bytes(left, one, sizeof(one)));
-    else if (r->spec.memory_limit)
+    if (r->ops->memory && (!limit || bytes <= limit - used))
+        snprintf(text, size, " from the GPU, with %s of it in use and %s free; nvidia-smi shows "
+                 "what else takes its memory", format_bytes(used, a, sizeof(a)),
+                 left < 0 ? "an unknown part" : format_bytes(left, b, sizeof(b)));
+    else if (limit)
         snprintf(text, size, " with %s in use, and the limit is %s (--mem)",
-                 format_bytes(arena_used(r->arena), one, sizeof(one)),
-                 format_bytes(r->spec.memory_limit, other, sizeof(other)));
+                 format_bytes(used, a, sizeof(a)), format_bytes(limit, b, sizeof(b)));
+    else
+        *text = '\0';
 }
 
 void run_out_of_memory(Run *r)
 {
-    char    asked[32], limit[96] = "";
+    char    asked[32], end[160];
     int64_t bytes = arena_largest_refused(r->arena);
 
-    tell_limit(r, bytes, limit, sizeof(limit));
+    memory_end(r, bytes, end, sizeof(end));
     run_fail(r, ERR_NOMEM, "%s: not enough memory: %s were asked for in one piece%s",
              r->mechanism->id,
              bytes == INT64_MAX ? "more bytes than can be counted"
                                 : format_bytes(bytes, asked, sizeof(asked)),
-             limit);
+             end);
 }
 
 void *run_alloc(Run *r, int64_t count, int64_t size)

@@ -78,11 +78,19 @@ bool gpu_ready(Run *r)
     return !run_failed(r);
 }
 
+/* CUDA's errors of kernels that ran wild: nothing of the process reaches the GPU after them. */
+static bool is_lasting(int code)
+{
+    return code >= 700 && code <= 719;
+}
+
 static void tell(Run *r, const char *what, int code)
 {
     if (code && !run_failed(r))
-        run_fail(r, ERR_UNSUPPORTED, "%s on the GPU: %s: %s", r->mechanism->id, what,
-                 gpu_api(r)->text(code));
+        run_fail(r, ERR_UNSUPPORTED, "%s on the GPU: %s: %s%s", r->mechanism->id, what,
+                 gpu_api(r)->text(code),
+                 is_lasting(code) ? "; this process has lost the GPU: start anew, or go on by "
+                                    "--device cpu" : "");
 }
 
 bool gpu_began(Run *r, const char *what, int code)

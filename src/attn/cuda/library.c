@@ -79,8 +79,8 @@ static void *open_library(Device *d, Error *err)
         found = open_beside(d);
     }
     if (!found && access(d->path, R_OK) == 0)
-        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s", d->path,
-                  dlerror());
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s; 'make' builds it "
+                  "anew", d->path, dlerror());
     else if (!found && given && *given)
         error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " VARIABLE " names %s, which is not "
                   "there", given);
@@ -104,13 +104,25 @@ static const DeviceApi *find_api(const Device *d, Error *err)
     return api;
 }
 
+/* What to do about an error of CUDA's, by its name. */
+static const char *advice(const char *text)
+{
+    if (strstr(text, "InsufficientDriver"))
+        return "install NVIDIA's driver, or a newer one (nvidia-smi shows which there is)";
+    if (strstr(text, "NoDevice"))
+        return "nvidia-smi lists those of the machine; containers, batch systems and "
+               "CUDA_VISIBLE_DEVICES hide them";
+    return "nvidia-smi tells more of it";
+}
+
 static bool open_gpu(Device *d, Error *err)
 {
-    int code = d->api->open(0, &d->info);
+    int         code = d->api->open(0, &d->info);
+    const char *text = code ? d->api->text(code) : "";
 
     if (!code)
         return true;
-    return error_set(err, ERR_UNSUPPORTED, NO_GPU " that can be used: %s", d->api->text(code));
+    return error_set(err, ERR_UNSUPPORTED, NO_GPU " that can be used: %s; %s", text, advice(text));
 }
 
 Device *device_open(Error *err)
