@@ -79,8 +79,8 @@ static void *open_library(Device *d, Error *err)
         found = open_beside(d);
     }
     if (!found && access(d->path, R_OK) == 0)
-        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s; 'make' builds it "
-                  "anew", d->path, dlerror());
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s; 'make' builds "
+                  "it anew", d->path, dlerror());
     else if (!found && given && *given)
         error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " VARIABLE " names %s, which is not "
                   "there", given);
