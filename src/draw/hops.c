@@ -40,7 +40,7 @@ Rgb hops_background(bool dark)
 }
 
 /* The counts worth an entry: the first few, doublings and halves between, the last. */
-static bool is_listed(int hops, int most)
+static bool is_worth(int hops, int most)
 {
     int power = 1;
 
@@ -50,7 +50,14 @@ static bool is_listed(int hops, int most)
            (2 * hops == 3 * power && hops != most - 1);
 }
 
-static LegendItem item_of(ColourMap map, int hops, bool dark)
+/* Nor is one alone left out between two of them. */
+static bool is_listed(int hops, int most)
+{
+    return is_worth(hops, most) || (is_worth(hops - 1, most) && is_worth(hops + 1, most));
+}
+
+/* after: counts before this one have no entry, which its text says. */
+static LegendItem item_of(ColourMap map, int hops, bool after, bool dark)
 {
     Paint      paint = { 0 };
     LegendItem item = { 0 };
@@ -60,18 +67,21 @@ static LegendItem item_of(ColourMap map, int hops, bool dark)
     if (hops == 0)
         snprintf(item.text, sizeof(item.text), "itself");
     else
-        snprintf(item.text, sizeof(item.text), "%d layer%s", hops, hops == 1 ? "" : "s");
+        snprintf(item.text, sizeof(item.text), "%s%d layer%s", after ? "\xe2\x80\xa6 " : "", hops,
+                 hops == 1 ? "" : "s");
     return item;
 }
 
 int hops_legend(ColourMap map, double least, double most, bool unreached, bool dark,
                 LegendItem *items, int room)
 {
-    int count = 0;
+    int count = 0, last = (int)least - 1;
 
     for (int hops = (int)least; hops <= (int)most && count < room; hops++)
-        if (is_listed(hops, (int)most))
-            items[count++] = item_of(map, hops, dark);
+        if (is_listed(hops, (int)most)) {
+            items[count++] = item_of(map, hops, hops > last + 1, dark);
+            last = hops;
+        }
     if (unreached && count < room) {
         Rgb rgb = hops_background(dark);
 

@@ -376,8 +376,13 @@ static void a_long_legend_is_thinned_out(void **state)
     assert_true(count > 10 && count < 20);
     assert_string_equal(items[0].text, "itself");
     assert_string_equal(items[1].text, "1 layer");
-    assert_string_equal(items[count - 2].text, "100 layers");
+    assert_string_equal(items[8].text, "8 layers");
+    assert_string_equal(items[9].text, "\xe2\x80\xa6 12 layers"); /* 9 to 11 have no entry */
+    assert_string_equal(items[count - 2].text, "\xe2\x80\xa6 100 layers");
     assert_string_equal(items[count - 1].text, "not reached");
+    count = hops_legend(MAP_VIRIDIS, 0, 10, false, false, items, 40); /* 9 is not left out alone */
+    assert_int_equal(count, 11);
+    assert_string_equal(items[10].text, "10 layers");
     assert_int_equal(hops_legend(MAP_VIRIDIS, 1, 2, false, true, items, 40), 2);
     assert_int_equal(hops_legend(MAP_VIRIDIS, 0, 254, true, true, items, 4), 4);
 }
