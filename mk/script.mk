@@ -2,7 +2,7 @@
 extra_objects += $(BUILD)/obj/prelude.o
 
 # One chunk in this order.
-prelude := $(addprefix scripts/lua/,prelude.lua prelude_records.lua prelude_ui.lua)
+prelude := $(addprefix scripts/lua/prelude,.lua _define.lua _records.lua _text.lua _ui.lua)
 
 $(BUILD)/gen/prelude.c: $(prelude)
 	@mkdir -p $(@D)
