@@ -40,6 +40,9 @@ void console_tell(lua_State *L, double began, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Puts what there is for scripts into the state: print, waiting runs.  [-0, +0, v] */
 void console_install(lua_State *L);
+/* The end of what the console shows, and print as scripts find it: values.  [-n, +0, v] */
+void console_add(Console *console, const char *text);
+int  console_print(lua_State *L);
 /* In a loop of C that takes long: raises where the script is stopped; true: the explorer's turn is
  * over, and the caller gives way (coroutine_give_way).  [-0, +0, v] */
 bool console_look(lua_State *L);
