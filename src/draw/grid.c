@@ -1,6 +1,6 @@
 /* grid.c -- a view reduced to cells: the request, the two passes, the result.
  *
- * See grid.h for what is kept and grid_rows.c for how a band is read.  Memory
+ * See grid.h for what is kept and grid_count.c and grid_rows.c for how a band is read.  Memory
  * is O(cells + columns); nothing rows x cols of the view is ever stored.
  */
 #include "draw/grid.h"
