@@ -28,6 +28,7 @@
 #include "attn/extra_tokens.h"
 #include "attn/factored.h"
 #include "attn/hamming.h"
+#include "attn/image_convolved.h"
 #include "attn/implicit.h"
 #include "attn/latents.h"
 #include "attn/inner.h"

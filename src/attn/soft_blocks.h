@@ -41,6 +41,11 @@ SoftBlocks soft_blocks_of(const Run *r, int64_t block, int64_t cut, SoftLocal lo
                           double scale);
 int64_t soft_blocks_length(const SoftBlocks *s, int64_t u); /* tokens of block u */
 
+/* Scores of block pairs from the blocks' mean queries and keys, f64 [h,nb,nb], rounded as they
+ * are dumped; charges soft_blocks_mean_flops: tokens in the means, and their products. */
+Tensor soft_blocks_mean_logits(Run *r, const SoftBlocks *s);
+double soft_blocks_mean_flops(const SoftBlocks *s);
+
 /* Sorted keys and values from perm.  Charges the products to overhead. */
 void soft_blocks_sort(Run *r, SoftBlocks *s);
 void soft_blocks_attend(Run *r, SoftBlocks *s); /* sets r->out */

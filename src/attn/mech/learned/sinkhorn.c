@@ -169,64 +169,14 @@ static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor poole
     return exact_linear(r, y, w2, b2, nb);
 }
 
-/* Tokens in the block means of queries and keys, and the products of those. */
-static double fit_flops(const SoftBlocks *s)
-{
-    double h = (double)s->h, d = (double)s->d, nb = (double)s->nb, tokens = (double)s->n;
-
-    if (s->causal) /* queries up to each block's first */
-        tokens = nb + (double)s->b * nb * (nb - 1) / 2;
-    return h * d * ((double)s->n + tokens + 2 * nb * nb);
-}
-
-/* Rows [first, last) of x averaged. */
-static void mean_rows(const float *x, int64_t first, int64_t last, int64_t d, double *out)
-{
-    for (int64_t c = 0; c < d; c++)
-        out[c] = 0;
-    for (int64_t i = first; i < last; i++)
-        for (int64_t c = 0; c < d; c++)
-            out[c] += (double)x[i * d + c];
-    for (int64_t c = 0; c < d; c++)
-        out[c] /= (double)(last - first);
-}
-
-/* R without parameters: qbar_u . kbar_v / sqrt(d) of block means.  A causal run's qbar_u
- * is the mean of all queries up to the block's first, and only blocks before u count. */
-static Tensor mean_logits(Run *r, const SoftBlocks *s)
-{
-    Tensor  logits = run_tensor3(r, DT_F64, r->h, s->nb, s->nb);
-    double *q = run_alloc(r, r->d, sizeof(*q)), *k = run_alloc(r, s->nb * r->d, sizeof(*k));
-
-    run_stage(r, "fit");
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++) {
-        const float *query = tensor_head(&r->q, t, r->h), *key = tensor_head(&r->k, t, r->h);
-
-        for (int64_t v = 0; v < s->nb; v++)
-            mean_rows(key, v * s->b, v * s->b + soft_blocks_length(s, v), r->d, k + v * r->d);
-        for (int64_t u = 0; u < s->nb; u++) {
-            double *row = (double *)logits.data + (t * s->nb + u) * s->nb;
-
-            mean_rows(query, s->causal ? 0 : u * s->b,
-                      u * s->b + (s->causal ? 1 : soft_blocks_length(s, u)), r->d, q);
-            for (int64_t v = 0; v < s->nb; v++) {
-                row[v] = 0;
-                for (int64_t c = 0; c < r->d; c++)
-                    row[v] += q[c] * k[v * r->d + c];
-                row[v] = (double)(float)(row[v] / sqrt((double)r->d)); /* as it is dumped */
-            }
-        }
-    }
-    op_charge(r, FLOP_OVERHEAD, fit_flops(s));
-    run_origin(r, "sort_logits", ORIGIN_FITTED);
-    return logits;
-}
-
 /* R f64 [h,nb,nb] by the network, or as given or fitted. */
 static Tensor sort_logits(Run *r, const Params *p, const SoftBlocks *s)
 {
-    if (run_fits(r))
-        return mean_logits(r, s);
+    if (run_fits(r)) {
+        run_stage(r, "fit");
+        run_origin(r, "sort_logits", ORIGIN_FITTED);
+        return soft_blocks_mean_logits(r, s);
+    }
     if (!p->sort_logits.data)
         return network(r, p, s, pool(r, p, s));
     return exact_of(r, run_param_given(r, "sort_logits", p->sort_logits, DT_F32, 3,
@@ -412,7 +362,7 @@ static double network_flops(const Run *r, const Params *p, const SoftBlocks *s)
     if (p->sort_logits.data)
         return 0;
     if (run_fits(r))
-        return fit_flops(s);
+        return soft_blocks_mean_flops(s);
     return (p->pool == POOL_X ? 1 : h) * (double)s->n * dp +
            2 * h * nb * (p->sort_net == NET_MLP ? dp * o + o * nb : dp * nb);
 }

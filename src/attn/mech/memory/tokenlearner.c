@@ -22,7 +22,6 @@
 
 #define LAYER_EPS 1e-6
 #define FLOAT_ENOUGH 128.0
-#define TAPS 9
 
 enum { VARIANT_V11, VARIANT_V10 };
 static const char *const variants[] = { "v11", "v10", NULL };
@@ -187,62 +186,14 @@ static Tensor normed(Run *r, const char *g_name, Tensor g, const char *b_name, T
                       LAYER_EPS, FLOP_APART);
 }
 
-/* Pixels [i,i+rows) x [j,j+width) of t [1,n,cols], an image. */
-static Tensor pixels(const Params *p, Tensor t, int64_t i, int64_t rows, int64_t j, int64_t width)
-{
-    int64_t cols = t.shape[2];
-    Tensor  y = tensor_of(DT_F64, 3, (int64_t[]){ rows, width, cols },
-                          (double *)t.data + (i * p->grid_w + j) * cols);
-
-    y.stride[0] = p->grid_w * cols;
-    return y;
-}
-
-static int64_t positive(int64_t x)
-{
-    return x > 0 ? x : 0;
-}
-
-/* to [1,n,cols] = z moved by a tap: pixel (i + tap/3 - 1, j + tap%3 - 1), 0 outside. */
-static void move_pixels(Run *r, const Params *p, Tensor z, int64_t tap, Tensor to)
-{
-    int64_t down = tap / 3 - 1, along = tap % 3 - 1;
-    int64_t rows = p->grid_h - (down != 0), width = p->grid_w - (along != 0);
-
-    if (down || along)
-        op_entries(r, (Tensor){ .rank = 0 }, ENTRY_FILL, 0, to);
-    op_entries(r, pixels(p, z, positive(down), rows, positive(along), width), ENTRY_CAST, 0,
-               pixels(p, to, positive(-down), rows, positive(-along), width));
-}
-
-static Tensor convolved(Run *r, const Params *p, const char *name, Tensor given, Tensor z,
-                        int64_t out)
-{
-    int64_t   cols = z.shape[2];
-    Init      init = { INIT_GLOROT, TAPS * ((double)cols + (double)out) };
-    Tensor    taps = layer_weight(r, name, given, 4, (int64_t[]){ 3, 3, cols, out }, init);
-    Tensor    y = run_tensor3(r, DT_F64, 1, r->n, out), moved;
-    ArenaMark mark = arena_mark(r->arena);
-
-    moved = run_tensor3(r, DT_F64, 1, r->n, cols);
-    for (int64_t tap = 0; tap < TAPS && !run_failed(r); tap++) {
-        Tensor w = tensor_of(DT_F32, 3, (int64_t[]){ 1, cols, out },
-                             tensor_f32(&taps) + tap * cols * out);
-
-        move_pixels(r, p, z, tap, moved);
-        op_gemm(r, moved, false, w, false, 1, tap > 0, y, FLOP_OVERHEAD);
-    }
-    arena_release(r->arena, mark);
-    return y;
-}
-
 static Tensor convolutions(Run *r, const Params *p, Tensor z, int64_t tokens)
 {
     static const char *const names[] = { "conv1", "conv2", "conv3", "conv4" };
     const Tensor given[] = { p->conv1, p->conv2, p->conv3, p->conv4 };
+    ImageGrid    grid = { .height = p->grid_h, .width = p->grid_w };
 
     for (int t = 0; t < 4; t++) {
-        z = convolved(r, p, names[t], given[t], z, tokens);
+        z = image_convolved(r, grid, names[t], given[t], z, tokens);
         z = dense_activate(r, z, t < 3 ? ACTIVATE_GELU_TANH : ACTIVATE_SIGMOID);
     }
     return z;
@@ -462,7 +413,7 @@ static Flops tokenlearner_flops(Run *r, const void *opaque)
 
     sum.overhead = p->variant == VARIANT_V11
                        ? 2 * n * hidden * (dm + S) + FLOPS_ROW_SOFTMAX * n * S
-                       : 2 * TAPS * n * S * (dm + 3 * S);
+                       : 2 * IMAGE_TAPS * n * S * (dm + 3 * S);
     if (p->fuse) {
         sum.mix += 2 * n * S * dm;
         sum.overhead += 2 * S * S * dm + 2 * n * fuse_hidden * (dm + S);
