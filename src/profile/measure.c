@@ -12,36 +12,15 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "attn/cuda/graph.h"
 #include "profile/counters.h"
-#include "profile/device_watch.h"
-#include "profile/watch.h"
+#include "profile/measure_parts.h"
 
 #define OUTLIERS_USUAL 0.05 /* share of samples not worth a warning */
 #define DRIFT_USUAL 0.1     /* of the median, between the first and the last third */
 #define SPREAD_USUAL 0.05   /* distance of the quartiles, of the median */
 #define PAGE 4096
-
-typedef struct Measurement {
-    RunSpec     spec;     /* with our observer, without views */
-    Assignments given;    /* owned copy */
-    MeasurePlan plan;
-    Watch       watch;
-    Record     *out;
-    double      began;    /* clock_wall */
-    double      timed;    /* seconds in timed runs so far */
-    double     *cpu_ms;   /* one per sample; owned */
-    int64_t     switches; /* of all samples */
-    double     *stage_ms; /* [sample][stage]; owned */
-    DeviceWatch *gpu;     /* NULL: on the CPU */
-    MemoryTrace trace;    /* of the last run that looked at memory */
-    int         capacity; /* samples there is room for */
-    int         staged;   /* samples whose stages were timed: replays have none */
-    DeviceGraph graph;
-} Measurement;
 
 static bool out_of_memory(const Measurement *m, Error *err)
 {
@@ -61,8 +40,7 @@ static bool grow(double **values, int count, int width)
     return grown != NULL;
 }
 
-/* What the watch has seen, stages apart. */
-static bool add_times(Measurement *m, Error *err)
+bool measure_add_times(Measurement *m, Error *err)
 {
     Timing *time = &m->out->time;
     int     stages = m->out->stage_count, more = m->capacity ? 2 * m->capacity : 16;
@@ -87,7 +65,7 @@ static bool add_sample(Measurement *m, Error *err)
     int     stages = m->out->stage_count;
     double *row;
 
-    if (!add_times(m, err))
+    if (!measure_add_times(m, err))
         return false;
     row = m->stage_ms + (int64_t)m->staged++ * stages;
     for (int i = 0; i < stages; i++)
@@ -257,139 +235,20 @@ static double width(Timing *time)
     return (time->high.value - time->low.value) / (2 * time->median.value);
 }
 
-/* Whether the budget has room for one more run as long as the last. */
-static bool time_left(const Measurement *m)
+bool measure_time_left(const Measurement *m)
 {
     return clock_wall() - m->began + m->watch.wall <= m->plan.max_seconds;
 }
 
-static bool enough(const Measurement *m)
+bool measure_enough(const Measurement *m)
 {
     Timing *time = &m->out->time;
 
-    if (!time_left(m) || time->count >= m->plan.most)
+    if (!measure_time_left(m) || time->count >= m->plan.most)
         return true;
     if (time->count < m->plan.repeats || m->timed < m->plan.min_seconds)
         return false;
     return width(time) <= m->plan.width;
-}
-
-/* ---- on a GPU ----------------------------------------------------------------- */
-
-/* A run of the profiler's own, in an arena of its own; a failure is not the record's. */
-static bool run_apart(void *context)
-{
-    Measurement *m = context;
-    Arena       *arena = arena_new_from(m->spec.ops->memory);
-    Run         *run;
-    bool         ok;
-
-    m->watch.memory = false;
-    run = arena ? watch_run(&m->watch, &m->spec, arena) : NULL;
-    ok = run && run->err.code == ERR_NONE;
-    run_free(run);
-    arena_free(arena);
-    return ok;
-}
-
-static bool may_go_on(const void *context)
-{
-    return time_left(context);
-}
-
-/* For each stage the first one of its name; owned by the caller; NULL: no memory. */
-static int *first_of_name(const Record *r)
-{
-    int *first = malloc(((size_t)r->stage_count + 1) * sizeof(*first));
-
-    for (int i = 0; first && i < r->stage_count; i++) {
-        first[i] = 0;
-        while (strcmp(r->stages[first[i]].name, r->stages[i].name) != 0)
-            first[i]++;
-    }
-    return first;
-}
-
-/* The GPU's own numbers: of the timed runs, of a traced one, of counted ones.  The budget of
- * these is max_seconds once more, because repeating for a width uses up the first. */
-static void profile_device(Measurement *m, bool more)
-{
-    Record        *out = m->out;
-    DeviceProfile *gpu = m->gpu ? device_profile_new(out->stage_count) : NULL;
-    int           *first = gpu ? first_of_name(out) : NULL;
-
-    if (!gpu)
-        return;
-    m->began = clock_wall();
-    if (more && first) {
-        device_watch_trace(m->gpu, run_apart, m, first, gpu);
-        device_watch_count(m->gpu, run_apart, may_go_on, m, gpu);
-    }
-    device_watch_summarise(m->gpu, gpu);
-    gpu->graph = m->graph;
-    for (int tier = TIER_ACTIVITY; tier < DEVICE_TIERS; tier++)
-        if (!more)
-            snprintf(gpu->lacks[tier], sizeof(gpu->lacks[tier]),
-                     "one run only; --repeat makes more");
-    free(first);
-    device_profile_free(out->gpu);
-    out->gpu = gpu;
-    out->hardware = (HardwareCounts){ .flops = gpu->counted.flops };
-    snprintf(out->hardware_note, sizeof(out->hardware_note), "%s", gpu->lacks[TIER_COUNTERS]);
-}
-
-/* ---- as a graph ----------------------------------------------------------------- */
-
-static bool replay_once(Measurement *m, RunGraph *graph)
-{
-    Watch  *w = &m->watch;
-    int64_t switches = clock_switches();
-    double  cpu = clock_cpu(), wall = clock_wall();
-    bool    ok = run_graph_replay(graph);
-
-    w->wall = clock_wall() - wall;
-    w->cpu = clock_cpu() - cpu;
-    w->switches = clock_switches() - switches;
-    if (!ok) {
-        m->out->code = ERR_UNSUPPORTED;
-        m->out->status = record_status_of(m->out->code);
-        snprintf(m->out->message, sizeof(m->out->message), "%s on the GPU: a replay of its graph "
-                 "failed; ATTNSCOPE_GRAPHS=0 does without", m->spec.mechanism->id);
-    }
-    return ok;
-}
-
-/* Replays take the place of the timed runs so far, with as large a budget. */
-static bool time_replays(Measurement *m, RunGraph *graph, Error *err)
-{
-    Timing *time = &m->out->time;
-    bool    ok = true;
-
-    timing_summarise(time);
-    m->graph.plain_ms = time->median;
-    m->graph.replayed = true;
-    time->count = 0;
-    m->timed = 0;
-    m->switches = 0;
-    m->began = clock_wall();
-    m->watch.wall = 0;
-    while (ok && !(time->count && enough(m)) && replay_once(m, graph))
-        ok = add_times(m, err);
-    return ok;
-}
-
-static bool try_graph(Measurement *m, Arena *arena, Error *err)
-{
-    RunGraph *graph;
-    bool      ok;
-
-    if (!m->watch.device || !device_wants_graphs(m->watch.device))
-        return true;
-    m->graph.asked = true;
-    graph = run_graph_new(&m->spec, arena, m->graph.why, sizeof(m->graph.why));
-    ok = !graph || time_replays(m, graph, err);
-    run_graph_free(graph);
-    return ok;
 }
 
 /* ---- on the CPU ----------------------------------------------------------------- */
@@ -402,7 +261,7 @@ static void count_in_hardware(Measurement *m, Arena *arena)
 
     if (m->spec.ops && m->spec.ops->memory)
         return; /* what the processor counts is not the GPU's work */
-    if (!time_left(m)) {
+    if (!measure_time_left(m)) {
         snprintf(out->hardware_note, sizeof(out->hardware_note), "%s",
                  "no time left for a run under the counters");
         return;
@@ -425,30 +284,30 @@ static bool repeat(Measurement *m, Error *err)
     Arena *arena;
     bool   ok = true;
 
-    if (m->plan.repeats <= 0 || !time_left(m)) {
+    if (m->plan.repeats <= 0 || !measure_time_left(m)) {
         snprintf(m->out->hardware_note, sizeof(m->out->hardware_note), "%s",
                  "one run only, and it was not counted");
         ok = add_sample(m, err);
         if (ok)
-            profile_device(m, false);
+            measure_device(m, false);
         return ok;
     }
     arena = arena_new_from(m->spec.ops ? m->spec.ops->memory : NULL);
     if (!arena)
         return out_of_memory(m, err);
     if (run_again(m, arena, true)) {
-        if (!time_left(m))
+        if (!measure_time_left(m))
             ok = add_sample(m, err);
-        while (ok && !enough(m) && run_again(m, arena, false))
+        while (ok && !measure_enough(m) && run_again(m, arena, false))
             ok = add_sample(m, err);
         if (ok && m->out->status == RECORD_OK)
             count_in_hardware(m, arena);
         if (ok && m->out->status == RECORD_OK)
-            ok = try_graph(m, arena, err);
+            ok = measure_graph(m, arena, err);
     }
     arena_free(arena);
     if (ok && m->out->status == RECORD_OK)
-        profile_device(m, true);
+        measure_device(m, true);
     return ok;
 }
 
