@@ -148,7 +148,7 @@ not_raced = $(addprefix tests/unit/test_gpu_,metrics.c profile.c ceilings.c memo
 
 races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: accesses that nothing puts in order
 	$(Q)$(MAKE) --no-print-directory BUILD=build/races SANITIZE=thread OPTIMISE=-O1 CUDA=0 \
-	    build/races/tests/attnscope-emulated.so \
+	    build/races/tests/attnscope-emulated.so build/races/tests/planted \
 	    $(patsubst tests/unit/%.c,build/races/tests/%,$(filter-out $(not_raced),$(wildcard tests/unit/test_gpu_*.c)))
 	$(Q)tests/emulated/races build/races
 

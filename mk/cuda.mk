@@ -87,6 +87,10 @@ $(BUILD)/tests/attnscope-emulated.so: $(emulated_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
 	$(Q)$(CXX) -shared $(EMULATED_LOOK) -o $@ $^ -lboost_context $(if $(SANITIZE),-Wl$(comma)-z$(comma)nodelete,-Wl$(comma)-z$(comma)defs)
 
+# Races that are known, for the detector to find.
+$(BUILD)/tests/planted: tests/emulated/planted.cu $(filter $(BUILD)/tests/emulated/%,$(emulated_objects:$(BUILD)/tests/emulated/attn/%=))
+	$(Q)$(CXX) $(EMULATED_FLAGS) $(EMULATED_LOOK) -x c++ $< -x none $(filter %.o,$^) -lboost_context -o $@
+
 $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_gpu*.c)): | $(BUILD)/tests/attnscope-emulated.so
 
 .PHONY: bench-gpu

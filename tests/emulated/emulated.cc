@@ -241,7 +241,9 @@ static bool run_warp(size_t first, size_t count)
 
 static void begin_block(size_t threads)
 {
+    race_quiet(true);
     emulated_block_begins();
+    race_quiet(false);
     set_now = (set_now + 1) % SETS;
     while (sets[set_now].size() < threads)
         sets[set_now].emplace_back(fiber_new());
