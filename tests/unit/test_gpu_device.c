@@ -76,11 +76,31 @@ static void memory_of_the_host_is_found(void **state)
     device_release(device);
 }
 
+/* Where memory may not be touched by the host while the GPU works (DeviceInfo.managed), each call
+ * is waited for: the host writes lists between the calls of an op. */
+static void nothing_is_under_way_while_the_host_goes_on(void **state)
+{
+    GpuFixture f = gpu_fixture_new(1, 1);
+    Tensor     x = fixture_normal(&f.gpu, 1, 1, COUNT, 1);
+
+    (void)state;
+    setenv("EMULATED_DEFER", "1", 1);
+    assert_true(gpu_began(f.gpu.run, "gelu", begin_gelu(f.device->api, x.data)));
+    assert_true(gpu_is_busy(f.device));
+    gpu_finish(f.gpu.run, "gelu");
+    f.device->info.managed = false;
+    assert_true(gpu_began(f.gpu.run, "gelu", begin_gelu(f.device->api, x.data)));
+    assert_false(gpu_is_busy(f.device));
+    unsetenv("EMULATED_DEFER");
+    gpu_fixture_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_tells_of_its_own_failure),
         cmocka_unit_test(memory_of_the_host_is_found),
+        cmocka_unit_test(nothing_is_under_way_while_the_host_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,8 @@ void gpu_computed(Run *r, Arithmetic arithmetic);
  *     if (gpu_ready(r)) gpu_done(r, "attend", gpu_api(r)->attend(&call)); */
 bool gpu_ready(Run *r);
 void gpu_done(Run *r, const char *what, int code);
-/* Only says what failed, and does not wait: between calls that belong together. */
+/* Only says what failed, and does not wait (unless the host may not touch memory meanwhile):
+ * between calls that belong together. */
 bool gpu_began(Run *r, const char *what, int code);
 /* The end of an op that began something; waits also where the run has failed, because what
  * was started may still use its memory. */

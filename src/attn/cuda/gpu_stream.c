@@ -100,6 +100,10 @@ bool gpu_began(Run *r, const char *what, int code)
     tell(r, what, code);
     atomic_fetch_add(&d->launched, 1);
     atomic_store(&d->begun, what);
+    /* Else the host, which goes on with the op's lists, would touch memory of a GPU at work: there
+     * that ends the program. */
+    if (!d->info.managed)
+        tell(r, what, wait_for(d));
     return !run_failed(r);
 }
 
