@@ -305,6 +305,36 @@ static void large_scores_that_are_alike(void **state)
     }
 }
 
+/* Of a block: 227 KiB on a Hopper, 163 on an Ampere, 99 on its small kin. */
+static void what_needs_more_shared_memory_than_there_is(void **state)
+{
+    static const struct {
+        int64_t    shared, d;
+        Arithmetic asked, done;
+    } tries[] = {
+        { 163 << 10, 128, ARITHMETIC_TF32, ARITHMETIC_TF32 },
+        { 163 << 10, 200, ARITHMETIC_TF32, ARITHMETIC_F32 },
+        { 99 << 10, 64, ARITHMETIC_TF32, ARITHMETIC_TF32 },
+        { 99 << 10, 128, ARITHMETIC_TF32, ARITHMETIC_F32 },
+        { 99 << 10, 256, ARITHMETIC_BF16, ARITHMETIC_BF16 },
+    };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(tries) / sizeof(*tries); x++) {
+        Case c = case_new((Shape){ 1, 1, 70, 70, tries[x].d, 16 }, tries[x].asked);
+
+        if (c.f.device->info.shared > tries[x].shared)
+            c.f.device->info.shared = tries[x].shared;
+        c.pattern = full(&c, c.f.gpu.run->arena, pattern_shape(&c));
+        setenv("ATTNSCOPE_CUDNN", "0", 1);
+        case_check(&c, near_of(tries[x].asked));
+        unsetenv("ATTNSCOPE_CUDNN");
+        if (c.f.device->info.shared == tries[x].shared)
+            assert_int_equal(c.f.gpu.run->computed, 1u << tries[x].done);
+        case_free(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +353,7 @@ int main(void)
         cmocka_unit_test(scales),
         cmocka_unit_test(no_numbers),
         cmocka_unit_test(large_scores_that_are_alike),
+        cmocka_unit_test(what_needs_more_shared_memory_than_there_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

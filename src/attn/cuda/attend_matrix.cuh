@@ -19,11 +19,13 @@
 template <typename Form, int SIZE>
 struct Shape {
     static constexpr int BLOCKS = SIZE <= 128 ? 2 : 1; // of 16 queries, for a warp
-    static constexpr int HEIGHT = 64 * BLOCKS;         // queries of a block
+    static constexpr int HEIGHT = ATTEND_HEIGHT(SIZE); // queries of a block
     static constexpr int ROW = SIZE * 4 / Form::PER_WORD; // bytes
     static constexpr int CHUNKS = ROW / 16;
     static constexpr int STEPS = ROW / 32;             // of the inner axis of Q K^T
-    static constexpr int SHARED_BYTES = (HEIGHT + 2 * KEYS) * ROW;
+    static constexpr int SHARED_BYTES = ATTEND_SHARED(SIZE, 4 / Form::PER_WORD);
+    static_assert(HEIGHT == 64 * BLOCKS && SHARED_BYTES == (HEIGHT + 2 * KEYS) * ROW,
+                  "the host knows how much that is");
 };
 
 // One warp's state: rows 16 b + 8 half + g of its block b.

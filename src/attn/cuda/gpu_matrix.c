@@ -74,10 +74,14 @@ void gpu_prepare(Run *r)
     gpu_finish(r, "preparing the input");
 }
 
+/* Numbers of 32 bits need more of a multiprocessor than some GPUs have (163 KiB, or 99). */
 bool gpu_matrix_fits(const Run *r, const AttendInput *in)
 {
-    return gpu_kind(r)->arithmetic != ARITHMETIC_F32 &&
-           matrix_size(in->q.shape[2], in->v.shape[2]) && !tensor_given(&in->row.table) &&
+    int64_t size = matrix_size(in->q.shape[2], in->v.shape[2]);
+
+    return gpu_kind(r)->arithmetic != ARITHMETIC_F32 && size &&
+           ATTEND_SHARED(size, number_bytes(r)) <= gpu_kind(r)->device->info.shared &&
+           !tensor_given(&in->row.table) &&
            !tensor_given(&in->col.table) && !tensor_given(&in->value.table);
 }
 
@@ -110,7 +114,7 @@ void gpu_attend_matrix(Run *r, const AttendInput *in, const Pattern *pattern, At
     MatrixAttendCall call = {
         .heads = r->h, .n = in->q.shape[1], .m = in->k.shape[1], .size = size,
         .scale = in->scale,
-        .tiles = gpu_tiles(r, in, pattern, size > 128 ? 64 : 128, cells),
+        .tiles = gpu_tiles(r, in, pattern, ATTEND_HEIGHT(size), cells),
         .distance = gpu_lines(gpu_tensor(r, &in->distance)),
         .out = gpu_result(r, &out->out),
         .lse = gpu_lines(gpu_result(r, &out->lse)),

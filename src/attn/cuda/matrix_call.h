@@ -39,6 +39,10 @@ typedef struct AttendParts {
     float  *largest, *sum; /* [slots][height] */
 } AttendParts;
 
+/* Queries of a block, and its shared memory, for vectors of `size` numbers of so many bytes. */
+#define ATTEND_HEIGHT(size) ((size) <= 128 ? 128 : 64)
+#define ATTEND_SHARED(size, bytes) ((ATTEND_HEIGHT(size) + 2 * ATTEND_TILE) * (size) * (bytes))
+
 typedef struct MatrixAttendCall {
     int64_t           heads, n, m;
     int64_t           size;  /* 64, 128 or 256 */
