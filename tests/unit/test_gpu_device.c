@@ -1,6 +1,9 @@
 /* test_gpu_device.c -- calls of the device that go wrong, and what they leave behind. */
 #include "unit/gpu_fixture.h"
 
+#include "attn/lambdas.h"
+#include "attn/pattern.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -95,12 +98,31 @@ static void nothing_is_under_way_while_the_host_goes_on(void **state)
     gpu_fixture_free(&f);
 }
 
+/* Shared memory is not the same everywhere: told before the launch that it would be refused at. */
+static void lambdas_of_too_many_heads_are_told(void **state)
+{
+    GpuFixture f = gpu_fixture_new(8, 1);
+    Tensor     out = fixture_tensor(&f.gpu, DT_F32, 8, 4, 2);
+    Lambdas    l = { .r = f.gpu.run, .position = LAMBDA_NONE, .contexts = 1,
+                     .s = { .h = 8, .hk = 1, .n = 4, .m = 4, .k = 2, .u = 1, .e = 2 } };
+
+    (void)state;
+    l.reach = pattern_none(f.gpu.run->arena, (PatternShape){ .heads = 1, .n = 4, .m = 4 });
+    f.device->info.shared = 7 * LAMBDA_GROUP_BYTES;
+    gpu_lambda_apply(f.gpu.run, &l, &out);
+    assert_int_equal(f.gpu.run->err.code, ERR_UNSUPPORTED);
+    assert_non_null(strstr(f.gpu.run->err.text, "8 heads over 1 key heads; on this GPU at most 7"));
+    f.gpu.run->err = (Error)ERROR_INIT;
+    gpu_fixture_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_tells_of_its_own_failure),
         cmocka_unit_test(memory_of_the_host_is_found),
         cmocka_unit_test(nothing_is_under_way_while_the_host_goes_on),
+        cmocka_unit_test(lambdas_of_too_many_heads_are_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,10 +38,13 @@ static const float *table_of(Run *r, const Lambdas *l)
 
 static void check_limits(Run *r, const Lambdas *l)
 {
-    if (l->s.h / l->s.hk > BLOCK_GROUPS || l->s.hk > BLOCK_HEADS)
-        run_fail(r, ERR_UNSUPPORTED, "lambda: %lld heads over %lld key heads; on a GPU at most %d "
-                 "may share one, and there may be %d key heads; use --device cpu",
-                 (long long)l->s.h, (long long)l->s.hk, BLOCK_GROUPS, BLOCK_HEADS);
+    int64_t room = gpu_kind(r)->device->info.shared / LAMBDA_GROUP_BYTES;
+    int64_t most = room < BLOCK_GROUPS ? room : BLOCK_GROUPS;
+
+    if (l->s.h / l->s.hk > most || l->s.hk > BLOCK_HEADS)
+        run_fail(r, ERR_UNSUPPORTED, "lambda: %lld heads over %lld key heads; on this GPU at most "
+                 "%lld may share one, and there may be %d key heads; use --device cpu",
+                 (long long)l->s.h, (long long)l->s.hk, (long long)most, BLOCK_HEADS);
 }
 
 void gpu_lambda_apply(Run *r, const Lambdas *l, Tensor *out)

@@ -123,7 +123,8 @@ static __global__ void __launch_bounds__(COLS *PARTS) apply(LambdaApplyCall a)
 
 extern "C" int call_lambda_apply(const LambdaApplyCall *a)
 {
-    size_t shared = (size_t)a->group * PARTS * COLS * sizeof(double);
+    static_assert(LAMBDA_GROUP_BYTES == PARTS * COLS * sizeof(double), "the host knows it");
+    size_t shared = (size_t)a->group * LAMBDA_GROUP_BYTES;
 
     ALLOW_SHARED(apply, shared);
     return LAUNCH(apply, dim3((unsigned)a->n, (unsigned)a->heads), dim3(COLS, PARTS), shared, *a);

@@ -15,6 +15,8 @@ typedef struct LambdaEntry {
     bool    absolute;
 } LambdaEntry;
 
+#define LAMBDA_GROUP_BYTES 2048 /* of shared memory, for each head that shares a key head */
+
 typedef struct LambdaApplyCall {
     int64_t        heads, group, n, m, k, u, e, contexts; /* heads of keys; of queries to each */
     bool           joined;
