@@ -406,6 +406,21 @@ static void given_text(const Pane *pane, Text *out)
                   r->given.items[i].text, i + 1 < r->given.count ? "" : ")");
 }
 
+bool panes_apart(const Ui *ui)
+{
+    for (int i = 1; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].request.ops != ui->compare.panes[0].request.ops)
+            return true;
+    return false;
+}
+
+const char *pane_place(const Pane *pane)
+{
+    const Request *r = &pane->request;
+
+    return !r->ops ? "cpu" : strcmp(r->precision, "f32") ? r->precision : r->device;
+}
+
 /* tight 0: all; 1: without the parameters; 2: shorter words; 3: without the head, too; 4: nor
  * what the frame's lower edge and a lone pane need not say. */
 static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *out)
@@ -426,9 +441,11 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
         text_addf(out, " +%s", pane->request.position);
     if (pane->request.fit && !pane->pinned && tight < 4)
         text_add(out, " fitted");
-    if (pane->request.ops && !pane->pinned && !tight) {
+    if (pane->request.ops && !pane->pinned && tight < 2) {
         text_add(out, " on ");
         request_place(&pane->request, out);
+    } else if (pane->request.ops && !pane->pinned && panes_apart(ui)) {
+        text_addf(out, " %s", pane_place(pane));
     }
     if (view)
         text_addf(out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
@@ -446,8 +463,8 @@ static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *ou
         text_addf(out, " %d%s%s%s", reach_view_depth(view), tight < 4 ? " layer" : "",
                   reach_view_depth(view) == 1 || tight > 3 ? "" : "s",
                   reach_view_strict(view) ? " exactly" : "");
-    if (differs)
-        text_add(out, " \xe2\x88\x92 pane 1");
+    if (differs) /* where it runs takes the room of a word */
+        text_add(out, tight < 4 || !panes_apart(ui) ? " \xe2\x88\x92 pane 1" : " \xe2\x88\x92 1");
     if (pane_heads(pane) > 1 && tight < 3)
         text_addf(out, " \xc2\xb7 h%lld", (long long)pane->head);
     if (pane_rounds(pane) > 1)

@@ -96,6 +96,9 @@ bool        pane_shows_missed(const Pane *pane);
 bool        pane_lacks_missed(const Pane *pane);
 /* "cascade > cascade": the mechanisms of a stack, without parameters. */
 void pane_name(const Pane *pane, Text *out);
+/* Where it runs in one word: "cpu", "cuda", "bf16"; whether not all panes run in one place. */
+const char *pane_place(const Pane *pane);
+bool        panes_apart(const Ui *ui);
 /* Where the numbers of a cell come from: the view looked at, or the weights for
  * one that only says allowed or not; NULL: none. */
 const View *pane_numbers(const Pane *pane);

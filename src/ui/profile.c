@@ -110,23 +110,14 @@ static double largest(const Ui *ui, Metric metric)
     return most;
 }
 
-/* Panes do not all run in the same place. */
-static bool has_places(const Ui *ui)
-{
-    for (int i = 1; i < ui->compare.count; i++)
-        if (ui->compare.panes[i].request.ops != ui->compare.panes[0].request.ops)
-            return true;
-    return false;
-}
-
 /* "2 performer", with where it runs where that differs: "2 performer cuda", "2 perfor. bf16". */
 static void cost_name(const Ui *ui, int index, int room, char *text, size_t size)
 {
     const Request *r = &ui->compare.panes[index].request;
-    const char    *place = !r->ops ? "cpu" : strcmp(r->precision, "f32") ? r->precision : r->device;
+    const char    *place = pane_place(&ui->compare.panes[index]);
     int            name = room - 3 - (int)strlen(place);
 
-    if (!has_places(ui))
+    if (!panes_apart(ui))
         snprintf(text, size, "%d %s", index + 1, r->mechanism);
     else if ((int)strlen(r->mechanism) <= name)
         snprintf(text, size, "%d %s %s", index + 1, r->mechanism, place);
@@ -374,8 +365,8 @@ void profile_bars(Ui *ui, Area area, bool wide)
                ui_style(ui, ROLE_TITLE));
     term_textf(ui->term, area.y + 1, area.x + area.w - 2 - numbers, numbers,
                ui_style(ui, ROLE_DIM), "%*s%*s%*s%*s%*s", BARS_TIME, "time", BARS_OTHER, "FLOPs",
-               BARS_OTHER, "own peak", BARS_OTHER, "heap peak", BARS_OTHER,
-               count > METRIC_DEVICE ? "GPU peak" : "");
+               BARS_OTHER, "own peak", BARS_OTHER, "heap peak",
+               count > METRIC_DEVICE ? BARS_OTHER : 0, count > METRIC_DEVICE ? "GPU peak" : "");
     for (int i = 0; i < c->count && i < area.h - 3; i++)
         bars_line(ui, (Area){ area.y + 2 + i, area.x + 2, 1, area.w - 4 }, i, count, most);
 }
