@@ -71,29 +71,52 @@ static bool is_own(const Pens *p, LabelBox box, double y)
     return true;
 }
 
-/* The name of a level line at height y: at its right end, above or under it, else further to
- * the left or a line of words away; across curves rather than beside another level line. */
+/* Places for the name of a level line, tried one kind after the other. */
+static const struct LevelPlaces {
+    bool own;   /* beside no other level line: it would be taken for that one's */
+    bool clear; /* across no line */
+    bool far;   /* also to the left of where the line begins */
+    int  rows;  /* lines of words away from it */
+} level_places[] = {
+    { true, true, false, LEVEL_ROWS },
+    { true, false, false, 1 },
+    { true, true, true, LEVEL_ROWS },
+    { true, false, true, LEVEL_ROWS },
+    { false, true, true, LEVEL_ROWS },
+    { false, false, true, LEVEL_ROWS },
+};
+#define LEVEL_PLACES ((int)(sizeof(level_places) / sizeof(*level_places)))
+
+/* Above and under a level line from x0 to x1 at height y, from its right end on to the left. */
+static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, double x1, double y,
+                        double wide, LabelBox *box)
+{
+    double   space = p->s->space, right = fmin(x1, p->box.x + p->box.w) - wide - space;
+    double   left = places->far ? p->box.x : fmax(x0, p->box.x);
+    LabelBox above = box_of(p, right, y - space, wide);
+
+    for (int k = 0; k < 2 * LEVEL_STEPS * places->rows; k++) {
+        int step = k / 2 % LEVEL_STEPS, row = k / 2 / LEVEL_STEPS;
+
+        *box = above;
+        box->x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
+        box->y += (k % 2 ? box->h + 2 * space : 0) + (k % 2 ? row : -row) * box->h;
+        if ((!places->own || is_own(p, *box, y)) && label_fits(&p->places, *box, places->clear))
+            return true;
+    }
+    return false;
+}
+
+/* Without any room it is left out. */
 static void name_level(Pens *p, const char *name, double x0, double x1, double y, Rgb rgb)
 {
-    double   wide = pens_width(p, name), space = p->s->space;
-    double   right = fmin(x1, p->box.x + p->box.w) - wide - space, left = fmax(x0, p->box.x);
-    LabelBox above = box_of(p, right, y - space, wide), box = above;
-    int      places = 2 * LEVEL_STEPS * LEVEL_ROWS;
+    LabelBox box;
 
-    for (int k = 0; k < 4 * places; k++) {
-        int  step = k / 2 % LEVEL_STEPS, row = k / 2 / LEVEL_STEPS % LEVEL_ROWS;
-        bool clear = k / places % 2 == 0, own = k < 2 * places;
-
-        box = above;
-        box.x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
-        box.y += (k % 2 ? box.h + 2 * space : 0) + (k % 2 ? row : -row) * box.h;
-        if ((!own || is_own(p, box, y)) && label_fits(&p->places, box, clear)) {
+    for (int k = 0; k < LEVEL_PLACES; k++)
+        if (name_beside(p, &level_places[k], x0, x1, y, pens_width(p, name), &box)) {
             write_in(p, box, name, rgb);
             return;
         }
-    }
-    label_take(&p->places, box);
-    write_in(p, box, name, rgb);
 }
 
 static void draw_guide(Pens *p, const PlotGuide *g)
@@ -110,18 +133,13 @@ static void draw_guide(Pens *p, const PlotGuide *g)
         name_level(p, g->name, p->box.x, x1, at, p->s->muted);
 }
 
-/* The name of a guide line: beside it where that is level, else beside a place of it where there
- * is room. */
-static void name_line(Pens *p, const PlotSeries *s)
+/* The name of a guide line that is not level: beside a place of it where there is room. */
+static void name_slanted(Pens *p, const PlotSeries *s)
 {
     int64_t last = s->count - 1;
     double  x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
     double  y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
 
-    if (is_level(p, s)) {
-        name_level(p, s->name, x0, x1, y1, pens_colour(p, s->hue));
-        return;
-    }
     for (int k = 0; k < 2 * SLANT_STEPS; k++) {
         double   t = fmod(SLANT_FIRST + (double)k / SLANT_STEPS, SLANT_LAST);
         LabelBox box = box_of(p, x0 + t * (x1 - x0) + 2 * p->s->space,
@@ -134,16 +152,37 @@ static void name_line(Pens *p, const PlotSeries *s)
     }
 }
 
-/* Level lines are named first: theirs have fewer places. */
+static double level_of(const Pens *p, const PlotSeries *s)
+{
+    return pens_y(p, s->y[s->count - 1]);
+}
+
+/* Level lines first, whose names have fewer places, and of those from the top down: each has then
+ * its place above or under it. */
 static void name_lines(Pens *p)
 {
-    for (int level = 1; level >= 0; level--)
+    double above = -HUGE_VAL, next = 0;
+
+    while (next < HUGE_VAL) {
+        next = HUGE_VAL;
+        for (int k = 0; k < p->plot->count; k++)
+            if (is_level(p, &p->plot->series[k]) && level_of(p, &p->plot->series[k]) > above)
+                next = fmin(next, level_of(p, &p->plot->series[k]));
         for (int k = 0; k < p->plot->count; k++) {
             const PlotSeries *s = &p->plot->series[k];
 
-            if (s->guide && s->count > 1 && *s->name && is_level(p, s) == (level != 0))
-                name_line(p, s);
+            if (is_level(p, s) && *s->name && !(level_of(p, s) < next || level_of(p, s) > next))
+                name_level(p, s->name, pens_x(p, s->x[0]), pens_x(p, s->x[s->count - 1]), next,
+                           pens_colour(p, s->hue));
         }
+        above = next;
+    }
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        if (s->guide && s->count > 1 && *s->name && !is_level(p, s))
+            name_slanted(p, s);
+    }
 }
 
 void pens_guides(Pens *p)
