@@ -4,6 +4,7 @@
  * an input of its own, in a session of its own, so what the command compares on stays.
  */
 #include "app/command_plot.h"
+#include "app/machines.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ typedef struct Scaling {
     Series       *series; /* owned */
     ScalingCurve *curves; /* owned */
     int           count, threads;
+    Machines      machines;
 } Scaling;
 
 static double value_of(Number number)
@@ -102,6 +104,7 @@ static void set_curves(Result *const *results, Scaling *s)
         const Mechanism *m = mechanism_find(results[i]->request.mechanism);
         bool             claims = m && m->claim_exponent > 0;
 
+        machines_add(&s->machines, results[i]->request.ops, s->threads, (int64_t)time(NULL));
         request_text(&results[i]->request, &s->series[i].name);
         s->curves[i] = (ScalingCurve){ .name = text_str(&s->series[i].name), .n = s->n,
                                        .cost = s->series[i].time, .low = s->series[i].low,
@@ -114,10 +117,10 @@ static void set_curves(Result *const *results, Scaling *s)
 static Figure *figure_of(const Scaling *s, const Input *like, const Call *call, Error *err)
 {
     Figure *figure;
-    char    measured[160];
+    char    measured[256];
     Plot   *plot;
 
-    plot_measured_text(s->threads, (int64_t)time(NULL), measured, sizeof(measured));
+    machines_text(&s->machines, measured, sizeof(measured));
     plot = plot_of_scaling(s->curves, s->count, "time (ms)", measured, err);
     figure = plot ? picture_scaling(plot, like->heads, like->d, err) : NULL;
     if (figure && call->values[OPT_TITLE])

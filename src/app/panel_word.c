@@ -44,6 +44,15 @@ static const char *find_sign(const char *text, const char *sign)
     return NULL;
 }
 
+/* Blanks around a part mean nothing. */
+static void trim(const char **text, const char **end)
+{
+    while (*text < *end && **text == ' ')
+        ++*text;
+    while (*end > *text && (*end)[-1] == ' ')
+        --*end;
+}
+
 static const char *find_minus(const char *text)
 {
     return find_sign(text, " - ");
@@ -107,9 +116,11 @@ static bool said_once(const char *text, const char *end, char sign, const PanelS
 
 static bool parse_side(const char *text, const char *end, PanelSide *side, Error *err)
 {
-    const char *stop = find_outside(text, end, ":@");
+    const char *stop;
 
     *side = (PanelSide){ .head = -1 };
+    trim(&text, &end);
+    stop = find_outside(text, end, ":@");
     for (const char *at = stop, *next; at < end; at = next) {
         next = at + 1 + strcspn(at + 1, ":@");
         next = next < end ? next : end;
@@ -158,6 +169,7 @@ bool panel_word_parse(const char *text, PanelWord *out, Error *err)
     const char *minus = find_minus(text), *end = text + strlen(text);
 
     *out = (PanelWord){ 0 };
+    trim(&text, &end);
     if (!parse_looks(text, &end, &out->looks, err))
         return false;
     if (!parse_side(text, minus ? minus : end, &out->shown, err))

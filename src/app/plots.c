@@ -1,11 +1,11 @@
 /* plots.c -- the table of plots, and what they have in common; see plots.h. */
+#include "app/machines.h"
 #include "app/plots_parts.h"
 #include "app/roof_point.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const struct {
     const char *name, *title, *help;
@@ -87,57 +87,18 @@ bool plot_no_memory(Error *err)
     return error_set(err, ERR_NOMEM, "a plot: out of memory");
 }
 
-static void measured_text(const char *who, int64_t when, char *text, size_t size)
-{
-    char      date[40];
-    time_t    seconds = (time_t)when;
-    struct tm utc;
-
-    gmtime_r(&seconds, &utc);
-    strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &utc);
-    snprintf(text, size, "%s, %s", who, date);
-}
-
-static void cpu_text(int threads, char *text, size_t size)
-{
-    char cpu[80];
-
-    environment_cpu(cpu, sizeof(cpu));
-    snprintf(text, size, "%s, %d thread%s", cpu, threads, threads == 1 ? "" : "s");
-}
-
-void plot_measured_text(int threads, int64_t when, char *text, size_t size)
-{
-    char who[112];
-
-    cpu_text(threads, who, sizeof(who));
-    measured_text(who, when, text, size);
-}
-
 /* What a clock or the process was asked for belongs to its machines and one day; in a roofline
  * that of its ceilings. */
 static void say_measured(Plot *plot, const PlotSubject *subjects, int count,
                          const Ceilings *ceilings)
 {
-    const Record *cpu = NULL, *gpu = NULL;
-    int64_t       when = 0;
-    char          with[112] = "", who[208];
+    Machines machines = { .when = 0 };
 
-    for (int i = 0; i < count; i++) {
-        const Record *r = subjects[i].record;
-
-        if (!r || !r->when || (ceilings && !roof_is_of(ceilings, r)))
-            continue;
-        when = r->when > when ? r->when : when;
-        cpu = r->gpu ? cpu : r;
-        gpu = r->gpu ? r : gpu;
-    }
-    if (cpu)
-        cpu_text(cpu->threads, with, sizeof(with));
-    snprintf(who, sizeof(who), "%.90s%s%s", gpu ? gpu->gpu->name : "", gpu && cpu ? " and " : "",
-             with);
-    if (when)
-        measured_text(who, when, plot->measured, sizeof(plot->measured));
+    for (int i = 0; i < count; i++)
+        if (subjects[i].record && (!ceilings || roof_is_of(ceilings, subjects[i].record)))
+            machines_add_record(&machines, subjects[i].record);
+    if (machines.when)
+        machines_text(&machines, plot->measured, sizeof(plot->measured));
 }
 
 static bool fill(Plot *plot, PlotKind kind, const PlotSubject *subjects, int count,

@@ -57,7 +57,7 @@ typedef struct ScalingCurve {
 
 /* Log-log; each claim is a dashed line in its curve's colour through its last point.
  * cost: name of the axis with its unit, as "time (ms)".  measured: "" or machine and
- * date (plot_measured_text). */
+ * date (machines.h). */
 Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
                       const char *measured, Error *err);
 /* The same over something else than n, or with round numbers instead of decades; x NULL: n. */
@@ -67,7 +67,5 @@ typedef struct CostAxes {
 } CostAxes;
 Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
                     const char *measured, Error *err);
-/* "AMD EPYC 9B14, 2 threads, 2026-11-21 08:10 UTC"; when: seconds since 1970. */
-void  plot_measured_text(int threads, int64_t when, char *text, size_t size);
 
 #endif

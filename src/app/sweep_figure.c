@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/command_parts.h"
+#include "app/machines.h"
 #include "app/plots.h"
 #include "app/sweep.h"
 
@@ -232,19 +233,29 @@ static void caption_input(const Sweep *sweep, Text *out)
         text_addf(out, ", seed %llu", (unsigned long long)r->request.seed);
 }
 
+static Machines machines_of(const Sweep *sweep)
+{
+    Machines machines = { .when = 0 };
+
+    for (int i = 0; i < sweep->count; i++)
+        if (sweep->lines[i].sample)
+            machines_add_record(&machines, &sweep->lines[i].sample->record);
+    return machines;
+}
+
 static void caption_measured(const Sweep *sweep, const SweepLook *look, Text *out)
 {
     const Result *r = any_sample(sweep);
-    char          machine[128];
+    Machines      machines = machines_of(sweep);
+    char          names[224];
     bool          time = false;
 
     for (int k = 0; k < look->count; k++)
         time = time || look->quantities[k] == SWEEP_TIME;
     if (!time || !r)
         return;
-    environment_cpu(machine, sizeof(machine));
-    text_addf(out, "; time: median and quartiles, measured on %s, %d thread%s", machine,
-              r->record.threads, r->record.threads == 1 ? "" : "s");
+    machines_names(&machines, names, sizeof(names));
+    text_addf(out, "; time: median and quartiles, measured on %s", names);
 }
 
 static bool has_band(const Sweep *sweep, SweepQuantity q)
@@ -337,6 +348,7 @@ static bool make_panels(const Sweep *sweep, const SweepLook *look, SweepNumbers 
 static bool keep_measured(const Sweep *sweep, const SweepLook *look, Figure *figure, Error *err)
 {
     const Result *r = any_sample(sweep);
+    Machines      machines = machines_of(sweep);
     bool          measured = false;
 
     for (int k = 0; k < look->count; k++)
@@ -346,8 +358,7 @@ static bool keep_measured(const Sweep *sweep, const SweepLook *look, Figure *fig
 
         if (!plot)
             return false;
-        plot_measured_text(r->record.threads, r->record.when, plot->measured,
-                           sizeof(plot->measured));
+        machines_text(&machines, plot->measured, sizeof(plot->measured));
         figure->panels[k].made = plot;
     }
     return true;

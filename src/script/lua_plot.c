@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "app/machines.h"
 #include "app/picture_plot.h"
 #include "script/lua_work.h"
 
@@ -212,7 +213,8 @@ void scaling_panel(lua_State *L, int t, int at, Panel *panel)
     ScalingCurve curves[CURVES_MOST];
     int64_t      count;
     Error        err = ERROR_INIT;
-    char         measured[160];
+    Machines     machines = { .when = 0 };
+    char         measured[256];
     Plot        *plot;
 
     luaL_checktype(L, at, LUA_TTABLE);
@@ -224,8 +226,10 @@ void scaling_panel(lua_State *L, int t, int at, Panel *panel)
         lua_rawgeti(L, at, k + 1);
         push_curve(L, lua_gettop(L), &curves[k]);
     }
-    plot_measured_text(script_of(L)->threads > 0 ? script_of(L)->threads : threads_hardware(),
-                       (int64_t)time(NULL), measured, sizeof(measured));
+    machines_add(&machines, NULL,
+                 script_of(L)->threads > 0 ? script_of(L)->threads : threads_hardware(),
+                 (int64_t)time(NULL));
+    machines_text(&machines, measured, sizeof(measured));
     plot = plot_of_costs(curves, (int)count, &axes, measured, &err);
     raise_unless(L, plot != NULL, &err);
     panel_init_plot(panel, plot, "scaling");

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "app/machines.h"
 #include "app/picture_plot.h"
 
 #define FIRST   64
@@ -267,7 +268,8 @@ Plot *scaling_plot(const Ui *ui, Error *err)
 {
     const struct Scaling *s = ui->profiling.scaling;
     ScalingCurve          curves[PANES_MOST];
-    char                  measured[160];
+    Machines              machines = { .when = 0 };
+    char                  measured[256];
 
     if (!scaling_known(ui))
         return NULL;
@@ -282,7 +284,9 @@ Plot *scaling_plot(const Ui *ui, Error *err)
                                     .claim = claims ? m->claim_exponent : (double)NAN,
                                     .claimed = claims ? m->claim_time : NULL };
     }
-    plot_measured_text(s->threads, s->when, measured, sizeof(measured));
+    for (int i = 0; i < s->count; i++)
+        machines_add(&machines, s->lines[i].request.ops, s->threads, s->when);
+    machines_text(&machines, measured, sizeof(measured));
     return plot_of_scaling(curves, s->count, "time (ms)", measured, err);
 }
 
