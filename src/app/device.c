@@ -89,3 +89,10 @@ void request_place(const Request *request, Text *out)
         text_addf(out, "%s%s%s", request->device, arithmetic_of(request->ops) ? " " : "",
                   arithmetic_of(request->ops) ? request->precision : "");
 }
+
+const char *request_gpu(const Request *request)
+{
+    const Device *device = device_of(request->ops);
+
+    return device ? device_info(device)->name : NULL;
+}

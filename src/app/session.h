@@ -106,6 +106,8 @@ bool precision_word(const char *precision, Error *err);
 bool request_next_place(Session *s, Request *request, Error *err);
 /* "cpu", "cuda", "cuda bf16" */
 void request_place(const Request *request, Text *out);
+/* The GPU's own name, "NVIDIA H200"; NULL: the CPU. */
+const char *request_gpu(const Request *request);
 /* The GPU, opened the first time; NULL: err says what is missing. */
 struct Device *session_device(Session *s, Error *err);
 

@@ -440,7 +440,9 @@ void action_device_next(Ui *ui)
         pane_run(ui, &c->panes[i]);
     }
     request_place(&ui->defaults, &place);
-    ui_say(ui, ROLE_DIM, "runs on: %s", text_str(&place));
+    ui_say(ui, ROLE_DIM, "runs on: %s%s%s", text_str(&place),
+           request_gpu(&ui->defaults) ? ", " : "",
+           request_gpu(&ui->defaults) ? request_gpu(&ui->defaults) : "");
     text_free(&place);
 }
 
