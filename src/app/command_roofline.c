@@ -173,11 +173,6 @@ static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
                   c->peak / c->stream);
 }
 
-static bool by_counters(const Record *r)
-{
-    return r->gpu && r->gpu->counted.flops.valid && r->gpu->counted.dram_read.valid;
-}
-
 /* Where the points' numbers are from, and what they mean. */
 static void show_sources(const Roofline *r, Text *out)
 {
@@ -187,8 +182,8 @@ static void show_sources(const Roofline *r, Text *out)
     for (int i = 0; i < r->count; i++) {
         const Record *record = &r->results[i]->record;
 
-        hardware |= by_counters(record);
-        counted |= !by_counters(record);
+        hardware |= roof_by_counters(record);
+        counted |= !roof_by_counters(record);
         if (!is_first(r, i) || (!record->gpu && !places))
             continue;
         text_addf(out, "Points%s%s%s%s: %s.\n", places ? " of " : "",

@@ -18,6 +18,9 @@ bool roof_is_of(const Ceilings *ceilings, const Record *record);
  * FLOPs and bytes of DRAM by its counters, else as they were counted.  No roof where
  * ceilings are NULL or another device's. */
 RoofPoint roof_point(const Record *record, int stage, const Ceilings *ceilings);
+/* FLOPs and bytes of its points are the hardware's: its counters know all that was done, those of
+ * the tensor cores too where these took part. */
+bool roof_by_counters(const Record *record);
 /* Where the numbers of a record's points are from, in words, static. */
 const char *roof_point_source(const Record *record);
 

@@ -96,6 +96,13 @@ static void time_lines(const Record *r, Text *out)
         text_add(out, "\n");
 }
 
+/* Its tensor cores took part, and no counter tells how much. */
+static bool lacks_tensors(const Record *r)
+{
+    return r->gpu && !r->gpu->counted.tensor.valid &&
+           (strstr(r->computed, "f16") || strstr(r->computed, "tf32"));
+}
+
 static void flops_line(const Record *r, Text *out)
 {
     double counted = flops_total(r->counted), closed = flops_total(r->closed_form);
@@ -111,8 +118,9 @@ static void flops_line(const Record *r, Text *out)
             text_addf(out, " (%+.1f %%)", 100 * (counted - closed) / closed);
     }
     if (r->hardware.flops.valid)
-        text_addf(out, ", %s hardware",
-                  format_count(r->hardware.flops.value, text, sizeof(text)));
+        text_addf(out, ", %s hardware%s",
+                  format_count(r->hardware.flops.value, text, sizeof(text)),
+                  lacks_tensors(r) ? " without tensor cores" : "");
     if (r->time.median.valid && r->time.median.value > 0)
         text_addf(out, counted / r->time.median.value < 1e5 ? "; %.2g GF/s" : "; %.1f GF/s",
                   counted / r->time.median.value * 1e-6);

@@ -52,8 +52,8 @@ static const char *nothing(const Pane *pane)
 {
     return pane->measuring   ? "measuring\xe2\x80\xa6"
            : !pane->measured ? "not measured; r measures the panes"
-                             : "this pane was run on the CPU, and a CPU has no kernels; "
-                               "--device cuda runs it on a GPU";
+                             : "this pane was run on the CPU, and a CPU has no kernels; D runs "
+                               "all panes on a GPU";
 }
 
 bool profile_has_gpu(const Pane *pane)

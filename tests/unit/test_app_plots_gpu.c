@@ -258,6 +258,11 @@ static void the_best_tier_places_a_stage_under_the_roof(void **state)
     CHECK_NEAR(p.intensity.value, 2, 1e-12);
     CHECK_NEAR(p.rate.value, 4e9, 1e-12);
     assert_non_null(strstr(roof_point_source(&s.record), "[counters]"));
+    snprintf(s.record.computed, sizeof(s.record.computed), "bf16"); /* who counts its products? */
+    CHECK_NEAR(roof_point(&s.record, 0, &c).intensity.value, 4, 1e-12);
+    assert_non_null(strstr(roof_point_source(&s.record), "counted FLOPs"));
+    s.gpu.counted.tensor = number_of(4e6);
+    CHECK_NEAR(roof_point(&s.record, 0, &c).intensity.value, 2, 1e-12);
     plot = made(PLOT_ROOFLINE, &s.record, &c);
     assert_non_null(strstr(plot->note, "of GPU, measured; FLOPs and DRAM bytes [counters]"));
     expect_text(plot, 20, "matrix products");
