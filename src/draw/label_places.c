@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #define RINGS      3
+#define RINGS_MOST 6  /* rather further out than across a curve */
 #define LINE_PARTS 24 /* boxes along a slanted line, at most */
 #define FRAME_PARTS 64 /* ... as long as this part of the frame */
 #define LINES_MOST 96 /* points of a curve whose lines are taken one by one */
@@ -50,6 +51,12 @@ void label_take_line(LabelPlaces *p, double x0, double y0, double x1, double y1)
     p->lines = p->count;
 }
 
+void label_take_guide(LabelPlaces *p, double x0, double y0, double x1, double y1)
+{
+    label_take_line(p, x0, y0, x1, y1);
+    p->guides = p->count;
+}
+
 static bool take_free(LabelPlaces *p, int first, LabelBox box)
 {
     if (!is_free(p, first, &box))
@@ -60,7 +67,7 @@ static bool take_free(LabelPlaces *p, int first, LabelBox box)
 
 bool label_fits(LabelPlaces *p, LabelBox box, bool clear)
 {
-    return take_free(p, clear ? 0 : p->lines, box);
+    return take_free(p, clear ? p->guides : p->lines, box);
 }
 
 /* Boxes around stretches of a curve. */
@@ -113,13 +120,13 @@ void label_take_series(LabelPlaces *p, const PlotSeries *s,
     }
 }
 
-static bool place(LabelPlaces *p, int first, double x, double y, double gap_x, double gap_y,
-                  double w, double h, LabelBox *out)
+static bool place(LabelPlaces *p, int first, int rings, double x, double y, double gap_x,
+                  double gap_y, double w, double h, LabelBox *out)
 {
     static const double sides[][2] = { { 1, 0 },  { -1, 0 }, { 0, -1 }, { 0, 1 },
                                        { 1, -1 }, { 1, 1 },  { -1, -1 }, { -1, 1 } };
 
-    for (int ring = 0; ring < RINGS; ring++)
+    for (int ring = 0; ring < rings; ring++)
         for (size_t k = 0; k < sizeof(sides) / sizeof(*sides); k++) {
             double   across = sides[k][0], down = sides[k][1];
             LabelBox box = { x + across * (gap_x + w / 2) - w / 2,
@@ -136,6 +143,7 @@ static bool place(LabelPlaces *p, int first, double x, double y, double gap_x, d
 bool label_place(LabelPlaces *p, double x, double y, double gap_x, double gap_y, double w,
                  double h, LabelBox *out)
 {
-    return place(p, 0, x, y, gap_x, gap_y, w, h, out) ||
-           (p->lines && place(p, p->lines, x, y, gap_x, gap_y, w, h, out));
+    return place(p, 0, RINGS, x, y, gap_x, gap_y, w, h, out) ||
+           (p->lines && (place(p, p->guides, RINGS_MOST, x, y, gap_x, gap_y, w, h, out) ||
+                         place(p, p->lines, RINGS, x, y, gap_x, gap_y, w, h, out)));
 }

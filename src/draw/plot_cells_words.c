@@ -226,10 +226,24 @@ static bool point_at(const void *context, int64_t point, double *x, double *y)
     return true;
 }
 
+static void take_guide(Field *f, const PlotGuide *g)
+{
+    int at;
+
+    if (!guide_at(f, g, &at))
+        return;
+    if (g->vertical)
+        label_take_guide(&f->places, f->x + at + 0.5, f->y, f->x + at + 0.5, f->y + f->h);
+    else
+        label_take_guide(&f->places, f->x, f->y + at + 0.5, f->x + f->w, f->y + at + 0.5);
+}
+
 void cells_take_points(Field *f)
 {
     int x, y;
 
+    for (int k = 0; k < f->plot->guide_count; k++)
+        take_guide(f, &f->plot->guides[k]);
     for (int k = 0; k < f->plot->count; k++)
         label_take_series(&f->places, &f->plot->series[k], point_at,
                           &(Points){ f, &f->plot->series[k] });

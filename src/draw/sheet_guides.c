@@ -8,7 +8,6 @@
 #define SLANT_LAST  0.9
 #define LEVEL_STEPS 12 /* ... along a level one */
 #define LEVEL_ROWS  8  /* ... above it and under it */
-#define HEIGHTS 9 /* above each other that the name of an upright guide tries */
 
 /* Words stand on their baseline, a box is around them. */
 static LabelBox box_of(const Pens *p, double x, double baseline, double width)
@@ -32,15 +31,16 @@ static LabelBox with_gap(const Pens *p, LabelBox box)
 /* Beside an upright guide, on the side and at the height where there is room. */
 static void name_upright(Pens *p, const PlotGuide *g, double at)
 {
-    double wide = pens_width(p, g->name), space = p->s->space;
+    double wide = pens_width(p, g->name), space = p->s->space, line = 1.3 * p->s->tick;
+    int    heights = (int)fmax(1, p->box.h / line);
 
-    for (int k = 0; k < 2 * HEIGHTS && *g->name; k++) /* clear of the curves first */
+    for (int k = 0; k < 2 * heights && *g->name; k++) /* clear of the curves first */
         for (int left = 0; left < 2; left++) {
-            double   up = 1.3 * p->s->tick * (k % HEIGHTS);
+            double   up = line * (k % heights);
             LabelBox box = box_of(p, left ? at - wide - space : at + space,
                                   p->box.y + p->box.h - space - up, wide);
 
-            if (label_fits(&p->places, with_gap(p, box), k < HEIGHTS)) {
+            if (label_fits(&p->places, with_gap(p, box), k < heights)) {
                 write_in(p, box, g->name, p->s->muted);
                 return;
             }
@@ -213,10 +213,24 @@ static bool point_at(const void *context, int64_t point, double *x, double *y)
     return isfinite(*x) && isfinite(*y);
 }
 
+static void take_guide(Pens *p, const PlotGuide *g)
+{
+    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at);
+
+    if (!isfinite(at))
+        return;
+    if (g->vertical)
+        label_take_guide(&p->places, at, p->box.y, at, p->box.y + p->box.h);
+    else
+        label_take_guide(&p->places, p->box.x, at, p->box.x + p->box.w, at);
+}
+
 void pens_take_points(Pens *p)
 {
     double r = sheet_points(p->s, 2.2);
 
+    for (int k = 0; k < p->plot->guide_count; k++)
+        take_guide(p, &p->plot->guides[k]);
     for (int k = 0; k < p->plot->count; k++)
         label_take_series(&p->places, &p->plot->series[k], point_at,
                           &(Points){ p, &p->plot->series[k] });

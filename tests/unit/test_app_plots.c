@@ -373,6 +373,25 @@ static void words_do_not_cover_each_other(void **state)
     assert_false(label_place(&places, 20, 5, 1, 0.5, 41, 1, &boxes[6]));
 }
 
+/* Rather further out than across a curve, rather across a guide than across a curve. */
+static void words_cross_guides_before_curves(void **state)
+{
+    LabelPlaces clear = { .frame = { 0, 0, 40, 20 } }, full;
+    LabelBox    box;
+
+    (void)state;
+    label_take_guide(&clear, 24, 0, 24, 20);
+    full = clear;
+    label_take_line(&clear, 0, 20, 40, 20);
+    assert_true(label_place(&clear, 20, 10, 1, 0.5, 6, 1, &box));
+    assert_true(box.x + box.w <= 24); /* the usual place, at the right, is across the guide */
+    for (int k = 0; k < 8; k++) /* curves, too close for words between them */
+        label_take_line(&full, 0, 8.5 + 0.8 * k, 40, 8.5 + 0.8 * k);
+    label_take(&full, (LabelBox){ 0, 0, 40, 8.5 });
+    assert_true(label_place(&full, 20, 10, 1, 0.5, 6, 1, &box));
+    assert_true(box.y >= 8.5 + 0.8 * 7);
+}
+
 static bool on_a_slope(const void *context, int64_t point, double *x, double *y)
 {
     (void)context;
@@ -467,6 +486,7 @@ int main(void)
         cmocka_unit_test(any_size_can_be_drawn),
         cmocka_unit_test(names_of_plots_are_read),
         cmocka_unit_test(words_do_not_cover_each_other),
+        cmocka_unit_test(words_cross_guides_before_curves),
         cmocka_unit_test(words_avoid_long_curves),
         cmocka_unit_test(figures_carry_their_numbers),
         cmocka_unit_test(what_makes_no_plot_is_refused),
