@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define NARROW 3        /* columns of entries: so many rows for each at least */
+#define NARROW_TALL 1.5 /* height that such ones beside each other may have, in rooms */
+#define NARROW_WIDE 0.6 /* and their width */
 #define PLOT_ASPECT 0.62 /* height of a plot that stands alone, in widths */
 
 static int larger(int a, int b)
@@ -40,11 +43,24 @@ static int64_t fit_axis(int64_t n, int64_t decided, int extent, int fine, int *p
     return cells;
 }
 
+/* Nothing but narrow columns of entries beside each other: they leave their rooms empty at the
+ * sides, and no square matrix stands beside them whose height they should have. */
+static bool all_narrow(const LayoutNeed *need)
+{
+    bool all = need->cols > 1;
+
+    for (int k = 0; k < need->count; k++)
+        all = all && !need->panels[k].plot && need->panels[k].rows >= NARROW * need->panels[k].cols;
+    return all;
+}
+
 /* Square entries where possible.  Far from square, the short side grows until
  * it can be read: strips get rows of a usual height, columns a third. */
 static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room, PanelBoxes *out)
 {
-    double scale = fmin((double)room / (double)panel->cols, (double)room / (double)panel->rows);
+    bool   narrow = all_narrow(need);
+    double tall = narrow ? NARROW_TALL * room : room;
+    double scale = fmin((double)room / (double)panel->cols, tall / (double)panel->rows);
     double width = (double)panel->cols * scale, height = (double)panel->rows * scale;
     double strip = fmin((double)panel->rows * need->strip, 0.35 * room);
 
@@ -54,7 +70,7 @@ static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room,
         out->cell_w = out->cell_h = 1;
         return;
     }
-    width = fmax(width, 0.35 * room);
+    width = fmax(width, (narrow ? NARROW_WIDE : 0.35) * room);
     height = fmax(height, strip);
     out->cols = fit_axis(panel->cols, panel->col_cells, (int)floor(width + 1e-6), need->fine,
                          &out->cell_w);
@@ -174,6 +190,7 @@ static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, L
     y += need->footer_h;
     out->caption = (Box){ need->margin, y, inner, need->caption_h };
     out->room = room;
+    out->narrow = all_narrow(need);
     out->width = need->width;
     out->height = y + need->caption_h + need->margin;
     return true;

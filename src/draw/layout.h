@@ -51,6 +51,7 @@ typedef struct PanelBoxes {
 typedef struct Layout {
     int         width, height;
     int         room; /* width each matrix may take */
+    bool        narrow; /* all matrices are columns that take less, and are higher than that */
     Box         title, footer, caption;
     PanelBoxes *panels; /* owned */
     int         count;

@@ -293,15 +293,16 @@ static bool reduce(Sheet *sheet, Error *err)
     return ok;
 }
 
-/* A panel narrower than this cannot be read: six ticks' numbers for a matrix, for a plot some
- * words more, which it goes without before a given grid is left. */
+/* A panel narrower than this cannot be read: six ticks' numbers for a matrix, four where it has
+ * few columns, for a plot some words more, which it goes without before a given grid is left. */
 static double least_room(const Sheet *sheet)
 {
     bool plots = false;
 
     for (int k = 0; k < sheet->figure->count; k++)
         plots = plots || sheet->figure->panels[k].plot;
-    return (plots && !sheet->figure->loose ? 9 : 6) * sheet->style.tick;
+    return (plots && !sheet->figure->loose ? 9 : sheet->layout.narrow ? 4 : 6) *
+           sheet->style.tick;
 }
 
 #define NAME_SHARE 0.75 /* of a name: the room grows when the bars' numbers are known */

@@ -118,6 +118,28 @@ static void random_layouts_keep_the_promises(void **state)
     assert_true(made > 1000);
 }
 
+/* Alone they may be higher than wide is the room; beside a square they keep its height. */
+static void narrow_matrices_use_the_room(void **state)
+{
+    PanelNeed  panels[3] = { { .rows = 40, .cols = 8 }, { .rows = 40, .cols = 8 },
+                             { .rows = 40, .cols = 8 } };
+    LayoutNeed need = { .width = 1000, .margin = 10, .gap = 10, .fine = 2, .strip = 40, .rows = 1,
+                        .cols = 3, .count = 3, .panels = panels };
+    Layout     l;
+
+    (void)state;
+    assert_true(layout_make(&need, &l, NULL));
+    assert_true(l.narrow);
+    assert_true(l.panels[0].matrix.h > 1.3 * l.room && l.panels[0].matrix.w > 0.5 * l.room);
+    layout_free(&l);
+    panels[1].cols = 40;
+    assert_true(layout_make(&need, &l, NULL));
+    assert_false(l.narrow);
+    assert_int_equal(l.panels[0].matrix.h, l.panels[1].matrix.h);
+    assert_true(l.panels[0].matrix.w < 0.4 * l.room);
+    layout_free(&l);
+}
+
 static void a_sheet_too_narrow_is_refused(void **state)
 {
     PanelNeed  panels[4] = { { .rows = 8, .cols = 8, .row_labels_w = 100 },
@@ -481,6 +503,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_layouts_keep_the_promises),
+        cmocka_unit_test(narrow_matrices_use_the_room),
         cmocka_unit_test(a_sheet_too_narrow_is_refused),
         cmocka_unit_test(square_views_get_square_cells),
         cmocka_unit_test(ticks_are_round_and_few),
