@@ -221,7 +221,7 @@ const uint8_t *colour_ramp_256(ColourMap map, int *length)
     static const uint8_t grey[] = { 16,  232, 233, 234, 235, 236, 237, 238, 239,
                                     240, 241, 242, 243, 244, 245, 246, 247, 248,
                                     249, 250, 251, 252, 253, 254, 255, 231 };
-    static const uint8_t ink[] = { 255, 254, 253, 252, 250, 248, 246, 244, 242, 240, 237, 234, 16 };
+    static const uint8_t ink[] = { 253, 252, 251, 250, 248, 246, 244, 242, 240, 238, 236, 234, 16 };
     static const uint8_t diverging[] = { 60,  97,  98,  140, 146, 189, 255,
                                          223, 215, 172, 166, 130, 94 };
     static const struct {

@@ -63,10 +63,11 @@ static const Rgb diverging[] = {
     { 157, 60, 0 }, { 143, 50, 0 }, { 129, 41, 0 },
 };
 
-static const Rgb grey[] = { { 20, 20, 20 }, { 240, 240, 240 } };
+/* Neither end is a paper's colour, dark or white: what is there is seen to be there. */
+static const Rgb grey[] = { { 52, 52, 52 }, { 222, 222, 222 } };
 
 /* For print: the paper stays white where nothing is allowed, ink is where weight is. */
-static const Rgb ink[] = { { 232, 232, 232 }, { 0, 0, 0 } };
+static const Rgb ink[] = { { 222, 222, 222 }, { 0, 0, 0 } };
 
 static const struct {
     const Rgb *anchors;

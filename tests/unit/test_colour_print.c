@@ -171,6 +171,25 @@ static void nothing_is_lost_on_dark_paper(void **state)
     assert_true(contrast(category_colour_in(HUES_USUAL, 7), dark_paper) < 1.5);
 }
 
+/* The least value that is there is no paper: white, and for grey, which begins dark, dark paper
+ * and the explorer's matrix too.  Its ramp of 256 colours is a given one. */
+static void values_keep_off_the_paper(void **state)
+{
+    const Rgb      matrix = { 0x1c, 0x1c, 0x1c }, light = { 0xee, 0xee, 0xee };
+    int            length;
+    const uint8_t *ramp = colour_ramp_256(MAP_INK, &length);
+
+    (void)state;
+    for (int k = 0; k <= 20; k++) {
+        Rgb grey = colour_of_value(MAP_GREY, k / 20.0), ink = colour_of_value(MAP_INK, k / 20.0);
+
+        CHECK(grey_apart(grey, white) >= 9 && grey_apart(ink, white) >= 9, "%d of 20", k);
+        CHECK(grey_apart(grey, light) >= 5 && grey_apart(ink, light) >= 5, "%d of 20", k);
+        CHECK(grey_apart(grey, dark_paper) >= 9 && grey_apart(grey, matrix) >= 9, "%d of 20", k);
+    }
+    assert_true(ramp[0] < 254); /* 255 is the light matrix itself */
+}
+
 static void the_theme_uses_them(void **state)
 {
     (void)state;
@@ -188,6 +207,7 @@ int main(void)
         cmocka_unit_test(categories_and_curves_are_told_apart_without_colours),
         cmocka_unit_test(what_was_missed_is_darkest),
         cmocka_unit_test(nothing_is_lost_on_dark_paper),
+        cmocka_unit_test(values_keep_off_the_paper),
         cmocka_unit_test(the_theme_uses_them),
     };
 
