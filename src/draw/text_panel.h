@@ -40,6 +40,8 @@ void text_margin_row(const Panel *panel, const Grid *grid, const TextPlan *plan,
                      bool utf8, Line *line);
 void text_margin_cols(const Panel *panel, const Grid *grid, const TextPlan *plan, bool utf8,
                       Block *out);
+/* The view's own bars of columns and rows as numbers below the matrix; text_loads.c. */
+void text_loads(const Panel *panel, const Grid *grid, const TextPlan *plan, Block *out);
 /* title_lines: how many the title has at least, as those beside it. */
 void text_panel(const Panel *panel, const Grid *grid, const TextPlan *plan,
                 const TextOptions *options, const Lines *title, int title_lines, Block *out);
