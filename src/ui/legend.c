@@ -241,14 +241,18 @@ static void lead_text(const Told *t, char *text, size_t size)
         snprintf(text, size, "%s %lld-%lld", word, (long long)t->first, (long long)t->last);
 }
 
-/* What the colours do not tell: that they come again, that a cell holds several. */
+/* What the colours do not tell: that they come again, that a cell holds several.  Of 8 or 16
+ * colours the first four categories need one twice. */
 static void caution_text(const Told *t, bool brief, char *text, size_t size)
 {
-    int  kinds = category_kinds(t->letters);
-    bool again = !is_named(t) && t->last - t->first >= kinds, tells = t->mixed && !brief;
+    bool few = !t->letters && t->ui->term->colours < TERM_256, tells = t->mixed && !brief;
+    int  kinds = few ? 3 : category_kinds(t->letters);
+    bool again = !is_named(t) && t->last - t->first >= kinds;
 
     text[0] = '\0';
-    if (again)
+    if (again && few)
+        snprintf(text, size, "colours repeat%s", tells ? "; " : "");
+    else if (again)
         snprintf(text, size, "%d %s repeat%s", kinds, t->letters ? "letters" : "colours",
                  tells ? "; " : "");
     if (tells)
