@@ -152,8 +152,8 @@ races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: access
 	    $(patsubst tests/unit/%.c,build/races/tests/%,$(filter-out $(not_raced),$(wildcard tests/unit/test_gpu_*.c)))
 	$(Q)tests/emulated/races build/races
 
-test-gpu: all $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases)
-	$(Q)CASES='$(CASES)' tests/gpu/run $(BUILD)/attnscope
+test-gpu: all $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases; PARTS='same ..': only these)
+	$(Q)CASES='$(CASES)' PARTS='$(PARTS)' tests/gpu/run $(BUILD)/attnscope
 
 fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
 	$(Q)BUILD=build/fuzz tests/fuzz/run $(fuzzers)
