@@ -5,6 +5,7 @@
 #include "attn/cuda/profiling.h"
 
 #include <boost/context/fiber.hpp>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -433,6 +434,13 @@ static void check_shared(void)
 
 /* ---- a launch --------------------------------------------------------------------------- */
 
+// Whoever waits for a signal of the test's own would wait for ever: the device is not free again.
+static void faulted(int)
+{
+    signal(SIGSEGV, SIG_DFL);
+    emulated_broken("it reads or writes where there is nothing, or a vector that is not aligned");
+}
+
 static void run_at(unsigned x, unsigned y, unsigned z)
 {
     emulation.at = dim3(x, y, z);
@@ -447,6 +455,7 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     int64_t                     began = emulated_clock();
+    void                      (*before)(int) = signal(SIGSEGV, faulted);
 
     kernel_now = kernel;
     shared_size = shared;
@@ -462,6 +471,7 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
     race_takes(&ended_order);
     free(shared_now);
     shared_now = NULL;
+    signal(SIGSEGV, before);
     emulated_launched(kernel, grid, block, shared, region, began);
 }
 

@@ -41,7 +41,8 @@ struct dim3 {
     unsigned x, y, z;
     dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
 };
-// Aligned as CUDA's are: a GPU reads and writes them whole, and faults where they are not.
+// Aligned as CUDA's are: a GPU reads and writes them whole, and faults where they are not; so does
+// this processor with those of 16 bytes.
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) double2 { double x, y; };

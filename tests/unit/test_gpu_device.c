@@ -42,8 +42,16 @@ static void a_kernel_tells_of_its_own_failure(void **state)
     device_release(device);
 }
 
+static int begin_triad(const DeviceApi *api, float *x)
+{
+    CeilingCall call = { .kind = CEILING_TRIAD, .count = COUNT / 4, .rounds = 1,
+                         .a = x, .b = x, .c = x };
+
+    return api->ceiling(&call);
+}
+
 /* How a process that gives a kernel such memory ends. */
-static int status_with(Device *device, float *x)
+static int status_with(Device *device, int (*begin)(const DeviceApi *api, float *x), float *x)
 {
     pid_t child = fork();
     int   status = 0;
@@ -52,14 +60,14 @@ static int status_with(Device *device, float *x)
     if (child == 0) {
         assert_non_null(freopen("/dev/null", "w", stderr));
         signal(SIGABRT, SIG_DFL);
-        begin_gelu(device_api(device), x);
+        begin(device_api(device), x);
         _exit(0);
     }
     assert_true(waitpid(child, &status, 0) == child);
     return status;
 }
 
-static void memory_of_the_host_is_found(void **state)
+static void memory_that_a_gpu_faults_at_is_found(void **state)
 {
     Device *device;
     float  *heap = malloc(COUNT * sizeof(float)), stack[COUNT] = { 0 };
@@ -71,9 +79,11 @@ static void memory_of_the_host_is_found(void **state)
     device = gpu_fixture_device();
     assert_int_equal(device_api(device)->take(sizeof(stack), &taken), 0);
     memset(taken, 0, sizeof(stack));
-    assert_true(status_with(device, taken) == 0);
-    assert_true(WIFSIGNALED(status_with(device, stack)));
-    assert_true(WIFSIGNALED(status_with(device, heap)));
+    assert_true(status_with(device, begin_gelu, taken) == 0);
+    assert_true(WIFSIGNALED(status_with(device, begin_gelu, stack)));
+    assert_true(WIFSIGNALED(status_with(device, begin_gelu, heap)));
+    assert_true(status_with(device, begin_triad, taken) == 0);
+    assert_true(WIFSIGNALED(status_with(device, begin_triad, (float *)taken + 1)));
     device_api(device)->give(taken);
     free(heap);
     device_release(device);
@@ -120,7 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_tells_of_its_own_failure),
-        cmocka_unit_test(memory_of_the_host_is_found),
+        cmocka_unit_test(memory_that_a_gpu_faults_at_is_found),
         cmocka_unit_test(nothing_is_under_way_while_the_host_goes_on),
         cmocka_unit_test(lambdas_of_too_many_heads_are_told),
     };
