@@ -272,6 +272,20 @@ local function curves_of(sweep, x, column)
   return curves
 end
 
+-- On which machines the records were measured: "NVIDIA H200 and AMD EPYC, 2 threads".
+local function machines_of(sweep)
+  local names, known = {}, {}
+  for _, record in ipairs(sweep) do
+    local gpu, cpu = record.gpu and record.gpu.name, record.environment and record.environment.cpu
+    local name = gpu or cpu and ("%s, %d thread%s"):format(cpu, record.threads or 1,
+      record.threads == 1 and "" or "s")
+    if name and record.status == "OK" and not known[name] then
+      known[name], names[#names + 1] = true, name
+    end
+  end
+  return #names > 0 and table.concat(names, " and ") or nil
+end
+
 -- Whether a record of the sweep has such a number.
 local function has_measure(sweep, column)
   for _, record in ipairs(sweep) do
@@ -308,6 +322,7 @@ local function with_curves(panel)
     raise("sweep: none of its %d records has %s and %s", #panel.sweep, x, column)
   end
   made.x, made.y = x, name or units[column] or column
+  made.measured = panel.measured or machines_of(panel.sweep)
   return made
 end
 

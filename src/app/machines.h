@@ -6,7 +6,7 @@
 #include "profile/record.h"
 
 typedef struct Machines {
-    char    gpu[96];  /* its name; "": none */
+    char    gpu[160]; /* its name, or who else measured; "": none */
     bool    cpu;      /* it measured some, with so many threads */
     int     threads;
     int64_t when;     /* the last, seconds since 1970; 0: nothing was measured */

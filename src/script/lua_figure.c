@@ -272,6 +272,7 @@ static const Member panel_members[] = {
     { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
     { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
     { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
+    { "measured", NULL, NULL, "string", "of scaling: on what; without it this machine's CPU" },
     { "sweep", NULL, NULL, "attnscope.Sweep", "or the same of a sweep's records" },
     { "x", NULL, NULL, "string", "of a sweep: the number along (default n), like \"window\"; of "
       "scaling: its name" },

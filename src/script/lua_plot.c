@@ -209,6 +209,7 @@ static CostAxes check_axes(lua_State *L, int t)
 
 void scaling_panel(lua_State *L, int t, int at, Panel *panel)
 {
+    const char  *where = option_string(L, t, "measured", NULL);
     CostAxes     axes = check_axes(L, t);
     ScalingCurve curves[CURVES_MOST];
     int64_t      count;
@@ -226,9 +227,12 @@ void scaling_panel(lua_State *L, int t, int at, Panel *panel)
         lua_rawgeti(L, at, k + 1);
         push_curve(L, lua_gettop(L), &curves[k]);
     }
-    machines_add(&machines, NULL,
-                 script_of(L)->threads > 0 ? script_of(L)->threads : threads_hardware(),
-                 (int64_t)time(NULL));
+    if (where)
+        snprintf(machines.gpu, sizeof(machines.gpu), "%s", where);
+    else
+        machines_add(&machines, NULL,
+                     script_of(L)->threads > 0 ? script_of(L)->threads : threads_hardware(), 0);
+    machines.when = (int64_t)time(NULL);
     machines_text(&machines, measured, sizeof(measured));
     plot = plot_of_costs(curves, (int)count, &axes, measured, &err);
     raise_unless(L, plot != NULL, &err);

@@ -23,3 +23,23 @@ case("a GPU's kernels are a plot", function()
   local text = attn.figure { panels = panels }:text { width = 90 }
   assert(text:find("attend", 1, true), text)
 end)
+
+case("costs of a sweep name the devices they were measured on", function()
+  local sweep = attn.sweep { "full", n = "16,32", d = 8, reps = 1, device = { "cpu", "cuda" } }
+  local figure = attn.figure { panels = { { sweep = sweep } } }
+  local text = figure:text { width = 120 }
+  assert(text:find("measured on [^\n]*emulated on the CPU"), text)
+  assert(text:find(" and ", 1, true), text)
+  local said = attn.figure { panels = { { measured = "a GPU",
+    scaling = { { name = "a", n = { 1, 2 }, cost = { 1, 2 } } } } } }
+  assert(said:text { width = 120 }:find("measured on a GPU, ", 1, true))
+end)
+
+case("a GPU's record has its stages' counters, copies and memory", function()
+  local r = assert(attn.run("linear", options)).record
+  assert(r.memory.device_peak > 0 and #r.memory.timeline.device > 0)
+  local copies = r.gpu.activity.copy_spans
+  assert(#copies > 0 and r.gpu.activity.copies[copies[1][1] + 1].kind == "host to device")
+  assert(r.stages[1].gpu.span_ms > 0 and r.stages[1].gpu.launches > 0)
+  equal(r.stages[1].gpu.flops, nil)
+end)

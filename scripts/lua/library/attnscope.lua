@@ -941,6 +941,7 @@ function Sweep:jsonl(path) end
 ---@field curve? attnscope.Curve|boolean a tensor as a plot: a series each column
 ---@field with? attnscope.Result[] the same curve of these, in the same plot
 ---@field scaling? attnscope.Scaling[] or costs over n, with the slopes claimed
+---@field measured? string of scaling: on what; without it this machine's CPU
 ---@field sweep? attnscope.Sweep or the same of a sweep's records
 ---@field x? string of a sweep: the number along (default n), like "window"; of scaling: its name
 ---@field y? string of a sweep: the number up (default time_ms), like "flops", "mem", "quality.mass_mean"; of scaling: its name with its unit (default "time (ms)")
