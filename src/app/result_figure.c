@@ -182,6 +182,22 @@ static void add_systems(Rows *r)
 
 /* ---- the chart -------------------------------------------------------------- */
 
+/* The first machine of each kind; with the CPU's threads: "NVIDIA H200 and AMD EPYC, 2 threads". */
+static void add_machines(const Rows *r, bool threads, Text *out)
+{
+    const ResultRow *cpu = NULL, *gpu = NULL;
+
+    for (int i = r->count - 1; i >= 0; i--) {
+        gpu = *r->fits[i].row->gpu ? r->fits[i].row : gpu;
+        cpu = *r->fits[i].row->gpu ? cpu : r->fits[i].row;
+    }
+    text_addf(out, "%s%s", gpu ? gpu->gpu : "", gpu && cpu ? " and " : "");
+    if (cpu || !gpu)
+        text_add(out, cpu && *cpu->cpu ? cpu->cpu : "a machine without a name");
+    if (threads && cpu)
+        text_addf(out, ", %lld thread%s", (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
+}
+
 static void caption(const Rows *r, bool systems, Text *out)
 {
     const ResultRow *row = r->count ? r->fits[0].row : NULL;
@@ -192,26 +208,17 @@ static void caption(const Rows *r, bool systems, Text *out)
         to = r->fits[i].to > to ? r->fits[i].to : to;
     }
     text_add(out, "Slope of log cost on log n");
-    if (row)
+    if (row) {
         text_addf(out,
                   ", n = %lld to %lld; d = %lld, heads = %lld, threads = %lld; %s; attnscope "
-                  "%s on %s",
+                  "%s on ",
                   (long long)from, (long long)to, (long long)row->d, (long long)row->heads,
-                  (long long)row->threads, row->source, row->version,
-                  *row->cpu ? row->cpu : "a machine without a name");
+                  (long long)row->threads, row->source, row->version);
+        add_machines(r, false, out);
+    }
     text_add(out, ". A claimed log n is shown as its slope at the middle length.");
     for (int s = 0; systems && s < SURVEYS; s++)
         text_addf(out, " [%c] %s.", 'a' + s, survey_title(s));
-}
-
-/* "AMD EPYC, 2 threads" */
-static void measured_on(const Rows *r, Text *out)
-{
-    const ResultRow *row = r->count ? r->fits[0].row : NULL;
-
-    text_add(out, row && *row->cpu ? row->cpu : "a machine without a name");
-    if (row)
-        text_addf(out, ", %lld thread%s", (long long)row->threads, row->threads == 1 ? "" : "s");
 }
 
 #define METADATA_MOST 16
@@ -251,7 +258,7 @@ bool exponents_file(const Results *results, const SeriesFit *fits, int count, bo
 
     systems ? add_systems(&rows) : add_series(&rows);
     caption(&rows, systems, &words);
-    measured_on(&rows, &measured);
+    add_machines(&rows, true, &measured);
     chart.caption = text_str(&words);
     chart.measured = text_str(&measured);
     chart.rows = rows.rows;

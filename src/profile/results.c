@@ -56,6 +56,7 @@ static bool row_parse(const char *line, size_t length, ResultRow *row)
         .message = string_of(json, "message", ""),
         .version = string_of(environment, "version", ""),
         .cpu = string_of(environment, "cpu", ""),
+        .gpu = string_of(json_object_get(json, "gpu"), "name", ""),
         .n = integer_of(json, "n"),
         .seed = integer_of(json, "seed"),
         .threads = integer_of(json, "threads"),

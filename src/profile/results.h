@@ -18,7 +18,7 @@ typedef struct ResultRow {
     const char *key;     /* "9f3c...@0.1.0"; "": none.  Borrowed from json, as all below */
     const char *asked;   /* "sinkhorn(sortcut=2)": the word it was asked by; "": unknown */
     const char *mechanism, *position, *device, *precision, *source, *status, *message, *version;
-    const char *cpu;
+    const char *cpu, *gpu; /* "": no name; gpu: it ran on none */
     int64_t     n, seed, threads, d, heads;
     bool        causal, ok;
     int         file;    /* which of several files; the reader's number */
