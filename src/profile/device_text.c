@@ -5,8 +5,10 @@
 
 #include "profile/record_parts.h"
 
-#define NUMBERS_WIDTH 47 /* of a line of kernels, with the gaps before and between */
+#define NUMBERS_WIDTH 48 /* of a line of kernels, with the gaps before and between */
 #define MORE_WIDTH    29 /* ... of those that stand where there is room for them */
+#define SHAPE_WIDTH   15
+#define NARROW        74
 #define WIDE          120
 
 static const char *flops_text(Number flops, char *text, size_t size)
@@ -167,19 +169,20 @@ const char *device_size_text(const int32_t s[3], char *text, size_t size)
     return text;
 }
 
-/* Names and stages take what the numbers leave; with much room there are more numbers. */
+/* Names and stages take what the numbers leave; with much room there are more numbers, with
+ * little there is no shape. */
 typedef struct KernelColumns {
     int  name, stage;
-    bool more;
+    bool more, shape;
 } KernelColumns;
 
 static KernelColumns columns_of(int width)
 {
-    bool more = width >= WIDE;
-    int  room = width - NUMBERS_WIDTH - (more ? MORE_WIDTH : 0);
-    int  stage = more ? 16 : 9;
+    bool more = width >= WIDE, shape = width >= NARROW;
+    int  room = width - NUMBERS_WIDTH - (more ? MORE_WIDTH : 0) + (shape ? 0 : SHAPE_WIDTH);
+    int  stage = more ? 16 : 9, name = room - stage;
 
-    return (KernelColumns){ room - stage > 56 ? 56 : room - stage, stage, more };
+    return (KernelColumns){ name > 56 ? 56 : name < 8 ? 8 : name, stage, more, shape };
 }
 
 static const char *unknown_or(int64_t number, char *text, size_t size)
@@ -204,9 +207,10 @@ static void kernel_line(const DeviceKernelRow *row, KernelColumns c, const char 
         text_addf(out, " %9s", record_ms_text(number_of(row->least_ms), ms, sizeof(ms)));
         text_addf(out, " %9s", record_ms_text(number_of(row->most_ms), ms, sizeof(ms)));
     }
-    text_addf(out, " %8s %5s %4s %6s", device_size_text(row->grid, grid, sizeof(grid)),
-              device_size_text(row->block, block, sizeof(block)), registers,
-              format_bytes(row->shared, shared, sizeof(shared)));
+    if (c.shape)
+        text_addf(out, " %8s %5s", device_size_text(row->grid, grid, sizeof(grid)),
+                  device_size_text(row->block, block, sizeof(block)));
+    text_addf(out, " %4s %7s", registers, format_bytes(row->shared, shared, sizeof(shared)));
     if (c.more)
         text_addf(out, " %8s", unknown_or(row->local, shared, sizeof(shared)));
     text_add(out, "\n");
@@ -225,8 +229,9 @@ void device_kernels_text(const DeviceProfile *p, int width, int most,
               "time");
     if (c.more)
         text_addf(out, " %9s %9s", "shortest", "longest");
-    text_addf(out, " %8s %5s %4s %6s%s\n", "grid", "block", "regs", "smem",
-              c.more ? " local/th" : "");
+    if (c.shape)
+        text_addf(out, " %8s %5s", "grid", "block");
+    text_addf(out, " %4s %7s%s\n", "regs", "smem", c.more ? " local/th" : "");
     for (int i = 0; i < shown; i++)
         kernel_line(&p->kernels[i], c, stage_name(context, p->kernels[i].stage), out);
     if (shown < p->kernel_count)

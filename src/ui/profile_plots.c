@@ -366,6 +366,7 @@ static void show(Ui *ui, int view)
         at += v <= view && (v == view || is_offered(ui, v));
     }
     ui->profiling.view = view;
+    ui->profiling.line = 0;
     ui_say(ui, ROLE_DIM, "%s (%d of %d)", views[view].name, at, count);
 }
 

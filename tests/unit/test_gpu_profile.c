@@ -323,6 +323,37 @@ static void names_are_as_in_the_source(void **state)
     }
 }
 
+static const char *long_stage(const void *context, int stage)
+{
+    (void)context;
+    (void)stage;
+    return "a stage with a long name";
+}
+
+/* However wide the table is, its lines are not wider; the name is never squeezed out. */
+static void a_table_of_kernels_keeps_its_width(void **state)
+{
+    static const int widths[] = { 60, 73, 74, 80, 119, 120, 200 };
+    DeviceKernelRow  row = { .name = "attend_tiles_with_a_long_name<64, 128, false>",
+                             .launches = 1234, .total_ms = 1234.5, .least_ms = 0.01,
+                             .most_ms = 123, .grid = { 65535, 16, 1 }, .block = { 32, 8, 1 },
+                             .registers = 255, .shared = 228 << 10, .local = 1024 };
+    DeviceProfile    p = { .kernels = &row, .kernel_count = 1 };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(widths) / sizeof(*widths); k++) {
+        Text text = { 0 };
+
+        device_kernels_text(&p, widths[k], 9, long_stage, NULL, &text);
+        for (const char *line = text_str(&text); *line; line += strcspn(line, "\n") + 1)
+            assert_in_range(strcspn(line, "\n"), 1, widths[k]);
+        assert_non_null(strstr(text_str(&text), "attend_tiles"));
+        assert_true((widths[k] >= 74) == (strstr(text_str(&text), "65535x16") != NULL));
+        assert_true((widths[k] >= 120) == (strstr(text_str(&text), "longest") != NULL));
+        text_free(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_run_on_the_cpu_has_none),
         cmocka_unit_test(records_are_summed_by_kernel_and_stage),
         cmocka_unit_test(names_are_as_in_the_source),
+        cmocka_unit_test(a_table_of_kernels_keeps_its_width),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
