@@ -213,6 +213,10 @@ void run_out_of_memory(Run *r)
     char    asked[32], end[160];
     int64_t bytes = arena_largest_refused(r->arena);
 
+    if (arena_broken(r->arena)) {
+        run_fail(r, ERR_UNSUPPORTED, "%s: %s", r->mechanism->id, arena_broken(r->arena));
+        return;
+    }
     memory_end(r, bytes, end, sizeof(end));
     run_fail(r, ERR_NOMEM, "%s: not enough memory: %s were asked for in one piece%s",
              r->mechanism->id,

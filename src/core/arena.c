@@ -354,6 +354,12 @@ void arena_limit(Arena *arena, int64_t bytes)
     arena->limit = bytes;
 }
 
+const char *arena_broken(const Arena *arena)
+{
+    return arena->source && arena->source->broken ? arena->source->broken(arena->source->context)
+                                                  : NULL;
+}
+
 int64_t arena_left(const Arena *arena)
 {
     return arena->source && arena->source->left ? arena->source->left(arena->source->context) : -1;

@@ -36,6 +36,7 @@ typedef struct ArenaSource {
     bool  (*busy)(void *context);   /* memory may still be read or written; NULL: never */
     void  (*settle)(void *context); /* until it is not */
     int64_t (*left)(void *context); /* bytes it would still give; below 0 or NULL: unknown */
+    const char *(*broken)(void *context); /* why it gives nothing any more; NULL: it is not */
     void   *context;
 } ArenaSource;
 
@@ -69,6 +70,7 @@ int64_t arena_peak(const Arena *arena); /* largest `used` since peak_reset */
 void    arena_peak_reset(Arena *arena);
 int64_t arena_reserved(const Arena *arena); /* bytes held from the system */
 void    arena_limit(Arena *arena, int64_t bytes); /* 0: no limit */
+const char *arena_broken(const Arena *arena); /* its source is, and why; NULL: it is not */
 int64_t arena_left(const Arena *arena); /* bytes its source would still give; below 0: unknown */
 int64_t arena_largest_refused(const Arena *arena); /* bytes; 0: none yet */
 

@@ -377,6 +377,11 @@ static const char *asked(void)
     return text ? text : "";
 }
 
+static bool is_lost(void)
+{
+    return !strncmp(asked(), "lost:", 5) && done[launch] > atol(asked() + 5);
+}
+
 // Whether this one is to fail.
 static bool fails(Act act)
 {
@@ -384,7 +389,8 @@ static bool fails(Act act)
     size_t                   length = strlen(names[act]);
     long                     number = done[act]++;
 
-    return !strncmp(asked(), names[act], length) && atol(asked() + length) == number;
+    return is_lost() ||
+           (!strncmp(asked(), names[act], length) && atol(asked() + length) == number);
 }
 
 /* ---- shared memory ---------------------------------------------------------------------- */
@@ -561,6 +567,8 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
         fprintf(stderr, "emulated: more managed memory than there is: %zu bytes\n", bytes);
         abort();
     }
+    if (is_lost())
+        return emulated_code(cudaErrorLaunchFailure);
     all = fails(take) ? NULL : (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
     if (!all)
         return emulated_code(cudaErrorMemoryAllocation);
@@ -594,6 +602,8 @@ cudaError_t cudaFree(void *data)
 
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 {
+    if (is_lost())
+        return emulated_code(cudaErrorLaunchFailure);
     *all = MEMORY;
     *left = others_leave(); // managed memory counts as free until the device has touched it
     return cudaSuccess;

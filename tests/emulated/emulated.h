@@ -11,6 +11,7 @@
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
 // allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none;
 // `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave their sums as they are;
+// `lost:K`: from the K-th launch on everything fails, as after a kernel that ran wild;
 // `memory:B`: other programs hold B bytes of its memory.  Managed memory is never refused, as on
 // a GPU: whoever takes more than the device has is found, because there it may hang.
 // EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).

@@ -1,4 +1,5 @@
 /* test_gpu_device.c -- calls of the device that go wrong, and what they leave behind. */
+#include "check.h"
 #include "unit/gpu_fixture.h"
 
 #include "attn/lambdas.h"
@@ -126,12 +127,38 @@ static void lambdas_of_too_many_heads_are_told(void **state)
     gpu_fixture_free(&f);
 }
 
+/* After a kernel that ran wild nothing reaches the GPU; what a later run lacks is no memory. */
+static void what_is_lost_stays_lost(void **state)
+{
+    GpuFixture f;
+    Tensor     x;
+
+    (void)state;
+    if (gpu_fixture_is_real())
+        skip();
+    setenv("EMULATED_FAIL", "lost:0", 1);
+    f = gpu_fixture_new(1, 1);
+    x = fixture_normal(&f.gpu, 1, 4, 4, 1);
+    gpu_gelu(f.gpu.run, &x, NULL);
+    CHECK(strstr(f.gpu.run->err.text, "unspecified launch failure") &&
+          strstr(f.gpu.run->err.text, "lost the GPU"), "%s", f.gpu.run->err.text);
+    f.gpu.run->err = (Error){ 0 };
+    assert_null(gpu_scratch(f.gpu.run, (int64_t)64 << 20, 1));
+    assert_int_equal(f.gpu.run->err.code, ERR_UNSUPPORTED);
+    CHECK(strstr(f.gpu.run->err.text, "lost the GPU") &&
+          !strstr(f.gpu.run->err.text, "memory"), "%s", f.gpu.run->err.text);
+    f.gpu.run->err = (Error){ 0 };
+    unsetenv("EMULATED_FAIL");
+    gpu_fixture_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_tells_of_its_own_failure),
         cmocka_unit_test(memory_that_a_gpu_faults_at_is_found),
         cmocka_unit_test(nothing_is_under_way_while_the_host_goes_on),
+        cmocka_unit_test(what_is_lost_stays_lost),
         cmocka_unit_test(lambdas_of_too_many_heads_are_told),
     };
 

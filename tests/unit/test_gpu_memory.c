@@ -93,8 +93,8 @@ static void run_says_so(void **state)
     (void)state;
     assert_null(gpu_scratch(f.gpu.run, device_info(f.device)->memory, 2));
     assert_int_equal(f.gpu.run->err.code, ERR_NOMEM);
-    CHECK(strstr(f.gpu.run->err.text, "not enough memory on the GPU"), "%s", f.gpu.run->err.text);
-    CHECK(strstr(f.gpu.run->err.text, "iB are free"), "%s", f.gpu.run->err.text);
+    CHECK(strstr(f.gpu.run->err.text, "not enough memory: "), "%s", f.gpu.run->err.text);
+    CHECK(strstr(f.gpu.run->err.text, "iB free; nvidia-smi"), "%s", f.gpu.run->err.text);
     f.gpu.run->err = (Error){ 0 };
     done(&f);
 }

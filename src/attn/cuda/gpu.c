@@ -3,17 +3,12 @@
 
 #include <string.h>
 
-#include "core/text.h"
-
 void *gpu_scratch(Run *r, int64_t count, int64_t size)
 {
     void *data = run_failed(r) ? NULL : arena_alloc(r->arena, count, size);
-    char  left[32];
 
     if (!data && !run_failed(r))
-        run_fail(r, ERR_NOMEM, "not enough memory on the GPU: %lld items of %lld bytes, and %s "
-                 "are free; raise --mem or take a smaller n", (long long)count, (long long)size,
-                 format_bytes(arena_left(r->arena), left, sizeof(left)));
+        run_out_of_memory(r);
     return data;
 }
 
@@ -137,7 +132,7 @@ static void *take(void *context, int64_t bytes)
         gpu_graph_lose(d, "it took memory that its rehearsal did not need");
     else if (!has_room(d, bytes))
         return NULL;
-    if (d->api->take(bytes, &data))
+    if (gpu_note(d, d->api->take(bytes, &data)))
         return NULL;
     now = atomic_fetch_add(&d->in_use, bytes) + bytes;
     peak = atomic_load(&d->peak);
@@ -231,7 +226,7 @@ static void fill_products(Ops *ops)
 void gpu_fill_ops(Device *d)
 {
     d->memory = (ArenaSource){ .take = take, .give = give, .busy = busy, .settle = settle,
-                               .left = left_of, .context = d };
+                               .left = left_of, .broken = gpu_broken, .context = d };
     for (int kind = 0; kind <= ARITHMETIC_F16; kind++) {
         DeviceKind *k = &d->kinds[kind];
 

@@ -45,6 +45,7 @@ struct Device {
     GpuAhead         ahead;
     _Atomic int64_t  launched, finished; /* counted; work is under way while they differ */
     _Atomic(const char *) begun;         /* the newest; static */
+    atomic_int       lost;               /* a code after which the GPU is out of reach; 0: none */
     atomic_int       late;               /* what a wait failed with that no run has told yet */
     atomic_int       graph_mode;         /* GraphMode */
     int64_t          graph_first;        /* `launched` when it began */
@@ -91,6 +92,9 @@ bool gpu_began(Run *r, const char *what, int code);
 void gpu_finish(Run *r, const char *what);
 /* Whatever the run is: the host reads, or writes what the device may read (op_wait). */
 void gpu_wait(Run *r, const char *reads);
+/* The code; one after which nothing of this process reaches the GPU is kept. */
+int gpu_note(Device *device, int code);
+const char *gpu_broken(void *device); /* ArenaSource.broken */
 bool gpu_is_busy(const Device *device);
 void gpu_settle(Device *device); /* what fails is told by the next wait of a run */
 GpuAhead gpu_ahead_asked(const DeviceInfo *info);

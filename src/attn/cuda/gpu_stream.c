@@ -84,13 +84,25 @@ static bool is_lasting(int code)
     return code >= 700 && code <= 719;
 }
 
+int gpu_note(Device *d, int code)
+{
+    if (is_lasting(code))
+        atomic_store(&d->lost, code);
+    return code;
+}
+
+#define LOST "this process has lost the GPU: start anew, or go on by --device cpu"
+
+const char *gpu_broken(void *device)
+{
+    return atomic_load(&((Device *)device)->lost) ? "an error before this run; " LOST : NULL;
+}
+
 static void tell(Run *r, const char *what, int code)
 {
-    if (code && !run_failed(r))
+    if (gpu_note(gpu_kind(r)->device, code) && !run_failed(r))
         run_fail(r, ERR_UNSUPPORTED, "%s on the GPU: %s: %s%s", r->mechanism->id, what,
-                 gpu_api(r)->text(code),
-                 is_lasting(code) ? "; this process has lost the GPU: start anew, or go on by "
-                                    "--device cpu" : "");
+                 gpu_api(r)->text(code), is_lasting(code) ? "; " LOST : "");
 }
 
 bool gpu_began(Run *r, const char *what, int code)
