@@ -237,6 +237,11 @@ static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceil
                      2) != NULL;
 }
 
+static double lower(double x, double rate, double stream)
+{
+    return rate > 0 ? fmin(x, rate / stream) : x;
+}
+
 /* The slanted roof up to the top one, and the level ones from the slanted on. */
 static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
 {
@@ -247,6 +252,7 @@ static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
     char   name[64];
 
     range_of(plot, &lo, &hi);
+    lo = lower(lower(lower(lo, c->peak, c->stream), c->tensor, c->stream), c->gemm, c->stream);
     lo /= 2.5;
     hi *= 4;
     slope_x[0] = lo, slope_y[0] = lo * c->stream;

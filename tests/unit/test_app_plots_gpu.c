@@ -301,6 +301,27 @@ static void a_roofline_is_of_one_device(void **state)
     plot_free(plot);
 }
 
+/* However far right the points are, a level roof leaves the slanted one where both are drawn. */
+static void the_slanted_roof_reaches_every_level_one(void **state)
+{
+    Ceilings          c = { .peak = 6e13, .tensor = 9e14, .gemm = 5e11, .stream = 4e12 };
+    Sample            s;
+    Plot             *plot;
+    const PlotSeries *slanted = NULL;
+
+    (void)state;
+    fill(&s);
+    plot = made(PLOT_ROOFLINE, &s.record, &c);
+    for (int k = 0; k < plot->count; k++)
+        slanted = strncmp(plot->series[k].name, "memory", 6) ? slanted : &plot->series[k];
+    assert_non_null(slanted);
+    for (int k = 0; k < plot->count; k++)
+        if (strstr(plot->series[k].name, "FLOP/s"))
+            CHECK(slanted->x[0] < plot->series[k].x[0], "%s begins at %g, the slanted roof at %g",
+                  plot->series[k].name, plot->series[k].x[0], slanted->x[0]);
+    plot_free(plot);
+}
+
 static void ceilings_are_named_by_what_they_are_of(void **state)
 {
     Ceilings c = { .peak = 9e14, .tensor = 9e14, .gemm = 7e14, .stream = 4e12 };
@@ -343,6 +364,7 @@ int main(void)
         cmocka_unit_test(what_was_not_recorded_is_said),
         cmocka_unit_test(the_best_tier_places_a_stage_under_the_roof),
         cmocka_unit_test(a_roofline_is_of_one_device),
+        cmocka_unit_test(the_slanted_roof_reaches_every_level_one),
         cmocka_unit_test(ceilings_are_named_by_what_they_are_of),
         cmocka_unit_test(memory_of_host_and_device_share_a_plot),
     };
