@@ -34,13 +34,13 @@ bool device_reached(const DeviceProfile *p, DeviceTier tier)
     }
 }
 
-/* Spans are medians of timed runs and kernels those of a traced one, so their difference may
- * fall below 0. */
+/* Spans are medians of timed runs and kernels those of a traced one, which is slower: where their
+ * difference falls below 0 nobody knows what the host adds, and it is not nothing. */
 static Number idle_of(Number span, Number busy, Number copy)
 {
     double idle = span.value - busy.value - copy.value;
 
-    return span.valid && busy.valid ? number_of(idle > 0 ? idle : 0) : NUMBER_NONE;
+    return span.valid && busy.valid && idle >= 0 ? number_of(idle) : NUMBER_NONE;
 }
 
 Number device_idle_ms(const DeviceProfile *p, int stage)

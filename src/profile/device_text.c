@@ -44,7 +44,7 @@ static void idle_line(const DeviceProfile *p, Text *out)
     Number idle = device_idle_ms(p, -1);
     char   text[32];
 
-    if (idle.value > 0)
+    if (idle.valid)
         text_addf(out, "           %s, %.0f %%, without either: the host's loops, launches, "
                        "waits\n",
                   record_ms_text(idle, text, sizeof(text)),
@@ -66,7 +66,7 @@ static void time_lines(const DeviceProfile *p, Text *out)
                   (long long)p->launches, p->launches == 1 ? "" : "es",
                   record_ms_text(p->busy_ms, busy, sizeof(busy)),
                   record_ms_text(p->copy_ms, copy, sizeof(copy)));
-    if (device_idle_share(p, -1).valid)
+    if (p->span_ms.valid && p->busy_ms.valid)
         idle_line(p, out);
     if (p->dropped)
         text_addf(out, "           %lld records were lost: these numbers are too small\n",

@@ -354,9 +354,28 @@ static void a_table_of_kernels_keeps_its_width(void **state)
     }
 }
 
+/* A traced run that was slower than the timed ones tells nothing of the host's part. */
+static void what_is_left_of_a_span_is_the_hosts(void **state)
+{
+    DeviceProfile *p = device_profile_new(1);
+
+    (void)state;
+    assert_non_null(p);
+    p->span_ms = p->stages[0].span_ms = number_of(5);
+    p->busy_ms = p->stages[0].busy_ms = number_of(3);
+    p->copy_ms = number_of(1);
+    assert_true(device_idle_ms(p, -1).valid && device_idle_ms(p, -1).value <= 1);
+    assert_true(device_idle_share(p, 0).value > 0.39 && device_idle_share(p, 0).value < 0.41);
+    p->busy_ms = number_of(6);
+    assert_false(device_idle_ms(p, -1).valid);
+    assert_false(device_idle_share(p, -1).valid);
+    device_profile_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_left_of_a_span_is_the_hosts),
         cmocka_unit_test(events_and_activity_without_counters),
         cmocka_unit_test(counters_are_summed_over_passes_and_stages),
         cmocka_unit_test(a_refused_counter_never_ends_a_run),
