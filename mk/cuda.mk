@@ -73,7 +73,7 @@ EMULATED_FLAGS = -std=c++17 -g -O2 -fPIC -fvisibility=hidden -DDEVICE_EMULATED -
                  -Wall -Wno-unknown-pragmas $(contracted) $(if $(SANITIZE),-fno-omit-frame-pointer)
 # The kernels are what a sanitizer is to look at, not what runs them; that tells it what it cannot see.
 EMULATED_LOOK = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
-EMULATED_RACES = $(if $(filter thread,$(SANITIZE)),-DEMULATED_RACES)
+EMULATED_RACES = $(if $(SANITIZE),-DEMULATED_SANITIZED) $(if $(filter thread,$(SANITIZE)),-DEMULATED_RACES)
 
 $(BUILD)/tests/emulated/%.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def tests/emulated/*)
 	@mkdir -p $(@D)
