@@ -11,15 +11,6 @@
 #define NARROW        74
 #define WIDE          120
 
-static const char *flops_text(Number flops, char *text, size_t size)
-{
-    if (flops.valid)
-        format_count(flops.value, text, size);
-    else
-        snprintf(text, size, "-");
-    return text;
-}
-
 /* "events, activity; not counters: <why>" */
 static void tier_lines(const DeviceProfile *p, Text *out)
 {
@@ -112,10 +103,10 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
 
     if (!p->passes)
         return;
-    text_addf(out, "           flops %s fp32, %s fp64, ", flops_text(c->fp32, a, sizeof(a)),
-              flops_text(c->fp64, b, sizeof(b)));
+    text_addf(out, "           flops %s fp32, %s fp64, ", record_count_text(c->fp32, a, sizeof(a)),
+              record_count_text(c->fp64, b, sizeof(b)));
     if (c->tensor.valid)
-        text_addf(out, "%s tensor", flops_text(c->tensor, a, sizeof(a)));
+        text_addf(out, "%s tensor", record_count_text(c->tensor, a, sizeof(a)));
     else
         text_add(out, "tensor n/a");
     if (c->flops.valid && total > 0)
@@ -123,7 +114,7 @@ static void counters_lines(const DeviceProfile *p, double total, double matrix, 
     text_add(out, " [counters]\n");
     if (c->fused.valid && matrix > 0)
         text_addf(out, "           fused and tensor %s, %.4g of score and mixing%s [counters]\n",
-                  flops_text(c->fused, a, sizeof(a)), c->fused.value / matrix,
+                  record_count_text(c->fused, a, sizeof(a)), c->fused.value / matrix,
                   difference_text(c->fused.value / matrix));
     text_addf(out, "           DRAM %s read, %s written",
               record_bytes_text(c->dram_read, a, sizeof(a)),

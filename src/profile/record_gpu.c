@@ -14,15 +14,6 @@ static const char *stage_name(const void *record, int stage)
     return stage < 0 ? "(before)" : ((const Record *)record)->stages[stage].name;
 }
 
-static const char *count_text(Number number, char *text, size_t size)
-{
-    if (number.valid)
-        format_count(number.value, text, size);
-    else
-        snprintf(text, size, "-");
-    return text;
-}
-
 static void counters_line(const Record *r, int stage, Text *out)
 {
     const StageRecord   *s = &r->stages[stage];
@@ -36,8 +27,9 @@ static void counters_line(const Record *r, int stage, Text *out)
     if (c->occupancy.valid)
         snprintf(occupancy, sizeof(occupancy), "%.0f", 100 * c->occupancy.value);
     text_addf(out, "    %-17.17s %8s %9s %8s", name,
-              count_text(number_of(flops_total(s->flops)), a, sizeof(a)),
-              count_text(c->flops, b, sizeof(b)), count_text(c->tensor, d, sizeof(d)));
+              record_count_text(number_of(flops_total(s->flops)), a, sizeof(a)),
+              record_count_text(c->flops, b, sizeof(b)),
+              record_count_text(c->tensor, d, sizeof(d)));
     text_addf(out, " %9s %9s %9s\n", record_bytes_text(c->dram_read, a, sizeof(a)),
               record_bytes_text(c->dram_written, b, sizeof(b)), occupancy);
 }

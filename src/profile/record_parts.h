@@ -12,5 +12,6 @@ void record_key_string(Json *j, const char *key, const char *value);
 /* "12.3 us", "1.234 ms", "-". */
 const char *record_ms_text(Number ms, char *text, size_t size);
 const char *record_bytes_text(Number bytes, char *text, size_t size);
+const char *record_count_text(Number count, char *text, size_t size); /* "-": unknown */
 
 #endif

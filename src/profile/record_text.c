@@ -39,6 +39,15 @@ const char *record_bytes_text(Number bytes, char *text, size_t size)
     return text;
 }
 
+const char *record_count_text(Number count, char *text, size_t size)
+{
+    if (count.valid)
+        format_count(count.value, text, size);
+    else
+        snprintf(text, size, "-");
+    return text;
+}
+
 static const char *share_text(Number number, char *text, size_t size)
 {
     if (number.valid)

@@ -48,6 +48,14 @@ static void fill(Sample *s)
                           .timeline = &s->line, .when = 1, .device = "cuda" };
 }
 
+/* The same run on the CPU. */
+static void fill_host(Sample *s)
+{
+    fill(s);
+    s->record.gpu = NULL;
+    snprintf(s->record.device, sizeof(s->record.device), "cpu");
+}
+
 static Plot *made(PlotKind kind, const Record *record, const Ceilings *c)
 {
     const PlotSubject subject = { "a", record };
@@ -130,8 +138,7 @@ static void a_run_without_kernels_keeps_its_place(void **state)
 
     (void)state;
     fill(&s);
-    fill(&host);
-    host.record.gpu = NULL;
+    fill_host(&host);
     plot = plot_of(PLOT_KERNELS, subjects, 2, NULL, &err);
     CHECK(plot, "%s", err.text);
     assert_int_equal(plot->row_count, 4);
@@ -282,9 +289,7 @@ static void a_roofline_is_of_one_device(void **state)
 
     (void)state;
     fill(&s);
-    fill(&host);
-    host.record.gpu = NULL;
-    snprintf(host.record.device, sizeof(host.record.device), "cpu");
+    fill_host(&host);
     plot = plot_of(PLOT_ROOFLINE, subjects, 2, &c, &err);
     CHECK(plot, "%s", err.text);
     assert_string_equal(plot->series[0].name, "a");

@@ -78,10 +78,17 @@ bool gpu_ready(Run *r)
     return !run_failed(r);
 }
 
-/* CUDA's errors of kernels that ran wild: nothing of the process reaches the GPU after them. */
+/* CUDA's errors after which it says that a process must be begun anew (driver_types.h): kernels
+ * that ran wild or too long, and a GPU or server that went away.  Others between them, such as a
+ * launch with too few resources (701), are of one call. */
 static bool is_lasting(int code)
 {
-    return code >= 700 && code <= 719;
+    static const int codes[] = { 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911 };
+
+    for (size_t x = 0; x < sizeof(codes) / sizeof(*codes); x++)
+        if (code == codes[x])
+            return true;
+    return false;
 }
 
 int gpu_note(Device *d, int code)
