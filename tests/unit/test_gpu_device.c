@@ -78,12 +78,13 @@ static int status_with(Device *device, int (*begin)(const DeviceApi *api, float 
 static void memory_that_a_gpu_faults_at_is_found(void **state)
 {
     Device *device;
-    float  *heap = malloc(COUNT * sizeof(float)), stack[COUNT] = { 0 };
+    float  *heap, stack[COUNT] = { 0 };
     void   *taken = NULL;
 
     (void)state;
     if (gpu_fixture_is_real() || is_sanitized)
         skip();
+    heap = malloc(COUNT * sizeof(float));
     device = gpu_fixture_device();
     assert_int_equal(device_api(device)->take(sizeof(stack), &taken), 0);
     memset(taken, 0, sizeof(stack));
