@@ -2,7 +2,8 @@
 #include "app/command_parts.h"
 
 #include "app/place.h"
-#include "attn/cuda/graph.h"
+#include "app/trials.h"
+#include "attn/cuda/ways.h"
 #include "profile/counters.h"
 
 #include <langinfo.h>
@@ -71,10 +72,13 @@ static void tier_lines(const DeviceApi *api, Text *out)
 static void gpu_lines(Session *s, Text *out)
 {
     Error             why = { 0 };
-    Device           *gpu = session_device(s, &why);
-    const DeviceInfo *info = gpu ? device_info(gpu) : NULL;
+    Device           *gpu;
+    const DeviceInfo *info;
     char              size[32];
 
+    trials_forbid(); /* who asks what is amiss wants to hear it now */
+    gpu = session_device(s, &why);
+    info = gpu ? device_info(gpu) : NULL;
     text_add(out, "GPU\n");
     if (!gpu) {
         text_addf(out, "  none       %s\n", why.text);
@@ -89,8 +93,8 @@ static void gpu_lines(Session *s, Text *out)
     text_add(out, "  products   own kernels: f32 by multiply-adds; tf32, bf16, f16 by tensor "
                   "cores\n");
     text_addf(out, "  cuDNN      %s\n", device_cudnn(gpu));
-    text_addf(out, "  wgmma      %s\n", device_warpgroup(gpu));
-    text_addf(out, "  graphs     %s\n", device_graphs_text(gpu));
+    text_addf(out, "  wgmma      %s\n", device_way_text(gpu, WAY_WARPGROUP));
+    text_addf(out, "  graphs     %s\n", device_way_text(gpu, WAY_GRAPHS));
     if (!info->managed)
         text_add(out, "  memory     host and device cannot touch it at the same time: slower\n");
     tier_lines(device_api(gpu), out);

@@ -1,6 +1,8 @@
 /* device.c -- where requests run: the CPU, or the session's GPU; see app/session.h. */
 #include "app/session_parts.h"
 
+#include "app/trials.h"
+
 #include "attn/cuda/library.h"
 
 #include <stdio.h>
@@ -19,8 +21,11 @@ static bool precision_parse(const char *text, Arithmetic *out, Error *err)
 
 Device *session_device(Session *s, Error *err)
 {
-    if (!s->device)
+    if (!s->device) {
         s->device = device_open(err);
+        if (s->device)
+            trials_apply(s->device);
+    }
     return s->device;
 }
 

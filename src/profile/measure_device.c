@@ -3,9 +3,13 @@
  */
 #include "profile/measure_parts.h"
 
+#include "attn/cuda/ways.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LONG_MS 20
 
 /* ---- the GPU's own numbers -------------------------------------------------------- */
 
@@ -109,12 +113,22 @@ static bool time_replays(Measurement *m, RunGraph *graph, Error *err)
     return ok;
 }
 
+/* Launches are a small part of a long run, which is replayed only where somebody asks for it. */
+static bool is_worth_it(Measurement *m)
+{
+    Timing *time = &m->out->time;
+
+    timing_summarise(time);
+    return device_way(m->watch.device, WAY_GRAPHS) == WAY_DECIDED ||
+           !(time->median.value > LONG_MS);
+}
+
 bool measure_graph(Measurement *m, Arena *arena, Error *err)
 {
     RunGraph *graph;
     bool      ok;
 
-    if (!m->watch.device || !device_wants_graphs(m->watch.device))
+    if (!m->watch.device || !device_wants_graphs(m->watch.device) || !is_worth_it(m))
         return true;
     m->graph.asked = true;
     graph = run_graph_new(&m->spec, arena, m->graph.why, sizeof(m->graph.why));

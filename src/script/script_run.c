@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/lesson.h"
+#include "app/trials.h"
 #include "script/lua_coroutine.h"
 #include "script/safe.h"
 #include "script/script.h"
@@ -175,6 +176,12 @@ static void show_progress(void *context, const char *text)
     fflush(stderr);
 }
 
+static void tell_trial(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "attnscope: %s\n", text);
+}
+
 static void drop_session(void *session)
 {
     session_free(session);
@@ -190,6 +197,8 @@ bool start_open_session(Start *start, Error *err)
     session_on_stop(session, script_interrupt_flag(), NULL);
     if (isatty(STDERR_FILENO) && !start->safe) /* it tells of the script's own names, too */
         session_on_progress(session, show_progress, NULL);
+    if (!start->safe)
+        trials_allow(isatty(STDERR_FILENO) ? tell_trial : NULL, NULL);
     start->script.session = keep_new(session, drop_session, NULL);
     return start->script.session || error_set(err, ERR_NOMEM, "not enough memory to start");
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "app/command_parts.h"
+#include "app/trials.h"
 #include "ui/actions.h"
 #include "ui/capability.h"
 #include "ui/console.h"
@@ -318,19 +319,46 @@ static bool open_step(Ui *ui, const Start *start, Error *err)
     return true;
 }
 
+/* Before there is anything else to show. */
+static void say_early(void *context, const char *text)
+{
+    Ui *ui = context;
+
+    term_clear(ui->term, (Style){ 0 });
+    term_textf(ui->term, 0, 1, ui->term->cols - 2, theme_style(THEME_DEFAULT, ROLE_TITLE),
+               "attnscope  %s\xe2\x80\xa6", text);
+    term_flush(ui->term);
+}
+
+static void say_loading(Ui *ui, const Start *start)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "loading %s",
+             start->input ? start->input : start->session ? start->session : "the sample");
+    say_early(ui, text);
+}
+
+/* A GPU that is new is tried before runs begin; one taken up later goes by what is known. */
+static bool open_device(Ui *ui, const Start *start, Error *err)
+{
+    bool ok;
+
+    trials_allow(say_early, ui);
+    ok = request_device(ui->session, &ui->defaults, start->device, start->precision, err);
+    trials_forbid();
+    if (ok)
+        say_loading(ui, start);
+    return ok;
+}
+
 /* The screen first, then what may take time to load. */
 static bool open_all(Ui *ui, const Start *start, Error *err)
 {
     ui->term = term_open(&start->term, err);
     if (!ui->term)
         return false;
-    term_clear(ui->term, (Style){ 0 });
-    term_textf(ui->term, 0, 1, ui->term->cols - 2, theme_style(THEME_DEFAULT, ROLE_TITLE),
-               "attnscope  loading %s\xe2\x80\xa6",
-               start->input     ? start->input
-               : start->session ? start->session
-                                : "the sample");
-    term_flush(ui->term);
+    say_loading(ui, start);
     ui->defaults = start->defaults;
     ui->theme = theme_of_background(getenv("COLORFGBG"));
     ui->compare.linked = true;
@@ -341,8 +369,8 @@ static bool open_all(Ui *ui, const Start *start, Error *err)
     if (ui->session)
         session_on_lessons(ui->session, start->lessons);
     if (!ui->session ||
-        !request_device(ui->session, &ui->defaults, start->device, start->precision, err) ||
-        !draughtsman_open(&ui->draughtsman, err) || !load(ui, start, err))
+        !open_device(ui, start, err) || !draughtsman_open(&ui->draughtsman, err) ||
+        !load(ui, start, err))
         return false;
     history_clear(ui); /* nothing was here before */
     ui->theme = start->theme >= 0 ? (Theme)start->theme : ui->theme;

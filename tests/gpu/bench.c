@@ -184,7 +184,8 @@ static double own_of(Problem *p, bool groups, int rounds)
     time = median_of(p, rounds);
     if (groups && !(p->run->computed & COMPUTED_WARPGROUP)) {
         printf("wgmma: %s\n", p->run->warnings.data ? p->run->warnings.data
-                                                   : device_warpgroup(gpu_kind(p->run)->device));
+                                                   : device_way_text(gpu_kind(p->run)->device,
+                                                                     WAY_WARPGROUP));
         time = 0;
     }
     unsetenv("ATTNSCOPE_CUDNN");
@@ -299,9 +300,7 @@ int main(int argc, char **argv)
         times = exact(device_ops(device, ARITHMETIC_BF16), threads, n, rounds);
     blocks(device_ops(device, ARITHMETIC_BF16), threads, times, rounds);
     printf("\nwgmma is meant for a share of 0.60 at n=%d and for blocks 5 times as fast as exact "
-           "attention.\nWhere it holds both and 'make test-gpu' passes, it becomes the default in "
-           "is_wanted() of\nsrc/attn/cuda/gpu_warpgroup.c: taken unless ATTNSCOPE_WGMMA=0.\n",
-           LONGEST);
+           "attention.\n", LONGEST);
     threads_free(threads);
     device_release(device);
     return 0;

@@ -53,11 +53,12 @@ PATTERNS = {
 
 
 def ours(options, words, n, environment=None):
-    """Milliseconds, and what it was computed in."""
+    """Milliseconds, and what it was computed in; without graphs, because peers have none here."""
     done = subprocess.run(
         [options.attnscope, "run", *words, "-n", str(n), "-d", str(options.size), "--heads",
          str(options.heads), "--device", "cuda", "--precision", "bf16", "-r", str(options.rounds),
-         "--json"], env={**os.environ, **(environment or {})}, capture_output=True, text=True)
+         "--json"], env={**os.environ, "ATTNSCOPE_GRAPHS": "0",
+                         **(environment or {})}, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
     record = json.loads(done.stdout)
@@ -98,7 +99,7 @@ def row(options, name, n):
     rounds = []
     for _ in range(options.turns):  # in turns: what else the machine does hits all of them
         turn = {"attnscope": ours(options, words, n), "own kernel":
-                ours(options, words, n, {"ATTNSCOPE_CUDNN": "0"}), "own kernel, wgmma":
+                ours(options, words, n, {"ATTNSCOPE_CUDNN": "0", "ATTNSCOPE_WGMMA": "0"}), "own kernel, wgmma":
                 ours(options, words, n, {"ATTNSCOPE_CUDNN": "0", "ATTNSCOPE_WGMMA": "1"})}
         turn.update({peer: (theirs(form, options.rounds), "bf16") for peer, form in peers.items()})
         rounds.append(turn)

@@ -197,7 +197,7 @@ static void others_do_the_rest(void **state)
 
 static void not_unless_asked_for(void **state)
 {
-    static const char *const off[] = { "0", "", "yes" };
+    static const char *const off[] = { "0", "", "auto" };
     const Shape              s = { 1, 1, 70, 70, 64, 64 };
 
     (void)state;
@@ -212,7 +212,7 @@ static void not_unless_asked_for(void **state)
         case_check(&c, NEAR_BF16);
         assert_false(was_taken(&c));
         if (is_hopper(&c))
-            assert_non_null(strstr(device_warpgroup(c.f.device), SWITCH "=1"));
+            assert_non_null(strstr(device_way_text(c.f.device, WAY_WARPGROUP), SWITCH "=1"));
         case_free(&c);
     }
     take_it(NULL);

@@ -17,6 +17,7 @@
 
 #define DEVICE_ABI 2
 #define DEVICE_ENTRY "attnscope_device"
+#define DEVICE_REAL "cuda"
 
 typedef enum DeviceDType { DEVICE_F32, DEVICE_F64, DEVICE_I32, DEVICE_I64, DEVICE_U8,
                            DEVICE_BF16, DEVICE_F16 } DeviceDType; /* the first as DType */
@@ -49,7 +50,7 @@ typedef struct DeviceInfo {
 
 typedef struct DeviceApi {
     int         abi;  /* DEVICE_ABI */
-    const char *name; /* what records say: "cuda" */
+    const char *name; /* what records say: DEVICE_REAL, or "emulated" */
     int (*open)(int index, DeviceInfo *info); /* first of all */
     void (*close)(void);
     const char *(*text)(int code);            /* static, or valid until the next call */

@@ -14,9 +14,10 @@
 
 #include "attn/cuda/device.h"
 #include "attn/cuda/library.h"
+#include "attn/cuda/ways.h"
 #include "attn/run.h"
 
-/* By ATTNSCOPE_GRAPHS: "ahead", or anything else but "0".  Off until it was tried on a GPU. */
+/* How far runs without views go ahead: by WAY_GRAPHS; ATTNSCOPE_GRAPHS=ahead is half of it. */
 typedef enum GpuAhead { AHEAD_NOT, AHEAD_WORK, AHEAD_GRAPHS } GpuAhead;
 /* A run that is to become a graph (graph.h): nothing is released, and reads are noted; while it
  * is captured nothing may be waited for either. */
@@ -42,6 +43,10 @@ struct Device {
     _Atomic int64_t  free_at_first;      /* bytes that there were when we held none */
     /* by size (64, 128, 256) and TileShape: 1 trusted, -1 not, 0 untried */
     atomic_int       rivals[RIVALS][ARITHMETIC_F16 + 1][3][3];
+    struct {
+        atomic_int verdict;              /* of a trial: 1 good, -1 not, 0 there was none */
+        char       what[256], text[512]; /* its words; what doctor says */
+    } ways[DEVICE_WAYS];
     GpuAhead         ahead;
     _Atomic int64_t  launched, finished; /* counted; work is under way while they differ */
     _Atomic(const char *) begun;         /* the newest; static */
@@ -97,7 +102,7 @@ int gpu_note(Device *device, int code);
 const char *gpu_broken(void *device); /* ArenaSource.broken */
 bool gpu_is_busy(const Device *device);
 void gpu_settle(Device *device); /* what fails is told by the next wait of a run */
-GpuAhead gpu_ahead_asked(const DeviceInfo *info);
+GpuAhead gpu_ahead_of(const Device *device);
 /* From here on; what was lost stays to be asked for when it ends (GRAPH_NONE). */
 void gpu_graph_begin(Device *device, GraphMode mode);
 void gpu_graph_lose(Device *device, const char *why); /* only the first is kept */

@@ -39,17 +39,6 @@ bool device_wants_graphs(const Device *d)
     return d->ahead == AHEAD_GRAPHS;
 }
 
-const char *device_graphs_text(const Device *d)
-{
-    if (!d->info.managed)
-        return "no: the host may not touch this GPU's memory while it works";
-    switch (d->ahead) {
-    case AHEAD_NOT: return "off: each operation is waited for (ATTNSCOPE_GRAPHS=1; docs/gpu.md)";
-    case AHEAD_WORK: return "off: timed runs wait where the host reads (ATTNSCOPE_GRAPHS=ahead)";
-    default: return "timed runs are replayed where the host reads nothing (ATTNSCOPE_GRAPHS)";
-    }
-}
-
 /* ---- one run ------------------------------------------------------------------------- */
 
 static void prepared(void *context, bool begins)

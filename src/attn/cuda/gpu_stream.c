@@ -9,16 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARIABLE "ATTNSCOPE_GRAPHS"
 #define AHEAD "ahead"
 
-GpuAhead gpu_ahead_asked(const DeviceInfo *info)
+GpuAhead gpu_ahead_of(const Device *d)
 {
-    const char *given = getenv(VARIABLE);
+    const char *given = getenv(way_variable(WAY_GRAPHS));
 
-    if (!given || !*given || !strcmp(given, "0") || !info->managed)
+    if (!d->info.managed || !device_way_taken(d, WAY_GRAPHS))
         return AHEAD_NOT;
-    return strcmp(given, AHEAD) ? AHEAD_GRAPHS : AHEAD_WORK;
+    return given && !strcmp(given, AHEAD) ? AHEAD_WORK : AHEAD_GRAPHS;
 }
 
 static GraphMode mode_of(const Device *d)

@@ -1,24 +1,14 @@
 /* gpu_warpgroup.c -- attention over tiles by warpgroups, the host's side; see gpu_matrix.h.
  *
- * Taken instead of our kernel for all GPUs where ATTNSCOPE_WGMMA=1 asks for it, because it was
- * written without a GPU; numbers are of 16 bits, packed to 64 or 128 columns, and nothing is added
- * to scores.  What it computes otherwise than that kernel does is not used (gpu_rival.c).
+ * Taken instead of our kernel for all GPUs where a trial has shown it to be right and faster
+ * (ways.h); numbers are of 16 bits, packed to 64 or 128 columns, and nothing is added to scores.
+ * What it computes otherwise than that kernel does is not used (gpu_rival.c).
  */
 #include "attn/cuda/gpu_matrix.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* Weights are rounded to 8 bits (bf16) against the largest score so far, and a part of a row begins
  * with another one. */
 #define NEAR 1e-2
-
-static bool is_wanted(void)
-{
-    const char *given = getenv("ATTNSCOPE_WGMMA");
-
-    return given && !strcmp(given, "1");
-}
 
 static bool fits(const Run *r, const MatrixAttendCall *call)
 {
@@ -44,7 +34,7 @@ bool gpu_attend_warpgroup(Run *r, const MatrixAttendCall *call)
     bool           trusted;
     int            code;
 
-    if (!is_wanted() || !fits(r, call) || !gpu_ready(r))
+    if (!device_way_taken(gpu_kind(r)->device, WAY_WARPGROUP) || !fits(r, call) || !gpu_ready(r))
         return false;
     run_prepare(r, true);
     trusted = gpu_rival_trusted(r, call, &way);

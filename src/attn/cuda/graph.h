@@ -5,7 +5,7 @@
  * read nothing that the device made; a run that reads says what for (op_wait).  Each graph is
  * replayed twice and compared with the run bit by bit before it is handed out.
  *
- * Asked for by ATTNSCOPE_GRAPHS.  One thread uses the device meanwhile.
+ * Where WAY_GRAPHS is taken (attn/cuda/ways.h).  One thread uses the device meanwhile.
  */
 #ifndef ATTN_CUDA_GRAPH_H
 #define ATTN_CUDA_GRAPH_H
@@ -15,11 +15,10 @@
 
 typedef struct RunGraph RunGraph;
 
-/* ATTNSCOPE_GRAPHS: runs without views need not wait for each operation ... */
+/* Runs without views need not wait for each operation ... */
 bool device_goes_ahead(const Device *device);
 /* ... and timed ones are to be replayed as graphs. */
 bool device_wants_graphs(const Device *device);
-const char *device_graphs_text(const Device *device); /* for doctor; static */
 
 /* Of spec, which is run twice in `arena`; spec's observers hear nothing of it.  The arena is the
  * graph's until run_graph_free.  NULL: why says why not. */

@@ -19,7 +19,6 @@
 #endif
 #define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
 #define CUDNN_VARIABLE "ATTNSCOPE_CUDNN"
-#define WARPGROUP_VARIABLE "ATTNSCOPE_WGMMA"
 
 static void *open_at(const char *folder, const char *rest, Device *d)
 {
@@ -138,7 +137,7 @@ Device *device_open(Error *err)
     d->api = d->library ? find_api(d, err) : NULL;
     if (d->api && open_gpu(d, err)) {
         gpu_fill_ops(d);
-        d->ahead = gpu_ahead_asked(&d->info);
+        d->ahead = gpu_ahead_of(d);
         return d;
     }
     d->api = NULL;
@@ -192,18 +191,6 @@ const char *device_cudnn(const Device *d)
         return "switched off by " CUDNN_VARIABLE "=0";
     d->api->fused_plan(&nothing);
     return d->api->text(FUSED_DECLINED);
-}
-
-const char *device_warpgroup(const Device *d)
-{
-    const char   *given = getenv(WARPGROUP_VARIABLE);
-    WarpgroupCall nothing = { .arithmetic = ARITHMETIC_BF16 };
-
-    if (d->api->attend_warpgroup(&nothing))
-        return d->api->text(WARPGROUP_DECLINED);
-    if (!given || strcmp(given, "1") != 0)
-        return "not used: it has not run on a GPU yet; " WARPGROUP_VARIABLE "=1 takes it";
-    return "used in bf16 and f16, for up to 128 columns and nothing added to scores";
 }
 
 const Ops *device_ops(Device *d, Arithmetic arithmetic)

@@ -26,8 +26,6 @@ const DeviceApi  *device_api(const Device *device);
 const char       *device_path(const Device *device); /* of the library */
 /* "cuDNN 9.19", or why it is not used; valid until the next call of the device. */
 const char       *device_cudnn(const Device *device);
-/* The same of our kernel for Hopper's warpgroups. */
-const char       *device_warpgroup(const Device *device);
 /* Its operations, with matrix products of that kind; live as long as the device. */
 const Ops        *device_ops(Device *device, Arithmetic arithmetic);
 /* "f32", "tf32", "bf16", "f16"; the CPU computes in the first. */

@@ -113,6 +113,10 @@ const CuptiLibrary *cupti_library(void)
     const char  *given = getenv(VARIABLE);
     CuptiLibrary library = { .handle = NULL };
 
+    if (given && !strcmp(given, "0")) {
+        cupti_refuse("switched off by " VARIABLE "=0");
+        return NULL;
+    }
     if (the_library.handle)
         return &the_library;
     open_cuda_library("libnvperf_host.so");
