@@ -190,8 +190,8 @@ static bool try_first(Device *d, DeviceWay way, Verdict *out)
 
     if (!policy.allowed || !can_keep())
         return false;
-    snprintf(text, sizeof(text), "trying %s once on this GPU, for %d s at most (%s=0 goes without)",
-             way_name(way), PATIENCE, way_variable(way));
+    snprintf(text, sizeof(text), "trying %s, once (%d s at most; %s=0 goes without)", way_name(way),
+             PATIENCE, way_variable(way));
     if (policy.tell)
         policy.tell(policy.context, text);
     return trial_make(way, out, NULL) && trial_keep(d, way, out, NULL);
