@@ -157,13 +157,12 @@ static bool judge(const Child *child, const char *said, Verdict *out, Error *err
 
 bool trial_make(DeviceWay way, Verdict *out, Error *err)
 {
-    char  name[16], *words[] = { "attnscope", "trial", "--here", name, NULL };
-    Child child;
-    Text  said = { 0 };
-    bool  ok;
+    const char *words[] = { "attnscope", "trial", "--here", way_name(way), NULL };
+    Child       child;
+    Text        said = { 0 };
+    bool        ok;
 
     *out = (Verdict){ .good = false };
-    snprintf(name, sizeof(name), "%s", way_name(way));
     ok = child_run(&child, words, &(ChildWatch){ .deadline = clock_wall() + PATIENCE }, &said, err);
     if (ok)
         ok = judge(&child, text_str(&said), out, err);
