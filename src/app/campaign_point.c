@@ -186,7 +186,7 @@ bool campaign_point(const CampaignSpec *spec, const CampaignPoint *point, double
         looks.stopped = watch->stopped;
         looks.context = watch->context;
     }
-    ok = ok && child_run(&child, (const char *const *)words.items, &looks, &said, err);
+    ok = ok && child_run(&child, words.items, &looks, &said, err);
     words_free(&words);
     if (ok && child.stopped)
         ok = error_set(err, ERR_CANCELLED, "stopped");

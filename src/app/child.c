@@ -22,7 +22,7 @@
 #include "app/place.h"
 #include "profile/measure.h"
 
-static void become(const char *program, const char *const *words, int out, int errors, pid_t parent)
+static void become(const char *program, char *const *words, int out, int errors, pid_t parent)
 {
     sigset_t none;
     int      null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -33,11 +33,11 @@ static void become(const char *program, const char *const *words, int out, int e
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
-    execv(program, (char *const *)words); /* which it does not change */
+    execv(program, words);
     _exit(127);
 }
 
-static bool start(const char *program, const char *const *words, Child *child, Error *err)
+static bool start(const char *program, char *const *words, Child *child, Error *err)
 {
     pid_t parent = getpid();
     int   ends[2] = { -1, -1 };
@@ -134,8 +134,7 @@ void child_reason(const Child *child, char *text, size_t size)
                  WEXITSTATUS(child->status));
 }
 
-bool child_run(Child *child, const char *const *words, const ChildWatch *watch, Text *said,
-               Error *err)
+bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *said, Error *err)
 {
     Text program = { 0 };
     bool ok;

@@ -24,8 +24,7 @@ typedef struct ChildWatch {
 
 /* Runs it with these words (the first is the program's name, NULL ends them) until it has ended;
  * what it printed goes to *said.  False: it could not be started.  Then child_end. */
-bool child_run(Child *child, const char *const *words, const ChildWatch *watch, Text *said,
-               Error *err);
+bool child_run(Child *child, char *const *words, const ChildWatch *watch, Text *said, Error *err);
 /* Why it has no result: the signal that ended it, or the last line that it said on stderr
  * without the program's name, or its exit status. */
 void child_reason(const Child *child, char *text, size_t size);

@@ -157,12 +157,14 @@ static bool judge(const Child *child, const char *said, Verdict *out, Error *err
 
 bool trial_make(DeviceWay way, Verdict *out, Error *err)
 {
-    const char *words[] = { "attnscope", "trial", "--here", way_name(way), NULL };
-    Child       child;
-    Text        said = { 0 };
-    bool        ok;
+    char  program[] = "attnscope", command[] = "trial", here[] = "--here", name[16];
+    char *words[] = { program, command, here, name, NULL };
+    Child child;
+    Text  said = { 0 };
+    bool  ok;
 
     *out = (Verdict){ .good = false };
+    snprintf(name, sizeof(name), "%s", way_name(way));
     ok = child_run(&child, words, &(ChildWatch){ .deadline = clock_wall() + PATIENCE }, &said, err);
     if (ok)
         ok = judge(&child, text_str(&said), out, err);
