@@ -267,8 +267,8 @@ static bool run_upper(Result *result, const RunSpec *common, Error *err)
     return true;
 }
 
-Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
-                        const atomic_bool *cancel, RunProgress *progress, Error *err)
+static Result *execute(Loaded *loaded, const Request *request, Threads *threads,
+                       const atomic_bool *cancel, RunProgress *progress, Error *err)
 {
     Result *result = result_new(loaded, request, err);
     RunSpec spec;
@@ -309,6 +309,25 @@ Result *execute_request(Loaded *loaded, const Request *request, Threads *threads
 failed:
     result_release(result);
     return NULL;
+}
+
+/* Runs on a GPU wait for each other, whichever session they are of. */
+Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
+                        const atomic_bool *cancel, RunProgress *progress, Error *err)
+{
+    Device *device = device_of(request->ops);
+    Result *result;
+
+    if (!device_hold_now(device)) {
+        next_phase(progress, "waiting for the GPU", 0);
+        if (!device_hold(device, cancel)) {
+            error_set(err, ERR_CANCELLED, "%s: interrupted", request->mechanism);
+            return NULL;
+        }
+    }
+    result = execute(loaded, request, threads, cancel, progress, err);
+    device_leave(device);
+    return result;
 }
 
 #define QUIET_SECONDS 0.5 /* that a run is not told of */

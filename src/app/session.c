@@ -242,13 +242,16 @@ const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int count, con
 
 bool ceilings_measure(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
 {
+    bool ok;
+
     ops = ops ? ops : ops_cpu();
     if (!ops->ceilings)
         return error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured", ops->name);
-    if (!ops->ceilings(ops, threads, out, err))
-        return false;
+    device_hold(device_of(ops), NULL);
+    ok = ops->ceilings(ops, threads, out, err);
+    device_leave(device_of(ops));
     snprintf(out->device, sizeof(out->device), "%s", ops->name);
-    return true;
+    return ok;
 }
 
 const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *err)

@@ -10,6 +10,7 @@
 #ifndef ATTN_CUDA_GPU_H
 #define ATTN_CUDA_GPU_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "attn/cuda/device.h"
@@ -37,7 +38,9 @@ struct Device {
     const DeviceApi *api;
     DeviceInfo       info;
     char             path[4096];
-    atomic_int       holders;
+    char            *named;              /* by the variable, when it was opened; owned or NULL */
+    int              holders;            /* guarded by the lock of all */
+    pthread_mutex_t  use;                /* device_hold; recursive */
     ArenaSource      memory;
     _Atomic int64_t  in_use, peak;       /* bytes that we took */
     _Atomic int64_t  free_at_first;      /* bytes that there were when we held none */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LIBRARY "attnscope-cuda.so"
@@ -19,6 +20,8 @@
 #endif
 #define VARIABLE "ATTNSCOPE_DEVICE_LIBRARY"
 #define CUDNN_VARIABLE "ATTNSCOPE_CUDNN"
+#define LOOK_NS 50000000 /* how often who waits for the device looks up */
+#define SECOND_NS 1000000000
 
 static void *open_at(const char *folder, const char *rest, Device *d)
 {
@@ -124,15 +127,57 @@ static bool open_gpu(Device *d, Error *err)
     return error_set(err, ERR_UNSUPPORTED, NO_GPU " that can be used: %s; %s", text, advice(text));
 }
 
-Device *device_open(Error *err)
+/* ---- the one device ------------------------------------------------------------------- */
+
+/* Also held while one is opened or closed, because another may follow at once. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Device         *the_device;
+
+static const char *named_now(void)
 {
-    Device *d = calloc(1, sizeof(*d));
+    const char *given = getenv(VARIABLE);
+
+    return given ? given : "";
+}
+
+static void destroy(Device *d)
+{
+    if (d->api)
+        d->api->close();
+    if (d->library)
+        dlclose(d->library);
+    pthread_mutex_destroy(&d->use);
+    free(d->named);
+    free(d);
+}
+
+static Device *device_new(void)
+{
+    Device             *d = calloc(1, sizeof(*d));
+    pthread_mutexattr_t kind;
+
+    if (!d)
+        return NULL;
+    d->holders = 1;
+    d->named = strdup(named_now());
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&d->use, &kind);
+    pthread_mutexattr_destroy(&kind);
+    if (d->named)
+        return d;
+    destroy(d);
+    return NULL;
+}
+
+static Device *open_first(Error *err)
+{
+    Device *d = device_new();
 
     if (!d) {
         error_set(err, ERR_NOMEM, "not enough memory to open the GPU");
         return NULL;
     }
-    d->holders = 1;
     d->library = open_library(d, err);
     d->api = d->library ? find_api(d, err) : NULL;
     if (d->api && open_gpu(d, err)) {
@@ -141,30 +186,77 @@ Device *device_open(Error *err)
         return d;
     }
     d->api = NULL;
-    device_release(d);
+    destroy(d);
     return NULL;
+}
+
+/* Another library than that of the one there is (tests have several) is another device. */
+Device *device_open(Error *err)
+{
+    Device *d;
+
+    pthread_mutex_lock(&lock);
+    if (the_device && !strcmp(the_device->named, named_now())) {
+        d = the_device;
+        d->holders++;
+    } else {
+        d = open_first(err);
+        the_device = d ? d : the_device;
+    }
+    pthread_mutex_unlock(&lock);
+    return d;
 }
 
 void device_retain(Device *d)
 {
+    if (!d)
+        return;
+    pthread_mutex_lock(&lock);
+    d->holders++;
+    pthread_mutex_unlock(&lock);
+}
+
+void device_release(Device *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_lock(&lock);
+    if (--d->holders == 0) {
+        the_device = the_device == d ? NULL : the_device;
+        destroy(d);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool device_hold_now(Device *d)
+{
+    return !d || pthread_mutex_trylock(&d->use) == 0;
+}
+
+bool device_hold(Device *d, const atomic_bool *cancel)
+{
+    struct timespec until;
+    bool            held = device_hold_now(d);
+
+    while (!held && !(cancel && atomic_load(cancel))) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_NS;
+        until.tv_sec += until.tv_nsec / SECOND_NS;
+        until.tv_nsec %= SECOND_NS;
+        held = pthread_mutex_timedlock(&d->use, &until) == 0;
+    }
+    return held;
+}
+
+void device_leave(Device *d)
+{
     if (d)
-        atomic_fetch_add(&d->holders, 1);
+        pthread_mutex_unlock(&d->use);
 }
 
 Device *device_of(const Ops *ops)
 {
     return ops && ops->memory ? ((const DeviceKind *)ops)->device : NULL;
-}
-
-void device_release(Device *d)
-{
-    if (!d || atomic_fetch_sub(&d->holders, 1) > 1)
-        return;
-    if (d->api)
-        d->api->close();
-    if (d->library)
-        dlclose(d->library);
-    free(d);
 }
 
 const DeviceInfo *device_info(const Device *d)

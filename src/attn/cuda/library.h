@@ -1,11 +1,14 @@
 /* attn/cuda/library.h -- opening attnscope-cuda.so and a GPU.
  *
  * Looked for: $ATTNSCOPE_DEVICE_LIBRARY, then attnscope-cuda.so beside the program (the module
- * of stock Lua: beside that, then in the folder above), then in PREFIX/lib/attnscope.  A program
- * opens it at most once.
+ * of stock Lua: beside that, then in the folder above), then in PREFIX/lib/attnscope.  A process
+ * has one device, which whoever opens it shares: the library has one stream and one of everything
+ * else.
  */
 #ifndef ATTN_CUDA_LIBRARY_H
 #define ATTN_CUDA_LIBRARY_H
+
+#include <stdatomic.h>
 
 #include "attn/cuda/device.h"
 #include "attn/ops.h"
@@ -15,11 +18,19 @@ typedef struct Device Device;
 
 #define NO_GPU "no GPU" /* how each message begins that says so */
 
-/* The first GPU, held once; NULL: err says what is missing and what to do. */
+/* The first GPU, to be released once, from any thread; NULL: err says what is missing and what to
+ * do. */
 Device           *device_open(Error *err);
 /* Counted, from any thread: runs in its memory hold it too.  NULL is no device. */
 void              device_retain(Device *device);
 void              device_release(Device *device);
+/* From here to device_leave this thread has the device alone: runs would disturb each other's
+ * times, and one begun while another thread captures a graph would become part of it.  It may
+ * hold it more than once.  False: *cancel (or NULL) was set before it was free.  NULL is no
+ * device. */
+bool              device_hold(Device *device, const atomic_bool *cancel);
+bool              device_hold_now(Device *device); /* false: another thread has it */
+void              device_leave(Device *device);
 Device           *device_of(const Ops *ops); /* NULL: the CPU's, or ops NULL */
 const DeviceInfo *device_info(const Device *device);
 const DeviceApi  *device_api(const Device *device);
