@@ -27,22 +27,33 @@ static bool here(Session *s, const Call *call, Text *out, Error *err)
     return verdict.good || error_set(err, ERR_DIFFERENCE, "%s is not to be used", way_name(way));
 }
 
+/* What it came to also goes for this process's own runs from here on. */
+static void settle(Device *device, DeviceWay way, const Verdict *verdict)
+{
+    device_hold(device, NULL);
+    device_way_settle(device, way, verdict->good, verdict->what);
+    device_leave(device);
+}
+
 /* Tries one and says so; what was not tried is no failure of the others. */
 static void try_one(Session *s, Device *device, DeviceWay way, Text *out)
 {
     Error   err = ERROR_INIT;
     Verdict verdict;
 
-    session_progress(s, "trying %s", way_name(way));
-    if (device_way(device, way) == WAY_ABSENT)
+    if (device_way(device, way) == WAY_ABSENT) {
         text_addf(out, "  %-10s %s\n", way_name(way), device_way_text(device, way));
-    else if (!trial_make(way, &verdict, &err))
+        return;
+    }
+    session_progress(s, "trying %s", way_name(way));
+    if (!trial_make(way, &verdict, &err)) {
         text_addf(out, "  %-10s %s\n", way_name(way), err.text);
-    else
-        text_addf(out, "  %-10s %s: %s\n", way_name(way), verdict.good ? "used" : "not used",
-                  verdict.what);
-    if (!err.code && device_way(device, way) != WAY_ABSENT &&
-        !trial_keep(device, way, &verdict, &err))
+        return;
+    }
+    settle(device, way, &verdict);
+    text_addf(out, "  %-10s %s: %s\n", way_name(way), verdict.good ? "used" : "not used",
+              verdict.what);
+    if (!trial_keep(device, way, &verdict, &err))
         text_addf(out, "  %-10s not kept: %s\n", "", err.text);
 }
 
