@@ -17,6 +17,8 @@ static bool here(Session *s, const Call *call, Text *out, Error *err)
     DeviceWay way;
     int64_t   n = 0;
 
+    if (!trials_allowed()) /* the variables that it sets would stay, and what it breaks too */
+        return error_set(err, ERR_USAGE, "trial --here is for a process of its own: say 'trial'");
     if (call->word_count != 1)
         return error_set(err, ERR_USAGE, "trial --here needs one word: wgmma or graphs");
     if (!way_of(call->words[0], &way, err) ||

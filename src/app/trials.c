@@ -44,6 +44,11 @@ void trials_forbid(void)
     policy.allowed = false;
 }
 
+bool trials_allowed(void)
+{
+    return policy.allowed;
+}
+
 /* ---- what is known -------------------------------------------------------------------- */
 
 bool trials_path(Text *out, Error *err)

@@ -23,6 +23,7 @@ typedef void (*TrialTell)(void *context, const char *text);
  * and again where nobody could be told or nobody wants to wait. */
 void trials_allow(TrialTell tell, void *context);
 void trials_forbid(void);
+bool trials_allowed(void);
 /* Settles the ways of a device just opened by what is known, or tried.  Any thread. */
 void trials_apply(Device *device);
 
