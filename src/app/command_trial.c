@@ -37,6 +37,11 @@ static void settle(Device *device, DeviceWay way, const Verdict *verdict)
     device_leave(device);
 }
 
+static bool is_stopped(void *context)
+{
+    return session_stopped(context);
+}
+
 /* Tries one and says so; what was not tried is no failure of the others. */
 static void try_one(Session *s, Device *device, DeviceWay way, Text *out)
 {
@@ -48,7 +53,7 @@ static void try_one(Session *s, Device *device, DeviceWay way, Text *out)
         return;
     }
     session_progress(s, "trying %s", way_name(way));
-    if (!trial_make(way, &verdict, &err)) {
+    if (!trial_make(way, is_stopped, s, &verdict, &err)) {
         text_addf(out, "  %-10s %s\n", way_name(way), err.text);
         return;
     }
@@ -78,8 +83,12 @@ bool command_trial(Session *s, const Call *call, Text *out, Error *err)
     if (!device)
         return false;
     text_addf(out, "%s\n", device_info(device)->name);
-    for (int i = 0; i < count; i++)
+    session_heeds_stop(s, true);
+    for (int i = 0; i < count && !session_stopped(s); i++)
         try_one(s, device, ways[i], out);
+    session_heeds_stop(s, false);
+    if (session_stopped(s))
+        return error_set(err, ERR_CANCELLED, "trial: stopped; nothing is kept of the one that ran");
     if (trials_path(&path, NULL))
         text_addf(out, "  kept in    %s\n", text_str(&path));
     text_free(&path);

@@ -160,8 +160,10 @@ static bool judge(const Child *child, const char *said, Verdict *out, Error *err
     return true;
 }
 
-bool trial_make(DeviceWay way, Verdict *out, Error *err)
+bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, Verdict *out,
+                Error *err)
 {
+    const ChildWatch watch = { clock_wall() + PATIENCE, stopped, context };
     char  program[] = "attnscope", command[] = "trial", here[] = "--here", name[16];
     char *words[] = { program, command, here, name, NULL };
     Child child;
@@ -170,8 +172,10 @@ bool trial_make(DeviceWay way, Verdict *out, Error *err)
 
     *out = (Verdict){ .good = false };
     snprintf(name, sizeof(name), "%s", way_name(way));
-    ok = child_run(&child, words, &(ChildWatch){ .deadline = clock_wall() + PATIENCE }, &said, err);
-    if (ok)
+    ok = child_run(&child, words, &watch, &said, err);
+    if (ok && child.stopped)
+        ok = error_set(err, ERR_CANCELLED, "stopped");
+    else if (ok)
         ok = judge(&child, text_str(&said), out, err);
     child_end(&child);
     text_free(&said);
@@ -200,7 +204,7 @@ static bool try_first(Device *d, DeviceWay way, Verdict *out)
              PATIENCE, way_variable(way));
     if (policy.tell)
         policy.tell(policy.context, text);
-    return trial_make(way, out, NULL) && trial_keep(d, way, out, NULL);
+    return trial_make(way, NULL, NULL, out, NULL) && trial_keep(d, way, out, NULL);
 }
 
 void trials_apply(Device *d)

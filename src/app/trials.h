@@ -27,9 +27,10 @@ bool trials_allowed(void);
 /* Settles the ways of a device just opened by what is known, or tried.  Any thread. */
 void trials_apply(Device *device);
 
-/* Tries it, whatever is known; false: it could not be tried now, for a reason that is not the
- * way's (no memory left on the GPU, say). */
-bool trial_make(DeviceWay way, Verdict *out, Error *err);
+/* Tries it, whatever is known; stopped (or NULL) is asked now and then.  False: it could not be
+ * tried now, for a reason that is not the way's (no memory left on the GPU, say). */
+bool trial_make(DeviceWay way, bool (*stopped)(void *context), void *context, Verdict *out,
+                Error *err);
 bool trial_keep(const Device *device, DeviceWay way, const Verdict *verdict, Error *err);
 /* What is known of it; false: nothing. */
 bool trial_recall(const Device *device, DeviceWay way, Verdict *out);

@@ -27,6 +27,8 @@ static int act(const char *way)
         return 3;
     if (!strcmp(how, "crash"))
         raise(SIGSEGV);
+    if (!strcmp(how, "hang"))
+        pause();
     if (!strcmp(how, "killed"))
         raise(SIGKILL);
     fprintf(stderr, "attnscope: not enough memory\n");
@@ -177,10 +179,27 @@ static void what_its_process_does_is_judged(void **state)
         Error   err = { 0 };
 
         setenv(ACTS, cases[i].acts, 1);
-        assert_int_equal(trial_make(WAY_WARPGROUP, &verdict, &err), cases[i].tried);
+        assert_int_equal(trial_make(WAY_WARPGROUP, NULL, NULL, &verdict, &err), cases[i].tried);
         assert_int_equal(verdict.good, cases[i].good);
         assert_non_null(strstr(cases[i].tried ? verdict.what : err.text, cases[i].says));
     }
+}
+
+static bool at_once(void *context)
+{
+    (void)context;
+    return true;
+}
+
+static void a_trial_can_be_stopped(void **state)
+{
+    Verdict verdict;
+    Error   err = { 0 };
+
+    (void)state;
+    setenv(ACTS, "hang", 1);
+    assert_false(trial_make(WAY_WARPGROUP, at_once, NULL, &verdict, &err));
+    assert_int_equal(err.code, ERR_CANCELLED);
 }
 
 static void count(void *context, const char *text)
@@ -236,6 +255,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(graphs_follow_their_trial, forget),
         cmocka_unit_test_setup(the_newest_stands_and_others_stay, forget),
         cmocka_unit_test_setup(what_its_process_does_is_judged, forget),
+        cmocka_unit_test_setup(a_trial_can_be_stopped, forget),
         cmocka_unit_test_setup(a_gpu_is_tried_once, forget),
         cmocka_unit_test_setup(without_a_place_to_keep_it_nothing_is_tried, forget),
     };
