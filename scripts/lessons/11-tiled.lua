@@ -123,9 +123,9 @@ return {
             },
             now = function(s)
                 return ("FLOPs: %.1f times fewer\n"
-                    .. "time here: %.3g ms, exact %.3g ms, %.1f times less"):format(
+                    .. "time here: %.3g ms, exact %.3g ms, %.1f times less (%s)"):format(
                         s.full.flops / s.window.flops, s.window.time, s.full.time,
-                        s.full.time / s.window.time)
+                        s.full.time / s.window.time, s.full.device)
             end,
             ask = {
                 "Had the time fallen like the FLOPs, how long would the window take?",

@@ -100,8 +100,8 @@ return {
         {
             title = "Check with the clock",
             text = [[
-                FLOPs are a promise, time is a fact. Measured on this machine: exact attention
-                against a window of 17, at n = 1024.
+                FLOPs are a promise, time is a fact. Measured here: exact attention against a
+                window of 17, at n = 1024.
             ]],
             runs = {
                 full = { "full", input = "synthetic:local", n = 1024, d = 32, measure = true },
@@ -109,7 +109,8 @@ return {
                     measure = true },
             },
             now = function(s)
-                return ("exact %.3g ms, window %.3g ms"):format(s.full.time, s.window.time)
+                return ("exact %.3g ms, window %.3g ms (%s)"):format(s.full.time, s.window.time,
+                    s.full.device)
             end,
             ask = {
                 "By FLOPs alone, how many times faster should the window be, roughly?",

@@ -254,9 +254,16 @@ bool command_lesson(Session *s, const Call *call, Text *out, Error *err)
 {
     bool listed = !call->word_count || !strcmp(call->words[0], "list");
 
+    listed &= !call->values[OPT_JUDGE] && !call->values[OPT_PRINT] &&
+              !call->values[OPT_LESSON_STEP];
+    if (listed && (call->values[OPT_DEVICE] || call->values[OPT_PRECISION]))
+        return error_set(err, ERR_USAGE, "the list runs nothing, so it has no --device and no "
+                         "--precision: attnscope lesson lsh --print --device cuda");
+    if (!session_lessons_on(s, call->values[OPT_DEVICE], call->values[OPT_PRECISION], err))
+        return false;
     if (call->values[OPT_JUDGE])
         return check_lessons(s, call, out, err);
-    if (listed && !call->values[OPT_PRINT] && !call->values[OPT_LESSON_STEP])
+    if (listed)
         return list(s, call->values[OPT_JSON] != NULL, out, err);
     if (call->values[OPT_JSON])
         return error_set(err, ERR_USAGE, "--json is for the list: attnscope lesson list --json");

@@ -18,6 +18,17 @@ void session_on_lessons(Session *s, const LessonReader *reader)
     s->lessons = reader;
 }
 
+bool session_lessons_on(Session *s, const char *device, const char *precision, Error *err)
+{
+    Request place = REQUEST_INIT;
+
+    if (!request_device(s, &place, device, precision, err))
+        return false;
+    memcpy(s->lesson_device, place.device, sizeof(s->lesson_device));
+    memcpy(s->lesson_precision, place.precision, sizeof(s->lesson_precision));
+    return true;
+}
+
 /* ---- opening --------------------------------------------------------------------- */
 
 static bool read_file(const char *path, Text *out, Error *err)
@@ -100,6 +111,23 @@ static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text 
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
 }
 
+static void add_option(Call *call, OptionId id, const char *value, Text *line)
+{
+    call->values[id] = value;
+    text_addf(line, " --%s %s", option_at(id)->flag, value);
+}
+
+/* The session's device, where the words name none; the line says it, too, so that it repeats
+ * what was drawn. */
+static void take_place(const Session *s, Call *call, Text *line)
+{
+    if (call->values[OPT_DEVICE] || !*s->lesson_device || !strcmp(s->lesson_device, "cpu"))
+        return;
+    add_option(call, OPT_DEVICE, s->lesson_device, line);
+    if (!call->values[OPT_PRECISION] && strcmp(s->lesson_precision, "f32") != 0)
+        add_option(call, OPT_PRECISION, s->lesson_precision, line);
+}
+
 bool lesson_call(Session *s, const Lesson *lesson, const LessonWords *words, LessonCall *out,
                  Error *err)
 {
@@ -114,6 +142,7 @@ bool lesson_call(Session *s, const Lesson *lesson, const LessonWords *words, Les
         return false;
     call->values[OPT_INPUT] = text_str(&out->input);
     words_join(words->items, words->count, &out->line);
+    take_place(s, call, &out->line);
     call->line = text_str(&out->line);
     return text_ok(&out->line) || error_set(err, ERR_NOMEM, "not enough memory for a command");
 }

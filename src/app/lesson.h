@@ -114,6 +114,9 @@ typedef struct LessonReader {
 
 /* Who reads lessons for this session; borrowed. */
 void session_on_lessons(Session *s, const LessonReader *reader);
+/* Where this session's lessons run, but for what names its device itself; words as
+ * request_device takes them.  The CPU until then. */
+bool session_lessons_on(Session *s, const char *device, const char *precision, Error *err);
 
 /* ---- finding and reading ---------------------------------------------------------- */
 
@@ -151,7 +154,8 @@ typedef struct LessonCall {
     Text  input, line;
 } LessonCall;
 
-/* Inputs "sample:NAME" are the program's own; others are looked for beside the lesson. */
+/* Inputs "sample:NAME" are the program's own; others are looked for beside the lesson.  Words
+ * that name no device get the session's. */
 bool lesson_call(Session *s, const Lesson *lesson, const LessonWords *words, LessonCall *out,
                  Error *err);
 void lesson_call_free(LessonCall *made);

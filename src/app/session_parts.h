@@ -54,6 +54,7 @@ struct Session {
     const atomic_bool *stop; /* borrowed; NULL: nobody stops */
     atomic_bool *heeded;     /* borrowed or NULL */
     const struct LessonReader *lessons; /* borrowed; NULL: nobody reads any */
+    char        lesson_device[8], lesson_precision[8]; /* as session_lessons_on; "": the CPU */
     /* worker */
     pthread_t       worker;
     bool            started, quit;

@@ -219,9 +219,10 @@ static void set_place(lua_State *L, const LessonFact *fact)
 static int fact_missing(lua_State *L)
 {
     static const char *const known[] = {
-        "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "flops", "bytes",
-        "stages", "pairs", "density", "mass", "mass_min", "error", "variation", "time", "memory",
-        "figures", "view", "head", "sorted", "query", "key", "value", "row", "size", NULL
+        "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "device",
+        "precision", "flops", "bytes", "stages", "pairs", "density", "mass", "mass_min", "error",
+        "variation", "time", "memory", "figures", "view", "head", "sorted", "query", "key",
+        "value", "row", "size", NULL
     };
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
     const char *nearest = known[0];
@@ -245,6 +246,13 @@ static void guard_names(lua_State *L)
     lua_setmetatable(L, -2);
 }
 
+/* Where it ran. */
+static void set_device(lua_State *L, const Request *request)
+{
+    set_text(L, "device", request->ops ? request->device : "cpu");
+    set_text(L, "precision", request->ops ? request->precision : "f32");
+}
+
 static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
 {
     const Run *run = fact->result->run;
@@ -252,6 +260,7 @@ static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
     lua_newtable(L);
     set_text(L, "mechanism", fact->result->request.mechanism);
     set_text(L, "position", fact->result->request.position);
+    set_device(L, &fact->result->request);
     set_integer(L, "n", run->n);
     set_integer(L, "m", run->m);
     set_integer(L, "d", run->d);

@@ -400,7 +400,7 @@ void action_pane_close_it(Ui *ui)
     c->effect = false;
 }
 
-static void take_place(Request *to, const Request *from)
+void compare_take_place(Request *to, const Request *from)
 {
     for (; to; to = to->above) {
         to->ops = from->ops;
@@ -424,19 +424,20 @@ void action_rerun(Ui *ui)
 void action_device_next(Ui *ui)
 {
     Compare *c = &ui->compare;
+    Request  next = REQUEST_INIT;
     Text     place = { 0 };
     Error    err = ERROR_INIT;
 
-    if (c->count)
-        take_place(&ui->defaults, &c->panes[c->focus].request);
-    if (!request_next_place(ui->session, &ui->defaults, &err)) {
+    compare_take_place(&next, c->count ? &c->panes[c->focus].request : &ui->defaults);
+    if (!request_next_place(ui->session, &next, &err)) {
         ui_say(ui, ROLE_WARN, "%s", err.text);
         return;
     }
     if (c->count)
         history_note(ui);
+    compare_take_place(&ui->defaults, &next);
     for (int i = 0; i < c->count; i++) {
-        take_place(&c->panes[i].request, &ui->defaults);
+        compare_take_place(&c->panes[i].request, &next);
         pane_run(ui, &c->panes[i]);
     }
     request_place(&ui->defaults, &place);

@@ -329,6 +329,8 @@ void compare_open_preset(Ui *ui, const char *name);
 void compare_typed_view(Ui *ui, const char *name);
 /* The pane's request was changed: it is run, and what hangs on it. */
 void compare_run(Ui *ui, Pane *pane);
+/* Device and precision only; of the layers above, too. */
+void compare_take_place(Request *to, const Request *from);
 /* Asks for what the focused pane cannot run without. */
 void compare_ask(Ui *ui);
 void compare_clear(Ui *ui); /* closes all panes */

@@ -13,6 +13,7 @@ struct Snapshot {
     Marks     marks;
     char     *spec; /* of the input; owned */
     InputChoice choice;
+    Request   place; /* only where what is opened next runs */
 };
 
 static void snapshot_free(Snapshot *s)
@@ -39,6 +40,7 @@ static Snapshot *snapshot_take(const Ui *ui)
     s->marks = c->marks;
     s->spec = session_input_spec(ui->session) ? strdup(session_input_spec(ui->session)) : NULL;
     s->choice = *session_choice(ui->session);
+    compare_take_place(&s->place, &ui->defaults);
     for (int i = 0; i < c->count; i++) {
         if (!pane_take(&c->panes[i], &s->panes[i], NULL)) {
             snapshot_free(s);
@@ -95,6 +97,7 @@ static void snapshot_restore(Ui *ui, Snapshot *s)
     c->effect = s->effect;
     c->linked = s->linked;
     c->solo = s->solo;
+    compare_take_place(&ui->defaults, &s->place);
     s->marks.version = c->marks.version + 1; /* rows read since are of others */
     c->marks = s->marks;
 }

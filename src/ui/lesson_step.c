@@ -64,9 +64,12 @@ static bool open_words(Ui *ui, const LessonWords *words, Error *err)
 {
     LessonCall made;
     FigurePlan plan = { 0 };
-    bool       ok = lesson_call(ui->session, ui->lessons.running, words, &made, err) &&
-              lesson_plan(ui->session, &made, &plan, err);
+    bool       ok;
 
+    if (!session_lessons_on(ui->session, ui->defaults.device, ui->defaults.precision, err))
+        return false;
+    ok = lesson_call(ui->session, ui->lessons.running, words, &made, err) &&
+         lesson_plan(ui->session, &made, &plan, err);
     if (ok)
         open_panes(ui, words, &made.call, &plan);
     figure_plan_free(&plan);
@@ -91,7 +94,10 @@ static bool start_runs(Ui *ui, const LessonStep *step, Error *err)
 {
     Lessons *l = &ui->lessons;
 
-    if (step->run_count && !l->side && !(l->side = session_new(err)))
+    memcpy(l->device, ui->defaults.device, sizeof(l->device));
+    memcpy(l->precision, ui->defaults.precision, sizeof(l->precision));
+    if (step->run_count && ((!l->side && !(l->side = session_new(err))) ||
+                            !session_lessons_on(l->side, l->device, l->precision, err)))
         return false;
     for (int i = 0; i < step->run_count; i++) {
         Request request = REQUEST_INIT;
@@ -186,6 +192,20 @@ static bool poll_run(Lessons *l, int i)
     return true;
 }
 
+/* Panes that have gone to another device take the runs beside them along: their times are
+ * compared. */
+static void follow_device(Ui *ui)
+{
+    Lessons *l = &ui->lessons;
+    Error    err = ERROR_INIT;
+
+    if (!strcmp(l->device, ui->defaults.device) && !strcmp(l->precision, ui->defaults.precision))
+        return;
+    lesson_drop_runs(ui);
+    if (!start_runs(ui, &l->running->steps[l->step], &err))
+        snprintf(l->problem, sizeof(l->problem), "%s", err.text);
+}
+
 /* To the stage that the step is about, once there is a run with stages. */
 static void go_to_stage(Ui *ui)
 {
@@ -250,6 +270,7 @@ bool lesson_poll(Ui *ui)
 
     if (!l->running)
         return false;
+    follow_device(ui);
     for (int i = 0; i < LESSON_RUNS_MOST; i++)
         changed |= poll_run(l, i);
     go_to_stage(ui);

@@ -42,6 +42,7 @@ typedef struct Lessons {
     bool        aimed;   /* the cursor they name has not been held against the views yet */
     const char *at;      /* stage to go to once the run is there; NULL: none */
     Session    *side;    /* owned: of the runs beside the panes; NULL: none yet */
+    char        device[8], precision[8]; /* where they run: as the panes' when they began */
     Job        *jobs[LESSON_RUNS_MOST];
     Result     *results[LESSON_RUNS_MOST]; /* retained */
     struct Saved *before; /* owned: what was open; NULL: nothing to go back to */

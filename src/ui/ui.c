@@ -230,7 +230,11 @@ static bool parse(Start *start, int argc, char **argv, Error *err)
 /* The command's own words, without the program's name. */
 static bool parse_step(Start *start, int argc, char **argv, Error *err)
 {
-    return call_parse(&start->step, (const char *const *)argv + 1, argc - 1, err);
+    if (!call_parse(&start->step, (const char *const *)argv + 1, argc - 1, err))
+        return false;
+    start->device = start->step.values[OPT_DEVICE];
+    start->precision = start->step.values[OPT_PRECISION];
+    return true;
 }
 
 static bool is_lesson(const char *command)
