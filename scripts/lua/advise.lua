@@ -6,7 +6,8 @@
 -- on the keys that the candidate looks at, mean over the queries; FLOPs are counted.  A candidate
 -- of several passes may look at all keys and still give something else: `error` leaves it out.  The
 -- crossover is the length from which the candidate needs fewer FLOPs than exact attention,
--- from power laws through both over the lengths of `fit`.
+-- from power laws through both over the lengths of `fit`.  After Ctrl-C the heads that were
+-- finished are written.
 
 local attn = require "attnscope"
 
@@ -51,6 +52,7 @@ local function law(mechanism)
         xs[#xs + 1], ys[#ys + 1] = n, result.record.flops.counted
       end
     end
+    settings.raise_if_interrupted() -- it is not the mechanism that has no law
     laws[mechanism] = #xs > 1 and attn.fit(xs, ys, { boot = 0 }) or false
   end
   return laws[mechanism]
@@ -89,10 +91,10 @@ end
 
 local columns = { "layer", "head", "mechanism", "kept", "kept at worst", "output error", "FLOPs",
                   "of exact", "crossover n", "chosen" }
-local input, rows, said = load(), {}, {}
+local input, by_head, said = load(), {}, {}
 head_size = input.d
 
--- The candidates that ran, the cheapest of them that suits, and exact attention; nil after Ctrl-C.
+-- The candidates that ran, the cheapest of them that suits, and exact attention.
 local function advise(one)
   local exact, why = try("full", one)
   local best = { mechanism = "full", tried = exact }
@@ -105,14 +107,14 @@ local function advise(one)
       if suits(tried) and tried.flops < best.tried.flops then
         best = candidates[#candidates]
       end
-    elseif not said[mechanism] and not attn.interrupted() then
+    end
+    settings.raise_if_interrupted()
+    if not tried and not said[mechanism] then
       said[mechanism] = true
       attn.log("warning", "left out: %s: %s", mechanism, why)
     end
   end
-  if attn.interrupted() then
-    return nil
-  end
+  settings.raise_if_interrupted() -- `full` alone may have been tried
   settings.must(exact, why)
   candidates[#candidates + 1] = best.mechanism == "full" and best or nil
   return candidates, best, exact
@@ -127,19 +129,32 @@ local function row(h, c, best, exact)
   }
 end
 
-for h = 0, input.heads - 1 do
+-- Its rows all at once: none of a head that Ctrl-C came into.
+local function take(h)
   local one <close> = head_of(input, h)
   local candidates, best, exact = advise(one)
-  if not candidates then -- the heads that were finished are written
-    attn.log("warning", "interrupted: %d of %d heads", h, input.heads)
-    break
-  end
+  local rows = {}
   for _, c in ipairs(candidates) do
     if settings.all or c == best then
       rows[#rows + 1] = row(h, c, best, exact)
     end
   end
+  by_head[h + 1] = rows
   attn.log("info", "head %d: %s keeps %.4f at %.0f %% of the FLOPs", h, best.mechanism,
     best.tried.kept or 1, 100 * best.tried.flops / exact.flops)
+end
+
+local function all_heads()
+  for h = 0, input.heads - 1 do
+    take(h)
+  end
+end
+
+if not settings.until_stopped(all_heads) then
+  attn.log("warning", "interrupted: %d of %d heads", #by_head, input.heads)
+end
+local rows = {}
+for _, own in ipairs(by_head) do
+  table.move(own, 1, #own, #rows + 1, rows)
 end
 settings:write_csv(settings.out, rows, columns)

@@ -55,9 +55,7 @@ local function sweep(chosen)
     })
     for _, mechanism in ipairs(chosen) do
       local row = measure(mechanism, input)
-      if attn.interrupted() then -- this one is no failure of the mechanism
-        error("interrupted", 0)
-      end
+      settings.raise_if_interrupted() -- it is no failure of the mechanism
       row.mechanism, row.n = mechanism, n
       rows[#rows + 1] = row
       by_mechanism[mechanism] = by_mechanism[mechanism] or {}
@@ -88,11 +86,11 @@ local function report(chosen, out)
 end
 
 local chosen = settings:chosen { needs_x = false, needs_attn = false }
-local done, why = pcall(sweep, chosen)
+local done = settings.until_stopped(sweep, chosen)
 local to_stdout = settings.out == "-"
 
 settings.must(attn.csv(to_stdout and io.stdout or settings.out, rows, columns))
 report(chosen, to_stdout and io.stderr or io.stdout)
 if not done then
-  settings.give_up(why, 1)
+  settings.give_up("interrupted", 1)
 end

@@ -12,7 +12,8 @@
 -- settings[1].
 --
 -- What the user can mend ends the script with one line and no traceback: settings.give_up,
--- settings.must and settings.try.
+-- settings.must and settings.try.  Work of which the finished part is to be kept after Ctrl-C runs
+-- in settings.until_stopped.
 
 local attn = require "attnscope"
 
@@ -32,6 +33,23 @@ end
 function methods.stop_if_interrupted()
   if attn.interrupted() then
     methods.give_up("interrupted")
+  end
+end
+
+-- Runs f to its end, or to Ctrl-C, which may raise between any two instructions: what f has put
+-- somewhere by then stays.  False: it was stopped.
+function methods.until_stopped(f, ...)
+  local good, why = pcall(f, ...)
+  if not good and not attn.interrupted() then
+    error(why, 0)
+  end
+  return not attn.interrupted()
+end
+
+-- The same inside f, where a run that Ctrl-C ended looks like one that failed.
+function methods.raise_if_interrupted()
+  if attn.interrupted() then
+    error("interrupted", 0)
   end
 end
 
