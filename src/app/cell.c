@@ -247,3 +247,15 @@ void cell_describe(const CellWhy *why, Text *out)
     if (why->weighs && why->weight != 0)
         text_addf(out, "to exact   %+.3g\n", why->weight - why->exact);
 }
+
+void cell_place(const Result *result, Text *out)
+{
+    const Record *r = &result->record;
+    const char   *gpu = request_gpu(&result->request), *asked = result->request.precision;
+    bool          plain = !gpu || !*r->computed || !strncmp(r->computed, asked, strlen(asked));
+
+    text_add(out, gpu && *r->computed ? r->computed : gpu ? asked : "f32");
+    if (!plain)
+        text_addf(out, " (%s asked)", asked);
+    text_addf(out, " on %s", gpu ? gpu : "the CPU");
+}

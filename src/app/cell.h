@@ -37,4 +37,7 @@ bool        cell_read(CellReader *reader, int64_t head, int64_t q, int64_t k, Ce
 /* A line each: "score      2.318, 0.39 below the row's top". */
 void        cell_describe(const CellWhy *why, Text *out);
 
+/* What it was computed in, and where: "f32 (bf16 asked) on NVIDIA H200", "f32 on the CPU". */
+void        cell_place(const Result *result, Text *out);
+
 #endif

@@ -56,8 +56,17 @@ static void number(Json *json, const char *name, double value, bool known)
         jsonw_null(json);
 }
 
-static void write_json(const CellWhy *why, int64_t q, int64_t k, int64_t head, bool allowed,
-                       const char *components, Text *out)
+static void add_place_json(Json *json, const Result *result)
+{
+    const Record *r = &result->record;
+
+    jsonw_key(json, "device"), jsonw_string(json, r->device);
+    jsonw_key(json, "precision"), jsonw_string(json, r->precision);
+    jsonw_key(json, "computed"), jsonw_string(json, *r->computed ? r->computed : r->precision);
+}
+
+static void write_json(const Result *result, const CellWhy *why, int64_t q, int64_t k,
+                       int64_t head, bool allowed, const char *components, Text *out)
 {
     Json json = jsonw_to(out);
 
@@ -80,6 +89,7 @@ static void write_json(const CellWhy *why, int64_t q, int64_t k, int64_t head, b
     number(&json, "share_of_output", why->share, why->adds);
     number(&json, "length", why->length, why->adds);
     number(&json, "output_length", why->output, why->adds);
+    add_place_json(&json, result);
     jsonw_close(&json, '}');
     text_add(out, "\n");
 }
@@ -98,7 +108,7 @@ bool cell_write(Result *result, const char *place, bool as_json, Text *out, Erro
     reader = cell_reader_new(result, err);
     ok = reader && cell_read(reader, head, q, k, &why, err);
     if (ok && as_json) {
-        write_json(&why, q, k, head, allowed, text_str(&components), out);
+        write_json(result, &why, q, k, head, allowed, text_str(&components), out);
     } else if (ok) {
         text_addf(out, "%s  query %lld, key %lld, head %lld\n", result->run->mechanism->id,
                   (long long)q, (long long)k, (long long)head);
@@ -109,6 +119,11 @@ bool cell_write(Result *result, const char *place, bool as_json, Text *out, Erro
         if (components.length)
             text_addf(out, "component  %s\n", text_str(&components));
         cell_describe(&why, out);
+        if (request_gpu(&result->request)) {
+            text_add(out, "computed   ");
+            cell_place(result, out);
+            text_add(out, "\n");
+        }
     }
     cell_reader_free(reader);
     text_free(&components);

@@ -70,6 +70,11 @@ void        reason_text(const Row *row, uint8_t bits, char *text, size_t size);
 /* All about a cell, a line each, for the inspector; narrow screens leave out what its title
  * says. */
 void        inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out);
+/* "bigbird on cuda bf16, weights": of the numbers around the cell; of a narrow pane the place is
+ * one word, and the CPU's is said only beside another. */
+void        inspect_title(Ui *ui, const Pane *pane, int width, char *text, size_t size);
+/* The place alone, added to a title. */
+void        inspect_place(const Ui *ui, const Pane *pane, char *text, size_t size);
 #define INSPECT_WIDE 76 /* columns for the cell and the numbers around it */
 /* Token of an entry of a view's axis; NULL: no labels, or the axis is not of tokens. */
 const char *row_token(const Pane *pane, const View *view, int64_t index);

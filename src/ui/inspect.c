@@ -261,15 +261,18 @@ static const char *facts_short(const CellFacts *f)
 
 /* Columns of the panes' names: fewer than usual where the facts need them, more where they do
  * not; of a lone pane none before the facts are cut. */
-static int names_width(const Compare *c, const CellFacts *facts, int width)
+static int names_width(const Ui *ui, const CellFacts *facts, int width)
 {
-    int widest = 0, longest = 0;
+    const Compare *c = &ui->compare;
+    int            widest = 0, longest = 0;
 
     for (int i = 0; i < c->count; i++) {
-        int name = 2 + term_width(c->panes[i].request.mechanism);
-        int text = term_width(facts_short(&facts[i]));
+        int  text = term_width(facts_short(&facts[i])), named;
+        char name[80];
 
-        widest = name > widest ? name : widest;
+        pane_placed_name(ui, i, sizeof(name), name, sizeof(name));
+        named = term_width(name);
+        widest = named > widest ? named : widest;
         longest = text > longest ? text : longest;
     }
     if (widest > NAMES_USUAL && longest <= width - widest - 5)
@@ -298,14 +301,15 @@ void inspect_dock(Ui *ui, Area area)
     term_frame(term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
     for (int i = 0; i < c->count; i++)
         facts[i] = cell_facts(ui, &c->panes[i], q, k);
-    names = names_width(c, facts, area.w);
+    names = names_width(ui, facts, area.w);
     for (int i = 0; i < c->count; i++) {
-        int x = names ? names + 3 : 2;
+        int  x = names ? names + 3 : 2;
+        char name[80];
 
+        pane_placed_name(ui, i, names, name, sizeof(name));
         if (names)
-            term_textf(term, y, area.x + 2, names,
-                       ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT), "%d %s", i + 1,
-                       c->panes[i].request.mechanism);
+            term_text(term, y, area.x + 2, names, name,
+                      ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
         term_text(term, y++, area.x + x, area.w - x - 2, facts_short(&facts[i]),
                   ui_style(ui, facts[i].allowed ? ROLE_TEXT : ROLE_DIM));
     }
@@ -423,13 +427,14 @@ static void inspect_draw(Ui *ui)
     term_fill(term, all, ' ', (Style){ 0 });
     inspect_facts(ui, pane, q, k, &text);
     lay_out(all, text_str(&text), &left, &right, &low);
-    snprintf(title, sizeof(title), "%s \xc2\xb7 %s%s", pane->request.mechanism,
-             pane_numbers(pane)->name, pane_differs(ui, pane) ? " \xe2\x88\x92 pane 1" : "");
     if (left.w) {
+        inspect_title(ui, pane, left.w - 6, title, sizeof(title));
         term_frame(term, left, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
         draw_around(ui, pane, left, q, k);
     }
     cursor_text(pane, q, k, title, sizeof(title));
+    if (!left.w) /* no numbers around it say where they are from */
+        inspect_place(ui, pane, title, sizeof(title));
     term_frame(term, right, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
     term_paragraph(term, (Area){ right.y + 1, right.x + 2, right.h - 2, right.w - 4 },
                    text_str(&text), ui_style(ui, ROLE_TEXT));

@@ -1,5 +1,6 @@
 /* inspect_facts.c -- what the inspector says of one cell. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ui/compare.h"
@@ -93,7 +94,61 @@ static void add_load(const ViewLoad *load, const char *axis, int64_t plane, int6
     text_add(out, "\n");
 }
 
-void inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
+/* " on cuda bf16", where the panes run in different places also " on cpu"; else nothing. */
+static void place_words(const Ui *ui, const Pane *pane, Text *out)
+{
+    const Request *request = pane->result ? &pane->result->request : &pane->request;
+
+    if (!request->ops && !panes_apart(ui))
+        return;
+    text_add(out, " on ");
+    request_place(request, out);
+}
+
+void inspect_title(Ui *ui, const Pane *pane, int width, char *text, size_t size)
+{
+    Text place = { 0 };
+
+    place_words(ui, pane, &place);
+    for (int tight = 0; tight < 2; tight++) {
+        snprintf(text, size, "%s%s%s \xc2\xb7 %s%s", pane->request.mechanism,
+                 tight && place.length ? " " : "",
+                 !tight ? text_str(&place) : place.length ? pane_place(pane) : "",
+                 pane_numbers(pane)->name, pane_differs(ui, pane) ? " \xe2\x88\x92 pane 1" : "");
+        if (term_width(text) <= width)
+            break;
+    }
+    text_free(&place);
+}
+
+void inspect_place(const Ui *ui, const Pane *pane, char *text, size_t size)
+{
+    Text   place = { 0 };
+    size_t used = strlen(text);
+
+    place_words(ui, pane, &place);
+    snprintf(text + used, size - used, "%s", text_str(&place));
+    text_free(&place);
+}
+
+/* Where the numbers are from, unless that is the CPU for all panes: of a difference both. */
+static void add_place(Ui *ui, const Pane *pane, Text *out)
+{
+    const Pane *first = &ui->compare.panes[0];
+    bool        differs = pane_differs(ui, pane) && first->result;
+
+    if (!pane->result || (!pane->result->request.ops && !panes_apart(ui)))
+        return;
+    text_add(out, "computed   ");
+    cell_place(pane->result, out);
+    if (differs) {
+        text_add(out, "; pane 1: ");
+        cell_place(first->result, out);
+    }
+    text_add(out, "\n");
+}
+
+static void add_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
 {
     CellFacts   f = cell_facts(ui, pane, q, k);
     const View *view = pane_view(pane);
@@ -148,4 +203,10 @@ void inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
         add_why(ui, pane, q, k, out);
         add_categories(pane, q, k, out);
     }
+}
+
+void inspect_facts(Ui *ui, Pane *pane, int64_t q, int64_t k, Text *out)
+{
+    add_facts(ui, pane, q, k, out);
+    add_place(ui, pane, out);
 }

@@ -99,6 +99,9 @@ void pane_name(const Pane *pane, Text *out);
 /* Where it runs in one word: "cpu", "cuda", "bf16"; whether not all panes run in one place. */
 const char *pane_place(const Pane *pane);
 bool        panes_apart(const Ui *ui);
+/* "2 performer", with its place where not all panes have that: "2 performer cuda",
+ * "2 perfor. bf16". */
+void        pane_placed_name(const Ui *ui, int index, int room, char *text, size_t size);
 /* Where the numbers of a cell come from: the view looked at, or the weights for
  * one that only says allowed or not; NULL: none. */
 const View *pane_numbers(const Pane *pane);

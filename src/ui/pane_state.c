@@ -1,7 +1,8 @@
 /* pane_state.c -- a pane as a value, and back: see pane.h. */
+#include <stdio.h>
 #include <string.h>
 
-#include "ui/pane.h"
+#include "ui/explorer.h"
 
 bool pane_take(const Pane *pane, PaneState *out, Error *err)
 {
@@ -44,4 +45,18 @@ void pane_rerun(Ui *ui, Pane *pane, PaneState *state)
     pane->request = state->request;
     state->request = REQUEST_INIT;
     pane_run(ui, pane);
+}
+
+void pane_placed_name(const Ui *ui, int index, int room, char *text, size_t size)
+{
+    const Request *r = &ui->compare.panes[index].request;
+    const char    *place = pane_place(&ui->compare.panes[index]);
+    int            name = room - 3 - (int)strlen(place);
+
+    if (!panes_apart(ui))
+        snprintf(text, size, "%d %s", index + 1, r->mechanism);
+    else if ((int)strlen(r->mechanism) <= name)
+        snprintf(text, size, "%d %s %s", index + 1, r->mechanism, place);
+    else
+        snprintf(text, size, "%d %.*s. %s", index + 1, name - 1, r->mechanism, place);
 }

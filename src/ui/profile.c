@@ -110,21 +110,6 @@ static double largest(const Ui *ui, Metric metric)
     return most;
 }
 
-/* "2 performer", with where it runs where that differs: "2 performer cuda", "2 perfor. bf16". */
-static void cost_name(const Ui *ui, int index, int room, char *text, size_t size)
-{
-    const Request *r = &ui->compare.panes[index].request;
-    const char    *place = pane_place(&ui->compare.panes[index]);
-    int            name = room - 3 - (int)strlen(place);
-
-    if (!panes_apart(ui))
-        snprintf(text, size, "%d %s", index + 1, r->mechanism);
-    else if ((int)strlen(r->mechanism) <= name)
-        snprintf(text, size, "%d %s %s", index + 1, r->mechanism, place);
-    else
-        snprintf(text, size, "%d %.*s. %s", index + 1, name - 1, r->mechanism, place);
-}
-
 static void draw_metric(Ui *ui, Area area, Metric metric)
 {
     Compare *c = &ui->compare;
@@ -141,7 +126,7 @@ static void draw_metric(Ui *ui, Area area, Metric metric)
         char   label[64], name[48];
 
         number_label(pane, metric, number, label, sizeof(label));
-        cost_name(ui, i, 15, name, sizeof(name));
+        pane_placed_name(ui, i, 15, name, sizeof(name));
         term_text(ui->term, y, area.x + 2, 15, name,
                   ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
         if (number.valid && most > 0 && bar > 4)
@@ -336,7 +321,7 @@ static void bars_line(Ui *ui, Area line, int index, int count, double most)
     Number time = number_for(pane, METRIC_TIME);
     char   name[48];
 
-    cost_name(ui, index, time.valid ? 16 : 32, name, sizeof(name));
+    pane_placed_name(ui, index, time.valid ? 16 : 32, name, sizeof(name));
     term_text(ui->term, line.y, line.x, 32, name, ui_style(ui, ROLE_TEXT));
     if (time.valid && most > 0)
         draw_bar(ui, line.y, line.x + 17, line.w - 19 - numbers, time.value / most, ROLE_METER);
