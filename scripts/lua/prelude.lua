@@ -277,13 +277,72 @@ local function machines_of(sweep)
   local names, known = {}, {}
   for _, record in ipairs(sweep) do
     local gpu, cpu = record.gpu and record.gpu.name, record.environment and record.environment.cpu
-    local name = gpu or cpu and ("%s, %d thread%s"):format(cpu, record.threads or 1,
+    local other = record.device and record.device ~= "cpu" and record.device -- it has no times
+    local name = gpu or other or cpu and ("%s, %d thread%s"):format(cpu, record.threads or 1,
       record.threads == 1 and "" or "s")
     if name and record.status == "OK" and not known[name] then
       known[name], names[#names + 1] = true, name
     end
   end
   return #names > 0 and table.concat(names, " and ") or nil
+end
+
+-- The records of what is one or a list: a Record, a Result, a Sweep.
+local function records_of(value, name)
+  local one = type(value) == "userdata" or type(value) == "table" and value.mechanism ~= nil
+  local out = {}
+  expect("table", one and {} or value, name)
+  for i, item in ipairs(one and { value } or value) do
+    local record = getmetatable(item) == "attnscope.Result" and item.record or item
+    if type(record) ~= "table" or record.mechanism == nil then
+      raise("%s: expected records or results, got %s at %d", name, type(item), i)
+    end
+    out[i] = record
+  end
+  return out
+end
+
+-- A curve of records: what it leaves out of n and cost is theirs.
+local function curve_of(curve, records, x, column)
+  local made = { n = {}, cost = {} }
+  for _, record in ipairs(records) do
+    local at, cost = measure(record, x), measure(record, column)
+    if record.status == "OK" and type(at) == "number" and type(cost) == "number" then
+      made.n[#made.n + 1], made.cost[#made.cost + 1] = at, cost
+    end
+  end
+  if #made.n == 0 and not (curve.n and curve.cost) then
+    raise("records: none of the %d has %s and %s", #records, x, column)
+  end
+  for key, value in pairs(curve) do
+    made[key] = value
+  end
+  made.records = nil
+  return made
+end
+
+-- A panel of scaling whose curves or `measured` are records is one of numbers and words.
+local function with_records(panel)
+  local made, all = { scaling = {} }, {}
+  for key, value in pairs(panel) do
+    made[key] = made[key] or value
+  end
+  for k, curve in ipairs(panel.scaling) do
+    local records = type(curve) == "table" and curve.records
+    made.scaling[k] = curve
+    if records then
+      records = records_of(records, "records")
+      table.move(records, 1, #records, #all + 1, all)
+      made.scaling[k] = curve_of(curve, records, panel.x or "n", panel.cost or "time_ms")
+      made.y = panel.y or units[panel.cost or "time_ms"] or panel.cost
+    end
+  end
+  made.cost = nil
+  if type(panel.measured) == "string" then
+    return made
+  end
+  made.measured = machines_of(panel.measured and records_of(panel.measured, "measured") or all)
+  return made
 end
 
 -- Whether a record of the sweep has such a number.
@@ -299,7 +358,8 @@ end
 -- A panel of a sweep is one of scaling.
 local function with_curves(panel)
   if type(panel) ~= "table" or panel.sweep == nil then
-    return panel
+    return type(panel) == "table" and type(panel.scaling) == "table" and with_records(panel)
+      or panel
   end
   expect("table", panel.sweep, "sweep")
   for _, key in ipairs { "x", "y", "cost" } do

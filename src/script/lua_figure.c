@@ -272,7 +272,9 @@ static const Member panel_members[] = {
     { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
     { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
     { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
-    { "measured", NULL, NULL, "string", "of scaling: on what; without it this machine's CPU" },
+    { "measured", NULL, NULL, "string|attnscope.Record[]|attnscope.Result[]",
+      "of scaling: on what, in words or as the records that were; without it where the curves' "
+      "records were, and of curves without records this machine's CPU" },
     { "sweep", NULL, NULL, "attnscope.Sweep", "or the same of a sweep's records" },
     { "x", NULL, NULL, "string", "of a sweep: the number along (default n), like \"window\"; of "
       "scaling: its name" },
@@ -281,7 +283,8 @@ static const Member panel_members[] = {
       "(ms)\")" },
     { "log", NULL, NULL, "string",
       "of both: axes with decades: \"xy\" (default), \"x\", \"y\" or \"\"" },
-    { "cost", NULL, NULL, "string", "of a sweep: the number up, when y is to be its name" },
+    { "cost", NULL, NULL, "string",
+      "of a sweep, or of scaling's records: the number up, when y is to be its name" },
     { "view", NULL, NULL, "string", "default: the most telling one" },
     { "head", NULL, NULL, "integer", "counted from 0" },
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },

@@ -192,7 +192,7 @@ static void push_curve(lua_State *L, int t, ScalingCurve *out)
     out->low = push_numbers(L, t, "low", &out->count);
     out->high = push_numbers(L, t, "high", &out->count);
     if (!out->n || !out->cost || out->count < 1)
-        luaL_error(L, "scaling: a curve needs n and cost, lists of the same length");
+        luaL_error(L, "scaling: a curve needs n and cost, lists of the same length, or records");
 }
 
 /* log = "xy" (as usual), "x", "y" or "".  [-0, +0, v] */
@@ -248,6 +248,8 @@ static const Member scaling_members[] = {
     { "cost", NULL, NULL, "number[]", "at each of them" },
     { "low", NULL, NULL, "number[]", "lower end of an interval of each cost" },
     { "high", NULL, NULL, "number[]", "upper end" },
+    { "records", NULL, NULL, "attnscope.Record[]|attnscope.Result[]",
+      "where they were measured, and n and cost, where these are left out" },
     { "claim", NULL, NULL, "number", "exponent of n that is claimed, drawn dashed" },
     MEMBER_END,
 };

@@ -35,6 +35,46 @@ case("costs of a sweep name the devices they were measured on", function()
   assert(said:text { width = 120 }:find("measured on a GPU, ", 1, true))
 end)
 
+case("hand-made costs are measured where their records were", function()
+  local here, there = {}, {}
+  for i, n in ipairs { 16, 32 } do
+    here[i] = assert(attn.run("full", { n = n, d = 8, measure = true, reps = 1 }))
+    there[i] = assert(attn.run("full", { n = n, d = 8, measure = true, reps = 1,
+      device = "cuda" })).record
+  end
+  local function said(panel)
+    return attn.figure { panels = { panel } }:text { width = 150 }:match("measured on ([^\n]*)")
+  end
+  local gpu, cpu = "emulated on the CPU", attn.environment().cpu
+  local mine = { name = "a", n = { 16, 32 }, cost = { 1, 4 }, records = there }
+  equal(said { scaling = { mine } }:find(gpu, 1, true), 1)
+  assert(not said({ scaling = { mine } }):find(cpu, 1, true))
+  equal(said { scaling = { { name = "a", n = { 16, 32 }, cost = { 1, 4 } } },
+    measured = there }:find(gpu, 1, true), 1)
+  local plain = said { scaling = { { name = "a", n = { 16, 32 }, cost = { 1, 4 } } } }
+  equal(plain:find(cpu, 1, true), 1)
+  equal(said { scaling = { mine }, measured = "a GPU" }:find("a GPU, ", 1, true), 1)
+  local both = said { scaling = { mine, { name = "b", records = here } } }
+  assert(both:find(gpu, 1, true) and both:find(" and " .. cpu, 1, true), both)
+end)
+
+case("a curve of records needs no n and no cost", function()
+  local records = {}
+  for i, n in ipairs { 16, 32, 64 } do
+    records[i] = attn.run("full", { n = n, d = 8, device = "cuda" }).record
+  end
+  records[4] = { mechanism = "full", n = 128, status = "OOM", message = "too large" }
+  local panel = { scaling = { { name = "work", records = records, claim = 2 } }, cost = "flops" }
+  local text = attn.figure { panels = { panel } }:text { width = 100 }
+  assert(text:find("FLOPs", 1, true) and text:find("emulated", 1, true), text)
+  check.raises("none of the 4 has n and time_ms", attn.figure,
+    { panels = { { scaling = { { name = "time", records = records } } } } })
+  check.raises("records: expected records or results, got number at 1", attn.figure,
+    { panels = { { scaling = { { name = "time", records = { 3 } } } } } })
+  check.raises("measured: expected table, got boolean", attn.figure,
+    { panels = { { measured = true, scaling = { { n = { 1 }, cost = { 1 } } } } } })
+end)
+
 case("a GPU's record has its stages' counters, copies and memory", function()
   local r = assert(attn.run("linear", options)).record
   assert(r.memory.device_peak > 0 and #r.memory.timeline.device > 0)

@@ -941,12 +941,12 @@ function Sweep:jsonl(path) end
 ---@field curve? attnscope.Curve|boolean a tensor as a plot: a series each column
 ---@field with? attnscope.Result[] the same curve of these, in the same plot
 ---@field scaling? attnscope.Scaling[] or costs over n, with the slopes claimed
----@field measured? string of scaling: on what; without it this machine's CPU
+---@field measured? string|attnscope.Record[]|attnscope.Result[] of scaling: on what, in words or as the records that were; without it where the curves' records were, and of curves without records this machine's CPU
 ---@field sweep? attnscope.Sweep or the same of a sweep's records
 ---@field x? string of a sweep: the number along (default n), like "window"; of scaling: its name
 ---@field y? string of a sweep: the number up (default time_ms), like "flops", "mem", "quality.mass_mean"; of scaling: its name with its unit (default "time (ms)")
 ---@field log? string of both: axes with decades: "xy" (default), "x", "y" or ""
----@field cost? string of a sweep: the number up, when y is to be its name
+---@field cost? string of a sweep, or of scaling's records: the number up, when y is to be its name
 ---@field view? string default: the most telling one
 ---@field head? integer counted from 0
 ---@field region? integer[]|{ q: integer[], k: integer[] } {q0, q1, k0, k1}
@@ -984,6 +984,7 @@ function Sweep:jsonl(path) end
 ---@field cost? number[] at each of them
 ---@field low? number[] lower end of an interval of each cost
 ---@field high? number[] upper end
+---@field records? attnscope.Record[]|attnscope.Result[] where they were measured, and n and cost, where these are left out
 ---@field claim? number exponent of n that is claimed, drawn dashed
 
 ---What attn.figure takes.
