@@ -73,13 +73,11 @@ static const char *comma(const Text *out)
     return out->length ? ", " : "";
 }
 
-static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
+static void caption_count(const Panel *panel, const Grid *grid, Text *out)
 {
     double area = (double)height_of(grid) * (double)width_of(grid);
     char   count[32];
 
-    if (shows_values(panel) && panel->view->kind != VIEW_HOPS && is_plain(panel, grid))
-        return;
     if (area < EXACT_MOST)
         text_addf(out, "%.0f of %.0f", grid->count, area);
     else
@@ -89,13 +87,23 @@ static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
               area > 0 ? 100 * grid->count / area : 0);
 }
 
-/* "buckets 0 to 5". */
+static void caption_entries(const Panel *panel, const Grid *grid, Text *out)
+{
+    if (!shows_values(panel) || panel->view->kind == VIEW_HOPS || !is_plain(panel, grid))
+        caption_count(panel, grid, out);
+}
+
+/* "buckets 0 to 5"; "forward, backward: 12 of 90 entries (13.3 %)", as not every entry has one. */
 static void caption_categories(const Panel *panel, const Grid *grid, Text *out)
 {
-    char word[64];
+    size_t begun = out->length;
 
-    categories_word(panel->view, word, sizeof(word));
-    text_addf(out, "%s %.0f to %.0f", word, grid->value_min, grid->value_max);
+    categories_text(panel, grid, out);
+    if (!panel->view->categories)
+        return;
+    if (out->length > begun)
+        text_add(out, ": ");
+    caption_count(panel, grid, out);
 }
 
 /* Cells differ by at most one entry each way; the larger size is named. */
@@ -145,7 +153,7 @@ void panel_caption(const Panel *panel, const Grid *grid, char *text, size_t size
         caption_picture(panel, grid, &out);
     else if (schedule)
         caption_schedule(grid, &out);
-    else if (categories && !panel->view->categories)
+    else if (categories)
         caption_categories(panel, grid, &out);
     else
         caption_entries(panel, grid, &out);

@@ -46,6 +46,33 @@ void categories_word(const View *view, char *text, size_t size)
         snprintf(text, size, word[length - 1] == 's' ? "%s" : "%ss", word);
 }
 
+/* Some cell shows it, or holds it and nothing less or more. */
+static bool is_there(const Grid *grid, int32_t category)
+{
+    for (int64_t c = 0; c < grid->rows * grid->cols; c++)
+        if (grid->cells[c].category == category)
+            return true;
+    return grid->count > 0 && ((double)category <= grid->value_min ||
+                               (double)category >= grid->value_max);
+}
+
+void categories_text(const Panel *panel, const Grid *grid, Text *out)
+{
+    const char *const *names = panel->view->categories, *comma = "";
+    char               word[64];
+
+    if (!names) {
+        categories_word(panel->view, word, sizeof(word));
+        text_addf(out, "%s %.0f to %.0f", word, grid->value_min, grid->value_max);
+        return;
+    }
+    for (int32_t c = 0; names[c] && c <= (int32_t)grid->value_max; c++)
+        if (c >= (int32_t)grid->value_min && is_there(grid, c)) {
+            text_addf(out, "%s%s", comma, names[c]);
+            comma = ", ";
+        }
+}
+
 int category_kinds(bool letters)
 {
     return letters ? CATEGORY_LETTERS : CATEGORY_HUES;

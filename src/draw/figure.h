@@ -141,6 +141,8 @@ bool panel_shows_categories(const Panel *panel);
 /* What one of the view's categories is called, and several: "bucket", "buckets". */
 void    category_word(const View *view, char *text, size_t size);
 void    categories_word(const View *view, char *text, size_t size);
+/* Those of a panel's grid: "buckets 0 to 5"; named ones that are there, "forward, backward". */
+void    categories_text(const Panel *panel, const Grid *grid, Text *out);
 /* How many of them colours (or letters) tell apart: beyond, they come again. */
 int     category_kinds(bool letters);
 /* Its colour and letter, and its name or number. */

@@ -140,10 +140,15 @@ bool scene_shows_cover(const Scene *scene)
 
 /* ---- the legend ------------------------------------------------------------- */
 
+#define NAMED_MOST 4
+
 typedef struct Present {
     uint8_t bits;
-    int     categories; /* largest + 1 */
-    const char *const *category; /* their names, where all panels agree; NULL: numbers */
+    int     categories; /* largest + 1, of those that are numbers */
+    struct {
+        const char *const *names; /* NULL: no more of them */
+        int                count; /* largest + 1 */
+    } named[NAMED_MOST];          /* of views whose categories have names */
     bool    hops, unreached; /* hop counts; pairs without one */
     double  hops_least, hops_most;
     ColourMap hops_map; /* of the first panel that shows some */
@@ -196,6 +201,24 @@ static void present_bits(Present *present, const Panel *panel, const Grid *grid,
     present->bits |= bits;
 }
 
+/* Names and numbers stand beside each other: a colour may be both. */
+static void present_categories(Present *present, const Panel *panel, const Grid *grid)
+{
+    const char *const *names = panel->view->categories;
+    int                end = (int)fmin(grid->value_max + 1, 1e6), at = 0;
+
+    if (!names) {
+        present->categories = end > present->categories ? end : present->categories;
+        return;
+    }
+    while (at < NAMED_MOST - 1 && present->named[at].names && present->named[at].names != names)
+        at++;
+    if (present->named[at].names != names)
+        present->named[at].count = 0;
+    present->named[at].names = names;
+    present->named[at].count = end > present->named[at].count ? end : present->named[at].count;
+}
+
 static void present_add(Present *present, const Panel *panel, const Grid *grid)
 {
     PanelStyle style = panel_style(panel);
@@ -215,12 +238,8 @@ static void present_add(Present *present, const Panel *panel, const Grid *grid)
     if (panel->margin && (!present->margin || margin_has_negative(panel->margin)))
         present->margin = panel->margin;
     present->odd |= grid->odd_count > 0;
-    if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0 &&
-        grid->value_max + 1 > present->categories) {
-        present->category = !present->categories || present->category == panel->view->categories
-                                ? panel->view->categories : NULL;
-        present->categories = (int)fmin(grid->value_max + 1, 1e6);
-    }
+    if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0)
+        present_categories(present, panel, grid);
     present->schedule |= panel_shows_schedule(panel);
     if (style == STYLE_HOPS)
         present_hops(present, panel, grid, area);
@@ -308,10 +327,33 @@ static int found_items(const Present *present, LegendItem *items, int most)
     return count;
 }
 
-static int legend_items(const Present *present, bool dark, LegendItem *items, int most)
+/* Names first, then numbers, unless these are too many. */
+static int category_items(const Present *present, LegendItem *items, int most)
 {
     int  count = 0;
-    char text[48];
+    char text[16];
+
+    for (int k = 0; k < NAMED_MOST; k++)
+        for (int c = 0; c < present->named[k].count && count < most; c++) {
+            const char *name = present->named[k].names[c];
+            Rgb         rgb = category_colour_in(present->hues, c);
+
+            items[count++] = item_of(name, rgb, colour_nearest_256(rgb),
+                                     (char)toupper((unsigned char)*name));
+        }
+    for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
+                    count < most; c++) {
+        Rgb rgb = category_colour_in(present->hues, c);
+
+        snprintf(text, sizeof(text), "%d", c);
+        items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
+    }
+    return count;
+}
+
+static int legend_items(const Present *present, bool dark, LegendItem *items, int most)
+{
+    int count = 0;
 
     for (int b = 0; b < 8 && count < most; b++) {
         uint8_t bit = (uint8_t)(1 << b);
@@ -325,18 +367,7 @@ static int legend_items(const Present *present, bool dark, LegendItem *items, in
                                      component_letter(bit));
     }
     count += found_items(present, items + count, most - count);
-    for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
-                    count < most; c++) {
-        Rgb rgb = category_colour_in(present->hues, c);
-
-        if (present->category)
-            snprintf(text, sizeof(text), "%s", present->category[c]);
-        else
-            snprintf(text, sizeof(text), "%d", c);
-        items[count++] = item_of(text, rgb, colour_nearest_256(rgb),
-                                 present->category ? (char)toupper((unsigned char)*text)
-                                                   : (char)('A' + c));
-    }
+    count += category_items(present, items + count, most - count);
     if (present->hops)
         count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
                              present->unreached, dark, items + count, most - count);

@@ -188,13 +188,17 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
     double width = (double)(g->region.col1 - g->region.col0);
     bool   schedule = panel_shows_schedule(panel);
     bool   majority = (panel->view->kind == VIEW_BUCKETS && !panel->minus) || schedule;
+    bool   named = majority && panel->view->categories && g->count > 0 && tight < 3;
+    bool   single = (double)g->rows >= height && (double)g->cols >= width;
     double lo, hi;
     char   count[32];
 
     if (schedule)
         text_addf(out, "%.3g%% idle", 100 * (1 - g->count / (height * width)));
-    else if (majority)
+    else if (majority && !panel->view->categories)
         text_addf(out, "%.0f to %.0f", g->value_min, g->value_max);
+    else if (named)
+        categories_text(panel, g, out);
     else
         text_addf(out, "%s %s %.3g%%", panel->view->kind == VIEW_HOPS ? "reached" : "nnz",
                   format_count(g->count, count, sizeof(count)),
@@ -202,7 +206,8 @@ static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out
     if (tight < 2) /* the line of state has the zoom */
         text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
                   ceil(height / (double)g->rows));
-    text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
+    if (!(named && single && tight == 2)) /* names need the room; else the legend has them */
+        text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
     if (tight < 3 && pane_range(panel, g, &lo, &hi)) {
         int digits = range_digits(lo, hi) - (tight ? 1 : 0);
 
