@@ -47,7 +47,10 @@ static int print_document(const char *kind)
     }
     else
         ok = script_stubs(&text);
-    fputs(text_str(&text), stdout);
+    if (fputs(text_str(&text), stdout) < 0 || fflush(stdout) != 0) {
+        fprintf(stderr, "attnscope: standard output cannot be written\n");
+        ok = false;
+    }
     text_free(&text);
     return ok ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 #include "app/panel_word.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,8 +271,9 @@ bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Er
 
     if (!text)
         return true;
+    errno = 0; /* a number beyond what there is would pass as the largest */
     value = strtoll(text, &end, 10);
-    if (end == text || *end || value < lo || value > hi)
+    if (end == text || *end || errno || value < lo || value > hi)
         return error_set(err, ERR_USAGE, "--%s: expected an integer from %lld to %lld, got '%s'",
                          options[id].flag, (long long)lo, (long long)hi, text);
     *out = value;
@@ -296,6 +298,9 @@ bool call_size(const Call *call, int id, int64_t *out, Error *err)
                          options[id].flag, text);
     for (const char *u = units; unit && u <= unit; u++)
         value *= 1024;
+    if (!(value < 0x1p62))
+        return error_set(err, ERR_USAGE, "--%s: no memory is as large as '%s'", options[id].flag,
+                         text);
     *out = (int64_t)value;
     return true;
 }

@@ -1,5 +1,6 @@
 /* campaign_spec.c -- the words of `sweep` become a CampaignSpec. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,9 +126,11 @@ static bool check_counts(const char *what, WordList *list, Error *err)
 {
     for (int i = 0; i < list->count; i++) {
         char     *end;
-        long long value = strtoll(list->items[i], &end, 10);
+        long long value;
 
-        if (*list->items[i] && (*end || value < 1))
+        errno = 0;
+        value = strtoll(list->items[i], &end, 10);
+        if (*list->items[i] && (*end || errno || value < 1))
             return error_set(err, ERR_USAGE, "%s: expected whole numbers from 1 on, got '%s'", what,
                              list->items[i]);
     }

@@ -3,6 +3,7 @@
 #include "app/session_parts.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,8 +94,9 @@ static bool set_common(Session *s, Request *request, const char *name, const cha
     if (!strcmp(name, "position")) {
         snprintf(request->position, sizeof(request->position), "%s", value);
     } else if (!strcmp(name, "seed")) {
+        errno = 0;
         request->seed = strtoull(value, &end, 10);
-        *ok = (*value && !*end && *value != '-') ||
+        *ok = (*value && !*end && !errno && *value != '-') ||
               error_set(err, ERR_PARAM, "seed: expected a number from 0, got '%s'", value);
     } else if (!strcmp(name, "causal")) {
         *ok = true_or_false(name, value, &truth, err);

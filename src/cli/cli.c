@@ -31,9 +31,10 @@ static int complain(const Error *err)
 
 static int print(Text *text)
 {
-    if (text->length)
-        fwrite(text->data, 1, text->length, stdout);
-    if (fflush(stdout) != 0) {
+    size_t written = text->length ? fwrite(text->data, 1, text->length, stdout) : 0;
+
+    /* fflush alone forgets what fwrite could not write. */
+    if (fflush(stdout) != 0 || written < text->length) {
         fprintf(stderr, "attnscope: standard output cannot be written\n");
         return 1;
     }
@@ -113,6 +114,7 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
     setlocale(LC_CTYPE, "");
     signal(SIGINT, interrupted);
     signal(SIGTERM, interrupted);
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond "ulimit -f" is a write that fails, and is told of */
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
         printf("attnscope %s\n", ATTNSCOPE_VERSION);
         return 0;

@@ -1,6 +1,7 @@
 /* form.c -- see form.h. */
 #include "ui/form.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,8 +204,9 @@ bool form_set(Session *session, Pane *pane, const FormRow *row, const char *text
         snprintf(assignment, sizeof(assignment), "%s=%s", form_name(row), text);
         return request_set(session, &pane->request, assignment, err);
     case ROW_SEED:
+        errno = 0;
         pane->request.seed = strtoull(text, &end, 10);
-        return (!*end && *text && *text != '-') ||
+        return (!*end && !errno && *text && *text != '-') ||
                error_set(err, ERR_PARAM, "seed: '%.40s' is not a whole number from 0", text);
     case ROW_CAUSAL:
         if (strcmp(text, "yes") && strcmp(text, "no") && strcmp(text, "input"))
