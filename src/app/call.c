@@ -140,16 +140,16 @@ static bool parse_option(Call *call, const char *const *words, int count, int *a
 
 static bool unknown_command(const char *word, Error *err)
 {
-    Meant nearest = { word, NULL, ANY_SLIPS };
+    Meant nearest = { word, NULL, 2 + (int)strlen(word) / 4 };
     Text  names = { 0 };
 
     for (size_t i = 0; command_at(i); i++) {
         meant_offer(&nearest, command_at(i)->name);
         text_addf(&names, "%s%s", i ? " " : "", command_at(i)->name);
     }
-    error_set(err, ERR_USAGE,
-              "'%s' is neither a command nor a file; nearest is '%s' (there are: %s)", word,
-              nearest.name, text_str(&names));
+    error_set(err, ERR_USAGE, "'%s' is neither a command nor a file%s%s%s (there are: %s)", word,
+              nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
+              nearest.name ? "'" : "", text_str(&names));
     text_free(&names);
     return false;
 }

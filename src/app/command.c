@@ -48,6 +48,29 @@ bool command_run(Session *s, const char *const *words, int count, bool tty, int 
     return ok;
 }
 
+#define HELP_COLUMN   38
+#define OPTION_COLUMN 28
+#define HELP_WIDTH    79
+
+/* Words broken at blanks, each line from `indent` on. */
+static void add_wrapped(Text *out, const char *text, size_t indent)
+{
+    size_t column = indent;
+
+    while (*text) {
+        size_t word = strcspn(text, " ");
+
+        if (column > indent && column + 1 + word > HELP_WIDTH) {
+            text_addf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        }
+        text_addf(out, "%s%.*s", column || indent ? " " : "", (int)word, text);
+        column += word + 1;
+        text += word + strspn(text + word, " ");
+    }
+    text_add(out, "\n");
+}
+
 static void option_line(const Option *option, Text *out)
 {
     size_t start = out->length;
@@ -58,40 +81,21 @@ static void option_line(const Option *option, Text *out)
         text_add(out, "      ");
     text_addf(out, "--%s%s%s", option->flag, option->value ? " " : "",
               option->value ? option->value : "");
-    while (out->length - start < 28)
+    if (out->length - start > OPTION_COLUMN)
+        text_addf(out, "\n%*s", OPTION_COLUMN, "");
+    while (out->length - start < OPTION_COLUMN)
         text_add(out, " ");
-    text_addf(out, " %s\n", option->help);
+    add_wrapped(out, option->help, OPTION_COLUMN);
 }
 
 void command_help(const Command *command, Text *out)
 {
-    text_addf(out, "usage: attnscope %s %s [options]\n\n%s\n\noptions\n", command->name,
-              command->arguments, command->help);
+    text_addf(out, "usage: attnscope %s %s [options]\n\n", command->name, command->arguments);
+    add_wrapped(out, command->help, 0);
+    text_add(out, "\noptions\n");
     for (int i = 0; i < OPT_COUNT; i++)
         if (command_takes(command, option_at(i)))
             option_line(option_at(i), out);
-}
-
-#define HELP_COLUMN 38
-#define HELP_WIDTH  79
-
-/* Words broken at blanks, each line from HELP_COLUMN on. */
-static void add_wrapped(Text *out, const char *text)
-{
-    size_t column = HELP_COLUMN;
-
-    while (*text) {
-        size_t word = strcspn(text, " ");
-
-        if (column > HELP_COLUMN && column + 1 + word > HELP_WIDTH) {
-            text_addf(out, "\n%*s", HELP_COLUMN, "");
-            column = HELP_COLUMN;
-        }
-        column += word + 1;
-        text_addf(out, " %.*s", (int)word, text);
-        text += word + strspn(text + word, " ");
-    }
-    text_add(out, "\n");
 }
 
 void command_overview(Text *out, void (*explorer)(Text *out))
@@ -108,7 +112,7 @@ void command_overview(Text *out, void (*explorer)(Text *out))
             text_addf(out, "\n%*s", HELP_COLUMN, "");
         while (out->length - start < HELP_COLUMN)
             text_add(out, " ");
-        add_wrapped(out, commands[i].help);
+        add_wrapped(out, commands[i].help, HELP_COLUMN);
     }
     if (explorer)
         explorer(out);

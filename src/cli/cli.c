@@ -109,6 +109,15 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     return status;
 }
 
+/* "help run", as other programs have it; of a word that is no command it says so. */
+static int help_of(char *command, const LessonReader *lessons)
+{
+    char  option[] = "--help";
+    char *words[] = { command, option, NULL };
+
+    return run_words(2, words, lessons);
+}
+
 int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer)(Text *out))
 {
     setlocale(LC_CTYPE, "");
@@ -119,6 +128,8 @@ int cli_main(int argc, char **argv, const LessonReader *lessons, void (*explorer
         printf("attnscope %s\n", ATTNSCOPE_VERSION);
         return 0;
     }
+    if (!strcmp(argv[1], "help") && argc > 2)
+        return help_of(argv[2], lessons);
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
         return overview(explorer);
     return run_words(argc - 1, argv + 1, lessons);

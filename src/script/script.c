@@ -210,12 +210,13 @@ static int print_help(void)
     command_help(command_find("lua"), &text);
     text_add(&text,
              "\nWithout FILE, at a terminal: a prompt with completion (Tab) and history."
-             "\n--safe: a script of somebody else; no files, programs or network, 4 GiB of memory, "
-             "60 s\n(--safe=SECONDS)."
+             "\n--safe: a script of somebody else; no files, programs or network, 4 GiB of memory,"
+             "\n60 s (--safe=SECONDS)."
              "\nInstead of FILE: -e CODE runs Lua code, - reads it from standard input.  FILE "
-             "may be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of a shipped one "
-             "(sweep_csv.lua,\nfigure_grid.lua).  Options stand before it; what follows is "
-             "the script's.\n");
+             "may be\nthe name of a script in $XDG_DATA_HOME/attnscope/lua or of one that comes "
+             "along:\nadvise, table1, survey, seeds, figure_grid, failures, export_views, "
+             "sweep_csv,\nsharpening (.lua); each has --help.  Options of this command stand "
+             "before the name;\nwhat follows is the script's.\n");
     fputs(text_str(&text), stdout);
     text_free(&text);
     return EXIT_SUCCESS;
