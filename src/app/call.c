@@ -309,7 +309,7 @@ bool call_load_input(Session *s, const Call *call, Error *err)
 {
     InputChoice choice = INPUT_CHOICE_DEFAULT;
     const char *spec = call->values[OPT_INPUT];
-    int64_t     seed = 0;
+    int64_t     seed = 0, memory = 0;
 
     if (!call_int(call, OPT_LAYER, 0, 100000, &choice.layer, err) ||
         !call_int(call, OPT_N, 1, INT64_C(1) << 40, &choice.n, err) ||
@@ -318,6 +318,10 @@ bool call_load_input(Session *s, const Call *call, Error *err)
         !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err))
         return false;
     choice.seed = (uint64_t)seed;
+    /* A run's limit is no limit of its input, but who allows more may have a larger one. */
+    if (!call_size(call, OPT_MEM, &memory, err))
+        return false;
+    choice.max_bytes = memory > INPUT_MAX_BYTES_DEFAULT ? memory : 0;
     if (!spec && session_input(s) && !call->values[OPT_N] && !call->values[OPT_D] &&
         !call->values[OPT_HEADS] && !call->values[OPT_LAYER])
         return true;
@@ -325,7 +329,8 @@ bool call_load_input(Session *s, const Call *call, Error *err)
         spec = "synthetic:normal";
     if (!spec)
         spec = session_default_sample(s, err);
-    return spec && session_load(s, spec, &choice, err);
+    return spec && session_load(s, spec, &choice, err) &&
+           (!call->input_name || session_input_as(s, call->input_name, call->input_sha256, err));
 }
 
 #define IDS_MOST 16

@@ -42,6 +42,7 @@ typedef struct Call {
     int         columns;                 /* its width; 0: unknown */
     const char *line;                    /* the whole command line, for figure metadata */
     const struct StoredFigure *stored;   /* of a figure, drawn instead of measured; NULL: none */
+    const char *input_name, *input_sha256; /* the input must be this one, and is called so; NULL */
 } Call;
 
 typedef struct Command {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool parse_number(const char *flag, const char *text, double lo, double hi, double *out,
                          Error *err)
@@ -197,6 +198,37 @@ static const char *format_again(const Call *call, const char *before)
     return kind;
 }
 
+/* Where the figure's file of input lies now: what it must hold, and what it was called, are the
+ * figure's, so that the same content gives the same bytes from any folder. */
+static bool take_moved_input(const Call *call, Call *figure, char *held[2], Error *err)
+{
+    const char *path = call->words[0];
+
+    if (!call->values[OPT_INPUT])
+        return true;
+    held[0] = figure_metadata(path, "attnscope:input", err);
+    held[1] = held[0] ? figure_metadata(path, "attnscope:input-sha256", err) : NULL;
+    if (!held[0] || !held[1])
+        return err->code != ERR_NONE
+                   ? false
+                   : error_set(err, ERR_FORMAT, "%s: does not say what it was made from", path);
+    figure->values[OPT_INPUT] = call->values[OPT_INPUT];
+    figure->input_name = held[0];
+    figure->input_sha256 = held[1];
+    return true;
+}
+
+/* A path in a command holds where the command was given. */
+static void say_moved(const Call *call, const Call *figure, Error *err)
+{
+    const char *input = figure->values[OPT_INPUT];
+
+    if (err->code == ERR_FILE && input && !call->values[OPT_INPUT] && access(input, F_OK) != 0 &&
+        !strncmp(err->text, input, strlen(input)))
+        error_set(err, ERR_FILE, "%s: cannot be opened from here; --input FILE says where it lies "
+                  "now", input);
+}
+
 /* By the command; measured plots come from `stored` (NULL: there are none, or they are
  * measured again). */
 static bool again(Session *s, const Call *call, const char *line, const StoredFigure *stored,
@@ -206,6 +238,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
     Text        storage = { 0 };
     Call        figure;
     int         count;
+    char       *held[2] = { NULL, NULL };
 
     bool ok = call_split(line, words, CALL_MAX_WORDS, &count, &storage, err);
     int  skip = ok && count > 0 && !strcmp(words[0], "attnscope"); /* as one pastes it */
@@ -219,6 +252,7 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
                figure.command == call->command))
         ok = error_set(err, ERR_FORMAT, "%s: '%s' is not a command that draws", call->words[0],
                        figure.command->name);
+    ok = ok && take_moved_input(call, &figure, held, err);
     if (ok) {
         figure.line = line;
         figure.stored = stored;
@@ -226,8 +260,13 @@ static bool again(Session *s, const Call *call, const char *line, const StoredFi
         figure.file_count = 1;
         figure.values[OPT_FORMAT] = format_again(call, figure.values[OPT_FORMAT]);
         ok = figure.command->run(s, &figure, out, err);
-        check_input(s, call->words[0], out);
+        if (ok)
+            check_input(s, call->words[0], out);
+        else
+            say_moved(call, &figure, err);
     }
+    free(held[0]);
+    free(held[1]);
     text_free(&storage);
     return ok;
 }

@@ -131,6 +131,23 @@ bool session_load(Session *s, const char *spec, const InputChoice *choice, Error
     return true;
 }
 
+bool session_input_as(Session *s, const char *name, const char *sha256, Error *err)
+{
+    Input *input = s->loaded->input;
+    char  *copy;
+
+    if (strcmp(input->sha256, sha256) != 0)
+        return error_set(err, ERR_DATA,
+                         "%s: is not what the figure was made from, %s: its SHA-256 begins with "
+                         "%.12s, that of the figure's input with %.12s",
+                         input->name, name, input->sha256, sha256);
+    copy = arena_strdup(input->arena, name);
+    if (!copy)
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", name);
+    input->name = copy;
+    return true;
+}
+
 bool session_set_input(Session *s, Input *input, const char *name, Error *err)
 {
     s->choice = INPUT_CHOICE_DEFAULT;

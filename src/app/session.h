@@ -84,6 +84,8 @@ const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int threads,
 
 /* Replaces the input.  Results made before keep theirs. */
 bool         session_load(Session *s, const char *spec, const InputChoice *choice, Error *err);
+/* Of an input just loaded: it must have this content, and goes by this name from now on. */
+bool         session_input_as(Session *s, const char *name, const char *sha256, Error *err);
 /* Takes over an input made in memory, even on failure. */
 bool         session_set_input(Session *s, Input *input, const char *name, Error *err);
 const Input *session_input(const Session *s);        /* NULL: none yet */

@@ -174,7 +174,8 @@ static bool no_names(const Assembly *a, Error *err)
         length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%.30s",
                                    i ? ", " : "", a->store->entries[i].info.name);
     return error_set(err, ERR_DATA, "holds no q, k, v, x or attn (nor layers.0.q and so on); it "
-                     "holds %lld array%s: %s%s", (long long)a->store->count,
+                     "holds %lld array%s: %s%s; which is which can stand behind the path: "
+                     "'FILE[q=NAME,k=NAME,v=NAME]'", (long long)a->store->count,
                      a->store->count == 1 ? "" : "s", names,
                      length + 40 < sizeof(names) ? "" : ", ...");
 }

@@ -42,6 +42,8 @@ typedef struct Input {
     char   sha256[65];  /* of the file's bytes, or of the generator's text; hex */
 } Input;
 
+#define INPUT_MAX_BYTES_DEFAULT (8ll << 30)
+
 /* What to take of a source. 0 / -1 mean "as the source has it". */
 typedef struct InputChoice {
     int64_t  layer;     /* default 0 */

@@ -10,8 +10,6 @@
 #include "input/mapped.h"
 #include "input/store.h"
 
-#define INPUT_MAX_BYTES_DEFAULT (8ll << 30)
-
 /* By content, then by extension. */
 typedef enum InputFormat {
     FORMAT_UNKNOWN, FORMAT_NPY, FORMAT_NPZ, FORMAT_SAFETENSORS, FORMAT_SHARDS, FORMAT_CSV,

@@ -218,7 +218,7 @@ bool shapes_set_sizes(Assembly *a, Error *err)
     in->layer = a->choice->layer;
     in->layers = a->layers ? a->layers : 1;
     if (cut > in->n)
-        return error_set(err, ERR_DATA, "holds %lld positions, so the first %lld cannot be taken",
-                         (long long)in->n, (long long)cut);
+        return error_set(err, ERR_DATA, "holds %lld position%s, so the first %lld cannot be taken",
+                         (long long)in->n, in->n == 1 ? "" : "s", (long long)cut);
     return true;
 }
