@@ -16,7 +16,6 @@
 
 typedef struct Comparison {
     Result *results[MOST];
-    Number  crossover[MOST]; /* n; not valid: not reached or not measured */
     char    crossover_note[MOST][48];
     int     count;
     Vary    vary; /* owned; count 0: nothing varies */
@@ -28,11 +27,12 @@ typedef struct Comparison {
 
 #define CROSSOVER_FIRST 64
 #define CROSSOVER_LAST  4096
-#define CROSSOVER_TRIES 3
+#define CROSSOVER_RUNS  3 /* at least, of a time */
 #define CROSSOVER_SECONDS 10 /* of a mechanism's search; what would go beyond is not searched */
 #define CROSSOVER_GROWTH 4   /* of the time from one n to the next, at the most that is usual */
 
-/* Smallest of a few wall times on n tokens; not valid when the run fails. */
+/* Smallest of a few wall times on n tokens; not valid when the run fails.  A quick run is
+ * repeated by itself, so that one measurement of it is enough. */
 static Number time_at(Session *s, const Request *request, const Input *like, int64_t n)
 {
     InputChoice choice = { .n = n, .d = like->d, .heads = like->heads, .seed = 1 };
@@ -46,7 +46,7 @@ static Number time_at(Session *s, const Request *request, const Input *like, int
     timed.repeat = 0;
     timed.quality = false;
     timed.seeds = 0;
-    for (int t = 0; input && t < CROSSOVER_TRIES; t++) {
+    for (int runs = 0; input && runs < CROSSOVER_RUNS;) {
         Result *r = execute_request(&loaded, &timed, session_threads(s, request->threads), NULL,
                                     NULL, &err);
 
@@ -55,6 +55,7 @@ static Number time_at(Session *s, const Request *request, const Input *like, int
         if (r->record.status == RECORD_OK && r->record.time.min.valid &&
             (!best.valid || r->record.time.min.value < best.value))
             best = r->record.time.min;
+        runs += r->record.time.count > 0 ? r->record.time.count : 1;
         result_release(r);
     }
     input_free(input);
@@ -87,8 +88,8 @@ static void find_crossover(Session *s, Comparison *c, int index)
         Number full, other;
 
         if (spent + CROSSOVER_GROWTH * last > CROSSOVER_SECONDS) {
-            snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]),
-                     "not searched, n > %lld", (long long)(n / 2));
+            format_crossover(from, n / 2, false, c->crossover_note[index],
+                             sizeof(c->crossover_note[index]));
             return;
         }
         session_progress(s, "crossover of %s: n = %lld", request->mechanism, (long long)n);
@@ -104,14 +105,8 @@ static void find_crossover(Session *s, Comparison *c, int index)
     }
     if (!measured)
         return;
-    if (from) {
-        c->crossover[index] = number_of((double)from);
-        snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "%lld",
-                 (long long)from);
-    } else {
-        snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "> %d",
-                 CROSSOVER_LAST);
-    }
+    format_crossover(from, CROSSOVER_LAST, true, c->crossover_note[index],
+                     sizeof(c->crossover_note[index]));
 }
 
 /* ---- running ---------------------------------------------------------------- */
@@ -227,6 +222,12 @@ static bool parse_vary(Session *s, const Call *call, Vary *vary, Error *err)
     return false;
 }
 
+/* Records and plots have no place for where a mechanism becomes faster. */
+static bool shows_table(const Call *call)
+{
+    return !call->values[OPT_PLOT] && !call->values[OPT_JSON];
+}
+
 static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
 {
     const Mechanism *exact = mechanism_baseline();
@@ -238,7 +239,7 @@ static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
         if ((!exact || mechanism_find(call->words[i]) != exact) &&
             !add_word(s, call, call->words[i], &c->vary, c, err))
             return false;
-    for (int i = 0; i < c->count && !call->values[OPT_PLOT]; i++)
+    for (int i = 0; i < c->count && shows_table(call); i++)
         find_crossover(s, c, i);
     return true;
 }
@@ -360,10 +361,27 @@ static void result_row(const Comparison *c, int index, Table *t)
     }
 }
 
-/* "linformer: no causal form: ...", a line each; a mechanism that comes again says it once. */
-static void show_warnings(const Comparison *c, Text *out)
+/* Some begin with the mechanism, and one about the input is of all of them. */
+static bool names_its_row(const Result *result, const char *line)
 {
-    Text said = { 0 };
+    const char *warning = result->loaded->warning, *mechanism = result->request.mechanism;
+
+    return !strncmp(line, mechanism, strlen(mechanism)) ||
+           (warning && !strncmp(line, warning, strlen(warning)));
+}
+
+static bool said_before(Text *all, const char *line)
+{
+    bool before = all->length && strstr(text_str(all), line);
+
+    text_addf(all, "%s\n", line);
+    return before;
+}
+
+/* "linformer: no causal form: ...", a line each; a mechanism that comes again says it once. */
+static void show_warnings(const Comparison *c, int room, Text *out)
+{
+    Text said = { 0 }, all = { 0 };
 
     for (int i = 0; i < c->count; i++) {
         const char *lines = c->results[i]->record.warnings;
@@ -372,33 +390,43 @@ static void show_warnings(const Comparison *c, Text *out)
             size_t length = strcspn(lines, "\n");
 
             text_clear(&said);
-            text_addf(&said, "note  %.*s\n", (int)length, lines);
-            if (!out->length || !strstr(text_str(out), text_str(&said)))
-                text_add(out, text_str(&said));
+            text_add(&said, "note  ");
+            if (!names_its_row(c->results[i], lines))
+                text_addf(&said, "%s: ", c->results[i]->request.mechanism);
+            text_addf(&said, "%.*s", (int)length, lines);
+            if (!said_before(&all, text_str(&said)))
+                text_add_folded(out, text_str(&said), room, 6);
             lines += length + (lines[length] == '\n');
         }
     }
     text_free(&said);
+    text_free(&all);
 }
 
-static void show_notes(Session *s, const Comparison *c, Text *out)
+static void show_notes(Session *s, const Comparison *c, int room, Text *out)
 {
     const Input *input = session_input(s);
+    Text         line = { 0 };
 
+    text_addf(&line, "input %s: h=%lld n=%lld d=%lld.", input->name, (long long)input->heads,
+              (long long)input->n, (long long)input->d);
+    text_add(out, "\n");
+    text_add_folded(out, text_str(&line), room, 2);
+    text_free(&line);
     text_addf(
         out,
-        "\ninput %s: h=%lld n=%lld d=%lld. time: median, and distance of the quartiles. "
-        "vs full: above 1 is faster.\nmass: softmax mass of full attention that the allowed "
-        "cells keep. TV: mean total variation of the rows. KL: of them from full "
-        "attention's, nats.\nfaster from n: measured on N(0,1) inputs up to n=%d, in at most %d s "
-        "for each. n/a: not measured, or without meaning here.\n",
-        input->name, (long long)input->heads, (long long)input->n, (long long)input->d,
+        "time: median, and distance of the quartiles. vs full: above 1 is faster.\n"
+        "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
+        "total variation of the rows. KL: of them from full attention's, nats.\n"
+        "faster from n: measured on N(0,1) inputs up to n=%d, in at most %d s for each;\n"
+        "\"64, to 2048\": from 64 on, and time was up after 2048; \"not to 2048\": not\n"
+        "faster, and time was up.  n/a: not measured, or without meaning here.\n",
         CROSSOVER_LAST, CROSSOVER_SECONDS);
     if (on_device(c))
-        text_add(out, "device: where, and what products were computed in. gpu ms: a run on the "
-                      "device's clock [events]. kernels ms [activity].\nhost: share of gpu ms in "
-                      "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM: "
-                      "[counters].\nGPU mem: most that was taken from the device at once.\n");
+        text_add(out, "device: where, and what products were computed in. gpu ms: a run on the\n"
+                      "device's clock [events]. kernels ms [activity]. host: share of gpu ms in\n"
+                      "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM:\n"
+                      "[counters]. GPU mem: most that was taken from the device at once.\n");
     if (over_seeds(c))
         text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
                   c->results[c->count - 1]->request.seeds,
@@ -408,7 +436,7 @@ static void show_notes(Session *s, const Comparison *c, Text *out)
             text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
                       record_status_name(c->results[i]->record.status),
                       c->results[i]->record.message);
-    show_warnings(c, out);
+    show_warnings(c, room, out);
 }
 
 static void show_table(Session *s, const Call *call, const Comparison *c, Text *out)
@@ -416,7 +444,8 @@ static void show_table(Session *s, const Call *call, const Comparison *c, Text *
     TableStyle style = call->values[OPT_CSV]  ? TABLE_CSV
                        : call->values[OPT_MD] ? TABLE_MARKDOWN
                                               : TABLE_TEXT;
-    Table      t = { .cols = COLUMNS + (on_device(c) ? DEVICE_COLUMNS : 0) +
+    Table      t = { .room = call_room(call),
+                     .cols = COLUMNS + (on_device(c) ? DEVICE_COLUMNS : 0) +
                              (over_seeds(c) ? SEED_COLUMNS : 0) };
 
     for (int i = 0; i < COLUMNS; i++)
@@ -430,7 +459,7 @@ static void show_table(Session *s, const Call *call, const Comparison *c, Text *
     table_write(&t, style, out);
     table_free(&t);
     if (style != TABLE_CSV)
-        show_notes(s, c, out);
+        show_notes(s, c, style == TABLE_TEXT ? call_room(call) : 0, out);
 }
 
 static void show_json(const Comparison *c, Text *out)

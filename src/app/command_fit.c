@@ -31,7 +31,7 @@ bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle s
     else if (systems)
         systems_table(rows, fits, count, style, out);
     else
-        fits_table(rows, fits, count, style, out);
+        fits_table(rows, fits, count, style, call_room(call), out);
     free(fits);
     return true;
 }

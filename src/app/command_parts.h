@@ -59,6 +59,7 @@ bool cell_write(Result *result, const char *place, bool as_json, Text *out, Erro
 /* A plain text table: cells are added row by row, then laid out at once. */
 typedef struct Table {
     int    cols;
+    int    room;  /* columns of the terminal it is for; 0: any, for files and pipes */
     char **cells; /* owned, row-major; the first row is the head */
     int    count, capacity;
     bool   failed;
@@ -66,8 +67,13 @@ typedef struct Table {
 void table_cell(Table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
 TableStyle call_style(const Call *call); /* by --csv and --md */
+int        call_room(const Call *call);  /* for Table.room */
+/* As text beyond its room it comes in parts, each with the first column. */
 void table_write(const Table *t, TableStyle style, Text *out);
 void table_free(Table *t);
+
+/* A line that breaks at blanks where `room` ends (0: nowhere); what follows is indented. */
+void text_add_folded(Text *out, const char *line, int room, int indent);
 
 /* Every system the surveys name, with their claims. */
 void systems_list(TableStyle style, Text *out);
@@ -76,5 +82,8 @@ void systems_list(TableStyle style, Text *out);
 const char *format_ms(Number ms, char *text, size_t size);
 const char *format_size(Number bytes, char *text, size_t size);
 const char *format_share(Number share, char *text, size_t size);
+/* From which n something is faster, of those tried up to `last`; from 0: from none of them.
+ * whole: the search was not cut short. */
+const char *format_crossover(int64_t from, int64_t last, bool whole, char *text, size_t size);
 
 #endif

@@ -116,7 +116,7 @@ static bool markdown(const CampaignSpec *spec, const Call *call, const Results *
         relative_table(rows, TABLE_MARKDOWN, out);
         text_add(out, "\n");
     }
-    points_table(rows, TABLE_MARKDOWN, out);
+    points_table(rows, TABLE_MARKDOWN, 0, out);
     return true;
 }
 
@@ -156,7 +156,7 @@ static bool write_files(const CampaignSpec *spec, const Call *call, const Result
     if (!path)
         return true;
     if (text_ends_in(path, ".csv")) {
-        points_table(rows, TABLE_CSV, &text);
+        points_table(rows, TABLE_CSV, 0, &text);
         ok = file_beside(spec, ".csv", &text, out, err);
     }
     text_clear(&text);
@@ -187,7 +187,7 @@ static bool show(const CampaignSpec *spec, const Call *call, const Results *rows
     else if (ok && call->values[OPT_JSON])
         records(rows, out);
     else if (ok && (!spec->path || data || call->values[OPT_MD]))
-        points_table(rows, call_style(call), out);
+        points_table(rows, call_style(call), call_room(call), out);
     if (ok && !data) {
         text_add(out, fits ? "\n" : "");
         summarise(spec, outcome, out);

@@ -275,6 +275,16 @@ void series_name(const Results *rows, const ResultRow *row, Text *out)
     add_setting(rows, row, out);
 }
 
+/* Of "O(k^2), for what follows ..." what is compared; `list` has the whole. */
+static void claim_cell(const char *claim, Table *t)
+{
+    size_t length = 0;
+
+    for (int depth = 0; claim[length] && (depth || !strchr(",;", claim[length])); length++)
+        depth += (claim[length] == '(') - (claim[length] == ')');
+    table_cell(t, "%.*s%s", (int)length, claim, claim[length] ? ", ..." : "");
+}
+
 static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, Table *t)
 {
     const Mechanism *m = mechanism_find(f->row->mechanism);
@@ -290,7 +300,10 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
         table_cell(t, "%s", f->row->precision);
     }
     table_cell(t, "%d", f->points);
-    table_cell(t, "%s", m ? m->claim_time : "-");
+    if (style == TABLE_TEXT)
+        claim_cell(m ? m->claim_time : "-", t);
+    else
+        table_cell(t, "%s", m ? m->claim_time : "-");
     if (style == TABLE_CSV) {
         if (m && m->claim_exponent > 0)
             table_cell(t, "%g", m->claim_exponent);
@@ -306,20 +319,20 @@ static void fits_row(const Results *rows, const SeriesFit *f, TableStyle style, 
 static void fits_notes(Text *out)
 {
     text_addf(out,
-              "\ntime, FLOPs, memory n^: slope of log cost on log n, [95 %% interval from "
-              "resampled points;\nit needs 3 lengths].  best: nearest of 1, log n, n, n log n, "
-              "n^1.5, n^2.\nclaim: the interval holds the claimed exponent, or lies above or "
-              "below it by more than %.1f;\na claimed log n is divided out first; -: nothing "
-              "is claimed (of memory: nothing like the time),\nor too few points.  faster from "
-              "n: than full attention, among the lengths of this file.\nmemory is the "
-              "mechanism's own (arena peak).  Slopes bend at small n: --drop K leaves out\nthe "
-              "K smallest.\n",
+              "\ntime, FLOPs, memory n^: slope of log cost on log n, [95 %% interval from\n"
+              "resampled points; it needs 3 lengths].  best: nearest of 1, log n, n, n log n,\n"
+              "n^1.5, n^2.  claim: the interval holds the claimed exponent, or lies above or\n"
+              "below it by more than %.1f; a claimed log n is divided out first; -: nothing is\n"
+              "claimed (of memory: nothing like the time), or too few points.  faster from n:\n"
+              "than full attention, among the lengths of this file.  memory is the mechanism's\n"
+              "own (arena peak).  Slopes bend at small n: --drop K leaves out the K smallest.\n",
               VERDICT_TOLERANCE);
 }
 
-void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, Text *out)
+void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
+                Text *out)
 {
-    Table t = { .cols = 1 };
+    Table t = { .cols = 1, .room = room };
 
     fits_head(style, &t);
     for (int i = 0; i < count; i++)

@@ -186,10 +186,10 @@ static void points_row(const Results *rows, const ResultRow *row, const Shown *s
         table_cell(t, row->ok ? "%s" : "%s: %s", row->status, row->message);
 }
 
-void points_table(const Results *rows, TableStyle style, Text *out)
+void points_table(const Results *rows, TableStyle style, int room, Text *out)
 {
     Shown shown = what_differs(rows);
-    Table t = { .cols = 1 };
+    Table t = { .cols = 1, .room = room };
 
     if (style == TABLE_CSV) {
         points_csv(rows, out);

@@ -8,7 +8,7 @@
 #include "profile/results.h"
 
 /* One row a point; CSV has every number, text and Markdown the ones that are read. */
-void points_table(const Results *rows, TableStyle style, Text *out);
+void points_table(const Results *rows, TableStyle style, int room, Text *out);
 
 /* What a fit is asked for. */
 typedef enum FitOf { FIT_TIME, FIT_FLOPS, FIT_MEMORY, FIT_OF } FitOf;
@@ -61,7 +61,9 @@ bool fits_chart_name(const char *path);
 /* The chart as the bytes of a file of that name, with the call's line in it. */
 bool fits_chart(const Results *rows, const Call *call, bool systems, const char *path, Text *bytes,
                 Error *err);
-void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, Text *out);
+/* room: of Table. */
+void fits_table(const Results *rows, const SeriesFit *fits, int count, TableStyle style, int room,
+                Text *out);
 void fits_json(const Results *rows, const SeriesFit *fits, int count, Text *out);
 
 #endif

@@ -34,6 +34,11 @@ TableStyle call_style(const Call *call)
     return call->values[OPT_CSV] ? TABLE_CSV : call->values[OPT_MD] ? TABLE_MARKDOWN : TABLE_TEXT;
 }
 
+int call_room(const Call *call)
+{
+    return call->tty ? call->columns : 0;
+}
+
 void table_free(Table *t)
 {
     for (int i = 0; i < t->count; i++)
@@ -68,27 +73,88 @@ static void write_padded(const char *cell, int width, bool right, bool last, Tex
         text_addf(out, "%s%*s", cell, last || pad < 0 ? 0 : pad, "");
 }
 
-static void write_text(const Table *t, bool markdown, Text *out)
+/* Of one column: its widest cell, and whether it stands at the right. */
+static int column_width(const Table *t, int col, bool *right)
 {
-    for (int i = 0; i < t->count; i++) {
-        int  col = i % t->cols, width = 0;
-        bool right = t->count > t->cols, last = col == t->cols - 1;
+    int width = 0;
 
-        for (int j = col; j < t->count; j += t->cols) {
-            int w = display_width(t->cells[j]);
+    *right = t->count > t->cols;
+    for (int j = col; j < t->count; j += t->cols) {
+        int w = display_width(t->cells[j]);
 
-            width = w > width ? w : width;
-            right = right && (j < t->cols || is_numeric(t->cells[j]));
-        }
-        text_add(out, markdown ? "| " : col ? "  " : "");
-        write_padded(t->cells[i], width, right, last && !markdown, out);
-        text_add(out, markdown ? (last ? " |" : " ") : "");
-        if (!last)
-            continue;
+        width = w > width ? w : width;
+        *right = *right && (j < t->cols || is_numeric(t->cells[j]));
+    }
+    return width;
+}
+
+static void write_cell(const Table *t, int i, bool markdown, bool first, bool last, Text *out)
+{
+    bool right;
+    int  width = column_width(t, i % t->cols, &right);
+
+    text_add(out, markdown ? "| " : first ? "" : "  ");
+    write_padded(t->cells[i], width, right, last && !markdown, out);
+    text_add(out, markdown ? (last ? " |" : " ") : "");
+}
+
+/* The first column and those from `from` to before `to`. */
+static void write_columns(const Table *t, int from, int to, bool markdown, Text *out)
+{
+    for (int row = 0; row + t->cols <= t->count; row += t->cols) {
+        write_cell(t, row, markdown, true, to <= 1, out);
+        for (int col = from; col < to; col++)
+            write_cell(t, row + col, markdown, false, col == to - 1, out);
         text_add(out, "\n");
-        for (int c = 0; markdown && i == t->cols - 1 && c < t->cols; c++)
+        for (int c = 0; markdown && !row && c < t->cols; c++)
             text_add(out, c < t->cols - 1 ? "| --- " : "| --- |\n");
     }
+}
+
+/* As many columns as the room has, at least one beside the first. */
+static int columns_that_fit(const Table *t, int from)
+{
+    bool right;
+    int  used = column_width(t, 0, &right), to = from;
+
+    while (to < t->cols && (to == from || used + 2 + column_width(t, to, &right) <= t->room))
+        used += 2 + column_width(t, to++, &right);
+    return to;
+}
+
+static void write_text(const Table *t, bool markdown, Text *out)
+{
+    if (markdown || !t->room || t->cols < 2) {
+        write_columns(t, 1, t->cols, markdown, out);
+        return;
+    }
+    for (int from = 1, to; from < t->cols; from = to) {
+        to = columns_that_fit(t, from);
+        text_add(out, from > 1 ? "\n" : "");
+        write_columns(t, from, to, false, out);
+    }
+}
+
+void text_add_folded(Text *out, const char *line, int room, int indent)
+{
+    int column = 0, least = 0; /* columns that a line of it has before its first word */
+
+    while (*line) {
+        int  blanks = (int)strspn(line, " "), word = (int)strcspn(line + blanks, " ");
+        char cell[512];
+
+        snprintf(cell, sizeof(cell), "%.*s", blanks + word, line);
+        if (room && column > least && column + display_width(cell) > room) {
+            text_addf(out, "\n%*s%s", indent, "", cell + blanks);
+            column = indent + display_width(cell + blanks);
+            least = indent;
+        } else {
+            text_add(out, cell);
+            column += display_width(cell);
+        }
+        line += blanks + word;
+    }
+    text_add(out, "\n");
 }
 
 void table_write(const Table *t, TableStyle style, Text *out)
@@ -124,6 +190,17 @@ const char *format_share(Number share, char *text, size_t size)
     if (!share.valid)
         return "n/a";
     snprintf(text, size, "%.4g", share.value);
+    return text;
+}
+
+const char *format_crossover(int64_t from, int64_t last, bool whole, char *text, size_t size)
+{
+    if (from && whole)
+        snprintf(text, size, "%lld", (long long)from);
+    else if (from)
+        snprintf(text, size, "%lld, to %lld", (long long)from, (long long)last);
+    else
+        snprintf(text, size, whole ? "> %lld" : "not to %lld", (long long)last);
     return text;
 }
 

@@ -1,0 +1,83 @@
+/* test_table.c -- text tables in a terminal's room, and what stands in their cells. */
+#include <string.h>
+
+#include "app/command_parts.h"
+#include "check.h"
+
+static void written(int room, TableStyle style, Text *out)
+{
+    static const char *const cells[] = { "name", "time ms", "memory", "note",
+                                         "full", "12.00",   "1 MiB",  "all",
+                                         "window", "3.00",  "n/a",    "some" };
+    Table t = { .cols = 4, .room = room };
+
+    for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+        table_cell(&t, "%s", cells[i]);
+    text_clear(out);
+    table_write(&t, style, out);
+    table_free(&t);
+}
+
+static void test_a_wide_table_comes_in_parts(void **state)
+{
+    Text out = { 0 };
+
+    (void)state;
+    written(0, TABLE_TEXT, &out);
+    assert_string_equal(text_str(&out), "name    time ms  memory  note\n"
+                                        "full      12.00   1 MiB  all\n"
+                                        "window     3.00     n/a  some\n");
+    written(29, TABLE_TEXT, &out); /* just enough */
+    assert_null(strstr(text_str(&out), "\n\n"));
+    written(24, TABLE_TEXT, &out);
+    assert_string_equal(text_str(&out), "name    time ms  memory\n"
+                                        "full      12.00   1 MiB\n"
+                                        "window     3.00     n/a\n"
+                                        "\n"
+                                        "name    note\n"
+                                        "full    all\n"
+                                        "window  some\n");
+    written(3, TABLE_TEXT, &out); /* none has room: each is told all the same */
+    assert_non_null(strstr(text_str(&out), "name    memory\n"));
+    written(24, TABLE_MARKDOWN, &out); /* for a document */
+    assert_null(strstr(text_str(&out), "\n\n"));
+    text_free(&out);
+}
+
+static void test_lines_break_at_blanks(void **state)
+{
+    Text out = { 0 };
+
+    (void)state;
+    text_add_folded(&out, "note  window: taken off the processor", 20, 6);
+    assert_string_equal(text_str(&out), "note  window: taken\n      off the\n      processor\n");
+    text_clear(&out);
+    text_add_folded(&out, "a verylongword", 5, 2); /* where no blank is, nothing breaks */
+    assert_string_equal(text_str(&out), "a\n  verylongword\n");
+    text_clear(&out);
+    text_add_folded(&out, "no terminal, no room to keep to", 0, 2);
+    assert_string_equal(text_str(&out), "no terminal, no room to keep to\n");
+    text_free(&out);
+}
+
+static void test_where_something_becomes_faster(void **state)
+{
+    char text[48];
+
+    (void)state;
+    assert_string_equal(format_crossover(64, 4096, true, text, sizeof(text)), "64");
+    assert_string_equal(format_crossover(0, 4096, true, text, sizeof(text)), "> 4096");
+    assert_string_equal(format_crossover(64, 2048, false, text, sizeof(text)), "64, to 2048");
+    assert_string_equal(format_crossover(0, 512, false, text, sizeof(text)), "not to 512");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_wide_table_comes_in_parts),
+        cmocka_unit_test(test_lines_break_at_blanks),
+        cmocka_unit_test(test_where_something_becomes_faster),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
