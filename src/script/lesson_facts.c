@@ -73,7 +73,11 @@ static const View *view_at(lua_State *L, int64_t *row)
 
 static int64_t plane_at(lua_State *L, int arg, const View *view)
 {
-    return lua_isnoneornil(L, arg) ? 0 : check_index(L, arg, view_planes(view), "plane");
+    int64_t planes = view_planes(view);
+
+    if (planes == 1 && lua_isinteger(L, arg) && lua_tointeger(L, arg) > 0)
+        luaL_argerror(L, arg, "the view has one plane, which all heads share: leave the plane out");
+    return lua_isnoneornil(L, arg) ? 0 : check_index(L, arg, planes, "plane");
 }
 
 /* value(view, row, column [, plane])  [-0, +1, v] */

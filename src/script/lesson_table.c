@@ -72,8 +72,9 @@ static const char *field_text(lua_State *L, const Place *at, const char *name, b
     if (type == LUA_TSTRING && *lua_tostring(L, -1))
         text = keep(L, at, -1);
     else if (type != LUA_TNIL || must)
-        wrong(L, at, name, type == LUA_TNIL ? "it is missing: write %s = \"...\""
-                                            : "expected a text: write %s = \"...\"", name);
+        wrong(L, at, name, type == LUA_TNIL      ? "it is missing: write %s = \"...\""
+                           : type == LUA_TSTRING ? "it is empty: write %s = \"...\""
+                                                 : "expected a text: write %s = \"...\"", name);
     lua_pop(L, 1);
     return text;
 }
