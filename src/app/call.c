@@ -76,9 +76,15 @@ static bool draws(const Command *command)
            command_takes(command, &options[OPT_FORMAT]);
 }
 
+/* The slopes of one sweep as a chart and a table are several, too. */
+static bool takes_files(const Command *command)
+{
+    return draws(command) || command->run == command_fit;
+}
+
 static bool add_file(Call *call, const char *path, Error *err)
 {
-    if (call->file_count && !draws(call->command))
+    if (call->file_count && !takes_files(call->command))
         return error_set(err, ERR_USAGE, "%s writes one file: -o %s or -o %s?",
                          call->command->name, call->files[0], path);
     for (int i = 0; i < call->file_count; i++)

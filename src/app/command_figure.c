@@ -24,6 +24,16 @@ static bool parse_number(const char *flag, const char *text, double lo, double h
     return true;
 }
 
+static bool parse_width(const Call *call, double *out, Error *err)
+{
+    const char *text = call->values[OPT_WIDTH];
+
+    *out = text ? figure_width(text) : 0;
+    return !text || (*out >= 0.5 && *out <= 40) ||
+           error_set(err, ERR_USAGE, "--width: expected inches from 0.5 to 40, or as 8.5cm, 85mm "
+                     "or 246pt, got '%s'", text);
+}
+
 bool call_png_options(const Call *call, PngOptions *o, Error *err)
 {
     const char *theme = call->values[OPT_THEME], *colour = call->values[OPT_COLOR];
@@ -34,7 +44,7 @@ bool call_png_options(const Call *call, PngOptions *o, Error *err)
         return false;
     }
     if (!parse_number("dpi", call->values[OPT_DPI], 20, 2400, &dpi, err) ||
-        !parse_number("width", call->values[OPT_WIDTH], 0.5, 40, &width, err) ||
+        !parse_width(call, &width, err) ||
         !parse_number("delay", call->values[OPT_DELAY], 0.01, 60, &delay, err))
         return false;
     *o = (PngOptions){ .format = call->values[OPT_FORMAT],

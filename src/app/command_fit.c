@@ -51,6 +51,7 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
                                "attnscope:command",
                                call->line ? call->line : "",
                                NULL };
+    ChartWords   words = { call->values[OPT_TITLE], call->values[OPT_CAPTION] };
     PngOptions   options = { 0 };
     FigureFormat format;
     SeriesFit   *fits;
@@ -61,7 +62,8 @@ bool fits_chart(const Results *rows, const Call *call, bool systems, const char 
         !take_fits(rows, call, &fits, &count, err))
         return false;
     options.metadata = metadata;
-    ok = count || systems ? exponents_file(rows, fits, count, systems, format, &options, bytes, err)
+    ok = count || systems ? exponents_file(rows, fits, count, systems, &words, format, &options,
+                                           bytes, err)
                           : error_set(err, ERR_DATA,
                                       "no point was measured: there is nothing to "
                                       "draw");
@@ -95,9 +97,8 @@ static bool write_file(const Results *rows, const Call *call, const char *path, 
 
 bool command_fit(Session *s, const Call *call, Text *out, Error *err)
 {
-    const char *path = call->values[OPT_OUTPUT];
-    Results     rows = { 0 };
-    bool        ok = true;
+    Results rows = { 0 };
+    bool    ok = true;
 
     (void)s;
     if (!call->word_count)
@@ -107,8 +108,10 @@ bool command_fit(Session *s, const Call *call, Text *out, Error *err)
     if (ok) {
         results_latest(&rows);
         results_sort(&rows);
-        ok = path ? write_file(&rows, call, path, out, err)
-                  : fits_show(&rows, call, call->values[OPT_TABLE], call_style(call), out, err);
+        for (int i = 0; ok && i < call->file_count; i++)
+            ok = write_file(&rows, call, call->files[i], out, err);
+        if (ok && !call->file_count)
+            ok = fits_show(&rows, call, call->values[OPT_TABLE], call_style(call), out, err);
     }
     results_free(&rows);
     return ok;

@@ -166,21 +166,23 @@ static bool word_tensors(const PanelChoice *panels, int count, Text *out)
     return out->length > before;
 }
 
-/* Where noise is shown, words of one's own do not take the place of where it is from. */
+/* Where noise is shown, words of one's own do not take the place of where it is from; no words
+ * at all leave the tensors alone. */
 static void caption_pictures(Figure *figure, const PanelChoice *panels, int count,
                              const PictureOptions *options, const Differing *d, int64_t head)
 {
     Text tensors = { 0 }, out = { 0 };
     bool any = word_tensors(panels, count, &tensors);
+    bool none = options->caption && !*options->caption;
 
-    if (options->caption)
+    if (options->caption && !none)
         text_addf(&out, "%s%s", options->caption, any ? "; " : "");
-    if (!options->caption || any) {
+    if (!none && (!options->caption || any)) {
         caption_figure(figure, panels[0].result, d, head);
         text_add(&out, figure->caption);
     }
     if (any)
-        text_addf(&out, "; %s", text_str(&tensors));
+        text_addf(&out, "%s%s", none ? "" : "; ", text_str(&tensors));
     snprintf(figure->caption, sizeof(figure->caption), "%s", text_str(&out));
     text_free(&tensors);
     text_free(&out);

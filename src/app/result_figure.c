@@ -248,25 +248,28 @@ static bool draw(const ExponentChart *chart, FigureFormat format, const PngOptio
 }
 
 bool exponents_file(const Results *results, const SeriesFit *fits, int count, bool systems,
-                    FigureFormat format, const PngOptions *options, Text *bytes, Error *err)
+                    const ChartWords *words, FigureFormat format, const PngOptions *options,
+                    Text *bytes, Error *err)
 {
     Rows          rows = { .results = results, .fits = fits, .count = count };
-    Text          words = { 0 }, measured = { 0 };
+    Text          said = { 0 }, measured = { 0 };
     ExponentChart chart = { .title = systems ? "Claimed and measured growth of the surveys' systems"
                                              : "Claimed and measured growth" };
     bool          ok;
 
     systems ? add_systems(&rows) : add_series(&rows);
-    caption(&rows, systems, &words);
+    if (words->title)
+        chart.title = words->title;
+    caption(&rows, systems, &said);
     add_machines(&rows, true, &measured);
-    chart.caption = text_str(&words);
+    chart.caption = words->caption ? words->caption : text_str(&said);
     chart.measured = text_str(&measured);
     chart.rows = rows.rows;
     chart.count = rows.used;
-    ok = rows.failed || !text_ok(&words)
+    ok = rows.failed || !text_ok(&said)
              ? error_set(err, ERR_NOMEM, "not enough memory for the chart")
              : draw(&chart, format, options, bytes, err);
-    text_free(&words);
+    text_free(&said);
     text_free(&measured);
     rows_free(&rows);
     return ok;

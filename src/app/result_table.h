@@ -50,9 +50,14 @@ void systems_table(const Results *rows, const SeriesFit *fits, int count, TableS
 /* Runs a second and memory at each length, and how they stand to full attention: the shape
  * of Long Range Arena's table; its lengths (1k to 4k) when they are all there. */
 void relative_table(const Results *rows, TableStyle style, Text *out);
+/* Borrowed; NULL: the chart's own. */
+typedef struct ChartWords {
+    const char *title, *caption;
+} ChartWords;
 /* The exponents as a picture, of the systems or of the series themselves. */
 bool exponents_file(const Results *rows, const SeriesFit *fits, int count, bool systems,
-                    FigureFormat format, const PngOptions *options, Text *bytes, Error *err);
+                    const ChartWords *words, FigureFormat format, const PngOptions *options,
+                    Text *bytes, Error *err);
 /* What `fit` and `sweep --fit` print: by the call's --relative, --json and --drop. */
 bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle style, Text *out,
                Error *err);

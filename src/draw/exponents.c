@@ -124,7 +124,7 @@ static void lay_out(Chart *c)
     c->axis_w = c->numbers_x - 4 * s->space - c->axis_x;
     c->top = c->margin + sheet_lines_height(&c->title, s->head, s->space) + 2 * c->row;
     c->height = (int)ceil(c->top + (c->chart->count + groups(c->chart)) * c->row +
-                          (3.2 + legend(c, 0, false)) * c->row +
+                          ((c->caption.count ? 3.2 : 2.4) + legend(c, 0, false)) * c->row +
                           sheet_lines_height(&c->caption, s->tick, s->space) + c->margin);
     choose_axis(c);
 }

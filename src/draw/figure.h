@@ -176,6 +176,8 @@ typedef struct PngOptions {
 
 /* The kind of file that the options or the path's ending name; "-" alone is a PNG. */
 bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err);
+/* "6.75", "6.75in", "8.5cm", "85mm" or "246pt" (TeX's, 72.27 an inch) as inches; NaN: none. */
+double figure_width(const char *text);
 /* False: there is no such theme, and err lists them.  NULL is the usual one. */
 bool figure_theme_check(const char *name, Error *err);
 /* The whole file.  Byte-identical for the same figure, options and build. */

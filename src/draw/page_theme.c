@@ -8,7 +8,9 @@
  */
 #include "draw/page_theme.h"
 
+#include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "draw/figure.h"
@@ -50,6 +52,22 @@ const PageTheme *page_theme(const char *name)
     const PageTheme *theme = name ? find(name) : NULL;
 
     return theme ? theme : &themes[0];
+}
+
+double figure_width(const char *text)
+{
+    static const struct {
+        const char *name;
+        double      inches;
+    } units[] = { { "", 1 }, { "in", 1 }, { "cm", 1 / 2.54 }, { "mm", 1 / 25.4 },
+                  { "pt", 1 / 72.27 } };
+    char  *end;
+    double value = strtod(text, &end);
+
+    for (size_t i = 0; end != text && i < sizeof(units) / sizeof(*units); i++)
+        if (!strcmp(end, units[i].name))
+            return value * units[i].inches;
+    return NAN;
 }
 
 bool figure_theme_check(const char *name, Error *err)

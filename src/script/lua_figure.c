@@ -343,7 +343,7 @@ static const Member figure_options[] = {
     { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }",
       "of every panel that has none of its own and shows a matrix" },
     { "width", NULL, NULL, "number|string",
-      "of files: inches, \"6.75in\" or \"900px\"; also of save" },
+      "of files: inches, \"6.75in\", \"8.5cm\" or \"900px\"; also of save" },
     { "dpi", NULL, NULL, "integer", "of files: dots an inch (default 300); also of save" },
     { "shared_scale", NULL, NULL, "boolean", "one range of values for the panels of one quantity" },
     MEMBER_END,

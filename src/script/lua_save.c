@@ -1,4 +1,5 @@
 /* lua_save.c -- figures and steps as files: what Lua's save and save_steps take. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 
 #define USUAL_DPI 300
 
-/* width = 6.75, "6.75in" or "900px", as inches; 0: not said.  [-0, +0, v] */
+/* width = 6.75, "6.75in" or the like (figure_width), or "900px", as inches; 0: not said.
+ * [-0, +0, v] */
 static double check_width(lua_State *L, int t, int dpi)
 {
     double      width = 0;
@@ -22,9 +24,9 @@ static double check_width(lua_State *L, int t, int dpi)
         width = strtod(text, &end);
         if (!strcmp(end, "px"))
             width /= dpi ? dpi : USUAL_DPI;
-        else if (strcmp(end, "in") != 0 || end == text)
-            luaL_error(L, "width: expected inches as 6.75 or \"6.75in\", or \"900px\", got '%s'",
-                       text);
+        else if (isnan(width = figure_width(text)))
+            luaL_error(L, "width: expected inches as 6.75 or \"6.75in\", or as \"8.5cm\", "
+                       "\"85mm\", \"246pt\" or \"900px\", got '%s'", text);
     } else {
         width = option_number(L, t, "width", 0);
     }
@@ -212,7 +214,8 @@ int result_save_steps(lua_State *L)
 }
 
 static const Member save_options[] = {
-    { "width", NULL, NULL, "number|string", "inches, like 3.25 or \"6.75in\"; or \"900px\"" },
+    { "width", NULL, NULL, "number|string",
+      "inches, like 3.25 or \"6.75in\"; or \"8.5cm\", \"85mm\", \"246pt\", \"900px\"" },
     { "dpi", NULL, NULL, "integer", "dots an inch (default 300)" },
     { "theme", NULL, NULL, "string", "light, dark, print, slide or colour-blind" },
     { "format", NULL, NULL, "string", "png, svg, pdf, txt or ans, whatever the ending" },

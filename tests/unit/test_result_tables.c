@@ -213,8 +213,8 @@ static Text chart_of(bool systems, const PngOptions *options)
     Error      err = ERROR_INIT;
 
     assert_true(fit_series(&rows, 0, &fits, &count, &err));
-    CHECK(exponents_file(&rows, fits, count, systems, FORMAT_PNG_FILE, options, &out, &err), "%s",
-          err.text);
+    CHECK(exponents_file(&rows, fits, count, systems, &(ChartWords){ NULL, NULL }, FORMAT_PNG_FILE,
+                         options, &out, &err), "%s", err.text);
     free(fits);
     results_free(&rows);
     return out;

@@ -340,6 +340,8 @@ static void captions_say_where_tensors_are_from(void **state)
                                           "(projection): random seed 0");
     assert_caption(&plain, 1, NULL, false, "random");
     assert_caption(&plain, 1, "after a paper", false, ";");
+    assert_caption(panels, 1, "", true, "e_proj, f_proj: random seed 7");
+    assert_caption(panels, 1, "", false, ";");
     result_release(drawn);
     result_release(other);
     result_release(fixed);

@@ -1001,13 +1001,13 @@ function Sweep:jsonl(path) end
 ---@field cols? integer columns of panels
 ---@field legend? boolean default true
 ---@field region? integer[]|{ q: integer[], k: integer[] } of every panel that has none of its own and shows a matrix
----@field width? number|string of files: inches, "6.75in" or "900px"; also of save
+---@field width? number|string of files: inches, "6.75in", "8.5cm" or "900px"; also of save
 ---@field dpi? integer of files: dots an inch (default 300); also of save
 ---@field shared_scale? boolean one range of values for the panels of one quantity
 
 ---How to write a picture.
 ---@class attnscope.SaveOptions
----@field width? number|string inches, like 3.25 or "6.75in"; or "900px"
+---@field width? number|string inches, like 3.25 or "6.75in"; or "8.5cm", "85mm", "246pt", "900px"
 ---@field dpi? integer dots an inch (default 300)
 ---@field theme? string light, dark, print, slide or colour-blind
 ---@field format? string png, svg, pdf, txt or ans, whatever the ending
