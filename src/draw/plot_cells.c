@@ -8,6 +8,8 @@
 
 #define LEGEND_LINES 2 /* of curves, which need the room */
 #define LEGEND_LINES_ROWS 4
+#define FIELD_LEAST 3 /* lines that are left to the curves */
+#define DRAWN_MOST  6 /* times, the last with what the key has by then */
 #define FEW_POINTS   24 /* that get their letter among the dots */
 
 /* ---- dots ------------------------------------------------------------------- */
@@ -231,30 +233,61 @@ static void draw_all(Field *f, const PlotTick *ys, int y_count)
     cells_x_axis(f);
 }
 
-/* Axes at both sides, their names above and below. */
-static void draw_curves(Field *f, int above)
+static void clear(PlotCells *c)
+{
+    for (int i = 0; i < c->width * c->height; i++)
+        c->cells[i] = (PlotCell){ ' ', PLOT_INK_NONE };
+}
+
+/* Axes at both sides, their names above and below; so many lines are left of the key's. */
+static void draw_field(Field *f, int above, int below, int key_lines)
 {
     const Plot *plot = f->plot;
     PlotCells  *out = f->out;
     PlotTick    ys[PLOT_TICKS_MOST];
-    int         y_count, widest = 1, below = out->height >= above + 6 ? 3 : 2;
+    int         y_count, widest = 1;
 
     f->y = above;
-    f->h = out->height - above - below;
+    f->h = out->height - above - below - key_lines;
     y_count = plot_ticks(&plot->y, f->h / 3 + 1, ys);
     for (int k = 0; k < y_count; k++)
         widest = cells_width(ys[k].text) > widest ? cells_width(ys[k].text) : widest;
     f->x = widest + 1;
     f->w = out->width - f->x - 1;
     f->places.frame = (LabelBox){ f->x, f->y, f->w, f->h };
+    f->places.count = f->places.lines = f->places.guides = 0;
     draw_all(f, ys, y_count);
     if (above)
         cells_cut(out, above - 1, 0, out->width, plot->y.name, PLOT_INK_TEXT, f->utf8);
     if (below == 3) {
         int length = cells_width(plot->x.name), left = f->w > length ? (f->w - length) / 2 : 0;
 
-        cells_cut(out, out->height - 1, f->x + left, f->w, plot->x.name, PLOT_INK_TEXT, f->utf8);
+        cells_cut(out, out->height - 1 - key_lines, f->x + left, f->w, plot->x.name,
+                  PLOT_INK_TEXT, f->utf8);
     }
+}
+
+/* Names that find no place get numbers and a key below, which leaves less room for others: so it
+ * is drawn until all have their place, or the key as many lines as there are for it. */
+static void draw_curves(Field *f, int above)
+{
+    int     below = f->out->height >= above + 6 ? 3 : 2, lines = 0;
+    int     most = f->out->height - above - below - FIELD_LEAST;
+    NameKey key = { .count = 0 };
+
+    f->key = &key;
+    for (int drawn = 1;; drawn++) {
+        key.full |= drawn == DRAWN_MOST;
+        clear(f->out);
+        draw_field(f, above, below, lines);
+        if (!cells_key_grow(&key))
+            break;
+        while ((lines = cells_key(f, 0, false)) > most && key.count > 0) {
+            key.count--;
+            key.full = true;
+        }
+    }
+    cells_key(f, f->out->height - lines, true);
 }
 
 bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *out, Error *err)
@@ -266,8 +299,7 @@ bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *o
     out->cells = malloc((size_t)(out->width * out->height) * sizeof(*out->cells));
     if (!out->cells)
         return error_set(err, ERR_NOMEM, "a plot: out of memory");
-    for (int i = 0; i < out->width * out->height; i++)
-        out->cells[i] = (PlotCell){ ' ', PLOT_INK_NONE };
+    clear(out);
     above = legend(plot, out, 0, utf8, false);
     if (plot->rows) {
         above = out->height >= above + 5 ? above : 0;

@@ -6,6 +6,20 @@
 #include "draw/label_places.h"
 #include "draw/plot_cells.h"
 
+#define NAMES_MOST 32
+
+typedef struct KeyName {
+    int     series;
+    int64_t point; /* -1: the name of a line */
+} KeyName;
+
+/* Names in the key, numbered from 1, by series and point. */
+typedef struct NameKey {
+    KeyName items[NAMES_MOST], want[NAMES_MOST]; /* wanted: found no place in this drawing */
+    int     count, wanted;
+    bool    full; /* there is no room for more lines of it */
+} NameKey;
+
 typedef struct Field { /* where the curves are, in characters */
     const Plot *plot;
     PlotCells  *out;
@@ -13,6 +27,7 @@ typedef struct Field { /* where the curves are, in characters */
     PlotAxis    axis;   /* the lower one: the plot's, or longer for words */
     int         x, y, w, h;
     LabelPlaces places; /* of the words among the curves */
+    NameKey    *key;    /* NULL: what has no place is left out */
 } Field;
 
 PlotCell *cells_at(PlotCells *c, int y, int x); /* NULL: outside */
@@ -38,6 +53,14 @@ void      cells_name_guides(Field *f); /* the upright ones */
 void      cells_dot(Field *f, int dot_y, int dot_x, int ink);
 /* False: the point has no place. */
 bool      cells_dot_of(const Field *f, double x, double y, int *dot_x, int *dot_y);
+
+/* What stands in the place of a name, 0: itself; plot_cells_key.c. */
+int       cells_key_number(const Field *f, const PlotSeries *s, int64_t point);
+/* False: it cannot take the name. */
+bool      cells_key_take(Field *f, const PlotSeries *s, int64_t point);
+bool      cells_key_grow(NameKey *key); /* by what is wanted; false: nothing is */
+/* Its lines, from there down. */
+int       cells_key(const Field *f, int top, bool draw);
 
 /* The plot with rows in the whole of f->out, below `top`; plot_cells_rows.c. */
 void      cells_rows(Field *f, int top);

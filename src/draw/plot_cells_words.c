@@ -1,5 +1,6 @@
 /* plot_cells_words.c -- guides of a plot as characters, and words beside points. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "draw/plot_cells_parts.h"
@@ -117,11 +118,22 @@ static bool is_own(const Field *f, int y, int dot_y)
     return true;
 }
 
+/* The number that the name has in the key, else the name. */
+static const char *word_of(const Field *f, const PlotSeries *s, int64_t point, char text[8])
+{
+    int number = cells_key_number(f, s, point);
+
+    snprintf(text, 8, "%d", number);
+    return number ? text : point < 0 ? s->name : s->labels[point];
+}
+
 /* Where the line ends, in characters; level ones are named above that. */
 static void name_line(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
 {
-    int  across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = cells_width(s->name);
-    bool level = abs(to[1] - from[1]) < 2 * down;
+    char        text[8];
+    const char *name = word_of(f, s, -1, text);
+    int         across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = cells_width(name);
+    bool        level = abs(to[1] - from[1]) < 2 * down;
 
     for (int k = level ? 0 : 2 * NAME_STEPS; k < 4 * NAME_STEPS; k++) {
         int    step = k % NAME_STEPS;
@@ -134,10 +146,12 @@ static void name_line(Field *f, const PlotSeries *s, const int *from, const int 
         if (k < 2 * NAME_STEPS && !is_own(f, y, to[1]))
             continue;
         if (label_fits(&f->places, box_of(y, x - 1, length + 2), k / NAME_STEPS % 2 == 0)) {
-            cells_text(f->out, y, x, length, s->name, ink, f->utf8);
+            cells_text(f->out, y, x, length, name, ink, f->utf8);
             return;
         }
     }
+    if (name == s->name)
+        cells_key_take(f, s, -1);
 }
 
 /* Every other pair of dots. */
@@ -258,18 +272,55 @@ void cells_take_points(Field *f)
     }
 }
 
+/* Squared, of a point's character from a box; lines are twice as far apart as columns. */
+static double distance(const LabelBox *box, int x, int y)
+{
+    double dx = fmax(fmax(box->x - x - 0.5, x + 0.5 - box->x - box->w), 0);
+    double dy = 2 * fmax(fmax(box->y - y - 0.5, y + 0.5 - box->y - box->h), 0);
+
+    return dx * dx + dy * dy;
+}
+
+/* The words would be taken for another point's. */
+static bool is_astray(const Field *f, const LabelBox *box, int x, int y)
+{
+    double own = distance(box, x, y);
+    int    other_x, other_y;
+
+    for (int k = 0; k < f->plot->count; k++) {
+        const PlotSeries *s = &f->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++)
+            if (s->labels[i][0] && /* the same again has none */
+                cells_dot_of(f, s->x[i], s->y[i], &other_x, &other_y) &&
+                distance(box, f->x + other_x / (f->utf8 ? 2 : 1),
+                         f->y + other_y / (f->utf8 ? 4 : 1)) < own - 1e-9)
+                return true;
+    }
+    return false;
+}
+
 static void put_label(Field *f, const PlotSeries *s, int64_t i)
 {
-    int      x, y, length = cells_width(s->labels[i]);
-    LabelBox box;
+    char        text[8];
+    const char *word = word_of(f, s, i, text);
+    bool        whole = word != text;
+    int         x, y, length = cells_width(word);
+    LabelBox    box;
 
     if (!length || !cells_dot_of(f, s->x[i], s->y[i], &x, &y))
         return;
     x = f->x + x / (f->utf8 ? 2 : 1);
     y = f->y + y / (f->utf8 ? 4 : 1);
-    if (label_place(&f->places, x + 0.5, y + 0.5, 1.5, 0.5, length, 1, &box)) /* a blank */
-        cells_text(f->out, (int)lround(box.y), (int)lround(box.x), length, s->labels[i],
+    if (!label_place(&f->places, x + 0.5, y + 0.5, whole ? 1.5 : 0.5, 0.5, length, 1, &box)) {
+        if (whole) /* a blank lies between */
+            cells_key_take(f, s, i);
+    } else if (whole && is_astray(f, &box, x, y) && cells_key_take(f, s, i)) {
+        f->places.count--;
+    } else {
+        cells_text(f->out, (int)lround(box.y), (int)lround(box.x), length, word,
                    s->hue < 0 ? PLOT_INK_TEXT : s->hue, f->utf8);
+    }
 }
 
 void cells_labels(Field *f)

@@ -396,6 +396,75 @@ static void names_of_lines_keep_apart(void **state)
     }
 }
 
+/* The key's entry, and the same number among the points. */
+static bool is_numbered(const char *text, int point)
+{
+    char        entry[40], after[24], before[24];
+    const char *key;
+
+    for (int k = 1; k <= 12; k++) {
+        snprintf(entry, sizeof(entry), "o%d the name of %c", k, 'a' + point);
+        snprintf(after, sizeof(after), "o%d", k);
+        snprintf(before, sizeof(before), "%do", k);
+        key = strstr(text, entry);
+        if (key)
+            return strstr(text, after) < key || strstr(text, before);
+    }
+    return false;
+}
+
+/* However little room there is for them: beside their points, or numbered in a key below. */
+static void names_without_room_are_numbered(void **state)
+{
+    char text[8000], name[24];
+    bool numbered = false;
+
+    (void)state;
+    for (int width = 48; width < 120; width += 6) {
+        Plot       *plot = new_plot();
+        PlotSeries *points = add(plot, CURVE_POINTS, 10,
+                                 (double[]){ 1, 1, 2, 1, 1, 1, 2, 1, 1, 1 });
+
+        assert_true(plot_label(points));
+        for (int i = 0; i < 10; i++)
+            snprintf(points->labels[i], sizeof(points->labels[i]), "the name of %c", 'a' + i);
+        plot_settle(plot);
+        text_of(plot, width, 20, false, text);
+        for (int i = 0; i < 10; i++) {
+            snprintf(name, sizeof(name), "the name of %c", 'a' + i);
+            CHECK(strstr(text, name), "%s is nowhere:\n%s", name, text);
+            numbered |= is_numbered(text, i);
+        }
+        for (int k = 1; k < 10; k++) {
+            char number[16];
+
+            snprintf(number, sizeof(number), "o%d the", k);
+            if (strstr(text, number))
+                CHECK(is_numbered(text, strstr(text, number)[strlen("o1 the name of ")] - 'a'),
+                      "%d is on no point:\n%s", k, text);
+        }
+        plot_free(plot);
+    }
+    assert_true(numbered);
+}
+
+/* Without room for a key either, the field keeps its lines. */
+static void a_key_leaves_the_points_their_room(void **state)
+{
+    Plot       *plot = new_plot();
+    PlotSeries *points = add(plot, CURVE_POINTS, 9, (double[]){ 1, 1, 1, 1, 1, 1, 1, 1, 1 });
+    char        text[4096];
+
+    (void)state;
+    assert_true(plot_label(points));
+    for (int i = 0; i < 9; i++)
+        snprintf(points->labels[i], sizeof(points->labels[i]), "a name that is long %d", i);
+    plot_settle(plot);
+    text_of(plot, 30, 10, false, text);
+    CHECK(strstr(text, "o") && !strstr(text, "o4 a name"), "%s", text);
+    plot_free(plot);
+}
+
 /* An upright guide does not cut the name of a level one. */
 static void names_of_guides_stay_whole(void **state)
 {
@@ -472,6 +541,8 @@ int main(void)
         cmocka_unit_test(any_size_can_be_drawn),
         cmocka_unit_test(rows_keep_numbers_whole),
         cmocka_unit_test(names_of_lines_keep_apart),
+        cmocka_unit_test(names_without_room_are_numbered),
+        cmocka_unit_test(a_key_leaves_the_points_their_room),
         cmocka_unit_test(names_of_guides_stay_whole),
         cmocka_unit_test(matrices_and_plots_stand_in_one_figure),
     };
