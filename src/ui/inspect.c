@@ -1,4 +1,5 @@
 /* inspect.c -- the cell under the cursor: one line, a column, or a screen of its own. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,11 +98,16 @@ static void place_of(const Pane *pane, const Row *row, const RowCell *cell, char
     snprintf(text, size, "%lld %.100s", (long long)cell->key, token ? token : "");
 }
 
-/* Nine columns at most: "-8.959e-05" has a digit less. */
+/* Nine columns at most: "-8.959e-05" has a digit less.  The name of a category that has one. */
 static void number_text(const Row *row, const RowCell *cell, char *text, size_t size)
 {
-    double value = (double)cell->value;
+    double             value = (double)cell->value;
+    const char *const *names = row->minus ? NULL : row->view->categories;
 
+    if (names) {
+        snprintf(text, size, "%s", value < 0 ? "none" : names[(int)value]);
+        return;
+    }
     snprintf(text, size, row->minus ? "%+.3g" : "%.4g", value);
     if (strlen(text) > 9)
         snprintf(text, size, row->minus ? "%+.2g" : "%.3g", value);
@@ -120,6 +126,8 @@ static RowColumns row_columns(const Pane *pane, const Row *row, const RowCell *c
 
         place_of(pane, row, &cells[i], text, sizeof(text));
         places = term_width(text) > places ? term_width(text) : places;
+        number_text(row, &cells[i], text, sizeof(text));
+        c.number = c.number && term_width(text) >= c.number ? term_width(text) + 1 : c.number;
         reason_text(row, cells[i].bits, text, sizeof(text));
         reasons = term_width(text) > reasons ? term_width(text) : reasons;
     }
@@ -329,12 +337,20 @@ void inspect_dock(Ui *ui, Area area)
 
 /* ---- a screen of its own ---------------------------------------------------- */
 
-static void draw_number(Ui *ui, int y, int x, const RowCell *cell, bool here, const View *view)
+/* Of a category that has a name its first letter. */
+static void draw_number(Ui *ui, int y, int x, const Row *row, const RowCell *cell, bool here,
+                        const View *view)
 {
-    char text[16] = "\xc2\xb7";
+    const char *const *names = row->minus ? NULL : view->categories;
+    char               text[16] = "\xc2\xb7";
+
+    if (cell && names && cell->value < 0)
+        cell = NULL;
 
     if (cell && (view->kind == VIEW_PATTERN || view->kind == VIEW_COMPONENTS))
         snprintf(text, sizeof(text), "%c", cause_letter(view, (uint8_t)(cell->bits & -cell->bits)));
+    else if (cell && names)
+        snprintf(text, sizeof(text), "%c", toupper((unsigned char)*names[(int)cell->value]));
     else if (cell && (view->kind == VIEW_HOPS || view->kind == VIEW_BUCKETS ||
                       view->kind == VIEW_ORDER))
         snprintf(text, sizeof(text), "%.0f", (double)cell->value);
@@ -368,8 +384,8 @@ static void draw_around(Ui *ui, Pane *pane, Area area, int64_t q, int64_t k)
         if (!pane_row(ui, pane, q0 + y))
             continue;
         for (int x = 0; x < across && k0 + x < cols; x++)
-            draw_number(ui, area.y + 2 + y, area.x + 8 + 6 * x, row_find(&pane->row, k0 + x),
-                        q0 + y == q && k0 + x == k, view);
+            draw_number(ui, area.y + 2 + y, area.x + 8 + 6 * x, &pane->row,
+                        row_find(&pane->row, k0 + x), q0 + y == q && k0 + x == k, view);
     }
 }
 
