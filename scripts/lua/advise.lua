@@ -6,8 +6,9 @@
 -- on the keys that the candidate looks at, mean over the queries; FLOPs are counted.  A candidate
 -- of several passes may look at all keys and still give something else: `error` leaves it out.  The
 -- crossover is the length from which the candidate needs fewer FLOPs than exact attention,
--- from power laws through both over the lengths of `fit`.  After Ctrl-C the heads that were
--- finished are written.
+-- from power laws through both over the lengths of `fit`.  With `time` or `memory` each candidate is
+-- measured first, and one that goes beyond is not compared, which is what takes long.  After Ctrl-C
+-- the heads that were finished are written.
 
 local attn = require "attnscope"
 
@@ -19,6 +20,8 @@ local settings = require "library.arguments" {
   { "n", "", "count", "cuts the file" },
   { "keep", "0.95", "share", "share of the mass, mean over the queries" },
   { "error", "0.5", "number", "of the output at most: keys may be seen and weighed otherwise" },
+  { "time", "", "number", "milliseconds of a run at most, of one head" },
+  { "memory", "", "number", "MiB of its own memory at most, of one head" },
   { "mechanisms", "window(window=9),window(window=33),window(window=129),dilated,bigbird,"
     .. "longformer,longformer(window=33,global=4),cascade,sparse-strided,sparse-fixed,"
     .. "axial(combine=union),logsparse,reformer(block=8),routing,adaptive-span", "mechanisms",
@@ -73,33 +76,78 @@ local function crossover(mechanism)
   return ("%.0f"):format((own.c / exact.c) ^ (1 / (exact.alpha - own.alpha)))
 end
 
-local function try(mechanism, input)
-  local good, result, message = pcall(attn.run, mechanism, {
-    input = input, seed = settings.seed, quality = true,
-  })
+local function run(mechanism, input, options)
+  options.input, options.seed = input, settings.seed
+  local good, result, message = pcall(attn.run, mechanism, options)
   if not good or not result then
     return nil, good and message or result
   end
-  local record = result.record
-  return { kept = record.quality.mass_mean, worst = record.quality.mass_min,
-           error = record.quality.output_error, flops = record.flops.counted }
+  return result.record
+end
+
+-- What is measured: milliseconds, MiB, and whether they go beyond what was asked for.
+local budget = settings.time or settings.memory
+local function cost(mechanism, input)
+  local record, why = run(mechanism, input, { reps = 1 })
+  if not record then
+    return nil, why
+  end
+  local c = { flops = record.flops.counted, time = record.time_ms.median,
+              memory = record.memory.arena_peak / 2 ^ 20 }
+  c.beyond = c.time > (settings.time or math.huge) or c.memory > (settings.memory or math.huge)
+  return c
+end
+
+local function try(mechanism, input)
+  local tried, why, record = {}, nil, nil
+  if budget then
+    tried, why = cost(mechanism, input)
+    if not tried or tried.beyond then
+      return tried, why
+    end
+  end
+  record, why = run(mechanism, input, { quality = true })
+  if not record then
+    return nil, why
+  end
+  tried.kept, tried.worst = record.quality.mass_mean, record.quality.mass_min
+  tried.error, tried.flops = record.quality.output_error, record.flops.counted
+  return tried
 end
 
 local function suits(tried)
-  return tried.kept and tried.kept >= settings.keep and tried.error <= settings.error
+  return not tried.beyond and tried.kept and tried.kept >= settings.keep
+    and tried.error <= settings.error
 end
 
 local columns = { "layer", "head", "mechanism", "kept", "kept at worst", "output error", "FLOPs",
                   "of exact", "crossover n", "chosen" }
+if budget then
+  table.insert(columns, #columns, "time ms")
+  table.insert(columns, #columns, "MiB")
+end
 local input, by_head, said = load(), {}, {}
 head_size = input.d
 
+-- Long inputs take minutes: then each candidate is told of.
+local function say(h, began, at, mechanism, tried)
+  if os.difftime(os.time(), began) >= 10 then
+    attn.log("info", "head %d: %d of %d, %s: %s", h, at, #settings.mechanisms, mechanism,
+      tried.beyond and "beyond the budget" or tried.kept and ("keeps %.4f"):format(tried.kept)
+      or "compared")
+  end
+end
+
 -- The candidates that ran, the cheapest of them that suits, and exact attention.
-local function advise(one)
+local function advise(h, one)
+  local began = os.time()
   local exact, why = try("full", one)
   local best = { mechanism = "full", tried = exact }
   local candidates = {}
-  for _, mechanism in ipairs(exact and settings.mechanisms or {}) do
+  if exact and exact.beyond then
+    best = { mechanism = "none", tried = { flops = math.huge } }
+  end
+  for at, mechanism in ipairs(exact and settings.mechanisms or {}) do
     local tried
     tried, why = try(mechanism, one)
     if tried then
@@ -107,6 +155,7 @@ local function advise(one)
       if suits(tried) and tried.flops < best.tried.flops then
         best = candidates[#candidates]
       end
+      say(h, began, at, mechanism, tried)
     end
     settings.raise_if_interrupted()
     if not tried and not said[mechanism] then
@@ -116,7 +165,12 @@ local function advise(one)
   end
   settings.raise_if_interrupted() -- `full` alone may have been tried
   settings.must(exact, why)
-  candidates[#candidates + 1] = best.mechanism == "full" and best or nil
+  if best.mechanism == "none" then
+    best.tried = {}
+  end
+  if best.mechanism == "full" or best.mechanism == "none" then
+    candidates[#candidates + 1] = best
+  end
   return candidates, best, exact
 end
 
@@ -124,15 +178,16 @@ local function row(h, c, best, exact)
   return {
     layer = settings.layer, head = h, mechanism = c.mechanism, kept = c.tried.kept,
     ["kept at worst"] = c.tried.worst, ["output error"] = c.tried.error, FLOPs = c.tried.flops,
-    ["of exact"] = c.tried.flops / exact.flops,
-    ["crossover n"] = c.mechanism == "full" and "" or crossover(c.mechanism), chosen = c == best,
+    ["of exact"] = c.tried.flops and c.tried.flops / exact.flops, ["time ms"] = c.tried.time,
+    ["crossover n"] = (c.mechanism == "full" or c.mechanism == "none") and "" or
+      crossover(c.mechanism), MiB = c.tried.memory, chosen = c == best,
   }
 end
 
 -- Its rows all at once: none of a head that Ctrl-C came into.
 local function take(h)
   local one <close> = head_of(input, h)
-  local candidates, best, exact = advise(one)
+  local candidates, best, exact = advise(h, one)
   local rows = {}
   for _, c in ipairs(candidates) do
     if settings.all or c == best then
@@ -140,8 +195,12 @@ local function take(h)
     end
   end
   by_head[h + 1] = rows
-  attn.log("info", "head %d: %s keeps %.4f at %.0f %% of the FLOPs", h, best.mechanism,
-    best.tried.kept or 1, 100 * best.tried.flops / exact.flops)
+  if best.mechanism == "none" then
+    attn.log("info", "head %d: none of these suits within the budget", h)
+  else
+    attn.log("info", "head %d: %s keeps %.4f at %.0f %% of the FLOPs", h, best.mechanism,
+      best.tried.kept or 1, 100 * best.tried.flops / exact.flops)
+  end
 end
 
 local function all_heads()
