@@ -48,6 +48,9 @@ bool view_name_check(const Mechanism *m, const char *name, Error *err)
 {
     Meant nearest = { name, NULL, 2 + (int)strlen(name) / 4 };
 
+    if (strchr(name, '=') && !strpbrk(name, "#*("))
+        return error_set(err, ERR_USAGE, "%s has no view '%s'; a shell takes braces with a comma "
+                         "apart: put the panel with its {name=value,..} into quotes", m->id, name);
     if (!*name || strpbrk(name, "#*(") || offer_all(&nearest, m) || !nearest.name ||
         is_others(name))
         return true;

@@ -101,10 +101,13 @@ static void refuse_lack(Run *r)
     const Tensor *has[] = { &r->q, &r->k, &r->v, &r->x };
     static const char *const names[] = { "q", "k", "v", "x" };
     Text held = { 0 };
+    int  left = 0;
 
     for (int i = 0; i < 4; i++)
+        left += has[i]->data != NULL;
+    for (int i = 0; i < 4; i++)
         if (has[i]->data)
-            text_addf(&held, "%s%s", held.length ? " and " : "", names[i]);
+            text_addf(&held, "%s%s", !held.length ? "" : --left > 1 ? ", " : " and ", names[i]);
     if (r->attn.data)
         run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold; it holds finished "
                  "weights, which 'given' shows", r->mechanism->id, missing(r));
@@ -112,7 +115,9 @@ static void refuse_lack(Run *r)
         run_fail(r, ERR_DATA, "%s reads %s, which the input does not hold%s%s; one file takes "
                  "all arrays by name: numpy.savez('qkv.npz', q=q, k=k, v=v%s)", r->mechanism->id,
                  missing(r), held.length ? ", only " : "", text_str(&held),
-                 r->mechanism->needs_x ? ", x=x" : "");
+                 r->mechanism->needs_x      ? ", x=x"
+                 : r->mechanism->needs_attn ? ", attn=weights"
+                                            : "");
     text_free(&held);
 }
 
