@@ -6,9 +6,9 @@
 -- on the keys that the candidate looks at, mean over the queries; FLOPs are counted.  A candidate
 -- of several passes may look at all keys and still give something else: `error` leaves it out.  The
 -- crossover is the length from which the candidate needs fewer FLOPs than exact attention,
--- from power laws through both over the lengths of `fit`.  With `time` or `memory` each candidate is
--- measured first, and one that goes beyond is not compared, which is what takes long.  After Ctrl-C
--- the heads that were finished are written.
+-- from power laws through both over the lengths of `fit`.  With `time` or `memory` each candidate
+-- is measured first, and one that goes beyond is not compared, which is what takes long.  After
+-- Ctrl-C the heads that were finished are written.
 
 local attn = require "attnscope"
 
