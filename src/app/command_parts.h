@@ -59,6 +59,7 @@ bool cell_write(Result *result, const char *place, bool as_json, Text *out, Erro
 /* A plain text table: cells are added row by row, then laid out at once. */
 typedef struct Table {
     int    cols;
+    int    keys;  /* leading columns that tell rows apart; 0: one */
     int    room;  /* columns of the terminal it is for; 0: any, for files and pipes */
     char **cells; /* owned, row-major; the first row is the head */
     int    count, capacity;
@@ -68,7 +69,7 @@ void table_cell(Table *t, const char *fmt, ...) __attribute__((format(printf, 2,
 typedef enum TableStyle { TABLE_TEXT, TABLE_CSV, TABLE_MARKDOWN } TableStyle;
 TableStyle call_style(const Call *call); /* by --csv and --md */
 int        call_room(const Call *call);  /* for Table.room */
-/* As text beyond its room it comes in parts, each with the first column. */
+/* As text beyond its room it comes in parts, each with the keys. */
 void table_write(const Table *t, TableStyle style, Text *out);
 void table_free(Table *t);
 

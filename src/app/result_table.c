@@ -117,6 +117,7 @@ static void points_head(const Shown *shown, Table *t)
         table_cell(t, "device");
     if (shown->precision)
         table_cell(t, "precision");
+    t->keys = t->count;
     table_cell(t, "time ms");
     table_cell(t, "q1..q3");
     if (shown->gpu)

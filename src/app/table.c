@@ -48,13 +48,18 @@ void table_free(Table *t)
 }
 
 /* Columns a UTF-8 text takes: its bytes that begin a character. */
-static int display_width(const char *s)
+static int bytes_width(const char *s, size_t length)
 {
     int width = 0;
 
-    for (; *s; s++)
-        width += ((unsigned char)*s & 0xc0) != 0x80;
+    for (size_t i = 0; i < length; i++)
+        width += ((unsigned char)s[i] & 0xc0) != 0x80;
     return width;
+}
+
+static int display_width(const char *s)
+{
+    return bytes_width(s, strlen(s));
 }
 
 static bool is_numeric(const char *cell)
@@ -98,25 +103,26 @@ static void write_cell(const Table *t, int i, bool markdown, bool first, bool la
     text_add(out, markdown ? (last ? " |" : " ") : "");
 }
 
-/* The first column and those from `from` to before `to`. */
-static void write_columns(const Table *t, int from, int to, bool markdown, Text *out)
+/* The columns before `keys`, and those from `from` to before `to`. */
+static void write_columns(const Table *t, int keys, int from, int to, bool markdown, Text *out)
 {
     for (int row = 0; row + t->cols <= t->count; row += t->cols) {
-        write_cell(t, row, markdown, true, to <= 1, out);
-        for (int col = from; col < to; col++)
-            write_cell(t, row + col, markdown, false, col == to - 1, out);
+        for (int col = 0; col < to; col = col + 1 == keys ? from : col + 1)
+            write_cell(t, row + col, markdown, col == 0, col == to - 1, out);
         text_add(out, "\n");
         for (int c = 0; markdown && !row && c < t->cols; c++)
             text_add(out, c < t->cols - 1 ? "| --- " : "| --- |\n");
     }
 }
 
-/* As many columns as the room has, at least one beside the first. */
-static int columns_that_fit(const Table *t, int from)
+/* As many columns as the room has beside the keys, at least one. */
+static int columns_that_fit(const Table *t, int keys, int from)
 {
     bool right;
-    int  used = column_width(t, 0, &right), to = from;
+    int  used = -2, to = from;
 
+    for (int col = 0; col < keys; col++)
+        used += 2 + column_width(t, col, &right);
     while (to < t->cols && (to == from || used + 2 + column_width(t, to, &right) <= t->room))
         used += 2 + column_width(t, to++, &right);
     return to;
@@ -124,14 +130,16 @@ static int columns_that_fit(const Table *t, int from)
 
 static void write_text(const Table *t, bool markdown, Text *out)
 {
-    if (markdown || !t->room || t->cols < 2) {
-        write_columns(t, 1, t->cols, markdown, out);
+    int keys = t->keys ? t->keys : 1;
+
+    if (markdown || !t->room || t->cols <= keys) {
+        write_columns(t, t->cols, t->cols, t->cols, markdown, out);
         return;
     }
-    for (int from = 1, to; from < t->cols; from = to) {
-        to = columns_that_fit(t, from);
-        text_add(out, from > 1 ? "\n" : "");
-        write_columns(t, from, to, false, out);
+    for (int from = keys, to; from < t->cols; from = to) {
+        to = columns_that_fit(t, keys, from);
+        text_add(out, from > keys ? "\n" : "");
+        write_columns(t, keys, from, to, false, out);
     }
 }
 
@@ -139,21 +147,22 @@ void text_add_folded(Text *out, const char *line, int room, int indent)
 {
     int column = 0, least = 0; /* columns that a line of it has before its first word */
 
-    while (*line) {
-        int  blanks = (int)strspn(line, " "), word = (int)strcspn(line + blanks, " ");
-        char cell[512];
+    while (room && *line) {
+        size_t blanks = strspn(line, " "), word = strcspn(line + blanks, " ");
+        int    width = (int)blanks + bytes_width(line + blanks, word);
 
-        snprintf(cell, sizeof(cell), "%.*s", blanks + word, line);
-        if (room && column > least && column + display_width(cell) > room) {
-            text_addf(out, "\n%*s%s", indent, "", cell + blanks);
-            column = indent + display_width(cell + blanks);
-            least = indent;
-        } else {
-            text_add(out, cell);
-            column += display_width(cell);
+        if (column > least && column + width > room) {
+            text_addf(out, "\n%*s", indent, "");
+            line += blanks;
+            width -= (int)blanks;
+            blanks = 0;
+            column = least = indent;
         }
+        text_add_bytes(out, line, blanks + word);
+        column += width;
         line += blanks + word;
     }
+    text_add(out, line);
     text_add(out, "\n");
 }
 

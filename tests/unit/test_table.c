@@ -44,6 +44,29 @@ static void test_a_wide_table_comes_in_parts(void **state)
     text_free(&out);
 }
 
+static void test_keys_stand_in_each_part(void **state)
+{
+    static const char *const cells[] = { "name", "n", "time ms", "memory",
+                                         "full", "64", "12.00",  "1 MiB",
+                                         "full", "128", "3.00",  "2 MiB" };
+    Table t = { .cols = 4, .keys = 2, .room = 18 };
+    Text  out = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+        table_cell(&t, "%s", cells[i]);
+    table_write(&t, TABLE_TEXT, &out);
+    assert_string_equal(text_str(&out), "name    n  time ms\n"
+                                        "full   64    12.00\n"
+                                        "full  128     3.00\n"
+                                        "\n"
+                                        "name    n  memory\n"
+                                        "full   64   1 MiB\n"
+                                        "full  128   2 MiB\n");
+    table_free(&t);
+    text_free(&out);
+}
+
 static void test_lines_break_at_blanks(void **state)
 {
     Text out = { 0 };
@@ -75,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_wide_table_comes_in_parts),
+        cmocka_unit_test(test_keys_stand_in_each_part),
         cmocka_unit_test(test_lines_break_at_blanks),
         cmocka_unit_test(test_where_something_becomes_faster),
     };
