@@ -42,6 +42,7 @@ struct Arena {
     void (*heard)(void *context, int64_t bytes, int64_t used); /* NULL: nobody listens */
     void *context;
     const ArenaSource *source; /* NULL: the system */
+    bool attached; /* to the source's device */
 };
 
 static int64_t round_up(int64_t value, int64_t step)
@@ -87,16 +88,32 @@ void arena_free(Arena *arena)
     free(arena);
 }
 
+static bool chunk_attach(const Arena *arena, const Chunk *chunk, bool device)
+{
+    const ArenaSource *source = arena->source;
+
+    return !source || !source->attach || source->attach(source->context, chunk->data, device);
+}
+
+static bool chunk_take(const Arena *arena, Chunk *chunk)
+{
+    const ArenaSource *source = arena->source;
+
+    chunk->data = source->take(source->context, chunk->size);
+    if (!chunk->data || !arena->attached || chunk_attach(arena, chunk, true))
+        return chunk->data != NULL;
+    source->give(source->context, chunk->data, chunk->size);
+    return false;
+}
+
 static bool chunk_map(const Arena *arena, Chunk *chunk, int64_t size)
 {
     void *data;
 
     size += !size; /* no bytes at all are asked for first: the chunk is there all the same */
     chunk->size = round_up(size, size >= HUGE_PAGE ? HUGE_PAGE : SMALL_CHUNK);
-    if (arena->source) {
-        chunk->data = arena->source->take(arena->source->context, chunk->size);
-        return chunk->data != NULL;
-    }
+    if (arena->source)
+        return chunk_take(arena, chunk);
     data = mmap(NULL, (size_t)chunk->size, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
@@ -317,6 +334,16 @@ void arena_reset(Arena *arena)
     if (is_busy(arena))
         arena->source->settle(arena->source->context);
     arena_release(arena, (ArenaMark){ 0 });
+}
+
+bool arena_attach(Arena *arena, bool device)
+{
+    bool ok = true;
+
+    for (Chunk *chunk = arena->first; chunk && arena->attached != device; chunk = chunk->next)
+        ok = chunk_attach(arena, chunk, device) && ok;
+    arena->attached = device;
+    return ok;
 }
 
 bool arena_holds(const Arena *arena, const void *data)

@@ -37,6 +37,8 @@ typedef struct ArenaSource {
     void  (*settle)(void *context); /* until it is not */
     int64_t (*left)(void *context); /* bytes it would still give; below 0 or NULL: unknown */
     const char *(*broken)(void *context); /* why it gives nothing any more; NULL: it is not */
+    /* Of what take() gave, all of it: who uses it from now on (arena_attach); NULL: all may. */
+    bool  (*attach)(void *context, void *data, bool device);
     void   *context;
 } ArenaSource;
 
@@ -61,6 +63,11 @@ char *arena_printf(Arena *arena, const char *fmt, ...)
 ArenaMark arena_mark(Arena *arena);
 void      arena_release(Arena *arena, ArenaMark mark);
 void      arena_reset(Arena *arena); /* all of it; the peak stays */
+
+/* Where a device and the host cannot touch memory at once (ArenaSource.attach), who uses it from
+ * now on, chunks that come later too: the device, and this thread while it waits for all that it
+ * begins there; or all threads of the host and no device, as in the beginning.  False: refused. */
+bool arena_attach(Arena *arena, bool device);
 
 /* Whether `data` points into one of its chunks. */
 bool arena_holds(const Arena *arena, const void *data);

@@ -103,6 +103,59 @@ static void arena_refuses_what_it_must(void **state)
     arena_free(a);
 }
 
+/* What a source has given and not got back, and what of it is the device's. */
+typedef struct Lent {
+    int  taken, attached, refusals;
+} Lent;
+
+static void *take_chunk(void *context, int64_t bytes)
+{
+    ((Lent *)context)->taken++;
+    return aligned_alloc(64, (size_t)bytes);
+}
+
+static void give_chunk(void *context, void *data, int64_t bytes)
+{
+    (void)bytes;
+    ((Lent *)context)->taken--;
+    free(data);
+}
+
+static bool attach_chunk(void *context, void *data, bool device)
+{
+    Lent *lent = context;
+
+    (void)data;
+    if (lent->refusals-- > 0)
+        return false;
+    lent->attached += device ? 1 : -1;
+    return true;
+}
+
+static void arena_chunks_are_attached_together(void **state)
+{
+    Lent        lent = { 0 };
+    ArenaSource source = { .take = take_chunk, .give = give_chunk, .attach = attach_chunk,
+                           .context = &lent };
+    Arena      *arena = arena_new_from(&source);
+
+    (void)state;
+    assert_non_null(arena_alloc(arena, 100, 1));
+    assert_int_equal(lent.attached, 0);
+    assert_true(arena_attach(arena, true));
+    assert_true(arena_attach(arena, true)); /* it is already */
+    assert_non_null(arena_alloc(arena, 1, 1 << 20));
+    assert_int_equal(lent.attached, 2);
+    lent.refusals = 1;
+    assert_null(arena_alloc(arena, 1, 4 << 20));
+    assert_int_equal(lent.taken, 2);
+    lent.refusals = 1;
+    assert_false(arena_attach(arena, false)); /* the first; the others are tried too */
+    assert_int_equal(lent.attached, 1);
+    arena_free(arena);
+    assert_int_equal(lent.taken, 0);
+}
+
 static void tensor_heads_are_shared_by_groups(void **state)
 {
     float  data[2 * 3] = { 0 };
@@ -306,6 +359,7 @@ int main(void)
         cmocka_unit_test(arena_gives_a_pointer_for_no_bytes),
         cmocka_unit_test(arena_memory_is_aligned_and_reused),
         cmocka_unit_test(arena_refuses_what_it_must),
+        cmocka_unit_test(arena_chunks_are_attached_together),
         cmocka_unit_test(tensor_heads_are_shared_by_groups),
         cmocka_unit_test(tensor_conversion_follows_strides),
         cmocka_unit_test(rng_is_philox),
