@@ -144,7 +144,8 @@ tsan: deeper ## the suite under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread OPTIMISE=-O1 test
 
 # Of these the device's side is elsewhere: choices of the host, failures, times.
-not_raced = $(addprefix tests/unit/test_gpu_,metrics.c profile.c ceilings.c memory.c device.c trials.c sessions.c)
+not_raced = $(addprefix tests/unit/test_gpu_,metrics.c profile.c ceilings.c memory.c device.c trials.c sessions.c \
+                                             exclusive.c)
 
 races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: accesses that nothing puts in order
 	$(Q)$(MAKE) --no-print-directory BUILD=build/races SANITIZE=thread OPTIMISE=-O1 CUDA=0 \

@@ -181,7 +181,8 @@ struct Run {
  * is no memory for the Run itself. */
 Run *run_new(const RunSpec *spec);
 /* As run_new, but uses (and resets) an arena the caller keeps, so that repeated
- * timed runs do not pay for fresh pages.  The arena outlives the run. */
+ * timed runs do not pay for fresh pages.  The arena outlives the run; other threads read it only
+ * after arena_attach(arena, false), which run_new does itself. */
 Run *run_new_in(const RunSpec *spec, Arena *arena);
 /* A run inside another's: in its arena, under its limits and failures.  The caller takes the
  * mark before and releases it after run_free. */

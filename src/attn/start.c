@@ -282,6 +282,18 @@ static void execute(Run *r)
         r->spec.observer(r->spec.observer_context, r, NULL);
 }
 
+/* To the device while it runs, and to every thread of the host before anybody else sees it. */
+static void attach(Run *r, bool device)
+{
+    const char *why;
+
+    if (arena_attach(r->arena, device))
+        return;
+    why = arena_broken(r->arena);
+    run_fail(r, ERR_UNSUPPORTED, "%s: the GPU did not %s the run's memory: %s", r->mechanism->id,
+             device ? "take" : "give back", why ? why : "go on by --device cpu");
+}
+
 Run *run_new_in(const RunSpec *spec, Arena *arena)
 {
     Run *r = calloc(1, sizeof(*r));
@@ -297,6 +309,8 @@ Run *run_new_in(const RunSpec *spec, Arena *arena)
     arena_fail_at(arena, spec->fail_at > 0 ? spec->fail_at - 1 : -1);
     r->view_step = -1;
     take_shapes(r);
+    if (!spec->plan)
+        attach(r, true);
     execute(r);
     arena_fail_at(arena, -1);
     return r;
@@ -328,6 +342,7 @@ Run *run_new(const RunSpec *spec)
         return NULL;
     }
     r->owns_arena = true;
+    attach(r, false);
     return r;
 }
 

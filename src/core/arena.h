@@ -65,8 +65,9 @@ void      arena_release(Arena *arena, ArenaMark mark);
 void      arena_reset(Arena *arena); /* all of it; the peak stays */
 
 /* Where a device and the host cannot touch memory at once (ArenaSource.attach), who uses it from
- * now on, chunks that come later too: the device, and this thread while it waits for all that it
- * begins there; or all threads of the host and no device, as in the beginning.  False: refused. */
+ * now on, chunks that come later too: the device, and the host while nothing is under way there,
+ * which only who runs there knows; or the host at all times and no device, as in the beginning.
+ * False: refused. */
 bool arena_attach(Arena *arena, bool device);
 
 /* Whether `data` points into one of its chunks. */

@@ -5,6 +5,7 @@
 #include "attn/cuda/profiling.h"
 
 #include <boost/context/fiber.hpp>
+#include <atomic>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -58,7 +59,7 @@ static std::vector<const EmulatedShared *> fixed; // that the block has come to
 static const char                  *kernel_now;
 static Fiber                       *running;
 static thread_local cudaError_t     last_error; // of this host thread: stays until it is asked for
-static size_t                       in_use;
+static std::atomic<size_t>          in_use;
 
 int emulated_code(int code)
 {
@@ -329,13 +330,18 @@ void emulated_argument(const char *kernel, const void *data, size_t size)
     return;
 #endif
     for (size_t x = 0; x + sizeof(uintptr_t) <= size; x += sizeof(uintptr_t)) {
-        uintptr_t word;
+        uintptr_t   word;
+        const char *why;
 
         memcpy(&word, (const char *)data + x, sizeof(word));
-        if (word < (uintptr_t)1 << 32 || is_device(word) || !is_mapped(word))
+        if (word < (uintptr_t)1 << 32)
             continue;
-        fprintf(stderr, "emulated: %s is given %p, which is the host's (byte %zu of an argument of "
-                "%zu)\n", kernel, (void *)word, x, size);
+        why = is_device(word) ? emulated_foreign(word, device_stream())
+                              : is_mapped(word) ? "the host's" : NULL;
+        if (!why)
+            continue;
+        fprintf(stderr, "emulated: %s is given %p, which is %s (byte %zu of an argument of "
+                "%zu)\n", kernel, (void *)word, why, x, size);
         abort();
     }
 }
@@ -370,7 +376,7 @@ static bool possible(const void *entry, dim3 grid, dim3 block, size_t shared)
 
 /* ---- failures that a test asks for ------------------------------------------------------ */
 
-enum Act { take, launch, finish, acts };
+enum Act { take, launch, finish, attach, acts };
 
 static long done[acts]; // so many since the device was opened
 
@@ -389,13 +395,15 @@ static bool is_lost(void)
 // Whether this one is to fail.
 static bool fails(Act act)
 {
-    static const char *const names[] = { "take:", "launch:", "finish:" };
+    static const char *const names[] = { "take:", "launch:", "finish:", "attach:" };
     size_t                   length = strlen(names[act]);
     long                     number = done[act]++;
 
     return is_lost() ||
            (!strncmp(asked(), names[act], length) && atol(asked() + length) == number);
 }
+
+bool emulated_refuses_attachment(void) { return fails(attach); }
 
 /* ---- shared memory ---------------------------------------------------------------------- */
 
@@ -445,9 +453,10 @@ static void check_shared(void)
 /* ---- a launch --------------------------------------------------------------------------- */
 
 // Whoever waits for a signal of the test's own would wait for ever: the device is not free again.
-static void faulted(int)
+static void faulted(int, siginfo_t *info, void *)
 {
     signal(SIGSEGV, SIG_DFL);
+    emulated_faulted(info->si_addr); // another thread, meanwhile
     emulated_broken("it reads or writes where there is nothing, or a vector that is not aligned");
 }
 
@@ -465,8 +474,11 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     int64_t                     began = emulated_clock();
-    void                      (*before)(int) = signal(SIGSEGV, faulted);
+    struct sigaction            fault = {}, before;
 
+    fault.sa_sigaction = faulted;
+    fault.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &fault, &before);
     kernel_now = kernel;
     shared_size = shared;
     body_now = &body;
@@ -481,7 +493,7 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
     race_takes(&ended_order);
     free(shared_now);
     shared_now = NULL;
-    signal(SIGSEGV, before);
+    sigaction(SIGSEGV, &before, NULL);
     emulated_launched(kernel, grid, block, shared, region, began);
 }
 
@@ -511,26 +523,12 @@ cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { *version = 0; return cudaSuccess; }
 
-cudaError_t cudaStreamDestroy(cudaStream_t)
-{
-    emulated_settle();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t)
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (emulated_uncapturable())
         return emulated_code(cudaErrorStreamCaptureUnsupported);
-    emulated_settle();
+    emulated_settle(stream);
     return emulated_code(fails(finish) ? cudaErrorLaunchFailure : cudaSuccess);
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
-{
-    static int one;
-
-    *stream = &one;
-    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int)
@@ -548,7 +546,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
     *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int)SHARED_MOST
              : which == cudaDevAttrComputeCapabilityMajor     ? strcmp(asked(), "hopper") ? 9 : 8
              : which == cudaDevAttrComputeCapabilityMinor     ? 0
-                                                              : 1;
+                                                              : !emulated_exclusive();
     return cudaSuccess;
 }
 
@@ -560,11 +558,16 @@ static size_t others_leave(void)
     return MEMORY - std::min(MEMORY, (size_t)atoll(given));
 }
 
-// The size stands before the data, and the data begin with NaN patterns.
-cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
+// It begins with NaN patterns.
+static void *fill_new(size_t bytes)
 {
-    unsigned char *all;
+    void *data = aligned_alloc(256, (bytes + 255) / 256 * 256);
 
+    return data ? memset(data, 0xff, bytes) : NULL;
+}
+
+cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned flags)
+{
     if (emulated_uncapturable())
         return emulated_code(cudaErrorStreamCaptureUnsupported);
     if (bytes > others_leave() - in_use) {
@@ -573,14 +576,13 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
     }
     if (is_lost())
         return emulated_code(cudaErrorLaunchFailure);
-    all = fails(take) ? NULL : (unsigned char *)aligned_alloc(256, (bytes + 511) / 256 * 256);
-    if (!all)
+    *data = fails(take)          ? NULL
+            : emulated_exclusive() ? emulated_map(bytes, flags)
+                                   : fill_new(bytes);
+    if (!*data)
         return emulated_code(cudaErrorMemoryAllocation);
-    memcpy(all, &bytes, sizeof(bytes));
-    memset(all + 256, 0xff, bytes);
     in_use += bytes;
     emulated_allocated((int64_t)bytes);
-    *data = all + 256;
     std::lock_guard<std::mutex> lock(taken_lock);
     taken[(uintptr_t)*data] = bytes;
     return cudaSuccess;
@@ -588,19 +590,19 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned)
 
 cudaError_t cudaFree(void *data)
 {
-    size_t bytes = 0;
-
     if (!data)
         return cudaSuccess;
     if (emulated_uncapturable())
         return emulated_code(cudaErrorStreamCaptureUnsupported);
     emulated_settle(); // the device may still use it
-    memcpy(&bytes, (unsigned char *)data - 256, sizeof(bytes));
+    std::lock_guard<std::mutex> lock(taken_lock);
+    size_t                      bytes = taken[(uintptr_t)data];
+
     in_use -= bytes;
     emulated_allocated(-(int64_t)bytes);
-    std::lock_guard<std::mutex> lock(taken_lock);
     taken.erase((uintptr_t)data);
-    free((unsigned char *)data - 256);
+    if (!emulated_unmap(data))
+        free(data);
     return cudaSuccess;
 }
 
@@ -632,6 +634,7 @@ cudaError_t cudaMemsetAsync(void *data, int value, size_t bytes, cudaStream_t)
 {
     int region = emulated_region();
 
+    emulated_argument("a fill", &data, sizeof(data));
     return emulated_code(emulated_begin([=] {
         int64_t began = emulated_clock();
 

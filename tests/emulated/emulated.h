@@ -9,12 +9,14 @@
 // its code for cudaGetLastError(), as the runtime does, until somebody asks.
 //
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
-// allocation (`take`), kernel launch (`launch`) or wait (`finish`) fail; `device`: there is none;
-// `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave their sums as they are;
-// `lost:K`: from the K-th launch on everything fails, as after a kernel that ran wild;
+// allocation (`take`), attachment (`attach`), kernel launch (`launch`) or wait (`finish`) fail;
+// `device`: there is none; `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave
+// their sums as they are; `lost:K`: from the K-th launch on everything fails, as after a kernel
+// that ran wild;
 // `memory:B`: other programs hold B bytes of its memory.  Managed memory is never refused, as on
 // a GPU: whoever takes more than the device has is found, because there it may hang.
-// EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).
+// EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).  EMULATED_EXCLUSIVE=1: so
+// too, and until then the host may not touch memory (managed.cc).
 #ifndef TESTS_EMULATED_H
 #define TESTS_EMULATED_H
 
@@ -202,12 +204,30 @@ static inline unsigned __match_any_sync(unsigned, T x)
     emulated_gather();
     return all;
 }
-/* ---- the stream (stream.cc) -------------------------------------------------------- */
+/* ---- streams (stream.cc) ------------------------------------------------------------ */
+
+typedef int   cudaError_t;
+typedef void *cudaStream_t;
+extern "C" cudaStream_t device_stream(void);
+extern "C" int device_settle(void);
 
 int  emulated_code(int code);                           // kept for cudaGetLastError()
-int  emulated_begin(const std::function<void()> &work); // in its turn
-void emulated_settle(void);                             // all that was begun is done
+int  emulated_begin(const std::function<void()> &work); // in its turn, on device_stream()
+void emulated_settle(cudaStream_t stream);              // all that was begun there is done
+void emulated_settle(void);                             // and on all
 int  emulated_uncapturable(void); // an error while the stream captures, and the capture's end
+
+/* ---- memory that host and device do not share (managed.cc) -------------------------- */
+
+bool  emulated_exclusive(void); // it is so
+void *emulated_map(size_t bytes, unsigned flags);
+bool  emulated_unmap(void *data); // false: it is no such memory
+// Why no kernel of the stream may use what lies there; NULL: it may.
+const char *emulated_foreign(uintptr_t at, cudaStream_t stream);
+void  emulated_works(cudaStream_t stream, bool works);
+void  emulated_ended(cudaStream_t stream);  // for good
+void  emulated_faulted(const void *at);     // ends the program where it was the host
+bool  emulated_refuses_attachment(void);    // by EMULATED_FAIL
 
 /* ---- what its profiler is told (profiler.cc) -------------------------------------- */
 
@@ -284,8 +304,6 @@ static inline T min(T a, T b) { return a < b ? a : b; }
 
 /* ---- the runtime: memory is the host's ------------------------------------------------ */
 
-typedef int   cudaError_t;
-typedef void *cudaStream_t;
 typedef void *cudaGraph_t;
 typedef void *cudaGraphExec_t;
 enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,
@@ -297,7 +315,8 @@ enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrConcur
                       cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
 enum { cudaEnableDefault };
-enum { cudaMemAttachGlobal = 1, cudaStreamNonBlocking = 1 };
+enum { cudaMemAttachGlobal = 1, cudaMemAttachHost = 2, cudaMemAttachSingle = 4 };
+enum { cudaStreamNonBlocking = 1 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 enum { cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
 struct cudaMemLocation { int type, id; };
@@ -326,6 +345,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned flags);
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *data, size_t bytes,
+                                     unsigned flags);
 cudaError_t cudaFree(void *data);
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all);
 cudaError_t cudaMemPrefetchAsync(const void *data, size_t bytes, cudaMemLocation where,

@@ -137,12 +137,14 @@ static int mark(int index)
 {
     if (index < 0 || index >= DEVICE_MARKS)
         return refuse("more marks than there are");
-    return emulated_begin([=] { profile.marks[index] = nanoseconds(); });
+    if (emulated_begin([=] { profile.marks[index] = nanoseconds(); }))
+        return refuse("no mark while the stream captures");
+    return device_settle(); // as cupti/events.c
 }
 
 static int between(int from, int to, double *ms)
 {
-    emulated_settle();
+    emulated_settle(device_stream());
     *ms = 1e-6 * (double)(profile.marks[to] - profile.marks[from]);
     return 0;
 }

@@ -1,5 +1,8 @@
-// stream.cc -- the emulated device's one stream: what was begun on it and not waited for, and
-// graphs captured from it.
+// stream.cc -- the emulated device's streams: what was begun on them and not waited for, and
+// graphs captured.
+//
+// What is begun goes to device_stream(), which has to be one that was made: CUDA would take the
+// default one instead, and say nothing.
 //
 // EMULATED_DEFER=1 in the environment: launches, copies, fills and marks happen when they are
 // waited for and not before, so that a host that reads a result too soon reads what was there
@@ -11,6 +14,7 @@
 // documents do not say whether it can be captured.
 #include "emulated.h"
 
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -18,25 +22,80 @@ typedef std::vector<std::function<void()>> Works;
 
 enum class Capture { none, active, lost };
 
-static std::mutex one_at_a_time;
-static Works      begun, captured;
-static Capture    capture;
+static std::mutex                    one_at_a_time;
+static std::map<cudaStream_t, Works> begun; // by stream, of all that there are
+static Works                         captured;
+static Capture                       capture;
 
 static bool is_deferred(void)
 {
     const char *text = getenv("EMULATED_DEFER");
 
-    return text && !strcmp(text, "1");
+    return (text && !strcmp(text, "1")) || emulated_exclusive();
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+
+    *stream = new char;
+    begun[*stream] = Works();
+    return cudaSuccess;
+}
+
+// Under the lock.
+static void settle(cudaStream_t stream)
+{
+    Works works;
+
+    works.swap(begun[stream]);
+    emulated_works(stream, false);
+    for (const std::function<void()> &work : works)
+        work();
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+
+    settle(stream);
+    begun.erase(stream);
+    emulated_ended(stream);
+    delete (char *)stream;
+    return cudaSuccess;
+}
+
+void emulated_settle(cudaStream_t stream)
+{
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+
+    if (begun.count(stream))
+        settle(stream);
+}
+
+void emulated_settle(void)
+{
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+
+    for (auto &one : begun)
+        settle(one.first);
 }
 
 cudaError_t emulated_begin(const std::function<void()> &work)
 {
+    cudaStream_t                 stream = device_stream();
     std::unique_lock<std::mutex> lock(one_at_a_time);
 
+    if (!begun.count(stream)) {
+        fprintf(stderr, "emulated: something is begun on a stream that is not there\n");
+        abort();
+    }
     if (capture == Capture::lost)
         return cudaErrorStreamCaptureInvalidated;
     if (capture == Capture::active || is_deferred()) {
-        (capture == Capture::active ? captured : begun).push_back(work);
+        (capture == Capture::active ? captured : begun[stream]).push_back(work);
+        if (emulated_exclusive())
+            emulated_works(stream, true);
         return cudaSuccess;
     }
     lock.unlock();
@@ -52,16 +111,6 @@ cudaError_t emulated_uncapturable(void)
         return cudaSuccess;
     capture = Capture::lost;
     return cudaErrorStreamCaptureUnsupported;
-}
-
-void emulated_settle(void)
-{
-    std::lock_guard<std::mutex> lock(one_at_a_time);
-    Works                       works;
-
-    works.swap(begun);
-    for (const std::function<void()> &work : works)
-        work();
 }
 
 /* ---- graphs ---------------------------------------------------------------------------- */

@@ -60,6 +60,7 @@ static inline GpuFixture gpu_fixture_new(int64_t heads, uint64_t seed)
     arena_free(f.gpu.run->arena);
     f.gpu.run->arena = arena_new_from(f.gpu.run->ops->memory);
     assert_non_null(f.gpu.run->arena);
+    assert_true(arena_attach(f.gpu.run->arena, true));
     return f;
 }
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DEVICE_ABI 2
+#define DEVICE_ABI 3
 #define DEVICE_ENTRY "attnscope_device"
 #define DEVICE_REAL "cuda"
 
@@ -42,7 +42,7 @@ typedef struct DeviceInfo {
     int64_t memory;           /* bytes */
     int64_t shared;           /* bytes a block may ask for */
     int     driver, runtime;  /* 13000: 13.0 */
-    bool    managed;          /* the host may touch memory while the device works */
+    bool    managed;          /* the host may touch memory while the device works; else attach */
 } DeviceInfo;
 
 #include "attn/cuda/calls.h"
@@ -56,6 +56,10 @@ typedef struct DeviceApi {
     const char *(*text)(int code);            /* static, or valid until the next call */
     int (*take)(int64_t bytes, void **data);  /* memory both sides see, 256-byte aligned */
     int (*give)(void *data);
+    /* Without DeviceInfo.managed memory is the host's, and no call may use it, until it is attached
+     * to the device: then calls use it, and the host while finish() has waited for the newest of
+     * them.  All of what one take() gave; waits. */
+    int (*attach)(void *data, bool device);
     int (*room)(int64_t *free, int64_t *total); /* bytes of device memory */
     int (*toward)(const void *data, int64_t bytes, bool device); /* moves pages ahead of use */
     int (*finish)(void);                      /* waits; also tells of what failed meanwhile */

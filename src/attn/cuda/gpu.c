@@ -149,6 +149,13 @@ static void give(void *context, void *data, int64_t bytes)
     atomic_fetch_sub(&d->in_use, bytes);
 }
 
+static bool attach(void *context, void *data, bool device)
+{
+    Device *d = context;
+
+    return !gpu_note(d, d->api->attach(data, device));
+}
+
 static bool busy(void *context)
 {
     return gpu_is_busy(context);
@@ -226,7 +233,8 @@ static void fill_products(Ops *ops)
 void gpu_fill_ops(Device *d)
 {
     d->memory = (ArenaSource){ .take = take, .give = give, .busy = busy, .settle = settle,
-                               .left = left_of, .broken = gpu_broken, .context = d };
+                               .left = left_of, .broken = gpu_broken,
+                               .attach = d->info.managed ? NULL : attach, .context = d };
     for (int kind = 0; kind <= ARITHMETIC_F16; kind++) {
         DeviceKind *k = &d->kinds[kind];
 

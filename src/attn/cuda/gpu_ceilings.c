@@ -125,7 +125,8 @@ static void take_arrays(Work *w)
 
         w->code = w->api->take(bytes, &data);
         w->arrays[x] = data;
-        if (data) {
+        w->code = w->code ? w->code : w->api->attach(data, true);
+        if (!w->code) {
             memset(data, 0, (size_t)bytes);
             w->api->toward(data, bytes, true);
         }

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-static cudaStream_t the_stream;
+static cudaStream_t the_stream; // not the default one: nothing can be attached to that alone
+static bool         shared;     // host and device may touch memory at the same time
 
 cudaStream_t device_stream(void)
 {
@@ -60,6 +61,7 @@ static int open_device(int index, DeviceInfo *info)
         code = describe(index, info);
     if (!code && !the_stream)
         code = cudaStreamCreateWithFlags(&the_stream, cudaStreamNonBlocking);
+    shared = info->managed;
     return code;
 }
 
@@ -97,14 +99,31 @@ static int told(cudaError_t code)
     return code;
 }
 
+// The host's from the beginning where it has to be: memory of all streams that is taken while one
+// works is nobody's until that has ended.
 static int take(int64_t bytes, void **data)
 {
-    return told(cudaMallocManaged(data, (size_t)bytes, cudaMemAttachGlobal));
+    return told(cudaMallocManaged(data, (size_t)bytes,
+                                  shared ? cudaMemAttachGlobal : cudaMemAttachHost));
 }
 
 static int give(void *data)
 {
     return cudaFree(data);
+}
+
+static int finish(void)
+{
+    return told(cudaStreamSynchronize(the_stream));
+}
+
+// Takes effect in its turn, so it is waited for.
+static int attach(void *data, bool device)
+{
+    unsigned who = device ? cudaMemAttachSingle : cudaMemAttachHost;
+    int      code = shared ? 0 : told(cudaStreamAttachMemAsync(the_stream, data, 0, who));
+
+    return shared || code ? code : finish();
 }
 
 static int room(int64_t *free_bytes, int64_t *total)
@@ -124,16 +143,16 @@ static int toward(const void *data, int64_t bytes, bool device)
     int             index = 0;
     cudaError_t     code = cudaGetDevice(&index);
 
-    if (code != cudaSuccess || !attribute(cudaDevAttrConcurrentManagedAccess, index))
+    if (code != cudaSuccess || !shared)
         return code;
     where.type = device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost;
     where.id = device ? index : 0;
     return told(cudaMemPrefetchAsync(data, (size_t)bytes, where, 0, the_stream));
 }
 
-static int finish(void)
+extern "C" int device_settle(void)
 {
-    return told(cudaStreamSynchronize(the_stream));
+    return shared ? 0 : finish();
 }
 
 static int capture_begin(void)
@@ -182,8 +201,8 @@ static void graph_free(void *graph)
 extern "C" __attribute__((visibility("default"))) const DeviceApi *attnscope_device(int abi)
 {
     static const DeviceApi api = {
-        DEVICE_ABI, DEVICE_NAME, open_device, close_device, text_of, take, give, room, toward,
-        finish, capture_begin, capture_end, replay, graph_free, PROFILER,
+        DEVICE_ABI, DEVICE_NAME, open_device, close_device, text_of, take, give, attach, room,
+        toward, finish, capture_begin, capture_end, replay, graph_free, PROFILER,
 #define CALL(name, Args) call_##name,
 #include "attn/cuda/calls.def"
 #undef CALL

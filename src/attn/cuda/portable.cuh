@@ -36,6 +36,8 @@
 #define LAUNCH(...) ((void)cudaGetLastError(), BEGIN_KERNEL(__VA_ARGS__), cudaGetLastError())
 
 extern "C" cudaStream_t device_stream(void);
+// Where the host may not touch memory while the device works: waits for what was begun.
+extern "C" int device_settle(void);
 
 #define GRID_MOST 65535 // of a grid's y and z
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 extern cudaStream_t device_stream(void); /* plugin.cu */
+extern int          device_settle(void);
 
 static cudaEvent_t events[DEVICE_MARKS];
 
@@ -18,7 +19,9 @@ int events_mark(int index)
         return cupti_refuse("more than %d marks", DEVICE_MARKS);
     if (!events[index] && failed(cudaEventCreate(&events[index])))
         return -1;
-    return failed(cudaEventRecord(events[index], device_stream()));
+    if (failed(cudaEventRecord(events[index], device_stream())))
+        return -1;
+    return failed((cudaError_t)device_settle()); /* between calls the host goes on */
 }
 
 int events_between(int from, int to, double *ms)
