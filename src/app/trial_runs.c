@@ -96,7 +96,7 @@ static double apart(const Tensor *a, const Tensor *b)
         double x = tensor_f32(a)[i], y = tensor_f32(b)[i];
 
         if (!isfinite(x) || !isfinite(y))
-            return NAN;
+            return (double)NAN;
         most = fmax(most, fabs(y));
         most_apart = fmax(most_apart, fabs(x - y));
     }
@@ -106,7 +106,7 @@ static double apart(const Tensor *a, const Tensor *b)
 static bool agrees(const Trial *t, const char *mechanism, int causal, const char *precision)
 {
     Result *own, *other = NULL;
-    double  far = NAN;
+    double  far = (double)NAN;
     bool    ok;
 
     take(true);
@@ -131,7 +131,7 @@ static bool agrees(const Trial *t, const char *mechanism, int causal, const char
 static double time_of(const Trial *t, bool taken, const char *precision)
 {
     Result *result;
-    double  ms = NAN;
+    double  ms = (double)NAN;
 
     take(taken);
     result = run(t, "full", 0, precision, t->repeats);
