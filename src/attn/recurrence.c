@@ -62,6 +62,7 @@ typedef struct SegmentView {
     AttendInput in;
     Tensor      lse; /* of the segment's rows */
     int64_t     heads;
+    RowSums     sums;
 } SegmentView;
 
 bool recurrence_shows(const Run *r, int64_t t)
@@ -73,11 +74,9 @@ static void read_segment(const View *view, int64_t head, int64_t i, int64_t star
                          int64_t step, float *out)
 {
     const SegmentView *s = view->context;
-    float              lse = tensor_f32(&s->lse)[head * s->lse.stride[0] + i];
+    const WeightRow    row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i };
 
-    attend_scores_run(&s->in, s->heads, head, i, start, count, step, out);
-    for (int64_t c = 0; c < count; c++)
-        out[c] = expf(out[c] - lse);
+    attend_weights_run(&row, start, count, step, out);
 }
 
 void recurrence_show_segment(Run *r, const AttendInput *segment, Tensor lse, int64_t first,
@@ -91,7 +90,7 @@ void recurrence_show_segment(Run *r, const AttendInput *segment, Tensor lse, int
         run_fail(r, ERR_NOMEM, "%s: not enough memory for a view", r->mechanism->id);
     if (!group || run_failed(r))
         return;
-    *kept = (SegmentView){ .in = *segment, .heads = r->h,
+    *kept = (SegmentView){ .in = *segment, .heads = r->h, .sums = row_sums_of(r, r->h, cells),
                            .lse = tensor_rows(lse, first, segment->q.shape[1]) };
     view = view_reader(r, "segment_weights", VIEW_WEIGHTS, DT_F32, read_segment, kept, cells);
     group[0] = 0;

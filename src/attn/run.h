@@ -39,6 +39,7 @@
 #include "attn/mab.h"
 #include "attn/mechanism.h"
 #include "attn/ops.h"
+#include "attn/row_sums.h"
 #include "attn/param.h"
 #include "attn/partition.h"
 #include "attn/pattern.h"

@@ -238,6 +238,7 @@ typedef struct AttentionViews {
     const AttentionPart *parts;
     const uint8_t       *part; /* of each row; NULL: the first */
     int64_t              heads;
+    RowSums              sums;  /* over the view's rows */
 } AttentionViews;
 
 static const AttentionPart *part_of(const AttentionViews *a, int64_t i)
@@ -250,12 +251,9 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
 {
     const AttentionViews *a = view->context;
     const AttentionPart  *p = part_of(a, i);
-    int64_t               row = i - p->first;
-    float                 lse = tensor_f32(&p->lse)[head * p->lse.shape[1] + row];
+    const WeightRow       row = { &p->in, &p->lse, &a->sums, a->heads, head, i - p->first, i };
 
-    attend_scores_run(&p->in, a->heads, head, row, start, count, step, out);
-    for (int64_t c = 0; c < count; c++)
-        out[c] = expf(out[c] - lse);
+    attend_weights_run(&row, start, count, step, out);
 }
 
 static void read_bias(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
@@ -301,7 +299,8 @@ void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *p
     if (!a || !kept)
         return;
     memcpy(kept, parts, (size_t)count * sizeof(*kept));
-    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h };
+    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h,
+                           .sums = row_sums_of(r, r->h, pattern) };
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, pattern);
     if (!r->spec.position)
         return;

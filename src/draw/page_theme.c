@@ -67,7 +67,7 @@ double figure_width(const char *text)
     for (size_t i = 0; end != text && i < sizeof(units) / sizeof(*units); i++)
         if (!strcmp(end, units[i].name))
             return value * units[i].inches;
-    return NAN;
+    return (double)NAN;
 }
 
 bool figure_theme_check(const char *name, Error *err)

@@ -82,7 +82,9 @@ static void choose_keys(Run *r, Improved *p)
     p->top = tensor_of(DT_I32, 2, (int64_t[]){ s->h, all },
                        op_best_rows(r, &keys, s->mean, p->topk).data);
     score_chosen(r, p);
-    op_charge(r, FLOP_OVERHEAD, 2 * (double)(s->h * s->clusters) * (double)(s->m * s->d));
+    /* A causal run has no other use for the means' scores; else they are made once more, to weigh. */
+    op_charge(r, p->causal ? FLOP_SCORE : FLOP_OVERHEAD,
+              2 * (double)(s->h * s->clusters) * (double)(s->m * s->d));
 }
 
 /* ---- attention -------------------------------------------------------------- */
@@ -354,12 +356,12 @@ static Flops clustered_improved_flops(Run *r, const void *opaque)
 {
     double h = (double)r->h, c = (double)query_clusters_count(r, opaque), m = (double)r->m;
     double k = (double)key_count(r, opaque), d = (double)r->d, e = (double)r->e;
-    double means = r->causal ? 0 : h * c * m, own = h * (double)r->n * k;
+    double means = h * c * m, own = h * (double)r->n * k, weighed = r->causal ? 0 : means;
 
     return (Flops){ .score = 2 * d * (means + own),
                     .mix = 2 * e * ((r->causal ? 0 : h * c * (m - k)) + own),
-                    .overhead = query_clusters_flops(r, opaque) + 2 * h * c * m * d +
-                                FLOPS_SOFTMAX * (means + own) };
+                    .overhead = query_clusters_flops(r, opaque) + 2 * d * weighed +
+                                FLOPS_SOFTMAX * (weighed + own) };
 }
 
 static const StageNote notes[] = {

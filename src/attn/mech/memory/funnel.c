@@ -112,26 +112,26 @@ typedef struct Funnel {
     int64_t     heads;
     AttendInput in;
     Tensor      lse; /* [h,n'] */
+    RowSums     sums;
 } Funnel;
 
 /* Row and column in the pooled matrix, and the key's share in its window. */
 static double cell_weight(const Funnel *s, int64_t head, int64_t row, int64_t col)
 {
-    float score;
+    const WeightRow whole = { &s->in, &s->lse, &s->sums, s->heads, head, row, row };
+    float           weight;
 
-    attend_scores_run(&s->in, s->heads, head, row, col, 1, 1, &score);
-    return exp((double)score - (double)tensor_f32(&s->lse)[head * s->queries.count + row]);
+    attend_weights_run(&whole, col, 1, 1, &weight);
+    return (double)weight;
 }
 
 static void read_pooled(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                         int64_t step, float *out)
 {
-    const Funnel *s = view->context;
-    float         lse = tensor_f32(&s->lse)[head * s->queries.count + i];
+    const Funnel   *s = view->context;
+    const WeightRow row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i };
 
-    attend_scores_run(&s->in, s->heads, head, i, start, count, step, out);
-    for (int64_t c = 0; c < count; c++)
-        out[c] = expf(out[c] - lse);
+    attend_weights_run(&row, start, count, step, out);
 }
 
 static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
@@ -301,6 +301,7 @@ static void funnel_run(Run *r, const void *opaque)
     const Params *p = opaque;
     Funnel       *s = run_alloc(r, 1, sizeof(*s)); /* the readers keep it */
     AttendResult  result;
+    Pattern      *cells;
 
     if (!s)
         return;
@@ -315,8 +316,10 @@ static void funnel_run(Run *r, const void *opaque)
         s->in.v = pooled(r, p, &s->keys, r->v);
     }
     run_stage(r, "attend");
-    result = op_attend(r, &s->in, pooled_cells(r, &s->queries, s->in.k.shape[1]));
+    cells = pooled_cells(r, &s->queries, s->in.k.shape[1]);
+    result = op_attend(r, &s->in, cells);
     s->lse = result.lse;
+    s->sums = row_sums_of(r, r->h, cells);
     r->out = result.out;
     if (p->upsample)
         upsample(r, &s->queries, result.out);

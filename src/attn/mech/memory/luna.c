@@ -57,6 +57,9 @@ static void luna_check(Run *r, const void *opaque)
         run_fail(r, ERR_PARAM, "luna: unpack_keys=packed_v scores queries of size d=%lld against "
                  "packed values of size e=%lld, which must be equal",
                  (long long)r->d, (long long)r->e);
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "luna: causal needs as many keys as queries: the input has n=%lld "
+                 "queries and m=%lld keys", (long long)r->n, (long long)r->m);
 }
 
 static Tensor pack_queries(Run *r, const Params *p)

@@ -64,6 +64,9 @@ static void perceiver_check(Run *r, const void *opaque)
                  "scored against size d=%lld; sizes may differ only with blocks=1, "
                  "latent_layers=0, residual=false and decode=none",
                  (long long)r->e, (long long)r->d);
+    if (r->causal && r->m != r->n)
+        run_fail(r, ERR_DATA, "perceiver: causal needs as many keys as queries: the input has "
+                 "n=%lld queries and m=%lld keys", (long long)r->n, (long long)r->m);
     if (r->causal && p->blocks != 1)
         run_fail(r, ERR_USAGE, "perceiver: blocks=%lld has no causal form; use blocks=1",
                  (long long)p->blocks);

@@ -54,6 +54,7 @@ typedef struct Pass {
     AttendInput    in;
     const Pattern *cells;
     Tensor         lse;
+    RowSums        sums;
     bool           column, causal;
 } Pass;
 
@@ -101,6 +102,7 @@ static Tensor run_pass(Run *r, Pass *pass, const char *stage, Tensor v)
     pass->in.v = v;
     result = op_attend(r, &pass->in, pass->cells);
     pass->lse = result.lse;
+    pass->sums = row_sums_of(r, r->h, pass->cells);
     return result.out;
 }
 
@@ -129,10 +131,12 @@ static bool allowed(const Axial *a, const Pass *p, int64_t i, int64_t j)
 
 static double weight(const Axial *a, const Pass *p, int64_t head, int64_t i, int64_t j)
 {
+    float w;
+
     if (!allowed(a, p, i, j))
         return 0;
-    return exp(attend_score(&p->in, a->h, head, i, j) -
-               (double)tensor_f32(&p->lse)[head * a->n + i]);
+    attend_weights_run(&(WeightRow){ &p->in, &p->lse, &p->sums, a->h, head, i, i }, j, 1, 1, &w);
+    return (double)w;
 }
 
 /* (A_second A_first)[i,j]: one pixel lies on both axes. */
@@ -178,12 +182,10 @@ static void read_shifted(const View *view, int64_t head, int64_t i, int64_t star
 static void read_pass(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
                       int64_t step, float *out)
 {
-    const Pass *p = view->context;
-    float       lse = tensor_f32(&p->lse)[head * p->lse.shape[1] + i];
+    const Pass     *p = view->context;
+    const WeightRow row = { &p->in, &p->lse, &p->sums, pattern_heads(view->support), head, i, i };
 
-    attend_scores_run(&p->in, pattern_heads(view->support), head, i, start, count, step, out);
-    for (int64_t c = 0; c < count; c++)
-        out[c] = expf(out[c] - lse);
+    attend_weights_run(&row, start, count, step, out);
 }
 
 /* Cells the product reaches, by what they need: the row pass, the column pass, both. */

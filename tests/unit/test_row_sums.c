@@ -1,0 +1,94 @@
+/* test_row_sums.c -- weights of rows whose scores are in the hundreds, and shapes that a causal
+ * run cannot have. */
+#include "unit/mech_fixture.h"
+
+#include "attn/view.h"
+
+#define LARGE 40 /* times normal numbers: scores up to some thousands */
+
+static void enlarge(Tensor t)
+{
+    for (int64_t i = 0; i < tensor_count(&t); i++)
+        tensor_f32(&t)[i] *= LARGE;
+}
+
+/* Of the rows of a view of weights: how far the furthest sum is from 1; rows without keys apart. */
+static double furthest(const Run *run, const char *name)
+{
+    const View *view = run_view(run, name);
+    float       line[64];
+    double      worst = 0;
+
+    assert_non_null(view);
+    assert_true(view_cols(view) <= 64);
+    for (int64_t h = 0; h < view_planes(view); h++)
+        for (int64_t i = 0; i < view_rows(view); i++) {
+            double sum = 0;
+
+            view_read(view, h, i, 0, view_cols(view), 1, line);
+            for (int64_t j = 0; j < view_cols(view); j++)
+                sum += (double)line[j];
+            worst = sum > 0 ? fmax(worst, fabs(sum - 1)) : worst;
+        }
+    return worst;
+}
+
+static void rows_of_large_scores_sum_to_1(void **state)
+{
+    static const struct {
+        const char *id, *params, *view;
+        bool        causal;
+    } cases[] = {
+        { "full", "", "weights", false },
+        { "full", "", "weights", true },
+        { "window", "window=5", "weights", false },
+        { "bigbird", "block=4,window=3,global=1,random=1", "weights", false },
+        { "longformer", "window=4", "weights", false },
+        { "axial", "width=5", "weights", false },
+        { "axial", "width=5", "weights_row", false },
+        { "funnel", "stride=2", "weights", false },
+        { "transformer-xl", "segment=8,mem_len=8", "weights", true },
+        { "transformer-xl", "segment=8,mem_len=8", "segment_weights", true },
+    };
+    Fixture f = fixture_new(24);
+
+    (void)state;
+    enlarge(f.q);
+    enlarge(f.k);
+    for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
+        Run   *run = fixture_run(&f, cases[x].id, cases[x].params, cases[x].causal);
+        double far = furthest(run, cases[x].view);
+
+        if (far > 1e-6)
+            fprintf(stderr, "%s %s: %g\n", cases[x].id, cases[x].view, far);
+        assert_true(far <= 1e-6);
+    }
+    fixture_free(&f);
+}
+
+/* One key: cells that there are not would be read. */
+static void a_causal_run_of_other_keys_is_refused(void **state)
+{
+    static const char *const ids[] = { "luna", "perceiver", "linear" };
+    Fixture                  f = fixture_new(24);
+
+    (void)state;
+    f.k.shape[1] = f.v.shape[1] = 1;
+    for (int x = 0; x < 3; x++) {
+        Run *run = fixture_run_at(&f, ids[x], "", true, true, 0);
+
+        assert_int_equal(run->err.code, ERR_DATA);
+        assert_non_null(strstr(run->err.text, "causal needs as many keys as queries"));
+    }
+    fixture_free(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_large_scores_sum_to_1),
+        cmocka_unit_test(a_causal_run_of_other_keys_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
