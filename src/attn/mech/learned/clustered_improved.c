@@ -82,7 +82,7 @@ static void choose_keys(Run *r, Improved *p)
     p->top = tensor_of(DT_I32, 2, (int64_t[]){ s->h, all },
                        op_best_rows(r, &keys, s->mean, p->topk).data);
     score_chosen(r, p);
-    /* A causal run has no other use for the means' scores; else they are made once more, to weigh. */
+    /* A causal run has no other use for the means' scores; else they are made once more. */
     op_charge(r, p->causal ? FLOP_SCORE : FLOP_OVERHEAD,
               2 * (double)(s->h * s->clusters) * (double)(s->m * s->d));
 }
