@@ -93,7 +93,7 @@ static double apart(const Tensor *a, const Tensor *b)
     int64_t count = tensor_count(a);
 
     for (int64_t i = 0; i < count; i++) {
-        double x = tensor_f32(a)[i], y = tensor_f32(b)[i];
+        double x = (double)tensor_f32(a)[i], y = (double)tensor_f32(b)[i];
 
         if (!isfinite(x) || !isfinite(y))
             return (double)NAN;
