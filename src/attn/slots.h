@@ -22,6 +22,7 @@
 
 #include "attn/ops.h"
 #include "attn/pattern.h"
+#include "attn/row_sums.h"
 #include "attn/view.h"
 
 typedef struct Slots {
@@ -59,6 +60,7 @@ typedef struct KeyPart {
     AttendInput    in;
     Tensor         lse; /* [h,n] */
     int64_t        first;
+    RowSums        sums; /* of the whole softmax */
     const Pattern *seen; /* n x keys of the part; NULL: there is no such part */
 } KeyPart;
 

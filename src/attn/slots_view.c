@@ -17,12 +17,9 @@
 static void part_weights(const KeyPart *part, int64_t heads, int64_t head, int64_t i,
                          PatternRun keys, float *out)
 {
-    float lse = tensor_f32(&part->lse)[head * part->lse.shape[1] + i];
+    const WeightRow row = { &part->in, &part->lse, &part->sums, heads, head, i, i };
 
-    attend_scores_run(&part->in, heads, head, i, part->first + keys.start, keys.count, keys.step,
-                      out);
-    for (int64_t c = 0; c < keys.count; c++)
-        out[c] = expf(out[c] - lse);
+    attend_weights_run(&row, part->first + keys.start, keys.count, keys.step, out);
 }
 
 typedef struct PartView {

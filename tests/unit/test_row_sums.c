@@ -47,6 +47,10 @@ static void rows_of_large_scores_sum_to_1(void **state)
         { "axial", "width=5", "weights", false },
         { "axial", "width=5", "weights_row", false },
         { "funnel", "stride=2", "weights", false },
+        { "long-short", "segment=4,rank=2", "weights", false },
+        { "memory-compressed", "", "weights_compressed", false },
+        { "poolingformer", "", "weights_first", false },
+        { "poolingformer", "", "weights_pooled", false },
         { "transformer-xl", "segment=8,mem_len=8", "weights", true },
         { "transformer-xl", "segment=8,mem_len=8", "segment_weights", true },
     };

@@ -385,8 +385,9 @@ static void long_short_run(Run *r, const void *opaque)
     const Params  *p = opaque;
     AttendInput    in = run_attend_input(r, p->scale);
     SlotAttention *a = run_alloc(r, 1, sizeof(*a)); /* the readers keep it */
-    Pattern       *window, *slots;
+    Pattern       *window, *slots, *all;
     AttendResult   result;
+    RowSums        sums;
     Tensor         logits;
 
     if (!a)
@@ -403,10 +404,12 @@ static void long_short_run(Run *r, const void *opaque)
     window = window_cells(r, p);
     slots = slot_cells(r, &a->slots);
     run_stage(r, "attend");
-    result = op_attend(r, &in, all_cells(r, &a->slots, window, slots));
+    all = all_cells(r, &a->slots, window, slots);
+    result = op_attend(r, &in, all);
     r->out = result.out;
-    a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots };
-    a->on_tokens = (KeyPart){ .in = in, .lse = result.lse, .seen = window,
+    sums = row_sums_of(r, r->h, all);
+    a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots, .sums = sums };
+    a->on_tokens = (KeyPart){ .in = in, .lse = result.lse, .seen = window, .sums = sums,
                               .first = slots_count(&a->slots) };
     show(r, p, a, window, slots);
 }

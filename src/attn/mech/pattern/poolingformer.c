@@ -90,7 +90,8 @@ static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tenso
     AttendResult result = op_attend(r, in, cells);
 
     *out = result.out;
-    return (KeyPart){ .in = *in, .lse = result.lse, .seen = cells };
+    return (KeyPart){ .in = *in, .lse = result.lse, .seen = cells,
+                      .sums = row_sums_of(r, r->h, cells) };
 }
 
 /* A matrix [rows,cols] without a head axis, seen as [1,rows,cols]. */
