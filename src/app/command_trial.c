@@ -19,6 +19,7 @@ static bool here(Session *s, const Call *call, Text *out, Error *err)
 
     if (!trials_allowed()) /* the variables that it sets would stay, and what it breaks too */
         return error_set(err, ERR_USAGE, "trial --here is for a process of its own: say 'trial'");
+    trials_forbid(); /* else this one would begin trials of what it does not try */
     if (call->word_count != 1)
         return error_set(err, ERR_USAGE, "trial --here needs one word: wgmma or graphs");
     if (!way_of(call->words[0], &way, err) ||
