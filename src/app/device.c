@@ -19,12 +19,17 @@ static bool precision_parse(const char *text, Arithmetic *out, Error *err)
                      text);
 }
 
+static void tell_trial(void *session, const char *text)
+{
+    session_progress(session, "%s", text);
+}
+
 Device *session_device(Session *s, Error *err)
 {
     if (!s->device) {
         s->device = device_open(err);
         if (s->device)
-            trials_apply(s->device);
+            trials_apply(s->device, tell_trial, s);
     }
     return s->device;
 }

@@ -28,15 +28,11 @@
 static struct {
     pthread_mutex_t lock;
     bool            allowed;
-    TrialTell       tell;
-    void           *context;
 } policy = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-void trials_allow(TrialTell tell, void *context)
+void trials_allow(void)
 {
     policy.allowed = true;
-    policy.tell = tell;
-    policy.context = context;
 }
 
 void trials_forbid(void)
@@ -194,7 +190,7 @@ static bool can_keep(void)
     return ok && access(dirname(folder), W_OK) == 0;
 }
 
-static bool try_first(Device *d, DeviceWay way, Verdict *out)
+static bool try_first(Device *d, DeviceWay way, TrialTell tell, void *context, Verdict *out)
 {
     char text[160];
 
@@ -202,12 +198,11 @@ static bool try_first(Device *d, DeviceWay way, Verdict *out)
         return false;
     snprintf(text, sizeof(text), "trying %s, once (%d s at most; %s=0 goes without)", way_name(way),
              PATIENCE, way_variable(way));
-    if (policy.tell)
-        policy.tell(policy.context, text);
+    tell(context, text);
     return trial_make(way, NULL, NULL, out, NULL) && trial_keep(d, way, out, NULL);
 }
 
-void trials_apply(Device *d)
+void trials_apply(Device *d, TrialTell tell, void *context)
 {
     Verdict verdict;
 
@@ -216,7 +211,7 @@ void trials_apply(Device *d)
         DeviceWay way = (DeviceWay)x;
 
         if (device_way(d, way) == WAY_UNTRIED &&
-            (trial_recall(d, way, &verdict) || try_first(d, way, &verdict)))
+            (trial_recall(d, way, &verdict) || try_first(d, way, tell, context, &verdict)))
             device_way_settle(d, way, verdict.good, verdict.what);
     }
     pthread_mutex_unlock(&policy.lock);

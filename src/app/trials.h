@@ -19,13 +19,14 @@ typedef struct Verdict {
 typedef void (*TrialTell)(void *context, const char *text);
 
 /* From here on a GPU that is opened is tried first where nothing is known of it and the outcome
- * can be kept; tell (NULL: nobody) hears of each trial before it begins.  It is forbidden at first,
- * and again where nobody could be told or nobody wants to wait. */
-void trials_allow(TrialTell tell, void *context);
+ * can be kept.  It is forbidden at first, and again where nobody could be told or nobody wants to
+ * wait. */
+void trials_allow(void);
 void trials_forbid(void);
 bool trials_allowed(void);
-/* Settles the ways of a device just opened by what is known, or tried.  Any thread. */
-void trials_apply(Device *device);
+/* Settles the ways of a device just opened by what is known, or tried; tell hears of each trial
+ * before it begins.  Any thread. */
+void trials_apply(Device *device, TrialTell tell, void *context);
 
 /* Tries it, whatever is known; stopped (or NULL) is asked now and then.  False: it could not be
  * tried now, for a reason that is not the way's (no memory left on the GPU, say). */

@@ -72,12 +72,6 @@ static void show_progress(void *context, const char *text)
     fflush(stderr);
 }
 
-static void tell_trial(void *context, const char *text)
-{
-    (void)context;
-    fprintf(stderr, "attnscope: %s\n", text);
-}
-
 static int run_words(int argc, char **argv, const LessonReader *lessons)
 {
     Error    err = ERROR_INIT;
@@ -90,7 +84,7 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
         return complain(&err);
     session_on_lessons(session, lessons);
     session_on_stop(session, &stop, &heeded);
-    trials_allow(isatty(STDERR_FILENO) ? tell_trial : NULL, NULL);
+    trials_allow();
     if (isatty(STDERR_FILENO)) {
         session_on_progress(session, show_progress, NULL);
         session_tell_runs(session);

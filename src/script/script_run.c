@@ -176,12 +176,6 @@ static void show_progress(void *context, const char *text)
     fflush(stderr);
 }
 
-static void tell_trial(void *context, const char *text)
-{
-    (void)context;
-    fprintf(stderr, "attnscope: %s\n", text);
-}
-
 static void drop_session(void *session)
 {
     session_free(session);
@@ -198,7 +192,7 @@ bool start_open_session(Start *start, Error *err)
     if (isatty(STDERR_FILENO) && !start->safe) /* it tells of the script's own names, too */
         session_on_progress(session, show_progress, NULL);
     if (!start->safe)
-        trials_allow(isatty(STDERR_FILENO) ? tell_trial : NULL, NULL);
+        trials_allow();
     start->script.session = keep_new(session, drop_session, NULL);
     return start->script.session || error_set(err, ERR_NOMEM, "not enough memory to start");
 }

@@ -348,9 +348,11 @@ static bool open_device(Ui *ui, const Start *start, Error *err)
 {
     bool ok;
 
-    trials_allow(say_early, ui);
+    session_on_progress(ui->session, say_early, ui);
+    trials_allow();
     ok = request_device(ui->session, &ui->defaults, start->device, start->precision, err);
     trials_forbid();
+    session_on_progress(ui->session, NULL, NULL);
     if (ok)
         say_loading(ui, start);
     return ok;

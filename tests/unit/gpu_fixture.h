@@ -9,6 +9,8 @@
 #define TESTS_UNIT_GPU_FIXTURE_H
 
 #include <libgen.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "unit/cpu_fixture.h"
@@ -46,6 +48,23 @@ static inline Device *gpu_fixture_device(void)
         fprintf(stderr, "%s\n", err.text);
     assert_non_null(device);
     return device;
+}
+
+/* How a process that does so ends, by waitpid; what it says is not shown. */
+static inline int gpu_fixture_end_of(void (*what)(void *context), void *context)
+{
+    pid_t child = fork();
+    int   status = 0;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        assert_non_null(freopen("/dev/null", "w", stderr));
+        signal(SIGABRT, SIG_DFL);
+        what(context);
+        _exit(0);
+    }
+    assert_true(waitpid(child, &status, 0) == child);
+    return status;
 }
 
 static inline GpuFixture gpu_fixture_new(int64_t heads, uint64_t seed)

@@ -58,21 +58,23 @@ static int begin_triad(const DeviceApi *api, float *x)
     return api->ceiling(&call);
 }
 
+typedef struct Begun {
+    const DeviceApi *api;
+    int            (*begin)(const DeviceApi *api, float *x);
+    float           *x;
+} Begun;
+
+static void begin_it(void *begun)
+{
+    const Begun *b = begun;
+
+    b->begin(b->api, b->x);
+}
+
 /* How a process that gives a kernel such memory ends. */
 static int status_with(Device *device, int (*begin)(const DeviceApi *api, float *x), float *x)
 {
-    pid_t child = fork();
-    int   status = 0;
-
-    assert_true(child >= 0);
-    if (child == 0) {
-        assert_non_null(freopen("/dev/null", "w", stderr));
-        signal(SIGABRT, SIG_DFL);
-        begin(device_api(device), x);
-        _exit(0);
-    }
-    assert_true(waitpid(child, &status, 0) == child);
-    return status;
+    return gpu_fixture_end_of(begin_it, &(Begun){ device_api(device), begin, x });
 }
 
 static void memory_that_a_gpu_faults_at_is_found(void **state)

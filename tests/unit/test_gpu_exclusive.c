@@ -106,20 +106,23 @@ static void by_another_thread(Memory *m)
     pthread_join(thread, NULL);
 }
 
+typedef struct Deed {
+    Memory *m;
+    void  (*what)(Memory *m);
+} Deed;
+
+static void commit(void *deed)
+{
+    const Deed *d = deed;
+
+    d->what(d->m);
+}
+
 /* Whether a process that does so is ended. */
 static bool ends(Memory *m, void (*what)(Memory *m))
 {
-    pid_t child = fork();
-    int   status = 0;
+    int status = gpu_fixture_end_of(commit, &(Deed){ m, what });
 
-    assert_true(child >= 0);
-    if (child == 0) {
-        assert_non_null(freopen("/dev/null", "w", stderr));
-        signal(SIGABRT, SIG_DFL);
-        what(m);
-        _exit(0);
-    }
-    assert_true(waitpid(child, &status, 0) == child);
     return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
