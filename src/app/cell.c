@@ -250,12 +250,11 @@ void cell_describe(const CellWhy *why, Text *out)
 
 void cell_place(const Result *result, Text *out)
 {
-    const Record *r = &result->record;
-    const char   *gpu = request_gpu(&result->request), *asked = result->request.precision;
-    bool          plain = !gpu || !*r->computed || !strncmp(r->computed, asked, strlen(asked));
+    const char *gpu = request_gpu(&result->request);
 
-    text_add(out, gpu && *r->computed ? r->computed : gpu ? asked : "f32");
-    if (!plain)
-        text_addf(out, " (%s asked)", asked);
+    if (gpu && *result->record.computed)
+        record_computed(&result->record, out);
+    else
+        text_add(out, gpu ? result->request.precision : "f32");
     text_addf(out, " on %s", gpu ? gpu : "the CPU");
 }

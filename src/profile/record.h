@@ -155,6 +155,8 @@ void record_json(const Record *record, Json *out);
 void record_figures_json(const Run *run, Json *out);
 /* The scalars of another run of the same: timed runs, without views, find fewer. */
 void record_take_figures(Record *record, const Run *run);
+/* What products were computed in, where that is a GPU's: "bf16, cuDNN", "f32 (bf16 asked)". */
+void record_computed(const Record *record, Text *out);
 /* Readable summary for a terminal, a few lines. */
 void record_text(const Record *record, Text *out);
 /* Of it, what a GPU told: numbers of the run; counters by stage and kernels, as tables of so many

@@ -59,6 +59,13 @@ static const char *share_text(Number number, char *text, size_t size)
 
 /* ---- lines ------------------------------------------------------------------ */
 
+void record_computed(const Record *r, Text *out)
+{
+    text_add(out, r->computed);
+    if (strncmp(r->computed, r->precision, strlen(r->precision)) != 0)
+        text_addf(out, " (%s asked)", r->precision);
+}
+
 static void head_line(const Record *r, Text *out)
 {
     bool plain = !*r->computed || !strcmp(r->device, "cpu");
@@ -70,10 +77,9 @@ static void head_line(const Record *r, Text *out)
               r->causal ? " causal" : "");
     if (strcmp(r->position, "none") != 0)
         text_addf(out, " position=%s", r->position);
-    text_addf(out, "  seed %llu  %s%s%s", (unsigned long long)r->seed, r->device,
-              plain ? "" : " ", plain ? "" : r->computed);
-    if (!plain && strncmp(r->computed, r->precision, strlen(r->precision)) != 0)
-        text_addf(out, " (%s asked)", r->precision);
+    text_addf(out, "  seed %llu  %s%s", (unsigned long long)r->seed, r->device, plain ? "" : " ");
+    if (!plain)
+        record_computed(r, out);
     text_addf(out, ", %d thread%s\n", r->threads, r->threads == 1 ? "" : "s");
     if (r->status != RECORD_OK)
         text_addf(out, "  %-8s %s\n", record_status_name(r->status), r->message);
