@@ -16,7 +16,7 @@
  *     screen NAME                    compare with "== NAME COLUMNSxLINES" in TEST.screen
  *     palette NAME                   the same of the colours on the screen, each once
  *     plain                          ASCII without colours
- *     has TEXT | lacks TEXT          now
+ *     has TEXT | lacks TEXT          now, or as soon as the frame being drawn is whole
  *     inked LEAST                    cells with a background colour, at least
  *     signal NAME | hangup           to the program; hangup closes the terminal
  *     stopped | continue             by job control
@@ -42,6 +42,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#define FRAME 2000 /* ms: a whole one on a busy machine */
+
 /* ---- steps ------------------------------------------------------------------ */
 
 static int signal_of(const char *name)
@@ -58,6 +60,17 @@ static int signal_of(const char *name)
         if (!strcmp(list[i].name, name))
             return list[i].number;
     return 0;
+}
+
+/* A frame comes in pieces: what `wait` saw may stand in the first of them. */
+static bool frame_shows(Run *r, const char *text, bool there)
+{
+    double until = now_ms() + FRAME;
+
+    while (shows(r, text) != there && now_ms() < until)
+        take_output(r, 10);
+    return shows(r, text) == there ||
+           fail(r, there ? "not on the screen:" : "on the screen:", text);
 }
 
 /* Waits for a change of the program's state. */
@@ -366,9 +379,9 @@ static bool step(Run *r, char *line)
     if (!strcmp(verb, "plain"))
         return settle(r) && expect_plain(r);
     if (!strcmp(verb, "has"))
-        return shows(r, rest) || fail(r, "not on the screen:", rest);
+        return frame_shows(r, rest, true);
     if (!strcmp(verb, "lacks"))
-        return !shows(r, rest) || fail(r, "on the screen:", rest);
+        return frame_shows(r, rest, false);
     if (!strcmp(verb, "inked"))
         return count_inked(r) >= atoi(rest) || fail(r, "fewer than", rest);
     if (!strcmp(verb, "signal"))
