@@ -2,7 +2,8 @@
  *
  * The same run bare and under the profiler's observer, in turn, round after
  * round, for runs of about 0.3, 1 and 10 ms; the hooks of the malloc family
- * against the C library alone, and what their share of such a run is.
+ * against the C library alone, and what their share of such a run is; comparisons
+ * with exact attention against exact attention itself.
  *
  *     build/bench_profile [rounds]
  */
@@ -15,6 +16,7 @@
 
 #define MOST_ROUNDS 400
 #define PAIRS 2000000
+#define QUALITY_ROUNDS 5
 
 void *__libc_malloc(size_t size);
 void  __libc_free(void *block);
@@ -124,12 +126,44 @@ static void report(const char *name, int64_t n, Problem *p, int rounds, double h
     arena_free(arena);
 }
 
+/* quality_measure runs exact attention and reads every weight of it and of the run. */
+static void report_quality(const char *name, int64_t n, Threads *threads)
+{
+    Problem p = problem_new(name, n, threads), exact = problem_new("full", n, threads);
+    double  ratio[QUALITY_ROUNDS], cell_ns[QUALITY_ROUNDS];
+    Arena  *arena = arena_new();
+    Quality quality;
+    Error   err = ERROR_INIT;
+    Run    *run;
+
+    p.spec.views = true;
+    run = run_new(&p.spec);
+    bare(&exact, arena);
+    for (int i = 0; i < QUALITY_ROUNDS; i++) {
+        double base = bare(&exact, arena), start = clock_wall();
+
+        if (!quality_measure(run, &quality, &err))
+            printf("  %s: %s\n", name, err.text);
+        start = clock_wall() - start;
+        ratio[i] = start / base;
+        cell_ns[i] = 1e9 * start / (8.0 * (double)n * (double)n);
+    }
+    printf("  %-10s n=%-5lld %5.1f (least %.1f), %.1f ns a cell\n", name, (long long)n,
+           stats_quantile(ratio, QUALITY_ROUNDS, 0.5), stats_quantile(ratio, QUALITY_ROUNDS, 0),
+           stats_quantile(cell_ns, QUALITY_ROUNDS, 0.5));
+    run_free(run);
+    arena_free(arena);
+    arena_free(p.arena);
+    arena_free(exact.arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *mechanism;
         int64_t     n;
     } runs[] = { { "window", 1024 }, { "reformer", 256 }, { "full", 512 }, { "full", 1536 } };
+    static const char *const compared[] = { "longformer", "full", "nystrom", "performer" };
     int         rounds = argc > 1 ? atoi(argv[1]) : 101;
     const char *why;
     Threads    *threads = threads_new(2);
@@ -149,6 +183,10 @@ int main(int argc, char **argv)
         report(runs[i].mechanism, runs[i].n, &p, rounds, hooked_ns - bare_ns);
         arena_free(p.arena);
     }
+    printf("quality against exact attention, in times of exact attention itself, median of %d\n",
+           QUALITY_ROUNDS);
+    for (size_t i = 0; i < sizeof(compared) / sizeof(*compared); i++)
+        report_quality(compared[i], 2048, threads);
     threads_free(threads);
     return 0;
 }

@@ -3,8 +3,8 @@
  *     S[i,j] = scale (q_i . k_j + row term + column term) + distance[i - j + m - 1]
  *
  * attend_score accumulates in double and is what tests compare with;
- * attend_scores_run is for pictures of thousands of cells: 16 partial sums in
- * f32, which any compiler turns into vectors.
+ * attend_scores_run is for pictures and comparisons of thousands of cells: 16 partial
+ * sums in f32, four keys at once, in vectors that every compiler knows.
  */
 #include "attn/ops.h"
 
@@ -19,21 +19,53 @@ static double dot64(const float *a, const float *b, int64_t d)
     return sum;
 }
 
-static inline __attribute__((always_inline)) float dot32(const float *a, const float *b, int64_t d)
+/* PARTS numbers, and what is left of them as pairs are added. */
+typedef float Parts __attribute__((vector_size(PARTS * sizeof(float)), aligned(sizeof(float)),
+                                   may_alias));
+typedef float Half __attribute__((vector_size(PARTS / 2 * sizeof(float))));
+typedef float Quarter __attribute__((vector_size(PARTS / 4 * sizeof(float))));
+
+typedef float Four __attribute__((vector_size(PARTS / 4 * sizeof(float)), aligned(sizeof(float)),
+                                  may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+#define PICK __builtin_shufflevector
+#define AT_ONCE 4 /* keys */
+
+/* The sums of four times PARTS numbers: in each, number x and number x + half are added until one
+ * is left. */
+INLINE Quarter sums_of(Parts a, Parts b, Parts c, Parts d)
 {
-    float   part[PARTS] = { 0 }, sum = 0;
+    Parts ab = PICK(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+               PICK(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    Parts cd = PICK(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+               PICK(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    Parts all = PICK(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+                PICK(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    Half  two = PICK(all, all, 0, 1, 4, 5, 8, 9, 12, 13) +
+                PICK(all, all, 2, 3, 6, 7, 10, 11, 14, 15);
+
+    return PICK(two, two, 0, 2, 4, 6) + PICK(two, two, 1, 3, 5, 7);
+}
+
+/* q against four keys, `apart` numbers from one to the next. */
+INLINE void dots_of_four(const float *q, const float *k, int64_t apart, int64_t d, float *out)
+{
+    Parts   a = { 0 }, b = { 0 }, c = { 0 }, e = { 0 };
     int64_t t = 0;
 
-    for (; t + PARTS <= d; t += PARTS)
-        for (int x = 0; x < PARTS; x++)
-            part[x] += a[t + x] * b[t + x];
-    for (int x = 0; x < PARTS / 2; x++)
-        part[x] += part[x + PARTS / 2];
-    for (int x = 0; x < PARTS / 2; x++)
-        sum += part[x];
+    for (; t + PARTS <= d; t += PARTS) {
+        Parts x = *(const Parts *)(q + t);
+
+        a += x * *(const Parts *)(k + t);
+        b += x * *(const Parts *)(k + apart + t);
+        c += x * *(const Parts *)(k + 2 * apart + t);
+        e += x * *(const Parts *)(k + 3 * apart + t);
+    }
+    *(Four *)out = sums_of(a, b, c, e);
     for (; t < d; t++)
-        sum += a[t] * b[t];
-    return sum;
+        for (int x = 0; x < AT_ONCE; x++)
+            out[x] += q[t] * k[x * apart + t];
 }
 
 static const float *row_at(const Tensor *t, int64_t head, int64_t heads, int64_t row)
@@ -68,19 +100,29 @@ double attend_score(const AttendInput *in, int64_t heads, int64_t head, int64_t 
 static float term32(const DistanceTerm *term, int64_t head, int64_t heads, int64_t side,
                     int64_t entry, int64_t d)
 {
+    float of[AT_ONCE];
+
     if (!tensor_given(&term->table))
         return 0;
-    return dot32(row_at(&term->side, head, heads, side),
-                 row_at(&term->table, head, heads, term->index[entry]), d);
+    dots_of_four(row_at(&term->side, head, heads, side),
+                 row_at(&term->table, head, heads, term->index[entry]), 0, d, of);
+    return of[0];
 }
 
-/* q against `count` keys, `apart` numbers from one to the next. */
-static inline __attribute__((always_inline)) void dots(const float *q, const float *k,
-                                                       int64_t apart, int64_t d, int64_t count,
-                                                       float *out)
+/* q against `count` keys; each sum is the same whichever keys are beside it. */
+INLINE void dots(const float *q, const float *k, int64_t apart, int64_t d, int64_t count,
+                 float *out)
 {
-    for (int64_t x = 0; x < count; x++)
-        out[x] = dot32(q, k + x * apart, d);
+    int64_t x = 0;
+
+    for (; x + AT_ONCE <= count; x += AT_ONCE)
+        dots_of_four(q, k + x * apart, apart, d, out + x);
+    for (; x < count; x++) {
+        float of[AT_ONCE];
+
+        dots_of_four(q, k + x * apart, 0, d, of);
+        out[x] = of[0];
+    }
 }
 
 static void dots_plain(const float *q, const float *k, int64_t apart, int64_t d, int64_t count,
@@ -122,29 +164,33 @@ static void dots_of_cpu(const float *q, const float *k, int64_t apart, int64_t d
     dots_plain(q, k, apart, d, count, out);
 }
 
+/* What a cell's position and its own term add to its product. */
+static float more_of(const AttendInput *in, int64_t heads, int64_t head, int64_t i, int64_t j,
+                     float dot)
+{
+    const float *distance = tensor_given(&in->distance)
+                                ? tensor_head(&in->distance, head, heads) : NULL;
+    int64_t      d = in->q.shape[2], entry = i - j + in->k.shape[1] - 1;
+
+    dot += term32(&in->row, head, heads, i, entry, d) + term32(&in->col, head, heads, j, entry, d);
+    dot = (float)in->scale * dot + (distance ? distance[entry] : 0.0f);
+    return in->cell_term ? dot + (float)in->cell_term(in->cell_context, head, i, j) : dot;
+}
+
 void attend_scores_run(const AttendInput *in, int64_t heads, int64_t head, int64_t i,
                        int64_t start, int64_t count, int64_t step, float *out)
 {
-    int64_t      d = in->q.shape[2], m = in->k.shape[1];
-    const float *q = row_at(&in->q, head, heads, i);
     const float *k = tensor_head(&in->k, head, heads);
-    const float *distance = tensor_given(&in->distance)
-                                ? tensor_head(&in->distance, head, heads) : NULL;
-    bool         terms = tensor_given(&in->row.table) || tensor_given(&in->col.table);
+    bool         plain = !tensor_given(&in->row.table) && !tensor_given(&in->col.table) &&
+                 !tensor_given(&in->distance) && !in->cell_term;
     float        scale = (float)in->scale;
 
-    dots_of_cpu(q, k + start * in->k.stride[1], step * in->k.stride[1], d, count, out);
-    for (int64_t x = 0; x < count; x++) {
-        int64_t j = start + x * step, entry = i - j + m - 1;
-        float   sum = out[x];
-
-        if (terms)
-            sum += term32(&in->row, head, heads, i, entry, d) +
-                   term32(&in->col, head, heads, j, entry, d);
-        out[x] = scale * sum + (distance ? distance[entry] : 0.0f);
-        if (in->cell_term)
-            out[x] += (float)in->cell_term(in->cell_context, head, i, j);
-    }
+    dots_of_cpu(row_at(&in->q, head, heads, i), k + start * in->k.stride[1],
+                step * in->k.stride[1], in->q.shape[2], count, out);
+    for (int64_t x = 0; plain && x < count; x++)
+        out[x] *= scale;
+    for (int64_t x = 0; !plain && x < count; x++)
+        out[x] = more_of(in, heads, head, i, start + x * step, out[x]);
 }
 
 AttendInput attend_input_part(const AttendInput *in, int64_t first_q, int64_t queries,

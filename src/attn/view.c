@@ -115,30 +115,36 @@ static void read_common(const View *v, int64_t plane, int64_t i, PatternRun comm
 
 /* Spreading in place would run over values of earlier runs that lie between;
  * read into a line of its own when runs interleave. */
+static void read_spread(const View *v, int64_t plane, int64_t i, PatternRun common,
+                        PatternRun asked, float *line, float *out)
+{
+    int64_t stride = common.step / asked.step, first = (common.start - asked.start) / asked.step;
+
+    read_common(v, plane, i, common, asked, line);
+    for (int64_t c = 0; c < common.count; c++) {
+        out[first + c * stride] = line[first + c * stride];
+        line[first + c * stride] = 0;
+    }
+}
+
 static void read_supported(const View *v, int64_t plane, int64_t i, PatternRun asked, float *out)
 {
     PatternRow row = { 0 };
-    float     *line = calloc((size_t)asked.count, sizeof(*line));
+    float     *line = NULL;
 
     memset(out, 0, (size_t)asked.count * sizeof(*out));
     pattern_row(v->support, plane, i, &row);
-    for (int64_t r = 0; line && r < row.count && !row.failed; r++) {
+    for (int64_t r = 0; r < row.count && !row.failed; r++) {
         PatternRun common = runs_common(row.runs[r], asked);
-        int64_t    stride = common.count > 1 ? common.step / asked.step : 1;
-        int64_t    first = common.count ? (common.start - asked.start) / asked.step : 0;
+        bool       spread = common.count > 1 && common.step != asked.step;
 
-        if (!common.count)
-            continue;
         common.bits = row.runs[r].bits;
-        if (stride == 1) {
+        if (spread && !line)
+            line = calloc((size_t)asked.count, sizeof(*line));
+        if (spread && line)
+            read_spread(v, plane, i, common, asked, line, out);
+        else if (common.count && !spread)
             read_common(v, plane, i, common, asked, out);
-            continue;
-        }
-        read_common(v, plane, i, common, asked, line);
-        for (int64_t c = 0; c < common.count; c++) {
-            out[first + c * stride] = line[first + c * stride];
-            line[first + c * stride] = 0;
-        }
     }
     free(line);
     pattern_row_free(&row);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/measure.h"
+#include "profile/row_weights.h"
 
 /* Weights of queries on keys; NULL: none of that size. */
 static const View *weights_of(const Run *run)
@@ -59,10 +59,10 @@ static bool compare_rows(const Rows *rows, const atomic_bool *cancel, Difference
             return false;
         read_row(rows->a, r / rows->n, r % rows->n, rows->x);
         read_row(rows->b, r / rows->n, r % rows->n, rows->y);
-        for (int64_t j = 0; j < rows->m; j++)
-            distance += fabs((double)rows->x[j] - (double)rows->y[j]);
+        distance += row_distance(rows->x, rows->y, 1, rows->m);
         row = out->kl_lacks ? (double)NAN
-                            : row_divergence(rows->x, rows->y, rows->m, &out->kl_lacks);
+                            : row_divergence(rows->x, row_sum(rows->x, rows->m), rows->y,
+                                             row_sum(rows->y, rows->m), rows->m, &out->kl_lacks);
         kl += isnan(row) ? 0 : row;
         count += !isnan(row);
     }

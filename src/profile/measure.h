@@ -45,16 +45,12 @@ bool record_of_run(Run *run, Record *out, Error *err);
  *                    connected by design, 1.000 would say nothing;
  *   output_error     needs an output of the shape of full attention's;
  *   total_variation  needs a view `weights` of n x m cells;
- *   kl               needs the same, and rows that are distributions (row_divergence).
+ *   kl               needs the same, and rows that are distributions (row_weights.h).
  * A mechanism that reads the layer input instead of q, k, v is not compared.
  * False: the reference failed, no memory, or cancelled. */
 bool quality_measure(const Run *run, Quality *out, Error *err);
 /* Why there is nothing to compare the run with, static; NULL: there is. */
 const char *quality_lacks(const Run *run);
-/* KL(p || q) = sum_j p_j ln(p_j / q_j) of two rows of m weights, in nats.  NaN where neither has
- * a key, and where there is none to be had: then *lacks says why (static), which is otherwise
- * left alone.  Rows are taken for distributions when they hold nothing negative and sum to 1. */
-double row_divergence(const float *p, const float *q, int64_t m, const char **lacks);
 /* True when the run drew a tensor, so that another seed gives another result. */
 bool run_is_drawn(const Run *run);
 /* Adds the quality of one more seed. */

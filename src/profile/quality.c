@@ -6,18 +6,21 @@
  *     kl_i    = sum_j w[i,j] ln(w[i,j] / w*[i,j])
  *
  * w* and o* are those of the catalogue's baseline, run here on the same q, k,
- * v, position and scale; its weights are read one row at a time, so a worker
- * holds three rows and nothing n x n exists.  Rows without a key do not count.
+ * v, position and scale; its weights are read some rows at a time, so a worker
+ * holds LINES rows and nothing n x n exists.  Rows without a key do not count.
  * Per-row results are kept and summed in order: threads change no bit.
  */
 #include "profile/measure.h"
 #include "profile/reference.h"
+#include "profile/row_weights.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ROWS_PER_ITEM 8
+#define LINES (2 * ROWS_PER_ITEM + 1) /* of exact weights and of the run's, and one of kept flags */
+#define KEYS_AT_ONCE 256 /* read for all rows of an item while they are near */
 #define CHOOSES_CELLS (CLASS_BASELINE | CLASS_FP | CLASS_LP)
 
 typedef struct Row {
@@ -34,46 +37,9 @@ typedef struct Comparison {
     const View *exact_weights;
     bool        output;
     Row        *rows;       /* [h][n] */
-    float      *lines;      /* three of m cells for each worker */
+    float      *lines;      /* LINES of m cells for each worker */
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
 } Comparison;
-
-/* ---- a row of weights against another ------------------------------------------ */
-
-/* What float weights, and those made in bf16, leave of a sum of 1. */
-#define SUM_TOLERANCE 1e-3
-
-/* Their sum; NaN: one is negative or not a number. */
-static double weights_sum(const float *w, int64_t m)
-{
-    double sum = 0;
-
-    for (int64_t j = 0; j < m; j++)
-        sum += w[j] >= 0 ? (double)w[j] : (double)NAN;
-    return sum;
-}
-
-double row_divergence(const float *p, const float *q, int64_t m, const char **lacks)
-{
-    double p_sum = weights_sum(p, m), q_sum = weights_sum(q, m), sum = 0;
-
-    if (p_sum == 0 && q_sum == 0) /* weights are never below 0, so all of them are 0 */
-        return (double)NAN;
-    if (!(fabs(p_sum - 1) <= SUM_TOLERANCE) || !(fabs(q_sum - 1) <= SUM_TOLERANCE)) {
-        *lacks = "rows of weights do not sum to 1, or hold negative ones";
-        return (double)NAN;
-    }
-    for (int64_t j = 0; j < m; j++) {
-        double a = (double)p[j] / p_sum, b = (double)q[j] / q_sum;
-
-        if (a > 0 && !(b > 0)) {
-            *lacks = "it is infinite: a key has weight here and none there";
-            return (double)NAN;
-        }
-        sum += a > 0 ? a * log(a / b) : 0;
-    }
-    return sum > 0 ? sum : 0; /* below 0 by rounding only */
-}
 
 /* ---- what can be compared --------------------------------------------------- */
 
@@ -114,36 +80,61 @@ static void compare_output(const Comparison *c, int64_t head, int64_t i, Row *ro
     }
 }
 
-/* lines: exact weights, kept flags, weights. */
-static void compare_weights(Comparison *c, int64_t head, int64_t i, float *exact, Row *row)
+/* What exact attention weighs on the kept cells. */
+static void compare_kept(Comparison *c, const float *exact, double total, const float *kept,
+                         Row *row)
 {
-    int64_t m = c->run->m;
-    float  *kept = exact + m, *weights = kept + m;
-    double  total = 0, mass = 0, distance = 0;
-    bool    left_out = false;
+    bool   left_out = false;
+    double mass = kept_mass(exact, kept, c->run->m, &left_out);
 
-    read_row(c->exact_weights, head, i, exact);
-    for (int64_t j = 0; j < m; j++)
-        total += (double)exact[j];
+    row->mass = mass / total;
+    if (left_out)
+        atomic_store(&c->left_out, true);
+}
+
+/* Rows of m cells, for one worker. */
+typedef struct Lines {
+    float *exact, *own, *kept; /* own and exact: of all rows of an item */
+} Lines;
+
+/* Row r of all heads, row x of the item. */
+static void compare_weights(Comparison *c, int64_t r, int64_t x, const Lines *lines, Row *row)
+{
+    int64_t      m = c->run->m;
+    const float *exact = lines->exact + x * m, *own = lines->own + x * m;
+    double       total = row_sum(exact, m);
+
     if (!(total > 0))
         return;
     if (c->kept) {
-        read_row(c->kept, head, i, kept);
-        for (int64_t j = 0; j < m; j++) {
-            mass += kept[j] > 0 ? (double)exact[j] : 0;
-            left_out |= !(kept[j] > 0) && exact[j] > 0;
-        }
-        row->mass = mass / total;
-        if (left_out)
-            atomic_store(&c->left_out, true);
+        read_row(c->kept, r / c->run->n, r % c->run->n, lines->kept);
+        compare_kept(c, exact, total, lines->kept, row);
     }
     if (c->weights) {
-        read_row(c->weights, head, i, weights);
-        for (int64_t j = 0; j < m; j++)
-            distance += fabs((double)weights[j] - (double)exact[j] / total);
-        row->variation = distance / 2;
-        row->kl = row_divergence(weights, exact, m, &row->kl_lacks);
+        row->variation = row_distance(own, exact, 1 / total, m) / 2;
+        row->kl = row_divergence(own, row_sum(own, m), exact, total, m, &row->kl_lacks);
     }
+}
+
+/* Rows from .. to - 1 of all heads, `most` keys of all of them before the next. */
+static void read_rows(const View *view, int64_t n, int64_t from, int64_t to, int64_t most,
+                      float *lines)
+{
+    int64_t m = view_cols(view);
+
+    for (int64_t j = 0; j < m; j += most)
+        for (int64_t r = from; r < to; r++)
+            view_read(view, view_planes(view) > 1 ? r / n : 0, r % n, j,
+                      m - j < most ? m - j : most, 1, lines + (r - from) * m + j);
+}
+
+/* What is computed of keys is read while they are near; what is listed by rows, by rows. */
+static void read_lines(const Comparison *c, int64_t from, int64_t to, const Lines *lines)
+{
+    read_rows(c->exact_weights, c->run->n, from, to, KEYS_AT_ONCE, lines->exact);
+    if (c->weights)
+        read_rows(c->weights, c->run->n, from, to, c->weights->cost > 0 ? KEYS_AT_ONCE : c->run->m,
+                  lines->own);
 }
 
 static bool cancelled(const Comparison *c)
@@ -151,20 +142,31 @@ static bool cancelled(const Comparison *c)
     return c->run->spec.cancel && atomic_load(c->run->spec.cancel);
 }
 
+static Lines lines_of(const Comparison *c, int worker)
+{
+    int64_t m = c->run->m, rows = ROWS_PER_ITEM * m;
+    float  *at = c->lines + LINES * m * worker;
+
+    return (Lines){ .exact = at, .own = at + rows, .kept = at + 2 * rows };
+}
+
 static void compare_rows(void *context, int64_t item, int worker)
 {
     Comparison *c = context;
     int64_t     n = c->run->n, rows = c->run->h * n, from = item * ROWS_PER_ITEM;
-    float      *lines = c->lines ? c->lines + 3 * c->run->m * worker : NULL;
+    int64_t     to = from + ROWS_PER_ITEM < rows ? from + ROWS_PER_ITEM : rows;
+    Lines       lines = c->lines ? lines_of(c, worker) : (Lines){ 0 };
 
-    for (int64_t r = from; r < from + ROWS_PER_ITEM && r < rows && !cancelled(c); r++) {
+    if (c->lines && !cancelled(c))
+        read_lines(c, from, to, &lines);
+    for (int64_t r = from; r < to && !cancelled(c); r++) {
         Row *row = &c->rows[r];
 
         *row = (Row){ .mass = (double)NAN, .variation = (double)NAN, .kl = (double)NAN };
         if (c->output)
             compare_output(c, r / n, r % n, row);
-        if (lines)
-            compare_weights(c, r / n, r % n, lines, row);
+        if (c->lines)
+            compare_weights(c, r, r - from, &lines, row);
     }
 }
 
@@ -317,7 +319,7 @@ static bool compare(Comparison *c, Quality *out, Error *err)
 static bool compare_with(Comparison *c, Quality *out, Error *err)
 {
     const Run *run = c->run;
-    size_t     lines = 3 * (size_t)run->m * (size_t)threads_count(run->threads);
+    size_t     lines = LINES * (size_t)run->m * (size_t)threads_count(run->threads);
     bool       wanted = c->kept || c->weights, ok;
 
     c->exact_weights = matrix_view(c->exact, "weights");

@@ -199,27 +199,6 @@ static void an_empty_set_keeps_no_mass(void **state)
     fixture_free(&f);
 }
 
-/* KL of two rows by hand, and the reasons why there is none. */
-static void divergence_of_rows(void **state)
-{
-    const float p[] = { 0.5F, 0.5F, 0 }, q[] = { 0.25F, 0.25F, 0.5F }, none[3] = { 0 };
-    const float half[] = { 0.5F, 0, 0 }, below[] = { 1.5F, -0.5F, 0 };
-    const char *lacks = NULL;
-
-    (void)state;
-    CHECK_NEAR(row_divergence(p, q, 3, &lacks), log(2), 1e-12);
-    CHECK_NEAR(row_divergence(p, p, 3, &lacks), 0, 0);
-    assert_true(isnan(row_divergence(none, none, 3, &lacks)) && !lacks);
-    assert_true(isnan(row_divergence(q, p, 3, &lacks)));
-    assert_non_null(strstr(lacks, "infinite"));
-    lacks = NULL;
-    assert_true(isnan(row_divergence(half, q, 3, &lacks)) && lacks);
-    lacks = NULL;
-    assert_true(isnan(row_divergence(p, below, 3, &lacks)) && lacks);
-    lacks = NULL;
-    assert_true(isnan(row_divergence(none, q, 3, &lacks)) && lacks);
-}
-
 /* Extra global tokens make the matrix larger than n x n: only outputs compare. */
 static void another_matrix_leaves_only_the_output(void **state)
 {
@@ -346,7 +325,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_loses_nothing),
-        cmocka_unit_test(divergence_of_rows),
         cmocka_unit_test(a_wider_window_keeps_more),
         cmocka_unit_test(mass_and_worst_row_are_as_defined),
         cmocka_unit_test(the_position_is_part_of_the_reference),

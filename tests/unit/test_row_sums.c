@@ -70,6 +70,31 @@ static void rows_of_large_scores_sum_to_1(void **state)
     fixture_free(&f);
 }
 
+/* A weight is the same whichever are read beside it, and what is far below is not 0. */
+static void cells_alone_are_as_in_their_row(void **state)
+{
+    Fixture     f = fixture_new(37);
+    const View *view;
+    float       line[37], one;
+    int         tiny = 0;
+
+    (void)state;
+    for (int64_t i = 0; i < tensor_count(&f.q); i++)
+        tensor_f32(&f.q)[i] *= i < tensor_count(&f.q) / 4 ? 1 : 30;
+    view = run_view(fixture_run(&f, "full", "", false), "weights");
+    for (int64_t h = 0; h < view_planes(view); h++)
+        for (int64_t i = 0; i < 37; i++) {
+            view_read(view, h, i, 0, 37, 1, line);
+            for (int64_t j = 0; j < 37; j++) {
+                view_read(view, h, i, j, 1, 1, &one);
+                assert_memory_equal(&one, &line[j], sizeof(one));
+                tiny += one > 0 && one < 1e-38f;
+            }
+        }
+    assert_true(tiny > 0);
+    fixture_free(&f);
+}
+
 /* One key: cells that there are not would be read. */
 static void a_causal_run_of_other_keys_is_refused(void **state)
 {
@@ -91,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_large_scores_sum_to_1),
+        cmocka_unit_test(cells_alone_are_as_in_their_row),
         cmocka_unit_test(a_causal_run_of_other_keys_is_refused),
     };
 

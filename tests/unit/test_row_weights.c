@@ -1,0 +1,126 @@
+/* test_row_weights.c -- rows of weights against each other, by their definitions: of every length
+ * around the sums' chains, and the rows that have no divergence. */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "profile/row_weights.h"
+
+#define MOST 40
+
+/* Row x of some numbers: every third 0 where `gaps`, and the sum is 1. */
+static void fill(float *w, int m, int seed, bool gaps)
+{
+    double sum = 0;
+
+    for (int j = 0; j < m; j++) {
+        w[j] = gaps && j % 3 == 1 ? 0 : (float)(1 + (j * 7 + seed * 5) % 11);
+        sum += (double)w[j];
+    }
+    for (int j = 0; j < m; j++)
+        w[j] /= (float)sum;
+}
+
+static void are_what_they_say(void **state)
+{
+    (void)state;
+    for (int m = 1; m <= MOST; m++) {
+        float       p[MOST], q[MOST], kept[MOST];
+        double      sum = 0, mass = 0, distance = 0, kl = 0;
+        const char *lacks = NULL;
+        bool        left = false, left_out = false;
+
+        fill(p, m, 1, true);
+        fill(q, m, 2, false);
+        fill(kept, m, 3, m % 2 == 0);
+        for (int j = 0; j < m; j++) {
+            sum += (double)q[j];
+            mass += kept[j] > 0 ? (double)q[j] : 0;
+            left |= !(kept[j] > 0);
+            distance += fabs((double)p[j] - 0.5 * (double)q[j]);
+            kl += p[j] > 0 ? (double)p[j] * log((double)p[j] / (double)q[j]) : 0;
+        }
+        CHECK_NEAR(row_sum(q, m), sum, 1e-14);
+        CHECK_NEAR(kept_mass(q, kept, m, &left_out), mass, 1e-14);
+        assert_int_equal(left_out, left);
+        CHECK_NEAR(row_distance(p, q, 0.5, m), distance, 1e-14);
+        /* sums of 1 in float: their own error, as a share of the divergence */
+        CHECK_NEAR(row_divergence(p, row_sum(p, m), q, sum, m, &lacks), kl, 1e-6);
+        assert_null(lacks);
+    }
+}
+
+/* What is 0 there and kept is not left out, and the other way round. */
+static void left_out_needs_weight(void **state)
+{
+    float w[MOST] = { 0 }, kept[MOST] = { 0 };
+    bool  left = true;
+
+    (void)state;
+    CHECK_NEAR(kept_mass(w, kept, MOST, &left), 0, 0);
+    assert_false(left);
+    w[3] = kept[3] = w[37] = 1;
+    CHECK_NEAR(kept_mass(w, kept, 37, &left), 1, 0);
+    assert_false(left);
+    CHECK_NEAR(kept_mass(w, kept, MOST, &left), 1, 0);
+    assert_true(left);
+}
+
+static double divergence(const float *p, const float *q, int m, const char **lacks)
+{
+    *lacks = NULL;
+    return row_divergence(p, row_sum(p, m), q, row_sum(q, m), m, lacks);
+}
+
+static void divergence_of_rows(void **state)
+{
+    const float p[] = { 0.5F, 0.5F, 0 }, q[] = { 0.25F, 0.25F, 0.5F }, none[3] = { 0 };
+    const float half[] = { 0.5F, 0, 0 }, below[] = { 1.5F, -0.5F, 0 }, unknown[] = { NAN, 1, 0 };
+    const char *lacks;
+
+    (void)state;
+    CHECK_NEAR(divergence(p, q, 3, &lacks), log(2), 1e-12);
+    CHECK_NEAR(divergence(p, p, 3, &lacks), 0, 0);
+    assert_true(isnan(divergence(none, none, 3, &lacks)) && !lacks);
+    assert_true(isnan(divergence(q, p, 3, &lacks)));
+    assert_non_null(strstr(lacks, "infinite"));
+    assert_true(isnan(divergence(half, q, 3, &lacks)) && lacks);
+    assert_true(isnan(divergence(p, below, 3, &lacks)) && lacks);
+    assert_true(isnan(divergence(none, q, 3, &lacks)) && lacks);
+    assert_true(isnan(divergence(p, unknown, 3, &lacks)) && lacks);
+}
+
+/* The same where they are looked at in chains: one key of forty. */
+static void divergence_of_long_rows(void **state)
+{
+    float       p[MOST], q[MOST];
+    const char *lacks;
+
+    (void)state;
+    for (int at = 0; at < MOST; at++) {
+        fill(p, MOST, 1, false);
+        fill(q, MOST, 1, false);
+        q[at] = 0;
+        assert_true(isnan(row_divergence(p, 1, q, 1, MOST, &lacks)));
+        assert_non_null(strstr(lacks, "infinite"));
+        q[at] = -1e-6f;
+        assert_true(isnan(row_divergence(p, 1, q, 1, MOST, &lacks)));
+        assert_non_null(strstr(lacks, "negative"));
+        memset(p, 0, sizeof(p));
+        fill(q, MOST, 1, false);
+        p[at] = 1;
+        CHECK_NEAR(divergence(p, q, MOST, &lacks), -log((double)q[at]), 1e-6);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(are_what_they_say),
+        cmocka_unit_test(left_out_needs_weight),
+        cmocka_unit_test(divergence_of_rows),
+        cmocka_unit_test(divergence_of_long_rows),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
