@@ -62,14 +62,12 @@ static double banded(const Implicit *w, int64_t head, int64_t i, int64_t j)
     return at >= 0 && at < size ? (double)band[at] : 0;
 }
 
-static void read_cells(const Implicit *w, int64_t head, int64_t i, PatternRun keys, double *out)
+/* What is made of the products of row i with keys: the weights. */
+static void finish_cells(const Implicit *w, int64_t head, int64_t i, PatternRun keys, double *out)
 {
-    int64_t n = w->left.shape[1], r = w->left.shape[2];
+    int64_t n = w->left.shape[1];
     double  divisor = w->divisor.data ? ((const double *)w->divisor.data)[head * n + i] : 1;
 
-    memset(out, 0, (size_t)keys.count * sizeof(*out));
-    for (int64_t from = 0; from < r; from += PIECE)
-        add_products(w, head, i, from, r - from < PIECE ? r - from : PIECE, keys, out);
     for (int64_t c = 0; c < keys.count; c++) {
         int64_t j = keys.start + c * keys.step;
 
@@ -79,6 +77,16 @@ static void read_cells(const Implicit *w, int64_t head, int64_t i, PatternRun ke
         if (w->band.data)
             out[c] += banded(w, head, i, j);
     }
+}
+
+static void read_cells(const Implicit *w, int64_t head, int64_t i, PatternRun keys, double *out)
+{
+    int64_t r = w->left.shape[2];
+
+    memset(out, 0, (size_t)keys.count * sizeof(*out));
+    for (int64_t from = 0; from < r; from += PIECE)
+        add_products(w, head, i, from, r - from < PIECE ? r - from : PIECE, keys, out);
+    finish_cells(w, head, i, keys, out);
 }
 
 double implicit_cell(const Implicit *w, int64_t head, int64_t i, int64_t j)
@@ -101,6 +109,80 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
         read_cells(view->context, head, i, keys, cells);
         for (int64_t c = 0; c < keys.count; c++)
             out[done + c] = (float)cells[c];
+    }
+}
+
+/* ---- several rows at once ---------------------------------------------------- */
+
+#define DEPTH 64 /* entries of the factors at once */
+
+/* A tile of them: what is taken together of rows and keys lies in the kernels' order. */
+typedef struct Tile {
+    double left[VIEW_ROWS_MOST][DEPTH];
+    double right[VIEW_KEYS_MOST * DEPTH];              /* strips [keys / LANES][depth][LANES] */
+    double part[VIEW_ROWS_MOST][VIEW_KEYS_MOST];       /* products of these entries */
+    double sum[VIEW_ROWS_MOST][VIEW_KEYS_MOST];
+} Tile;
+
+/* One strip: LANES rows of the right factor, or fewer with 0 for the others, as columns. */
+#define TURN_STRIP(name, type)                                                                 \
+    static void name(const type *from, int64_t apart, int64_t there, int64_t depth, double *to) \
+    {                                                                                          \
+        for (int64_t t = 0; there == LANES && t < depth; t++)                                  \
+            for (int c = 0; c < LANES; c++)                                                    \
+                to[t * LANES + c] = (double)from[c * apart + t];                               \
+        for (int64_t t = 0; there < LANES && t < depth; t++)                                   \
+            for (int c = 0; c < LANES; c++)                                                    \
+                to[t * LANES + c] = c < there ? (double)from[c * apart + t] : 0;               \
+    }
+TURN_STRIP(turn_floats, float)
+TURN_STRIP(turn_doubles, double)
+
+static void turn_keys(const Implicit *w, int64_t head, int64_t start, int64_t count, int64_t from,
+                      int64_t depth, double *to)
+{
+    const void *right = tensor_head(&w->right, head, w->heads);
+    int64_t     apart = w->right.stride[1];
+
+    for (int64_t c = 0; c < count; c += LANES, to += depth * LANES) {
+        int64_t there = count - c < LANES ? count - c : LANES, at = (start + c) * apart + from;
+
+        if (w->right.dtype == DT_F64)
+            turn_doubles((const double *)right + at, apart, there, depth, to);
+        else
+            turn_floats((const float *)right + at, apart, there, depth, to);
+    }
+}
+
+static void add_tile(const Implicit *w, int64_t head, const int64_t *rows, int64_t row_count,
+                     int64_t start, int64_t count, int64_t from, Tile *tile)
+{
+    int64_t r = w->left.shape[2], depth = r - from < DEPTH ? r - from : DEPTH;
+
+    for (int64_t x = 0; x < row_count; x++)
+        widen(&w->left, w->heads, head, rows[x], from, depth, tile->left[x]);
+    turn_keys(w, head, start, count, from, depth, tile->right);
+    kernel_at(0)->product64(tile->left[0], DEPTH, row_count, depth, NULL, tile->right,
+                            (count + LANES - 1) / LANES * LANES, tile->part[0], VIEW_KEYS_MOST);
+    for (int64_t x = 0; x < row_count; x++)
+        for (int64_t c = 0; c < count; c++)
+            tile->sum[x][c] += tile->part[x][c];
+}
+
+static void read_weight_rows(const View *view, int64_t head, const int64_t *rows,
+                             int64_t row_count, int64_t start, int64_t count, float *out)
+{
+    const Implicit *w = view->context;
+    Tile            tile;
+
+    memset(tile.sum, 0, sizeof(tile.sum));
+    for (int64_t from = 0; from < w->left.shape[2]; from += DEPTH)
+        add_tile(w, head, rows, row_count, start, count, from, &tile);
+    for (int64_t x = 0; x < row_count; x++) {
+        finish_cells(w, head, rows[x], (PatternRun){ .start = start, .count = count, .step = 1 },
+                     tile.sum[x]);
+        for (int64_t c = 0; c < count; c++)
+            out[x * count + c] = (float)tile.sum[x][c];
     }
 }
 
@@ -149,6 +231,7 @@ View *implicit_product(Run *r, const char *name, Implicit w, ViewKind kind, cons
     view = view_reader(r, name, kind, DT_F32, read_weights, kept, cells);
     if (!view)
         return NULL;
+    view->read_rows = read_weight_rows;
     view->cost = (w.right.dtype == DT_F64 ? IMPLICIT_WIDE_COST : 1) * (double)w.left.shape[2];
     return view;
 }

@@ -161,6 +161,63 @@ void view_read(const View *v, int64_t plane, int64_t i, int64_t start, int64_t c
         v->read(v, plane, i, start, count, step, out);
 }
 
+/* Of a row that was read with others: what its support allows, the rest 0. */
+static void keep_supported(const View *v, int64_t plane, int64_t i, int64_t start, int64_t count,
+                           const float *from, float *out)
+{
+    PatternRow row = { 0 };
+
+    memset(out, 0, (size_t)count * sizeof(*out));
+    pattern_row(v->support, plane, i, &row);
+    for (int64_t r = 0; r < row.count && !row.failed; r++) {
+        PatternRun common = runs_common(row.runs[r], (PatternRun){ start, count, 1, 0 });
+
+        for (int64_t c = 0; c < common.count; c++) {
+            int64_t at = common.start + c * common.step - start;
+
+            out[at] = from[at];
+        }
+    }
+    pattern_row_free(&row);
+}
+
+/* At most VIEW_ROWS_MOST rows and VIEW_KEYS_MOST keys. */
+static void read_together(const View *v, int64_t plane, int64_t i, int64_t rows, int64_t start,
+                          int64_t count, float *out, int64_t pitch)
+{
+    float   values[VIEW_ROWS_MOST * VIEW_KEYS_MOST];
+    int64_t which[VIEW_ROWS_MOST];
+
+    for (int64_t r = 0; r < rows; r++)
+        which[r] = i + r;
+    v->read_rows(v, plane, which, rows, start, count, values);
+    for (int64_t r = 0; r < rows; r++) {
+        if (v->support)
+            keep_supported(v, plane, i + r, start, count, values + r * count, out + r * pitch);
+        else
+            memcpy(out + r * pitch, values + r * count, (size_t)count * sizeof(*out));
+    }
+}
+
+static int64_t at_most(int64_t x, int64_t most)
+{
+    return x < most ? x : most;
+}
+
+void view_read_rows(const View *v, int64_t plane, int64_t i, int64_t rows, int64_t start,
+                    int64_t count, float *out, int64_t pitch)
+{
+    if (v->tensor.data || !v->read_rows) {
+        for (int64_t r = 0; r < rows; r++)
+            view_read(v, plane, i + r, start, count, 1, out + r * pitch);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r += VIEW_ROWS_MOST)
+        for (int64_t c = 0; c < count; c += VIEW_KEYS_MOST)
+            read_together(v, plane, i + r, at_most(rows - r, VIEW_ROWS_MOST), start + c,
+                          at_most(count - c, VIEW_KEYS_MOST), out + r * pitch + c, pitch);
+}
+
 bool view_read_rect(const View *v, int64_t plane, int64_t i0, int64_t rows, int64_t j0,
                     int64_t cols, float *out, Error *err)
 {
@@ -171,8 +228,7 @@ bool view_read_rect(const View *v, int64_t plane, int64_t i0, int64_t rows, int6
                          (long long)rows, (long long)j0, (long long)cols, (long long)plane,
                          (long long)view_planes(v), (long long)view_rows(v),
                          (long long)view_cols(v));
-    for (int64_t i = 0; i < rows && cols > 0; i++)
-        view_read(v, plane, i0 + i, j0, cols, 1, out + i * cols);
+    view_read_rows(v, plane, i0, rows, j0, cols, out, cols);
     return true;
 }
 
@@ -207,14 +263,16 @@ bool view_materialise(const View *v, Arena *arena, int64_t max_bytes, Tensor *ou
                          v->name, format_bytes((int64_t)bytes, size, sizeof(size)),
                          format_bytes(max_bytes, limit, sizeof(limit)));
     *out = tensor_new(arena, v->dtype, v->rank, v->shape);
-    line = arena_alloc(arena, cols, sizeof(*line));
+    line = arena_alloc(arena, at_most(rows, VIEW_ROWS_MOST) * cols, sizeof(*line));
     if (!out->data || !line)
         return error_set(err, ERR_NOMEM, "view %s: not enough memory for %s", v->name,
                          format_bytes((int64_t)bytes, size, sizeof(size)));
     for (int64_t p = 0; p < view_planes(v) && cols > 0; p++)
-        for (int64_t i = 0; i < rows; i++) {
-            view_read(v, p, i, 0, cols, 1, line);
-            store_line(v, out, (p * rows + i) * cols, line, cols);
+        for (int64_t i = 0; i < rows; i += VIEW_ROWS_MOST) {
+            int64_t some = at_most(rows - i, VIEW_ROWS_MOST);
+
+            view_read_rows(v, p, i, some, 0, cols, line, cols);
+            store_line(v, out, (p * rows + i) * cols, line, some * cols);
         }
     return true;
 }

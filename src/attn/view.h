@@ -30,7 +30,7 @@ typedef void (*ViewReadRun)(const View *view, int64_t head, int64_t i, int64_t s
 
 /* The same of several rows, at keys start .. start + count, into out [row_count,count]: for
  * views whose rows go through the same large factors.  At most VIEW_ROWS_MOST rows and
- * VIEW_KEYS_MOST keys. */
+ * VIEW_KEYS_MOST keys; what a support does not allow of them may be anything. */
 typedef void (*ViewReadRows)(const View *view, int64_t head, const int64_t *rows,
                              int64_t row_count, int64_t start, int64_t count, float *out);
 #define VIEW_ROWS_MOST 32
@@ -102,7 +102,7 @@ struct View {
     int64_t     shape[TENSOR_MAX_RANK];
     Tensor      tensor;    /* data NULL: use the reader */
     ViewReadRun read;      /* NULL: use the tensor */
-    ViewReadRows read_rows; /* NULL: row by row; only of a view without support */
+    ViewReadRows read_rows; /* NULL: row by row; for a support of nearly all cells, or a triangle */
     const void *context;   /* the reader's; lives in the run's arena */
     double      cost;      /* multiply-adds to read one entry; 0: few */
     const Pattern *support; /* cells that can be non-zero; NULL: all */
@@ -154,6 +154,10 @@ bool view_curve(const View *view, ViewCurve *out);
 /* Row i, columns start, start+step, ...: any view.  Unsupported cells are 0. */
 void view_read(const View *view, int64_t plane, int64_t i, int64_t start, int64_t count,
                int64_t step, float *out);
+/* rows [i, i+rows) x keys [start, start+count) into out, `pitch` numbers from one row to the next;
+ * as view_read of each, together where the view reads rows together (read_rows). */
+void view_read_rows(const View *view, int64_t plane, int64_t i, int64_t rows, int64_t start,
+                    int64_t count, float *out, int64_t pitch);
 /* rows [i0, i0+rows) x cols [j0, j0+cols) into out (row-major, float). */
 bool view_read_rect(const View *view, int64_t plane, int64_t i0, int64_t rows, int64_t j0,
                     int64_t cols, float *out, Error *err);

@@ -274,24 +274,61 @@ bool grid_reads_groups(const GridJob *job)
     const GridRequest *q = job->request;
 
     return q->view->read_rows && job->mode == GRID_VALUES && !q->view->tensor.data &&
-           !job->support && !q->minus && !job->col_cell && job->excluded < 0;
+           job->support == q->view->support && (!job->support || job->share == 1) && !q->minus &&
+           !job->col_cell && job->excluded < 0;
+}
+
+/* Of the keys that were read, those that the support allows in row r. */
+static void deal_row(GridJob *job, GridWorker *w, const Batch *b, int64_t r, PatternRun keys)
+{
+    GridCell         *cells = job->grid->cells + b->bands[r] * job->grid->cols;
+    const float      *values = b->values + r * keys.count;
+    PatternRun        whole;
+    const PatternRun *runs;
+    int64_t           count;
+
+    if (!support_runs(job, b->rows[r], &w->row, &whole, &runs, &count))
+        return;
+    for (int64_t x = 0; x < count; x++) {
+        PatternRun common = part_of_run(runs[x], keys.start, keys.start + keys.count);
+
+        for (int64_t k = 0; k < common.count; k++)
+            w->values[k] = values[common.start + k * common.step - keys.start];
+        if (common.count)
+            deal(job, w, cells, common);
+    }
+}
+
+/* The last key that any of the rows is asked for, and one more. */
+static int64_t batch_end(GridJob *job, GridWorker *w, const Batch *b)
+{
+    int64_t end = job->support ? 0 : job->grid->region.col1;
+
+    for (int64_t r = 0; job->support && r < b->count; r++) {
+        PatternRun        whole;
+        const PatternRun *runs;
+        int64_t           count;
+
+        if (!support_runs(job, b->rows[r], &w->row, &whole, &runs, &count))
+            return job->grid->region.col1;
+        for (int64_t x = 0; x < count; x++)
+            end = larger(end, runs[x].start + (runs[x].count - 1) * runs[x].step + 1);
+    }
+    return smaller(end, job->grid->region.col1);
 }
 
 static void read_batch(GridJob *job, GridWorker *w, Batch *b)
 {
     const View *v = job->request->view;
-    Region      region = job->grid->region;
+    int64_t     end = batch_end(job, w, b);
 
-    for (int64_t c = region.col0; b->count && c < region.col1 && !grid_job_stopped(job);
+    for (int64_t c = job->grid->region.col0; b->count && c < end && !grid_job_stopped(job);
          c += VIEW_KEYS_MOST) {
-        int64_t count = smaller(VIEW_KEYS_MOST, region.col1 - c);
+        PatternRun keys = { .start = c, .count = smaller(VIEW_KEYS_MOST, end - c), .step = 1 };
 
-        v->read_rows(v, job->plane, b->rows, b->count, c, count, b->values);
-        for (int64_t r = 0; r < b->count; r++) {
-            memcpy(w->values, b->values + r * count, (size_t)count * sizeof(*w->values));
-            deal(job, w, job->grid->cells + b->bands[r] * job->grid->cols,
-                 (PatternRun){ .start = c, .count = count, .step = 1 });
-        }
+        v->read_rows(v, job->plane, b->rows, b->count, c, keys.count, b->values);
+        for (int64_t r = 0; r < b->count; r++)
+            deal_row(job, w, b, r, keys);
     }
     b->count = 0;
 }
@@ -306,7 +343,7 @@ static void begin_band(const GridJob *job, int64_t band)
     }
 }
 
-/* Every row that was read went through all cells. */
+/* Every row that was read went through all cells; where there is a support, every row was. */
 static void end_band(const GridJob *job, int64_t band, GridWorker *w)
 {
     Region  r = grid_cell_region(job->grid, band, 0);

@@ -16,6 +16,11 @@ static inline int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static inline int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ceil(a / b); 32-bit division is several times faster and nearly always enough. */
 static inline int64_t divide_up(int64_t a, int64_t b)
 {
@@ -24,19 +29,25 @@ static inline int64_t divide_up(int64_t a, int64_t b)
     return sum <= (int64_t)UINT32_MAX ? (int64_t)((uint32_t)sum / (uint32_t)b) : sum / b;
 }
 
-/* The part of a run inside the region, in region columns; count 0: nothing. */
-static inline PatternRun clip(const GridJob *job, PatternRun run)
+/* The part of a run from column lo to before hi; count 0: nothing. */
+static inline PatternRun part_of_run(PatternRun run, int64_t lo, int64_t hi)
 {
-    int64_t lo = job->grid->region.col0, hi = job->grid->region.col1, skip, end;
+    int64_t skip, end;
 
-    if (run.start >= lo && run.start + (run.count - 1) * run.step < hi) {
-        run.start -= lo;
+    if (run.start >= lo && run.start + (run.count - 1) * run.step < hi)
         return run;
-    }
     skip = run.start >= lo ? 0 : divide_up(lo - run.start, run.step);
     end = run.start >= hi ? 0 : smaller(run.count, divide_up(hi - run.start, run.step));
     run.count = end > skip ? end - skip : 0;
-    run.start += skip * run.step - lo;
+    run.start += skip * run.step;
+    return run;
+}
+
+/* The part inside the region, in region columns; count 0: nothing. */
+static inline PatternRun clip(const GridJob *job, PatternRun run)
+{
+    run = part_of_run(run, job->grid->region.col0, job->grid->region.col1);
+    run.start -= job->grid->region.col0;
     return run;
 }
 

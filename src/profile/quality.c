@@ -7,7 +7,7 @@
  *
  * w* and o* are those of the catalogue's baseline, run here on the same q, k,
  * v, position and scale; its weights are read some rows at a time, so a worker
- * holds LINES rows and nothing n x n exists.  Rows without a key do not count.
+ * holds some rows and nothing n x n exists.  Rows without a key do not count.
  * Per-row results are kept and summed in order: threads change no bit.
  */
 #include "profile/measure.h"
@@ -18,8 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_PER_ITEM 8
-#define LINES (2 * ROWS_PER_ITEM + 1) /* of exact weights and of the run's, and one of kept flags */
+#define ROWS_MOST 32 /* of an item of work; fewer where they are long */
+#define LINES_BYTES (8 << 20) /* of a worker, if more than a row's */
+#define LINES(rows) (2 * (rows) + 1) /* of exact weights and of the run's, and one of kept flags */
 #define KEYS_AT_ONCE 256 /* read for all rows of an item while they are near */
 #define CHOOSES_CELLS (CLASS_BASELINE | CLASS_FP | CLASS_LP)
 
@@ -37,7 +38,8 @@ typedef struct Comparison {
     const View *exact_weights;
     bool        output;
     Row        *rows;       /* [h][n] */
-    float      *lines;      /* LINES of m cells for each worker */
+    int64_t     each;       /* rows of an item, of one head */
+    float      *lines;      /* LINES(each) of m cells for each worker */
     atomic_bool left_out;   /* some cell exact attention weighs is not kept */
 } Comparison;
 
@@ -97,8 +99,9 @@ typedef struct Lines {
     float *exact, *own, *kept; /* own and exact: of all rows of an item */
 } Lines;
 
-/* Row r of all heads, row x of the item. */
-static void compare_weights(Comparison *c, int64_t r, int64_t x, const Lines *lines, Row *row)
+/* Row i of a head, row x of the item. */
+static void compare_weights(Comparison *c, int64_t head, int64_t i, int64_t x, const Lines *lines,
+                            Row *row)
 {
     int64_t      m = c->run->m;
     const float *exact = lines->exact + x * m, *own = lines->own + x * m;
@@ -107,7 +110,7 @@ static void compare_weights(Comparison *c, int64_t r, int64_t x, const Lines *li
     if (!(total > 0))
         return;
     if (c->kept) {
-        read_row(c->kept, r / c->run->n, r % c->run->n, lines->kept);
+        read_row(c->kept, head, i, lines->kept);
         compare_kept(c, exact, total, lines->kept, row);
     }
     if (c->weights) {
@@ -116,25 +119,26 @@ static void compare_weights(Comparison *c, int64_t r, int64_t x, const Lines *li
     }
 }
 
-/* Rows from .. to - 1 of all heads, `most` keys of all of them before the next. */
-static void read_rows(const View *view, int64_t n, int64_t from, int64_t to, int64_t most,
-                      float *lines)
+/* Some keys of all rows before the next, while they are near. */
+static void read_by_keys(const View *view, int64_t head, int64_t from, int64_t rows, float *lines)
 {
     int64_t m = view_cols(view);
 
-    for (int64_t j = 0; j < m; j += most)
-        for (int64_t r = from; r < to; r++)
-            view_read(view, view_planes(view) > 1 ? r / n : 0, r % n, j,
-                      m - j < most ? m - j : most, 1, lines + (r - from) * m + j);
+    for (int64_t j = 0; j < m; j += KEYS_AT_ONCE)
+        for (int64_t x = 0; x < rows; x++)
+            view_read(view, view_planes(view) > 1 ? head : 0, from + x, j,
+                      m - j < KEYS_AT_ONCE ? m - j : KEYS_AT_ONCE, 1, lines + x * m + j);
 }
 
-/* What is computed of keys is read while they are near; what is listed by rows, by rows. */
-static void read_lines(const Comparison *c, int64_t from, int64_t to, const Lines *lines)
+static void read_lines(const Comparison *c, int64_t head, int64_t from, int64_t rows,
+                       const Lines *lines)
 {
-    read_rows(c->exact_weights, c->run->n, from, to, KEYS_AT_ONCE, lines->exact);
-    if (c->weights)
-        read_rows(c->weights, c->run->n, from, to, c->weights->cost > 0 ? KEYS_AT_ONCE : c->run->m,
-                  lines->own);
+    const View *own = c->weights;
+
+    read_by_keys(c->exact_weights, head, from, rows, lines->exact);
+    if (own)
+        view_read_rows(own, view_planes(own) > 1 ? head : 0, from, rows, 0, c->run->m, lines->own,
+                       c->run->m);
 }
 
 static bool cancelled(const Comparison *c)
@@ -144,29 +148,35 @@ static bool cancelled(const Comparison *c)
 
 static Lines lines_of(const Comparison *c, int worker)
 {
-    int64_t m = c->run->m, rows = ROWS_PER_ITEM * m;
-    float  *at = c->lines + LINES * m * worker;
+    int64_t m = c->run->m, rows = c->each * m;
+    float  *at = c->lines + LINES(c->each) * m * worker;
 
     return (Lines){ .exact = at, .own = at + rows, .kept = at + 2 * rows };
+}
+
+static int64_t items_of_head(const Comparison *c)
+{
+    return (c->run->n + c->each - 1) / c->each;
 }
 
 static void compare_rows(void *context, int64_t item, int worker)
 {
     Comparison *c = context;
-    int64_t     n = c->run->n, rows = c->run->h * n, from = item * ROWS_PER_ITEM;
-    int64_t     to = from + ROWS_PER_ITEM < rows ? from + ROWS_PER_ITEM : rows;
+    int64_t     n = c->run->n, head = item / items_of_head(c);
+    int64_t     from = item % items_of_head(c) * c->each;
+    int64_t     rows = n - from < c->each ? n - from : c->each;
     Lines       lines = c->lines ? lines_of(c, worker) : (Lines){ 0 };
 
     if (c->lines && !cancelled(c))
-        read_lines(c, from, to, &lines);
-    for (int64_t r = from; r < to && !cancelled(c); r++) {
-        Row *row = &c->rows[r];
+        read_lines(c, head, from, rows, &lines);
+    for (int64_t x = 0; x < rows && !cancelled(c); x++) {
+        Row *row = &c->rows[head * n + from + x];
 
         *row = (Row){ .mass = (double)NAN, .variation = (double)NAN, .kl = (double)NAN };
         if (c->output)
-            compare_output(c, r / n, r % n, row);
+            compare_output(c, head, from + x, row);
         if (c->lines)
-            compare_weights(c, r, r - from, &lines, row);
+            compare_weights(c, head, from + x, x, &lines, row);
     }
 }
 
@@ -295,7 +305,7 @@ static bool compare(Comparison *c, Quality *out, Error *err)
     int64_t    rows = run->h * run->n;
     double    *values;
 
-    threads_run(run->threads, (rows + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM, compare_rows, c);
+    threads_run(run->threads, run->h * items_of_head(c), compare_rows, c);
     if (cancelled(c))
         return error_set(err, ERR_CANCELLED, "interrupted");
     values = calloc((size_t)rows, sizeof(*values));
@@ -316,10 +326,19 @@ static bool compare(Comparison *c, Quality *out, Error *err)
     return true;
 }
 
+/* Rows read together share what is read of the keys. */
+static int64_t rows_of_item(int64_t m)
+{
+    int64_t rows = ROWS_MOST;
+
+    while (rows > 1 && LINES(rows) * m * (int64_t)sizeof(float) > LINES_BYTES)
+        rows /= 2;
+    return rows;
+}
+
 static bool compare_with(Comparison *c, Quality *out, Error *err)
 {
     const Run *run = c->run;
-    size_t     lines = LINES * (size_t)run->m * (size_t)threads_count(run->threads);
     bool       wanted = c->kept || c->weights, ok;
 
     c->exact_weights = matrix_view(c->exact, "weights");
@@ -328,7 +347,9 @@ static bool compare_with(Comparison *c, Quality *out, Error *err)
                          c->exact->mechanism->id);
     c->output = c->output && comparable_output(c->exact);
     c->rows = calloc((size_t)(run->h * run->n), sizeof(*c->rows));
-    c->lines = wanted ? calloc(lines, sizeof(*c->lines)) : NULL;
+    c->each = rows_of_item(run->m);
+    c->lines = wanted ? calloc((size_t)threads_count(run->threads),
+                               (size_t)(LINES(c->each) * run->m) * sizeof(*c->lines)) : NULL;
     ok = c->rows && (c->lines || !wanted) ? compare(c, out, err) : no_memory(run, err);
     free(c->rows);
     free(c->lines);

@@ -1,0 +1,81 @@
+/* test_view_rows.c -- rows that are read together are those read alone, of every view of the
+ * catalogue that offers it. */
+#include "unit/mech_fixture.h"
+
+#include "attn/view.h"
+
+#define KEYS 300 /* more than are read together */
+
+/* 1e-6 of the row's largest: sums are cut elsewhere. */
+static void compare_row(const View *view, int64_t plane, int64_t i, const float *together)
+{
+    float  alone[KEYS];
+    double largest = 0;
+
+    view_read(view, plane, i, 0, view_cols(view), 1, alone);
+    for (int64_t j = 0; j < view_cols(view); j++)
+        largest = fmax(largest, fabs((double)alone[j]));
+    for (int64_t j = 0; j < view_cols(view); j++) {
+        double off = fabs((double)alone[j] - (double)together[j]);
+
+        if (!(off <= 1e-6 * largest))
+            fprintf(stderr, "%s [%d,%d]: %g, alone %g\n", view->name, (int)i, (int)j,
+                    (double)together[j], (double)alone[j]);
+        assert_true(off <= 1e-6 * largest);
+    }
+}
+
+static void compare(const View *view)
+{
+    static float rows[KEYS * KEYS];
+    int64_t      m = view_cols(view), n = view_rows(view);
+
+    assert_true(m <= KEYS && n <= KEYS);
+    for (int64_t plane = 0; plane < view_planes(view); plane++) {
+        view_read_rows(view, plane, 0, n, 0, m, rows, m);
+        for (int64_t i = 0; i < n; i++)
+            compare_row(view, plane, i, rows + i * m);
+        view_read_rows(view, plane, n - 1, 1, 0, m, rows, m);
+        compare_row(view, plane, n - 1, rows);
+    }
+}
+
+/* How many views offer it; what cannot run on this input offers none. */
+static int compare_views(const Mechanism *mechanism, const char *params, bool causal)
+{
+    Fixture f = fixture_new_x(KEYS - 7);
+    Run    *run = fixture_run_at(&f, mechanism->id, params, causal, true, 0);
+    int     found = 0;
+
+    for (int v = 0; !run->err.code && v < run->view_count; v++)
+        if (run->views[v].read_rows) {
+            compare(&run->views[v]);
+            found++;
+        }
+    fixture_free(&f);
+    return found;
+}
+
+static void rows_together_are_rows_alone(void **state)
+{
+    int found = 0;
+
+    (void)state;
+    for (size_t x = 0; mechanism_at(x); x++)
+        for (int causal = 0; causal < 2; causal++)
+            found += compare_views(mechanism_at(x), "", causal);
+    assert_true(found >= 14);
+    assert_true(compare_views(mechanism_find("rfa"), "gate=true", true) > 0);
+    assert_true(compare_views(mechanism_find("performer"), "features=200", false) > 0);
+    assert_true(compare_views(mechanism_find("performer"), "features=200", true) > 0);
+    assert_true(compare_views(mechanism_find("linformer"), "k=130", false) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_together_are_rows_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
