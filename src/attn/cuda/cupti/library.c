@@ -1,6 +1,8 @@
 /* cupti/library.c -- see library.h. */
+#define _GNU_SOURCE /* dladdr */
 #include "attn/cuda/cupti/library.h"
 
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +11,7 @@
 
 #define VARIABLE "ATTNSCOPE_CUPTI"
 #define SONAME "libcupti.so.13"
+#define NVPERF "libnvperf_host.so"
 
 static char         why[400];
 static CuptiLibrary the_library;
@@ -85,6 +88,23 @@ static void *open_cuda_library(const char *soname)
     return found;
 }
 
+/* libcupti looks for this one by its name alone.  The one beside it is of its version; one that
+ * is open already is what it finds. */
+static void open_beside(const void *function)
+{
+    Dl_info     found;
+    const char *slash;
+    char        path[1024];
+
+    if (dladdr(function, &found) && found.dli_fname && (slash = strrchr(found.dli_fname, '/'))) {
+        snprintf(path, sizeof(path), "%.*s" NVPERF, (int)(slash + 1 - found.dli_fname),
+                 found.dli_fname);
+        if (dlopen(path, RTLD_NOW | RTLD_LOCAL))
+            return;
+    }
+    open_cuda_library(NVPERF);
+}
+
 static int find_functions(void *handle, CuptiLibrary *library)
 {
 #define X(name)                                                                                \
@@ -94,6 +114,18 @@ static int find_functions(void *handle, CuptiLibrary *library)
     CUPTI_FUNCTIONS(X)
 #undef X
     return 0;
+}
+
+/* Without a driver newer ones (13.2 was tried), even asked for their version, call themselves
+ * until the stack is full; this is a function that they have and 13.0 has not. */
+static int check_driver(void *handle)
+{
+    int driver = 0;
+
+    if (!dlsym(handle, "cuptiProfilerHostGetSinglePassSets") ||
+        (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0))
+        return 0;
+    return cupti_refuse("this libcupti answers nothing where there is no driver");
 }
 
 /* The layout of records follows the major version. */
@@ -119,7 +151,6 @@ const CuptiLibrary *cupti_library(void)
     }
     if (the_library.handle)
         return &the_library;
-    open_cuda_library("libnvperf_host.so");
     library.handle = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL)
                                      : open_cuda_library(SONAME);
     if (!library.handle) {
@@ -127,10 +158,12 @@ const CuptiLibrary *cupti_library(void)
                      given && *given ? given : SONAME);
         return NULL;
     }
-    if (find_functions(library.handle, &library) || check_version(&library)) {
+    if (find_functions(library.handle, &library) || check_driver(library.handle) ||
+        check_version(&library)) {
         dlclose(library.handle);
         return NULL;
     }
+    open_beside(*(void **)&library.cuptiProfilerHostInitialize);
     the_library = library;
     return &the_library;
 }

@@ -1,7 +1,8 @@
 /* cupti/library.h -- CUPTI by dlopen on first use; shared by the profiler's files.
  *
  * Nothing here is linked: libcupti and libnvperf_host may be missing, and libcupti finds
- * libnvperf_host only where the loader does, so that one is opened first, by its path.
+ * libnvperf_host only where the loader does, so that one is opened too, by its path: beside
+ * libcupti first, because both have to be of one version.
  */
 #ifndef ATTN_CUDA_CUPTI_LIBRARY_H
 #define ATTN_CUDA_CUPTI_LIBRARY_H
@@ -54,6 +55,10 @@ int         cupti_refused(const char *call, CUptiResult code);
 
 /* A parameter block as every call of the profiler wants it: zero but for its size. */
 #define CUPTI_BLOCK(type, name) type##_Params name = { .structSize = type##_Params_STRUCT_SIZE }
+/* One that newer headers have more fields of than we use: a library that is older refuses what
+ * is longer than it knows (tried with 13.0 and the headers of 13.2). */
+#define CUPTI_BLOCK_TO(type, name, last)                                                       \
+    type##_Params name = { .structSize = CUPTI_PROFILER_STRUCT_SIZE(type##_Params, last) }
 
 /* ---- the tiers: profiling.h says what each does -------------------------------- */
 int events_mark(int index);

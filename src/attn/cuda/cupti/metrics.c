@@ -23,7 +23,6 @@ static const Group groups[] = {
     { { TENSOR("fp16") }, { DEVICE_COUNT_TENSOR_F16 } },
     { { TENSOR("fp16_dst_fp16"), TENSOR("fp16_dst_fp32") },
       { DEVICE_COUNT_TENSOR_F16, DEVICE_COUNT_TENSOR_F16 } },
-    { { TENSOR("fp16_dst_fp16") }, { DEVICE_COUNT_TENSOR_F16 } },
     { { TENSOR("fp64") }, { DEVICE_COUNT_TENSOR_F64 } },
     { { "dram__bytes_read.sum", "dram__bytes_write.sum" },
       { DEVICE_COUNT_DRAM_READ, DEVICE_COUNT_DRAM_WRITTEN } },
@@ -46,7 +45,7 @@ static size_t group_size(const Group *g)
 static int host_open(const char *chip, const uint8_t *availability,
                      CUpti_Profiler_Host_Object **out)
 {
-    CUPTI_BLOCK(CUpti_Profiler_Host_Initialize, init);
+    CUPTI_BLOCK_TO(CUpti_Profiler_Host_Initialize, init, pHostObject);
     CUptiResult code;
 
     init.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
