@@ -48,6 +48,15 @@ $(cupti_objects): $(BUILD)/obj/%.o: src/%.c mk/cuda.mk
 
 -include $(cupti_objects:.o=.d)
 
+# The same objects with a CUPTI and a runtime of the tests' own (tests/cupti/fake.c).
+ifneq ($(cupti_objects),)
+$(BUILD)/tests/attnscope-cupti.so: $(wildcard tests/cupti/*) $(cupti_objects)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fvisibility=hidden -MMD -MP,$(CUPTI_FLAGS)) -shared \
+	    $(filter %.c %.o,$^) -o $@ -ldl -lpthread -Wl,-z,defs -Wl,-z,nodelete
+$(BUILD)/tests/test_gpu_cupti: | $(BUILD)/tests/attnscope-cupti.so
+endif
+
 all: $(if $(filter yes,$(have_packages)),$(BUILD)/attnscope-cuda.so)
 
 $(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def) mk/cuda.mk

@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME 12 /* of a range: its number */
+#define NAME 12   /* of a range: its number */
+#define MANY 1000 /* ranges: CUPTI takes two or three thousand, and does not say how many */
 
 static struct Session {
     bool                       open;     /* cuptiProfilerInitialize was called */
+    bool                       passing;  /* between start and stop */
+    bool                       inside;   /* a range */
+    bool                       complete; /* all passes were made */
     CUpti_RangeProfiler_Object *ranges;
+    uint8_t                   *available; /* the plan was made with it; owned */
     MetricPlan                 plan;
     uint8_t                   *data;     /* what is counted; owned */
     size_t                     data_size;
@@ -24,16 +29,31 @@ static struct Session {
     double                     most_warps;
 } session;
 
+/* What a refusal left open is closed in its turn, whatever that says. */
+static void end_pass(const CuptiLibrary *c)
+{
+    CUPTI_BLOCK(CUpti_RangeProfiler_PopRange, pop);
+    CUPTI_BLOCK(CUpti_RangeProfiler_Stop, stop);
+
+    pop.pRangeProfilerObject = stop.pRangeProfilerObject = session.ranges;
+    if (session.inside)
+        c->cuptiRangeProfilerPopRange(&pop);
+    if (session.passing)
+        c->cuptiRangeProfilerStop(&stop);
+}
+
 static void close_session(void)
 {
     const CuptiLibrary *c = cupti_library();
     CUPTI_BLOCK(CUpti_RangeProfiler_Disable, disable);
     CUPTI_BLOCK(CUpti_Profiler_DeInitialize, end);
 
+    end_pass(c);
     disable.pRangeProfilerObject = session.ranges;
     if (session.ranges)
         c->cuptiRangeProfilerDisable(&disable);
     metrics_free(&session.plan);
+    free(session.available);
     if (session.open)
         c->cuptiProfilerDeInitialize(&end);
     free(session.data);
@@ -80,7 +100,7 @@ static const char *what_hinders(const CUpti_Profiler_DeviceSupported_Params *s)
 
 static int check_support(int device)
 {
-    CUPTI_BLOCK(CUpti_Profiler_DeviceSupported, support);
+    CUPTI_BLOCK_TO(CUpti_Profiler_DeviceSupported, support, api);
     CUptiResult code;
 
     support.cuDevice = device;
@@ -93,19 +113,19 @@ static int check_support(int device)
                : cupti_refuse("%s", what_hinders(&support));
 }
 
-/* The counters that others do not hold; owned by the caller, also after a refusal. */
-static int available(CUcontext context, uint8_t **out)
+/* The counters that others do not hold.  They stay: nothing says that CUPTI copies them. */
+static int ask_available(CUcontext context)
 {
     const CuptiLibrary *c = cupti_library();
-    CUPTI_BLOCK(CUpti_Profiler_GetCounterAvailability, ask);
+    CUPTI_BLOCK_TO(CUpti_Profiler_GetCounterAvailability, ask, pCounterAvailabilityImage);
     CUptiResult code;
 
     ask.ctx = context;
     code = c->cuptiProfilerGetCounterAvailability(&ask);
     if (code == CUPTI_SUCCESS) {
-        *out = calloc(1, ask.counterAvailabilityImageSize);
-        ask.pCounterAvailabilityImage = *out;
-        if (!*out)
+        session.available = calloc(1, ask.counterAvailabilityImageSize);
+        ask.pCounterAvailabilityImage = session.available;
+        if (!session.available)
             return cupti_refuse("not enough memory to ask for counters");
         code = c->cuptiProfilerGetCounterAvailability(&ask);
     }
@@ -116,18 +136,14 @@ static int available(CUcontext context, uint8_t **out)
 static int plan_metrics(CUcontext context, int device)
 {
     CUPTI_BLOCK(CUpti_Device_GetChipName, chip);
-    uint8_t    *free_ones = NULL;
     CUptiResult code;
-    int         refused;
 
     chip.deviceIndex = (size_t)device;
     code = cupti_library()->cuptiDeviceGetChipName(&chip);
     if (code != CUPTI_SUCCESS)
         return cupti_refused("cuptiDeviceGetChipName", code);
-    refused = available(context, &free_ones) ||
-              metrics_plan(chip.pChipName, free_ones, &session.plan);
-    free(free_ones);
-    return refused;
+    return ask_available(context) ||
+           metrics_plan(chip.pChipName, session.available, &session.plan);
 }
 
 /* All that needs no range: may counters be had at all? */
@@ -164,7 +180,7 @@ int counters_can(void)
     CUcontext context;
     int       refused = open_session(&context);
 
-    if (cupti_library())
+    if (session.open) /* else there is nothing to close, and why is said */
         close_session();
     return refused;
 }
@@ -219,6 +235,8 @@ static int configure(void)
     set.passIndex = 0;
     set.targetNestingLevel = 1;
     code = cupti_library()->cuptiRangeProfilerSetConfig(&set);
+    if (code == CUPTI_ERROR_INVALID_OPERATION && session.count > MANY)
+        return cupti_refuse("%d stages are more ranges than CUPTI takes", session.count);
     return code == CUPTI_SUCCESS ? 0 : cupti_refused("cuptiRangeProfilerSetConfig", code);
 }
 
@@ -230,7 +248,7 @@ int counters_begin(int ranges)
         return cupti_refuse("counters are open already");
     if (!open_session(&context) && !make_room(ranges) && !configure())
         return 0;
-    if (cupti_library())
+    if (session.open) /* else there is nothing to close, and why is said */
         close_session();
     return -1;
 }
@@ -242,6 +260,7 @@ int counters_pass_begin(void)
 
     start.pRangeProfilerObject = session.ranges;
     code = cupti_library()->cuptiRangeProfilerStart(&start);
+    session.passing = code == CUPTI_SUCCESS;
     return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerStart", code);
 }
 
@@ -255,6 +274,7 @@ int counters_range_begin(int range)
     push.pRangeProfilerObject = session.ranges;
     push.pRangeName = session.names[range];
     code = cupti_library()->cuptiRangeProfilerPushRange(&push);
+    session.inside = code == CUPTI_SUCCESS;
     return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerPushRange", code);
 }
 
@@ -270,6 +290,7 @@ int counters_range_end(void)
     }
     pop.pRangeProfilerObject = session.ranges;
     code = cupti_library()->cuptiRangeProfilerPopRange(&pop);
+    session.inside = false;
     return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerPopRange", code);
 }
 
@@ -280,7 +301,9 @@ int counters_pass_end(bool *more)
 
     stop.pRangeProfilerObject = session.ranges;
     code = cupti_library()->cuptiRangeProfilerStop(&stop);
-    *more = code == CUPTI_SUCCESS && !stop.isAllPassSubmitted;
+    session.passing = false;
+    session.complete = code == CUPTI_SUCCESS && stop.isAllPassSubmitted;
+    *more = code == CUPTI_SUCCESS && !session.complete;
     return code == CUPTI_SUCCESS ? 0 : give_up("cuptiRangeProfilerStop", code);
 }
 
@@ -300,9 +323,12 @@ static int evaluate(size_t index, DeviceRange *out)
     info.rangeIndex = index;
     info.rangeDelimiter = "/";
     code = c->cuptiRangeProfilerCounterDataGetRangeInfo(&info);
-    range = code == CUPTI_SUCCESS && info.rangeName ? atoi(info.rangeName) : -1;
-    if (range < 0 || range >= session.count)
+    if (code != CUPTI_SUCCESS)
         return cupti_refused("cuptiRangeProfilerCounterDataGetRangeInfo", code);
+    range = info.rangeName ? atoi(info.rangeName) : -1;
+    if (range < 0 || range >= session.count)
+        return cupti_refuse("CUPTI counted a range '%s' that nobody began",
+                            info.rangeName ? info.rangeName : "");
     ask.pHostObject = session.plan.host;
     ask.pCounterDataImage = session.data;
     ask.counterDataImageSize = session.data_size;
@@ -322,6 +348,7 @@ static int evaluate(size_t index, DeviceRange *out)
     return 0;
 }
 
+/* Of all passes: with less there is nothing to decode. */
 static int decode(size_t *ranges)
 {
     const CuptiLibrary *c = cupti_library();
@@ -329,6 +356,8 @@ static int decode(size_t *ranges)
     CUPTI_BLOCK(CUpti_RangeProfiler_GetCounterDataInfo, info);
     CUptiResult code;
 
+    if (!session.complete)
+        return cupti_refuse("not all passes were made");
     decoded.pRangeProfilerObject = session.ranges;
     code = c->cuptiRangeProfilerDecodeData(&decoded);
     if (code != CUPTI_SUCCESS)

@@ -92,9 +92,18 @@ static int64_t since(uint64_t time)
     return (int64_t)(time - trace.began);
 }
 
+/* Of this trace: a buffer may still hold records of what was traced before.  One without times
+ * (CUPTI_TIMESTAMP_UNKNOWN) could not be finished, and counts as dropped. */
+static bool is_timed(uint64_t start, uint64_t end)
+{
+    if (!start || !end)
+        trace.dropped++;
+    return start && end && start >= trace.began;
+}
+
 static void take_kernel(const CUpti_ActivityKernel10 *a)
 {
-    DeviceKernel *k = list_add(&trace.kernels, sizeof(*k));
+    DeviceKernel *k = is_timed(a->start, a->end) ? list_add(&trace.kernels, sizeof(*k)) : NULL;
 
     if (!k)
         return;
@@ -123,7 +132,7 @@ static DeviceCopyKind copy_kind(unsigned kind)
 static void take_copy(DeviceCopyKind kind, uint64_t start, uint64_t end, uint64_t bytes,
                       uint32_t number)
 {
-    DeviceCopy *c = list_add(&trace.copies, sizeof(*c));
+    DeviceCopy *c = is_timed(start, end) ? list_add(&trace.copies, sizeof(*c)) : NULL;
 
     if (!c)
         return;
@@ -138,6 +147,8 @@ static void take_allocation(const CUpti_ActivityMemory4 *a)
 
     if (a->memoryKind != CUPTI_ACTIVITY_MEMORY_KIND_DEVICE &&
         a->memoryKind != CUPTI_ACTIVITY_MEMORY_KIND_MANAGED)
+        return;
+    if (!is_timed(a->timestamp, a->timestamp))
         return;
     item = list_add(&trace.allocations, sizeof(*item));
     if (!item)
@@ -305,13 +316,15 @@ int trace_can(void)
 int trace_begin(void)
 {
     const CuptiLibrary *c = usable() ? NULL : cupti_library();
+    uint64_t            now = 0;
 
     if (!c)
         return -1;
+    c->cuptiGetTimestamp(&now);
     pthread_mutex_lock(&trace.lock);
     clear();
     trace.active = true;
-    c->cuptiGetTimestamp(&trace.began);
+    trace.began = now;
     pthread_mutex_unlock(&trace.lock);
     if (enable(c)) {
         trace.active = false;
@@ -321,17 +334,18 @@ int trace_begin(void)
     return 0;
 }
 
-/* Which region is open from now on, for what has no correlation number. */
+/* Which region is open from now on, for what has no correlation number.  CUPTI is not called
+ * under the lock: it may be handing a buffer back meanwhile, which waits for the lock. */
 static void note_region(int region)
 {
-    Opened *opened;
+    Opened  *opened;
+    uint64_t now = 0;
 
+    cupti_library()->cuptiGetTimestamp(&now);
     pthread_mutex_lock(&trace.lock);
     opened = list_add(&trace.opened, sizeof(*opened));
-    if (opened) {
-        opened->region = region;
-        cupti_library()->cuptiGetTimestamp(&opened->at);
-    }
+    if (opened)
+        *opened = (Opened){ now, region };
     pthread_mutex_unlock(&trace.lock);
 }
 
@@ -353,10 +367,13 @@ int trace_enter(int region)
 int trace_leave(void)
 {
     uint64_t    last = 0;
-    CUptiResult code = cupti_library()->cuptiActivityPopExternalCorrelationId(
-        CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
+    CUptiResult code;
 
-    if (code != CUPTI_SUCCESS || !trace.depth)
+    if (!trace.depth)
+        return cupti_refuse("no region is open");
+    code = cupti_library()->cuptiActivityPopExternalCorrelationId(
+        CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
+    if (code != CUPTI_SUCCESS)
         return cupti_refused("cuptiActivityPopExternalCorrelationId", code);
     trace.depth--;
     note_region(trace.depth ? trace.stack[trace.depth - 1] : -1);
@@ -425,11 +442,22 @@ static void hand_over(DeviceTrace *out)
         .allocation_count = (int64_t)trace.allocations.count,
         .dropped = (int64_t)trace.dropped,
     };
-    join_regions(out);
+    if (!trace.no_memory) /* else some have no number */
+        join_regions(out);
     if (out->kernel_count)
         qsort(out->kernels, (size_t)out->kernel_count, sizeof(*out->kernels), by_start);
     trace.kernels = trace.copies = trace.allocations = (List){ 0 };
     clear();
+}
+
+/* All records that there are: some kinds give theirs away only when they are switched off. */
+static CUptiResult flush_all(const CuptiLibrary *c)
+{
+    CUptiResult code = c->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), late;
+
+    disable(c, KINDS);
+    late = c->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    return code != CUPTI_SUCCESS ? code : late;
 }
 
 int trace_end(DeviceTrace *out)
@@ -441,8 +469,7 @@ int trace_end(DeviceTrace *out)
 
     while (trace.depth > 0 && !trace_leave())
         ;
-    code = c->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    disable(c, KINDS);
+    code = flush_all(c);
     pthread_mutex_lock(&trace.lock);
     trace.active = false;
     no_memory = trace.no_memory;
