@@ -41,6 +41,22 @@ else
 NVCC_FLAGS += -DWITHOUT_PROFILER
 endif
 
+# fused.cu with the real cuDNN and a driver that runs nothing (tests/cudnn/plans.cc); cuDNN wants all
+# functions of the driver to be there, so those of the toolkit's stub are, and fail.
+cuda_stub := $(firstword $(wildcard $(cuda_home)/lib64/stubs/libcuda.so $(cuda_home)/lib/stubs/libcuda.so))
+ifneq ($(and $(cuda_stub),$(wildcard $(cuda_home)/include/cudnn_graph.h)),)
+$(BUILD)/tests/cudnn-driver.so: tests/cudnn/driver.c $(cuda_stub)
+	@mkdir -p $(@D)
+	$(Q)nm -D --defined-only $(cuda_stub) | \
+	    sed -n 's/.* T \(cu[A-Za-z0-9_]*\)$$/__attribute__((weak)) int \1(void) { return 34; }/p' >$@.c
+	$(Q)$(CC) -O2 -Wall -shared -fPIC -Wl,-soname,libcuda.so.1 $< $@.c -o $@
+$(BUILD)/tests/attnscope-cudnn.so: tests/cudnn/plans.cc tests/cudnn/plans.h $(wildcard src/attn/cuda/fused*)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 -O1 -g -shared -fPIC -fvisibility=hidden -Isrc -Itests/cudnn -isystem $(cuda_home)/include \
+	    -DDEVICE_NAME='"cuda"' $< -o $@ -ldl -Wl,-z,defs
+$(BUILD)/tests/test_gpu_cudnn: | $(BUILD)/tests/cudnn-driver.so $(BUILD)/tests/attnscope-cudnn.so
+endif
+
 $(cupti_objects): $(BUILD)/obj/%.o: src/%.c mk/cuda.mk
 	@mkdir -p $(@D)
 	@$(if $(filter 1,$(V)),,echo "  CC    $<")

@@ -43,7 +43,7 @@ extern "C" int call_fused(const FusedCall *a)
     });
 }
 
-#elif __has_include(<cudnn.h>)
+#elif __has_include(<cudnn_graph.h>) // since version 9
 #include "attn/cuda/fused_graph.cuh"
 
 #include <dlfcn.h>
@@ -52,30 +52,97 @@ static bool tried, usable;
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-static void *open_in(const char *home, const char *folder)
+static void *open_in(const char *folder, const char *below, const char *soname)
 {
     char path[1024];
 
-    if (!home || !*home)
+    if (!folder || !*folder)
         return NULL;
-    snprintf(path, sizeof(path), "%s/%s/libcudnn.so.9", home, folder);
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, below, soname);
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+// By the loader's own ways, then where toolkits put it.
+static void *open_library(const char *soname)
+{
+    const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda" };
+    void       *found = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+
+    for (int x = 0; !found && x < 3; x++) {
+        found = open_in(homes[x], "lib64", soname);
+        found = found ? found : open_in(homes[x], "lib", soname);
+    }
+    return found;
 }
 
 static void *open_cudnn(void)
 {
     const char *given = getenv("ATTNSCOPE_CUDNN");
-    const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda" };
-    void       *found;
 
-    if (given && *given && strcmp(given, "1") != 0)
-        return dlopen(given, RTLD_NOW | RTLD_LOCAL);
-    found = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-    for (int x = 0; !found && x < 3; x++) {
-        found = open_in(homes[x], "lib64");
-        found = found ? found : open_in(homes[x], "lib");
-    }
+    return given && *given && strcmp(given, "1") != 0 ? dlopen(given, RTLD_NOW | RTLD_LOCAL)
+                                                      : open_library("libcudnn.so.9");
+}
+
+// Where Python's packages put what belongs to cuDNN.
+static void *open_near(const char *folder, const char *soname)
+{
+    static const char *const places[] = { ".", "../../cublas/lib", "../../cuda_nvrtc/lib",
+                                          "../../cu13/lib" };
+    void *found = NULL;
+
+    for (int x = 0; !found && x < (int)(sizeof(places) / sizeof(*places)); x++)
+        found = open_in(folder, places[x], soname);
     return found;
+}
+
+// The folder of what holds the function.
+template <size_t SIZE>
+static bool folder_of(void *function, char (&folder)[SIZE])
+{
+    Dl_info     found;
+    const char *slash;
+
+    if (!dladdr(function, &found) || !found.dli_fname || !(slash = strrchr(found.dli_fname, '/')))
+        return false;
+    snprintf(folder, SIZE, "%.*s", (int)(slash - found.dli_fname), found.dli_fname);
+    return true;
+}
+
+// The compiler opens its own by name too.
+static void open_builtins(void *compiler)
+{
+    int (*version_of)(int *major, int *minor);
+    int  major = 0, minor = 0;
+    char folder[900], soname[64];
+
+    *(void **)&version_of = dlsym(compiler, "nvrtcVersion");
+    if (!version_of || version_of(&major, &minor) || !folder_of(*(void **)&version_of, folder))
+        return;
+    snprintf(soname, sizeof(soname), "libnvrtc-builtins.so.%d.%d", major, minor);
+    open_in(folder, ".", soname);
+}
+
+// What cuDNN opens by name when it makes its first plan.  Without the first it ends the program,
+// and without the second it has no engine for attention; it finds what is open already.
+static bool find_companions(void)
+{
+    static const char *const names[] = { "libcublasLt.so", "libnvrtc.so" };
+    char  folder[900] = "", soname[64];
+    void *found = NULL;
+
+    folder_of(*(void **)&lib.GetVersion, folder);
+    for (int x = 0; x < 2; x++) {
+        snprintf(soname, sizeof(soname), "%s.%zu", names[x], lib.GetCudartVersion() / 1000);
+        found = open_near(folder, soname);
+        found = found ? found : open_library(soname);
+        if (!found) {
+            decline("cuDNN needs %s, which is not found: LD_LIBRARY_PATH or CUDA_HOME name its "
+                    "folder", soname);
+            return false;
+        }
+    }
+    open_builtins(found);
+    return true;
 }
 
 static bool find_functions(void *from)
@@ -108,6 +175,8 @@ static bool ready(void)
                 CUDNN_MAJOR);
         return false;
     }
+    if (!find_companions())
+        return false;
     status = lib.Create(&the_handle);
     if (status == CUDNN_STATUS_SUCCESS)
         status = lib.SetStream(the_handle, device_stream());
@@ -128,6 +197,7 @@ struct Plan {
     FusedCall  shape;     // pointers in it mean nothing
     Graph      graph;     // the descriptors that the plan stands on
     Descriptor plan;      // NULL: no engine takes the shape
+    char       why[300];  // ... because
     void      *workspace;
     int64_t    used;      // number of its last use
 };
@@ -144,8 +214,24 @@ static bool is_same(const FusedCall *a, const FusedCall *b)
            a->v.size == b->v.size && a->v.rows == b->v.rows;
 }
 
+// What it says of its last failure, in one line.
+static void tell_why(Plan *p, cudnnStatus_t status)
+{
+    char more[220] = "";
+
+    lib.GetLastErrorString(more, sizeof(more));
+    more[sizeof(more) - 1] = '\0';
+    for (char *at = more; *at; at++)
+        *at = *at < ' ' ? ' ' : *at;
+    snprintf(p->why, sizeof(p->why), "%s%s%s",
+             status ? lib.GetErrorString(status) : "it offers none", *more ? ": " : "", more);
+}
+
+// What the plan has begun may still be under way.
 static void drop(Plan *p)
 {
+    if (p->plan)
+        cudaStreamSynchronize(device_stream());
     while (p->graph.count)
         lib.BackendDestroyDescriptor(p->graph.made[--p->graph.count]);
     if (p->workspace)
@@ -189,8 +275,11 @@ static bool take_workspace(Plan *p)
 
     p->graph.status = lib.BackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                                    CUDNN_TYPE_INT64, 1, &one, &bytes);
-    return !p->graph.status &&
-           (bytes <= 0 || cudaMalloc(&p->workspace, (size_t)bytes) == cudaSuccess);
+    if (!p->graph.status && bytes > 0 && cudaMalloc(&p->workspace, (size_t)bytes) != cudaSuccess) {
+        (void)cudaGetLastError(); // told here
+        p->graph.status = CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    }
+    return !p->graph.status;
 }
 
 static int make_plan(Plan *p, const FusedCall *a)
@@ -203,8 +292,8 @@ static int make_plan(Plan *p, const FusedCall *a)
     if (p->plan && take_workspace(p))
         return 0;
     p->plan = NULL;
-    return decline("no engine of cuDNN takes this shape: %s",
-                   lib.GetErrorString(p->graph.status));
+    tell_why(p, p->graph.status);
+    return decline("no engine of cuDNN takes this shape: %s", p->why);
 }
 
 static Plan *plan_of(const FusedCall *a, int *code)
@@ -216,8 +305,7 @@ static Plan *plan_of(const FusedCall *a, int *code)
         if (plans[x].used && is_same(&plans[x].shape, a)) {
             plans[x].used = ++uses;
             if (!plans[x].plan)
-                *code = decline("no engine of cuDNN takes this shape: %s",
-                                lib.GetErrorString(plans[x].graph.status));
+                *code = decline("no engine of cuDNN takes this shape: %s", plans[x].why);
             return &plans[x];
         }
         if (plans[x].used < oldest->used)

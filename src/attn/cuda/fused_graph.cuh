@@ -10,7 +10,8 @@
 #include <cudnn.h>
 
 #define FUNCTIONS(X)                                                                           \
-    X(GetVersion) X(GetErrorString) X(Create) X(Destroy) X(SetStream)                          \
+    X(GetVersion) X(GetCudartVersion) X(GetErrorString) X(GetLastErrorString)                  \
+    X(Create) X(Destroy) X(SetStream)                                                          \
     X(BackendCreateDescriptor) X(BackendDestroyDescriptor) X(BackendSetAttribute)              \
     X(BackendGetAttribute) X(BackendFinalize) X(BackendExecute)
 
