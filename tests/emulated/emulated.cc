@@ -523,6 +523,11 @@ cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *version) { *version = 0; return cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { *version = 0; return cudaSuccess; }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, void (*)(void))
+{
+    return emulated_code(strcmp(asked(), "image") ? cudaSuccess : cudaErrorNoKernelImageForDevice);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (emulated_uncapturable())
@@ -665,6 +670,8 @@ static const Word *word_of(cudaError_t code)
         { cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
           "invalid configuration argument" },
         { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
+        { cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+          "no kernel image is available for execution on the device" },
         { cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure" },
         { cudaErrorIllegalState, "cudaErrorIllegalState",
           "the operation cannot be performed in the present state" },

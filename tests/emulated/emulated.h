@@ -10,9 +10,9 @@
 //
 // EMULATED_FAIL=KIND:K in the environment makes the K-th (0-based, from the device's opening on)
 // allocation (`take`), attachment (`attach`), kernel launch (`launch`) or wait (`finish`) fail;
-// `device`: there is none; `hopper`: it is of capability 8.0; `wgmma`: products of warpgroups leave
-// their sums as they are; `lost:K`: from the K-th launch on everything fails, as after a kernel
-// that ran wild;
+// `device`: there is none; `image`: no kernel was compiled for it; `hopper`: it is of capability
+// 8.0; `wgmma`: products of warpgroups leave their sums as they are; `lost:K`: from the K-th launch
+// on everything fails, as after a kernel that ran wild;
 // `memory:B`: other programs hold B bytes of its memory.  Managed memory is never refused, as on
 // a GPU: whoever takes more than the device has is found, because there it may hang.
 // EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).  EMULATED_EXCLUSIVE=1: so
@@ -307,7 +307,7 @@ static inline T min(T a, T b) { return a < b ? a : b; }
 typedef void *cudaGraph_t;
 typedef void *cudaGraphExec_t;
 enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,
-       cudaErrorInvalidConfiguration = 9,
+       cudaErrorInvalidConfiguration = 9, cudaErrorNoKernelImageForDevice = 209,
        cudaErrorIllegalState = 401, cudaErrorLaunchFailure = 719,
        cudaErrorStreamCaptureUnsupported = 900, cudaErrorStreamCaptureInvalidated = 901,
        cudaErrorNoDevice = 100 };
@@ -356,6 +356,10 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **entry, uns
                                              unsigned long long flags,
                                              cudaDriverEntryPointQueryResult *found);
 cudaError_t cudaGetLastError(void);
+struct cudaFuncAttributes {
+    int nothing; // of it is asked for
+};
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *about, void (*kernel)(void));
 const char *cudaGetErrorString(cudaError_t code);
 const char *cudaGetErrorName(cudaError_t code);
 

@@ -114,6 +114,12 @@ static const char *advice(const char *text)
     if (strstr(text, "NoDevice"))
         return "nvidia-smi lists those of the machine; containers, batch systems and "
                "CUDA_VISIBLE_DEVICES hide them";
+    if (strstr(text, "NoKernelImage"))
+        return "the back end was built for other GPUs, 8.0 and newer where nobody chose: 'make "
+               "CUDA_ARCH=NN' builds it for compute capability N.N";
+    if (strstr(text, "UnsupportedPtx"))
+        return "the driver is older than the toolkit of the back end, which has no code for this "
+               "GPU: install a newer one, or build for this GPU by 'make CUDA_ARCH=NN'";
     return "nvidia-smi tells more of it";
 }
 

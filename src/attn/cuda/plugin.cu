@@ -15,6 +15,14 @@ cudaStream_t device_stream(void)
 #include "attn/cuda/calls.def"
 #undef CALL
 
+// An error that was told is no longer the last one, which a library would take for its own.
+static int told(cudaError_t code)
+{
+    if (code != cudaSuccess)
+        (void)cudaGetLastError();
+    return code;
+}
+
 static int count_devices(int index)
 {
     int         count = 0;
@@ -50,6 +58,19 @@ static int describe(int index, DeviceInfo *info)
     return code != cudaSuccess ? code : cudaRuntimeGetVersion(&info->runtime);
 }
 
+static __global__ void nothing(void)
+{
+}
+
+// Whether there is code for this GPU, compiled or for the driver to compile: the same for all kernels
+// but those for one kind of GPU.
+static int find_code(void)
+{
+    cudaFuncAttributes about;
+
+    return told(cudaFuncGetAttributes(&about, nothing));
+}
+
 static int open_device(int index, DeviceInfo *info)
 {
     int code = count_devices(index);
@@ -59,6 +80,8 @@ static int open_device(int index, DeviceInfo *info)
         code = cudaSetDevice(index);
     if (!code)
         code = describe(index, info);
+    if (!code)
+        code = find_code();
     if (!code && !the_stream)
         code = cudaStreamCreateWithFlags(&the_stream, cudaStreamNonBlocking);
     shared = info->managed;
@@ -89,14 +112,6 @@ static const char *text_of(int code)
     snprintf(text, sizeof(text), "%s (%s)", cudaGetErrorString((cudaError_t)code),
              cudaGetErrorName((cudaError_t)code));
     return text;
-}
-
-// An error that was told is no longer the last one, which a library would take for its own.
-static int told(cudaError_t code)
-{
-    if (code != cudaSuccess)
-        (void)cudaGetLastError();
-    return code;
 }
 
 // The host's from the beginning where it has to be: memory of all streams that is taken while one
