@@ -43,12 +43,21 @@ static __device__ __forceinline__ unsigned char *chunk_at(unsigned char *base, i
     return base + row * ROW + ((chunk ^ (row & 7)) << 4);
 }
 
-template <int ROW>
-static __device__ __forceinline__ void copy_rows(unsigned char *to, const unsigned char *from,
-                                                 int rows)
+// Each thread copies a chunk of every DOWN-th row: what its places differ by is known, so that
+// they need a register each for where they begin and no more.
+template <int ROW, int ROWS>
+static __device__ __forceinline__ void copy_rows(unsigned char *to, const unsigned char *from)
 {
-    for (int x = threadIdx.x; x < rows * (ROW / 16); x += THREADS)
-        copy_ahead(chunk_at<ROW>(to, x / (ROW / 16), x % (ROW / 16)), from + x * 16);
+    const int CHUNKS = ROW / 16, DOWN = THREADS / CHUNKS;
+    int       row = (int)threadIdx.x / CHUNKS, chunk = (int)threadIdx.x % CHUNKS;
+
+    static_assert(DOWN * CHUNKS == THREADS && ROWS % DOWN == 0, "no thread has less to copy");
+    to += row * ROW;
+    from += threadIdx.x * 16;
+    chunk ^= row & 7;
+#pragma unroll
+    for (int x = 0; x < ROWS; x += DOWN)
+        copy_ahead(to + x * ROW + ((chunk ^ (x & 7)) << 4), from + x * ROW);
 }
 
 // Which keys of the tile row 16 b + 8 half + g of the warp sees.
@@ -117,6 +126,22 @@ static __device__ __forceinline__ void score(unsigned char *q, unsigned char *k,
     }
 }
 
+// Of one row; bias goes backwards from the first key, extra forwards.
+static __device__ __forceinline__ void add_row(float s[COLUMNS][4], int half, float by,
+                                               const float *bias, const float *extra, int left)
+{
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+        for (int x = 0; x < 2; x++) {
+            bool  there = 8 * c + x < left;
+            float more = bias && there ? bias[-(8 * c + x)] : 0.0f;
+
+            more += extra && there ? extra[8 * c + x] : 0.0f;
+            s[c][2 * half + x] = s[c][2 * half + x] * by + more * LOG2_E;
+        }
+}
+
 // Scores in base 2, with what is added to them.
 template <typename Sizes>
 static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, const Walk &w,
@@ -125,23 +150,22 @@ static __device__ __forceinline__ void add_terms(const MatrixAttendCall &a, cons
 {
     const float *bias = a.distance.data ? head_of<float>(a.distance, head, a.heads) + a.m - 1
                                         : NULL;
+    float   by = (float)a.scale * LOG2_E; // a double's conversion is dear: not for each cell
+    int64_t j = (int64_t)w.key * KEYS + lane_now() % 4 * 2;
 
 #pragma unroll
     for (int b = 0; b < Sizes::BLOCKS; b++)
 #pragma unroll
-        for (int x = 0; x < COLUMNS * 4; x++) {
-            int     row = (warp_now() * Sizes::BLOCKS + b) * 16 + x / 2 % 2 * 8 + lane_now() / 4;
-            int     col = x / 4 * 8 + lane_now() % 4 * 2 + x % 2;
-            int64_t i = first_q + row, j = (int64_t)w.key * KEYS + col;
-            float   more = 0;
+        for (int half = 0; half < 2; half++) {
+            int     row = (warp_now() * Sizes::BLOCKS + b) * 16 + half * 8 + lane_now() / 4;
+            int64_t i = first_q + row;
+            int     left = i < a.n ? (int)min(a.m - j, (int64_t)KEYS) : 0; // of the row's cells
 
-            if (i >= a.n || j >= a.m)
-                continue;
-            if (bias)
-                more = bias[i - j];
-            if (w.run.term >= 0)
-                more += a.tiles.extra[((int64_t)w.run.term * Sizes::HEIGHT + row) * KEYS + col];
-            s[b][x / 4][x % 4] = s[b][x / 4][x % 4] * ((float)a.scale * LOG2_E) + more * LOG2_E;
+            add_row(s[b], half, by, bias ? bias + (i - j) : NULL,
+                    w.run.term < 0 ? NULL
+                                   : a.tiles.extra + lane_now() % 4 * 2 +
+                                         ((int64_t)w.run.term * Sizes::HEIGHT + row) * KEYS,
+                    left);
         }
 }
 
@@ -251,10 +275,10 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
 
     for (int b = 0; b < Sizes::BLOCKS; b++)
         own.largest[b][0] = own.largest[b][1] = -INFINITY;
-    copy_rows<Sizes::ROW>(q, matrix_head(a.q, head, a.heads, Sizes::ROW) + first_q * Sizes::ROW,
-                          Sizes::HEIGHT);
+    copy_rows<Sizes::ROW, Sizes::HEIGHT>(q, matrix_head(a.q, head, a.heads, Sizes::ROW) +
+                                                first_q * Sizes::ROW);
     if (w.key < w.end)
-        copy_rows<Sizes::ROW>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
+        copy_rows<Sizes::ROW, KEYS>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW);
     copies_end();
     while (w.key < w.end) {
         float   s[Sizes::BLOCKS][COLUMNS][4];
@@ -263,7 +287,7 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
 
         copies_wait<0>();
         __syncthreads(); // the keys are here, and the values before are done with
-        copy_rows<Sizes::ROW>(v, values + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
+        copy_rows<Sizes::ROW, KEYS>(v, values + (int64_t)w.key * KEYS * Sizes::ROW);
         copies_end();
         if (which != Seen::none) {
             score<Form, Sizes>(q, k, s);
@@ -274,7 +298,7 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
         copies_wait<0>();
         __syncthreads(); // the values are here, and the keys are done with
         if (w.key < w.end)
-            copy_rows<Sizes::ROW>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW, KEYS);
+            copy_rows<Sizes::ROW, KEYS>(k, keys + (int64_t)w.key * KEYS * Sizes::ROW);
         copies_end();
         if (which == Seen::none)
             continue;
@@ -287,7 +311,8 @@ attend_item(const MatrixAttendCall &a, const AttendItem &item, int64_t head, uns
                 if (which == Seen::some)
                     hide(s[b], half, keys_of<Sizes>(a, key, mask, b, half));
             soften(s[b], by, own.largest[b], own.sum[b], factor);
-            rescale<SIZE>(own.out[b], factor);
+            if (__any_sync(0xffffffffu, factor[0] != 1 || factor[1] != 1))
+                rescale<SIZE>(own.out[b], factor);
         }
         mix<Form, Sizes, SIZE>(v, s, own.out);
     }

@@ -93,12 +93,11 @@ static __device__ __forceinline__ unsigned char *stage_at(const Ring &r, int sta
 
 template <int SIZE>
 static __device__ __forceinline__ void fetch_tile(const MatrixAttendCall &a, const TileMaps &maps,
-                                                  const Ring &r, int64_t head, int32_t key,
+                                                  const Ring &r, int of_k, int of_v, int32_t key,
                                                   int32_t mask)
 {
     uint32_t full = shared_address(&r.board->full[r.stage]);
     uint32_t to = shared_address(stage_at<SIZE>(r, r.stage));
-    int      of_k = (int)(head * a.k.heads / a.heads), of_v = (int)(head * a.v.heads / a.heads);
 
     r.board->tile[r.stage] = 2 * key + (mask >= 0);
     barrier_expect(full, 2 * Stage<SIZE>::TILE + (mask >= 0 ? Stage<SIZE>::KEEP : 0));
@@ -116,9 +115,11 @@ template <int SIZE>
 static __device__ __forceinline__ void fetch_item(const MatrixAttendCall &a, const TileMaps &maps,
                                                   const AttendItem &item, int64_t head, Ring &r)
 {
+    int of_k = (int)(head * a.k.heads / a.heads), of_v = (int)(head * a.v.heads / a.heads);
+
     for (Walk w = walk_of(a, item, head); w.key < w.end; walk_on(w), ring_on(r)) {
         barrier_wait(shared_address(&r.board->empty[r.stage]), r.parity ^ 1);
-        fetch_tile<SIZE>(a, maps, r, head, w.key, w.run.mask);
+        fetch_tile<SIZE>(a, maps, r, of_k, of_v, w.key, w.run.mask);
     }
     barrier_wait(shared_address(&r.board->empty[r.stage]), r.parity ^ 1);
     r.board->tile[r.stage] = -1;

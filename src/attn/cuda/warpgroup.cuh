@@ -57,10 +57,11 @@ static __device__ __forceinline__ void barriers_begin(void)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// fence.proxy.async: what was read or written before is done with for copies that come.
+// fence.proxy.async, of shared memory: what was read or written there before is done with for
+// copies that come.  Of all memory it would wait for the whole GPU to see what was written.
 static __device__ __forceinline__ void copies_may_follow(void)
 {
-    asm volatile("fence.proxy.async;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // mbarrier.arrive
