@@ -13,25 +13,46 @@
 
 /* ---- the GPU's own numbers -------------------------------------------------------- */
 
-/* A run of the profiler's own, in an arena of its own; a failure is not the record's. */
+/* Runs of the profiler's own, in an arena of their own. */
+typedef struct Apart {
+    Measurement *m;
+    Arena       *arena;
+} Apart;
+
+/* One of them; a failure is not the record's. */
 static bool run_apart(void *context)
 {
-    Measurement *m = context;
-    Arena       *arena = arena_new_from(m->spec.ops->memory);
+    const Apart *a = context;
     Run         *run;
     bool         ok;
 
-    m->watch.memory = false;
-    run = arena ? watch_run(&m->watch, &m->spec, arena) : NULL;
+    a->m->watch.memory = false;
+    run = a->arena ? watch_run(&a->m->watch, &a->m->spec, a->arena) : NULL;
     ok = run && run->err.code == ERR_NONE;
     run_free(run);
-    arena_free(arena);
     return ok;
 }
 
 static bool may_go_on(const void *context)
 {
-    return measure_time_left(context);
+    return measure_time_left(((const Apart *)context)->m);
+}
+
+/* Memory that both sides see is nobody's until it is touched, and a kernel that touches it first
+ * waits for each page: so the first of these runs, as with the timed ones, is for that alone.  What
+ * it took is taken while the others go on. */
+static void profile(Measurement *m, const int *first, DeviceProfile *gpu)
+{
+    Apart  apart = { .m = m, .arena = arena_new_from(m->spec.ops->memory) };
+    double held;
+
+    run_apart(&apart);
+    held = apart.arena ? (double)arena_reserved(apart.arena) : 0;
+    device_watch_trace(m->gpu, run_apart, &apart, first, gpu);
+    if (gpu->allocated.valid)
+        gpu->allocated.value += held;
+    device_watch_count(m->gpu, run_apart, may_go_on, &apart, gpu);
+    arena_free(apart.arena);
 }
 
 /* For each stage the first one of its name; owned by the caller; NULL: no memory. */
@@ -56,10 +77,8 @@ void measure_device(Measurement *m, bool more)
     if (!gpu)
         return;
     m->began = clock_wall();
-    if (more && first) {
-        device_watch_trace(m->gpu, run_apart, m, first, gpu);
-        device_watch_count(m->gpu, run_apart, may_go_on, m, gpu);
-    }
+    if (more && first)
+        profile(m, first, gpu);
     device_watch_summarise(m->gpu, gpu);
     gpu->graph = m->graph;
     for (int tier = TIER_ACTIVITY; tier < DEVICE_TIERS; tier++)

@@ -4,7 +4,7 @@
 #include <libgen.h>
 #include <unistd.h>
 
-#include "attn/cuda/library.h"
+#include "attn/cuda/gpu.h"
 #include "profile/device_sums.h"
 #include "profile/kernel_name.h"
 
@@ -87,6 +87,59 @@ static void events_and_activity_without_counters(void **state)
     assert_int_equal(p->kernels[0].registers, -1);
     assert_true(p->allocated.valid && p->allocated.value > 0);
     record_free(&r);
+}
+
+/* The emulated device's, and what it is asked for while a trace or a pass of counters goes on. */
+static const DeviceApi      *told_api;
+static const DeviceProfiler *told_profiler;
+static int                   watched, taken; /* begun and not ended; so often meanwhile */
+
+static int watch_trace(void) { return watched++, told_profiler->trace_begin(); }
+static int watch_pass(void) { return watched++, told_profiler->pass_begin(); }
+static int end_trace(DeviceTrace *out) { return watched--, told_profiler->trace_end(out); }
+static int end_pass(bool *more) { return watched--, told_profiler->pass_end(more); }
+static int watch_take(int64_t bytes, void **data)
+{
+    return taken += watched > 0, told_api->take(bytes, data);
+}
+
+static const DeviceProfiler *watching_profiler(void)
+{
+    static DeviceProfiler own;
+
+    own = *told_profiler;
+    own.trace_begin = watch_trace;
+    own.trace_end = end_trace;
+    own.pass_begin = watch_pass;
+    own.pass_end = end_pass;
+    return &own;
+}
+
+/* Pages of memory that is new move to a GPU when a kernel touches them, and its time would be
+ * theirs. */
+static void what_is_traced_and_counted_is_in_memory_that_was_used(void **state)
+{
+    MeasurePlan plan = PLAN;
+    Device     *device = emulated();
+    DeviceApi   own = *device->api;
+    Record      r;
+
+    (void)state;
+    told_api = device->api;
+    told_profiler = told_api->profiler();
+    own.take = watch_take;
+    own.profiler = watching_profiler;
+    device->api = &own;
+    setenv("ATTNSCOPE_EMULATED_COUNTERS", "count", 1);
+    r = measured(&plan);
+    unsetenv("ATTNSCOPE_EMULATED_COUNTERS");
+    device->api = told_api;
+    assert_true(device_reached(r.gpu, TIER_ACTIVITY) && device_reached(r.gpu, TIER_COUNTERS));
+    assert_int_equal(watched, 0);
+    assert_int_equal(taken, 0);
+    assert_true(r.gpu->allocated.value >= r.arena_peak.value);
+    record_free(&r);
+    device_release(device);
 }
 
 static void counters_are_summed_over_passes_and_stages(void **state)
@@ -377,6 +430,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_of_a_span_is_the_hosts),
         cmocka_unit_test(events_and_activity_without_counters),
+        cmocka_unit_test(what_is_traced_and_counted_is_in_memory_that_was_used),
         cmocka_unit_test(counters_are_summed_over_passes_and_stages),
         cmocka_unit_test(a_refused_counter_never_ends_a_run),
         cmocka_unit_test(timed_runs_are_replays_where_nothing_is_read),
