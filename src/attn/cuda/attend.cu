@@ -3,28 +3,36 @@
 // A block of 16 x 16 threads has 64 queries of one head and some columns of the values.  For
 // each listed tile of 64 keys: S = scale Q K^T (+ terms), masked; the rows' maxima and sums go
 // on (m' = max(m, max S), l' = l e^(m - m') + sum e^(S - m')), and O' = O e^(m - m') + P V.
-// Thread (y, x) holds rows 4y .. 4y+3; of S the columns 4x .. 4x+3, of O x, x + 16, ...
-#include "attn/cuda/portable.cuh"
+// Thread (y, x) holds rows 4y .. 4y+3; of S the columns 4x .. 4x+3, of O those of every 64.
+// All of it stands turned in shared memory, as panels.cuh has it: a thread reads four numbers at
+// once, and what it reads takes less time than what it multiplies.
+#include "attn/cuda/panels.cuh"
 
 #define T ATTEND_TILE
-#define SIDE 16   // threads along a side
-#define PART 32   // of d at a time, of keys at a time
-#define WIDTH 128 // columns of the values of one block
-#define OWN 4     // rows of a thread, and columns of S
+#define WIDE 2                  // 64 columns of the values, of one block
+#define WIDTH (PANEL_ROWS * WIDE)
+static_assert(T == PANEL_ROWS, "a tile is as many queries and keys as a panel has rows");
 
-struct Softmax {
-    float largest, sum;
+struct AttendMemory {
+    alignas(16) float parts[2 * PART * T]; // of q and k; of the values
+    alignas(16) float weights[T * T];
 };
 
-// to[c][r] = from[first_row + r][first_col + c] for r < T, c < PART; 0 beyond the ends.
-static __device__ void turn_in(float (*to)[T + 1], const float *from, const DeviceTensor &t,
+// to[z][r ^ ..] = from[first_row + r][first_col + z]; 0 beyond the ends.
+static __device__ void turn_in(float *to, const DeviceTensor &t, const float *from,
                                int64_t first_row, int64_t first_col)
 {
-    for (int x = threadIdx.x; x < T * PART; x += SIDE * SIDE) {
-        int     c = x % PART, r = x / PART;
-        int64_t row = first_row + r, col = first_col + c;
+    int  quad = (int)threadIdx.x % (PART / 4);
+    bool fours = by_fours(t, from);
 
-        to[c][r] = row < t.rows && col < t.cols ? from[row * t.row_stride + col] : 0.0f;
+    for (int r = (int)threadIdx.x / (PART / 4); r < T; r += THREADS / (PART / 4)) {
+        float x[4] = { 0, 0, 0, 0 };
+
+        if (first_row + r < t.rows)
+            read_four(from + (first_row + r) * t.row_stride, first_col + 4 * quad, t.cols, fours,
+                      x);
+        for (int c = 0; c < 4; c++)
+            to[(4 * quad + c) * T + (r ^ (4 * quad))] = x[c];
     }
 }
 
@@ -65,28 +73,26 @@ static __device__ float with_terms(const AttendCall &a, float s, int64_t head, i
 
 template <bool TERMS>
 static __device__ void score(const AttendCall &a, int64_t head, int64_t first_q, int64_t first_k,
-                             float (*q)[T + 1], float (*k)[T + 1], float s[OWN][OWN])
+                             float *parts, float s[OWN][OWN])
 {
-    const float *from_q = head_of<float>(a.q, head, a.heads);
-    const float *from_k = head_of<float>(a.k, head, a.heads);
-    int          y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
+    const float *q = head_of<float>(a.q, head, a.heads), *k = head_of<float>(a.k, head, a.heads);
+    float       *k_part = parts + PART * T;
 
     for (int r = 0; r < OWN; r++)
         for (int c = 0; c < OWN; c++)
             s[r][c] = 0;
     for (int64_t part = 0; part < a.q.cols; part += PART) {
+        int depth = a.q.cols - part < PART ? (int)(a.q.cols - part) : PART;
+
         __syncthreads();
-        turn_in(q, from_q, a.q, first_q, part);
-        turn_in(k, from_k, a.k, first_k, part);
+        turn_in(parts, a.q, q, first_q, part);
+        turn_in(k_part, a.k, k, first_k, part);
         __syncthreads();
-        for (int z = 0; z < PART; z++)
-            for (int r = 0; r < OWN; r++)
-                for (int c = 0; c < OWN; c++)
-                    s[r][c] += q[z][OWN * y + r] * k[z][OWN * x + c];
+        multiply_scores(parts, k_part, depth, s);
     }
     for (int r = 0; r < OWN; r++)
         for (int c = 0; c < OWN; c++) {
-            int64_t i = first_q + OWN * y + r, j = first_k + OWN * x + c;
+            int64_t i = first_q + OWN * own_y() + r, j = first_k + OWN * own_x() + c;
 
             if (!TERMS)
                 s[r][c] *= (float)a.scale;
@@ -99,14 +105,12 @@ static __device__ void score(const AttendCall &a, int64_t head, int64_t first_q,
 static __device__ void mask(const AttendCall &a, const TileRun &run, int64_t first_k,
                             float s[OWN][OWN])
 {
-    int y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
-
     for (int r = 0; r < OWN; r++) {
-        int      row = OWN * y + r;
+        int      row = OWN * own_y() + r;
         uint64_t keep = run.mask < 0 ? ~(uint64_t)0 : a.tiles.keep[(int64_t)run.mask * T + row];
 
         for (int c = 0; c < OWN; c++) {
-            int col = OWN * x + c;
+            int col = OWN * own_x() + c;
 
             if (first_k + col >= a.k.rows || !(keep >> col & 1))
                 s[r][c] = -INFINITY;
@@ -116,67 +120,40 @@ static __device__ void mask(const AttendCall &a, const TileRun &run, int64_t fir
     }
 }
 
-// Of the 16 threads of a row: the largest, or the sum.
-static __device__ float row_max(float x)
-{
-    for (int lane = SIDE / 2; lane; lane >>= 1)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lane));
-    return x;
-}
-
-static __device__ float row_sum(float x)
-{
-    for (int lane = SIDE / 2; lane; lane >>= 1)
-        x += __shfl_xor_sync(0xffffffffu, x, lane);
-    return x;
-}
-
-// p[row][col] = e^(s - m'); the factor e^(m - m') of what the row had before.
-static __device__ float soften(float s[OWN], Softmax *row, float *p)
-{
-    float most = row->largest, sum = 0, factor;
-
-    for (int c = 0; c < OWN; c++)
-        most = fmaxf(most, s[c]);
-    most = row_max(most);
-    for (int c = 0; c < OWN; c++) {
-        p[c] = s[c] == -INFINITY ? 0.0f : expf(s[c] - most);
-        sum += p[c];
-    }
-    factor = row->largest == -INFINITY ? 0.0f : expf(row->largest - most);
-    row->sum = row->sum * factor + row_sum(sum);
-    row->largest = most;
-    return factor;
-}
-
-// out += P V for this block's columns.
+// out += P V for this block's columns; all threads of the block come here.
 static __device__ void mix(const AttendCall &a, int64_t head, int64_t first_k, int64_t first_e,
-                           float (*p)[T + 1], float *v, float out[OWN][WIDTH / SIDE])
+                           AttendMemory *m, float out[OWN][4 * WIDE])
 {
-    const float *from = head_of<float>(a.v, head, a.heads);
-    int          y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
+    const float *v = head_of<float>(a.v, head, a.heads);
+    bool         fours = by_fours(a.v, v);
 
     for (int part = 0; part < T && first_k + part < a.v.rows; part += PART) {
         __syncthreads();
-        for (int at = threadIdx.x; at < PART * WIDTH; at += SIDE * SIDE) {
-            int64_t row = first_k + part + at / WIDTH, col = first_e + at % WIDTH;
+        for (int at = (int)threadIdx.x; at < PART * SIDE * WIDE; at += THREADS) {
+            int     z = at / (SIDE * WIDE), col = at % (SIDE * WIDE) * 4;
+            int64_t row = first_k + part + z;
+            float   x[4] = { 0, 0, 0, 0 };
 
-            v[at] = row < a.v.rows && col < a.v.cols ? from[row * a.v.row_stride + col] : 0.0f;
+            if (row < a.v.rows)
+                read_four(v + row * a.v.row_stride, first_e + col, a.v.cols, fours, x);
+            *(float4 *)&m->parts[z * WIDTH + col] = make_float4(x[0], x[1], x[2], x[3]);
         }
         __syncthreads();
-        for (int z = 0; z < PART; z++)
-            for (int r = 0; r < OWN; r++)
-                for (int c = 0; c < WIDTH / SIDE; c++)
-                    out[r][c] += p[OWN * y + r][part + z] * v[z * WIDTH + SIDE * c + x];
+        multiply_part<WIDE>(m->weights, part, m->parts, out);
     }
+}
+
+// Column `c` of a thread's results, of the block's.
+static __device__ __forceinline__ int own_column(int c)
+{
+    return PANEL_ROWS * (c / 4) + 4 * own_x() + c % 4;
 }
 
 // out += sum over j of P_ij table[index].
 static __device__ void mix_terms(const AttendCall &a, int64_t head, int64_t first_q,
-                                 int64_t first_k, int64_t first_e, float (*p)[T + 1],
-                                 float out[OWN][WIDTH / SIDE])
+                                 int64_t first_k, int64_t first_e, const float *weights,
+                                 float out[OWN][4 * WIDE])
 {
-    int          y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
     const float *table;
 
     if (!a.value.table.data)
@@ -184,83 +161,69 @@ static __device__ void mix_terms(const AttendCall &a, int64_t head, int64_t firs
     table = head_of<float>(a.value.table, head, a.heads);
     for (int r = 0; r < OWN; r++)
         for (int j = 0; j < T; j++) {
-            int64_t i = first_q + OWN * y + r, key = first_k + j, at;
+            int64_t i = first_q + OWN * own_y() + r, key = first_k + j, at;
 
             if (i >= a.q.rows || key >= a.k.rows)
                 continue;
-            at = a.value.index[i - key + a.k.rows - 1] * a.value.table.row_stride + first_e + x;
-            for (int c = 0; c < WIDTH / SIDE; c++)
-                if (first_e + SIDE * c + x < a.v.cols)
-                    out[r][c] += p[OWN * y + r][j] * table[at + SIDE * c];
+            at = a.value.index[i - key + a.k.rows - 1] * a.value.table.row_stride + first_e;
+            for (int c = 0; c < 4 * WIDE; c++)
+                if (first_e + own_column(c) < a.v.cols)
+                    out[r][c] += weights[swapped(j, own_y()) + r] * table[at + own_column(c)];
         }
 }
 
 static __device__ void put(const AttendCall &a, int64_t head, int64_t i, int64_t first_e,
                            const Softmax &row, const float *from)
 {
-    int    x = threadIdx.x % SIDE;
-    bool   none = row.largest == -INFINITY && row.sum == 0; // else a score was no number
-    float *out = head_of<float>(a.out, head, a.heads) + i * a.out.row_stride;
+    bool   none = row.top == -INFINITY && row.sum == 0; // else a score was no number
+    float *out = head_of<float>(a.out, head, a.heads) + i * a.out.row_stride + first_e;
+    float  sum = (float)row.sum;
 
-    for (int c = 0; c < WIDTH / SIDE; c++)
-        if (first_e + SIDE * c + x < a.v.cols)
-            out[first_e + SIDE * c + x] = none ? 0.0f : from[c] / row.sum;
-    if (x == 0 && first_e == 0)
+    for (int c = 0; c < 4 * WIDE; c++)
+        if (first_e + own_column(c) < a.v.cols)
+            out[own_column(c)] = none ? 0.0f : from[c] / sum;
+    if (own_x() == 0 && first_e == 0)
         head_of<float>(a.lse, head, a.heads)[i] =
-            none ? -INFINITY : row.largest + logf(row.sum);
+            none ? -INFINITY : (float)(row.top + log(row.sum));
 }
-
-struct Own {
-    Softmax rows[OWN];
-    float   out[OWN][WIDTH / SIDE];
-};
 
 template <bool TERMS>
 static __device__ void take_tile(const AttendCall &a, int64_t head, int64_t first_q,
-                                 int64_t first_e, const TileRun &run, int64_t key, Own &own,
-                                 float (*parts)[T + 1], float (*p)[T + 1])
+                                 int64_t first_e, const TileRun &run, int64_t key,
+                                 Softmax rows[OWN], float out[OWN][4 * WIDE], AttendMemory *m)
 {
-    int     y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
     int64_t first_k = key * T;
     float   s[OWN][OWN];
 
-    score<TERMS>(a, head, first_q, first_k, parts, parts + PART, s);
+    score<TERMS>(a, head, first_q, first_k, m->parts, s);
     mask(a, run, first_k, s);
-    for (int r = 0; r < OWN; r++) {
-        float factor = soften(s[r], &own.rows[r], &p[OWN * y + r][OWN * x]);
-
-        for (int c = 0; c < WIDTH / SIDE; c++)
-            own.out[r][c] *= factor;
-    }
-    mix(a, head, first_k, first_e, p, &parts[0][0], own.out);
+    soften_tile<float, WIDE>(s, OWN * own_x(), 1, rows, m->weights, out);
+    mix(a, head, first_k, first_e, m, out);
     if (TERMS)
-        mix_terms(a, head, first_q, first_k, first_e, p, own.out);
+        mix_terms(a, head, first_q, first_k, first_e, m->weights, out);
 }
 
 template <bool TERMS>
-static __global__ void __launch_bounds__(SIDE *SIDE) attend_f32(AttendCall a)
+static __global__ void __launch_bounds__(THREADS, TERMS ? 1 : 2) attend_f32(AttendCall a)
 {
-    // The parts of q and k, and those of v, take turns in the same memory.
-    SHARED_ARRAY(float, parts, [2 * PART][T + 1]);
-    SHARED_ARRAY(float, p, [T][T + 1]);
-    int64_t          first_q = (int64_t)blockIdx.x * T, first_e = (int64_t)blockIdx.z * WIDTH;
-    int              y = threadIdx.x / SIDE;
+    SHARED_VALUE(AttendMemory, memory);
+    int64_t first_q = (int64_t)blockIdx.x * T, first_e = (int64_t)blockIdx.z * WIDTH;
 
     for (int64_t head = blockIdx.y; head < a.heads; head += gridDim.y) {
         int64_t row = blockIdx.x + (a.tiles.per_head ? head * a.tiles.rows : 0);
-        Own     own = {};
+        Softmax rows[OWN];
+        float   out[OWN][4 * WIDE];
 
-        for (int r = 0; r < OWN; r++)
-            own.rows[r].largest = -INFINITY;
+        softmax_begin<WIDE>(rows, out);
         for (int64_t at = a.tiles.start[row]; at < a.tiles.start[row + 1]; at++) {
             TileRun run = a.tiles.runs[at];
 
             for (int x = 0; x < run.count; x++)
-                take_tile<TERMS>(a, head, first_q, first_e, run, run.key + x, own, parts, p);
+                take_tile<TERMS>(a, head, first_q, first_e, run, run.key + x, rows, out, &memory);
         }
         for (int r = 0; r < OWN; r++)
-            if (first_q + OWN * y + r < a.q.rows)
-                put(a, head, first_q + OWN * y + r, first_e, own.rows[r], own.out[r]);
+            if (first_q + OWN * own_y() + r < a.q.rows)
+                put(a, head, first_q + OWN * own_y() + r, first_e, rows[r], out[r]);
     }
 }
 
@@ -272,6 +235,6 @@ extern "C" int call_attend(const AttendCall *a)
 
     if (!a->tiles.rows || !a->heads || !a->v.cols)
         return 0;
-    return terms ? LAUNCH((attend_f32<true>), grid, SIDE * SIDE, 0, *a)
-                 : LAUNCH((attend_f32<false>), grid, SIDE * SIDE, 0, *a);
+    return terms ? LAUNCH((attend_f32<true>), grid, THREADS, 0, *a)
+                 : LAUNCH((attend_f32<false>), grid, THREADS, 0, *a);
 }

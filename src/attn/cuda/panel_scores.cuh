@@ -48,16 +48,7 @@ static __device__ void score_tile(const PanelInput &a, const RowPanel &p, PanelM
         turn_in(m->parts, a.q, q, m->row, part);
         turn_in(k_part, a.k, k, m->key, part);
         __syncthreads();
-#pragma unroll 4
-        for (int z = 0; z < depth; z++) {
-            float x[4], y[4];
-
-            four(&m->parts[z * PANEL_ROWS + 4 * (own_y() ^ (z >> 2))], x);
-            four(&k_part[z * PANEL_ROWS + 4 * (own_x() ^ (z >> 2))], y);
-            for (int r = 0; r < OWN; r++)
-                for (int c = 0; c < OWN; c++)
-                    s[r][c] += x[r] * y[c];
-        }
+        multiply_scores(m->parts, k_part, depth, s);
     }
     for (int r = 0; r < OWN; r++)
         for (int c = 0; c < OWN; c++)

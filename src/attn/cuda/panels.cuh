@@ -58,6 +58,28 @@ static __device__ __forceinline__ void read_four(const float *row, int64_t col, 
         to[c] = col + c < cols ? row[col + c] : 0.0f;
 }
 
+// s += q k^T of `depth` columns that stand turned, [column][row ^ ..]; behind them are zeros.
+static __device__ __forceinline__ void multiply_scores(const float *q, const float *k, int depth,
+                                                       float s[OWN][OWN])
+{
+#pragma unroll 2
+    for (int z = 0; z < depth; z += 4) {
+        const float *left = &q[z * PANEL_ROWS + 4 * (own_y() ^ (z >> 2))];
+        const float *right = &k[z * PANEL_ROWS + 4 * (own_x() ^ (z >> 2))];
+
+#pragma unroll
+        for (int line = 0; line < 4; line++) {
+            float x[4], y[4];
+
+            four(left + line * PANEL_ROWS, x);
+            four(right + line * PANEL_ROWS, y);
+            for (int r = 0; r < OWN; r++)
+                for (int c = 0; c < OWN; c++)
+                    s[r][c] += x[r] * y[c];
+        }
+    }
+}
+
 // Of the 16 threads of a row: the largest, or the sum.
 template <typename S>
 static __device__ __forceinline__ S row_max(S x)
@@ -170,6 +192,26 @@ static __device__ void read_values(const Values &v, int64_t row, int64_t col, fl
                                     : 0.0f;
 }
 
+// out += weights of keys part .. part + PART times their values, in `parts` [key][column].
+template <int WIDE>
+static __device__ __forceinline__ void multiply_part(const float *weights, int part,
+                                                     const float *parts, float out[OWN][4 * WIDE])
+{
+#pragma unroll 4
+    for (int z = 0; z < PART; z++) {
+        float p[4], x[4];
+
+        four(&weights[swapped(part + z, own_y())], p);
+#pragma unroll
+        for (int w = 0; w < WIDE; w++) {
+            four(&parts[(z * WIDE + w) * PANEL_ROWS + 4 * own_x()], x);
+            for (int r = 0; r < OWN; r++)
+                for (int c = 0; c < 4; c++)
+                    out[r][4 * w + c] += p[r] * x[c];
+        }
+    }
+}
+
 // out += weights times the values of the keys (-1: none), of which there are `count`.
 template <int WIDE>
 static __device__ void mix(const Values &v, const int32_t *key, int64_t count, int64_t first_col,
@@ -186,19 +228,7 @@ static __device__ void mix(const Values &v, const int32_t *key, int64_t count, i
             *(float4 *)&parts[z * PANEL_ROWS * WIDE + col] = make_float4(x[0], x[1], x[2], x[3]);
         }
         __syncthreads();
-#pragma unroll 4
-        for (int z = 0; z < PART; z++) {
-            float p[4], x[4];
-
-            four(&weights[swapped(part + z, own_y())], p);
-#pragma unroll
-            for (int w = 0; w < WIDE; w++) {
-                four(&parts[(z * WIDE + w) * PANEL_ROWS + 4 * own_x()], x);
-                for (int r = 0; r < OWN; r++)
-                    for (int c = 0; c < 4; c++)
-                        out[r][4 * w + c] += p[r] * x[c];
-            }
-        }
+        multiply_part<WIDE>(weights, part, parts, out);
     }
 }
 
