@@ -16,8 +16,8 @@ namespace context = boost::context;
 
 #define WARP 32
 #define WORD 32                // bytes a lane may leave
-#define SHARED_MOST ((size_t)227 << 10)   // of a Hopper's block
-#define SHARED_UNASKED ((size_t)48 << 10) // without cudaFuncSetAttribute
+#define SHARED_MOST ((size_t)227 << 10)   // of a Hopper's block, unless EMULATED_SHARED says it
+#define SHARED_UNASKED ((size_t)48 << 10) // without cudaFuncSetAttribute; of known size at all
 #define GUARD 256      // bytes behind shared memory
 #define GUARD_BYTE 0xfd
 #define STACK (256 << 10) // of a thread
@@ -54,7 +54,7 @@ static unsigned                     set_now;
 static std::mutex                   one_at_a_time;
 static const std::function<void()> *body_now;
 static unsigned char               *shared_now;
-static size_t                       shared_size;
+static size_t                       shared_size, shared_allowed; // the latter with `fixed`
 static std::vector<const EmulatedShared *> fixed; // that the block has come to
 static const char                  *kernel_now;
 static Fiber                       *running;
@@ -180,7 +180,8 @@ const void *emulated_word(int lane)
 {
     size_t at = (size_t)running->lane.number / WARP * WARP + (size_t)lane;
 
-    return at < threads_now() && fiber_at(at)->left ? fiber_at(at)->word : NULL;
+    return at < threads_now() && fiber_at(at)->left && fiber_at(at)->at != At::end
+               ? fiber_at(at)->word : NULL;
 }
 
 // A fiber runs the body once for every block, and waits at the end of each.
@@ -348,30 +349,40 @@ void emulated_argument(const char *kernel, const void *data, size_t size)
 
 static std::map<const void *, size_t> allowed; // shared memory, of kernels that asked for more
 
+static size_t shared_of_block(void)
+{
+    const char *text = getenv("EMULATED_SHARED");
+
+    return text ? (size_t)atol(text) : SHARED_MOST;
+}
+
 int emulated_allow(const void *entry, size_t shared)
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
 
-    if (shared > SHARED_MOST)
+    if (shared > shared_of_block())
         return emulated_code(cudaErrorInvalidValue);
     allowed[entry] = shared;
     return cudaSuccess;
 }
 
-static size_t shared_most(const void *entry)
+// What a launch of a kernel may have in all; 0: it may not have so much of unknown size.
+static size_t shared_most(const void *entry, size_t shared)
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     auto                        found = allowed.find(entry);
 
-    return found == allowed.end() ? SHARED_UNASKED : std::max(found->second, SHARED_UNASKED);
+    if (found == allowed.end() || found->second <= SHARED_UNASKED)
+        return SHARED_UNASKED;
+    return shared <= found->second ? shared_of_block() : 0;
 }
 
-static bool possible(const void *entry, dim3 grid, dim3 block, size_t shared)
+static bool possible(dim3 grid, dim3 block, size_t shared, size_t most)
 {
     size_t threads = (size_t)block.x * block.y * block.z;
 
-    return threads >= 1 && threads <= 1024 && shared <= shared_most(entry) && grid.x >= 1 &&
-           grid.y >= 1 && grid.z >= 1 && grid.y < 65536 && grid.z < 65536;
+    return threads >= 1 && threads <= 1024 && block.z <= 64 && shared <= most && grid.x >= 1 &&
+           grid.y >= 1 && grid.z >= 1 && grid.x <= INT32_MAX && grid.y < 65536 && grid.z < 65536;
 }
 
 /* ---- failures that a test asks for ------------------------------------------------------ */
@@ -432,12 +443,27 @@ static void check_guard(const void *data, size_t bytes)
             emulated_broken("wrote behind its shared memory");
 }
 
+// As ptxas and a launch judge it: what has a known size is at most 48 KiB, and all together no more
+// than was asked for.
+static void check_size(void)
+{
+    size_t sum = 0;
+
+    for (const EmulatedShared *memory : fixed)
+        sum += (memory->bytes + 15) / 16 * 16;
+    if (sum > SHARED_UNASKED)
+        emulated_broken("its shared memory of known size is more than 48 KiB");
+    if (sum + shared_size > shared_allowed)
+        emulated_broken("its shared memory, of known size and asked for, is more than a block has");
+}
+
 void *emulated_fixed(EmulatedShared *memory)
 {
     if (memory->block != blocks) {
         memory->block = blocks;
         memory->data = fill_shared(memory->data, memory->bytes);
         fixed.push_back(memory);
+        check_size();
     }
     return memory->data;
 }
@@ -469,8 +495,8 @@ static void run_at(unsigned x, unsigned y, unsigned z)
     check_shared();
 }
 
-static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared, int region,
-                       const std::function<void()> &body)
+static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared, size_t allowed,
+                       int region, const std::function<void()> &body)
 {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     int64_t                     began = emulated_clock();
@@ -481,6 +507,7 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
     sigaction(SIGSEGV, &fault, &before);
     kernel_now = kernel;
     shared_size = shared;
+    shared_allowed = allowed;
     body_now = &body;
     emulation.grid = grid;
     emulation.block = block;
@@ -500,13 +527,16 @@ static void run_kernel(const char *kernel, dim3 grid, dim3 block, size_t shared,
 int emulate(const char *kernel, const void *entry, dim3 grid, dim3 block, size_t shared,
             const std::function<void()> &body)
 {
-    int region = emulated_region();
+    int    region = emulated_region();
+    size_t allowed = shared_most(entry, shared);
 
-    if (!possible(entry, grid, block, shared))
+    if (!possible(grid, block, shared, allowed))
         return emulated_code(cudaErrorInvalidConfiguration);
     if (fails(launch))
         return emulated_code(cudaErrorLaunchFailure);
-    return emulated_code(emulated_begin([=] { run_kernel(kernel, grid, block, shared, region, body); }));
+    return emulated_code(emulated_begin([=] {
+        run_kernel(kernel, grid, block, shared, allowed, region, body);
+    }));
 }
 
 /* ---- the runtime --------------------------------------------------------------------- */
@@ -548,7 +578,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *about, int)
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
 {
-    *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int)SHARED_MOST
+    *value = which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int)shared_of_block()
              : which == cudaDevAttrComputeCapabilityMajor     ? strcmp(asked(), "hopper") ? 9 : 8
              : which == cudaDevAttrComputeCapabilityMinor     ? 0
                                                               : !emulated_exclusive();

@@ -15,6 +15,7 @@
 // on everything fails, as after a kernel that ran wild;
 // `memory:B`: other programs hold B bytes of its memory.  Managed memory is never refused, as on
 // a GPU: whoever takes more than the device has is found, because there it may hang.
+// EMULATED_SHARED=B: a block has B bytes of shared memory, as on GPUs that are no Hopper.
 // EMULATED_DEFER=1: nothing happens before it is waited for (stream.cc).  EMULATED_EXCLUSIVE=1: so
 // too, and until then the host may not touch memory (managed.cc).
 #ifndef TESTS_EMULATED_H
@@ -103,6 +104,7 @@ template <typename Kernel, typename... Args>
 static inline int emulate_with(const char *name, const void *entry, dim3 grid, dim3 block,
                                size_t shared, Kernel kernel, Args... args)
 {
+    static_assert((sizeof(Args) + ... + 0) <= 4096, "a kernel's arguments are no more, by sm_80");
     // Bytes between fields may hold anything.
     ((__builtin_clear_padding(&args), emulated_argument(name, &args, sizeof(args))), ...);
     return emulate(name, entry, grid, block, shared, [=] { kernel(args...); });
@@ -135,13 +137,15 @@ static inline void __threadfence_block(void) {}
 template <typename T>
 static inline T emulated_shuffle(T x, int from)
 {
-    T out = x;
+    T out;
     const void *word;
 
     emulated_leave(&x, sizeof(x));
     word = emulated_word(from);
     if (word)
         memcpy(&out, word, sizeof(out));
+    else // from a lane that there is not, or that has ended: anything
+        memset((void *)&out, 0xff, sizeof(out));
     emulated_gather();
     return out;
 }

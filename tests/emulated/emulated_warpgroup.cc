@@ -46,8 +46,13 @@ static Barrier *barrier_at(uint32_t at)
     return b;
 }
 
+static bool barriers_begun; // what was made is there for copies
+
+void emulated_barriers_begin(void) { barriers_begun = true; }
+
 void emulated_barrier_init(uint32_t at, uint32_t arrivals)
 {
+    barriers_begun = false;
     *(Barrier *)memory_at(at, sizeof(Barrier)) = { (uint8_t)arrivals, (uint8_t)arrivals, 0, KNOWN,
                                                    0 };
 }
@@ -106,6 +111,8 @@ static void begin_copy(const BulkCopy &c)
 {
     if (c.to % 16 || c.bytes % 16)
         emulated_broken("a bulk copy is not of whole chunks of 16 bytes");
+    if (!barriers_begun)
+        emulated_broken("a copy begins without fence.mbarrier_init behind its barrier");
     for (uint32_t x = 0; x < c.bytes; x += 16) {
         race_writes(chunk_at(c, x), 16);
         memset(chunk_at(c, x), 0xff, 16);

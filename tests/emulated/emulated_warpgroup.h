@@ -38,6 +38,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
 
 uint32_t emulated_shared_address(const void *at);
 void     emulated_barrier_init(uint32_t at, uint32_t arrivals);
+void     emulated_barriers_begin(void);
 void     emulated_barrier_arrive(uint32_t at, uint32_t bytes);
 void     emulated_barrier_wait(uint32_t at, uint32_t parity);
 void     emulated_copy_tile(uint32_t to, const CUtensorMap &map, int x, int y, int z,
@@ -49,7 +50,7 @@ static inline void barrier_init(uint32_t at, uint32_t arrivals)
 {
     emulated_barrier_init(at, arrivals);
 }
-static inline void barriers_begin(void) {}
+static inline void barriers_begin(void) { emulated_barriers_begin(); }
 static inline void copies_may_follow(void) {}
 static inline void barrier_arrive(uint32_t at) { emulated_barrier_arrive(at, 0); }
 static inline void barrier_expect(uint32_t at, uint32_t bytes)
@@ -94,9 +95,15 @@ static inline void group_wait(void) { emulated_group_wait(left); }
 template <int TILES>
 static inline void group_written(float (&)[TILES][4]) {}
 template <int count>
-static inline void registers_more(void) {}
+static inline void registers_more(void)
+{
+    static_assert(count % 8 == 0 && count >= 24 && count <= 256, "what setmaxnreg takes");
+}
 template <int count>
-static inline void registers_less(void) {}
+static inline void registers_less(void)
+{
+    registers_more<count>();
+}
 
 template <bool ADDS, bool TURNED, typename Form, int TILES>
 static inline void group_product(Form, float (&d)[TILES][4], const uint32_t (&a)[4], uint64_t b)

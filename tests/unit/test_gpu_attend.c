@@ -48,6 +48,33 @@ static void in_tf32(void **state)
     every_shape_and_pattern(ARITHMETIC_TF32, 2);
 }
 
+/* What a block has of shared memory on GPUs of capability 8.6, 8.9 and 12.0, and of 8.0: what does
+ * not fit there is computed in float32, and says so. */
+static void less_shared_memory(void **state)
+{
+    static const char *const room[] = { "101376", "166912" };
+    static const int64_t     longest[] = { 64, 128 }; /* vectors of 32-bit numbers */
+
+    (void)state;
+    if (gpu_fixture_is_real())
+        skip();
+    for (int x = 0; x < 2; x++)
+        for (int kind = ARITHMETIC_TF32; kind <= ARITHMETIC_F16; kind++)
+            for (int64_t d = 64; d <= 256; d *= 2) {
+                bool fits = kind != ARITHMETIC_TF32 || d <= longest[x];
+                Case c;
+
+                setenv("EMULATED_SHARED", room[x], 1);
+                c = case_new((Shape){ 2, 1, 70, 130, d, d }, (Arithmetic)kind);
+                c.pattern = causal(&c, c.f.gpu.run->arena, pattern_shape(&c));
+                case_check(&c, near_of((Arithmetic)kind));
+                unsetenv("EMULATED_SHARED");
+                assert_int_equal(c.f.gpu.run->computed & ~COMPUTED_CUDNN,
+                                 1u << (fits ? kind : ARITHMETIC_F32));
+                case_free(&c);
+            }
+}
+
 /* ---- long rows, cut among blocks -------------------------------------------------------- */
 
 static void long_rows_are_cut(void **state)
@@ -356,7 +383,7 @@ int main(void)
         cmocka_unit_test(in_f32),
         cmocka_unit_test(in_bf16),
         cmocka_unit_test(in_f16),
-        cmocka_unit_test(in_tf32),
+        cmocka_unit_test(in_tf32), cmocka_unit_test(less_shared_memory),
         cmocka_unit_test(long_rows_are_cut),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(shapes_are_known),
