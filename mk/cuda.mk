@@ -18,14 +18,14 @@ NVCC_FLAGS = -O3 -std=c++17 --compiler-options -Wall,-fPIC,-fvisibility=hidden,-
              $(NVCC_TARGETS) -DDEVICE_NAME='"cuda"' -Isrc
 
 # What only a Hopper's warpgroups do is for sm_90a and nothing else; without 90 it is left out.
-warpgroup_object := $(BUILD)/obj/attn/cuda/attend_warpgroup.cu.o
+warpgroup_objects := $(patsubst %,$(BUILD)/obj/attn/cuda/%_warpgroup.cu.o,attend ceilings)
 ifneq ($(filter 90 90a,$(CUDA_ARCH)),)
 # Products that the compiler makes wait for each other ("serialized") are an error.
-$(warpgroup_object): NVCC_TARGETS = -gencode arch=compute_90a,code=sm_90a -Xptxas -warn-spills
-$(warpgroup_object): NVCC_CHECK = >$@.log 2>&1 && ! grep -q serialized $@.log || \
-                                  { cat $@.log; rm -f $@; exit 1; }
+$(warpgroup_objects): NVCC_TARGETS = -gencode arch=compute_90a,code=sm_90a -Xptxas -warn-spills
+$(warpgroup_objects): NVCC_CHECK = >$@.log 2>&1 && ! grep -q serialized $@.log || \
+                                   { cat $@.log; rm -f $@; exit 1; }
 else
-$(warpgroup_object): NVCC_TARGETS += -DWITHOUT_WARPGROUP
+$(warpgroup_objects): NVCC_TARGETS += -DWITHOUT_WARPGROUP
 endif
 kernel_objects := $(kernels:src/%.cu=$(BUILD)/obj/%.cu.o)
 

@@ -19,9 +19,41 @@ static void ceilings_of_a_device(void **state)
     }
 }
 
+/* A Hopper's products of warpgroups, which the way to them decides on. */
+static void products_of_warpgroups(void **state)
+{
+    GpuFixture  f = gpu_fixture_new(1, 1);
+    DeviceInfo *info = &f.device->info;
+    float      *first = gpu_scratch(f.gpu.run, 1, sizeof(float));
+    const Ops  *ops = device_ops(f.device, ARITHMETIC_F16);
+    Ceilings    c;
+    Error       err = ERROR_INIT;
+
+    (void)state;
+    if (info->major != 9 || info->minor != 0)
+        skip();
+    *first = 3;
+    for (int kind = ARITHMETIC_BF16; kind <= ARITHMETIC_F16; kind++) {
+        CeilingCall call = { .kind = CEILING_GROUPS, .arithmetic = kind, .blocks = 2, .rounds = 3,
+                             .a = first };
+
+        assert_int_equal(f.device->api->ceiling(&call), 0);
+        assert_int_equal(f.device->api->finish(), 0);
+        assert_true(*first == 3);
+    }
+    setenv("ATTNSCOPE_WGMMA", "1", 1);
+    assert_true(device_way_taken(f.device, WAY_WARPGROUP));
+    if (!ops->ceilings(ops, NULL, &c, &err))
+        fail_msg("%s", err.text);
+    unsetenv("ATTNSCOPE_WGMMA");
+    assert_true(c.peak == c.tensor && c.tensor > 0 && isfinite(c.tensor));
+    gpu_fixture_free(&f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(ceilings_of_a_device) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(ceilings_of_a_device),
+                                       cmocka_unit_test(products_of_warpgroups) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

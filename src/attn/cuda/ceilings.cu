@@ -64,10 +64,14 @@ static __global__ void __launch_bounds__(CEILING_THREADS) triad(CeilingCall call
     }
 }
 
+int ceiling_groups(const CeilingCall *a);
+
 extern "C" int call_ceiling(const CeilingCall *a)
 {
     unsigned blocks = (unsigned)a->blocks;
 
+    if (a->kind == CEILING_GROUPS)
+        return ceiling_groups(a);
     if (a->kind == CEILING_TRIAD)
         return LAUNCH(triad, blocks_for(a->count / 4, CEILING_THREADS), CEILING_THREADS, 0, *a);
     if (a->kind == CEILING_FMA)

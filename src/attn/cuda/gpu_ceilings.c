@@ -74,6 +74,24 @@ static double words_of(Work *w, Arithmetic arithmetic)
     return flops_of(w, call, 2 * 16 * 8 * inner * CEILING_WORDS_STEPS * warps);
 }
 
+/* By warpgroups, which alone reach what a Hopper can do; where a trial has shown that they work on
+ * this machine.  0: not here. */
+static double groups_of(Work *w, const Device *d, Arithmetic arithmetic)
+{
+    CeilingCall call = { .kind = CEILING_GROUPS, .arithmetic = (int32_t)arithmetic, .blocks = 1,
+                         .rounds = 1, .a = w->arrays[0] };
+    int         code;
+
+    if (w->code || arithmetic == ARITHMETIC_TF32 || w->info.major != 9 || w->info.minor != 0 ||
+        !device_way_taken(d, WAY_WARPGROUP))
+        return 0;
+    code = w->api->ceiling(&call);
+    if (code == WARPGROUP_DECLINED)
+        return 0;
+    wait_for(w, code, 0);
+    return flops_of(w, call, CEILING_GROUPS_FLOPS);
+}
+
 static double product_seconds(Work *w, int64_t size, Arithmetic arithmetic)
 {
     GemmCall call = { .heads = 1, .pieces = 1, .rows = size, .cols = size, .inner = size,
@@ -139,10 +157,12 @@ bool gpu_ceilings(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
     CeilingCall       fma = { .kind = CEILING_FMA };
     Work              w = { .api = kind->device->api, .info = kind->device->info };
     bool              rounded = kind->arithmetic != ARITHMETIC_F32;
+    Arithmetic        how;
 
     (void)threads;
     take_arrays(&w);
-    out->tensor = words_of(&w, rounded ? kind->arithmetic : ARITHMETIC_BF16);
+    how = rounded ? kind->arithmetic : ARITHMETIC_BF16;
+    out->tensor = fmax(words_of(&w, how), groups_of(&w, kind->device, how));
     out->peak = rounded ? out->tensor : flops_of(&w, fma, CEILING_FMA_FLOPS);
     out->gemm = products(&w, kind->arithmetic);
     out->stream = stream(&w);
