@@ -1,6 +1,6 @@
 // attend.cu -- exact attention in float32 over listed tiles, with an online softmax.
 //
-// A block of 16 x 16 threads has 64 queries of one head and some columns of the values.  For
+// A block of 16 x 16 threads has 64 queries of one head and 64 WIDE columns of the values.  For
 // each listed tile of 64 keys: S = scale Q K^T (+ terms), masked; the rows' maxima and sums go
 // on (m' = max(m, max S), l' = l e^(m - m') + sum e^(S - m')), and O' = O e^(m - m') + P V.
 // Thread (y, x) holds rows 4y .. 4y+3; of S the columns 4x .. 4x+3, of O those of every 64.
@@ -9,9 +9,9 @@
 #include "attn/cuda/panels.cuh"
 
 #define T ATTEND_TILE
-#define WIDE 2                  // 64 columns of the values, of one block
-#define WIDTH (PANEL_ROWS * WIDE)
 static_assert(T == PANEL_ROWS, "a tile is as many queries and keys as a panel has rows");
+
+typedef SoftmaxIn<float> RowSoftmax; // doubles would take as long as the products on some GPUs
 
 struct AttendMemory {
     alignas(16) float parts[2 * PART * T]; // of q and k; of the values
@@ -59,13 +59,14 @@ static __device__ float distance_dot(const DistanceCall &term, int64_t row, int6
 }
 
 // What the position adds to one cell, and the scale.
-static __device__ float with_terms(const AttendCall &a, float s, int64_t head, int64_t i, int64_t j)
+static __device__ float with_terms(const AttendCall &a, float scale, float s, int64_t head,
+                                   int64_t i, int64_t j)
 {
     int64_t distance = i - j + a.k.rows - 1;
 
     s += distance_dot(a.row, i, distance, head, a.heads);
     s += distance_dot(a.col, j, distance, head, a.heads);
-    s *= (float)a.scale;
+    s *= scale;
     if (a.distance.data)
         s += head_of<float>(a.distance, head, a.heads)[distance];
     return s;
@@ -76,7 +77,7 @@ static __device__ void score(const AttendCall &a, int64_t head, int64_t first_q,
                              float *parts, float s[OWN][OWN])
 {
     const float *q = head_of<float>(a.q, head, a.heads), *k = head_of<float>(a.k, head, a.heads);
-    float       *k_part = parts + PART * T;
+    float       *k_part = parts + PART * T, scale = (float)a.scale;
 
     for (int r = 0; r < OWN; r++)
         for (int c = 0; c < OWN; c++)
@@ -95,9 +96,9 @@ static __device__ void score(const AttendCall &a, int64_t head, int64_t first_q,
             int64_t i = first_q + OWN * own_y() + r, j = first_k + OWN * own_x() + c;
 
             if (!TERMS)
-                s[r][c] *= (float)a.scale;
+                s[r][c] *= scale;
             else if (i < a.q.rows && j < a.k.rows)
-                s[r][c] = with_terms(a, s[r][c], head, i, j);
+                s[r][c] = with_terms(a, scale, s[r][c], head, i, j);
         }
 }
 
@@ -121,6 +122,7 @@ static __device__ void mask(const AttendCall &a, const TileRun &run, int64_t fir
 }
 
 // out += P V for this block's columns; all threads of the block come here.
+template <int WIDE>
 static __device__ void mix(const AttendCall &a, int64_t head, int64_t first_k, int64_t first_e,
                            AttendMemory *m, float out[OWN][4 * WIDE])
 {
@@ -136,7 +138,7 @@ static __device__ void mix(const AttendCall &a, int64_t head, int64_t first_k, i
 
             if (row < a.v.rows)
                 read_four(v + row * a.v.row_stride, first_e + col, a.v.cols, fours, x);
-            *(float4 *)&m->parts[z * WIDTH + col] = make_float4(x[0], x[1], x[2], x[3]);
+            *(float4 *)&m->parts[z * PANEL_ROWS * WIDE + col] = make_float4(x[0], x[1], x[2], x[3]);
         }
         __syncthreads();
         multiply_part<WIDE>(m->weights, part, m->parts, out);
@@ -150,6 +152,7 @@ static __device__ __forceinline__ int own_column(int c)
 }
 
 // out += sum over j of P_ij table[index].
+template <int WIDE>
 static __device__ void mix_terms(const AttendCall &a, int64_t head, int64_t first_q,
                                  int64_t first_k, int64_t first_e, const float *weights,
                                  float out[OWN][4 * WIDE])
@@ -172,25 +175,25 @@ static __device__ void mix_terms(const AttendCall &a, int64_t head, int64_t firs
         }
 }
 
+template <int WIDE>
 static __device__ void put(const AttendCall &a, int64_t head, int64_t i, int64_t first_e,
-                           const Softmax &row, const float *from)
+                           const RowSoftmax &row, const float *from)
 {
     bool   none = row.top == -INFINITY && row.sum == 0; // else a score was no number
     float *out = head_of<float>(a.out, head, a.heads) + i * a.out.row_stride + first_e;
-    float  sum = (float)row.sum;
 
     for (int c = 0; c < 4 * WIDE; c++)
         if (first_e + own_column(c) < a.v.cols)
-            out[own_column(c)] = none ? 0.0f : from[c] / sum;
+            out[own_column(c)] = none ? 0.0f : from[c] / row.sum;
     if (own_x() == 0 && first_e == 0)
         head_of<float>(a.lse, head, a.heads)[i] =
-            none ? -INFINITY : (float)(row.top + log(row.sum));
+            none ? -INFINITY : row.top + logf(row.sum);
 }
 
-template <bool TERMS>
+template <bool TERMS, int WIDE>
 static __device__ void take_tile(const AttendCall &a, int64_t head, int64_t first_q,
                                  int64_t first_e, const TileRun &run, int64_t key,
-                                 Softmax rows[OWN], float out[OWN][4 * WIDE], AttendMemory *m)
+                                 RowSoftmax rows[OWN], float out[OWN][4 * WIDE], AttendMemory *m)
 {
     int64_t first_k = key * T;
     float   s[OWN][OWN];
@@ -198,43 +201,51 @@ static __device__ void take_tile(const AttendCall &a, int64_t head, int64_t firs
     score<TERMS>(a, head, first_q, first_k, m->parts, s);
     mask(a, run, first_k, s);
     soften_tile<float, WIDE>(s, OWN * own_x(), 1, rows, m->weights, out);
-    mix(a, head, first_k, first_e, m, out);
+    mix<WIDE>(a, head, first_k, first_e, m, out);
     if (TERMS)
-        mix_terms(a, head, first_q, first_k, first_e, m->weights, out);
+        mix_terms<WIDE>(a, head, first_q, first_k, first_e, m->weights, out);
 }
 
-template <bool TERMS>
+template <bool TERMS, int WIDE>
 static __global__ void __launch_bounds__(THREADS, TERMS ? 1 : 2) attend_f32(AttendCall a)
 {
     SHARED_VALUE(AttendMemory, memory);
-    int64_t first_q = (int64_t)blockIdx.x * T, first_e = (int64_t)blockIdx.z * WIDTH;
+    int64_t first_q = (int64_t)blockIdx.x * T, first_e = (int64_t)blockIdx.z * PANEL_ROWS * WIDE;
 
     for (int64_t head = blockIdx.y; head < a.heads; head += gridDim.y) {
-        int64_t row = blockIdx.x + (a.tiles.per_head ? head * a.tiles.rows : 0);
-        Softmax rows[OWN];
-        float   out[OWN][4 * WIDE];
+        int64_t    row = blockIdx.x + (a.tiles.per_head ? head * a.tiles.rows : 0);
+        RowSoftmax rows[OWN];
+        float      out[OWN][4 * WIDE];
 
         softmax_begin<WIDE>(rows, out);
         for (int64_t at = a.tiles.start[row]; at < a.tiles.start[row + 1]; at++) {
             TileRun run = a.tiles.runs[at];
 
             for (int x = 0; x < run.count; x++)
-                take_tile<TERMS>(a, head, first_q, first_e, run, run.key + x, rows, out, &memory);
+                take_tile<TERMS, WIDE>(a, head, first_q, first_e, run, run.key + x, rows, out,
+                                       &memory);
         }
         for (int r = 0; r < OWN; r++)
             if (first_q + OWN * own_y() + r < a.q.rows)
-                put(a, head, first_q + OWN * own_y() + r, first_e, rows[r], out[r]);
+                put<WIDE>(a, head, first_q + OWN * own_y() + r, first_e, rows[r], out[r]);
     }
+}
+
+template <int WIDE>
+static int launch(const AttendCall &a)
+{
+    const int width = PANEL_ROWS * WIDE;
+    dim3      grid((unsigned)a.tiles.rows, grid_of(a.heads),
+                   (unsigned)((a.v.cols + width - 1) / width));
+    bool      terms = a.distance.data || a.row.side.data || a.col.side.data || a.value.table.data;
+
+    return terms ? LAUNCH((attend_f32<true, WIDE>), grid, THREADS, 0, a)
+                 : LAUNCH((attend_f32<false, WIDE>), grid, THREADS, 0, a);
 }
 
 extern "C" int call_attend(const AttendCall *a)
 {
-    dim3 grid((unsigned)a->tiles.rows, grid_of(a->heads),
-              (unsigned)((a->v.cols + WIDTH - 1) / WIDTH));
-    bool terms = a->distance.data || a->row.side.data || a->col.side.data || a->value.table.data;
-
     if (!a->tiles.rows || !a->heads || !a->v.cols)
         return 0;
-    return terms ? LAUNCH((attend_f32<true>), grid, THREADS, 0, *a)
-                 : LAUNCH((attend_f32<false>), grid, THREADS, 0, *a);
+    return a->v.cols > PANEL_ROWS ? launch<2>(*a) : launch<1>(*a);
 }

@@ -16,9 +16,11 @@
 #define PART 32                // columns of q and k, rows of v, in shared memory at a time
 #define OWN 4                  // rows of a thread
 
-struct Softmax {
-    double top, sum;
+template <typename Wide>
+struct SoftmaxIn {
+    Wide top, sum;
 };
+typedef SoftmaxIn<double> Softmax;
 
 // Thread's own place.
 static __device__ __forceinline__ int own_y(void) { return (int)threadIdx.x / SIDE; }
@@ -104,8 +106,8 @@ static __device__ __forceinline__ double power(double x) { return exp(x); }
 static __device__ __forceinline__ float power(float x) { return expf(x); }
 
 // p = e^(s - top') of a row's cells; returns the factor of what the row had before.
-template <typename S>
-static __device__ float soften(const S s[OWN], Softmax *row, float p[OWN])
+template <typename S, typename Wide>
+static __device__ float soften(const S s[OWN], SoftmaxIn<Wide> *row, float p[OWN])
 {
     S     most = (S)row->top, kept;
     float sum = 0;
@@ -118,13 +120,14 @@ static __device__ float soften(const S s[OWN], Softmax *row, float p[OWN])
         sum += p[c];
     }
     kept = row->top == -INFINITY ? (S)0 : power((S)row->top - most);
-    row->sum = row->sum * (double)kept + row_sum((double)sum);
-    row->top = (double)most;
+    row->sum = row->sum * (Wide)kept + row_sum((Wide)sum);
+    row->top = (Wide)most;
     return (float)kept;
 }
 
-template <int WIDE>
-static __device__ __forceinline__ void softmax_begin(Softmax rows[OWN], float out[OWN][4 * WIDE])
+template <int WIDE, typename Wide>
+static __device__ __forceinline__ void softmax_begin(SoftmaxIn<Wide> rows[OWN],
+                                                     float out[OWN][4 * WIDE])
 {
     for (int r = 0; r < OWN; r++) {
         rows[r].top = -INFINITY;
@@ -135,9 +138,10 @@ static __device__ __forceinline__ void softmax_begin(Softmax rows[OWN], float ou
 }
 
 // The softmax of the panel takes in a tile of scores; its column c is line + c * step.
-template <typename S, int WIDE>
-static __device__ void soften_tile(const S s[OWN][OWN], int line, int step, Softmax rows[OWN],
-                                   float *weights, float out[OWN][4 * WIDE])
+template <typename S, int WIDE, typename Wide>
+static __device__ void soften_tile(const S s[OWN][OWN], int line, int step,
+                                   SoftmaxIn<Wide> rows[OWN], float *weights,
+                                   float out[OWN][4 * WIDE])
 {
     float p[OWN][OWN];
 
