@@ -22,8 +22,9 @@ static bool is_command(const char *word)
 /* A word that is neither a command nor a file is a slip, not an input. */
 static bool is_input(const char *word)
 {
-    return !word || *word == '-' || !strncmp(word, "synthetic:", 10) || access(word, F_OK) == 0 ||
-           strchr(word, '/') || strchr(word, '.');
+    return !word || *word == '-' || !strncmp(word, "synthetic:", 10) ||
+           !strncmp(word, "sample:", 7) || access(word, F_OK) == 0 || strchr(word, '/') ||
+           strchr(word, '.');
 }
 
 static bool is_document(const char *kind)

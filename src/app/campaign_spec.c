@@ -264,7 +264,7 @@ static bool take_axes(const Call *call, CampaignSpec *out, Error *err)
 }
 
 /* The content's, as little of it loaded as the shortest point takes. */
-static bool fingerprint_input(CampaignSpec *out, Error *err)
+static bool fingerprint_input(Session *s, CampaignSpec *out, Error *err)
 {
     InputChoice choice = { .layer = out->layer,
                            .n = strtoll(out->n.items[0], NULL, 10),
@@ -273,10 +273,10 @@ static bool fingerprint_input(CampaignSpec *out, Error *err)
     Mapped      text = { .data = (const uint8_t *)out->input, .size = (int64_t)strlen(out->input) };
     Input      *in;
 
-    in = input_load(out->input, &choice, err);
+    in = session_read_input(s, out->input, &choice, err);
     if (!in && choice.n) { /* too long for the file: its points will say so */
         choice.n = 0;
-        in = input_load(out->input, &choice, err);
+        in = session_read_input(s, out->input, &choice, err);
     }
     if (!in)
         return false;
@@ -325,10 +325,7 @@ static bool take_input(Session *s, const Call *call, CampaignSpec *out, Error *e
         out->d = out->d ? out->d : choice->d;
         out->heads = out->heads ? out->heads : choice->heads;
     }
-    spec = session_input_path(s, spec ? spec : "synthetic:normal", err);
-    if (!spec)
-        return false;
-    out->input = strdup(spec);
+    out->input = strdup(spec ? spec : "synthetic:normal");
     if (!out->input)
         return error_set(err, ERR_NOMEM, "not enough memory");
     if (*out->n.items[0])
@@ -337,7 +334,7 @@ static bool take_input(Session *s, const Call *call, CampaignSpec *out, Error *e
         drop_argument(out->input, "d");
     if (call->values[OPT_HEADS])
         drop_argument(out->input, "heads");
-    return fingerprint_input(out, err);
+    return fingerprint_input(s, out, err);
 }
 
 static bool take_numbers(const Call *call, CampaignSpec *out, Error *err)

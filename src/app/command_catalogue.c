@@ -269,18 +269,10 @@ static void info_conventions(int columns, Text *out)
     }
 }
 
-bool command_info(Session *s, const Call *call, Text *out, Error *err)
+static bool info_of(const char *what, int columns, Text *out, Error *err)
 {
-    const char      *what = call->word_count ? call->words[0] : NULL;
     const Mechanism *m;
 
-    if (!what)
-        return error_set(err, ERR_USAGE,
-                         "info needs a mechanism (attnscope list), 'positions', 'inputs', "
-                         "'conventions', or a file");
-    what = session_input_path(s, what, err);
-    if (!what)
-        return false;
     if (!strcmp(what, "positions")) {
         info_positions(out);
         return true;
@@ -290,7 +282,7 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
         return true;
     }
     if (!strcmp(what, "conventions")) {
-        info_conventions(call->columns, out);
+        info_conventions(columns, out);
         return true;
     }
     m = mechanism_find(what);
@@ -303,4 +295,19 @@ bool command_info(Session *s, const Call *call, Text *out, Error *err)
     if (access(what, F_OK) == 0 || strpbrk(what, "./"))
         return info_file(what, out, err);
     return mechanism_parse(what, &m, err);
+}
+
+bool command_info(Session *s, const Call *call, Text *out, Error *err)
+{
+    Text path = { 0 };
+    bool ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE,
+                         "info needs a mechanism (attnscope list), 'positions', 'inputs', "
+                         "'conventions', or a file");
+    ok = session_input_path(s, call->words[0], &path, err) &&
+         info_of(text_str(&path), call->columns, out, err);
+    text_free(&path);
+    return ok;
 }

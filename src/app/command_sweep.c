@@ -58,7 +58,7 @@ static bool asked_to_stop(void *context)
 
 static void summarise(const CampaignSpec *spec, const CampaignOutcome *o, Text *out)
 {
-    text_addf(out, "%d points: %d measured", o->points, o->ok);
+    text_addf(out, "%d point%s: %d measured", o->points, o->points == 1 ? "" : "s", o->ok);
     if (o->failed)
         text_addf(out, ", %d not (their records say why)", o->failed);
     if (o->points > o->ok + o->failed)

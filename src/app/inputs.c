@@ -1,6 +1,8 @@
 /* inputs.c -- see inputs.h. */
 #include "app/inputs.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "app/command_parts.h"
@@ -18,17 +20,16 @@ static const struct {
     { "image.png", "an evening scene of 32 x 32 pixels" },
 };
 
-const char *session_input_path(Session *s, const char *spec, Error *err)
+static bool is_sample(const char *spec)
 {
-    const char *name = spec + strlen(SAMPLE), *path;
-    Text        names = { 0 };
-    bool        known = false;
+    return !strncmp(spec, SAMPLE, strlen(SAMPLE));
+}
 
-    if (strncmp(spec, SAMPLE, strlen(SAMPLE)) != 0)
-        return spec;
-    path = *name && !strchr(name, '/') ? session_find_shipped(s, "samples", name) : NULL;
-    if (path)
-        return path;
+static bool no_sample(const char *name, Error *err)
+{
+    Text names = { 0 };
+    bool known = false;
+
     for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
         text_addf(&names, "%s %s", i ? "," : "", samples[i].name);
         known |= !strcmp(name, samples[i].name);
@@ -40,6 +41,42 @@ const char *session_input_path(Session *s, const char *spec, Error *err)
         error_set(err, ERR_FILE, "input: there is no shipped sample '%.80s'; there are%s", name,
                   text_str(&names));
     text_free(&names);
+    return false;
+}
+
+bool session_input_path(Session *s, const char *spec, Text *out, Error *err)
+{
+    const char *name = spec + strlen(SAMPLE), *arrays, *path = spec;
+    char        file[NAME_MAX + 1];
+
+    if (is_sample(spec)) {
+        arrays = name + strcspn(name, "["); /* "induction.npz[q=k]" */
+        snprintf(file, sizeof(file), "%.*s", (int)(arrays - name), name);
+        path = *file && !strchr(file, '/') ? session_find_shipped(s, "samples", file) : NULL;
+        if (!path)
+            return no_sample(file, err);
+        text_add(out, path);
+        path = arrays;
+    }
+    text_add(out, path);
+    return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
+Input *session_read_input(Session *s, const char *spec, const InputChoice *choice, Error *err)
+{
+    Text   path = { 0 };
+    Input *input = session_input_path(s, spec, &path, err)
+                       ? input_load(text_str(&path), choice, err)
+                       : NULL;
+
+    text_free(&path);
+    if (!input || !is_sample(spec))
+        return input;
+    input->name = arena_strdup(input->arena, spec);
+    if (input->name)
+        return input;
+    input_free(input);
+    error_set(err, ERR_NOMEM, "%s: not enough memory", spec);
     return NULL;
 }
 

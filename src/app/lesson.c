@@ -101,13 +101,16 @@ const LessonWords *lesson_shows(const Lesson *lesson, int step)
 static bool find_input(Session *s, const Lesson *lesson, const char *spec, Text *out, Error *err)
 {
     const char *slash = lesson->file ? strrchr(lesson->file, '/') : NULL;
-    const char *path = session_input_path(s, spec, err);
+    Text        path = { 0 };
+    bool        there = session_input_path(s, spec, &path, err), own;
 
-    if (!path)
+    own = there && !strcmp(text_str(&path), spec) && strncmp(spec, "synthetic:", 10) != 0;
+    text_free(&path);
+    if (!there)
         return false;
-    if (path == spec && slash && *spec != '/' && strncmp(spec, "synthetic:", 10) != 0)
+    if (own && slash && *spec != '/')
         text_addf(out, "%.*s/", (int)(slash - lesson->file), lesson->file);
-    text_add(out, path);
+    text_add(out, spec);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for a path");
 }
 

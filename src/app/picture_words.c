@@ -120,7 +120,6 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
 {
     const Run   *run = result->run;
     const Input *input = result->input;
-    const char  *slash = strrchr(input->name, '/');
     bool         generated = !strncmp(input->name, "synthetic:", strlen("synthetic:"));
     bool         causal = run->causal && !d->causal;
     char         heads[64] = "", layer[48] = "", keys[48] = "", position[48] = "";
@@ -140,7 +139,7 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
                  causal ? ", causal" : "");
     else
         snprintf(figure->caption, sizeof(figure->caption), "%s%s%s, n = %lld%s%s%s%s, seed %llu",
-                 slash ? slash + 1 : input->name, layer,
+                 input_short_name(input), layer,
                  input->note ? " (q, k, v made, not from a model)" : "", (long long)run->n, keys,
                  heads, position, causal ? ", causal" : "", (unsigned long long)run->seed);
 }

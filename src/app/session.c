@@ -121,10 +121,9 @@ static bool take_input(Session *s, Input *input, const char *spec, Error *err)
 bool session_load(Session *s, const char *spec, const InputChoice *choice, Error *err)
 {
     InputChoice chosen = choice ? *choice : INPUT_CHOICE_DEFAULT;
-    const char *path = session_input_path(s, spec, err);
-    Input      *input = path ? input_load(path, &chosen, err) : NULL;
+    Input      *input = session_read_input(s, spec, &chosen, err);
 
-    if (!input || !take_input(s, input, path, err))
+    if (!input || !take_input(s, input, spec, err))
         return false;
     s->choice = chosen;
     s->choice.cancel = NULL; /* ends with the load */
@@ -307,11 +306,10 @@ const char *session_find_shipped(Session *s, const char *folder, const char *nam
 
 const char *session_default_sample(Session *s, Error *err)
 {
-    const char *path = session_find_shipped(s, "samples", "induction.safetensors");
-
-    if (!path)
-        error_set(err, ERR_FILE,
-                  "the shipped sample samples/induction.safetensors is not beside "
-                  "the program; give an input, for example synthetic:induction(n=64)");
-    return path;
+    if (session_find_shipped(s, "samples", "induction.safetensors"))
+        return "sample:induction.safetensors";
+    error_set(err, ERR_FILE,
+              "the shipped sample samples/induction.safetensors is not beside "
+              "the program; give an input, for example synthetic:induction(n=64)");
+    return NULL;
 }

@@ -92,7 +92,7 @@ const Input *session_input(const Session *s);        /* NULL: none yet */
 const char  *session_input_spec(const Session *s);
 const InputChoice *session_choice(const Session *s);
 /* The shipped sample: next to the binary, in the source tree or installed. */
-const char  *session_default_sample(Session *s, Error *err); /* path; session's */
+const char  *session_default_sample(Session *s, Error *err); /* "sample:NAME" */
 /* Path of a shipped sample or script by its file name; NULL: not found. */
 const char  *session_find_shipped(Session *s, const char *folder, const char *name);
 

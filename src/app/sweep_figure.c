@@ -212,7 +212,6 @@ static const char *causal_words(const Sweep *sweep)
 static void caption_input(const Sweep *sweep, Text *out)
 {
     const Result *r = any_sample(sweep);
-    const char   *slash;
     bool          generated;
 
     for (int i = 0, shown = 0; i < sweep->count; i++)
@@ -221,9 +220,8 @@ static void caption_input(const Sweep *sweep, Text *out)
     text_addf(out, " against full attention, over %s", sweep->vary.name);
     if (!r)
         return;
-    slash = strrchr(r->input->name, '/');
     generated = !strncmp(r->input->name, "synthetic:", strlen("synthetic:"));
-    text_addf(out, "; %s", slash && !generated ? slash + 1 : r->input->name);
+    text_addf(out, "; %s", input_short_name(r->input));
     if (!generated)
         text_addf(out, ", n = %lld", (long long)r->run->n);
     if (r->run->h > 1)

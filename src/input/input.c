@@ -113,6 +113,17 @@ static Input *input_new(const char *name, const InputChoice *choice, Error *err)
     return NULL;
 }
 
+const char *input_short_name(const Input *in)
+{
+    const char *slash = strrchr(in->name, '/');
+
+    if (!strncmp(in->name, "synthetic:", strlen("synthetic:")))
+        return in->name;
+    if (!strncmp(in->name, "sample:", strlen("sample:")))
+        return in->name + strlen("sample:");
+    return slash ? slash + 1 : in->name;
+}
+
 void input_free(Input *input)
 {
     if (input)

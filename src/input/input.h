@@ -63,6 +63,9 @@ typedef struct InputChoice {
 Input *input_load(const char *spec, const InputChoice *choice, Error *err);
 void   input_free(Input *input);
 
+/* Its name as captions say it: of a file and of a sample without where it lies. */
+const char *input_short_name(const Input *in);
+
 /* From tensors in memory, which are copied: q, k, v ((n,d) or (h,n,d)), or x
  * ((n,dm)), or all, or v with or without q and x; the others NULL.  tokens: as
  * many as there are keys (or positions of x), or NULL. */

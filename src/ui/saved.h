@@ -52,7 +52,7 @@ void saved_write_pane_fields(const PaneState *pane, const char *indent, Text *ou
 void saved_write_session_fields(const Saved *saved, Text *out);
 
 /* The text names files by absolute paths. */
-void saved_write(const Ui *ui, const Saved *saved, Text *out);
+void saved_write(const Saved *saved, Text *out);
 /* name: of the file, for messages: "NAME:12: there is no mechanism 'x'". */
 bool saved_read(Ui *ui, const char *name, const char *text, Saved *out, Error *err);
 

@@ -21,22 +21,18 @@
 
 #define HEAD    "attnscope session "
 #define VERSION 1
-#define SHIPPED "shipped:" /* a sample that came with the program, wherever that is */
+#define SHIPPED "shipped:" /* as sessions of old say "sample:" */
 
 /* ---- writing ---------------------------------------------------------------- */
 
-/* A path stays good whatever the next folder is the program is started in; a shipped
- * sample whatever the next place is it is installed in. */
-static void write_input(const Ui *ui, const Saved *saved, Text *out)
+/* A path stays good whatever the next folder is the program is started in. */
+static void write_input(const Saved *saved, Text *out)
 {
-    const char *spec = saved->spec, *slash = strrchr(spec, '/');
-    const char *shipped = slash ? session_find_shipped(ui->session, "samples", slash + 1) : NULL;
+    const char *spec = saved->spec;
 
     text_add(out, "input ");
-    if (!strncmp(spec, "synthetic:", 10) || !strcmp(spec, "-"))
+    if (!strncmp(spec, "synthetic:", 10) || !strncmp(spec, "sample:", 7) || !strcmp(spec, "-"))
         text_add(out, spec);
-    else if (shipped && !strcmp(shipped, spec))
-        text_addf(out, SHIPPED "%s", slash + 1);
     else
         place_absolute(spec, out);
     text_add(out, "\n");
@@ -76,12 +72,12 @@ static void write_pane(const PaneState *pane, Text *out)
     saved_write_pane_fields(pane, "  ", out);
 }
 
-void saved_write(const Ui *ui, const Saved *saved, Text *out)
+void saved_write(const Saved *saved, Text *out)
 {
     text_addf(out, HEAD "%d\n# a line is a name and its value; what is left out is as usual\n\n",
               VERSION);
     if (saved->spec)
-        write_input(ui, saved, out);
+        write_input(saved, out);
     saved_write_session_fields(saved, out);
     for (size_t i = 0; mechanism_at(i) && i < MARKS_MOST; i++)
         if (saved->marked[i])
@@ -171,18 +167,14 @@ static bool begin_pane(Reader *r, const char *text, Error *err)
 
 static bool read_input(Reader *r, const char *value, Error *err)
 {
-    bool        ours = !strncmp(value, SHIPPED, strlen(SHIPPED));
-    const char *path = value;
+    bool old = !strncmp(value, SHIPPED, strlen(SHIPPED));
+    Text spec = { 0 };
 
-    if (ours)
-        path = session_find_shipped(r->ui->session, "samples", value + strlen(SHIPPED));
-    if (!path)
-        return error_set(err, ERR_FILE, "there is no shipped sample '%.60s'",
-                         value + strlen(SHIPPED));
+    text_addf(&spec, "%s%s", old ? "sample:" : "", value + (old ? strlen(SHIPPED) : 0));
     free(r->saved->spec);
-    r->saved->spec = strdup(path);
+    r->saved->spec = spec.data;
     r->saved->input_line = r->line;
-    return r->saved->spec || error_set(err, ERR_NOMEM, "not enough memory for a path");
+    return text_ok(&spec) || error_set(err, ERR_NOMEM, "not enough memory for a path");
 }
 
 static bool read_mark(Reader *r, const char *id, Error *err)

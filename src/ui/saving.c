@@ -39,7 +39,7 @@ static bool saving_save(Ui *ui, const char *name, Error *err)
     bool  ok = saved_take(ui, &saved, err);
 
     if (ok)
-        saved_write(ui, &saved, &text);
+        saved_write(&saved, &text);
     ok = ok && path_of(name, &path, err) && place_make_folders(text_str(&path), err) &&
          (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to save")) &&
          file_write(text_str(&path), text.data, text.length, err);

@@ -60,9 +60,8 @@ typedef enum InputField { FIELD_N, FIELD_PLACE, FIELD_NAME, FIELD_M, FIELD_CAUSA
 static void add_input_name(const Input *input, bool whole, Text *out)
 {
     bool        made = !strncmp(input->name, "synthetic:", 10);
-    const char *slash = strrchr(input->name, '/'), *name;
+    const char *name = made && !whole ? input->name + 10 : input_short_name(input);
 
-    name = made ? input->name + (whole ? 0 : 10) : slash ? slash + 1 : input->name;
     text_addf(out, "%.*s", (int)strcspn(name, whole ? "" : ".("), name);
 }
 

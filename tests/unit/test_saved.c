@@ -81,10 +81,10 @@ static void write_read_write_is_the_same(void **state)
         bool  ok;
 
         fill(ui, &rng, m, &saved);
-        saved_write(ui, &saved, &first);
+        saved_write(&saved, &first);
         ok = saved_read(ui, "session", text_str(&first), &again, &err);
         CHECK(ok, "%s\n%s", err.text, text_str(&first));
-        saved_write(ui, &again, &second);
+        saved_write(&again, &second);
         assert_string_equal(text_str(&first), text_str(&second));
         saved_free(&saved);
         saved_free(&again);
@@ -114,6 +114,28 @@ static void layers_of_a_stack_keep_what_they_share(void **state)
     close_ui(ui);
 }
 
+static void a_sample_is_found_wherever_the_program_lies(void **state)
+{
+    static const char *const texts[] = { "attnscope session 1\ninput sample:induction.npz\n",
+                                         "attnscope session 1\ninput shipped:induction.npz\n" };
+    Ui *ui = open_ui();
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        Saved saved;
+        Text  text = { 0 };
+        Error err = ERROR_INIT;
+
+        CHECK(saved_read(ui, "sample", texts[i], &saved, &err), "%s", err.text);
+        assert_string_equal(saved.spec, "sample:induction.npz");
+        saved_write(&saved, &text);
+        assert_non_null(strstr(text_str(&text), "\ninput sample:induction.npz\n"));
+        text_free(&text);
+        saved_free(&saved);
+    }
+    close_ui(ui);
+}
+
 static void what_is_broken_is_refused_with_its_line(void **state)
 {
     Ui   *ui = open_ui();
@@ -124,7 +146,7 @@ static void what_is_broken_is_refused_with_its_line(void **state)
 
     (void)state;
     fill(ui, &rng, 20, &saved);
-    saved_write(ui, &saved, &text);
+    saved_write(&saved, &text);
     saved_free(&saved);
     for (int i = 0; i < 4000; i++) {
         char *broken = strdup(text_str(&text));
@@ -157,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write_read_write_is_the_same),
         cmocka_unit_test(layers_of_a_stack_keep_what_they_share),
+        cmocka_unit_test(a_sample_is_found_wherever_the_program_lies),
         cmocka_unit_test(what_is_broken_is_refused_with_its_line),
     };
 
