@@ -57,16 +57,30 @@ int call_option(const Command *command, const char *word)
                           : by_letter(command, word[1]);
 }
 
-static bool unknown_option(const Command *command, const char *word, Error *err)
+/* The commands that take such an option, "compare sweep fit"; NULL: none does. */
+static const char *others_with(const char *flag)
 {
-    Meant nearest = { word + strspn(word, "-"), NULL, 4 };
+    size_t length = strcspn(flag, "=");
 
     for (int i = 0; i < OPT_COUNT; i++)
+        if (strlen(options[i].flag) == length && !strncmp(options[i].flag, flag, length))
+            return options[i].commands;
+    return NULL;
+}
+
+static bool unknown_option(const Command *command, const char *word, Error *err)
+{
+    const char *flag = word + strspn(word, "-"), *others = others_with(flag);
+    Meant       nearest = { flag, NULL, strlen(flag) < 5 ? 2 : 4 }; /* half a word is no slip */
+
+    for (int i = 0; !others && i < OPT_COUNT; i++)
         if (command_takes(command, &options[i]))
             meant_offer(&nearest, options[i].flag);
-    return error_set(err, ERR_USAGE, "%s has no option '%s'%s%s%s; attnscope %s --help lists them",
+    return error_set(err, ERR_USAGE, "%s has no option '%s'%s%s%s%s; attnscope %s --help lists %s",
                      command->name, word, nearest.name ? "; did you mean --" : "",
-                     nearest.name ? nearest.name : "", nearest.name ? "?" : "", command->name);
+                     others ? " (an option of: " : nearest.name ? nearest.name : "",
+                     others ? others : nearest.name ? "?" : "", others ? ")" : "", command->name,
+                     others ? "its own" : "them");
 }
 
 /* Its files are figures, of which several may hold one drawing. */
