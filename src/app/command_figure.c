@@ -3,6 +3,7 @@
 #include "app/drawing.h"
 #include "app/preset.h"
 
+#include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +58,19 @@ bool call_png_options(const Call *call, PngOptions *o, Error *err)
     return true;
 }
 
+/* A terminal that shows bytes as they are would show three signs for one of UTF-8; what goes to a
+ * file or on to another program is the same everywhere. */
+static bool shows_utf8(const Call *call)
+{
+    return !call->tty || !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
 bool call_text_options(const Call *call, TextOptions *o, Error *err)
 {
     const char *when = call->values[OPT_COLOR] ? call->values[OPT_COLOR] : "auto";
     const char *term = getenv("COLORTERM"), *no_colour = getenv("NO_COLOR");
 
-    *o = (TextOptions){ .width = call->columns > 0 ? call->columns : 80, .utf8 = true };
+    *o = (TextOptions){ .width = call->columns > 0 ? call->columns : 80, .utf8 = shows_utf8(call) };
     if (!strcmp(when, "truecolor"))
         o->colours = 24;
     else if (!strcmp(when, "256"))
@@ -70,7 +78,8 @@ bool call_text_options(const Call *call, TextOptions *o, Error *err)
     else if (strcmp(when, "auto") && strcmp(when, "none"))
         return error_set(err, ERR_USAGE, "--color: expected auto, truecolor, 256 or none, got '%s'",
                          when);
-    else if (!strcmp(when, "auto") && call->tty && !(no_colour && *no_colour))
+    else if (!strcmp(when, "auto") && call->tty && !(no_colour && *no_colour) &&
+             terminal_obeys())
         o->colours = term && (!strcmp(term, "truecolor") || !strcmp(term, "24bit")) ? 24 : 256;
     return true;
 }

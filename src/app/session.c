@@ -173,6 +173,13 @@ const char *session_warning(const Session *s)
     return s->warning;
 }
 
+bool terminal_obeys(void)
+{
+    const char *term = getenv("TERM");
+
+    return term && *term && strcmp(term, "dumb") != 0;
+}
+
 void session_on_progress(Session *s, SessionProgress progress, void *context)
 {
     s->progress = progress;

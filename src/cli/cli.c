@@ -77,7 +77,7 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     Error    err = ERROR_INIT;
     Session *session = session_new(&err);
     Text     out = { 0 };
-    bool     ok;
+    bool     ok, shows = isatty(STDERR_FILENO) && terminal_obeys();
     int      status;
 
     if (!session)
@@ -85,13 +85,13 @@ static int run_words(int argc, char **argv, const LessonReader *lessons)
     session_on_lessons(session, lessons);
     session_on_stop(session, &stop, &heeded);
     trials_allow();
-    if (isatty(STDERR_FILENO)) {
+    if (shows) {
         session_on_progress(session, show_progress, NULL);
         session_tell_runs(session);
     }
     ok = command_run(session, (const char *const *)argv, argc, isatty(STDOUT_FILENO),
                      terminal_columns(), &out, &err);
-    if (isatty(STDERR_FILENO))
+    if (shows)
         show_progress(NULL, "");
     status = print(&out);
     if (!ok)

@@ -189,7 +189,8 @@ bool start_open_session(Start *start, Error *err)
         return false;
     session_on_lessons(session, &script_lessons);
     session_on_stop(session, script_interrupt_flag(), NULL);
-    if (isatty(STDERR_FILENO) && !start->safe) /* it tells of the script's own names, too */
+    /* It tells of the script's own names, too. */
+    if (isatty(STDERR_FILENO) && terminal_obeys() && !start->safe)
         session_on_progress(session, show_progress, NULL);
     if (!start->safe)
         trials_allow();
