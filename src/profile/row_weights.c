@@ -2,6 +2,9 @@
 #include "profile/row_weights.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "attn/cpu/kernel.h"
 
 #define CHAINS 8 /* of a sum, so that an addition need not wait for the one before */
 /* What float weights, and those made in bf16, leave of a sum of 1. */
@@ -93,32 +96,31 @@ static bool is_distribution(double sum)
     return fabs(sum - 1) <= SUM_TOLERANCE;
 }
 
-/* sum p ln(p / q) over the keys from .. to - 1; infinite: q has no weight where p has. */
-static double divergence_of(const float *p, const float *q, int64_t from, int64_t to)
+/* Whether CHAINS of them, or the last ones, are all 0. */
+static bool are_nothing(const float *p, int64_t left)
 {
-    double sum = 0;
+    uint64_t bits[CHAINS / 2] = { 0 };
 
-    for (int64_t j = from; j < to; j++)
-        if (p[j] > 0)
-            sum += q[j] > 0 ? (double)p[j] * log((double)p[j] / (double)q[j]) : (double)INFINITY;
-    return sum;
+    memcpy(bits, p, (size_t)(left < CHAINS ? left : CHAINS) * sizeof(*p));
+    return !(bits[0] | bits[1] | bits[2] | bits[3]);
 }
 
-/* Sparse rows are 0 nearly everywhere: a look at CHAINS of them at a time. */
+/* sum p ln(p / q).  Sparse rows are 0 nearly everywhere: stretches without weight are passed. */
 static double divergence_sum(const float *p, const float *q, int64_t m)
 {
     double  sum = 0;
-    int64_t j = 0;
+    int64_t end;
 
-    for (; j + CHAINS <= m; j += CHAINS) {
-        float some = 0;
+    for (int64_t j = 0; j < m; j = end) {
+        bool nothing = are_nothing(p + j, m - j);
 
-        for (int x = 0; x < CHAINS; x++)
-            some += p[j + x];
-        if (some > 0)
-            sum += divergence_of(p, q, j, j + CHAINS);
+        for (end = j + CHAINS; end < m && are_nothing(p + end, m - end) == nothing;)
+            end += CHAINS;
+        end = end < m ? end : m;
+        if (!nothing)
+            sum += kernel_at(0)->divergence(p + j, q + j, end - j);
     }
-    return sum + divergence_of(p, q, j, m);
+    return sum;
 }
 
 /* p = P p', q = Q q' with sums of 1: sum p' ln(p' / q') = (sum p ln(p / q)) / P + ln(Q / P). */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/cpu/kernel.h"
 #include "check.h"
 #include "profile/row_weights.h"
 
@@ -90,6 +91,26 @@ static void divergence_of_rows(void **state)
     assert_true(isnan(divergence(p, unknown, 3, &lacks)) && lacks);
 }
 
+/* The logarithms of every kernel are the library's: weights from the least float to 1. */
+static void logarithms_are_the_librarys(void **state)
+{
+    float p[64], q[64];
+
+    (void)state;
+    for (int x = 0; kernel_at(x); x++)
+        for (int from = -149; from <= 0; from++) {
+            double wanted = 0, scale = 0;
+
+            for (int j = 0; j < 61; j++) {
+                p[j] = (float)ldexp(1 + j / 61.0, from);
+                q[j] = (float)ldexp(1 + (j * 37 % 61) / 61.0, -j * 149 / 61);
+                wanted += (double)p[j] * log((double)p[j] / (double)q[j]);
+                scale += fabs((double)p[j] * log((double)p[j] / (double)q[j]));
+            }
+            CHECK_NEAR(kernel_at(x)->divergence(p, q, 61), wanted, 1e-14 * scale);
+        }
+}
+
 /* The same where they are looked at in chains: one key of forty. */
 static void divergence_of_long_rows(void **state)
 {
@@ -119,6 +140,7 @@ int main(void)
         cmocka_unit_test(are_what_they_say),
         cmocka_unit_test(left_out_needs_weight),
         cmocka_unit_test(divergence_of_rows),
+        cmocka_unit_test(logarithms_are_the_librarys),
         cmocka_unit_test(divergence_of_long_rows),
     };
 

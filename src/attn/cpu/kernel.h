@@ -111,6 +111,8 @@ typedef struct Kernel {
     void (*exp64)(double *x, int64_t count);
     /* ln of the sum of e^x, what lies 700 below the largest left out; none: -inf. */
     double (*log_sum_exp64)(const double *x, int64_t count);
+    /* The sum of p ln(p / q) where p is above 0; infinite: q is 0 there.  Neither is negative. */
+    double (*divergence)(const float *p, const float *q, int64_t count);
     void (*waves)(const double *y, int64_t count, double size, double *sines, double *cosines);
     /* In float, to about 1e-7 of size. */
     void (*float_waves)(const float *y, int64_t count, float size, float *sines, float *cosines);

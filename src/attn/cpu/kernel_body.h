@@ -414,6 +414,7 @@ const Kernel KERNEL = {
     .standardise = row_standardise,
     .exp64 = array_exp64,
     .log_sum_exp64 = array_log_sum_exp64,
+    .divergence = array_divergence,
     .waves = array_waves,
     .float_waves = array_float_waves,
 };
