@@ -71,6 +71,8 @@ static bool open_plans(int capability, char *why, int size)
     }
     real_set = real_set ? real_set : lib.BackendSetAttribute;
     lib.BackendSetAttribute = real_set;
+    if (described)
+        lib.BackendDestroyDescriptor(described);
     describe(capability, json, sizeof(json));
     described = make(&own, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     set(&own, described, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
