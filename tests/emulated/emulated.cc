@@ -611,6 +611,8 @@ cudaError_t cudaMallocManaged(void **data, size_t bytes, unsigned flags)
     }
     if (is_lost())
         return emulated_code(cudaErrorLaunchFailure);
+    if (!bytes)
+        return emulated_code(cudaErrorInvalidValue);
     *data = fails(take)          ? NULL
             : emulated_exclusive() ? emulated_map(bytes, flags)
                                    : fill_new(bytes);
@@ -659,7 +661,7 @@ cudaError_t cudaMemPrefetchAsync(const void *data, size_t bytes, cudaMemLocation
 
     if (emulated_uncapturable())
         return emulated_code(cudaErrorStreamCaptureUnsupported);
-    if (!is_device((uintptr_t)data) || !is_device((uintptr_t)data + bytes))
+    if (!bytes || !is_device((uintptr_t)data) || !is_device((uintptr_t)data + bytes))
         return emulated_code(cudaErrorInvalidValue);
     return emulated_code(
         emulated_begin([=] { emulated_copied(kind, bytes, region, emulated_clock()); }));
