@@ -280,6 +280,7 @@ static bool fingerprint_input(Session *s, CampaignSpec *out, Error *err)
     }
     if (!in)
         return false;
+    out->layer = in->layer;
     snprintf(out->input_sha256, sizeof(out->input_sha256), "%s", in->sha256);
     input_free(in);
     if (!strncmp(out->input, "synthetic:", 10)) /* its own fingerprint holds n */
@@ -321,7 +322,7 @@ static bool take_input(Session *s, const Call *call, CampaignSpec *out, Error *e
         const InputChoice *choice = session_choice(s);
 
         spec = session_input_spec(s);
-        out->layer = out->layer ? out->layer : choice->layer;
+        out->layer = out->layer >= 0 ? out->layer : choice->layer;
         out->d = out->d ? out->d : choice->d;
         out->heads = out->heads ? out->heads : choice->heads;
     }
@@ -341,6 +342,7 @@ static bool take_numbers(const Call *call, CampaignSpec *out, Error *err)
 {
     int64_t seed = 0, repeat = 0, seeds = 1;
 
+    out->layer = -1; /* the first of the file */
     if (!call_int(call, OPT_LAYER, 0, 100000, &out->layer, err) ||
         !call_int(call, OPT_D, 1, 65536, &out->d, err) ||
         !call_int(call, OPT_HEADS, 1, 65536, &out->heads, err) ||

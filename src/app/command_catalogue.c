@@ -134,6 +134,31 @@ static void describe_listing(const char *path, const InputListing *l, Text *out)
                   strlen(l->values[i]) > METADATA_SHOWN ? "..." : "");
 }
 
+/* Which it is where nobody says, and which there are: "layer 3 (there are 3, 12), ". */
+static void describe_layer(const Input *input, Text *out)
+{
+    text_addf(out, "layer %lld", (long long)input->layer);
+    if (!input->held)
+        text_addf(out, " of %lld", (long long)input->layers);
+    else if (input->layers == 1)
+        text_add(out, " (no other)");
+    for (int64_t i = 0; input->held && input->layers > 1 && i < input->layers; i++)
+        text_addf(out, "%s%lld", i ? ", " : " (there are ", (long long)input->held[i]);
+    text_add(out, input->held && input->layers > 1 ? "), " : ", ");
+}
+
+static void describe_heads(const Input *input, const char *x, Text *out)
+{
+    text_add(out, "as input: ");
+    describe_layer(input, out);
+    text_addf(out, "h=%lld n=%lld m=%lld d=%lld e=%lld%s%s%s\n", (long long)input->heads,
+              (long long)input->n, (long long)input->m, (long long)input->d, (long long)input->e,
+              x, input->q_tokens ? ", tokens" : "",
+              input->causal > 0    ? ", causal"
+              : input->causal == 0 ? ", not causal"
+                                   : "");
+}
+
 static void describe_input(const Input *input, Text *out)
 {
     char x[48] = "";
@@ -141,13 +166,7 @@ static void describe_input(const Input *input, Text *out)
     if (input->x.data)
         snprintf(x, sizeof(x), ", x dm=%lld", (long long)input->x.shape[1]);
     if (input->q.data && input->k.data && input->v.data)
-        text_addf(out, "as input: layer %lld of %lld, h=%lld n=%lld m=%lld d=%lld e=%lld%s%s%s\n",
-                  (long long)input->layer, (long long)input->layers, (long long)input->heads,
-                  (long long)input->n, (long long)input->m, (long long)input->d,
-                  (long long)input->e, x, input->q_tokens ? ", tokens" : "",
-                  input->causal > 0    ? ", causal"
-                  : input->causal == 0 ? ", not causal"
-                                       : "");
+        describe_heads(input, x, out);
     else if (input->v.data && !input->k.data)
         text_addf(out, "as input:%s v%s without k, h=%lld n=%lld e=%lld: for mechanisms that "
                   "compare no tokens\n", input->q.data ? " q and" : "",
@@ -159,10 +178,12 @@ static void describe_input(const Input *input, Text *out)
     else if (!input->attn.data)
         text_addf(out, "as input:%s%s%s, but not all of q, k and v\n", input->q.data ? " q" : "",
                   input->k.data ? " k" : "", input->v.data ? " v" : "");
-    else
-        text_addf(out, "as input: finished weights only, h=%lld n=%lld m=%lld\n",
-                  (long long)input->attn.shape[0], (long long)input->attn.shape[1],
-                  (long long)input->attn.shape[2]);
+    else {
+        text_add(out, "as input: finished weights only, ");
+        describe_layer(input, out);
+        text_addf(out, "h=%lld n=%lld m=%lld\n", (long long)input->attn.shape[0],
+                  (long long)input->attn.shape[1], (long long)input->attn.shape[2]);
+    }
     if (input->note)
         text_addf(out, "%s\n", input->note);
 }

@@ -128,7 +128,7 @@ static void caption_figure(Figure *figure, const Result *result, const Differing
         snprintf(heads, sizeof(heads), ", %lld heads", (long long)run->h);
     else if (run->h > 1 && !d->head)
         snprintf(heads, sizeof(heads), ", head %lld of %lld", (long long)head, (long long)run->h);
-    if (input->layers > 1)
+    if (input->layers > 1 || input->layer)
         snprintf(layer, sizeof(layer), ", layer %lld", (long long)input->layer);
     if (run->m != run->n)
         snprintf(keys, sizeof(keys), ", m = %lld", (long long)run->m);

@@ -355,7 +355,7 @@ static void add_choice(const Session *s, Text *out)
         text_add(out, " --input");
         add_word(out, s->spec);
     }
-    if (c->layer)
+    if (c->layer > 0)
         text_addf(out, " --layer %lld", (long long)c->layer);
     if (c->n)
         text_addf(out, " -n %lld", (long long)c->n);

@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "input/metadata.h"
@@ -48,51 +49,67 @@ static int role_of(const char *name)
     return strcmp(name, "attentions") == 0 ? ROLE_ATTN : -1;
 }
 
-/* The layers a file holds, as text for a message. */
-static const char *layer_list(const Store *store, char *text, size_t size)
+static int by_number(const void *a, const void *b)
 {
-    size_t  length = 0;
-    int64_t last = -1;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
-    text[0] = '\0';
-    for (int64_t i = 0; i < store->count; i++) {
-        const char *role;
-        int64_t     layer = layer_of(store->entries[i].info.name, &role);
+    return (x > y) - (x < y);
+}
 
-        if (layer < 0 || role_of(role) < 0 || layer == last || length + 16 > size)
-            continue;
-        length += (size_t)snprintf(text + length, size - length, "%s%lld", length ? ", " : "",
-                                   (long long)layer);
-        last = layer;
+/* The numbers of the layers that the names hold, ascending, each once. */
+static bool find_layers(Assembly *a, Error *err)
+{
+    int64_t *held = arena_alloc(a->in->arena, a->store->count + 1, sizeof(*held));
+    int64_t  found = 0;
+
+    if (!held)
+        return load_no_memory(err, "the layers' numbers", 8 * (a->store->count + 1), a->choice);
+    for (int64_t i = 0; i < a->store->count; i++) {
+        const char *name = a->store->entries[i].info.name;
+        int64_t     layer = layer_of(name, &name);
+
+        if (layer >= 0 && role_of(name) >= 0)
+            held[found++] = layer;
     }
-    return text;
+    qsort(held, (size_t)found, sizeof(*held), by_number);
+    for (int64_t i = 0; i < found; i++)
+        if (!i || held[i] != held[i - 1])
+            held[a->layers++] = held[i];
+    a->held = a->layers ? held : NULL;
+    return true;
+}
+
+/* The one asked for, else the first there is. */
+static bool choose_layer(Assembly *a, Error *err)
+{
+    char   text[120] = "";
+    size_t length = 0;
+
+    a->layer = a->choice->layer >= 0 ? a->choice->layer : a->held ? a->held[0] : 0;
+    if (!a->held || bsearch(&a->layer, a->held, (size_t)a->layers, sizeof(*a->held), by_number))
+        return true;
+    for (int64_t i = 0; i < a->layers && length + 32 < sizeof(text); i++)
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%lld", i ? ", " : "",
+                                   (long long)a->held[i]);
+    return error_set(err, ERR_DATA, "layer %lld is not in the file; it holds layer%s %s%s",
+                     (long long)a->layer, a->layers == 1 ? "" : "s", text,
+                     length + 32 < sizeof(text) ? "" : ", ...");
 }
 
 static bool find_parts(Assembly *a, Error *err)
 {
-    bool any = false, wanted = false;
-    char text[120];
-
+    if (!find_layers(a, err) || !choose_layer(a, err))
+        return false;
     for (int64_t i = 0; i < a->store->count; i++) {
         StoreEntry *entry = &a->store->entries[i];
         const char *name = entry->info.name;
         int64_t     layer = layer_of(name, &name);
         int         role = role_of(name);
 
-        if (role < 0)
-            continue;
-        any = any || layer >= 0;
-        if (layer + 1 > a->layers)
-            a->layers = layer + 1;
-        if (layer == a->choice->layer)
-            wanted = true;
-        if (layer == a->choice->layer || (layer < 0 && !a->parts[role].entry))
+        if (role >= 0 && (layer == a->layer || (layer < 0 && !a->parts[role].entry)))
             a->parts[role] = (Part){ .entry = entry, .layered = layer >= 0 };
     }
-    if (!any || wanted)
-        return true;
-    return error_set(err, ERR_DATA, "layer %lld is not in the file; it holds layers %s",
-                     (long long)a->choice->layer, layer_list(a->store, text, sizeof(text)));
+    return true;
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -229,7 +246,7 @@ static bool try_weights(Assembly *a, Error *err)
     if (!store_is_number(entry, err))
         return false;
     rank = entry->info.rank;
-    if (rank < 2 || rank > 3 || entry->info.shape[rank - 1] != entry->info.shape[rank - 2])
+    if (rank < 2 || rank > 5 || entry->info.shape[rank - 1] != entry->info.shape[rank - 2])
         return error_set(err, ERR_DATA,
                          "the only array, %.80s of shape %s, is not square weights; name arrays "
                          "q, k, v, x or attn (a file with one array: x.npy, attn.npy)",

@@ -23,7 +23,9 @@ typedef struct Assembly {
     const InputChoice *choice;
     Part               parts[ROLE_COUNT];
     char               layout[STORE_MAX_RANK + 1]; /* letters, or empty */
-    int64_t            layers;
+    int64_t            layer;  /* wanted */
+    int64_t            layers; /* in the file */
+    int64_t           *held;   /* their numbers, ascending; NULL: the names give none */
 } Assembly;
 
 /* Finds the axes [heads, rows, columns] of one role's array. */

@@ -37,6 +37,14 @@ static bool cut_labels(Arena *arena, char *const *from, int64_t count, char ***o
 
 static bool cut_words(Input *out, const Input *in)
 {
+    if (in->held) {
+        int64_t *held = arena_alloc(out->arena, in->layers, sizeof(*held));
+
+        if (!held)
+            return false;
+        memcpy(held, in->held, (size_t)in->layers * sizeof(*held));
+        out->held = held;
+    }
     out->name = arena_strdup(out->arena, in->name);
     out->kind = arena_strdup(out->arena, in->kind);
     out->model = in->model ? arena_strdup(out->arena, in->model) : NULL;

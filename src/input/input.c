@@ -82,8 +82,9 @@ static bool check_choice(const InputChoice *choice, Error *err)
         const char *name;
         int64_t     value;
     } fields[] = {
-        { "layer", choice->layer }, { "n", choice->n }, { "d", choice->d },
-        { "heads", choice->heads }, { "the memory limit", choice->max_bytes },
+        { "layer", choice->layer == -1 ? 0 : choice->layer }, /* -1: the first */
+        { "n", choice->n }, { "d", choice->d }, { "heads", choice->heads },
+        { "the memory limit", choice->max_bytes },
     };
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
@@ -113,6 +114,20 @@ static Input *input_new(const char *name, const InputChoice *choice, Error *err)
     return NULL;
 }
 
+int64_t input_layer_number(const Input *in, int64_t i)
+{
+    return in->held ? in->held[i] : i;
+}
+
+int64_t input_layer_index(const Input *in)
+{
+    int64_t i = 0;
+
+    while (in->held && in->held[i] != in->layer)
+        i++;
+    return in->held ? i : in->layer;
+}
+
 const char *input_short_name(const Input *in)
 {
     const char *slash = strrchr(in->name, '/');
@@ -133,7 +148,7 @@ void input_free(Input *input)
 /* Texts, pictures and generators hold one layer. */
 static bool only_layer(const InputChoice *choice, Error *err)
 {
-    return choice->layer == 0 ||
+    return choice->layer <= 0 ||
            error_set(err, ERR_DATA, "layer %lld is not there; it has 1 layer, number 0",
                      (long long)choice->layer);
 }

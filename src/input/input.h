@@ -29,6 +29,7 @@ typedef struct Input {
     /* Of a missing tensor, what the others say: with v alone, d is its e. */
     int64_t heads, n, m, d, e;
     int64_t layer, layers; /* which one this is, how many the file holds (>= 1) */
+    const int64_t *held;   /* their numbers, ascending; NULL: 0 and on */
     char **q_tokens;    /* [n] UTF-8 labels or NULL */
     char **k_tokens;    /* [m] UTF-8 labels or NULL; same pointer as q_tokens when shared */
     int    causal;      /* 1, 0, or -1: the file does not say */
@@ -46,7 +47,7 @@ typedef struct Input {
 
 /* What to take of a source. 0 / -1 mean "as the source has it". */
 typedef struct InputChoice {
-    int64_t  layer;     /* default 0 */
+    int64_t  layer;     /* -1: the first that the file holds */
     int64_t  n;         /* cut a file's sequence to its first n; length for a generator */
     int64_t  d;         /* head size for generated q, k, v; default 64 (text, image: 32) */
     int64_t  heads;     /* heads for generated q, k, v; default 1 */
@@ -55,13 +56,17 @@ typedef struct InputChoice {
     const atomic_bool *cancel; /* ends the load soon with ERR_CANCELLED; NULL: nobody can */
 } InputChoice;
 
-#define INPUT_CHOICE_DEFAULT ((InputChoice){ .layer = 0 })
+#define INPUT_CHOICE_DEFAULT ((InputChoice){ .layer = -1 })
 
 /* spec: a path (format by content, then by extension), of a file of arrays also with the names of
  * those to take, "layer.npz[q=query,k=key,v=value]"; "synthetic:NAME(args)", or "-" for
  * nothing.  NULL with *err set on failure. */
 Input *input_load(const char *spec, const InputChoice *choice, Error *err);
 void   input_free(Input *input);
+
+/* The number of the i-th layer that its file holds, and which of these it is itself. */
+int64_t input_layer_number(const Input *in, int64_t i);
+int64_t input_layer_index(const Input *in);
 
 /* Its name as captions say it: of a file and of a sample without where it lies. */
 const char *input_short_name(const Input *in);

@@ -80,11 +80,11 @@ static bool place_axes(Assembly *a, Part *part, const char *letters, Error *err)
             part->box.extent[axis - axes] = extent;
             part->box.stride[axis - axes] = stride[i];
         } else if (letters[i] == 'L') {
-            if (part->layered ? extent != 1 : a->choice->layer >= extent)
+            if (part->layered ? extent != 1 : a->layer >= extent)
                 return error_set(err, ERR_DATA, "%.80s has shape %s: %lld layers, so layer %lld "
                                  "is not there", part->entry->info.name, shape,
-                                 (long long)extent, (long long)a->choice->layer);
-            part->box.offset += part->layered ? 0 : a->choice->layer * stride[i];
+                                 (long long)extent, (long long)a->layer);
+            part->box.offset += part->layered ? 0 : a->layer * stride[i];
             if (!part->layered && extent > a->layers)
                 a->layers = extent;
         } else if (extent != 1) {
@@ -164,10 +164,10 @@ static bool check_layers(const Assembly *a, Error *err)
         if (a->parts[role].entry && !a->parts[role].layered && a->layers > 1)
             return error_set(err, ERR_DATA, "%.80s is of one layer, but the file holds %lld layers",
                              a->parts[role].entry->info.name, (long long)a->layers);
-    if (a->choice->layer < (a->layers ? a->layers : 1))
+    if (a->held || a->layer < (a->layers ? a->layers : 1))
         return true;
     return error_set(err, ERR_DATA, "layer %lld is not in the file; it holds %lld layer%s, "
-                     "counted from 0", (long long)a->choice->layer,
+                     "counted from 0", (long long)a->layer,
                      (long long)(a->layers ? a->layers : 1), a->layers > 1 ? "s" : "");
 }
 
@@ -215,8 +215,9 @@ bool shapes_set_sizes(Assembly *a, Error *err)
     in->d = first_of(extent_of(a, ROLE_Q, 2), extent_of(a, ROLE_K, 2),
                      extent_of(a, ROLE_V, 2), extent_of(a, ROLE_X, 2));
     in->e = first_of(extent_of(a, ROLE_V, 2), in->d, 0, 0);
-    in->layer = a->choice->layer;
+    in->layer = a->layer;
     in->layers = a->layers ? a->layers : 1;
+    in->held = a->held && a->held[a->layers - 1] >= a->layers ? a->held : NULL;
     if (cut > in->n)
         return error_set(err, ERR_DATA, "holds %lld position%s, so the first %lld cannot be taken",
                          (long long)in->n, in->n == 1 ? "" : "s", (long long)cut);

@@ -243,6 +243,20 @@ INTEGER_FIELD(heads)
 INTEGER_FIELD(layer)
 INTEGER_FIELD(layers)
 INTEGER_FIELD(width)
+
+/* [-0, +1, m] */
+static int input_held(lua_State *L)
+{
+    const Input *in = check(L);
+
+    lua_createtable(L, (int)in->layers, 0);
+    for (int64_t i = 0; i < in->layers; i++) {
+        lua_pushinteger(L, (lua_Integer)input_layer_number(in, i));
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
 TEXT_FIELD(name)
 TEXT_FIELD(kind)
 TEXT_FIELD(model)
@@ -374,7 +388,8 @@ static const Member input_members[] = {
     { "e", input_e, NULL, "integer", "size of a value" },
     { "heads", input_heads, NULL, "integer", "query heads" },
     { "layer", input_layer, NULL, "integer", "which layer of the file this is" },
-    { "layers", input_layers, NULL, "integer", "layers of the file" },
+    { "layers", input_layers, NULL, "integer", "how many layers the file holds" },
+    { "held", input_held, NULL, "integer[]", "the numbers of these, ascending" },
     { "width", input_width, NULL, "integer", "pixels of a line of an image; 0: no image" },
     { "causal", input_causal, NULL, "boolean?", "as the file says; nil: it does not" },
     { "name", input_name, NULL, "string", "path or generator" },
@@ -421,7 +436,7 @@ const Class class_tensors = { .name = "Tensors", .help = "What attn.input is mad
                               .members = tensors_members };
 
 static const Member options_members[] = {
-    { "layer", NULL, NULL, "integer", "layer of the file" },
+    { "layer", NULL, NULL, "integer", "layer of the file; else the first it holds" },
     { "n", NULL, NULL, "integer", "length: cuts a file, sizes a generator" },
     { "d", NULL, NULL, "integer", "head size of generated q, k, v" },
     { "heads", NULL, NULL, "integer", "heads of generated q, k, v" },

@@ -12,7 +12,7 @@
 static InputChoice choice_of(lua_State *L, int t)
 {
     return (InputChoice){
-        .layer = option_integer(L, t, "layer", 0, 0, 100000),
+        .layer = option_integer(L, t, "layer", -1, 0, 100000),
         .n = option_integer(L, t, "n", 0, 1, INT64_C(1) << 40),
         .d = option_integer(L, t, "d", 0, 1, 65536),
         .heads = option_integer(L, t, "heads", 0, 1, 65536),
@@ -130,7 +130,7 @@ static int go_on_loaded(lua_State *L, int status, lua_KContext at)
 static const char *push_spec(lua_State *L, const char *spec, InputChoice *choice)
 {
     const Control *control = script_of(L)->control;
-    bool           chosen = choice->n || choice->d || choice->heads || choice->layer;
+    bool           chosen = choice->n || choice->d || choice->heads || choice->layer >= 0;
     InputChoice    shown;
 
     if (control && !spec && !chosen) {
@@ -158,7 +158,7 @@ static int await_named(lua_State *L, const char *spec, InputChoice choice, lua_K
         lua_settop(L, top + 1);
         return then(L, LUA_OK, 0);
     }
-    if (!spec && (choice.n || choice.d || choice.heads || choice.layer))
+    if (!spec && (choice.n || choice.d || choice.heads || choice.layer >= 0))
         spec = given ? given : "synthetic:normal";
     return load(L, spec, &choice, top, then, go_on_loaded);
 }
@@ -170,7 +170,7 @@ int input_await(lua_State *L, int t, lua_KFunction then)
     if (lua_getfield(L, t, "input") == LUA_TUSERDATA) {
         if (!class_test(L, -1, &class_input))
             luaL_error(L, "input: expected an Input or its name, got %s", luaL_typename(L, -1));
-        if (choice.n || choice.d || choice.heads || choice.layer)
+        if (choice.n || choice.d || choice.heads || choice.layer >= 0)
             luaL_error(L, "n, d, heads and layer choose while loading; the input here is loaded");
         if (!is_open(L))
             luaL_error(L, "input: it is closed");

@@ -18,15 +18,16 @@ static void describe_place(const Ui *ui, const Pane *pane, Text *out)
     const Input *input = pane->result->input;
     int64_t      heads = pane_heads(pane);
 
-    if (input->layers > 1 && ui->term->cols < 100) {
+    if ((input->layers > 1 || input->layer) && ui->term->cols < 100) {
         text_addf(out, " \xe2\x94\x82 L%lld", (long long)input->layer);
         if (heads > 1)
             text_addf(out, " h%lld", (long long)pane->head);
         return;
     }
     if (input->layers > 1)
-        text_addf(out, " \xe2\x94\x82 layer %lld (of 0-%lld)", (long long)input->layer,
-                  (long long)input->layers - 1);
+        text_addf(out, " \xe2\x94\x82 layer %lld (of %lld%s%lld)", (long long)input->layer,
+                  (long long)input_layer_number(input, 0), input->held ? ".." : "-",
+                  (long long)input_layer_number(input, input->layers - 1));
     if (heads > 1)
         text_addf(out, " \xe2\x94\x82 head %lld (of 0-%lld)", (long long)pane->head,
                   (long long)heads - 1);

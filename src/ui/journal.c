@@ -89,7 +89,7 @@ static char *input_words(const Ui *ui)
     Text               out = { 0 }, options = { 0 };
 
     journal_quote(&out, spec ? spec : "-");
-    if (c->layer)
+    if (c->layer > 0)
         text_addf(&options, ", layer = %lld", (long long)c->layer);
     if (c->n)
         text_addf(&options, ", n = %lld", (long long)c->n);

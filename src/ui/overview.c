@@ -123,7 +123,8 @@ static void want_tiles(Ui *ui, const Pane *pane, const Wall *wall)
                                             .spec = session_input_spec(ui->session),
                                             .choice = *session_choice(ui->session),
                                             .layers = o->layers, .heads = o->heads,
-                                            .layer = input->layer, .rows = sight.row.cells,
+                                            .layer = input_layer_index(input),
+                                            .rows = sight.row.cells,
                                             .cols = sight.col.cells }, &err);
     if (!o->tiles)
         ui_say(ui, ROLE_ERROR, "%s", err.text);
@@ -151,6 +152,12 @@ static void draw_tile(Ui *ui, const Pane *pane, const Tile *tile, Area area)
     matrix_draw(ui->term, area, &panel, &tile->grid, &view, &look);
 }
 
+/* Rows are the layers that the file holds, which have numbers of their own. */
+static int64_t layer_number(const Ui *ui, int64_t layer)
+{
+    return input_layer_number(session_input(ui->session), layer);
+}
+
 /* "L3 h5", the open one with a dot before it. */
 static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open, TileState state)
 {
@@ -160,7 +167,8 @@ static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open,
 
     if (o->layers > 1)
         snprintf(text, sizeof(text), "%sL%lld h%lld%s", open ? "\xe2\x97\x8f" : "",
-                 (long long)layer, (long long)head, state == TILE_WAITS ? "\xe2\x80\xa6" : "");
+                 (long long)layer_number(ui, layer), (long long)head,
+                 state == TILE_WAITS ? "\xe2\x80\xa6" : "");
     else
         snprintf(text, sizeof(text), "%shead %lld%s", open ? "\xe2\x97\x8f" : "", (long long)head,
                  state == TILE_WAITS ? "\xe2\x80\xa6" : "");
@@ -186,7 +194,8 @@ static void draw_one(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, in
     tile = tiles_at(o->tiles, layer, head);
     state = (TileState)atomic_load(&tile->state);
     draw_name(ui, area, layer, head,
-              layer == session_input(ui->session)->layer && head == pane->head, state);
+              layer_number(ui, layer) == session_input(ui->session)->layer && head == pane->head,
+              state);
     if (state == TILE_READY)
         draw_tile(ui, pane, tile, area);
     else if (state == TILE_NONE)
@@ -204,7 +213,7 @@ static void draw_words(Ui *ui, int y)
     Text            out = { 0 };
 
     if (o->layers > 1)
-        text_addf(&out, "layer %lld, ", (long long)o->layer);
+        text_addf(&out, "layer %lld, ", (long long)layer_number(ui, o->layer));
     text_addf(&out, "head %lld", (long long)o->head);
     if (atomic_load(&tile->state) == TILE_READY) {
         panel_init(&panel, &tile->view, NULL, 0, "");
@@ -304,7 +313,7 @@ void action_overview(Ui *ui)
     forget(ui);
     *o = (Overview){ .layers = session_input_spec(ui->session) ? input->layers : 1,
                      .heads = pane_heads(pane), .head = pane->head };
-    o->layer = o->layers > 1 ? input->layer : 0;
+    o->layer = o->layers > 1 ? input_layer_index(input) : 0;
     o->head = o->head < o->heads ? o->head : 0;
     if (o->layers * o->heads < 2)
         ui_say(ui, ROLE_DIM, "one layer, and this view is the same for every head");
@@ -364,13 +373,14 @@ void action_overview_go(Ui *ui)
     Overview *o = &ui->overview;
     Pane     *pane = compare_focus(ui);
     int64_t   heads = o->heads, before = session_input(ui->session)->layer;
+    int64_t   layer = layer_number(ui, o->layer);
 
     ui_pop(ui);
     forget(ui);
     if (!pane)
         return;
     history_note(ui);
-    if (o->layers > 1 && o->layer != before && !open_layer(ui, o->layer)) {
+    if (o->layers > 1 && layer != before && !open_layer(ui, layer)) {
         history_drop(ui);
         return;
     }
@@ -381,7 +391,7 @@ void action_overview_go(Ui *ui)
             to->head = o->head;
     }
     if (o->layers > 1)
-        ui_say(ui, ROLE_DIM, "layer %lld, head %lld; u goes back", (long long)o->layer,
+        ui_say(ui, ROLE_DIM, "layer %lld, head %lld; u goes back", (long long)layer,
                (long long)o->head);
     else
         ui_say(ui, ROLE_DIM, "head %lld; u goes back", (long long)o->head);

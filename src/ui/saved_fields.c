@@ -83,7 +83,7 @@ static const char *const usual_texts[] = { "", "none", "cpu", "f32" };
 #define OF(S, field) offsetof(S, field)
 static const FieldOf of_session[] = {
     { "sha256", FIELD_TEXT, OF(Saved, sha256), 0, 65, 0, NULL },
-    { "layer", FIELD_WHOLE, OF(Saved, choice.layer), 0, FAR, 0, NULL },
+    { "layer", FIELD_WHOLE, OF(Saved, choice.layer), 0, FAR, -1, NULL },
     { "n", FIELD_WHOLE, OF(Saved, choice.n), 0, FAR, 0, NULL },
     { "d", FIELD_WHOLE, OF(Saved, choice.d), 0, FAR, 0, NULL },
     { "heads", FIELD_WHOLE, OF(Saved, choice.heads), 0, FAR, 0, NULL },

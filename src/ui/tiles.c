@@ -148,7 +148,7 @@ static void make_layer(const Tiles *t, int64_t layer, const atomic_bool *cancel)
     const View *view = NULL;
     Job        *job = NULL;
 
-    choice.layer = layer;
+    choice.layer = input_layer_number(t->result->input, layer);
     if (s && session_load(s, t->spec, &choice, &err))
         job = session_submit(s, &t->request, &err);
     if (job)

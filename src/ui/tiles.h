@@ -28,7 +28,7 @@ typedef struct TilesRequest {
     int64_t        round;
     const char    *spec;   /* of the input; NULL: only the open layer */
     InputChoice    choice;
-    int64_t        layers, heads, layer; /* layer: the open one */
+    int64_t        layers, heads, layer; /* layer: which of them is open */
     int64_t        rows, cols; /* of a tile, in pixels */
 } TilesRequest;
 

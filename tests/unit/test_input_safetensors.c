@@ -152,14 +152,21 @@ static void a_layer_is_chosen(void **state)
     check_floats(&in->q, twelve + 4, 2);
     check_floats(&in->v, twelve + 6, 2);
     assert_int_equal(in->layer, 2);
-    assert_int_equal(in->layers, 3);
+    assert_int_equal(in->layers, 2);
+    assert_int_equal(input_layer_number(in, 1), 2);
+    assert_int_equal(input_layer_index(in), 1);
+    input_free(in);
+    choice.layer = -1; /* the first there is */
+    in = load("t.safetensors", &b, &choice);
+    check_floats(&in->q, twelve, 2);
+    assert_int_equal(in->layer, 0);
     input_free(in);
     choice.layer = 1;
     refuse("t.safetensors", &b, &choice, ERR_DATA, "layer 1|0, 2");
     choice.layer = 3;
     refuse("t.safetensors", &b, &choice, ERR_DATA, "layer 3|0, 2");
-    choice.layer = -1;
-    refuse("t.safetensors", &b, &choice, ERR_PARAM, "layer|-1");
+    choice.layer = -2;
+    refuse("t.safetensors", &b, &choice, ERR_PARAM, "layer|-2");
 }
 
 static void attentions_of_all_layers_are_sliced(void **state)

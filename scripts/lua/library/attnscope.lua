@@ -344,7 +344,8 @@ function Tensor:close() end
 ---@field e integer size of a value
 ---@field heads integer query heads
 ---@field layer integer which layer of the file this is
----@field layers integer layers of the file
+---@field layers integer how many layers the file holds
+---@field held integer[] the numbers of these, ascending
 ---@field width integer pixels of a line of an image; 0: no image
 ---@field causal boolean? as the file says; nil: it does not
 ---@field name string path or generator
@@ -746,7 +747,7 @@ function Context:warn(text) end
 
 ---What to take of a source.
 ---@class attnscope.InputOptions
----@field layer? integer layer of the file
+---@field layer? integer layer of the file; else the first it holds
 ---@field n? integer length: cuts a file, sizes a generator
 ---@field d? integer head size of generated q, k, v
 ---@field heads? integer heads of generated q, k, v
