@@ -3,14 +3,13 @@
 
 #include <math.h>
 
-#include "attn/cpu/cpu.h"
+#include "attn/cpu/kernel.h"
 #include "attn/run.h"
 
 /* Up to this lse and scores are good to 1e-6; scores of usual size over a million keys stay below,
  * so that no picture of these sums rows. */
 #define FINE 16
 #define PIECE 256
-#define FAR_BELOW 86.6f /* 1 / e^86.6 is 2^-125, the least that the kernels tell from 0 */
 #define ROUNDING 1e-6 /* of scores and lse, as a share of their size */
 
 RowSums row_sums_of(Run *r, int64_t heads, const Pattern *cells)
@@ -77,33 +76,12 @@ static double sum_known(const WeightRow *w, double lse)
     return (double)sum;
 }
 
-/* x <- e^(x - lse), the same of a number whichever are beside it.  The kernels take what is far
- * below for 0; a divergence tells it from 0, so there the library is asked. */
-static void exponentials(float *x, int64_t count, float lse)
-{
-    const Kernel *kernel = kernel_at(0);
-
-    kernel->line(x, count, 1, -lse);
-    if (kernel->largest(x, count, -1) < FAR_BELOW) {
-        kernel->exp2(x, count, (float)LOG2_E, 0);
-        return;
-    }
-    for (int64_t c = 0; c < count; c++) {
-        if (x[c] <= -FAR_BELOW)
-            x[c] = expf(x[c]);
-        else
-            kernel->exp2(x + c, 1, (float)LOG2_E, 0);
-    }
-}
-
+/* Scores that differ by less than lse can tell have the same weight: the difference is a float. */
 void attend_weights_run(const WeightRow *w, int64_t start, int64_t count, int64_t step, float *out)
 {
-    float  lse = lse_of(w);
-    double sum = sum_known(w, (double)lse);
+    float lse = lse_of(w);
 
     attend_scores_run(w->in, w->heads, w->head, w->i, start, count, step, out);
-    for (int64_t c = 0; sum != 1 && c < count; c++)
-        out[c] = (float)(exp((double)(out[c] - lse)) / sum);
-    if (sum == 1)
-        exponentials(out, count, lse);
+    kernel_at(0)->line(out, count, 1, -lse);
+    kernel_at(0)->exp_over(out, count, sum_known(w, (double)lse));
 }

@@ -19,12 +19,9 @@ static double dot64(const float *a, const float *b, int64_t d)
     return sum;
 }
 
-/* PARTS numbers, and what is left of them as pairs are added. */
+/* The partial sums of a key, and the sums of four. */
 typedef float Parts __attribute__((vector_size(PARTS * sizeof(float)), aligned(sizeof(float)),
                                    may_alias));
-typedef float Half __attribute__((vector_size(PARTS / 2 * sizeof(float))));
-typedef float Quarter __attribute__((vector_size(PARTS / 4 * sizeof(float))));
-
 typedef float Four __attribute__((vector_size(PARTS / 4 * sizeof(float)), aligned(sizeof(float)),
                                   may_alias));
 
@@ -32,20 +29,23 @@ typedef float Four __attribute__((vector_size(PARTS / 4 * sizeof(float)), aligne
 #define PICK __builtin_shufflevector
 #define AT_ONCE 4 /* keys */
 
-/* The sums of four times PARTS numbers: in each, number x and number x + half are added until one
- * is left. */
-INLINE Quarter sums_of(Parts a, Parts b, Parts c, Parts d)
+/* The sums of four times PARTS numbers, added in the same order in each: the second half to the
+ * first, and what that leaves one after the other. */
+INLINE Four sums_of(Parts a, Parts b, Parts c, Parts d)
 {
     Parts ab = PICK(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
                PICK(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
     Parts cd = PICK(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
                PICK(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-    Parts all = PICK(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
-                PICK(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
-    Half  two = PICK(all, all, 0, 1, 4, 5, 8, 9, 12, 13) +
-                PICK(all, all, 2, 3, 6, 7, 10, 11, 14, 15);
+    Four  sum = PICK(ab, cd, 0, 8, 16, 24);
 
-    return PICK(two, two, 0, 2, 4, 6) + PICK(two, two, 1, 3, 5, 7);
+    sum += PICK(ab, cd, 1, 9, 17, 25);
+    sum += PICK(ab, cd, 2, 10, 18, 26);
+    sum += PICK(ab, cd, 3, 11, 19, 27);
+    sum += PICK(ab, cd, 4, 12, 20, 28);
+    sum += PICK(ab, cd, 5, 13, 21, 29);
+    sum += PICK(ab, cd, 6, 14, 22, 30);
+    return sum + PICK(ab, cd, 7, 15, 23, 31);
 }
 
 /* q against four keys, `apart` numbers from one to the next. */

@@ -2,6 +2,7 @@
  * run cannot have. */
 #include "unit/mech_fixture.h"
 
+#include "attn/cpu/kernel.h"
 #include "attn/view.h"
 
 #define LARGE 40 /* times normal numbers: scores up to some thousands */
@@ -95,6 +96,26 @@ static void cells_alone_are_as_in_their_row(void **state)
     fixture_free(&f);
 }
 
+/* Of every kernel, from where a float is the least there is: the library's to an ulp. */
+static void exponentials_are_the_librarys(void **state)
+{
+    float line[61];
+
+    (void)state;
+    for (int x = 0; kernel_at(x); x++)
+        for (int from = -110; from < 80; from += 3) {
+            for (int j = 0; j < 61; j++)
+                line[j] = (float)from + (float)j / 20;
+            kernel_at(x)->exp_over(line, 61, 1.25);
+            for (int j = 0; j < 61; j++) {
+                float wanted = (float)(exp((double)((float)from + (float)j / 20)) / 1.25);
+
+                assert_true(line[j] >= nextafterf(wanted, 0) &&
+                            line[j] <= nextafterf(wanted, INFINITY));
+            }
+        }
+}
+
 /* One key: cells that there are not would be read. */
 static void a_causal_run_of_other_keys_is_refused(void **state)
 {
@@ -117,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_large_scores_sum_to_1),
         cmocka_unit_test(cells_alone_are_as_in_their_row),
+        cmocka_unit_test(exponentials_are_the_librarys),
         cmocka_unit_test(a_causal_run_of_other_keys_is_refused),
     };
 

@@ -109,6 +109,8 @@ typedef struct Kernel {
     /* x <- e^x, and size times sin and cos of y (sines or cosines may be y), in double and
      * within two of its last bits. */
     void (*exp64)(double *x, int64_t count);
+    /* x <- e^x / divisor, rounded once: by doubles. */
+    void (*exp_over)(float *x, int64_t count, double divisor);
     /* ln of the sum of e^x, what lies 700 below the largest left out; none: -inf. */
     double (*log_sum_exp64)(const double *x, int64_t count);
     /* The sum of p ln(p / q) where p is above 0; infinite: q is 0 there.  Neither is negative. */

@@ -413,6 +413,7 @@ const Kernel KERNEL = {
     .recur64 = token_recur64,
     .standardise = row_standardise,
     .exp64 = array_exp64,
+    .exp_over = array_exp_over,
     .log_sum_exp64 = array_log_sum_exp64,
     .divergence = array_divergence,
     .waves = array_waves,

@@ -344,6 +344,26 @@ static TARGET void array_exp64(double *x, int64_t count)
         x[i] = exp(x[i]);
 }
 
+static TARGET void array_exp_over(float *x, int64_t count, double divisor)
+{
+    int64_t i = 0;
+
+    for (; i + WIDE <= count; i += WIDE) {
+        Wide now = wide_from(x + i);
+        Half out;
+
+        if (wide_within(now, EXP_RANGE))
+            now = wide_exp(now);
+        else
+            for (int c = 0; c < WIDE; c++)
+                now[c] = exp(now[c]);
+        out = __builtin_convertvector(divisor == 1 ? now : now / divisor, Half);
+        __builtin_memcpy(x + i, &out, sizeof(out));
+    }
+    for (; i < count; i++)
+        x[i] = (float)(exp((double)x[i]) / divisor);
+}
+
 /* ln x of normal numbers above 0: x = 2^k m with m from sqrt 1/2 to sqrt 2, and ln m =
  * 2 artanh z, z = (m - 1) / (m + 1), |z| < 0.172, by its series to z^17. */
 static inline TARGET __attribute__((always_inline)) Wide wide_log(Wide x)
