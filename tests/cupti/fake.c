@@ -119,7 +119,7 @@ static uint32_t api(void)
 
 static void launch(const char *name, uint64_t ns)
 {
-    CUpti_ActivityKernel10 k = { .kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, .name = name };
+    CuptiKernel k = { .kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, .name = name };
 
     k.correlationId = api();
     k.gridX = 7, k.gridY = 2, k.gridZ = 1, k.blockX = 128, k.blockY = k.blockZ = 1;
@@ -261,7 +261,7 @@ static size_t size_of(const CUpti_Activity *record)
 {
     switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-        return sizeof(CUpti_ActivityKernel10) + KERNEL_MORE;
+        return sizeof(CuptiKernel) + KERNEL_MORE;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
         return sizeof(CUpti_ActivityExternalCorrelation);
     case CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER:

@@ -58,7 +58,7 @@ CUptiResult cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params *p
     CHECK_BLOCK(CUpti_Profiler_Host_Initialize_Params, pHostObject);
     must(p->profilerType == CUPTI_PROFILER_TYPE_RANGE_PROFILER, "the host is of ranges");
     if (!p->pChipName || strcmp(p->pChipName, "GH100"))
-        return CUPTI_ERROR_INVALID_CHIP_NAME;
+        return CUPTI_ERROR_INVALID_PARAMETER;
     p->pHostObject = calloc(1, sizeof(Host));
     fake.hosts++;
     return CUPTI_SUCCESS;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define VARIABLE "ATTNSCOPE_CUPTI"
-#define SONAME "libcupti.so.13"
 #define NVPERF "libnvperf_host.so"
 
 static char         why[400];
@@ -53,8 +52,10 @@ static const char *meaning(CUptiResult code)
         return "a part of a GPU (MIG) has no counters";
     case CUPTI_ERROR_NOT_SUPPORTED:
         return "this device or its configuration has none";
+#if CUPTI_API_VERSION >= CUPTI_13
     case CUPTI_ERROR_INVALID_CHIP_NAME:
         return "this libcupti is older than the GPU";
+#endif
     default:
         return NULL;
     }
@@ -128,7 +129,7 @@ static int check_driver(void *handle)
     return cupti_refuse("this libcupti answers nothing where there is no driver");
 }
 
-/* The layout of records follows the major version. */
+/* The layout of records follows the major version, which CUDA 12's numbers (18 to 27) all lack. */
 static int check_version(const CuptiLibrary *library)
 {
     uint32_t version = 0;
@@ -143,6 +144,7 @@ static int check_version(const CuptiLibrary *library)
 const CuptiLibrary *cupti_library(void)
 {
     const char  *given = getenv(VARIABLE);
+    char         soname[32];
     CuptiLibrary library = { .handle = NULL };
 
     if (given && !strcmp(given, "0")) {
@@ -151,11 +153,12 @@ const CuptiLibrary *cupti_library(void)
     }
     if (the_library.handle)
         return &the_library;
+    snprintf(soname, sizeof(soname), "libcupti.so.%d", CUPTI_MAJOR);
     library.handle = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL)
-                                     : open_cuda_library(SONAME);
+                                     : open_cuda_library(soname);
     if (!library.handle) {
         cupti_refuse("%s is not found beside the CUDA toolkit; name it by " VARIABLE,
-                     given && *given ? given : SONAME);
+                     given && *given ? given : soname);
         return NULL;
     }
     if (find_functions(library.handle, &library) || check_driver(library.handle) ||

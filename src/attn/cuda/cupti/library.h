@@ -18,6 +18,16 @@
 
 #include "attn/cuda/profiling.h"
 
+/* CUDA 12's record of a kernel is the beginning of 13's. */
+#define CUPTI_13 130000
+#if CUPTI_API_VERSION >= CUPTI_13
+typedef CUpti_ActivityKernel10 CuptiKernel;
+#define CUPTI_MAJOR (CUPTI_API_VERSION / 10000)
+#else
+typedef CUpti_ActivityKernel9 CuptiKernel;
+#define CUPTI_MAJOR 12
+#endif
+
 #define CUPTI_FUNCTIONS(X)                                                                     \
     X(cuptiGetVersion) X(cuptiGetResultString) X(cuptiGetTimestamp)                            \
     X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) X(cuptiActivityDisable)           \

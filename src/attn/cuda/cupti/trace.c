@@ -101,7 +101,7 @@ static bool is_timed(uint64_t start, uint64_t end)
     return start && end && start >= trace.began;
 }
 
-static void take_kernel(const CUpti_ActivityKernel10 *a)
+static void take_kernel(const CuptiKernel *a)
 {
     DeviceKernel *k = is_timed(a->start, a->end) ? list_add(&trace.kernels, sizeof(*k)) : NULL;
 
@@ -182,7 +182,7 @@ static void take_record(const CUpti_Activity *record)
     switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-        take_kernel((const CUpti_ActivityKernel10 *)(const void *)record);
+        take_kernel((const CuptiKernel *)(const void *)record);
         break;
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const CUpti_ActivityMemcpy6 *a = (const void *)record;
