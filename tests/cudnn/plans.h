@@ -14,7 +14,7 @@
 typedef struct CudnnPlans {
     /* By ATTNSCOPE_CUDNN, as fused.cu does it; false: why not.  capability: 900 is 9.0. */
     bool (*open)(int capability, char *why, int size);
-    /* Also the workspace's bytes; false: why there is none. */
+    /* Also the workspace's bytes, and whether the call's pointers suit it; false: why not. */
     bool (*plan)(const FusedCall *call, int64_t *workspace, char *why, int size);
 } CudnnPlans;
 

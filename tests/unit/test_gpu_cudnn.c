@@ -40,9 +40,12 @@ static const CudnnPlans *plans_of(void)
     return entry ? entry() : NULL;
 }
 
+static char somewhere[256];
+
 static Packed packed(int64_t heads, int64_t rows, int64_t size)
 {
-    return (Packed){ .heads = heads, .rows = (rows + 127) / 128 * 128, .size = size };
+    return (Packed){ .data = somewhere, .heads = heads, .rows = (rows + 127) / 128 * 128,
+                     .size = size };
 }
 
 static void has_plan(const CudnnPlans *plans, int64_t groups, int64_t n, int64_t m, int64_t d,
@@ -52,7 +55,8 @@ static void has_plan(const CudnnPlans *plans, int64_t groups, int64_t n, int64_t
     FusedCall call = { .heads = 8, .n = n, .m = m, .d = d, .e = d, .causal = causal,
                        .arithmetic = (int32_t)arithmetic, .scale = 0.125,
                        .q = packed(8, n, size), .k = packed(8 / groups, m, size),
-                       .v = packed(8 / groups, m, size), .narrow = packed(8, n, size) };
+                       .v = packed(8 / groups, m, size), .narrow = packed(8, n, size),
+                       .lse.data = somewhere };
     char      why[400];
 
     CHECK(plans->plan(&call, &workspace, why, sizeof(why)),
