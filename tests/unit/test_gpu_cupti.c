@@ -285,7 +285,7 @@ static void counters_that_are_refused_say_why(void **state)
     fake->enable = 0;
     fake->config = 26; /* HARDWARE_BUSY */
     assert_int_not_equal(profiler->count_begin(2), 0);
-    assert_non_null(strstr(profiler->why(), "another profiler holds the counters"));
+    assert_non_null(strstr(profiler->why(), "dcgmi profile --pause"));
     fake->config = 0;
     assert_int_not_equal(profiler->count_begin(3000), 0);
     assert_non_null(strstr(profiler->why(), "3000 stages are more ranges than CUPTI takes"));

@@ -39,7 +39,8 @@ static const char *meaning(CUptiResult code)
         return "no permission: run as root or with CAP_SYS_ADMIN, or load the driver with "
                "NVreg_RestrictProfilingToAdminUsers=0";
     case CUPTI_ERROR_HARDWARE_BUSY:
-        return "another profiler holds the counters";
+        return "another profiler holds the counters, or the monitoring of a cluster does: "
+               "'dcgmi profile --pause' makes DCGM let go";
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
         return "another profiler is attached to this process";
     case CUPTI_ERROR_NOT_INITIALIZED:
