@@ -92,13 +92,14 @@ static int64_t since(uint64_t time)
     return (int64_t)(time - trace.began);
 }
 
-/* Of this trace: a buffer may still hold records of what was traced before.  One without times
- * (CUPTI_TIMESTAMP_UNKNOWN) could not be finished, and counts as dropped. */
+/* One without times (CUPTI_TIMESTAMP_UNKNOWN: CUPTI had no memory for them), or with times from
+ * before the trace, says nothing of this run and counts as dropped. */
 static bool is_timed(uint64_t start, uint64_t end)
 {
-    if (!start || !end)
-        trace.dropped++;
-    return start && end && start >= trace.began;
+    bool is = start && end && start >= trace.began;
+
+    trace.dropped += !is;
+    return is;
 }
 
 static void take_kernel(const CuptiKernel *a)
