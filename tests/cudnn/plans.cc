@@ -105,7 +105,7 @@ static bool plan(const FusedCall *call, int64_t *workspace, char *why, int size)
     made = p.plan && !lib.BackendGetAttribute(p.plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                               CUDNN_TYPE_INT64, 1, &one, workspace);
     if (!made)
-        tell_why(&p, p.graph.status);
+        words_of(p.graph.status, p.why);
     else if (run(&p, call))
         made = (snprintf(p.why, sizeof(p.why), "%.290s", reason), false);
     snprintf(why, (size_t)size, "%s", p.why);

@@ -157,9 +157,25 @@ static bool find_functions(void *from)
     return true;
 }
 
+// A code, and what it says of its last failure besides, in one line.
+template <size_t SIZE>
+static const char *words_of(cudnnStatus_t status, char (&text)[SIZE])
+{
+    char more[220] = "";
+
+    lib.GetLastErrorString(more, sizeof(more));
+    more[sizeof(more) - 1] = '\0';
+    for (char *at = more; *at; at++)
+        *at = *at < ' ' ? ' ' : *at;
+    snprintf(text, SIZE, "%s%s%s", status ? lib.GetErrorString(status) : "it offers none",
+             *more ? ": " : "", more);
+    return text;
+}
+
 static bool ready(void)
 {
     void         *found;
+    char          words[300];
     cudnnStatus_t status;
 
     if (tried)
@@ -185,7 +201,7 @@ static bool ready(void)
         decline("cuDNN %zu.%zu", lib.GetVersion() / 10000,
                 lib.GetVersion() / 100 % 100);
     else
-        decline("cuDNN cannot use this GPU: %s", lib.GetErrorString(status));
+        decline("cuDNN cannot use this GPU: %s", words_of(status, words));
     return usable;
 }
 
@@ -212,19 +228,6 @@ static bool is_same(const FusedCall *a, const FusedCall *b)
            a->q.size == b->q.size && a->q.rows == b->q.rows && a->k.heads == b->k.heads &&
            a->k.size == b->k.size && a->k.rows == b->k.rows && a->v.heads == b->v.heads &&
            a->v.size == b->v.size && a->v.rows == b->v.rows;
-}
-
-// What it says of its last failure, in one line.
-static void tell_why(Plan *p, cudnnStatus_t status)
-{
-    char more[220] = "";
-
-    lib.GetLastErrorString(more, sizeof(more));
-    more[sizeof(more) - 1] = '\0';
-    for (char *at = more; *at; at++)
-        *at = *at < ' ' ? ' ' : *at;
-    snprintf(p->why, sizeof(p->why), "%s%s%s",
-             status ? lib.GetErrorString(status) : "it offers none", *more ? ": " : "", more);
 }
 
 // What the plan has begun may still be under way.
@@ -292,8 +295,7 @@ static int make_plan(Plan *p, const FusedCall *a)
     if (p->plan && take_workspace(p))
         return 0;
     p->plan = NULL;
-    tell_why(p, p->graph.status);
-    return decline("no engine of cuDNN takes this shape: %s", p->why);
+    return decline("no engine of cuDNN takes this shape: %s", words_of(p->graph.status, p->why));
 }
 
 static Plan *plan_of(const FusedCall *a, int *code)
@@ -325,6 +327,7 @@ static int run(Plan *p, const FusedCall *a)
     Graph      own = {};
     Descriptor d = make(&own, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     int64_t    count = a->causal ? 7 : 6;
+    char       words[300];
 
     set(&own, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
     set(&own, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data);
@@ -334,7 +337,7 @@ static int run(Plan *p, const FusedCall *a)
         own.status = lib.BackendExecute(the_handle, p->plan, d);
     if (d)
         lib.BackendDestroyDescriptor(d);
-    return own.status ? decline("cuDNN: %s", lib.GetErrorString(own.status)) : 0;
+    return own.status ? decline("cuDNN: %s", words_of(own.status, words)) : 0;
 }
 
 extern "C" int call_fused_plan(const FusedCall *a)
