@@ -42,7 +42,7 @@ static const Source *source_new(Run *r, Source source)
 
 ChoiceRows choice_rows_exact(Run *r, Tensor x)
 {
-    return (ChoiceRows){ .near = exact_rounded(r, x), .exact = copied_row,
+    return (ChoiceRows){ .near = exact_rounded(r, x), .exact = copied_row, .whole = x,
                          .context = source_new(r, (Source){ .x = x, .heads = r->h }) };
 }
 
@@ -54,7 +54,8 @@ ChoiceRows choice_rows_normalised(Run *r, Tensor x, NormaliseKind kind, double e
         return (ChoiceRows){ .near = x };
     op_charge(r, FLOP_OVERHEAD, 5 * copies * (double)(x.shape[1] * x.shape[2]));
     return (ChoiceRows){
-        .near = op_normalise(r, x, kind, eps), .exact = normalised_row,
+        .near = op_normalise(r, x, kind, eps), .exact = normalised_row, .whole = x, .kind = kind,
+        .eps = eps,
         .context = source_new(r, (Source){ .x = x, .heads = r->h, .kind = kind, .eps = eps })
     };
 }

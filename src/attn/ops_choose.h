@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attn/ops_rows.h"
 #include "core/tensor.h"
 
 typedef struct Run Run;
@@ -23,11 +24,15 @@ Tensor op_argmax(Run *r, Tensor x, bool with_negative);
 Tensor op_top_k(Run *r, Tensor x, int64_t k);
 
 /* Rows that choices are made on: `near` to look at, and row i in double where that cannot
- * tell.  A back end on another device may decline `exact`. */
+ * tell.  A back end on another device takes `whole` instead, and asks the host only where it is
+ * absent. */
 typedef struct ChoiceRows {
-    Tensor      near; /* f32 [h',n,d]: the rows, rounded */
-    void      (*exact)(const void *context, int64_t head, int64_t i, double *row);
-    const void *context; /* exact NULL: as near */
+    Tensor        near; /* f32 [h',n,d]: the rows, rounded */
+    void        (*exact)(const void *context, int64_t head, int64_t i, double *row);
+    const void   *context; /* exact NULL: as near */
+    Tensor        whole;   /* [h',n,d]: f64, what `exact` tells; f32, what op_normalise64 makes */
+    NormaliseKind kind;    /* of it, by these */
+    double        eps;
 } ChoiceRows;
 
 typedef struct Nearest {

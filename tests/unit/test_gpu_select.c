@@ -182,6 +182,54 @@ static void check_best(Kind kind, bool exact, int64_t n, int64_t count, int64_t 
     gpu_fixture_free(&g);
 }
 
+#define SHARERS 4 /* heads, of two of rows */
+
+static void shared_row(const void *context, int64_t head, int64_t i, double *row)
+{
+    const Tensor *x = context;
+
+    memcpy(row, (const double *)tensor_head(x, head, SHARERS) + i * x->shape[2],
+           (size_t)x->shape[2] * sizeof(*row));
+}
+
+/* The host is not asked where the device can make the rows itself. */
+static void asked_row(const void *context, int64_t head, int64_t i, double *row)
+{
+    (void)context, (void)head, (void)i, (void)row;
+    fail_msg("the host was asked for a row");
+}
+
+static void best_of_rows_that_the_device_makes(void **state)
+{
+    static const NormaliseKind kinds[] = { NORMALISE_NONE, NORMALISE_L2, NORMALISE_RMS,
+                                           NORMALISE_LAYER };
+
+    (void)state;
+    for (size_t x = 0; x < sizeof(kinds) / sizeof(*kinds); x++) {
+        GpuFixture g = gpu_fixture_new(SHARERS, 9);
+        Tensor     own = fixture_normal(&g.cpu, 2, 300, 9, 1);
+        Tensor     y = widened(&g, fixture_normal(&g.cpu, SHARERS, 5, 9, 1));
+        Tensor     near = fixture_tensor(&g.cpu, DT_F32, 2, 300, 9);
+        Tensor     wide = fixture_tensor(&g.cpu, DT_F64, 2, 300, 9);
+        Tensor     index = fixture_tensor(&g.cpu, DT_I32, SHARERS, 5, 40);
+        Tensor     other = gpu_like(&g, index);
+        ChoiceRows rows;
+
+        cpu_normalise64(g.cpu.run, &own, kinds[x], 1e-5, &wide);
+        for (int64_t at = 0; at < tensor_count(&wide); at++)
+            tensor_f32(&near)[at] = (float)((double *)wide.data)[at];
+        rows = (ChoiceRows){ .near = near, .exact = shared_row, .context = &wide };
+        cpu_best_rows(g.cpu.run, &rows, &y, 40, &index);
+        for (int made = 0; made < 2; made++) {
+            rows = (ChoiceRows){ .near = near, .exact = asked_row, .whole = made ? own : wide,
+                                 .kind = kinds[x], .eps = 1e-5 };
+            g.gpu.run->ops->best_rows(g.gpu.run, &rows, &y, 40, &other);
+            check_same("best_rows", index, other);
+        }
+        gpu_fixture_free(&g);
+    }
+}
+
 static void best_rows(void **state)
 {
     (void)state;
@@ -323,7 +371,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(argmax_and_top_k), cmocka_unit_test(nearest),
-        cmocka_unit_test(best_rows),        cmocka_unit_test(codes),
+        cmocka_unit_test(best_rows),
+        cmocka_unit_test(best_of_rows_that_the_device_makes),        cmocka_unit_test(codes),
         cmocka_unit_test(code_clusters),    cmocka_unit_test(member_sums),
         cmocka_unit_test(sort),
     };

@@ -24,7 +24,22 @@ static void fill_item(void *context, int64_t item, int worker)
                       (double *)job->to.data + head * job->to.head_stride + i * job->to.row_stride);
 }
 
-/* The rows that choices are decided on: all that `exact` would tell, ahead of the kernels. */
+/* All that `exact` would tell, made on the device. */
+static DeviceTensor whole_rows(Run *r, const ChoiceRows *x)
+{
+    Tensor y = x->whole;
+
+    if (y.dtype != DT_F64) {
+        y = tensor_of(DT_F64, 3, x->whole.shape,
+                      gpu_scratch(r, tensor_count(&x->whole), (int64_t)sizeof(double)));
+        if (!run_failed(r))
+            gpu_normalise64(r, &x->whole, x->kind, x->eps, &y);
+    }
+    return gpu_tensor(r, &y);
+}
+
+/* The rows that choices are decided on; what only the host can tell stands there ahead of the
+ * kernels. */
 static DeviceTensor choice_rows(Run *r, const ChoiceRows *x, int64_t heads)
 {
     int64_t n = x->near.shape[1], d = x->near.shape[2];
@@ -32,11 +47,16 @@ static DeviceTensor choice_rows(Run *r, const ChoiceRows *x, int64_t heads)
 
     if (!x->exact)
         return gpu_tensor(r, &x->near);
+    if (x->whole.data)
+        return whole_rows(r, x);
     job.to = (DeviceTensor){ .dtype = DEVICE_F64, .heads = heads, .rows = n, .cols = d,
                              .head_stride = n * d, .row_stride = d };
     job.to.data = gpu_scratch(r, heads * n, d * (int64_t)sizeof(double));
-    if (job.to.data)
+    if (job.to.data) {
+        gpu_wait(r, "rows that choices are made on are the host's");
         threads_run(r->threads, heads * job.blocks, fill_item, &job);
+        gpu_toward(r, job.to.data, heads * n * d * (int64_t)sizeof(double));
+    }
     return job.to;
 }
 
