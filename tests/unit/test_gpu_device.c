@@ -2,6 +2,7 @@
 #include "check.h"
 #include "unit/gpu_fixture.h"
 
+#include "attn/cuda/gpu_panels.h"
 #include "attn/lambdas.h"
 #include "attn/pattern.h"
 
@@ -119,6 +120,77 @@ static void nothing_is_under_way_while_the_host_goes_on(void **state)
     gpu_fixture_free(&f);
 }
 
+/* What the host has written moves to the GPU as a whole, ahead of the kernel that reads it: else
+ * that would wait for it page by page.  Here: what has been asked to move. */
+#define MOVES 64
+static const DeviceApi *moving_api;
+static struct {
+    const char *first;
+    int64_t     bytes;
+} moves[MOVES];
+static int move_count;
+
+static int noted_move(const void *data, int64_t bytes, bool device)
+{
+    if (device && move_count < MOVES) {
+        moves[move_count].first = data;
+        moves[move_count++].bytes = bytes;
+    }
+    return moving_api->toward(data, bytes, device);
+}
+
+static bool has_moved(const void *data, int64_t bytes)
+{
+    for (int x = 0; x < move_count; x++)
+        if (moves[x].first <= (const char *)data &&
+            (const char *)data + bytes <= moves[x].first + moves[x].bytes)
+            return true;
+    return false;
+}
+
+static void what_the_host_lists_moves_ahead(void **state)
+{
+    GpuFixture   f = gpu_fixture_new(2, 1);
+    DeviceApi    api = *f.device->api;
+    Run         *r = f.gpu.run;
+    PanelSpan    span = { .rows = 100, .keys = 100 };
+    int64_t     *start = gpu_scratch(r, 5, sizeof(*start));
+    int32_t     *entry = gpu_scratch(r, 8, sizeof(*entry));
+    Tensor       x = fixture_tensor(&f.gpu, DT_F32, 2, 3, 2);
+    Tensor       y = fixture_tensor(&f.gpu, DT_F32, 2, 2, 2);
+    SumLists     sums = { .x = x, .start = start, .entry = entry, .heads = 2, .n = 2 };
+    float        own[6] = { 0 };
+    Tensor       host = tensor_of(DT_F32, 3, (int64_t[]){ 1, 2, 3 }, own);
+    DeviceTensor copy;
+    PanelWork    work;
+    RowRuns      runs;
+    double       cells;
+
+    (void)state;
+    moving_api = f.device->api;
+    move_count = 0;
+    api.toward = noted_move;
+    f.device->api = &api;
+    for (int at = 0; at < 5; at++)
+        start[at] = 2 * at;
+    memset(entry, 0, 8 * sizeof(*entry));
+    memset(x.data, 0, (size_t)tensor_bytes(&x));
+    copy = gpu_tensor(r, &host);
+    work = gpu_panels(r, &span, 1, 4);
+    runs = gpu_row_runs(r, pattern_causal(r->arena, (PatternShape){ .heads = 2, .n = 9, .m = 9 }),
+                        &cells);
+    gpu_sum_lists(r, &sums, &y);
+    f.device->api = moving_api;
+    assert_int_equal(r->err.code, ERR_NONE);
+    assert_true(has_moved(copy.data, sizeof(own)));
+    assert_true(has_moved(work.panels, work.count * (int64_t)sizeof(*work.panels)));
+    assert_true(has_moved(runs.start, 10 * (int64_t)sizeof(*runs.start)));
+    assert_true(has_moved(runs.runs, 9 * (int64_t)sizeof(*runs.runs)));
+    assert_true(has_moved(start, 5 * (int64_t)sizeof(*start)));
+    assert_true(has_moved(entry, 8 * (int64_t)sizeof(*entry)));
+    gpu_fixture_free(&f);
+}
+
 /* Shared memory is not the same everywhere: told before the launch that it would be refused at. */
 static void lambdas_of_too_many_heads_are_told(void **state)
 {
@@ -171,6 +243,7 @@ int main(void)
         cmocka_unit_test(memory_that_a_gpu_faults_at_is_found),
         cmocka_unit_test(nothing_is_under_way_while_the_host_goes_on),
         cmocka_unit_test(what_is_lost_stays_lost),
+        cmocka_unit_test(what_the_host_lists_moves_ahead),
         cmocka_unit_test(lambdas_of_too_many_heads_are_told),
     };
 

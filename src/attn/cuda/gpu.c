@@ -59,8 +59,10 @@ DeviceTensor gpu_tensor(Run *r, const Tensor *t)
     to.row_stride = from.cols;
     to.head_stride = from.rows * from.cols;
     to.data = gpu_scratch(r, from.heads * from.rows * from.cols, size);
-    if (to.data)
+    if (to.data) {
         copy_rows(&from, &to, step, size);
+        gpu_toward(r, to.data, from.heads * from.rows * from.cols * size);
+    }
     return to;
 }
 

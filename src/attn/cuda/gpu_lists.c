@@ -36,6 +36,17 @@ void gpu_merge_rows(Run *r, const MergeRows *in)
     arena_release(r->arena, mark);
 }
 
+/* The host makes where a row's entries begin, and often all of them. */
+static void lists_toward(Run *r, const SumLists *in)
+{
+    int64_t rows = in->heads * in->n, entries = run_failed(r) ? 0 : in->start[rows];
+
+    gpu_toward(r, in->start, (rows + 1) * (int64_t)sizeof(*in->start));
+    gpu_toward(r, in->entry, entries * (int64_t)sizeof(*in->entry));
+    gpu_toward(r, in->weight, entries * (int64_t)sizeof(*in->weight));
+    gpu_toward(r, in->share, rows * (int64_t)sizeof(*in->share));
+}
+
 void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y)
 {
     ArenaMark mark = arena_mark(r->arena);
@@ -43,6 +54,7 @@ void gpu_sum_lists(Run *r, const SumLists *in, Tensor *y)
                        .start = in->start, .entry = in->entry, .weight = in->weight,
                        .share = in->share };
 
+    lists_toward(r, in);
     if (gpu_ready(r))
         gpu_done(r, "sums of lists", gpu_api(r)->sum_lists(&call));
     arena_release(r->arena, mark);

@@ -41,6 +41,8 @@ RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells)
     }
     if (!run_failed(r))
         start[lines] = used;
+    gpu_toward(r, start, (lines + 1) * (int64_t)sizeof(*start));
+    gpu_toward(r, runs, used * (int64_t)sizeof(*runs));
     pattern_row_free(&row);
     run_prepare(r, false);
     *cells = (double)found * (pattern_per_head(pattern) ? 1 : (double)r->h);

@@ -109,6 +109,8 @@ PanelWork gpu_panels(Run *r, const PanelSpan *spans, int64_t count, int64_t widt
     plan.work.join = plan.join;
     if (!run_failed(r))
         fill(&plan, spans, count);
+    gpu_toward(r, plan.panel, plan.work.count * (int64_t)sizeof(RowPanel));
+    gpu_toward(r, plan.join, plan.work.joins * (int64_t)sizeof(PanelJoin));
     return plan.work;
 }
 
