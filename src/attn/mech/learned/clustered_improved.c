@@ -31,7 +31,7 @@ typedef struct Improved {
     int64_t        offset; /* position of query 0 among the keys */
     Tensor         top;    /* i32 [h,C*topk] keys of T_c, increasing */
     Tensor         raw;    /* f64 [h,C*topk] their qbar_c . k_j */
-    GroupResult    own;    /* softmax over T_c; rows in the order of parts.order */
+    GroupResult    own;    /* softmax over T_c */
     AttendInput    in;     /* scores of queries and keys */
     double        *kept;   /* [h*C] what A_c gives to T_c; only with views */
     double        *z;      /* [h*n] log-sum-exp over T_c; only with views */
@@ -96,7 +96,7 @@ static void attend_own(Run *r, Improved *p)
     GroupAttend          g = { .q = r->q, .k = r->k, .v = r->v, .scale = s->scale,
                                .groups = s->clusters, .query_start = s->parts.start,
                                .query_index = s->parts.order, .key_index = p->top,
-                               .causal = p->causal };
+                               .causal = p->causal, .placed = true };
 
     run_stage(r, "attend chosen keys");
     g.key_start = run_tensor2(r, DT_I32, 1, s->clusters + 1);
@@ -125,7 +125,7 @@ static double top_log_sum(const Improved *p, int64_t at)
 
 /* The mean's attention outside T_c: row c of out is sum_j A_cj v_j, and what it leaves
  * is 1 - rest. */
-static void attend_rest(Run *r, const Improved *p, Tensor out, double *kept)
+static void attend_rest(Run *r, const Improved *p, Tensor out, Tensor kept)
 {
     const QueryClusters *s = p->s;
     GroupAttend          g = query_clusters_group(r, s, r->v);
@@ -144,42 +144,37 @@ static void attend_rest(Run *r, const Improved *p, Tensor out, double *kept)
             double       share = 1 / (1 + exp(top_log_sum(p, at) - z));
             const float *from = tensor_f32(&rest.out) + x * r->e;
 
-            kept[at] = 1 - share;
+            tensor_f32(&kept)[at] = (float)(1 - share);
             for (int64_t c = 0; c < r->e; c++)
                 tensor_f32(&out)[at * r->e + c] = (float)(share * (double)from[c]);
         }
     }
 }
 
-/* Back in the order of the sequence; `rest` [h,C,e] is absent in causal runs. */
-static void combine(Run *r, const Improved *p, Tensor rest, const double *kept)
+/* What a query's chosen keys give, times their share, and its cluster's rest [h,C,e]; causal runs
+ * have no rest. */
+static void combine(Run *r, const Improved *p, Tensor rest, Tensor kept)
 {
-    const Partition *parts = &p->s->parts;
+    ArenaMark mark = arena_mark(r->arena);
+    Tensor    cluster = p->s->parts.cluster;
 
     run_stage(r, "combine");
-    r->out = run_tensor3(r, DT_F32, r->h, r->n, r->e);
-    op_wait(r, "the host combines the chosen keys and the rest");
-    for (int64_t x = 0; x < r->h * r->n && !run_failed(r); x++) {
-        int64_t      row = x / r->n * r->n + tensor_i32(&parts->order)[x];
-        int64_t      at = x / r->n * parts->clusters + tensor_i32(&parts->cluster)[row];
-        float       *to = tensor_f32(&r->out) + row * r->e;
-        const float *own = tensor_f32(&p->own.out) + x * r->e;
-
-        for (int64_t c = 0; c < r->e; c++)
-            to[c] = p->causal ? own[c]
-                              : (float)kept[at] * own[c] + tensor_f32(&rest)[at * r->e + c];
-    }
+    r->out = p->own.out;
+    if (p->causal)
+        return;
+    op_entries_of(r, r->out, op_gather(r, kept, cluster), ENTRY_PRODUCT, 1, r->out);
+    op_entries_of(r, r->out, op_gather(r, rest, cluster), ENTRY_SUM, 1, r->out);
+    arena_release(r->arena, mark);
 }
 
 static void attend(Run *r, Improved *p)
 {
     const QueryClusters *s = p->s;
-    Tensor               rest = { .rank = 0 };
-    double              *kept = NULL;
+    Tensor               rest = { .rank = 0 }, kept = rest;
 
     if (!p->causal) {
         rest = run_tensor3(r, DT_F32, s->h, s->clusters, r->e);
-        kept = run_alloc(r, s->h * s->clusters, sizeof(*kept));
+        kept = run_tensor3(r, DT_F32, s->h, s->clusters, 1);
         attend_rest(r, p, rest, kept);
     }
     attend_own(r, p);
