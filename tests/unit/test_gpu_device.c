@@ -159,6 +159,10 @@ static void what_the_host_lists_moves_ahead(void **state)
     Tensor       x = fixture_tensor(&f.gpu, DT_F32, 2, 3, 2);
     Tensor       y = fixture_tensor(&f.gpu, DT_F32, 2, 2, 2);
     SumLists     sums = { .x = x, .start = start, .entry = entry, .heads = 2, .n = 2 };
+    AttendInput  in = { .q = fixture_normal(&f.gpu, 2, 3, 2, 1), .k = x, .v = x, .scale = 1 };
+    AttendResult out = { .out = fixture_tensor(&f.gpu, DT_F32, 2, 3, 2),
+                         .lse = tensor_with_rank(fixture_tensor(&f.gpu, DT_F32, 1, 2, 3), 2) };
+    Position     position = { .id = "test" };
     float        own[6] = { 0 };
     Tensor       host = tensor_of(DT_F32, 3, (int64_t[]){ 1, 2, 3 }, own);
     DeviceTensor copy;
@@ -180,9 +184,14 @@ static void what_the_host_lists_moves_ahead(void **state)
     runs = gpu_row_runs(r, pattern_causal(r->arena, (PatternShape){ .heads = 2, .n = 9, .m = 9 }),
                         &cells);
     gpu_sum_lists(r, &sums, &y);
+    r->spec.position = &position;
+    gpu_attend(r, &in, pattern_full(r->arena, (PatternShape){ .heads = 2, .n = 3, .m = 3 }, 0),
+               &out, &cells);
+    r->spec.position = NULL;
     f.device->api = moving_api;
     assert_int_equal(r->err.code, ERR_NONE);
     assert_true(has_moved(copy.data, sizeof(own)));
+    assert_true(has_moved(in.q.data, tensor_bytes(&in.q)));
     assert_true(has_moved(work.panels, work.count * (int64_t)sizeof(*work.panels)));
     assert_true(has_moved(runs.start, 10 * (int64_t)sizeof(*runs.start)));
     assert_true(has_moved(runs.runs, 9 * (int64_t)sizeof(*runs.runs)));
