@@ -74,6 +74,15 @@ static void find_line(Ui *ui, int index)
     b->cursor = browse_line_of(&list, index);
 }
 
+void browse_find_weights(Ui *ui)
+{
+    for (size_t i = 0; mechanism_at(i); i++)
+        if (mechanism_at(i)->needs_attn) {
+            find_line(ui, (int)i);
+            return;
+        }
+}
+
 void action_list_up(Ui *ui)
 {
     move(ui, -1);

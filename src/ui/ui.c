@@ -11,6 +11,7 @@
 #include "app/command_parts.h"
 #include "app/trials.h"
 #include "ui/actions.h"
+#include "ui/browse.h"
 #include "ui/capability.h"
 #include "ui/console.h"
 #include "ui/explorer_run.h"
@@ -285,11 +286,16 @@ static bool load(Ui *ui, const Start *start, Error *err)
 static void say_start(Ui *ui)
 {
     const Input *input = session_input(ui->session);
+    bool         weights = input->attn.data && !input->q.data && !input->x.data && !input->v.data;
 
+    if (weights)
+        browse_find_weights(ui);
     if (session_warning(ui->session))
         ui_say(ui, ROLE_WARN, "%s", session_warning(ui->session));
     else if (*saving_behind(ui) && !ui->message[0])
         ui_say(ui, ROLE_DIM, "as it was left%s", saving_behind(ui));
+    else if (weights && !ui->message[0])
+        ui_say(ui, ROLE_DIM, "the input holds finished weights: Enter shows them");
     else if (input->note && !ui->message[0]) /* what the session had to say comes first */
         ui_say(ui, ROLE_DIM, "%s", input->note);
 }
