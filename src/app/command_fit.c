@@ -95,6 +95,21 @@ static bool write_file(const Results *rows, const Call *call, const char *path, 
     return ok;
 }
 
+/* An empty table would look as if nothing had grown. */
+static bool check_measured(const Results *rows, const Call *call, Error *err)
+{
+    for (int i = 0; i < rows->count; i++)
+        if (rows->rows[i].ok)
+            return true;
+    if (!rows->count)
+        return error_set(err, ERR_DATA, "%s holds no record yet%s", call->words[0],
+                         rows->torn ? ": its only line is not whole" : "");
+    return error_set(err, ERR_DATA, "%s: none of its %d point%s was measured; the first, %s at n = "
+                     "%lld: %s %s", call->words[0], rows->count, rows->count == 1 ? "" : "s",
+                     rows->rows[0].mechanism, (long long)rows->rows[0].n, rows->rows[0].status,
+                     rows->rows[0].message);
+}
+
 bool command_fit(Session *s, const Call *call, Text *out, Error *err)
 {
     Results rows = { 0 };
@@ -108,6 +123,7 @@ bool command_fit(Session *s, const Call *call, Text *out, Error *err)
     if (ok) {
         results_latest(&rows);
         results_sort(&rows);
+        ok = check_measured(&rows, call, err);
         for (int i = 0; ok && i < call->file_count; i++)
             ok = write_file(&rows, call, call->files[i], out, err);
         if (ok && !call->file_count)
