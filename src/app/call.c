@@ -83,8 +83,7 @@ static bool unknown_option(const Command *command, const char *word, Error *err)
                      others ? "its own" : "them");
 }
 
-/* Its files are figures, of which several may hold one drawing. */
-static bool draws(const Command *command)
+bool command_draws(const Command *command)
 {
     return command_takes(command, &options[OPT_OUTPUT]) &&
            command_takes(command, &options[OPT_FORMAT]);
@@ -93,7 +92,7 @@ static bool draws(const Command *command)
 /* The slopes of one sweep as a chart and a table are several, too. */
 static bool takes_files(const Command *command)
 {
-    return draws(command) || command->run == command_fit;
+    return command_draws(command) || command->run == command_fit;
 }
 
 static bool add_file(Call *call, const char *path, Error *err)
@@ -181,7 +180,7 @@ static bool check_files(const Call *call, Error *err)
     const PngOptions kind = { .format = call->values[OPT_FORMAT] };
     FigureFormat     format;
 
-    if (call->file_count && !draws(call->command))
+    if (call->file_count && !command_draws(call->command))
         return true;
     if (call->file_count > 1 && kind.format)
         return error_set(err, ERR_USAGE, "--format is of one file: of several, each name's ending "

@@ -41,6 +41,10 @@ bool command_run(Session *s, const char *const *words, int count, bool tty, int 
     }
     if (!call.command->run)
         return error_set(err, ERR_USAGE, "'%s' can only be started from a shell", words[0]);
+    /* What is drawn for minutes is not to be lost to a slip in a folder's name. */
+    for (int i = 0; command_draws(call.command) && i < call.file_count; i++)
+        if (!file_place(call.files[i], err))
+            return false;
     words_join(words, count, &line);
     call.line = text_str(&line);
     ok = call.command->run(s, &call, out, err);

@@ -33,6 +33,8 @@ bool call_int(const Call *call, int id, int64_t lo, int64_t hi, int64_t *out, Er
 bool call_size(const Call *call, int id, int64_t *out, Error *err); /* "8G" */
 bool call_share(const Call *call, int id, double *out, Error *err); /* "1%" */
 
+/* Its files are figures, of which several may hold one drawing. */
+bool command_draws(const Command *command);
 bool command_takes(const Command *command, const Option *option);
 /* All presets, in the format the call asks for. */
 void presets_list(const Call *call, Text *out);
@@ -50,6 +52,7 @@ bool call_save(Session *s, const Call *call, const Figure *figure, Result *const
                int count, const PngOptions *options, Error *err);
 
 /* Writes output.npy, the views, figures.json and flops.json of a run. */
+bool dump_folder(const char *folder, Error *err); /* makes it */
 bool dump_result(const Result *result, const char *folder, int64_t limit, Text *messages,
                  Error *err);
 

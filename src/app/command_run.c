@@ -60,7 +60,10 @@ bool command_run_mechanism(Session *s, const Call *call, Text *out, Error *err)
     request.quality = call->values[OPT_QUALITY] || request.seeds > 1;
     if (!request.memory_limit)
         request.memory_limit = default_limit();
-    result = session_run(s, &request, err);
+    /* Before the run: it may take long. */
+    result = call->values[OPT_DUMP] && !dump_folder(call->values[OPT_DUMP], err)
+                 ? NULL
+                 : session_run(s, &request, err);
     ok = result != NULL;
     if (ok && !cell && (call->values[OPT_JSON] || result->run->err.code == ERR_NONE))
         write_result(result, call, out);

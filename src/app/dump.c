@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 /* The folder and those above it. */
-static bool make_folder(const char *folder, Error *err)
+bool dump_folder(const char *folder, Error *err)
 {
     char path[4096];
 
@@ -94,7 +94,7 @@ bool dump_result(const Result *result, const char *folder, int64_t limit, Text *
 {
     const Run *run = result->run;
 
-    if (!make_folder(folder, err) || !write_npy(folder, "output", &run->out, err) ||
+    if (!dump_folder(folder, err) || !write_npy(folder, "output", &run->out, err) ||
         !dump_flops(run, folder, err) || !dump_figures(run, folder, err))
         return false;
     for (int i = 0; i < run->view_count; i++) {

@@ -2,11 +2,13 @@
 #include "core/text.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void text_free(Text *text)
@@ -317,6 +319,29 @@ bool file_read(const char *path, size_t most, Text *out, Error *err)
 static bool write_stream(FILE *file, const void *bytes, size_t length)
 {
     return fwrite(bytes, 1, length, file) == length && fflush(file) == 0;
+}
+
+bool file_place(const char *path, Error *err)
+{
+    char        copy[4096];
+    const char *folder;
+    struct stat there;
+
+    if (!strcmp(path, "-"))
+        return true;
+    if (snprintf(copy, sizeof(copy), "%s", path) >= (int)sizeof(copy))
+        return error_set(err, ERR_FILE, "%.200s...: the path is too long", path);
+    folder = dirname(copy);
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return error_set(err, ERR_FILE, "%s is a folder: add a name, as in %s/%s", path, path,
+                         "picture.png");
+    if (stat(folder, &there) != 0 && folder[0] == '~')
+        return error_set(err, ERR_FILE, "%s: the folder %s cannot be used: %s; ~ is a shell's, "
+                         "write the path out", path, folder, strerror(errno));
+    if (access(folder, W_OK) == 0)
+        return true;
+    return error_set(err, ERR_FILE, "%s: the folder %s cannot be written to: %s", path, folder,
+                     strerror(errno));
 }
 
 bool file_write(const char *path, const void *bytes, size_t length, Error *err)

@@ -4,12 +4,9 @@
  * command, so that it can be made again.  The worker draws; the results are kept
  * until the file is written.
  */
-#include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/command_parts.h"
@@ -140,29 +137,6 @@ static bool take_shown(Ui *ui, struct ExportWork *w, Text *command, Error *err)
     return (ui->profiling.view == PROFILE_SCALING ? take_scaling : take_plots)(ui, w, command, err);
 }
 
-/* The folder takes a new file, which replaces one of that name but no folder. */
-static bool check_place(const char *path, Error *err)
-{
-    char        copy[sizeof(((struct ExportWork *)0)->path)];
-    const char *folder;
-    struct stat there;
-
-    snprintf(copy, sizeof(copy), "%s", path);
-    folder = dirname(copy);
-    if (!strcmp(path, "-"))
-        return error_set(err, ERR_USAGE, "- is no file: the screen is here; a name is needed");
-    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
-        return error_set(err, ERR_FILE, "%s is a folder: add a name, as in %s/%s", path, path,
-                         "picture.png");
-    if (stat(folder, &there) != 0 && folder[0] == '~')
-        return error_set(err, ERR_FILE, "%s: the folder %s cannot be used: %s; ~ is a shell's, "
-                         "write the path out", path, folder, strerror(errno));
-    if (access(folder, W_OK) == 0)
-        return true;
-    return error_set(err, ERR_FILE, "%s: the folder %s cannot be written to: %s", path, folder,
-                     strerror(errno));
-}
-
 /* What can be known before a figure is drawn; one file at a time is written. */
 static bool check_path(const Ui *ui, const char *path, Error *err)
 {
@@ -174,7 +148,9 @@ static bool check_path(const Ui *ui, const char *path, Error *err)
     if (ui->export.work)
         return error_set(err, ERR_USAGE, "%s is still being written: wait for it, or Ctrl-C",
                          ui->export.work->path);
-    return check_place(path, err) && figure_format(path, &options, &format, err);
+    if (!strcmp(path, "-"))
+        return error_set(err, ERR_USAGE, "- is no file: the screen is here; a name is needed");
+    return file_place(path, err) && figure_format(path, &options, &format, err);
 }
 
 bool export_start(Ui *ui, const char *path)
