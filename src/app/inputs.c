@@ -105,7 +105,7 @@ void inputs_describe(Text *out)
     table_write(&files, TABLE_TEXT, out);
     table_free(&files);
     text_add(out, "texts and pictures hold no model: equal words and like pixels attend to each "
-                  "other\n\nfrom files: npy, npz, safetensors, csv, txt, png; attnscope info FILE "
-                  "says what one holds;\narrays that are called otherwise: "
+                  "other\n\nfrom files: npy, npz, safetensors, csv, json, txt, png; attnscope info "
+                  "FILE says what one holds;\narrays that are called otherwise: "
                   "--input 'layer.npz[q=query,k=key,v=value]', also x, attn, segments, tokens\n");
 }

@@ -78,7 +78,7 @@ static const struct {
 } extensions[] = {
     { ".npy", FORMAT_NPY },          { ".npz", FORMAT_NPZ },
     { ".safetensors", FORMAT_SAFETENSORS },
-    { ".json", FORMAT_SHARDS },      { ".csv", FORMAT_CSV },
+    { ".json", FORMAT_JSON },        { ".csv", FORMAT_CSV },
     { ".tsv", FORMAT_CSV },          { ".png", FORMAT_PNG },
     { ".pgm", FORMAT_PNM },          { ".ppm", FORMAT_PNM },
     { ".pnm", FORMAT_PNM },          { ".txt", FORMAT_TEXT },
@@ -93,12 +93,16 @@ bool load_find_format(const char *path, Mapped bytes, InputFormat *out, Error *e
     for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
         if (*out == FORMAT_UNKNOWN && has_extension(path, extensions[i].extension))
             *out = extensions[i].format;
+    if (*out == FORMAT_UNKNOWN && begins(bytes, "{\"key\":", 7) && has_extension(path, ".jsonl"))
+        return error_set(err, ERR_FORMAT, "holds the records of a sweep, not an input: attnscope "
+                         "fit, diff and merge read it");
     if (*out == FORMAT_UNKNOWN && is_text(bytes))
         *out = FORMAT_TEXT;
     if (bytes.size == 0)
         return error_set(err, ERR_FORMAT, "is empty");
     if (*out == FORMAT_UNKNOWN)
-        return error_set(err, ERR_FORMAT, "%s; npy, npz, safetensors, CSV, text, PNG and PGM files "
+        return error_set(err, ERR_FORMAT, "%s; npy, npz, safetensors, CSV, JSON, text, PNG and PGM "
+                         "files "
                          "are read", begins(bytes, "GGUF", 4) ? "is a GGUF file, which is not read"
                          : "is in no format known here");
     return true;

@@ -35,7 +35,7 @@ bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat f
     case FORMAT_NPY: return store_open_npy(store, bytes, stem, err);
     case FORMAT_NPZ: return store_open_npz(store, bytes, err);
     case FORMAT_SAFETENSORS: return store_open_safetensors(store, bytes, err);
-    case FORMAT_SHARDS: return store_open_shards(store, bytes, path, err);
+    case FORMAT_JSON: return store_open_json(store, bytes, path, stem, err);
     default: return store_open_csv(store, bytes, stem, err);
     }
 }

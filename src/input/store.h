@@ -1,6 +1,6 @@
 /* input/store.h -- an open tensor file: named arrays and metadata.
  *
- * The formats that hold arrays (npy, npz, safetensors, CSV) each fill a Store;
+ * The formats that hold arrays (npy, npz, safetensors, CSV, JSON) each fill a Store;
  * everything after that is the same for all.  An entry's header has been
  * checked against the file's real size before it is in the list; its bytes are
  * mapped already, or fetched on first use (members of a zip archive).
@@ -48,6 +48,8 @@ bool store_open_npy(Store *store, Mapped bytes, const char *stem, Error *err);
 bool store_open_npz(Store *store, Mapped bytes, Error *err);
 bool store_open_safetensors(Store *store, Mapped bytes, Error *err);
 bool store_open_shards(Store *store, Mapped bytes, const char *path, Error *err);
+/* Nested lists; also the index of shards. */
+bool store_open_json(Store *store, Mapped bytes, const char *path, const char *stem, Error *err);
 bool store_open_csv(Store *store, Mapped bytes, const char *stem, Error *err);
 
 void store_close(Store *store);

@@ -68,7 +68,7 @@ static const Member attn_members[] = {
     { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
       "A tensor with one axis." },
     { "read", attn_read, "path: string, name?: string", "attnscope.Tensor" OR_FAILURE,
-      "The array of a .npy or .csv file, or that of a name in a .npz or .safetensors file: "
+      "The array of a .npy or .csv file, or that of a name in a .npz, .safetensors or .json file: "
       "attn.read(\"layer.npz\", \"query\")." },
     { "write_npz", attn_write_npz, "path: string, tensors: table<string, attnscope.Tensor>",
       "true" OR_FAILURE, "Tensors by name as one .npz file: numpy.load reads it." },

@@ -38,7 +38,7 @@ typedef struct Start {
 static const char usage[] =
     "usage: attnscope [INPUT] [options]\n"
     "\n"
-    "Opens the explorer on INPUT: npy, npz, safetensors, csv, txt or png file,\n"
+    "Opens the explorer on INPUT: npy, npz, safetensors, csv, json, txt or png file,\n"
     "synthetic:NAME(args) or sample:NAME (attnscope info inputs).  Without one, on a\n"
     "shipped sample.  ? lists the keys.\n"
     "\n";

@@ -1,4 +1,4 @@
-/* test_input_sequence.c -- CSV, text and pictures as inputs. */
+/* test_input_sequence.c -- CSV, JSON, text and pictures as inputs. */
 #include "input_fixture.h"
 
 #include <math.h>
@@ -50,6 +50,56 @@ static void bad_matrices_are_refused(void **state)
     refuse_text("w.csv", "# nothing\n", ERR_FORMAT, "no line of numbers");
     refuse_text("w.csv", "1,2,3\n4,5,6\n", ERR_DATA, "(2,3)|not square");
     refuse_text("w.csv", "", ERR_FORMAT, "empty");
+}
+
+static void lists_of_json_are_arrays(void **state)
+{
+    static const float weights[] = { 0.25f, 0.75f, 1, 0 }, q[] = { 1, 2, 3, -4 }, v[] = { 0, 1 };
+    Bytes  w = text_of("[[0.25, 0.75], [1, 0]]");
+    Bytes  b = text_of("{\"layers.2.q\": [[1, 2], [3, -4e0]], \"layers.2.k\": [[1, 2], [3, 4]],"
+                       " \"layers.2.v\": [[false], [true]], \"tokens\": [\"a\", \"\\u00e9\"],"
+                       " \"causal\": true, \"scale\": 0.5, \"model\": \"toy\"}");
+    InputChoice first = INPUT_CHOICE_DEFAULT;
+    Input      *in = load("w.json", &w, NULL);
+
+    (void)state;
+    check_floats(&in->attn, weights, 4);
+    assert_string_equal(in->kind, "json");
+    input_free(in);
+    in = load("b.json", &b, &first);
+    check_floats(&in->q, q, 4);
+    check_floats(&in->v, v, 2);
+    assert_int_equal(in->layer, 2);
+    assert_int_equal(in->causal, 1);
+    assert_true(in->scale == 0.5);
+    assert_string_equal(in->q_tokens[1], "\xc3\xa9");
+    assert_string_equal(in->model, "toy");
+    input_free(in);
+}
+
+static void bad_json_is_refused(void **state)
+{
+    char        spaces[256];
+    Bytes       b;
+    InputChoice small = { .layer = -1, .max_bytes = 4096 };
+
+    (void)state;
+    refuse_text("t.json", "{\"a\": 1}", ERR_DATA, "no q, k, v");
+    refuse_text("t.json", "[[1, 2], [3]]", ERR_FORMAT, "t: a list at depth 2 has 1 entries|2");
+    refuse_text("t.json", "{\"q\": [[1, \"x\"]]}", ERR_FORMAT, "q: expected a number|a text");
+    refuse_text("t.json", "[[[[[[[[[1]]]]]]]]]", ERR_FORMAT, "more than 8 lists");
+    refuse_text("t.json", "{\"q\": null}", ERR_FORMAT, "q: expected nested lists");
+    refuse_text("t.json", "{\"q\": [[1]], \"q\": [[2]]}", ERR_FORMAT, "duplicate");
+    refuse_text("t.json", "[[1, 2", ERR_FORMAT, "bad JSON");
+    refuse_text("t.json", "[\"a\", \"b\"]", ERR_FORMAT, "one in each line");
+    refuse_text("t.json", "{\"mechanism\": \"full\"}", ERR_FORMAT, "the record of a run");
+    refuse_text("t.json", "[[0.5, 0.6], [1, 0]]", ERR_DATA, "row 0 sums to 1.1");
+    refuse_text("t.jsonl", "{\"key\":\"9f\"}\n", ERR_FORMAT, "attnscope fit");
+    memset(spaces, ' ', sizeof(spaces) - 1);
+    memcpy(spaces, "[[1]]", 5);
+    spaces[sizeof(spaces) - 1] = '\0';
+    b = text_of(spaces);
+    refuse("t.json", &b, &small, ERR_NOMEM, "255 bytes of JSON");
 }
 
 static void check_tokens(const char *name, const char *text, const char *const *want)
@@ -120,7 +170,6 @@ static void bad_texts_are_refused(void **state)
     (void)state;
     refuse_text("t.txt", "ab \xff", ERR_FORMAT, "byte 3|0xff");
     refuse_text("t.txt", " \n", ERR_DATA, "no token");
-    refuse_text("t.json", "{\"a\": 1}", ERR_FORMAT, "weight_map");
     refuse_text("t.gguf", "GGUF\xff\xff\xff", ERR_FORMAT, "GGUF");
     refuse_text("t.dat", "\xfe\xfe\xfe", ERR_FORMAT, "no format known");
     refuse("t.txt", &b, &choice, ERR_DATA, "2 tokens|first 3");
@@ -217,6 +266,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_as_text_are_read),
         cmocka_unit_test(bad_matrices_are_refused),
+        cmocka_unit_test(lists_of_json_are_arrays),
+        cmocka_unit_test(bad_json_is_refused),
         cmocka_unit_test(texts_are_split),
         cmocka_unit_test(equal_tokens_have_equal_vectors),
         cmocka_unit_test(bad_texts_are_refused),

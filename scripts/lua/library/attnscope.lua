@@ -1280,7 +1280,7 @@ function attn.tensor(shape, dtype) end
 ---@return attnscope.Tensor
 function attn.vector(values, dtype) end
 
----The array of a .npy or .csv file, or that of a name in a .npz or .safetensors file: attn.read("layer.npz", "query").
+---The array of a .npy or .csv file, or that of a name in a .npz, .safetensors or .json file: attn.read("layer.npz", "query").
 ---@param path string
 ---@param name? string
 ---@return attnscope.Tensor?
