@@ -427,6 +427,7 @@ struct Ops {
     void (*standardise64)(Run *r, const Tensor *x, double eps, const Tensor *gain,
                           const Tensor *bias, Tensor *y);
     void (*tap_sums)(Run *r, const TapSums *in, Tensor *y);
+    void (*turn_pairs)(Run *r, const TurnPairs *in, Tensor *y);
     void (*best_columns)(Run *r, const BestColumns *in, BestResult *out);
     void (*pair_dots)(Run *r, const Tensor *x, const Tensor *y, const Tensor *index,
                       Tensor *dots);

@@ -125,6 +125,16 @@ void op_rounded_attend(Run *r, const RoundedAttend *in)
     op_traffic(r, bytes_of(in->q) + bytes_of(in->k) + bytes_of(in->v), bytes_of(in->out));
 }
 
+Tensor op_turn_pairs(Run *r, const TurnPairs *in)
+{
+    Tensor y = run_tensor3(r, DT_F32, in->x.shape[0], in->x.shape[1], in->x.shape[2]);
+
+    if (!run_failed(r))
+        DISPATCH(r, turn_pairs, in, &y);
+    op_traffic(r, bytes_of(y), bytes_of(y));
+    return y;
+}
+
 /* ---- rows by lists ------------------------------------------------------------------ */
 
 Tensor op_gather(Run *r, Tensor x, Tensor index)

@@ -144,6 +144,15 @@ double rounded_raw_score(const RoundedAttend *in, int64_t heads, int64_t head, i
 double rounded_scaled(const RoundedAttend *in, double score);
 double rounded_exponential(const RoundedAttend *in, double score, double top);
 
+/* Pairs of columns of each row turn: pair t of row i is (x[t step], x[t step + gap]), and turns[i]
+ * holds its cosine at 2 t and its sine behind it; the other columns stay. */
+typedef struct TurnPairs {
+    Tensor  x;     /* f32 [h',n,d] */
+    Tensor  turns; /* f64 [1,n,2 pairs] */
+    int64_t step, gap;
+} TurnPairs;
+Tensor op_turn_pairs(Run *r, const TurnPairs *in); /* f32 [h',n,d]; in double, rounded at the end */
+
 /* ---- rows by lists ------------------------------------------------------------------ */
 
 /* [h,rows,w]: row index[t,x] of x [h',n,w] f32 or i32, index i32 [h',rows]; h: the larger h'. */

@@ -485,6 +485,36 @@ static void normalises_doubles(void **state)
     }
 }
 
+/* Neighbours, or half of the columns apart; the last ones stay. */
+static void turns_pairs(void **state)
+{
+    (void)state;
+    for (int half = 0; half < 2; half++)
+        for (int64_t n = 1; n < 90; n += 44) {
+            GpuFixture f = gpu_fixture_new(4, 7);
+            Tensor     x = fixture_normal(&f.gpu, 2, n, 75, 1), turns = wide_normal(&f, 1, n, 72);
+            TurnPairs  in = { .x = x, .turns = turns, .step = half ? 1 : 2, .gap = half ? 36 : 1 };
+            Tensor     y[2];
+
+            for (int side = 0; side < 2; side++)
+                y[side] = fixture_tensor(&f.gpu, DT_F32, 2, n, 75);
+            cpu_turn_pairs(f.cpu.run, &in, &y[0]);
+            for (int64_t row = 0; row < 2 * n; row++) {
+                const float  *from = tensor_f32(&x) + row * 75, *to = tensor_f32(&y[0]) + row * 75;
+                const double *turn = (double *)turns.data + row % n * 72;
+
+                double        a = (double)from[0], b = (double)from[in.gap];
+
+                assert_true(fabs((double)to[0] - (a * turn[0] - b * turn[1])) < 1e-5);
+                assert_true(fabs((double)to[in.gap] - (a * turn[1] + b * turn[0])) < 1e-5);
+                assert_true(to[74] == from[74]);
+            }
+            gpu_turn_pairs(f.gpu.run, &in, &y[1]);
+            assert_memory_equal(y[1].data, y[0].data, (size_t)tensor_bytes(&y[0]));
+            gpu_fixture_free(&f);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +531,7 @@ int main(void)
         cmocka_unit_test(pools_in_double),
         cmocka_unit_test(means_in_double),
         cmocka_unit_test(normalises_doubles),
+        cmocka_unit_test(turns_pairs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

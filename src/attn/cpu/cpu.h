@@ -149,6 +149,7 @@ void cpu_entries(Run *r, const Entries *in);
 void cpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
                        const Tensor *bias, Tensor *y);
 void cpu_tap_sums(Run *r, const TapSums *in, Tensor *y);
+void cpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y); /* rows64.c */
 void cpu_best_columns(Run *r, const BestColumns *in, BestResult *out);
 void cpu_pair_dots(Run *r, const Tensor *x, const Tensor *y, const Tensor *index, Tensor *dots);
 void cpu_rounded_attend(Run *r, const RoundedAttend *in);

@@ -49,6 +49,7 @@ const Ops *ops_cpu(void)
         .entries = cpu_entries,
         .standardise64 = cpu_standardise64,
         .tap_sums = cpu_tap_sums,
+        .turn_pairs = cpu_turn_pairs,
         .best_columns = cpu_best_columns,
         .pair_dots = cpu_pair_dots,
         .rounded_attend = cpu_rounded_attend,

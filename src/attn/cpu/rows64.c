@@ -45,6 +45,44 @@ void cpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Te
     threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), normalise_item, &job);
 }
 
+/* ---- turned ------------------------------------------------------------------------------ */
+
+typedef struct Turned {
+    const TurnPairs *in;
+    const Tensor    *y;
+    int64_t          some; /* rows of an item */
+} Turned;
+
+static void turn_item(void *context, int64_t item, int worker)
+{
+    const Turned    *job = context;
+    const TurnPairs *in = job->in;
+    int64_t          n = job->y->shape[1], d = job->y->shape[2], rows = job->y->shape[0] * n;
+    int64_t          pairs = in->turns.shape[2] / 2, end = (item + 1) * job->some;
+
+    (void)worker;
+    for (int64_t i = item * job->some; i < end && i < rows; i++) {
+        const double *turns = (const double *)in->turns.data + i % n * 2 * pairs;
+        const float  *x = tensor_f32(&in->x) + i / n * in->x.stride[0] + i % n * in->x.stride[1];
+        float        *y = tensor_f32(job->y) + i * d;
+
+        memcpy(y, x, (size_t)d * sizeof(*y));
+        for (int64_t t = 0; t < pairs; t++, turns += 2) {
+            double a = (double)x[t * in->step], b = (double)x[t * in->step + in->gap];
+
+            y[t * in->step] = (float)(a * turns[0] - b * turns[1]);
+            y[t * in->step + in->gap] = (float)(a * turns[1] + b * turns[0]);
+        }
+    }
+}
+
+void cpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y)
+{
+    Turned job = { .in = in, .y = y, .some = PIECE / y->shape[2] + 1 };
+
+    threads_run(r->threads, ceil_div(y->shape[0] * y->shape[1], job.some), turn_item, &job);
+}
+
 /* ---- standardised ---------------------------------------------------------------------- */
 
 typedef struct Standardise {

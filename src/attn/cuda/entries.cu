@@ -122,6 +122,30 @@ static __global__ void __launch_bounds__(SIDE *DEEP) entries_turned(EntriesCall 
     }
 }
 
+// A warp has a row: its columns as they are, then the pairs that turn.
+static __global__ void __launch_bounds__(THREADS) turn_rows(TurnPairsCall a)
+{
+    int64_t n = a.y.rows, rows = a.y.heads * n, step = (int64_t)gridDim.x * (THREADS / 32);
+    int     lane = threadIdx.x % 32;
+
+    for (int64_t i = (int64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32; i < rows; i += step) {
+        const float  *x = head_of<const float>(a.x, i / n, a.y.heads) + i % n * a.x.row_stride;
+        const double *turns = a.turns + i % n * 2 * a.pairs;
+        float        *y = head_of<float>(a.y, i / n, a.y.heads) + i % n * a.y.row_stride;
+
+        for (int64_t c = lane; c < a.y.cols; c += 32)
+            y[c] = x[c];
+        __syncwarp(); // other lanes' pairs are among them
+        for (int64_t t = lane; t < a.pairs; t += 32) {
+            double p = (double)x[t * a.step], q = (double)x[t * a.step + a.gap];
+            double cosine = turns[2 * t], sine = turns[2 * t + 1];
+
+            y[t * a.step] = (float)__dadd_rn(__dmul_rn(p, cosine), -__dmul_rn(q, sine));
+            y[t * a.step + a.gap] = (float)__dadd_rn(__dmul_rn(p, sine), __dmul_rn(q, cosine));
+        }
+    }
+}
+
 static unsigned at_most(int64_t blocks)
 {
     return (unsigned)(blocks < 1 ? 1 : blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
@@ -148,4 +172,13 @@ extern "C" int call_entries(const EntriesCall *a)
         across *= 2;
     return LAUNCH(entries, dim3(at_most((rows * across + THREADS - 1) / THREADS), grid_of(pieces)),
                   THREADS, 0, *a, across);
+}
+
+extern "C" int call_turn_pairs(const TurnPairsCall *a)
+{
+    int64_t rows = a->y.heads * a->y.rows, each = THREADS / 32;
+
+    if (rows * a->y.cols <= 0)
+        return 0;
+    return LAUNCH(turn_rows, at_most((rows + each - 1) / each), THREADS, 0, *a);
 }

@@ -19,6 +19,13 @@ typedef struct EntriesCall {
     double      least, limit;
 } EntriesCall;
 
+/* As TurnPairs of attn/ops_rows.h. */
+typedef struct TurnPairsCall {
+    DeviceTensor  x, y; /* f32 */
+    const double *turns;
+    int64_t       pairs, step, gap;
+} TurnPairsCall;
+
 typedef struct Normalise64Call {
     DeviceTensor x, y;  /* f32 or f64, f64 */
     int32_t      kind;  /* NormaliseKind */

@@ -198,6 +198,7 @@ static void fill_rows(Ops *ops)
     ops->normalise = gpu_normalise;
     ops->sinkhorn = gpu_sinkhorn;
     ops->tap_sums = gpu_tap_sums;
+    ops->turn_pairs = gpu_turn_pairs;
     ops->best_columns = gpu_best_columns;
     ops->pair_dots = gpu_pair_dots;
     ops->gather = gpu_gather;

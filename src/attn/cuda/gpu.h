@@ -130,6 +130,7 @@ void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendRes
 void gpu_pattern_means(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,
                        double *cells);
 void gpu_entries(Run *r, const Entries *in);
+void gpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y);
 void gpu_zero(Run *r, double *data, int64_t count); /* begun only: no op of its own */
 void gpu_standardise64(Run *r, const Tensor *x, double eps, const Tensor *gain,
                        const Tensor *bias, Tensor *y);

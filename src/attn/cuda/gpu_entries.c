@@ -102,6 +102,19 @@ void gpu_entries(Run *r, const Entries *in)
     arena_release(r->arena, mark);
 }
 
+void gpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y)
+{
+    ArenaMark     mark = arena_mark(r->arena);
+    TurnPairsCall call = { .x = gpu_tensor(r, &in->x), .y = gpu_result(r, y),
+                           .turns = gpu_tensor(r, &in->turns).data,
+                           .pairs = in->turns.shape[2] / 2, .step = in->step, .gap = in->gap };
+
+    gpu_toward(r, call.turns, tensor_bytes(&in->turns)); /* the host made them */
+    if (gpu_ready(r))
+        gpu_done(r, "turned pairs", gpu_api(r)->turn_pairs(&call));
+    arena_release(r->arena, mark);
+}
+
 void gpu_normalise64(Run *r, const Tensor *x, NormaliseKind kind, double eps, Tensor *y)
 {
     ArenaMark       mark = arena_mark(r->arena);

@@ -29,47 +29,40 @@ static const Param params[] = {
     PARAM_END,
 };
 
-typedef struct Turn {
-    Tensor        y;
+typedef struct Angles {
+    double       *turns; /* [rows][pairs] cosine, sine */
     const double *period;
     int64_t       first, pairs;
-    int64_t       step, gap; /* pair t is (x[t step], x[t step + gap]) */
-} Turn;
+} Angles;
 
 static void turn_row(const void *context, int64_t i)
 {
-    const Turn *turn = context;
+    const Angles *a = context;
 
-    for (int64_t t = 0; t < turn->pairs; t++) {
-        double angle = (double)(turn->first + i) / turn->period[t];
-        double cosine = cos(angle), sine = sin(angle);
+    for (int64_t t = 0; t < a->pairs; t++) {
+        double angle = (double)(a->first + i) / a->period[t];
 
-        for (int64_t head = 0; head < turn->y.shape[0]; head++) {
-            float *x = tensor_f32(&turn->y) + head * turn->y.stride[0] + i * turn->y.stride[1] +
-                       t * turn->step;
-            double a = (double)x[0], b = (double)x[turn->gap];
-
-            x[0] = (float)(a * cosine - b * sine);
-            x[turn->gap] = (float)(a * sine + b * cosine);
-        }
+        a->turns[2 * (i * a->pairs + t)] = cos(angle);
+        a->turns[2 * (i * a->pairs + t) + 1] = sin(angle);
     }
 }
 
 static Tensor turned(Run *r, const Params *p, Tensor x, int64_t first)
 {
-    int64_t d = x.shape[2], dim = p->pos_dim && p->pos_dim < d ? p->pos_dim : d;
-    int64_t pairs = dim / 2;
-    Turn    turn = { .first = first, .pairs = pairs, .step = 2, .gap = 1 };
+    int64_t   d = x.shape[2], dim = p->pos_dim && p->pos_dim < d ? p->pos_dim : d;
+    int64_t   pairs = dim / 2;
+    TurnPairs in = { .x = x, .turns = run_tensor3(r, DT_F64, 1, x.shape[1], 2 * pairs), .step = 2,
+                     .gap = 1 };
+    Angles    angles = { .turns = in.turns.data, .first = first, .pairs = pairs };
 
     if (p->pos_layout == LAYOUT_HALF) {
-        turn.step = 1;
-        turn.gap = pairs;
+        in.step = 1;
+        in.gap = pairs;
     }
-    turn.y = position_copy(r, x);
-    turn.period = position_periods(r, p->pos_base, 2 * pairs, pairs);
-    position_rows(r, x.shape[1], turn_row, &turn);
+    angles.period = position_periods(r, p->pos_base, 2 * pairs, pairs);
+    position_rows(r, x.shape[1], turn_row, &angles);
     op_charge(r, FLOP_POSITION, 6.0 * (double)(pairs * x.shape[0] * x.shape[1]));
-    return turn.y;
+    return op_turn_pairs(r, &in);
 }
 
 static void rope_apply(Run *r, const void *opaque, AttendInput *in)
