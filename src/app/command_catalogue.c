@@ -3,6 +3,7 @@
 #include "app/missed.h"
 #include "app/derived.h"
 #include "app/inputs.h"
+#include "app/preset.h"
 #include "app/reach.h"
 #include "app/stored_figure.h"
 #include "profile/conventions.h"
@@ -290,6 +291,16 @@ static void info_conventions(int columns, Text *out)
     }
 }
 
+/* A picture's name stands beside mechanisms' in the documents, so it is asked here, too. */
+static void info_preset(const Preset *preset, Text *out)
+{
+    text_addf(out, "%s -- %s\nafter %s\n\n%s\n\nattnscope figure --preset %s -o %s.png\n"
+              "that is: attnscope ", preset->id, preset->title, preset->source, preset->help,
+              preset->id, preset->id);
+    preset_command(preset, out);
+    text_add(out, "\n");
+}
+
 static bool info_of(const char *what, int columns, Text *out, Error *err)
 {
     const Mechanism *m;
@@ -309,6 +320,10 @@ static bool info_of(const char *what, int columns, Text *out, Error *err)
     m = mechanism_find(what);
     if (m) {
         info_mechanism(m, out);
+        return true;
+    }
+    if (preset_find(what)) {
+        info_preset(preset_find(what), out);
         return true;
     }
     if (!strncmp(what, "synthetic:", strlen("synthetic:")))

@@ -26,16 +26,16 @@ const Preset *preset_find(const char *id)
 
 bool preset_parse(const char *id, const Preset **out, Error *err)
 {
-    Meant nearest = { id, NULL, ANY_SLIPS };
+    Meant nearest = { id, NULL, 2 + (int)strlen(id) / 4 };
 
     *out = preset_find(id);
     if (*out)
         return true;
     for (size_t i = 0; preset_at(i); i++)
         meant_offer(&nearest, presets[i].id);
-    return error_set(err, ERR_USAGE,
-                     "unknown preset '%.64s'; nearest is '%s' (attnscope preset lists them)", id,
-                     nearest.name);
+    return error_set(err, ERR_USAGE, "unknown preset '%.64s'%s%s%s (attnscope preset lists them)",
+                     id, nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
+                     nearest.name ? "'" : "");
 }
 
 void preset_command(const Preset *preset, Text *out)
