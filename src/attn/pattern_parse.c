@@ -271,6 +271,23 @@ static bool check_value(PatternParser *p, const PatternPrimitive *f, const Patte
     return true;
 }
 
+/* global(0,1) wants [0,1]. */
+static void too_many(PatternParser *p, const PatternPrimitive *f, size_t offset)
+{
+    char   names[120] = "";
+    size_t length = 0;
+    bool   list = false;
+
+    for (int i = 0; i < PATTERN_MAX_ARGUMENTS && f->args[i].name; i++) {
+        list = list || strchr(f->args[i].takes, 'l');
+        if (length + 24 < sizeof(names))
+            length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%.16s",
+                                       i ? ", " : "", f->args[i].name);
+    }
+    pattern_fail(p, offset, "%s: one argument too many, it is %s(%s)%s", f->name, f->name, names,
+                 list ? "; several numbers for one are a list, [0,1]" : "");
+}
+
 /* An argument may start with "name =", told from a value by its first letter. */
 static bool parse_argument(PatternParser *p, const PatternPrimitive *f, PatternValue *values,
                            int position, bool *named)
@@ -293,7 +310,7 @@ static bool parse_argument(PatternParser *p, const PatternPrimitive *f, PatternV
         return false;
     }
     if (slot >= PATTERN_MAX_ARGUMENTS || !f->args[slot].name) {
-        pattern_fail(p, offset, "%s: one argument too many", f->name);
+        too_many(p, f, offset);
         return false;
     }
     if (values[slot].kind != VALUE_ABSENT) {

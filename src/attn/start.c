@@ -21,7 +21,7 @@ static void offer_names(const Param *table, Meant *nearest)
 static void unknown_parameter(Run *r, const char *name)
 {
     const Position *position = r->spec.position;
-    Meant           nearest = { name, "?", ANY_SLIPS };
+    Meant           nearest = { name, NULL, 2 + (int)strlen(name) / 4 };
     Text            names = { 0 };
 
     if (!strncmp(name, "pos_", 4)) {
@@ -39,8 +39,9 @@ static void unknown_parameter(Run *r, const char *name)
             list_names(inner->params, &names);
             offer_names(inner->params, &nearest);
         }
-        run_fail(r, ERR_PARAM, "%s has no parameter '%s'; nearest is '%s' (it has: %s)",
-                 r->mechanism->id, name, nearest.name, text_str(&names));
+        run_fail(r, ERR_PARAM, "%s has no parameter '%s'%s%s%s (it has: %s)", r->mechanism->id,
+                 name, nearest.name ? "; nearest is '" : "", nearest.name ? nearest.name : "",
+                 nearest.name ? "'" : "", text_str(&names));
     }
     text_free(&names);
 }

@@ -287,9 +287,17 @@ int text_distance(const char *a, const char *b)
     return d[n % 3][m];
 }
 
+/* "iters" is a part of "sinkhorn_iters", however many letters that is away. */
+static int slips_between(const char *wanted, const char *name)
+{
+    int slips = text_distance(wanted, name);
+
+    return slips > 1 && strlen(wanted) >= 3 && strstr(name, wanted) ? 1 : slips;
+}
+
 bool meant_offer(Meant *nearest, const char *name)
 {
-    int slips = text_distance(nearest->wanted, name);
+    int slips = slips_between(nearest->wanted, name);
 
     if (slips >= nearest->slips)
         return false;

@@ -67,7 +67,8 @@ int text_distance(const char *a, const char *b);
 
 #define ANY_SLIPS INT_MAX
 
-/* The name that is probably meant, of those offered: the first of the nearest.  Begins with
+/* The name that is probably meant, of those offered: the first of the nearest; a name that holds
+ * what is wanted is one slip away.  Begins with
  * { wanted, NULL, slips }; names as many slips away, or more, are not taken. */
 typedef struct Meant {
     const char *wanted, *name;

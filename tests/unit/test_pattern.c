@@ -333,7 +333,9 @@ static const struct {
     const char *expr, *says;
 } mistakes[] = {
     { "", "offset 0" }, { "window", "needs its argument 'w'" }, { "window(5", "offset 8" },
-    { "windw(5)", "nearest is 'window'" }, { "window(5,1,2)", "one argument too many" },
+    { "windw(5)", "nearest is 'window'" },
+    { "window(5,1,2)", "one argument too many, it is window(w, d)" },
+    { "global(0,1)", "it is global(g); several numbers for one are a list, [0,1]" },
     { "window(w=5,w=3)", "given twice" }, { "window(w=5,3)", "positional argument after" },
     { "window(-1)", "at least 0" }, { "block(0)", "at least 1" }, { "full;", "offset 5" },
     { "full full", "offset 5" }, { "full+", "offset 5" }, { "(full", "expected ')'" },
