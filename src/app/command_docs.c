@@ -210,7 +210,7 @@ static bool docs_systems(Text *out)
     text_add(out, "# The systems of the surveys\n\nMade by `attnscope docs systems`; do not edit. "
                   "`attnscope list --table` prints it. Where the surveys disagree on a "
                   "complexity, each claim stands with its source.\n\n");
-    systems_list(TABLE_MARKDOWN, out);
+    systems_list(TABLE_MARKDOWN, 0, out);
     return true;
 }
 

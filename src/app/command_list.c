@@ -30,12 +30,44 @@ static void list_row(Table *t, const Mechanism *m, bool claims)
     }
 }
 
-static void list_catalogue(TableStyle style, Text *out)
+/* Columns of a terminal that the table fits, and of one that it fits with its last column
+ * folded; narrower ones do without titles, of which the ids are made. */
+#define ROOM_ALL    174
+#define ROOM_TITLES 116
+#define ROOM_SYSTEMS 240 /* of the surveys' table */
+
+static void list_narrow(int room, Text *out)
+{
+    bool titles = room >= ROOM_TITLES;
+
+    for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
+        for (size_t i = 0; mechanism_at(i); i++) {
+            const Mechanism *m = mechanism_at(i);
+            Text             line = { 0 };
+            char             classes[32];
+
+            if ((m->classes & -m->classes) != bit)
+                continue;
+            text_addf(&line, "%-30s", m->id);
+            if (titles)
+                text_addf(&line, "%-52s", m->title);
+            text_addf(&line, "%-10s", mechanism_classes(m, classes, sizeof(classes)));
+            text_add(&line, m->claim_time);
+            text_add_folded(out, text_str(&line), room, titles ? 92 : 40);
+            text_free(&line);
+        }
+}
+
+static void list_catalogue(TableStyle style, int room, Text *out)
 {
     static const char *const heads[] = { "id",     "title",    "class", "time",
                                          "memory", "decoding", "year",  "arXiv", "fit" };
     Table t = { .cols = style == TABLE_TEXT ? 4 : 9 };
 
+    if (style == TABLE_TEXT && room && room < ROOM_ALL) {
+        list_narrow(room, out);
+        return;
+    }
     table_head(&t, heads);
     for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
         for (size_t i = 0; mechanism_at(i); i++) {
@@ -96,6 +128,31 @@ static void system_row(Table *t, const System *system)
     text_free(&decode);
 }
 
+/* A paragraph for each: seven columns do not fit most terminals. */
+static void systems_narrow(int room, Text *out)
+{
+    for (size_t i = 0; system_at(i); i++) {
+        const System    *system = system_at(i);
+        const Mechanism *m = system_mechanism(system);
+        Text             claimed = { 0 }, decode = { 0 }, line = { 0 };
+        char             classes[32];
+
+        if (!i || system->part != system_at(i - 1)->part)
+            text_addf(out, "%s-- %s\n", i ? "\n" : "", system_part_title(system->part));
+        system_claims(system, CLAIM_COMPLEXITY, &claimed);
+        system_claims(system, CLAIM_DECODE, &decode);
+        text_addf(&line, "%s, %s, %s:", system->name, system->cite,
+                  system_class(system, classes, sizeof(classes)));
+        if (strcmp(text_str(&claimed), "-") != 0)
+            text_addf(&line, " claimed %s, decoding %s;", text_str(&claimed), text_str(&decode));
+        text_addf(&line, " here %s as %s", m ? m->claim_time : "-", m ? system->runs : "-");
+        text_add_folded(out, text_str(&line), room, 4);
+        text_free(&claimed);
+        text_free(&decode);
+        text_free(&line);
+    }
+}
+
 static void part_row(Table *t, SystemPart part)
 {
     table_cell(t, "-- %s", system_part_title(part));
@@ -103,7 +160,7 @@ static void part_row(Table *t, SystemPart part)
         table_cell(t, "%s", "");
 }
 
-void systems_list(TableStyle style, Text *out)
+static void systems_wide(TableStyle style, Text *out)
 {
     static const char *const heads[] = { "system", "paper", "complexity claimed", "decoding",
                                          "class",  "here",  "runs as" };
@@ -117,13 +174,26 @@ void systems_list(TableStyle style, Text *out)
     }
     table_write(&t, style, out);
     table_free(&t);
+}
+
+void systems_list(TableStyle style, int room, Text *out)
+{
+    if (style == TABLE_TEXT && room && room < ROOM_SYSTEMS)
+        systems_narrow(room, out);
+    else
+        systems_wide(style, out);
     if (style == TABLE_CSV)
         return;
     text_add(out, "\nTime unless it says otherwise, in one notation: n tokens, d and e widths.\n");
-    for (int s = 0; s < SURVEYS; s++)
-        text_addf(out, "%s[%c] %s%s%s\n", style == TABLE_MARKDOWN ? "\n" : "", 'a' + s,
+    for (int s = 0; s < SURVEYS; s++) {
+        Text line = { 0 };
+
+        text_addf(&line, "%s[%c] %s%s%s", style == TABLE_MARKDOWN ? "\n" : "", 'a' + s,
                   survey_title(s), survey_disagrees(s) ? "; " : "",
                   survey_disagrees(s) ? survey_disagrees(s) : "");
+        text_add_folded(out, text_str(&line), room, 4);
+        text_free(&line);
+    }
     text_addf(out,
               "%shere: the complexity of what runs, from its own paper or from its parameters\n",
               style == TABLE_MARKDOWN ? "\n" : "");
@@ -176,8 +246,8 @@ bool command_list(Session *s, const Call *call, Text *out, Error *err)
     else if (json)
         list_json(out);
     else if (systems)
-        systems_list(call_style(call), out);
+        systems_list(call_style(call), call_room(call), out);
     else
-        list_catalogue(call_style(call), out);
+        list_catalogue(call_style(call), call_room(call), out);
     return text_ok(out) || error_set(err, ERR_NOMEM, "not enough memory for the list");
 }

@@ -80,7 +80,7 @@ void table_free(Table *t);
 void text_add_folded(Text *out, const char *line, int room, int indent);
 
 /* Every system the surveys name, with their claims. */
-void systems_list(TableStyle style, Text *out);
+void systems_list(TableStyle style, int room, Text *out);
 
 /* "[,pad]": number in milliseconds, or "n/a". */
 const char *format_ms(Number ms, char *text, size_t size);
