@@ -159,9 +159,13 @@ bool store_is_number(const StoreEntry *entry, Error *err)
                          "array %.80s holds pickled Python objects (dtype %s), which are never "
                          "read; save it with .astype('f4'), or np.array(list, dtype=str)",
                          name, dtype);
+    if (*dtype == '[') /* of which only the beginning is kept */
+        return error_set(err, ERR_FORMAT, "array %.80s has a dtype of several fields, %s..., which "
+                         "is not read; save one array for each field, with .astype('f4')", name,
+                         dtype);
     return error_set(err, ERR_FORMAT,
-                     "array %.80s has dtype %s, which is not read; save it with .astype('f4')%s",
-                     name, dtype, *dtype == '[' ? ", one array for each field" : "");
+                     "array %.80s has dtype %s, which is not read; save it with .astype('f4')",
+                     name, dtype);
 }
 
 bool store_fetch(Store *store, StoreEntry *entry, Error *err)

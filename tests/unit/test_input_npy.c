@@ -145,7 +145,7 @@ static void what_is_not_numbers_is_refused(void **state)
     (void)state;
     refuse_dict("{'descr': '|O', 'fortran_order': False, 'shape': (6,)}", "pickled|astype");
     refuse_dict("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (3,)}",
-                "[('a'|one array for each field");
+                "several fields, [('a'|one array for each field");
     refuse("x.npy", &complex, NULL, ERR_FORMAT, "<c8|not read");
     refuse("x.npy", &text, NULL, ERR_DATA, "text|<U1");
 }
