@@ -164,14 +164,18 @@ static bool parse_share(const char *text, double *out, Error *err)
 
 static void summarise(const Diff *d, Text *out)
 {
-    text_addf(out, "\n%d points in both", d->pairs);
+    text_add(out, "\n");
+    text_add_count(out, d->pairs, "point");
+    text_add(out, " in both");
     if (d->over >= 0)
         text_addf(out, ", %d dearer by more than %g%%", d->dearer, 100 * d->over);
     text_addf(out, "; missing %d, no longer measured %d, new %d\n%s", d->missing, d->unmeasured,
               d->added, text_str(&d->names));
-    if (d->unjudged)
-        text_addf(out, "time of %d points was not judged: fewer than three samples (sweep "
-                  "--repeat 5)\n", d->unjudged);
+    if (d->unjudged) {
+        text_add(out, "time of ");
+        text_add_count(out, d->unjudged, "point");
+        text_add(out, " was not judged: fewer than three samples (sweep --repeat 5)\n");
+    }
     text_add(out, "b/a: above 1 is dearer.  time: ratio of the medians [95 % interval]; it is "
                   "dearer when the whole interval is.\n");
 }

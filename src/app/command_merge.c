@@ -141,17 +141,23 @@ static bool write_kept(Merge *m, const char *path, int *count, int *failed, Erro
     return ok;
 }
 
+static void note_count(Text *out, int count, const char *what)
+{
+    if (count) {
+        text_add_count(out, count, "point");
+        text_add(out, what);
+    }
+}
+
 static void summarise(const Merge *m, int kept, int failed, Text *out)
 {
-    text_addf(out, "%d points from %d files: %d measured, %d not\n", kept, m->call->word_count,
-              kept - failed, failed);
-    if (m->twice)
-        text_addf(out, "%d points stood in more than one file; the first was kept\n", m->twice);
-    if (m->retried)
-        text_addf(out, "%d points failed in one file and were measured in another\n", m->retried);
-    if (m->rows.replaced)
-        text_addf(out, "%d lines were older than a later run of the same point\n",
-                  m->rows.replaced);
+    text_add_count(out, kept, "point");
+    text_add(out, " from ");
+    text_add_count(out, m->call->word_count, "file");
+    text_addf(out, ": %d measured, %d not\n", kept - failed, failed);
+    note_count(out, m->twice, " in more than one file; the first was kept\n");
+    note_count(out, m->retried, " that failed in one file, measured in another\n");
+    note_count(out, m->rows.replaced, " with a later run; the earlier was left out\n");
     text_add(out, text_str(&m->notes));
 }
 
@@ -175,7 +181,8 @@ bool command_merge(Session *s, const Call *call, Text *out, Error *err)
     if (ok)
         summarise(&m, kept, failed, out);
     if (ok && m.conflicts)
-        ok = error_set(err, ERR_DIFFERENCE, "%d points contradict each other", m.conflicts);
+        ok = error_set(err, ERR_DIFFERENCE, "%d point%s: the files contradict each other",
+                       m.conflicts, m.conflicts == 1 ? "" : "s");
     results_free(&m.rows);
     free(m.left_out);
     text_free(&m.notes);

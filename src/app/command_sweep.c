@@ -58,7 +58,8 @@ static bool asked_to_stop(void *context)
 
 static void summarise(const CampaignSpec *spec, const CampaignOutcome *o, Text *out)
 {
-    text_addf(out, "%d point%s: %d measured", o->points, o->points == 1 ? "" : "s", o->ok);
+    text_add_count(out, o->points, "point");
+    text_addf(out, ": %d measured", o->ok);
     if (o->failed)
         text_addf(out, ", %d not (their records say why)", o->failed);
     if (o->points > o->ok + o->failed)

@@ -78,6 +78,11 @@ void text_addf(Text *text, const char *fmt, ...)
     text->length += (size_t)length;
 }
 
+void text_add_count(Text *text, int64_t count, const char *what)
+{
+    text_addf(text, "%lld %s%s", (long long)count, what, count == 1 ? "" : "s");
+}
+
 const char *text_str(const Text *text)
 {
     return text->data ? text->data : "";

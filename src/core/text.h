@@ -25,6 +25,8 @@ void text_clear(Text *text);
 void text_add(Text *text, const char *s);
 void text_add_bytes(Text *text, const void *bytes, size_t length);
 void text_addf(Text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "1 point", "3 points". */
+void text_add_count(Text *text, int64_t count, const char *what);
 const char *text_str(const Text *text); /* never NULL */
 
 /* JSON.  Commas are put in by the writer; a NaN or infinity is null, because
