@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define ROWS_MOST 32 /* of an item of work; fewer where they are long */
-#define LINES_BYTES (8 << 20) /* of a worker, if more than a row's */
+#define LINES_BYTES (4 << 20) /* of a worker, if more than a row's */
 #define LINES(rows) (2 * (rows) + 1) /* of exact weights and of the run's, and one of kept flags */
 #define KEYS_AT_ONCE 256 /* read for all rows of an item while they are near */
 #define CHOOSES_CELLS (CLASS_BASELINE | CLASS_FP | CLASS_LP)
