@@ -334,6 +334,13 @@ static bool write_stream(FILE *file, const void *bytes, size_t length)
     return fwrite(bytes, 1, length, file) == length && fflush(file) == 0;
 }
 
+bool file_is_special(const char *path)
+{
+    struct stat there;
+
+    return stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
+}
+
 bool file_place(const char *path, Error *err)
 {
     char        copy[4096];
@@ -348,6 +355,9 @@ bool file_place(const char *path, Error *err)
     if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
         return error_set(err, ERR_FILE, "%s is a folder: add a name, as in %s/%s", path, path,
                          "picture.png");
+    if (file_is_special(path))
+        return access(path, W_OK) == 0 ||
+               error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(errno));
     if (stat(folder, &there) != 0 && folder[0] == '~')
         return error_set(err, ERR_FILE, "%s: the folder %s cannot be used: %s; ~ is a shell's, "
                          "write the path out", path, folder, strerror(errno));
@@ -357,15 +367,41 @@ bool file_place(const char *path, Error *err)
                      strerror(errno));
 }
 
+/* Into what is there: to rename over it would put a file in a device's place. */
+static bool write_special(const char *path, const void *bytes, size_t length, Error *err)
+{
+    FILE *file = fopen(path, "wb");
+    bool  ok = file && write_stream(file, bytes, length);
+    int   why = errno;
+
+    if (file && fclose(file) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    return ok || error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(why));
+}
+
+/* What a link leads to is written, and the link stays. */
+static const char *target_of(const char *path, char real[PATH_MAX])
+{
+    struct stat there;
+
+    return lstat(path, &there) == 0 && S_ISLNK(there.st_mode) && realpath(path, real) ? real
+                                                                                      : path;
+}
+
 bool file_write(const char *path, const void *bytes, size_t length, Error *err)
 {
-    char  temporary[4096];
+    char  temporary[4096], real[PATH_MAX];
     FILE *file;
     bool  ok;
 
     if (strcmp(path, "-") == 0)
         return write_stream(stdout, bytes, length) ||
                error_set(err, ERR_FILE, "standard output: %s", strerror(errno));
+    if (file_is_special(path))
+        return write_special(path, bytes, length, err);
+    path = target_of(path, real);
     /* of this process: others may write the same file now */
     if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid()) >=
         (int)sizeof(temporary))

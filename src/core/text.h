@@ -83,10 +83,12 @@ bool meant_offer(Meant *nearest, const char *name);
 /* Adds the file's bytes to out, `most` of them and a few more where it holds more: whoever has
  * a limit looks at out->length. */
 bool file_read(const char *path, size_t most, Text *out, Error *err);
+/* A device or a pipe: written into, never replaced. */
+bool file_is_special(const char *path);
 /* What can be known before there are bytes: the folder takes a new file, which replaces one of
  * that name but no folder. */
 bool file_place(const char *path, Error *err);
-/* Writes to path.tmp and renames it, so a reader never sees half a file;
+/* Writes to path.tmp and renames it, so a reader never sees half a file; a link stays one;
  * "-" is standard output. */
 bool file_write(const char *path, const void *bytes, size_t length, Error *err);
 

@@ -37,6 +37,14 @@ typedef struct Output {
     FILE       *file;
 } Output;
 
+/* The archive would be renamed over a device, and a pipe's reader wants it in order. */
+static bool is_for_arrays(const char *path, Error *err)
+{
+    return !file_is_special(path) ||
+           error_set(err, ERR_FILE, "%.300s: is a device or a pipe: arrays are written to files",
+                     path);
+}
+
 static bool output_open(Output *out, const char *path, Error *err)
 {
     int length = snprintf(out->temporary, sizeof(out->temporary), "%s.tmp", path);
@@ -45,6 +53,8 @@ static bool output_open(Output *out, const char *path, Error *err)
     out->file = NULL;
     if (length < 0 || length >= (int)sizeof(out->temporary))
         return error_set(err, ERR_FILE, "%.200s...: the path is too long", path);
+    if (!is_for_arrays(path, err))
+        return false;
     out->file = fopen(out->temporary, "wb");
     return out->file ||
            error_set(err, ERR_FILE, "%.300s: cannot be written: %s", path, strerror(errno));
@@ -167,8 +177,11 @@ static zip_t *create_archive(const char *path, Error *err)
 {
     zip_error_t why;
     int         code = 0;
-    zip_t      *zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, &code);
+    zip_t      *zip;
 
+    if (!is_for_arrays(path, err))
+        return NULL;
+    zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, &code);
     if (zip)
         return zip;
     zip_error_init_with_code(&why, code);

@@ -24,9 +24,9 @@ typedef struct BrowseList {
 /* Lines as filtered and folded; clamps the cursor to them. */
 void browse_list(Browse *browse, BrowseList *list);
 bool browse_is_folded(const Browse *browse, int group);
-/* Where a mechanism stands; 0: not in sight. */
 /* The cursor to the mechanism that shows finished weights. */
 void browse_find_weights(Ui *ui);
+/* Where a mechanism stands; 0: not in sight. */
 int  browse_line_of(const BrowseList *list, int index);
 void browse_list_draw(Ui *ui, Area area, const BrowseList *list);
 /* The card of mechanism `index`, with its thumbnail. */
