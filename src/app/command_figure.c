@@ -324,8 +324,8 @@ static bool read_stored(const Call *call, StoredFigure **out, Error *err)
 static bool rerender(Session *s, const Call *call, const StoredFigure *stored, Text *out,
                      Error *err)
 {
-    const char *path = call->words[0], *ending = strrchr(path, '.'), *to;
-    char        temporary[4096];
+    char        real[PATH_MAX], temporary[4096];
+    const char *path = file_target(call->words[0], real), *ending = strrchr(path, '.'), *to;
     bool        ok;
 
     snprintf(temporary, sizeof(temporary), "%s.again%s", path, ending ? ending : "");

@@ -185,13 +185,13 @@ bool     session_busy(Session *s); /* a job waits or runs */
 
 /* ---- progress of long commands, told on the owner's thread ------------------ */
 typedef void (*SessionProgress)(void *context, const char *text);
-/* Whether a terminal does what sequences tell it; "dumb" ones, as editors have, print them: no
- * colours there, and no line that is written over. */
-bool terminal_obeys(void);
 void session_on_progress(Session *s, SessionProgress progress, void *context);
 /* From here on session_run tells of a run that takes long, too: it then runs on the worker. */
 void session_tell_runs(Session *s);
 void session_progress(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Whether a terminal does what sequences tell it; "dumb" ones, as editors have, print them: no
+ * colours there, and no line that is written over. */
+bool terminal_obeys(void);
 
 /* ---- sweeps: who sees each record before it is written ---------------------- */
 typedef struct SessionSweep {

@@ -381,8 +381,7 @@ static bool write_special(const char *path, const void *bytes, size_t length, Er
     return ok || error_set(err, ERR_FILE, "%s: cannot be written: %s", path, strerror(why));
 }
 
-/* What a link leads to is written, and the link stays. */
-static const char *target_of(const char *path, char real[PATH_MAX])
+const char *file_target(const char *path, char real[PATH_MAX])
 {
     struct stat there;
 
@@ -401,7 +400,7 @@ bool file_write(const char *path, const void *bytes, size_t length, Error *err)
                error_set(err, ERR_FILE, "standard output: %s", strerror(errno));
     if (file_is_special(path))
         return write_special(path, bytes, length, err);
-    path = target_of(path, real);
+    path = file_target(path, real);
     /* of this process: others may write the same file now */
     if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid()) >=
         (int)sizeof(temporary))

@@ -5,6 +5,7 @@
  * The bytes depend on the tensors only: zip members carry no time stamp.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static const char *const safetensors_names[] = {
 
 typedef struct Output {
     const char *path;
-    char        temporary[4096];
+    char        target[PATH_MAX], temporary[4096];
     FILE       *file;
 } Output;
 
@@ -47,9 +48,10 @@ static bool is_for_arrays(const char *path, Error *err)
 
 static bool output_open(Output *out, const char *path, Error *err)
 {
-    int length = snprintf(out->temporary, sizeof(out->temporary), "%s.tmp", path);
+    int length;
 
-    out->path = path;
+    out->path = path = file_target(path, out->target);
+    length = snprintf(out->temporary, sizeof(out->temporary), "%s.tmp", path);
     out->file = NULL;
     if (length < 0 || length >= (int)sizeof(out->temporary))
         return error_set(err, ERR_FILE, "%.200s...: the path is too long", path);
@@ -176,12 +178,13 @@ static bool add_member(zip_t *zip, const char *name, const Text *header, const T
 static zip_t *create_archive(const char *path, Error *err)
 {
     zip_error_t why;
+    char        real[PATH_MAX];
     int         code = 0;
     zip_t      *zip;
 
     if (!is_for_arrays(path, err))
         return NULL;
-    zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, &code);
+    zip = zip_open(file_target(path, real), ZIP_CREATE | ZIP_TRUNCATE, &code);
     if (zip)
         return zip;
     zip_error_init_with_code(&why, code);

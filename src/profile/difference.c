@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/row_weights.h"
+#include "attn/row_weights.h"
 
 /* Weights of queries on keys; NULL: none of that size. */
 static const View *weights_of(const Run *run)

@@ -11,8 +11,9 @@
  * Per-row results are kept and summed in order: threads change no bit.
  */
 #include "profile/measure.h"
+
+#include "attn/row_weights.h"
 #include "profile/reference.h"
-#include "profile/row_weights.h"
 
 #include <math.h>
 #include <stdlib.h>

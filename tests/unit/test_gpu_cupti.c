@@ -99,6 +99,15 @@ static void is_work(const DeviceTrace *t)
     assert_int_equal(t->dropped, 0);
 }
 
+/* The caller frees it. */
+static void trace_work(DeviceTrace *t)
+{
+    assert_int_equal(profiler->trace_begin(), 0);
+    work();
+    assert_int_equal(profiler->trace_end(t), 0);
+    is_work(t);
+}
+
 static void a_trace_has_each_record_in_its_region(void **state)
 {
     DeviceTrace t;
@@ -108,10 +117,7 @@ static void a_trace_has_each_record_in_its_region(void **state)
         return;
     assert_int_equal(profiler->can_trace(), 0);
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(profiler->trace_begin(), 0);
-        work();
-        assert_int_equal(profiler->trace_end(&t), 0);
-        is_work(&t);
+        trace_work(&t);
         assert_int_equal(t.copy_count, 1);
         assert_int_equal(t.copies[0].kind, DEVICE_PAGES_TO_DEVICE);
         assert_int_equal(t.copies[0].region, 4);
@@ -129,10 +135,7 @@ static void buffers_come_back_while_cupti_is_asked(void **state)
     if (!begin())
         return;
     fake->busy = true;
-    assert_int_equal(profiler->trace_begin(), 0);
-    work();
-    assert_int_equal(profiler->trace_end(&t), 0);
-    is_work(&t);
+    trace_work(&t);
     profiler->trace_free(&t);
     is_well();
 }
@@ -165,10 +168,7 @@ static void a_trace_without_pages_is_one(void **state)
     if (!begin())
         return;
     fake->pages = 28; /* UM_PROFILING_NOT_SUPPORTED */
-    assert_int_equal(profiler->trace_begin(), 0);
-    work();
-    assert_int_equal(profiler->trace_end(&t), 0);
-    is_work(&t);
+    trace_work(&t);
     assert_int_equal(t.copy_count, 0);
     profiler->trace_free(&t);
     is_well();
@@ -261,10 +261,7 @@ static void a_trace_and_counters_follow_each_other(void **state)
     if (!begin())
         return;
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(profiler->trace_begin(), 0);
-        work();
-        assert_int_equal(profiler->trace_end(&t), 0);
-        is_work(&t);
+        trace_work(&t);
         profiler->trace_free(&t);
         assert_int_equal(profiler->count_begin(2), 0);
         assert_int_equal(count_passes(2), 3);

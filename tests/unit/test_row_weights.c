@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "attn/cpu/kernel.h"
+#include "attn/row_weights.h"
 #include "check.h"
-#include "profile/row_weights.h"
 
 #define MOST 40
 

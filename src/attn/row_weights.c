@@ -1,5 +1,5 @@
 /* row_weights.c -- see row_weights.h. */
-#include "profile/row_weights.h"
+#include "attn/row_weights.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* profile/row_weights.h -- a row of weights against another's, over m cells. */
-#ifndef PROFILE_ROW_WEIGHTS_H
-#define PROFILE_ROW_WEIGHTS_H
+/* attn/row_weights.h -- a row of weights against another's, over m cells. */
+#ifndef ATTN_ROW_WEIGHTS_H
+#define ATTN_ROW_WEIGHTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
