@@ -18,6 +18,12 @@ void op_wait(Run *r, const char *reads)
         r->ops->wait(r, reads);
 }
 
+void op_toward(Run *r, const void *data, int64_t bytes)
+{
+    if (r->ops->toward && !run_failed(r))
+        r->ops->toward(r, data, bytes);
+}
+
 AttendResult op_attend(Run *r, const AttendInput *in, const Pattern *pattern)
 {
     int64_t      n = in->q.shape[1]; /* not r->n: a mechanism may add tokens of its own */

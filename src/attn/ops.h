@@ -53,7 +53,7 @@ static inline Flops flops_sum(Flops a, Flops b)
                     a.position + b.position };
 }
 
-#define OPS_ABI_VERSION 1
+#define OPS_ABI_VERSION 2
 #define FLOPS_SOFTMAX 5     /* per cell: scale, subtract max, exp, add, divide */
 #define FLOPS_ROW_SOFTMAX 4 /* the same of finished scores: max, subtract and exp, add, divide */
 
@@ -141,6 +141,10 @@ const Ops *ops_cpu(void);
  * without views: operations of another device may be under way.  reads: what for, static, for
  * records; NULL: only for a clock.  Fails the run when one of them failed. */
 void op_wait(Run *r, const char *reads);
+
+/* In preparation: the host has written this, in the run's arena, and operations will read it.  A
+ * device takes it as a whole, and not page by page under the first kernel. */
+void op_toward(Run *r, const void *data, int64_t bytes);
 
 /* Entries, rows and lists of rows. */
 #include "attn/ops_rows.h"
@@ -387,6 +391,7 @@ struct Ops {
     const ArenaSource *memory; /* what runs take their arenas from; NULL: the system */
     void (*prepare)(Run *r);   /* once the run's inputs are in that memory; not timed; or NULL */
     void (*wait)(Run *r, const char *reads); /* op_wait; NULL: results are there at once */
+    void (*toward)(Run *r, const void *data, int64_t bytes); /* op_toward; NULL: it is there */
     void (*attend)(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                    double *cells);
     void (*pattern_means)(Run *r, const PatternMeans *in, const Pattern *pattern, Tensor *y,

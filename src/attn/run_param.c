@@ -45,6 +45,29 @@ char *run_origin_text(const Run *r, Origin origin, char *text, size_t size)
     return text;
 }
 
+/* The contiguous tensor as this type, where the run's operations read it: a model on a device has
+ * its parameters there before it runs. */
+static Tensor of_run(Run *r, Tensor given, DType dtype)
+{
+    bool   moves = r->ops->memory && !arena_holds(r->arena, given.data);
+    Tensor t = given;
+
+    if (!moves && given.dtype == dtype)
+        return given;
+    run_prepare(r, true);
+    if (given.dtype != dtype)
+        t = tensor_convert(r->arena, given, dtype);
+    else
+        t.data = run_alloc(r, tensor_bytes(&given), 1);
+    if (!t.data)
+        run_out_of_memory(r);
+    else if (given.dtype == dtype)
+        memcpy(t.data, given.data, (size_t)tensor_bytes(&given));
+    op_toward(r, t.data, tensor_bytes(&t));
+    run_prepare(r, false);
+    return t;
+}
+
 Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
                        const int64_t *shape)
 {
@@ -63,10 +86,7 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
                  tensor_shape_text(&found, found_text, sizeof(found_text)));
         return want;
     }
-    given = tensor_convert(r->arena, given, dtype);
-    if (!given.data)
-        run_out_of_memory(r);
-    return given;
+    return of_run(r, given, dtype);
 }
 
 Rng run_rng(Run *r, const char *name)
@@ -136,6 +156,7 @@ void run_draw(Run *r, Rng *rng, Init init, Tensor t)
     rng->at = d.rng.at + (uint64_t)d.count;
     if (init.kind == INIT_NORMAL)
         rng->at += rng->at % 2;
+    op_toward(r, t.data, tensor_bytes(&t));
     run_prepare(r, false);
 }
 

@@ -117,6 +117,7 @@ static const int64_t *starts(Run *r, const Units *s)
     run_prepare(r, true);
     for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
         start[i] = i * s->blocks;
+    op_toward(r, start, (s->n + 1) * (int64_t)sizeof(*start));
     run_prepare(r, false);
     return start;
 }

@@ -7,7 +7,7 @@
  *   time_ms        of one run; samples in order of measurement; median_low and
  *       median_high: 95 % confidence interval of the median; drift: median of the
  *       last third of the samples over that of the first third, minus 1
- *   prepare_ms     drawing the parameters, which time_ms leaves out; null: none drawn
+ *   prepare_ms     drawing parameters and making tables, which time_ms leaves out; null: none made
  *   memory         bytes; see record.h for what each one is; timeline: largest level
  *       in steps of equal length over the warm-up run; largest: single allocations
  *   gpu            of a run on a GPU, one object for each tier (device_json.c); else null

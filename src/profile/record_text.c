@@ -105,7 +105,7 @@ static void time_lines(const Record *r, Text *out)
         text_addf(out, "           first call %s; cpu %s a run",
                   record_ms_text(t->first, a, sizeof(a)), record_ms_text(r->cpu_ms, b, sizeof(b)));
     if (t->first.valid && r->prepare_ms.valid)
-        text_addf(out, "; parameters drawn in %s, apart",
+        text_addf(out, "; prepared in %s, apart",
                   record_ms_text(r->prepare_ms, a, sizeof(a)));
     if (t->first.valid)
         text_add(out, "\n");

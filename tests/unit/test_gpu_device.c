@@ -162,7 +162,6 @@ static void what_the_host_lists_moves_ahead(void **state)
     AttendInput  in = { .q = fixture_normal(&f.gpu, 2, 3, 2, 1), .k = x, .v = x, .scale = 1 };
     AttendResult out = { .out = fixture_tensor(&f.gpu, DT_F32, 2, 3, 2),
                          .lse = tensor_with_rank(fixture_tensor(&f.gpu, DT_F32, 1, 2, 3), 2) };
-    Position     position = { .id = "test" };
     float        own[6] = { 0 };
     Tensor       host = tensor_of(DT_F32, 3, (int64_t[]){ 1, 2, 3 }, own);
     DeviceTensor copy;
@@ -184,19 +183,77 @@ static void what_the_host_lists_moves_ahead(void **state)
     runs = gpu_row_runs(r, pattern_causal(r->arena, (PatternShape){ .heads = 2, .n = 9, .m = 9 }),
                         &cells);
     gpu_sum_lists(r, &sums, &y);
-    r->spec.position = &position;
     gpu_attend(r, &in, pattern_full(r->arena, (PatternShape){ .heads = 2, .n = 3, .m = 3 }, 0),
                &out, &cells);
-    r->spec.position = NULL;
     f.device->api = moving_api;
     assert_int_equal(r->err.code, ERR_NONE);
     assert_true(has_moved(copy.data, sizeof(own)));
-    assert_true(has_moved(in.q.data, tensor_bytes(&in.q)));
     assert_true(has_moved(work.panels, work.count * (int64_t)sizeof(*work.panels)));
     assert_true(has_moved(runs.start, 10 * (int64_t)sizeof(*runs.start)));
     assert_true(has_moved(runs.runs, 9 * (int64_t)sizeof(*runs.runs)));
     assert_true(has_moved(start, 5 * (int64_t)sizeof(*start)));
     assert_true(has_moved(entry, 8 * (int64_t)sizeof(*entry)));
+    gpu_fixture_free(&f);
+}
+
+static bool has_moved_bytes(int64_t bytes)
+{
+    for (int x = 0; x < move_count; x++)
+        if (moves[x].bytes == bytes)
+            return true;
+    return false;
+}
+
+/* What a run of 37 tokens in 2 heads of 8 numbers moves; given: a parameter's tensor, or none. */
+static void note_moves(GpuFixture *f, const char *mechanism, const char *position,
+                       const char *name, Tensor given)
+{
+    Error       err = ERROR_INIT;
+    Assignments with = { 0 };
+    RunSpec     spec = { .mechanism = mechanism_find(mechanism), .seed = 1, .given = &with,
+                         .position = position ? position_find(position) : NULL,
+                         .ops = device_ops(f->device, ARITHMETIC_F32) };
+    Run        *run;
+
+    spec.q = fixture_normal(&f->cpu, 2, 37, 8, 1);
+    spec.k = fixture_normal(&f->cpu, 2, 37, 8, 2);
+    spec.v = fixture_normal(&f->cpu, 2, 37, 8, 3);
+    if (name)
+        assert_true(assignments_set_tensor(&with, name, given, "@test.npy", &err));
+    move_count = 0;
+    run = run_new(&spec);
+    assert_non_null(run);
+    CHECK(run->err.code == ERR_NONE, "%s", run->err.text);
+    run_free(run);
+    assignments_free(&with);
+}
+
+/* Parameters, drawn or given, and what positions list are there before a run is timed. */
+static void what_is_prepared_moves_ahead(void **state)
+{
+    GpuFixture f = gpu_fixture_new(2, 1);
+    DeviceApi  api = *f.device->api;
+    Tensor     none = { 0 };
+
+    (void)state;
+    moving_api = f.device->api;
+    api.toward = noted_move;
+    f.device->api = &api;
+    note_moves(&f, "performer", NULL, "projection", fixture_normal(&f.cpu, 1, 5, 8, 4));
+    assert_true(has_moved_bytes(5 * 8 * 4));
+    note_moves(&f, "synthesizer-random", NULL, NULL, none);
+    assert_true(has_moved_bytes(2 * 37 * 37 * 4));
+    note_moves(&f, "full", "sinusoidal", NULL, none);
+    assert_true(has_moved_bytes(37 * 8 * 4));
+    note_moves(&f, "full", "rope", NULL, none);
+    assert_true(has_moved_bytes(37 * 8 * 8));
+    note_moves(&f, "full", "alibi", NULL, none);
+    assert_true(has_moved_bytes(2 * 73 * 4));
+    note_moves(&f, "full", "t5", NULL, none);
+    assert_true(has_moved_bytes(2 * 73 * 4));
+    note_moves(&f, "full", "shaw", NULL, none);
+    assert_true(has_moved_bytes(73 * 4));
+    f.device->api = moving_api;
     gpu_fixture_free(&f);
 }
 
@@ -253,6 +310,7 @@ int main(void)
         cmocka_unit_test(nothing_is_under_way_while_the_host_goes_on),
         cmocka_unit_test(what_is_lost_stays_lost),
         cmocka_unit_test(what_the_host_lists_moves_ahead),
+        cmocka_unit_test(what_is_prepared_moves_ahead),
         cmocka_unit_test(lambdas_of_too_many_heads_are_told),
     };
 

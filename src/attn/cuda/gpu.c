@@ -244,7 +244,7 @@ void gpu_fill_ops(Device *d)
         *k = (DeviceKind){ .device = d, .arithmetic = (Arithmetic)kind,
                            .ops = { .abi_version = OPS_ABI_VERSION, .name = d->api->name,
                                     .memory = &d->memory, .prepare = gpu_prepare,
-                                    .wait = gpu_wait } };
+                                    .wait = gpu_wait, .toward = gpu_brought } };
         fill_attention(&k->ops);
         fill_rows(&k->ops);
         fill_choices(&k->ops);

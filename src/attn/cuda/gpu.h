@@ -112,6 +112,8 @@ void gpu_graph_lose(Device *device, const char *why); /* only the first is kept 
 
 /* Moves what the host wrote to the device ahead of a call. */
 void gpu_toward(Run *r, const void *data, int64_t bytes);
+/* Ops.toward: and waits for it, unless the run goes ahead. */
+void gpu_brought(Run *r, const void *data, int64_t bytes);
 
 /* The tiles of a pattern that hold allowed cells, with what in->cell_term adds, in rows of
  * `height` queries, in the run's arena; *cells: how many cells there are, over all heads.

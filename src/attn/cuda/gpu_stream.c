@@ -159,6 +159,14 @@ void gpu_toward(Run *r, const void *data, int64_t bytes)
         tell(r, "moving memory", gpu_api(r)->toward(data, bytes, true));
 }
 
+void gpu_brought(Run *r, const void *data, int64_t bytes)
+{
+    if (!data || !arena_holds(r->arena, data))
+        return;
+    gpu_toward(r, data, bytes);
+    gpu_finish(r, "moving memory");
+}
+
 /* Views read what operations made as soon as it is made, so a run with views waits. */
 static bool goes_ahead(const Run *r)
 {

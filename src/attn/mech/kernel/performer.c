@@ -179,6 +179,7 @@ static Tensor directions(Run *r, const Params *p)
             draw_orthogonal(r, p, w);
         else if (w.data)
             rng_fill_normal(&rng, w.data, tensor_count(&w), 1);
+        op_toward(r, w.data, tensor_bytes(&w));
         run_prepare(r, false);
     }
     implicit_parameter(r, "projection", w, !p->projection.data, "feature", "component");

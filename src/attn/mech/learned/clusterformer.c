@@ -249,6 +249,7 @@ static void sort(Run *r, Former *f, Tensor cluster)
     run_prepare(r, true);
     for (int64_t x = 0; x < f->n && !run_failed(r); x++)
         tensor_i32(&slot)[x] = (int32_t)(x / f->stride);
+    op_toward(r, slot.data, tensor_bytes(&slot));
     run_prepare(r, false);
     op_scatter(r, slot, f->parts.order,
                tensor_of(DT_I32, 3, (int64_t[]){ f->h, f->n, 1 }, f->chunk.data));

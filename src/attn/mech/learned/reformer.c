@@ -113,6 +113,7 @@ static void number_chunks(Run *r, const Lsh *l)
     run_prepare(r, true);
     for (int64_t s = 0; s < all && !run_failed(r); s++)
         tensor_i32(&slot)[s] = (int32_t)((l->joint ? s : s % l->n) / l->chunks.block);
+    op_toward(r, slot.data, tensor_bytes(&slot));
     run_prepare(r, false);
     for (int64_t head = 0; head < l->h && !run_failed(r); head++)
         op_scatter(r, slot, tensor_of(DT_I32, 2, slot.shape, tensor_i32(&l->order) + head * all),

@@ -94,6 +94,7 @@ static Tensor ages(Run *r)
     run_prepare(r, true);
     for (int64_t i = 0; i < r->n && !run_failed(r); i++)
         ((double *)age.data)[i] = (double)(i + 1);
+    op_toward(r, age.data, tensor_bytes(&age));
     run_prepare(r, false);
     return age;
 }

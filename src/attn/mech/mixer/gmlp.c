@@ -138,6 +138,7 @@ static Tensor triangle(Run *r, int64_t size)
     run_prepare(r, true);
     for (int64_t x = 0; x < size * size && !run_failed(r); x++)
         tensor_f32(&t)[x] = x % size <= x / size;
+    op_toward(r, t.data, tensor_bytes(&t));
     run_prepare(r, false);
     return t;
 }

@@ -255,6 +255,7 @@ static SumLists lists_of(Run *r, const Memory *s)
     run_prepare(r, true);
     for (int64_t i = 0; i <= s->n && !run_failed(r); i++)
         start[i] = i * s->heads * s->knn;
+    op_toward(r, start, (s->n + 1) * (int64_t)sizeof(*start));
     run_prepare(r, false);
     return (SumLists){ .x = tensor_with_rank(s->values, 3), .start = start,
                        .entry = by_token(r, s, s->slot).data,
