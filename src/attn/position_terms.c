@@ -11,21 +11,6 @@
 
 #define BLOCK 64 /* rows a worker takes at a time */
 
-Tensor position_copy(Run *r, Tensor x)
-{
-    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
-    size_t row_bytes = (size_t)x.shape[2] * sizeof(float);
-
-    if (run_failed(r))
-        return y;
-    for (int64_t head = 0; head < x.shape[0]; head++)
-        for (int64_t i = 0; i < x.shape[1]; i++)
-            memcpy(tensor_f32(&y) + (head * x.shape[1] + i) * x.shape[2],
-                   tensor_f32(&x) + head * x.stride[0] + i * x.stride[1], row_bytes);
-    op_traffic(r, (double)tensor_bytes(&y), (double)tensor_bytes(&y));
-    return y;
-}
-
 double *position_periods(Run *r, double base, int64_t width, int64_t count)
 {
     double *period = run_alloc(r, count, sizeof(*period));
@@ -59,42 +44,61 @@ void position_rows(Run *r, int64_t rows, PositionRowFn fn, const void *context)
         threads_run(r->threads, (rows + BLOCK - 1) / BLOCK, rows_block, &job);
 }
 
-typedef struct Sinusoid {
-    Tensor        y;
-    const double *period;
-    int64_t       first;
-    double        amplitude;
-    bool          concat;
-} Sinusoid;
+typedef struct SinusoidRows {
+    const Sinusoids *in;
+    const double    *period;
+    float           *y;
+} SinusoidRows;
 
 static void sinusoid_row(const void *context, int64_t i)
 {
-    const Sinusoid *s = context;
-    int64_t         width = s->y.shape[2], half = (width + 1) / 2;
+    const SinusoidRows *s = context;
+    int64_t             width = s->in->width, half = (width + 1) / 2;
+    float              *row = s->y + i * width;
 
     for (int64_t t = 0; t < half; t++) {
-        double  angle = (double)(s->first + i) / s->period[t];
-        double  sine = s->amplitude * sin(angle), cosine = s->amplitude * cos(angle);
-        int64_t at = s->concat ? t : 2 * t, next = s->concat ? half + t : 2 * t + 1;
+        double  angle = (double)(s->in->first + i) / s->period[t];
+        int64_t at = s->in->concat ? t : 2 * t, next = s->in->concat ? half + t : 2 * t + 1;
 
-        for (int64_t head = 0; head < s->y.shape[0]; head++) {
-            float *row = tensor_f32(&s->y) + head * s->y.stride[0] + i * s->y.stride[1];
-
-            row[at] = (float)((double)row[at] + sine);
-            if (next < width)
-                row[next] = (float)((double)row[next] + cosine);
-        }
+        row[at] = (float)(s->in->amplitude * sin(angle));
+        if (next < width)
+            row[next] = (float)(s->in->amplitude * cos(angle));
     }
 }
 
-void position_sinusoid(Run *r, Tensor y, int64_t first, double base, bool concat,
-                       double amplitude)
+Tensor position_sinusoids(Run *r, const Sinusoids *in)
 {
-    int64_t  width = y.shape[2];
-    Sinusoid job = { .y = y, .first = first, .amplitude = amplitude, .concat = concat };
+    Tensor       y = run_tensor3(r, DT_F32, 1, in->rows, in->width);
+    SinusoidRows job = { .in = in, .y = tensor_f32(&y) };
 
-    job.period = position_periods(r, base, width, (width + 1) / 2);
-    position_rows(r, y.shape[1], sinusoid_row, &job);
+    run_prepare(r, true);
+    job.period = position_periods(r, in->base, in->width, (in->width + 1) / 2);
+    position_rows(r, in->rows, sinusoid_row, &job);
+    op_toward(r, y.data, tensor_bytes(&y));
+    run_prepare(r, false);
+    return y;
+}
+
+Tensor position_added(Run *r, Tensor x, Tensor by)
+{
+    Tensor y = run_tensor3(r, DT_F32, x.shape[0], x.shape[1], x.shape[2]);
+
+    op_entries_of(r, x, by, ENTRY_SUM, 1, y);
+    op_charge(r, FLOP_POSITION, (double)tensor_count(&y));
+    return y;
+}
+
+int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const void *context)
+{
+    int64_t  entries = position_entries(in);
+    int32_t *index = run_alloc(r, entries, sizeof(*index));
+
+    run_prepare(r, true);
+    for (int64_t x = 0; index && x < entries; x++)
+        index[x] = (int32_t)fn(context, position_distance(r, in, x));
+    op_toward(r, index, entries * (int64_t)sizeof(*index));
+    run_prepare(r, false);
+    return index;
 }
 
 /* ---- views ------------------------------------------------------------------ */

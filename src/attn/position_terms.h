@@ -1,6 +1,9 @@
 /* attn/position_terms.h -- what several positional modifiers share; private to
  * attn/position/.
  *
+ * What depends on positions alone (sinusoids, turns, lists of distances) a model makes once and
+ * keeps: it is made in preparation (run_prepare), apart from what runs are timed for.
+ *
  * A bias that depends on the distance alone is one number per entry x of a list
  * of n + m - 1 entries, x = i - j + m - 1 (attn/ops.h).  The distance of an
  * entry is p_i - j, where p_i = i + q_offset is the position of query i.
@@ -21,20 +24,28 @@ static inline int64_t position_distance(const Run *r, const AttendInput *in, int
     return x - (in->k.shape[1] - 1) + r->q_offset;
 }
 
-/* A contiguous copy of x [h,n,d] f32 in the run, because the inputs stay as they are. */
-Tensor position_copy(Run *r, Tensor x);
-
 /* base^(2t/width) for t < count: what a position is divided by to give an angle. */
 double *position_periods(Run *r, double base, int64_t width, int64_t count);
 
-/* Rows of y [h,n,.] in blocks, shared out to the run's threads. */
+/* fn of each row, in blocks, shared out to the run's threads. */
 typedef void (*PositionRowFn)(const void *context, int64_t i);
 void position_rows(Run *r, int64_t rows, PositionRowFn fn, const void *context);
 
-/* y[.,i,:] += amplitude * PE(first + i), in double, y [h,n,D] contiguous f32.
+/* f32 [1,rows,width]: amplitude * PE(first + i), computed in double and rounded at the end.
  * PE: Vaswani et al. 2017, section 3.5; concat: all sines before the cosines. */
-void position_sinusoid(Run *r, Tensor y, int64_t first, double base, bool concat,
-                       double amplitude);
+typedef struct Sinusoids {
+    int64_t rows, width, first;
+    double  base, amplitude;
+    bool    concat;
+} Sinusoids;
+Tensor position_sinusoids(Run *r, const Sinusoids *in);
+
+/* f32 [h,n,d]: x [h,n,d] + by, of which an axis of extent 1 repeats; one operation an entry. */
+Tensor position_added(Run *r, Tensor x, Tensor by);
+
+/* [entries]: what fn says of the distance of each. */
+typedef int64_t (*PositionIndexFn)(const void *context, int64_t distance);
+int32_t *position_index(Run *r, const AttendInput *in, PositionIndexFn fn, const void *context);
 
 /* A view [h,n,m] of one term of the scores: those of `with`, less those of `without`
  * (NULL: all of them).  Only the first of a name, where a mechanism asks for its

@@ -314,7 +314,6 @@ static AttendInput positioned(Run *r, Tensor q, Tensor k, Tensor v, double scale
     if (position->default_scale && !(scale > 0) && !(r->spec.scale > 0))
         in.scale = position->default_scale(r->position_params, r->d);
     run_stage(r, "position");
-    op_wait(r, "the host adds positions to queries and keys");
     position->apply(r, r->position_params, &in);
     r->position_flops += r->stages[r->stage_count - 1].flops.position;
     r->position_cell_flops = in.cell_flops;

@@ -274,8 +274,8 @@ static void check_graph(Graphs *all, const Mechanism *m, Case c, const Ops *ops)
     spec = spec_of(arena, &given, m, c);
     spec.ops = ops;
     run = run_so(&spec, false);
-    snprintf(what, sizeof(what), "%s n=%d%s as a graph", m->id, (int)c.n,
-             c.causal ? " causal" : "");
+    snprintf(what, sizeof(what), "%s n=%d%s %s as a graph", m->id, (int)c.n,
+             c.causal ? " causal" : "", c.position ? c.position->id : "");
     setenv("EMULATED_DEFER", "1", 1);
     all->device->ahead = AHEAD_GRAPHS;
     g = run_graph_new(&spec, own, all->why, sizeof(all->why));
@@ -315,6 +315,33 @@ static void graphs_give_what_runs_give(void **state)
     device_release(all.device);
     assert_int_equal(differences, 0);
     assert_true(one || all.made > 90);
+}
+
+/* Tables of positions are there before, and what is done with them are operations. */
+static void positions_become_graphs(void **state)
+{
+    static const char *const ids[] = { "full", "window", "reformer", "linear", "perceiver" };
+    const char *every = getenv("EVERY"); /* mechanism */
+    Graphs      all = { .device = gpu_fixture_device() };
+    const Ops  *ops = device_ops(all.device, ARITHMETIC_F32);
+    size_t      count = every ? 0 : sizeof(ids) / sizeof(*ids);
+    const Mechanism *m;
+
+    (void)state;
+    differences = 0;
+    while (every && mechanism_at(count))
+        count++;
+    for (size_t x = 0; x < count; x++) {
+        m = every ? mechanism_at(x) : mechanism_find(ids[x]);
+        for (size_t i = 0; position_at(i); i++)
+            if (m->positions & position_at(i)->class_)
+                check_graph(&all, m, (Case){ .n = 20, .position = position_at(i) }, ops);
+    }
+    assert_int_equal(device_in_use(all.device), 0);
+    device_release(all.device);
+    printf("%d with a position became graphs, %d did not\n", all.made, all.refused);
+    assert_int_equal(differences, 0);
+    assert_true(every || all.refused == 0);
 }
 
 static void what_reads_is_no_graph(void **state)
@@ -498,6 +525,7 @@ int main(void)
         cmocka_unit_test(every_mechanism_waits_where_it_reads),
         cmocka_unit_test(a_missing_wait_shows),
         cmocka_unit_test(graphs_give_what_runs_give),
+        cmocka_unit_test(positions_become_graphs),
         cmocka_unit_test(what_reads_is_no_graph),
         cmocka_unit_test(a_missing_wait_makes_no_graph),
         cmocka_unit_test(failures_are_ordinary),

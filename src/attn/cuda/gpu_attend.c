@@ -37,22 +37,11 @@ static void attend_f32(Run *r, const AttendInput *in, const Pattern *pattern, At
     gpu_computed(r, ARITHMETIC_F32);
 }
 
-/* What the host has added positions to moves as a whole, and not page by page under the kernel. */
-static void positioned_toward(Run *r, const AttendInput *in)
-{
-    const Tensor *now[] = { &in->q, &in->k, &in->v }, *before[] = { &r->q, &r->k, &r->v };
-
-    for (int x = 0; x < 3 && r->spec.position; x++)
-        if (now[x]->data != before[x]->data && arena_holds(r->arena, now[x]->data))
-            gpu_toward(r, now[x]->data, tensor_bytes(now[x]));
-}
-
 void gpu_attend(Run *r, const AttendInput *in, const Pattern *pattern, AttendResult *out,
                 double *cells)
 {
     ArenaMark mark = arena_mark(r->arena);
 
-    positioned_toward(r, in);
     run_prepare(r, true); /* as with any allocator, memory for results is there before */
     gpu_toward(r, out->out.data, tensor_bytes(&out->out));
     gpu_toward(r, out->lse.data, tensor_bytes(&out->lse));

@@ -109,7 +109,6 @@ void gpu_turn_pairs(Run *r, const TurnPairs *in, Tensor *y)
                            .turns = gpu_tensor(r, &in->turns).data,
                            .pairs = in->turns.shape[2] / 2, .step = in->step, .gap = in->gap };
 
-    gpu_toward(r, call.turns, tensor_bytes(&in->turns)); /* the host made them */
     if (gpu_ready(r))
         gpu_done(r, "turned pairs", gpu_api(r)->turn_pairs(&call));
     arena_release(r->arena, mark);

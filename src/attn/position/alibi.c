@@ -50,26 +50,34 @@ static Tensor slopes(Run *r, const Params *p, int64_t h)
     return t;
 }
 
-static void alibi_apply(Run *r, const void *opaque, AttendInput *in)
+/* [h,entries] minus the slope of the head times the distance. */
+static void fill(Run *r, const Params *p, const AttendInput *in, const Tensor *slope)
 {
-    const Params *p = opaque;
-    int64_t       entries = position_entries(in);
-    Tensor        slope = slopes(r, p, in->q.shape[0]);
+    int64_t entries = position_entries(in);
 
-    in->distance = run_tensor2(r, DT_F32, slope.shape[0], entries);
-    in->cell_flops = 2;
-    if (run_failed(r))
-        return;
-    for (int64_t head = 0; head < slope.shape[0]; head++)
+    for (int64_t head = 0; head < slope->shape[0]; head++)
         for (int64_t x = 0; x < entries; x++) {
             int64_t signed_distance = position_distance(r, in, x);
             double  distance = (double)(p->pos_future == FUTURE_MIRROR && signed_distance < 0
                                             ? -signed_distance : signed_distance);
 
             tensor_f32(&in->distance)[head * entries + x] =
-                (float)(-(double)tensor_f32(&slope)[head] * distance);
+                (float)(-(double)tensor_f32(slope)[head] * distance);
         }
-    op_traffic(r, 0, (double)tensor_bytes(&in->distance));
+    op_toward(r, in->distance.data, tensor_bytes(&in->distance));
+}
+
+static void alibi_apply(Run *r, const void *opaque, AttendInput *in)
+{
+    const Params *p = opaque;
+    Tensor        slope = slopes(r, p, in->q.shape[0]);
+
+    in->distance = run_tensor2(r, DT_F32, slope.shape[0], position_entries(in));
+    in->cell_flops = 2;
+    run_prepare(r, true);
+    if (!run_failed(r))
+        fill(r, p, in, &slope);
+    run_prepare(r, false);
 }
 
 const Position position_alibi = {

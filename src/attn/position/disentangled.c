@@ -68,11 +68,19 @@ static int64_t squeezed(int64_t distance, int64_t k, int64_t max)
     return distance < 0 ? -x : x;
 }
 
-static int64_t delta(const Params *p, int64_t k, int64_t distance)
-{
-    int64_t at = k + (p->pos_max_distance ? squeezed(distance, k, p->pos_max_distance) : distance);
+/* The row of a table of 2k: delta(p_i, j), or delta(j, p_i). */
+typedef struct Delta {
+    int64_t k, far; /* far 0: not logarithmic */
+    bool    reversed;
+} Delta;
 
-    return at < 0 ? 0 : at > 2 * k - 1 ? 2 * k - 1 : at;
+static int64_t delta(const void *context, int64_t distance)
+{
+    const Delta *c = context;
+    int64_t      signed_distance = c->reversed ? -distance : distance;
+    int64_t      at = c->k + (c->far ? squeezed(signed_distance, c->k, c->far) : signed_distance);
+
+    return at < 0 ? 0 : at > 2 * c->k - 1 ? 2 * c->k - 1 : at;
 }
 
 static void check(Run *r, const Params *p, int64_t k)
@@ -81,21 +89,6 @@ static void check(Run *r, const Params *p, int64_t k)
         run_fail(r, ERR_PARAM, "position disentangled: logarithmic distances need pos_k >= 2 and "
                  "pos_max_distance > pos_k/2 + 1, got pos_k=%lld, pos_max_distance=%lld",
                  (long long)k, (long long)p->pos_max_distance);
-}
-
-/* delta(p_i, j) of every entry, or delta(j, p_i). */
-static int32_t *delta_index(Run *r, const Params *p, const AttendInput *in, int64_t k,
-                            bool reversed)
-{
-    int64_t  entries = position_entries(in);
-    int32_t *index = run_alloc(r, entries, sizeof(*index));
-
-    for (int64_t x = 0; index && x < entries; x++) {
-        int64_t distance = position_distance(r, in, x);
-
-        index[x] = (int32_t)delta(p, k, reversed ? -distance : distance);
-    }
-    return index;
 }
 
 /* A table nobody reads is not drawn, but a given one is still checked. */
@@ -107,29 +100,28 @@ static Tensor table(Run *r, const char *name, Tensor given, bool used, const int
                      (Init){ .kind = INIT_NORMAL, .a = DEVIATION });
 }
 
-/* The p2p term depends on the distance alone. */
-static void add_p2p(Run *r, AttendInput *in, const Tensor *kr, const int32_t *at_key,
-                    const Tensor *qr, const int32_t *at_query)
+/* i32 [heads,entries,1]: the list once for each head. */
+static Tensor repeated(Run *r, const int32_t *index, int64_t heads, int64_t entries)
 {
-    int64_t entries = position_entries(in), d = in->q.shape[2];
-    int64_t heads = kr->shape[0] > qr->shape[0] ? kr->shape[0] : qr->shape[0];
+    Tensor list = run_tensor3(r, DT_I32, heads, entries, 1);
 
-    in->distance = run_tensor2(r, DT_F32, heads, entries);
-    op_wait(r, "the host multiplies projected positions");
-    if (run_failed(r))
-        return;
-    for (int64_t head = 0; head < heads; head++)
-        for (int64_t x = 0; x < entries; x++) {
-            const float *a = (const float *)tensor_head(qr, head, heads) + at_query[x] * d;
-            const float *b = (const float *)tensor_head(kr, head, heads) + at_key[x] * d;
-            double       sum = 0;
+    op_entries(r, tensor_of(DT_I32, 3, (int64_t[]){ 1, entries, 1 }, (void *)(uintptr_t)index),
+               ENTRY_CAST, 0, list);
+    return list;
+}
 
-            for (int64_t c = 0; c < d; c++)
-                sum += (double)a[c] * (double)b[c];
-            tensor_f32(&in->distance)[head * entries + x] = (float)(in->scale * sum);
-        }
-    op_traffic(r, (double)(tensor_bytes(kr) + tensor_bytes(qr)),
-               (double)tensor_bytes(&in->distance));
+/* The p2p term depends on the distance alone. */
+static void add_p2p(Run *r, AttendInput *in, Tensor kr, const int32_t *at_key, Tensor qr,
+                    const int32_t *at_query)
+{
+    int64_t entries = position_entries(in);
+    int64_t heads = kr.shape[0] > qr.shape[0] ? kr.shape[0] : qr.shape[0];
+    Tensor  query = repeated(r, at_query, heads, entries), dots;
+
+    query = tensor_of(DT_I32, 2, query.shape, query.data);
+    dots = op_pair_dots(r, op_gather(r, qr, query), kr, repeated(r, at_key, heads, entries));
+    in->distance = tensor_of(DT_F32, 2, (int64_t[]){ heads, entries }, dots.data);
+    op_entries(r, in->distance, ENTRY_SCALE, in->scale, in->distance);
 }
 
 /* The terms of the sum one by one, as the paper's figure has them. */
@@ -167,15 +159,15 @@ static void disentangled_apply(Run *r, const void *opaque, AttendInput *in)
     check(r, p, k);
     kr = table(r, "pos_key", p->pos_key, listed & (TERM_C2P | TERM_P2P), shape);
     qr = table(r, "pos_query", p->pos_query, listed & (TERM_P2C | TERM_P2P), shape);
-    forward = delta_index(r, p, in, k, false);
-    back = delta_index(r, p, in, k, true);
+    forward = position_index(r, in, delta, &(Delta){ k, p->pos_max_distance, false });
+    back = position_index(r, in, delta, &(Delta){ k, p->pos_max_distance, true });
     if (listed & TERM_C2P)
         in->row = (DistanceTerm){ .side = in->q, .table = kr, .index = forward };
     if (listed & TERM_P2C)
         in->col = (DistanceTerm){ .side = in->k, .table = qr,
                                   .index = p->pos_p2c_index == INDEX_CODE ? forward : back };
     if ((listed & TERM_P2P) && !run_failed(r))
-        add_p2p(r, in, &kr, forward, &qr, back);
+        add_p2p(r, in, kr, forward, qr, back);
     in->cell_flops = term_count(listed);
     show_terms(r, in);
     op_charge(r, FLOP_POSITION, 4 * (double)d * (double)h * (double)k *

@@ -59,8 +59,11 @@ static Tensor turned(Run *r, const Params *p, Tensor x, int64_t first)
         in.step = 1;
         in.gap = pairs;
     }
+    run_prepare(r, true);
     angles.period = position_periods(r, p->pos_base, 2 * pairs, pairs);
     position_rows(r, x.shape[1], turn_row, &angles);
+    op_toward(r, in.turns.data, tensor_bytes(&in.turns));
+    run_prepare(r, false);
     op_charge(r, FLOP_POSITION, 6.0 * (double)(pairs * x.shape[0] * x.shape[1]));
     return op_turn_pairs(r, &in);
 }

@@ -36,17 +36,11 @@ static Tensor key_table(Run *r, const Params *p, int64_t h, int64_t rows, int64_
     return tensor_with_rank(t, 3);
 }
 
-static int32_t *clipped(Run *r, const AttendInput *in, int64_t k)
+static int64_t clipped(const void *context, int64_t distance)
 {
-    int64_t  entries = position_entries(in);
-    int32_t *index = run_alloc(r, entries, sizeof(*index));
+    int64_t k = *(const int64_t *)context;
 
-    for (int64_t x = 0; index && x < entries; x++) {
-        int64_t ahead = -position_distance(r, in, x);
-
-        index[x] = (int32_t)((ahead < -k ? -k : ahead > k ? k : ahead) + k);
-    }
-    return index;
+    return (-distance < -k ? -k : -distance > k ? k : -distance) + k;
 }
 
 static void shaw_apply(Run *r, const void *opaque, AttendInput *in)
@@ -56,7 +50,7 @@ static void shaw_apply(Run *r, const void *opaque, AttendInput *in)
     int64_t       e = in->v.shape[2], rows = 2 * p->pos_k + 1;
 
     in->row = (DistanceTerm){ .side = in->q, .table = key_table(r, p, h, rows, d),
-                              .index = clipped(r, in, p->pos_k) };
+                              .index = position_index(r, in, clipped, &p->pos_k) };
     in->cell_flops = 1;
     op_charge(r, FLOP_POSITION, 2 * (double)d * (double)h * (double)n * (double)rows);
     if (!tensor_given(&p->pos_value))

@@ -30,11 +30,10 @@ static const Param params[] = {
 
 static Tensor with_sinusoid(Run *r, const Params *p, Tensor x, int64_t first)
 {
-    Tensor y = position_copy(r, x);
+    Sinusoids in = { .rows = x.shape[1], .width = x.shape[2], .first = first, .base = p->pos_base,
+                     .amplitude = p->pos_scale, .concat = p->pos_layout == LAYOUT_CONCAT };
 
-    position_sinusoid(r, y, first, p->pos_base, p->pos_layout == LAYOUT_CONCAT, p->pos_scale);
-    op_charge(r, FLOP_POSITION, (double)tensor_count(&y));
-    return y;
+    return position_added(r, x, position_sinusoids(r, &in));
 }
 
 static void sinusoidal_apply(Run *r, const void *opaque, AttendInput *in)

@@ -59,9 +59,11 @@ static Ladder ladder_of(Run *r, const Params *p)
     return l;
 }
 
-/* delta = j - p_i.  The 1e-9 puts exact powers on their own bucket. */
-static int64_t bucket_of(const Ladder *l, int64_t delta)
+/* delta = -distance = j - p_i.  The 1e-9 puts exact powers on their own bucket. */
+static int64_t bucket_of(const void *context, int64_t distance)
 {
+    const Ladder *l = context;
+    int64_t       delta = -distance;
     int64_t base = l->both && delta > 0 ? l->count : 0;
     int64_t a = delta < 0 ? -delta : l->both ? delta : 0;
     double  step;
@@ -91,25 +93,32 @@ static Tensor bias_table(Run *r, const Params *p, int64_t h)
                      (Init){ .kind = INIT_NORMAL, .a = deviation });
 }
 
+static void fill(Run *r, Tensor *distance, const Tensor *bias, const int32_t *bucket)
+{
+    int64_t h = distance->shape[0], entries = distance->shape[1];
+
+    for (int64_t head = 0; head < h; head++)
+        for (int64_t x = 0; x < entries; x++)
+            tensor_f32(distance)[head * entries + x] = tensor_f32(bias)[bucket[x] * h + head];
+    op_toward(r, distance->data, tensor_bytes(distance));
+}
+
 static void t5_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const Params *p = opaque;
     int64_t       entries = position_entries(in), h = in->q.shape[0];
     Ladder        ladder = ladder_of(r, p);
     Tensor        bias = bias_table(r, p, h);
-    int32_t      *bucket = run_alloc(r, entries, sizeof(*bucket));
+    int32_t      *bucket = position_index(r, in, bucket_of, &ladder);
 
     in->distance = run_tensor2(r, DT_F32, h, entries);
     in->cell_flops = 1;
-    if (run_failed(r))
-        return;
-    for (int64_t x = 0; x < entries; x++)
-        bucket[x] = (int32_t)bucket_of(&ladder, -position_distance(r, in, x));
-    for (int64_t head = 0; head < h; head++)
-        for (int64_t x = 0; x < entries; x++)
-            tensor_f32(&in->distance)[head * entries + x] = tensor_f32(&bias)[bucket[x] * h + head];
-    op_traffic(r, (double)tensor_bytes(&bias), (double)tensor_bytes(&in->distance));
-    position_show_buckets(r, "position_buckets", in, bucket);
+    run_prepare(r, true);
+    if (!run_failed(r))
+        fill(r, &in->distance, &bias, bucket);
+    run_prepare(r, false);
+    if (!run_failed(r))
+        position_show_buckets(r, "position_buckets", in, bucket);
 }
 
 const Position position_t5 = {

@@ -10,8 +10,6 @@
  */
 #include "attn/position_terms.h"
 
-#include <string.h>
-
 #define DEVIATION 0.02
 
 typedef struct Params {
@@ -39,23 +37,12 @@ static const Param params[] = {
 /* q [h,n,d] plus one vector [h,d] per head. */
 static Tensor shifted(Run *r, Tensor q, const char *name, Tensor given)
 {
-    int64_t h = q.shape[0], n = q.shape[1], d = q.shape[2];
-    Tensor  by = run_param(r, name, given, DT_F32, 2, (int64_t[]){ h, d },
+    int64_t shape[] = { q.shape[0], q.shape[2] };
+    Tensor  by = run_param(r, name, given, DT_F32, 2, shape,
                            (Init){ .kind = INIT_NORMAL, .a = DEVIATION });
-    Tensor  y = position_copy(r, q);
 
-    if (run_failed(r))
-        return y;
-    for (int64_t head = 0; head < h; head++) {
-        const float *add = tensor_head(&by, head, h);
-        float       *row = tensor_head(&y, head, h);
-
-        for (int64_t i = 0; i < n; i++, row += d)
-            for (int64_t c = 0; c < d; c++)
-                row[c] += add[c];
-    }
-    op_charge(r, FLOP_POSITION, (double)tensor_count(&y));
-    return y;
+    return position_added(r, q, tensor_of(DT_F32, 3, (int64_t[]){ by.shape[0], 1, by.shape[1] },
+                                          by.data));
 }
 
 /* r [h,n+m-1,d]: sinusoids of all distances times the projection. */
@@ -67,13 +54,11 @@ static Tensor projected(Run *r, const Params *p, const AttendInput *in)
 
     proj = run_param(r, "pos_proj", given, DT_F32, 3, (int64_t[]){ h, width, d },
                      (Init){ .kind = INIT_NORMAL, .a = DEVIATION });
-    sines = run_tensor3(r, DT_F32, 1, entries, width);
+    sines = position_sinusoids(r, &(Sinusoids){ .rows = entries, .width = width,
+                                                .first = position_distance(r, in, 0),
+                                                .base = p->pos_base, .amplitude = 1,
+                                                .concat = p->pos_layout == LAYOUT_CONCAT });
     table = run_tensor3(r, DT_F32, proj.shape[0], entries, d);
-    if (run_failed(r))
-        return table;
-    memset(sines.data, 0, (size_t)tensor_bytes(&sines));
-    position_sinusoid(r, sines, position_distance(r, in, 0), p->pos_base,
-                      p->pos_layout == LAYOUT_CONCAT, 1);
     op_gemm(r, sines, false, proj, false, 1, 0, table, FLOP_POSITION);
     return table;
 }
@@ -96,15 +81,20 @@ static void show_terms(Run *r, const AttendInput *in, Tensor q)
     position_show_term(r, "position_vr", &other, &rel);
 }
 
+/* One row of the table a distance. */
+static int64_t row_of(const void *first, int64_t distance)
+{
+    return distance - *(const int64_t *)first;
+}
+
 static void xl_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const Params *p = opaque;
     int64_t       h = in->q.shape[0], d = in->q.shape[2], entries = position_entries(in);
-    int32_t      *index = run_alloc(r, entries, sizeof(*index));
+    int64_t       first = position_distance(r, in, 0);
+    int32_t      *index = position_index(r, in, row_of, &first);
     Tensor        q = in->q;
 
-    for (int64_t x = 0; index && x < entries; x++)
-        index[x] = (int32_t)x;
     in->q = shifted(r, q, "pos_u", p->pos_u);
     in->row.side = shifted(r, q, "pos_v", p->pos_v);
     in->row.index = index;
