@@ -7,16 +7,7 @@
 #include "script/lua_tensor_work.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-static DType result_dtype(const Tensor *a, const Tensor *b)
-{
-    bool narrow = (!a || a->dtype == DT_F32 || a->dtype == DT_U8) &&
-                  (!b || b->dtype == DT_F32 || b->dtype == DT_U8);
-
-    return narrow ? DT_F32 : DT_F64;
-}
 
 /* ---- elementwise ------------------------------------------------------------ */
 
@@ -92,7 +83,7 @@ static int elementwise(lua_State *L, char op)
     ta = spread(L, a ? a : b, like->rank, shape, a ? a : b, b ? b : a);
     tb = spread(L, b ? b : a, like->rank, shape, a ? a : b, b ? b : a);
     lua_settop(L, 2);
-    out = *tensor_push(L, result_dtype(a, b), like->rank, shape);
+    out = *tensor_push(L, tensor_result_dtype(a, b), like->rank, shape);
     w = tensor_work_push(L);
     *w = (TensorWork){ .run = run_elementwise, .x = x, .y = y, .out = out, .first = 3, .count = 1,
                        .op = op, .err = ERROR_INIT };
@@ -221,7 +212,7 @@ int tensor_map(lua_State *L)
         f = named_function(L, lua_tostring(L, 2));
     else
         luaL_checktype(L, 2, LUA_TFUNCTION);
-    out = tensor_push(L, result_dtype(t, NULL), t->rank, t->shape);
+    out = tensor_push(L, tensor_result_dtype(t, NULL), t->rank, t->shape);
     script_charge(L, (double)tensor_count(t));
     if (!f)
         return map_by_script(L, t, out);
@@ -231,76 +222,7 @@ int tensor_map(lua_State *L)
     return tensor_work_run(L, 10 * (double)tensor_count(t), "map of a tensor");
 }
 
-/* ---- products and comparison ------------------------------------------------ */
-
-/* One row of the product in sums[m]: every sum goes over k from the first on. */
-static void multiply_row(const TensorWork *w, int64_t a0, int64_t b0, double *sums)
-{
-    const Tensor *a = &w->a, *b = &w->b;
-    int           row = a->rank - 2, col = a->rank - 1;
-    int64_t       m = b->shape[col];
-
-    memset(sums, 0, (size_t)m * sizeof(*sums));
-    for (int64_t k = 0; k < a->shape[col] && !tensor_work_over(w, k << 8); k++) {
-        double  x = element_number(a, a0 + k * a->stride[col]);
-        int64_t at = b0 + k * b->stride[row];
-
-        if (b->dtype == DT_F32)
-            for (int64_t j = 0; j < m; j++)
-                sums[j] += x * (double)((const float *)b->data)[at + j * b->stride[col]];
-        else
-            for (int64_t j = 0; j < m; j++)
-                sums[j] += x * element_number(b, at + j * b->stride[col]);
-    }
-}
-
-static void run_matmul(TensorWork *w)
-{
-    int     row = w->a.rank - 2;
-    int64_t n = w->a.shape[row], m = w->b.shape[row + 1], heads = row ? w->a.shape[0] : 1;
-    double *sums = calloc((size_t)m + 1, sizeof(*sums));
-
-    if (!sums) {
-        error_set(&w->err, ERR_NOMEM, "matmul: not enough memory");
-        return;
-    }
-    for (int64_t i = 0; i < heads * n && !tensor_work_over(w, 0); i++) {
-        int64_t head = i / n;
-
-        multiply_row(w, (row ? head * w->a.stride[0] : 0) + i % n * w->a.stride[row],
-                     row ? head * w->b.stride[0] : 0, sums);
-        for (int64_t j = 0; j < m; j++)
-            element_set(&w->out, i * m + j, sums[j]);
-    }
-    free(sums);
-}
-
-/* [-0, +1, v] */
-int tensor_matmul(lua_State *L)
-{
-    const Tensor *a = tensor_check(L, 1), *b = tensor_check(L, 2), *out;
-    int           rank = a->rank;
-    char          text[2][80];
-    int64_t       shape[3];
-    TensorWork   *w;
-    double        steps;
-
-    if ((rank != 2 && rank != 3) || b->rank != rank || a->shape[rank - 1] != b->shape[rank - 2] ||
-        (rank == 3 && a->shape[0] != b->shape[0]))
-        luaL_error(L, "matmul: expected [n,k] and [k,m] or [h,n,k] and [h,k,m], got %s and %s",
-                   tensor_shape_text(a, text[0], sizeof(text[0])),
-                   tensor_shape_text(b, text[1], sizeof(text[1])));
-    memcpy(shape, a->shape, sizeof(shape));
-    shape[rank - 1] = b->shape[rank - 1];
-    lua_settop(L, 2);
-    out = tensor_push(L, result_dtype(a, b), rank, shape);
-    steps = (double)tensor_count(out) * (double)a->shape[rank - 1];
-    script_charge(L, 2 * steps);
-    w = tensor_work_push(L);
-    *w = (TensorWork){ .run = run_matmul, .a = *a, .b = *b, .out = *out, .first = 3, .count = 1,
-                       .err = ERROR_INIT };
-    return tensor_work_run(L, steps, "a product of tensors");
-}
+/* ---- comparison ------------------------------------------------------------- */
 
 static void run_allclose(TensorWork *w)
 {

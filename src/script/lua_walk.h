@@ -50,6 +50,15 @@ static inline void element_set(Tensor *t, int64_t at, double value)
         ((double *)t->data)[at] = value;
 }
 
+/* Of what is computed with a and b; NULL: with numbers. */
+static inline DType tensor_result_dtype(const Tensor *a, const Tensor *b)
+{
+    bool narrow = (!a || a->dtype == DT_F32 || a->dtype == DT_U8) &&
+                  (!b || b->dtype == DT_F32 || b->dtype == DT_U8);
+
+    return narrow ? DT_F32 : DT_F64;
+}
+
 static inline bool dtype_is_float(DType dtype)
 {
     return dtype == DT_F32 || dtype == DT_F64;

@@ -131,6 +131,21 @@ case("matmul", function()
   raises("matmul", a.matmul, a, a)
 end)
 
+-- Larger than the pieces in which it is done on every side, whole numbers, any strides.
+case("matmul of more than a piece", function()
+  local function of(i, j) return (i * 7 + j * 3) % 11 - 5 end
+  local a, b = attn.tensor { 260, 300 }, attn.tensor { 520, 300 }
+  for i = 0, 259 do for k = 0, 299 do a:set(i, k, of(i, k)) end end
+  for j = 0, 519 do for k = 0, 299 do b:set(j, k, of(k, j)) end end
+  local y = a:matmul(b:transpose())
+  check.same(y.shape, { 260, 520 })
+  for _, at in ipairs { { 0, 0 }, { 259, 519 }, { 256, 512 }, { 3, 511 } } do
+    local sum = 0.0
+    for k = 0, 299 do sum = sum + of(at[1], k) * of(k, at[2]) end
+    check.same(y:get(at[1], at[2]), sum)
+  end
+end)
+
 case("reductions", function()
   local t = attn.tensor { { 1, 5, 3 }, { 7, 2, 6 } }
   equal(t:sum(), 24)
