@@ -34,8 +34,13 @@ typedef struct Header {
     int64_t size;
 } Header;
 
+/* Without a source all is in the first lane. */
+typedef struct Lane {
+    Chunk *first, *current;
+} Lane;
+
 struct Arena {
-    Chunk  *first, *current;
+    Lane    lanes[ARENA_LANES];
     int64_t used, peak, reserved, limit, refused;
     int64_t kept; /* released and not free: the source was busy */
     int64_t fail_in; /* allocations left before a forced failure; -1: off */
@@ -81,10 +86,11 @@ void arena_free(Arena *arena)
 
     if (!arena)
         return;
-    for (Chunk *chunk = arena->first; chunk; chunk = next) {
-        next = chunk->next;
-        chunk_free(arena, chunk);
-    }
+    for (int x = 0; x < ARENA_LANES; x++)
+        for (Chunk *chunk = arena->lanes[x].first; chunk; chunk = next) {
+            next = chunk->next;
+            chunk_free(arena, chunk);
+        }
     free(arena);
 }
 
@@ -139,9 +145,9 @@ static Chunk *chunk_new(const Arena *arena, int64_t size)
 
 /* The first chunk after the current one that can hold `size`, else a new one
  * put right behind the current one. */
-static Chunk *chunk_for(Arena *arena, int64_t size)
+static Chunk *chunk_for(Arena *arena, Lane *lane, int64_t size)
 {
-    Chunk *chunk = arena->current ? arena->current->next : arena->first;
+    Chunk *chunk = lane->current ? lane->current->next : lane->first;
 
     for (; chunk; chunk = chunk->next) {
         chunk->offset = 0;
@@ -153,12 +159,12 @@ static Chunk *chunk_for(Arena *arena, int64_t size)
     if (!chunk)
         return NULL;
     arena->reserved += chunk->size;
-    if (arena->current) {
-        chunk->next = arena->current->next;
-        arena->current->next = chunk;
+    if (lane->current) {
+        chunk->next = lane->current->next;
+        lane->current->next = chunk;
     } else {
-        chunk->next = arena->first;
-        arena->first = chunk;
+        chunk->next = lane->first;
+        lane->first = chunk;
     }
     return chunk;
 }
@@ -196,21 +202,21 @@ static void guard_set(Chunk *chunk, int64_t at, int64_t bytes)
 #endif
 }
 
-void *arena_alloc(Arena *arena, int64_t count, int64_t size)
+static void *alloc_in(Arena *arena, Lane *lane, int64_t count, int64_t size)
 {
     int64_t bytes, need, at;
-    Chunk  *chunk = arena->current;
+    Chunk  *chunk = lane->current;
 
     if (!admitted(arena, count, size, &bytes))
         return NULL;
     need = round_up(bytes + 2 * GUARD, ALIGNMENT);
     if (!chunk || chunk->size - chunk->offset < need) {
-        chunk = chunk_for(arena, need);
+        chunk = chunk_for(arena, lane, need);
         if (!chunk) {
             refuse(arena, bytes);
             return NULL;
         }
-        arena->current = chunk;
+        lane->current = chunk;
     }
     at = chunk->offset + GUARD;
     chunk->offset += need;
@@ -221,6 +227,16 @@ void *arena_alloc(Arena *arena, int64_t count, int64_t size)
     if (arena->heard)
         arena->heard(arena->context, bytes, arena->used);
     return chunk->data + at;
+}
+
+void *arena_alloc(Arena *arena, int64_t count, int64_t size)
+{
+    return alloc_in(arena, &arena->lanes[arena->source ? ARENA_REST : ARENA_DATA], count, size);
+}
+
+void *arena_alloc_data(Arena *arena, int64_t count, int64_t size)
+{
+    return alloc_in(arena, &arena->lanes[ARENA_DATA], count, size);
 }
 
 void *arena_zalloc(Arena *arena, int64_t count, int64_t size)
@@ -258,12 +274,15 @@ char *arena_printf(Arena *arena, const char *fmt, ...)
 
 ArenaMark arena_mark(Arena *arena)
 {
-    return (ArenaMark){
-        .chunk = arena->current,
-        .offset = arena->current ? arena->current->offset : 0,
-        .used = arena->used,
-        .kept = arena->kept,
-    };
+    ArenaMark mark = { .used = arena->used, .kept = arena->kept };
+
+    for (int x = 0; x < ARENA_LANES; x++) {
+        const Chunk *current = arena->lanes[x].current;
+
+        mark.chunk[x] = arena->lanes[x].current;
+        mark.offset[x] = current ? current->offset : 0;
+    }
+    return mark;
 }
 
 #ifdef ATTNSCOPE_DEBUG
@@ -287,17 +306,19 @@ static void chunk_rewind(Chunk *chunk, int64_t offset)
 }
 #endif
 
+static void lane_rewind(Lane *lane, Chunk *chunk, int64_t offset)
+{
+    if (chunk)
+        chunk_rewind(chunk, offset);
+    for (Chunk *after = chunk ? chunk->next : lane->first; after; after = after->next)
+        chunk_rewind(after, 0);
+    lane->current = chunk;
+}
+
 static void rewind_to(Arena *arena, ArenaMark mark)
 {
-    Chunk *chunk = mark.chunk ? mark.chunk : arena->first;
-
-    if (!chunk)
-        return;
-    if (mark.chunk)
-        chunk_rewind(chunk, mark.offset);
-    for (Chunk *after = mark.chunk ? chunk->next : chunk; after; after = after->next)
-        chunk_rewind(after, 0);
-    arena->current = mark.chunk;
+    for (int x = 0; x < ARENA_LANES; x++)
+        lane_rewind(&arena->lanes[x], mark.chunk[x], mark.offset[x]);
     arena->kept = mark.kept;
 }
 
@@ -340,8 +361,9 @@ bool arena_attach(Arena *arena, bool device)
 {
     bool ok = true;
 
-    for (Chunk *chunk = arena->first; chunk && arena->attached != device; chunk = chunk->next)
-        ok = chunk_attach(arena, chunk, device) && ok;
+    for (int x = 0; x < ARENA_LANES && arena->attached != device; x++)
+        for (Chunk *chunk = arena->lanes[x].first; chunk; chunk = chunk->next)
+            ok = chunk_attach(arena, chunk, device) && ok;
     arena->attached = device;
     return ok;
 }
@@ -350,9 +372,10 @@ bool arena_holds(const Arena *arena, const void *data)
 {
     const uint8_t *at = data;
 
-    for (const Chunk *chunk = arena->first; chunk; chunk = chunk->next)
-        if (at >= chunk->data && at < chunk->data + chunk->size)
-            return true;
+    for (int x = 0; x < ARENA_LANES; x++)
+        for (const Chunk *chunk = arena->lanes[x].first; chunk; chunk = chunk->next)
+            if (at >= chunk->data && at < chunk->data + chunk->size)
+                return true;
     return false;
 }
 
@@ -427,9 +450,10 @@ static bool chunk_check(const Chunk *chunk)
 bool arena_check(const Arena *arena)
 {
 #ifdef ATTNSCOPE_DEBUG
-    for (const Chunk *chunk = arena->first; chunk; chunk = chunk->next)
-        if (!chunk_check(chunk))
-            return false;
+    for (int x = 0; x < ARENA_LANES; x++)
+        for (const Chunk *chunk = arena->lanes[x].first; chunk; chunk = chunk->next)
+            if (!chunk_check(chunk))
+                return false;
 #else
     (void)arena;
 #endif

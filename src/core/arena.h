@@ -22,11 +22,16 @@
 
 typedef struct Arena Arena;
 
+/* Numbers, and all else: lists, names, structures.  Where an arena has its chunks from a source
+ * these two share none, so that the host, which reads and writes the latter as it goes, touches no
+ * page of what a device computes with. */
+enum { ARENA_DATA, ARENA_REST, ARENA_LANES };
+
 typedef struct ArenaMark {
-    void   *chunk;  /* private */
-    int64_t offset; /* private */
-    int64_t used;   /* private */
-    int64_t kept;   /* private */
+    void   *chunk[ARENA_LANES];  /* private */
+    int64_t offset[ARENA_LANES]; /* private */
+    int64_t used;                /* private */
+    int64_t kept;                /* private */
 } ArenaMark;
 
 /* Where an arena's chunks are from, when not from the system: memory of another device. */
@@ -51,6 +56,7 @@ void   arena_free(Arena *arena);
  * machine's memory is reached, or arena_fail_at says so.  Zero bytes give a
  * valid pointer. */
 void *arena_alloc(Arena *arena, int64_t count, int64_t size);
+void *arena_alloc_data(Arena *arena, int64_t count, int64_t size); /* of ARENA_DATA */
 void *arena_zalloc(Arena *arena, int64_t count, int64_t size); /* zeroed */
 char *arena_strdup(Arena *arena, const char *text);
 char *arena_printf(Arena *arena, const char *fmt, ...)

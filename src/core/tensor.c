@@ -42,7 +42,7 @@ Tensor tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape)
     for (int i = 0; i < rank; i++)
         if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i], &count))
             count = -1;
-    t.data = arena_alloc(arena, count, dtype_size(dtype));
+    t.data = arena_alloc_data(arena, count, dtype_size(dtype));
     return t;
 }
 

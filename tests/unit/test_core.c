@@ -156,6 +156,37 @@ static void arena_chunks_are_attached_together(void **state)
     assert_int_equal(lent.taken, 0);
 }
 
+/* What the host writes as it goes lies on no page of a device's numbers. */
+static void numbers_of_a_source_have_chunks_of_their_own(void **state)
+{
+    Lent        lent = { 0 };
+    ArenaSource source = { .take = take_chunk, .give = give_chunk, .context = &lent };
+    Arena      *arena = arena_new_from(&source);
+    ArenaMark   mark;
+    Tensor      x = tensor_new(arena, DT_F32, 1, (int64_t[]){ 4 });
+    char       *name = arena_strdup(arena, "a list"), *list;
+    void       *number;
+
+    (void)state;
+    assert_int_equal(lent.taken, 2);
+    assert_true(arena_holds(arena, x.data) && arena_holds(arena, name));
+    mark = arena_mark(arena);
+    list = arena_alloc(arena, 1, 1 << 10);
+    number = arena_alloc_data(arena, 1, 1);
+    assert_non_null(arena_alloc_data(arena, 1, 1 << 20)); /* a chunk more, of numbers */
+    assert_int_equal(lent.taken, 3);
+    arena_release(arena, mark);
+    assert_int_equal(arena_used(arena), mark.used);
+    assert_ptr_equal(arena_alloc(arena, 1, 1 << 10), list);
+    assert_ptr_equal(arena_alloc_data(arena, 1, 1), number);
+    arena_reset(arena);
+    assert_ptr_equal(arena_alloc_data(arena, 1, 1), x.data);
+    assert_ptr_equal(arena_alloc(arena, 1, 1), name);
+    assert_int_equal(lent.taken, 3);
+    arena_free(arena);
+    assert_int_equal(lent.taken, 0);
+}
+
 static void tensor_heads_are_shared_by_groups(void **state)
 {
     float  data[2 * 3] = { 0 };
@@ -360,6 +391,7 @@ int main(void)
         cmocka_unit_test(arena_memory_is_aligned_and_reused),
         cmocka_unit_test(arena_refuses_what_it_must),
         cmocka_unit_test(arena_chunks_are_attached_together),
+        cmocka_unit_test(numbers_of_a_source_have_chunks_of_their_own),
         cmocka_unit_test(tensor_heads_are_shared_by_groups),
         cmocka_unit_test(tensor_conversion_follows_strides),
         cmocka_unit_test(rng_is_philox),

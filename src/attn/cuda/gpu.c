@@ -5,11 +5,16 @@
 
 void *gpu_scratch(Run *r, int64_t count, int64_t size)
 {
-    void *data = run_failed(r) ? NULL : arena_alloc(r->arena, count, size);
+    void *data = run_failed(r) ? NULL : arena_alloc_data(r->arena, count, size);
 
     if (!data && !run_failed(r))
         run_out_of_memory(r);
     return data;
+}
+
+void *gpu_list(Run *r, int64_t count, int64_t size)
+{
+    return run_alloc(r, count, size);
 }
 
 static DeviceTensor shape_of(const Tensor *t, void *data)

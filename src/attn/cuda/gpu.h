@@ -76,6 +76,8 @@ static inline const DeviceApi *gpu_api(const Run *r)
 /* count * size bytes of the run's arena, or NULL with the run failed.  Taken between
  * arena_mark and arena_release: an op returns only when the device is done with it. */
 void *gpu_scratch(Run *r, int64_t count, int64_t size);
+/* Likewise, for what the host fills and the device reads: on no page of what it computes with. */
+void *gpu_list(Run *r, int64_t count, int64_t size);
 /* t as the device sees it: [heads, rows, cols], ranks 1 and 2 with extents of 1 in front.
  * Copied into the arena when it lies elsewhere or its last axis has a stride. */
 DeviceTensor gpu_tensor(Run *r, const Tensor *t);

@@ -10,7 +10,7 @@ static DeviceTensor lines(Run *r, const Tensor *t)
 /* Of every head and group; the host reads where they begin. */
 static const PanelSpan *group_spans(Run *r, const GroupAttend *g, int64_t heads)
 {
-    PanelSpan *spans = gpu_scratch(r, heads * g->groups, sizeof(*spans));
+    PanelSpan *spans = gpu_list(r, heads * g->groups, sizeof(*spans));
 
     for (int64_t x = 0; spans && x < heads * g->groups; x++) {
         int64_t        head = x / g->groups, group = x % g->groups;
@@ -76,7 +76,7 @@ void gpu_few_attend(Run *r, const FewAttend *in, FewResult *out)
 {
     ArenaMark  mark = arena_mark(r->arena);
     int64_t    heads = out->out.shape[0], width = in->v.shape[2];
-    PanelSpan *spans = gpu_scratch(r, heads, sizeof(*spans));
+    PanelSpan *spans = gpu_list(r, heads, sizeof(*spans));
     FewCall    call = { .in = { .heads = heads, .q = gpu_tensor(r, &in->q),
                                 .k = gpu_tensor(r, &in->k), .v = gpu_tensor(r, &in->v),
                                 .more = gpu_tensor(r, &in->more), .scale = in->scale } };

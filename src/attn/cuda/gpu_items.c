@@ -92,8 +92,8 @@ static int64_t part_most(const Run *r, double tiles)
 static void fill(Run *r, const TileList *t, const Line *lines, int64_t count, int64_t most,
                  MatrixAttendCall *call)
 {
-    AttendItem *items = gpu_scratch(r, call->item_count + 1, sizeof(*items));
-    AttendJoin *joins = gpu_scratch(r, call->join_count + 1, sizeof(*joins));
+    AttendItem *items = gpu_list(r, call->item_count + 1, sizeof(*items));
+    AttendJoin *joins = gpu_list(r, call->join_count + 1, sizeof(*joins));
     int64_t     item = 0, join = 0, slot = 0;
 
     if (run_failed(r))

@@ -8,7 +8,7 @@ _Static_assert(LOGITS_GIVEN == 0 && LOGITS_UNIFORM == 1 && LOGITS_PRODUCT == 2 &
 static const PanelSpan *row_spans(Run *r, const LogitAttend *in, int64_t heads, int64_t *count)
 {
     int64_t    m = in->v.shape[1], panels = (in->n + PANEL_ROWS - 1) / PANEL_ROWS;
-    PanelSpan *spans = gpu_scratch(r, heads * panels, sizeof(*spans));
+    PanelSpan *spans = gpu_list(r, heads * panels, sizeof(*spans));
 
     *count = heads * panels;
     for (int64_t x = 0; spans && x < *count; x++) {

@@ -11,7 +11,7 @@ static KeyRun *with_room(Run *r, KeyRun *runs, int64_t used, int64_t more, int64
     if (used + more <= *room)
         return runs;
     *room = 2 * (used + more);
-    larger = gpu_scratch(r, *room, sizeof(*larger));
+    larger = gpu_list(r, *room, sizeof(*larger));
     if (larger && used)
         memcpy(larger, runs, (size_t)used * sizeof(*runs));
     return larger;
@@ -21,7 +21,7 @@ RowRuns gpu_row_runs(Run *r, const Pattern *pattern, double *cells)
 {
     int64_t    n = pattern_queries(pattern), lines = pattern_per_head(pattern) ? r->h * n : n;
     int64_t    used = 0, room = 0, found = 0;
-    int64_t   *start = gpu_scratch(r, lines + 1, sizeof(*start));
+    int64_t   *start = gpu_list(r, lines + 1, sizeof(*start));
     KeyRun    *runs = NULL;
     PatternRow row = { 0 };
 

@@ -100,8 +100,8 @@ PanelWork gpu_panels(Run *r, const PanelSpan *spans, int64_t count, int64_t widt
     plan.share = share_of(r, spans, count);
     for (int64_t x = 0; x < count; x++)
         count_span(&plan, &spans[x]);
-    plan.panel = gpu_scratch(r, plan.work.count, sizeof(RowPanel));
-    plan.join = gpu_scratch(r, plan.work.joins, sizeof(PanelJoin));
+    plan.panel = gpu_list(r, plan.work.count, sizeof(RowPanel));
+    plan.join = gpu_list(r, plan.work.joins, sizeof(PanelJoin));
     plan.work.top = gpu_scratch(r, plan.slots * PANEL_ROWS, sizeof(double));
     plan.work.sum = gpu_scratch(r, plan.slots * PANEL_ROWS, sizeof(double));
     plan.work.part = gpu_scratch(r, plan.slots * PANEL_ROWS * width, sizeof(float));

@@ -48,7 +48,7 @@ static MatrixAttendCall row_of(Run *r, const MatrixAttendCall *call, int64_t fir
 {
     MatrixAttendCall row = *call;
     int64_t          left = call->n - first, lists = call->tiles.per_head ? call->heads : 1;
-    AttendItem      *items = gpu_scratch(r, lists, sizeof(*items));
+    AttendItem      *items = gpu_list(r, lists, sizeof(*items));
 
     row.n = left < call->tiles.height ? left : call->tiles.height;
     row.q.data = moved(call->q.data, first * call->size * (int64_t)sizeof(uint16_t));

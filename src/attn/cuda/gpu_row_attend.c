@@ -46,7 +46,7 @@ typedef struct RowJob {
 
 static const RowForm *forms_of(Run *r, const RowAttend *in, int64_t heads)
 {
-    RowForm *form = gpu_scratch(r, heads, sizeof(*form));
+    RowForm *form = gpu_list(r, heads, sizeof(*form));
 
     for (int64_t t = 0; form && t < heads; t++)
         form[t] = (RowForm){ .form = (int32_t)in->form[t].form, .alpha = in->form[t].alpha,
@@ -75,7 +75,7 @@ static PanelWork row_panels(Run *r, const RowJob *job)
 {
     const ScoreRows *at = &job->weights.at;
     int64_t          panels = (at->rows + PANEL_ROWS - 1) / PANEL_ROWS;
-    PanelSpan       *spans = gpu_scratch(r, at->heads * panels, sizeof(*spans));
+    PanelSpan       *spans = gpu_list(r, at->heads * panels, sizeof(*spans));
 
     for (int64_t x = 0; spans && x < at->heads * panels; x++) {
         int64_t first = x % panels * PANEL_ROWS, left = at->rows - first;

@@ -321,7 +321,7 @@ static int64_t counted(const Tiling *g, int workers, size_t list)
 static void *joined(const Tiling *g, int workers, size_t list)
 {
     int64_t size = ((const Grown *)((const char *)&g->tilers[0] + list))->size;
-    char   *data = gpu_scratch(g->run, counted(g, workers, list) + 1, size), *to = data;
+    char   *data = gpu_list(g->run, counted(g, workers, list) + 1, size), *to = data;
 
     for (int x = 0; data && x < workers; x++) {
         const Grown *from = (const Grown *)((const char *)&g->tilers[x] + list);
@@ -357,8 +357,8 @@ static void join_runs(const Tiling *g, int64_t items, TileRun *to, int64_t *star
 static void join(const Tiling *g, int workers, int64_t items, TileList *out, double *cells)
 {
     int64_t  runs = counted(g, workers, offsetof(Tiler, runs));
-    TileRun *to = gpu_scratch(g->run, runs + 1, sizeof(*to));
-    int64_t *start = gpu_scratch(g->run, items + 1, sizeof(*start));
+    TileRun *to = gpu_list(g->run, runs + 1, sizeof(*to));
+    int64_t *start = gpu_list(g->run, items + 1, sizeof(*start));
 
     out->keep = joined(g, workers, offsetof(Tiler, masks));
     out->extra = g->in->cell_term ? joined(g, workers, offsetof(Tiler, terms)) : NULL;
