@@ -4,9 +4,9 @@
  *     {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...,
  *      "__metadata__": {"key": "text", ...}}
  *
- * Offsets count from byte 8 + N.  Each tensor must lie inside the file, be as
- * long as its shape says, and overlap no other; headers above 100 MB are
- * refused, as the reference library does.
+ * Offsets count from byte 8 + N.  Each tensor must lie inside the file and be as
+ * long as its shape says; together they fill it, none over another.  Headers
+ * above 100 MB are refused, as the reference library does.
  *
  * A model.safetensors.index.json names for each tensor the file beside it that
  * holds it (weight_map); the shards are opened and merged into one store.
@@ -142,22 +142,46 @@ static int by_begin(const void *a, const void *b)
     return ((*x)->info.bytes > (*y)->info.bytes) - ((*x)->info.bytes < (*y)->info.bytes);
 }
 
-/* Entries first.. of one file share no byte. */
-static bool check_overlap(const Store *store, int64_t first, Error *err)
+/* Each begins where the one before it ends, and the last ends with the file: else bytes are
+ * shared, or are there that no tensor accounts for. */
+static bool check_row(const StoreEntry *const *order, int64_t count, const uint8_t *base,
+                      int64_t room, Error *err)
+{
+    int64_t end = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t begin = order[i]->data - base;
+
+        if (begin < end)
+            return error_set(err, ERR_FORMAT, "tensors %.80s and %.80s overlap in the file",
+                             order[i - 1]->info.name, order[i]->info.name);
+        if (begin > end)
+            return error_set(err, ERR_FORMAT, "tensor %.80s begins at byte %lld of the data, but "
+                             "what is before it ends at %lld; a safetensors file has no gaps: "
+                             "write it anew", order[i]->info.name, (long long)begin,
+                             (long long)end);
+        end = begin + order[i]->info.bytes;
+    }
+    return end == room ||
+           error_set(err, ERR_FORMAT, "the tensors end at byte %lld of the data, but %lld are "
+                     "there; a safetensors file ends with its last tensor: write it anew",
+                     (long long)end, (long long)room);
+}
+
+/* Entries first.. fill the data of one file. */
+static bool check_packed(const Store *store, int64_t first, const uint8_t *base, int64_t room,
+                         Error *err)
 {
     int64_t            count = store->count - first;
     const StoreEntry **order = malloc((size_t)count * sizeof(*order) + 1);
-    bool               ok = true;
+    bool               ok;
 
     if (!order)
         return error_set(err, ERR_NOMEM, "no memory to check %lld tensors", (long long)count);
     for (int64_t i = 0; i < count; i++)
         order[i] = &store->entries[first + i];
     qsort(order, (size_t)count, sizeof(*order), by_begin);
-    for (int64_t i = 1; ok && i < count; i++)
-        if (order[i - 1]->data + order[i - 1]->info.bytes > order[i]->data)
-            ok = error_set(err, ERR_FORMAT, "tensors %.80s and %.80s overlap in the file",
-                           order[i - 1]->info.name, order[i]->info.name);
+    ok = check_row(order, count, base, room, err);
     free(order);
     return ok;
 }
@@ -176,7 +200,7 @@ static bool add_header(Store *store, json_t *root, const uint8_t *base, int64_t 
             return false;
         }
     }
-    return check_overlap(store, first, err);
+    return check_packed(store, first, base, room, err);
 }
 
 static json_t *parse_json(const uint8_t *text, int64_t size, int64_t offset, Error *err)

@@ -117,7 +117,12 @@ static void bad_headers_are_refused(void **state)
     refuse_header("{\"q\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
                   "\"k\":{\"dtype\":\"F32\",\"shape\":[1,2],"
                   "\"data_offsets\":[4,12]}}", "overlap|q|k");
-    refuse_header("{\"q\":{\"dtype\":\"X9\",\"shape\":[1,2],\"data_offsets\":[0,8]}}",
+    refuse_header("{\"q\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
+                  "\"k\":{\"dtype\":\"F32\",\"shape\":[1,9],"
+                  "\"data_offsets\":[12,48]}}", "tensor k|byte 12|ends at 8|no gaps");
+    refuse_header("{\"q\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}",
+                  "end at byte 8|48|ends with its last tensor");
+    refuse_header("{\"q\":{\"dtype\":\"X9\",\"shape\":[1,2],\"data_offsets\":[0,48]}}",
                   "X9|not read");
     memset(huge.data, 0xff, 8);
     refuse("t.safetensors", &huge, NULL, ERR_FORMAT, "byte 0|18446744073709551615");
@@ -139,7 +144,7 @@ static Bytes layered(void)
         "\"layers.0.v\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,16]},"
         "\"layers.2.q\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[16,24]},"
         "\"layers.2.v\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[24,32]}}",
-        twelve, sizeof(twelve));
+        twelve, 8 * sizeof(*twelve));
 }
 
 static void a_layer_is_chosen(void **state)
