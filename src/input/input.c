@@ -35,8 +35,8 @@ bool load_open_store(Store *store, const char *path, Mapped bytes, InputFormat f
     case FORMAT_NPY: return store_open_npy(store, bytes, stem, err);
     case FORMAT_NPZ: return store_open_npz(store, bytes, err);
     case FORMAT_SAFETENSORS: return store_open_safetensors(store, bytes, err);
-    case FORMAT_JSON: return store_open_json(store, bytes, path, stem, err);
-    default: return store_open_csv(store, bytes, stem, err);
+    case FORMAT_JSON: return store_open_json(store, mapped_text(bytes), path, stem, err);
+    default: return store_open_csv(store, mapped_text(bytes), stem, err);
     }
 }
 

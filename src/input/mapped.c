@@ -59,6 +59,13 @@ void mapped_close(Mapped *mapped)
     *mapped = (Mapped){ .data = no_bytes };
 }
 
+Mapped mapped_text(Mapped bytes)
+{
+    if (bytes.size < 3 || memcmp(bytes.data, "\xef\xbb\xbf", 3) != 0)
+        return bytes;
+    return (Mapped){ .data = bytes.data + 3, .size = bytes.size - 3 };
+}
+
 bool mapped_sha256_unless(const atomic_bool *cancel, const Mapped *parts, int64_t count,
                           char hex[65])
 {

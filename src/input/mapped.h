@@ -23,6 +23,9 @@ typedef struct Mapped {
 bool mapped_open(const char *path, Mapped *out, Error *err);
 void mapped_close(Mapped *mapped);
 
+/* The text after the byte order mark that some programs put before UTF-8; not to be closed. */
+Mapped mapped_text(Mapped bytes);
+
 /* Hex of the SHA-256 of all parts, one after the other. */
 void mapped_sha256(const Mapped *parts, int64_t count, char hex[65]);
 /* The same, but false, with no more to it, soon after *cancel was set; NULL: never. */

@@ -93,7 +93,9 @@ static bool check_text(Mapped bytes, Error *err)
 
 static TokenReader reader_of(const char *path, Mapped bytes)
 {
-    return (TokenReader){ .at = bytes.data, .end = bytes.data + bytes.size,
+    Mapped text = mapped_text(bytes);
+
+    return (TokenReader){ .at = text.data, .end = text.data + text.size,
                           .lines = by_lines(path) };
 }
 

@@ -31,6 +31,7 @@ static void matrices_as_text_are_read(void **state)
     check_matrix("w.csv", "# a note\n\n0.25;0.75\n1;0\n");
     check_matrix("w.tsv", "0.25\t0.75\n1\t0\n");
     check_matrix("w.csv", "  0.25   0.75  \n1 0");
+    check_matrix("w.csv", "\xef\xbb\xbf" "0.25,0.75\r\n1,0\r\n"); /* as spreadsheets write it */
 }
 
 static void refuse_text(const char *name, const char *text, ErrorCode code, const char *words)
@@ -125,6 +126,7 @@ static void texts_are_split(void **state)
     check_tokens("t.txt", "The cat's well-known, (a_1) \xc3\xa9t\xc3\xa9...",
                  (const char *[]){ "The", "cat's", "well-known", ",", "(", "a_1", ")",
                                    "\xc3\xa9t\xc3\xa9", ".", ".", ".", NULL });
+    check_tokens("t.txt", "\xef\xbb\xbf" "The cat", (const char *[]){ "The", "cat", NULL });
     check_tokens("t.tokens.txt", "The\r\n cat\n\n,\n",
                  (const char *[]){ "The", " cat", "", ",", NULL });
     check_tokens("T.IDS", "17\n4\n17", (const char *[]){ "17", "4", "17", NULL });
