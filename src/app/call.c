@@ -324,34 +324,6 @@ bool call_size(const Call *call, int id, int64_t *out, Error *err)
     return true;
 }
 
-bool call_load_input(Session *s, const Call *call, Error *err)
-{
-    InputChoice choice = INPUT_CHOICE_DEFAULT;
-    const char *spec = call->values[OPT_INPUT];
-    int64_t     seed = 0, memory = 0;
-
-    if (!call_int(call, OPT_LAYER, 0, 100000, &choice.layer, err) ||
-        !call_int(call, OPT_N, 1, INT64_C(1) << 40, &choice.n, err) ||
-        !call_int(call, OPT_D, 1, 65536, &choice.d, err) ||
-        !call_int(call, OPT_HEADS, 1, 65536, &choice.heads, err) ||
-        !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err))
-        return false;
-    choice.seed = (uint64_t)seed;
-    /* A run's limit is no limit of its input, but who allows more may have a larger one. */
-    if (!call_size(call, OPT_MEM, &memory, err))
-        return false;
-    choice.max_bytes = memory > INPUT_MAX_BYTES_DEFAULT ? memory : 0;
-    if (!spec && session_input(s) && !call->values[OPT_N] && !call->values[OPT_D] &&
-        !call->values[OPT_HEADS] && !call->values[OPT_LAYER])
-        return true;
-    if (!spec && (choice.n || choice.d || choice.heads))
-        spec = "synthetic:normal";
-    if (!spec)
-        spec = session_default_sample(s, err);
-    return spec && session_load(s, spec, &choice, err) &&
-           (!call->input_name || session_input_as(s, call->input_name, call->input_sha256, err));
-}
-
 #define IDS_MOST 16
 
 /* Mechanisms of a word: a panel may be a difference, or several curves. */
@@ -386,6 +358,51 @@ static int mechanisms_named(const Call *call)
     for (int w = 0; w < call->word_count; w++)
         count += mechanisms_of(call->words[w], ids);
     return count;
+}
+
+/* Every one from its parameters alone: then any input will do. */
+static bool none_reads_input(const Call *call)
+{
+    char ids[IDS_MOST][48];
+
+    for (int w = 0; w < call->word_count; w++)
+        for (int i = mechanisms_of(call->words[w], ids); i > 0; i--) {
+            const Mechanism *m = mechanism_find(ids[i - 1]);
+
+            if (!m || !m->needs_none)
+                return false;
+        }
+    return mechanisms_named(call) > 0;
+}
+
+bool call_load_input(Session *s, const Call *call, Error *err)
+{
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+    const char *spec = call->values[OPT_INPUT];
+    int64_t     seed = 0, memory = 0;
+
+    if (!call_int(call, OPT_LAYER, 0, 100000, &choice.layer, err) ||
+        !call_int(call, OPT_N, 1, INT64_C(1) << 40, &choice.n, err) ||
+        !call_int(call, OPT_D, 1, 65536, &choice.d, err) ||
+        !call_int(call, OPT_HEADS, 1, 65536, &choice.heads, err) ||
+        !call_int(call, OPT_SEED, 0, INT64_MAX, &seed, err))
+        return false;
+    choice.seed = (uint64_t)seed;
+    /* A run's limit is no limit of its input, but who allows more may have a larger one. */
+    if (!call_size(call, OPT_MEM, &memory, err))
+        return false;
+    choice.max_bytes = memory > INPUT_MAX_BYTES_DEFAULT ? memory : 0;
+    if (!spec && session_input(s) && !call->values[OPT_N] && !call->values[OPT_D] &&
+        !call->values[OPT_HEADS] && !call->values[OPT_LAYER])
+        return true;
+    if (!spec && (choice.n || choice.d || choice.heads))
+        spec = "synthetic:normal";
+    if (!spec)
+        spec = session_default_sample(s, err);
+    if (!spec && none_reads_input(call))
+        spec = "synthetic:normal";
+    return spec && session_load(s, spec, &choice, err) &&
+           (!call->input_name || session_input_as(s, call->input_name, call->input_sha256, err));
 }
 
 /* With several mechanisms a -p goes to those that have the parameter. */

@@ -47,9 +47,14 @@ static void set_default(const Param *p, void *at)
     }
 }
 
-static bool out_of_range(const Param *p, const char *text, Error *err)
+static bool out_of_range(const Param *p, double value, const char *text, Error *err)
 {
-    if (p->hi >= PARAM_COUNT_MAX || p->hi >= 1e30)
+    bool open = p->hi >= PARAM_COUNT_MAX || p->hi >= 1e30; /* no bound but that of numbers */
+
+    if (open && value > p->hi)
+        return error_set(err, ERR_PARAM, "parameter %s: must be at most %g, got %s", p->name,
+                         p->hi, text);
+    if (open)
         return error_set(err, ERR_PARAM, "parameter %s: must be %s %g, got %s", p->name,
                          p->above_lo ? "greater than" : "at least", p->lo, text);
     return error_set(err, ERR_PARAM, "parameter %s: must be %s %g %s %g, got %s", p->name,
@@ -83,7 +88,7 @@ static bool bind_int(const Param *p, const char *text, int64_t *at, Error *err)
         return error_set(err, ERR_PARAM, "parameter %s: expected an integer, got '%s'", p->name,
                          text);
     if (!in_range(p, (double)value))
-        return out_of_range(p, text, err);
+        return out_of_range(p, (double)value, text, err);
     if (p->even && value % 2)
         return error_set(err, ERR_PARAM, "parameter %s: must be even, got %s", p->name, text);
     *at = value;
@@ -99,7 +104,7 @@ static bool bind_float(const Param *p, const char *text, double *at, Error *err)
         return error_set(err, ERR_PARAM, "parameter %s: expected a number, got '%s'", p->name,
                          text);
     if (!in_range(p, value))
-        return out_of_range(p, text, err);
+        return out_of_range(p, value, text, err);
     *at = value;
     return true;
 }
@@ -241,7 +246,7 @@ static bool bind_list(const Param *p, const char *text, Assignment *given, Index
                          "parameter %s: expected a count like 2 or a list like [0,5,-1], got '%s'",
                          p->name, text);
     if (!in_range(p, (double)value))
-        return out_of_range(p, text, err);
+        return out_of_range(p, (double)value, text, err);
     *at = (IndexList){ .count = value };
     return true;
 }

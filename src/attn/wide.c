@@ -218,5 +218,7 @@ double wide_relative_error(Run *r, Tensor got, Tensor reference)
         lost += (a[x] - b[x]) * (a[x] - b[x]);
         whole += b[x] * b[x];
     }
+    if (isnan(lost) || isnan(whole))
+        return (double)NAN;
     return whole > 0 ? sqrt(lost / whole) : lost > 0 ? (double)INFINITY : 0;
 }
