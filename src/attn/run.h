@@ -244,6 +244,8 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
  * may have strides.  init NULL: data NULL when not given. */
 Tensor run_param_cut(Run *r, const char *name, Tensor given, int rank, const int64_t *shape,
                      unsigned longer, const Init *init);
+/* Queries [h,n,d] where one head's were given for all: positions differ by head. */
+Tensor run_for_each_head(Run *r, Tensor t);
 Rng run_rng(Run *r, const char *name);
 /* Says where a tensor parameter is from; run_param, run_param_given and view_drawn do it.
  * The last word on a name counts. */

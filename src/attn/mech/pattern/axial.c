@@ -233,7 +233,7 @@ static AttendInput column_input(Run *r, const Params *p, const AttendInput *rows
     if (!p->q2.data && !p->k2.data)
         return *rows;
     if (p->q2.data)
-        q = run_param_given(r, "q2", p->q2, DT_F32, 3, shape);
+        q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
     if (p->k2.data)
         k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
     return run_attend_input_of(r, q, k, rows->v, p->scale);
@@ -305,7 +305,7 @@ static void axial_run(Run *r, const void *opaque)
         int64_t shape[3] = { r->h, r->n, r->d };
 
         if (p->q2.data)
-            r->q = run_param_given(r, "q2", p->q2, DT_F32, 3, shape);
+            r->q = run_for_each_head(r, run_param_given(r, "q2", p->q2, DT_F32, 3, shape));
         if (p->k2.data)
             r->k = run_param_given(r, "k2", p->k2, DT_F32, 3, shape);
     }

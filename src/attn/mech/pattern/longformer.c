@@ -96,24 +96,11 @@ static Tensor given_or(Run *r, const char *name, Tensor given, Tensor ordinary)
     return given.data ? run_param_given(r, name, given, DT_F32, 3, shape) : ordinary;
 }
 
-/* Queries of every head, where one was given for all: positions differ by head. */
-static Tensor for_each_head(Run *r, Tensor q)
-{
-    int64_t each = q.shape[1] * q.shape[2];
-    Tensor  all;
-
-    if (q.shape[0] == r->h || run_failed(r))
-        return q;
-    all = run_tensor3(r, DT_F32, r->h, q.shape[1], q.shape[2]);
-    for (int64_t t = 0; t < r->h && !run_failed(r); t++)
-        memcpy(tensor_f32(&all) + t * each, q.data, (size_t)each * sizeof(float));
-    return all;
-}
-
 static AttendInput global_input(Run *r, const Params *p)
 {
-    return run_attend_input_of(r, for_each_head(r, given_or(r, "q_global", p->q_global, r->q)),
-                               given_or(r, "k_global", p->k_global, r->k),
+    Tensor q = run_for_each_head(r, given_or(r, "q_global", p->q_global, r->q));
+
+    return run_attend_input_of(r, q, given_or(r, "k_global", p->k_global, r->k),
                                given_or(r, "v_global", p->v_global, r->v), p->scale);
 }
 
