@@ -261,16 +261,15 @@ static void read_bias(const View *view, int64_t head, int64_t i, int64_t start, 
 {
     const AttentionViews *a = view->context;
     const AttentionPart  *p = part_of(a, i);
-    const AttendInput    *in = &p->in;
-    AttendInput raw = { .q = in->raw_q, .k = in->raw_k, .v = in->v, .scale = in->scale };
+    AttendInput           in = p->in;
+    AttendInput           raw = { .q = in.raw_q, .k = in.raw_k, .v = in.v, .scale = in.scale };
 
+    in.cell_term = NULL; /* no position, and not finite everywhere */
     for (int64_t c = 0; c < count; c++) {
         int64_t j = start + c * step, row = i - p->first;
 
-        out[c] = (float)(attend_score(in, a->heads, head, row, j) -
+        out[c] = (float)(attend_score(&in, a->heads, head, row, j) -
                          attend_score(&raw, a->heads, head, row, j));
-        if (in->cell_term)
-            out[c] -= (float)in->cell_term(in->cell_context, head, row, j);
     }
 }
 
