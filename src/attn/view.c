@@ -1,6 +1,7 @@
 /* view.c -- reading views, whatever their source; see view.h. */
 #include "attn/view.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,6 +259,7 @@ bool view_materialise(const View *v, Arena *arena, int64_t max_bytes, Tensor *ou
     }
     for (int i = 0; i < v->rank; i++)
         bytes *= (double)v->shape[i];
+    bytes = fmin(bytes, 0x1p62); /* what an integer holds, for the message */
     if (max_bytes > 0 && bytes > (double)max_bytes)
         return error_set(err, ERR_NOMEM, "view %s needs %s, more than the limit of %s (--mem)",
                          v->name, format_bytes((int64_t)bytes, size, sizeof(size)),
