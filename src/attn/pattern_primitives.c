@@ -113,21 +113,21 @@ static Pattern *build_image(PatternParser *p, const PatternValue *v)
 static uint8_t *tensor_flags(PatternParser *p, const PatternValue *v, uint8_t *flags)
 {
     int64_t n = p->shape.n, index[TENSOR_MAX_RANK] = { 0 };
+    double  value = 0;
 
     if (v->tensor.rank > 1)
         return pattern_fail(p, v->offset, "$%s: expected a list of indices (one axis), it has %d",
                             v->name, v->tensor.rank);
+    if (tensor_not_whole(&v->tensor, -n, n - 1, &value) >= 0)
+        return pattern_fail(p, v->offset, "$%s: index %.17g is none of the %lld positions "
+                            "(0..%lld, or -%lld..-1)", v->name, value, (long long)n,
+                            (long long)n - 1, (long long)n);
     for (int64_t c = 0; c < tensor_count(&v->tensor); c++) {
         int64_t j;
 
         index[0] = c;
         j = (int64_t)tensor_get(&v->tensor, index);
-        if (j < 0)
-            j += n;
-        if (j < 0 || j >= n)
-            return pattern_fail(p, v->offset, "$%s: index %lld is outside the %lld positions",
-                                v->name, (long long)tensor_get(&v->tensor, index), (long long)n);
-        flags[j] = 1;
+        flags[j < 0 ? j + n : j] = 1;
     }
     return flags;
 }
@@ -203,17 +203,17 @@ static bool table_fits(PatternParser *p, const PatternValue *v, int64_t last)
 static Pattern *random_table(PatternParser *p, const PatternValue *v)
 {
     Tensor table = v->tensor;
+    double key = 0;
 
     if (!table_fits(p, v, -1))
         return NULL;
+    if (tensor_not_whole(&table, -1, p->shape.m - 1, &key) >= 0)
+        return pattern_fail(p, v->offset, "$%s: key %.17g is none of the %lld positions (0..%lld, "
+                            "-1: unused)", v->name, key, (long long)p->shape.m,
+                            (long long)p->shape.m - 1);
     table = tensor_convert(p->arena, table, DT_I32);
     if (!table.data)
         return pattern_no_memory(p);
-    for (int64_t c = 0; c < tensor_count(&table); c++)
-        if (tensor_i32(&table)[c] < -1 || tensor_i32(&table)[c] >= p->shape.m)
-            return pattern_fail(p, v->offset,
-                                "$%s: key %d is outside the %lld positions (-1: unused)", v->name,
-                                tensor_i32(&table)[c], (long long)p->shape.m);
     return pattern_built(p, pattern_table(p->arena, p->shape, &table, COMPONENT_RANDOM));
 }
 

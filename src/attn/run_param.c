@@ -68,6 +68,17 @@ static Tensor of_run(Run *r, Tensor given, DType dtype)
     return t;
 }
 
+/* Tables of indices may come in any dtype; what a 32-bit integer cannot hold is no index. */
+static void check_whole(Run *r, const char *name, const Tensor *given)
+{
+    double  value = 0;
+    int64_t at = tensor_not_whole(given, INT32_MIN, INT32_MAX, &value);
+
+    if (at >= 0)
+        run_fail(r, ERR_PARAM, "%s: parameter %s: entry %lld is %.17g; expected whole numbers "
+                 "(int32)", r->mechanism->id, name, (long long)at, value);
+}
+
 Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
                        const int64_t *shape)
 {
@@ -86,6 +97,8 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
                  tensor_shape_text(&found, found_text, sizeof(found_text)));
         return want;
     }
+    if (dtype == DT_I32)
+        check_whole(r, name, &given);
     return of_run(r, given, dtype);
 }
 

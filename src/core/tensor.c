@@ -1,6 +1,7 @@
 /* tensor.c -- see tensor.h. */
 #include "core/tensor.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const struct {
@@ -174,6 +175,34 @@ static void store(Tensor *t, int64_t at, double value, int64_t exact)
 static int64_t exact_element(const Tensor *t, int64_t at)
 {
     return t->dtype == DT_I64 ? ((const int64_t *)t->data)[at] : (int64_t)element(t, at);
+}
+
+static bool whole(const Tensor *t, int64_t at, int64_t lo, int64_t hi)
+{
+    double value = element(t, at);
+
+    if (t->dtype == DT_I64)
+        return ((const int64_t *)t->data)[at] >= lo && ((const int64_t *)t->data)[at] <= hi;
+    return value >= (double)lo && value <= (double)hi && floor(value) >= value;
+}
+
+int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value)
+{
+    int64_t count = tensor_count(t), index[TENSOR_MAX_RANK] = { 0 };
+
+    for (int64_t n = 0; n < count; n++) {
+        int64_t at = 0;
+
+        for (int i = 0; i < t->rank; i++)
+            at += index[i] * t->stride[i];
+        if (!whole(t, at, lo, hi)) {
+            *value = element(t, at);
+            return n;
+        }
+        for (int i = t->rank - 1; i >= 0 && ++index[i] == t->shape[i]; i--)
+            index[i] = 0;
+    }
+    return -1;
 }
 
 Tensor tensor_convert(Arena *arena, Tensor src, DType dtype)

@@ -66,6 +66,10 @@ double tensor_get(const Tensor *t, const int64_t *index);
  * arena refuses.  Returns src itself when nothing would change. */
 Tensor tensor_convert(Arena *arena, Tensor src, DType dtype);
 
+/* The first entry, in row-major order, that is no whole number from lo to hi, and its
+ * value; -1: none. */
+int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value);
+
 /* u8 of the same shape: 1 where src is not zero (NaN is not zero either). */
 Tensor tensor_nonzero(Arena *arena, Tensor src);
 

@@ -126,6 +126,55 @@ static void fewer_key_heads_are_shared(void **state)
     run_free(r);
 }
 
+/* A run on table `name` of one entry that is no index, in any dtype. */
+static void refuses(RunSpec spec, const char *name, Tensor table, const char *expected)
+{
+    Error       err = ERROR_INIT;
+    Assignments given = { 0 };
+    Run        *r;
+
+    if (!strcmp(spec.mechanism->id, "pattern"))
+        assert_true(assignments_set(&given, "expr", name[0] == 'g' ? "global($g)" : "random($t)",
+                                    &err));
+    assert_true(assignments_set_tensor(&given, name, table, "table.npy", &err));
+    spec.given = &given;
+    r = run_new(&spec);
+    assert_int_equal(r->err.code, ERR_PARAM);
+    CHECK(strstr(r->err.text, expected), "%s", r->err.text);
+    run_free(r);
+    assignments_free(&given);
+}
+
+/* 2^32 + 3 is not 3, and neither is 3.5; NaN is nothing. */
+static void a_table_entry_that_is_no_index_is_refused(void **state)
+{
+    Data    data;
+    int64_t wide[N], shape[2] = { N, 1 };
+    double  part[N], none[N];
+    RunSpec spec = spec_on(&data, "random");
+    Tensor  tables[3] = { tensor_of(DT_I64, 2, shape, wide), tensor_of(DT_F64, 2, shape, part),
+                          tensor_of(DT_F64, 2, shape, none) };
+    static const char *const texts[3] = { "4294967299", "3.5", "nan" };
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        wide[i] = 4294967299;
+        part[i] = 3.5;
+        none[i] = (double)NAN;
+    }
+    for (int t = 0; t < 3; t++) {
+        Tensor list = tensor_of(tables[t].dtype, 1, shape, tables[t].data);
+
+        spec.mechanism = mechanism_find("random");
+        refuses(spec, "indices", tables[t], texts[t]);
+        spec.mechanism = mechanism_find("bigbird");
+        refuses(spec, "random_blocks", tables[t], texts[t]);
+        spec.mechanism = mechanism_find("pattern");
+        refuses(spec, "t", tables[t], texts[t]);
+        refuses(spec, "g", list, texts[t]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +183,7 @@ int main(void)
         cmocka_unit_test(the_closed_form_holds_with_every_position),
         cmocka_unit_test(every_run_shows_its_output),
         cmocka_unit_test(fewer_key_heads_are_shared),
+        cmocka_unit_test(a_table_entry_that_is_no_index_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
