@@ -1,8 +1,9 @@
 /* attn/row_sums.h -- weights of an attention that was computed, for views: exp(score - lse).
  *
- * lse is a float, and scores are summed here in another order than by the kernels: where scores are
- * in the hundreds either is off by more than 1e-5, and a row's weights no longer sum to 1.  Such a
- * row is summed once, when its first weight is read, and its weights are divided by that.
+ * lse is a float, and scores are summed here in another order than by the kernels: where scores, or
+ * the products they are sums of, are in the hundreds either is off by more than 1e-5, and a row's
+ * weights no longer sum to 1.  Such a row is summed once, when its first weight is read, and its
+ * weights are those of that sum.
  */
 #ifndef ATTN_ROW_SUMS_H
 #define ATTN_ROW_SUMS_H
@@ -12,8 +13,10 @@
 #include "attn/ops.h"
 
 typedef struct RowSums {
-    const Pattern  *cells; /* those of a softmax are a row's */
-    _Atomic(float) *known; /* [heads, rows of cells]; 0: not yet.  NULL: lse is all there is */
+    const Pattern  *cells;   /* those of a softmax are a row's */
+    _Atomic(float) *known;   /* [heads, rows of cells]; 0: not yet.  NULL: lse is all there is */
+    _Atomic(float) *base;    /* what the sums of `known` are relative to: lse, or the top score */
+    _Atomic(float) *longest; /* [heads]: the longest key's length; 0: not yet */
 } RowSums;
 
 /* In the run's arena, where views are wanted. */

@@ -238,7 +238,7 @@ typedef struct AttentionViews {
     const AttentionPart *parts;
     const uint8_t       *part; /* of each row; NULL: the first */
     int64_t              heads;
-    RowSums              sums;  /* over the view's rows */
+    RowSums             *sums;  /* of each part, over the view's rows */
 } AttentionViews;
 
 static const AttentionPart *part_of(const AttentionViews *a, int64_t i)
@@ -251,7 +251,8 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
 {
     const AttentionViews *a = view->context;
     const AttentionPart  *p = part_of(a, i);
-    const WeightRow       row = { &p->in, &p->lse, &a->sums, a->heads, head, i - p->first, i };
+    const RowSums        *sums = &a->sums[p - a->parts];
+    const WeightRow       row = { &p->in, &p->lse, sums, a->heads, head, i - p->first, i };
 
     attend_weights_run(&row, start, count, step, out);
 }
@@ -289,17 +290,20 @@ void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *p
 {
     AttentionViews *a;
     AttentionPart  *kept;
+    RowSums        *sums;
     View           *bias;
 
     if (!run_wants_views(r))
         return;
     a = run_alloc(r, 1, sizeof(*a));
     kept = run_alloc(r, count, sizeof(*kept));
-    if (!a || !kept)
+    sums = run_alloc(r, count, sizeof(*sums));
+    if (!a || !kept || !sums)
         return;
     memcpy(kept, parts, (size_t)count * sizeof(*kept));
-    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h,
-                           .sums = row_sums_of(r, r->h, pattern) };
+    for (int x = 0; x < count; x++)
+        sums[x] = row_sums_of(r, r->h, pattern);
+    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h, .sums = sums };
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, pattern);
     if (!r->spec.position)
         return;

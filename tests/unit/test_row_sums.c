@@ -29,7 +29,8 @@ static double furthest(const Run *run, const char *name)
             view_read(view, h, i, 0, view_cols(view), 1, line);
             for (int64_t j = 0; j < view_cols(view); j++)
                 sum += (double)line[j];
-            worst = sum > 0 ? fmax(worst, fabs(sum - 1)) : worst;
+            if (!(sum <= 0) && !(fabs(sum - 1) <= worst)) /* NaN is as far as can be */
+                worst = isnan(sum) ? HUGE_VAL : fabs(sum - 1);
         }
     return worst;
 }
@@ -68,6 +69,43 @@ static void rows_of_large_scores_sum_to_1(void **state)
             fprintf(stderr, "%s %s: %g\n", cases[x].id, cases[x].view, far);
         assert_true(far <= 1e-6);
     }
+    fixture_free(&f);
+}
+
+/* Products of some thousands whose sum is small: lse says nothing of how far scores are off. */
+static void rows_of_products_that_cancel_sum_to_1(void **state)
+{
+    Fixture f = fixture_new(24);
+    float  *k = tensor_f32(&f.k);
+
+    (void)state;
+    enlarge(f.q);
+    for (int64_t x = 0; x < tensor_count(&f.q); x++) { /* nearly at right angles to q */
+        int64_t d = f.q.shape[2], t = x % d, pair = t % 2 ? x - 1 : x + 1;
+
+        k[x] = t == d - 1 && d % 2 ? 0 : tensor_f32(&f.q)[pair] * (t % 2 ? 1 : -1.0005f);
+    }
+    for (int width = 1; width <= 5; width += 2) {
+        char   params[32];
+        double far;
+
+        snprintf(params, sizeof(params), "window=%d", width);
+        far = furthest(fixture_run(&f, "window", params, false), "weights");
+        if (far > 1e-6)
+            fprintf(stderr, "window=%d: %g\n", width, far);
+        assert_true(far <= 1e-6);
+    }
+    fixture_free(&f);
+}
+
+/* Floats of that size are whole millions apart, and there are still weights. */
+static void rows_of_immense_scores_sum_to_1(void **state)
+{
+    Fixture f = fixture_new(24);
+
+    (void)state;
+    assert_true(furthest(fixture_run(&f, "window", "window=5,scale=1e20", false), "weights") <=
+                1e-6);
     fixture_free(&f);
 }
 
@@ -137,6 +175,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_large_scores_sum_to_1),
+        cmocka_unit_test(rows_of_products_that_cancel_sum_to_1),
+        cmocka_unit_test(rows_of_immense_scores_sum_to_1),
         cmocka_unit_test(cells_alone_are_as_in_their_row),
         cmocka_unit_test(exponentials_are_the_librarys),
         cmocka_unit_test(a_causal_run_of_other_keys_is_refused),
