@@ -186,6 +186,25 @@ static void places_row(const Pattern *p, int64_t head, int64_t i, PatternRow *ro
               COMPONENT_BLOCK);
 }
 
+static void tokens_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const Recurrence *c = &((const CompressedMemory *)p->table)->recurrence;
+    int64_t           t = i / c->segment, a = recurrence_memory(c, t);
+
+    (void)head;
+    runs_push(row, a, (c->causal ? i + 1 : recurrence_end(c, t)) - a, 1, COMPONENT_BLOCK);
+}
+
+static void slots_row(const Pattern *p, int64_t head, int64_t i, PatternRow *row)
+{
+    const CompressedMemory *c = p->table;
+    int64_t first, seen = compressed_memory_seen(c, i / c->recurrence.segment, &first);
+
+    (void)head;
+    if (seen)
+        runs_push(row, first, seen, 1, COMPONENT_STRIDED);
+}
+
 static Pattern *pattern_of(Run *r, const CompressedMemory *c, int64_t rows, PatternRowFn fn)
 {
     PatternShape s = { .heads = r->h, .n = rows, .m = c ? c->recurrence.n : 0 };
@@ -223,5 +242,19 @@ Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cme
     p->shape.m = cmem_len + mem_len + segment;
     p->a = cmem_len;
     p->b = mem_len;
+    return p;
+}
+
+Pattern *compressed_memory_tokens(Run *r, const CompressedMemory *c)
+{
+    return pattern_of(r, c, c->recurrence.n, tokens_row);
+}
+
+Pattern *compressed_memory_slots(Run *r, const CompressedMemory *c)
+{
+    Pattern *p = pattern_of(r, c, c->recurrence.n, slots_row);
+
+    if (p)
+        p->shape.m = c->slots;
     return p;
 }

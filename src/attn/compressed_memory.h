@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "attn/recurrence.h"
+#include "attn/row_sums.h"
 #include "attn/view.h"
 
 /* Which tokens of its batch slot g holds: g ratio .. (g + 1) ratio - 1; g ratio, g ratio + 2,
@@ -52,6 +53,9 @@ Pattern *compressed_memory_members(Run *r, const CompressedMemory *c, int64_t sl
  * right-aligned), and those of its segment. */
 Pattern *compressed_memory_places(Run *r, const CompressedMemory *c, int64_t cmem_len,
                                   int64_t mem_len, int64_t segment);
+/* n x n and n x slots: the tokens that are read as they are, and the slots. */
+Pattern *compressed_memory_tokens(Run *r, const CompressedMemory *c);
+Pattern *compressed_memory_slots(Run *r, const CompressedMemory *c);
 
 /* ---- views ------------------------------------------------------------------------- */
 
@@ -59,6 +63,7 @@ typedef struct CompressedViews {
     const CompressedMemory *memory;
     AttendInput tokens, slots; /* queries of the run; keys of tokens, and of slots */
     Tensor      lse;           /* [h,n] */
+    RowSums     sums;          /* over both */
     const double *taps;        /* [ratio] of a slot; NULL: equal shares (COVER_ONE: 1) */
     int64_t     cmem_len, mem_len, segment; /* as the user gave them: columns */
     int64_t     heads;

@@ -7,17 +7,16 @@
  */
 #include "attn/compressed_memory.h"
 
-#include <math.h>
-
 #include "attn/run.h"
 
 static float weight(const CompressedViews *v, const AttendInput *in, int64_t head, int64_t i,
                     int64_t key)
 {
-    float score;
+    const WeightRow row = { in, &v->lse, &v->sums, v->heads, head, i, i, 0 };
+    float           w;
 
-    attend_scores_run(in, v->heads, head, i, key, 1, 1, &score);
-    return expf(score - tensor_f32(&v->lse)[head * v->lse.shape[1] + i]);
+    attend_weights_run(&row, key, 1, 1, &w);
+    return w;
 }
 
 /* ---- shares ---------------------------------------------------------------------- */
@@ -149,9 +148,8 @@ static void show_bands(Run *r, const CompressedViews *v)
 static void show_memory(Run *r, const CompressedViews *v)
 {
     int64_t slots = v->cmem_len + v->mem_len;
-    View   *view = slots ? view_add(r, "memory", VIEW_TENSOR, DT_I32, 3,
-                                    (int64_t[]){ v->memory->recurrence.count, slots, 2 })
-                         : NULL;
+    View   *view = view_add(r, "memory", VIEW_TENSOR, DT_I32, 3,
+                            (int64_t[]){ v->memory->recurrence.count, slots, 2 });
 
     if (!view)
         return;

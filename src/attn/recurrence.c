@@ -74,7 +74,7 @@ static void read_segment(const View *view, int64_t head, int64_t i, int64_t star
                          int64_t step, float *out)
 {
     const SegmentView *s = view->context;
-    const WeightRow    row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i };
+    const WeightRow    row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i, 0 };
 
     attend_weights_run(&row, start, count, step, out);
 }
@@ -90,7 +90,8 @@ void recurrence_show_segment(Run *r, const AttendInput *segment, Tensor lse, int
         run_fail(r, ERR_NOMEM, "%s: not enough memory for a view", r->mechanism->id);
     if (!group || run_failed(r))
         return;
-    *kept = (SegmentView){ .in = *segment, .heads = r->h, .sums = row_sums_of(r, r->h, cells),
+    *kept = (SegmentView){ .in = *segment, .heads = r->h,
+                           .sums = row_sums_of(r, r->h, 1, cells),
                            .lse = tensor_rows(lse, first, segment->q.shape[1]) };
     view = view_reader(r, "segment_weights", VIEW_WEIGHTS, DT_F32, read_segment, kept, cells);
     group[0] = 0;

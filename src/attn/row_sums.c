@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "attn/cpu/kernel.h"
 #include "attn/run.h"
@@ -10,27 +11,34 @@
 /* Up to this lse and scores are good to 1e-6; scores of usual size over a million keys stay below,
  * so that no picture of these sums rows. */
 #define FINE 16
-#define PIECE 256
-#define ROUNDING 1e-6 /* of scores and lse, as a share of their size */
 /* Up to this a score is good to 1e-6 or so though what it sums cancels: 1/sqrt(d) times the
  * lengths of a usual query and key is sqrt(d), so that no usual row is summed here either. */
 #define SHORT 32
+#define PIECE 256
+#define ROUNDING 1e-6 /* of scores and lse, as a share of their size */
 
-static bool all_zero(Run *r, _Atomic(float) **out, int64_t count)
+/* Weights are exp(score - base) / sum; sum 0: not yet known.  In known[] as the bits of both. */
+typedef struct Softmax {
+    float base, sum;
+} Softmax;
+
+static bool all_zero(Run *r, void *list, int64_t count, int64_t size)
 {
-    *out = run_alloc(r, count, sizeof(**out));
-    for (int64_t x = 0; *out && x < count; x++)
-        atomic_init(&(*out)[x], 0);
-    return *out != NULL;
+    void *data = run_alloc(r, count, size);
+
+    if (data)
+        memset(data, 0, (size_t)(count * size));
+    *(void **)list = data;
+    return data != NULL;
 }
 
-RowSums row_sums_of(Run *r, int64_t heads, const Pattern *cells)
+RowSums row_sums_of(Run *r, int64_t heads, int inputs, const Pattern *cells)
 {
     RowSums sums = { .cells = cells };
 
-    if (cells && run_wants_views(r) && !run_failed(r) && all_zero(r, &sums.longest, heads) &&
-        all_zero(r, &sums.base, heads * pattern_queries(cells)))
-        all_zero(r, &sums.known, heads * pattern_queries(cells));
+    if (cells && run_wants_views(r) && !run_failed(r) &&
+        all_zero(r, &sums.longest, inputs * heads, sizeof(*sums.longest)))
+        all_zero(r, &sums.known, heads * pattern_queries(cells), sizeof(*sums.known));
     return sums;
 }
 
@@ -39,28 +47,30 @@ static float lse_of(const WeightRow *w)
     return tensor_f32(w->lse)[w->head * w->lse->stride[0] + w->i];
 }
 
-static double length(const float *x, int64_t d)
+/* ---- how large scores may be -------------------------------------------------- */
+
+static double length_of(const float *x, int64_t d)
 {
-    double sum = 0;
+    double squares = 0;
 
     for (int64_t t = 0; t < d; t++)
-        sum += (double)x[t] * (double)x[t];
-    return sqrt(sum);
+        squares += (double)x[t] * (double)x[t];
+    return sqrt(squares);
 }
 
-/* Of the head's keys; never 0, which is not yet known. */
-static double longest_key(const WeightRow *w)
+/* Of the keys of an input; two threads may both look, and find the same.  Never 0, which is not
+ * yet known. */
+static double longest_key(const WeightRow *w, const AttendInput *in, int input)
 {
-    const Tensor   *k = &w->in->k;
-    _Atomic(float) *known = &w->sums->longest[w->head];
-    const float    *keys = tensor_head(k, w->head, w->heads);
+    _Atomic(float) *known = &w->sums->longest[input * w->heads + w->head];
+    const float    *k = tensor_head(&in->k, w->head, w->heads);
     float           most = atomic_load_explicit(known, memory_order_relaxed);
 
     if (most > 0)
         return (double)most;
     most = FLT_MIN;
-    for (int64_t j = 0; j < k->shape[1]; j++)
-        most = fmaxf(most, (float)length(keys + j * k->stride[1], k->shape[2]));
+    for (int64_t j = 0; j < in->k.shape[1]; j++)
+        most = fmaxf(most, (float)length_of(k + j * in->k.stride[1], in->k.shape[2]));
     atomic_store_explicit(known, most, memory_order_relaxed);
     return (double)most;
 }
@@ -68,20 +78,26 @@ static double longest_key(const WeightRow *w)
 /* No score of the row is further from 0, and no sum of some of its products. */
 static double furthest(const WeightRow *w)
 {
-    const Tensor *q = &w->in->q;
-    const float  *queries = tensor_head(q, w->head, w->heads);
+    const AttendInput *in = w->in;
+    const float       *q = (const float *)tensor_head(&in->q, w->head, w->heads) +
+                     w->i * in->q.stride[1];
+    double             key = w->sums->own ? longest_key(w, w->sums->own, 0)
+                                          : longest_key(w, in, w->input);
 
-    return w->in->scale * length(queries + w->i * q->stride[1], q->shape[2]) * longest_key(w);
+    if (w->sums->other)
+        key = fmax(key, longest_key(w, w->sums->other, 1));
+    return fabs(in->scale) * length_of(q, in->q.shape[2]) * key;
 }
 
-/* What weights are: exp(score - base) / sum. */
-typedef struct Softmax {
-    float  base;
-    double sum;
-} Softmax;
+/* ---- sums --------------------------------------------------------------------- */
 
-/* Takes in scores; `base` is the greatest so far. */
-static void join(Softmax *own, const float *scores, int64_t count)
+/* A row's softmax while it is summed. */
+typedef struct Sum {
+    float  base; /* the greatest score so far */
+    double sum;
+} Sum;
+
+static void join(Sum *own, const float *scores, int64_t count)
 {
     float  most = own->base;
     double sum = 0;
@@ -92,59 +108,67 @@ static void join(Softmax *own, const float *scores, int64_t count)
         sum += exp((double)scores[c] - (double)most);
     if (own->sum > 0)
         sum += own->sum * exp((double)own->base - (double)most);
-    *own = (Softmax){ most, sum };
+    *own = (Sum){ most, sum };
 }
 
-static void join_run(const WeightRow *w, PatternRun cells, Softmax *own)
+static void join_run(const WeightRow *w, const AttendInput *in, PatternRun cells, Sum *own)
 {
     float piece[PIECE];
 
     for (int64_t done = 0; done < cells.count; done += PIECE) {
         int64_t count = cells.count - done < PIECE ? cells.count - done : PIECE;
 
-        attend_scores_run(w->in, w->heads, w->head, w->i, cells.start + done * cells.step, count,
+        attend_scores_run(in, w->heads, w->head, w->i, cells.start + done * cells.step, count,
                           cells.step, piece);
         join(own, piece, count);
     }
+}
+
+static void join_cells(const WeightRow *w, const AttendInput *in, const Pattern *cells, Sum *own)
+{
+    PatternRow row = { 0 };
+
+    pattern_row(cells, pattern_per_head(cells) ? w->head : 0, w->at, &row);
+    for (int64_t x = 0; !row.failed && x < row.count; x++)
+        join_run(w, in, row.runs[x], own);
+    pattern_row_free(&row);
 }
 
 /* That of lse where the row's own cannot be had, or where they differ by more than rounding of
  * what is as large as `size`: then the softmax was over more than these cells. */
 static Softmax softmax_of_row(const WeightRow *w, float lse, double size)
 {
-    const Pattern *cells = w->sums->cells;
-    PatternRow     row = { 0 };
-    Softmax        own = { -INFINITY, 0 };
+    const RowSums *s = w->sums;
+    Sum            own = { -INFINITY, 0 };
     double         apart;
 
-    pattern_row(cells, pattern_per_head(cells) ? w->head : 0, w->at, &row);
-    for (int64_t x = 0; !row.failed && x < row.count; x++)
-        join_run(w, row.runs[x], &own);
-    pattern_row_free(&row);
+    join_cells(w, s->own ? s->own : w->in, s->cells, &own);
+    if (s->other)
+        join_cells(w, s->other, s->other_cells, &own);
     apart = (double)own.base - (double)lse + log(own.sum);
-    return fabs(apart) <= ROUNDING * size ? own : (Softmax){ lse, 1 };
+    return fabs(apart) <= ROUNDING * size ? (Softmax){ own.base, (float)own.sum }
+                                          : (Softmax){ lse, 1 };
 }
 
 static Softmax softmax_known(const WeightRow *w, float lse)
 {
-    const RowSums *sums = w->sums;
-    Softmax        found = { lse, 1 };
-    int64_t        at;
+    Softmax            found = { lse, 1 };
+    _Atomic(uint64_t) *known;
+    uint64_t           bits;
 
-    if (!sums->known || !isfinite(lse))
+    if (!w->sums->known || !isfinite(lse))
         return found;
-    at = w->head * pattern_queries(sums->cells) + w->at;
-    found.sum = (double)atomic_load_explicit(&sums->known[at], memory_order_acquire);
-    found.base = atomic_load_explicit(&sums->base[at], memory_order_relaxed);
-    if (found.sum == 0) { /* two threads may both sum it, and find the same */
+    known = &w->sums->known[w->head * pattern_queries(w->sums->cells) + w->at];
+    bits = atomic_load_explicit(known, memory_order_relaxed);
+    if (bits == 0) { /* two threads may both sum it, and find the same */
         double size = fabs((double)lse), far = furthest(w);
 
-        found = size > FINE || far > SHORT ? softmax_of_row(w, lse, fmax(size, far))
-                                           : (Softmax){ lse, 1 };
-        found.sum = (double)(float)found.sum;
-        atomic_store_explicit(&sums->base[at], found.base, memory_order_relaxed);
-        atomic_store_explicit(&sums->known[at], (float)found.sum, memory_order_release);
+        if (size > FINE || far > SHORT)
+            found = softmax_of_row(w, lse, fmax(size, far));
+        memcpy(&bits, &found, sizeof(bits));
+        atomic_store_explicit(known, bits, memory_order_relaxed);
     }
+    memcpy(&found, &bits, sizeof(found));
     return found;
 }
 
@@ -155,5 +179,5 @@ void attend_weights_run(const WeightRow *w, int64_t start, int64_t count, int64_
 
     attend_scores_run(w->in, w->heads, w->head, w->i, start, count, step, out);
     kernel_at(0)->line(out, count, 1, -of.base);
-    kernel_at(0)->exp_over(out, count, of.sum);
+    kernel_at(0)->exp_over(out, count, (double)of.sum);
 }

@@ -13,14 +13,17 @@
 #include "attn/ops.h"
 
 typedef struct RowSums {
-    const Pattern  *cells;   /* those of a softmax are a row's */
-    _Atomic(float) *known;   /* [heads, rows of cells]; 0: not yet.  NULL: lse is all there is */
-    _Atomic(float) *base;    /* what the sums of `known` are relative to: lse, or the top score */
-    _Atomic(float) *longest; /* [heads]: the longest key's length; 0: not yet */
+    const Pattern     *cells;   /* those of a softmax are a row's */
+    _Atomic(uint64_t) *known;   /* [heads, rows of cells]; 0: not yet.  NULL: lse is all there is */
+    _Atomic(float)    *longest; /* [inputs, heads] length of a key; 0: not yet */
+    /* A softmax over the keys of two inputs: those of every row, and of the second the cells.
+     * NULL: all keys are the input's that the weight is of. */
+    const AttendInput *own, *other;
+    const Pattern     *other_cells;
 } RowSums;
 
-/* In the run's arena, where views are wanted. */
-RowSums row_sums_of(Run *r, int64_t heads, const Pattern *cells);
+/* In the run's arena, where views are wanted.  inputs: rows may be of so many. */
+RowSums row_sums_of(Run *r, int64_t heads, int inputs, const Pattern *cells);
 
 /* One row of it: of `in` and of lse the row i, of sums->cells the row `at`. */
 typedef struct WeightRow {
@@ -28,6 +31,7 @@ typedef struct WeightRow {
     const Tensor      *lse; /* [heads, rows] */
     const RowSums     *sums;
     int64_t            heads, head, i, at;
+    int                input; /* which of the inputs `in` is */
 } WeightRow;
 
 /* Weights of the cells start, start + step, ...; any thread. */

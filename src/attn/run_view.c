@@ -238,12 +238,17 @@ typedef struct AttentionViews {
     const AttentionPart *parts;
     const uint8_t       *part; /* of each row; NULL: the first */
     int64_t              heads;
-    RowSums             *sums;  /* of each part, over the view's rows */
+    RowSums              sums;  /* over the view's rows */
 } AttentionViews;
+
+static int part_number(const AttentionViews *a, int64_t i)
+{
+    return a->part ? a->part[i] : 0;
+}
 
 static const AttentionPart *part_of(const AttentionViews *a, int64_t i)
 {
-    return &a->parts[a->part ? a->part[i] : 0];
+    return &a->parts[part_number(a, i)];
 }
 
 static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
@@ -251,8 +256,8 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
 {
     const AttentionViews *a = view->context;
     const AttentionPart  *p = part_of(a, i);
-    const RowSums        *sums = &a->sums[p - a->parts];
-    const WeightRow       row = { &p->in, &p->lse, sums, a->heads, head, i - p->first, i };
+    const WeightRow       row = { &p->in, &p->lse, &a->sums, a->heads, head, i - p->first, i,
+                                  part_number(a, i) };
 
     attend_weights_run(&row, start, count, step, out);
 }
@@ -290,20 +295,17 @@ void view_attention_parts(Run *r, const Pattern *pattern, const AttentionPart *p
 {
     AttentionViews *a;
     AttentionPart  *kept;
-    RowSums        *sums;
     View           *bias;
 
     if (!run_wants_views(r))
         return;
     a = run_alloc(r, 1, sizeof(*a));
     kept = run_alloc(r, count, sizeof(*kept));
-    sums = run_alloc(r, count, sizeof(*sums));
-    if (!a || !kept || !sums)
+    if (!a || !kept)
         return;
     memcpy(kept, parts, (size_t)count * sizeof(*kept));
-    for (int x = 0; x < count; x++)
-        sums[x] = row_sums_of(r, r->h, pattern);
-    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h, .sums = sums };
+    *a = (AttentionViews){ .parts = kept, .part = part, .heads = r->h,
+                           .sums = row_sums_of(r, r->h, count, pattern) };
     view_reader(r, "weights", VIEW_WEIGHTS, DT_F32, read_weights, a, pattern);
     if (!r->spec.position)
         return;

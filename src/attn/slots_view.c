@@ -17,7 +17,7 @@
 static void part_weights(const KeyPart *part, int64_t heads, int64_t head, int64_t i,
                          PatternRun keys, float *out)
 {
-    const WeightRow row = { &part->in, &part->lse, &part->sums, heads, head, i, i };
+    const WeightRow row = { &part->in, &part->lse, &part->sums, heads, head, i, i, 0 };
 
     attend_weights_run(&row, part->first + keys.start, keys.count, keys.step, out);
 }

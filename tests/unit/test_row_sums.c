@@ -55,6 +55,10 @@ static void rows_of_large_scores_sum_to_1(void **state)
         { "poolingformer", "", "weights_pooled", false },
         { "transformer-xl", "segment=8,mem_len=8", "weights", true },
         { "transformer-xl", "segment=8,mem_len=8", "segment_weights", true },
+        { "compressive", "segment=4,mem_len=4,cmem_len=3,ratio=2", "slot_weights", true },
+        { "compressive", "segment=4,mem_len=4,cmem_len=3,ratio=1,compress=most-used", "weights",
+          false },
+        { "compressive", "segment=4,mem_len=0,cmem_len=9,compress=max", "slot_weights", true },
     };
     Fixture f = fixture_new(24);
 
@@ -93,6 +97,41 @@ static void rows_of_products_that_cancel_sum_to_1(void **state)
         far = furthest(fixture_run(&f, "window", params, false), "weights");
         if (far > 1e-6)
             fprintf(stderr, "window=%d: %g\n", width, far);
+        assert_true(far <= 1e-6);
+    }
+    fixture_free(&f);
+}
+
+/* Products in the hundreds of which little is left: the score is small, its rounding is not. */
+static void rows_whose_products_cancel_sum_to_1(void **state)
+{
+    static const struct {
+        const char *id, *params;
+    } cases[] = {
+        { "window", "window=1" },
+        { "longformer", "window=2,global=1" },
+        { "transformer-xl", "segment=1,mem_len=0" },
+        { "compressive", "segment=1,mem_len=0,cmem_len=1,ratio=1" },
+    };
+    Fixture f = fixture_new(24);
+    int64_t rows = HEADS * f.n;
+
+    (void)state;
+    enlarge(f.q);
+    enlarge(f.k);
+    for (int64_t i = 0; i < rows; i++) { /* its own key's score: what rounding makes of 5 */
+        float *q = tensor_f32(&f.q) + i * KEY_SIZE, *k = tensor_f32(&f.k) + i * KEY_SIZE;
+        double rest = 0;
+
+        for (int t = 1; t < KEY_SIZE; t++)
+            rest += (double)q[t] * (double)k[t];
+        k[0] = (float)((5 - rest) / (double)q[0]);
+    }
+    for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
+        double far = furthest(fixture_run(&f, cases[x].id, cases[x].params, true), "weights");
+
+        if (far > 1e-6)
+            fprintf(stderr, "%s: %g\n", cases[x].id, far);
         assert_true(far <= 1e-6);
     }
     fixture_free(&f);
@@ -177,6 +216,7 @@ int main(void)
         cmocka_unit_test(rows_of_large_scores_sum_to_1),
         cmocka_unit_test(rows_of_products_that_cancel_sum_to_1),
         cmocka_unit_test(rows_of_immense_scores_sum_to_1),
+        cmocka_unit_test(rows_whose_products_cancel_sum_to_1),
         cmocka_unit_test(cells_alone_are_as_in_their_row),
         cmocka_unit_test(exponentials_are_the_librarys),
         cmocka_unit_test(a_causal_run_of_other_keys_is_refused),

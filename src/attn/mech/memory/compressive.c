@@ -270,6 +270,10 @@ static void prepare_views(Run *r, Model *m)
                                    .lse = m->lse, .taps = m->squeeze.taps, .cmem_len = p->cmem_len,
                                    .mem_len = p->mem_len, .segment = p->segment, .heads = r->h };
     m->views->slots.k = m->slot_k;
+    m->views->sums = row_sums_of(r, r->h, 2, compressed_memory_tokens(r, m->memory));
+    m->views->sums.own = &m->views->tokens;
+    m->views->sums.other = &m->views->slots;
+    m->views->sums.other_cells = compressed_memory_slots(r, m->memory);
 }
 
 static void show(Run *r, const Model *m)
@@ -399,8 +403,7 @@ static const ViewPromise views[] = {
     { .name = "slot_weights", .kind = VIEW_WEIGHTS, .help = "weights on slots, memory, segment" },
     { .name = "memory",
       .kind = VIEW_TENSOR,
-      .maybe = true,
-      .help = "tokens of every slot as each segment begins (where there is a slot)" },
+      .help = "tokens of every slot as each segment begins" },
     { .name = "bands",
       .kind = VIEW_COMPONENTS,
       .help = "what each segment has: slots, memory, "

@@ -118,7 +118,7 @@ typedef struct Funnel {
 /* Row and column in the pooled matrix, and the key's share in its window. */
 static double cell_weight(const Funnel *s, int64_t head, int64_t row, int64_t col)
 {
-    const WeightRow whole = { &s->in, &s->lse, &s->sums, s->heads, head, row, row };
+    const WeightRow whole = { &s->in, &s->lse, &s->sums, s->heads, head, row, row, 0 };
     float           weight;
 
     attend_weights_run(&whole, col, 1, 1, &weight);
@@ -129,7 +129,7 @@ static void read_pooled(const View *view, int64_t head, int64_t i, int64_t start
                         int64_t step, float *out)
 {
     const Funnel   *s = view->context;
-    const WeightRow row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i };
+    const WeightRow row = { &s->in, &s->lse, &s->sums, s->heads, head, i, i, 0 };
 
     attend_weights_run(&row, start, count, step, out);
 }
@@ -319,7 +319,7 @@ static void funnel_run(Run *r, const void *opaque)
     cells = pooled_cells(r, &s->queries, s->in.k.shape[1]);
     result = op_attend(r, &s->in, cells);
     s->lse = result.lse;
-    s->sums = row_sums_of(r, r->h, cells);
+    s->sums = row_sums_of(r, r->h, 1, cells);
     r->out = result.out;
     if (p->upsample)
         upsample(r, &s->queries, result.out);

@@ -102,7 +102,7 @@ static Tensor run_pass(Run *r, Pass *pass, const char *stage, Tensor v)
     pass->in.v = v;
     result = op_attend(r, &pass->in, pass->cells);
     pass->lse = result.lse;
-    pass->sums = row_sums_of(r, r->h, pass->cells);
+    pass->sums = row_sums_of(r, r->h, 1, pass->cells);
     return result.out;
 }
 
@@ -135,7 +135,7 @@ static double weight(const Axial *a, const Pass *p, int64_t head, int64_t i, int
 
     if (!allowed(a, p, i, j))
         return 0;
-    attend_weights_run(&(WeightRow){ &p->in, &p->lse, &p->sums, a->h, head, i, i }, j, 1, 1, &w);
+    attend_weights_run(&(WeightRow){ &p->in, &p->lse, &p->sums, a->h, head, i, i, 0 }, j, 1, 1, &w);
     return (double)w;
 }
 
@@ -183,7 +183,8 @@ static void read_pass(const View *view, int64_t head, int64_t i, int64_t start, 
                       int64_t step, float *out)
 {
     const Pass     *p = view->context;
-    const WeightRow row = { &p->in, &p->lse, &p->sums, pattern_heads(view->support), head, i, i };
+    const WeightRow row = { &p->in, &p->lse, &p->sums, pattern_heads(view->support), head, i, i,
+                            0 };
 
     attend_weights_run(&row, start, count, step, out);
 }

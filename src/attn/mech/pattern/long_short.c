@@ -407,7 +407,7 @@ static void long_short_run(Run *r, const void *opaque)
     all = all_cells(r, &a->slots, window, slots);
     result = op_attend(r, &in, all);
     r->out = result.out;
-    sums = row_sums_of(r, r->h, all);
+    sums = row_sums_of(r, r->h, 1, all);
     a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots, .sums = sums };
     a->on_tokens = (KeyPart){ .in = in, .lse = result.lse, .seen = window, .sums = sums,
                               .first = slots_count(&a->slots) };

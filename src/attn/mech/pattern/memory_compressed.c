@@ -224,7 +224,7 @@ static void memory_compressed_run(Run *r, const void *opaque)
     result = op_attend(r, &in, slots);
     r->out = result.out;
     a->on_slots = (KeyPart){ .in = in, .lse = result.lse, .seen = slots,
-                             .sums = row_sums_of(r, r->h, slots) };
+                             .sums = row_sums_of(r, r->h, 1, slots) };
     show(r, p, a, &v, slots);
     view_tensor(r, "compressed_k", VIEW_VECTORS, in.k, "slot", "key");
     view_tensor(r, "compressed_v", VIEW_VECTORS, in.v, "slot", "value");

@@ -91,7 +91,7 @@ static KeyPart attend(Run *r, const AttendInput *in, const Pattern *cells, Tenso
 
     *out = result.out;
     return (KeyPart){ .in = *in, .lse = result.lse, .seen = cells,
-                      .sums = row_sums_of(r, r->h, cells) };
+                      .sums = row_sums_of(r, r->h, 1, cells) };
 }
 
 /* A matrix [rows,cols] without a head axis, seen as [1,rows,cols]. */
