@@ -104,14 +104,12 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
 
 Tensor run_for_each_head(Run *r, Tensor t)
 {
-    int64_t each = t.shape[1] * t.shape[2];
-    Tensor  all;
+    Tensor all;
 
     if (t.shape[0] == r->h || run_failed(r))
         return t;
     all = run_tensor3(r, DT_F32, r->h, t.shape[1], t.shape[2]);
-    for (int64_t head = 0; head < r->h && !run_failed(r); head++)
-        memcpy(tensor_f32(&all) + head * each, t.data, (size_t)each * sizeof(float));
+    op_entries(r, t, ENTRY_CAST, 0, all);
     return all;
 }
 

@@ -104,15 +104,30 @@ static AttendInput global_input(Run *r, const Params *p)
                                given_or(r, "v_global", p->v_global, r->v), p->scale);
 }
 
+/* i32 [1,tokens] of the global ones. */
+static Tensor listed(Run *r, const uint8_t *flags)
+{
+    int64_t count = 0, at = 0;
+    Tensor  list;
+
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        count += flags[i];
+    list = run_tensor2(r, DT_I32, 1, count);
+    run_prepare(r, true);
+    for (int64_t i = 0; i < r->n && !run_failed(r); i++)
+        if (flags[i])
+            tensor_i32(&list)[at++] = (int32_t)i;
+    op_toward(r, list.data, tensor_bytes(&list));
+    run_prepare(r, false);
+    return list;
+}
+
 static void copy_global_rows(Run *r, const uint8_t *flags, Tensor from)
 {
-    op_wait(r, "the host copies the rows of global tokens");
-    if (run_failed(r))
-        return;
-    for (int64_t row = 0; row < r->h * r->n; row++)
-        if (flags[row % r->n])
-            memcpy(tensor_f32(&r->out) + row * r->e, tensor_f32(&from) + row * r->e,
-                   (size_t)r->e * sizeof(float));
+    Tensor list = listed(r, flags);
+
+    if (!run_failed(r) && list.shape[1] > 0)
+        op_scatter(r, op_gather(r, from, list), list, r->out);
 }
 
 /* The rows of G by another softmax: each part visits its own rows' cells only. */
