@@ -163,9 +163,7 @@ static Tensor network(Run *r, const Params *p, const SoftBlocks *s, Tensor poole
     w2 = run_param(r, "sort_w2", p->sort_w2, DT_F32, 3, (int64_t[]){ r->h, o, o2 },
                    (Init){ INIT_GLOROT, (double)(o + o2) });
     b2 = run_param_given(r, "sort_b2", p->sort_b2, DT_F32, 2, (int64_t[]){ r->h, o2 });
-    op_wait(r, "the host cuts the hidden layer off at 0");
-    for (int64_t i = 0; i < tensor_count(&y) && !run_failed(r); i++)
-        ((double *)y.data)[i] = fmax(((double *)y.data)[i], 0);
+    op_entries(r, y, ENTRY_RELU, 0, y);
     return exact_linear(r, y, w2, b2, nb);
 }
 
@@ -200,33 +198,48 @@ static void show_matrix(Run *r, const char *name, ViewKind kind, Tensor logits, 
     view_tensor(r, name, kind, t, "block", "source block");
 }
 
+/* Which blocks may be sorted where: u8 [nb,nb], those strictly before; and what the others are. */
+typedef struct Earlier {
+    Tensor allowed, later, low; /* f32 [1,nb,nb] 1 where not allowed; f64 [1,1,1] -inf */
+} Earlier;
+
+static Earlier earlier_blocks(Run *r, int64_t nb)
+{
+    Earlier e = { .allowed = run_tensor2(r, DT_U8, nb, nb),
+                  .later = run_tensor3(r, DT_F32, 1, nb, nb),
+                  .low = run_tensor3(r, DT_F64, 1, 1, 1) };
+
+    run_prepare(r, true);
+    for (int64_t x = 0; x < nb * nb && !run_failed(r); x++) {
+        tensor_u8(&e.allowed)[x] = x % nb < x / nb;
+        tensor_f32(&e.later)[x] = x % nb >= x / nb;
+    }
+    if (!run_failed(r))
+        *(double *)e.low.data = -(double)INFINITY;
+    op_toward(r, e.allowed.data, tensor_bytes(&e.allowed));
+    op_toward(r, e.later.data, tensor_bytes(&e.later));
+    run_prepare(r, false);
+    return e;
+}
+
 /* L = (R + noise) / tau; -inf where the source is not strictly before. */
 static Tensor allowed_logits(Run *r, const Params *p, const SoftBlocks *s, Tensor logits)
 {
     int64_t nb = s->nb;
-    Tensor  allowed = { .rank = 0 }, noise = { .rank = 0 };
-    double *l = logits.data;
+    Earlier e = { .allowed = { .rank = 0 } };
+    Tensor  noise;
 
-    if (p->noise)
+    if (p->noise) {
         noise = run_param(r, "gumbel", p->gumbel, DT_F32, 3, (int64_t[]){ r->h, nb, nb },
                           (Init){ INIT_GUMBEL, 0 });
-    if (s->causal)
-        allowed = run_tensor2(r, DT_U8, nb, nb);
-    if (p->noise)
-        op_wait(r, "the host adds noise to the logits of blocks");
-    for (int64_t x = 0; p->noise && x < r->h * nb * nb && !run_failed(r); x++)
-        l[x] += (double)((float *)tensor_head(&noise, x / (nb * nb), r->h))[x % (nb * nb)];
-    exact_divide(r, logits, p->temperature);
-    if (s->causal)
-        op_wait(r, "the host takes later blocks away");
-    for (int64_t x = 0; s->causal && x < r->h * nb * nb && !run_failed(r); x++) {
-        int64_t u = x / nb % nb, v = x % nb;
-
-        tensor_u8(&allowed)[u * nb + v] = v < u;
-        if (v >= u)
-            l[x] = -HUGE_VAL;
+        op_entries_of(r, logits, noise, ENTRY_SUM, 1, logits);
     }
-    return allowed;
+    exact_divide(r, logits, p->temperature);
+    if (s->causal) {
+        e = earlier_blocks(r, nb);
+        op_entries_of(r, e.low, e.later, ENTRY_WHERE, 0, logits);
+    }
+    return e.allowed;
 }
 
 static void keep_largest(const SoftBlocks *s, double *row)
