@@ -3,9 +3,18 @@
 
 #include <math.h>
 
+#include "attn/cpu/cpu.h"
 #include "attn/run.h"
 
 const char *const gelu_names[] = { "tanh", "erf", NULL };
+
+void dense_add_product(int64_t rows, int64_t cols, int64_t inner, const double *a, const double *b,
+                       double *sums)
+{
+    cpu_single_blas();
+    cpu_dgemm((WideMatrix){ a, inner, false }, (WideMatrix){ b, cols, false }, rows, cols, inner, 1,
+              1, sums, cols);
+}
 
 #define ROOT_2_PI 0.79788456080286535588 /* sqrt(2/pi) */
 #define CUBE 0.044715

@@ -25,6 +25,10 @@ typedef enum DenseActivation {
     ACTIVATE_SIGMOID
 } DenseActivation;
 
+/* sums [rows,cols] += a [rows,inner] b [inner,cols], row major; on the calling thread alone. */
+void dense_add_product(int64_t rows, int64_t cols, int64_t inner, const double *a, const double *b,
+                       double *sums);
+
 double gelu_gate(double a, GeluForm form);  /* g(a) */
 double gelu_slope(double a, GeluForm form); /* derivative of a g(a) */
 

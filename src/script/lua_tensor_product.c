@@ -6,9 +6,10 @@
  */
 #include "script/lua_tensor_work.h"
 
-#include <cblas.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "attn/dense.h"
 
 #define ROWS 256 /* of a piece of the left side, and of the result */
 #define COLS 512
@@ -62,9 +63,7 @@ static void multiply_piece(const Product *p, int64_t head, int64_t i, int64_t j)
 
         widen(&p->w->a, head, i, rows, k, depth, p->left);
         widen(&p->w->b, head, k, depth, j, cols, p->right);
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)rows, (blasint)cols,
-                    (blasint)depth, 1, p->left, (blasint)depth, p->right, (blasint)cols, 1, p->sums,
-                    (blasint)cols);
+        dense_add_product(rows, cols, depth, p->left, p->right, p->sums);
     }
     put(p, head, i, rows, j, cols);
 }
@@ -82,8 +81,6 @@ static void run_matmul(TensorWork *w)
     }
     p.right = p.left + ROWS * INNER;
     p.sums = p.right + INNER * COLS;
-    if (openblas_get_num_threads() != 1) /* else it would start some of its own */
-        openblas_set_num_threads(1);
     for (int64_t head = 0; head < p.heads; head++)
         for (int64_t i = 0; i < p.n; i += ROWS)
             for (int64_t j = 0; j < p.m && !tensor_work_over(w, 0); j += COLS)
