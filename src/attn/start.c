@@ -1,6 +1,7 @@
 /* start.c -- from a RunSpec to a finished Run: checks, binding, execution. */
 #include "attn/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -333,6 +334,49 @@ Run *run_nested(const Run *outer, const RunSpec *spec)
     return r;
 }
 
+/* Of f32 numbers that lie side by side: the first that is infinite or NaN; -1: none. */
+static int64_t first_not_finite(const Tensor *t, int64_t *count)
+{
+    bool    readable = t->data && t->dtype == DT_F32 && tensor_contiguous(t);
+    int64_t first = -1, all = readable ? tensor_count(t) : 0;
+
+    *count = 0;
+    for (int64_t x = 0; x < all; x++)
+        if (!isfinite(tensor_f32(t)[x])) {
+            first = first < 0 ? x : first;
+            ++*count;
+        }
+    return first;
+}
+
+static int64_t row_of(const Tensor *t, int64_t at)
+{
+    return at / t->shape[t->rank - 1] % t->shape[t->rank - 2];
+}
+
+/* NaN in an input, or scores beyond a float, must not pass for a result. */
+static void warn_of_not_finite(Run *r)
+{
+    const Tensor *inputs[] = { &r->q, &r->k, &r->v, &r->x };
+    int64_t       count, given, at = first_not_finite(&r->out, &count), first = -1;
+    int           x = 0;
+
+    if (run_failed(r) || at < 0 || r->out.rank < 2)
+        return;
+    while (x < 4 && (first = first_not_finite(inputs[x], &given)) < 0)
+        x++;
+    if (x < 4)
+        run_warn(r, "%s: %lld of %lld numbers of the output are not finite, as %lld of %c are not "
+                 "(the first in row %lld); mend the input", r->mechanism->id, (long long)count,
+                 (long long)tensor_count(&r->out), (long long)given, "qkvx"[x],
+                 (long long)row_of(inputs[x], first));
+    else
+        run_warn(r, "%s: %lld of %lld numbers of the output are not finite, the first in row %lld: "
+                 "scores or values are too large for float32, or a given tensor holds such numbers",
+                 r->mechanism->id, (long long)count, (long long)tensor_count(&r->out),
+                 (long long)row_of(&r->out, at));
+}
+
 Run *run_new(const RunSpec *spec)
 {
     Arena *arena = arena_new_from(spec->ops ? spec->ops->memory : NULL);
@@ -344,6 +388,8 @@ Run *run_new(const RunSpec *spec)
     }
     r->owns_arena = true;
     attach(r, false);
+    if (spec->views)
+        warn_of_not_finite(r);
     return r;
 }
 

@@ -126,6 +126,34 @@ static void fewer_key_heads_are_shared(void **state)
     run_free(r);
 }
 
+/* No reader of an output need look for NaN: the run says so, and what it is from. */
+static void an_output_that_is_not_finite_is_told(void **state)
+{
+    static const struct {
+        float       factor; /* of a query */
+        const char *expected;
+    } cases[] = { { NAN, "as 1 of q are not (the first in row 3)" }, { 1e38f, "too large" },
+                  { 1, NULL } };
+
+    (void)state;
+    for (int c = 0; c < 3; c++) {
+        Data    data;
+        RunSpec spec = spec_on(&data, "full");
+        Run    *r;
+
+        data.q[3 * D] *= cases[c].factor;
+        for (int x = 0; x < N * D; x++)
+            data.k[x] *= c == 1 ? 1e20f : 1;
+        r = run_new(&spec);
+        assert_int_equal(r->err.code, ERR_NONE);
+        if (cases[c].expected)
+            CHECK(strstr(text_str(&r->warnings), cases[c].expected), "%s", text_str(&r->warnings));
+        else
+            assert_string_equal(text_str(&r->warnings), "");
+        run_free(r);
+    }
+}
+
 /* A run on table `name` of one entry that is no index, in any dtype. */
 static void refuses(RunSpec spec, const char *name, Tensor table, const char *expected)
 {
@@ -183,6 +211,7 @@ int main(void)
         cmocka_unit_test(the_closed_form_holds_with_every_position),
         cmocka_unit_test(every_run_shows_its_output),
         cmocka_unit_test(fewer_key_heads_are_shared),
+        cmocka_unit_test(an_output_that_is_not_finite_is_told),
         cmocka_unit_test(a_table_entry_that_is_no_index_is_refused),
     };
 
