@@ -58,7 +58,7 @@ static Tensor of_run(Run *r, Tensor given, DType dtype)
     if (given.dtype != dtype)
         t = tensor_convert(r->arena, given, dtype);
     else
-        t.data = run_alloc(r, tensor_bytes(&given), 1);
+        t = run_tensor(r, dtype, given.rank, given.shape);
     if (!t.data)
         run_out_of_memory(r);
     else if (given.dtype == dtype)
@@ -79,6 +79,18 @@ static void check_whole(Run *r, const char *name, const Tensor *given)
                  "(int32)", r->mechanism->id, name, (long long)at, value);
 }
 
+/* No mechanism has a use for a tensor without values. */
+static bool is_empty(Run *r, const char *name, const Tensor *t)
+{
+    char text[80];
+
+    if (tensor_count(t) > 0)
+        return false;
+    run_fail(r, ERR_PARAM, "%s: parameter %s has shape %s: it is empty; every axis needs a size of "
+             "at least 1", r->mechanism->id, name, tensor_shape_text(t, text, sizeof(text)));
+    return true;
+}
+
 Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int rank,
                        const int64_t *shape)
 {
@@ -88,6 +100,8 @@ Tensor run_param_given(Run *r, const char *name, Tensor given, DType dtype, int 
     if (run_failed(r) || !given.data)
         return want;
     run_origin(r, name, ORIGIN_FILE);
+    if (is_empty(r, name, &given))
+        return want;
     if (!tensor_contiguous(&given))
         given = tensor_convert(r->arena, given, given.dtype);
     if (!fit_shape(&given, rank, shape)) {

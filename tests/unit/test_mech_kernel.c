@@ -57,6 +57,33 @@ static void no_feature_at_all_is_no_output(void **state)
     fixture_free(&f);
 }
 
+/* Nothing guards: a row without any part of a key is as one without keys. */
+static void a_denominator_of_0_is_no_output(void **state)
+{
+    static const char *const cases[] = { "linear feature_map=relu,eps=0",
+                                         "performer kernel=relu,eps=0",
+                                         "performer kernel=relu,eps=0,denominator_form=add",
+                                         "rfa kernel=arccos,min_denominator=0" };
+
+    (void)state;
+    for (int x = 0; x < 4 * 2; x++) {
+        Fixture f = fixture_new(5);
+        char    id[16];
+        Tensor  w;
+
+        for (int64_t i = 0; i < KEY_SIZE; i++)
+            tensor_f32(&f.q)[2 * KEY_SIZE + i] = x / 2 == 3 ? 0 : -1;
+        snprintf(id, sizeof(id), "%.*s", (int)strcspn(cases[x / 2], " "), cases[x / 2]);
+        fixture_run(&f, id, strchr(cases[x / 2], ' ') + 1, x % 2);
+        w = fixture_view(&f, "weights");
+        for (int64_t p = 0; p < VALUE_SIZE; p++)
+            assert_true(tensor_f32(&f.run->out)[2 * VALUE_SIZE + p] == 0);
+        for (int64_t j = 0; j < 5; j++)
+            assert_true(tensor_f32(&w)[2 * 5 + j] == 0);
+        fixture_free(&f);
+    }
+}
+
 static void rows_of_efficient_attention_sum_to_one(void **state)
 {
     Fixture f = fixture_new(13);
@@ -162,6 +189,27 @@ static void slips_are_refused(void **state)
     fixture_free(&f);
 }
 
+static void empty_tensors_are_refused(void **state)
+{
+    Fixture f = fixture_new(5);
+
+    (void)state;
+    give(&f, 0, "projection", 2, 0, KEY_SIZE, 1, 1);
+    assert_non_null(strstr(fixture_run_at(&f, "rfa", "", false, true, 0)->err.text,
+                           "rfa: parameter projection has shape [0,5]: it is empty"));
+    assert_int_equal(f.run->err.code, ERR_PARAM);
+    assert_non_null(strstr(fixture_run_at(&f, "performer", "", false, true, 0)->err.text,
+                           "it is empty"));
+    fixture_free(&f);
+    f = fixture_new(5);
+    f.x = tensor_new(f.arena, DT_F32, 2, (int64_t[]){ 5, FEATURES });
+    memset(f.x.data, 0, (size_t)tensor_bytes(&f.x));
+    give(&f, 0, "w1", 2, FEATURES, 0, 1, 1); /* divided by its columns once */
+    assert_non_null(strstr(fixture_run_at(&f, "tokenlearner", "", false, true, 0)->err.text,
+                           "parameter w1 has shape [6,0]: it is empty"));
+    fixture_free(&f);
+}
+
 static void failed_allocations_are_ordinary_errors(void **state)
 {
     Fixture f = fixture_new(13);
@@ -178,11 +226,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_forms_are_one_result),
         cmocka_unit_test(no_feature_at_all_is_no_output),
+        cmocka_unit_test(a_denominator_of_0_is_no_output),
         cmocka_unit_test(rows_of_efficient_attention_sum_to_one),
         cmocka_unit_test(gated_weights_are_the_fading_state),
         cmocka_unit_test(closed_gates_forget),
         cmocka_unit_test(clamped_rows_are_told),
         cmocka_unit_test(slips_are_refused),
+        cmocka_unit_test(empty_tensors_are_refused),
         cmocka_unit_test(failed_allocations_are_ordinary_errors),
     };
 

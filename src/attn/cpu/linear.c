@@ -55,7 +55,7 @@ static float *out_of(const Job *job, int64_t head, int64_t i)
     return (float *)job->out->out.data + (head * job->n + i) * job->e;
 }
 
-double cpu_divisor(const LinearAttend *in, double z, double features_sum)
+static double guarded(const LinearAttend *in, double z, double features_sum)
 {
     switch (in->denominator) {
     case DENOMINATOR_GUARD: return fabs(z) <= in->eps ? z + 2 * in->eps : z;
@@ -65,6 +65,15 @@ double cpu_divisor(const LinearAttend *in, double z, double features_sum)
     case DENOMINATOR_NONE: break;
     }
     return 1;
+}
+
+/* 0: no feature of the query is any key's, and nothing guards; then the row is 0, as one without
+ * keys. */
+double cpu_divisor(const LinearAttend *in, double z, double features_sum)
+{
+    double divisor = guarded(in, z, features_sum);
+
+    return divisor != 0 ? divisor : 1;
 }
 
 static double divisor_of(const Job *job, double z, const float *fq)

@@ -140,7 +140,7 @@ extern "C" int call_mask(const MaskCall *m)
 
 /* ---- the division ------------------------------------------------------------------- */
 
-static __device__ double divisor_of(const FinishCall &a, double z, double features)
+static __device__ double guarded(const FinishCall &a, double z, double features)
 {
     switch (a.form) {
     case DIVISOR_GUARD: return fabs(z) <= a.eps ? z + 2 * a.eps : z;
@@ -149,6 +149,14 @@ static __device__ double divisor_of(const FinishCall &a, double z, double featur
     case DIVISOR_FLOOR: return fmax(z, a.eps);
     default: return 1;
     }
+}
+
+/* 0: no feature of the query is any key's, and nothing guards; then the row is 0. */
+static __device__ double divisor_of(const FinishCall &a, double z, double features)
+{
+    double divisor = guarded(a, z, features);
+
+    return divisor != 0 ? divisor : 1;
 }
 
 template <int WARPS, typename T>
