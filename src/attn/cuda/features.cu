@@ -103,7 +103,9 @@ static __device__ void map_entry(const FeaturesCall &a, T *y, int64_t t, double 
     case FEATURES_RELU:
         y[t] = ((a.wide ? !(u <= 0) : u > 0) ? u : (T)0) + (T)a.eps;
         break;
-    case FEATURES_ELU: y[t] = u >= 0 ? u + 1 : (T)a.alpha * (exp_of(u) - 1) + 1; break;
+    case FEATURES_ELU: // alpha (e^u - 1) + 1, without what cancels far below 0
+        y[t] = u >= 0 ? u + 1 : (T)a.alpha * exp_of(u) + (T)(1 - a.alpha);
+        break;
     case FEATURES_RECTIFIED: y[t] = 0 > u ? (T)0 : u; break;
     case FEATURES_EXP: y[t] = exp_of(u); break;
     case FEATURES_SOFTMAX: y[t] = exp_of(u - (T)c); break;
