@@ -100,6 +100,22 @@ static Tensor table(Run *r, const char *name, Tensor given, bool used, const int
                      (Init){ .kind = INIT_NORMAL, .a = DEVIATION });
 }
 
+/* Rows of a table, shared by the heads or not, say k; 0: there is no table. */
+static int64_t rows_of(const Tensor *given)
+{
+    return tensor_given(given) && given->rank >= 2 ? given->shape[given->rank - 2] / 2 : 0;
+}
+
+/* Without pos_k the longer side is the sequence: rows decoded alone use the same k as the whole
+ * run.  A given table with a row pair for each query says that the queries are it. */
+static int64_t reach_of(const Params *p, int64_t n, int64_t m)
+{
+    int64_t given = rows_of(tensor_given(&p->pos_key) ? &p->pos_key : &p->pos_query);
+    int64_t longer = n > m ? n : m;
+
+    return p->pos_k ? p->pos_k : given == n || given == m ? given : longer;
+}
+
 /* i32 [heads,entries,1]: the list once for each head. */
 static Tensor repeated(Run *r, const int32_t *index, int64_t heads, int64_t entries)
 {
@@ -149,8 +165,7 @@ static void disentangled_apply(Run *r, const void *opaque, AttendInput *in)
 {
     const Params *p = opaque;
     int64_t       h = in->q.shape[0], n = in->q.shape[1], m = in->k.shape[1], d = in->q.shape[2];
-    /* The longer side is the sequence: rows decoded alone use the same k as the whole run. */
-    int64_t       k = p->pos_k ? p->pos_k : n > m ? n : m;
+    int64_t       k = reach_of(p, n, m);
     int64_t       shape[] = { h, 2 * k, d };
     unsigned      listed = p->pos_terms;
     Tensor        kr, qr;
