@@ -127,3 +127,25 @@ Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, i
     op_product64(r, slice(f64(&x) + head * n * d, n, d), slice(turned, d, count), NULL, out);
     return out;
 }
+
+/* ---- sums of exponentials ------------------------------------------------------- */
+
+LogSum log_sum_new(void)
+{
+    return (LogSum){ .top = -(double)INFINITY };
+}
+
+void log_sum_add(LogSum *s, double x)
+{
+    if (x > s->top) {
+        s->sum = s->sum * exp(s->top - x) + 1;
+        s->top = x;
+    } else if (!(x <= -(double)INFINITY)) { /* a NaN makes it one */
+        s->sum += exp(x - s->top);
+    }
+}
+
+double log_sum_of(const LogSum *s)
+{
+    return s->top + log(s->sum);
+}

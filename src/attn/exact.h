@@ -32,4 +32,13 @@ Tensor exact_linear(Run *r, Tensor x, Tensor w, Tensor bias, int64_t cols);
  * Charges nothing: callers tile. */
 Tensor exact_products(Run *r, Tensor x, Tensor y, int64_t head, int64_t first, int64_t count);
 
+/* log(sum e^x) of numbers that come one by one, however large; -inf of none. */
+typedef struct LogSum {
+    double top, sum; /* the largest, sum e^(x - top) */
+} LogSum;
+
+LogSum log_sum_new(void);
+void   log_sum_add(LogSum *s, double x);
+double log_sum_of(const LogSum *s);
+
 #endif

@@ -64,11 +64,15 @@ static int64_t attended(const void *context, int64_t head, int64_t i, int32_t *c
     return kept;
 }
 
+/* How often a cell counts. */
+static double times(const Seen *s, int64_t head, int64_t i, int64_t j)
+{
+    return s->weigh ? (double)cell_rows_count(s->visits, head, i, j) : 1;
+}
+
 static double cell(const Seen *s, int64_t head, int64_t i, int64_t j, double z)
 {
-    double times = s->weigh ? (double)cell_rows_count(s->visits, head, i, j) : 1;
-
-    return times * exp(attend_score(&s->in, s->l->h, head, i, j) - z);
+    return times(s, head, i, j) * exp(attend_score(&s->in, s->l->h, head, i, j) - z);
 }
 
 static void read_weights(const View *view, int64_t head, int64_t i, int64_t start, int64_t count,
@@ -86,14 +90,18 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
 static void refine(Run *r, Seen *s, Tensor z)
 {
     for (int64_t row = 0; row < r->h * r->n && !run_failed(r); row++) {
-        double sum = 0;
+        LogSum sum = log_sum_new();
 
         s->z[row] = (double)tensor_f32(&z)[row];
         if (fabs(s->z[row]) < COARSE || s->z[row] < ONLY_SELF)
             continue;
-        for (int64_t c = s->kept->start[row]; c < s->kept->start[row + 1]; c++)
-            sum += cell(s, row / r->n, row % r->n, s->kept->key[c], s->z[row]);
-        s->z[row] += log(sum);
+        for (int64_t c = s->kept->start[row]; c < s->kept->start[row + 1]; c++) {
+            int64_t head = row / r->n, i = row % r->n, j = s->kept->key[c];
+
+            log_sum_add(&sum, attend_score(&s->in, s->l->h, head, i, j) +
+                                  log(times(s, head, i, j)));
+        }
+        s->z[row] = log_sum_of(&sum);
     }
 }
 

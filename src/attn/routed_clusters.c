@@ -108,15 +108,15 @@ static void refine(Run *r, RoutedClusters *s, Tensor lse)
     for (int64_t x = 0; x < s->h * all && !run_failed(r); x++) {
         const int32_t *keys = tensor_i32(&s->ks) + x / w * w;
         int64_t        i = tensor_i32(&s->qs)[x];
-        double         sum = 0;
+        LogSum         sum = log_sum_new();
 
         s->z[x] = (double)tensor_f32(&lse)[x];
         if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
             continue;
         for (int64_t y = 0; y < w; y++)
             if (sees(s, keys, i, keys[y]))
-                sum += exp(attend_score(&s->in, s->h, x / all, i, keys[y]) - s->z[x]);
-        s->z[x] += log(sum);
+                log_sum_add(&sum, attend_score(&s->in, s->h, x / all, i, keys[y]));
+        s->z[x] = log_sum_of(&sum);
     }
 }
 

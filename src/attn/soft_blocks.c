@@ -189,20 +189,19 @@ static void read_weights(const View *view, int64_t head, int64_t i, int64_t star
     }
 }
 
-/* Sum of the cells of a row: its sorted slots, its own block, or both. */
-static double row_sum(const SoftBlocks *s, int64_t head, int64_t i, bool slots, bool own,
-                      const double *z)
+/* Log-sum-exp of a row: of its sorted slots, its own block, or both. */
+static double row_log_sum(const SoftBlocks *s, int64_t head, int64_t i, bool slots, bool own)
 {
     int64_t u = i / s->b, first = s->cut ? 0 : u, last = s->cut ? s->rows - 1 : u;
     int64_t from = u * s->b, to = s->causal ? i + 1 : from + soft_blocks_length(s, u);
-    double  sum = 0;
+    LogSum  sum = log_sum_new();
 
     for (int64_t w = first; slots && w <= last; w++)
         for (int64_t t = 0; t < s->filled[head * s->rows + w]; t++)
-            sum += cell(s, &s->sorted, z, head, i, w * s->b + t);
+            log_sum_add(&sum, attend_score(&s->sorted, s->h, head, i, w * s->b + t));
     for (int64_t j = from; own && j < to; j++)
-        sum += cell(s, &s->own, z, head, i, j);
-    return sum;
+        log_sum_add(&sum, attend_score(&s->own, s->h, head, i, j));
+    return log_sum_of(&sum);
 }
 
 /* The kernel's sums are in float: where the last digits of a large one would be
@@ -214,7 +213,7 @@ static double *refined(Run *r, const SoftBlocks *s, Tensor lse, bool slots, bool
     for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
         z[x] = (double)tensor_f32(&lse)[x];
         if (isfinite(z[x]) && fabs(z[x]) >= COARSE)
-            z[x] += log(row_sum(s, x / s->n, x % s->n, slots, own, z));
+            z[x] = row_log_sum(s, x / s->n, x % s->n, slots, own);
     }
     return z;
 }

@@ -1,16 +1,17 @@
-/* test_row_sums.c -- weights of rows whose scores are in the hundreds, and shapes that a causal
- * run cannot have. */
+/* test_row_sums.c -- weights of rows whose scores are in the hundreds or far beyond, and shapes
+ * that a causal run cannot have. */
 #include "unit/mech_fixture.h"
 
 #include "attn/cpu/kernel.h"
 #include "attn/view.h"
 
-#define LARGE 40 /* times normal numbers: scores up to some thousands */
+#define LARGE 40  /* times normal numbers: scores up to some thousands */
+#define VAST  4e4f /* and to some tens of thousands of millions, where a float knows no hundreds */
 
-static void enlarge(Tensor t)
+static void enlarge(Tensor t, float by)
 {
     for (int64_t i = 0; i < tensor_count(&t); i++)
-        tensor_f32(&t)[i] *= LARGE;
+        tensor_f32(&t)[i] *= by;
 }
 
 /* Of the rows of a view of weights: how far the furthest sum is from 1; rows without keys apart. */
@@ -35,7 +36,7 @@ static double furthest(const Run *run, const char *name)
     return worst;
 }
 
-static void rows_of_large_scores_sum_to_1(void **state)
+static void check_rows(float by)
 {
     static const struct {
         const char *id, *params, *view;
@@ -59,21 +60,31 @@ static void rows_of_large_scores_sum_to_1(void **state)
         { "compressive", "segment=4,mem_len=4,cmem_len=3,ratio=1,compress=most-used", "weights",
           false },
         { "compressive", "segment=4,mem_len=0,cmem_len=9,compress=max", "slot_weights", true },
+        { "reformer", "block=8,key_norm=none,exclude_self=false", "weights", false },
+        { "routing", "n_clusters=2,cluster_window=24,score_norm=none", "weights", false },
+        { "sinkhorn", "block=8", "weights", true },
+        { "sparsebert-dam", "", "weights", false },
     };
     Fixture f = fixture_new(24);
 
-    (void)state;
-    enlarge(f.q);
-    enlarge(f.k);
+    enlarge(f.q, by);
+    enlarge(f.k, by);
     for (size_t x = 0; x < sizeof(cases) / sizeof(*cases); x++) {
         Run   *run = fixture_run(&f, cases[x].id, cases[x].params, cases[x].causal);
         double far = furthest(run, cases[x].view);
 
         if (far > 1e-6)
-            fprintf(stderr, "%s %s: %g\n", cases[x].id, cases[x].view, far);
+            fprintf(stderr, "%s %s at %g: %g\n", cases[x].id, cases[x].view, (double)by, far);
         assert_true(far <= 1e-6);
     }
     fixture_free(&f);
+}
+
+static void rows_of_large_scores_sum_to_1(void **state)
+{
+    (void)state;
+    check_rows(LARGE);
+    check_rows(VAST);
 }
 
 /* Products of some thousands whose sum is small: lse says nothing of how far scores are off. */
@@ -83,7 +94,7 @@ static void rows_of_products_that_cancel_sum_to_1(void **state)
     float  *k = tensor_f32(&f.k);
 
     (void)state;
-    enlarge(f.q);
+    enlarge(f.q, LARGE);
     for (int64_t x = 0; x < tensor_count(&f.q); x++) { /* nearly at right angles to q */
         int64_t d = f.q.shape[2], t = x % d, pair = t % 2 ? x - 1 : x + 1;
 
@@ -117,8 +128,8 @@ static void rows_whose_products_cancel_sum_to_1(void **state)
     int64_t rows = HEADS * f.n;
 
     (void)state;
-    enlarge(f.q);
-    enlarge(f.k);
+    enlarge(f.q, LARGE);
+    enlarge(f.k, LARGE);
     for (int64_t i = 0; i < rows; i++) { /* its own key's score: what rounding makes of 5 */
         float *q = tensor_f32(&f.q) + i * KEY_SIZE, *k = tensor_f32(&f.k) + i * KEY_SIZE;
         double rest = 0;

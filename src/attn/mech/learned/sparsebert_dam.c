@@ -183,7 +183,7 @@ static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse)
 
     s->z = run_alloc(r, s->h * s->n, sizeof(*s->z));
     for (int64_t x = 0; x < s->h * s->n && !run_failed(r); x++) {
-        double sum = 0;
+        LogSum sum = log_sum_new();
 
         s->z[x] = (double)tensor_f32(&lse)[x];
         if (fabs(s->z[x]) < COARSE || !isfinite(s->z[x]))
@@ -191,11 +191,11 @@ static void refine(Run *r, Dam *s, const Pattern *cells, Tensor lse)
         pattern_row(cells, x / s->n, x % s->n, &row);
         for (int64_t y = 0; y < row.count; y++)
             for (int64_t c = 0; c < row.runs[y].count; c++)
-                sum += exp(attend_score(&s->in, s->h, x / s->n, x % s->n,
-                                        row.runs[y].start + c * row.runs[y].step) - s->z[x]);
+                log_sum_add(&sum, attend_score(&s->in, s->h, x / s->n, x % s->n,
+                                               row.runs[y].start + c * row.runs[y].step));
         if (row.failed)
             run_fail(r, ERR_NOMEM, "sparsebert-dam: not enough memory for a row of the pattern");
-        s->z[x] += log(sum);
+        s->z[x] = log_sum_of(&sum);
     }
     pattern_row_free(&row);
 }
