@@ -335,46 +335,40 @@ Run *run_nested(const Run *outer, const RunSpec *spec)
 }
 
 /* Of f32 numbers that lie side by side: the first that is infinite or NaN; -1: none. */
-static int64_t first_not_finite(const Tensor *t, int64_t *count)
+static int64_t first_not_finite(const Tensor *t)
 {
-    bool    readable = t->data && t->dtype == DT_F32 && tensor_contiguous(t);
-    int64_t first = -1, all = readable ? tensor_count(t) : 0;
+    bool readable = t->data && t->dtype == DT_F32 && tensor_contiguous(t);
 
-    *count = 0;
-    for (int64_t x = 0; x < all; x++)
-        if (!isfinite(tensor_f32(t)[x])) {
-            first = first < 0 ? x : first;
-            ++*count;
-        }
-    return first;
+    for (int64_t x = 0, all = readable ? tensor_count(t) : 0; x < all; x++)
+        if (!isfinite(tensor_f32(t)[x]))
+            return x;
+    return -1;
 }
 
-static int64_t row_of(const Tensor *t, int64_t at)
+/* Then they are told of as what they are. */
+static bool is_given_so(const Run *r)
 {
-    return at / t->shape[t->rank - 1] % t->shape[t->rank - 2];
+    const Tensor      *inputs[] = { &r->q, &r->k, &r->v, &r->x };
+    const Assignments *given = r->spec.given;
+
+    for (int x = 0; x < 4; x++)
+        if (first_not_finite(inputs[x]) >= 0)
+            return true;
+    for (int i = 0; given && i < given->count; i++)
+        if (first_not_finite(&given->items[i].tensor) >= 0)
+            return true;
+    return false;
 }
 
-/* NaN in an input, or scores beyond a float, must not pass for a result. */
+/* Scores beyond a float must not pass for a result. */
 static void warn_of_not_finite(Run *r)
 {
-    const Tensor *inputs[] = { &r->q, &r->k, &r->v, &r->x };
-    int64_t       count, given, at = first_not_finite(&r->out, &count), first = -1;
-    int           x = 0;
+    int64_t at = first_not_finite(&r->out);
 
-    if (run_failed(r) || at < 0 || r->out.rank < 2)
-        return;
-    while (x < 4 && (first = first_not_finite(inputs[x], &given)) < 0)
-        x++;
-    if (x < 4)
-        run_warn(r, "%s: %lld of %lld numbers of the output are not finite, as %lld of %c are not "
-                 "(the first in row %lld); mend the input", r->mechanism->id, (long long)count,
-                 (long long)tensor_count(&r->out), (long long)given, "qkvx"[x],
-                 (long long)row_of(inputs[x], first));
-    else
-        run_warn(r, "%s: %lld of %lld numbers of the output are not finite, the first in row %lld: "
-                 "scores or values are too large for float32, or a given tensor holds such numbers",
-                 r->mechanism->id, (long long)count, (long long)tensor_count(&r->out),
-                 (long long)row_of(&r->out, at));
+    if (!run_failed(r) && at >= 0 && r->out.rank > 1 && !is_given_so(r))
+        run_warn(r, "%s: the output is not finite (first in row %lld) though the input is: scores "
+                 "or values are too large for float32", r->mechanism->id,
+                 (long long)(at / r->out.shape[r->out.rank - 1] % r->out.shape[r->out.rank - 2]));
 }
 
 Run *run_new(const RunSpec *spec)

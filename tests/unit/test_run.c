@@ -126,13 +126,13 @@ static void fewer_key_heads_are_shared(void **state)
     run_free(r);
 }
 
-/* No reader of an output need look for NaN: the run says so, and what it is from. */
+/* No reader of an output need look for NaN: the run says so, unless it was given some. */
 static void an_output_that_is_not_finite_is_told(void **state)
 {
     static const struct {
         float       factor; /* of a query */
         const char *expected;
-    } cases[] = { { NAN, "as 1 of q are not (the first in row 3)" }, { 1e38f, "too large" },
+    } cases[] = { { NAN, NULL }, { 1e38f, "(first in row 3) though" },
                   { 1, NULL } };
 
     (void)state;
