@@ -8,7 +8,6 @@
 #include "app/session_parts.h"
 #include "attn/cuda/library.h"
 
-#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,24 +168,12 @@ static void take_warnings(Record *record, const char *lines)
     }
 }
 
-/* First number of t that is NaN or infinite; -1: none is. */
-static int64_t first_odd(const Tensor *t)
-{
-    int64_t count = t->data ? tensor_count(t) : 0;
-
-    for (int64_t i = 0; i < count; i++)
-        if ((t->dtype == DT_F32 && !isfinite(tensor_f32(t)[i])) ||
-            (t->dtype == DT_F64 && !isfinite(((const double *)t->data)[i])))
-            return i;
-    return -1;
-}
-
 /* They run like any number; the user is told where they come from. */
 static void warn_of_tensors(Record *record, const Assignments *given)
 {
     for (int i = 0; i < given->count; i++) {
         const Assignment *a = &given->items[i];
-        int64_t           at = first_odd(&a->tensor);
+        int64_t           at = tensor_not_finite(&a->tensor);
 
         if (at >= 0)
             record_warn(record, "parameter %s holds NaN or infinity (first at element %lld of "

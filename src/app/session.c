@@ -4,7 +4,6 @@
 #include "app/inputs.h"
 #include "attn/cuda/library.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,17 +60,6 @@ void session_free(Session *s)
     free(s);
 }
 
-/* First value of t that is not finite; -1: all are. */
-static int64_t first_odd(const Tensor *t)
-{
-    int64_t count = t->data ? tensor_count(t) : 0;
-
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(tensor_f32(t)[i]))
-            return i;
-    return -1;
-}
-
 /* NaN and infinity run like any number; the user is told where they come from. */
 static char *value_warning(const Input *input)
 {
@@ -85,7 +73,7 @@ static char *value_warning(const Input *input)
                 { "attn", &input->attn } };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-        int64_t at = first_odd(all[i].tensor);
+        int64_t at = tensor_not_finite(all[i].tensor);
         char   *text;
 
         if (at >= 0 && asprintf(&text,

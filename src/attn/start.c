@@ -1,7 +1,6 @@
 /* start.c -- from a RunSpec to a finished Run: checks, binding, execution. */
 #include "attn/run.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,17 +333,6 @@ Run *run_nested(const Run *outer, const RunSpec *spec)
     return r;
 }
 
-/* Of f32 numbers that lie side by side: the first that is infinite or NaN; -1: none. */
-static int64_t first_not_finite(const Tensor *t)
-{
-    bool readable = t->data && t->dtype == DT_F32 && tensor_contiguous(t);
-
-    for (int64_t x = 0, all = readable ? tensor_count(t) : 0; x < all; x++)
-        if (!isfinite(tensor_f32(t)[x]))
-            return x;
-    return -1;
-}
-
 /* Then they are told of as what they are. */
 static bool is_given_so(const Run *r)
 {
@@ -352,10 +340,10 @@ static bool is_given_so(const Run *r)
     const Assignments *given = r->spec.given;
 
     for (int x = 0; x < 4; x++)
-        if (first_not_finite(inputs[x]) >= 0)
+        if (tensor_not_finite(inputs[x]) >= 0)
             return true;
     for (int i = 0; given && i < given->count; i++)
-        if (first_not_finite(&given->items[i].tensor) >= 0)
+        if (tensor_not_finite(&given->items[i].tensor) >= 0)
             return true;
     return false;
 }
@@ -363,7 +351,7 @@ static bool is_given_so(const Run *r)
 /* Scores beyond a float must not pass for a result. */
 static void warn_of_not_finite(Run *r)
 {
-    int64_t at = first_not_finite(&r->out);
+    int64_t at = tensor_not_finite(&r->out);
 
     if (!run_failed(r) && at >= 0 && r->out.rank > 1 && !is_given_so(r))
         run_warn(r, "%s: the output is not finite (first in row %lld) though the input is: scores "

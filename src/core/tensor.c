@@ -152,13 +152,18 @@ static double element(const Tensor *t, int64_t at)
     return 0;
 }
 
-double tensor_get(const Tensor *t, const int64_t *index)
+static int64_t offset_of(const Tensor *t, const int64_t *index)
 {
     int64_t at = 0;
 
     for (int i = 0; i < t->rank; i++)
         at += index[i] * t->stride[i];
-    return element(t, at);
+    return at;
+}
+
+double tensor_get(const Tensor *t, const int64_t *index)
+{
+    return element(t, offset_of(t, index));
 }
 
 static void store(Tensor *t, int64_t at, double value, int64_t exact)
@@ -186,22 +191,44 @@ static bool whole(const Tensor *t, int64_t at, int64_t lo, int64_t hi)
     return value >= (double)lo && value <= (double)hi && floor(value) >= value;
 }
 
+/* From the index to the next in row-major order. */
+static void next_index(const Tensor *t, int64_t *index)
+{
+    for (int i = t->rank - 1; i >= 0 && ++index[i] == t->shape[i]; i--)
+        index[i] = 0;
+}
+
 int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value)
 {
     int64_t count = tensor_count(t), index[TENSOR_MAX_RANK] = { 0 };
 
-    for (int64_t n = 0; n < count; n++) {
-        int64_t at = 0;
-
-        for (int i = 0; i < t->rank; i++)
-            at += index[i] * t->stride[i];
-        if (!whole(t, at, lo, hi)) {
-            *value = element(t, at);
+    for (int64_t n = 0; n < count; n++, next_index(t, index))
+        if (!whole(t, offset_of(t, index), lo, hi)) {
+            *value = element(t, offset_of(t, index));
             return n;
         }
-        for (int i = t->rank - 1; i >= 0 && ++index[i] == t->shape[i]; i--)
-            index[i] = 0;
-    }
+    return -1;
+}
+
+static int64_t first_in_line(const Tensor *t)
+{
+    for (int64_t n = 0, count = tensor_count(t); n < count; n++)
+        if (!isfinite(element(t, n)))
+            return n;
+    return -1;
+}
+
+int64_t tensor_not_finite(const Tensor *t)
+{
+    int64_t index[TENSOR_MAX_RANK] = { 0 };
+
+    if (!t->data || (t->dtype != DT_F32 && t->dtype != DT_F64))
+        return -1;
+    if (tensor_contiguous(t))
+        return first_in_line(t);
+    for (int64_t n = 0, count = tensor_count(t); n < count; n++, next_index(t, index))
+        if (!isfinite(element(t, offset_of(t, index))))
+            return n;
     return -1;
 }
 

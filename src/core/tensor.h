@@ -70,6 +70,9 @@ Tensor tensor_convert(Arena *arena, Tensor src, DType dtype);
  * value; -1: none. */
 int64_t tensor_not_whole(const Tensor *t, int64_t lo, int64_t hi, double *value);
 
+/* The first entry, in row-major order, that is NaN or infinite; -1: none, or no data. */
+int64_t tensor_not_finite(const Tensor *t);
+
 /* u8 of the same shape: 1 where src is not zero (NaN is not zero either). */
 Tensor tensor_nonzero(Arena *arena, Tensor src);
 

@@ -201,6 +201,26 @@ static void tensor_heads_are_shared_by_groups(void **state)
     assert_ptr_equal(tensor_head(&one, 3, 4), data);
 }
 
+/* Counted in row-major order, whatever lies between the entries. */
+static void what_is_not_finite_is_found(void **state)
+{
+    float   data[6] = { 1, NAN, 2, 3, INFINITY, 4 };
+    int32_t whole[2] = { 1, 2 };
+    Tensor  t = tensor_of(DT_F32, 3, (int64_t[]){ 1, 2, 3 }, data), turned = tensor_turned(t);
+    Tensor  none = tensor_of(DT_F32, 1, (int64_t[]){ 3 }, NULL);
+    Tensor  list = tensor_of(DT_I32, 1, (int64_t[]){ 2 }, whole);
+
+    (void)state;
+    assert_int_equal(tensor_not_finite(&t), 1);
+    assert_int_equal(tensor_not_finite(&turned), 2);
+    data[1] = 0;
+    assert_int_equal(tensor_not_finite(&turned), 3);
+    data[4] = 0;
+    assert_int_equal(tensor_not_finite(&turned), -1);
+    assert_int_equal(tensor_not_finite(&none), -1);
+    assert_int_equal(tensor_not_finite(&list), -1);
+}
+
 static void tensor_conversion_follows_strides(void **state)
 {
     Arena  *a = arena_new();
@@ -393,6 +413,7 @@ int main(void)
         cmocka_unit_test(arena_chunks_are_attached_together),
         cmocka_unit_test(numbers_of_a_source_have_chunks_of_their_own),
         cmocka_unit_test(tensor_heads_are_shared_by_groups),
+        cmocka_unit_test(what_is_not_finite_is_found),
         cmocka_unit_test(tensor_conversion_follows_strides),
         cmocka_unit_test(rng_is_philox),
         cmocka_unit_test(rng_draws_what_it_says),
