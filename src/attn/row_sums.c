@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attn/cpu/kernel.h"
+#include "attn/exact.h"
 #include "attn/run.h"
 
 /* Up to this lse and scores are good to 1e-6; scores of usual size over a million keys stay below,
@@ -91,27 +92,7 @@ static double furthest(const WeightRow *w)
 
 /* ---- sums --------------------------------------------------------------------- */
 
-/* A row's softmax while it is summed. */
-typedef struct Sum {
-    float  base; /* the greatest score so far */
-    double sum;
-} Sum;
-
-static void join(Sum *own, const float *scores, int64_t count)
-{
-    float  most = own->base;
-    double sum = 0;
-
-    for (int64_t c = 0; c < count; c++)
-        most = fmaxf(most, scores[c]);
-    for (int64_t c = 0; c < count && most > -INFINITY; c++)
-        sum += exp((double)scores[c] - (double)most);
-    if (own->sum > 0)
-        sum += own->sum * exp((double)own->base - (double)most);
-    *own = (Sum){ most, sum };
-}
-
-static void join_run(const WeightRow *w, const AttendInput *in, PatternRun cells, Sum *own)
+static void join_run(const WeightRow *w, const AttendInput *in, PatternRun cells, LogSum *own)
 {
     float piece[PIECE];
 
@@ -120,11 +101,12 @@ static void join_run(const WeightRow *w, const AttendInput *in, PatternRun cells
 
         attend_scores_run(in, w->heads, w->head, w->i, cells.start + done * cells.step, count,
                           cells.step, piece);
-        join(own, piece, count);
+        for (int64_t c = 0; c < count; c++)
+            log_sum_add(own, (double)piece[c]);
     }
 }
 
-static void join_cells(const WeightRow *w, const AttendInput *in, const Pattern *cells, Sum *own)
+static void join_cells(const WeightRow *w, const AttendInput *in, const Pattern *cells, LogSum *own)
 {
     PatternRow row = { 0 };
 
@@ -139,15 +121,14 @@ static void join_cells(const WeightRow *w, const AttendInput *in, const Pattern 
 static Softmax softmax_of_row(const WeightRow *w, float lse, double size)
 {
     const RowSums *s = w->sums;
-    Sum            own = { -INFINITY, 0 };
-    double         apart;
+    LogSum         own = log_sum_new();
 
     join_cells(w, s->own ? s->own : w->in, s->cells, &own);
     if (s->other)
         join_cells(w, s->other, s->other_cells, &own);
-    apart = (double)own.base - (double)lse + log(own.sum);
-    return fabs(apart) <= ROUNDING * size ? (Softmax){ own.base, (float)own.sum }
-                                          : (Softmax){ lse, 1 };
+    return fabs(log_sum_of(&own) - (double)lse) <= ROUNDING * size
+               ? (Softmax){ (float)own.top, (float)own.sum }
+               : (Softmax){ lse, 1 };
 }
 
 static Softmax softmax_known(const WeightRow *w, float lse)
