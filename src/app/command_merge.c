@@ -2,11 +2,16 @@
  *
  * Of lines with one key a measured one stays before one that is not, else the
  * first given.  Two measured ones whose counted FLOPs differ contradict each
- * other: that is told, and is exit status 3.
+ * other: that is reported, and is exit status 3.  A file that holds something is
+ * never replaced: it may be one of the inputs, or the file that a sweep writes to.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "app/result_table.h"
 
@@ -103,6 +108,9 @@ static bool read_all(Merge *m, Error *err)
                       m->rows.torn ? " a torn last line was left out: its sweep did not end" : "");
     }
     results_latest(&m->rows);
+    if (!m->rows.count)
+        return error_set(err, ERR_FORMAT, "%s%s: no records; nothing was written",
+                         m->call->words[0], m->call->word_count > 1 ? " and the rest" : "");
     m->left_out = calloc((size_t)m->rows.count + 1, sizeof(*m->left_out));
     return m->left_out || error_set(err, ERR_NOMEM, "not enough memory to merge");
 }
@@ -161,6 +169,30 @@ static void summarise(const Merge *m, int kept, int failed, Text *out)
     text_add(out, text_str(&m->notes));
 }
 
+/* A sweep that has written nothing yet holds its lock all the same. */
+static bool is_locked(const char *path)
+{
+    int  file = open(path, O_RDONLY | O_CLOEXEC);
+    bool locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0;
+
+    if (file >= 0)
+        close(file);
+    return locked;
+}
+
+/* Devices, pipes and empty files lose nothing. */
+static bool may_write(const char *path, Error *err)
+{
+    struct stat there;
+
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode))
+        return true;
+    if (there.st_size > 0)
+        return error_set(err, ERR_USAGE, "%s is there already: remove it, or give another -o FILE",
+                         path);
+    return !is_locked(path) || error_set(err, ERR_FILE, "%s: a sweep is writing it", path);
+}
+
 bool command_merge(Session *s, const Call *call, Text *out, Error *err)
 {
     Merge       m = { .call = call };
@@ -172,7 +204,7 @@ bool command_merge(Session *s, const Call *call, Text *out, Error *err)
     if (!call->word_count || !path)
         return error_set(err, ERR_USAGE, "merge needs result files and -o FILE.jsonl: attnscope "
                          "merge cost.*of8.jsonl -o cost.jsonl");
-    ok = read_all(&m, err);
+    ok = may_write(path, err) && read_all(&m, err);
     if (ok) {
         find_doubles(&m);
         note_differences(&m);
