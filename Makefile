@@ -25,6 +25,9 @@ OPTIMISE ?= -O2
 DEBUG_FLAGS = $(if $(SANITIZE),-DATTNSCOPE_DEBUG -DATTNSCOPE_SANITIZED -fsanitize=$(SANITIZE) \
               -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
+have_test_packages = $(shell pkg-config --exists cmocka vterm 2>/dev/null && \
+                       test -f /usr/include/boost/context/fiber.hpp && command -v clang >/dev/null && \
+                       command -v parallel >/dev/null && command -v lua5.4 >/dev/null && echo yes || echo no)
 have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && \
                  test -f $(FONT_DIR)/DejaVuSans.ttf && echo yes || echo no)
 # The Lua prompt can do without.
@@ -74,9 +77,12 @@ deps: ## install the Debian packages needed to build and run
 test-deps: ## install what the tests need besides
 	$(Q)tools/install-packages $(APT_PACKAGES) $(TEST_PACKAGES)
 
+# As many jobs as there are processors, unless -j says otherwise.
+jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 run: ## install what is missing, build, open the explorer on a sample
 	$(Q)if [ $(have_packages) = no ]; then $(MAKE) --no-print-directory deps; fi
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(jobs) $(BUILD)/attnscope
 	$(Q)$(BUILD)/attnscope $(ARGS)
 
 # ---- building ------------------------------------------------------------------
@@ -124,7 +130,12 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libattnscope.a $(wildcard tests/*.h)
 # Its stock interpreter, where there is one; sanitized builds would have to be loaded first.
 stock := $(if $(SANITIZE),,$(shell command -v lua5.4 >/dev/null 2>&1 && echo module))
 
-test: all $(unit_bin) $(BUILD)/tests/attnscope-emulated.so $(stock) ## every test: unit, conformance, oracle, screen, lua (no GPU, no network)
+test: ## install what is missing, build, run every test (no GPU, no network)
+	$(Q)if [ $(have_packages)$(have_test_packages) != yesyes ]; then $(MAKE) --no-print-directory test-deps; fi
+	$(Q)$(MAKE) --no-print-directory $(jobs) suite
+
+.PHONY: suite
+suite: $(BUILD)/attnscope $(unit_bin) $(BUILD)/tests/attnscope-emulated.so $(stock)
 	$(Q)BUILD=$(BUILD) tests/run-all $(unit_bin)
 
 unit: $(unit_bin) $(BUILD)/tests/attnscope-emulated.so ## the unit tests only
@@ -153,7 +164,7 @@ races: deeper ## the GPU's kernels, emulated, under the thread sanitizer: access
 	    $(patsubst tests/unit/%.c,build/races/tests/%,$(filter-out $(not_raced),$(wildcard tests/unit/test_gpu_*.c)))
 	$(Q)tests/emulated/races build/races
 
-test-gpu: all $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases; PARTS='same ..': only these)
+test-gpu: all cuda $(unit_bin) ## the tests that need a GPU; says so and passes where there is none (CASES=DIR: more reference cases; PARTS='same ..': only these)
 	$(Q)CASES='$(CASES)' PARTS='$(PARTS)' tests/gpu/run $(BUILD)/attnscope
 
 fuzz: ## build the fuzzers with clang and run each for FUZZ_SECONDS (10)
@@ -178,6 +189,7 @@ check: ## layers, tables against files, documents fresh, warnings of gcc and cla
 	$(Q)$(MAKE) --no-print-directory BUILD=build/check WERROR=1 CUDA=0 all
 	$(Q)tools/check-docs build/check/attnscope
 	$(Q)tools/check-warnings-clang "$(PACKAGES)"
+	$(Q)$(if $(NVCC),$(MAKE) --no-print-directory cuda)
 
 docs: all ## write docs/*.md, the man page and the Lua stubs from the tables
 	$(Q)tools/write-docs $(BUILD)/attnscope
@@ -244,6 +256,7 @@ bundle: all $(BUILD)/attnscope-bundled ## the program with its libraries in one 
 	$(Q)$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(abspath $(bundle)) >/dev/null
 	$(Q)tools/bundle-libraries $(BUILD)/attnscope-bundled $(bundle)
 	$(Q)tar -C $(BUILD) -czf $(bundle).tar.gz $(notdir $(bundle))
+	@[ -f $(BUILD)/attnscope-cuda.so ] || echo "without the GPU's back end ('make cuda' builds it first)"
 	@echo "$(bundle).tar.gz"
 
 clean: ## remove build/

@@ -1,4 +1,5 @@
-# attnscope-cuda.so, built only where nvcc is: NVCC, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda.
+# attnscope-cuda.so, built by `make cuda`, and by `make` where a GPU is present; nvcc is looked for in
+# NVCC, CUDA_HOME, CUDA_PATH, PATH and /usr/local/cuda.
 # CUDA=0 leaves it out.  CUDA_ARCH=90 compiles for one GPU only, which is quicker.
 ifneq ($(CUDA),0)
 NVCC := $(firstword $(wildcard $(NVCC) $(addsuffix /bin/nvcc,$(CUDA_HOME) $(CUDA_PATH))) \
@@ -73,7 +74,9 @@ $(BUILD)/tests/attnscope-cupti.so: $(wildcard tests/cupti/*) $(cupti_objects)
 $(BUILD)/tests/test_gpu_cupti: | $(BUILD)/tests/attnscope-cupti.so
 endif
 
-all: $(if $(filter yes,$(have_packages)),$(BUILD)/attnscope-cuda.so)
+gpu_present := $(wildcard /dev/nvidiactl /dev/dxg)
+all: $(if $(and $(filter yes,$(have_packages)),$(gpu_present)),$(BUILD)/attnscope-cuda.so)
+cuda: $(BUILD)/attnscope-cuda.so ## build build/attnscope-cuda.so, the back end of --device cuda (needs nvcc, no GPU)
 
 $(BUILD)/obj/%.cu.o: src/%.cu $(wildcard src/attn/cuda/*.h src/attn/cuda/*.cuh src/attn/cuda/*.def) mk/cuda.mk
 	@mkdir -p $(@D)
@@ -86,7 +89,11 @@ $(BUILD)/attnscope-cuda.so: $(kernel_objects) $(cupti_objects)
 	@$(if $(filter 1,$(V)),,echo "  LINK  $@")
 	$(Q)$(CC) -shared -o $@ $^ $(cuda_static) -ldl -lpthread -lrt -lm -Wl,--exclude-libs,ALL -Wl,-z,defs \
 	    -Wl,-z,nodelete
+else
+cuda:
+	@echo "attnscope: no nvcc was found; install the CUDA toolkit, or name it: make cuda NVCC=/path/to/nvcc" >&2; exit 1
 endif
+.PHONY: cuda
 
 # The same kernels on the CPU, thread by thread, for the tests (tests/emulated/emulated.h).
 comma := ,
@@ -127,6 +134,6 @@ $(BUILD)/bench-gpu $(BUILD)/bench-gpu-small: $(BUILD)/libattnscope.a
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(filter %.c,$^) $(ALL_LDFLAGS) -Wl,--whole-archive \
 	    $(BUILD)/libattnscope.a -Wl,--no-whole-archive $(ALL_LDLIBS) -o $@
 
-bench-gpu: all $(BUILD)/bench-gpu $(BUILD)/bench-gpu-small ## attention on a GPU against cuDNN's, as ratios; says so where there is none
+bench-gpu: all cuda $(BUILD)/bench-gpu $(BUILD)/bench-gpu-small ## attention on a GPU against cuDNN's, as ratios; says so where there is none
 	$(Q)$(BUILD)/bench-gpu || [ $$? = 77 ]
 	$(Q)$(BUILD)/bench-gpu-small || [ $$? = 77 ]

@@ -81,14 +81,14 @@ static void *open_library(Device *d, Error *err)
         found = open_beside(d);
     }
     if (!found && access(d->path, R_OK) == 0)
-        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s; 'make' builds "
-                  "it anew", d->path, dlerror());
+        error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: %s cannot be opened: %s; 'make cuda' "
+                  "builds it anew", d->path, dlerror());
     else if (!found && given && *given)
         error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " VARIABLE " names %s, which is not "
                   "there", given);
     else if (!found)
         error_set(err, ERR_UNSUPPORTED, NO_GPU " back end: " LIBRARY " is not beside " OWNER "; "
-                  "build it where nvcc is ('make' finds it on PATH, by CUDA_HOME or NVCC), or "
+                  "build it where nvcc is ('make cuda' finds it on PATH, by CUDA_HOME or NVCC), or "
                   "name it by " VARIABLE);
     return found;
 }
