@@ -1,9 +1,12 @@
 /* test_oracle.c -- every reference case through the command line's own code.
  *
- * tests/oracle/MECH/CASE holds args.txt (one argument a line), the input and
- * expected/: views made by independent float64 references.  Integers must be
+ * tests/oracle/MECH/CASE.npz (case_file.h), or a folder MECH/CASE, holds args.txt (one argument a
+ * line), the input and expected/: views made by independent float64 references.  Integers must be
  * equal, reals within 1e-5 of max(1, |value|).  With ATTNSCOPE_TEST_DEVICE (tests/gpu/run) the
- * runs are a GPU's, and reals within 1e-4: float sums in another order, and its exp and log.
+ * runs are on a GPU, and reals within 1e-4: float sums in another order, other exp and log.
+ *
+ *     test_oracle --pack FOLDER CASE.npz      makes a case of a folder
+ *     test_oracle --unpack CASE.npz FOLDER    and a folder of a case
  */
 #include <dirent.h>
 #include <math.h>
@@ -14,6 +17,7 @@
 #include <jansson.h>
 
 #include "app/command.h"
+#include "case_file.h"
 #include "check.h"
 
 #define ON_DEVICE (getenv("ATTNSCOPE_TEST_DEVICE") != NULL)
@@ -21,7 +25,7 @@
 #define MOST_ARGS 66
 
 typedef struct Case {
-    char folder[512];
+    char folder[512]; /* its name in messages: the folder or the .npz */
     char dump[64];
 } Case;
 
@@ -136,25 +140,23 @@ static void run_case(const Case *c)
     free(args);
 }
 
-static void remove_dump(const Case *c)
+static void remove_folder(const char *folder)
 {
     char command[128];
 
-    snprintf(command, sizeof(command), "rm -rf '%s'", c->dump);
+    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
 }
 
-static void check_case(const char *folder)
+/* Runs the case in the current folder and compares what came with expected/. */
+static void check_here(const char *name)
 {
     Case           c = { .dump = "/tmp/attnscope-oracle-XXXXXX" };
-    char           home[4096];
     DIR           *dir;
     struct dirent *entry;
 
-    assert_non_null(getcwd(home, sizeof(home)));
-    snprintf(c.folder, sizeof(c.folder), "%s", folder);
+    snprintf(c.folder, sizeof(c.folder), "%s", name);
     assert_non_null(mkdtemp(c.dump));
-    assert_int_equal(chdir(folder), 0);
     run_case(&c);
     dir = opendir("expected");
     assert_non_null(dir);
@@ -167,11 +169,27 @@ static void check_case(const char *folder)
             compare_numbers(&c, entry->d_name);
     }
     closedir(dir);
-    assert_int_equal(chdir(home), 0);
-    remove_dump(&c);
+    remove_folder(c.dump);
 }
 
-static int for_each_folder(const char *path, void (*visit)(const char *))
+static void check_case(const char *path)
+{
+    char home[4096], unpacked[] = "/tmp/attnscope-case-XXXXXX";
+    bool packed = case_ends(path, ".npz");
+
+    assert_non_null(getcwd(home, sizeof(home)));
+    if (packed) {
+        assert_non_null(mkdtemp(unpacked));
+        case_unpack(path, unpacked);
+    }
+    assert_int_equal(chdir(packed ? unpacked : path), 0);
+    check_here(path);
+    assert_int_equal(chdir(home), 0);
+    if (packed)
+        remove_folder(unpacked);
+}
+
+static int for_each_entry(const char *path, void (*visit)(const char *))
 {
     DIR           *dir = opendir(path);
     struct dirent *entry;
@@ -193,7 +211,7 @@ static int for_each_folder(const char *path, void (*visit)(const char *))
 
 static void check_mechanism(const char *path)
 {
-    assert_true(for_each_folder(path, check_case) > 0);
+    assert_true(for_each_entry(path, check_case) > 0);
 }
 
 static void every_reference_case_holds(void **state)
@@ -201,12 +219,16 @@ static void every_reference_case_holds(void **state)
     const char *root = getenv("ATTNSCOPE_ORACLE");
 
     (void)state;
-    assert_true(for_each_folder(root ? root : "tests/oracle", check_mechanism) >= 7);
+    assert_true(for_each_entry(root ? root : "tests/oracle", check_mechanism) >= 7);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_reference_case_holds) };
 
+    if (argc == 4 && !strcmp(argv[1], "--pack"))
+        return case_pack(argv[2], argv[3]), 0;
+    if (argc == 4 && !strcmp(argv[1], "--unpack"))
+        return case_unpack(argv[2], argv[3]), 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
