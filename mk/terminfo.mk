@@ -8,4 +8,4 @@ $(BUILD)/gen/terminfo_direct.h: src/ui/direct.ti
 	    base64 -w 76 $$(find $(BUILD)/gen/terminfo -name attn-$$t) | sed 's/.*/    "&"/'; \
 	    echo '    ;'; done; } > $@.tmp && mv $@.tmp $@
 
-$(BUILD)/obj/ui/curses.o: | $(BUILD)/gen/terminfo_direct.h
+$(BUILD)/obj/ui/term/curses.o: | $(BUILD)/gen/terminfo_direct.h

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "app/cell.h"
-#include "draw/colour.h"
+#include "draw/colour/colour.h"
 
 static bool parse_place(const Run *run, const char *text, int64_t *q, int64_t *k, int64_t *head,
                         Error *err)

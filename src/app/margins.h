@@ -7,8 +7,8 @@
 #define APP_MARGINS_H
 
 #include "app/session.h"
-#include "draw/figure.h"
-#include "draw/margin.h"
+#include "draw/figure/figure.h"
+#include "draw/grid/margin.h"
 
 #define MARGIN_QUERIES_MOST 64
 

@@ -7,7 +7,7 @@
 #define APP_OWN_ORDER_H
 
 #include "app/session.h"
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 
 /* The view that orders are read from: an order, else categories; NULL: none. */
 const View *result_order_source(const Result *result);

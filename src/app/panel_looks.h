@@ -9,7 +9,7 @@
 #define APP_PANEL_LOOKS_H
 
 #include "app/session.h"
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 
 /* All zero: as the options say. */
 typedef struct PanelLooks {
@@ -25,7 +25,7 @@ typedef struct PanelLooks {
     int64_t   round;    /* from 1, of a view that has several planes a head; 0: not said */
     int       layers;   /* of reach; 0: not said */
     bool      strict;   /* reach without residual connections */
-    char      notes[NOTES_BYTES]; /* marked cells: draw/note.h */
+    char      notes[NOTES_BYTES]; /* marked cells: draw/grid/note.h */
 } PanelLooks;
 
 /* text: what stands between the braces. */

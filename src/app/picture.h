@@ -9,7 +9,7 @@
 #include "app/reach.h"
 #include "app/session.h"
 #include "app/stored_figure.h"
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 
 /* The view of this name, or the mechanism's most telling one (NULL or "auto"):
  * connectivity coloured by components, else weights, else the first matrix.

@@ -10,7 +10,7 @@
 #define APP_PLOTS_H
 
 #include "attn/ceilings.h"
-#include "draw/plot.h"
+#include "draw/plot/plot.h"
 #include "profile/record.h"
 
 typedef enum PlotKind {

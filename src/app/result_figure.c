@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "app/stored_figure.h"
-#include "draw/exponents.h"
+#include "draw/plot/exponents.h"
 
 typedef struct Rows {
     const Results   *results;

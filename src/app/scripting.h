@@ -10,7 +10,7 @@
 
 #include "app/session.h"
 #include "core/text.h"
-#include "draw/grid.h"
+#include "draw/grid/grid.h"
 
 /* What a script may do with the explorer. */
 typedef struct Control {

@@ -8,7 +8,7 @@
 #define APP_STEPS_H
 
 #include "app/session.h"
-#include "draw/plot.h"
+#include "draw/plot/plot.h"
 
 typedef struct Step {
     Result       *result;

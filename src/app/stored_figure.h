@@ -8,8 +8,8 @@
 #ifndef APP_STORED_FIGURE_H
 #define APP_STORED_FIGURE_H
 
-#include "draw/exponents.h"
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
+#include "draw/plot/exponents.h"
 
 #define NUMBERS_KEY "attnscope:numbers"
 

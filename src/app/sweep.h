@@ -10,7 +10,7 @@
 
 #include "app/session.h"
 #include "app/vary.h"
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 
 #define SWEEP_LINES 16
 

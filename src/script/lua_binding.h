@@ -30,7 +30,7 @@
 #include "attn/mechanism.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "draw/grid.h"
+#include "draw/grid/grid.h"
 
 /* ---- registration tables (lua_class.c) -------------------------------------- */
 

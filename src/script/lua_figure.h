@@ -3,7 +3,7 @@
 #define SCRIPT_LUA_FIGURE_H
 
 #include "app/margins.h"
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 #include "script/lua_binding.h"
 
 /* The userdata: what closes it lets go, which a worker may keep longer. */

@@ -5,7 +5,7 @@
 #include "app/margins.h"
 #include "app/picture.h"
 #include "app/picture_plot.h"
-#include "draw/colour.h"
+#include "draw/colour/colour.h"
 #include "script/lua_figure.h"
 #include "script/lua_plot.h"
 

@@ -5,7 +5,7 @@
 
 #include "app/cell.h"
 #include "app/own_order.h"
-#include "draw/colour.h"
+#include "draw/colour/colour.h"
 #include "script/lua_work.h"
 
 /* A matrix of queries by keys of this run's size. */

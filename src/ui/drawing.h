@@ -8,7 +8,7 @@
 #define UI_DRAWING_H
 
 #include "app/session.h"
-#include "draw/grid.h"
+#include "draw/grid/grid.h"
 
 typedef struct Reduction Reduction;
 

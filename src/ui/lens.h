@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "draw/grid.h"
+#include "draw/grid/grid.h"
 
 typedef struct Lens {
     int     zoom;

@@ -2,7 +2,7 @@
 #ifndef UI_MATRIX_H
 #define UI_MATRIX_H
 
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 #include "ui/lens.h"
 #include "ui/term.h"
 #include "ui/theme.h"

@@ -5,8 +5,8 @@
 
 #include "app/derived.h"
 #include "app/origins.h"
-#include "draw/layout.h"
-#include "draw/plot_cells.h"
+#include "draw/page/layout.h"
+#include "draw/text/plot_cells.h"
 #include "ui/compare.h"
 
 #define GUTTER        6 /* columns left of the matrix, with numbers */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "app/picture_plot.h"
-#include "draw/plot_cells.h"
+#include "draw/text/plot_cells.h"
 #include "ui/actions.h"
 #include "ui/profile.h"
 #include "ui/scaling.h"

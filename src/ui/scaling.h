@@ -6,7 +6,7 @@
 #ifndef UI_SCALING_H
 #define UI_SCALING_H
 
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 #include "ui/compare.h"
 
 /* Begins anew with the panes there are. */

@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "draw/colour.h"
+#include "draw/colour/colour.h"
 
 typedef enum TermColours { TERM_MONO, TERM_8, TERM_16, TERM_256, TERM_TRUE } TermColours;
 

@@ -7,8 +7,8 @@
 #include "app/drawing.h"
 #include "app/picture_plot.h"
 #include "check.h"
-#include "draw/label_places.h"
-#include "draw/plot_cells.h"
+#include "draw/plot/label.h"
+#include "draw/text/plot_cells.h"
 
 static Plot *plot_made(PlotKind kind, const PlotSubject *subjects, int count, const Ceilings *c)
 {

@@ -6,7 +6,7 @@
 #include "app/plots.h"
 #include "app/roof_point.h"
 #include "check.h"
-#include "draw/plot_cells.h"
+#include "draw/text/plot_cells.h"
 
 /* Everything a record of a run on a GPU holds, on the stack. */
 typedef struct Sample {

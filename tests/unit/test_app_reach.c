@@ -6,7 +6,7 @@
 
 #include "app/command.h"
 #include "app/picture.h"
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 #include "session_fixture.h"
 
 /* ---- stacks ------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 
 #include "app/drawing.h"
 #include "check.h"
-#include "draw/figure_parts.h"
+#include "draw/figure/scene.h"
 
 #define PAPER 100.0
 

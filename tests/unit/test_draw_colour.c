@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "attn/pattern.h"
-#include "draw/colour.h"
-#include "draw/utf8.h"
+#include "draw/colour/colour.h"
+#include "draw/text/utf8.h"
 
 static double linear(uint8_t c)
 {

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "draw/figure_parts.h"
-#include "draw/utf8.h"
+#include "draw/figure/scene.h"
+#include "draw/text/utf8.h"
 
 typedef struct Scenery { /* a window + global + random pattern over n tokens */
     Arena   *arena;

@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "draw/figure.h"
-#include "draw/png.h"
+#include "draw/figure/figure.h"
+#include "draw/file/png.h"
 
 #define SIDE 12
 

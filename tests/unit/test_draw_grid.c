@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "draw/grid.h"
+#include "draw/grid/grid.h"
 
 static float value_at(int64_t i, int64_t j)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "draw/sheet.h"
+#include "draw/page/sheet.h"
 
 #define MOST_PANELS 9
 #define MOST_BOXES (3 + 8 * MOST_PANELS)

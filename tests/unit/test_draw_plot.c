@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "draw/figure.h"
-#include "draw/plot_cells.h"
+#include "draw/figure/figure.h"
+#include "draw/text/plot_cells.h"
 
 static Plot *new_plot(void)
 {

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "draw/figure.h"
-#include "draw/sheet.h"
+#include "draw/figure/figure.h"
+#include "draw/page/sheet.h"
 
 static void assert_spread(const Panel *panel, double lo, double hi, double want_lo,
                           double want_hi)

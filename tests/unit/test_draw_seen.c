@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "draw/figure.h"
+#include "draw/figure/figure.h"
 
 #define SIDE 16
 #define DPI 200

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "draw/note.h"
+#include "draw/grid/note.h"
 
 static void test_text(void **state)
 {

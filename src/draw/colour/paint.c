@@ -1,0 +1,311 @@
+/* paint.c -- the colour and the character of one cell; see figure.h.
+ *
+ * All surfaces go through panel_paint, so a cell means the same everywhere.
+ * Values are quantised to the levels of the device first: a screen with twelve
+ * colours and an image with 256 show the same order.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/colour/colour_maps.h"
+#include "draw/figure/scene.h"
+
+bool panel_shows_hops(const Panel *panel)
+{
+    return panel->view->kind == VIEW_HOPS && !panel->minus &&
+           (panel->pool == POOL_MIN || panel->pool == POOL_MAX || panel->pool == POOL_MEAN);
+}
+
+bool panel_shows_categories(const Panel *panel)
+{
+    ViewKind kind = panel->view->kind;
+
+    return !panel->minus &&
+           (kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP || kind == VIEW_SCHEDULE);
+}
+
+PanelStyle panel_style(const Panel *panel)
+{
+    ViewKind kind = panel->view->kind;
+
+    if (panel->plot)
+        return STYLE_PLOT;
+    if (panel->minus)
+        return STYLE_VALUE;
+    if (panel_shows_hops(panel))
+        return STYLE_HOPS;
+    if (panel_shows_categories(panel))
+        return STYLE_CATEGORY;
+    if (panel->components || kind == VIEW_PATTERN || kind == VIEW_COMPONENTS)
+        return STYLE_CAUSE;
+    return STYLE_VALUE;
+}
+
+static ColourMap panel_map(const Panel *panel)
+{
+    return panel->minus ? MAP_DIVERGING : panel->map;
+}
+
+/* Weights are f32 sums: what differs by less is rounding, and no colour may make it look like
+ * a finding. */
+#define LEAST_DIFFERENCE 1e-5
+
+void panel_spread(const Panel *panel, double *lo, double *hi)
+{
+    double centre = panel->minus ? 0 : panel->view->centre, far;
+
+    if (panel_map(panel) != MAP_DIVERGING) {
+        *lo = fmin(*lo, 0);
+        return;
+    }
+    far = fmax(fabs(*lo - centre), fabs(*hi - centre));
+    if (panel->minus && panel->view->kind == VIEW_WEIGHTS)
+        far = fmax(far, LEAST_DIFFERENCE);
+    *lo = centre - far;
+    *hi = centre + far;
+}
+
+void panel_settle(Panel *panel, const Grid *grid)
+{
+    double lo = grid->pool_lo[panel->pool], hi = grid->pool_hi[panel->pool];
+
+    if (panel->hi > panel->lo)
+        return;
+    panel_spread(panel, &lo, &hi);
+    panel->lo = lo;
+    panel->hi = hi > lo ? hi : lo + 1;
+    if (!(hi > lo) && panel_map(panel) == MAP_DIVERGING)
+        panel->lo = lo - 1;
+}
+
+/* Where a value stands on the colour map, quantised; 0..1 or NaN. */
+static double place_of(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                       int *level)
+{
+    Panel  settled;
+    double lo = panel->lo, hi = panel->hi, unit;
+
+    if (!(hi > lo)) {
+        settled = *panel;
+        panel_settle(&settled, grid);
+        lo = settled.lo;
+        hi = settled.hi;
+    }
+    unit = grid_unit(grid, row, col, panel->pool, panel->scale, lo, hi);
+    *level = grid_unit_level(unit, levels);
+    if (isnan(unit) || levels <= 2)
+        return isnan(unit) ? unit : 1;
+    return (double)(*level - 1) / (levels - 2);
+}
+
+/* Where the map has the paper's colour, or nearly. */
+bool panel_greys_masked(const Panel *panel, bool dark)
+{
+    ColourMap map = panel_map(panel);
+
+    return panel_style(panel) == STYLE_VALUE &&
+           (map == MAP_DIVERGING || (dark && map == MAP_MAGMA));
+}
+
+static Paint paint_background(const Panel *panel, bool dark)
+{
+    bool    masked = panel_greys_masked(panel, dark);
+    uint8_t grey = dark ? (masked ? 64 : 0) : masked ? 200 : 255;
+    uint8_t index = dark ? (masked ? 238 : 16) : masked ? 251 : 231;
+
+    if (panel_style(panel) == STYLE_HOPS)
+        return (Paint){ .rgb = hops_background(dark),
+                        .index256 = dark ? 236 : 255,
+                        .ascii = '.',
+                        .background = true };
+    return (Paint){ .rgb = { grey, grey, grey },
+                    .index256 = index,
+                    .ascii = panel_style(panel) == STYLE_VALUE ? ' ' : '.',
+                    .background = true };
+}
+
+static char value_letter(ColourMap map, double t)
+{
+    static const char ramp[] = ".:-=+*#%@", signs[] = "Nn-.+pP";
+
+    if (map == MAP_DIVERGING)
+        return signs[lround(t * ((int)sizeof(signs) - 2))];
+    return ramp[lround(t * ((int)sizeof(ramp) - 2))];
+}
+
+static void paint_value(Paint *paint, const Panel *panel, double t)
+{
+    ColourMap      map = panel_map(panel);
+    int            length;
+    const uint8_t *ramp = colour_ramp_256(map, &length);
+
+    paint->rgb = colour_of_value(map, t);
+    paint->index256 = ramp[lround(t * (length - 1))];
+    paint->ascii = value_letter(map, t);
+}
+
+static void paint_cause(Paint *paint, const Panel *panel, const GridCell *cell, double strength,
+                        bool page, bool dark)
+{
+    const View *view = panel->view;
+    uint8_t     bit = cell->rarest ? cell->rarest : COMPONENT_OTHER;
+
+    paint->rgb = colour_shade(cause_colour_in(panel->hues, view, bit), strength, dark);
+    if (!page)
+        paint->index256 = strength > 0.9 ? cause_256(view, bit) : colour_nearest_256(paint->rgb);
+    paint->ascii = cause_letter(view, bit);
+}
+
+static void paint_category(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
+                           int64_t col, bool page, bool dark)
+{
+    const GridCell *cell = &grid->cells[row * grid->cols + col];
+    int64_t         category = cell->category, group = grid_cell_region(grid, row, col).row0;
+    bool            mixed = false;
+    Rgb             from = dark ? (Rgb){ 0, 0, 0 } : (Rgb){ 255, 255, 255 };
+
+    if (panel->view->kind == VIEW_MEMBERSHIP)
+        category = panel->row_order ? panel->row_order[group] : group;
+    else
+        mixed = cell->purity < 0.5f;
+    paint->rgb = panel_category_colour(panel, (int32_t)category);
+    if (mixed)
+        paint->rgb = colour_mix(paint->rgb, from, 0.5);
+    if (!page)
+        paint->index256 = colour_nearest_256(paint->rgb);
+    paint->ascii = category_letter(panel->view, category);
+    if (mixed)
+        paint->ascii = (char)tolower((unsigned char)paint->ascii);
+}
+
+/* ---- pictures ---------------------------------------------------------------- */
+
+#define TINT_SHARE 0.62 /* of the cell's colour; the rest is the picture behind it */
+#define UNKNOWN 0.5     /* brightness of a pixel nobody knows; drawn as empty paper */
+#define UNKNOWN_LIGHT 0.93
+#define UNKNOWN_DARK 0.22
+
+/* Mean brightness of the pixels under a cell; -1: there are none. */
+static double brightness(const Panel *panel, Region r)
+{
+    int64_t width = view_cols(panel->view), count = 0;
+    double  sum = 0;
+
+    for (int64_t y = r.row0; y < r.row1; y++)
+        for (int64_t x = r.col0; x < r.col1 && y * width + x < panel->pixel_count; x++) {
+            sum += panel->pixels ? (double)panel->pixels[y * width + x] : UNKNOWN;
+            count++;
+        }
+    return count ? sum / (double)count : -1;
+}
+
+static Rgb grey_of(double light)
+{
+    uint8_t g = (uint8_t)lround(255 * (light < 0 ? 0 : light > 1 ? 1 : light));
+
+    return (Rgb){ g, g, g };
+}
+
+static void paint_picture(Paint *paint, const Panel *panel, const Grid *grid, int64_t row,
+                          int64_t col, bool seen, bool dark)
+{
+    static const char shades[] = " .,:-";
+    Region            r = grid_cell_region(grid, row, col);
+    double            light = brightness(panel, r);
+    bool              marked = panel->mark_row >= r.row0 && panel->mark_row < r.row1 &&
+                  panel->mark_col >= r.col0 && panel->mark_col < r.col1;
+
+    if (light < 0)
+        return; /* the image ends here */
+    paint->background = false;
+    if (marked) {
+        *paint = (Paint){ .rgb = PICTURE_MARK, .index256 = PICTURE_MARK_256, .ascii = 'Q',
+                          .level = paint->level };
+        return;
+    }
+    if (seen) {
+        if (panel_style(panel) == STYLE_CAUSE &&
+            grid->cells[row * grid->cols + col].rarest == COMPONENT_OTHER)
+            paint->rgb = PICTURE_OTHER;
+        if (panel->pixels)
+            paint->rgb = colour_mix(grey_of(light), paint->rgb, TINT_SHARE);
+    } else {
+        paint->rgb = grey_of(panel->pixels ? light : dark ? UNKNOWN_DARK : UNKNOWN_LIGHT);
+        paint->ascii = shades[lround(light * ((int)sizeof(shades) - 2))];
+        paint->level = 1;
+    }
+    paint->index256 = colour_nearest_256(paint->rgb);
+}
+
+static Paint paint_cell(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                        bool dark_background)
+{
+    const GridCell *cell = &grid->cells[row * grid->cols + col];
+    Paint           paint = { .level = 1 };
+    double          t;
+
+    if (!cell->any)
+        return paint_background(panel, dark_background);
+    t = place_of(panel, grid, row, col, levels, &paint.level);
+    if (isnan(t)) {
+        paint.rgb = colour_odd();
+        paint.index256 = 200;
+        paint.ascii = '!';
+        return paint;
+    }
+    switch (panel_style(panel)) {
+    case STYLE_HOPS:
+        hops_paint(&paint, panel->map, grid_value(grid, row, col, panel->pool),
+                   dark_background);
+        break;
+    case STYLE_CAUSE:
+        paint_cause(&paint, panel, cell, t, levels == PAGE_LEVELS, dark_background);
+        break;
+    case STYLE_CATEGORY:
+        if (panel_shows_schedule(panel))
+            schedule_paint(&paint, cell, panel->hues, dark_background);
+        else
+            paint_category(&paint, panel, grid, row, col, levels == PAGE_LEVELS,
+                           dark_background);
+        break;
+    default:
+        paint_value(&paint, panel, t);
+    }
+    return paint;
+}
+
+Paint panel_paint(const Panel *panel, const Grid *grid, int64_t row, int64_t col, int levels,
+                  bool dark_background)
+{
+    Paint paint = paint_cell(panel, grid, row, col, levels, dark_background);
+
+    if (grid->cells[row * grid->cols + col].marked && !panel->minus) {
+        paint.marked = true;
+        paint.ascii = panel->view->marks->chosen ? 'o' : 'x';
+        paint.background = false;
+        if (!panel->view->marks->chosen) {
+            paint.rgb = lost_colour_in(panel->hues);
+            paint.index256 = colour_nearest_256(paint.rgb);
+        }
+    }
+    if (panel->picture)
+        paint_picture(&paint, panel, grid, row, col, grid->cells[row * grid->cols + col].any,
+                      dark_background);
+    return paint;
+}
+
+int range_digits(double lo, double hi)
+{
+    double share = (hi - lo) / fmax(fabs(lo), fabs(hi));
+
+    return share > 0 && share < 1 ? (int)fmin(3 - floor(log10(share)), 7) : 3;
+}
+
+void number_text(double value, int digits, char *text, size_t size)
+{
+    snprintf(text, size, "%.*g", digits, value);
+    if (fabs(value) >= 1000 && fabs(value) < 1e6)
+        snprintf(text, size, "%.0f", value);
+}

@@ -1,0 +1,413 @@
+/* scene.c -- all panels of a figure reduced, ranged and explained.
+ *
+ * The legend lists what is there: components that some cell has, categories
+ * while there are hues to tell them apart, and the colours of odd or masked
+ * cells when they occur.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/figure/scene.h"
+
+#define MOST_CATEGORIES CATEGORY_HUES
+
+static bool panel_reduce(const Figure *figure, const Panel *panel, CellCount cells, Grid *grid,
+                         Error *err)
+{
+    GridRequest request = {
+        .view = panel->view,
+        .minus = panel->minus,
+        .components = panel->components,
+        .plane = panel->plane,
+        .region = panel->region,
+        .rows = cells.rows,
+        .cols = cells.cols,
+        .row_order = panel->row_order,
+        .col_order = panel->col_order,
+        .excludes = panel->excludes,
+        .excluded = panel->excluded,
+        .threads = figure->threads,
+        .budget_entries = figure->budget_entries,
+        .cancel = figure->cancel,
+    };
+
+    return grid_reduce(&request, grid, err);
+}
+
+bool panels_share_range(const Panel *a, const Panel *b)
+{
+    const char *quantity = panel_quantity(a);
+
+    if (panel_style(a) != STYLE_VALUE || panel_style(b) != STYLE_VALUE ||
+        strcmp(quantity, panel_quantity(b)) != 0)
+        return false;
+    /* a number without a name of its own is alike only in views of one name */
+    return strcmp(quantity, QUANTITY_ANY) != 0 || !strcmp(a->view->name, b->view->name);
+}
+
+/* The range over all panels of the same quantity as panel `first`. */
+static void range_of(const Scene *scene, const Figure *figure, int first, double *lo, double *hi)
+{
+    for (int k = first; k < scene->count; k++) {
+        Panel own = figure->panels[k];
+
+        if (!panels_share_range(&figure->panels[first], &own))
+            continue;
+        panel_settle(&own, &scene->grids[k]);
+        *lo = k == first ? own.lo : fmin(*lo, own.lo);
+        *hi = k == first ? own.hi : fmax(*hi, own.hi);
+    }
+}
+
+/* One range for the value panels that show the same quantity. */
+static void share_ranges(Scene *scene, const Figure *figure)
+{
+    for (int first = 0; first < scene->count; first++) {
+        double lo = 0, hi = 0;
+        bool   later = false;
+
+        for (int k = 0; k < first; k++)
+            later = later || panels_share_range(&figure->panels[k], &figure->panels[first]);
+        if (later || panel_style(&figure->panels[first]) != STYLE_VALUE)
+            continue;
+        range_of(scene, figure, first, &lo, &hi);
+        for (int k = first; k < scene->count; k++)
+            if (panels_share_range(&figure->panels[first], &figure->panels[k])) {
+                scene->panels[k].lo = lo;
+                scene->panels[k].hi = hi;
+            }
+    }
+}
+
+bool scene_make(Scene *scene, const Figure *figure, const CellCount *cells, Error *err)
+{
+    size_t count = (size_t)(figure->count > 0 ? figure->count : 1);
+
+    *scene = (Scene){ .panels = calloc(count, sizeof(*scene->panels)),
+                      .grids = calloc(count, sizeof(*scene->grids)),
+                      .plots = calloc(count, sizeof(*scene->plots)) };
+    if (!scene->panels || !scene->grids || !scene->plots) {
+        scene_free(scene);
+        return error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    }
+    for (; scene->count < figure->count; scene->count++) {
+        int k = scene->count;
+
+        scene->panels[k] = figure->panels[k];
+        if (figure->panels[k].plot ? !(scene->plots[k] = panel_plot(&figure->panels[k], err))
+                                   : !panel_reduce(figure, &figure->panels[k], cells[k],
+                                                   &scene->grids[k], err)) {
+            scene_free(scene);
+            return false;
+        }
+    }
+    if (figure->shared_scale)
+        share_ranges(scene, figure);
+    for (int k = 0; k < scene->count; k++)
+        if (!scene->plots[k])
+            panel_settle(&scene->panels[k], &scene->grids[k]);
+    return true;
+}
+
+void scene_free(Scene *scene)
+{
+    for (int k = 0; k < scene->count; k++) {
+        grid_free(&scene->grids[k]);
+        plot_free(scene->plots[k]);
+    }
+    free(scene->plots);
+    free(scene->panels);
+    free(scene->grids);
+    *scene = (Scene){ 0 };
+}
+
+bool scene_shows_cover(const Scene *scene)
+{
+    for (int k = 0; k < scene->count; k++) {
+        const Grid *g = &scene->grids[k];
+
+        if (panel_style(&scene->panels[k]) == STYLE_CAUSE &&
+            scene->panels[k].pool == POOL_COVER &&
+            (g->rows < g->region.row1 - g->region.row0 ||
+             g->cols < g->region.col1 - g->region.col0))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the legend ------------------------------------------------------------- */
+
+#define NAMED_MOST 4
+
+typedef struct Present {
+    uint8_t bits;
+    int     categories; /* largest + 1, of those that are numbers */
+    struct {
+        const char *const *names; /* NULL: no more of them */
+        int                count; /* largest + 1 */
+    } named[NAMED_MOST];          /* of views whose categories have names */
+    bool    hops, unreached; /* hop counts; pairs without one */
+    double  hops_least, hops_most;
+    ColourMap hops_map; /* of the first panel that shows some */
+    bool    odd, mark, schedule;
+    bool    masked[2]; /* cells that are not allowed are grey: on white, on black */
+    Hues    hues; /* the page has one kind */
+    const ViewMarks *marks; /* of the first panel that has some in sight */
+    const View      *loads; /* the first that has bars of rows or columns */
+    const Margin    *margin; /* one that stands in their place */
+    BitNames names;
+    struct {
+        const View *view; /* NULL: none of this meaning */
+        uint8_t     bits;
+    } found[3];           /* of views that tell what was found: by causes, at all, by rounds */
+} Present;
+
+static void present_hops(Present *present, const Panel *panel, const Grid *grid, double area)
+{
+    if (!present->hops) {
+        present->hops = true;
+        present->hops_map = panel->map;
+        present->hops_least = grid->value_min;
+        present->hops_most = grid->value_max;
+    }
+    present->hops_least = fmin(present->hops_least, grid->value_min);
+    present->hops_most = fmax(present->hops_most, grid->value_max);
+    present->unreached |= grid->count < area;
+}
+
+/* One colour, one meaning: where panels mean different things by it, it is what it is
+ * usually. */
+static void present_bits(Present *present, const Panel *panel, const Grid *grid, double area)
+{
+    uint8_t bits = grid_causes(grid);
+    int     rounds = panel->view->found ? panel->view->found->rounds : 0;
+
+    if (panel->view->found) {
+        present->found[rounds < 2 ? rounds : 2].view = panel->view;
+        present->found[rounds < 2 ? rounds : 2].bits |= bits;
+        return;
+    }
+    if (bits == COMPONENT_OTHER && !panel->view->other && grid->count >= area) {
+        View every = *panel->view; /* "other" than what? */
+
+        every.other = "every pair";
+        bit_names_add(&present->names, &every, bits);
+    } else {
+        bit_names_add(&present->names, panel->view, bits);
+    }
+    present->bits |= bits;
+}
+
+/* Names and numbers stand beside each other: a colour may be both. */
+static void present_categories(Present *present, const Panel *panel, const Grid *grid)
+{
+    const char *const *names = panel->view->categories;
+    int                end = (int)fmin(grid->value_max + 1, 1e6), at = 0;
+
+    if (!names) {
+        present->categories = end > present->categories ? end : present->categories;
+        return;
+    }
+    while (at < NAMED_MOST - 1 && present->named[at].names && present->named[at].names != names)
+        at++;
+    if (present->named[at].names != names)
+        present->named[at].count = 0;
+    present->named[at].names = names;
+    present->named[at].count = end > present->named[at].count ? end : present->named[at].count;
+}
+
+static void present_add(Present *present, const Panel *panel, const Grid *grid)
+{
+    PanelStyle style = panel_style(panel);
+    double     area = (double)(grid->region.row1 - grid->region.row0) *
+                      (double)(grid->region.col1 - grid->region.col0);
+
+    if (style == STYLE_PLOT)
+        return;
+    present->hues = panel->hues;
+    present->mark |= panel->picture;
+    for (int64_t c = 0; panel->view->marks && !present->marks && c < grid->rows * grid->cols; c++)
+        if (grid->cells[c].marked)
+            present->marks = panel->view->marks;
+    if (!present->loads && !panel->minus && !panel->picture && !panel->margin &&
+        (panel->view->load || panel->view->row_load))
+        present->loads = panel->view;
+    if (panel->margin && (!present->margin || margin_has_negative(panel->margin)))
+        present->margin = panel->margin;
+    present->odd |= grid->odd_count > 0;
+    if (style == STYLE_CATEGORY && panel->view->kind == VIEW_BUCKETS && grid->count > 0)
+        present_categories(present, panel, grid);
+    present->schedule |= panel_shows_schedule(panel);
+    if (style == STYLE_HOPS)
+        present_hops(present, panel, grid, area);
+    if (style == STYLE_VALUE)
+        for (int dark = 0; dark < 2; dark++)
+            present->masked[dark] |= panel_greys_masked(panel, dark) && grid->count < area;
+    if (style == STYLE_CAUSE)
+        present_bits(present, panel, grid, area);
+}
+
+static LegendItem item_of(const char *text, Rgb rgb, uint8_t index256, char ascii)
+{
+    LegendItem item = { .rgb = rgb, .index256 = index256, .ascii = ascii };
+
+    snprintf(item.text, sizeof(item.text), "%s", text);
+    return item;
+}
+
+/* What the marks and the bars beside a matrix are; letters say the bars in numbers. */
+static int load_items(const Present *present, LegendItem *items, int most)
+{
+    const ViewLoad *cols = present->loads ? present->loads->load : NULL;
+    const ViewLoad *rows = present->loads ? present->loads->row_load : NULL;
+    bool            lost = present->marks && !present->marks->chosen;
+    Rgb             bar = colour_load(), red = lost_colour_in(present->hues);
+    int             count = 0;
+    char            text[48];
+
+    if (lost && count < most)
+        items[count++] = item_of(present->marks->name, red, colour_nearest_256(red), 'x');
+    if (present->marks && !lost && count < most)
+        items[count++] = item_of(present->marks->name, red, colour_nearest_256(red), 'o');
+    if (cols && cols->over.data && !lost && count < most)
+        items[count++] = item_of(cols->over_name, red, colour_nearest_256(red), 'x');
+    if (present->loads && count < most) {
+        snprintf(text, sizeof(text), "%s%s%s", rows ? rows->used_name : "",
+                 rows && cols ? ", " : "", cols ? cols->used_name : "");
+        items[count] = item_of(text, bar, colour_nearest_256(bar), ' ');
+        items[count++].page = true;
+    }
+    return count;
+}
+
+/* The bars beside a matrix; characters say it in words. */
+static int margin_items(const Margin *margin, Hues hues, LegendItem *items, int most)
+{
+    Rgb  bar = colour_load(), red = lost_colour_in(hues);
+    char text[48];
+
+    if (!margin || most < 2)
+        return 0;
+    margin_title(margin, text, sizeof(text));
+    items[0] = item_of(text, bar, colour_nearest_256(bar), ' ');
+    items[1] = item_of("below 0", red, colour_nearest_256(red), ' ');
+    items[0].page = items[1].page = true;
+    return margin_has_negative(margin) ? 2 : 1;
+}
+
+static LegendItem item_of_cause(Hues hues, const View *view, uint8_t bit)
+{
+    return item_of(cause_name(view, bit), cause_colour_in(hues, view, bit), cause_256(view, bit),
+                   cause_letter(view, bit));
+}
+
+/* What found a cell, then what nothing found, once. */
+static int found_items(const Present *present, LegendItem *items, int most)
+{
+    const View *missed = NULL;
+    int         count = 0;
+
+    for (int k = 0; k < 3; k++) {
+        const View *view = present->found[k].view;
+
+        for (int bit = COMPONENT_WINDOW; bit <= COMPONENT_LAST && view; bit <<= 1) {
+            if (!(present->found[k].bits & bit) || (k == 0 && present->bits & bit))
+                continue;
+            if (bit == COMPONENT_OTHER)
+                missed = view;
+            else if (count < most)
+                items[count++] = item_of_cause(present->hues, view, (uint8_t)bit);
+        }
+    }
+    if (missed && count < most)
+        items[count++] = item_of_cause(present->hues, missed, COMPONENT_OTHER);
+    return count;
+}
+
+/* Names first, then numbers, unless these are too many. */
+static int category_items(const Present *present, LegendItem *items, int most)
+{
+    int  count = 0;
+    char text[16];
+
+    for (int k = 0; k < NAMED_MOST; k++)
+        for (int c = 0; c < present->named[k].count && count < most; c++) {
+            const char *name = present->named[k].names[c];
+            Rgb         rgb = category_colour_in(present->hues, c);
+
+            items[count++] = item_of(name, rgb, colour_nearest_256(rgb),
+                                     (char)toupper((unsigned char)*name));
+        }
+    for (int c = 0; present->categories <= MOST_CATEGORIES && c < present->categories &&
+                    count < most; c++) {
+        Rgb rgb = category_colour_in(present->hues, c);
+
+        snprintf(text, sizeof(text), "%d", c);
+        items[count++] = item_of(text, rgb, colour_nearest_256(rgb), (char)('A' + c));
+    }
+    return count;
+}
+
+static int legend_items(const Present *present, bool dark, LegendItem *items, int most)
+{
+    int count = 0;
+
+    for (int b = 0; b < 8 && count < most; b++) {
+        uint8_t bit = (uint8_t)(1 << b);
+        bool    grey = present->mark && bit == COMPONENT_OTHER;
+
+        if (present->names.name[b])
+            items[count++] = item_of(present->names.name[b],
+                                     grey ? PICTURE_OTHER
+                                          : component_colour_in(present->hues, bit),
+                                     grey ? PICTURE_OTHER_256 : colour_component_256(bit),
+                                     component_letter(bit));
+    }
+    count += found_items(present, items + count, most - count);
+    count += category_items(present, items + count, most - count);
+    if (present->hops)
+        count += hops_legend(present->hops_map, present->hops_least, present->hops_most,
+                             present->unreached, dark, items + count, most - count);
+    count += load_items(present, items + count, most - count);
+    count += margin_items(present->margin, present->hues, items + count, most - count);
+    if (present->schedule)
+        count += schedule_legend(present->hues, items + count, most - count);
+    if (present->masked[dark] && count < most)
+        items[count++] = dark ? item_of("not allowed", (Rgb){ 64, 64, 64 }, 238, ' ')
+                              : item_of("not allowed", (Rgb){ 200, 200, 200 }, 251, ' ');
+    if (present->mark && count < most)
+        items[count++] = item_of("the query", PICTURE_MARK, PICTURE_MARK_256, 'Q');
+    if (present->odd && count < most)
+        items[count++] = item_of("NaN or infinite", colour_odd(), 200, '!');
+    return count;
+}
+
+int scene_legend(const Scene *scene, bool dark, LegendItem *items, int most)
+{
+    Present present = { 0 };
+
+    for (int k = 0; k < scene->count; k++)
+        present_add(&present, &scene->panels[k], &scene->grids[k]);
+    return legend_items(&present, dark, items, most);
+}
+
+/* Without grids at hand: entry by entry while that is cheap. */
+int figure_legend(const Figure *figure, LegendItem *items, int most)
+{
+    Present present = { 0 };
+
+    for (int k = 0; k < figure->count; k++) {
+        Grid grid;
+
+        if (panel_style(&figure->panels[k]) == STYLE_VALUE ||
+            panel_style(&figure->panels[k]) == STYLE_PLOT ||
+            !panel_reduce(figure, &figure->panels[k], (CellCount){ 256, 256 }, &grid, NULL))
+            continue;
+        present_add(&present, &figure->panels[k], &grid);
+        grid_free(&grid);
+    }
+    return legend_items(&present, true, items, most);
+}

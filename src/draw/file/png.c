@@ -1,0 +1,319 @@
+/* png.c -- encoding by libpng, and reading the text chunks back.
+ *
+ * libpng reports errors by longjmp; every function that calls it sets the
+ * jump itself and keeps what it must free in the Png struct, not in locals.
+ */
+#include "draw/file/png.h"
+
+#include <errno.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/figure/figure.h"
+
+#define MOST_COLOURS 256
+#define SLOTS 1024 /* of the colour table; a power of two */
+#define MOST_TEXTS 64
+
+struct PngColours {
+    uint32_t colours[MOST_COLOURS];
+    int16_t  slots[SLOTS]; /* index + 1; 0: free */
+    int      count;        /* MOST_COLOURS + 1: too many */
+    bool     translucent;
+};
+
+typedef struct Png {
+    png_structp png;
+    png_infop   info;
+    PngColours *palette;
+    uint8_t    *row;
+    FILE       *file;
+    Error      *err;
+} Png;
+
+static void on_error(png_structp png, png_const_charp message)
+{
+    Png *p = png_get_error_ptr(png);
+
+    error_set(p->err, ERR_FORMAT, "PNG: %s", message);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message)
+{
+    (void)png;
+    (void)message;
+}
+
+static uint32_t pixel_at(const uint8_t *rgba, int64_t at)
+{
+    const uint8_t *p = rgba + 4 * at;
+
+    return (uint32_t)p[3] << 24 | (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+}
+
+/* Index of a colour, adding it while there is room; -1: too many. */
+static int palette_index(PngColours *p, uint32_t colour)
+{
+    uint32_t at = colour * 2654435761u >> 22;
+
+    while (p->slots[at] && p->colours[p->slots[at] - 1] != colour)
+        at = (at + 1) & (SLOTS - 1);
+    if (p->slots[at])
+        return p->slots[at] - 1;
+    if (p->count >= MOST_COLOURS) {
+        p->count = MOST_COLOURS + 1;
+        return -1;
+    }
+    p->colours[p->count] = colour;
+    p->slots[at] = (int16_t)++p->count;
+    return p->count - 1;
+}
+
+static void palette_collect(PngColours *p, const uint8_t *rgba, int64_t pixels)
+{
+    uint32_t last = 0;
+
+    for (int64_t k = 0; k < pixels; k++) {
+        uint32_t colour = pixel_at(rgba, k);
+
+        if (k > 0 && colour == last)
+            continue;
+        last = colour;
+        p->translucent |= colour >> 24 != 255;
+        if (p->count <= MOST_COLOURS)
+            palette_index(p, colour);
+    }
+}
+
+static int palette_depth(const PngColours *p)
+{
+    return p->count <= 2 ? 1 : p->count <= 4 ? 2 : p->count <= 16 ? 4 : 8;
+}
+
+static void write_palette(Png *p)
+{
+    png_color entries[MOST_COLOURS];
+    png_byte  alpha[MOST_COLOURS];
+
+    for (int k = 0; k < p->palette->count; k++) {
+        uint32_t c = p->palette->colours[k];
+
+        entries[k] = (png_color){ (png_byte)(c >> 16), (png_byte)(c >> 8), (png_byte)c };
+        alpha[k] = (png_byte)(c >> 24);
+    }
+    png_set_PLTE(p->png, p->info, entries, p->palette->count);
+    if (p->palette->translucent)
+        png_set_tRNS(p->png, p->info, alpha, p->palette->count, NULL);
+}
+
+static bool plain_ascii(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text >= 0x80)
+            return false;
+    return true;
+}
+
+static char *unshared(const char *text)
+{
+    char *plain; /* png_text wants char * but only reads */
+
+    memcpy(&plain, &text, sizeof(plain));
+    return plain;
+}
+
+#define LONG_TEXT 1024 /* from which on it is compressed: numbers shrink to a sixth */
+
+static int text_kind(const char *text)
+{
+    bool ascii = plain_ascii(text);
+
+    if (strlen(text) < LONG_TEXT)
+        return ascii ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
+    return ascii ? PNG_TEXT_COMPRESSION_zTXt : PNG_ITXT_COMPRESSION_zTXt;
+}
+
+static void write_texts(Png *p, const char *const *metadata)
+{
+    png_text texts[MOST_TEXTS];
+    int      count = 0;
+
+    memset(texts, 0, sizeof(texts));
+    for (; metadata && metadata[0] && metadata[1] && count < MOST_TEXTS; metadata += 2) {
+        texts[count].compression = text_kind(metadata[1]);
+        texts[count].key = unshared(metadata[0]);
+        texts[count].text = unshared(metadata[1]);
+        count++;
+    }
+    png_set_text(p->png, p->info, texts, count);
+}
+
+static void on_write(png_structp png, png_bytep bytes, size_t length)
+{
+    text_add_bytes(png_get_io_ptr(png), bytes, length);
+}
+
+static void on_flush(png_structp png)
+{
+    (void)png;
+}
+
+/* Neighbours are often of one colour. */
+static void index_row(PngColours *palette, const uint8_t *rgba, int width, uint8_t *row)
+{
+    uint32_t last = 0;
+
+    for (int k = 0; k < width; k++) {
+        uint32_t colour = pixel_at(rgba, k);
+
+        row[k] = k > 0 && colour == last ? row[k - 1] : (uint8_t)palette_index(palette, colour);
+        last = colour;
+    }
+}
+
+static void write_rows(Png *p, const uint8_t *rgba, int width, int height, bool indexed)
+{
+    int channels = p->palette->translucent ? 4 : 3;
+
+    for (int r = 0; r < height; r++) {
+        const uint8_t *line = rgba + 4 * (int64_t)r * width;
+
+        if (indexed)
+            index_row(p->palette, line, width, p->row);
+        for (int64_t k = 0; k < width && !indexed; k++)
+            memcpy(p->row + channels * k, line + 4 * k, (size_t)channels);
+        png_write_row(p->png, p->row);
+    }
+}
+
+/* Many pixels of many colours: a twentieth larger in a third of the usual level's time. */
+#define LARGE       (1 << 23)
+#define QUICK_LEVEL 2
+
+static bool write_all(Png *p, const uint8_t *rgba, int width, int height, int dpi,
+                      const char *const *metadata, Text *out)
+{
+    bool indexed = p->palette->count <= MOST_COLOURS;
+    int  type = indexed ? PNG_COLOR_TYPE_PALETTE
+                        : p->palette->translucent ? PNG_COLOR_TYPE_RGB_ALPHA : PNG_COLOR_TYPE_RGB;
+    png_uint_32 per_metre = (png_uint_32)(dpi / 0.0254 + 0.5);
+
+    if (setjmp(png_jmpbuf(p->png)))
+        return false;
+    png_set_write_fn(p->png, out, on_write, on_flush);
+    png_set_IHDR(p->png, p->info, (png_uint_32)width, (png_uint_32)height,
+                 indexed ? palette_depth(p->palette) : 8, type, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_pHYs(p->png, p->info, per_metre, per_metre, PNG_RESOLUTION_METER);
+    if (indexed)
+        write_palette(p);
+    write_texts(p, metadata);
+    png_set_filter(p->png, PNG_FILTER_TYPE_BASE, indexed ? PNG_FILTER_NONE : PNG_FILTER_UP);
+    if (!indexed && (int64_t)width * height > LARGE)
+        png_set_compression_level(p->png, QUICK_LEVEL);
+    png_write_info(p->png, p->info);
+    png_set_packing(p->png);
+    write_rows(p, rgba, width, height, indexed);
+    png_write_end(p->png, NULL);
+    return true;
+}
+
+PngColours *png_colours_new(void)
+{
+    return calloc(1, sizeof(PngColours));
+}
+
+void png_colours_add(PngColours *colours, const uint8_t *rgba, int64_t pixels)
+{
+    palette_collect(colours, rgba, pixels);
+}
+
+void png_colours_free(PngColours *colours)
+{
+    free(colours);
+}
+
+bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width, int height, int dpi,
+                     const char *const *metadata, Text *out, Error *err)
+{
+    Png  p = { .palette = colours, .row = malloc((size_t)width * 4), .err = err };
+    bool ok = p.palette && p.row;
+
+    if (ok) {
+        p.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &p, on_error, on_warning);
+        p.info = p.png ? png_create_info_struct(p.png) : NULL;
+        ok = p.info != NULL;
+    }
+    if (!ok)
+        error_set(err, ERR_NOMEM, "PNG of %d x %d pixels: out of memory", width, height);
+    ok = ok && write_all(&p, rgba, width, height, dpi, metadata, out);
+    if (ok && !text_ok(out))
+        ok = error_set(err, ERR_NOMEM, "PNG of %d x %d pixels: out of memory", width, height);
+    if (p.png)
+        png_destroy_write_struct(&p.png, &p.info);
+    free(p.row);
+    return ok;
+}
+
+bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char *const *metadata,
+                Text *out, Error *err)
+{
+    PngColours *colours = png_colours_new();
+    bool        ok;
+
+    if (colours)
+        png_colours_add(colours, rgba, (int64_t)width * height);
+    ok = png_encode_with(colours, rgba, width, height, dpi, metadata, out, err);
+    png_colours_free(colours);
+    return ok;
+}
+
+/* ---- reading back ----------------------------------------------------------- */
+
+static char *text_of(Png *p, const char *key)
+{
+    png_textp texts;
+    int       count = png_get_text(p->png, p->info, &texts, NULL);
+
+    for (int k = 0; k < count; k++)
+        if (strcmp(texts[k].key, key) == 0)
+            return strdup(texts[k].text);
+    return NULL;
+}
+
+static char *read_text(Png *p, const char *key)
+{
+    if (setjmp(png_jmpbuf(p->png)))
+        return NULL;
+    png_set_chunk_malloc_max(p->png, 8000000);
+    png_init_io(p->png, p->file);
+    png_read_info(p->png, p->info);
+    return text_of(p, key);
+}
+
+char *figure_png_metadata(const char *path, const char *key, Error *err)
+{
+    Png   p = { .file = fopen(path, "rb"), .err = err };
+    char *value = NULL;
+
+    if (!p.file) {
+        error_set(err, ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+        return NULL;
+    }
+    p.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &p, on_error, on_warning);
+    p.info = p.png ? png_create_info_struct(p.png) : NULL;
+    if (p.info)
+        value = read_text(&p, key);
+    else
+        error_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (!value && err && err->code == ERR_FORMAT)
+        error_prefix(err, "%s", path);
+    if (p.png)
+        png_destroy_read_struct(&p.png, &p.info, NULL);
+    fclose(p.file);
+    return value;
+}

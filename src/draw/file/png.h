@@ -1,0 +1,31 @@
+/* draw/file/png.h -- pixels to a PNG file image and back to its settings. */
+#ifndef DRAW_FILE_PNG_H
+#define DRAW_FILE_PNG_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/text.h"
+
+/* Appends the file to `out`.  rgba: 4 bytes a pixel, not premultiplied.  The
+ * smallest colour type that holds the image exactly is chosen: a palette up to
+ * 256 colours, else RGB or RGBA.  metadata: key, value, ..., NULL, or NULL.
+ * No time is written: the same call gives the same bytes. */
+bool png_encode(const uint8_t *rgba, int width, int height, int dpi, const char *const *metadata,
+                Text *out, Error *err);
+
+/* Frames of one size as an animation that repeats, each shown for `delay` seconds: an APNG,
+ * of which readers that know none show the first frame. */
+bool apng_encode(uint8_t *const *frames, int count, int width, int height, int dpi, double delay,
+                 const char *const *metadata, Text *out, Error *err);
+
+/* The colours that several images together have, so that all get the same type. */
+typedef struct PngColours PngColours;
+PngColours *png_colours_new(void); /* NULL: no memory */
+void        png_colours_add(PngColours *colours, const uint8_t *rgba, int64_t pixels);
+void        png_colours_free(PngColours *colours);
+/* As png_encode, with the type that the colours ask for; they hold all of the image's. */
+bool png_encode_with(PngColours *colours, const uint8_t *rgba, int width, int height, int dpi,
+                     const char *const *metadata, Text *out, Error *err);
+
+#endif

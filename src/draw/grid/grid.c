@@ -1,0 +1,460 @@
+/* grid.c -- a view reduced to cells: the request, the two passes, the result.
+ *
+ * See grid.h for what is kept and grid_count.c and grid_rows.c for how a band is read.  Memory
+ * is O(cells + columns); nothing rows x cols of the view is ever stored.
+ */
+#include "draw/grid/grid.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "draw/grid/job.h"
+
+Region grid_cell_region(const Grid *grid, int64_t row, int64_t col)
+{
+    int64_t height = grid->region.row1 - grid->region.row0;
+    int64_t width = grid->region.col1 - grid->region.col0;
+
+    return (Region){ .row0 = grid->region.row0 + row * height / grid->rows,
+                     .row1 = grid->region.row0 + (row + 1) * height / grid->rows,
+                     .col0 = grid->region.col0 + col * width / grid->cols,
+                     .col1 = grid->region.col0 + (col + 1) * width / grid->cols };
+}
+
+double grid_cell_area(const Grid *grid, int64_t row, int64_t col)
+{
+    Region cell = grid_cell_region(grid, row, col);
+
+    return (double)(cell.row1 - cell.row0) * (double)(cell.col1 - cell.col0);
+}
+
+uint8_t grid_causes(const Grid *grid)
+{
+    bool    single = grid->rows == grid->region.row1 - grid->region.row0 &&
+                  grid->cols == grid->region.col1 - grid->region.col0;
+    uint8_t bits = 0;
+
+    for (int64_t c = 0; grid->cells && c < grid->rows * grid->cols; c++) {
+        const GridCell *cell = &grid->cells[c];
+        uint8_t         own = single ? cell->rarest : cell->components;
+
+        if (cell->any)
+            bits |= own ? own : COMPONENT_OTHER;
+    }
+    return bits;
+}
+
+void grid_free(Grid *grid)
+{
+    free(grid->cells);
+    free(grid->row_peak);
+    *grid = (Grid){ 0 };
+}
+
+bool grid_job_stopped(GridJob *job)
+{
+    const atomic_bool *cancel = job->request->cancel;
+
+    if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+        atomic_store(&job->cancelled, true);
+    return atomic_load_explicit(&job->cancelled, memory_order_relaxed) ||
+           atomic_load_explicit(&job->failed, memory_order_relaxed);
+}
+
+/* ---- the request ------------------------------------------------------------- */
+
+static int64_t within(int64_t value, int64_t lo, int64_t hi)
+{
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
+static Region region_of(const GridRequest *q)
+{
+    int64_t rows = view_rows(q->view), cols = view_cols(q->view);
+    Region  r = q->region;
+
+    if (r.row1 == 0 && r.col1 == 0)
+        return (Region){ 0, rows, 0, cols };
+    r.row0 = within(r.row0, 0, rows);
+    r.row1 = within(r.row1, r.row0, rows);
+    r.col0 = within(r.col0, 0, cols);
+    r.col1 = within(r.col1, r.col0, cols);
+    return r;
+}
+
+static GridMode mode_of(const GridRequest *q, const Pattern *support)
+{
+    ViewKind kind = q->view->kind;
+
+    if (q->minus)
+        return GRID_VALUES;
+    if (kind == VIEW_HOPS)
+        return GRID_HOPS;
+    if (kind == VIEW_BUCKETS || kind == VIEW_SCHEDULE)
+        return GRID_CATEGORY;
+    if (kind == VIEW_PATTERN || kind == VIEW_COMPONENTS || kind == VIEW_MEMBERSHIP)
+        return support ? GRID_PATTERN : GRID_MASK;
+    return GRID_VALUES;
+}
+
+static const Pattern *support_of(const View *view)
+{
+    return view->support ? view->support : view->shown;
+}
+
+/* The entries a request speaks about; the union of both sides of a difference. */
+static bool find_support(GridJob *job, Arena *arena, Error *err)
+{
+    const GridRequest *q = job->request;
+    const Pattern     *own = support_of(q->view) ? support_of(q->view) : q->components;
+
+    job->support = own;
+    if (!q->minus || !own)
+        return true;
+    job->support = support_of(q->minus);
+    if (!job->support || job->support == own)
+        return true;
+    job->support = pattern_union(arena, pattern_operand(own), pattern_operand(job->support));
+    return job->support || error_set(err, ERR_NOMEM, "drawing a difference: out of memory");
+}
+
+static bool check_request(const GridRequest *q, const Grid *g, Error *err)
+{
+    if (g->region.row1 <= g->region.row0 || g->region.col1 <= g->region.col0)
+        return error_set(err, ERR_DATA, "view %s: the region to draw is empty", q->view->name);
+    if (q->rows < 1 || q->cols < 1 || g->cols > INT32_MAX || g->rows > INT64_MAX / 64 / g->cols)
+        return error_set(err, ERR_USAGE, "view %s: %lld x %lld cells cannot be drawn",
+                         q->view->name, (long long)q->rows, (long long)q->cols);
+    if (q->plane < 0 || (q->plane >= view_planes(q->view) && !view_shared(q->view)))
+        return error_set(err, ERR_USAGE, "view %s has %lld planes (heads); %lld is not one",
+                         q->view->name, (long long)view_planes(q->view), (long long)q->plane);
+    if (q->minus && (view_rows(q->minus) != view_rows(q->view) ||
+                     view_cols(q->minus) != view_cols(q->view)))
+        return error_set(err, ERR_DATA, "views %s and %s differ in shape: no difference to draw",
+                         q->view->name, q->minus->name);
+    return true;
+}
+
+static bool job_columns(GridJob *job)
+{
+    const GridRequest *q = job->request;
+    Grid              *g = job->grid;
+    int64_t            width = g->region.col1 - g->region.col0;
+
+    job->edges = calloc((size_t)g->cols + 1, sizeof(*job->edges));
+    for (int64_t c = 0; job->edges && c <= g->cols; c++)
+        job->edges[c] = c * width / g->cols;
+    job->cell_at = malloc((size_t)width * sizeof(*job->cell_at));
+    for (int64_t c = 0; job->edges && job->cell_at && c < g->cols; c++)
+        for (int64_t k = job->edges[c]; k < job->edges[c + 1]; k++)
+            job->cell_at[k] = (int32_t)c;
+    if (!job->edges || !job->cell_at || !q->col_order)
+        return job->edges && job->cell_at;
+    job->col_cell = malloc((size_t)job->view_cols * sizeof(*job->col_cell));
+    for (int64_t j = 0; job->col_cell && j < job->view_cols; j++)
+        job->col_cell[j] = -1;
+    for (int64_t c = 0; job->col_cell && c < g->cols; c++)
+        for (int64_t k = job->edges[c]; k < job->edges[c + 1]; k++) {
+            int64_t j = q->col_order[g->region.col0 + k];
+
+            if (j >= 0 && j < job->view_cols)
+                job->col_cell[j] = (int32_t)c;
+        }
+    return job->col_cell != NULL;
+}
+
+/* Where the excluded column stands: alone in its cells, or to be left out of them. */
+static void job_excluded(GridJob *job)
+{
+    const GridRequest *q = job->request;
+    Grid              *g = job->grid;
+    int64_t            at = q->excluded - g->region.col0, width = g->region.col1 - g->region.col0;
+    int64_t            cell = -1;
+
+    job->excluded = g->excluded = -1;
+    if (!q->excludes || job->mode != GRID_VALUES || q->excluded < 0 ||
+        q->excluded >= job->view_cols)
+        return;
+    if (job->col_cell)
+        cell = job->col_cell[q->excluded];
+    else if (at >= 0 && at < width)
+        cell = ((at + 1) * g->cols - 1) / width;
+    if (cell < 0)
+        return;
+    if (job->edges[cell + 1] - job->edges[cell] == 1) {
+        g->excluded = cell;
+        return;
+    }
+    job->excluded = q->excluded;
+    job->excluded_cell = cell;
+}
+
+static bool job_memory(GridJob *job)
+{
+    Grid *g = job->grid;
+    int   workers = threads_count(job->request->threads);
+
+    g->cells = calloc((size_t)(g->rows * g->cols), sizeof(*g->cells));
+    g->row_peak = calloc((size_t)g->rows * POOL_COUNT, sizeof(*g->row_peak));
+    job->workers = calloc((size_t)workers, sizeof(*job->workers));
+    for (int k = 0; job->workers && k < workers; k++) {
+        GridWorker *w = &job->workers[k];
+
+        w->read = calloc((size_t)g->cols, sizeof(*w->read));
+        w->counts = calloc((size_t)g->cols, sizeof(*w->counts));
+        w->bits = calloc((size_t)g->cols, sizeof(*w->bits));
+        if (!w->read || !w->counts || !w->bits)
+            return false;
+    }
+    for (int64_t c = 0; g->cells && c < g->rows * g->cols; c++)
+        g->cells[c].category = -1;
+    if (!g->cells || !g->row_peak || !job->workers || !job_columns(job))
+        return false;
+    job_excluded(job);
+    return true;
+}
+
+static void job_free(GridJob *job)
+{
+    int workers = threads_count(job->request->threads);
+
+    for (int k = 0; job->workers && k < workers; k++) {
+        pattern_row_free(&job->workers[k].row);
+        free(job->workers[k].read);
+        free(job->workers[k].counts);
+        free(job->workers[k].bits);
+        free(job->workers[k].tallies);
+    }
+    free(job->workers);
+    free(job->edges);
+    free(job->cell_at);
+    free(job->col_cell);
+}
+
+/* ---- the passes -------------------------------------------------------------- */
+
+static void count_item(void *context, int64_t row, int worker)
+{
+    GridJob *job = context;
+
+    if (!grid_job_stopped(job))
+        grid_count_band(job, row, &job->workers[worker]);
+}
+
+static void read_item(void *context, int64_t row, int worker)
+{
+    GridJob *job = context;
+
+    if (!grid_job_stopped(job))
+        grid_read_band(job, row, &job->workers[worker]);
+}
+
+static void group_item(void *context, int64_t group, int worker)
+{
+    GridJob *job = context;
+
+    if (!grid_job_stopped(job))
+        grid_read_group(job, group, &job->workers[worker]);
+}
+
+static double count_cells(const GridJob *job)
+{
+    const Grid *g = job->grid;
+    double      count = 0;
+
+    for (int64_t c = 0; c < g->rows * g->cols; c++)
+        count += g->cells[c].count;
+    for (int k = 0; k < threads_count(job->request->threads); k++)
+        count += job->workers[k].left_out;
+    return count;
+}
+
+static double area_of(const Grid *g)
+{
+    return (double)(g->region.row1 - g->region.row0) * (double)(g->region.col1 - g->region.col0);
+}
+
+#define USUAL_COST 128 /* multiply-adds of an entry that the budget reckons with */
+
+/* The budget is a time, so it holds fewer entries of a view that is slow to read. */
+static double budget_of(const GridRequest *q)
+{
+    double cost = q->view->cost + (q->minus ? q->minus->cost : 0);
+
+    return q->budget_entries / fmax(1, cost / USUAL_COST);
+}
+
+static void run_passes(GridJob *job)
+{
+    const GridRequest *q = job->request;
+    Grid              *g = job->grid;
+
+    job->share = 1;
+    if (job->mode == GRID_PATTERN || job->mode == GRID_VALUES)
+        threads_run(q->threads, g->rows, count_item, job);
+    g->count = count_cells(job);
+    if (job->mode == GRID_VALUES && q->budget_entries > 0 && g->count > budget_of(q)) {
+        job->share = budget_of(q) / g->count;
+        g->sampled = g->rows < g->region.row1 - g->region.row0;
+    }
+    if (job->mode == GRID_HOPS && q->budget_entries > 0 && area_of(g) > q->budget_entries) {
+        job->share = q->budget_entries / area_of(g);
+        g->sampled = g->rows < g->region.row1 - g->region.row0;
+    }
+    if (grid_reads_groups(job))
+        threads_run(q->threads, (g->rows + GRID_GROUP - 1) / GRID_GROUP, group_item, job);
+    else if (job->mode != GRID_PATTERN)
+        threads_run(q->threads, g->rows, read_item, job);
+    g->count = count_cells(job);
+    g->sampled_share = g->sampled ? job->share : 1;
+}
+
+/* ---- the result -------------------------------------------------------------- */
+
+static uint8_t rarest_bit(uint8_t bits)
+{
+    static const uint8_t order[] = { COMPONENT_RANDOM, COMPONENT_GLOBAL, COMPONENT_STRIDED,
+                                     COMPONENT_BLOCK,  COMPONENT_WINDOW, COMPONENT_BUCKET,
+                                     COMPONENT_CLUSTER, COMPONENT_OTHER };
+
+    for (size_t k = 0; k < sizeof(order); k++)
+        if (bits & order[k])
+            return order[k];
+    return 0;
+}
+
+static void finish_cell(const GridJob *job, GridCell *cell)
+{
+    if (job->mode == GRID_CATEGORY && cell->count > 0)
+        cell->purity /= (float)cell->count;
+    cell->rarest = rarest_bit(cell->components);
+    if ((job->mode == GRID_PATTERN || job->mode == GRID_MASK) && cell->any) {
+        cell->sum = cell->count;
+        cell->max = cell->min = 1;
+    }
+    if (job->mode != GRID_VALUES && job->mode != GRID_HOPS)
+        cell->extreme = cell->max;
+}
+
+/* Cells without an entry have no value. */
+static void pool_cell(Grid *g, int64_t row, int pool, double value, bool first)
+{
+    double *peak = &g->row_peak[row * POOL_COUNT + pool];
+
+    g->pool_lo[pool] = first || value < g->pool_lo[pool] ? value : g->pool_lo[pool];
+    g->pool_hi[pool] = first || value > g->pool_hi[pool] ? value : g->pool_hi[pool];
+    *peak = fmax(*peak, fabs(value));
+}
+
+static void finish_pools(const GridJob *job)
+{
+    Grid *g = job->grid;
+    bool  first = true;
+
+    for (int64_t r = 0; r < g->rows; r++) {
+        Region band = grid_cell_region(g, r, 0);
+        double height = (double)(band.row1 - band.row0);
+
+        for (int64_t c = 0; c < g->cols; c++) {
+            const GridCell *cell = &g->cells[r * g->cols + c];
+            double          width = (double)(job->edges[c + 1] - job->edges[c]);
+
+            if (!cell->any || c == g->excluded)
+                continue;
+            for (int pool = 0; pool < POOL_COUNT; pool++)
+                pool_cell(g, r, pool,
+                          grid_value_of(cell, height, width, (Pool)pool, g->value_min < 0), first);
+            first = false;
+        }
+    }
+}
+
+/* The displayed rows whose cells hold one of the view's marks; columns in their own order. */
+static void mark_cells(GridJob *job, PatternRow *row)
+{
+    const GridRequest *q = job->request;
+    const Pattern     *marks = q->view->marks->cells;
+    Grid              *g = job->grid;
+    Region             r = g->region;
+    int64_t            plane = job->plane * pattern_heads(marks) / view_planes(q->view);
+
+    for (int64_t i = r.row0; i < r.row1 && !row->failed; i++) {
+        int64_t cell = ((i - r.row0 + 1) * g->rows - 1) / (r.row1 - r.row0);
+
+        pattern_row(marks, plane, q->row_order ? q->row_order[i] : i, row);
+        for (int64_t x = 0; x < row->count; x++)
+            for (int64_t c = 0; c < row->runs[x].count; c++) {
+                int64_t j = row->runs[x].start + c * row->runs[x].step - r.col0;
+
+                if (j >= 0 && j < r.col1 - r.col0)
+                    g->cells[cell * g->cols + ((j + 1) * g->cols - 1) / (r.col1 - r.col0)].marked =
+                        true;
+            }
+    }
+    if (row->failed)
+        atomic_store(&job->failed, true);
+}
+
+static void finish(GridJob *job)
+{
+    Grid *g = job->grid;
+    bool  first = true;
+    int   workers = threads_count(job->request->threads);
+
+    for (int64_t c = 0; c < g->rows * g->cols; c++) {
+        GridCell *cell = &g->cells[c];
+
+        finish_cell(job, cell);
+        if (!cell->any || c % g->cols == g->excluded)
+            continue;
+        g->value_min = first || (double)cell->min < g->value_min ? (double)cell->min : g->value_min;
+        g->value_max = first || (double)cell->max > g->value_max ? (double)cell->max : g->value_max;
+        first = false;
+    }
+    for (int k = 0; k < workers; k++)
+        g->odd_count += job->workers[k].odd;
+    finish_pools(job);
+}
+
+bool grid_reduce(const GridRequest *q, Grid *out, Error *err)
+{
+    GridJob job = { .request = q, .grid = out, .view_cols = view_cols(q->view) };
+    Arena  *arena = arena_new();
+    bool    ok;
+
+    *out = (Grid){ .region = region_of(q), .excluded = -1 };
+    out->rows = within(q->rows, 1, out->region.row1 - out->region.row0);
+    out->cols = within(q->cols, 1, out->region.col1 - out->region.col0);
+    ok = arena ? check_request(q, out, err) && find_support(&job, arena, err)
+               : error_set(err, ERR_NOMEM, "drawing %s: out of memory", q->view->name);
+    if (!ok)
+        goto out;
+    job.mode = mode_of(q, job.support);
+    job.causes = q->components && q->components != job.support ? q->components : NULL;
+    job.plane = within(q->plane, 0, view_planes(q->view) - 1);
+    job.minus_plane = q->minus ? within(q->plane, 0, view_planes(q->minus) - 1) : 0;
+    ok = job_memory(&job);
+    if (ok)
+        run_passes(&job);
+    if (ok && q->view->marks && q->view->marks->cells && !q->col_order) {
+        PatternRow row = { 0 };
+
+        mark_cells(&job, &row);
+        pattern_row_free(&row);
+    }
+    if (!ok || atomic_load(&job.failed))
+        ok = error_set(err, ERR_NOMEM, "drawing %s in %lld x %lld cells: out of memory",
+                       q->view->name, (long long)out->rows, (long long)out->cols);
+    else if (atomic_load(&job.cancelled))
+        ok = error_set(err, ERR_CANCELLED, "drawing %s was interrupted", q->view->name);
+    else
+        finish(&job);
+out:
+    job_free(&job);
+    arena_free(arena);
+    if (!ok)
+        grid_free(out);
+    return ok;
+}

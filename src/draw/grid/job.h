@@ -1,0 +1,77 @@
+/* draw/grid/job.h -- the work of one reduction; private to the grid files.
+ *
+ * A job has two passes over the bands of source rows behind each row of cells.
+ * The first counts allowed entries from the pattern's runs (O(runs), exact).
+ * The second reads values, from all rows or from an even sample.  A band is
+ * one work item, so the result does not depend on the number of threads.
+ */
+#ifndef DRAW_GRID_JOB_H
+#define DRAW_GRID_JOB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "draw/grid/grid.h"
+
+#define GRID_CHUNK 4096 /* values read at once */
+
+/* What a value means for a cell. */
+typedef enum GridMode {
+    GRID_PATTERN,  /* allowed cells come from runs; no value is read */
+    GRID_MASK,     /* a value other than 0 is an allowed cell */
+    GRID_CATEGORY, /* a value is a category; negative is none */
+    GRID_HOPS,     /* a value is a hop count; negative is none, and not allowed */
+    GRID_VALUES,
+} GridMode;
+
+typedef struct GridTally { /* how often a category occurs in a cell */
+    int32_t cell, category; /* cell -1: free slot */
+    int64_t count;
+} GridTally;
+
+typedef struct GridWorker {
+    PatternRow row;
+    float      values[GRID_CHUNK], minus[GRID_CHUNK];
+    double    *read;    /* owned; per cell of the band, values read */
+    int64_t   *counts;  /* owned; per cell of the band, allowed entries; zero between bands */
+    uint8_t   *bits;    /* owned; ... and what allows them */
+    GridTally *tallies; /* owned; open addressing */
+    int64_t    tally_capacity, tally_used;
+    int64_t    odd;
+    double     left_out; /* entries of the excluded column in cells of several */
+} GridWorker;
+
+typedef struct GridJob {
+    const GridRequest *request;
+    Grid              *grid;
+    GridMode           mode;
+    const Pattern     *support; /* NULL: every entry */
+    const Pattern     *causes;  /* where bits come from when not from support; or NULL */
+    int64_t            view_cols;
+    int64_t            plane, minus_plane; /* inside the planes there are */
+    int64_t           *edges;    /* owned; cols + 1 displayed columns relative to the region */
+    int32_t           *cell_at;  /* owned; cell of each of these columns */
+    int32_t           *col_cell; /* owned; cell of a source column or -1; with col_order only */
+    GridWorker        *workers;  /* owned */
+    int64_t            excluded; /* source column left out of its cell; -1: none */
+    int64_t            excluded_cell;
+    double             share;    /* of the rows to read */
+    atomic_bool        cancelled, failed;
+} GridJob;
+
+bool grid_job_stopped(GridJob *job); /* polls the caller's flag */
+/* Pass 1 and pass 2 on the cells of grid row `row`. */
+void grid_count_band(GridJob *job, int64_t row, GridWorker *w);
+void grid_read_band(GridJob *job, int64_t row, GridWorker *w);
+/* Pass 2 of a view that reads several rows at once: the bands [GRID_GROUP group, ..). */
+#define GRID_GROUP 8
+bool grid_reads_groups(const GridJob *job);
+void grid_read_group(GridJob *job, int64_t group, GridWorker *w);
+/* Adds `count` entries of a category to a cell of the band, then settles. */
+void grid_tally(GridJob *job, GridWorker *w, int64_t cell, int32_t category, int64_t count);
+void grid_tally_settle(GridWorker *w, GridCell *cells);
+/* grid_value of a cell of so many rows and columns. */
+double grid_value_of(const GridCell *cell, double height, double width, Pool pool, bool negative);
+
+#endif

@@ -1,0 +1,264 @@
+/* guides.c -- what the curves of a plot are held against, and words beside points. */
+#include <math.h>
+
+#include "draw/page/pens.h"
+
+#define SLANT_STEPS 12 /* places along a slanted line that its name tries */
+#define SLANT_FIRST 0.4 /* ... as a share of its length: from there to the last, then the rest */
+#define SLANT_LAST  0.9
+#define LEVEL_STEPS 12 /* ... along a level one */
+#define LEVEL_ROWS  8  /* ... above it and under it */
+
+/* Words stand on their baseline, a box is around them. */
+static LabelBox box_of(const Pens *p, double x, double baseline, double width)
+{
+    return (LabelBox){ x, baseline - p->s->tick, width, 1.25 * p->s->tick };
+}
+
+static void write_in(const Pens *p, LabelBox box, const char *text, Rgb rgb)
+{
+    pens_text(p, box.x, box.y + p->s->tick, text, rgb);
+}
+
+/* Words do not touch: some room on both sides. */
+static LabelBox with_gap(const Pens *p, LabelBox box)
+{
+    double gap = p->s->space / 2.0;
+
+    return (LabelBox){ box.x - gap, box.y, box.w + 2 * gap, box.h };
+}
+
+/* Beside an upright guide, on the side and at the height where there is room. */
+static void name_upright(Pens *p, const PlotGuide *g, double at)
+{
+    double wide = pens_width(p, g->name), space = p->s->space, line = 1.3 * p->s->tick;
+    int    heights = (int)fmax(1, p->box.h / line);
+
+    for (int k = 0; k < 2 * heights && *g->name; k++) /* clear of the curves first */
+        for (int left = 0; left < 2; left++) {
+            double   up = line * (k % heights);
+            LabelBox box = box_of(p, left ? at - wide - space : at + space,
+                                  p->box.y + p->box.h - space - up, wide);
+
+            if (label_fits(&p->places, with_gap(p, box), k < heights)) {
+                write_in(p, box, g->name, p->s->muted);
+                return;
+            }
+        }
+}
+
+static bool is_level(const Pens *p, const PlotSeries *s)
+{
+    return s->guide && s->count > 1 &&
+           fabs(pens_y(p, s->y[s->count - 1]) - pens_y(p, s->y[0])) < p->s->tick;
+}
+
+/* No other level line is nearer to the box than the one at height y, whose name it would hold. */
+static bool is_own(const Pens *p, LabelBox box, double y)
+{
+    double middle = box.y + box.h / 2, away = fabs(middle - y);
+
+    for (int k = 0; k < p->plot->guide_count; k++)
+        if (!p->plot->guides[k].vertical &&
+            fabs(middle - pens_y(p, p->plot->guides[k].at)) < away)
+            return false;
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        if (is_level(p, s) && fabs(middle - pens_y(p, s->y[s->count - 1])) < away)
+            return false;
+    }
+    return true;
+}
+
+/* Places for the name of a level line, tried one kind after the other. */
+static const struct LevelPlaces {
+    bool own;   /* beside no other level line: it would be taken for that one's */
+    bool clear; /* across no line */
+    bool far;   /* also to the left of where the line begins */
+    int  rows;  /* lines of words away from it */
+} level_places[] = {
+    { true, true, false, LEVEL_ROWS },
+    { true, false, false, 1 },
+    { true, true, true, LEVEL_ROWS },
+    { true, false, true, LEVEL_ROWS },
+    { false, true, true, LEVEL_ROWS },
+    { false, false, true, LEVEL_ROWS },
+};
+#define LEVEL_PLACES ((int)(sizeof(level_places) / sizeof(*level_places)))
+
+/* Above and under a level line from x0 to x1 at height y, from its right end on to the left. */
+static bool name_beside(Pens *p, const struct LevelPlaces *places, double x0, double x1, double y,
+                        double wide, LabelBox *box)
+{
+    double   space = p->s->space, right = fmin(x1, p->box.x + p->box.w) - wide - space;
+    double   left = places->far ? p->box.x : fmax(x0, p->box.x);
+    LabelBox above = box_of(p, right, y - space, wide);
+
+    for (int k = 0; k < 2 * LEVEL_STEPS * places->rows; k++) {
+        int step = k / 2 % LEVEL_STEPS, row = k / 2 / LEVEL_STEPS;
+
+        *box = above;
+        box->x -= step * fmax(0, right - left - space) / LEVEL_STEPS;
+        box->y += (k % 2 ? box->h + 2 * space : 0) + (k % 2 ? row : -row) * box->h;
+        if ((!places->own || is_own(p, *box, y)) && label_fits(&p->places, *box, places->clear))
+            return true;
+    }
+    return false;
+}
+
+/* Without any room it is left out. */
+static void name_level(Pens *p, const char *name, double x0, double x1, double y, Rgb rgb)
+{
+    LabelBox box;
+
+    for (int k = 0; k < LEVEL_PLACES; k++)
+        if (name_beside(p, &level_places[k], x0, x1, y, pens_width(p, name), &box)) {
+            write_in(p, box, name, rgb);
+            return;
+        }
+}
+
+static void draw_guide(Pens *p, const PlotGuide *g)
+{
+    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at), x1 = p->box.x + p->box.w;
+
+    if (g->vertical) {
+        pens_dashes(p, at, p->box.y, at, p->box.y + p->box.h, p->s->muted);
+        name_upright(p, g, at);
+        return;
+    }
+    pens_dashes(p, p->box.x, at, x1, at, p->s->muted);
+    if (*g->name)
+        name_level(p, g->name, p->box.x, x1, at, p->s->muted);
+}
+
+/* The name of a guide line that is not level: beside a place of it where there is room. */
+static void name_slanted(Pens *p, const PlotSeries *s)
+{
+    int64_t last = s->count - 1;
+    double  x0 = pens_x(p, s->x[0]), x1 = pens_x(p, s->x[last]);
+    double  y0 = pens_y(p, s->y[0]), y1 = pens_y(p, s->y[last]);
+
+    for (int k = 0; k < 2 * SLANT_STEPS; k++) {
+        double   t = fmod(SLANT_FIRST + (double)k / SLANT_STEPS, SLANT_LAST);
+        LabelBox box = box_of(p, x0 + t * (x1 - x0) + 2 * p->s->space,
+                              y0 + t * (y1 - y0) + 1.4 * p->s->tick, pens_width(p, s->name));
+
+        if (label_fits(&p->places, box, k < SLANT_STEPS)) {
+            write_in(p, box, s->name, pens_colour(p, s->hue));
+            return;
+        }
+    }
+}
+
+static double level_of(const Pens *p, const PlotSeries *s)
+{
+    return pens_y(p, s->y[s->count - 1]);
+}
+
+/* Level lines first, whose names have fewer places, and of those from the top down: each has then
+ * its place above or under it. */
+static void name_lines(Pens *p)
+{
+    double above = -HUGE_VAL, next = 0;
+
+    while (next < HUGE_VAL) {
+        next = HUGE_VAL;
+        for (int k = 0; k < p->plot->count; k++)
+            if (is_level(p, &p->plot->series[k]) && level_of(p, &p->plot->series[k]) > above)
+                next = fmin(next, level_of(p, &p->plot->series[k]));
+        for (int k = 0; k < p->plot->count; k++) {
+            const PlotSeries *s = &p->plot->series[k];
+
+            if (is_level(p, s) && *s->name && !(level_of(p, s) < next || level_of(p, s) > next))
+                name_level(p, s->name, pens_x(p, s->x[0]), pens_x(p, s->x[s->count - 1]), next,
+                           pens_colour(p, s->hue));
+        }
+        above = next;
+    }
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        if (s->guide && s->count > 1 && *s->name && !is_level(p, s))
+            name_slanted(p, s);
+    }
+}
+
+void pens_guides(Pens *p)
+{
+    for (int k = 0; k < p->plot->guide_count; k++)
+        draw_guide(p, &p->plot->guides[k]);
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        for (int64_t i = 0; s->guide && i + 1 < s->count; i++)
+            pens_dashes(p, pens_x(p, s->x[i]), pens_y(p, s->y[i]), pens_x(p, s->x[i + 1]),
+                        pens_y(p, s->y[i + 1]), pens_colour(p, s->hue));
+    }
+    name_lines(p);
+}
+
+typedef struct Points {
+    const Pens       *p;
+    const PlotSeries *s;
+} Points;
+
+static bool point_at(const void *context, int64_t point, double *x, double *y)
+{
+    const Points *of = context;
+
+    *x = pens_x(of->p, of->s->x[point]);
+    *y = pens_y(of->p, of->s->y[point]);
+    return isfinite(*x) && isfinite(*y);
+}
+
+static void take_guide(Pens *p, const PlotGuide *g)
+{
+    double at = g->vertical ? pens_x(p, g->at) : pens_y(p, g->at);
+
+    if (!isfinite(at))
+        return;
+    if (g->vertical)
+        label_take_guide(&p->places, at, p->box.y, at, p->box.y + p->box.h);
+    else
+        label_take_guide(&p->places, p->box.x, at, p->box.x + p->box.w, at);
+}
+
+void pens_take_points(Pens *p)
+{
+    double r = sheet_points(p->s, 2.2);
+
+    for (int k = 0; k < p->plot->guide_count; k++)
+        take_guide(p, &p->plot->guides[k]);
+    for (int k = 0; k < p->plot->count; k++)
+        label_take_series(&p->places, &p->plot->series[k], point_at,
+                          &(Points){ p, &p->plot->series[k] });
+
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++)
+            label_take(&p->places, (LabelBox){ pens_x(p, s->x[i]) - r / 2,
+                                               pens_y(p, s->y[i]) - r / 2, r, r });
+    }
+}
+
+void pens_labels(Pens *p)
+{
+    double   r = sheet_points(p->s, 3);
+    LabelBox box;
+
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++) {
+            double x = pens_x(p, s->x[i]), y = pens_y(p, s->y[i]);
+
+            if (s->labels[i][0] && isfinite(x) && isfinite(y) &&
+                label_place(&p->places, x, y, r, r, pens_width(p, s->labels[i]),
+                            1.25 * p->s->tick, &box))
+                write_in(p, box, s->labels[i], pens_colour(p, s->hue));
+        }
+    }
+}

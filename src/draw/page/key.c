@@ -1,0 +1,213 @@
+/* key.c -- what colours mean: the legend and the colour bars.
+ *
+ * A bar shows exactly the colours the cells use and is labelled at round
+ * numbers inside its range; a logarithmic one at whole decades below its top.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/page/sheet.h"
+
+typedef struct KeyItem {
+    char text[48];
+    bool swatch;
+    Rgb  rgb;
+} KeyItem;
+
+#define KEY_MOST (SHEET_ITEMS + 4)
+
+/* The legend's items, then how shades tell the share of a cell. */
+static int key_items(const Sheet *sheet, KeyItem *items)
+{
+    static const struct {
+        const char *text;
+        double      strength;
+    } shades[] = { { "\xE2\x89\xA4 0.01 %", 0 }, { "1 %", 0.5 }, { "100 %", 1 } };
+    int count = 0;
+
+    for (; count < sheet->item_count; count++) {
+        items[count] = (KeyItem){ .swatch = true, .rgb = sheet->items[count].rgb };
+        memcpy(items[count].text, sheet->items[count].text, sizeof(items[count].text));
+    }
+    if (!sheet->figure->legend || !sheet->scene.count || !scene_shows_cover(&sheet->scene))
+        return count;
+    items[count++] = (KeyItem){ .text = "share of a cell:" };
+    for (int k = 0; k < 3; k++) {
+        items[count] = (KeyItem){ .swatch = true };
+        items[count].rgb = colour_shade(component_colour_in(sheet->style.hues, COMPONENT_OTHER),
+                                        shades[k].strength, sheet->style.dark);
+        snprintf(items[count++].text, sizeof(items->text), "%s", shades[k].text);
+    }
+    return count;
+}
+
+static double item_width(Sheet *sheet, const KeyItem *item)
+{
+    const SheetStyle *s = &sheet->style;
+
+    return canvas_text_width(sheet->canvas, item->text, FONT_SANS, s->legend) +
+           (item->swatch ? 0.85 * s->legend + 1.5 * s->space : 0) + 3.5 * s->space;
+}
+
+static void draw_item(Sheet *sheet, const KeyItem *item, double x, double y)
+{
+    const SheetStyle *s = &sheet->style;
+    double            side = round(0.85 * s->legend);
+    char              text[sizeof(item->text) + 4];
+
+    if (item->swatch) {
+        canvas_rect(sheet->canvas, round(x), round(y + 0.2 * s->legend), side, side, item->rgb);
+        x += side + 1.5 * s->space;
+    }
+    sheet_fit(sheet->canvas, item->text, s->legend, sheet->width - x, text, sizeof(text));
+    canvas_text(sheet->canvas, x, y + s->legend, text,
+                (CanvasText){ .size = s->legend, .rgb = s->ink });
+}
+
+int sheet_legend(Sheet *sheet, int x, int y, int width, bool draw)
+{
+    const SheetStyle *s = &sheet->style;
+    KeyItem           items[KEY_MOST];
+    int               count = key_items(sheet, items), lines = 0;
+    double            line_height = s->legend * 1.5, all = 0;
+
+    for (int k = 0; k < count; k++)
+        all += item_width(sheet, &items[k]);
+    for (int first = 0, next; first < count; first = next, lines++) {
+        double used = item_width(sheet, &items[first]), at;
+        bool   split = all > width + 3.5 * s->space; /* shades stay together */
+
+        for (next = first + 1; next < count; next++) {
+            double more = item_width(sheet, &items[next]);
+
+            if (used + more > width + 3.5 * s->space || (split && !items[next].swatch))
+                break;
+            used += more;
+        }
+        at = x + fmax(0, (width - used + 3.5 * s->space) / 2);
+        for (int k = first; draw && k < next; k++) {
+            draw_item(sheet, &items[k], at, y + s->space + lines * line_height);
+            at += item_width(sheet, &items[k]);
+        }
+    }
+    return lines ? (int)ceil(lines * line_height) + 2 * s->space : 0;
+}
+
+/* ---- colour bars ------------------------------------------------------------ */
+
+static double round_step(double range, int most)
+{
+    double power = pow(10, floor(log10(range / most)));
+
+    for (double factor = 1; factor < 10; factor *= factor < 2 || factor >= 5 ? 2 : 2.5)
+        if (range / (power * factor) <= most)
+            return power * factor;
+    return power * 10;
+}
+
+static int decade_ticks(const Panel *panel, double *places, char (*texts)[16])
+{
+    int count = 0;
+
+    for (int decade = 4; decade >= 0; decade -= 2, count++) {
+        places[count] = 1 - decade / 4.0;
+        snprintf(texts[count], sizeof(*texts), "%s%.2g", decade == 4 ? "\xE2\x89\xA4" : "",
+                 panel->hi * pow(10, -decade));
+    }
+    return count;
+}
+
+/* Multiples of the step from lo to hi. */
+static double rounds_within(const Panel *panel, double step)
+{
+    return floor(panel->hi / step + 1e-9) - ceil(panel->lo / step - 1e-9) + 1;
+}
+
+int sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16])
+{
+    double range = panel->hi - panel->lo, step, first;
+    int    count = 0;
+    bool   close = range_digits(panel->lo, panel->hi) > 3; /* the ends, to each other */
+
+    if (panel->pool == POOL_COVER) { /* its scale is decades, always the same */
+        static const char *const shares[] = { "1e-4", "0.001", "0.01", "0.1", "1" };
+        int                      each = most < 5 ? 4 : 1;
+
+        for (int k = 0; k < 5; k += each, count++) {
+            places[count] = k / 4.0;
+            snprintf(texts[count], sizeof(*texts), "%s", shares[k]);
+        }
+        return count;
+    }
+    if (panel->scale == SCALE_ROW) {
+        places[0] = 0;
+        places[1] = 1;
+        snprintf(texts[0], sizeof(*texts), "0");
+        snprintf(texts[1], sizeof(*texts), "row max");
+        return 2;
+    }
+    if (panel->scale == SCALE_LOG && panel->lo >= 0 && most > 2)
+        return decade_ticks(panel, places, texts);
+    if (most <= 2) { /* too short for round numbers inside */
+        places[0] = 0;
+        places[1] = 1;
+        snprintf(texts[0], sizeof(*texts), close ? "%.5g" : "%.2g",
+                 panel->scale == SCALE_LOG && panel->lo >= 0 ? panel->hi * 1e-4 : panel->lo);
+        snprintf(texts[1], sizeof(*texts), close ? "%.5g" : "%.2g", panel->hi);
+        return 2;
+    }
+    step = round_step(range, most);
+    if (rounds_within(panel, step) < 2) { /* one number is no scale */
+        most = 5;
+        step = round_step(range, most);
+    }
+    first = ceil(panel->lo / step - 1e-9);
+    /* Rounding may leave the top just below a round number. */
+    for (double k = first; k * step <= panel->hi + 1e-5 * range && count <= most; k++, count++) {
+        places[count] = fmin((k * step - panel->lo) / range, 1);
+        snprintf(texts[count], sizeof(*texts), close ? "%.9g" : "%.5g", k * step + 0.0);
+    }
+    return count;
+}
+
+const char *sheet_bar_name(const Sheet *sheet, int panel)
+{
+    return panel_quantity(&sheet->figure->panels[panel]);
+}
+
+/* A row of pixels for each colour, as one image. */
+static void draw_gradient(Sheet *sheet, const Panel *panel, int x, int y, int width, int height)
+{
+    ColourMap map = panel->minus ? MAP_DIVERGING : panel->map;
+    Rgb      *rows = malloc((size_t)(height > 0 ? height : 1) * sizeof(*rows));
+
+    for (int k = 0; rows && k < height; k++)
+        rows[k] = colour_of_value(map, height > 1 ? 1 - (double)k / (height - 1) : 1);
+    if (rows && height > 0)
+        canvas_image(sheet->canvas, x, y, rows, NULL, 1, height, width, 1);
+    free(rows);
+}
+
+void sheet_bar(Sheet *sheet, int k)
+{
+    const SheetStyle *s = &sheet->style;
+    const Panel      *panel = &sheet->scene.panels[k];
+    Box               box = sheet->layout.panels[k].bar;
+    int    x = box.x + 2 * s->space, w = (int)sheet_points(s, 5), count;
+    double places[SHEET_TICKS], most = box.h / (2.4 * s->tick);
+    char   texts[SHEET_TICKS][16];
+
+    draw_gradient(sheet, panel, x, box.y, w, box.h);
+    canvas_text(sheet->canvas, x, box.y - s->tick_length - s->space / 2.0 - 0.25 * s->tick,
+                sheet_bar_name(sheet, k), (CanvasText){ .size = s->tick, .rgb = s->ink });
+    count = sheet_bar_ticks(panel, most < 2 ? 2 : most > 6 ? 6 : (int)most, places, texts);
+    for (int t = 0; t < count; t++) {
+        double y = box.y + (1 - places[t]) * (box.h - 1) + 0.5;
+
+        canvas_line(sheet->canvas, x + w, y, x + w + s->tick_length, y, s->frame, s->ink, 1);
+        canvas_text(sheet->canvas, x + w + s->tick_length + s->space / 2.0, y + 0.36 * s->tick,
+                    texts[t], (CanvasText){ .size = s->tick, .rgb = s->ink });
+    }
+}

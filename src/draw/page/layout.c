@@ -1,0 +1,248 @@
+/* layout.c -- see layout.h. */
+#include "draw/page/layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define NARROW 3        /* columns of entries: so many rows for each at least */
+#define NARROW_TALL 1.5 /* height that such ones beside each other may have, in rooms */
+#define NARROW_WIDE 0.6 /* and their width */
+#define PLOT_ASPECT 0.62 /* height of a plot that stands alone, in widths */
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* The smallest cells of fine..2 fine pixels, each a block of entries, that fill
+ * most of `extent`. */
+static int64_t reduced_cells(int64_t n, int64_t extent, int fine)
+{
+    int64_t best = 1, filled = 0;
+
+    for (int64_t pixels = fine; pixels <= 2 * fine && 100 * filled < 85 * extent; pixels++) {
+        int64_t block = (n * pixels + extent - 1) / extent, cells = (n + block - 1) / block;
+
+        if (cells * pixels > filled) {
+            filled = cells * pixels;
+            best = cells;
+        }
+    }
+    return best;
+}
+
+/* Cells and whole pixels per cell for n entries in `extent` pixels. */
+static int64_t fit_axis(int64_t n, int64_t decided, int extent, int fine, int *pixels)
+{
+    int64_t cells = decided ? decided : n;
+
+    extent = larger(extent, 1);
+    if (n > extent && !decided)
+        cells = reduced_cells(n, extent, fine);
+    *pixels = larger((int)(extent / cells), 1);
+    return cells;
+}
+
+/* Nothing but narrow columns of entries beside each other: they leave their rooms empty at the
+ * sides, and no square matrix stands beside them whose height they should have. */
+static bool all_narrow(const LayoutNeed *need)
+{
+    bool all = need->cols > 1;
+
+    for (int k = 0; k < need->count; k++)
+        all = all && !need->panels[k].plot && need->panels[k].rows >= NARROW * need->panels[k].cols;
+    return all;
+}
+
+/* Square entries where possible.  Far from square, the short side grows until
+ * it can be read: strips get rows of a usual height, columns a third. */
+static void fit_matrix(const LayoutNeed *need, const PanelNeed *panel, int room, PanelBoxes *out)
+{
+    bool   narrow = all_narrow(need);
+    double tall = narrow ? NARROW_TALL * room : room;
+    double scale = fmin((double)room / (double)panel->cols, tall / (double)panel->rows);
+    double width = (double)panel->cols * scale, height = (double)panel->rows * scale;
+    double strip = fmin((double)panel->rows * need->strip, 0.35 * room);
+
+    if (panel->plot) {
+        out->cols = room;
+        out->rows = larger(panel->plot_h ? panel->plot_h : (int)(PLOT_ASPECT * room), 1);
+        out->cell_w = out->cell_h = 1;
+        return;
+    }
+    width = fmax(width, (narrow ? NARROW_WIDE : 0.35) * room);
+    height = fmax(height, strip);
+    out->cols = fit_axis(panel->cols, panel->col_cells, (int)floor(width + 1e-6), need->fine,
+                         &out->cell_w);
+    out->rows = fit_axis(panel->rows, panel->row_cells, (int)floor(height + 1e-6), need->fine,
+                         &out->cell_h);
+}
+
+typedef struct Gutters {
+    int left, right;         /* of a column of panels */
+    int above, labels, axis; /* of a row of panels: title, labels, axis name */
+    int matrix, caption;     /* heights of a row of panels */
+    int start;               /* x of a column, y of a row */
+} Gutters;
+
+static void measure_columns(const LayoutNeed *need, Gutters *columns)
+{
+    for (int k = 0; k < need->count; k++) {
+        const PanelNeed *p = &need->panels[k];
+        Gutters         *g = &columns[k % need->cols];
+
+        g->left = larger(g->left, p->row_axis_w + p->row_labels_w);
+        g->right = larger(g->right, p->bar_w + p->load_w);
+    }
+}
+
+static int room_of(const LayoutNeed *need, const Gutters *columns)
+{
+    int room = need->width - 2 * need->margin - need->gap * (need->cols - 1);
+
+    for (int c = 0; c < need->cols; c++)
+        room -= columns[c].left + columns[c].right;
+    return room / need->cols;
+}
+
+static void place_columns(const LayoutNeed *need, Gutters *columns, int room)
+{
+    int x = need->margin;
+
+    for (int c = 0; c < need->cols; c++) {
+        columns[c].start = x;
+        x += columns[c].left + room + columns[c].right + need->gap;
+    }
+}
+
+static void measure_rows(const LayoutNeed *need, Gutters *rows, int room, PanelBoxes *boxes)
+{
+    for (int k = 0; k < need->count; k++) {
+        const PanelNeed *p = &need->panels[k];
+        Gutters         *g = &rows[k / need->cols];
+
+        fit_matrix(need, p, room, &boxes[k]);
+        g->above = larger(g->above, p->title_h);
+        g->axis = larger(g->axis, p->col_axis_h);
+        g->labels = larger(g->labels, p->col_labels_h);
+        g->matrix = larger(g->matrix, (int)boxes[k].rows * boxes[k].cell_h + p->load_h);
+        g->caption = larger(g->caption, p->caption_h);
+    }
+}
+
+static int place_rows(const LayoutNeed *need, Gutters *rows, int y)
+{
+    for (int r = 0; r < need->rows; r++) {
+        Gutters *g = &rows[r];
+
+        g->start = y;
+        y += g->above + g->axis + g->labels + g->matrix + g->caption;
+        y += r + 1 < need->rows ? need->gap : 0;
+    }
+    return y;
+}
+
+static void place_panel(const PanelNeed *p, const Gutters *column, const Gutters *row, int room,
+                        PanelBoxes *out)
+{
+    int x = column->start + column->left, w = (int)out->cols * out->cell_w;
+    int y = row->start + row->above + row->axis + row->labels, h = (int)out->rows * out->cell_h;
+    int whole = column->left + room + column->right;
+
+    if (p->plot) {
+        out->rows = row->matrix;
+        h = row->matrix;
+    }
+    x += (room - w) / 2;
+    out->column_w = whole;
+    out->matrix = (Box){ x, y, w, h };
+    out->col_labels = (Box){ x, y - p->col_labels_h, w, p->col_labels_h };
+    out->col_axis =
+        (Box){ x - (room - w) / 2, y - p->col_labels_h - p->col_axis_h, room, p->col_axis_h };
+    out->title = (Box){ column->start, row->start, whole, p->title_h };
+    out->row_labels = (Box){ x - p->row_labels_w, y, p->row_labels_w, h };
+    out->row_axis = (Box){ x - p->row_labels_w - p->row_axis_w, y, p->row_axis_w, h };
+    out->load = (Box){ x, y + h, w, p->load_h };
+    out->row_load = (Box){ x + w, y, p->load_w, h };
+    out->bar = (Box){ x + w + p->load_w, y, p->bar_w, h };
+    out->caption = (Box){ column->start, y + h + p->load_h, whole, p->caption_h };
+}
+
+static bool place_all(const LayoutNeed *need, Gutters *columns, Gutters *rows, Layout *out,
+                      Error *err)
+{
+    int room, y = need->margin, inner = need->width - 2 * need->margin;
+
+    measure_columns(need, columns);
+    room = room_of(need, columns);
+    if (room < 8)
+        return error_set(err, ERR_USAGE, "%d panels beside each other do not fit in %d pixels; "
+                         "use fewer columns, a larger width or a higher resolution",
+                         need->cols, need->width);
+    place_columns(need, columns, room);
+    measure_rows(need, rows, room, out->panels);
+    out->title = (Box){ need->margin, y, inner, need->title_h };
+    y = place_rows(need, rows, y + need->title_h);
+    for (int k = 0; k < need->count; k++)
+        place_panel(&need->panels[k], &columns[k % need->cols], &rows[k / need->cols], room,
+                    &out->panels[k]);
+    out->footer = (Box){ need->margin, y, inner, need->footer_h };
+    y += need->footer_h;
+    out->caption = (Box){ need->margin, y, inner, need->caption_h };
+    out->room = room;
+    out->narrow = all_narrow(need);
+    out->width = need->width;
+    out->height = y + need->caption_h + need->margin;
+    return true;
+}
+
+bool layout_make(const LayoutNeed *need, Layout *out, Error *err)
+{
+    Gutters *columns = calloc((size_t)need->cols, sizeof(*columns));
+    Gutters *rows = calloc((size_t)need->rows, sizeof(*rows));
+    bool     ok;
+
+    *out = (Layout){ .panels = calloc((size_t)larger(need->count, 1), sizeof(*out->panels)),
+                     .count = need->count };
+    if (columns && rows && out->panels)
+        ok = place_all(need, columns, rows, out, err);
+    else
+        ok = error_set(err, ERR_NOMEM, "laying out %d panels: out of memory", need->count);
+    free(columns);
+    free(rows);
+    if (!ok)
+        layout_free(out);
+    return ok;
+}
+
+void layout_free(Layout *layout)
+{
+    free(layout->panels);
+    *layout = (Layout){ 0 };
+}
+
+int layout_fewer_columns(int cols)
+{
+    if (cols <= 1)
+        return 1;
+    return cols % 2 ? cols - 1 : cols / 2;
+}
+
+int64_t layout_tick_step(int64_t n, int most)
+{
+    static const int64_t decimal[] = { 1, 2, 5 };
+    int64_t              step = 1, power = 1;
+
+    most = larger(most, 1);
+    if (n % 16 == 0) {
+        while ((n + step - 1) / step > most)
+            step *= 2;
+        return step;
+    }
+    for (int k = 0; (n + step - 1) / step > most; k++) {
+        if (k % 3 == 2)
+            power *= 10;
+        step = power * decimal[(k + 1) % 3];
+    }
+    return step;
+}

@@ -1,0 +1,101 @@
+/* draw/page/sheet.h -- a figure on its way to a page; private to draw.
+ *
+ * sheet_plan measures texts, lays out and reduces; sheet_draw puts it on the
+ * canvas.  All lengths are pixels; the sizes come from points and the
+ * resolution, so a figure looks the same at any dpi.
+ */
+#ifndef DRAW_PAGE_SHEET_H
+#define DRAW_PAGE_SHEET_H
+
+#include "draw/figure/scene.h"
+#include "draw/page/canvas.h"
+#include "draw/page/layout.h"
+#include "draw/text/wrap.h"
+
+#define SHEET_LINE 1.3 /* distance of lines, in font sizes */
+#define SHEET_ITEMS 32
+#define SHEET_TICKS 16
+#define SHEET_GRID_MOST 64   /* entries a side that still get a cell grid */
+#define SHEET_TOKENS_MOST 32 /* entries a side that still get token labels */
+
+typedef struct SheetStyle {
+    int    dpi;
+    const struct PageTheme *theme;
+    Hues   hues;
+    bool   dark;
+    Rgb    paper, ink, muted, rule; /* background, text, secondary text, cell grid */
+    double head, title, axis, tick, small, legend; /* font sizes */
+    double hair, frame;             /* line widths */
+    int    tick_length, space;      /* space: the usual small distance */
+} SheetStyle;
+
+typedef struct SheetPanel {
+    bool  row_tokens, col_tokens; /* labels of the tokens themselves */
+    Lines title, caption;
+} SheetPanel;
+
+typedef struct Sheet {
+    const Figure *figure;
+    SheetStyle    style;
+    int           width;
+    bool          free_width; /* nobody asked for this width */
+    int           rows, cols; /* arrangement */
+    Canvas       *canvas; /* owned; a scrap one while measuring */
+    Layout        layout;
+    Scene         scene;
+    PanelNeed    *needs;  /* owned */
+    SheetPanel   *panels; /* owned */
+    LegendItem    items[SHEET_ITEMS];
+    int           item_count;
+    Lines         title, caption;
+    double        title_font; /* of the panels; all the same */
+} Sheet;
+
+SheetStyle sheet_style(const PngOptions *options);
+/* What a file of that format is drawn on, and the bytes of the file once it is. */
+CanvasKind sheet_canvas(FigureFormat format);
+bool       sheet_finish(Canvas *canvas, CanvasKind kind, int dpi, const char *title,
+                        const PngOptions *options, Text *bytes, Error *err);
+double     sheet_points(const SheetStyle *style, double points);
+
+bool sheet_plan(Sheet *sheet, Error *err);
+void sheet_draw(Sheet *sheet);
+void sheet_free(Sheet *sheet);
+
+/* One label of an axis: the token or the position shown at index `at`. */
+void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size);
+/* Cuts the text so that it is at most `room` wide. */
+void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size);
+/* The text in lines at most `room` wide. */
+void sheet_wrap(Canvas *canvas, const char *text, double font, double room, Lines *out);
+/* Every word of the panels' titles fits its column, as no word may be cut that another
+ * arrangement would show whole. */
+bool sheet_words_fit(const Sheet *sheet);
+/* The figure's and panels' words as lines that fit the layout; sheet_words.c. */
+void   sheet_words(Sheet *sheet);
+/* Height of lines with the small distance beside them; 0: there are none. */
+int    sheet_lines_height(const Lines *lines, double font, int space);
+/* Pixels that the bars of rows or columns need across; 0: there are none; sheet_load.c. */
+int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
+void   sheet_load(Sheet *sheet, int panel, bool rows);
+/* Crosses and rings in the marked cells. */
+void   sheet_marks(Sheet *sheet, int panel);
+void   sheet_notes(Sheet *sheet, int panel); /* marked cells with their words */
+/* A plot: width of the numbers beside it, heights of what stands under and over it, and
+ * all of it drawn; sheet_plot.c. */
+int  sheet_plot_gutter(const Sheet *sheet, int panel);
+int  sheet_plot_below(const Sheet *sheet);
+int  sheet_plot_key(const Sheet *sheet, int panel);
+void sheet_plot(Sheet *sheet, int panel);
+/* The name of the axis beside a panel, in the middle of it and never cut: where the panel is too
+ * low smaller, then reaching up to the title, then on two lines. */
+void sheet_upright(Sheet *sheet, int panel, const char *name);
+/* Height of the legend; draws it too when `draw`. */
+int  sheet_legend(Sheet *sheet, int x, int y, int width, bool draw);
+/* The labelled places of a value panel's colour bar, 0..1, and their texts. */
+int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)[16]);
+void sheet_bar(Sheet *sheet, int panel);
+/* What the bar's numbers are. */
+const char *sheet_bar_name(const Sheet *sheet, int panel);
+
+#endif

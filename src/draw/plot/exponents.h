@@ -1,0 +1,47 @@
+/* draw/plot/exponents.h -- how costs grow, as a picture: a row for each mechanism, on one axis
+ * the measured exponents of n with their intervals and the claimed ones.
+ */
+#ifndef DRAW_PLOT_EXPONENTS_H
+#define DRAW_PLOT_EXPONENTS_H
+
+#include "draw/figure/figure.h"
+
+typedef enum ExponentOf { EXPONENT_FLOPS, EXPONENT_TIME, EXPONENT_MEMORY, EXPONENTS } ExponentOf;
+
+typedef struct Exponent {
+    double value, lo, hi;
+    bool   valid, bounded; /* bounded: lo and hi are known */
+} Exponent;
+
+#define EXPONENT_CLAIMS 3
+
+typedef struct ExponentRow {
+    const char *group;    /* title of a new group above this row; NULL: none */
+    const char *name;     /* "Reformer" */
+    const char *claim;    /* "O(n log n)" */
+    const char *note;     /* instead of exponents; NULL: measured */
+    double      claims[EXPONENT_CLAIMS]; /* on the axis */
+    int         claim_count;
+    Exponent    measured[EXPONENTS];
+} ExponentRow;
+
+typedef struct ExponentChart {
+    const char        *title, *caption;
+    const char        *measured; /* on what: "AMD EPYC, 2 threads" */
+    const ExponentRow *rows; /* texts borrowed */
+    int                count;
+} ExponentChart;
+
+/* A PNG, an SVG or a PDF; as text a chart is the table of its fits.  Byte-identical for the same
+ * chart, format, options and build. */
+bool exponent_chart_file(const ExponentChart *chart, FigureFormat format,
+                         const PngOptions *options, Text *bytes, Error *err);
+
+/* All of it, for an object that is open: "title":..,"rows":[..] */
+void exponents_json(const ExponentChart *chart, Json *out);
+/* The chart that such an object holds; NULL with an error that says what is wrong with it. */
+struct json_t;
+ExponentChart *exponents_of_json(const struct json_t *json, Error *err);
+void           exponents_free(ExponentChart *chart); /* made by exponents_of_json */
+
+#endif

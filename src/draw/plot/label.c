@@ -1,0 +1,149 @@
+/* label.c -- see label.h. */
+#include "draw/plot/label.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define RINGS      3
+#define RINGS_MOST 6  /* rather further out than across a curve */
+#define LINE_PARTS 24 /* boxes along a slanted line, at most */
+#define FRAME_PARTS 64 /* ... as long as this part of the frame */
+#define LINES_MOST 96 /* points of a curve whose lines are taken one by one */
+#define STRETCHES  48 /* boxes along one of more points */
+
+static bool overlap(const LabelBox *a, const LabelBox *b)
+{
+    return a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h && b->y < a->y + a->h;
+}
+
+static bool is_free(const LabelPlaces *p, int first, const LabelBox *box)
+{
+    const LabelBox *f = &p->frame;
+
+    if (box->x < f->x || box->y < f->y || box->x + box->w > f->x + f->w ||
+        box->y + box->h > f->y + f->h)
+        return false;
+    for (int i = first; i < p->count; i++)
+        if (overlap(&p->taken[i], box))
+            return false;
+    return true;
+}
+
+void label_take(LabelPlaces *p, LabelBox box)
+{
+    if (p->count < LABEL_PLACES_MOST)
+        p->taken[p->count++] = box;
+}
+
+void label_take_line(LabelPlaces *p, double x0, double y0, double x1, double y1)
+{
+    bool   level = fabs(x1 - x0) < 1e-9 || fabs(y1 - y0) < 1e-9;
+    double part = fmax(p->frame.w, p->frame.h) / FRAME_PARTS;
+    double wanted = part > 0 ? ceil(fmax(fabs(x1 - x0), fabs(y1 - y0)) / part) : LINE_PARTS;
+    int    parts = level ? 1 : (int)fmax(1, fmin(wanted, LINE_PARTS));
+
+    for (int i = 0; i < parts; i++) {
+        double ax = x0 + (x1 - x0) * i / parts, bx = x0 + (x1 - x0) * (i + 1) / parts;
+        double ay = y0 + (y1 - y0) * i / parts, by = y0 + (y1 - y0) * (i + 1) / parts;
+
+        label_take(p, (LabelBox){ fmin(ax, bx), fmin(ay, by), fabs(bx - ax), fabs(by - ay) });
+    }
+    p->lines = p->count;
+}
+
+void label_take_guide(LabelPlaces *p, double x0, double y0, double x1, double y1)
+{
+    label_take_line(p, x0, y0, x1, y1);
+    p->guides = p->count;
+}
+
+static bool take_free(LabelPlaces *p, int first, LabelBox box)
+{
+    if (!is_free(p, first, &box))
+        return false;
+    label_take(p, box);
+    return true;
+}
+
+bool label_fits(LabelPlaces *p, LabelBox box, bool clear)
+{
+    return take_free(p, clear ? p->guides : p->lines, box);
+}
+
+/* Boxes around stretches of a curve. */
+static void take_stretches(LabelPlaces *p, const PlotSeries *s,
+                           bool (*at)(const void *context, int64_t point, double *x, double *y),
+                           const void *context)
+{
+    for (int64_t k = 0; k < STRETCHES; k++) {
+        double x0 = HUGE_VAL, x1 = -HUGE_VAL, y0 = HUGE_VAL, y1 = -HUGE_VAL, x, y;
+
+        for (int64_t i = k * (s->count - 1) / STRETCHES;
+             i <= ((k + 1) * (s->count - 1) + STRETCHES - 1) / STRETCHES && i < s->count; i++)
+            if (at(context, i, &x, &y)) {
+                x0 = fmin(x0, x);
+                x1 = fmax(x1, x);
+                y0 = fmin(y0, y);
+                y1 = fmax(y1, y);
+            }
+        if (x1 >= x0)
+            label_take(p, (LabelBox){ x0, y0, x1 - x0, y1 - y0 });
+    }
+    p->lines = p->count;
+}
+
+/* Steps that stay level are one line. */
+void label_take_series(LabelPlaces *p, const PlotSeries *s,
+                       bool (*at)(const void *context, int64_t point, double *x, double *y),
+                       const void *context)
+{
+    double x0, y0, x1, y1;
+
+    if (s->mark == CURVE_BARS || s->mark == CURVE_POINTS)
+        return;
+    if (s->mark == CURVE_LINE && s->count > LINES_MOST) {
+        take_stretches(p, s, at, context);
+        return;
+    }
+    for (int64_t i = 0, next; i + 1 < s->count; i = next) {
+        for (next = i + 1; s->mark == CURVE_STEPS && next + 1 < s->count &&
+                           !(s->y[next] > s->y[i] || s->y[next] < s->y[i]); next++)
+            ;
+        if (!at(context, i, &x0, &y0) || !at(context, next, &x1, &y1))
+            continue;
+        if (s->mark == CURVE_STEPS) {
+            label_take_line(p, x0, y0, x1, y0);
+            label_take_line(p, x1, y0, x1, y1);
+        } else {
+            label_take_line(p, x0, y0, x1, y1);
+        }
+    }
+}
+
+static bool place(LabelPlaces *p, int first, int rings, double x, double y, double gap_x,
+                  double gap_y, double w, double h, LabelBox *out)
+{
+    static const double sides[][2] = { { 1, 0 },  { -1, 0 }, { 0, -1 }, { 0, 1 },
+                                       { 1, -1 }, { 1, 1 },  { -1, -1 }, { -1, 1 } };
+
+    for (int ring = 0; ring < rings; ring++)
+        for (size_t k = 0; k < sizeof(sides) / sizeof(*sides); k++) {
+            double   across = sides[k][0], down = sides[k][1];
+            LabelBox box = { x + across * (gap_x + w / 2) - w / 2,
+                             y + down * (gap_y + h / 2 + ring * h) - h / 2, w, h };
+
+            if (!(ring && !(down > 0 || down < 0)) && take_free(p, first, box)) {
+                *out = box;
+                return true;
+            }
+        }
+    return false;
+}
+
+bool label_place(LabelPlaces *p, double x, double y, double gap_x, double gap_y, double w,
+                 double h, LabelBox *out)
+{
+    return place(p, 0, RINGS, x, y, gap_x, gap_y, w, h, out) ||
+           (p->lines && (place(p, p->guides, RINGS_MOST, x, y, gap_x, gap_y, w, h, out) ||
+                         place(p, p->lines, RINGS, x, y, gap_x, gap_y, w, h, out)));
+}

@@ -1,0 +1,354 @@
+/* plot.c -- see plot.h. */
+#include "draw/plot/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DECADES_MOST 9 /* that a logarithmic axis shows below its top */
+
+Plot *plot_new(Error *err)
+{
+    Plot *plot = calloc(1, sizeof(*plot));
+
+    if (!plot)
+        error_set(err, ERR_NOMEM, "a plot: out of memory");
+    return plot;
+}
+
+static void series_free(PlotSeries *s)
+{
+    free(s->x);
+    free(s->y);
+    free(s->low);
+    free(s->high);
+    free(s->labels);
+    *s = (PlotSeries){ .count = 0 };
+}
+
+void plot_free(Plot *plot)
+{
+    for (int k = 0; plot && k < plot->count; k++)
+        series_free(&plot->series[k]);
+    if (plot) {
+        free(plot->x.names);
+        free(plot->rows);
+    }
+    free(plot);
+}
+
+PlotSeries *plot_add(Plot *plot, const char *name, CurveMark mark, int64_t count, bool band)
+{
+    PlotSeries *s = &plot->series[plot->count];
+    size_t      size = (size_t)(count > 0 ? count : 1);
+
+    if (plot->count == PLOT_SERIES_MOST) {
+        plot->left_out++;
+        return NULL;
+    }
+    *s = (PlotSeries){ .mark = mark, .count = count, .x = calloc(size, sizeof(double)),
+                       .y = calloc(size, sizeof(double)), .hue = plot->count };
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    s->whiskers = band && mark == CURVE_POINTS; /* nothing stands between them */
+    if (band) {
+        s->low = calloc(size, sizeof(double));
+        s->high = calloc(size, sizeof(double));
+    }
+    if (!s->x || !s->y || (band && (!s->low || !s->high))) {
+        series_free(s);
+        return NULL;
+    }
+    plot->count++;
+    return s;
+}
+
+void plot_guide(Plot *plot, const char *name, bool vertical, double at)
+{
+    PlotGuide *g = &plot->guides[plot->guide_count];
+
+    if (plot->guide_count == PLOT_GUIDES_MOST || !isfinite(at))
+        return;
+    *g = (PlotGuide){ .vertical = vertical, .at = at };
+    snprintf(g->name, sizeof(g->name), "%s", name);
+    plot->guide_count++;
+}
+
+static bool is_number(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    return end != text && !*end;
+}
+
+bool plot_name_points(Plot *plot, const char *names)
+{
+    const PlotSeries *s = &plot->series[0];
+    PlotAxis         *x = &plot->x;
+
+    if (!plot->count || x->names)
+        return true;
+    x->names = calloc((size_t)(s->count > 0 ? s->count : 1), sizeof(*x->names));
+    for (; x->names && x->name_count < s->count && *names; x->name_count++) {
+        size_t    length = strcspn(names, "|");
+        PlotName *name = &x->names[x->name_count];
+
+        name->at = s->x[x->name_count];
+        snprintf(name->text, sizeof(name->text), "%.*s", (int)length, names);
+        x->words = x->words || !is_number(name->text);
+        names += length + (names[length] == '|');
+    }
+    return x->names != NULL;
+}
+
+/* ---- ranges ----------------------------------------------------------------- */
+
+typedef struct Range {
+    double lo, hi, least_positive;
+} Range;
+
+static void range_add(Range *r, double value)
+{
+    if (!isfinite(value))
+        return;
+    r->lo = fmin(r->lo, value);
+    r->hi = fmax(r->hi, value);
+    if (value > 0)
+        r->least_positive = fmin(r->least_positive, value);
+}
+
+static void range_series(const PlotSeries *s, Range *x, Range *y)
+{
+    for (int64_t i = 0; i < s->count; i++) {
+        range_add(x, s->x[i]);
+        range_add(y, s->y[i]);
+        if (s->low)
+            range_add(y, s->low[i]);
+        if (s->high)
+            range_add(y, s->high[i]);
+    }
+}
+
+/* A logarithmic axis needs numbers above 0; without any it is a linear one. */
+static void settle_axis(PlotAxis *axis, Range r, bool from_zero)
+{
+    if (!(r.lo <= r.hi))
+        r = (Range){ 0, 1, 1 };
+    axis->log = axis->log && r.hi > 0 && r.least_positive <= r.hi;
+    if (axis->log) {
+        axis->hi = r.hi;
+        axis->lo = fmax(r.least_positive, r.hi * pow(10, -DECADES_MOST));
+        axis->cut = r.least_positive < axis->lo;
+        if (!(axis->hi > axis->lo * 1.0001)) {
+            axis->lo = axis->hi / 3;
+            axis->hi *= 3;
+        }
+        return;
+    }
+    if (from_zero && r.lo > 0 && r.lo < 0.6 * r.hi)
+        r.lo = 0;
+    if (from_zero && r.hi < 0 && r.hi > 0.6 * r.lo)
+        r.hi = 0;
+    axis->lo = r.lo;
+    axis->hi = r.hi;
+    if (!(axis->hi > axis->lo) && !(axis->hi > 0 || axis->hi < 0)) {
+        axis->hi = 1; /* all is 0 */
+    } else if (!(axis->hi > axis->lo)) {
+        axis->lo -= axis->lo > 0 ? 0.5 * axis->lo : 0.5;
+        axis->hi += axis->hi > 0 ? 0.5 * axis->hi : 0.5;
+    }
+}
+
+/* Half a step more on each side, so that bars at the ends are whole. */
+static void widen_for_bars(const Plot *plot, Range *x)
+{
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+        double            step = s->count > 1 ? fabs(s->x[1] - s->x[0]) : 1;
+
+        if (s->mark != CURVE_BARS || !s->count)
+            continue;
+        range_add(x, s->x[0] - step / 2);
+        range_add(x, s->x[s->count - 1] + step / 2);
+    }
+}
+
+/* By a share of its length at both ends. */
+static void widen_axis(PlotAxis *axis, double share)
+{
+    double more = axis->log ? pow(axis->hi / axis->lo, share) : share * (axis->hi - axis->lo);
+
+    axis->lo = axis->log ? axis->lo / more : axis->lo - more;
+    axis->hi = axis->log ? axis->hi * more : axis->hi + more;
+}
+
+/* Values lie along x. */
+static void settle_rows(Plot *plot)
+{
+    Range x = { HUGE_VAL, -HUGE_VAL, HUGE_VAL }, none = x;
+    bool  bars = false;
+
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        range_series(s, &x, &none);
+        for (int64_t i = 0; s->low && i < s->count; i++) {
+            range_add(&x, s->low[i]);
+            range_add(&x, s->high[i]);
+        }
+        bars = bars || s->mark == CURVE_BARS;
+    }
+    for (int k = 0; k < plot->guide_count; k++)
+        range_add(&x, plot->guides[k].at);
+    if (bars)
+        range_add(&x, 0);
+    plot->x.log = plot->x.whole = false;
+    settle_axis(&plot->x, x, bars);
+    if (!bars) /* off the frame */
+        plot->x.lo -= 0.04 * (plot->x.hi - plot->x.lo);
+    plot->x.hi += 0.04 * (plot->x.hi - plot->x.lo);
+    plot->y.lo = -0.5;
+    plot->y.hi = plot->row_count - 0.5;
+}
+
+static bool has_words(const Plot *plot)
+{
+    for (int k = 0; k < plot->count; k++)
+        if (plot->series[k].labels)
+            return true;
+    return false;
+}
+
+void plot_settle(Plot *plot)
+{
+    Range x = { HUGE_VAL, -HUGE_VAL, HUGE_VAL }, y = x;
+    bool  bars = false, marks;
+
+    if (plot->rows) {
+        settle_rows(plot);
+        return;
+    }
+    plot->x.whole = true;
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        range_series(s, &x, &y);
+        bars = bars || s->mark == CURVE_BARS;
+        for (int64_t i = 0; i < s->count; i++)
+            plot->x.whole = plot->x.whole && s->x[i] == floor(s->x[i]);
+    }
+    for (int k = 0; k < plot->guide_count; k++)
+        range_add(plot->guides[k].vertical ? &x : &y, plot->guides[k].at);
+    if (!plot->x.log)
+        widen_for_bars(plot, &x);
+    if (plot->x.words) { /* a word has room on both sides */
+        range_add(&x, x.lo - 0.4);
+        range_add(&x, x.hi + 0.4);
+    }
+    marks = plot->x.names && !plot->x.words;
+    if (bars && y.lo > 0 && !plot->y.log)
+        range_add(&y, 0);
+    settle_axis(&plot->x, x, false);
+    settle_axis(&plot->y, y, true);
+    if (!plot->y.log && (plot->y.lo > 0 || plot->y.lo < 0)) /* off the frame */
+        plot->y.lo -= 0.04 * (plot->y.hi - plot->y.lo);
+    if (marks) /* those at the ends are whole */
+        widen_axis(&plot->x, 0.03);
+    if (plot->x.names && plot->y.log)
+        plot->y.lo /= pow(plot->y.hi / plot->y.lo, 0.04);
+    if (plot->y.log)
+        plot->y.hi *= pow(plot->y.hi / plot->y.lo, 0.04);
+    else
+        plot->y.hi += 0.04 * (plot->y.hi - plot->y.lo);
+    if (has_words(plot) && plot->y.log) { /* names above the top line, points off the frame */
+        double decades = plot->y.hi / plot->y.lo;
+
+        plot->y.hi *= pow(decades, 0.05);
+        plot->y.lo /= pow(decades, 0.05);
+    }
+}
+
+double plot_place(const PlotAxis *axis, double value)
+{
+    double place;
+
+    if (isnan(value) || (axis->log && !(value > 0)))
+        return (double)NAN;
+    place = axis->log ? log(value / axis->lo) / log(axis->hi / axis->lo)
+                      : (value - axis->lo) / (axis->hi - axis->lo);
+    return place < 0 ? 0 : place > 1 ? 1 : place;
+}
+
+/* ---- looks ------------------------------------------------------------------ */
+
+static const Rgb colours[] = { { 0, 114, 178 },  { 213, 94, 0 },   { 0, 158, 115 },
+                               { 204, 121, 167 }, { 86, 180, 233 }, { 230, 159, 0 } };
+#define COLOURS ((int)(sizeof(colours) / sizeof(*colours)))
+
+Rgb plot_colour(int series, bool dark)
+{
+    Rgb rgb = colours[series % COLOURS];
+
+    if (dark && series % COLOURS == 0)
+        return (Rgb){ 72, 126, 240 }; /* lighter, and still not the fifth */
+    return rgb;
+}
+
+int plot_mark(int series)
+{
+    return series + series / COLOURS;
+}
+
+uint8_t plot_colour_256(int series)
+{
+    return colour_nearest_256(plot_colour(series, true));
+}
+
+char plot_letter(int series)
+{
+    static const char letters[] = "ox+*#@%&";
+
+    return letters[series % (int)(sizeof(letters) - 1)];
+}
+
+void plot_caption(const Plot *plot, char *text, size_t size)
+{
+    size_t used = 0;
+
+    *text = '\0';
+    if (*plot->note) {
+        snprintf(text, size, "%s", plot->note);
+        return;
+    }
+    for (int k = 0; k < plot->count && k < 3 && used < size; k++) {
+        const PlotSeries *s = &plot->series[k];
+        double            lo = HUGE_VAL, hi = -HUGE_VAL;
+        char              least[16], most[16];
+
+        for (int64_t i = 0; i < s->count; i++)
+            if (isfinite(s->y[i])) {
+                lo = fmin(lo, s->y[i]);
+                hi = fmax(hi, s->y[i]);
+            }
+        if (!(lo <= hi))
+            continue;
+        plot_number(&plot->y, lo, least, sizeof(least));
+        plot_number(&plot->y, hi, most, sizeof(most));
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s%s%s%s", used ? ", " : "",
+                                 plot->count > 1 ? s->name : "", plot->count > 1 ? " " : "", least,
+                                 strcmp(least, most) ? " to " : "",
+                                 strcmp(least, most) ? most : "");
+    }
+    if (plot->count > 3 && used < size)
+        used += (size_t)snprintf(text + used, size - used, ", \xE2\x80\xA6");
+    if (plot->binned && used < size)
+        used += (size_t)snprintf(text + used, size - used,
+                                 "; least and largest of every %lld points",
+                                 (long long)plot->binned);
+    if (plot->y.cut && used < size)
+        used += (size_t)snprintf(text + used, size - used, "; what is below %.0e lies on the edge",
+                                 plot->y.lo);
+    if (plot->left_out && used < size)
+        snprintf(text + used, size - used, "; %lld series more", (long long)plot->left_out);
+}

@@ -1,0 +1,320 @@
+/* plot_cells.c -- see plot_cells.h. */
+#include "draw/text/field.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEGEND_LINES 2 /* of curves, which need the room */
+#define LEGEND_LINES_ROWS 4
+#define FIELD_LEAST 3 /* lines that are left to the curves */
+#define DRAWN_MOST  6 /* times, the last with what the key has by then */
+#define FEW_POINTS   24 /* that get their letter among the dots */
+
+/* ---- dots ------------------------------------------------------------------- */
+
+/* Braille: a bit for each dot of a character; ASCII: the letter of the series. */
+void cells_dot(Field *f, int dot_y, int dot_x, int ink)
+{
+    static const uint8_t bits[4][2] = { { 1, 8 }, { 2, 16 }, { 4, 32 }, { 64, 128 } };
+    int       across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1;
+    PlotCell *cell;
+
+    if (dot_x < 0 || dot_y < 0 || dot_x >= across * f->w || dot_y >= down * f->h)
+        return;
+    cell = cells_at(f->out, f->y + dot_y / down, f->x + dot_x / across);
+    if (!cell)
+        return;
+    if (!f->utf8) {
+        *cell = (PlotCell){ ink < 0 ? '.' : (uint32_t)plot_letter(ink), ink };
+        return;
+    }
+    if (cell->ch < 0x2800 || cell->ch > 0x28FF)
+        cell->ch = 0x2800;
+    cell->ch |= bits[dot_y % 4][dot_x % 2];
+    cell->ink = ink;
+}
+
+static int dots_across(const Field *f)
+{
+    return f->utf8 ? 2 * f->w : f->w;
+}
+
+static int dots_down(const Field *f)
+{
+    return f->utf8 ? 4 * f->h : f->h;
+}
+
+/* False: the point has no place. */
+bool cells_dot_of(const Field *f, double x, double y, int *dot_x, int *dot_y)
+{
+    double px = plot_place(&f->axis, x), py = plot_place(&f->plot->y, y);
+
+    if (isnan(px) || isnan(py))
+        return false;
+    *dot_x = (int)lround(px * (dots_across(f) - 1));
+    *dot_y = (int)lround((1 - py) * (dots_down(f) - 1));
+    return true;
+}
+
+static void put_line(Field *f, int x0, int y0, int x1, int y1, int series)
+{
+    int dx = abs(x1 - x0), dy = abs(y1 - y0), steps = dx > dy ? dx : dy;
+
+    for (int k = 0; k <= steps; k++)
+        cells_dot(f, steps ? y0 + (int)lround((double)k * (y1 - y0) / steps) : y0,
+                steps ? x0 + (int)lround((double)k * (x1 - x0) / steps) : x0, series);
+}
+
+static void put_bars(Field *f, const PlotSeries *s, int series)
+{
+    static const uint32_t eighths[] = { ' ',    0x2581, 0x2582, 0x2583, 0x2584,
+                                        0x2585, 0x2586, 0x2587, 0x2588 };
+    double step = s->count > 1 ? fabs(s->x[1] - s->x[0]) : 1;
+
+    for (int64_t i = 0; i < s->count; i++) {
+        double left = plot_place(&f->plot->x, s->x[i] - 0.4 * step), top;
+        double right = plot_place(&f->plot->x, s->x[i] + 0.4 * step);
+        int    from, to, high;
+
+        if (isnan(plot_place(&f->plot->y, s->y[i])) || isnan(left) || isnan(right))
+            continue;
+        top = plot_place(&f->plot->y, s->y[i]) * f->h * 8;
+        from = (int)lround(left * f->w);
+        to = (int)lround(right * f->w);
+        to = to > from ? to : from + 1;
+        high = (int)ceil(top / 8);
+        for (int x = from; x < to && x < f->w; x++)
+            for (int y = 0; y < high; y++) {
+                int part = (int)lround(fmin(top - 8 * y, 8));
+
+                if (part > 0)
+                    cells_put(f->out, f->y + f->h - 1 - y, f->x + x,
+                        f->utf8 ? eighths[part] : (uint32_t)plot_letter(series), series);
+            }
+    }
+}
+
+static void put_series(Field *f, const PlotSeries *s, int series)
+{
+    int  x0 = 0, y0 = 0, x, y;
+    bool drawn = false;
+
+    for (int64_t i = 0; i < s->count; i++) {
+        if (!cells_dot_of(f, s->x[i], s->y[i], &x, &y)) {
+            drawn = false;
+            continue;
+        }
+        if (!drawn || s->mark == CURVE_POINTS) {
+            cells_dot(f, y, x, series);
+        } else if (s->mark == CURVE_STEPS) {
+            put_line(f, x0, y0, x, y0, series);
+            put_line(f, x, y0, x, y, series);
+        } else {
+            put_line(f, x0, y0, x, y, series);
+        }
+        drawn = true;
+        x0 = x;
+        y0 = y;
+    }
+}
+
+/* Letters on the points of a line, so that series differ without colours. */
+static void put_letters(Field *f, const PlotSeries *s, int series)
+{
+    int64_t every = (s->count + 7) / 8;
+    int     x, y;
+
+    if ((s->count <= FEW_POINTS && s->count * 3 <= f->w) || s->mark == CURVE_POINTS)
+        every = 1;
+    for (int64_t i = (series * every) / (f->plot->count ? f->plot->count : 1); i < s->count;
+         i += every)
+        if (cells_dot_of(f, s->x[i], s->y[i], &x, &y))
+            cells_put(f->out, f->y + y / (f->utf8 ? 4 : 1), f->x + x / (f->utf8 ? 2 : 1),
+                      (uint32_t)plot_letter(s->hue), s->hue);
+}
+
+static void put_band(Field *f, const PlotSeries *s, int series)
+{
+    for (int64_t i = 0; s->low && i < s->count; i++) {
+        int x, low, high;
+
+        if (!cells_dot_of(f, s->x[i], s->low[i], &x, &low) ||
+            !cells_dot_of(f, s->x[i], s->high[i], &x, &high))
+            continue;
+        if (s->whiskers)
+            put_line(f, x, low, x, high, series);
+        cells_dot(f, low, x, series);
+        cells_dot(f, high, x, series);
+    }
+}
+
+/* ---- around ----------------------------------------------------------------- */
+
+static void put_y_axis(Field *f, const PlotTick *ticks, int count)
+{
+    PlotCells *c = f->out;
+
+    for (int y = 0; y < f->h; y++)
+        cells_put(c, f->y + y, f->x - 1, f->utf8 ? 0x2502 : '|', PLOT_INK_AXIS);
+    for (int k = 0; k < count; k++) {
+        int y = f->y + (int)lround((1 - ticks[k].place) * (f->h - 1));
+        int width = cells_width(ticks[k].text);
+
+        cells_text(c, y, f->x - 1 - width, width, ticks[k].text, PLOT_INK_TEXT, f->utf8);
+        cells_put(c, y, f->x - 1, f->utf8 ? 0x2524 : '+', PLOT_INK_AXIS);
+    }
+}
+
+/* Returns the lines it takes; draws when `draw`. */
+static int legend(const Plot *plot, PlotCells *c, int top, bool utf8, bool draw)
+{
+    int x = 0, line = 0;
+
+    for (int k = 0; plot_named(plot) > 1 && k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+        int               width = cells_width(s->name) + 2;
+
+        if (s->guide)
+            continue;
+        if (x && x + width > c->width) {
+            x = 0;
+            line++;
+        }
+        if (line == (plot->rows ? LEGEND_LINES_ROWS : LEGEND_LINES))
+            return line;
+        if (draw) {
+            cells_put(c, top + line, x, (uint32_t)plot_letter(s->hue), s->hue);
+            cells_text(c, top + line, x + 2, c->width - x - 2, s->name, PLOT_INK_TEXT, utf8);
+        }
+        x += width + 2;
+    }
+    return plot_named(plot) > 1 ? line + 1 : 0;
+}
+
+int cells_legend_lines(const Plot *plot, int width)
+{
+    PlotCells c = { .width = width };
+
+    return legend(plot, &c, 0, false, false);
+}
+
+static bool is_curve(const PlotSeries *s)
+{
+    return s->mark != CURVE_BARS && !s->guide;
+}
+
+static void draw_all(Field *f, const PlotTick *ys, int y_count)
+{
+    const Plot *plot = f->plot;
+    bool        several = plot_named(plot) > 1;
+
+    for (int k = 0; k < plot->count; k++)
+        if (plot->series[k].mark == CURVE_BARS)
+            put_bars(f, &plot->series[k], plot->series[k].hue);
+    cells_take_points(f);
+    cells_guides(f);
+    for (int k = 0; k < plot->count; k++)
+        if (plot->series[k].guide)
+            cells_guide_line(f, &plot->series[k]);
+    for (int k = 0; k < plot->count; k++)
+        if (is_curve(&plot->series[k])) {
+            put_band(f, &plot->series[k], plot->series[k].hue);
+            put_series(f, &plot->series[k], plot->series[k].hue);
+        }
+    for (int k = 0; k < plot->count; k++)
+        if (is_curve(&plot->series[k]) &&
+            (several || plot->x.names || plot->series[k].count <= 1 ||
+             plot->series[k].mark == CURVE_POINTS))
+            put_letters(f, &plot->series[k], k);
+    cells_labels(f);
+    put_y_axis(f, ys, y_count);
+    cells_x_axis(f);
+}
+
+static void clear(PlotCells *c)
+{
+    for (int i = 0; i < c->width * c->height; i++)
+        c->cells[i] = (PlotCell){ ' ', PLOT_INK_NONE };
+}
+
+/* Axes at both sides, their names above and below; so many lines are left of the key's. */
+static void draw_field(Field *f, int above, int below, int key_lines)
+{
+    const Plot *plot = f->plot;
+    PlotCells  *out = f->out;
+    PlotTick    ys[PLOT_TICKS_MOST];
+    int         y_count, widest = 1;
+
+    f->y = above;
+    f->h = out->height - above - below - key_lines;
+    y_count = plot_ticks(&plot->y, f->h / 3 + 1, ys);
+    for (int k = 0; k < y_count; k++)
+        widest = cells_width(ys[k].text) > widest ? cells_width(ys[k].text) : widest;
+    f->x = widest + 1;
+    f->w = out->width - f->x - 1;
+    f->places.frame = (LabelBox){ f->x, f->y, f->w, f->h };
+    f->places.count = f->places.lines = f->places.guides = 0;
+    draw_all(f, ys, y_count);
+    if (above)
+        cells_cut(out, above - 1, 0, out->width, plot->y.name, PLOT_INK_TEXT, f->utf8);
+    if (below == 3) {
+        int length = cells_width(plot->x.name), left = f->w > length ? (f->w - length) / 2 : 0;
+
+        cells_cut(out, out->height - 1 - key_lines, f->x + left, f->w, plot->x.name,
+                  PLOT_INK_TEXT, f->utf8);
+    }
+}
+
+/* Names that find no place get numbers and a key below, which leaves less room for others: so it
+ * is drawn until all have their place, or the key as many lines as there are for it. */
+static void draw_curves(Field *f, int above)
+{
+    int     below = f->out->height >= above + 6 ? 3 : 2, lines = 0;
+    int     most = f->out->height - above - below - FIELD_LEAST;
+    NameKey key = { .count = 0 };
+
+    f->key = &key;
+    for (int drawn = 1;; drawn++) {
+        key.full |= drawn == DRAWN_MOST;
+        clear(f->out);
+        draw_field(f, above, below, lines);
+        if (!cells_key_grow(&key))
+            break;
+        while ((lines = cells_key(f, 0, false)) > most && key.count > 0) {
+            key.count--;
+            key.full = true;
+        }
+    }
+    cells_key(f, f->out->height - lines, true);
+}
+
+bool plot_cells(const Plot *plot, int width, int height, bool utf8, PlotCells *out, Error *err)
+{
+    Field f = { .plot = plot, .out = out, .utf8 = utf8, .axis = plot->x };
+    int   above;
+
+    *out = (PlotCells){ .width = width < 12 ? 12 : width, .height = height < 4 ? 4 : height };
+    out->cells = malloc((size_t)(out->width * out->height) * sizeof(*out->cells));
+    if (!out->cells)
+        return error_set(err, ERR_NOMEM, "a plot: out of memory");
+    clear(out);
+    above = legend(plot, out, 0, utf8, false);
+    if (plot->rows) {
+        above = out->height >= above + 5 ? above : 0;
+        cells_rows(&f, above);
+    } else {
+        above = out->height >= above + 8 ? above + 1 : out->height >= 7 ? 1 : 0;
+        draw_curves(&f, above);
+    }
+    if (above > !plot->rows)
+        legend(plot, out, 0, utf8, true);
+    return true;
+}
+
+void plot_cells_free(PlotCells *cells)
+{
+    free(cells->cells);
+    *cells = (PlotCells){ 0 };
+}
