@@ -4,8 +4,8 @@
 
 #include "app/command_parts.h"
 #include "app/system_words.h"
-#include "profile/fit.h"
 #include "profile/results.h"
+#include "profile/statistics.h"
 
 /* One row a point; CSV has every number, text and Markdown the ones that are read. */
 void points_table(const Results *rows, TableStyle style, int room, Text *out);

@@ -1,5 +1,5 @@
-/* fit.c -- least squares of logarithms, and their bootstrap; see fit.h. */
-#include "profile/fit.h"
+/* fit.c -- least squares of logarithms, and their bootstrap; see statistics.h. */
+#include "profile/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "profile/fit.h"
+#include "profile/statistics.h"
 
 #define POINTS 8
 

@@ -1,0 +1,66 @@
+/* profile/statistics.h -- how a cost grows: the slope of log y on log x, with its interval.
+ *
+ * The free exponent comes from least squares of the logarithms,
+ *
+ *     log y = log c + alpha log x,
+ *
+ * its 95 % interval from resampling the points (bootstrap, fixed seed: the same
+ * points give the same interval), and beside it stand the usual shapes 1, log n,
+ * n, n log n, n^1.5 and n^2, each with one free factor and the deviation it leaves.
+ * Slopes bend at small n, so the local slope between neighbours is kept, and the
+ * smallest lengths can be dropped.
+ */
+#ifndef PROFILE_STATISTICS_H
+#define PROFILE_STATISTICS_H
+
+#include "profile/record.h"
+
+typedef enum FitModel {
+    FIT_CONSTANT,
+    FIT_LOG,
+    FIT_LINEAR,
+    FIT_NLOGN,
+    FIT_N15,
+    FIT_SQUARE,
+    FIT_MODELS,
+} FitModel;
+
+#define FIT_MOST 256 /* points a fit takes */
+
+typedef struct FitPlan {
+    int  drop;     /* so many of the smallest distinct x are left out */
+    int  boot;     /* resamplings; 0: no interval */
+    bool over_log; /* fit y / log x: a log that was claimed does not count */
+} FitPlan;
+
+#define FIT_PLAN ((FitPlan){ .boot = 1000 })
+
+typedef struct Fit {
+    int    count;              /* points used */
+    Number alpha;              /* the exponent; valid from two distinct x on */
+    Number lo, hi;             /* its 95 % interval; valid from three distinct x on */
+    Number deviation;          /* standard error of alpha by ordinary least squares */
+    Number c, r2;              /* factor; share of the variance of log y explained */
+    Number rms[FIT_MODELS];    /* of log y, of each one-factor model */
+    Number factor[FIT_MODELS];
+    Number explained[FIT_MODELS]; /* share of the variance of log y, as r2 is of the free line */
+    FitModel best;             /* of smallest rms; when alpha is valid */
+    int    locals;             /* slopes between neighbouring distinct x */
+    double local_x[FIT_MOST], local[FIT_MOST]; /* at the larger x of the two */
+} Fit;
+
+/* Points with x <= 0, y <= 0 or no number are left out (there is no logarithm of
+ * them); equal x are averaged for the local slopes.  False: more than FIT_MOST. */
+bool fit_power(const double *x, const double *y, int count, const FitPlan *plan, Fit *out,
+               Error *err);
+
+const char *fit_model_name(FitModel model); /* "n log n" */
+
+/* Ratio of the medians b / a with its 95 % interval by resampling both; the
+ * interval is not valid with fewer than three samples on a side. */
+typedef struct Ratio {
+    Number value, lo, hi;
+} Ratio;
+Ratio ratio_of_medians(const double *a, int a_count, const double *b, int b_count);
+
+#endif

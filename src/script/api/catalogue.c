@@ -1,0 +1,339 @@
+/* catalogue.c -- mechanisms, positions, presets and generators as tables. */
+#include "script/host/binding.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "app/preset.h"
+
+static void set_string(lua_State *L, const char *key, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_bool(lua_State *L, const char *key, bool value)
+{
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static const Alias help_names[] = { { "doc", "help" }, { NULL, NULL } };
+
+/* ---- parameters ------------------------------------------------------------- */
+
+/* Bounds only where they say something. */
+static void set_bounds(lua_State *L, const Param *p)
+{
+    bool number = p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT ||
+                  p->type == PARAM_TYPE_LIST || p->type == PARAM_TYPE_PER_HEAD;
+
+    if (!number)
+        return;
+    lua_pushnumber(L, p->lo);
+    lua_setfield(L, -2, "min");
+    lua_pushnumber(L, p->hi);
+    lua_setfield(L, -2, "max");
+}
+
+static void set_choices(lua_State *L, const char *const *choices)
+{
+    if (!choices)
+        return;
+    lua_newtable(L);
+    for (int i = 0; choices[i]; i++) {
+        lua_pushstring(L, choices[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "values");
+}
+
+static void push_param(lua_State *L, const Param *p)
+{
+    Text *text = text_box(L);
+
+    params_print(p, NULL, text);
+    lua_newtable(L);
+    set_string(L, "name", p->name);
+    set_string(L, "type", param_type_name(p->type));
+    text_box_push(L, text);
+    lua_setfield(L, -2, "default");
+    set_bounds(L, p);
+    set_choices(L, p->choices);
+    set_string(L, "shape", p->shape);
+    set_string(L, "drawn", p->drawn);
+    set_string(L, "help", p->help);
+    names_set(L, help_names);
+    lua_remove(L, -2);
+}
+
+static void set_params(lua_State *L, const Param *table)
+{
+    int count = 0;
+
+    lua_newtable(L);
+    for (const Param *p = table; p && p->name; p++) {
+        push_param(L, p);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "params");
+}
+
+/* ---- mechanisms ------------------------------------------------------------- */
+
+static void set_classes(lua_State *L, const Mechanism *m)
+{
+    int  count = 0;
+    char text[64];
+
+    set_string(L, "class", mechanism_classes(m, text, sizeof(text)));
+    lua_newtable(L);
+    for (unsigned bit = 1; bit && bit <= m->classes; bit <<= 1)
+        if (m->classes & bit) {
+            lua_pushstring(L, class_name(bit));
+            lua_rawseti(L, -2, ++count);
+        }
+    lua_setfield(L, -2, "classes");
+}
+
+static void set_claims(lua_State *L, const Mechanism *m)
+{
+    lua_newtable(L);
+    set_string(L, "time", m->claim_time);
+    set_string(L, "memory", m->claim_memory);
+    set_string(L, "decode", m->claim_decode);
+    if (m->claim_exponent > 0) {
+        lua_pushnumber(L, m->claim_exponent);
+        lua_setfield(L, -2, "exponent");
+    }
+    lua_setfield(L, -2, "claim");
+    set_string(L, "time", m->claim_time);
+    set_string(L, "memory", m->claim_memory);
+}
+
+static void set_paper(lua_State *L, const Mechanism *m)
+{
+    set_string(L, "authors", m->authors);
+    lua_pushinteger(L, m->year);
+    lua_setfield(L, -2, "year");
+    set_string(L, "arxiv", m->arxiv);
+}
+
+/* What of an input it reads. */
+static void set_inputs(lua_State *L, const Mechanism *m)
+{
+    static const char *const qkv[] = { "q", "k", "v" };
+    int                      count = 0;
+
+    lua_newtable(L);
+    for (int i = 0; i < 3 && !m->needs_x && !m->needs_attn && !m->needs_none; i++) {
+        lua_pushstring(L, qkv[i]);
+        lua_rawseti(L, -2, ++count);
+    }
+    if (m->needs_x || m->needs_attn) {
+        lua_pushstring(L, m->needs_x ? "x" : "attn");
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "inputs");
+}
+
+static void set_views(lua_State *L, const Mechanism *m)
+{
+    int count = 0;
+
+    lua_newtable(L);
+    for (const ViewPromise *v = m->views; v && v->name; v++) {
+        lua_newtable(L);
+        set_string(L, "name", v->name);
+        set_string(L, "kind", view_kind_name(v->kind));
+        set_string(L, "help", v->help);
+        set_bool(L, "maybe", v->maybe);
+        names_set(L, help_names);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "views");
+}
+
+static void set_notes(lua_State *L, const Mechanism *m)
+{
+    int count = 0;
+
+    lua_newtable(L);
+    for (const StageNote *note = m->notes; note && note->stage; note++) {
+        lua_newtable(L);
+        set_string(L, "stage", note->stage);
+        set_string(L, "text", note->note);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "notes");
+}
+
+/* [-0, +1, v] */
+int attn_info(lua_State *L)
+{
+    const Mechanism *m;
+    Error            err = ERROR_INIT;
+
+    if (!mechanism_parse(check_text(L, 1), &m, &err))
+        return luaL_error(L, "%s", err.text);
+    lua_newtable(L);
+    set_string(L, "id", m->id);
+    set_string(L, "title", m->title);
+    set_paper(L, m);
+    lua_newtable(L);
+    set_paper(L, m);
+    lua_setfield(L, -2, "paper");
+    set_inputs(L, m);
+    set_string(L, "source", m->source);
+    set_string(L, "formula", m->formula);
+    set_string(L, "teaches", m->teaches);
+    set_string(L, "example", m->example);
+    set_string(L, "sketch", m->sketch);
+    set_string(L, "no_causal", m->no_causal);
+    set_string(L, "fit", m->fit);
+    set_bool(L, "causal", m->causal);
+    set_bool(L, "cross", m->cross);
+    set_bool(L, "needs_x", m->needs_x);
+    set_bool(L, "needs_attn", m->needs_attn);
+    set_bool(L, "needs_none", m->needs_none);
+    set_bool(L, "own_rows", m->own_rows);
+    set_bool(L, "position", m->positions != 0);
+    set_classes(L, m);
+    set_claims(L, m);
+    set_params(L, m->params);
+    set_views(L, m);
+    set_notes(L, m);
+    return 1;
+}
+
+typedef struct Filter {
+    const char *class, *text;
+    int         causal, cross, needs_x, needs_attn, fit; /* -1: any */
+} Filter;
+
+static unsigned check_class(lua_State *L, const char *name)
+{
+    for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1)
+        if (!strcasecmp(class_name(bit), name))
+            return bit;
+    return (unsigned)luaL_error(L, "class: unknown '%s'; expected one of the surveys' like FP, LP, "
+                                "LR, KR", name);
+}
+
+static bool has_text(const char *where, const char *text)
+{
+    return where && strcasestr(where, text);
+}
+
+static bool passes(const Mechanism *m, const Filter *f, unsigned bits)
+{
+    if (bits && !(m->classes & bits))
+        return false;
+    if ((f->causal >= 0 && m->causal != f->causal) || (f->cross >= 0 && m->cross != f->cross) ||
+        (f->needs_x >= 0 && m->needs_x != f->needs_x) ||
+        (f->needs_attn >= 0 && m->needs_attn != f->needs_attn) ||
+        (f->fit >= 0 && (m->fit != NULL) != f->fit))
+        return false;
+    return !f->text || has_text(m->id, f->text) || has_text(m->title, f->text) ||
+           has_text(m->authors, f->text) || has_text(m->teaches, f->text);
+}
+
+/* [-0, +1, v] */
+int attn_mechanisms(lua_State *L)
+{
+    const Mechanism *m;
+    Filter           f;
+    unsigned         bits;
+    int              count = 0;
+
+    options_check(L, 1, &class_filter);
+    f = (Filter){ .class = option_string(L, 1, "class", NULL),
+                  .text = option_string(L, 1, "text", NULL),
+                  .causal = option_tristate(L, 1, "causal"),
+                  .cross = option_tristate(L, 1, "cross"),
+                  .needs_x = option_tristate(L, 1, "needs_x"),
+                  .needs_attn = option_tristate(L, 1, "needs_attn"),
+                  .fit = option_tristate(L, 1, "fit") };
+    bits = f.class ? check_class(L, f.class) : 0;
+    lua_newtable(L);
+    for (size_t i = 0; (m = mechanism_at(i)); i++)
+        if (passes(m, &f, bits)) {
+            lua_pushstring(L, m->id);
+            lua_rawseti(L, -2, ++count);
+        }
+    return 1;
+}
+
+static const Member filter_members[] = {
+    { "class", NULL, NULL, "string", "a class of the surveys: FP, M, LP, LR, KR, RC, DS, SP, ..." },
+    { "text", NULL, NULL, "string", "in id, title, authors or what it teaches" },
+    { "causal", NULL, NULL, "boolean", "has a causal form" },
+    { "cross", NULL, NULL, "boolean", "takes other keys than queries" },
+    { "needs_x", NULL, NULL, "boolean", "reads the layer's input x" },
+    { "fit", NULL, NULL, "boolean", "can fit its own tensors on the input" },
+    { "needs_attn", NULL, NULL, "boolean", "shows finished weights of the input" },
+    MEMBER_END,
+};
+const Class class_filter = { .name = "Filter", .help = "Which mechanisms.",
+                             .members = filter_members };
+
+/* ---- positions, presets, generators ----------------------------------------------- */
+
+/* [-0, +1, m] */
+int attn_positions(lua_State *L)
+{
+    const Position *p;
+
+    lua_newtable(L);
+    for (size_t i = 0; (p = position_at(i)); i++) {
+        lua_newtable(L);
+        set_string(L, "id", p->id);
+        set_string(L, "title", p->title);
+        set_string(L, "source", p->source);
+        set_string(L, "help", p->help);
+        set_string(L, "views", p->views);
+        set_string(L, "class", p->class_ == POSITION_INPUT ? "input" : "bias");
+        set_params(L, p->params);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/* [-0, +1, m] */
+int attn_presets(lua_State *L)
+{
+    const Preset *p;
+
+    lua_newtable(L);
+    for (size_t i = 0; (p = preset_at(i)); i++) {
+        Text *command = text_box(L);
+
+        lua_newtable(L);
+        set_string(L, "id", p->id);
+        set_string(L, "title", p->title);
+        set_string(L, "source", p->source);
+        set_string(L, "help", p->help);
+        preset_command(p, command);
+        text_box_push(L, command);
+        lua_setfield(L, -2, "command");
+        lua_rawseti(L, -3, (lua_Integer)i + 1);
+        lua_pop(L, 1);
+    }
+    return 1;
+}
+
+/* [-0, +1, m] */
+int attn_generators(lua_State *L)
+{
+    lua_Integer count = 0;
+
+    lua_newtable(L);
+    for (const InputGenerator *g = input_generators(); g->name; g++) {
+        lua_newtable(L);
+        set_string(L, "name", g->name);
+        set_string(L, "arguments", g->arguments);
+        set_string(L, "help", g->help);
+        lua_rawseti(L, -2, ++count);
+    }
+    return 1;
+}

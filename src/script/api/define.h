@@ -1,0 +1,61 @@
+/* script/api/define.h -- mechanisms that a script defines: the descriptor made from
+ * a table, and the protected call of the script's functions.
+ *
+ * A descriptor lives until the script's session has ended, since results refer to
+ * it; defining an id again puts a new one in its place.
+ */
+#ifndef SCRIPT_API_DEFINE_H
+#define SCRIPT_API_DEFINE_H
+
+#include "attn/run.h"
+#include "script/host/binding.h"
+
+typedef struct Defined {
+    Mechanism       m; /* first: a run's descriptor is a Defined */
+    Script         *script;
+    Arena          *arena; /* of this and all it points to */
+    int             function, flops, weights; /* in the registry; LUA_NOREF: none */
+    bool            per_head;
+    bool            by_cells; /* the function is asked for every pair */
+    bool            counted; /* no closed form was declared */
+    Keep           *keep; /* of the arena */
+    struct Defined *next;
+} Defined;
+
+/* What a callback is told and leaves. */
+typedef struct Callback {
+    Defined    *defined;
+    Run        *run;
+    const void *params;
+    void       *out;
+} Callback;
+
+/* What a mechanism's function is called with. */
+typedef struct LuaContext {
+    Run     *run; /* NULL: the script kept it beyond its use */
+    Defined *defined;
+    int      draws; /* without a name */
+} LuaContext;
+
+/* ctx:view(name, tensor).  [-0, +0, v] */
+int context_view(lua_State *L);
+/* The tensor in memory of the run. */
+Tensor context_kept(Run *r, const Tensor *t);
+
+/* Calls body(callback) in the state; a script's error fails the run. */
+void define_call(Callback *callback, lua_CFunction body);
+/* The callback that a body was called with. */
+Callback *define_callback(lua_State *L);
+/* Table of the bound parameters.  [-0, +1, v] */
+void define_push_params(lua_State *L, const Callback *callback);
+/* Reads the table at 1, of this class, into a descriptor that is not in the catalogue yet.
+ * [-0, +1 (keeps it alive), v] */
+Defined *define_read(lua_State *L, const Class *class);
+/* The function `key` of the table at 1 as a reference.  [-0, +0, v] */
+int define_function(lua_State *L, const char *key, bool needed);
+/* The same of one that has two names, which must be there.  The descriptor is at 2.  [-0, +0, v] */
+int define_function_of(lua_State *L, const char *key, const char *same);
+/* Into the catalogue; the id is the result.  [-0, +1 or 3, v] */
+int define_add(lua_State *L, Defined *defined);
+
+#endif

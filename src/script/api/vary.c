@@ -1,0 +1,409 @@
+/* vary.c -- attn.vary: one parameter at several values, as numbers and as a figure. */
+#include "script/api/lua_figure.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "app/sweep.h"
+#include "script/console/lua_console.h"
+#include "script/host/lua_work.h"
+
+#define USUAL_PLOT "error,flops"
+
+/* All that stays while the figure does. */
+typedef struct Swept {
+    Sweep        sweep;
+    SweepPicture picture;
+} Swept;
+
+static void drop_swept(void *thing)
+{
+    Swept *swept = thing;
+
+    sweep_picture_free(&swept->picture);
+    sweep_free(&swept->sweep);
+    free(swept);
+}
+
+/* ---- what is to be run ------------------------------------------------------ */
+
+/* One mechanism by its text; false: the world refused it, a file for example.  [-0, +0, v] */
+static bool add_line(lua_State *L, Session *s, int options, const char *text, Sweep *sweep,
+                     Error *err)
+{
+    Request *request = request_push(L);
+    bool     ok;
+
+    request_set_options(L, options, request);
+    ok = request_parse(s, request, text, err) &&
+         request_set_place(L, options, s, request, err) && sweep_add(sweep, request, err);
+    if (ok && request->above)
+        luaL_error(L, "%s: a stack of layers has no one parameter to vary", text);
+    lua_pop(L, 1);
+    return ok;
+}
+
+/* Argument 1 is a text or a list of them.  [-0, +0, v] */
+static bool add_lines(lua_State *L, Session *s, int options, Sweep *sweep, Error *err)
+{
+    if (lua_type(L, 1) == LUA_TSTRING)
+        return add_line(L, s, options, lua_tostring(L, 1), sweep, err);
+    luaL_checktype(L, 1, LUA_TTABLE);
+    for (lua_Integer i = 1, count = (lua_Integer)lua_rawlen(L, 1); i <= count; i++) {
+        if (lua_rawgeti(L, 1, i) != LUA_TSTRING)
+            luaL_error(L, "mechanisms: expected texts, got %s", luaL_typename(L, -1));
+        if (!add_line(L, s, options, lua_tostring(L, -1), sweep, err))
+            return false;
+        lua_pop(L, 1);
+    }
+    return true;
+}
+
+/* [-0, +0, v] */
+static bool open_sweep(lua_State *L, Session *s, int options, Sweep *sweep, Error *err)
+{
+    Request *exact = request_push(L);
+
+    request_set_options(L, options, exact);
+    if (!sweep_open(sweep, check_text(L, 2), exact, err))
+        return false;
+    lua_pop(L, 1);
+    return add_lines(L, s, options, sweep, err) && sweep_check(sweep, err);
+}
+
+/* ---- running it --------------------------------------------------------------- */
+
+#define VARYING "attnscope.varying"
+#define GLANCE  0.01 /* seconds between looks from the explorer */
+
+/* Point after point, each a job of the session's worker. */
+typedef struct Varying {
+    Sweep    *sweep; /* of the figure below it on the stack */
+    Session  *session;
+    Job      *job; /* NULL: none */
+    int       line, point;
+    SweepLook look;
+    SweepGoal goal; /* the look may point to it */
+    double    began;
+} Varying;
+
+static int varying_close(lua_State *L)
+{
+    Varying *v = luaL_checkudata(L, 1, VARYING);
+
+    if (v->job)
+        job_cancel(v->job);
+    return 0;
+}
+
+static int varying_free(lua_State *L)
+{
+    Varying *v = luaL_checkudata(L, 1, VARYING);
+
+    job_free(v->job);
+    v->job = NULL;
+    return 0;
+}
+
+/* [-0, +1, m] */
+static Varying *push_varying(lua_State *L)
+{
+    static const luaL_Reg meta[] = { { "__gc", varying_free }, { "__close", varying_close },
+                                     { NULL, NULL } };
+    Varying *v = lua_newuserdatauv(L, sizeof(*v), 0);
+
+    *v = (Varying){ .job = NULL };
+    if (luaL_newmetatable(L, VARYING))
+        luaL_setfuncs(L, meta, 0);
+    lua_setmetatable(L, -2);
+    return v;
+}
+
+/* A point that cannot be run is left out; false: none is left. */
+static bool begin_point(Varying *v)
+{
+    while (sweep_next(v->sweep, &v->line, &v->point)) {
+        Error   err = ERROR_INIT;
+        Request request;
+
+        if (sweep_request(v->sweep, v->session, v->line, v->point, &request, &err)) {
+            v->job = session_submit(v->session, &request, &err);
+            request_free(&request);
+        }
+        if (v->job)
+            return true;
+        sweep_refuse(v->sweep, v->line, v->point, &err);
+    }
+    return false;
+}
+
+/* What came of the point; false: it was cancelled. */
+static bool end_point(Varying *v, Error *err)
+{
+    Result *result = job_result(v->job);
+    Error   own = *job_error(v->job);
+    bool    cancelled = job_state(v->job) == JOB_CANCELLED;
+
+    job_free(v->job);
+    v->job = NULL;
+    if (result)
+        sweep_take(v->sweep, v->line, v->point, result);
+    else if (!cancelled)
+        sweep_refuse(v->sweep, v->line, v->point, &own);
+    result_release(result);
+    return !cancelled || error_set(err, ERR_CANCELLED, "interrupted");
+}
+
+/* ---- numbers ---------------------------------------------------------------- */
+
+static void set_number(lua_State *L, const char *name, const char *which, Number number)
+{
+    if (!number.valid)
+        return;
+    lua_pushfstring(L, "%s%s", name, which);
+    lua_pushnumber(L, number.value);
+    lua_rawset(L, -3);
+}
+
+/* [-0, +0, m] */
+static void set_quantities(lua_State *L, const SweepPoint *p)
+{
+    for (int q = 0; q < SWEEP_QUANTITIES; q++) {
+        const char *name = quantity_name((SweepQuantity)q);
+
+        set_number(L, name, "", p->value[q]);
+        set_number(L, name, "_low", p->low[q]);
+        set_number(L, name, "_high", p->high[q]);
+    }
+}
+
+/* A number where the values are numbers, else the text.  [-0, +1, m] */
+static void push_value(lua_State *L, const Sweep *sweep, int point)
+{
+    if (sweep->words)
+        lua_pushstring(L, sweep->vary.values[point]);
+    else
+        lua_pushnumber(L, sweep_x(sweep, point));
+}
+
+/* [-0, +1, m] */
+static void push_points(lua_State *L, const Sweep *sweep, int line)
+{
+    lua_createtable(L, sweep_points(sweep, line), 0);
+    for (int i = 0; i < sweep_points(sweep, line); i++) {
+        const SweepPoint *p = &sweep->lines[line].points[i];
+
+        lua_newtable(L);
+        if (!sweep->lines[line].fixed) {
+            push_value(L, sweep, i);
+            lua_setfield(L, -2, "value");
+        }
+        set_quantities(L, p);
+        if (p->problem[0]) {
+            lua_pushstring(L, p->problem);
+            lua_setfield(L, -2, "problem");
+        }
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+/* [-0, +1, m] */
+static void push_line(lua_State *L, const Sweep *sweep, int line, const SweepGoal *goal)
+{
+    int at = goal && !sweep->lines[line].fixed ? sweep_smallest(sweep, line, goal) : -1;
+
+    lua_newtable(L);
+    lua_pushstring(L, sweep->lines[line].name);
+    lua_setfield(L, -2, "mechanism");
+    lua_pushboolean(L, sweep->lines[line].fixed);
+    lua_setfield(L, -2, "fixed");
+    push_points(L, sweep, line);
+    lua_setfield(L, -2, "points");
+    if (at < 0)
+        return;
+    push_value(L, sweep, at);
+    lua_setfield(L, -2, "smallest");
+}
+
+/* Into the table at the top.  [-0, +0, m] */
+static void set_lines(lua_State *L, const Sweep *sweep, const SweepGoal *goal)
+{
+    lua_Integer count = 0;
+
+    lua_newtable(L);
+    for (int i = 0; i < sweep->count; i++) {
+        if (sweep->lines[i].baseline) {
+            lua_newtable(L);
+            set_quantities(L, &sweep->lines[i].points[0]);
+            lua_setfield(L, -3, "exact");
+            continue;
+        }
+        push_line(L, sweep, i, goal);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "lines");
+    lua_pushstring(L, sweep->vary.name);
+    lua_setfield(L, -2, "parameter");
+    lua_createtable(L, sweep->vary.count, 0);
+    for (int i = 0; i < sweep->vary.count; i++) {
+        push_value(L, sweep, i);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "values");
+}
+
+/* ---- the function ----------------------------------------------------------- */
+
+/* [-0, +0, v] */
+static void read_look(lua_State *L, int t, SweepLook *look, SweepGoal *goal)
+{
+    const char *keep = option_string(L, t, "keep", NULL);
+    Error       err = ERROR_INIT;
+
+    *look = (SweepLook){ .now = (double)NAN, .cursor = -1,
+                         .title = option_string(L, t, "title", NULL),
+                         .caption = option_string(L, t, "caption", NULL) };
+    if (keep && !goal_parse(keep, goal, &err))
+        luaL_error(L, "keep: %s", err.text);
+    look->goal = keep ? goal : NULL;
+    if (!quantities_parse(option_string(L, t, "plot", USUAL_PLOT), look->quantities, &look->count,
+                          &err))
+        luaL_error(L, "plot: %s", err.text);
+}
+
+/* The figure's owner, with an empty sweep in its keep.  [-0, +1, v] */
+static LuaFigure *push_owner(lua_State *L, Keep *below)
+{
+    LuaFigure *out = figure_push_closed(L, SWEEP_LINES);
+    Swept     *swept = calloc(1, sizeof(*swept));
+    Keep      *keep = swept ? keep_new(swept, drop_swept, below) : NULL;
+
+    if (!keep)
+        luaL_error(L, "not enough memory for a sweep");
+    out->keeps[out->keep_count++] = keep;
+    return out;
+}
+
+/* The picture into the figure below the table at the top; without one, why.  [-0, +0, m] */
+static void set_figure(lua_State *L, LuaFigure *out, int at, Session *session,
+                       const SweepLook *look)
+{
+    Swept *swept = out->keeps[0]->thing;
+    Text   line = { 0 };
+    Error  err = ERROR_INIT;
+
+    if (!sweep_picture(&swept->sweep, look, &swept->picture, &err)) {
+        lua_pushstring(L, err.text);
+        lua_setfield(L, -2, "problem");
+        return;
+    }
+    out->figure = swept->picture.figure;
+    swept->picture.figure = NULL;
+    sweep_command(&swept->sweep, session, look, &line);
+    out->line = arena_printf(out->arena, "%s", text_str(&line));
+    text_free(&line);
+    for (int i = 0; i < swept->sweep.count; i++)
+        if (swept->sweep.lines[i].sample && !swept->sweep.lines[i].baseline)
+            out->results[out->result_count++] = swept->sweep.lines[i].sample;
+    lua_pushvalue(L, at);
+    lua_setfield(L, -2, "figure");
+}
+
+/* The figure lies below the Varying at `at`.  [-0, +1, v] */
+static int push_varied(lua_State *L, Varying *v, int at)
+{
+    LuaFigure *out = figure_at(L, at - 1);
+
+    lua_newtable(L);
+    set_lines(L, v->sweep, v->look.goal);
+    set_figure(L, out, at - 1, v->session, &v->look);
+    return 1;
+}
+
+static int vary_more(lua_State *L, int status, lua_KContext at)
+{
+    Varying *v = lua_touserdata(L, (int)at);
+    Error    err = ERROR_INIT;
+
+    (void)status;
+    for (;;) {
+        while (job_goes_on(v->job)) {
+            console_tell(L, v->began, "attn.vary, %s of %d values", v->sweep->vary.name,
+                         v->sweep->vary.count);
+            if (console_can_wait(L))
+                return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, vary_more);
+            job_await(L, v->session, v->job, 3600);
+        }
+        lua_settop(L, (int)at);
+        if (v->job && !end_point(v, &err))
+            return failure(L, &err);
+        if (!begin_point(v))
+            return push_varied(L, v, (int)at);
+    }
+}
+
+/* With the input at the top.  [-0, +1 or 3, v] */
+static int vary_loaded(lua_State *L, int status, lua_KContext unused)
+{
+    LuaInput  *input = input_check(L, lua_gettop(L));
+    LuaFigure *out = push_owner(L, input->keep);
+    Varying   *v = push_varying(L);
+    Error      err = ERROR_INIT;
+
+    (void)status;
+    (void)unused;
+    v->session = input->session;
+    v->sweep = &((Swept *)out->keeps[0]->thing)->sweep;
+    read_look(L, 3, &v->look, &v->goal);
+    if (!open_sweep(L, input->session, 3, v->sweep, &err))
+        return failure(L, &err);
+    v->sweep->measure = option_bool(L, 3, "measure", false);
+    for (int k = 0; k < v->look.count; k++)
+        v->sweep->measure = v->sweep->measure || quantity_is_measured(v->look.quantities[k]);
+    v->began = console_seconds();
+    lua_toclose(L, -1);
+    return vary_more(L, LUA_OK, lua_gettop(L));
+}
+
+/* [-0, +1 or 3, v] */
+int attn_vary(lua_State *L)
+{
+    SweepLook look;
+    SweepGoal goal;
+
+    lua_settop(L, 3);
+    options_check(L, 3, &class_vary_options);
+    if (script_of(L)->run)
+        return luaL_error(L, "a mechanism cannot start runs while it runs");
+    read_look(L, 3, &look, &goal); /* raises before anything is loaded */
+    return input_await(L, 3, vary_loaded);
+}
+
+static const Member vary_members[] = {
+    { "input", NULL, NULL, "attnscope.Input|string", "as of attn.run" },
+    { "n", NULL, NULL, "integer", "length, of an input given by name" },
+    { "d", NULL, NULL, "integer", "head size, of a generated input" },
+    { "heads", NULL, NULL, "integer", "heads, of a generated input" },
+    { "layer", NULL, NULL, "integer", "layer, of a file given by name" },
+    { "causal", NULL, NULL, "boolean", "default: as the input says" },
+    { "position", NULL, NULL, "string", "positional modifier; see attn.positions" },
+    { "seed", NULL, NULL, "integer", "of every random draw" },
+    { "seeds", NULL, NULL, "integer", "quality over so many seeds: a band around the curve" },
+    { "fit", NULL, NULL, "boolean", "fit the mechanism's own tensors on the input" },
+    { "device", NULL, NULL, "string", "where it runs, as of attn.run" },
+    { "precision", NULL, NULL, "string", "of matrix products on a GPU" },
+    { "threads", NULL, NULL, "integer", "default: all CPUs" },
+    { "memory", NULL, NULL, "integer", "limit of a run in bytes (default 8 GiB)" },
+    { "reps", NULL, NULL, "integer", "timed runs at least" },
+    { "measure", NULL, NULL, "boolean", "take time and memory even if no plot shows them" },
+    { "plot", NULL, NULL, "string",
+      "plots beside each other: \"error,flops\"; also mass, tv, time, memory" },
+    { "keep", NULL, NULL, "string",
+      "\"95%\" of the mass, or \"error=5%\": the smallest value that does" },
+    { "title", NULL, NULL, "string", "title of the figure" },
+    { "caption", NULL, NULL, "string", "line below the figure" },
+    MEMBER_END,
+};
+const Class class_vary_options = { .name = "VaryOptions",
+                                   .help = "What to run over one parameter, and what to show.",
+                                   .members = vary_members };

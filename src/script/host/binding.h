@@ -1,0 +1,339 @@
+/* script/host/binding.h -- what the Lua bindings share.
+ *
+ * Every function and field a script can reach is one Member row of a Class;
+ * metatables, "did you mean" and the language server's stubs are made from
+ * these rows.
+ *
+ * Misuse (a wrong type, an unknown name, a value out of range) raises; what the
+ * world refuses (files, formats, memory, an interrupt) gives nil, message, code.
+ * Each binding's comment gives its stack effect [-popped, +pushed, raises]: m
+ * out of memory only, v on misuse, e through a callback.
+ *
+ * A raise jumps over C frames, so nothing that must be freed may be held
+ * across one: it belongs to a userdata on the stack first.  Such a userdata is
+ * made closed, gets its metatable, and is filled then.
+ */
+#ifndef SCRIPT_HOST_BINDING_H
+#define SCRIPT_HOST_BINDING_H
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/command.h"
+#include "app/missed.h"
+#include "app/reach.h"
+#include "app/session.h"
+#include "attn/mechanism.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "draw/grid/grid.h"
+
+/* ---- registration tables (lua_class.c) -------------------------------------- */
+
+typedef struct Member {
+    const char   *name;
+    lua_CFunction call; /* NULL: args given: written in the prelude; else a key of a table */
+    const char   *args; /* "i: integer, v?: number"; NULL: a field, which `call` reads */
+    const char   *type; /* of the field, or of the results; "" none */
+    const char   *help;
+} Member;
+#define MEMBER_END { .name = NULL }
+
+typedef struct Class {
+    const char     *name;    /* "Tensor": its metatable is called attnscope.Tensor */
+    const char     *help;
+    const Member   *members; /* MEMBER_END-terminated */
+    const luaL_Reg *meta;    /* metamethods; NULL: a plain table, described only */
+    const char     *operators; /* further lines of the stub, or NULL */
+    bool            open;    /* a table that takes other keys as well */
+    const char     *instead; /* what is called instead of assigning a field, NAME is the field;
+                                NULL: it is a table, whose keys may be assigned */
+} Class;
+
+extern const Class class_job, class_row, class_context, class_param_options, class_view_options,
+    class_pattern_options, class_mechanism_options;
+extern const Class class_ui, class_pane;
+extern const Class class_card, class_param_card, class_view_card, class_record, class_cell,
+    class_entry, class_stage, class_comparison, class_check_options, class_report, class_growth,
+    class_roofline;
+extern const Class class_attn, class_tensor, class_input, class_result, class_figure, class_pattern;
+extern const Class class_input_options, class_random_options, class_tensors, class_run_options,
+    class_filter, class_panel, class_curve, class_scaling, class_figure_options, class_save_options,
+    class_text_options, class_compare_options, class_reach_options, class_missed_options,
+    class_vary_options, class_fit_options, class_sweep_options, class_sweep, class_roofline_options;
+extern const Class *const script_classes[]; /* NULL-terminated */
+
+/* Makes the metatables and the module, runs the prelude.  [-0, +1, m] */
+void class_open_all(lua_State *L);
+/* A closed (zeroed) object of the class with `values` user values.  [-0, +1, m] */
+void *class_push(lua_State *L, const Class *class, size_t size, int values);
+/* The object at `arg`; raises when it is something else.  [-0, +0, v] */
+void *class_check(lua_State *L, int arg, const Class *class);
+void *class_test(lua_State *L, int arg, const Class *class); /* NULL: something else */
+/* The member with the nearest name.  [-0, +0, -] */
+const char *class_nearest(const Class *class, const char *name);
+bool        class_has(const Class *class, const char *name);
+
+/* ---- our own Lua (lua_caller.c) ----------------------------------------------- */
+
+#define OWN_CHUNK "[attnscope]" /* what its chunks are called */
+
+/* What the functions of `class` in the table at absolute index `table` raise names the line that
+ * called them, for those of them that are written in Lua.  [-0, +0, m] */
+void caller_names(lua_State *L, int table, const Class *class);
+
+/* ---- option tables (lua_util.c) --------------------------------------------- */
+
+/* Puts an empty table for a missing argument; raises on unknown keys. [-0, +0, v] */
+void options_check(lua_State *L, int arg, const Class *class);
+/* Fields of the table at absolute index `t`.  [-0, +0, v] */
+int64_t     option_integer(lua_State *L, int t, const char *key, int64_t fallback, int64_t lo,
+                           int64_t hi);
+double      option_number(lua_State *L, int t, const char *key, double fallback);
+bool        option_bool(lua_State *L, int t, const char *key, bool fallback);
+int         option_tristate(lua_State *L, int t, const char *key); /* -1: absent */
+const char *option_string(lua_State *L, int t, const char *key, const char *fallback);
+/* A string without a zero byte, which a path or a command's word cannot hold.  [-0, +0, v] */
+const char *check_text(lua_State *L, int arg);
+/* The same, or a number, as its text: a word of a command. */
+const char *check_word(lua_State *L, int arg);
+/* An index in 0..count-1.  [-0, +0, v] */
+int64_t check_index(lua_State *L, int arg, int64_t count, const char *what);
+void    push_strings(lua_State *L, char *const *texts, int64_t count); /* [-0, +1, m] */
+
+/* ---- further names (lua_names.c) ------------------------------------------------- */
+
+typedef struct Alias {
+    const char *name, *of;
+} Alias;
+/* The table at the top gives its `of` for `name` as well; aliases: static.  [-0, +0, m] */
+void names_set(lua_State *L, const Alias *aliases);
+/* The same of a record: time_ms.iqr and .reps, flops.total and its parts, mem, cpu. */
+void names_set_record(lua_State *L);
+int  names_of_record(lua_State *L); /* the record that it is called with */
+
+/* ---- failures and owners (lua_util.c) --------------------------------------- */
+
+/* nil, message, code; raises when the request itself was not valid. [-0, +3, v] */
+int failure(lua_State *L, const Error *err);
+
+/* A Text freed by the collector.  [-0, +1, m] */
+Text *text_box(lua_State *L);
+/* Its content as a string.  [-0, +1, m] */
+void text_box_push(lua_State *L, const Text *text);
+
+/* A counted thing that userdata borrow from; `below` is kept as long.  Objects
+ * may so be closed in any order. */
+typedef struct Keep {
+    int          references;
+    void       (*drop)(void *thing);
+    void        *thing;
+    struct Keep *below;
+} Keep;
+
+/* Takes `thing` (dropped when there is no memory: NULL), retains `below`. */
+Keep *keep_new(void *thing, void (*drop)(void *), Keep *below);
+Keep *keep_retain(Keep *keep);
+void  keep_release(Keep *keep); /* NULL is fine */
+
+/* Tells the collector of memory outside Lua.  [-0, +0, e] */
+void account(lua_State *L, int64_t bytes);
+
+/* ---- the running script (lua_state.c, lua_coroutine.c) --------------------------------------- */
+
+typedef struct Script {
+    Keep       *session;  /* for attn.command only */
+    Call        options;  /* before FILE */
+    uint64_t    seed;     /* of these */
+    int         threads;
+    const char *line;     /* the command line, for figures */
+    int64_t     bytes, peak, limit; /* of Lua's own memory */
+    int64_t     limit_most; /* that the script may set */
+    lua_State  *state, *caller; /* the latter: of callbacks, NULL before the first */
+    pthread_mutex_t lock;  /* whoever runs Lua holds it; see lua_lock.c */
+    struct Defined *defined; /* mechanisms of the script; lua_define.c */
+    Arena      *names;     /* of stages, which outlive their runs */
+    const struct Control *control; /* the explorer; NULL: there is none */
+    struct Console *console;   /* its scripts; NULL: none */
+    struct Run *run;       /* the one that a callback computes for; NULL: none */
+    struct Run *computing; /* the same, also while the callback has handed over */
+    atomic_int  waiting;   /* threads that want the lock */
+    bool        closing;   /* callbacks are to end */
+    FlopClass   charge;    /* of what tensors compute for it */
+    bool        uncharged; /* that is for whoever looks on, and not counted */
+    bool        gives_way; /* the coroutine that runs may end the explorer's turn */
+    bool        turn_over; /* a yield is not the script's own, and is passed on upwards */
+} Script;
+
+/* The state belongs to one thread at a time. */
+void script_enter(Script *script);
+/* For a callback of a run, while the owner waits; false: the run was cancelled meanwhile. */
+bool script_enter_run(Script *script, struct Run *r);
+void script_leave(Script *script);
+/* In a callback: whoever waits may come in between. */
+void script_hand_over(Script *script);
+/* Before the state is closed: callbacks that handed over come to their end. */
+void script_end_callbacks(Script *script);
+/* Around what waits for a worker without knowing the script: NULL: this thread is not in one;
+ * else to be given to script_resume with *held. */
+Script *script_step_aside(int *held);
+/* Around a wait of the owner, so that runs can take it; what release gives goes to resume. */
+int  script_release(Script *script);
+void script_resume(Script *script, int depth);
+/* Frees the mechanisms that the script defined, when no run of theirs is left. */
+void script_forget(Script *script);
+/* Multiply-adds count 2; charged to the run that is computed, if one is. */
+void script_charge(lua_State *L, double flops);
+
+Script     *script_of(lua_State *L);
+/* From here on it is the script of this state.  [-0, +0, m] */
+void        script_set_state(lua_State *L, Script *script);
+lua_State  *script_state_new(Script *script);
+bool        script_interrupted(void);
+const atomic_bool *script_interrupt_flag(void);
+/* SIGINT stops the script of this state; NULL: as it was. */
+void        script_catch_interrupt(lua_State *L);
+/* Where `require` looks: the script's folder, the user's, the shipped one.
+ * [-0, +0, m] */
+void        script_set_path(lua_State *L, const char *file);
+/* The script meant by this name; "" when there is none.  [-0, +1, m] */
+void        script_push_file(lua_State *L, const char *name);
+
+/* ---- objects ---------------------------------------------------------------- */
+
+typedef struct LuaTensor {
+    Tensor t;
+    Keep  *keep;   /* the owner of its bytes; NULL: closed */
+    bool   frozen; /* belongs to a run or an input */
+} LuaTensor;
+
+Tensor *tensor_check(lua_State *L, int arg);       /* [-0, +0, v] */
+/* A zeroed tensor of its own.  [-0, +1, v] */
+Tensor *tensor_push(lua_State *L, DType dtype, int rank, const int64_t *shape);
+/* One that looks into the bytes of `keep`.  [-0, +1, m] */
+void tensor_push_shared(lua_State *L, Tensor t, Keep *keep, bool frozen);
+/* A contiguous copy.  [-0, +1, v] */
+Tensor *tensor_push_copy(lua_State *L, const Tensor *t, DType dtype);
+/* A closed one, to be filled by tensor_adopt, which takes over the arena that
+ * holds t's bytes (and frees it when there is no memory).  [-0, +1, m] */
+LuaTensor *tensor_push_closed(lua_State *L);
+/* [-0, +0, v] */
+void       tensor_adopt(lua_State *L, LuaTensor *tensor, Tensor t, Arena *arena);
+
+typedef struct LuaInput {
+    Keep        *keep;    /* the session made for it; NULL: closed */
+    Session     *session;
+    const Input *input;
+} LuaInput;
+
+LuaInput *input_check(lua_State *L, int arg); /* [-0, +0, v] */
+/* An input without content; its session is made.  [-0, +1, v] */
+LuaInput *input_push_empty(lua_State *L);
+/* After work_await: the input below the context, which the work has filled.  [-0, +1 or 3, v] */
+int input_push_worked(lua_State *L, int status, lua_KContext at);
+/* The input that the table of run options at t asks for is pushed, loaded by a worker if need be,
+ * and `then` goes on; or a failure's values.  To be returned from a C function.  [-0, +?, v] */
+int input_await(lua_State *L, int t, lua_KFunction then);
+
+/* A Request freed by the collector.  [-0, +1, m] */
+Request *request_push(lua_State *L);
+/* What the layers of a stack share; before they are parsed, so that a layer's own
+ * parentheses have the last word.  [-0, +0, v] */
+void request_set_options(lua_State *L, int t, Request *request);
+/* Where it runs, once the mechanism is known; as --device and --precision of the script unless
+ * the table says so.  False: there is no such GPU. */
+bool request_set_place(lua_State *L, int t, Session *s, Request *request, Error *err);
+/* As a job that SIGINT cancels.  No Lua in here, so nothing jumps over the job. */
+Result *request_run(lua_State *L, Session *s, const Request *request, Error *err);
+
+typedef struct LuaResult {
+    Keep    *keep;   /* the result, above its input's session; NULL: closed */
+    Result  *result;
+    Session *session;
+} LuaResult;
+enum { RESULT_INPUT = 1, RESULT_VIEWS, RESULT_RECORD, RESULT_VALUES = RESULT_RECORD };
+
+int        result_save_steps(lua_State *L); /* [-0, +1 or 3, v] */
+LuaResult *result_check(lua_State *L, int arg); /* [-0, +0, v] */
+/* The table of a record.  [-0, +1, v] */
+void record_push(lua_State *L, const Record *record);
+/* A mechanism by its text at 1, options in a table of its own at 2.  [-0, +0, v] */
+void run_check_arguments(lua_State *L);
+/* The request of these for the input at the top: 1 with both on the stack, below them a LuaInput of
+ * our own that keeps the session, whoever closes the input; or the count of a failure's values.
+ * [-0, +2 or 3, v] */
+int request_prepare(lua_State *L, Request **request);
+/* nnz and density into the table at the top, where the run has a pattern.  [-0, +0, m] */
+void result_set_cells(lua_State *L, const Run *run);
+/* A closed result, and what becomes of it (at the top) with the input at `at`, which may be closed,
+ * and `below`, the keep of the input's session; takes over `result`, NULL: err.
+ * [-0, +0, 3 or 4, v] */
+LuaResult *result_push_closed(lua_State *L);
+int result_fill(lua_State *L, LuaResult *out, int at, Keep *below, Result *result,
+                const Error *err);
+/* Region {q0,q1,k0,k1} or {q={..},k={..}} at `arg` (nil: all) of rows x cols. */
+Region check_region(lua_State *L, int arg, int64_t rows, int64_t cols);
+
+/* Metatable of an empty JSON object: attn.object. */
+#define JSON_OBJECT_MARK "attnscope.object"
+
+/* Parsed JSON text; an object's nulls are absent, a list's are attn.null.
+ * [-0, +1 or 3, v] */
+int json_push_text(lua_State *L, const char *text, size_t length);
+
+/* ---- functions of the module, by file --------------------------------------- */
+
+int attn_mechanisms(lua_State *L);
+int attn_info(lua_State *L);
+int attn_positions(lua_State *L);
+int attn_presets(lua_State *L);
+int attn_generators(lua_State *L);
+int attn_load(lua_State *L);
+int attn_input(lua_State *L);
+int attn_tensor(lua_State *L);
+int attn_vector(lua_State *L);
+int attn_read(lua_State *L);
+int attn_write_npz(lua_State *L);
+int attn_pattern(lua_State *L);
+int attn_mechanism(lua_State *L);
+int attn_run(lua_State *L);
+int attn_start(lua_State *L);
+int attn_profile(lua_State *L);
+int attn_vary(lua_State *L);
+int attn_figure(lua_State *L);
+int attn_fit(lua_State *L);
+int attn_from_json(lua_State *L);
+int attn_command(lua_State *L);
+int attn_interrupted(lua_State *L);
+int attn_memory(lua_State *L);
+int attn_reload(lua_State *L);
+int attn_environment(lua_State *L);
+
+/* Views of a result. */
+int result_view_names(lua_State *L);
+int result_view_of(lua_State *L);
+int result_views(lua_State *L);
+/* Methods of a result that look at single cells. */
+int result_cell(lua_State *L);
+/* The cells that queries of the run may see; NULL: it has no pattern. */
+const Pattern *result_cells(const Run *run);
+/* Names of component bits as a list.  [-0, +1, m] */
+void push_components(lua_State *L, uint8_t bits);
+int result_row(lua_State *L);
+int result_compare(lua_State *L);
+int result_pattern(lua_State *L);
+/* Where 1 is a Pattern: 1 becomes a mechanism and 2 its options.  [-0, +0, v] */
+void pattern_argument(lua_State *L);
+/* A view of the Pattern at `arg`, which the keep keeps.  [-0, +0, v] */
+Keep *pattern_view(lua_State *L, int arg, View *view);
+int result_reach_method(lua_State *L);
+int result_reach_path(lua_State *L);
+int result_missed_method(lua_State *L);
+/* Depth and residual connections from the table at absolute index t.  [-0, +0, v] */
+ReachOptions reach_options(lua_State *L, int t);
+
+#endif

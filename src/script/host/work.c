@@ -1,0 +1,233 @@
+/* work.c -- see lua_work.h. */
+#include "script/host/lua_work.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "script/api/lua_figure.h"
+#include "script/console/lua_console.h"
+
+#define WORK "attnscope.awaited"
+#define LEFT "attnscope.left" /* works that nobody waits for, as keys, until the worker is done */
+#define GLANCE 0.01 /* seconds between looks from the explorer */
+
+typedef struct Work {
+    Job          *job; /* NULL: it was done at once */
+    Session      *session;
+    lua_KFunction then;
+    const char   *doing;
+    double        began;
+    Keep        **pins;  /* of what the work reads; owned, and held */
+    int           pin_count;
+    bool          ok;
+    Error         err;
+} Work;
+
+/* ---- waiting ----------------------------------------------------------------- */
+
+bool job_goes_on(const Job *job)
+{
+    JobState state = job ? job_state(job) : JOB_DONE;
+
+    return state == JOB_WAITING || state == JOB_RUNNING;
+}
+
+void job_await(lua_State *L, Session *s, Job *job, double seconds)
+{
+    Script       *script = script_of(L);
+    struct pollfd wake = { .fd = session_wake_fd(s), .events = POLLIN };
+    double        end = console_seconds() + seconds, left;
+    int           depth = script_release(script);
+    char          bytes[64];
+
+    while (job_goes_on(job) && (left = 1000 * (end - console_seconds())) > 0) {
+        poll(&wake, 1, left < 1 ? 1 : left < 100 ? (int)left : 100);
+        while (read(wake.fd, bytes, sizeof(bytes)) > 0)
+            continue;
+        if (script_interrupted())
+            job_cancel(job);
+    }
+    script_resume(script, depth);
+}
+
+/* ---- the object ---------------------------------------------------------------- */
+
+/* Those of them that came to their end are let go.  [-0, +1 the table of the others, m] */
+static void push_left(lua_State *L)
+{
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LEFT);
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        const Work *work = lua_touserdata(L, -2);
+
+        if (job_goes_on(work->job))
+            continue;
+        lua_pushvalue(L, -2);
+        lua_pushnil(L);
+        lua_rawset(L, -5);
+    }
+}
+
+static void let_pins_go(Work *work)
+{
+    while (work->pin_count > 0)
+        keep_release(work->pins[--work->pin_count]);
+    free(work->pins);
+    work->pins = NULL;
+}
+
+/* It is left early: nobody waits for the end here, and what the worker reads stays till then. */
+static int work_close(lua_State *L)
+{
+    Work *work = luaL_checkudata(L, 1, WORK);
+
+    if (!job_goes_on(work->job)) { /* what is closed now gives its memory back now */
+        let_pins_go(work);
+        lua_pushnil(L);
+        lua_setiuservalue(L, 1, 1);
+        return 0;
+    }
+    job_cancel(work->job);
+    push_left(L);
+    lua_pushvalue(L, 1);
+    lua_pushboolean(L, true);
+    lua_rawset(L, -3);
+    return 0;
+}
+
+static int work_free(lua_State *L)
+{
+    Work *work = luaL_checkudata(L, 1, WORK);
+
+    job_free(work->job);
+    work->job = NULL;
+    let_pins_go(work);
+    return 0;
+}
+
+/* Of the object at `at`; NULL: it has none, or is closed. */
+static Keep *keep_at(lua_State *L, int at)
+{
+    const LuaTensor *tensor = class_test(L, at, &class_tensor);
+    const LuaInput  *input = class_test(L, at, &class_input);
+    const LuaResult *result = class_test(L, at, &class_result);
+    const FigureBox *figure = class_test(L, at, &class_figure);
+
+    if (tensor)
+        return tensor->keep;
+    if (input)
+        return input->keep;
+    return result ? result->keep : figure ? figure->keep : NULL;
+}
+
+/* The object at `at` may be closed by another script meanwhile: its content stays. */
+static void pin(lua_State *L, Work *work, int at)
+{
+    Keep *keep = keep_at(L, at);
+
+    if (keep)
+        work->pins[work->pin_count++] = keep_retain(keep);
+}
+
+/* Closed, with all of the stack as its own.  [-0, +1, m] */
+static Work *push_work(lua_State *L)
+{
+    static const luaL_Reg meta[] = { { "__gc", work_free }, { "__close", work_close },
+                                     { NULL, NULL } };
+    int   count = lua_gettop(L);
+    Work *work;
+
+    push_left(L);
+    lua_pop(L, 1);
+    work = lua_newuserdatauv(L, sizeof(*work), 1);
+    *work = (Work){ .err = ERROR_INIT };
+    if (luaL_newmetatable(L, WORK))
+        luaL_setfuncs(L, meta, 0);
+    lua_setmetatable(L, -2);
+    work->pins = calloc((size_t)count + 1, sizeof(*work->pins));
+    if (!work->pins)
+        luaL_error(L, "not enough memory");
+    luaL_checkstack(L, 4, "too many values");
+    lua_createtable(L, count, 0);
+    for (int i = 1; i <= count; i++) {
+        pin(L, work, i);
+        lua_pushvalue(L, i);
+        lua_rawseti(L, -2, i);
+    }
+    lua_setiuservalue(L, -2, 1);
+    return work;
+}
+
+/* ---- the wait as a function ------------------------------------------------------ */
+
+static int await_more(lua_State *L, int status, lua_KContext at)
+{
+    Work *work = lua_touserdata(L, (int)at);
+
+    (void)status;
+    while (job_goes_on(work->job)) {
+        console_tell(L, work->began, "%s", work->doing);
+        if (console_can_wait(L))
+            return console_wait(L, TASK_SLEEPS, console_seconds() + GLANCE, at, await_more);
+        job_await(L, work->session, work->job, 3600);
+    }
+    lua_settop(L, (int)at);
+    return work->then(L, LUA_OK, at);
+}
+
+/* [-0, +0, -] */
+static void begin(lua_State *L, Work *work, Session *s, JobWork run, void *context)
+{
+    atomic_bool never = false;
+
+    if (script_of(L)->run || !work->doing) { /* a mechanism of the script has the worker */
+        work->ok = run(context, &never, &work->err);
+        return;
+    }
+    work->job = session_submit_work(s, run, context, &work->err);
+    work->ok = work->job != NULL;
+}
+
+int work_await(lua_State *L, Session *s, const char *doing, JobWork run, lua_KFunction then)
+{
+    void *context = lua_touserdata(L, -1);
+    Work *work = push_work(L);
+
+    work->session = s;
+    work->then = then;
+    work->doing = doing;
+    work->began = console_seconds();
+    lua_toclose(L, -1);
+    begin(L, work, s, run, context);
+    return await_more(L, LUA_OK, lua_gettop(L));
+}
+
+bool work_ended(lua_State *L, lua_KContext at, Error *err)
+{
+    Work *work = lua_touserdata(L, (int)at);
+
+    if (work->job && job_state(work->job) != JOB_DONE) {
+        work->ok = false;
+        work->err = *job_error(work->job);
+        if (work->err.code == ERR_NONE)
+            error_set(&work->err, ERR_CANCELLED, "interrupted");
+    }
+    *err = work->err;
+    return work->ok;
+}
+
+void *work_context(lua_State *L, lua_KContext at)
+{
+    return lua_touserdata(L, (int)at - 1);
+}
+
+int work_push_true(lua_State *L, int status, lua_KContext at)
+{
+    Error err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    lua_pushboolean(L, true);
+    return 1;
+}
