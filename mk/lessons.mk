@@ -4,7 +4,7 @@ extra_objects += $(BUILD)/obj/lessons.o
 
 $(BUILD)/gen/lessons.c: $(lessons) mk/lessons.mk
 	@mkdir -p $(dir $@)
-	$(Q){ echo '#include "app/lesson_shipped.h"'; \
+	$(Q){ echo '#include "app/lesson/shipped.h"'; \
 	    for f in $(lessons); do \
 	        echo "static const unsigned char $$(basename $$f .lua | tr -c 'a-z0-9\n' _ | sed 's/^/lesson_/')[] = {"; \
 	        od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; \

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command.h"
+#include "app/call.h"
 #include "cli/cli.h"
 #include "script/script.h"
 #include "ui/ui.h"

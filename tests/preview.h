@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "app/drawing.h"
-#include "app/picture.h"
-#include "app/preset.h"
+#include "app/command/preset.h"
+#include "app/figure/figure_run.h"
+#include "app/figure/picture.h"
 #include "check.h"
 
 typedef struct Preview {

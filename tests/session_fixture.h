@@ -2,7 +2,7 @@
 #ifndef TESTS_SESSION_FIXTURE_H
 #define TESTS_SESSION_FIXTURE_H
 
-#include "app/command.h"
+#include "app/call.h"
 #include "check.h"
 
 static inline Session *session_on(const char *spec)

@@ -1,6 +1,6 @@
-/* call.c -- words to a Call, by the option table; see command.h. */
-#include "app/command_parts.h"
-#include "app/panel_word.h"
+/* call.c -- words to a Call, by the option table; see call.h. */
+#include "app/command/command_parts.h"
+#include "app/figure/panel_word.h"
 
 #include <ctype.h>
 #include <errno.h>

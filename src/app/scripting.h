@@ -8,7 +8,7 @@
 #ifndef APP_SCRIPTING_H
 #define APP_SCRIPTING_H
 
-#include "app/session.h"
+#include "app/session/session.h"
 #include "core/text.h"
 #include "draw/grid/grid.h"
 

@@ -1,5 +1,5 @@
 /* table.c -- text tables, numbers in words, quoted words; see command_parts.h. */
-#include "app/command_parts.h"
+#include "app/command/command_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

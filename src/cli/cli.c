@@ -10,8 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "app/command.h"
-#include "app/trials.h"
+#include "app/call.h"
+#include "app/session/device.h"
 
 static int terminal_columns(void)
 {

@@ -2,7 +2,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include "app/lesson.h"
+#include "app/lesson/lesson.h"
 #include "core/text.h"
 
 /* argv[1] is a command, --help or --version; `lessons` reads their files, `explorer` adds that

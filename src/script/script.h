@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "app/lesson.h"
+#include "app/lesson/lesson.h"
 #include "app/scripting.h"
 #include "core/error.h"
 #include "core/text.h"

@@ -1,7 +1,7 @@
 /* card.c -- a mechanism's card as text; everything is from its descriptor. */
-#include "app/missed.h"
-#include "app/derived.h"
-#include "app/reach.h"
+#include "app/result/derived.h"
+#include "app/result/missed.h"
+#include "app/result/reach.h"
 #include "ui/explorer.h"
 
 static void add_params(const Mechanism *m, Text *out)

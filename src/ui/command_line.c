@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/preset.h"
+#include "app/command/preset.h"
 #include "ui/actions.h"
 #include "ui/completion.h"
 #include "ui/console.h"

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/panel_word.h"
-#include "app/preset.h"
-#include "app/view_names.h"
+#include "app/command/preset.h"
+#include "app/figure/panel_word.h"
+#include "app/figure/view_names.h"
 #include "ui/compare.h"
 
 /* ---- opening ---------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef UI_COMPLETION_H
 #define UI_COMPLETION_H
 
-#include "app/command.h"
+#include "app/call.h"
 
 typedef struct Found {
     const char *stem; /* what is there of the word; not ended */

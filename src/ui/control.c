@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/view_names.h"
+#include "app/figure/view_names.h"
 #include "ui/actions.h"
 #include "ui/console.h"
 #include "ui/explorer_run.h"

@@ -1,4 +1,4 @@
-/* drawing.c -- see drawing.h. */
+/* drawing.c -- see figure_run.h. */
 #include "ui/drawing.h"
 
 #include <stdio.h>

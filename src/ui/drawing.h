@@ -7,7 +7,7 @@
 #ifndef UI_DRAWING_H
 #define UI_DRAWING_H
 
-#include "app/session.h"
+#include "app/session/session.h"
 #include "draw/grid/grid.h"
 
 typedef struct Reduction Reduction;

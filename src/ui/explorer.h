@@ -2,11 +2,11 @@
 #ifndef UI_EXPLORER_H
 #define UI_EXPLORER_H
 
-#include "app/cell.h"
-#include "app/command.h"
-#include "app/figure_plan.h"
-#include "app/session.h"
-#include "app/sweep.h"
+#include "app/call.h"
+#include "app/figure/figure_plan.h"
+#include "app/result/cell.h"
+#include "app/session/session.h"
+#include "app/study/sweep.h"
 #include "ui/drawing.h"
 #include "ui/field.h"
 #include "ui/history.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command_parts.h"
+#include "app/command/command_parts.h"
 #include "ui/actions.h"
 #include "ui/journal.h"
 #include "ui/profile.h"

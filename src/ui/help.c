@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "app/preset.h"
+#include "app/command/preset.h"
 #include "ui/actions.h"
 #include "ui/explorer.h"
 #include "ui/keys.h"

@@ -2,7 +2,7 @@
 #ifndef UI_HISTORY_H
 #define UI_HISTORY_H
 
-#include "app/session.h"
+#include "app/session/session.h"
 #include "ui/lens.h"
 
 typedef struct Ui       Ui;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/reach.h"
+#include "app/result/reach.h"
 #include "ui/actions.h"
 
 #define ENTRIES_MOST 500

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/command_parts.h"
-#include "app/lesson_play.h"
-#include "app/steps.h"
+#include "app/command/command_parts.h"
+#include "app/lesson/lesson_play.h"
+#include "app/result/steps.h"
 #include "ui/compare.h"
 #include "ui/lessons.h"
 #include "ui/profile.h"

@@ -6,8 +6,8 @@
 #ifndef UI_LESSONS_H
 #define UI_LESSONS_H
 
-#include "app/lesson_page.h"
-#include "app/lesson_progress.h"
+#include "app/lesson/lesson_page.h"
+#include "app/lesson/lesson_progress.h"
 #include "ui/field.h"
 
 typedef struct Ui Ui;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/margins.h"
+#include "app/result/margins.h"
 
 typedef struct Marks {
     int64_t at[MARGIN_QUERIES_MOST]; /* in increasing order */

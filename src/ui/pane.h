@@ -3,7 +3,7 @@
 #ifndef UI_PANE_H
 #define UI_PANE_H
 
-#include "app/picture.h"
+#include "app/figure/picture.h"
 #include "ui/drawing.h"
 #include "ui/lens.h"
 #include "ui/matrix.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/lesson_words.h"
+#include "app/lesson/lesson_words.h"
 #include "ui/actions.h"
 #include "ui/compare.h"
 #include "ui/form.h"

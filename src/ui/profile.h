@@ -2,8 +2,8 @@
 #ifndef UI_PROFILE_H
 #define UI_PROFILE_H
 
-#include "app/picture.h"
-#include "app/plots.h"
+#include "app/figure/picture.h"
+#include "app/figure/plots.h"
 #include "ui/compare.h"
 
 /* What the profile screen shows; v steps through them. */

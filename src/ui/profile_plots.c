@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/picture_plot.h"
+#include "app/figure/picture_plot.h"
 #include "draw/text/plot_cells.h"
 #include "ui/actions.h"
 #include "ui/profile.h"
@@ -321,7 +321,7 @@ int profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const cha
 {
     static const char *const words[PLOT_KINDS] = {
 #define PLOT_KIND(id, name, title, needs, help) "plot(" name ")",
-#include "app/plots.def"
+#include "app/figure/plots.def"
 #undef PLOT_KIND
     };
     const struct ProfileView *view = &views[ui->profiling.view];

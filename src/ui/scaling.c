@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/machines.h"
-#include "app/picture_plot.h"
+#include "app/figure/machines.h"
+#include "app/figure/picture_plot.h"
 
 #define FIRST   64
 #define LAST    4096

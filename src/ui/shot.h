@@ -6,7 +6,7 @@
 #ifndef UI_SHOT_H
 #define UI_SHOT_H
 
-#include "app/picture.h"
+#include "app/figure/picture.h"
 #include "ui/explorer.h"
 
 typedef struct Shot {

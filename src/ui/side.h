@@ -5,7 +5,7 @@
 #ifndef UI_SIDE_H
 #define UI_SIDE_H
 
-#include "app/margins.h"
+#include "app/result/margins.h"
 #include "ui/drawing.h"
 
 typedef struct SideWork SideWork;

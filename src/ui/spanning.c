@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/command_parts.h"
+#include "app/command/command_parts.h"
 #include "ui/actions.h"
 #include "ui/compare.h"
 

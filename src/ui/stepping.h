@@ -3,7 +3,7 @@
 #ifndef UI_STEPPING_H
 #define UI_STEPPING_H
 
-#include "app/step_strip.h"
+#include "app/result/step_strip.h"
 #include "ui/compare.h"
 
 typedef struct StepRooms {

@@ -6,7 +6,7 @@
 #ifndef UI_TILES_H
 #define UI_TILES_H
 
-#include "app/picture.h"
+#include "app/figure/picture.h"
 #include "ui/drawing.h"
 
 typedef enum TileState { TILE_WAITS, TILE_READY, TILE_NONE } TileState;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command_parts.h"
-#include "app/trials.h"
+#include "app/command/command_parts.h"
+#include "app/session/device.h"
 #include "ui/actions.h"
 #include "ui/browse.h"
 #include "ui/capability.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "app/lesson.h"
+#include "app/lesson/lesson.h"
 #include "app/scripting.h"
 #include "core/text.h"
 

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/command.h"
-#include "app/drawing.h"
-#include "app/panel_word.h"
-#include "app/preset.h"
+#include "app/call.h"
+#include "app/command/preset.h"
+#include "app/figure/figure_run.h"
+#include "app/figure/panel_word.h"
 #include "session_fixture.h"
 
 static void options_are_read_in_every_spelling(void **state)

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command.h"
-#include "app/derived.h"
-#include "app/drawing.h"
-#include "app/picture.h"
-#include "app/steps.h"
+#include "app/call.h"
+#include "app/figure/figure_run.h"
+#include "app/figure/picture.h"
+#include "app/result/derived.h"
+#include "app/result/steps.h"
 #include "session_fixture.h"
 
 static const View *derived(Result *result, const char *name)

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/drawing.h"
-#include "app/picture_plot.h"
+#include "app/figure/figure_run.h"
+#include "app/figure/picture_plot.h"
 #include "check.h"
 #include "draw/plot/label.h"
 #include "draw/text/plot_cells.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/plots.h"
-#include "app/roof_point.h"
+#include "app/figure/plots.h"
+#include "app/figure/roof_point.h"
 #include "check.h"
 #include "draw/text/plot_cells.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command.h"
-#include "app/picture.h"
+#include "app/call.h"
+#include "app/figure/picture.h"
 #include "draw/figure/figure.h"
 #include "session_fixture.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/drawing.h"
+#include "app/figure/figure_run.h"
 #include "check.h"
 #include "draw/figure/scene.h"
 

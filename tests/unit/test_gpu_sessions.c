@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "app/session.h"
+#include "app/session/session.h"
 
 #define MECHANISM "full"
 

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "app/trials.h"
+#include "app/session/device.h"
 
 #define ACTS "TRIAL_ACTS"
 

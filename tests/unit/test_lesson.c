@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/lesson_check.h"
-#include "app/lesson_page.h"
-#include "app/lesson_play.h"
-#include "app/lesson_progress.h"
+#include "app/lesson/lesson_check.h"
+#include "app/lesson/lesson_page.h"
+#include "app/lesson/lesson_play.h"
+#include "app/lesson/lesson_progress.h"
 #include "check.h"
 #include "script/script.h"
 #include "ui/ui.h"

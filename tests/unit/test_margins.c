@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/margins.h"
-#include "app/picture.h"
+#include "app/figure/picture.h"
+#include "app/result/margins.h"
 #include "session_fixture.h"
 
 #define N 29

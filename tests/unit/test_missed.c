@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command.h"
-#include "app/missed.h"
-#include "app/picture.h"
+#include "app/call.h"
+#include "app/figure/picture.h"
+#include "app/result/missed.h"
 #include "profile/strongest.h"
 #include "session_fixture.h"
 

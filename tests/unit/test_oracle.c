@@ -16,7 +16,7 @@
 
 #include <jansson.h>
 
-#include "app/command.h"
+#include "app/call.h"
 #include "case_file.h"
 #include "check.h"
 

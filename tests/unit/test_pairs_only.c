@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command_parts.h"
-#include "app/drawing.h"
+#include "app/command/command_parts.h"
+#include "app/figure/figure_run.h"
 #include "session_fixture.h"
 
 /* The text of the figure; *skipped: some run of it was without attention. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/session_parts.h"
+#include "app/session/internal.h"
 
 /* ---- the numbers ------------------------------------------------------------ */
 

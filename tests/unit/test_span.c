@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/picture.h"
+#include "app/figure/picture.h"
 #include "attn/span.h"
 #include "check.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/picture.h"
-#include "app/own_order.h"
-#include "app/step_strip.h"
+#include "app/figure/picture.h"
+#include "app/result/order.h"
+#include "app/result/step_strip.h"
 #include "session_fixture.h"
 
 static Session *session;

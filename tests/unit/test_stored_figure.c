@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command_parts.h"
-#include "app/picture_plot.h"
-#include "app/stored_figure.h"
+#include "app/command/command_parts.h"
+#include "app/figure/picture_plot.h"
+#include "app/figure/stored_figure.h"
 #include "check.h"
 
 /* With everything that a plot can have. */

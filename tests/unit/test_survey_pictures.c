@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/drawing.h"
-#include "app/preset.h"
+#include "app/command/preset.h"
+#include "app/figure/figure_run.h"
 #include "check.h"
 
 enum { WINDOW = 1, GLOBAL = 2, RANDOM = 4, STRIDED = 8, BLOCK = 16, OTHER = 32 };

@@ -1,7 +1,7 @@
 /* test_systems.c -- every system that the surveys name runs, and is there once. */
 #include <string.h>
 
-#include "app/command.h"
+#include "app/call.h"
 #include "attn/mechanism.h"
 #include "attn/systems.h"
 #include "check.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "app/vary.h"
+#include "app/study/vary.h"
 #include "attn/param.h"
 #include "check.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "app/preset.h"
+#include "app/command/preset.h"
 
 static void set_string(lua_State *L, const char *key, const char *value)
 {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command_parts.h"
-#include "app/drawing.h"
-#include "app/preset.h"
+#include "app/command/command_parts.h"
+#include "app/command/preset.h"
+#include "app/figure/figure_run.h"
 #include "script/host/lua_work.h"
 
 /* All that stays while the figure does. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/picture_plot.h"
+#include "app/figure/picture_plot.h"
 #include "script/api/lua_plot.h"
 #include "script/host/lua_work.h"
 

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/margins.h"
-#include "app/picture.h"
-#include "app/picture_plot.h"
+#include "app/figure/picture.h"
+#include "app/figure/picture_plot.h"
+#include "app/result/margins.h"
 #include "draw/colour/colour.h"
 #include "script/api/lua_figure.h"
 #include "script/api/lua_plot.h"

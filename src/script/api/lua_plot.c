@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/machines.h"
-#include "app/picture_plot.h"
+#include "app/figure/machines.h"
+#include "app/figure/picture_plot.h"
 #include "script/host/lua_work.h"
 
 #define CURVES_MOST 16

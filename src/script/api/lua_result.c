@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "app/steps.h"
+#include "app/result/steps.h"
 
 /* ---- the object ------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "app/cell.h"
-#include "app/own_order.h"
+#include "app/result/cell.h"
+#include "app/result/order.h"
 #include "draw/colour/colour.h"
 #include "script/host/lua_work.h"
 

@@ -2,8 +2,8 @@
  *
  * They are made when they are asked for.
  */
-#include "app/derived.h"
-#include "app/picture.h"
+#include "app/figure/picture.h"
+#include "app/result/derived.h"
 #include "script/host/lua_work.h"
 
 #define VIEW_LIMIT (8ll << 30) /* bytes of a view made whole, unless `memory` says */

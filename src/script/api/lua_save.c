@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/command_parts.h"
-#include "app/picture.h"
-#include "app/step_figure.h"
+#include "app/command/command_parts.h"
+#include "app/figure/picture.h"
+#include "app/figure/step_figure.h"
 #include "script/api/lua_figure.h"
 #include "script/host/lua_work.h"
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/command_parts.h"
-#include "app/picture_plot.h"
+#include "app/command/command_parts.h"
+#include "app/figure/picture_plot.h"
 #include "script/api/lua_figure.h"
 
 typedef struct Told {

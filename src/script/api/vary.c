@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "app/sweep.h"
+#include "app/study/sweep.h"
 #include "script/console/lua_console.h"
 #include "script/host/lua_work.h"
 

@@ -23,10 +23,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/command.h"
-#include "app/missed.h"
-#include "app/reach.h"
-#include "app/session.h"
+#include "app/call.h"
+#include "app/result/missed.h"
+#include "app/result/reach.h"
+#include "app/session/session.h"
 #include "attn/mechanism.h"
 #include "core/error.h"
 #include "core/text.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/lesson.h"
-#include "app/trials.h"
+#include "app/lesson/lesson.h"
+#include "app/session/device.h"
 #include "script/host/lua_coroutine.h"
 #include "script/host/safe.h"
 #include "script/script.h"

@@ -2,7 +2,7 @@
 #ifndef SCRIPT_LESSON_LESSON_H
 #define SCRIPT_LESSON_LESSON_H
 
-#include "app/lesson.h"
+#include "app/lesson/lesson.h"
 #include "script/host/binding.h"
 
 /* The table `s` that functions of a lesson are given.  What of it looks into runs stops

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "app/picture.h"
+#include "app/figure/picture.h"
 #include "core/text.h"
 
 #define FACTS_BOX  "attnscope.lesson facts"

@@ -1,0 +1,81 @@
+/* app/call.h -- what the user can do, whoever asks: shell, screen or script.
+ *
+ * A command takes words (as a shell would split them), writes its result to a
+ * Text and reports failure by Error.  It never prints.
+ */
+#ifndef APP_CALL_H
+#define APP_CALL_H
+
+#include "app/session/session.h"
+
+typedef enum OptionId {
+#define OPTION(id, flag, letter, value, commands, help) OPT_##id,
+#include "app/options.def"
+#undef OPTION
+    OPT_COUNT
+} OptionId;
+
+typedef struct Option {
+    const char *flag;     /* without dashes */
+    char        letter;   /* 0: none */
+    const char *value;    /* name of its value; NULL: a switch */
+    const char *commands; /* blank-separated; "*": all */
+    const char *help;
+} Option;
+
+const Option *option_at(int id); /* NULL past the end */
+
+#define CALL_MAX_WORDS 256
+#define CALL_MAX_FILES 16
+
+/* Parsed words.  All strings are borrowed from the words. */
+typedef struct Call {
+    const struct Command *command;
+    const char *values[OPT_COUNT];       /* value, "" for a switch that is set, NULL: absent */
+    const char *params[CALL_MAX_WORDS];  /* each -p */
+    int         param_count;
+    const char *files[CALL_MAX_FILES];   /* each -o; values[OPT_OUTPUT] is the first */
+    int         file_count;
+    const char *words[CALL_MAX_WORDS];   /* positional */
+    int         word_count;
+    bool        tty;                     /* result goes to a terminal */
+    int         columns;                 /* its width; 0: unknown */
+    const char *line;                    /* the whole command line, for figure metadata */
+    const struct StoredFigure *stored;   /* of a figure, drawn instead of measured; NULL: none */
+    const char *input_name, *input_sha256; /* the input must be this one, and is called so; NULL */
+} Call;
+
+typedef struct Command {
+    const char *name, *arguments, *help;
+    int         most_words; /* positional words it takes */
+    /* NULL: this front end does not run it (the explorer cannot run `lua`). */
+    bool (*run)(Session *s, const Call *call, Text *out, Error *err);
+} Command;
+
+const Command *command_at(size_t index);
+const Command *command_find(const char *name);
+/* The option a word names for this command, as in --flag=value or -n4; -1: none. */
+int call_option(const Command *command, const char *word);
+/* words[0] is the command's name; -p=x, --param x, --flag=value, -n4 and "--". */
+bool call_parse(Call *call, const char *const *words, int count, Error *err);
+/* Splits a typed line like a shell does (quotes, backslash); *storage owns. */
+bool call_split(const char *line, const char **words, int most, int *count, Text *storage,
+                Error *err);
+/* Parses and runs. */
+bool command_run(Session *s, const char *const *words, int count, bool tty, int columns, Text *out,
+                 Error *err);
+void command_help(const Command *command, Text *out);  /* of one command */
+/* Of all; `explorer` adds what the front end in a terminal takes. */
+void command_overview(Text *out, void (*explorer)(Text *out));
+
+/* Input and choice from --input, --layer, -n, -d, --heads, --seed; loads the
+ * session unless it already holds just that. */
+bool call_load_input(Session *s, const Call *call, Error *err);
+/* Every -p must belong to one of the call's mechanisms. */
+bool call_check_params(const Call *call, Error *err);
+/* Request of one mechanism text with the call's options. */
+bool call_request(Session *s, const Call *call, const char *mechanism, Request *out, Error *err);
+/* For commands that have nothing to say of a stack of layers. */
+bool call_refuse_stack(const Call *call, Request *request, Error *err);
+
+#endif

@@ -1,0 +1,523 @@
+/* compare.c -- mechanisms side by side: cost, quality, crossover.
+ *
+ * Exact tiled attention always stands first: a saving is a saving only against
+ * that.  The crossover is measured: both run on N(0,1) inputs of growing n with
+ * this input's heads and head size, until the mechanism is faster and stays so.
+ */
+#include "app/command/command_plot.h"
+#include "app/command/command_vary.h"
+#include "app/session/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST            64
+#define DEFAULT_REPEATS 5
+
+typedef struct Comparison {
+    Result *results[MOST];
+    char    crossover_note[MOST][48];
+    int     count;
+    Vary    vary; /* owned; count 0: nothing varies */
+    PlotChoice plots; /* count 0: the table */
+    bool       scaling; /* time over n instead of it */
+} Comparison;
+
+/* ---- crossover -------------------------------------------------------------- */
+
+#define CROSSOVER_FIRST 64
+#define CROSSOVER_LAST  4096
+#define CROSSOVER_RUNS  3 /* at least, of a time */
+#define CROSSOVER_SECONDS 10 /* of a mechanism's search; what would go beyond is not searched */
+#define CROSSOVER_GROWTH 4   /* of the time from one n to the next, at the most that is usual */
+
+/* Smallest of a few wall times on n tokens; not valid when the run fails.  A quick run is
+ * repeated by itself, so that one measurement of it is enough. */
+static Number time_at(Session *s, const Request *request, const Input *like, int64_t n)
+{
+    InputChoice choice = { .n = n, .d = like->d, .heads = like->heads, .seed = 1 };
+    Number      best = NUMBER_NONE;
+    Error       err = ERROR_INIT;
+    Input      *input = input_load("synthetic:normal", &choice, &err);
+    Loaded      loaded = { .input = input, .references = 1 };
+    Request     timed = *request;
+
+    timed.measure = true;
+    timed.repeat = 0;
+    timed.quality = false;
+    timed.seeds = 0;
+    for (int runs = 0; input && runs < CROSSOVER_RUNS;) {
+        Result *r = execute_request(&loaded, &timed, session_threads(s, request->threads), NULL,
+                                    NULL, &err);
+
+        if (!r)
+            break;
+        if (r->record.status == RECORD_OK && r->record.time.min.valid &&
+            (!best.valid || r->record.time.min.value < best.value))
+            best = r->record.time.min;
+        runs += r->record.time.count > 0 ? r->record.time.count : 1;
+        result_release(r);
+    }
+    input_free(input);
+    return best;
+}
+
+/* Tensors from files fit one length only, so there is nothing to vary. */
+static bool has_tensors(const Request *request)
+{
+    for (int i = 0; i < request->given.count; i++)
+        if (request->given.items[i].tensor.data)
+            return true;
+    return false;
+}
+
+static void find_crossover(Session *s, Comparison *c, int index)
+{
+    const Request *base = &c->results[0]->request, *request = &c->results[index]->request;
+    const Input   *like = session_input(s);
+    int64_t        from = 0;
+    bool           measured = true;
+    double         spent = 0, last = 0;
+
+    snprintf(c->crossover_note[index], sizeof(c->crossover_note[index]), "n/a");
+    if (index == 0 || c->vary.count || has_tensors(request) ||
+        c->results[index]->record.status != RECORD_OK)
+        return;
+    for (int64_t n = CROSSOVER_FIRST; n <= CROSSOVER_LAST && measured; n *= 2) {
+        double began = clock_wall();
+        Number full, other;
+
+        if (spent + CROSSOVER_GROWTH * last > CROSSOVER_SECONDS) {
+            format_crossover(from, n / 2, false, c->crossover_note[index],
+                             sizeof(c->crossover_note[index]));
+            return;
+        }
+        session_progress(s, "crossover of %s: n = %lld", request->mechanism, (long long)n);
+        full = time_at(s, base, like, n);
+        other = time_at(s, request, like, n);
+        last = clock_wall() - began;
+        spent += last;
+        measured = full.valid && other.valid;
+        if (!measured || !(other.value < full.value))
+            from = 0;
+        else if (!from)
+            from = n;
+    }
+    if (!measured)
+        return;
+    format_crossover(from, CROSSOVER_LAST, true, c->crossover_note[index],
+                     sizeof(c->crossover_note[index]));
+}
+
+/* ---- running ---------------------------------------------------------------- */
+
+/* The baseline that nobody named takes no -p. */
+static bool request_for(Session *s, const Call *call, const char *mechanism, Request *out,
+                        Error *err)
+{
+    Call plain = *call;
+
+    for (int i = 0; i < call->word_count; i++)
+        if (call->words[i] == mechanism)
+            return call_request(s, call, mechanism, out, err);
+    plain.param_count = 0;
+    return call_request(s, &plain, mechanism, out, err);
+}
+
+/* Every row is shown; the exit status tells that one of them failed. */
+static bool first_failure(const Comparison *c, Error *err)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->results[i]->run->err.code != ERR_NONE) {
+            *err = c->results[i]->run->err;
+            return false;
+        }
+    return true;
+}
+
+/* What is to be measured: for the table all, for plots what they show. */
+static bool ask(const Comparison *c, Request *request, Error *err)
+{
+    if (c->scaling)
+        return true;
+    if (c->plots.count)
+        return plot_choice_ask(&c->plots, request, err);
+    request->measure = true;
+    request->quality = true;
+    if (!request->repeat)
+        request->repeat = DEFAULT_REPEATS;
+    return true;
+}
+
+/* value: NAME=VALUE on top of the call's; NULL: nothing. */
+static bool add(Session *s, const Call *call, const char *mechanism, const char *value,
+                Comparison *c, Error *err)
+{
+    Request request;
+    Result *result;
+
+    if (c->count == MOST)
+        return error_set(err, ERR_USAGE, "more than %d rows", MOST);
+    if (!request_for(s, call, mechanism, &request, err) ||
+        !call_refuse_stack(call, &request, err))
+        return false;
+    if (value && !request_set(s, &request, value, err)) {
+        request_free(&request);
+        return false;
+    }
+    session_progress(s, "measuring %s%s%s", mechanism, value ? ", " : "", value ? value : "");
+    if (!ask(c, &request, err)) {
+        request_free(&request);
+        return false;
+    }
+    result = session_run(s, &request, err);
+    request_free(&request);
+    if (!result)
+        return false;
+    c->results[c->count++] = result;
+    return true;
+}
+
+/* False also for a word that is no request: adding it says why. */
+static bool takes(Session *s, const Call *call, const char *word, const char *param)
+{
+    Request request;
+    Error   ignored = ERROR_INIT;
+    bool    ok = request_for(s, call, word, &request, &ignored);
+
+    if (!ok)
+        return false;
+    ok = sweep_varies(&request, param);
+    request_free(&request);
+    return ok;
+}
+
+/* One row, or one for each value of the parameter that varies. */
+static bool add_word(Session *s, const Call *call, const char *word, const Vary *vary,
+                     Comparison *c, Error *err)
+{
+    char value[256];
+
+    if (!vary->count || !takes(s, call, word, vary->name))
+        return add(s, call, word, NULL, c, err);
+    for (int i = 0; i < vary->count; i++) {
+        snprintf(value, sizeof(value), "%s=%s", vary->name, vary->values[i]);
+        if (!add(s, call, word, value, c, err))
+            return false;
+    }
+    return true;
+}
+
+static bool parse_vary(Session *s, const Call *call, Vary *vary, Error *err)
+{
+    if (!call->values[OPT_VARY])
+        return true;
+    if (!vary_parse(call->values[OPT_VARY], vary, err))
+        return false;
+    for (int i = 0; i < call->word_count; i++)
+        if (takes(s, call, call->words[i], vary->name))
+            return true;
+    error_set(err, ERR_PARAM, "--vary %s: none of these mechanisms has the parameter %s",
+              call->values[OPT_VARY], vary->name);
+    return false;
+}
+
+/* Records and plots have no place for where a mechanism becomes faster. */
+static bool shows_table(const Call *call)
+{
+    return !call->values[OPT_PLOT] && !call->values[OPT_JSON];
+}
+
+static bool add_all(Session *s, const Call *call, Comparison *c, Error *err)
+{
+    const Mechanism *exact = mechanism_baseline();
+
+    if (!call_check_params(call, err) || !parse_vary(s, call, &c->vary, err) ||
+        (exact && !add(s, call, exact->id, NULL, c, err)))
+        return false;
+    for (int i = 0; i < call->word_count; i++)
+        if ((!exact || mechanism_find(call->words[i]) != exact) &&
+            !add_word(s, call, call->words[i], &c->vary, c, err))
+            return false;
+    for (int i = 0; i < c->count && shows_table(call); i++)
+        find_crossover(s, c, i);
+    return true;
+}
+
+/* ---- showing ---------------------------------------------------------------- */
+
+static const char *const heads[] = { "mechanism",  "time ms", "+-",           "vs full", "FLOP",
+                                     "arena",      "heap",    "mass mean",    "mass p5", "mass min",
+                                     "output err", "TV",      "KL",      "faster from n" };
+#define COLUMNS ((int)(sizeof(heads) / sizeof(*heads)))
+
+/* Only where some row ran on a device: what its tiers tell. */
+static const char *const device_heads[] = { "device", "gpu ms", "kernels ms", "host", "hw FLOP",
+                                            "DRAM", "GPU mem" };
+#define DEVICE_COLUMNS ((int)(sizeof(device_heads) / sizeof(*device_heads)))
+
+/* Only with --seeds. */
+static const char *const seed_heads[] = { "mass [seeds]", "error [seeds]" };
+#define SEED_COLUMNS ((int)(sizeof(seed_heads) / sizeof(*seed_heads)))
+
+static bool over_seeds(const Comparison *c)
+{
+    return c->count > 0 && c->results[c->count - 1]->request.seeds > 1;
+}
+
+static bool on_device(const Comparison *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->results[i]->record.gpu)
+            return true;
+    return false;
+}
+
+static void ms_cell(Table *t, Number ms)
+{
+    char text[32];
+
+    table_cell(t, "%s", format_ms(ms, text, sizeof(text)));
+}
+
+/* "cuda bf16": where, and how its products were computed. */
+static void device_cells(const Record *r, Table *t)
+{
+    static const DeviceCounted none = { .flops = { 0 } };
+    const DeviceProfile       *gpu = r->gpu;
+    const DeviceCounted       *counted = gpu ? &gpu->counted : &none;
+    Number                     share = device_idle_share(gpu, -1), bytes = NUMBER_NONE;
+    char                       text[48];
+
+    table_cell(t, "%s%s%s", r->device, *r->computed ? " " : "", r->computed);
+    ms_cell(t, gpu ? gpu->span_ms : NUMBER_NONE);
+    ms_cell(t, gpu ? gpu->busy_ms : NUMBER_NONE);
+    if (share.valid)
+        table_cell(t, "%.0f %%", 100 * share.value);
+    else
+        table_cell(t, "n/a");
+    if (counted->dram_read.valid && counted->dram_written.valid)
+        bytes = number_of(counted->dram_read.value + counted->dram_written.value);
+    table_cell(t, "%s", counted->flops.valid
+                            ? format_count(counted->flops.value, text, sizeof(text)) : "n/a");
+    table_cell(t, "%s", format_size(bytes, text, sizeof(text)));
+    table_cell(t, "%s", format_size(r->device_peak, text, sizeof(text)));
+}
+
+static void band_cell(Table *t, const SeedSpread *seeds, const SeedBand *band)
+{
+    if (seeds->count && band->mean.valid)
+        table_cell(t, "%.4g [%.4g, %.4g]", band->mean.value, band->min.value, band->max.value);
+    else
+        table_cell(t, seeds->count ? "n/a" : "not drawn");
+}
+
+static void spread_cell(Table *t, const Timing *time)
+{
+    char text[32];
+
+    if (time->q1.valid && time->q3.valid)
+        table_cell(t, "%s",
+                   format_ms(number_of(time->q3.value - time->q1.value), text, sizeof(text)));
+    else
+        table_cell(t, "n/a");
+}
+
+static void result_row(const Comparison *c, int index, Table *t)
+{
+    const Record *r = &c->results[index]->record, *base = &c->results[0]->record;
+    Text          name = { 0 };
+    char          text[48];
+
+    request_text(&c->results[index]->request, &name);
+    table_cell(t, "%s", text_str(&name));
+    text_free(&name);
+    table_cell(t, "%s", format_ms(r->time.median, text, sizeof(text)));
+    spread_cell(t, &r->time);
+    if (r->time.median.valid && base->time.median.valid)
+        table_cell(t, "%.2fx", base->time.median.value / r->time.median.value);
+    else
+        table_cell(t, "n/a");
+    table_cell(t, "%s",
+               r->status == RECORD_OK ? format_count(flops_total(r->counted), text, sizeof(text))
+                                      : "n/a");
+    table_cell(t, "%s", format_size(r->arena_peak, text, sizeof(text)));
+    table_cell(t, "%s", format_size(r->heap_peak, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.mass_mean, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.mass_p5, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.mass_min, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.output_error, text, sizeof(text)));
+    table_cell(t, "%s", format_share(r->quality.total_variation, text, sizeof(text)));
+    if (r->quality.kl.valid)
+        table_cell(t, "%.4g", r->quality.kl.value);
+    else
+        table_cell(t, "n/a");
+    table_cell(t, "%s", c->crossover_note[index]);
+    if (on_device(c))
+        device_cells(r, t);
+    if (over_seeds(c)) {
+        band_cell(t, &r->seeds, &r->seeds.mass);
+        band_cell(t, &r->seeds, &r->seeds.output_error);
+    }
+}
+
+/* Some begin with the mechanism, and one about the input is of all of them. */
+static bool names_its_row(const Result *result, const char *line)
+{
+    const char *warning = result->loaded->warning, *mechanism = result->request.mechanism;
+
+    return !strncmp(line, mechanism, strlen(mechanism)) ||
+           (warning && !strncmp(line, warning, strlen(warning)));
+}
+
+static bool said_before(Text *all, const char *line)
+{
+    bool before = all->length && strstr(text_str(all), line);
+
+    text_addf(all, "%s\n", line);
+    return before;
+}
+
+/* "linformer: no causal form: ...", a line each; a mechanism that comes again says it once. */
+static void show_warnings(const Comparison *c, int room, Text *out)
+{
+    Text said = { 0 }, all = { 0 };
+
+    for (int i = 0; i < c->count; i++) {
+        const char *lines = c->results[i]->record.warnings;
+
+        while (lines && *lines) {
+            size_t length = strcspn(lines, "\n");
+
+            text_clear(&said);
+            text_add(&said, "note  ");
+            if (!names_its_row(c->results[i], lines))
+                text_addf(&said, "%s: ", c->results[i]->request.mechanism);
+            text_addf(&said, "%.*s", (int)length, lines);
+            if (!said_before(&all, text_str(&said)))
+                text_add_folded(out, text_str(&said), room, 6);
+            lines += length + (lines[length] == '\n');
+        }
+    }
+    text_free(&said);
+    text_free(&all);
+}
+
+static void show_notes(Session *s, const Comparison *c, int room, Text *out)
+{
+    const Input *input = session_input(s);
+    Text         line = { 0 };
+
+    text_addf(&line, "input %s: h=%lld n=%lld d=%lld.", input->name, (long long)input->heads,
+              (long long)input->n, (long long)input->d);
+    text_add(out, "\n");
+    text_add_folded(out, text_str(&line), room, 2);
+    text_free(&line);
+    text_addf(
+        out,
+        "time: median, and distance of the quartiles. vs full: above 1 is faster.\n"
+        "mass: softmax mass of full attention that the allowed cells keep. TV: mean\n"
+        "total variation of the rows. KL: of them from full attention's, nats.\n"
+        "faster from n: measured on N(0,1) inputs up to n=%d, in at most %d s for each;\n"
+        "\"64, to 2048\": from 64 on, and time was up after 2048; \"not to 2048\": not\n"
+        "faster, and time was up.  n/a: not measured, or without meaning here.\n",
+        CROSSOVER_LAST, CROSSOVER_SECONDS);
+    if (on_device(c))
+        text_add(out, "device: where, and what products were computed in. gpu ms: a run on the\n"
+                      "device's clock [events]. kernels ms [activity]. host: share of gpu ms in\n"
+                      "which neither kernel nor copy ran: loops, launches, waits. hw FLOP, DRAM:\n"
+                      "[counters]. GPU mem: most that was taken from the device at once.\n");
+    if (over_seeds(c))
+        text_addf(out, "[seeds]: mean and [least, most] over %d seeds from %llu on.\n",
+                  c->results[c->count - 1]->request.seeds,
+                  (unsigned long long)c->results[c->count - 1]->request.seed);
+    for (int i = 0; i < c->count; i++)
+        if (c->results[i]->record.status != RECORD_OK)
+            text_addf(out, "%s: %s: %s\n", c->results[i]->request.mechanism,
+                      record_status_name(c->results[i]->record.status),
+                      c->results[i]->record.message);
+    show_warnings(c, room, out);
+}
+
+static void show_table(Session *s, const Call *call, const Comparison *c, Text *out)
+{
+    TableStyle style = call->values[OPT_CSV]  ? TABLE_CSV
+                       : call->values[OPT_MD] ? TABLE_MARKDOWN
+                                              : TABLE_TEXT;
+    Table      t = { .room = call_room(call),
+                     .cols = COLUMNS + (on_device(c) ? DEVICE_COLUMNS : 0) +
+                             (over_seeds(c) ? SEED_COLUMNS : 0) };
+
+    for (int i = 0; i < COLUMNS; i++)
+        table_cell(&t, "%s", heads[i]);
+    for (int i = 0; i < DEVICE_COLUMNS && on_device(c); i++)
+        table_cell(&t, "%s", device_heads[i]);
+    for (int i = 0; i < SEED_COLUMNS && over_seeds(c); i++)
+        table_cell(&t, "%s", seed_heads[i]);
+    for (int i = 0; i < c->count; i++)
+        result_row(c, i, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+    if (style != TABLE_CSV)
+        show_notes(s, c, style == TABLE_TEXT ? call_room(call) : 0, out);
+}
+
+static void show_json(const Comparison *c, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '[');
+    for (int i = 0; i < c->count; i++)
+        record_json(&c->results[i]->record, &json);
+    jsonw_close(&json, ']');
+    text_add(out, "\n");
+}
+
+/* --plot and -o mean curves over what varies, or plots of one run of each. */
+static bool check_options(const Call *call, Comparison *c, Error *err)
+{
+    const char *plot = call->values[OPT_PLOT];
+
+    if (call->values[OPT_VARY])
+        return vary_check_options(call, err);
+    if (call->values[OPT_KEEP])
+        return error_set(err, ERR_USAGE, "compare --keep needs --vary NAME=RANGE");
+    if (call->values[OPT_OUTPUT] && !plot)
+        return error_set(err, ERR_USAGE, "-o writes plots: say which, as in --plot time,memory, "
+                                         "or over which parameter, as in --vary NAME=RANGE");
+    c->scaling = plot && !strcmp(plot, SCALING_WORD);
+    return !plot || (plot_refuse_formats(call, err) &&
+                     (c->scaling || plot_choice_parse(plot, &c->plots, err)));
+}
+
+bool command_compare(Session *s, const Call *call, Text *out, Error *err)
+{
+    Comparison c = { .count = 0 };
+    bool       ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE,
+                         "compare needs mechanisms, for example attnscope compare "
+                         "bigbird reformer performer");
+    if (!check_options(call, &c, err))
+        return false;
+    if (vary_draws(call))
+        return vary_draw(s, call, out, err);
+    ok = call_load_input(s, call, err) && add_all(s, call, &c, err);
+    if (ok && c.scaling)
+        ok = scaling_show(s, call, c.results, c.count, out, err);
+    else if (ok && c.plots.count)
+        ok = plot_choice_show(s, call, &c.plots, c.results, c.count, out, err);
+    else if (ok && call->values[OPT_JSON])
+        show_json(&c, out);
+    else if (ok)
+        show_table(s, call, &c, out);
+    if (ok && c.vary.count && !call->values[OPT_JSON] && !call->values[OPT_CSV] &&
+        !call->values[OPT_MD])
+        ok = vary_show(s, call, c.results, c.count, out, err);
+    ok = ok && first_failure(&c, err);
+    for (int i = 0; i < c.count; i++)
+        result_release(c.results[i]);
+    vary_free(&c.vary);
+    return ok;
+}

@@ -1,0 +1,134 @@
+/* fit.c -- fit: what the records of a sweep say of growth, as table or chart. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/study/result_table.h"
+
+static bool take_fits(const Results *rows, const Call *call, SeriesFit **fits, int *count,
+                      Error *err)
+{
+    int64_t drop = 0;
+
+    return call_int(call, OPT_DROP, 0, FIT_MOST, &drop, err) &&
+           fit_series(rows, (int)drop, fits, count, err);
+}
+
+bool fits_show(const Results *rows, const Call *call, bool systems, TableStyle style, Text *out,
+               Error *err)
+{
+    SeriesFit *fits;
+    int        count;
+
+    if (call->values[OPT_RELATIVE]) {
+        relative_table(rows, style, out);
+        return true;
+    }
+    if (!take_fits(rows, call, &fits, &count, err))
+        return false;
+    if (call->values[OPT_JSON])
+        fits_json(rows, fits, count, out);
+    else if (systems)
+        systems_table(rows, fits, count, style, out);
+    else
+        fits_table(rows, fits, count, style, call_room(call), out);
+    free(fits);
+    return true;
+}
+
+bool fits_chart_name(const char *path)
+{
+    return text_ends_in(path, ".png") || text_ends_in(path, ".svg") || text_ends_in(path, ".pdf");
+}
+
+bool fits_chart(const Results *rows, const Call *call, bool systems, const char *path, Text *bytes,
+                Error *err)
+{
+    const char *metadata[] = { "Software",
+                               "attnscope " ATTNSCOPE_VERSION,
+                               "attnscope:version",
+                               ATTNSCOPE_VERSION,
+                               "attnscope:command",
+                               call->line ? call->line : "",
+                               NULL };
+    ChartWords   words = { call->values[OPT_TITLE], call->values[OPT_CAPTION] };
+    PngOptions   options = { 0 };
+    FigureFormat format;
+    SeriesFit   *fits;
+    int          count;
+    bool         ok;
+
+    if (!call_png_options(call, &options, err) || !figure_format(path, &options, &format, err) ||
+        !take_fits(rows, call, &fits, &count, err))
+        return false;
+    options.metadata = metadata;
+    ok = count || systems ? exponents_file(rows, fits, count, systems, &words, format, &options,
+                                           bytes, err)
+                          : error_set(err, ERR_DATA,
+                                      "no point was measured: there is nothing to "
+                                      "draw");
+    free(fits);
+    return ok;
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+static bool write_file(const Results *rows, const Call *call, const char *path, Text *out,
+                       Error *err)
+{
+    bool systems = call->values[OPT_TABLE] != NULL, ok;
+    Text bytes = { 0 };
+
+    if (text_ends_in(path, ".md") || text_ends_in(path, ".csv"))
+        ok = fits_show(rows, call, systems, text_ends_in(path, ".md") ? TABLE_MARKDOWN : TABLE_CSV,
+                       &bytes, err);
+    else if (fits_chart_name(path))
+        ok = fits_chart(rows, call, systems, path, &bytes, err);
+    else
+        ok = error_set(err, ERR_USAGE, "-o %s: expected a name ending in .png, .svg, .pdf, .md or "
+                       ".csv", path);
+    ok = ok && (text_ok(&bytes) || error_set(err, ERR_NOMEM, "not enough memory")) &&
+         file_write(path, bytes.data, bytes.length, err);
+    if (ok)
+        text_addf(out, "%s\n", path);
+    text_free(&bytes);
+    return ok;
+}
+
+/* An empty table would look as if nothing had grown. */
+static bool check_measured(const Results *rows, const Call *call, Error *err)
+{
+    for (int i = 0; i < rows->count; i++)
+        if (rows->rows[i].ok)
+            return true;
+    if (!rows->count)
+        return error_set(err, ERR_DATA, "%s holds no record yet%s", call->words[0],
+                         rows->torn ? ": its only line is not whole" : "");
+    return error_set(err, ERR_DATA, "%s: none of its %d point%s was measured; the first, %s at n = "
+                     "%lld: %s %s", call->words[0], rows->count, rows->count == 1 ? "" : "s",
+                     rows->rows[0].mechanism, (long long)rows->rows[0].n, rows->rows[0].status,
+                     rows->rows[0].message);
+}
+
+bool command_fit(Session *s, const Call *call, Text *out, Error *err)
+{
+    Results rows = { 0 };
+    bool    ok = true;
+
+    (void)s;
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "fit needs the .jsonl file of a sweep");
+    for (int i = 0; ok && i < call->word_count; i++)
+        ok = results_read(call->words[i], i, &rows, err);
+    if (ok) {
+        results_latest(&rows);
+        results_sort(&rows);
+        ok = check_measured(&rows, call, err);
+        for (int i = 0; ok && i < call->file_count; i++)
+            ok = write_file(&rows, call, call->files[i], out, err);
+        if (ok && !call->file_count)
+            ok = fits_show(&rows, call, call->values[OPT_TABLE], call_style(call), out, err);
+    }
+    results_free(&rows);
+    return ok;
+}

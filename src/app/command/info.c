@@ -1,0 +1,349 @@
+/* info.c -- info: the card of a mechanism, what a file holds. */
+#include "app/command/command_parts.h"
+#include "app/command/preset.h"
+#include "app/figure/stored_figure.h"
+#include "app/result/derived.h"
+#include "app/result/missed.h"
+#include "app/result/reach.h"
+#include "app/session/inputs.h"
+#include "profile/conventions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- cards ------------------------------------------------------------------ */
+
+static void range_text(const Param *p, char *text, size_t size)
+{
+    *text = '\0';
+    if (p->type == PARAM_TYPE_ENUM || p->type == PARAM_TYPE_FLAGS) {
+        for (int i = 0; p->choices[i]; i++)
+            snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? "|" : "", p->choices[i]);
+    } else if (p->type == PARAM_TYPE_TENSOR) {
+        snprintf(text, size, "%s", p->shape);
+    } else if (p->type == PARAM_TYPE_INT || p->type == PARAM_TYPE_FLOAT ||
+               p->type == PARAM_TYPE_PER_HEAD) {
+        if (p->lo <= -1e9)
+            snprintf(text, size, "%s", "any");
+        else if (p->hi >= 1e9)
+            snprintf(text, size, "%s %g", p->above_lo ? ">" : ">=", p->lo);
+        else
+            snprintf(text, size, "%g..%g", p->lo, p->hi);
+    }
+    if (p->type == PARAM_TYPE_PER_HEAD)
+        snprintf(text + strlen(text), size - strlen(text), " or %s", p->shape);
+}
+
+static void params_table(const Param *table, Text *out)
+{
+    Table t = { .cols = 5 };
+    char  range[128];
+
+    for (const Param *p = table; p && p->name; p++) {
+        Text fallback = { 0 };
+
+        params_print(p, NULL, &fallback);
+        range_text(p, range, sizeof(range));
+        table_cell(&t, "  %s", p->name);
+        table_cell(&t, "%s", param_type_name(p->type));
+        table_cell(&t, "%s", range);
+        table_cell(&t, "%s", p->type == PARAM_TYPE_TENSOR ? "-" : text_str(&fallback));
+        table_cell(&t, "%s%s%s", p->help, p->drawn ? "; without a file: " : "",
+                   p->drawn ? p->drawn : "");
+        text_free(&fallback);
+    }
+    table_write(&t, TABLE_TEXT, out);
+    table_free(&t);
+}
+
+static void info_mechanism(const Mechanism *m, Text *out)
+{
+    char classes[32];
+
+    text_addf(
+        out,
+        "%s -- %s\n%s %d%s%s\nsource    %s\nclass     %s\ntime      %s\nmemory    %s\n"
+        "decoding  %s\ncausal    %s%s\nfit       %s\n\n%s\n\nwhat to look for\n%s\n\nparameters\n",
+        m->id, m->title, m->authors, m->year, m->arxiv ? ", arXiv " : "", m->arxiv ? m->arxiv : "",
+        m->source, mechanism_classes(m, classes, sizeof(classes)), m->claim_time, m->claim_memory,
+        m->claim_decode, m->causal ? "yes" : "no: ",
+        m->causal      ? ""
+        : m->no_causal ? m->no_causal
+                       : "its paper gives no causal form",
+        m->fit ? m->fit : "nothing", m->formula, m->teaches);
+    params_table(m->params, out);
+    if (m->sketch)
+        text_addf(out, "\non at most %d tokens the explorer's list opens %s(%s)\n", SKETCH_TOKENS,
+                  m->id, m->sketch);
+    text_add(out, "\nviews\n");
+    for (const ViewPromise *v = m->views; v && v->name; v++)
+        text_addf(out, "  %-18s %s%s\n", v->name, v->help, v->maybe ? " (not always there)" : "");
+    if (reach_is_offered(m))
+        text_addf(out, "  %-18s %s\n", REACH_VIEW, REACH_HELP);
+    if (missed_is_promised(m))
+        text_addf(out, "  %-18s %s\n", MISSED_VIEW, MISSED_HELP);
+    if (spectrum_is_offered(m))
+        text_addf(out, "  %-18s %s\n", SPECTRUM_VIEW, SPECTRUM_HELP);
+}
+
+static void info_positions(Text *out)
+{
+    for (size_t i = 0; position_at(i); i++) {
+        const Position *p = position_at(i);
+
+        text_addf(out, "%s%s -- %s\n  %s\n  source: %s\n  views: position_bias (or bias)%s%s\n",
+                  i ? "\n" : "", p->id, p->title, p->help, p->source, p->views ? "; " : "",
+                  p->views ? p->views : "");
+        params_table(p->params, out);
+    }
+    text_add(out, "\n--position KIND; its parameters stand among those of the mechanism: "
+                  "'full(pos_base=100)' --position rope\n");
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+static void entry_row(Table *t, const InputEntry *entry)
+{
+    char shape[160] = "[", bytes[32];
+
+    for (int i = 0; i < entry->rank; i++)
+        snprintf(shape + strlen(shape), sizeof(shape) - strlen(shape), "%s%lld", i ? "," : "",
+                 (long long)entry->shape[i]);
+    table_cell(t, "  %s", entry->name);
+    table_cell(t, "%s", entry->dtype);
+    table_cell(t, "%s]", shape);
+    table_cell(t, "%s", format_bytes(entry->bytes, bytes, sizeof(bytes)));
+}
+
+/* Long metadata (a token list) is cut: info is an overview. */
+#define METADATA_SHOWN 100
+
+static void describe_listing(const char *path, const InputListing *l, Text *out)
+{
+    Table t = { .cols = 4 };
+
+    text_addf(out, "%s: %s, %lld tensor%s\n", path, l->kind, (long long)l->count,
+              l->count == 1 ? "" : "s");
+    for (int64_t i = 0; i < l->count; i++)
+        entry_row(&t, &l->entries[i]);
+    table_write(&t, TABLE_TEXT, out);
+    table_free(&t);
+    for (int64_t i = 0; i < l->metadata_count; i++)
+        text_addf(out, "  %s = %.*s%s\n", l->keys[i], METADATA_SHOWN, l->values[i],
+                  strlen(l->values[i]) > METADATA_SHOWN ? "..." : "");
+}
+
+/* Which it is where nobody says, and which there are: "layer 3 (there are 3, 12), ". */
+static void describe_layer(const Input *input, Text *out)
+{
+    text_addf(out, "layer %lld", (long long)input->layer);
+    if (!input->held)
+        text_addf(out, " of %lld", (long long)input->layers);
+    else if (input->layers == 1)
+        text_add(out, " (no other)");
+    for (int64_t i = 0; input->held && input->layers > 1 && i < input->layers; i++)
+        text_addf(out, "%s%lld", i ? ", " : " (there are ", (long long)input->held[i]);
+    text_add(out, input->held && input->layers > 1 ? "), " : ", ");
+}
+
+static void describe_heads(const Input *input, const char *x, Text *out)
+{
+    text_add(out, "as input: ");
+    describe_layer(input, out);
+    text_addf(out, "h=%lld n=%lld m=%lld d=%lld e=%lld%s%s%s\n", (long long)input->heads,
+              (long long)input->n, (long long)input->m, (long long)input->d, (long long)input->e,
+              x, input->q_tokens ? ", tokens" : "",
+              input->causal > 0    ? ", causal"
+              : input->causal == 0 ? ", not causal"
+                                   : "");
+}
+
+static void describe_input(const Input *input, Text *out)
+{
+    char x[48] = "";
+
+    if (input->x.data)
+        snprintf(x, sizeof(x), ", x dm=%lld", (long long)input->x.shape[1]);
+    if (input->q.data && input->k.data && input->v.data)
+        describe_heads(input, x, out);
+    else if (input->v.data && !input->k.data)
+        text_addf(out, "as input:%s v%s without k, h=%lld n=%lld e=%lld: for mechanisms that "
+                  "compare no tokens\n", input->q.data ? " q and" : "",
+                  input->x.data ? " and x" : "", (long long)input->heads, (long long)input->n,
+                  (long long)input->e);
+    else if (input->x.data)
+        text_addf(out, "as input: x only, n=%lld dm=%lld\n", (long long)input->x.shape[0],
+                  (long long)input->x.shape[1]);
+    else if (!input->attn.data)
+        text_addf(out, "as input:%s%s%s, but not all of q, k and v\n", input->q.data ? " q" : "",
+                  input->k.data ? " k" : "", input->v.data ? " v" : "");
+    else {
+        text_add(out, "as input: finished weights only, ");
+        describe_layer(input, out);
+        text_addf(out, "h=%lld n=%lld m=%lld\n", (long long)input->attn.shape[0],
+                  (long long)input->attn.shape[1], (long long)input->attn.shape[2]);
+    }
+    if (input->note)
+        text_addf(out, "%s\n", input->note);
+}
+
+/* Numbers of a clock: where they are from. */
+static void measured_card(const char *path, Text *out)
+{
+    Error         err = ERROR_INIT;
+    StoredFigure *stored = stored_figure_read(path, &err);
+
+    if (stored)
+        text_addf(out, "%-13s on %s; rerender draws these numbers, rerender --measure runs the "
+                  "command again\n", "measured", stored_figure_measured(stored));
+    else if (err.code != ERR_NONE)
+        text_addf(out, "%-13s %s\n", "measured", err.text);
+    stored_figure_free(stored);
+}
+
+static bool figure_card(const char *path, Text *out)
+{
+    static const char *const keys[] = { "attnscope:version", "attnscope:command",
+                                        "attnscope:params",  "attnscope:seed",
+                                        "attnscope:input",   "attnscope:input-sha256" };
+    bool                     found = false;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        Error ignored;
+        char *value = figure_metadata(path, keys[i], &ignored);
+
+        if (value)
+            text_addf(out, "%s%-13s %s\n", found ? "" : "a figure made by attnscope\n",
+                      keys[i] + strlen("attnscope:"), value);
+        found = found || value;
+        free(value);
+    }
+    if (found)
+        measured_card(path, out);
+    return found;
+}
+
+/* A generator's input: nothing to list but what comes out. */
+static bool info_input(const char *spec, Text *out, Error *err)
+{
+    InputChoice choice = INPUT_CHOICE_DEFAULT;
+    Input      *input = input_load(spec, &choice, err);
+
+    if (!input)
+        return false;
+    text_addf(out, "%s\n", input->name);
+    describe_input(input, out);
+    input_free(input);
+    return true;
+}
+
+static bool info_file(const char *path, Text *out, Error *err)
+{
+    InputListing listing = { 0 };
+    Input       *input;
+    InputChoice  choice = INPUT_CHOICE_DEFAULT;
+
+    if (figure_card(path, out))
+        return true;
+    if (!input_list(path, &listing, err))
+        return false;
+    describe_listing(path, &listing, out);
+    input_listing_free(&listing);
+    input = input_load(path, &choice, err);
+    if (!input) { /* a file of other tensors is still worth listing */
+        text_addf(out, "as input: no (%s)\n", err->text);
+        *err = ERROR_INIT;
+        return true;
+    }
+    describe_input(input, out);
+    input_free(input);
+    return true;
+}
+
+/* Words of a sentence under a hanging indent. */
+static void wrap_sentences(const char *text, int width, Text *out)
+{
+    int column = 0;
+
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+
+        if (column && column + 1 + length > width) {
+            text_add(out, "\n");
+            column = 0;
+        }
+        text_add(out, column ? " " : "    ");
+        column += (column ? 1 : 4) + length;
+        text_add_bytes(out, text, (size_t)length);
+        text += length + (text[length] == ' ');
+    }
+    text_add(out, "\n");
+}
+
+static void info_conventions(int columns, Text *out)
+{
+    for (size_t i = 0; convention_at(i); i++) {
+        text_addf(out, "%s%s\n", i ? "\n" : "", convention_at(i)->number);
+        wrap_sentences(convention_at(i)->text, columns > 40 && columns < 100 ? columns - 1 : 99,
+                       out);
+    }
+}
+
+/* A picture's name stands beside mechanisms' in the documents, so it is asked here, too. */
+static void info_preset(const Preset *preset, Text *out)
+{
+    text_addf(out, "%s -- %s\nafter %s\n\n%s\n\nattnscope figure --preset %s -o %s.png\n"
+              "that is: attnscope ", preset->id, preset->title, preset->source, preset->help,
+              preset->id, preset->id);
+    preset_command(preset, out);
+    text_add(out, "\n");
+}
+
+static bool info_of(const char *what, int columns, Text *out, Error *err)
+{
+    const Mechanism *m;
+
+    if (!strcmp(what, "positions")) {
+        info_positions(out);
+        return true;
+    }
+    if (!strcmp(what, "inputs")) {
+        inputs_describe(out);
+        return true;
+    }
+    if (!strcmp(what, "conventions")) {
+        info_conventions(columns, out);
+        return true;
+    }
+    m = mechanism_find(what);
+    if (m) {
+        info_mechanism(m, out);
+        return true;
+    }
+    if (preset_find(what)) {
+        info_preset(preset_find(what), out);
+        return true;
+    }
+    if (!strncmp(what, "synthetic:", strlen("synthetic:")))
+        return info_input(what, out, err);
+    if (access(what, F_OK) == 0 || strpbrk(what, "./"))
+        return info_file(what, out, err);
+    return mechanism_parse(what, &m, err);
+}
+
+bool command_info(Session *s, const Call *call, Text *out, Error *err)
+{
+    Text path = { 0 };
+    bool ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE,
+                         "info needs a mechanism (attnscope list), 'positions', 'inputs', "
+                         "'conventions', or a file");
+    ok = session_input_path(s, call->words[0], &path, err) &&
+         info_of(text_str(&path), call->columns, out, err);
+    text_free(&path);
+    return ok;
+}

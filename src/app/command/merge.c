@@ -1,0 +1,222 @@
+/* merge.c -- the shards of a sweep become one file.
+ *
+ * Of lines with one key a measured one stays before one that is not, else the
+ * first given.  Two measured ones whose counted FLOPs differ contradict each
+ * other: that is reported, and is exit status 3.  A file that holds something is
+ * never replaced: it may be one of the inputs, or the file that a sweep writes to.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/study/result_table.h"
+
+typedef struct Merge {
+    const Call *call;
+    Results     rows;
+    bool       *left_out; /* of each row */
+    int         twice, retried, conflicts;
+    Text        notes;
+} Merge;
+
+static bool is_cancelled(const ResultRow *row)
+{
+    return !strcmp(row->status, record_status_name(RECORD_CANCELLED));
+}
+
+/* Neither file is wrong about what is only counted. */
+static bool contradict(const ResultRow *a, const ResultRow *b)
+{
+    Number x = row_number(a, "flops.counted"), y = row_number(b, "flops.counted");
+
+    return a->ok && b->ok && x.valid && y.valid && x.value != y.value;
+}
+
+static void note_conflict(Merge *m, const ResultRow *a, const ResultRow *b)
+{
+    m->conflicts++;
+    text_addf(&m->notes, "conflict: %s n=%lld seed=%lld (%s): %s and %s counted different FLOPs; "
+              "the first was kept\n", a->mechanism, (long long)a->n, (long long)a->seed, a->key,
+              m->call->words[a->file], m->call->words[b->file]);
+}
+
+/* b comes after a and has its key. */
+static void settle(Merge *m, int a, int b)
+{
+    const ResultRow *first = &m->rows.rows[a], *second = &m->rows.rows[b];
+    bool             better = second->ok || (is_cancelled(first) && !is_cancelled(second));
+
+    if (contradict(first, second))
+        note_conflict(m, first, second);
+    else if (first->ok && second->ok)
+        m->twice++;
+    else if (first->ok != second->ok)
+        m->retried++;
+    m->left_out[!first->ok && better ? a : b] = true;
+}
+
+static void find_doubles(Merge *m)
+{
+    for (int b = 1; b < m->rows.count; b++)
+        for (int a = 0; a < b && *m->rows.rows[b].key; a++)
+            if (!m->left_out[a] && !strcmp(m->rows.rows[a].key, m->rows.rows[b].key)) {
+                settle(m, a, b);
+                break;
+            }
+}
+
+/* Numbers of other versions or machines are not wrong, but not the same. */
+static void note_differences(Merge *m)
+{
+    const ResultRow *first = NULL;
+    bool             version = false, cpu = false;
+
+    for (int i = 0; i < m->rows.count; i++) {
+        const ResultRow *row = &m->rows.rows[i];
+
+        if (!row->ok)
+            continue;
+        first = first ? first : row;
+        if (strcmp(row->version, first->version) != 0 && !version) {
+            text_addf(&m->notes, "other versions: %s in %s, %s in %s; their points stand side by "
+                      "side\n", first->version, m->call->words[first->file], row->version,
+                      m->call->words[row->file]);
+            version = true;
+        }
+        if (strcmp(row->cpu, first->cpu) != 0 && !cpu) {
+            text_addf(&m->notes, "other machines: '%s' and '%s'; compare times only within one\n",
+                      first->cpu, row->cpu);
+            cpu = true;
+        }
+    }
+}
+
+static bool read_all(Merge *m, Error *err)
+{
+    for (int i = 0; i < m->call->word_count; i++) {
+        int before = m->rows.damaged;
+
+        if (!results_read(m->call->words[i], i, &m->rows, err))
+            return false;
+        if (m->rows.torn || m->rows.damaged > before)
+            text_addf(&m->notes, "%s: %s%s\n", m->call->words[i],
+                      m->rows.damaged > before ? "damaged lines were left out" : "",
+                      m->rows.torn ? " a torn last line was left out: its sweep did not end" : "");
+    }
+    results_latest(&m->rows);
+    if (!m->rows.count)
+        return error_set(err, ERR_FORMAT, "%s%s: no records; nothing was written",
+                         m->call->words[0], m->call->word_count > 1 ? " and the rest" : "");
+    m->left_out = calloc((size_t)m->rows.count + 1, sizeof(*m->left_out));
+    return m->left_out || error_set(err, ERR_NOMEM, "not enough memory to merge");
+}
+
+/* What stays goes to the front, in the order of a sweep's tables. */
+static Results take_kept(Merge *m)
+{
+    Results kept = { .rows = m->rows.rows };
+
+    for (int i = 0; i < m->rows.count; i++) {
+        ResultRow row = m->rows.rows[i];
+
+        if (m->left_out[i])
+            continue;
+        m->rows.rows[i] = m->rows.rows[kept.count];
+        m->rows.rows[kept.count++] = row;
+    }
+    results_sort(&kept);
+    return kept;
+}
+
+static bool write_kept(Merge *m, const char *path, int *count, int *failed, Error *err)
+{
+    Results kept = take_kept(m);
+    Text    text = { 0 };
+    bool    ok;
+
+    for (int i = 0; i < kept.count; i++) {
+        text_addf(&text, "%s\n", kept.rows[i].line);
+        *failed += !kept.rows[i].ok;
+    }
+    *count = kept.count;
+    ok = (text_ok(&text) || error_set(err, ERR_NOMEM, "not enough memory to merge")) &&
+         file_write(path, text_str(&text), text.length, err);
+    text_free(&text);
+    return ok;
+}
+
+static void note_count(Text *out, int count, const char *what)
+{
+    if (count) {
+        text_add_count(out, count, "point");
+        text_add(out, what);
+    }
+}
+
+static void summarise(const Merge *m, int kept, int failed, Text *out)
+{
+    text_add_count(out, kept, "point");
+    text_add(out, " from ");
+    text_add_count(out, m->call->word_count, "file");
+    text_addf(out, ": %d measured, %d not\n", kept - failed, failed);
+    note_count(out, m->twice, " in more than one file; the first was kept\n");
+    note_count(out, m->retried, " that failed in one file, measured in another\n");
+    note_count(out, m->rows.replaced, " with a later run; the earlier was left out\n");
+    text_add(out, text_str(&m->notes));
+}
+
+/* A sweep that has written nothing yet holds its lock all the same. */
+static bool is_locked(const char *path)
+{
+    int  file = open(path, O_RDONLY | O_CLOEXEC);
+    bool locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0;
+
+    if (file >= 0)
+        close(file);
+    return locked;
+}
+
+/* Devices, pipes and empty files lose nothing. */
+static bool may_write(const char *path, Error *err)
+{
+    struct stat there;
+
+    if (stat(path, &there) != 0 || !S_ISREG(there.st_mode))
+        return true;
+    if (there.st_size > 0)
+        return error_set(err, ERR_USAGE, "%s is there already: remove it, or give another -o FILE",
+                         path);
+    return !is_locked(path) || error_set(err, ERR_FILE, "%s: a sweep is writing it", path);
+}
+
+bool command_merge(Session *s, const Call *call, Text *out, Error *err)
+{
+    Merge       m = { .call = call };
+    const char *path = call->values[OPT_OUTPUT];
+    int         kept = 0, failed = 0;
+    bool        ok;
+
+    (void)s;
+    if (!call->word_count || !path)
+        return error_set(err, ERR_USAGE, "merge needs result files and -o FILE.jsonl: attnscope "
+                         "merge cost.*of8.jsonl -o cost.jsonl");
+    ok = may_write(path, err) && read_all(&m, err);
+    if (ok) {
+        find_doubles(&m);
+        note_differences(&m);
+        ok = write_kept(&m, path, &kept, &failed, err);
+    }
+    if (ok)
+        summarise(&m, kept, failed, out);
+    if (ok && m.conflicts)
+        ok = error_set(err, ERR_DIFFERENCE, "%d point%s: the files contradict each other",
+                       m.conflicts, m.conflicts == 1 ? "" : "s");
+    results_free(&m.rows);
+    free(m.left_out);
+    text_free(&m.notes);
+    return ok;
+}

@@ -1,0 +1,323 @@
+/* roofline.c -- every stage against what this machine can do at most.
+ *
+ * The ceilings are measured in the same command (attn/ceilings.h).  A stage is a
+ * point: FLOPs to a byte of traffic, and FLOPs a second.  Traffic is what must
+ * move at least, so a stage whose data stays in a cache may stand above the
+ * slanted roof; nothing stands above the flat one.
+ */
+#include "app/command/command_plot.h"
+#include "app/figure/roof_point.h"
+#include "app/session/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST 64
+#define REPEATS 5
+
+typedef struct Roofline {
+    Result  *results[MOST];
+    Ceilings ceilings[MOST]; /* of each result's device, in its precision */
+    int      count;
+} Roofline;
+
+/* Measured before the run, which leaves caches and clocks as runs do. */
+static bool measure_one(Session *s, const Call *call, const char *mechanism, int threads,
+                        Roofline *r, Error *err)
+{
+    Request         request;
+    const Ceilings *known;
+
+    if (r->count == MOST)
+        return error_set(err, ERR_USAGE, "more than %d mechanisms", MOST);
+    if (!call_request(s, call, mechanism, &request, err) ||
+        !call_refuse_stack(call, &request, err))
+        return false;
+    known = session_ceilings(s, request.ops, threads, err);
+    if (known) {
+        r->ceilings[r->count] = *known;
+        session_progress(s, "measuring %s", mechanism);
+        request.measure = true;
+        if (!request.repeat)
+            request.repeat = REPEATS;
+        r->results[r->count] = session_run(s, &request, err);
+    }
+    request_free(&request);
+    if (!known || !r->results[r->count])
+        return false;
+    r->count++;
+    return r->results[r->count - 1]->run->err.code == ERR_NONE ||
+           error_set(err, r->results[r->count - 1]->run->err.code, "%s",
+                     r->results[r->count - 1]->run->err.text);
+}
+
+static bool measure_all(Session *s, const Call *call, Roofline *r, Error *err)
+{
+    int64_t threads = 0;
+
+    if (!call_int(call, OPT_THREADS, 1, 4096, &threads, err) || !call_check_params(call, err))
+        return false;
+    for (int i = 0; i < call->word_count; i++)
+        if (!measure_one(s, call, call->words[i], (int)threads, r, err))
+            return false;
+    return true;
+}
+
+static bool same_place(const Record *a, const Record *b)
+{
+    return !strcmp(a->device, b->device) && !strcmp(a->precision, b->precision);
+}
+
+/* No result before it ran in the same place. */
+static bool is_first(const Roofline *r, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (same_place(&r->results[k]->record, &r->results[i]->record))
+            return false;
+    return true;
+}
+
+static bool has_places(const Roofline *r)
+{
+    for (int i = 1; i < r->count; i++)
+        if (is_first(r, i))
+            return true;
+    return false;
+}
+
+/* ---- one stage ---------------------------------------------------------------- */
+
+static const char *bound_of(const Ceilings *c, const RoofPoint *p)
+{
+    if (!p->roof.valid)
+        return "n/a";
+    return p->roof.value < c->peak ? "memory" : "arithmetic";
+}
+
+static void stage_name(const StageRecord *s, char *name, size_t size)
+{
+    if (s->iteration >= 0)
+        snprintf(name, size, "%s %lld", s->name, (long long)s->iteration);
+    else
+        snprintf(name, size, "%s", s->name);
+}
+
+static void number_cell(Table *t, Number number, int digits)
+{
+    if (number.valid)
+        table_cell(t, "%.*g", digits, number.value);
+    else
+        table_cell(t, "n/a");
+}
+
+/* "391.5": giga, one decimal. */
+static void rate_cell(Table *t, Number rate)
+{
+    if (rate.valid)
+        table_cell(t, "%.1f", 1e-9 * rate.value);
+    else
+        table_cell(t, "n/a");
+}
+
+static void share_cell(Table *t, const RoofPoint *p)
+{
+    if (p->roof.valid && p->rate.valid)
+        table_cell(t, "%.0f", 100 * p->rate.value / p->roof.value);
+    else
+        table_cell(t, "n/a");
+}
+
+static void stage_row(const Ceilings *c, const Result *result, int stage, bool places, Table *t)
+{
+    const StageRecord *s = &result->record.stages[stage];
+    RoofPoint          p = roof_point(&result->record, stage, c);
+    Text               name = { 0 };
+    char               text[80];
+
+    request_text(&result->request, &name);
+    table_cell(t, "%s", text_str(&name));
+    text_free(&name);
+    if (places)
+        table_cell(t, "%s %s", result->record.device, result->record.computed);
+    stage_name(s, text, sizeof(text));
+    table_cell(t, "%s", text);
+    number_cell(t, p.time_ms, 3);
+    table_cell(t, "%s", p.flops.valid ? format_count(p.flops.value, text, sizeof(text)) : "0");
+    number_cell(t, p.intensity, 3);
+    rate_cell(t, p.rate);
+    rate_cell(t, p.roof);
+    share_cell(t, &p);
+    table_cell(t, "%s", bound_of(c, &p));
+}
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+static void show_ceilings(const Ceilings *c, const Record *r, Text *out)
+{
+    if (r->gpu)
+        text_addf(out, "ceilings of %s, measured now\n", r->gpu->name);
+    else
+        text_addf(out, "ceilings of this machine, %d thread%s, measured now\n", r->threads,
+                  r->threads == 1 ? "" : "s");
+    if (!isnan(c->peak) && c->tensor != c->peak)
+        text_addf(out, "  multiply-add peak  %8.1f GF/s\n", 1e-9 * c->peak);
+    if (!isnan(c->tensor))
+        text_addf(out, "  tensor cores, %-4s %8.1f GF/s\n",
+                  c->tensor == c->peak ? r->precision : "bf16", 1e-9 * c->tensor);
+    text_addf(out, "  %-18s %8.1f GF/s\n  memory (triad)     %8.1f GB/s\n",
+              r->gpu ? "matrix products" : "OpenBLAS sgemm", 1e-9 * c->gemm, 1e-9 * c->stream);
+    if (!isnan(c->peak))
+        text_addf(out, "  the roof is flat from %.1f FLOPs to a byte on\n\n",
+                  c->peak / c->stream);
+}
+
+/* Where the points' numbers are from, and what they mean. */
+static void show_sources(const Roofline *r, Text *out)
+{
+    bool places = has_places(r), counted = false, hardware = false;
+
+    text_add(out, "\n");
+    for (int i = 0; i < r->count; i++) {
+        const Record *record = &r->results[i]->record;
+
+        hardware |= roof_by_counters(record);
+        counted |= !roof_by_counters(record);
+        if (!is_first(r, i) || (!record->gpu && !places))
+            continue;
+        text_addf(out, "Points%s%s%s%s: %s.\n", places ? " of " : "",
+                  places ? record->device : "", places ? " " : "", places ? record->precision : "",
+                  roof_point_source(record));
+    }
+    if (hardware)
+        text_add(out, "The hardware's operations include tiles computed beyond the allowed cells: "
+                      "attnscope run\nhas the counted FLOPs beside them.\n");
+    if (counted)
+        text_add(out, "Traffic is what must move at least: a stage above its roof found its data "
+                      "in a cache.\n");
+    text_add(out, "n/a: the stage counts no traffic or no FLOPs.\n");
+}
+
+static void show_table(const Roofline *r, TableStyle style, Text *out)
+{
+    static const char *const heads[] = { "mechanism", "device",    "stage",
+                                         "time ms",   "FLOP",      "F/B",
+                                         "GF/s",      "roof GF/s", "% roof", "bound by" };
+    bool  places = has_places(r);
+    Table t = { .cols = places ? 10 : 9 };
+
+    for (int i = 0; i < r->count && style != TABLE_CSV; i++)
+        if (is_first(r, i))
+            show_ceilings(&r->ceilings[i], &r->results[i]->record, out);
+    for (int i = 0; i < 10; i++)
+        if (places || i != 1)
+            table_cell(&t, "%s", heads[i]);
+    for (int i = 0; i < r->count; i++)
+        for (int k = 0; k < r->results[i]->record.stage_count; k++)
+            stage_row(&r->ceilings[i], r->results[i], k, places, &t);
+    table_write(&t, style, out);
+    table_free(&t);
+    if (style == TABLE_CSV)
+        return;
+    show_sources(r, out);
+}
+
+static void key_valid(Json *json, const char *key, Number number)
+{
+    jsonw_key(json, key);
+    if (number.valid)
+        jsonw_number(json, number.value);
+    else
+        jsonw_null(json);
+}
+
+static void stage_json(const Ceilings *c, const Result *result, int stage, Json *json)
+{
+    const StageRecord *s = &result->record.stages[stage];
+    RoofPoint          p = roof_point(&result->record, stage, c);
+    Text               name = { 0 };
+    char               word[80];
+
+    request_text(&result->request, &name);
+    stage_name(s, word, sizeof(word));
+    jsonw_open(json, '{');
+    jsonw_key(json, "mechanism"), jsonw_string(json, text_str(&name));
+    jsonw_key(json, "stage"), jsonw_string(json, word);
+    jsonw_key(json, "device"), jsonw_string(json, result->record.device);
+    jsonw_key(json, "computed"), jsonw_string(json, result->record.computed);
+    jsonw_key(json, "source"), jsonw_string(json, roof_point_source(&result->record));
+    key_valid(json, "time_ms", p.time_ms);
+    key_valid(json, "flops", number_of(p.flops.valid ? p.flops.value : 0));
+    key_valid(json, "bytes", p.bytes);
+    key_valid(json, "intensity", p.intensity);
+    key_valid(json, "flops_per_second", p.rate);
+    key_valid(json, "roof", p.roof);
+    jsonw_close(json, '}');
+    text_free(&name);
+}
+
+static void ceilings_json(const Ceilings *c, const Record *r, Json *json)
+{
+    jsonw_open(json, '{');
+    jsonw_key(json, "device"), jsonw_string(json, r->device);
+    jsonw_key(json, "precision"), jsonw_string(json, r->precision);
+    jsonw_key(json, "name");
+    if (r->gpu)
+        jsonw_string(json, r->gpu->name);
+    else
+        jsonw_null(json); /* the environment has it */
+    key_valid(json, "peak", (Number){ .value = c->peak, .valid = !isnan(c->peak) });
+    key_valid(json, "tensor", (Number){ .value = c->tensor, .valid = !isnan(c->tensor) });
+    key_valid(json, "gemm", number_of(c->gemm));
+    key_valid(json, "stream", number_of(c->stream));
+    jsonw_close(json, '}');
+}
+
+/* `ceilings` are those of the first mechanism, `devices` all of them. */
+static void show_json(const Roofline *r, Text *out)
+{
+    Json json = jsonw_to(out);
+
+    jsonw_open(&json, '{');
+    jsonw_key(&json, "ceilings");
+    ceilings_json(&r->ceilings[0], &r->results[0]->record, &json);
+    jsonw_key(&json, "devices"), jsonw_open(&json, '[');
+    for (int i = 0; i < r->count; i++)
+        if (is_first(r, i))
+            ceilings_json(&r->ceilings[i], &r->results[i]->record, &json);
+    jsonw_close(&json, ']');
+    jsonw_key(&json, "threads"), jsonw_int(&json, r->results[0]->record.threads);
+    jsonw_key(&json, "points"), jsonw_open(&json, '[');
+    for (int i = 0; i < r->count; i++)
+        for (int k = 0; k < r->results[i]->record.stage_count; k++)
+            stage_json(&r->ceilings[i], r->results[i], k, &json);
+    jsonw_close(&json, ']');
+    jsonw_key(&json, "environment");
+    environment_json(&json);
+    jsonw_close(&json, '}');
+    text_add(out, "\n");
+}
+
+bool command_roofline(Session *s, const Call *call, Text *out, Error *err)
+{
+    const PlotChoice roof = { .kinds = { PLOT_ROOFLINE }, .count = 1, .ceilings = true };
+    Roofline         r = { .count = 0 };
+    bool             ok;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE, "roofline needs mechanisms, for example attnscope "
+                                         "roofline full 'window(window=257)' linear -n 4096");
+    if ((call->values[OPT_ROOF] || call->values[OPT_OUTPUT]) && !plot_refuse_formats(call, err))
+        return false;
+    ok = call_load_input(s, call, err) && measure_all(s, call, &r, err);
+    if (ok && (call->values[OPT_ROOF] || call->values[OPT_OUTPUT]))
+        ok = plot_choice_show(s, call, &roof, r.results, r.count, out, err);
+    else if (ok && call->values[OPT_JSON])
+        show_json(&r, out);
+    else if (ok)
+        show_table(&r, call_style(call), out);
+    for (int i = 0; i < r.count; i++)
+        result_release(r.results[i]);
+    return ok;
+}

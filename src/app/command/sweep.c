@@ -1,0 +1,246 @@
+/* sweep.c -- sweep: points to a file, and tables of them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/study/campaign.h"
+#include "app/study/result_table.h"
+
+/* ---- progress --------------------------------------------------------------- */
+
+typedef struct Looking {
+    Session *session;
+} Looking;
+
+static void format_time(double seconds, char *text, size_t size)
+{
+    if (seconds < 90)
+        snprintf(text, size, "%.0f s", seconds);
+    else if (seconds < 5400)
+        snprintf(text, size, "%.0f min", seconds / 60);
+    else
+        snprintf(text, size, "%.1f h", seconds / 3600);
+}
+
+static void tell(void *context, int done, int total, const char *line, double left)
+{
+    Looking *l = context;
+    char     time[32] = "";
+
+    (void)line;
+    if (left >= 0)
+        format_time(left, time, sizeof(time));
+    session_progress(l->session, "sweep: %d of %d points%s%s%s", done, total,
+                     left >= 0 ? ", about " : "", time, left >= 0 ? " left" : "");
+}
+
+static void tell_script(void *context, int done, int total, const char *line, double left)
+{
+    const SessionSweep *sweep = session_sweep(((Looking *)context)->session);
+
+    tell(context, done, total, line, left);
+    sweep->progress(sweep->context, done, total, line, left);
+}
+
+static bool show_script(void *context, Text *line, Error *err)
+{
+    const SessionSweep *sweep = session_sweep(((Looking *)context)->session);
+
+    return sweep->record(sweep->context, line, err);
+}
+
+static bool asked_to_stop(void *context)
+{
+    return session_stopped(((Looking *)context)->session);
+}
+
+/* ---- the result ------------------------------------------------------------- */
+
+static void summarise(const CampaignSpec *spec, const CampaignOutcome *o, Text *out)
+{
+    text_add_count(out, o->points, "point");
+    text_addf(out, ": %d measured", o->ok);
+    if (o->failed)
+        text_addf(out, ", %d not (their records say why)", o->failed);
+    if (o->points > o->ok + o->failed)
+        text_addf(out, ", %d missing", o->points - o->ok - o->failed);
+    if (o->before)
+        text_addf(out, "; %d were there before", o->before);
+    if (spec->shards > 1)
+        text_addf(out, "; shard %d of %d", spec->shard, spec->shards);
+    text_add(out, "\n");
+    if (o->torn)
+        text_add(out, "a torn last line was cut off and its point run again\n");
+    if (o->damaged)
+        text_addf(out, "%d damaged lines were passed over\n", o->damaged);
+    if (o->budget_ended)
+        text_add(out, "the budget ended: --resume goes on\n");
+}
+
+static void failures(const Results *rows, Text *out)
+{
+    for (int i = 0; i < rows->count; i++)
+        if (!rows->rows[i].ok)
+            text_addf(out, "  %s n=%lld: %s: %s\n", rows->rows[i].mechanism,
+                      (long long)rows->rows[i].n, rows->rows[i].status, rows->rows[i].message);
+}
+
+/* cost.2of8.csv beside cost.2of8.jsonl. */
+static bool file_beside(const CampaignSpec *spec, const char *ending, const Text *content,
+                        Text *out, Error *err)
+{
+    Text path = { 0 };
+    bool ok;
+
+    text_addf(&path, "%.*s%s", (int)(strrchr(spec->path, '.') - spec->path), spec->path, ending);
+    ok = text_ok(&path) && text_ok(content)
+             ? file_write(text_str(&path), content->data, content->length, err)
+             : error_set(err, ERR_NOMEM, "not enough memory for the table");
+    if (ok && out)
+        text_addf(out, "%s\n", text_str(&path));
+    text_free(&path);
+    return ok;
+}
+
+/* The tables of fits before the points, with what a reader needs of them. */
+static bool markdown(const CampaignSpec *spec, const Call *call, const Results *rows, Text *out,
+                     Error *err)
+{
+    Call plain = *call;
+
+    plain.values[OPT_JSON] = plain.values[OPT_RELATIVE] = NULL;
+    if (call->values[OPT_EXPONENTS] &&
+        !fits_show(rows, &plain, spec->table, TABLE_MARKDOWN, out, err))
+        return false;
+    if (call->values[OPT_EXPONENTS] || call->values[OPT_RELATIVE]) {
+        text_add(out, call->values[OPT_EXPONENTS] ? "\n" : "");
+        relative_table(rows, TABLE_MARKDOWN, out);
+        text_add(out, "\n");
+    }
+    points_table(rows, TABLE_MARKDOWN, 0, out);
+    return true;
+}
+
+/* The picture is drawn from the records, so its command draws it again. */
+static bool chart(const CampaignSpec *spec, const Call *call, const Results *rows,
+                  const char *ending, Text *out, Error *err)
+{
+    const char *words[8] = { "attnscope", "fit", spec->path };
+    int         count = 3;
+    Text        line = { 0 }, bytes = { 0 };
+    Call        plain = *call;
+    bool        ok;
+
+    if (spec->table)
+        words[count++] = "--table";
+    if (call->values[OPT_DROP]) {
+        words[count++] = "--drop";
+        words[count++] = call->values[OPT_DROP];
+    }
+    words_join(words, count, &line);
+    plain.line = text_str(&line);
+    ok = fits_chart(rows, &plain, spec->table, ending, &bytes, err) &&
+         file_beside(spec, ending, &bytes, out, err);
+    text_free(&line);
+    text_free(&bytes);
+    return ok;
+}
+
+/* What -o asks for besides the records; of the surveys' table both its forms. */
+static bool write_files(const CampaignSpec *spec, const Call *call, const Results *rows, Text *out,
+                        Error *err)
+{
+    const char *path = call->values[OPT_OUTPUT];
+    bool        table = spec->table && call->values[OPT_EXPONENTS], ok = true;
+    Text        text = { 0 };
+
+    if (!path)
+        return true;
+    if (text_ends_in(path, ".csv")) {
+        points_table(rows, TABLE_CSV, 0, &text);
+        ok = file_beside(spec, ".csv", &text, out, err);
+    }
+    text_clear(&text);
+    if (ok && (table || text_ends_in(path, ".md")))
+        ok = markdown(spec, call, rows, &text, err) && file_beside(spec, ".md", &text, out, err);
+    text_free(&text);
+    if (ok && rows->count && (table || fits_chart_name(path)))
+        ok = chart(spec, call, rows, fits_chart_name(path) ? strrchr(path, '.') : ".png", out, err);
+    return ok;
+}
+
+static void records(const Results *rows, Text *out)
+{
+    for (int i = 0; i < rows->count; i++)
+        text_addf(out, "%s\n", rows->rows[i].line);
+}
+
+static bool show(const CampaignSpec *spec, const Call *call, const Results *rows,
+                 const CampaignOutcome *outcome, Text *out, Error *err)
+{
+    bool data = call->values[OPT_JSON] || call->values[OPT_CSV];
+    bool fits = call->values[OPT_EXPONENTS] || call->values[OPT_RELATIVE];
+    Text files = { 0 };
+    bool ok = write_files(spec, call, rows, &files, err);
+
+    if (ok && fits)
+        ok = fits_show(rows, call, spec->table, call_style(call), out, err);
+    else if (ok && call->values[OPT_JSON])
+        records(rows, out);
+    else if (ok && (!spec->path || data || call->values[OPT_MD]))
+        points_table(rows, call_style(call), call_room(call), out);
+    if (ok && !data) {
+        text_add(out, fits ? "\n" : "");
+        summarise(spec, outcome, out);
+        if (spec->path || fits) {
+            failures(rows, out);
+            text_addf(out, "%s%s%s", spec->path ? spec->path : "", spec->path ? "\n" : "",
+                      text_str(&files));
+        }
+    }
+    text_free(&files);
+    return ok;
+}
+
+static bool run_call(Session *s, const Call *call, const CampaignWatch *watch, Results *rows,
+                     CampaignOutcome *outcome, Text *out, Error *err)
+{
+    CampaignSpec spec;
+    Error        ignored = ERROR_INIT;
+    bool         ok;
+
+    if (!campaign_spec_parse(s, call, &spec, err))
+        return false;
+    ok = campaign_run(s, &spec, watch, rows, outcome, err);
+    results_sort(rows);
+    if (ok)
+        ok = show(&spec, call, rows, outcome, out, err);
+    else if (err->code == ERR_CANCELLED) {
+        write_files(&spec, call, rows, NULL, &ignored);
+        error_set(err, ERR_CANCELLED, "stopped after %d of %d points%s%s%s",
+                  outcome->before + outcome->now, outcome->points,
+                  spec.path ? "; the same command with --resume goes on (" : "",
+                  spec.path ? spec.path : "", spec.path ? ")" : "");
+    }
+    campaign_spec_free(&spec);
+    return ok;
+}
+
+bool command_sweep(Session *s, const Call *call, Text *out, Error *err)
+{
+    Looking         looking = { .session = s };
+    CampaignWatch   watch = { .context = &looking, .progress = tell, .stopped = asked_to_stop };
+    CampaignOutcome outcome;
+    Results         rows = { 0 };
+    bool            ok;
+
+    if (session_sweep(s)) {
+        watch.progress = tell_script;
+        watch.record = show_script;
+    }
+    session_heeds_stop(s, true);
+    ok = run_call(s, call, &watch, &rows, &outcome, out, err);
+    session_heeds_stop(s, false);
+    results_free(&rows);
+    return ok;
+}

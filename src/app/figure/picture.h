@@ -1,0 +1,108 @@
+/* app/figure/picture.h -- figures of results: the same for the screen, PNG and Lua. */
+#ifndef APP_FIGURE_PICTURE_H
+#define APP_FIGURE_PICTURE_H
+
+#include "app/figure/panel_looks.h"
+#include "app/figure/stored_figure.h"
+#include "app/result/margins.h"
+#include "app/result/missed.h"
+#include "app/result/order.h"
+#include "app/result/reach.h"
+#include "app/session/session.h"
+#include "draw/figure/figure.h"
+
+/* The view of this name, or the mechanism's most telling one (NULL or "auto"):
+ * connectivity coloured by components, else weights, else the first matrix.
+ * "reach" is there beside the run's own views wherever pairs are allowed or not, "missed"
+ * wherever there are pairs of queries and keys (it may take a while the first time).
+ * So are the curves of app/result/derived.h: "spectrum", "trace".
+ * NULL with an error that lists the views there are. */
+const View *result_view(Result *result, const char *name, Error *err);
+/* "2x4", or "2x4~" for a loose grid; false: it is neither. */
+bool picture_grid(const char *text, int *rows, int *cols, bool *loose);
+/* The run's view that is probably meant; NULL: none is near. */
+const char *picture_nearest_view(const Run *run, const char *name);
+/* The pattern behind a connectivity-like view, to colour by cause; or NULL. */
+const Pattern *result_components(const Result *result, const View *view);
+
+/* Panel of a result's view with titles, token labels and defaults.  head < 0:
+ * plane 0. */
+bool picture_panel(Result *result, const char *view, int64_t head, Panel *out, Error *err);
+/* Another result's curve of this name into the panel's plot. */
+bool picture_overlay(Result *result, const char *view, int64_t head, Panel *panel, Error *err);
+/* Turns a panel of queries against keys into the picture one query sees: its row laid
+ * out on the image (the input's, or as the mechanism reads the sequence).  query: "137"
+ * or "row,column".  The picture lives in the arena; NULL: as long as the run. */
+bool picture_span(Result *result, const char *query, Arena *arena, Panel *panel, Error *err);
+/* Columns of that image; 0: the sequence is none. */
+int64_t picture_width(const Result *result);
+
+/* Another depth for a panel that shows reach; does nothing to others. */
+bool picture_reach(const Result *result, const ReachOptions *options, Panel *panel, Error *err);
+
+/* Leaves a key out of the panel's ranges; does nothing where columns are no keys. */
+bool picture_exclude(int64_t key, Panel *panel, Error *err);
+
+/* One panel: a view of a result, or what it is more than the same of another. */
+typedef struct PanelChoice {
+    Result     *result;
+    const char *view;       /* NULL: the most telling one, weights for a difference */
+    int64_t     head;       /* -1: as the options say */
+    Result     *minus;      /* NULL: no difference */
+    const char *minus_view; /* NULL: the view of the same name */
+    const char *title;      /* NULL: made of the request */
+    bool        sorted;     /* tokens in the mechanism's order, whatever the options say */
+    bool        joins;      /* a curve that goes into the plot of the panel before it */
+    const PanelLooks *looks; /* borrowed; NULL: as the options say */
+    const Ceilings *ceilings; /* of a roofline, borrowed; NULL: as the options say */
+} PanelChoice;
+
+typedef struct PictureOptions {
+    int64_t     head;       /* -1: the first */
+    int         rows, cols; /* 0: chosen */
+    bool        loose;      /* as in Figure */
+    const char *pool, *scale, *map; /* NULL: default of the kind */
+    const char *title;      /* NULL: none */
+    const char *caption;    /* NULL: made of the input; where tensors are drawn, fitted
+                               or given, both */
+    Region      region;     /* all zero: everything */
+    ReachOptions reach;     /* of panels that show it */
+    bool        sorted;
+    bool        shared_scale;
+    const Ceilings *ceilings; /* of rooflines; NULL: not measured */
+    const StoredFigure *stored; /* whose plots are taken, not made; borrowed; NULL: none */
+    MarginChoice strips;    /* bars beside the matrices */
+    bool        excludes;   /* key `excluded` counts in no range of colours and no strip */
+    int64_t     excluded;
+    const char *span;       /* the query whose picture is shown; NULL: matrices */
+    Threads    *threads;
+} PictureOptions;
+/* At least 1 panel.  The results must outlive the figure. */
+Figure *picture_of_panels(const PanelChoice *panels, int count, const PictureOptions *options,
+                          Error *err);
+/* The strips of the options, for a figure made without them; those panels that have none go
+ * without, and it fails only where no panel has.  Any thread. */
+bool picture_strips(Figure *figure, const PanelChoice *panels, int count,
+                    const PictureOptions *options, const atomic_bool *cancel, Error *err);
+
+/* The command that draws this again, without the program's name: "figure
+ * 'bigbird(window=5):weights' ...".  What differs between the requests (seed,
+ * position, causal) stands in the parentheses of each. */
+void picture_command(const Session *s, const PanelChoice *panels, int count,
+                     const PictureOptions *options, Text *out);
+/* Why no command draws these again: an input or parameters that only a script has; NULL: one
+ * does.  Static. */
+const char *picture_untold(const Session *s, const PanelChoice *panels, int count);
+
+/* Metadata of a file drawn with the options: command, params, seed, input hash, version,
+ * the numbers of plots. key, value, ..., NULL; the strings live in *storage, the list is
+ * freed with free(). */
+#define METADATA_OWN_MOST 16 /* further pairs that options->metadata may hold */
+const char *const *picture_metadata(const Figure *figure, Result *const *results, int count,
+                                    const char *command, const PngOptions *options, Text *storage);
+
+/* A file of the kind that its ending or the options name, with its metadata. */
+bool picture_save(Session *s, const Figure *figure, Result *const *results, int count,
+                  const char *command, const PngOptions *options, const char *path, Error *err);
+
+#endif

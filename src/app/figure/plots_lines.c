@@ -1,0 +1,430 @@
+/* plots_lines.c -- memory over time, rooflines, and costs over n; see plots.h. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/figure/plots_parts.h"
+#include "app/figure/roof_point.h"
+
+/* ---- memory over time ------------------------------------------------------- */
+
+#define NAMED_LARGEST 4   /* allocations that get their size written */
+#define FAR_APART     8.0 /* durations: beyond it times are shares of each run */
+
+static const MemoryTimeline *line_of(const PlotSubject *subject)
+{
+    return subject_ok(subject) ? subject->record->timeline : NULL;
+}
+
+static bool add_level(Plot *plot, const char *name, const MemoryTimeline *line,
+                      const int64_t *levels, double scale)
+{
+    PlotSeries *s = plot_add(plot, name, CURVE_STEPS, line->count + 1, false);
+
+    for (int i = 0; s && i <= line->count; i++) {
+        s->x[i] = i * line->step * scale;
+        s->y[i] = (double)levels[i < line->count ? i : line->count - 1];
+    }
+    return s != NULL;
+}
+
+/* After the hues of the largest allocations. */
+static bool add_device_level(Plot *plot, const MemoryTimeline *line)
+{
+    bool ok = add_level(plot, "GPU memory", line, line->device, 1e3);
+
+    if (ok)
+        plot->series[plot->count - 1].hue = 4;
+    return ok;
+}
+
+/* The largest single ones of the arena, or of the heap, on the level of their time. */
+static bool add_largest(Plot *plot, const MemoryTimeline *line, bool heap, double scale, int hue)
+{
+    int         count = 0, at = 0;
+    PlotSeries *s;
+
+    for (int i = 0; i < line->largest_count; i++)
+        count += line->largest[i].heap == heap;
+    if (!count)
+        return true;
+    s = plot_add(plot, heap ? "largest, heap" : "largest allocations", CURVE_POINTS, count, false);
+    if (!s || !plot_label(s))
+        return false;
+    s->hue = hue;
+    for (int i = 0; i < line->largest_count; i++) {
+        const LargeAllocation *a = &line->largest[i];
+        int                    step = (int)(a->at / line->step);
+
+        if (a->heap != heap)
+            continue;
+        step = step < line->count ? step : line->count - 1;
+        s->x[at] = a->at * scale;
+        s->y[at] = (double)(heap ? line->heap[step] : line->arena[step]);
+        if (at < NAMED_LARGEST)
+            format_bytes(a->bytes, s->labels[at], sizeof(s->labels[at]));
+        at++;
+    }
+    return true;
+}
+
+/* Where each stage begins, as far as it lasts longer than a step of the line. */
+static void add_stages(Plot *plot, const Record *r, double scale)
+{
+    const MemoryTimeline *line = r->timeline;
+    const char           *before = "";
+    int                   stage = -1;
+
+    for (int i = 0; i < line->count; i++) {
+        if (line->stage[i] == stage || line->stage[i] < 0 || line->stage[i] >= r->stage_count)
+            continue;
+        stage = line->stage[i];
+        plot_guide(plot, strcmp(before, r->stages[stage].name) ? r->stages[stage].name : "", true,
+                   i * line->step * scale);
+        before = r->stages[stage].name;
+    }
+}
+
+static bool fill_one(Plot *plot, const PlotSubject *subject, Error *err)
+{
+    const MemoryTimeline *line = line_of(subject);
+    bool                  heap = subject->record->heap_peak.valid;
+
+    if (!add_level(plot, "own memory", line, line->arena, 1e3) ||
+        (heap && !add_level(plot, "heap", line, line->heap, 1e3)) ||
+        (line->on_device && !add_device_level(plot, line)) ||
+        !add_largest(plot, line, false, 1e3, 2) ||
+        (heap && !add_largest(plot, line, true, 1e3, 3)))
+        return plot_no_memory(err);
+    add_stages(plot, subject->record, 1e3);
+    snprintf(plot->note, sizeof(plot->note), "one run, slowed by being watched; its stages are "
+             "dashed%s%.80s", heap ? "" : "; no heap: ", heap ? "" : subject->record->heap_note);
+    return true;
+}
+
+static double seconds_of(const MemoryTimeline *line)
+{
+    return line->step * line->count;
+}
+
+static bool fill_several(Plot *plot, const PlotSubject *subjects, int count, Error *err)
+{
+    double least = HUGE_VAL, most = 0;
+    bool   share;
+    Text   missing = { 0 };
+
+    for (int i = 0; i < count; i++)
+        if (line_of(&subjects[i])) {
+            least = fmin(least, seconds_of(line_of(&subjects[i])));
+            most = fmax(most, seconds_of(line_of(&subjects[i])));
+        }
+    share = most > FAR_APART * least;
+    for (int i = 0; i < count; i++) {
+        const MemoryTimeline *line = line_of(&subjects[i]);
+        char                  name[64];
+
+        if (!line) {
+            text_addf(&missing, "; %s: %s", subjects[i].name, subject_lacks(&subjects[i]));
+            continue;
+        }
+        if (share)
+            snprintf(name, sizeof(name), "%.44s, %.3g ms", subjects[i].name,
+                     1e3 * seconds_of(line));
+        else
+            snprintf(name, sizeof(name), "%.60s", subjects[i].name);
+        if (!add_level(plot, name, line, line->arena, share ? 100 / seconds_of(line) : 1e3)) {
+            text_free(&missing);
+            return plot_no_memory(err);
+        }
+    }
+    snprintf(plot->note, sizeof(plot->note), "each mechanism's own memory over one run%.160s",
+             text_str(&missing));
+    snprintf(plot->x.name, sizeof(plot->x.name), "%s",
+             share ? "share of the run (%)" : "time (ms)");
+    text_free(&missing);
+    return true;
+}
+
+bool plot_fill_timeline(Plot *plot, const PlotSubject *subjects, int count, Error *err)
+{
+    int known = 0;
+
+    for (int i = 0; i < count; i++)
+        known += line_of(&subjects[i]) != NULL;
+    if (!known)
+        return error_set(err, ERR_DATA, "memory over time: %s",
+                         count ? subject_lacks(&subjects[0]) : "nothing to show");
+    snprintf(plot->x.name, sizeof(plot->x.name), "time (ms)");
+    snprintf(plot->y.name, sizeof(plot->y.name), "memory (bytes)");
+    return count == 1 ? fill_one(plot, &subjects[0], err)
+                      : fill_several(plot, subjects, count, err);
+}
+
+/* ---- roofline --------------------------------------------------------------- */
+
+static bool point_of(const Record *r, int stage, double *intensity, double *rate)
+{
+    RoofPoint p = roof_point(r, stage, NULL);
+
+    *intensity = p.intensity.value;
+    *rate = p.rate.value;
+    return p.intensity.valid && p.rate.valid;
+}
+
+/* A stage named before in the same mechanism is another of its iterations. */
+static bool is_named(const Record *r, int at)
+{
+    double ignored;
+
+    for (int k = 0; k < at; k++)
+        if (!strcmp(r->stages[k].name, r->stages[at].name) &&
+            point_of(r, k, &ignored, &ignored))
+            return true;
+    return false;
+}
+
+/* Returns how many stages had no place; -1: no memory. */
+static int add_points(Plot *plot, const PlotSubject *subject)
+{
+    const Record *r = subject->record;
+    int           stages = subject_ok(subject) ? r->stage_count : 0, count = 0, at = 0;
+    double        intensity, rate;
+    PlotSeries   *s;
+
+    for (int i = 0; i < stages; i++)
+        count += point_of(r, i, &intensity, &rate);
+    s = plot_add(plot, subject->name, CURVE_POINTS, count, false);
+    if (!s || !plot_label(s))
+        return -1;
+    for (int i = 0; i < stages; i++) {
+        if (!point_of(r, i, &intensity, &rate))
+            continue;
+        s->x[at] = intensity;
+        s->y[at] = rate;
+        snprintf(s->labels[at++], sizeof(s->labels[0]), "%s",
+                 is_named(r, i) ? "" : r->stages[i].name);
+    }
+    return stages - count;
+}
+
+static void range_of(const Plot *plot, double *lo, double *hi)
+{
+    for (int k = 0; k < plot->count; k++)
+        for (int64_t i = 0; i < plot->series[k].count; i++) {
+            *lo = fmin(*lo, plot->series[k].x[i]);
+            *hi = fmax(*hi, plot->series[k].x[i]);
+        }
+}
+
+/* "61.3 TFLOP/s" */
+static void rate_text(const char *what, double rate, const char *unit, char *text, size_t size)
+{
+    bool tera = rate >= 0.9995e12;
+
+    snprintf(text, size, "%s %.3g %s%s", what, rate * (tera ? 1e-12 : 1e-9), tera ? "T" : "G",
+             unit);
+}
+
+/* A level roof from the slanted one on; none where the rate is not known. */
+static bool add_level_roof(Plot *plot, const char *what, double rate, const Ceilings *c, double hi)
+{
+    char name[64];
+
+    if (!(rate > 0))
+        return true;
+    rate_text(what, rate, "FLOP/s", name, sizeof(name));
+    return plot_line(plot, name, -1, (double[]){ rate / c->stream, hi }, (double[]){ rate, rate },
+                     2) != NULL;
+}
+
+static double lower(double x, double rate, double stream)
+{
+    return rate > 0 ? fmin(x, rate / stream) : x;
+}
+
+/* The slanted roof up to the top one, and the level ones from the slanted on. */
+static bool add_roofs(Plot *plot, const Ceilings *c, bool gpu)
+{
+    double peak = isnan(c->peak) ? c->gemm : c->peak;
+    bool   tensors = c->tensor > 0, only = tensors && !(c->tensor < c->peak || c->tensor > c->peak);
+    double top = tensors ? fmax(peak, c->tensor) : peak, ridge = top / c->stream;
+    double lo = ridge, hi = ridge, slope_x[2], slope_y[2];
+    char   name[64];
+
+    range_of(plot, &lo, &hi);
+    lo = lower(lower(lower(lo, c->peak, c->stream), c->tensor, c->stream), c->gemm, c->stream);
+    lo /= 2.5;
+    hi *= 4;
+    slope_x[0] = lo, slope_y[0] = lo * c->stream;
+    slope_x[1] = ridge, slope_y[1] = top;
+    rate_text("memory", c->stream, "B/s", name, sizeof(name));
+    if (!plot_line(plot, name, -1, slope_x, slope_y, 2))
+        return false;
+    return (only || add_level_roof(plot, "multiply-add", c->peak, c, hi)) &&
+           add_level_roof(plot, "tensor cores", c->tensor, c, hi) &&
+           add_level_roof(plot, gpu ? "matrix products" : "sgemm", c->gemm, c, hi);
+}
+
+/* Whose roofs, what the points are of, and what is not shown. */
+static void note_roofline(Plot *plot, const Record *shown, int without, const Text *others)
+{
+    if (shown && shown->gpu)
+        snprintf(plot->note, sizeof(plot->note), "ceilings of %.60s, measured; %s",
+                 shown->gpu->name, roof_point_source(shown));
+    else
+        snprintf(plot->note, sizeof(plot->note), "ceilings of this machine, measured; above the "
+                 "slanted one the data was in a cache");
+    if (without)
+        snprintf(plot->note + strlen(plot->note), sizeof(plot->note) - strlen(plot->note),
+                 "; %d stage%s without FLOPs or traffic not shown", without,
+                 without == 1 ? "" : "s");
+    snprintf(plot->note + strlen(plot->note), sizeof(plot->note) - strlen(plot->note), "%s",
+             text_str(others));
+}
+
+/* Only what ran on the device whose ceilings these are can be held against them. */
+static bool add_subjects(Plot *plot, const PlotSubject *subjects, int count, const Ceilings *c,
+                         Error *err)
+{
+    const Record *shown = NULL;
+    Text          others = { 0 };
+    int           without = 0, left_out = 0;
+
+    for (int i = 0; i < count && left_out >= 0; i++) {
+        const Record *r = subjects[i].record;
+
+        if (subject_ok(&subjects[i]) && !roof_is_of(c, r)) {
+            text_addf(&others, "%s%.40s", others.length ? ", " : "; of another device, not shown: ",
+                      subjects[i].name);
+            continue;
+        }
+        left_out = add_points(plot, &subjects[i]);
+        without += left_out;
+        shown = subject_ok(&subjects[i]) ? r : shown;
+    }
+    if (left_out >= 0 && !plot->count)
+        error_set(err, ERR_DATA, "a roofline of %s: these ceilings are of another device (%s)",
+                  subjects[0].name, c->device);
+    else if (left_out < 0 || !add_roofs(plot, c, shown && shown->gpu))
+        plot_no_memory(err);
+    else
+        note_roofline(plot, shown, without, &others);
+    text_free(&others);
+    return *plot->note != '\0';
+}
+
+bool plot_fill_roofline(Plot *plot, const PlotSubject *subjects, int count,
+                        const Ceilings *ceilings, Error *err)
+{
+    if (!ceilings)
+        return error_set(err, ERR_DATA, "a roofline needs this machine's ceilings, and they are "
+                                        "not measured");
+    plot->x.log = plot->y.log = true;
+    snprintf(plot->x.name, sizeof(plot->x.name), "FLOPs to a byte of traffic");
+    snprintf(plot->y.name, sizeof(plot->y.name), "FLOP/s");
+    return add_subjects(plot, subjects, count, ceilings, err);
+}
+
+/* ---- costs over n ----------------------------------------------------------- */
+
+/* The last point with a number; -1: there is none. */
+static int last_known(const ScalingCurve *c)
+{
+    for (int i = c->count - 1; i >= 0; i--)
+        if (c->cost[i] > 0 && c->n[i] > 0 && isfinite(c->cost[i]))
+            return i;
+    return -1;
+}
+
+static bool add_curve(Plot *plot, const ScalingCurve *c)
+{
+    bool        interval = c->low && c->high;
+    PlotSeries *s = plot_add(plot, c->name, CURVE_LINE, c->count, interval);
+
+    for (int i = 0; s && i < c->count; i++) {
+        s->x[i] = c->n[i];
+        s->y[i] = c->cost[i];
+        if (interval) {
+            s->low[i] = c->low[i];
+            s->high[i] = c->high[i];
+        }
+    }
+    if (s)
+        s->whiskers = interval;
+    return s != NULL;
+}
+
+static bool add_claim(Plot *plot, const ScalingCurve *c, int hue)
+{
+    int    last = last_known(c);
+    double least = HUGE_VAL, at;
+    char   name[64];
+
+    if (isnan(c->claim) || last < 0)
+        return true;
+    for (int i = 0; i < c->count; i++)
+        if (c->n[i] > 0 && c->cost[i] > 0)
+            least = fmin(least, c->n[i]);
+    if (!(least < c->n[last]))
+        return true;
+    at = c->cost[last] * pow(least / c->n[last], c->claim);
+    if (c->claimed)
+        snprintf(name, sizeof(name), "%s", c->claimed);
+    else
+        snprintf(name, sizeof(name), "n^%.3g", c->claim);
+    return plot_line(plot, name, hue, (double[]){ least, c->n[last] },
+                     (double[]){ at, c->cost[last] }, 2) != NULL;
+}
+
+#define NAMED_LENGTHS_MOST 11
+
+/* The lengths that were measured are the ticks, while they have room. */
+static bool name_lengths(Plot *plot, const ScalingCurve *c)
+{
+    Text names = { 0 };
+    bool ok;
+
+    if (c->count < 2 || c->count > NAMED_LENGTHS_MOST)
+        return true;
+    for (int i = 0; i < c->count; i++)
+        text_addf(&names, "%s%.6g", i ? "|" : "", c->n[i]);
+    ok = text_ok(&names) && plot_name_points(plot, text_str(&names));
+    text_free(&names);
+    return ok;
+}
+
+Plot *plot_of_costs(const ScalingCurve *curves, int count, const CostAxes *axes,
+                    const char *measured, Error *err)
+{
+    Plot *plot = plot_new(err);
+    bool  ok = plot != NULL, claims = false;
+
+    for (int i = 0; ok && i < count; i++) {
+        ok = add_curve(plot, &curves[i]);
+        claims |= !isnan(curves[i].claim);
+    }
+    ok = ok && name_lengths(plot, &curves[0]);
+    for (int i = 0; ok && i < count; i++)
+        ok = add_claim(plot, &curves[i], i);
+    if (!ok) {
+        plot_free(plot);
+        plot_no_memory(err);
+        return NULL;
+    }
+    plot->x.log = !axes->even_x;
+    plot->y.log = !axes->even_y;
+    snprintf(plot->x.name, sizeof(plot->x.name), "%s", axes->x ? axes->x : "n");
+    snprintf(plot->y.name, sizeof(plot->y.name), "%s", axes->cost);
+    snprintf(plot->measured, sizeof(plot->measured), "%s", measured);
+    if (claims)
+        snprintf(plot->note, sizeof(plot->note), "dashed: the slope that is claimed, logs not "
+                 "counted, through the last point");
+    plot_settle(plot);
+    return plot;
+}
+
+Plot *plot_of_scaling(const ScalingCurve *curves, int count, const char *cost,
+                      const char *measured, Error *err)
+{
+    return plot_of_costs(curves, count, &(CostAxes){ .cost = cost }, measured, err);
+}

@@ -1,0 +1,327 @@
+/* step_figure.c -- see step_figure.h.
+ *
+ * A numbered frame holds the command of all with --frame behind it, so that it can be
+ * made again by itself.
+ */
+#include "app/figure/step_figure.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/result/derived.h"
+#include "app/result/order.h"
+
+#define STEPS_MOST 48 /* in one figure or animation */
+
+/* The plane of a head; views of several rounds show the first. */
+static int64_t plane_of(const Step *step, int64_t head)
+{
+    int64_t heads = step->result->run->h, planes = view_planes(step->shown);
+
+    if (step->shown->headless)
+        return planes - 1;
+    return head > 0 && planes % heads == 0 && !view_shared(step->shown) ? head * (planes / heads)
+                                                                        : 0;
+}
+
+static void step_panel(const Step *step, const PictureOptions *o, Panel *panel)
+{
+    char    name[64], title[128];
+    int64_t head = o->head < 0 ? 0 : o->head;
+
+    step_name(step, name, sizeof(name));
+    snprintf(title, sizeof(title), "%d %s \xc2\xb7 %s", step->index + 1, name, step->shown->name);
+    panel_init(panel, step->shown, result_components(step->result, step->shown),
+               plane_of(step, o->head), title);
+    if (o->sorted && step_order(step, head))
+        picture_sort_panel(step->result, head, step_round(step), panel);
+}
+
+static bool panel_looks(const PictureOptions *o, Panel *panel, Error *err)
+{
+    return (!o->pool || pool_parse(o->pool, &panel->pool, err)) &&
+           (!o->scale || scale_parse(o->scale, &panel->scale, err)) &&
+           (!o->map || (panel->map_given = colour_map_parse(o->map, &panel->map, err)));
+}
+
+const View *steps_watched(Result *result, int from, int to)
+{
+    const Run *run = result->run;
+
+    for (int i = 0; i < run->trace_count; i++)
+        if (run->traces[i].step >= from && run->traces[i].step < to) {
+            const View *view = result_derived(result, TRACE_VIEW, NULL);
+
+            return view && view_rows(view) > 1 ? view : NULL;
+        }
+    return NULL;
+}
+
+Plot *step_last_plot(const Step *step)
+{
+    Step next;
+
+    if (step->run == step->result->run ||
+        (result_step(step->result, step->index + 1, &next) &&
+         !strcmp(next.stage->name, step->stage->name)))
+        return NULL;
+    return step_plot(step);
+}
+
+/* Curves of the steps [from, to). */
+static StepCurves steps_curves(Result *result, int from, int to)
+{
+    StepCurves curves = { .trace = steps_watched(result, from, to) };
+
+    for (int i = from; i < to && curves.count < 4; i++) {
+        Step  step;
+        Plot *plot = result_step(result, i, &step) ? step_last_plot(&step) : NULL;
+
+        if (plot)
+            curves.last[curves.count++] = i;
+        plot_free(plot);
+    }
+    return curves;
+}
+
+static void curve_panels(Result *result, const StepCurves *curves, Panel *panel)
+{
+    if (curves->trace)
+        panel_init(panel++, curves->trace, NULL, 0, "what is watched, over the run");
+    for (int i = 0; i < curves->count; i++) {
+        Step   step;
+        char   title[128];
+        double value;
+
+        result_step(result, curves->last[i], &step);
+        snprintf(title, sizeof(title), "over the %s", step.stage->at_name);
+        if (step_watched(&step, 0, &value))
+            snprintf(title, sizeof(title), "query %lld, over the %s", (long long)step.row,
+                     step.stage->at_name);
+        panel_init_plot(panel++, step_plot(&step), title);
+    }
+}
+
+Figure *steps_figure(Result *result, const int *which, int count, const StepCurves *curves,
+                     const PictureOptions *o, Error *err)
+{
+    int     more = curves ? curves->count + (curves->trace != NULL) : 0;
+    Figure *figure = figure_new(count + more, err);
+    bool    ok = figure != NULL;
+
+    for (int i = 0; ok && i < count; i++) {
+        Step step;
+
+        result_step(result, which[i], &step);
+        step_panel(&step, o, &figure->panels[i]);
+        ok = panel_looks(o, &figure->panels[i], err);
+    }
+    if (!ok) {
+        figure_free(figure);
+        return NULL;
+    }
+    if (more)
+        curve_panels(result, curves, &figure->panels[count]);
+    figure->rows = o->rows;
+    figure->cols = o->cols;
+    figure->legend = true;
+    figure->threads = o->threads;
+    return figure;
+}
+
+/* Side by side every so manieth step of a long replay is enough, if not just they were asked
+ * for. */
+static bool is_left_out(const Step *step, int steps)
+{
+    int64_t each = (step->total + REPLAY_TILES - 1) / REPLAY_TILES;
+
+    return step->run != step->result->run && step->total != steps &&
+           (step->stage->iteration + 1) % each != 0 && step->stage->iteration + 1 != step->total;
+}
+
+/* Indices of the steps with a picture of their own. */
+static int telling_steps(Result *result, int from, int to, bool thin, int *which, int most)
+{
+    int count = 0;
+
+    for (int i = from; i < to && count < most; i++) {
+        Step step;
+
+        if (result_step(result, i, &step) && step.fresh && !(thin && is_left_out(&step, to - from)))
+            which[count++] = i;
+    }
+    return count;
+}
+
+/* ---- frames ----------------------------------------------------------------- */
+
+/* Where the number stands in "steps-%02d.png": *digits of it, 0 as many as it takes; NULL:
+ * there is none, or err says what is wrong with it. */
+static const char *number_in(const char *path, int *digits, size_t *length, Error *err)
+{
+    const char *at = strchr(path, '%'), *end = at ? at + 1 : NULL;
+
+    if (!at)
+        return NULL;
+    *digits = 0;
+    while (isdigit((unsigned char)*end) && *digits < 10)
+        *digits = 10 * *digits + *end++ - '0';
+    if (*end == 'd' && *digits < 10 && !strchr(end, '%')) {
+        *length = (size_t)(end + 1 - at);
+        return at;
+    }
+    error_set(err, ERR_USAGE, "%s: the number of a frame is written %%d or %%02d, once", path);
+    return NULL;
+}
+
+bool steps_name_once(const char *path, Error *err)
+{
+    Error  own = ERROR_INIT;
+    size_t length;
+    int    digits;
+
+    return !number_in(path, &digits, &length, &own) ||
+           error_set(err, ERR_USAGE, "%s: a file each is written of the steps of a mechanism: "
+                     "attnscope step MECH -o NAME-%%02d.png", path);
+}
+
+/* *moves: the file is an animation, its name has a number, or one frame is asked for;
+ * otherwise the steps stand side by side in one figure. */
+static bool are_frames(const char *path, const char *frame, const PngOptions *options, bool *moves,
+                       Error *err)
+{
+    FigureFormat format;
+    Error        own = ERROR_INIT;
+    size_t       length;
+    int          digits;
+
+    if (!figure_format(path, options, &format, err))
+        return false;
+    *moves = format == FORMAT_APNG_FILE || frame || number_in(path, &digits, &length, &own);
+    if (own.code != ERR_NONE)
+        return error_set(err, own.code, "%s", own.text);
+    return format != FORMAT_APNG_FILE || (!frame && !strchr(path, '%')) ||
+           error_set(err, ERR_USAGE, "%s: an animation is one file of all frames", path);
+}
+
+/* What the step does, under its picture. */
+static void add_words(Figure *figure, Result *result, const int *which)
+{
+    for (int k = 0; k < figure->count; k++) {
+        Panel *panel = &figure->panels[k];
+        Step   step;
+
+        if (!result_step(result, which[k], &step))
+            continue;
+        snprintf(panel->title, sizeof(panel->title), "step %d of %d: ", step.index + 1, step.count);
+        step_name(&step, panel->title + strlen(panel->title),
+                  sizeof(panel->title) - strlen(panel->title));
+        snprintf(panel->caption, sizeof(panel->caption), "%s%s%s", step.shown->name,
+                 step.stage->said || step.note ? ": " : "",
+                 step.stage->said ? step.stage->said
+                 : step.note      ? step.note
+                                  : "");
+    }
+}
+
+static bool save(const Figure *figure, Result *result, int only, const char *command,
+                 const PngOptions *options, const char *path, Error *err)
+{
+    PngOptions         own = *options;
+    Text               bytes = { 0 }, storage = { 0 };
+    const char *const *metadata;
+    FigureFormat       format;
+    bool               ok;
+
+    if (!figure_format(path, options, &format, err))
+        return false;
+    metadata = picture_metadata(figure, &result, 1, command, options, &storage);
+    own.metadata = metadata;
+    ok = figure_frames(figure, only, format, &own, &bytes, err) &&
+         file_write(path, bytes.data, bytes.length, err);
+    free((void *)(uintptr_t)metadata);
+    text_free(&storage);
+    text_free(&bytes);
+    return ok;
+}
+
+/* The frame into the file whose name has its number, from 1. */
+static bool save_one(const Figure *figure, Result *result, int frame, const char *line,
+                     const PngOptions *options, const char *path, Error *err)
+{
+    size_t      length = 0;
+    int         digits = 0;
+    const char *at = number_in(path, &digits, &length, err);
+    Text        name = { 0 };
+    bool        ok;
+
+    if (at)
+        text_addf(&name, "%.*s%0*d%s", (int)(at - path), path, digits, frame + 1, at + length);
+    ok = at && save(figure, result, frame, line, options, text_str(&name), err);
+    text_free(&name);
+    return ok;
+}
+
+static bool save_numbered(const Figure *figure, Result *result, const char *line,
+                          const PngOptions *options, const char *path, Error *err)
+{
+    bool ok = true;
+
+    for (int k = 0; ok && k < figure->count; k++) {
+        Text command = { 0 };
+
+        text_addf(&command, "%s --frame %d", line, k + 1);
+        ok = save_one(figure, result, k, text_str(&command), options, path, err);
+        text_free(&command);
+    }
+    return ok;
+}
+
+static bool save_frames(Figure *figure, Result *result, const int *which, const char *frame,
+                        const char *line, const PngOptions *options, const char *path, Error *err)
+{
+    char *end;
+    long  number = frame ? strtol(frame, &end, 10) : 0;
+
+    add_words(figure, result, which);
+    if (frame && (end == frame || *end || number < 1 || number > figure->count))
+        return error_set(err, ERR_USAGE, "--frame: there are frames 1 to %d, not '%s'",
+                         figure->count, frame);
+    if (frame)
+        return strchr(path, '%') ? save_one(figure, result, (int)number - 1, line, options, path,
+                                            err)
+                                 : save(figure, result, (int)number - 1, line, options, path, err);
+    return strchr(path, '%') ? save_numbered(figure, result, line, options, path, err)
+                             : save(figure, result, -1, line, options, path, err);
+}
+
+bool steps_save(Session *s, Result *result, int from, int to, const PictureOptions *o,
+                const char *frame, const char *line, const PngOptions *options, const char *path,
+                Error *err)
+{
+    int        which[STEPS_MOST], count;
+    StepCurves curves = steps_curves(result, from, to);
+    Figure    *figure;
+    Text       request = { 0 };
+    bool       moves, ok;
+
+    if (!are_frames(path, frame, options, &moves, err))
+        return false;
+    count = telling_steps(result, from, to, !moves, which, STEPS_MOST);
+    if (!count)
+        return error_set(err, ERR_USAGE, "%s: no matrix is made at these steps; leave out --at",
+                         result->request.mechanism);
+    figure = steps_figure(result, which, count, moves ? NULL : &curves, o, err);
+    if (!figure)
+        return false;
+    request_text(&result->request, &request);
+    snprintf(figure->title, sizeof(figure->title), "%s",
+             o->title ? o->title : text_str(&request));
+    text_free(&request);
+    ok = moves ? save_frames(figure, result, which, frame, line, options, path, err)
+               : picture_save(s, figure, &result, 1, line, options, path, err);
+    figure_free(figure);
+    return ok;
+}

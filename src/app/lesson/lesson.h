@@ -1,0 +1,189 @@
+/* app/lesson/lesson.h -- a lesson as data: steps with words, runs to look at, and questions.
+ *
+ * A lesson is one Lua file, but nothing here knows Lua: a LessonReader, given to the
+ * session by main, makes a Lesson of the file's text and calls the lesson's functions.
+ * What a step shows are the words of the command `figure` or `step`, so the explorer
+ * opens what the command line draws.
+ */
+#ifndef APP_LESSON_LESSON_H
+#define APP_LESSON_LESSON_H
+
+#include "app/call.h"
+
+#define LESSON_STEPS_MOST   32
+#define LESSON_CHOICES_MOST 6
+#define LESSON_RUNS_MOST    6
+#define LESSON_WORDS_MOST   48
+#define LESSON_NAME         32
+
+/* Words as they are, or those that a function of the lesson makes of the runs. */
+typedef struct LessonText {
+    const char *fixed;  /* NULL: none, or made */
+    int         make;   /* 0: none */
+} LessonText;
+
+/* Of a command: "figure", "full:weights", "--n=64". */
+typedef struct LessonWords {
+    const char *items[LESSON_WORDS_MOST];
+    int         count; /* 0: none */
+    int64_t     query, key; /* where the cursor is put; -1: not said */
+} LessonWords;
+
+/* A run beside the panes, known to the lesson's functions by its name. */
+typedef struct LessonRun {
+    char        name[LESSON_NAME];
+    LessonWords words;
+    bool        measure; /* time and memory are taken */
+} LessonRun;
+
+typedef struct LessonChoice {
+    const char *text, *why; /* why it is wrong, or right; NULL: not said */
+} LessonChoice;
+
+typedef enum LessonAsk { LESSON_ASKS_NOTHING, LESSON_ASKS_CHOICE, LESSON_ASKS_NUMBER } LessonAsk;
+
+typedef struct LessonStep {
+    const char  *title;
+    LessonText   text, now, hint, explain;
+    const char  *task;     /* NULL: none */
+    int          done;     /* function: the task is done; 0: no task */
+    LessonWords  show;     /* count 0: what the step before showed */
+    LessonWords  solution; /* what does the task; for the check */
+    LessonRun    runs[LESSON_RUNS_MOST];
+    int          run_count;
+    LessonAsk    ask;
+    const char  *question;
+    LessonChoice choices[LESSON_CHOICES_MOST];
+    int          choice_count;
+    int          answer;  /* choice from 1; 0: `answer_of` says it */
+    int          answer_of; /* function: the number, or the choice */
+    double       within;  /* share of the number that an answer may be off; of 0: itself */
+    const char  *unit;    /* said behind the number; NULL: none */
+} LessonStep;
+
+typedef struct Lesson {
+    char        id[LESSON_NAME]; /* of the file's name */
+    const char *title, *summary;
+    int         minutes;
+    char       *file; /* where it was read, or NULL: it came with the program */
+    LessonStep  steps[LESSON_STEPS_MOST];
+    int         count;
+    Arena      *arena; /* of the texts */
+    const struct LessonReader *reader;
+    void       *state; /* the reader's */
+} Lesson;
+
+/* ---- what functions of a lesson are told ----------------------------------------- */
+
+typedef struct LessonFact {
+    const char   *name;     /* of a run; NULL: a pane */
+    Result       *result;   /* NULL: there is none yet */
+    const Record *measured; /* NULL: not measured */
+    const char   *view;     /* of a pane */
+    int64_t       head, query, key; /* of a pane; query, key -1: not known */
+    bool          sorted;
+} LessonFact;
+
+#define LESSON_PANES_MOST 6
+#define LESSON_FACTS_MOST (LESSON_PANES_MOST + LESSON_RUNS_MOST)
+
+typedef struct LessonFacts {
+    LessonFact items[LESSON_FACTS_MOST];
+    int        count;
+} LessonFacts;
+
+typedef enum LessonKind { LESSON_NIL, LESSON_TRUTH, LESSON_NUMBER, LESSON_STRING } LessonKind;
+
+typedef struct LessonValue {
+    LessonKind kind;
+    bool       truth;
+    double     number;
+    Text       text; /* owned */
+} LessonValue;
+
+typedef struct LessonReader {
+    /* Fills a zeroed lesson whose id and arena are set; the error names step and field.
+     * name: of the file, for messages. */
+    bool (*read)(Lesson *lesson, const char *name, const char *text, size_t length, Error *err);
+    bool (*call)(const Lesson *lesson, int function, const LessonFacts *facts, LessonValue *out,
+                 Error *err);
+    void (*close)(void *state);
+    /* The explorer has a key of that name; NULL: nobody knows its keys. */
+    bool (*knows_key)(const char *name, size_t length);
+} LessonReader;
+
+/* Who reads lessons for this session; borrowed. */
+void session_on_lessons(Session *s, const LessonReader *reader);
+/* Where this session's lessons run, but for what names its device itself; words as
+ * request_device takes them.  The CPU until then. */
+bool session_lessons_on(Session *s, const char *device, const char *precision, Error *err);
+
+/* ---- finding and reading ---------------------------------------------------------- */
+
+typedef struct LessonFile {
+    char  id[LESSON_NAME];
+    char *path; /* owned; NULL: it came with the program */
+    const unsigned char *bytes; /* of one that came with the program */
+    size_t size;
+} LessonFile;
+
+typedef struct LessonList {
+    LessonFile *files; /* owned; the program's in their order, then the user's by name */
+    int         count;
+} LessonList;
+
+/* Those of the program, and of $XDG_DATA_HOME/attnscope/lessons; a user's lesson stands
+ * in the place of the program's of the same name. */
+bool lessons_find(LessonList *out, Error *err);
+void lessons_free(LessonList *list);
+
+/* The caller frees it with lesson_free; NULL with an error. */
+Lesson *lesson_open(Session *s, const LessonFile *file, Error *err);
+/* A name of the list or a path that ends in .lua. */
+Lesson *lesson_open_named(Session *s, const char *name, Error *err);
+void    lesson_free(Lesson *lesson);
+
+/* ---- a step ----------------------------------------------------------------------- */
+
+/* What is on the screen at a step: the last `show` up to there; NULL: nothing yet. */
+const LessonWords *lesson_shows(const Lesson *lesson, int step);
+
+/* A call made of words; its strings live here and in the lesson. */
+typedef struct LessonCall {
+    Call  call;
+    Text  input, line;
+} LessonCall;
+
+/* Inputs "sample:NAME" are the program's own; others are looked for beside the lesson.  Words
+ * that name no device get the session's. */
+bool lesson_call(Session *s, const Lesson *lesson, const LessonWords *words, LessonCall *out,
+                 Error *err);
+void lesson_call_free(LessonCall *made);
+/* Request of a run beside the panes; its input is loaded into the session. */
+bool lesson_run_request(Session *s, const Lesson *lesson, const LessonRun *run, Request *out,
+                        Error *err);
+/* Errors and kept mass are found in runs of inputs up to this long. */
+#define LESSON_QUALITY_TO 1024
+
+/* ---- words and answers ------------------------------------------------------------ */
+
+/* All facts have their result: functions can be called. */
+bool lesson_facts_ready(const LessonFacts *facts);
+
+/* Nothing for no text; while runs are under way, an ellipsis for one that is made. */
+bool lesson_text(const Lesson *lesson, const LessonText *text, const LessonFacts *facts, Text *out,
+                 Error *err);
+bool lesson_task_done(const Lesson *lesson, int step, const LessonFacts *facts, bool *done,
+                      Error *err);
+/* The right answer: a number, or a choice from 1. */
+bool lesson_answer(const Lesson *lesson, int step, const LessonFacts *facts, double *out,
+                   Error *err);
+/* "1 234", "4,096", "1,5", "1.5k", "2 M", "12 %" in the unit that is asked for (NULL: none);
+ * false with an error that says what a number looks like. */
+bool lesson_number(const char *typed, const char *unit, double *out, Error *err);
+/* It is such a number, or may become one with what is typed next; not by x and T, which are keys
+ * of the explorer. */
+bool lesson_number_begins(const char *typed, const char *unit);
+bool lesson_accepts(const LessonStep *step, double right, double given);
+
+#endif

@@ -1,0 +1,260 @@
+/* cell.c -- see cell.h.
+ *
+ *     below_k = log (max_j w_j / w_k)
+ *     share_k = w_k v_k . o / |o|^2,   o = sum_j w_j v_j
+ */
+#include "app/result/cell.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/reference.h"
+
+/* A row's log weights and scores differ by one number when the weights are their softmax; both
+ * are sums of f32 products of some ten to a hundred terms. */
+#define SAME_SCORES 2e-3
+#define FAINT       1e-6 /* weights below it are too coarse in f32 to tell */
+/* Output against the sum of weights times V, by their lengths: kernels add in f32, some values
+ * are rounded to 16 bits. */
+#define SAME_OUTPUT 4e-3
+
+#define NOTHING 5e-4 /* below it a difference of scores is printed as none */
+
+struct CellReader {
+    Result       *result;  /* retained */
+    const View   *weights; /* NULL: the run has none that are of its queries and keys */
+    bool          exact;   /* the rows below can be read */
+    ReferenceRows rows;
+    PatternRow    cells;
+    float        *own, *score;  /* owned; [m]: of the row read; score -inf: not allowed */
+    int64_t       head, q;      /* -1: no row is read */
+    double        top, log_sum; /* of the exact scores */
+    bool          own_scores, adds;
+    double        largest; /* own weight */
+    double       *output;  /* owned; [e] the sum of weights times V */
+    double        squares; /* of its length */
+};
+
+static const View *weights_of(const Run *run)
+{
+    const View *view = run_view(run, "weights");
+
+    return view && (view->kind == VIEW_WEIGHTS || view->kind == VIEW_SIGNED) &&
+                   view_rows(view) == run->n && view_cols(view) == run->m &&
+                   (view_planes(view) == 1 || view_planes(view) == run->h)
+               ? view
+               : NULL;
+}
+
+void cell_reader_free(CellReader *reader)
+{
+    if (!reader)
+        return;
+    reference_rows_free(&reader->rows);
+    pattern_row_free(&reader->cells);
+    free(reader->own);
+    free(reader->score);
+    free(reader->output);
+    result_release(reader->result);
+    free(reader);
+}
+
+CellReader *cell_reader_new(Result *result, Error *err)
+{
+    const Run  *run = result->run;
+    CellReader *r = calloc(1, sizeof(*r));
+
+    if (r) {
+        r->result = result_retain(result);
+        r->weights = weights_of(run);
+        r->head = r->q = -1;
+        r->own = calloc((size_t)run->m + 1, sizeof(*r->own));
+        r->score = calloc((size_t)run->m + 1, sizeof(*r->score));
+        r->output = calloc((size_t)run->e + 1, sizeof(*r->output));
+    }
+    if (!r || !r->own || !r->score || !r->output) {
+        cell_reader_free(r);
+        error_set(err, ERR_NOMEM, "not enough memory to look at a cell");
+        return NULL;
+    }
+    /* That it cannot be compared with is no failure: the rest is told. */
+    r->exact = reference_is_possible(run) && reference_rows_new(run, NULL, NULL, &r->rows, NULL);
+    return r;
+}
+
+/* ---- a row ------------------------------------------------------------------- */
+
+/* The logarithm of what exact scores are divided by. */
+static void sum_scores(CellReader *r)
+{
+    int64_t m = r->result->run->m;
+    double  sum = 0;
+
+    r->top = -(double)INFINITY;
+    for (int64_t j = 0; j < m; j++)
+        r->top = fmax(r->top, (double)r->score[j]);
+    for (int64_t j = 0; j < m; j++)
+        sum += isinf(r->score[j]) ? 0 : exp((double)r->score[j] - r->top);
+    r->log_sum = log(sum);
+}
+
+static bool find_own_scores(const CellReader *r)
+{
+    int64_t m = r->result->run->m;
+    double  least = (double)INFINITY, most = -(double)INFINITY;
+
+    for (int64_t j = 0; j < m; j++) {
+        double apart;
+
+        if (!((double)r->own[j] > FAINT * r->largest))
+            continue;
+        if (isinf(r->score[j]))
+            return false;
+        apart = log((double)r->own[j]) - (double)r->score[j];
+        least = fmin(least, apart);
+        most = fmax(most, apart);
+    }
+    return most - least <= SAME_SCORES * (1 + fabs(r->top));
+}
+
+/* Sums weights times V, and holds it against the output that the run gave. */
+static bool add_values(CellReader *r)
+{
+    const Run    *run = r->result->run;
+    const Tensor *v = &run->v, *out = &run->out;
+    const float  *values, *given;
+    double        apart = 0;
+
+    r->squares = 0;
+    if (!r->weights || !v->data || v->rank != 3 || v->shape[1] != run->m || !out->data ||
+        out->rank != 3 || out->shape[0] != run->h || out->shape[1] != run->n ||
+        out->shape[2] != v->shape[2] || v->shape[2] > run->e)
+        return false;
+    values = tensor_head(v, r->head, run->h);
+    given = (const float *)tensor_head(out, r->head, run->h) + r->q * v->shape[2];
+    memset(r->output, 0, (size_t)run->e * sizeof(*r->output));
+    for (int64_t j = 0; j < run->m; j++)
+        for (int64_t c = 0; r->own[j] != 0 && c < v->shape[2]; c++)
+            r->output[c] += (double)r->own[j] * (double)values[j * v->shape[2] + c];
+    for (int64_t c = 0; c < v->shape[2]; c++) {
+        double difference = r->output[c] - (double)given[c];
+
+        r->squares += r->output[c] * r->output[c];
+        apart += difference * difference;
+    }
+    return r->squares > 0 && apart <= SAME_OUTPUT * SAME_OUTPUT * r->squares;
+}
+
+static bool read_row(CellReader *r, int64_t head, int64_t q, Error *err)
+{
+    const Run *run = r->result->run;
+
+    if (r->head == head && r->q == q)
+        return true;
+    r->head = head;
+    r->q = q;
+    r->largest = 0;
+    memset(r->own, 0, (size_t)run->m * sizeof(*r->own));
+    if (r->weights)
+        view_read(r->weights, view_planes(r->weights) == 1 ? 0 : head, q, 0, run->m, 1, r->own);
+    for (int64_t j = 0; j < run->m; j++) {
+        r->largest = fmax(r->largest, (double)r->own[j]);
+        r->score[j] = -INFINITY;
+    }
+    if (r->exact && !reference_scores(&r->rows, head, q, &r->cells, r->score)) {
+        r->head = -1;
+        return error_set(err, ERR_NOMEM, "not enough memory to look at a row");
+    }
+    sum_scores(r);
+    r->own_scores = r->exact && r->largest > 0 && find_own_scores(r);
+    r->adds = add_values(r);
+    return true;
+}
+
+/* ---- a cell ------------------------------------------------------------------ */
+
+static void read_exact(const CellReader *r, int64_t k, CellWhy *out)
+{
+    int64_t m = r->result->run->m;
+
+    out->scored = r->exact && !isinf(r->score[k]);
+    if (!out->scored)
+        return;
+    out->score = (double)r->score[k];
+    out->exact = exp(out->score - r->top - r->log_sum);
+    out->own_score = r->own_scores;
+    out->exact_rank = 1;
+    for (int64_t j = 0; j < m; j++) {
+        out->exact_of += !isinf(r->score[j]);
+        out->exact_rank += r->score[j] > r->score[k];
+    }
+}
+
+static void read_share(const CellReader *r, int64_t k, CellWhy *out)
+{
+    const Run   *run = r->result->run;
+    int64_t      e = run->v.shape[2];
+    const float *value = (const float *)tensor_head(&run->v, r->head, run->h) + k * e;
+    double       squares = 0, along = 0;
+
+    for (int64_t c = 0; c < e; c++) {
+        squares += (double)value[c] * (double)value[c];
+        along += (double)value[c] * r->output[c];
+    }
+    out->length = out->weight * sqrt(squares);
+    out->output = sqrt(r->squares);
+    out->share = out->weight * along / r->squares;
+}
+
+bool cell_read(CellReader *r, int64_t head, int64_t q, int64_t k, CellWhy *out, Error *err)
+{
+    *out = (CellWhy){ 0 };
+    if (!read_row(r, head, q, err))
+        return false;
+    out->weighs = r->weights != NULL;
+    out->weight = (double)r->own[k];
+    out->softmax = out->weighs && r->weights->kind == VIEW_WEIGHTS && out->weight > 0;
+    out->below = out->softmax ? log(r->largest / out->weight) : 0;
+    read_exact(r, k, out);
+    out->adds = r->adds && out->weight != 0;
+    if (out->adds)
+        read_share(r, k, out);
+    return true;
+}
+
+void cell_describe(const CellWhy *why, Text *out)
+{
+    bool own = why->softmax && why->own_score;
+    char below[48] = "the row's top";
+
+    if (why->below >= NOTHING)
+        snprintf(below, sizeof(below), "%.3g below the row's top", why->below);
+    if (own)
+        text_addf(out, "score      %.4g, %s\n", why->score, below);
+    else if (why->softmax)
+        text_addf(out, "log weight %s\n", below);
+    if (why->adds)
+        text_addf(out, "adds       %.3g %% of output, |w v| %.3g\n", 100 * why->share, why->length);
+    if (!why->scored)
+        return;
+    text_addf(out, "exact      %.4g #%lld/%lld", why->exact, (long long)why->exact_rank,
+              (long long)why->exact_of);
+    if (!own)
+        text_addf(out, ", score %.3g", why->score);
+    text_add(out, "\n");
+    if (why->weighs && why->weight != 0)
+        text_addf(out, "to exact   %+.3g\n", why->weight - why->exact);
+}
+
+void cell_place(const Result *result, Text *out)
+{
+    const char *gpu = request_gpu(&result->request);
+
+    if (gpu && *result->record.computed)
+        record_computed(&result->record, out);
+    else
+        text_add(out, gpu ? result->request.precision : "f32");
+    text_addf(out, " on %s", gpu ? gpu : "the CPU");
+}

@@ -1,0 +1,234 @@
+/* order.c -- see order.h. */
+#include "app/result/order.h"
+
+#include <string.h>
+
+#define SORTED_MOST 4 /* views with a row for each round: buckets, chunks */
+
+/* Found when asked for, kept for the next. */
+typedef struct OwnOrders {
+    int32_t **of;    /* [h*rounds], of categories; NULL: not yet */
+    int32_t  *slots; /* 0, 1, ...: the order of a view that is sorted already */
+    struct {
+        const View *view;
+        View        sorted;
+    } rows[SORTED_MOST];
+    int row_count;
+} OwnOrders;
+
+static OwnOrders *orders_of(Result *result)
+{
+    Run *run = result->run;
+
+    int64_t    count = run->h * result_order_rounds(result);
+    OwnOrders *own = result->orders;
+
+    if (own || !(own = arena_alloc(run->arena, 1, sizeof(*own))))
+        return own;
+    *own = (OwnOrders){ .of = arena_alloc(run->arena, count, sizeof(*own->of)),
+                        .slots = arena_alloc(run->arena, run->n, sizeof(*own->slots)) };
+    if (!own->of || !own->slots)
+        return NULL;
+    for (int64_t i = 0; i < count; i++)
+        own->of[i] = NULL;
+    for (int64_t i = 0; i < run->n; i++)
+        own->slots[i] = (int32_t)i;
+    return result->orders = own;
+}
+
+/* ---- where orders are read from --------------------------------------------- */
+
+static bool is_line_of_tokens(const Run *run, const View *view)
+{
+    return view->tensor.data && view->tensor.dtype == DT_I32 && view_cols(view) == run->n;
+}
+
+const View *result_order_source(const Result *result)
+{
+    static const ViewKind kinds[] = { VIEW_ORDER, VIEW_BUCKETS };
+    const Run            *run = result->run;
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+        for (int i = 0; i < run->view_count; i++) {
+            const View *view = &run->views[i];
+
+            if (view->kind == kinds[k] && is_line_of_tokens(run, view) &&
+                (view->kind != VIEW_ORDER || !strcmp(view->cols, "slot")) &&
+                run_view(run, view->name) == view) /* not an iteration on the way */
+                return view;
+        }
+    return NULL;
+}
+
+static int64_t rounds_of(const Run *run, const View *view)
+{
+    int64_t lines = view_planes(view) * view_rows(view);
+
+    return lines % run->h == 0 ? lines / run->h : 1;
+}
+
+int64_t result_order_rounds(const Result *result)
+{
+    const View *source = result_order_source(result);
+
+    return source ? rounds_of(result->run, source) : 1;
+}
+
+int64_t result_order_round(const Result *result, const View *view)
+{
+    bool whole = run_view(result->run, view->name) == view;
+
+    return !whole && view->iteration > 0 && view->iteration < result_order_rounds(result)
+               ? view->iteration
+               : 0;
+}
+
+const int32_t *round_line(const Run *run, const View *view, int64_t head, int64_t round)
+{
+    int64_t lines = view_planes(view) * view_rows(view), rounds = rounds_of(run, view);
+    int64_t line = head * rounds + (round < rounds ? round : 0);
+
+    return is_line_of_tokens(run, view) ? tensor_i32(&view->tensor) +
+                                              (line < lines ? line : 0) * run->n
+                                        : NULL;
+}
+
+/* Stable counting sort of the tokens by their category. */
+static int32_t *order_of_categories(Run *run, const int32_t *category)
+{
+    int32_t *out = arena_alloc(run->arena, run->n, sizeof(*out)), most = 0;
+    int64_t  at = 0;
+
+    for (int64_t i = 0; i < run->n; i++)
+        most = category[i] > most ? category[i] : most;
+    for (int32_t c = -1; out && c <= most; c++)
+        for (int64_t i = 0; i < run->n; i++)
+            if (category[i] == c)
+                out[at++] = (int32_t)i;
+    return at == run->n ? out : NULL;
+}
+
+const int32_t *result_sorted_order(Result *result, int64_t head, int64_t round)
+{
+    const View    *source = result_order_source(result);
+    const int32_t *line = source ? round_line(result->run, source, head, round) : NULL;
+    int64_t        rounds = line ? rounds_of(result->run, source) : 1;
+    OwnOrders     *own;
+    int32_t      **kept;
+
+    if (!line || source->kind == VIEW_ORDER)
+        return line;
+    own = orders_of(result);
+    if (!own || head >= result->run->h)
+        return NULL;
+    kept = &own->of[head * rounds + (round < rounds ? round : 0)];
+    if (!*kept)
+        *kept = order_of_categories(result->run, line);
+    return *kept;
+}
+
+/* ---- views in that order ---------------------------------------------------- */
+
+bool view_sorts_rows(const View *view, int64_t n)
+{
+    return !strcmp(view->rows, "query") && view_rows(view) == n;
+}
+
+bool view_sorts_cols(const View *view, int64_t n)
+{
+    return (!strcmp(view->cols, "key") || !strcmp(view->cols, "token")) && view_cols(view) == n;
+}
+
+bool result_sorts_by_row(const Result *result, const View *view)
+{
+    int64_t rounds = result_order_rounds(result);
+
+    return rounds > 1 && !strcmp(view->rows, "round") && view_rows(view) == rounds &&
+           view_sorts_cols(view, result->run->n) && is_line_of_tokens(result->run, view);
+}
+
+/* A copy of the view with each row sorted; NULL: no memory. */
+static const View *sorted_by_row(Result *result, const View *view)
+{
+    Run       *run = result->run;
+    OwnOrders *own = orders_of(result);
+    int64_t    lines = view_planes(view) * view_rows(view), rows = view_rows(view);
+    View      *out;
+    int32_t   *to;
+
+    for (int i = 0; own && i < own->row_count; i++)
+        if (own->rows[i].view == view)
+            return &own->rows[i].sorted;
+    to = own && own->row_count < SORTED_MOST ? arena_alloc(run->arena, lines * run->n, sizeof(*to))
+                                             : NULL;
+    if (!to)
+        return NULL;
+    own->rows[own->row_count].view = view;
+    out = &own->rows[own->row_count++].sorted;
+    *out = *view;
+    out->tensor.data = to;
+    out->iteration = -1;
+    for (int64_t l = 0; l < lines; l++) {
+        const int32_t *order = result_sorted_order(result, l / rows, l % rows);
+        const int32_t *from = tensor_i32(&view->tensor) + l * run->n;
+
+        for (int64_t s = 0; s < run->n; s++)
+            to[l * run->n + s] = from[order ? order[s] : s];
+    }
+    return out;
+}
+
+/* The categories the borders are read from: chunks, else what was sorted by. */
+static const int32_t *border_categories(const Run *run, int64_t head, int64_t round)
+{
+    const View *chunks = run_view(run, "chunks");
+
+    for (int i = run->view_count - 1; i >= 0 && !chunks; i--)
+        if (run->views[i].kind == VIEW_BUCKETS && view_cols(&run->views[i]) == run->n)
+            chunks = &run->views[i];
+    return chunks && chunks->kind == VIEW_BUCKETS ? round_line(run, chunks, head, round) : NULL;
+}
+
+static void border_panel(Result *result, int64_t head, int64_t round, const int32_t *order,
+                         Panel *panel)
+{
+    Run           *run = result->run;
+    const int32_t *category = border_categories(run, head, round);
+    int64_t       *first = category ? arena_alloc(run->arena, run->n, sizeof(*first)) : NULL;
+
+    if (!first)
+        return;
+    panel->slot_groups = first;
+    panel->slot_group_count = 0;
+    for (int64_t s = 0; s < run->n; s++)
+        if (s == 0 || category[order[s]] != category[order[s - 1]])
+            first[panel->slot_group_count++] = s;
+}
+
+void picture_order_panel(Result *result, int64_t head, int64_t round, Panel *panel)
+{
+    const int32_t *order = result_sorted_order(result, head, round);
+    const View    *by_row;
+
+    if (!order)
+        return;
+    by_row = result_sorts_by_row(result, panel->view) ? sorted_by_row(result, panel->view) : NULL;
+    if (by_row) {
+        panel->view = by_row;
+        panel->col_order = orders_of(result)->slots;
+        return;
+    }
+    if (view_sorts_rows(panel->view, result->run->n))
+        panel->row_order = order;
+    if (view_sorts_cols(panel->view, result->run->n))
+        panel->col_order = order;
+}
+
+void picture_sort_panel(Result *result, int64_t head, int64_t round, Panel *panel)
+{
+    const int32_t *order = result_sorted_order(result, head, round);
+
+    picture_order_panel(result, head, round, panel);
+    if (order && (panel->row_order || panel->col_order))
+        border_panel(result, head, round, order, panel);
+}

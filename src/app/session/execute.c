@@ -1,0 +1,422 @@
+/* execute.c -- one request becomes one Result; the only place that starts runs.
+ *
+ * Runs on whichever thread asks: it touches no session.
+ */
+#include "app/result/derived.h"
+#include "app/result/missed.h"
+#include "app/result/reach.h"
+#include "app/session/internal.h"
+#include "attn/cuda/library.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void watch_stage(void *context, const Run *run, const Stage *stage)
+{
+    (void)run;
+    atomic_store(&((RunProgress *)context)->stage, stage ? stage->name : "");
+}
+
+/* What comes next is no stage of the run; parts: how many, 0: not known. */
+static void next_phase(RunProgress *progress, const char *name, int parts)
+{
+    if (!progress)
+        return;
+    progress_begin(progress, parts);
+    atomic_store(&progress->stage, name);
+}
+
+static bool fill_spec(RunSpec *spec, const Input *input, const Request *request, Threads *threads,
+                      const atomic_bool *cancel, Error *err)
+{
+    *spec = (RunSpec){
+        .q = input->q,
+        .k = input->k,
+        .v = input->v,
+        .x = input->x,
+        .attn = input->attn,
+        .segments = input->segments,
+        .width = input->width,
+        .causal = request->causal < 0 ? input->causal > 0 : request->causal > 0,
+        .scale = input->scale,
+        .given = &request->given,
+        .seed = request->seed,
+        .fit = request->fit,
+        .pairs_only = request->pairs_only,
+        .threads = threads,
+        .views = true,
+        .ops = request->ops,
+        .memory_limit = request->memory_limit,
+        .cancel = cancel,
+    };
+    return mechanism_parse(request->mechanism, &spec->mechanism, err) &&
+           position_parse(request->position, &spec->position, err);
+}
+
+/* An input that says it is causal is run that way only by mechanisms that can;
+ * the user is told. */
+static bool soften_causal(RunSpec *spec, const Request *request)
+{
+    if (request->causal >= 0 || !spec->causal || spec->mechanism->causal)
+        return false;
+    spec->causal = false;
+    return true;
+}
+
+bool request_planned_flops(Session *s, const Request *request, Flops *flops, bool *bound)
+{
+    RunSpec spec;
+    Run    *run;
+    bool    ok;
+
+    if (!s->loaded || !fill_spec(&spec, s->loaded->input, request, NULL, NULL, NULL))
+        return false;
+    soften_causal(&spec, request);
+    spec.views = false;
+    spec.plan = true;
+    run = run_new(&spec);
+    ok = run && run_closed_form(run, flops, bound);
+    run_free(run);
+    return ok;
+}
+
+/* FLOPs of the run by its closed form; 0: it has none that is known beforehand. */
+static double planned_flops(const RunSpec *spec)
+{
+    RunSpec plan = *spec;
+    Flops   flops = { 0 };
+    bool    bound = false, known = false;
+    Run    *run;
+
+    if (!spec->mechanism->flops || spec->mechanism->flops_works || spec->mechanism->flops_bound ||
+        mechanism_inner(spec->mechanism, spec->given))
+        return 0;
+    plan.views = false;
+    plan.plan = true;
+    run = run_new(&plan);
+    known = run && run_closed_form(run, &flops, &bound) && !bound;
+    run_free(run);
+    return known ? flops.score + flops.mix + flops.overhead : 0;
+}
+
+/* A quick run is repeated even when nobody asks: a median of five costs nothing. */
+#define QUICK_MS 300
+#define QUICK_PLAN                                                                                 \
+    ((MeasurePlan){                                                                                \
+        .repeats = 5, .most = 50, .min_seconds = 0.05, .max_seconds = 1.5, .width = 0.03 })
+
+static bool fill_record(Result *result, const RunSpec *spec, const Request *request,
+                        RunProgress *progress, Error *err)
+{
+    MeasurePlan plan = MEASURE_DEFAULT;
+    RunSpec     timed = *spec;
+
+    if (!request->measure || result->run->err.code != ERR_NONE)
+        return record_of_run(result->run, &result->record, err);
+    next_phase(progress, "measuring", 0);
+    timed.views = false;
+    timed.observer = NULL;
+    if (request->repeat > 0)
+        plan.repeats = request->repeat;
+    else if (result->run_ms < QUICK_MS)
+        plan = QUICK_PLAN;
+    else
+        plan = MEASURE_ONCE; /* slow: one run tells enough, and says that it was one */
+    if (request->width > 0) { /* a stated width is worth the whole budget */
+        plan = MEASURE_DEFAULT;
+        plan.repeats = request->repeat > 0 ? request->repeat : plan.repeats;
+        plan.width = request->width;
+        plan.most = 1000000;
+    }
+    return measure(&timed, &plan, &result->record, err);
+}
+
+static Result *result_new(Loaded *loaded, const Request *request, Error *err)
+{
+    Result *result = calloc(1, sizeof(*result));
+
+    if (!result) {
+        error_set(err, ERR_NOMEM, "not enough memory for a result");
+        return NULL;
+    }
+    if (!request_copy(&result->request, request, err)) {
+        free(result);
+        return NULL;
+    }
+    result->references = 1;
+    result->loaded = loaded_retain(loaded);
+    result->input = loaded->input;
+    result->device = device_of(request->ops);
+    device_retain(result->device);
+    return result;
+}
+
+/* What the run with views warned of belongs to the record of the timed one too. */
+static void take_warnings(Record *record, const char *lines)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        char   line[400];
+
+        snprintf(line, sizeof(line), "%.*s", (int)length, lines);
+        if (!record->warnings || !strstr(record->warnings, line))
+            record_warn(record, "%s", line);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
+/* They run like any number; the user is told where they come from. */
+static void warn_of_tensors(Record *record, const Assignments *given)
+{
+    for (int i = 0; i < given->count; i++) {
+        const Assignment *a = &given->items[i];
+        int64_t           at = tensor_not_finite(&a->tensor);
+
+        if (at >= 0)
+            record_warn(record, "parameter %s holds NaN or infinity (first at element %lld of "
+                        "%s); what it touches may be NaN too", a->name, (long long)at,
+                        a->text + (*a->text == '@'));
+    }
+}
+
+static void finish_record(Result *result, bool softened)
+{
+    Record *record = &result->record;
+
+    take_warnings(record, text_str(&result->run->warnings));
+    record_take_figures(record, result->run);
+    record->threads = result->run->threads ? threads_count(result->run->threads) : 1;
+    snprintf(record->input, sizeof(record->input), "%s", result->input->name);
+    if (result->loaded->warning)
+        record_warn(record, "%s", result->loaded->warning);
+    warn_of_tensors(record, &result->request.given);
+    if (softened)
+        record_warn(record, "%s has no causal form: the input's causal mask was left out",
+                    result->request.mechanism);
+}
+
+/* The run again from another seed, for its quality only. */
+static bool add_seed(const RunSpec *spec, uint64_t seed, SeedSpread *spread, Error *err)
+{
+    RunSpec other = *spec;
+    Quality quality;
+    Run    *run;
+    bool    ok;
+
+    other.observer = NULL;
+    other.progress = NULL; /* a seed is one part of what is done */
+    other.seed = seed;
+    run = run_new(&other);
+    if (!run)
+        return error_set(err, ERR_NOMEM, "not enough memory for a run");
+    ok = run->err.code == ERR_NONE && quality_measure(run, &quality, err);
+    if (run->err.code != ERR_NONE)
+        *err = run->err;
+    run_free(run);
+    if (ok)
+        seeds_add(spread, &quality);
+    return ok;
+}
+
+static bool measure_seeds(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
+{
+    Record *record = &result->record;
+
+    if (result->request.seeds < 2)
+        return true;
+    if (!run_is_drawn(result->run)) {
+        record_warn(record, "nothing is drawn at random here: every seed gives the same result");
+        return true;
+    }
+    seeds_add(&record->seeds, &record->quality);
+    record->seeds.lacks = quality_lacks(result->run);
+    next_phase(progress, "seeds", result->request.seeds - 1);
+    for (int i = 1; i < result->request.seeds; i++) {
+        if (!add_seed(spec, spec->seed + (uint64_t)i, &record->seeds, err))
+            return false;
+        if (progress)
+            progress_charge(progress, 1);
+    }
+    return true;
+}
+
+static bool measure_quality(Result *result, const RunSpec *spec, RunProgress *progress, Error *err)
+{
+    if (!result->request.quality || result->run->err.code != ERR_NONE)
+        return true;
+    next_phase(progress, "quality", 0);
+    return quality_measure(result->run, &result->record.quality, err) &&
+           measure_seeds(result, spec, progress, err);
+}
+
+/* The layers above are run for their cells: what reaches what. */
+static bool run_upper(Result *result, const RunSpec *common, Error *err)
+{
+    int count = 0;
+
+    for (const Request *r = result->request.above; r; r = r->above)
+        count++;
+    result->upper = calloc((size_t)count + 1, sizeof(Run *));
+    if (!result->upper)
+        return error_set(err, ERR_NOMEM, "not enough memory for a stack of layers");
+    for (const Request *r = result->request.above; r; r = r->above) {
+        RunSpec spec;
+        Run    *run;
+
+        if (!fill_spec(&spec, result->loaded->input, r, common->threads, common->cancel, err))
+            return false;
+        soften_causal(&spec, r);
+        run = run_new(&spec);
+        if (!run)
+            return error_set(err, ERR_NOMEM, "not enough memory for a run");
+        run->threads = NULL; /* both end before the result does */
+        run->spec.cancel = NULL;
+        result->upper[result->upper_count++] = run;
+        if (run->err.code != ERR_NONE)
+            run_fail(result->run, run->err.code, "layer %d: %.200s", result->upper_count + 1,
+                     run->err.text);
+    }
+    return true;
+}
+
+static Result *execute(Loaded *loaded, const Request *request, Threads *threads,
+                       const atomic_bool *cancel, RunProgress *progress, Error *err)
+{
+    Result *result = result_new(loaded, request, err);
+    RunSpec spec;
+    bool    softened;
+    double  start;
+
+    if (!result)
+        return NULL;
+    if (!fill_spec(&spec, loaded->input, &result->request, threads, cancel, err))
+        goto failed;
+    softened = soften_causal(&spec, request);
+    if (progress) {
+        progress_begin(progress, planned_flops(&spec));
+        spec.observer = watch_stage;
+        spec.observer_context = progress;
+        spec.progress = progress;
+    }
+    start = clock_wall();
+    result->run = run_new(&spec);
+    result->run_ms = (clock_wall() - start) * 1e3;
+    if (!result->run) {
+        error_set(err, ERR_NOMEM, "not enough memory for a run");
+        goto failed;
+    }
+    result->run->spec.observer = NULL; /* who looks on may end before the result does */
+    result->run->spec.progress = NULL;
+    if (!run_upper(result, &spec, err))
+        goto failed;
+    result->reach = reach_new(result);
+    if (!fill_record(result, &spec, request, progress, err) ||
+        !measure_quality(result, &spec, progress, err))
+        goto failed;
+    if (request->missed && result->run->err.code == ERR_NONE && missed_is_offered(result->run) &&
+        !result_missed(result, request->keys, threads, cancel, err))
+        goto failed;
+    finish_record(result, softened);
+    return result;
+failed:
+    result_release(result);
+    return NULL;
+}
+
+/* Runs on a GPU wait for each other, whichever session they are of. */
+Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
+                        const atomic_bool *cancel, RunProgress *progress, Error *err)
+{
+    Device *device = device_of(request->ops);
+    Result *result;
+
+    if (!device_hold_now(device)) {
+        next_phase(progress, "waiting for the GPU", 0);
+        if (!device_hold(device, cancel)) {
+            error_set(err, ERR_CANCELLED, "%s: interrupted", request->mechanism);
+            return NULL;
+        }
+    }
+    result = execute(loaded, request, threads, cancel, progress, err);
+    device_leave(device);
+    return result;
+}
+
+#define QUIET_SECONDS 0.5 /* that a run is not told of */
+
+/* "bigbird: attend  42 %", now and then. */
+static void tell_run(Session *s, const Job *job, const Request *request)
+{
+    Number      share = job_share(job);
+    const char *stage = job_stage(job);
+
+    if (job_seconds(job) < QUIET_SECONDS)
+        return;
+    if (share.valid)
+        session_progress(s, "%s: %s  %.0f %%", request->mechanism, stage, 100 * share.value);
+    else
+        session_progress(s, "%s: %s  %.0f s", request->mechanism, stage, job_seconds(job));
+}
+
+/* On the worker, with somebody looking on. */
+static Result *run_telling(Session *s, const Request *request, Error *err)
+{
+    struct pollfd wake = { .fd = s->wake[0], .events = POLLIN };
+    Job          *job = session_submit(s, request, err);
+    Result       *result;
+    char          bytes[64];
+
+    while (job && job_state(job) <= JOB_RUNNING) {
+        poll(&wake, 1, 200);
+        while (read(wake.fd, bytes, sizeof(bytes)) > 0)
+            continue;
+        tell_run(s, job, request);
+    }
+    result = job ? job_result(job) : NULL;
+    if (result) /* the worker's are its own */
+        result->run->threads = session_threads(s, request->threads);
+    else if (job)
+        *err = *job_error(job);
+    job_free(job);
+    return result;
+}
+
+Result *session_run(Session *s, const Request *request, Error *err)
+{
+    if (!s->loaded) {
+        error_set(err, ERR_USAGE, "no input: give --input FILE or --input synthetic:NAME");
+        return NULL;
+    }
+    if (s->progress && s->tells_runs)
+        return run_telling(s, request, err);
+    return execute_request(s->loaded, request, session_threads(s, request->threads), NULL, NULL,
+                           err);
+}
+
+Result *result_retain(Result *result)
+{
+    result->references++;
+    return result;
+}
+
+void result_release(Result *result)
+{
+    if (!result || --result->references > 0)
+        return;
+    missed_free(result->missed);
+    reach_free(result->reach);
+    derived_free(result->derived);
+    for (int i = 0; i < result->upper_count; i++)
+        run_free(result->upper[i]);
+    free(result->upper);
+    run_free(result->replay);
+    run_free(result->run);
+    device_release(result->device);
+    record_free(&result->record);
+    request_free(&result->request);
+    loaded_release(result->loaded);
+    free(result);
+}

@@ -1,0 +1,79 @@
+/* app/session/internal.h -- the inside of a Session; private to app/session*.c. */
+#ifndef APP_SESSION_INTERNAL_H
+#define APP_SESSION_INTERNAL_H
+
+#include <pthread.h>
+
+#include "app/session/session.h"
+
+/* A loaded input, kept alive by the session and by every result on it. */
+typedef struct Loaded {
+    Input      *input;
+    atomic_int  references;
+    char       *warning; /* of its values; owned; NULL: none */
+} Loaded;
+
+struct Job {
+    Session    *session;
+    Job        *next;     /* in the queue */
+    JobState    state;    /* guarded by the session's lock, as is: */
+    double      began;    /* clock_wall when it left the queue */
+    bool        detached; /* nobody will ask any more: the worker frees it */
+    atomic_bool cancel;
+    RunProgress progress;
+    Request     request;  /* of a run */
+    Loaded     *loaded;
+    JobWork     work;     /* of other work; NULL: a run */
+    void       *context;
+    Result     *result;
+    Error       err;
+};
+
+#define CEILINGS_KEPT 8 /* a CPU and a GPU in its precisions: more than one command asks for */
+
+struct Session {
+    Loaded     *loaded;
+    char       *spec;      /* of the input */
+    InputChoice choice;
+    Arena      *tensors;   /* tensor parameters; until the session ends */
+    Threads    *threads;   /* of the owner */
+    int         thread_count;
+    struct Device *device; /* NULL: not opened */
+    struct {
+        Ceilings   measured;
+        int        threads; /* 0: none yet */
+        const Ops *ops;
+    } ceilings[CEILINGS_KEPT];
+    int         ceilings_next;
+    Text        path;      /* last answer of session_find_shipped */
+    char       *warning;
+    SessionProgress progress;
+    void       *progress_context;
+    bool        tells_runs; /* runs that take long tell of themselves on the way */
+    const SessionSweep *sweep; /* borrowed; NULL: nobody looks on */
+    const atomic_bool *stop; /* borrowed; NULL: nobody stops */
+    atomic_bool *heeded;     /* borrowed or NULL */
+    const struct LessonReader *lessons; /* borrowed; NULL: nobody reads any */
+    char        lesson_device[8], lesson_precision[8]; /* as session_lessons_on; "": the CPU */
+    /* worker */
+    pthread_t       worker;
+    bool            started, quit;
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;
+    Job            *queue, *running;
+    int             wake[2];
+};
+
+Loaded *loaded_retain(Loaded *loaded);
+void    loaded_release(Loaded *loaded);
+
+/* Runs the request on the given input; any thread.  progress: who looks on; may be NULL. */
+Result *execute_request(Loaded *loaded, const Request *request, Threads *threads,
+                        const atomic_bool *cancel, RunProgress *progress, Error *err);
+/* The owner's pool with `count` threads (0: all CPUs); NULL: one thread. */
+Threads *session_threads(Session *s, int count);
+
+bool worker_start(Session *s, Error *err);
+void worker_stop(Session *s);
+
+#endif

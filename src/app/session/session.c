@@ -1,0 +1,310 @@
+/* session.c -- the session itself, its input and its threads; see session.h. */
+#include "app/place.h"
+#include "app/session/inputs.h"
+#include "app/session/internal.h"
+#include "attn/cuda/library.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+Loaded *loaded_retain(Loaded *loaded)
+{
+    if (loaded)
+        atomic_fetch_add(&loaded->references, 1);
+    return loaded;
+}
+
+void loaded_release(Loaded *loaded)
+{
+    if (!loaded || atomic_fetch_sub(&loaded->references, 1) > 1)
+        return;
+    input_free(loaded->input);
+    free(loaded->warning);
+    free(loaded);
+}
+
+Session *session_new(Error *err)
+{
+    Session    *s = calloc(1, sizeof(*s));
+    const char *warning = environment_blas_warning();
+
+    if (s)
+        s->tensors = arena_new();
+    if (!s || !s->tensors) {
+        free(s);
+        error_set(err, ERR_NOMEM, "not enough memory to start");
+        return NULL;
+    }
+    s->warning = warning ? strdup(warning) : NULL;
+    if (worker_start(s, err))
+        return s;
+    session_free(s);
+    return NULL;
+}
+
+void session_free(Session *s)
+{
+    if (!s)
+        return;
+    worker_stop(s);
+    loaded_release(s->loaded);
+    threads_free(s->threads);
+    device_release(s->device);
+    arena_free(s->tensors);
+    text_free(&s->path);
+    free(s->warning);
+    free(s->spec);
+    free(s);
+}
+
+/* NaN and infinity run like any number; the user is told where they come from. */
+static char *value_warning(const Input *input)
+{
+    const struct {
+        const char   *name;
+        const Tensor *tensor;
+    } all[] = { { "q", &input->q },
+                { "k", &input->k },
+                { "v", &input->v },
+                { "x", &input->x },
+                { "attn", &input->attn } };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        int64_t at = tensor_not_finite(all[i].tensor);
+        char   *text;
+
+        if (at >= 0 && asprintf(&text,
+                                "the input's %s holds NaN or infinity (first at element "
+                                "%lld); what it touches is NaN too",
+                                all[i].name, (long long)at) > 0)
+            return text;
+    }
+    return NULL;
+}
+
+static bool take_input(Session *s, Input *input, const char *spec, Error *err)
+{
+    Loaded *loaded = calloc(1, sizeof(*loaded));
+    char   *name = strdup(spec);
+
+    if (!loaded || !name) {
+        free(loaded);
+        free(name);
+        input_free(input);
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", spec);
+    }
+    loaded->input = input;
+    loaded->warning = value_warning(input);
+    atomic_init(&loaded->references, 1);
+    loaded_release(s->loaded);
+    free(s->spec);
+    s->loaded = loaded;
+    s->spec = name;
+    return true;
+}
+
+bool session_load(Session *s, const char *spec, const InputChoice *choice, Error *err)
+{
+    InputChoice chosen = choice ? *choice : INPUT_CHOICE_DEFAULT;
+    Input      *input = session_read_input(s, spec, &chosen, err);
+
+    if (!input || !take_input(s, input, spec, err))
+        return false;
+    s->choice = chosen;
+    s->choice.cancel = NULL; /* ends with the load */
+    return true;
+}
+
+bool session_input_as(Session *s, const char *name, const char *sha256, Error *err)
+{
+    Input *input = s->loaded->input;
+    char  *copy;
+
+    if (strcmp(input->sha256, sha256) != 0)
+        return error_set(err, ERR_DATA,
+                         "%s: is not what the figure was made from, %s: its SHA-256 begins with "
+                         "%.12s, that of the figure's input with %.12s",
+                         input->name, name, input->sha256, sha256);
+    copy = arena_strdup(input->arena, name);
+    if (!copy)
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", name);
+    input->name = copy;
+    return true;
+}
+
+bool session_set_input(Session *s, Input *input, const char *name, Error *err)
+{
+    s->choice = INPUT_CHOICE_DEFAULT;
+    return take_input(s, input, name, err);
+}
+
+const Input *session_input(const Session *s)
+{
+    return s->loaded ? s->loaded->input : NULL;
+}
+
+const char *session_input_spec(const Session *s)
+{
+    return s->spec;
+}
+
+const InputChoice *session_choice(const Session *s)
+{
+    return &s->choice;
+}
+
+const char *session_warning(const Session *s)
+{
+    return s->warning;
+}
+
+bool terminal_obeys(void)
+{
+    const char *term = getenv("TERM");
+
+    return term && *term && strcmp(term, "dumb") != 0;
+}
+
+void session_on_progress(Session *s, SessionProgress progress, void *context)
+{
+    s->progress = progress;
+    s->progress_context = context;
+}
+
+void session_tell_runs(Session *s)
+{
+    s->tells_runs = true;
+}
+
+void session_progress(Session *s, const char *fmt, ...)
+{
+    char    text[160];
+    va_list args;
+
+    if (!s->progress)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    s->progress(s->progress_context, text);
+}
+
+void session_on_sweep(Session *s, const SessionSweep *sweep)
+{
+    s->sweep = sweep;
+}
+
+const SessionSweep *session_sweep(const Session *s)
+{
+    return s->sweep;
+}
+
+void session_on_stop(Session *s, const atomic_bool *stop, atomic_bool *heeded)
+{
+    s->stop = stop;
+    s->heeded = heeded;
+}
+
+void session_heeds_stop(Session *s, bool heeds)
+{
+    if (s->heeded)
+        atomic_store(s->heeded, heeds);
+}
+
+bool session_stopped(const Session *s)
+{
+    return s->stop && atomic_load(s->stop);
+}
+
+Threads *session_threads(Session *s, int count)
+{
+    if (count <= 0)
+        count = threads_hardware();
+    if (s->threads && s->thread_count == count)
+        return s->threads;
+    threads_free(s->threads);
+    s->threads = threads_new(count);
+    s->thread_count = count;
+    return s->threads;
+}
+
+const Ceilings *session_known_ceilings(const Session *s, const Ops *ops, int count)
+{
+    count = count > 0 ? count : threads_hardware();
+    ops = ops ? ops : ops_cpu();
+    for (int i = 0; i < CEILINGS_KEPT; i++)
+        if (s->ceilings[i].threads == count && s->ceilings[i].ops == ops)
+            return &s->ceilings[i].measured;
+    return NULL;
+}
+
+const Ceilings *session_keep_ceilings(Session *s, const Ops *ops, int count, const Ceilings *c)
+{
+    int at = s->ceilings_next++ % CEILINGS_KEPT;
+
+    s->ceilings[at].threads = count > 0 ? count : threads_hardware();
+    s->ceilings[at].ops = ops ? ops : ops_cpu();
+    s->ceilings[at].measured = *c;
+    return &s->ceilings[at].measured;
+}
+
+bool ceilings_measure(const Ops *ops, Threads *threads, Ceilings *out, Error *err)
+{
+    bool ok;
+
+    ops = ops ? ops : ops_cpu();
+    if (!ops->ceilings)
+        return error_set(err, ERR_UNSUPPORTED, "%s: its ceilings cannot be measured", ops->name);
+    device_hold(device_of(ops), NULL);
+    ok = ops->ceilings(ops, threads, out, err);
+    device_leave(device_of(ops));
+    snprintf(out->device, sizeof(out->device), "%s", ops->name);
+    return ok;
+}
+
+const Ceilings *session_ceilings(Session *s, const Ops *ops, int count, Error *err)
+{
+    const Ceilings *known = session_known_ceilings(s, ops, count);
+    Ceilings        measured;
+
+    if (known)
+        return known;
+    session_progress(s, "measuring this machine's ceilings");
+    if (!ceilings_measure(ops, session_threads(s, count), &measured, err))
+        return NULL;
+    return session_keep_ceilings(s, ops, count, &measured);
+}
+
+/* ---- shipped files ---------------------------------------------------------- */
+
+/* The binary's folder, its parent (the source tree around build/, or a build
+ * folder one deeper) and PREFIX/share/attnscope. */
+static const char *const roots[] = { "/../", "/../../", "/../share/attnscope/" };
+
+const char *session_find_shipped(Session *s, const char *folder, const char *name)
+{
+    Text home = { 0 };
+    bool found = false;
+
+    if (place_home(&home))
+        for (size_t i = 0; !found && i < sizeof(roots) / sizeof(*roots); i++) {
+            text_clear(&s->path);
+            text_addf(&s->path, "%s%s%s/%s", text_str(&home), roots[i], folder, name);
+            found = text_ok(&s->path) && access(text_str(&s->path), R_OK) == 0;
+        }
+    text_free(&home);
+    return found ? text_str(&s->path) : NULL;
+}
+
+const char *session_default_sample(Session *s, Error *err)
+{
+    if (session_find_shipped(s, "samples", "induction.safetensors"))
+        return "sample:induction.safetensors";
+    error_set(err, ERR_FILE,
+              "the shipped sample samples/induction.safetensors is not beside "
+              "the program; give an input, for example synthetic:induction(n=64)");
+    return NULL;
+}

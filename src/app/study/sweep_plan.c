@@ -1,0 +1,417 @@
+/* sweep_plan.c -- the points of a sweep, and the key of each.
+ *
+ * The order is n, seed, mechanism, parameters, position, threads, device, precision, the
+ * first slowest: what a budget leaves out is then the longest n of all, not the
+ * last mechanism.  A parameter goes to the mechanisms that have it; the others
+ * get one point, not one for each of its values.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command_parts.h"
+#include "app/study/campaign.h"
+#include "input/mapped.h"
+
+typedef struct Planner {
+    Session            *session;
+    const CampaignSpec *spec;
+    CampaignPlan       *plan;
+    Text                canonical; /* of the point being made, without n */
+    Error              *err;
+    const char         *asked; /* the mechanism's word */
+    int                 own;   /* parameters in its parentheses, which have the last word */
+    int                 n_at, series;
+    bool                used[CAMPAIGN_AXES]; /* some mechanism has the parameter */
+} Planner;
+
+static void fingerprint(const char *text, size_t length, char hex[65])
+{
+    Mapped bytes = { .data = (const uint8_t *)text, .size = (int64_t)length };
+
+    mapped_sha256(&bytes, 1, hex);
+}
+
+/* ---- what makes a point what it is ------------------------------------------ */
+
+static void add_tensor(const Assignment *given, Text *out)
+{
+    char hex[65];
+
+    fingerprint(given->tensor.data, (size_t)tensor_bytes(&given->tensor), hex);
+    text_addf(out, "%s:%s\n", given->name, hex);
+}
+
+/* Bound values, so that a default and the same value written out are one point.
+ * False: the parameters are not valid. */
+static bool add_table(const Param *table, size_t size, const Assignments *given, Text *out,
+                      Error *err)
+{
+    void *values = calloc(1, size ? size : 1);
+    bool  ok = values && params_bind(table, values, given, err);
+
+    if (!values)
+        error_set(err, ERR_NOMEM, "not enough memory");
+    for (const Param *p = table; ok && p && p->name; p++) {
+        const Assignment *item = assignments_find(given, p->name);
+
+        if (item && item->tensor.data) {
+            add_tensor(item, out);
+        } else if (p->type == PARAM_TYPE_TEXT) {
+            const char *text = *(const char *const *)((const char *)values + p->offset);
+
+            text_addf(out, "%s=%s\n", p->name, text ? text : "");
+        } else {
+            text_addf(out, "%s=", p->name);
+            params_print(p, values, out);
+            text_add(out, "\n");
+        }
+    }
+    free(values);
+    return ok;
+}
+
+static void add_free(const Request *r, const Mechanism *m, const Position *position, Text *out)
+{
+    for (int i = 0; i < r->given.count; i++) {
+        const Assignment *item = &r->given.items[i];
+
+        if (params_find(m->params, item->name) ||
+            (position && params_find(position->params, item->name)))
+            continue;
+        if (item->tensor.data)
+            add_tensor(item, out);
+        else
+            text_addf(out, "%s=%s\n", item->name, item->text);
+    }
+}
+
+static bool canonical_request(Planner *p, const Request *r, Error *err)
+{
+    const CampaignSpec *spec = p->spec;
+    const Mechanism    *m = mechanism_find(r->mechanism);
+    const Position     *position = NULL;
+
+    text_clear(&p->canonical);
+    if (!position_parse(r->position, &position, err))
+        return false;
+    text_addf(&p->canonical,
+              "%s %s causal=%d fit=%d input=%s layer=%lld d=%lld heads=%lld "
+              "repeat=%d within=%.17g quality=%d\n",
+              r->mechanism, r->position, r->causal, r->fit, spec->input_sha256,
+              (long long)spec->layer, (long long)spec->d, (long long)spec->heads, spec->repeat,
+              spec->within, spec->quality);
+    if (!add_table(m->params, m->params_size, &r->given, &p->canonical, err) ||
+        (position &&
+         !add_table(position->params, position->params_size, &r->given, &p->canonical, err)))
+        return false;
+    add_free(r, m, position, &p->canonical);
+    return true;
+}
+
+static void make_key(Planner *p, CampaignPoint *point)
+{
+    Text text = { 0 };
+    char hex[65];
+
+    /* Values that do not bind have no other name than how they were written. */
+    text_addf(&text, "%s n=%lld seed=%llu threads=%d device=%s",
+              *point->refused ? point->mechanism : text_str(&p->canonical), (long long)point->n,
+              (unsigned long long)point->seed, point->threads, point->device);
+    if (*point->precision)
+        text_addf(&text, " precision=%s", point->precision);
+    fingerprint(text_str(&text), text.length, hex);
+    snprintf(point->key, sizeof(point->key), "%.16s@%s", hex, ATTNSCOPE_VERSION);
+    text_free(&text);
+}
+
+/* ---- points ----------------------------------------------------------------- */
+
+static CampaignPoint *new_point(Planner *p)
+{
+    CampaignPlan *plan = p->plan;
+
+    if (plan->count == plan->capacity) {
+        int            capacity = plan->capacity ? 2 * plan->capacity : 256;
+        CampaignPoint *points = realloc(plan->points, (size_t)capacity * sizeof(*points));
+
+        if (!points) {
+            error_set(p->err, ERR_NOMEM, "not enough memory for the points of the sweep");
+            return NULL;
+        }
+        plan->points = points;
+        plan->capacity = capacity;
+    }
+    plan->points[plan->count] = (CampaignPoint){ .index = plan->count };
+    return &plan->points[plan->count++];
+}
+
+static char *given_json(const Request *r)
+{
+    Text text = { 0 };
+    Json j = jsonw_to(&text);
+
+    jsonw_open(&j, '{');
+    for (int i = 0; i < r->given.count; i++) {
+        const Assignment *item = &r->given.items[i];
+        char             *end;
+        double            value = strtod(item->text, &end);
+
+        jsonw_key(&j, item->name);
+        if (*item->text && !*end)
+            jsonw_number(&j, value);
+        else
+            jsonw_string(&j, item->text);
+    }
+    jsonw_close(&j, '}');
+    return text.data;
+}
+
+/* One mechanism with its parameters, at one place of the other axes. */
+static bool add_point(Planner *p, const Request *r, const char *refused, int threads,
+                      const char *device, const char *precision)
+{
+    const CampaignSpec *spec = p->spec;
+    CampaignPoint      *point = new_point(p);
+    Text                text = { 0 };
+    Error               err = ERROR_INIT;
+
+    if (!point)
+        return false;
+    request_text(r, &text);
+    point->mechanism = text.data;
+    point->params = given_json(r);
+    point->asked = p->asked;
+    snprintf(point->position, sizeof(point->position), "%s", r->position);
+    point->causal = r->causal;
+    point->fit = r->fit;
+    point->device = device;
+    point->precision = precision;
+    point->n = strtoll(spec->n.items[p->n_at], NULL, 10);
+    point->threads = (int)strtol(spec->threads.items[threads], NULL, 10);
+    point->seed = r->seed;
+    point->series = p->series++;
+    if (*refused || !canonical_request(p, r, &err))
+        snprintf(point->refused, sizeof(point->refused), "%.250s", *refused ? refused : err.text);
+    make_key(p, point);
+    return text_ok(&text) || error_set(p->err, ERR_NOMEM, "not enough memory");
+}
+
+/* The CPU computes in one precision: there it is one point. */
+static bool add_devices(Planner *p, const Request *r, const char *refused, int threads)
+{
+    const CampaignSpec *spec = p->spec;
+    bool                ok = true;
+
+    for (int d = 0; ok && d < spec->devices.count; d++) {
+        const char *device = spec->devices.items[d];
+        bool        cpu = !*device || !strcmp(device, "cpu");
+
+        for (int x = 0; ok && x < (cpu ? 1 : spec->precisions.count); x++)
+            ok = add_point(p, r, refused, threads, device, cpu ? "" : spec->precisions.items[x]);
+    }
+    return ok;
+}
+
+static bool add_places(Planner *p, Request *r, const char *refused)
+{
+    const CampaignSpec *spec = p->spec;
+    char                own[sizeof(r->position)];
+    bool                ok = true;
+
+    snprintf(own, sizeof(own), "%s", r->position);
+    for (int i = 0; ok && i < spec->positions.count; i++) {
+        const char *name = spec->positions.items[i];
+
+        if (*name && !strcmp(own, "none"))
+            snprintf(r->position, sizeof(r->position), "%s", name);
+        for (int t = 0; ok && t < spec->threads.count; t++)
+            ok = add_devices(p, r, refused, t);
+    }
+    snprintf(r->position, sizeof(r->position), "%s", own);
+    return ok;
+}
+
+/* The mechanism, one that it runs inside, or the position has such a parameter. */
+static bool takes(const Request *r, const CampaignAxis *axis)
+{
+    const Mechanism *m = mechanism_find(r->mechanism);
+
+    return !strncmp(axis->name, "pos_", 4) || mechanism_param(m, &r->given, axis->name) ||
+           (m->free_tensors && *axis->values.items[0] == '@');
+}
+
+static bool is_own(const Planner *p, const Request *r, const char *name)
+{
+    for (int i = 0; i < p->own; i++)
+        if (!strcmp(r->given.items[i].name, name))
+            return true;
+    return false;
+}
+
+/* Values of the axes from `axis` on that this mechanism has. */
+static bool add_parameters(Planner *p, Request *r, int axis, const char *refused)
+{
+    const CampaignSpec *spec = p->spec;
+    const CampaignAxis *a = &spec->axes[axis];
+    char                assignment[600];
+    bool                ok = true;
+
+    if (axis == spec->axis_count)
+        return add_places(p, r, refused);
+    if (!takes(r, a))
+        return add_parameters(p, r, axis + 1, refused);
+    p->used[axis] = true;
+    if (is_own(p, r, a->name))
+        return add_parameters(p, r, axis + 1, refused);
+    for (int i = 0; ok && i < a->values.count; i++) {
+        Error err = ERROR_INIT;
+
+        snprintf(assignment, sizeof(assignment), "%s=%s", a->name, a->values.items[i]);
+        if (!request_set(p->session, r, assignment, &err) && !*refused)
+            ok = add_parameters(p, r, axis + 1, err.text);
+        else
+            ok = add_parameters(p, r, axis + 1, refused);
+    }
+    return ok;
+}
+
+/* A mechanism that cannot run without parameters is swept with its example. */
+static bool parse_mechanism(Planner *p, const char *text, Request *r)
+{
+    const Mechanism *m = mechanism_find(text);
+
+    return m && m->example ? request_example(p->session, r, m, p->err)
+                           : request_parse(p->session, r, text, p->err);
+}
+
+static bool add_mechanism(Planner *p, const char *text, uint64_t seed)
+{
+    Request r = REQUEST_INIT;
+    bool    ok;
+
+    r.seed = seed;
+    r.causal = p->spec->causal;
+    r.fit = p->spec->fit;
+    ok = parse_mechanism(p, text, &r);
+    p->asked = text;
+    p->own = strchr(text, '(') ? r.given.count : 0;
+    if (ok && r.above)
+        ok = error_set(p->err, ERR_USAGE, "%s: a sweep takes single mechanisms", text);
+    ok = ok && add_parameters(p, &r, 0, "");
+    request_free(&r);
+    return ok;
+}
+
+/* Every -p must be for somebody. */
+static bool check_axes(const Planner *p)
+{
+    for (int a = 0; a < p->spec->axis_count; a++)
+        if (!p->used[a])
+            return error_set(p->err, ERR_PARAM,
+                             "-p %s: none of these mechanisms has this "
+                             "parameter",
+                             p->spec->axes[a].name);
+    return true;
+}
+
+/* ---- each once, and this shard's ----------------------------------------------- */
+
+static void point_free(CampaignPoint *point)
+{
+    free(point->mechanism);
+    free(point->params);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const CampaignPoint *x = a, *y = b;
+    int                  order = strcmp(x->key, y->key);
+
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_index(const void *a, const void *b)
+{
+    const CampaignPoint *x = a, *y = b;
+
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* `-m full,all` means full once. */
+static void drop_doubles(CampaignPlan *plan)
+{
+    int kept = 0;
+
+    if (plan->count)
+        qsort(plan->points, (size_t)plan->count, sizeof(*plan->points), by_key);
+    for (int i = 0; i < plan->count; i++) {
+        if (kept && !strcmp(plan->points[kept - 1].key, plan->points[i].key))
+            point_free(&plan->points[i]);
+        else
+            plan->points[kept++] = plan->points[i];
+    }
+    plan->count = kept;
+    if (kept)
+        qsort(plan->points, (size_t)kept, sizeof(*plan->points), by_index);
+}
+
+static void keep_shard(const CampaignSpec *spec, CampaignPlan *plan)
+{
+    int kept = 0;
+
+    for (int i = 0; i < plan->count; i++) {
+        if (i % spec->shards == spec->shard - 1)
+            plan->points[kept++] = plan->points[i];
+        else
+            point_free(&plan->points[i]);
+    }
+    plan->count = kept;
+}
+
+static bool link_series(CampaignPlan *plan, Error *err)
+{
+    int *last = calloc((size_t)plan->series + 1, sizeof(*last)); /* index + 1 */
+
+    if (!last)
+        return error_set(err, ERR_NOMEM, "not enough memory for the points of the sweep");
+    for (int i = 0; i < plan->count; i++) {
+        plan->points[i].shorter = last[plan->points[i].series] - 1;
+        last[plan->points[i].series] = i + 1;
+    }
+    free(last);
+    return true;
+}
+
+bool campaign_plan(Session *s, const CampaignSpec *spec, CampaignPlan *out, Error *err)
+{
+    Planner p = { .session = s, .spec = spec, .plan = out, .err = err };
+    bool    ok = true;
+
+    *out = (CampaignPlan){ 0 };
+    for (p.n_at = 0; ok && p.n_at < spec->n.count; p.n_at++) {
+        p.series = 0;
+        for (int k = 0; ok && k < spec->seeds; k++)
+            for (int m = 0; ok && m < spec->mechanisms.count; m++)
+                ok = add_mechanism(&p, spec->mechanisms.items[m], spec->seed + (uint64_t)k);
+    }
+    out->series = p.series;
+    text_free(&p.canonical);
+    ok = ok && check_axes(&p);
+    if (ok) {
+        drop_doubles(out);
+        keep_shard(spec, out);
+        ok = link_series(out, err);
+    }
+    if (!ok)
+        campaign_plan_free(out);
+    return ok;
+}
+
+void campaign_plan_free(CampaignPlan *plan)
+{
+    for (int i = 0; i < plan->count; i++)
+        point_free(&plan->points[i]);
+    free(plan->points);
+    *plan = (CampaignPlan){ 0 };
+}

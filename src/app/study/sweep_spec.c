@@ -1,0 +1,417 @@
+/* sweep_spec.c -- the words of `sweep` become a CampaignSpec. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/command/command_parts.h"
+#include "app/session/inputs.h"
+#include "app/study/campaign.h"
+#include "app/study/result_table.h"
+#include "app/study/system_words.h"
+#include "input/input.h"
+#include "input/mapped.h"
+
+void campaign_spec_free(CampaignSpec *spec)
+{
+    words_free(&spec->mechanisms);
+    words_free(&spec->n);
+    words_free(&spec->positions);
+    words_free(&spec->threads);
+    words_free(&spec->devices);
+    words_free(&spec->precisions);
+    for (int i = 0; i < spec->axis_count; i++)
+        words_free(&spec->axes[i].values);
+    free(spec->input);
+    free(spec->path);
+    *spec = (CampaignSpec){ 0 };
+}
+
+/* ---- mechanisms ------------------------------------------------------------- */
+
+/* What runs the systems of the surveys' table. */
+static bool add_systems(WordList *out, Error *err)
+{
+    for (size_t i = 0; system_at(i); i++) {
+        const char *at = system_at(i)->runs;
+        char        word[96];
+
+        while (system_next_word(&at, word, sizeof(word)))
+            if (!words_add(out, word, strlen(word), err))
+                return false;
+    }
+    return true;
+}
+
+static bool add_group(WordList *out, unsigned classes, Error *err)
+{
+    for (size_t i = 0; mechanism_at(i); i++) {
+        const Mechanism *m = mechanism_at(i);
+
+        if ((m->classes & classes) && !m->needs_attn && !words_add(out, m->id, strlen(m->id), err))
+            return false;
+    }
+    return true;
+}
+
+static bool class_bits(const char *name, unsigned *bits, Error *err)
+{
+    Text names = { 0 };
+
+    *bits = 0;
+    for (unsigned bit = 1; bit <= CLASS_LAB; bit <<= 1) {
+        if (!strcasecmp(class_name(bit), name))
+            *bits = bit;
+        text_addf(&names, "%s%s", bit > 1 ? " " : "", class_name(bit));
+    }
+    if (!*bits)
+        error_set(err, ERR_USAGE, "class:%s: there is no such class (there are: %s)", name,
+                  text_str(&names));
+    text_free(&names);
+    return *bits != 0;
+}
+
+static bool add_mechanism(CampaignSpec *out, const char *word, Error *err)
+{
+    char             id[48];
+    const Mechanism *m;
+    unsigned         bits;
+
+    if (!strcmp(word, "all"))
+        return add_group(&out->mechanisms, ~0u, err);
+    if (!strcmp(word, "table1")) {
+        out->table = true;
+        return add_systems(&out->mechanisms, err);
+    }
+    if (!strncmp(word, "class:", 6))
+        return class_bits(word + 6, &bits, err) && add_group(&out->mechanisms, bits, err);
+    snprintf(id, sizeof(id), "%.*s", (int)strcspn(word, "("), word);
+    return mechanism_parse(id, &m, err) && words_add(&out->mechanisms, word, strlen(word), err);
+}
+
+static bool take_mechanisms(const Call *call, CampaignSpec *out, Error *err)
+{
+    WordList words = { 0 };
+    bool     ok = true;
+
+    if (!call->word_count)
+        return error_set(err, ERR_USAGE,
+                         "sweep needs mechanisms, for example attnscope sweep -m "
+                         "full,bigbird --n 256:4096:x2 -o cost.jsonl (-m all, -m table1 and "
+                         "-m class:FP name several)");
+    for (int i = 0; ok && i < call->word_count; i++)
+        ok = words_expand("-m", call->words[i], &words, err);
+    for (int i = 0; ok && i < words.count; i++)
+        ok = add_mechanism(out, words.items[i], err);
+    words_free(&words);
+    return ok;
+}
+
+/* ---- numbers ---------------------------------------------------------------- */
+
+static bool expand_option(const Call *call, int id, WordList *out, Error *err)
+{
+    char what[40];
+
+    if (!call->values[id])
+        return words_add(out, "", 0, err);
+    snprintf(what, sizeof(what), "--%s", option_at(id)->flag);
+    return words_expand(what, call->values[id], out, err);
+}
+
+/* Every word a whole number from 1 on, in order. */
+static bool check_counts(const char *what, WordList *list, Error *err)
+{
+    for (int i = 0; i < list->count; i++) {
+        char     *end;
+        long long value;
+
+        errno = 0;
+        value = strtoll(list->items[i], &end, 10);
+        if (*list->items[i] && (*end || errno || value < 1))
+            return error_set(err, ERR_USAGE, "%s: expected whole numbers from 1 on, got '%s'", what,
+                             list->items[i]);
+    }
+    words_sort_numbers(list);
+    return true;
+}
+
+/* "90", "90s", "10m", "1h30m", "2d". */
+static bool parse_time(const char *text, double *seconds, Error *err)
+{
+    static const char   units[] = "smhd";
+    static const double scale[] = { 1, 60, 3600, 86400 };
+    const char         *at = text;
+
+    *seconds = 0;
+    while (*at) {
+        char       *end;
+        double      value = strtod(at, &end);
+        const char *unit = *end ? strchr(units, *end) : units;
+
+        if (end == at || !unit || !(value >= 0))
+            return error_set(err, ERR_USAGE,
+                             "--budget: expected a time like 90s, 10m or 1h30m, "
+                             "got '%s'",
+                             text);
+        *seconds += value * scale[unit - units];
+        at = *end ? end + 1 : end;
+    }
+    return *seconds > 0 || error_set(err, ERR_USAGE, "--budget: expected a time above 0");
+}
+
+/* ---- shards ----------------------------------------------------------------- */
+
+static bool environment_int(const char *name, long long *out)
+{
+    const char *text = getenv(name);
+    char       *end;
+
+    if (!text || !*text)
+        return false;
+    *out = strtoll(text, &end, 10);
+    return !*end;
+}
+
+/* Slurm counts tasks from any number in any step; their places count here. */
+static bool shard_of_slurm(CampaignSpec *out, Error *err)
+{
+    long long id, count, min = 0, max, step = 1;
+
+    if (!environment_int("SLURM_ARRAY_TASK_ID", &id) ||
+        !environment_int("SLURM_ARRAY_TASK_COUNT", &count))
+        return true;
+    environment_int("SLURM_ARRAY_TASK_MIN", &min);
+    environment_int("SLURM_ARRAY_TASK_STEP", &step);
+    if (environment_int("SLURM_ARRAY_TASK_MAX", &max) && count > 1 && max > min &&
+        (max - min) % (count - 1) == 0)
+        step = (max - min) / (count - 1);
+    if (step < 1 || id < min || (id - min) % step || (id - min) / step >= count)
+        return error_set(err, ERR_USAGE,
+                         "the Slurm array task %lld of %lld (from %lld) has no "
+                         "plain place; use --array=1-N, or give --shard K/N yourself",
+                         id, count, min);
+    out->shard = (int)((id - min) / step) + 1;
+    out->shards = (int)count;
+    return true;
+}
+
+static bool take_shard(const Call *call, CampaignSpec *out, Error *err)
+{
+    const char *text = call->values[OPT_SHARD];
+    int         used = 0;
+
+    out->shard = out->shards = 1;
+    if (!text)
+        return shard_of_slurm(out, err);
+    if (sscanf(text, "%d/%d%n", &out->shard, &out->shards, &used) != 2 || text[used] ||
+        out->shards < 1 || out->shard < 1 || out->shard > out->shards)
+        return error_set(err, ERR_USAGE, "--shard: expected K/N with K from 1 to N, got '%s'",
+                         text);
+    return true;
+}
+
+/* ---- the result file -------------------------------------------------------- */
+
+/* cost.csv, cost.md and cost.svg are made from cost.jsonl; shard 2 of 8 is cost.2of8.jsonl. */
+static bool take_path(const Call *call, CampaignSpec *out, Error *err)
+{
+    const char *path = call->values[OPT_OUTPUT];
+    size_t      stem;
+
+    if (!path)
+        return out->shards == 1 || error_set(err, ERR_USAGE,
+                                             "a shard needs -o FILE.jsonl: its records are merged "
+                                             "later");
+    if ((*path == '.' && !strchr(path + 1, '.')) || /* the ending alone */
+        (!text_ends_in(path, ".jsonl") && !text_ends_in(path, ".csv") &&
+         !text_ends_in(path, ".md") && !fits_chart_name(path)))
+        return error_set(err, ERR_USAGE,
+                         "-o %s: expected a name ending in .jsonl, .csv, .md, or .png, .svg or "
+                         ".pdf (the exponents)",
+                         path);
+    stem = (size_t)(strrchr(path, '.') - path);
+    if ((out->shards > 1
+             ? asprintf(&out->path, "%.*s.%dof%d.jsonl", (int)stem, path, out->shard, out->shards)
+             : asprintf(&out->path, "%.*s.jsonl", (int)stem, path)) > 0)
+        return true;
+    out->path = NULL;
+    return error_set(err, ERR_NOMEM, "not enough memory");
+}
+
+/* ---- the rest --------------------------------------------------------------- */
+
+static bool take_axes(const Call *call, CampaignSpec *out, Error *err)
+{
+    for (int i = 0; i < call->param_count; i++) {
+        const char   *text = call->params[i], *equals = strchr(text, '=');
+        CampaignAxis *axis = &out->axes[out->axis_count];
+
+        if (!equals || equals == text || (size_t)(equals - text) >= sizeof(axis->name))
+            return error_set(err, ERR_PARAM,
+                             "-p %s: expected name=value, name=3,5,9 or "
+                             "name=3:33:x2",
+                             text);
+        if (out->axis_count++ == CAMPAIGN_AXES)
+            return error_set(err, ERR_USAGE, "more than %d parameters", --out->axis_count);
+        snprintf(axis->name, sizeof(axis->name), "%.*s", (int)(equals - text), text);
+        if (!words_expand(axis->name, equals + 1, &axis->values, err))
+            return false;
+    }
+    return true;
+}
+
+/* The content's, as little of it loaded as the shortest point takes. */
+static bool fingerprint_input(Session *s, CampaignSpec *out, Error *err)
+{
+    InputChoice choice = { .layer = out->layer,
+                           .n = strtoll(out->n.items[0], NULL, 10),
+                           .d = out->d,
+                           .heads = out->heads };
+    Mapped      text = { .data = (const uint8_t *)out->input, .size = (int64_t)strlen(out->input) };
+    Input      *in;
+
+    in = session_read_input(s, out->input, &choice, err);
+    if (!in && choice.n) { /* too long for the file: its points will say so */
+        choice.n = 0;
+        in = session_read_input(s, out->input, &choice, err);
+    }
+    if (!in)
+        return false;
+    out->layer = in->layer;
+    snprintf(out->input_sha256, sizeof(out->input_sha256), "%s", in->sha256);
+    input_free(in);
+    if (!strncmp(out->input, "synthetic:", 10)) /* its own fingerprint holds n */
+        mapped_sha256(&text, 1, out->input_sha256);
+    return true;
+}
+
+/* "synthetic:blocks(n=64, d=8)" without its n: what is asked for by an option is not to be
+ * overruled by the generator's own text. */
+static void drop_argument(char *spec, const char *name)
+{
+    char  *open = strncmp(spec, "synthetic:", 10) ? NULL : strchr(spec, '('), *at = open;
+    size_t length = strlen(name);
+
+    while (at && *at && *at != ')') {
+        char  *word = at + 1 + strspn(at + 1, " ");
+        size_t whole = strcspn(at + 1, ",)");
+
+        if (strncmp(word, name, length) != 0 || word[length] != '=') {
+            at += 1 + whole;
+        } else if (at == open) { /* the next one takes its place */
+            char *rest = at + 1 + whole + (at[1 + whole] == ',');
+
+            rest += strspn(rest, " ");
+            memmove(at + 1, rest, strlen(rest) + 1);
+        } else {
+            memmove(at, at + 1 + whole, strlen(at + 1 + whole) + 1);
+        }
+    }
+}
+
+/* What the session holds, unless the call says otherwise. */
+static bool take_input(Session *s, const Call *call, CampaignSpec *out, Error *err)
+{
+    const char *spec = call->values[OPT_INPUT];
+    bool        known = !spec && session_input_spec(s);
+
+    if (known) {
+        const InputChoice *choice = session_choice(s);
+
+        spec = session_input_spec(s);
+        out->layer = out->layer >= 0 ? out->layer : choice->layer;
+        out->d = out->d ? out->d : choice->d;
+        out->heads = out->heads ? out->heads : choice->heads;
+    }
+    out->input = strdup(spec ? spec : "synthetic:normal");
+    if (!out->input)
+        return error_set(err, ERR_NOMEM, "not enough memory");
+    if (*out->n.items[0])
+        drop_argument(out->input, "n");
+    if (call->values[OPT_D])
+        drop_argument(out->input, "d");
+    if (call->values[OPT_HEADS])
+        drop_argument(out->input, "heads");
+    return fingerprint_input(s, out, err);
+}
+
+static bool take_numbers(const Call *call, CampaignSpec *out, Error *err)
+{
+    int64_t seed = 0, repeat = 0, seeds = 1;
+
+    out->layer = -1; /* the first of the file */
+    if (!call_int(call, OPT_LAYER, 0, 100000, &out->layer, err) ||
+        !call_int(call, OPT_D, 1, 65536, &out->d, err) ||
+        !call_int(call, OPT_HEADS, 1, 65536, &out->heads, err) ||
+        !call_int(call, OPT_SEED, 0, INT64_MAX / 2, &seed, err) ||
+        !call_int(call, OPT_SEEDS, 1, 100000, &seeds, err) ||
+        !call_int(call, OPT_REPEAT, 1, 1000000, &repeat, err) ||
+        !call_share(call, OPT_WITHIN, &out->within, err) ||
+        !call_size(call, OPT_MEM, &out->memory, err))
+        return false;
+    out->seed = (uint64_t)seed;
+    out->seeds = (int)seeds;
+    out->repeat = (int)repeat;
+    out->causal = call->values[OPT_CAUSAL] ? 1 : call->values[OPT_NOCAUSAL] ? 0 : -1;
+    out->fit = call->values[OPT_FITTED] != NULL;
+    out->quality = call->values[OPT_QUALITY] != NULL;
+    out->resume = call->values[OPT_RESUME] != NULL;
+    if (!out->memory)
+        out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 2;
+    return !call->values[OPT_BUDGET] || parse_time(call->values[OPT_BUDGET], &out->budget, err);
+}
+
+static bool on_cpu_only(const CampaignSpec *spec)
+{
+    for (int i = 0; i < spec->devices.count; i++)
+        if (*spec->devices.items[i] && strcmp(spec->devices.items[i], "cpu") != 0)
+            return false;
+    return true;
+}
+
+static bool says_f32(const char *precision)
+{
+    return !*precision || !strcmp(precision, "f32");
+}
+
+/* Words that name no device and no precision: the whole sweep is refused, not each point. */
+static bool check_places(const CampaignSpec *spec, Error *err)
+{
+    for (int i = 0; i < spec->devices.count; i++)
+        if (!device_word(spec->devices.items[i], err))
+            return false;
+    for (int i = 0; i < spec->precisions.count; i++)
+        if (!precision_word(spec->precisions.items[i], err))
+            return false;
+    if (on_cpu_only(spec) && !says_f32(spec->precisions.items[0]))
+        return error_set(err, ERR_USAGE, "--precision %s: the CPU computes in f32; say --device "
+                         "cuda", spec->precisions.items[0]);
+    return true;
+}
+
+bool campaign_spec_parse(Session *s, const Call *call, CampaignSpec *out, Error *err)
+{
+    bool ok;
+
+    *out = (CampaignSpec){ 0 };
+    ok = take_mechanisms(call, out, err) && expand_option(call, OPT_N, &out->n, err) &&
+         check_counts("--n", &out->n, err) && take_axes(call, out, err) &&
+         expand_option(call, OPT_POSITION, &out->positions, err) &&
+         expand_option(call, OPT_THREADS, &out->threads, err) &&
+         check_counts("--threads", &out->threads, err) &&
+         expand_option(call, OPT_DEVICE, &out->devices, err) &&
+         expand_option(call, OPT_PRECISION, &out->precisions, err) &&
+         check_places(out, err) && take_numbers(call, out, err) &&
+         take_input(s, call, out, err) && take_shard(call, out, err) && take_path(call, out, err);
+    for (int i = 0; ok && i < out->positions.count; i++) {
+        const Position *position;
+
+        ok = !*out->positions.items[i] || position_parse(out->positions.items[i], &position, err);
+    }
+    if (!ok)
+        campaign_spec_free(out);
+    return ok;
+}

@@ -1,0 +1,430 @@
+/* vary_figure.c -- a Sweep as plots side by side: a view for each quantity, whose rows are
+ * the points and whose columns are the mechanisms; see sweep.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command_parts.h"
+#include "app/figure/machines.h"
+#include "app/figure/plots.h"
+#include "app/study/sweep.h"
+
+typedef struct SweepNumbers {
+    int       order[VARY_MOST];
+    double    x[VARY_MOST];
+    Text      points;                            /* what the points are called */
+    Text      series[SWEEP_QUANTITIES];
+    double   *values[SWEEP_QUANTITIES];          /* owned: [3][points][columns] */
+    View      along, view[SWEEP_QUANTITIES][3];  /* value, low, high */
+    ViewCurve curve[SWEEP_QUANTITIES];
+    char      goal[48];
+} SweepNumbers;
+
+static const char *const axes[SWEEP_QUANTITIES] = {
+    "output error", "mass kept", "total variation", "time (ms)", "FLOPs", "arena memory (bytes)",
+};
+
+#define SPREAD 4 /* largest over smallest number from which an axis is logarithmic */
+
+/* ---- columns ---------------------------------------------------------------- */
+
+static bool has_numbers(const Sweep *sweep, int line, SweepQuantity q)
+{
+    for (int p = 0; p < sweep_points(sweep, line); p++)
+        if (sweep->lines[line].points[p].value[q].valid)
+            return true;
+    return false;
+}
+
+/* Exact attention is a line that costs are held against, no curve. */
+static bool is_column(const Sweep *sweep, int line, SweepQuantity q)
+{
+    return !sweep->lines[line].baseline && has_numbers(sweep, line, q);
+}
+
+static int count_columns(const Sweep *sweep, SweepQuantity q)
+{
+    int count = 0;
+
+    for (int i = 0; i < sweep->count; i++)
+        count += is_column(sweep, i, q);
+    return count;
+}
+
+static double number_or_nan(Number n)
+{
+    return n.valid ? n.value : (double)NAN;
+}
+
+static void fill_column(const Sweep *sweep, SweepNumbers *n, SweepQuantity q, int line, int column,
+                        int columns)
+{
+    int     points = sweep->vary.count;
+    double *out = n->values[q];
+
+    for (int i = 0; i < points; i++) {
+        const SweepPoint *p = sweep_at(sweep, line, n->order[i]);
+        int               at = i * columns + column;
+
+        out[at] = number_or_nan(p->value[q]);
+        out[points * columns + at] = number_or_nan(p->low[q]);
+        out[2 * points * columns + at] = number_or_nan(p->high[q]);
+    }
+}
+
+/* A bar stands between the names. */
+static void add_name(Text *names, const char *name, const char *more)
+{
+    if (names->length)
+        text_add(names, "|");
+    for (; *name; name++)
+        text_addf(names, "%c", *name == '|' ? '/' : *name);
+    text_add(names, more);
+}
+
+/* ---- views ------------------------------------------------------------------ */
+
+/* A logarithmic axis where all is above 0 and apart; an error of nothing is none. */
+static bool is_log(const Sweep *sweep, const SweepNumbers *n, SweepQuantity q, int64_t count)
+{
+    double lo = HUGE_VAL, hi = 0;
+
+    if (q == SWEEP_MASS || q == SWEEP_VARIATION)
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        lo = isnan(n->values[q][i]) ? lo : fmin(lo, n->values[q][i]);
+        hi = isnan(n->values[q][i]) ? hi : fmax(hi, n->values[q][i]);
+    }
+    return (q == SWEEP_ERROR ? lo > 1e-4 : lo > 0 && sweep->log) && hi > SPREAD * lo;
+}
+
+static View table_view(const double *data, int64_t rows, int64_t cols, const char *name)
+{
+    View view = { .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = 2, .shape = { rows, cols },
+                  .rows = "point", .cols = "mechanism", .stage = "", .iteration = -1, .step = -1 };
+
+    snprintf(view.name, sizeof(view.name), "%s", name);
+    view.tensor = tensor_of(DT_F64, 2, view.shape, (void *)(uintptr_t)data);
+    return view;
+}
+
+static void add_guide(View *view, const char *name, double at, bool vertical)
+{
+    if (view->guide_count < VIEW_GUIDES_MOST && isfinite(at))
+        view->guides[view->guide_count++] =
+            (ViewGuide){ .name = name, .at = at, .vertical = vertical };
+}
+
+static void add_guides(const Sweep *sweep, const SweepLook *look, SweepNumbers *n, SweepQuantity q)
+{
+    View            *view = &n->view[q][0];
+    const SweepLine *exact = &sweep->lines[0];
+
+    if (sweep->count && exact->baseline && exact->points[0].value[q].valid)
+        add_guide(view, exact->name, exact->points[0].value[q].value, false);
+    if (look->goal && look->goal->quantity == q)
+        add_guide(view, n->goal, look->goal->bound, false);
+    add_guide(view, "now", look->now, true);
+    if (look->cursor >= 0)
+        add_guide(view, "", sweep_x(sweep, look->cursor), true);
+}
+
+static bool no_numbers(const Sweep *sweep, SweepQuantity q, Error *err)
+{
+    for (int i = 0; i < sweep->count; i++)
+        for (int p = 0; p < sweep_points(sweep, i) && !sweep->lines[i].baseline; p++)
+            if (sweep->lines[i].points[p].problem[0])
+                return error_set(err, ERR_DATA, "no %s to plot: %.300s", axes[q],
+                                 sweep->lines[i].points[p].problem);
+    return error_set(err, ERR_DATA, "no %s to plot: these mechanisms have none%s", axes[q],
+                     quantity_is_measured(q) && !sweep->measure ? " that was measured" : "");
+}
+
+static bool make_view(const Sweep *sweep, const SweepLook *look, SweepNumbers *n, SweepQuantity q,
+                      Error *err)
+{
+    int     columns = count_columns(sweep, q), points = sweep->vary.count, at = 0;
+    int64_t size = (int64_t)points * columns;
+
+    n->values[q] = malloc((size_t)(3 * size) * sizeof(double));
+    if (!n->values[q])
+        return error_set(err, ERR_NOMEM, "a plot: out of memory");
+    for (int i = 0; i < sweep->count; i++) {
+        if (!is_column(sweep, i, q))
+            continue;
+        add_name(&n->series[q], sweep->lines[i].name, sweep->lines[i].fixed ? " (fixed)" : "");
+        fill_column(sweep, n, q, i, at++, columns);
+    }
+    for (int k = 0; k < 3; k++)
+        n->view[q][k] = table_view(n->values[q] + k * size, points, columns, axes[q]);
+    n->curve[q] = (ViewCurve){ .x = sweep->vary.name, .y = axes[q],
+                               .series = text_str(&n->series[q]),
+                               .points = text_str(&n->points),
+                               .mark = sweep->words ? CURVE_POINTS : CURVE_LINE,
+                               .log_x = sweep->log, .log_y = is_log(sweep, n, q, size) };
+    n->view[q][0].curve = &n->curve[q];
+    n->view[q][0].along = &n->along;
+    n->view[q][0].low = &n->view[q][1];
+    n->view[q][0].high = &n->view[q][2];
+    add_guides(sweep, look, n, q);
+    return text_ok(&n->series[q]) || error_set(err, ERR_NOMEM, "a plot: out of memory");
+}
+
+static void place_points(const Sweep *sweep, SweepNumbers *n)
+{
+    int64_t count = sweep->vary.count;
+
+    sweep_order(sweep, n->order);
+    for (int i = 0; i < count; i++) {
+        n->x[i] = sweep_x(sweep, n->order[i]);
+        add_name(&n->points, sweep->vary.values[n->order[i]], "");
+    }
+    n->along = (View){ .name = "x", .kind = VIEW_TENSOR, .dtype = DT_F64, .rank = 1,
+                       .shape = { count }, .rows = "", .cols = "" };
+    n->along.tensor = tensor_of(DT_F64, 1, n->along.shape, n->x);
+}
+
+/* ---- words ------------------------------------------------------------------ */
+
+static const Result *any_sample(const Sweep *sweep)
+{
+    const Result *sample = NULL;
+
+    for (int i = 0; i < sweep->count; i++)
+        sample = sweep->lines[i].sample ? sweep->lines[i].sample : sample;
+    return sample;
+}
+
+/* Not every mechanism has a causal form. */
+static const char *causal_words(const Sweep *sweep)
+{
+    int causal = 0, all = 0;
+
+    for (int i = 0; i < sweep->count; i++)
+        if (sweep->lines[i].sample && !sweep->lines[i].baseline) {
+            causal += sweep->lines[i].sample->run->causal;
+            all++;
+        }
+    return !causal ? "" : causal == all ? ", causal" : ", causal where there is such a form";
+}
+
+static void caption_input(const Sweep *sweep, Text *out)
+{
+    const Result *r = any_sample(sweep);
+    bool          generated;
+
+    for (int i = 0, shown = 0; i < sweep->count; i++)
+        if (!sweep->lines[i].baseline)
+            text_addf(out, "%s%s", shown++ ? ", " : "", sweep->lines[i].name);
+    text_addf(out, " against full attention, over %s", sweep->vary.name);
+    if (!r)
+        return;
+    generated = !strncmp(r->input->name, "synthetic:", strlen("synthetic:"));
+    text_addf(out, "; %s", input_short_name(r->input));
+    if (!generated)
+        text_addf(out, ", n = %lld", (long long)r->run->n);
+    if (r->run->h > 1)
+        text_addf(out, ", all %lld heads", (long long)r->run->h);
+    text_add(out, causal_words(sweep));
+    if (!generated)
+        text_addf(out, ", seed %llu", (unsigned long long)r->request.seed);
+}
+
+static Machines machines_of(const Sweep *sweep)
+{
+    Machines machines = { .when = 0 };
+
+    for (int i = 0; i < sweep->count; i++)
+        if (sweep->lines[i].sample)
+            machines_add_record(&machines, &sweep->lines[i].sample->record);
+    return machines;
+}
+
+static void caption_measured(const Sweep *sweep, const SweepLook *look, Text *out)
+{
+    const Result *r = any_sample(sweep);
+    Machines      machines = machines_of(sweep);
+    char          names[224];
+    bool          time = false;
+
+    for (int k = 0; k < look->count; k++)
+        time = time || look->quantities[k] == SWEEP_TIME;
+    if (!time || !r)
+        return;
+    machines_names(&machines, names, sizeof(names));
+    text_addf(out, "; time: median and quartiles, measured on %s", names);
+}
+
+static bool has_band(const Sweep *sweep, SweepQuantity q)
+{
+    for (int i = 0; i < sweep->count; i++)
+        for (int p = 0; p < sweep_points(sweep, i); p++)
+            if (sweep->lines[i].points[p].low[q].valid)
+                return true;
+    return false;
+}
+
+static void caption_seeds(const Sweep *sweep, Text *out)
+{
+    int seeds = 0;
+
+    for (int i = 0; i < sweep->count; i++)
+        seeds = !sweep->lines[i].fixed ? sweep->lines[i].request.seeds : seeds;
+    if (has_band(sweep, SWEEP_ERROR) || has_band(sweep, SWEEP_MASS))
+        text_addf(out, "; band: least and most of %d seeds", seeds);
+}
+
+/* Points without numbers are gaps, and a reader must know why. */
+static void caption_problems(const Sweep *sweep, Text *out)
+{
+    for (int i = 0; i < sweep->count; i++) {
+        const SweepLine *line = &sweep->lines[i];
+        const char      *why = NULL;
+
+        for (int p = 0; p < sweep_points(sweep, i); p++) {
+            if (!line->points[p].problem[0])
+                continue;
+            if (!why)
+                text_addf(out, "; left out: %s", line->name);
+            if (!line->fixed)
+                text_addf(out, "%s %s", why ? "," : " at", sweep->vary.values[p]);
+            why = why ? why : line->points[p].problem;
+        }
+        if (why)
+            text_addf(out, " (%.200s)", why);
+    }
+}
+
+/* A plot there are no numbers for is left out as well. */
+static void caption_quantities(const Sweep *sweep, const SweepLook *look, Text *out)
+{
+    for (int k = 0; k < look->count; k++)
+        if (!count_columns(sweep, look->quantities[k]))
+            text_addf(out, "; no %s: %s", axes[look->quantities[k]],
+                      look->quantities[k] == SWEEP_MASS
+                          ? "nothing is left out by choice"
+                          : "there is nothing to compare it with");
+}
+
+static void word_figure(const Sweep *sweep, const SweepLook *look, Figure *figure)
+{
+    Text caption = { 0 };
+
+    caption_input(sweep, &caption);
+    caption_quantities(sweep, look, &caption);
+    caption_seeds(sweep, &caption);
+    caption_measured(sweep, look, &caption);
+    caption_problems(sweep, &caption);
+    snprintf(figure->caption, sizeof(figure->caption), "%s",
+             look->caption ? look->caption : text_str(&caption));
+    if (look->title)
+        snprintf(figure->title, sizeof(figure->title), "%s", look->title);
+    text_free(&caption);
+}
+
+/* ---- the figure ------------------------------------------------------------- */
+
+/* Those of which there are numbers; where there are none at all, an error. */
+static bool make_panels(const Sweep *sweep, const SweepLook *look, SweepNumbers *n,
+                        Figure *figure, Error *err)
+{
+    figure->count = 0;
+    for (int k = 0; k < look->count; k++) {
+        SweepQuantity q = look->quantities[k];
+
+        if (!count_columns(sweep, q))
+            continue;
+        if (!make_view(sweep, look, n, q, err))
+            return false;
+        panel_init(&figure->panels[figure->count++], &n->view[q][0], NULL, 0, axes[q]);
+    }
+    return figure->count || no_numbers(sweep, look->quantities[0], err);
+}
+
+/* Measured numbers are kept as the plots they make, which a file holds and draws again. */
+static bool keep_measured(const Sweep *sweep, const SweepLook *look, Figure *figure, Error *err)
+{
+    const Result *r = any_sample(sweep);
+    Machines      machines = machines_of(sweep);
+    bool          measured = false;
+
+    for (int k = 0; k < look->count; k++)
+        measured = measured || quantity_is_measured(look->quantities[k]);
+    for (int k = 0; measured && r && k < figure->count; k++) {
+        Plot *plot = panel_plot(&figure->panels[k], err);
+
+        if (!plot)
+            return false;
+        machines_text(&machines, plot->measured, sizeof(plot->measured));
+        figure->panels[k].made = plot;
+    }
+    return true;
+}
+
+bool sweep_picture(const Sweep *sweep, const SweepLook *look, SweepPicture *out, Error *err)
+{
+    SweepNumbers *n = calloc(1, sizeof(*n));
+    bool          ok;
+
+    *out = (SweepPicture){ .numbers = n, .figure = figure_new(look->count, err) };
+    if (!n || !out->figure) {
+        sweep_picture_free(out);
+        return error_set(err, ERR_NOMEM, "a plot: out of memory");
+    }
+    place_points(sweep, n);
+    if (look->goal)
+        snprintf(n->goal, sizeof(n->goal), "%.4g%s", look->goal->bound *
+                 (look->goal->quantity == SWEEP_MASS ? 100 : 1),
+                 look->goal->quantity == SWEEP_MASS ? " %" : "");
+    ok = make_panels(sweep, look, n, out->figure, err);
+    word_figure(sweep, look, out->figure);
+    ok = ok && keep_measured(sweep, look, out->figure, err);
+    if (!ok)
+        sweep_picture_free(out);
+    return ok;
+}
+
+void sweep_picture_free(SweepPicture *picture)
+{
+    figure_free(picture->figure);
+    for (int q = 0; picture->numbers && q < SWEEP_QUANTITIES; q++) {
+        free(picture->numbers->values[q]);
+        text_free(&picture->numbers->series[q]);
+    }
+    if (picture->numbers)
+        text_free(&picture->numbers->points);
+    free(picture->numbers);
+    *picture = (SweepPicture){ .figure = NULL };
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+static void add_words(const Sweep *sweep, Text *out)
+{
+    for (int i = 0; i < sweep->count; i++)
+        if (!sweep->lines[i].baseline) {
+            Text word = { 0 };
+
+            request_text(&sweep->lines[i].request, &word);
+            text_add(out, " ");
+            word_quote(out, text_str(&word));
+            text_free(&word);
+        }
+}
+
+void sweep_command(const Sweep *sweep, const Session *s, const SweepLook *look, Text *out)
+{
+    const Request *first = &sweep->lines[sweep->count > 1 ? 1 : 0].request;
+
+    text_add(out, "compare");
+    add_words(sweep, out);
+    text_add(out, " --vary ");
+    word_quote(out, sweep->range);
+    text_add(out, " --plot ");
+    for (int k = 0; k < look->count; k++)
+        text_addf(out, "%s%s", k ? "," : "", quantity_name(look->quantities[k]));
+    if (first->seeds > 1)
+        text_addf(out, " --seeds %d", first->seeds);
+    request_options(s, first, out);
+}
