@@ -1,6 +1,6 @@
 # The direct-colour terminal entries, compiled by tic and embedded as text: ncurses
 # reads a whole entry from TERMINFO=b64:...
-$(BUILD)/gen/terminfo_direct.h: src/ui/direct.ti
+$(BUILD)/gen/terminfo_direct.h: src/ui/term/direct.ti
 	@mkdir -p $(@D)
 	$(Q)tic -x -o $(BUILD)/gen/terminfo $<
 	$(Q){ for t in xterm tmux; do \

@@ -6,7 +6,7 @@
 #include "app/call.h"
 #include "cli/cli.h"
 #include "script/script.h"
-#include "ui/ui.h"
+#include "ui/shell/ui.h"
 
 static bool is(const char *word, const char *name)
 {

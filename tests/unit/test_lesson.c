@@ -11,7 +11,7 @@
 #include "app/lesson/lesson_progress.h"
 #include "check.h"
 #include "script/script.h"
-#include "ui/ui.h"
+#include "ui/shell/ui.h"
 
 static Session     *session;
 static LessonReader reader; /* as main makes it */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "ui/actions.h"
+#include "ui/shell/actions.h"
 
 /* The n-th word of an action's keys. */
 static bool key_word(const Action *a, int n, char *word, size_t size)

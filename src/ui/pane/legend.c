@@ -1,0 +1,372 @@
+/* legend.c -- the line below the panes: what their colours and letters mean.
+ *
+ * Causes, counts of layers, schedules and loads are told for all panes in sight, each meaning
+ * once; values and categories have ranges of their own, so those of the focused pane.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/screen/compare.h"
+
+/* What a bit of a pane's picture means, unless an earlier one meant the same. */
+static bool is_new_cause(const Ui *ui, int pane, const View *view, uint8_t bit)
+{
+    for (int i = 0; i < pane; i++) {
+        const Pane *before = &ui->compare.panes[i];
+        const View *other = before->area.h && before->drawing.causes ? pane_view(before) : NULL;
+
+        for (int b = COMPONENT_WINDOW; other && b <= COMPONENT_LAST; b <<= 1)
+            if (grid_causes(&before->drawing.grid) & b &&
+                !strcmp(cause_name(other, (uint8_t)b), cause_name(view, bit)))
+                return false;
+    }
+    return true;
+}
+
+static int legend_bit(Ui *ui, int y, int x, const View *view, uint8_t bit)
+{
+    Term *term = ui->term;
+    Ink   ink = ink_of(cause_colour(view, bit), cause_256(view, bit));
+    bool  letters = !term->utf8 || term->colours == TERM_MONO;
+
+    term_char(term, y, x, letters ? (uint32_t)cause_letter(view, bit) : 0x25A0,
+              (Style){ .fg = ink });
+    return x + 4 + term_text(term, y, x + 2, 12, cause_name(view, bit), ui_style(ui, ROLE_TEXT));
+}
+
+static int legend_bits(Ui *ui, int y, int x)
+{
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Pane *pane = &ui->compare.panes[i];
+        const View *view = pane->area.h && pane->drawing.causes ? pane_view(pane) : NULL;
+
+        for (int bit = COMPONENT_WINDOW; view && bit <= COMPONENT_LAST; bit <<= 1)
+            if (grid_causes(&pane->drawing.grid) & bit &&
+                is_new_cause(ui, i, view, (uint8_t)bit))
+                x = legend_bit(ui, y, x, view, (uint8_t)bit);
+    }
+    return x;
+}
+
+static int legend_list(Ui *ui, const LegendItem *items, int count, int y, int x)
+{
+    bool letters = !ui->term->utf8 || ui->term->colours == TERM_MONO;
+
+    for (int k = 0; k < count; k++) {
+        Ink ink = items[k].background ? INK_NONE : ink_of(items[k].rgb, items[k].index256);
+        int width = term_width(items[k].text) < 12 ? term_width(items[k].text) : 12;
+
+        if (x + 2 + width + (k + 1 < count ? 3 : 0) > ui->term->cols) { /* there are more */
+            term_char(ui->term, y, x, 0x2026, ui_style(ui, ROLE_DIM));
+            return x + 2;
+        }
+
+        term_char(ui->term, y, x,
+                  letters               ? (uint32_t)items[k].ascii
+                  : items[k].background ? 0x25A1
+                                        : 0x25A0,
+                  (Style){ .fg = ink });
+        x += 2 + term_text(ui->term, y, x + 2, 12, items[k].text, ui_style(ui, ROLE_TEXT)) + 2;
+    }
+    return x;
+}
+
+/* Of all panes that show reach: a count has the same colour in all of them. */
+static int legend_hops(Ui *ui, int y, int x)
+{
+    double     least = REACH_MOST, most = 0;
+    bool       any = false, unreached = false;
+    ColourMap  map = MAP_VIRIDIS;
+    LegendItem items[32];
+    int        count;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane       *pane = &ui->compare.panes[i];
+        const Grid *g = &pane->drawing.grid;
+        Panel       panel;
+
+        if (!pane->area.h || !g->cells || pane->drawing.kind != VIEW_HOPS ||
+            !pane_panel(ui, pane, &panel) || !panel_shows_hops(&panel))
+            continue;
+        any = true;
+        map = panel.map;
+        least = fmin(least, g->value_min);
+        most = fmax(most, g->value_max);
+        unreached |= g->count < (double)(g->region.row1 - g->region.row0) *
+                                    (double)(g->region.col1 - g->region.col0);
+    }
+    count = any ? hops_legend(map, least, most, unreached, theme_dark(ui->theme), items, 32) : 0;
+    return legend_list(ui, items, count, y, x);
+}
+
+/* Of a pane that shows who works on what. */
+static int legend_schedule(Ui *ui, int y, int x)
+{
+    LegendItem items[4];
+    bool       any = false;
+    Panel      panel;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *pane = &ui->compare.panes[i];
+
+        any |= pane->area.h && pane->drawing.grid.cells && pane_panel(ui, pane, &panel) &&
+               panel_shows_schedule(&panel);
+    }
+    return any ? legend_list(ui, items, schedule_legend(HUES_USUAL, items, 4), y, x) : x;
+}
+
+/* ---- categories ------------------------------------------------------------- */
+
+typedef struct Told {
+    Ui          *ui;
+    const Panel *panel;
+    int64_t      first, last; /* categories in sight */
+    int64_t      cursor;      /* the one under it; -1: none */
+    bool         letters;
+    bool         mixed; /* some cell's commonest is less than half of it */
+} Told;
+
+#define CURSOR_WORD "cursor "
+
+/* Of the focused pane, or of the first in sight that shows some. */
+static Pane *categories_pane(Ui *ui, Panel *panel)
+{
+    for (int i = -1; i < ui->compare.count; i++) {
+        Pane *pane = i < 0 ? compare_focus(ui) : &ui->compare.panes[i];
+
+        if (pane->area.h && pane->drawing.grid.cells && pane_panel(ui, pane, panel) &&
+            !panel->plot && panel_shows_categories(panel) && !panel_shows_schedule(panel))
+            return pane;
+    }
+    return NULL;
+}
+
+static bool is_mixed(const Grid *g)
+{
+    for (int64_t c = 0; c < g->rows * g->cols; c++)
+        if (g->cells[c].category >= 0 && g->cells[c].purity < 0.5f)
+            return true;
+    return false;
+}
+
+/* False: no cell in sight has one. */
+static bool find_categories(Told *t, Pane *pane)
+{
+    const Grid *g = &pane->drawing.grid;
+    const View *view = t->panel->view;
+    CellFacts   facts;
+    int64_t     q, k;
+
+    if (!(g->count > 0))
+        return false;
+    pane_cursor(pane, &q, &k);
+    facts = cell_facts(t->ui, pane, q, k);
+    t->letters = glyphs_for(t->ui->term, t->ui->glyphs, t->panel) == GLYPHS_ASCII;
+    if (view->kind == VIEW_MEMBERSHIP) { /* a colour for each row */
+        t->last = view_rows(view) - 1;
+        t->cursor = facts.known && facts.allowed ? q : -1;
+        return true;
+    }
+    t->first = (int64_t)g->value_min;
+    t->last = (int64_t)g->value_max;
+    t->cursor = facts.known && facts.value >= 0 ? (int64_t)facts.value : -1;
+    t->mixed = is_mixed(g);
+    return true;
+}
+
+static bool is_named(const Told *t)
+{
+    return t->panel->view->kind == VIEW_BUCKETS && t->panel->view->categories;
+}
+
+/* Columns of "A=12", of a square and "12", or of a square, a blank and a name. */
+static int told_width(const Told *t, int64_t category)
+{
+    LegendItem item = category_item(t->panel, category);
+
+    return term_width(item.text) + (is_named(t) || t->letters ? 2 : 1);
+}
+
+static int tell(const Told *t, int y, int x, int64_t category)
+{
+    LegendItem item = category_item(t->panel, category);
+    Term      *term = t->ui->term;
+
+    term_char(term, y, x, t->letters ? (uint32_t)item.ascii : 0x25A0,
+              (Style){ .fg = ink_of(item.rgb, item.index256) });
+    if (is_named(t) || t->letters)
+        term_char(term, y, ++x, is_named(t) ? ' ' : '=', ui_style(t->ui, ROLE_DIM));
+    return x + 1 + term_text(term, y, x + 1, 40, item.text, ui_style(t->ui, ROLE_TEXT));
+}
+
+/* As many as fit before the column; where some do not, the last one ends them. */
+static int tell_all(const Told *t, int y, int x, int end)
+{
+    int     gap = is_named(t) ? 2 : 1, kinds = category_kinds(t->letters), rest = 0;
+    int64_t last = t->last - t->first < kinds || is_named(t) ? t->last : t->first + kinds - 1;
+
+    for (int64_t c = t->first; c <= last; c++)
+        rest += told_width(t, c) + gap;
+    for (int64_t c = t->first; c <= last; c++) {
+        int width = told_width(t, c) + gap, closing = 2 + told_width(t, last) + gap;
+
+        if (x + rest > end && c < last && x + width + closing > end) {
+            if (x + closing > end)
+                return x;
+            term_char(t->ui->term, y, x, 0x2026, ui_style(t->ui, ROLE_DIM));
+            return tell(t, y, x + 2, last) + gap;
+        }
+        x = tell(t, y, x, c) + gap;
+        rest -= width;
+    }
+    return x;
+}
+
+/* "buckets 0-15", "bucket 3"; named ones need no word. */
+static void lead_text(const Told *t, char *text, size_t size)
+{
+    char word[64];
+
+    text[0] = '\0';
+    if (is_named(t))
+        return;
+    if (t->first == t->last)
+        category_word(t->panel->view, word, sizeof(word));
+    else
+        categories_word(t->panel->view, word, sizeof(word));
+    if (t->first == t->last)
+        snprintf(text, size, "%s %lld", word, (long long)t->first);
+    else
+        snprintf(text, size, "%s %lld-%lld", word, (long long)t->first, (long long)t->last);
+}
+
+/* What the colours do not tell: that they come again, that a cell holds several.  Of 8 or 16
+ * colours the first four categories need one twice. */
+static void caution_text(const Told *t, bool brief, char *text, size_t size)
+{
+    bool few = !t->letters && t->ui->term->colours < TERM_256, tells = t->mixed && !brief;
+    int  kinds = few ? 3 : category_kinds(t->letters);
+    bool again = !is_named(t) && t->last - t->first >= kinds;
+
+    text[0] = '\0';
+    if (again && few)
+        snprintf(text, size, "colours repeat%s", tells ? "; " : "");
+    else if (again)
+        snprintf(text, size, "%d %s repeat%s", kinds, t->letters ? "letters" : "colours",
+                 tells ? "; " : "");
+    if (tells)
+        snprintf(text + strlen(text), size - strlen(text), "%s: under half of the cell",
+                 t->letters ? "lower case" : "paler");
+}
+
+/* The range, the colours or letters, what they do not tell, and the one under the cursor,
+ * which its own ink hides; only as much as there is room for, in another order: the colours
+ * are the first to be cut. */
+static int legend_categories(Ui *ui, int y, int x)
+{
+    Panel panel;
+    Pane *pane = categories_pane(ui, &panel);
+    Told  t = { .ui = ui, .panel = &panel, .cursor = -1 };
+    int   end = ui->term->cols - 1, cursor, cautious;
+    char  lead[96], caution[64];
+
+    if (!pane || !find_categories(&t, pane))
+        return x;
+    lead_text(&t, lead, sizeof(lead));
+    cursor = t.cursor < 0 ? 0 : (int)strlen(CURSOR_WORD) + told_width(&t, t.cursor);
+    caution_text(&t, end - x < 120, caution, sizeof(caution));
+    if (*lead)
+        x += term_text(ui->term, y, x, end - x, lead, ui_style(ui, ROLE_DIM)) + 2;
+    cautious = *caution ? term_width(caution) + 2 : 0;
+    if (x + cautious + cursor > end)
+        cautious = 0;
+    x = tell_all(&t, y, x, end - 1 - cautious - cursor) + 1;
+    if (cautious)
+        x += term_text(ui->term, y, x, end - x, caution, ui_style(ui, ROLE_DIM)) + 2;
+    if (cursor && x + cursor <= end) {
+        x += term_text(ui->term, y, x, end - x, CURSOR_WORD, ui_style(ui, ROLE_DIM));
+        x = tell(&t, y, x, t.cursor) + 2;
+    }
+    return x;
+}
+
+/* ---- values ----------------------------------------------------------------- */
+
+static bool colours_values(const Panel *panel)
+{
+    ViewKind kind = panel->view->kind;
+
+    return panel->minus ||
+           !(panel_shows_hops(panel) || panel->components || kind == VIEW_PATTERN ||
+             kind == VIEW_COMPONENTS || kind == VIEW_BUCKETS || kind == VIEW_MEMBERSHIP ||
+             kind == VIEW_SCHEDULE);
+}
+
+bool pane_range(const Panel *panel, const Grid *grid, double *lo, double *hi)
+{
+    if (!colours_values(panel))
+        return false;
+    *lo = grid->pool_lo[panel->pool];
+    *hi = grid->pool_hi[panel->pool];
+    panel_spread(panel, lo, hi);
+    if (panel->hi > panel->lo) { /* fixed by the kind */
+        *lo = panel->lo;
+        *hi = panel->hi;
+    }
+    return true;
+}
+
+static int legend_values(Ui *ui, const Pane *pane, int y, int x)
+{
+    Panel          panel;
+    double         lo, hi;
+    int            length, digits;
+    const uint8_t *ramp;
+    ColourMap      map;
+
+    if (!pane_panel(ui, compare_focus(ui), &panel) || !pane->drawing.grid.cells || panel.plot)
+        return x;
+    if (!pane_range(&panel, &pane->drawing.grid, &lo, &hi)) {
+        if (panel.view->kind != VIEW_HOPS && panel.view->kind != VIEW_BUCKETS &&
+            panel.view->kind != VIEW_MEMBERSHIP && panel.view->kind != VIEW_SCHEDULE &&
+            pane->drawing.grid.rows <
+            pane->drawing.grid.region.row1 - pane->drawing.grid.region.row0)
+            x += term_text(ui->term, y, x, 40,
+                           x + 38 < ui->term->cols ? "brighter: more of the cell is allowed"
+                                                   : "brighter: more",
+                           ui_style(ui, ROLE_DIM)) +
+                 2;
+        return x;
+    }
+    map = panel.minus ? MAP_DIVERGING : panel.map;
+    ramp = colour_ramp_256(map, &length);
+    digits = range_digits(lo, hi);
+    x += term_textf(ui->term, y, x, 12, ui_style(ui, ROLE_DIM), "%.*g ", digits, lo);
+    for (int i = 0; i < 12; i++) {
+        double t = i / 11.0;
+        Ink    ink = ink_of(colour_of_value(map, t), ramp[lround(t * (length - 1))]);
+
+        if (ui->term->utf8 && ui->term->colours >= TERM_256)
+            term_char(ui->term, y, x++, ' ', (Style){ .bg = ink });
+        else if (i % 3 == 0)
+            term_char(
+                ui->term, y, x++,
+                ui->term->utf8 ? (uint32_t[]){ 0x2591, 0x2592, 0x2593, 0x2588 }[i / 3]
+                               : (uint32_t) ".-*@" [i / 3],
+                (Style) { 0 });
+    }
+    x += term_textf(ui->term, y, x, 30, ui_style(ui, ROLE_DIM), " %.*g %s", digits, hi,
+                    panel.scale == SCALE_LINEAR ? "" : scale_name(panel.scale));
+    return x + 2;
+}
+
+void legend_draw(Ui *ui, int y, int x)
+{
+    x = legend_bits(ui, y, x);
+    x = legend_hops(ui, y, x);
+    x = legend_schedule(ui, y, x);
+    x = legend_loads(ui, y, x);
+    x = legend_categories(ui, y, x);
+    legend_values(ui, compare_focus(ui), y, x);
+}

@@ -1,0 +1,490 @@
+/* pane.c -- what a pane looks at: its view, order, cursor and title; see pane.h. */
+#include "ui/pane/pane.h"
+
+#include "app/result/derived.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/shell/explorer.h"
+
+/* ---- what is looked at ------------------------------------------------------ */
+
+/* With as many keys as are asked for; NULL: no run has looked for them yet. */
+static const View *known_missed(const Pane *pane)
+{
+    const Missed *missed = result_missed_known(pane->result, pane->request.keys);
+
+    return missed ? missed_view(missed) : NULL;
+}
+
+static const View *named_view(const Pane *pane)
+{
+    const View *wanted =
+        pane->result && pane->view[0] ? run_view(pane->result->run, pane->view) : NULL;
+
+    if (!wanted && pane->result && !strcmp(pane->view, REACH_VIEW))
+        wanted = result_reach(pane->result, &pane->reach, NULL);
+    if (!wanted && pane->result && !strcmp(pane->view, MISSED_VIEW))
+        wanted = known_missed(pane);
+    if (!wanted && pane->result && pane->view[0])
+        wanted = result_derived(pane->result, pane->view, NULL);
+    return wanted ? wanted : pane->result ? pane->telling : NULL;
+}
+
+const View *pane_view(const Pane *pane)
+{
+    return pane->result && pane->pinned ? pane->pinned : named_view(pane);
+}
+
+bool pane_shows_missed(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view && view->found;
+}
+
+bool pane_lacks_missed(const Pane *pane)
+{
+    return pane->result && !strcmp(pane->view, MISSED_VIEW) && !pane_shows_missed(pane);
+}
+
+bool pane_shows_reach(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view && view->kind == VIEW_HOPS;
+}
+
+const View *pane_numbers(const Pane *pane)
+{
+    const View *shown = pane_view(pane), *weights;
+
+    if (!shown || shown->found || (shown->kind != VIEW_PATTERN && shown->kind != VIEW_COMPONENTS))
+        return shown;
+    weights = run_view(pane->result->run, "weights");
+    return weights && view_rows(weights) == view_rows(shown) &&
+                   view_cols(weights) == view_cols(shown)
+               ? weights
+               : shown;
+}
+
+static bool same_axis(const char *a, const char *b)
+{
+    bool tokens = !strcmp(a, "key") || !strcmp(a, "token");
+
+    return !strcmp(a, b) || (tokens && (!strcmp(b, "key") || !strcmp(b, "token")));
+}
+
+bool views_share_rows(const View *a, const View *b)
+{
+    return view_rows(a) == view_rows(b) && same_axis(a->rows, b->rows);
+}
+
+bool views_share_cols(const View *a, const View *b)
+{
+    return view_cols(a) == view_cols(b) && same_axis(a->cols, b->cols);
+}
+
+int64_t pane_heads(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+    int64_t planes = view ? view_planes(view) : 1, heads = pane->result ? pane->result->run->h : 1;
+
+    return planes % heads == 0 && planes >= heads && !(view && view->headless) ? heads : planes;
+}
+
+int64_t pane_rounds(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+    int64_t     heads = pane_heads(pane);
+
+    return view && heads > 0 && view_planes(view) > heads ? view_planes(view) / heads : 1;
+}
+
+/* A view without heads of its own has one plane for all. */
+int64_t pane_plane(const Pane *pane, const View *view)
+{
+    int64_t planes = view_planes(view), heads = pane->result->run->h;
+    int64_t rounds = planes % heads == 0 && !view->headless ? planes / heads : 1;
+    int64_t plane =
+        planes == 1 ? 0 : pane->head * rounds + (pane->round < rounds ? pane->round : 0);
+
+    return plane < planes ? plane : planes - 1;
+}
+
+static bool like_weights(const View *view)
+{
+    return view->kind == VIEW_WEIGHTS || view->kind == VIEW_SIGNED;
+}
+
+bool pane_differs(Ui *ui, const Pane *pane)
+{
+    const Compare *c = &ui->compare;
+    const View    *view = pane_numbers(pane), *first;
+
+    if ((!c->difference && !pane->differs) || pane == &c->panes[0] || pane->pinned || !view ||
+        !c->panes[0].result)
+        return false;
+    first = pane_numbers(&c->panes[0]);
+    return first && views_share_rows(first, view) && views_share_cols(first, view) &&
+           (first->kind == view->kind || (like_weights(first) && like_weights(view))) &&
+           view->kind != VIEW_PATTERN && view->kind != VIEW_COMPONENTS &&
+           view->kind != VIEW_BUCKETS && view->kind != VIEW_SCHEDULE && view->kind != VIEW_HOPS;
+}
+
+static const int32_t *sorted_order(Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    if (pane->order_head != pane->head || pane->order_view != view) {
+        pane->order_round = view ? result_order_round(pane->result, view) : 0;
+        pane->order = result_sorted_order(pane->result, pane->head, pane->order_round);
+        pane->order_head = pane->head;
+        pane->order_view = view;
+    }
+    return pane->order;
+}
+
+/* Order of the columns of a row: rows may be rounds. */
+static const int32_t *order_of_row(const Pane *pane, const View *view, const int32_t *order,
+                                   int64_t row)
+{
+    return order && result_sorts_by_row(pane->result, view)
+               ? result_sorted_order(pane->result, pane->head, row)
+               : order;
+}
+
+bool pane_has_order(Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view &&
+           (view_sorts_rows(view, pane->result->run->n) ||
+            view_sorts_cols(view, pane->result->run->n)) &&
+           sorted_order(pane) != NULL;
+}
+
+bool pane_excludes(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return pane->excludes && view && !strcmp(view->cols, "key") &&
+           pane->excluded < view_cols(view);
+}
+
+static void set_labels(const Pane *pane, Panel *panel)
+{
+    const Input *input = pane->result->input;
+
+    if (!strcmp(panel->view->rows, "query") && view_rows(panel->view) == input->n)
+        panel->row_labels = input->q_tokens;
+    if ((!strcmp(panel->view->cols, "key") || !strcmp(panel->view->cols, "token")) &&
+        view_cols(panel->view) == input->m)
+        panel->col_labels = input->k_tokens;
+}
+
+void pane_wear(Pane *pane, const PanelLooks *l)
+{
+    pane->pool = l->pooled ? (int)l->pool : pane->pool;
+    pane->scale = l->scaled ? (int)l->scale : pane->scale;
+    pane->map = l->mapped ? (int)l->map : pane->map;
+    pane->round = l->round ? l->round - 1 : pane->round;
+    if (l->excludes) {
+        pane->excludes = true;
+        pane->excluded = l->excluded;
+    }
+    if (l->layers || l->strict)
+        pane->reach = (ReachOptions){ l->layers, l->strict };
+    pane->sight = l->region;
+    if (*l->notes)
+        snprintf(pane->notes, sizeof(pane->notes), "%s", l->notes);
+}
+
+bool pane_panel(Ui *ui, Pane *pane, Panel *panel)
+{
+    bool           differs = pane_differs(ui, pane);
+    const View    *view = differs ? pane_numbers(pane) : pane_view(pane);
+    const int32_t *order;
+    Error          ignored = ERROR_INIT;
+
+    if (!view)
+        return false;
+    panel_init(panel, view, result_components(pane->result, view), pane_plane(pane, view), "");
+    if (differs) {
+        panel->minus = pane_numbers(&ui->compare.panes[0]);
+        panel->components = NULL;
+        panel->map = MAP_DIVERGING;
+        panel->pool = POOL_MAX;
+    }
+    if (pane->pool >= 0)
+        panel->pool = (Pool)pane->pool;
+    if (pane->scale >= 0)
+        panel->scale = (Scale)pane->scale;
+    if (pane->map >= 0 && panel->map != MAP_DIVERGING)
+        panel->map = (ColourMap)pane->map;
+    order = pane->sorted ? sorted_order(pane) : NULL;
+    if (order)
+        picture_order_panel(pane->result, pane->head, pane->order_round, panel);
+    panel->excludes = pane_excludes(pane);
+    panel->excluded = pane->excluded;
+    set_labels(pane, panel);
+    if (!panel->plot && !notes_parse(pane->notes, panel->notes, &panel->note_count, &ignored))
+        panel->note_count = 0;
+    return true;
+}
+
+/* ---- cursor ----------------------------------------------------------------- */
+
+void pane_cursor(const Pane *pane, int64_t *q, int64_t *k)
+{
+    const View    *view = pane_view(pane);
+    const int32_t *order = pane->sorted && pane->order_head == pane->head &&
+                                   pane->order_view == view ? pane->order : NULL;
+
+    *q = pane->lens.q;
+    *k = pane->lens.k;
+    if (order && view && view_sorts_rows(view, pane->result->run->n))
+        *q = order[*q];
+    if (order && view && view_sorts_cols(view, pane->result->run->n))
+        *k = order_of_row(pane, view, order, pane->lens.q)[*k];
+}
+
+static int64_t position_of(const int32_t *order, int64_t count, int64_t entry)
+{
+    for (int64_t i = 0; order && i < count; i++)
+        if (order[i] == entry)
+            return i;
+    return entry;
+}
+
+void pane_point(Pane *pane, int64_t q, int64_t k)
+{
+    const View    *view = pane_view(pane);
+    const int32_t *order = pane->sorted && pane->result ? sorted_order(pane) : NULL;
+
+    if (!view)
+        return;
+    pane->lens.q = order && view_sorts_rows(view, pane->result->run->n)
+                       ? position_of(order, view_rows(view), q)
+                       : q;
+    pane->lens.k = order && view_sorts_cols(view, pane->result->run->n)
+                       ? position_of(order_of_row(pane, view, order, q), view_cols(view), k)
+                       : k;
+}
+
+static bool place_is(const Place *p, const View *view)
+{
+    return p->row && p->rows == view_rows(view) && p->cols == view_cols(view) &&
+           same_axis(p->row, view->rows) && same_axis(p->col, view->cols);
+}
+
+/* Keeps the sight of the view that is left, and takes that of the one that comes. */
+static void change_place(Pane *pane, const View *from, const View *to)
+{
+    Place *kept = NULL, *was = NULL, *spare = &pane->places[0];
+
+    if (views_share_rows(from, to) && views_share_cols(from, to))
+        return;
+    for (int i = 0; i < PLACES_MOST; i++) {
+        Place *p = &pane->places[i];
+
+        was = place_is(p, from) ? p : was;
+        kept = place_is(p, to) ? p : kept;
+        spare = p->row ? spare : p;
+    }
+    spare = was ? was : spare == kept ? &pane->places[1] : spare;
+    *spare = (Place){ from->rows, from->cols, view_rows(from), view_cols(from), pane->lens };
+    pane->lens = kept ? kept->lens
+                      : (Lens){ .q = views_share_rows(from, to) ? pane->lens.q : 0,
+                                .k = views_share_cols(from, to) ? pane->lens.k : 0 };
+}
+
+/* View `at` of those one can look at: the run's own, what was missed (once it is known),
+ * reach, then what is derived. */
+static const View *view_at(const Pane *pane, int at)
+{
+    const Run  *run = pane->result->run;
+    const View *view = at < run->view_count ? &run->views[at] : NULL;
+    ViewCurve   curve;
+
+    if (at > run->view_count + 1)
+        return result_derived_at(pane->result, at - run->view_count - 2);
+    if (at == run->view_count)
+        return missed_is_offered(run) ? known_missed(pane) : NULL;
+    if (!view)
+        return run_view(run, REACH_VIEW) ? NULL : result_reach(pane->result, &pane->reach, NULL);
+    return (view->rank < 2 && !view_curve(view, &curve)) || run_view(run, view->name) != view ||
+                   view_rows(view) * view_cols(view) < 2
+               ? NULL
+               : view;
+}
+
+static int offered_count(const Pane *pane)
+{
+    return pane->result ? pane->result->run->view_count + 2 + DERIVED_LISTED : 0;
+}
+
+/* What is missed is offered before it is known. */
+static bool is_missed(const Pane *pane, int at)
+{
+    const Run *run = pane->result->run;
+
+    return at == run->view_count && missed_is_offered(run);
+}
+
+const char *pane_offers(const Pane *pane, int at)
+{
+    const View *view;
+
+    if (at >= offered_count(pane))
+        return NULL;
+    view = is_missed(pane, at) ? NULL : view_at(pane, at);
+    return is_missed(pane, at) ? MISSED_VIEW : view ? view->name : "";
+}
+
+static void show_offered(Pane *pane, const View *now, int at)
+{
+    const Run  *run = pane->result->run;
+    const View *view = is_missed(pane, at) ? run_view(run, "connectivity") : view_at(pane, at);
+
+    if (!view) /* of the same shape */
+        view = run_view(run, "weights");
+    snprintf(pane->view, sizeof(pane->view), "%s", pane_offers(pane, at));
+    change_place(pane, now ? now : view, view);
+}
+
+void pane_step_view(Pane *pane, int direction)
+{
+    const View *now = pane_view(pane);
+    int         count = offered_count(pane), at = 0;
+
+    for (int i = 0; now && i < count; i++)
+        at = view_at(pane, i) == now ? i : at;
+    for (int tries = 0; tries < count; tries++) {
+        at = (at + direction + count) % count;
+        if (*pane_offers(pane, at)) {
+            show_offered(pane, now, at);
+            return;
+        }
+    }
+}
+
+bool pane_take_view(Pane *pane, const char *name)
+{
+    for (int at = 0; *name && pane_offers(pane, at); at++)
+        if (!strcmp(pane_offers(pane, at), name)) {
+            show_offered(pane, pane_view(pane), at);
+            return true;
+        }
+    return false;
+}
+
+/* The planes of a head are rounds. */
+static bool pane_says_round(const Pane *pane)
+{
+    const View *view = pane_view(pane);
+
+    return view && (view->kind == VIEW_BUCKETS || view->kind == VIEW_ORDER ||
+                    view->kind == VIEW_MEMBERSHIP || view->kind == VIEW_COUNT ||
+                    view->kind == VIEW_PERMUTATION);
+}
+
+void pane_name(const Pane *pane, Text *out)
+{
+    for (const Request *r = &pane->request; r; r = r->above)
+        text_addf(out, "%s%s", r->mechanism, r->above ? " > " : "");
+}
+
+/* What tells a pane from another of the same mechanism: "(block=8)"; of what is seen. */
+static void given_text(const Pane *pane, Text *out)
+{
+    const Request *r = pane->result ? &pane->result->request : &pane->request;
+
+    for (int i = 0; i < r->given.count && !r->above; i++)
+        text_addf(out, "%s%s=%s%s", i ? "," : "(", r->given.items[i].name,
+                  r->given.items[i].text, i + 1 < r->given.count ? "" : ")");
+}
+
+bool panes_apart(const Ui *ui)
+{
+    for (int i = 1; i < ui->compare.count; i++)
+        if (ui->compare.panes[i].request.ops != ui->compare.panes[0].request.ops)
+            return true;
+    return false;
+}
+
+const char *pane_place(const Pane *pane)
+{
+    const Request *r = &pane->request;
+
+    return !r->ops ? "cpu" : strcmp(r->precision, "f32") ? r->precision : r->device;
+}
+
+/* tight 0: all; 1: without the parameters; 2: shorter words; 3: without the head, too; 4: nor
+ * what the frame's lower edge and a lone pane need not say. */
+static void title_text(Ui *ui, const Pane *pane, int number, int tight, Text *out)
+{
+    const View *view = pane_view(pane);
+    bool        differs = pane_differs(ui, pane);
+
+    if (pane->pinned) {
+        text_add(out, pane->sorted ? "sorted" : "by position");
+    } else {
+        if (tight < 4 || ui->compare.count > 1)
+            text_addf(out, "%d ", number);
+        pane_name(pane, out);
+        if (!tight)
+            given_text(pane, out);
+    }
+    if (strcmp(pane->request.position, "none") != 0 && !pane->pinned)
+        text_addf(out, " +%s", pane->request.position);
+    if (pane->request.fit && !pane->pinned && tight < 4)
+        text_add(out, " fitted");
+    if (pane->request.ops && !pane->pinned && tight < 2) {
+        text_add(out, " on ");
+        request_place(&pane->request, out);
+    } else if (pane->request.ops && !pane->pinned && panes_apart(ui)) {
+        text_addf(out, " %s", pane_place(pane));
+    }
+    if (view)
+        text_addf(out, " \xc2\xb7 %s", differs ? pane_numbers(pane)->name : view->name);
+    if (view && view->found)
+        text_addf(out, tight < 2 ? ", %lld strongest keys" : ", %lld keys",
+                  (long long)view->found->keys);
+    if (view && !differs) {
+        char words[64];
+
+        derived_words(view, words, sizeof(words));
+        if (*words)
+            text_addf(out, " (%s)", words);
+    }
+    if (view && view->kind == VIEW_HOPS)
+        text_addf(out, " %d%s%s%s", reach_view_depth(view), tight < 4 ? " layer" : "",
+                  reach_view_depth(view) == 1 || tight > 3 ? "" : "s",
+                  reach_view_strict(view) ? " exactly" : "");
+    if (differs) /* where it runs takes the room of a word */
+        text_add(out, tight < 4 || !panes_apart(ui) ? " \xe2\x88\x92 pane 1" : " \xe2\x88\x92 1");
+    if (pane_heads(pane) > 1 && tight < 3)
+        text_addf(out, " \xc2\xb7 h%lld", (long long)pane->head);
+    if (pane_rounds(pane) > 1)
+        text_addf(out, " %s %lld/%lld", pane_says_round(pane) ? "round" : "plane",
+                  (long long)pane->round + 1, (long long)pane_rounds(pane));
+    if (pane->sorted && pane->order && !pane->pinned)
+        text_add(out, " sorted");
+    if (pane->job || (pane->result && !pane->drawing.settled))
+        text_add(out, " \xe2\x80\xa6");
+}
+
+void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size)
+{
+    Text out = { 0 };
+
+    title_text(ui, pane, number, 0, &out);
+    for (int tight = 1; tight < 5 && term_width(text_str(&out)) > pane->area.w - 6; tight++) {
+        text_clear(&out); /* the view matters more */
+        title_text(ui, pane, number, tight, &out);
+    }
+    snprintf(text, size, "%s", text_str(&out));
+    text_free(&out);
+}

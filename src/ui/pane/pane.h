@@ -1,0 +1,130 @@
+/* ui/pane/pane.h -- one matrix on the compare screen: a request, its last good
+ * result, and how it is looked at. */
+#ifndef UI_PANE_PANE_H
+#define UI_PANE_PANE_H
+
+#include "app/figure/picture.h"
+#include "ui/pane/drawing.h"
+#include "ui/pane/lens.h"
+#include "ui/pane/matrix.h"
+#include "ui/pane/row.h"
+#include "ui/pane/side.h"
+
+typedef struct Ui Ui;
+
+/* The sight of a view of another shape, for coming back to it. */
+typedef struct Place {
+    const char *row, *col; /* what the axes are; NULL: none */
+    int64_t     rows, cols;
+    Lens        lens;
+} Place;
+
+#define PLACES_MOST 4
+
+typedef struct Pane {
+    Request     request;      /* what is asked for; owned */
+    Result     *result;       /* the last good one, retained; NULL: none yet */
+    Job        *job;          /* its next one; NULL: none under way */
+    char        problem[512]; /* why there is no result for `request`; "": there is or will be */
+    bool        ask;          /* a parameter must be typed before the first run */
+    Result     *measured;     /* retained; NULL: not measured */
+    Job        *measuring;
+    const View *telling;  /* of the result, found once; NULL: it has no matrix */
+    const View *pinned;   /* shown whatever `view` says; NULL: off */
+    char        view[48]; /* wanted; "", or one the run has not: the most telling one */
+    int64_t     head, round;
+    int         pool, scale, map; /* -1: the kind's own */
+    ReachOptions reach;   /* of the view of that name */
+    bool        sorted;
+    char        notes[NOTES_BYTES]; /* marked cells: draw/grid/note.h */
+    bool        excludes;         /* the key below counts in no range and no sum */
+    int64_t     excluded;
+    bool        differs; /* shown as a difference to pane 1, whatever the others are */
+    Lens        lens;
+    Region      sight; /* to be shown as soon as the shape is known; all zero: no wish */
+    Place       places[PLACES_MOST];
+    Drawing     drawing;
+    Side        side; /* bars beside it */
+    Row         row; /* of the weights at the cursor */
+    Row         marked; /* of the marked queries */
+    /* Sorted order of the result for the view looked at, found once. */
+    const int32_t *order;
+    const View    *order_view;
+    int64_t        order_head, order_round; /* head -1: not looked for */
+    /* As last laid out: */
+    Area      area;   /* of the pane; h 0: not on the screen */
+    Area      canvas; /* of the matrix in it */
+    Area      beside; /* room for the strips, right of and above the canvas: w, h; 0: none */
+    Area      loads;  /* room for the view's loads, right of and below it: w, h; 0: none */
+    LensShape shape;
+} Pane;
+
+/* A pane as a value, for what is saved and for what is undone. */
+typedef struct PaneState {
+    Request      request; /* owned */
+    char         view[48];
+    int64_t      head, round;
+    int          pool, scale, map; /* -1: the kind's own */
+    ReachOptions reach;
+    bool         sorted, differs, excludes;
+    int64_t      excluded; /* key; only where excludes */
+    char         notes[NOTES_BYTES];
+    Lens         lens;
+} PaneState;
+
+bool pane_take(const Pane *pane, PaneState *out, Error *err);
+/* All but the request. */
+void pane_look(Pane *pane, const PaneState *state);
+/* Its request becomes the state's, which is left without, and is run. */
+void pane_rerun(Ui *ui, Pane *pane, PaneState *state);
+
+/* As a panel's word says it looks. */
+void pane_wear(Pane *pane, const PanelLooks *looks);
+
+/* Starts the request; the result replaces the present one when it is good. */
+void pane_run(Ui *ui, Pane *pane);
+/* Takes finished jobs; true when something is to be drawn. */
+bool pane_poll(Ui *ui, Pane *pane);
+void pane_measure(Ui *ui, Pane *pane);
+void pane_close(Ui *ui, Pane *pane);
+
+/* The view looked at, or NULL. */
+const View *pane_view(const Pane *pane);
+bool        pane_shows_reach(const Pane *pane);
+bool        pane_shows_missed(const Pane *pane);
+/* It is asked for the view of what was missed, which no run has made yet. */
+bool        pane_lacks_missed(const Pane *pane);
+/* "cascade > cascade": the mechanisms of a stack, without parameters. */
+void pane_name(const Pane *pane, Text *out);
+/* Where it runs in one word: "cpu", "cuda", "bf16"; whether not all panes run in one place. */
+const char *pane_place(const Pane *pane);
+bool        panes_apart(const Ui *ui);
+/* "2 performer", with its place where not all panes have that: "2 performer cuda",
+ * "2 perfor. bf16". */
+void        pane_placed_name(const Ui *ui, int index, int room, char *text, size_t size);
+/* Where the numbers of a cell come from: the view looked at, or the weights for
+ * one that only says allowed or not; NULL: none. */
+const View *pane_numbers(const Pane *pane);
+/* Axes of two views that stand for the same things. */
+bool        views_share_rows(const View *a, const View *b);
+bool        views_share_cols(const View *a, const View *b);
+int64_t     pane_heads(const Pane *pane); /* 1 at least */
+int64_t     pane_rounds(const Pane *pane);
+int64_t     pane_plane(const Pane *pane, const View *view);
+/* Everything picture-like about it; false: nothing to show. */
+bool pane_panel(Ui *ui, Pane *pane, Panel *panel);
+/* The excluded key is a column of the view looked at. */
+bool pane_excludes(const Pane *pane);
+bool pane_differs(Ui *ui, const Pane *pane); /* shown as a difference to the first */
+bool pane_has_order(Pane *pane);             /* there is one, and the view has tokens to order */
+/* Entry of the view under the cursor (displayed order undone). */
+void pane_cursor(const Pane *pane, int64_t *q, int64_t *k);
+/* Displayed position of an entry. */
+void pane_point(Pane *pane, int64_t q, int64_t k);
+void pane_step_view(Pane *pane, int direction);
+/* The at-th view that v goes to; "": none there, NULL: no more. */
+const char *pane_offers(const Pane *pane, int at);
+bool        pane_take_view(Pane *pane, const char *name); /* false: it is not offered */
+void pane_title(Ui *ui, const Pane *pane, int number, char *text, size_t size);
+
+#endif

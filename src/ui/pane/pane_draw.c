@@ -1,0 +1,445 @@
+/* pane_draw.c -- a pane on the screen: frame, axes, matrix, caption. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/figure/origins.h"
+#include "app/result/derived.h"
+#include "draw/page/layout.h"
+#include "draw/text/plot_cells.h"
+#include "ui/screen/compare.h"
+
+#define GUTTER        6 /* columns left of the matrix, with numbers */
+#define GUTTER_LABELS 10
+
+/* Also for the names of what columns hold ("dropped"), where they are not long. */
+static int gutter_of(const Ui *ui, const Pane *pane, const View *view)
+{
+    int gutter = ui->compare.labels && pane->result && pane->result->input->q_tokens
+                     ? GUTTER_LABELS
+                     : GUTTER;
+    const char *names[] = { view->load ? view->load->used_name : "",
+                            view->load && view->load->over.data ? view->load->over_name : "" };
+
+    for (int i = 0; i < 2; i++)
+        if (term_width(names[i]) < GUTTER_LABELS && gutter < term_width(names[i]) + 1)
+            gutter = term_width(names[i]) + 1;
+    return gutter;
+}
+
+void pane_lay_out(Ui *ui, Pane *pane, Area area)
+{
+    const View *view;
+    Panel       panel;
+    Glyphs      glyphs;
+    int         gutter;
+
+    pane->area = area;
+    pane->canvas = pane->beside = pane->loads = (Area){ 0 };
+    if (!area.h || area.h < 6 || !pane_panel(ui, pane, &panel))
+        return;
+    view = panel.view;
+    gutter = gutter_of(ui, pane, view);
+    if (area.w < gutter + 6)
+        return;
+    pane->canvas = (Area){ area.y + 2, area.x + 1 + gutter, area.h - 4, area.w - 2 - gutter };
+    pane->beside = strips_room(ui, pane, pane->canvas);
+    pane->canvas.y += pane->beside.h;
+    pane->canvas.h -= pane->beside.h;
+    pane->canvas.w -= pane->beside.w;
+    pane->loads = loads_room(pane, &panel, pane->canvas);
+    pane->canvas.h -= pane->loads.h;
+    pane->canvas.w -= pane->loads.w;
+    glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
+    pane->shape = (LensShape){ .rows = view_rows(view),
+                               .cols = view_cols(view),
+                               .tall = glyphs_size(glyphs).tall };
+    matrix_pixels(pane->canvas, glyphs, &pane->shape.height, &pane->shape.width);
+    pane->shape.even = pane->shape.rows > 8 && pane->shape.cols > 8 &&
+                       pane->shape.rows <= 4 * pane->shape.cols &&
+                       pane->shape.cols <= 4 * pane->shape.rows;
+    if (pane->sight.row1 > 0 && pane->sight.row1 <= pane->shape.rows &&
+        pane->sight.col1 <= pane->shape.cols)
+        lens_show(&pane->lens, &pane->shape, pane->sight);
+    pane->sight = (Region){ 0 };
+    lens_move(&pane->lens, &pane->shape, 0, 0); /* the cursor stays in sight */
+}
+
+static void number_label(int64_t value, char *text, size_t size)
+{
+    if (value >= 10000 && value % 1024 == 0)
+        snprintf(text, size, "%lldk", (long long)value / 1024);
+    else if (value >= 100000)
+        snprintf(text, size, "%.4gM", (double)value / 1e6);
+    else
+        snprintf(text, size, "%lld", (long long)value);
+}
+
+static void label_of(const Ui *ui, char *const *tokens, const int32_t *order, int64_t entry,
+                     char *text, size_t size)
+{
+    if (ui->compare.labels && tokens)
+        snprintf(text, size, "%s", tokens[order ? order[entry] : entry]);
+    else
+        number_label(entry, text, size);
+}
+
+static int64_t first_multiple(int64_t from, int64_t step)
+{
+    return (from + step - 1) / step * step;
+}
+
+/* A dot before each marked query in sight. */
+static void draw_marks(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                       GlyphSize glyph)
+{
+    int64_t queries[MARGIN_QUERIES_MOST];
+    int     count = pane->pinned ? 0 : pane_marked(ui, pane, queries);
+
+    for (int64_t e = v->row.first; count && e < v->row.last; e++) {
+        int64_t query = panel->row_order ? panel->row_order[e] : e;
+        int     y = (lens_pixel(&v->row, e) + v->row.size / 2) / glyph.down;
+
+        if (marks_has(&ui->compare.marks, query))
+            term_char(ui->term, pane->canvas.y + y, pane->canvas.x - 1, 0x2022,
+                      ui_style(ui, ROLE_MARK));
+    }
+}
+
+static void draw_row_axis(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                          GlyphSize glyph)
+{
+    Area    c = pane->canvas;
+    int     gutter = c.x - pane->area.x - 1, cursor = lens_pixel(&v->row, pane->lens.q);
+    int64_t seen = v->row.last - v->row.first;
+    bool    labels = ui->compare.labels && panel->row_labels;
+    int64_t step =
+        labels && v->row.size >= glyph.down ? 1 : layout_tick_step(seen, c.h / 3 > 0 ? c.h / 3 : 1);
+
+    for (int64_t e = first_multiple(v->row.first, step); e < v->row.last; e += step) {
+        int  y = c.y + lens_pixel(&v->row, e) / glyph.down, width;
+        char text[64];
+
+        label_of(ui, panel->row_labels, panel->row_order, e, text, sizeof(text));
+        width = term_width(text) < gutter - 1 ? term_width(text) : gutter - 1;
+        term_text(ui->term, y, c.x - 1 - width, width, text, ui_style(ui, ROLE_DIM));
+    }
+    draw_marks(ui, pane, panel, v, glyph);
+    if (cursor >= 0)
+        term_char(ui->term, c.y + (cursor + v->row.size / 2) / glyph.down, c.x - 1, 0x25B8,
+                  ui_style(ui, ROLE_KEY));
+}
+
+/* A cross over the column that does not count, where it stands in sight. */
+static void draw_excluded(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                          GlyphSize glyph)
+{
+    int64_t at = panel->excluded;
+    int     pixel;
+
+    for (int64_t e = v->col.first; panel->excludes && panel->col_order && e < v->col.last; e++)
+        at = panel->col_order[e] == panel->excluded ? e : at;
+    pixel = panel->excludes ? lens_pixel(&v->col, at) : -1;
+    if (pixel >= 0)
+        term_char(ui->term, pane->canvas.y - 1,
+                  pane->canvas.x + (pixel + v->col.size / 2) / glyph.across * glyph.columns, 0xD7,
+                  ui_style(ui, ROLE_WARN));
+}
+
+static void draw_col_axis(Ui *ui, const Pane *pane, const Panel *panel, const LensView *v,
+                          GlyphSize glyph)
+{
+    Area    c = pane->canvas;
+    int     cursor = lens_pixel(&v->col, pane->lens.k), free_x = c.x;
+    int64_t seen = v->col.last - v->col.first;
+    int     used = (int)(v->col.cells * v->col.size) * glyph.columns / glyph.across;
+    bool    labels = ui->compare.labels && panel->col_labels;
+    int64_t step = layout_tick_step(seen, used / 8 > 0 ? used / 8 : 1);
+    int mark = cursor < 0 ? -1 : c.x + (cursor + v->col.size / 2) / glyph.across * glyph.columns;
+
+    if (labels && v->col.size * glyph.columns / glyph.across >= 3)
+        step = 1;
+    for (int64_t e = first_multiple(v->col.first, step); e < v->col.last; e += step) {
+        int  x = c.x + lens_pixel(&v->col, e) / glyph.across * glyph.columns, room;
+        char text[64];
+
+        label_of(ui, panel->col_labels, panel->col_order, e, text, sizeof(text));
+        room = c.x + c.w - x;
+        if (labels && step == 1)
+            room = v->col.size * glyph.columns / glyph.across - 1;
+        if (x < free_x || (!labels && room < term_width(text)) ||
+            (step > 1 && mark >= x && mark < x + term_width(text)))
+            continue;
+        free_x =
+            x + term_text(ui->term, c.y - 1, x, room < 8 ? room : 8, text, ui_style(ui, ROLE_DIM)) +
+            1;
+    }
+    draw_excluded(ui, pane, panel, v, glyph);
+    if (cursor >= 0)
+        term_char(ui->term, c.y - 1, mark, 0x25BE, ui_style(ui, ROLE_KEY));
+}
+
+/* Always how many, how dense, what a cell stands for and which number it shows: a
+ * picture of many pairs per cell means nothing without them.  The ranges of panes
+ * differ, so each tells its own. */
+static void caption_text(const Panel *panel, const Grid *g, int tight, Text *out)
+{
+    double height = (double)(g->region.row1 - g->region.row0);
+    double width = (double)(g->region.col1 - g->region.col0);
+    bool   schedule = panel_shows_schedule(panel);
+    bool   majority = (panel->view->kind == VIEW_BUCKETS && !panel->minus) || schedule;
+    bool   named = majority && panel->view->categories && g->count > 0 && tight < 3;
+    bool   single = (double)g->rows >= height && (double)g->cols >= width;
+    double lo, hi;
+    char   count[32];
+
+    if (schedule)
+        text_addf(out, "%.3g%% idle", 100 * (1 - g->count / (height * width)));
+    else if (majority && !panel->view->categories)
+        text_addf(out, "%.0f to %.0f", g->value_min, g->value_max);
+    else if (named)
+        categories_text(panel, g, out);
+    else
+        text_addf(out, "%s %s %.3g%%", panel->view->kind == VIEW_HOPS ? "reached" : "nnz",
+                  format_count(g->count, count, sizeof(count)),
+                  height * width > 0 ? 100 * g->count / (height * width) : 0);
+    if (tight < 2) /* the line of state has the zoom */
+        text_addf(out, tight ? " %.0fx%.0f" : "  cell %.0fx%.0f ", ceil(width / (double)g->cols),
+                  ceil(height / (double)g->rows));
+    if (!(named && single && tight == 2)) /* names need the room; else the legend has them */
+        text_addf(out, " %s", majority ? "majority" : pool_name(panel->pool));
+    if (tight < 3 && pane_range(panel, g, &lo, &hi)) {
+        int digits = range_digits(lo, hi) - (tight ? 1 : 0);
+
+        text_addf(out, tight ? " %.*g..%.*g" : ", %.*g..%.*g", digits, lo, digits, hi);
+    }
+    if (panel->view->summary && !panel->minus && panel->plane < view_planes(panel->view))
+        text_addf(out, "  %s", panel->view->summary[panel->plane]);
+    if (panel->view->found && !isnan(panel->view->found->share[panel->plane]))
+        text_addf(out, tight ? " %.4g%% found" : "  %.1f%% found",
+                  100 * panel->view->found->share[panel->plane]);
+    if (g->sampled)
+        text_addf(out, "  sampled %.2g%%", 100 * g->sampled_share);
+    if (g->odd_count > 0)
+        text_addf(out, "  %lld NaN or infinite", (long long)g->odd_count);
+}
+
+static void draw_caption(Ui *ui, const Pane *pane, const Panel *panel)
+{
+    Area area = pane->area;
+    Text caption = { 0 };
+    int  y = area.y + area.h - 2, width = area.w - 4;
+
+    if (pane->problem[0] || pane->drawing.problem[0]) {
+        term_text(ui->term, y, area.x + 2, width,
+                  pane->problem[0] ? pane->problem : pane->drawing.problem,
+                  ui_style(ui, ROLE_ERROR));
+        return;
+    }
+    if (!pane->drawing.grid.cells)
+        return;
+    caption_text(panel, &pane->drawing.grid, 0, &caption);
+    for (int tight = 1; tight < 4 && term_width(text_str(&caption)) > width; tight++) {
+        text_clear(&caption);
+        caption_text(panel, &pane->drawing.grid, tight, &caption);
+        width += tight == 1; /* up to the frame */
+    }
+    term_text(ui->term, y, area.x + 2, width, text_str(&caption), ui_style(ui, ROLE_DIM));
+    text_free(&caption);
+}
+
+static void draw_matrix(Ui *ui, Pane *pane, const Panel *panel, bool focused)
+{
+    LensView   v = lens_view(&pane->lens, &pane->shape);
+    Glyphs     glyphs = glyphs_for(ui->term, ui->glyphs, panel);
+    GlyphSize  glyph = glyphs_size(glyphs);
+    MatrixLook look = { .theme = ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme,
+                        .glyphs = glyphs,
+                        .q = pane->lens.q,
+                        .k = pane->lens.k,
+                        .cross = focused };
+
+    matrix_draw(ui->term, pane->canvas, panel, &pane->drawing.grid, &v, &look);
+    notes_draw(ui, pane, panel, &v, glyph);
+    draw_row_axis(ui, pane, panel, &v, glyph);
+    draw_col_axis(ui, pane, panel, &v, glyph);
+    term_textf(ui->term, pane->canvas.y - 1, pane->area.x + 1, pane->canvas.x - pane->area.x - 1,
+               ui_style(ui, ROLE_DIM), "%c\xe2\x86\x93 %c\xe2\x86\x92", panel->view->rows[0],
+               panel->view->cols[0]);
+}
+
+/* The plot of a pane that shows a curve, with a line at the cursor; NULL: it shows a matrix,
+ * or the numbers are still being found. */
+static Plot *pane_plot(const Panel *panel, const Lens *lens)
+{
+    ViewCurve curve;
+    Plot     *plot;
+    int64_t   at;
+
+    if (!panel->plot || !derived_known(panel->view, panel->plane))
+        return NULL;
+    plot = panel_plot(panel, NULL);
+    if (!plot || !plot->count || !view_curve(panel->view, &curve))
+        return plot;
+    at = curve.by_rows || panel->view->rank < 2 ? lens->k : lens->q;
+    if (at < plot->series[0].count)
+        plot_guide(plot, "", true, plot->series[0].x[at]);
+    return plot;
+}
+
+static Style style_of_ink(Ui *ui, int ink)
+{
+    if (ink >= 0)
+        return (Style){ .fg = ink_of(plot_colour(ink, theme_dark(ui->theme)),
+                                     plot_colour_256(ink)) };
+    return ui_style(ui, ink == PLOT_INK_TEXT ? ROLE_TEXT : ROLE_DIM);
+}
+
+void plot_draw(Ui *ui, const Plot *plot, Area area)
+{
+    PlotCells cells;
+    Error     err = ERROR_INIT;
+
+    if (!plot_cells(plot, area.w, area.h, ui->term->utf8, &cells, &err))
+        return;
+    for (int i = 0; i < cells.width * cells.height; i++) {
+        int y = i / cells.width, x = i % cells.width;
+
+        if (cells.cells[i].ch != ' ' && y < area.h && x < area.w)
+            term_char(ui->term, area.y + y, area.x + x, cells.cells[i].ch,
+                      style_of_ink(ui, cells.cells[i].ink));
+    }
+    plot_cells_free(&cells);
+}
+
+/* "at 5: singular value 0.04, share 0.93": the points under the cursor. */
+static void points_text(const Plot *plot, const Panel *panel, const Lens *lens, Text *out)
+{
+    ViewCurve curve;
+    int64_t   at = view_curve(panel->view, &curve) && !curve.by_rows && panel->view->rank >= 2
+                       ? lens->q
+                       : lens->k;
+    char      number[32];
+
+    for (int k = 0; k < plot->count && at < plot->series[k].count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        plot_number(&plot->x, s->x[at], number, sizeof(number));
+        if (k == 0)
+            text_addf(out, "%s %s:", plot->x.name, number);
+        plot_number(&plot->y, s->y[at], number, sizeof(number));
+        text_addf(out, "%s %s %s", k ? "," : "", s->name, number);
+    }
+}
+
+static void draw_plot(Ui *ui, const Pane *pane, const Panel *panel)
+{
+    Area  a = pane->area, inside = { a.y + 1, a.x + 1, a.h - 3, a.w - 2 };
+    Plot *plot = pane_plot(panel, &pane->lens);
+    Text  words = { 0 };
+
+    if (plot) {
+        plot_draw(ui, plot, inside);
+        if (plot->binned) {
+            char caption[256];
+
+            plot_caption(plot, caption, sizeof(caption));
+            text_add(&words, caption);
+        } else {
+            points_text(plot, panel, &pane->lens, &words);
+        }
+    } else if (pane->drawing.problem[0]) {
+        text_add(&words, pane->drawing.problem);
+    } else {
+        text_add(&words, "finding the singular values\xe2\x80\xa6");
+    }
+    term_text(ui->term, a.y + a.h - 2, a.x + 2, a.w - 4, text_str(&words),
+              ui_style(ui, ROLE_DIM));
+    text_free(&words);
+    plot_free(plot);
+}
+
+/* What the stage under way does: something to read meanwhile. */
+static void running_text(const Pane *pane, Text *out)
+{
+    const char      *stage = job_stage(pane->job);
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+
+    text_addf(out, "running %s\xe2\x80\xa6", stage);
+    for (const StageNote *note = m ? m->notes : NULL; note && note->stage; note++)
+        if (!strcmp(note->stage, stage) && note->note)
+            text_addf(out, "\n\n%s", note->note);
+}
+
+static void draw_waiting(Ui *ui, const Pane *pane)
+{
+    Area inside = { pane->area.y + 2, pane->area.x + 3, pane->area.h - 4, pane->area.w - 6 };
+    Text out = { 0 };
+
+    if (pane->problem[0])
+        text_addf(&out, "%s\n\nr runs it again, p edits the parameters, x closes the pane.",
+                  pane->problem);
+    else if (pane->ask)
+        text_addf(&out, "%s needs a parameter: p, then type its value and Enter.",
+                  pane->request.mechanism);
+    else if (pane->job)
+        running_text(pane, &out);
+    else if (pane->result && !pane_view(pane))
+        text_add(&out, "This mechanism has no matrix to show; its numbers are on screen 4.");
+    term_paragraph(ui->term, inside, text_str(&out),
+                   ui_style(ui, pane->problem[0] ? ROLE_ERROR : ROLE_DIM));
+    text_free(&out);
+}
+
+/* Names of an origin that are tried for the room there is: all, some, one. */
+static const int names_tried[] = { RUN_MAX_TENSORS, 4, 2, 1 };
+
+/* In the lower edge of the frame, so that it takes no line: where the tensors are from that
+ * the picture was made with; of a difference those of both. */
+static void draw_origins(Ui *ui, const Pane *pane)
+{
+    const Run *runs[2] = { pane->result ? pane->result->run : NULL };
+    Pane      *first = &ui->compare.panes[0];
+    Area       a = pane->area;
+    Text       words = { 0 };
+    int        count = 1;
+
+    if (!runs[0] || a.w < 12)
+        return;
+    if (pane_differs(ui, pane) && first->result && first != pane)
+        runs[count++] = first->result->run;
+    for (size_t i = 0; i < sizeof(names_tried) / sizeof(*names_tried); i++) {
+        text_clear(&words);
+        origins_of_runs(runs, count, names_tried[i], &words);
+        if (term_width(text_str(&words)) <= a.w - 6)
+            break;
+    }
+    if (words.length)
+        term_textf(ui->term, a.y + a.h - 1, a.x + 2, a.w - 4, ui_style(ui, ROLE_DIM), " %s ",
+                   text_str(&words));
+    text_free(&words);
+}
+
+void pane_draw(Ui *ui, Pane *pane, int number, bool focused)
+{
+    char  title[160];
+    Panel panel;
+
+    pane_title(ui, pane, number, title, sizeof(title));
+    term_frame(ui->term, pane->area, title, focused,
+               ui_style(ui, focused ? ROLE_FOCUS : ROLE_FRAME),
+               ui_style(ui, focused ? ROLE_TITLE : ROLE_TEXT));
+    draw_origins(ui, pane);
+    if (!pane->canvas.h || !pane_panel(ui, pane, &panel)) {
+        draw_waiting(ui, pane);
+        return;
+    }
+    if (panel.plot) {
+        draw_plot(ui, pane, &panel);
+        return;
+    }
+    draw_matrix(ui, pane, &panel, focused);
+    strips_draw(ui, pane);
+    loads_draw(ui, pane, &panel);
+    draw_caption(ui, pane, &panel);
+}

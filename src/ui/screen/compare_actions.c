@@ -1,0 +1,478 @@
+/* compare_actions.c -- what keys do to panes: views, scales, heads, and the panes themselves. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/screen/compare.h"
+#include "ui/shell/actions.h"
+
+/* ---- what is shown ---------------------------------------------------------- */
+
+/* Another view is in the pane: lays it out and says what it is. */
+static void view_changed(Ui *ui, Pane *pane)
+{
+    pane->pool = pane->scale = -1;
+    pane_lay_out(ui, pane, pane->area); /* the next key may come before the next frame */
+    compare_link(ui);
+    if (pane_lacks_missed(pane) && !result_missed_soon(pane->result, pane->request.keys)) {
+        pane_run(ui, pane);
+        ui_say(ui, ROLE_DIM, "missed: looking for the strongest keys of exact attention");
+    } else if (pane_shows_missed(pane)) {
+        ui_say(ui, ROLE_DIM,
+               "missed: strongest keys of exact attention, found by what, or missed; { } keys");
+    } else if (pane_view(pane))
+        ui_say(ui, ROLE_DIM, "%s: %s%s", pane_view(pane)->name,
+               view_kind_meaning(pane_view(pane)->kind),
+               pane_shows_reach(pane) ? "; { } layers" : "");
+}
+
+static void step_view(Ui *ui, int direction)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane || !pane->result)
+        return;
+    pane_step_view(pane, direction);
+    view_changed(ui, pane);
+}
+
+/* The name of no view: what is meant, or all there are. */
+static void say_views(Ui *ui, const Pane *pane, const char *name)
+{
+    Meant nearest = { .wanted = name, .slips = 2 + (int)strlen(name) / 4 };
+    Text  all = { 0 };
+
+    for (int at = 0; pane_offers(pane, at); at++)
+        if (*pane_offers(pane, at)) {
+            text_addf(&all, " %s", pane_offers(pane, at));
+            meant_offer(&nearest, pane_offers(pane, at));
+        }
+    if (!*name)
+        ui_say(ui, ROLE_DIM, "views of %s:%s", pane->request.mechanism, text_str(&all));
+    else if (nearest.name)
+        ui_say(ui, ROLE_ERROR, "%s has no view '%s'; did you mean %s?", pane->request.mechanism,
+               name, nearest.name);
+    else
+        ui_say(ui, ROLE_ERROR, "%s has no view '%s'; it has%s", pane->request.mechanism, name,
+               text_str(&all));
+    text_free(&all);
+}
+
+void compare_typed_view(Ui *ui, const char *name)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane || !pane->result) {
+        ui_say(ui, ROLE_ERROR, "no pane has views yet: the name of a mechanism opens one");
+    } else if (pane_take_view(pane, name)) {
+        ui->screen = SCREEN_COMPARE;
+        view_changed(ui, pane);
+    } else {
+        say_views(ui, pane, name);
+    }
+}
+
+/* From the words of a lesson beside plots: the plots. */
+void action_view_next(Ui *ui)
+{
+    if (ui->screen == SCREEN_PROFILE)
+        action_plot_next(ui);
+    else
+        step_view(ui, 1);
+}
+void action_view_previous(Ui *ui)
+{
+    if (ui->screen == SCREEN_PROFILE)
+        action_plot_previous(ui);
+    else
+        step_view(ui, -1);
+}
+
+/* What some views have no use for is refused, so that the line below does not claim it. */
+void action_pool_next(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Panel panel;
+
+    if (!pane || !pane_panel(ui, pane, &panel))
+        return;
+    if (panel.plot || panel_shows_categories(&panel)) {
+        ui_hint(ui, panel.plot ? "a curve has no cells of many pairs"
+                               : "a cell of many entries has the colour of most of them");
+        return;
+    }
+    pane->pool = ((int)panel.pool + 1) % POOL_COUNT;
+    ui_say(ui, ROLE_DIM, "a cell of many pairs shows: %s", pool_name((Pool)pane->pool));
+}
+
+void action_scale_next(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Panel panel;
+
+    if (!pane || !pane_panel(ui, pane, &panel))
+        return;
+    if (panel.plot || panel_shows_categories(&panel) || panel_shows_hops(&panel)) {
+        ui_hint(ui, panel.plot ? "the axes of a curve are as its numbers need them"
+                               : "these colours stand for %s: they have no scale",
+                panel_shows_hops(&panel) ? "layers" : "categories");
+        return;
+    }
+    pane->scale = ((int)panel.scale + 1) % SCALE_COUNT;
+    ui_say(ui, ROLE_DIM, "colour scale: %s", scale_name((Scale)pane->scale));
+}
+
+void action_colours(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    Panel panel;
+    int   map;
+
+    if (!pane) {
+        ui_hint(ui, "a colour map is of the panes, and none is open");
+        return;
+    }
+    if (!pane_panel(ui, pane, &panel)) {
+        ui_hint(ui, "a colour map is of a picture, and none is there yet");
+        return;
+    }
+    map = ((int)panel.map + 1) % MAP_DIVERGING;
+    for (int i = 0; i < ui->compare.count; i++)
+        ui->compare.panes[i].map = map;
+    ui_say(ui, ROLE_DIM, "colour map: %s%s", colour_map_name((ColourMap)map),
+           panel_shows_categories(&panel) ? "; categories keep their colours"
+           : pane->drawing.causes         ? "; causes keep their colours"
+                                          : "");
+}
+
+/* Of the panes that move together all leave out the same key. */
+void action_exclude(Ui *ui)
+{
+    Pane   *pane = compare_focus(ui);
+    int64_t q, k;
+    bool    on;
+
+    if (!pane || !pane_view(pane) || strcmp(pane_view(pane)->cols, "key") != 0) {
+        ui_say(ui, ROLE_DIM, "only a key can be excluded: v takes a view of queries and keys");
+        return;
+    }
+    pane_cursor(pane, &q, &k);
+    on = !(pane_excludes(pane) && pane->excluded == k);
+    history_note(ui);
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *to = &ui->compare.panes[i];
+
+        if (to != pane && !ui->compare.linked)
+            continue;
+        to->excludes = on;
+        to->excluded = k;
+    }
+    if (on)
+        ui_say(ui, ROLE_DIM, "key %lld counts in no colour range and no strip; X takes it back",
+               (long long)k);
+    else
+        ui_say(ui, ROLE_DIM, "key %lld counts again", (long long)k);
+}
+
+static void step_head(Ui *ui, int direction)
+{
+    Pane   *pane = compare_focus(ui);
+    int64_t heads = pane && pane->result ? pane_heads(pane) : 0;
+
+    if (heads < 1)
+        return;
+    if (heads == 1) {
+        ui_say(ui, ROLE_DIM, "this view is the same for every head");
+        return;
+    }
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *to = &ui->compare.panes[i];
+
+        /* linked panes step together; those that show different heads go on doing so */
+        if (to == pane || (ui->compare.linked && to->result && to->result->run->h == heads))
+            to->head = (to->head + direction + heads) % heads;
+    }
+}
+
+void action_head_next(Ui *ui)
+{
+    step_head(ui, 1);
+}
+void action_head_previous(Ui *ui)
+{
+    step_head(ui, -1);
+}
+
+/* Layers of reach, as far as there are some. */
+static void step_layers(Ui *ui, Pane *pane, int direction)
+{
+    int layers = reach_view_depth(pane_view(pane)) + direction;
+
+    if (layers < 1 || layers > REACH_MOST) {
+        ui_say(ui, ROLE_DIM, "reach takes 1 to %d layers", REACH_MOST);
+        return;
+    }
+    pane->reach.layers = layers;
+    ui_say(ui, ROLE_DIM, "reach within %d layer%s", layers, layers == 1 ? "" : "s");
+}
+
+void action_residual(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane || !pane_shows_reach(pane)) {
+        ui_say(ui, ROLE_DIM, "residual connections belong to the view reach: v steps to it");
+        return;
+    }
+    pane->reach.strict = !pane->reach.strict;
+    ui_say(ui, ROLE_DIM, pane->reach.strict
+                             ? "no residual connections: walks of exactly so many layers"
+                             : "with residual connections: a token keeps what it has");
+}
+
+/* Twice or half as many strongest keys; the run says which were found. */
+static void step_keys(Ui *ui, Pane *pane, int direction)
+{
+    int64_t keys = pane->request.keys ? pane->request.keys : MISSED_USUAL;
+
+    keys = direction > 0 ? 2 * keys : keys / 2;
+    if (keys < 1 || keys > MISSED_MOST || (direction > 0 && keys >= 2 * pane->result->run->m)) {
+        ui_say(
+            ui, ROLE_DIM, "1 to %lld strongest keys",
+            (long long)(pane->result->run->m < MISSED_MOST ? pane->result->run->m : MISSED_MOST));
+        return;
+    }
+    pane->request.keys = (int)keys;
+    if (pane_lacks_missed(pane) && !result_missed_soon(pane->result, pane->request.keys))
+        pane_run(ui, pane);
+    ui_say(ui, ROLE_DIM, "the %lld strongest keys", (long long)keys);
+}
+
+/* Rounds are planes of one view; iterations are views of the same kind. */
+static void step_round(Ui *ui, int direction)
+{
+    Pane       *pane = compare_focus(ui);
+    const View *now = pane ? pane_view(pane) : NULL;
+    int64_t     rounds = now ? pane_rounds(pane) : 0;
+    const Run  *run = pane && pane->result ? pane->result->run : NULL;
+
+    if (now && now->found) {
+        step_keys(ui, pane, direction);
+        return;
+    }
+    if (now && now->kind == VIEW_HOPS) {
+        step_layers(ui, pane, direction);
+        return;
+    }
+    if (rounds > 1) {
+        pane->round = (pane->round + direction + rounds) % rounds;
+        return;
+    }
+    for (int at = now ? (int)(now - run->views) + direction : -1; at >= 0 && at < run->view_count;
+         at += direction)
+        if (run->views[at].kind == now->kind && view_rows(&run->views[at]) == view_rows(now) &&
+            view_cols(&run->views[at]) == view_cols(now) &&
+            run_view(run, run->views[at].name) == &run->views[at]) {
+            snprintf(pane->view, sizeof(pane->view), "%s", run->views[at].name);
+            return;
+        }
+    if (now)
+        ui_say(ui, ROLE_DIM, "%s has no other round or iteration there", now->name);
+}
+
+void action_round_next(Ui *ui)
+{
+    step_round(ui, 1);
+}
+void action_round_previous(Ui *ui)
+{
+    step_round(ui, -1);
+}
+
+void action_sorted(Ui *ui)
+{
+    Pane   *pane = seen_pane(ui);
+    Panel   panel;
+    int64_t q, k;
+
+    if (!pane)
+        return;
+    pane_cursor(pane, &q, &k);
+    pane->sorted = !pane->sorted;
+    if (pane->sorted && (!pane_panel(ui, pane, &panel) || !pane->order)) {
+        pane->sorted = false;
+        ui_say(ui, ROLE_DIM, "%s has no order of its own: it works in token order",
+               pane->request.mechanism);
+        return;
+    }
+    go_to_cell(ui, pane, q, k);
+    ui_say(ui, ROLE_DIM, "tokens in %s order",
+           pane->sorted ? "the mechanism's own" : "their original");
+}
+
+void action_labels(Ui *ui)
+{
+    Compare     *c = &ui->compare;
+    const Input *input = session_input(ui->session);
+
+    c->labels = !c->labels;
+    if (c->labels && input && !input->q_tokens)
+        ui_say(ui, ROLE_DIM, "this input has no token labels");
+}
+
+void action_difference(Ui *ui)
+{
+    Compare *c = &ui->compare;
+
+    if (c->count < 2) {
+        ui_say(ui, ROLE_DIM, "a difference needs a second pane: a adds one");
+        return;
+    }
+    history_note(ui);
+    c->difference = !c->difference;
+    if (c->difference && c->focus == 0)
+        c->focus = 1;
+    if (c->difference && !pane_differs(ui, compare_focus(ui))) {
+        c->difference = false;
+        ui_say(ui, ROLE_WARN,
+               "no difference: this pane and pane 1 show other things; v steps the view");
+    }
+}
+
+void action_link(Ui *ui)
+{
+    ui->compare.linked = !ui->compare.linked;
+    compare_link(ui);
+    ui_say(ui, ROLE_DIM, ui->compare.linked ? "panes linked" : "each pane for itself");
+}
+
+/* ---- panes ------------------------------------------------------------------ */
+
+static void focus(Ui *ui, int direction)
+{
+    Compare *c = &ui->compare;
+
+    if (lessons_docked(ui) && lessons_passes(ui, direction))
+        return;
+    if (c->count < 2)
+        ui_hint(ui, c->count ? "only one pane is open; a in 2 Compare adds another"
+                             : "no pane is open");
+    else
+        c->focus = (c->focus + direction + c->count) % c->count;
+}
+
+void action_next_pane(Ui *ui)
+{
+    focus(ui, 1);
+}
+void action_previous_pane(Ui *ui)
+{
+    focus(ui, -1);
+}
+
+void action_solo(Ui *ui)
+{
+    ui->compare.solo = !ui->compare.solo && ui->compare.count > 1;
+    if (ui->compare.count < 2)
+        ui_hint(ui, "only one pane is open; a adds another");
+}
+
+void action_pane_add(Ui *ui)
+{
+    ui->compare.adding = true;
+    help_open(ui, true);
+}
+
+void action_pane_close_it(Ui *ui)
+{
+    Compare *c = &ui->compare;
+    int      at = c->focus;
+
+    if (!c->count)
+        return;
+    history_note(ui);
+    pane_close(ui, &c->panes[at]);
+    memmove(&c->panes[at], &c->panes[at + 1], (size_t)(c->count - at - 1) * sizeof(*c->panes));
+    c->count--;
+    c->panes[c->count] = (Pane){ 0 };
+    c->focus = at < c->count ? at : c->count ? c->count - 1 : 0;
+    c->solo = c->solo && c->count > 1;
+    c->difference = c->difference && c->count > 1;
+    c->effect = false;
+}
+
+void compare_take_place(Request *to, const Request *from)
+{
+    for (; to; to = to->above) {
+        to->ops = from->ops;
+        memcpy(to->device, from->device, sizeof(to->device));
+        memcpy(to->precision, from->precision, sizeof(to->precision));
+    }
+}
+
+void action_rerun(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane)
+        return;
+    pane_run(ui, pane);
+    if (pane->job && pane->result && pane->result->run_ms < 300) /* else it is seen to run */
+        ui_hint(ui, "%s runs again", pane->request.mechanism);
+}
+
+/* Panes that run elsewhere come along: what is on the screen stays comparable. */
+void action_device_next(Ui *ui)
+{
+    Compare *c = &ui->compare;
+    Request  next = REQUEST_INIT;
+    Text     place = { 0 };
+    Error    err = ERROR_INIT;
+
+    compare_take_place(&next, c->count ? &c->panes[c->focus].request : &ui->defaults);
+    if (!request_next_place(ui->session, &next, &err)) {
+        ui_say(ui, ROLE_WARN, "%s", err.text);
+        return;
+    }
+    if (c->count)
+        history_note(ui);
+    compare_take_place(&ui->defaults, &next);
+    for (int i = 0; i < c->count; i++) {
+        compare_take_place(&c->panes[i].request, &next);
+        pane_run(ui, &c->panes[i]);
+    }
+    request_place(&ui->defaults, &place);
+    ui_say(ui, ROLE_DIM, "runs on: %s%s%s", text_str(&place),
+           request_gpu(&ui->defaults) ? ", " : "",
+           request_gpu(&ui->defaults) ? request_gpu(&ui->defaults) : "");
+    text_free(&place);
+}
+
+void action_reseed(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!pane)
+        return;
+    history_note(ui);
+    pane->request.seed++;
+    compare_run(ui, pane);
+    ui_say(ui, ROLE_DIM, "seed %llu", (unsigned long long)pane->request.seed);
+}
+
+void action_parameters(Ui *ui)
+{
+    if (compare_focus(ui))
+        params_open(ui);
+}
+
+void action_undo(Ui *ui)
+{
+    if (!history_undo(ui))
+        ui_say(ui, ROLE_DIM, "nothing to undo");
+}
+
+void action_redo(Ui *ui)
+{
+    if (!history_redo(ui))
+        ui_say(ui, ROLE_DIM, "nothing to redo");
+}

@@ -1,0 +1,285 @@
+/* lesson_step.c -- what a step of a lesson shows: panes, runs beside them, and the facts that
+ * its functions are told. */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command/command_parts.h"
+#include "app/lesson/lesson_play.h"
+#include "app/result/steps.h"
+#include "ui/screen/compare.h"
+#include "ui/screen/lessons.h"
+#include "ui/screen/profile.h"
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+/* Pool, scale and the like, which a plan leaves to whoever shows it. */
+static void take_looks(Ui *ui, const Call *call, Pane *pane)
+{
+    Pool      pool;
+    Scale     scale;
+    ColourMap map;
+    int64_t   head = pane->head, layers = pane->reach.layers;
+    Error     err = ERROR_INIT;
+
+    if (call->values[OPT_POOL] && pool_parse(call->values[OPT_POOL], &pool, &err))
+        pane->pool = (int)pool;
+    if (call->values[OPT_SCALE] && scale_parse(call->values[OPT_SCALE], &scale, &err))
+        pane->scale = (int)scale;
+    if (call->values[OPT_CMAP] && colour_map_parse(call->values[OPT_CMAP], &map, &err))
+        pane->map = (int)map;
+    if (call->values[OPT_STRIPS])
+        margin_parse(call->values[OPT_STRIPS], &ui->compare.strips, &err);
+    if (call_int(call, OPT_HEAD, 0, 1 << 20, &head, &err) && call->values[OPT_HEAD])
+        pane->head = head;
+    if (call_int(call, OPT_LAYERS, 1, 254, &layers, &err))
+        pane->reach.layers = (int)layers;
+}
+
+static void open_panes(Ui *ui, const LessonWords *words, const Call *call, FigurePlan *plan)
+{
+    ui->compare.strips = (MarginKind)0;
+    compare_open_plan(ui, plan);
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *pane = &ui->compare.panes[i];
+
+        take_looks(ui, call, pane);
+        if (words->query >= 0) {
+            pane->lens.q = words->query;
+            pane->lens.k = words->key;
+        }
+        profile_take(ui, pane);
+    }
+    ui->lessons.opened = ui->compare.count;
+    ui->lessons.aimed = words->query >= 0;
+    ui->compare.focus = 0;
+    ui->message[0] = '\0';
+    if (call->values[OPT_AT]) {
+        ui->screen = SCREEN_STEP;
+        ui->lessons.at = call->values[OPT_AT];
+    }
+}
+
+/* The call's texts live as long as the lesson, but for its input. */
+static bool open_words(Ui *ui, const LessonWords *words, Error *err)
+{
+    LessonCall made;
+    FigurePlan plan = { 0 };
+    bool       ok;
+
+    if (!session_lessons_on(ui->session, ui->defaults.device, ui->defaults.precision, err))
+        return false;
+    ok = lesson_call(ui->session, ui->lessons.running, words, &made, err) &&
+         lesson_plan(ui->session, &made, &plan, err);
+    if (ok)
+        open_panes(ui, words, &made.call, &plan);
+    figure_plan_free(&plan);
+    lesson_call_free(&made);
+    return ok;
+}
+
+void lesson_drop_runs(Ui *ui)
+{
+    Lessons *l = &ui->lessons;
+
+    for (int i = 0; i < LESSON_RUNS_MOST; i++) {
+        job_free(l->jobs[i]);
+        result_release(l->results[i]);
+        l->jobs[i] = NULL;
+        l->results[i] = NULL;
+    }
+}
+
+/* On a session of their own: the panes keep their input. */
+static bool start_runs(Ui *ui, const LessonStep *step, Error *err)
+{
+    Lessons *l = &ui->lessons;
+
+    memcpy(l->device, ui->defaults.device, sizeof(l->device));
+    memcpy(l->precision, ui->defaults.precision, sizeof(l->precision));
+    if (step->run_count && ((!l->side && !(l->side = session_new(err))) ||
+                            !session_lessons_on(l->side, l->device, l->precision, err)))
+        return false;
+    for (int i = 0; i < step->run_count; i++) {
+        Request request = REQUEST_INIT;
+        bool    ok = lesson_run_request(l->side, l->running, &step->runs[i], &request, err);
+
+        request.threads = ui->defaults.threads;
+        l->jobs[i] = ok ? session_submit(l->side, &request, err) : NULL;
+        request_free(&request);
+        if (!l->jobs[i])
+            return false;
+    }
+    return true;
+}
+
+void lesson_show(Ui *ui, int at)
+{
+    Lessons           *l = &ui->lessons;
+    const LessonStep  *step = &l->running->steps[at];
+    const LessonWords *words = lesson_shows(l->running, at);
+    Error              err = ERROR_INIT;
+    bool               known = l->done >> at & 1;
+
+    l->step = at;
+    l->scroll = 0;
+    l->said[0] = l->problem[0] = '\0';
+    l->sight = (LessonSight){ .chosen = -1, .done = known, .answered = known, .lenient = true };
+    field_set(&l->field, "");
+    l->judged = false;
+    lesson_drop_runs(ui);
+    ui->layer_count = 0;
+    l->aimed &= words == l->shown;
+    history_clear(ui); /* what was in the panes is of another step */
+    if ((words != l->shown && !open_words(ui, words, &err)) || !start_runs(ui, step, &err))
+        snprintf(l->problem, sizeof(l->problem), "%s", err.text);
+    l->shown = words;
+    l->focused = true;
+}
+
+/* ---- facts --------------------------------------------------------------------------------- */
+
+static void pane_fact(const Pane *pane, LessonFact *out)
+{
+    const View *view = pane_view(pane);
+
+    *out = (LessonFact){ .result = pane->job ? NULL : pane->result,
+                         .measured = pane->measured ? &pane->measured->record : NULL,
+                         .view = view ? view->name : "", .head = pane->head,
+                         .sorted = pane->sorted, .query = -1, .key = -1 };
+    if (view)
+        pane_cursor(pane, &out->query, &out->key);
+}
+
+void lesson_facts(Ui *ui, LessonFacts *out)
+{
+    Lessons          *l = &ui->lessons;
+    const LessonStep *step = &l->running->steps[l->step];
+
+    out->count = 0;
+    for (int i = 0; i < ui->compare.count && i < LESSON_PANES_MOST; i++)
+        pane_fact(&ui->compare.panes[i], &out->items[out->count++]);
+    while (out->count < l->opened) /* closed by the learner: nothing is known of it */
+        out->items[out->count++] = (LessonFact){ .query = -1, .key = -1 };
+    for (int i = 0; i < step->run_count; i++)
+        out->items[out->count++] = (LessonFact){
+            .name = step->runs[i].name, .result = l->results[i], .query = -1, .key = -1,
+            .measured = step->runs[i].measure && l->results[i] ? &l->results[i]->record : NULL,
+        };
+}
+
+/* ---- as runs end ----------------------------------------------------------------- */
+
+static bool poll_run(Lessons *l, int i)
+{
+    JobState state = l->jobs[i] ? job_state(l->jobs[i]) : JOB_WAITING;
+    Result  *result;
+
+    if (state == JOB_WAITING || state == JOB_RUNNING)
+        return false;
+    result = state == JOB_DONE ? job_result(l->jobs[i]) : NULL;
+    if (result && result->run->err.code == ERR_NONE) {
+        l->results[i] = result;
+    } else {
+        snprintf(l->problem, sizeof(l->problem), "runs.%s: %.450s",
+                 l->running->steps[l->step].runs[i].name,
+                 result                ? result->run->err.text
+                 : state == JOB_FAILED ? job_error(l->jobs[i])->text
+                                       : "cancelled");
+        result_release(result);
+    }
+    job_free(l->jobs[i]);
+    l->jobs[i] = NULL;
+    return true;
+}
+
+/* Panes that have gone to another device take the runs beside them along: their times are
+ * compared. */
+static void follow_device(Ui *ui)
+{
+    Lessons *l = &ui->lessons;
+    Error    err = ERROR_INIT;
+
+    if (!strcmp(l->device, ui->defaults.device) && !strcmp(l->precision, ui->defaults.precision))
+        return;
+    lesson_drop_runs(ui);
+    if (!start_runs(ui, &l->running->steps[l->step], &err))
+        snprintf(l->problem, sizeof(l->problem), "%s", err.text);
+}
+
+/* To the stage that the step is about, once there is a run with stages. */
+static void go_to_stage(Ui *ui)
+{
+    Lessons *l = &ui->lessons;
+    Pane    *pane = compare_focus(ui);
+    Error    err = ERROR_INIT;
+    int      from, to;
+
+    if (!l->at || !pane || !pane->result || pane->job)
+        return;
+    if (result_steps_at(pane->result, l->at, &from, &to, &err)) {
+        ui->stepping.of = pane->result->run->mechanism;
+        ui->stepping.at = from;
+        ui->stepping.token = 0;
+        ui->stepping.playing = false;
+    } else {
+        snprintf(l->problem, sizeof(l->problem), "%s", err.text);
+    }
+    l->at = NULL;
+}
+
+/* Panes keep a cursor outside of their view at its edge: said as soon as all views are there,
+ * for the first that is too small. */
+static bool tell_edge(Ui *ui)
+{
+    Lessons           *l = &ui->lessons;
+    const LessonWords *words = l->shown;
+    Error              err = ERROR_INIT;
+
+    for (int i = 0; i < ui->compare.count && l->aimed; i++)
+        if (!ui->compare.panes[i].result && !ui->compare.panes[i].problem[0])
+            return false;
+    for (int i = 0; i < ui->compare.count && l->aimed && err.code == ERR_NONE; i++) {
+        const View *view = pane_view(&ui->compare.panes[i]);
+
+        if (view && !lesson_cursor_fits(view, words->query, words->key, &err))
+            ui_say(ui, ROLE_WARN, "The lesson's %s: it stands at the edge", err.text);
+    }
+    l->aimed = false;
+    return err.code != ERR_NONE;
+}
+
+/* What the learner did in the panes may have done the task. */
+static void judge(Ui *ui)
+{
+    Lessons    *l = &ui->lessons;
+    LessonFacts facts;
+    Error       err = ERROR_INIT;
+
+    if (!l->running->steps[l->step].done || l->sight.done)
+        return;
+    lesson_facts(ui, &facts);
+    lesson_task_done(l->running, l->step, &facts, &l->sight.done, &err); /* of other panes: not */
+    if (l->sight.done)
+        lesson_finish(ui);
+}
+
+bool lesson_poll(Ui *ui)
+{
+    Lessons *l = &ui->lessons;
+    bool     changed = false;
+
+    if (!l->running)
+        return false;
+    follow_device(ui);
+    for (int i = 0; i < LESSON_RUNS_MOST; i++)
+        changed |= poll_run(l, i);
+    go_to_stage(ui);
+    changed |= tell_edge(ui);
+    judge(ui);
+    return changed;
+}
+
+int lesson_wake_fd(const Ui *ui)
+{
+    return ui->lessons.side ? session_wake_fd(ui->lessons.side) : -1;
+}

@@ -1,0 +1,94 @@
+/* ui/screen/lessons.h -- lessons in the explorer: the list, and the one that runs beside the panes.
+ *
+ * A lesson that runs is a dock at the left of the compare, step and profile screens: the
+ * panes are the real ones and keep their keys.  Tab goes between the words and the panes.
+ */
+#ifndef UI_SCREEN_LESSONS_H
+#define UI_SCREEN_LESSONS_H
+
+#include "app/lesson/lesson_page.h"
+#include "app/lesson/lesson_progress.h"
+#include "ui/term/field.h"
+
+typedef struct Ui Ui;
+
+#define LESSON_END 100000
+
+typedef struct LessonItem {
+    Lesson *lesson; /* owned; NULL: it cannot be read */
+    char    id[LESSON_NAME];
+    char    problem[512];
+} LessonItem;
+
+typedef struct Lessons {
+    LessonItem *items; /* owned; NULL: not read yet */
+    int         count, cursor, top;
+    Progress    progress;
+    bool        unsaved; /* it cannot be written: it lasts as long as the program */
+    Lesson     *named;   /* owned; opened by a path, in no list */
+    Lesson     *running; /* of the list, or named; NULL: none */
+    int         step;
+    uint32_t    done;    /* bit of each step */
+    bool        focused; /* the words have the keys */
+    LessonSight sight;
+    char        said[600];
+    Field       field;   /* a number being typed */
+    bool        judged;  /* what is in it was answered to */
+    int         again;   /* lesson from 1 whose forgetting was asked for; 0: none */
+    int         scroll;  /* LESSON_END: to what was said last */
+    char        problem[512]; /* why the step does not show; "": it does */
+    int          opened; /* panes that the step opened */
+    const LessonWords *shown; /* what is in the panes; to compare with only */
+    bool        aimed;   /* the cursor they name has not been held against the views yet */
+    const char *at;      /* stage to go to once the run is there; NULL: none */
+    Session    *side;    /* owned: of the runs beside the panes; NULL: none yet */
+    char        device[8], precision[8]; /* where they run: as the panes' when they began */
+    Job        *jobs[LESSON_RUNS_MOST];
+    Result     *results[LESSON_RUNS_MOST]; /* retained */
+    struct Saved *before; /* owned: what was open; NULL: nothing to go back to */
+} Lessons;
+
+/* ---- lessons.c: list and keys ---- */
+
+void lessons_read(Ui *ui); /* the list and what is done, as they are now */
+void lessons_draw(Ui *ui, Area area);
+/* Begins a lesson, at a step from 0 or where it was left (-1); false with a message. */
+bool lessons_begin(Ui *ui, const char *name, int step);
+/* What is typed after "lesson": a name, a path, or nothing. */
+void lessons_typed(Ui *ui, const char *name);
+void lessons_names(void (*each)(void *context, const char *name), void *context);
+void lessons_leave(Ui *ui); /* what was open before comes back */
+void lessons_leave_said(Ui *ui); /* the same, to the list, with a message */
+void lessons_close(Ui *ui);
+/* The lesson has a dock on the screen that is open. */
+bool lessons_docked(const Ui *ui);
+/* And the keys are its own. */
+bool lessons_focused(const Ui *ui);
+/* The step of Tab goes from the words into the panes, or back: true. */
+bool lessons_passes(Ui *ui, int direction);
+
+/* ---- lesson_keys.c: answering ---- */
+
+bool lessons_key(Ui *ui, uint32_t key); /* true: taken */
+
+/* ---- lesson_step.c: what a step shows ---- */
+
+void lesson_show(Ui *ui, int step);
+void lesson_facts(Ui *ui, LessonFacts *out);
+bool lesson_poll(Ui *ui); /* true: something is to be drawn */
+void lesson_drop_runs(Ui *ui);
+int  lesson_wake_fd(const Ui *ui); /* -1: none */
+/* The step is done: kept, and said. */
+void lesson_finish(Ui *ui);
+/* All that is asked of the learner is done. */
+bool lesson_step_is_done(const Ui *ui);
+
+/* ---- lesson_draw.c ---- */
+
+/* Columns of the dock; the panes have the rest.  All of them: there is room for one only. */
+int  lesson_width(const Ui *ui);
+void lesson_draw(Ui *ui, Area area);
+/* The line below the panes while a form hides the words: what is to be done, and where one is. */
+bool lesson_line_now(Ui *ui, int y);
+
+#endif

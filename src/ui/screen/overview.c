@@ -1,0 +1,398 @@
+/* overview.c -- the focused pane's view in every layer and head, as small matrices.
+ *
+ * A row of tiles is a layer; where there is one layer its heads go on in the next line.
+ * What does not fit scrolls with the choice.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/screen/compare.h"
+#include "ui/shell/actions.h"
+
+#define TILE_LEAST 8  /* columns of a tile */
+#define TILE_USUAL 16
+#define TILE_MOST 40
+
+/* Tiles on the screen, with one line above each for its name and one column between. */
+typedef struct Wall {
+    Area    area;         /* of all tiles */
+    int     w, h;         /* of one, without the line above and the column beside it */
+    int64_t across, down; /* that fit */
+    int64_t rows, cols;   /* of tiles there are */
+} Wall;
+
+/* ---- where they stand ------------------------------------------------------------- */
+
+static Wall wall_with(const Ui *ui, int width)
+{
+    const Overview *o = &ui->overview;
+    int64_t         count = o->layers * o->heads;
+    Wall            wall = { .area = { 2, 1, ui->term->rows - 6, ui->term->cols - 2 },
+                             .w = width, .h = width / 2 };
+
+    wall.across = (wall.area.w + 1) / (wall.w + 1);
+    wall.down = wall.area.h / (wall.h + 1);
+    wall.down = wall.down > 0 ? wall.down : 1;
+    wall.cols = o->layers > 1 ? o->heads : wall.across < count ? wall.across : count;
+    wall.rows = (count + wall.cols - 1) / wall.cols;
+    return wall;
+}
+
+/* The largest tiles of which all fit, else a line of them, else the least. */
+static Wall wall_of(const Ui *ui)
+{
+    for (int width = TILE_MOST; width >= TILE_LEAST; width -= 2) {
+        Wall wall = wall_with(ui, width);
+
+        if (wall.cols <= wall.across && wall.rows <= wall.down)
+            return wall;
+    }
+    for (int width = TILE_USUAL; width >= TILE_LEAST; width -= 2) {
+        Wall wall = wall_with(ui, width);
+
+        if (wall.cols <= wall.across)
+            return wall;
+    }
+    return wall_with(ui, TILE_LEAST);
+}
+
+/* The choice stays in sight. */
+static void scroll(Overview *o, const Wall *wall)
+{
+    int64_t at = o->layer * o->heads + o->head, row = at / wall->cols, col = at % wall->cols;
+
+    o->top = row < o->top ? row : row >= o->top + wall->down ? row - wall->down + 1 : o->top;
+    o->left = col < o->left ? col : col >= o->left + wall->across ? col - wall->across + 1
+                                                                  : o->left;
+    o->top = o->top + wall->down > wall->rows && wall->rows >= wall->down ? wall->rows - wall->down
+                                                                          : o->top;
+    o->top = wall->rows < wall->down ? 0 : o->top;
+}
+
+/* ---- what they show ----------------------------------------------------------------- */
+
+static LensShape shape_of(const Overview *o, const View *view, Glyphs glyphs)
+{
+    LensShape shape = { .rows = view_rows(view), .cols = view_cols(view), .height = o->height,
+                        .width = o->width, .tall = glyphs_size(glyphs).tall };
+
+    shape.even = shape.rows > 8 && shape.cols > 8 && shape.rows <= 4 * shape.cols &&
+                 shape.cols <= 4 * shape.rows;
+    return shape;
+}
+
+static void forget(Ui *ui)
+{
+    tiles_end(&ui->draughtsman, ui->overview.tiles);
+    ui->overview.tiles = NULL;
+}
+
+/* Starts over when the pane shows something else, or tiles have another size. */
+static void want_tiles(Ui *ui, const Pane *pane, const Wall *wall)
+{
+    Overview    *o = &ui->overview;
+    const View  *view = pane_view(pane);
+    const Input *input = session_input(ui->session);
+    Panel        panel;
+    Error        err = ERROR_INIT;
+    Lens         lens = { 0 };
+    LensShape    shape;
+    LensView     sight;
+    Glyphs       glyphs;
+    int          height, width;
+
+    panel_init(&panel, view, result_components(pane->result, view), 0, "");
+    glyphs = glyphs_for(ui->term, ui->glyphs, &panel);
+    matrix_pixels((Area){ .w = wall->w, .h = wall->h }, glyphs, &height, &width);
+    if (o->tiles && o->of == pane->result && o->view == view && o->height == height &&
+        o->width == width)
+        return;
+    forget(ui);
+    o->height = height;
+    o->width = width;
+    o->of = pane->result;
+    o->view = view;
+    shape = shape_of(o, view, glyphs);
+    sight = lens_view(&lens, &shape);
+    o->tiles = tiles_start(&ui->draughtsman,
+                           &(TilesRequest){ .request = &pane->request, .result = pane->result,
+                                            .shown = view, .reach = pane->reach,
+                                            .round = pane->round,
+                                            .spec = session_input_spec(ui->session),
+                                            .choice = *session_choice(ui->session),
+                                            .layers = o->layers, .heads = o->heads,
+                                            .layer = input_layer_index(input),
+                                            .rows = sight.row.cells,
+                                            .cols = sight.col.cells }, &err);
+    if (!o->tiles)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+static void draw_tile(Ui *ui, const Pane *pane, const Tile *tile, Area area)
+{
+    Lens       lens = { 0 };
+    LensShape  shape;
+    LensView   view;
+    Panel      panel;
+    MatrixLook look;
+
+    panel_init(&panel, &tile->view, NULL, 0, "");
+    if (pane->pool >= 0)
+        panel.pool = (Pool)pane->pool;
+    if (pane->scale >= 0)
+        panel.scale = (Scale)pane->scale;
+    if (pane->map >= 0 && panel.map != MAP_DIVERGING)
+        panel.map = (ColourMap)pane->map;
+    look = (MatrixLook){ .theme = ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme,
+                         .glyphs = glyphs_for(ui->term, ui->glyphs, &panel), .q = -1, .k = -1 };
+    shape = shape_of(&ui->overview, &tile->view, look.glyphs);
+    view = lens_view(&lens, &shape);
+    matrix_draw(ui->term, area, &panel, &tile->grid, &view, &look);
+}
+
+/* Rows are the layers that the file holds, which have numbers of their own. */
+static int64_t layer_number(const Ui *ui, int64_t layer)
+{
+    return input_layer_number(session_input(ui->session), layer);
+}
+
+/* "L3 h5", the open one with a dot before it. */
+static void draw_name(Ui *ui, Area area, int64_t layer, int64_t head, bool open, TileState state)
+{
+    const Overview *o = &ui->overview;
+    bool            chosen = layer == o->layer && head == o->head;
+    char            text[48];
+
+    if (o->layers > 1)
+        snprintf(text, sizeof(text), "%sL%lld h%lld%s", open ? "\xe2\x97\x8f" : "",
+                 (long long)layer_number(ui, layer), (long long)head,
+                 state == TILE_WAITS ? "\xe2\x80\xa6" : "");
+    else
+        snprintf(text, sizeof(text), "%shead %lld%s", open ? "\xe2\x97\x8f" : "", (long long)head,
+                 state == TILE_WAITS ? "\xe2\x80\xa6" : "");
+    if (chosen)
+        term_fill(ui->term, (Area){ area.y - 1, area.x, 1, area.w }, ' ',
+                  ui_style(ui, ROLE_SELECT));
+    term_text(ui->term, area.y - 1, area.x, area.w, text,
+              ui_style(ui, chosen ? ROLE_SELECT : open ? ROLE_TITLE : ROLE_DIM));
+}
+
+static void draw_one(Ui *ui, const Pane *pane, const Wall *wall, int64_t row, int64_t col)
+{
+    Overview   *o = &ui->overview;
+    int64_t     at = (o->top + row) * wall->cols + o->left + col;
+    int64_t     layer = at / o->heads, head = at % o->heads;
+    Area        area = { wall->area.y + 1 + (int)row * (wall->h + 1),
+                         wall->area.x + (int)col * (wall->w + 1), wall->h, wall->w };
+    const Tile *tile;
+    TileState   state;
+
+    if (o->left + col >= wall->cols || at >= o->layers * o->heads)
+        return;
+    tile = tiles_at(o->tiles, layer, head);
+    state = (TileState)atomic_load(&tile->state);
+    draw_name(ui, area, layer, head,
+              layer_number(ui, layer) == session_input(ui->session)->layer && head == pane->head,
+              state);
+    if (state == TILE_READY)
+        draw_tile(ui, pane, tile, area);
+    else if (state == TILE_NONE)
+        term_paragraph(ui->term, area, tile->why, ui_style(ui, ROLE_DIM));
+}
+
+/* What the chosen one's cells hold. */
+static void draw_words(Ui *ui, int y)
+{
+    const Overview *o = &ui->overview;
+    const Tile     *tile = tiles_at(o->tiles, o->layer, o->head);
+    int64_t         ready = tiles_ready(o->tiles), count = o->layers * o->heads;
+    char            caption[256] = "";
+    Panel           panel;
+    Text            out = { 0 };
+
+    if (o->layers > 1)
+        text_addf(&out, "layer %lld, ", (long long)layer_number(ui, o->layer));
+    text_addf(&out, "head %lld", (long long)o->head);
+    if (atomic_load(&tile->state) == TILE_READY) {
+        panel_init(&panel, &tile->view, NULL, 0, "");
+        if (!tile->view.found)
+            panel_caption(&panel, &tile->grid, caption, sizeof(caption));
+        else if (!isnan(tile->share))
+            snprintf(caption, sizeof(caption), "%.4g %% of the %lld strongest keys found",
+                     100 * tile->share, (long long)tile->found.keys);
+        if (tile->grid.value_max > tile->grid.value_min)
+            text_addf(&out, ": %.3g to %.3g", tile->grid.value_min, tile->grid.value_max);
+        text_addf(&out, "%s%s", *caption ? "  " : "", caption);
+    }
+    term_text(ui->term, y, 2, ui->term->cols - 4, text_str(&out), ui_style(ui, ROLE_TEXT));
+    if (ready < count)
+        term_textf(ui->term, y, ui->term->cols - 20, 18, ui_style(ui, ROLE_DIM),
+                   "%lld of %lld\xe2\x80\xa6", (long long)ready, (long long)count);
+    text_free(&out);
+}
+
+static void overview_draw(Ui *ui)
+{
+    Overview *o = &ui->overview;
+    Pane     *pane = compare_focus(ui);
+    Area      all = { 1, 0, ui->term->rows - 3, ui->term->cols };
+    Wall      wall = wall_of(ui);
+    Text      name = { 0 };
+    char      title[200];
+
+    term_fill(ui->term, all, ' ', (Style){ 0 });
+    if (!pane || !pane->result || !pane_view(pane) || ui->term->rows < 16)
+        return;
+    if (o->layers > 1)
+        text_addf(&name, "%lld layers, ", (long long)o->layers);
+    text_addf(&name, "%lld heads: ", (long long)o->heads);
+    pane_name(pane, &name);
+    text_addf(&name, " \xc2\xb7 %s", pane_view(pane)->name);
+    snprintf(title, sizeof(title), "%s", text_str(&name));
+    text_free(&name);
+    term_frame(ui->term, all, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    scroll(o, &wall);
+    want_tiles(ui, pane, &wall);
+    for (int64_t row = 0; o->tiles && row < wall.down; row++)
+        for (int64_t col = 0; col < wall.across; col++)
+            draw_one(ui, pane, &wall, row, col);
+    if (o->tiles)
+        draw_words(ui, all.y + all.h - 2);
+}
+
+static void leave(Ui *ui)
+{
+    forget(ui);
+}
+
+const Layer overview_layer = { .mode = "HEADS", .scope = IN_OVERVIEW, .draw = overview_draw,
+                               .leave = leave };
+
+bool overview_poll(Ui *ui)
+{
+    Overview *o = &ui->overview;
+    int64_t   before = o->ready;
+
+    o->ready = o->tiles ? tiles_ready(o->tiles) : 0;
+    return o->ready != before;
+}
+
+double overview_deadline(const Ui *ui)
+{
+    const Tiles *tiles = ui->overview.tiles;
+
+    return tiles && !tiles_done(tiles) ? 0.1 : -1;
+}
+
+void overview_close(Ui *ui)
+{
+    forget(ui);
+}
+
+/* ---- actions ------------------------------------------------------------------------- */
+
+static bool is_matrix(const View *view)
+{
+    ViewCurve curve;
+
+    return view && !view_curve(view, &curve);
+}
+
+void action_overview(Ui *ui)
+{
+    Pane        *pane = compare_focus(ui);
+    const Input *input = session_input(ui->session);
+    Overview    *o = &ui->overview;
+
+    if (!pane || !is_matrix(pane_view(pane))) {
+        ui_say(ui, ROLE_DIM, pane && pane->job ? "it still runs" : "no matrix is shown");
+        return;
+    }
+    forget(ui);
+    *o = (Overview){ .layers = session_input_spec(ui->session) ? input->layers : 1,
+                     .heads = pane_heads(pane), .head = pane->head };
+    o->layer = o->layers > 1 ? input_layer_index(input) : 0;
+    o->head = o->head < o->heads ? o->head : 0;
+    if (o->layers * o->heads < 2)
+        ui_say(ui, ROLE_DIM, "one layer, and this view is the same for every head");
+    else
+        ui_push(ui, &overview_layer);
+}
+
+static void step(Ui *ui, int64_t rows, int64_t cols)
+{
+    Overview *o = &ui->overview;
+    Wall      wall = wall_of(ui);
+    int64_t   to = o->layer * o->heads + o->head + rows * wall.cols + cols;
+
+    if (to < 0 || to >= o->layers * o->heads)
+        return;
+    o->layer = to / o->heads;
+    o->head = to % o->heads;
+}
+
+void action_overview_left(Ui *ui)
+{
+    step(ui, 0, -1);
+}
+void action_overview_right(Ui *ui)
+{
+    step(ui, 0, 1);
+}
+void action_overview_up(Ui *ui)
+{
+    step(ui, -1, 0);
+}
+void action_overview_down(Ui *ui)
+{
+    step(ui, 1, 0);
+}
+
+/* All panes are of one input, so all go to the layer. */
+static bool open_layer(Ui *ui, int64_t layer)
+{
+    InputChoice choice = *session_choice(ui->session);
+    Error       err = ERROR_INIT;
+    char       *spec = strdup(session_input_spec(ui->session));
+    bool        ok;
+
+    choice.layer = layer;
+    ok = spec && session_load(ui->session, spec, &choice, &err);
+    free(spec);
+    if (!ok)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    for (int i = 0; ok && i < ui->compare.count; i++)
+        pane_run(ui, &ui->compare.panes[i]);
+    return ok;
+}
+
+void action_overview_go(Ui *ui)
+{
+    Overview *o = &ui->overview;
+    Pane     *pane = compare_focus(ui);
+    int64_t   heads = o->heads, before = session_input(ui->session)->layer;
+    int64_t   layer = layer_number(ui, o->layer);
+
+    ui_pop(ui);
+    forget(ui);
+    if (!pane)
+        return;
+    history_note(ui);
+    if (o->layers > 1 && layer != before && !open_layer(ui, layer)) {
+        history_drop(ui);
+        return;
+    }
+    for (int i = 0; i < ui->compare.count; i++) {
+        Pane *to = &ui->compare.panes[i];
+
+        if (to == pane || (ui->compare.linked && pane_heads(to) == heads))
+            to->head = o->head;
+    }
+    if (o->layers > 1)
+        ui_say(ui, ROLE_DIM, "layer %lld, head %lld; u goes back", (long long)layer,
+               (long long)o->head);
+    else
+        ui_say(ui, ROLE_DIM, "head %lld; u goes back", (long long)o->head);
+}

@@ -1,0 +1,224 @@
+/* pager.c -- a text laid over the screen: cards, results of commands, messages. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/shell/actions.h"
+#include "ui/shell/explorer.h"
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+
+    for (; *text; text++)
+        lines += *text == '\n' || !text[1];
+    return lines;
+}
+
+static const char *line_at(const char *text, int line)
+{
+    while (line-- > 0 && text) {
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return text;
+}
+
+static Area room(const Ui *ui)
+{
+    return (Area){ 1, 0, ui->term->rows - 3, ui->term->cols };
+}
+
+/* What is sought stands out in the line. */
+static void mark_sought(Ui *ui, const char *line, Area at)
+{
+    const char *sought = ui->pager.sought, *found = line;
+    char        before[1024];
+
+    while (*sought && (found = strcasestr(found, sought))) {
+        char word[sizeof(ui->pager.sought)];
+        int  x;
+
+        snprintf(before, sizeof(before), "%.*s", (int)(found - line), line);
+        snprintf(word, sizeof(word), "%.*s", (int)strlen(sought), found);
+        x = term_width(before);
+        if (x < at.w)
+            term_text(ui->term, at.y, at.x + x, at.w - x, word, ui_style(ui, ROLE_SELECT));
+        found += strlen(sought);
+    }
+}
+
+static void pager_draw(Ui *ui)
+{
+    Pager *p = &ui->pager;
+    Area   area = room(ui);
+    int    lines = count_lines(text_str(&p->text)), most = lines - (area.h - 2);
+    char   title[160];
+
+    p->top = p->top > most ? most : p->top;
+    p->top = p->top < 0 ? 0 : p->top;
+    snprintf(title, sizeof(title), "%s  %d-%d/%d", p->title, lines ? p->top + 1 : 0,
+             p->top + area.h - 2 < lines ? p->top + area.h - 2 : lines, lines);
+    term_fill(ui->term, area, ' ', (Style){ 0 });
+    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    for (int i = 0; i < area.h - 2; i++) {
+        const char *line = line_at(text_str(&p->text), p->top + i);
+        char        copy[1024];
+
+        if (!line || !*line)
+            break;
+        snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(line, "\n"), line);
+        if ((int)strlen(copy) <= p->left)
+            continue;
+        term_text(ui->term, area.y + 1 + i, area.x + 2, area.w - 4, copy + p->left,
+                  ui_style(ui, ROLE_TEXT));
+        mark_sought(ui, copy + p->left, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 });
+    }
+}
+
+const Layer pager_layer = { .mode = "TEXT", .scope = IN_TEXT, .draw = pager_draw };
+
+/* Of so many bytes of UTF-8; pictures are lines of characters of one column. */
+static int columns_of(const char *text, size_t length)
+{
+    int columns = 0;
+
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return columns;
+}
+
+/* Long lines of prose are broken at the width there is now. */
+static void wrap(const char *text, int width, Text *out)
+{
+    int column = 0;
+
+    while (*text) {
+        size_t word = strcspn(text, " \n"), blanks = strspn(text + word, " ");
+        int    columns = columns_of(text, word);
+
+        if (column > 0 && column + columns > width) {
+            text_add(out, "\n    ");
+            column = 4;
+        }
+        text_add_bytes(out, text, word + (text[word] == ' ' ? blanks : 0));
+        column += columns + (int)blanks;
+        text += word + blanks;
+        if (*text == '\n') {
+            text_add(out, "\n");
+            column = 0;
+            text++;
+        }
+    }
+}
+
+void pager_open(Ui *ui, const char *title, const char *text, bool from_end)
+{
+    Pager *p = &ui->pager;
+
+    text_clear(&p->text);
+    wrap(text, ui->term->cols - 5 > 200 ? 200 : ui->term->cols - 5, &p->text);
+    snprintf(p->title, sizeof(p->title), "%s", title);
+    p->top = from_end ? count_lines(text_str(&p->text)) : 0;
+    p->left = 0;
+    p->sought[0] = '\0';
+    if (!ui_has(ui, &pager_layer))
+        ui_push(ui, &pager_layer);
+}
+
+/* ---- finding ---------------------------------------------------------------- */
+
+static bool line_has(const char *text, int line, const char *sought)
+{
+    const char *at = line_at(text, line);
+    char        copy[1024];
+
+    snprintf(copy, sizeof(copy), "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+    return strcasestr(copy, sought) != NULL;
+}
+
+/* The next line from `line` on in that direction, round the end. */
+static void go_to_sought(Ui *ui, int line, int direction)
+{
+    Pager *p = &ui->pager;
+    int    lines = count_lines(text_str(&p->text));
+
+    if (!p->sought[0]) {
+        ui_say(ui, ROLE_DIM, "nothing is sought yet: / finds");
+        return;
+    }
+    for (int tries = 0; tries < lines; tries++, line += direction) {
+        line = (line + lines) % lines;
+        if (!line_has(text_str(&p->text), line, p->sought))
+            continue;
+        p->top = p->found = line;
+        return;
+    }
+    ui_say(ui, ROLE_WARN, "'%s' is not in this text", p->sought);
+}
+
+void pager_search(Ui *ui, const char *text)
+{
+    snprintf(ui->pager.sought, sizeof(ui->pager.sought), "%s", text);
+    if (*text)
+        go_to_sought(ui, ui->pager.top, 1);
+}
+
+void action_text_next(Ui *ui)
+{
+    go_to_sought(ui, ui->pager.found + 1, 1);
+}
+void action_text_previous(Ui *ui)
+{
+    go_to_sought(ui, ui->pager.found - 1, -1);
+}
+
+/* ---- moving ----------------------------------------------------------------- */
+
+void action_text_up(Ui *ui)
+{
+    ui->pager.top--;
+}
+void action_text_down(Ui *ui)
+{
+    ui->pager.top++;
+}
+void action_text_page_up(Ui *ui)
+{
+    ui->pager.top -= ui->term->rows - 6;
+}
+void action_text_page_down(Ui *ui)
+{
+    ui->pager.top += ui->term->rows - 6;
+}
+void action_text_first(Ui *ui)
+{
+    ui->pager.top = 0;
+}
+void action_text_last(Ui *ui)
+{
+    ui->pager.top = count_lines(text_str(&ui->pager.text));
+}
+void action_text_right(Ui *ui)
+{
+    ui->pager.left += 8;
+}
+void action_text_left(Ui *ui)
+{
+    ui->pager.left -= ui->pager.left >= 8 ? 8 : ui->pager.left;
+}
+
+void action_info(Ui *ui)
+{
+    int              index = browse_chosen(ui);
+    const Mechanism *m = index >= 0 ? mechanism_at((size_t)index) : NULL;
+    Pane            *pane = compare_focus(ui);
+    Text             text = { 0 };
+
+    if (ui->screen != SCREEN_BROWSE && pane)
+        m = mechanism_find(pane->request.mechanism);
+    if (!m)
+        return;
+    card_text(m, &text);
+    pager_open(ui, m->id, text_str(&text), false);
+    text_free(&text);
+}

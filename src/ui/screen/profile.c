@@ -1,0 +1,369 @@
+/* profile.c -- what the panes cost: bars of time, FLOPs and memory, and stages.
+ *
+ * A number that was not measured is said to be so; it is never an empty bar.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/screen/profile.h"
+#include "ui/screen/scaling.h"
+#include "ui/shell/actions.h"
+
+#define PLOT_LINES 16 /* a plot is worth drawing */
+
+typedef enum Metric {
+    METRIC_TIME, METRIC_FLOPS, METRIC_ARENA, METRIC_HEAP,
+    METRIC_DEVICE, /* the last: there only where a pane was measured on a GPU */
+    METRIC_COUNT
+} Metric;
+
+static const char *const metric_names[METRIC_COUNT] = {
+    "time, median",
+    "FLOPs counted",
+    "memory of the mechanism, peak",
+    "heap, peak",
+    "GPU memory, peak",
+};
+
+static const Record *record_of(const Pane *pane)
+{
+    return pane->measured ? &pane->measured->record : NULL;
+}
+
+/* FLOPs are counted by every run; the rest is measured when asked for. */
+static Number number_for(const Pane *pane, Metric metric)
+{
+    const Record *r = record_of(pane), *any = r ? r : pane->result ? &pane->result->record : NULL;
+
+    switch (metric) {
+    case METRIC_TIME: return r ? r->time.median : NUMBER_NONE;
+    case METRIC_FLOPS:
+        return any && any->status == RECORD_OK ? number_of(flops_total(any->counted)) : NUMBER_NONE;
+    case METRIC_ARENA: return r ? r->arena_peak : NUMBER_NONE;
+    case METRIC_HEAP: return r ? r->heap_peak : NUMBER_NONE;
+    default: return r ? r->device_peak : NUMBER_NONE;
+    }
+}
+
+static int metrics_of(const Ui *ui)
+{
+    for (int i = 0; i < ui->compare.count; i++)
+        if (number_for(&ui->compare.panes[i], METRIC_DEVICE).valid)
+            return METRIC_COUNT;
+    return METRIC_DEVICE;
+}
+
+char *flops_text(double flops, char *text, size_t size)
+{
+    char   count[32];
+    size_t length = strlen(format_count(flops, count, sizeof(count)));
+    bool   bare = length > 0 && count[length - 1] >= '0' && count[length - 1] <= '9';
+
+    snprintf(text, size, "%s%sFLOP", count, bare ? " " : "");
+    return text;
+}
+
+static void number_label(const Pane *pane, Metric metric, Number number, char *text, size_t size)
+{
+    const Record *r = record_of(pane);
+    char          part[48];
+
+    if (pane->measuring && (!number.valid || metric != METRIC_FLOPS)) /* those are counted */
+        snprintf(text, size, "measuring\xe2\x80\xa6");
+    else if (!number.valid)
+        snprintf(text, size, metric == METRIC_DEVICE && r && !r->gpu ? "on the CPU"
+                                                                     : "not measured");
+    else if (metric == METRIC_TIME && r->time.q1.valid && r->time.q3.valid)
+        snprintf(text, size, "%.3g ms  [%.3g, %.3g]", number.value, r->time.q1.value,
+                 r->time.q3.value);
+    else if (metric == METRIC_TIME)
+        snprintf(text, size, "%.3g ms", number.value);
+    else if (metric == METRIC_FLOPS)
+        flops_text(number.value, text, size);
+    else
+        snprintf(text, size, "%s", format_bytes((int64_t)number.value, part, sizeof(part)));
+}
+
+static void draw_bar(Ui *ui, int y, int x, int width, double share, Role role)
+{
+    static const uint32_t eighths[] = {
+        ' ', 0x258F, 0x258E, 0x258D, 0x258C, 0x258B, 0x258A, 0x2589
+    };
+    int full = (int)(share * width * 8 + 0.5);
+
+    for (int i = 0; i < width && full > 0; i++, full -= 8)
+        term_char(ui->term, y, x + i, full >= 8 || !ui->term->utf8 ? 0x2588 : eighths[full],
+                  ui_style(ui, role));
+}
+
+static double largest(const Ui *ui, Metric metric)
+{
+    double most = 0;
+
+    for (int i = 0; i < ui->compare.count; i++) {
+        Number number = number_for(&ui->compare.panes[i], metric);
+
+        if (number.valid)
+            most = fmax(most, number.value);
+    }
+    return most;
+}
+
+static void draw_metric(Ui *ui, Area area, Metric metric)
+{
+    Compare *c = &ui->compare;
+    double   most = largest(ui, metric);
+    int      value_width = metric == METRIC_TIME ? 28 : 15;
+    int      bar = area.w - 4 - 16 - value_width;
+
+    term_frame(ui->term, area, metric_names[metric], false, ui_style(ui, ROLE_FRAME),
+               ui_style(ui, ROLE_TITLE));
+    for (int i = 0; i < c->count && i < area.h - 2; i++) {
+        Pane  *pane = &c->panes[i];
+        Number number = number_for(pane, metric);
+        int    y = area.y + 1 + i;
+        char   label[64], name[48];
+
+        number_label(pane, metric, number, label, sizeof(label));
+        pane_placed_name(ui, i, 15, name, sizeof(name));
+        term_text(ui->term, y, area.x + 2, 15, name,
+                  ui_style(ui, i == c->focus ? ROLE_TITLE : ROLE_TEXT));
+        if (number.valid && most > 0 && bar > 4)
+            draw_bar(ui, y, area.x + 18, bar, number.value / most, ROLE_METER);
+        term_text(ui->term, y, area.x + area.w - 2 - term_width(label), area.w - 20, label,
+                  ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
+    }
+}
+
+/* ---- stages and quality ----------------------------------------------------- */
+
+#define STAGE_BAR 50       /* where its bar begins */
+#define STAGE_GPU 78       /* ... behind a GPU's numbers */
+#define STAGE_COUNTED 120  /* ... and its counters' */
+
+/* What the GPU did of the stage: its kernels and the host's share; the counters' where there is
+ * room for them. */
+static void stage_gpu(Ui *ui, Area line, const DeviceProfile *gpu, int stage)
+{
+    Number busy = gpu->stages[stage].busy_ms, share = device_idle_share(gpu, stage);
+    const DeviceCounted *c = &gpu->stages[stage].counted;
+    char   part[32], flops[32] = "-", bytes[32] = "-";
+
+    if (busy.valid) {
+        snprintf(part, sizeof(part), "%.3g", busy.value);
+        term_textf(ui->term, line.y, line.x + 48, line.w - 48, ui_style(ui, ROLE_DIM),
+                   "kernels %7s ms", part);
+    }
+    if (busy.valid && share.valid)
+        term_textf(ui->term, line.y, line.x + 67, line.w - 67, ui_style(ui, ROLE_DIM),
+                   "host %3.0f%%", 100 * share.value);
+    if (line.w < STAGE_COUNTED || !gpu->passes)
+        return;
+    if (c->flops.valid)
+        format_count(c->flops.value, flops, sizeof(flops));
+    if (c->dram_read.valid && c->dram_written.valid)
+        format_bytes((int64_t)(c->dram_read.value + c->dram_written.value), bytes, sizeof(bytes));
+    term_textf(ui->term, line.y, line.x + 79, 40, ui_style(ui, ROLE_DIM), "hw %8s FLOP DRAM %9s",
+               flops, bytes);
+}
+
+static void stage_line(Ui *ui, Area line, const Record *r, int index, double most)
+{
+    const StageRecord   *stage = &r->stages[index];
+    const DeviceProfile *gpu = r->gpu && index < r->gpu->stage_count ? r->gpu : NULL;
+    char   name[96], flops[32], time[32] = "not measured";
+    double share = stage->time_ms.valid && most > 0 ? stage->time_ms.value / most : 0;
+    int    bar = !gpu ? STAGE_BAR : gpu->passes && line.w >= STAGE_COUNTED ? STAGE_COUNTED - 8
+                                                                           : STAGE_GPU;
+
+    if (stage->iteration >= 0)
+        snprintf(name, sizeof(name), "%s %lld", stage->name, (long long)stage->iteration);
+    else
+        snprintf(name, sizeof(name), "%s", stage->name);
+    if (stage->time_ms.valid)
+        snprintf(time, sizeof(time), "%.3g ms", stage->time_ms.value);
+    term_text(ui->term, line.y, line.x, 20, name, ui_style(ui, ROLE_TEXT));
+    term_textf(ui->term, line.y, line.x + 21, 26, ui_style(ui, ROLE_DIM), "%12s %13s", time,
+               flops_text(flops_total(stage->flops), flops, sizeof(flops)));
+    if (gpu)
+        stage_gpu(ui, line, gpu, index);
+    if (line.w > bar + 4)
+        draw_bar(ui, line.y, line.x + bar, line.w - bar - 2, share, ROLE_GOOD);
+}
+
+static void draw_stages(Ui *ui, Area area, const Pane *pane)
+{
+    const Record *r = record_of(pane);
+    double        most = 0;
+    char          title[96];
+
+    if (!r)
+        r = pane->result ? &pane->result->record : NULL;
+    snprintf(title, sizeof(title), "stages of %.32s%s%s", pane->request.mechanism,
+             r && r->gpu ? ": kernels [activity]" : "",
+             r && r->gpu && r->gpu->passes && area.w - 4 >= STAGE_COUNTED ? ", hw, DRAM [counters]"
+                                                                          : "");
+    term_frame(ui->term, area, title, false, ui_style(ui, ROLE_FRAME), ui_style(ui, ROLE_TITLE));
+    for (int i = 0; r && i < r->stage_count; i++)
+        if (r->stages[i].time_ms.valid)
+            most = fmax(most, r->stages[i].time_ms.value);
+    for (int i = 0; r && i < r->stage_count && i < area.h - 2; i++)
+        stage_line(ui, (Area){ area.y + 1 + i, area.x + 2, 1, area.w - 4 }, r, i, most);
+}
+
+/* One line; the tensors come last, where there is room for them. */
+static void quality_text(const Pane *pane, int room, Text *out)
+{
+    const Record *r = record_of(pane);
+    bool          mass;
+
+    if (!r) {
+        text_addf(out, "%s: %s", pane->request.mechanism,
+                  pane->measuring ? "being measured\xe2\x80\xa6" : "not measured; r measures");
+        return;
+    }
+    if (r->status != RECORD_OK) {
+        text_addf(out, "%s: %s %s", pane->request.mechanism, record_status_name(r->status),
+                  r->message);
+        return;
+    }
+    text_addf(out, "%s against full attention: ", pane->request.mechanism);
+    if (r->quality.mass_mean.valid)
+        text_addf(out, "softmax mass kept %.1f %%  ", 100 * r->quality.mass_mean.value);
+    if (r->quality.output_error.valid)
+        text_addf(out, "output error %.3g  ", r->quality.output_error.value);
+    if (r->quality.kl.valid)
+        text_addf(out, "KL %.3g nats  ", r->quality.kl.value);
+    if (!r->quality.mass_mean.valid && !r->quality.output_error.valid)
+        text_add(out, "not measured  ");
+    mass = r->seeds.count && r->seeds.mass.mean.valid;
+    if (mass)
+        text_addf(out, "over %d seeds: mass %.1f-%.1f %%  ", r->seeds.count,
+                  100 * r->seeds.mass.min.value, 100 * r->seeds.mass.max.value);
+    if (r->seeds.count && r->seeds.output_error.mean.valid && !mass)
+        text_addf(out, "over %d seeds: ", r->seeds.count);
+    if (r->seeds.count && r->seeds.output_error.mean.valid)
+        text_addf(out, "error %.3g-%.3g  ", r->seeds.output_error.min.value,
+                  r->seeds.output_error.max.value);
+    if (r->tensors && strcmp(r->tensors, "{}") != 0 &&
+        term_width(text_str(out)) + 10 + (int)strlen(r->tensors) <= room)
+        text_addf(out, "tensors %s  ", r->tensors);
+    if (!r->heap_peak.valid && r->heap_note[0])
+        text_addf(out, "(heap: %s)", r->heap_note);
+}
+
+/* Stages, and under them plots where there is room. */
+static void draw_rest(Ui *ui, Area area, const Pane *pane)
+{
+    const Record *r = record_of(pane);
+    int           lines = r && r->stage_count > 4 ? r->stage_count + 2 : 6;
+    bool          more = r && area.h >= lines + PLOT_LINES;
+    Area          below = { area.y + lines, area.x, area.h - lines, area.w };
+
+    if (more && profile_has_gpu(pane))
+        profile_gpu_draw(ui, below, pane);
+    else if (more)
+        profile_more_draw(ui, below);
+    area.h = more ? lines : area.h;
+    if (area.h >= 4)
+        draw_stages(ui, area, pane);
+}
+
+/* Two in a row where that is wide; elsewhere those of the heap and the GPU, which has less room
+ * for bars.  *y: below them. */
+static void draw_metrics(Ui *ui, Area area, bool wide, int *y)
+{
+    int height = ui->compare.count + 2, count = metrics_of(ui), x = 0;
+
+    for (int m = 0; m < count && *y + height <= area.y + area.h - 1; m++) {
+        bool first = wide ? m % 2 == 0 && m + 1 < count : m == METRIC_HEAP && m + 1 < count;
+        int  width = first ? area.w / 2 : area.w - x;
+
+        draw_metric(ui, (Area){ *y, area.x + x, height, width }, (Metric)m);
+        x = first ? width : 0;
+        *y += first ? 0 : height;
+    }
+}
+
+void profile_draw(Ui *ui, Area area)
+{
+    Pane    *pane = compare_focus(ui);
+    bool     wide = area.w >= 110;
+    int      y = area.y;
+    Text     quality = { 0 };
+
+    if (!pane) {
+        term_paragraph(ui->term, (Area){ area.y + area.h / 3, area.x + 4, 4, area.w - 8 },
+                       "No pane is open, so there is nothing to measure.\n\n"
+                       "1 goes to the list: Space marks, c compares.",
+                       ui_style(ui, ROLE_TEXT));
+        return;
+    }
+    if (ui->profiling.view != PROFILE_COSTS) {
+        profile_plot_draw(ui, area);
+        return;
+    }
+    draw_metrics(ui, area, wide, &y);
+    quality_text(pane, area.w - 2, &quality);
+    term_text(ui->term, y, area.x + 1, area.w - 2, text_str(&quality), ui_style(ui, ROLE_TEXT));
+    text_free(&quality);
+    draw_rest(ui, (Area){ y + 1, area.x, area.y + area.h - y - 1, area.w }, pane);
+}
+
+#define BARS_TIME  29 /* columns of the numbers beside the bars */
+#define BARS_OTHER 14
+
+static void bars_line(Ui *ui, Area line, int index, int count, double most)
+{
+    Pane  *pane = &ui->compare.panes[index];
+    int    numbers = BARS_TIME + (count - 1) * BARS_OTHER, x = line.x + line.w - numbers;
+    Number time = number_for(pane, METRIC_TIME);
+    char   name[48];
+
+    pane_placed_name(ui, index, time.valid ? 16 : 32, name, sizeof(name));
+    term_text(ui->term, line.y, line.x, 32, name, ui_style(ui, ROLE_TEXT));
+    if (time.valid && most > 0)
+        draw_bar(ui, line.y, line.x + 17, line.w - 19 - numbers, time.value / most, ROLE_METER);
+    for (int m = 0; m < count; m++) {
+        Number number = number_for(pane, (Metric)m);
+        int    width = m == METRIC_TIME ? BARS_TIME : BARS_OTHER;
+        char   label[64];
+
+        number_label(pane, (Metric)m, number, label, sizeof(label));
+        term_text(ui->term, line.y, x + width - term_width(label), width, label,
+                  ui_style(ui, number.valid ? ROLE_TEXT : ROLE_DIM));
+        x += width;
+    }
+}
+
+/* Under the panes of a tall screen: the bars of time, the rest as numbers. */
+void profile_bars(Ui *ui, Area area, bool wide)
+{
+    Compare *c = &ui->compare;
+    double   most = largest(ui, METRIC_TIME);
+    int      count = metrics_of(ui), numbers = BARS_TIME + (count - 1) * BARS_OTHER;
+
+    if (!wide || area.h < 4)
+        return;
+    term_frame(ui->term, area, "cost (4 measures)", false, ui_style(ui, ROLE_FRAME),
+               ui_style(ui, ROLE_TITLE));
+    term_textf(ui->term, area.y + 1, area.x + area.w - 2 - numbers, numbers,
+               ui_style(ui, ROLE_DIM), "%*s%*s%*s%*s%*s", BARS_TIME, "time", BARS_OTHER, "FLOPs",
+               BARS_OTHER, "own peak", BARS_OTHER, "heap peak",
+               count > METRIC_DEVICE ? BARS_OTHER : 0, count > METRIC_DEVICE ? "GPU peak" : "");
+    for (int i = 0; i < c->count && i < area.h - 3; i++)
+        bars_line(ui, (Area){ area.y + 2 + i, area.x + 2, 1, area.w - 4 }, i, count, most);
+}
+
+void action_measure(Ui *ui)
+{
+    if (!ui->compare.count)
+        ui_say(ui, ROLE_WARN, "no pane is open");
+    if (ui->profiling.view == PROFILE_SCALING) {
+        scaling_start(ui);
+        return;
+    }
+    for (int i = 0; i < ui->compare.count; i++)
+        pane_measure(ui, &ui->compare.panes[i]);
+}

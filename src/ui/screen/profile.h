@@ -1,0 +1,39 @@
+/* ui/screen/profile.h -- the profile screen beyond its bars: plots, and what they are made of. */
+#ifndef UI_SCREEN_PROFILE_H
+#define UI_SCREEN_PROFILE_H
+
+#include "app/figure/picture.h"
+#include "app/figure/plots.h"
+#include "ui/screen/compare.h"
+
+/* What the profile screen shows; v steps through them. */
+enum {
+    PROFILE_COSTS,    /* bars and stages: profile.c */
+    PROFILE_TIMELINE, /* of the focused pane, with its stages */
+    PROFILE_MEMORIES, /* of all panes */
+    PROFILE_QUALITY,
+    PROFILE_SEEDS,
+    PROFILE_ROOFLINE,
+    PROFILE_DEVICE,   /* kernels over time, of the focused pane */
+    PROFILE_KERNELS,  /* by kernel */
+    PROFILE_SCALING,  /* time over n: scaling.c */
+    PROFILE_VIEWS
+};
+
+#define PROFILE_CHOICES_MOST (3 * PANES_MOST)
+
+void profile_plot_draw(Ui *ui, Area area);
+/* One plot of the panes that the present page is about, in a frame. */
+void profile_kind_draw(Ui *ui, PlotKind kind, const char *title, Area area);
+/* What a GPU told of the pane's measurement, with its kernels as a table. */
+void profile_gpu_draw(Ui *ui, Area area, const Pane *pane);
+bool profile_has_gpu(const Pane *pane);
+/* Where the bars leave room: memory over time, and the last other plot that is known. */
+void profile_more_draw(Ui *ui, Area area);
+/* What is shown as panels of a figure; 0: nothing can be, *problem says why. */
+int  profile_choices(Ui *ui, PanelChoice *out, PictureOptions *options, const char **problem);
+/* A pane that was opened for a plot: it is measured, and the screen shows the plot;
+ * false: it was not. */
+bool profile_take(Ui *ui, Pane *pane);
+
+#endif

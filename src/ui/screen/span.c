@@ -1,0 +1,255 @@
+/* span.c -- the picture of a query: what it sees, laid out on the image.
+ *
+ * A layer over the compare screen.  Its query is the focused pane's cursor, so what is
+ * moved here has moved there too.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/command/command_parts.h"
+#include "ui/screen/compare.h"
+#include "ui/shell/actions.h"
+
+#define NARROW 60 /* columns below which what is told takes two lines */
+
+/* ---- the picture ------------------------------------------------------------ */
+
+static int64_t query_of(const Pane *pane)
+{
+    int64_t q, k;
+
+    pane_cursor(pane, &q, &k);
+    return q;
+}
+
+static bool is_current(const Spanning *s, const Pane *pane, const Panel *panel, int height,
+                       int width)
+{
+    return s->grid.cells && s->of == pane->result && s->view == panel->view &&
+           s->plane == panel->plane && s->query == query_of(pane) && s->height == height &&
+           s->width == width;
+}
+
+static void forget(Spanning *s)
+{
+    grid_free(&s->grid);
+    s->grid = (Grid){ 0 };
+    s->of = NULL;
+}
+
+/* The panel and its cells for what the pane looks at now; false: see s->problem. */
+static bool make_picture(Ui *ui, Pane *pane, Lens *lens, LensShape *shape)
+{
+    Spanning   *s = &ui->spanning;
+    Error       err = ERROR_INIT;
+    Panel       panel;
+    LensView    view;
+    GridRequest request;
+    char        query[32];
+
+    if (!pane_panel(ui, pane, &panel))
+        return false;
+    if (is_current(s, pane, &panel, shape->height, shape->width))
+        goto seen;
+    forget(s);
+    s->arena = s->arena ? s->arena : arena_new();
+    if (!s->arena)
+        return false;
+    arena_reset(s->arena);
+    s->view = panel.view;
+    s->plane = panel.plane;
+    s->query = query_of(pane);
+    s->height = shape->height;
+    s->width = shape->width;
+    snprintf(query, sizeof(query), "%lld", (long long)s->query);
+    panel.minus = NULL;
+    if (!picture_span(pane->result, query, s->arena, &panel, &err))
+        goto failed;
+    s->panel = panel;
+    *shape = (LensShape){ .rows = view_rows(panel.view), .cols = view_cols(panel.view),
+                          .height = shape->height, .width = shape->width, .tall = shape->tall,
+                          .even = true };
+    view = lens_view(lens, shape);
+    request = (GridRequest){ .view = panel.view, .components = panel.components,
+                             .region = lens_region(&view), .rows = view.row.cells,
+                             .cols = view.col.cells };
+    if (!grid_reduce(&request, &s->grid, &err))
+        goto failed;
+    s->of = pane->result;
+seen:
+    *shape = (LensShape){ .rows = view_rows(s->panel.view), .cols = view_cols(s->panel.view),
+                          .height = shape->height, .width = shape->width, .tall = shape->tall,
+                          .even = true };
+    return true;
+failed:
+    snprintf(s->problem, sizeof(s->problem), "%.250s", err.text);
+    return false;
+}
+
+/* ---- drawing ---------------------------------------------------------------- */
+
+static void draw_legend(Ui *ui, const Spanning *s, int y, int x, int limit)
+{
+    LegendItem items[12];
+    Figure     figure = { .panels = (Panel *)(uintptr_t)&s->panel, .count = 1 };
+    int        count = figure_legend(&figure, items, 12);
+
+    for (int i = 0; i < count && x < limit - 16; i++) {
+        bool letters = !ui->term->utf8 || ui->term->colours < TERM_256;
+
+        term_char(ui->term, y, x, letters ? (uint32_t)items[i].ascii : 0x25A0,
+                  (Style){ .fg = letters ? INK_NONE : ink_of(items[i].rgb, items[i].index256) });
+        x += 2 + term_text(ui->term, y, x + 2, 20, items[i].text, ui_style(ui, ROLE_TEXT)) + 2;
+    }
+}
+
+static void draw_picture(Ui *ui, Pane *pane, Area area)
+{
+    Spanning  *s = &ui->spanning;
+    Panel      panel;
+    Lens       lens = { 0 };
+    int        lines = area.w < NARROW ? 2 : 1;
+    Area       canvas = { area.y + 1, area.x + 2, area.h - 3 - lines, area.w - 4 };
+    Area       words = { area.y + area.h - 2 - lines, area.x + 2, lines, area.w - 4 };
+    Glyphs     glyphs;
+    LensShape  shape = { 0 };
+    LensView   view;
+    MatrixLook look;
+    char       caption[256];
+
+    if (!pane_panel(ui, pane, &panel))
+        return;
+    glyphs = ui->term->colours < TERM_256 ? GLYPHS_ASCII
+                                          : glyphs_for(ui->term, ui->glyphs, &panel);
+    shape.tall = glyphs_size(glyphs).tall;
+    matrix_pixels(canvas, glyphs, &shape.height, &shape.width);
+    if (!make_picture(ui, pane, &lens, &shape)) {
+        term_paragraph(ui->term, canvas, s->problem, ui_style(ui, ROLE_WARN));
+        return;
+    }
+    view = lens_view(&lens, &shape);
+    look = (MatrixLook){ .theme = ui->term->colours == TERM_MONO ? THEME_MONO : ui->theme,
+                         .glyphs = glyphs, .q = -1, .k = -1 };
+    matrix_draw(ui->term, canvas, &s->panel, &s->grid, &view, &look);
+    panel_caption(&s->panel, &s->grid, caption, sizeof(caption));
+    while (term_width(caption) > words.w * lines && strrchr(caption, ',')) /* whole statements */
+        *strrchr(caption, ',') = '\0';
+    term_paragraph(ui->term, words, caption, ui_style(ui, ROLE_TEXT));
+    draw_legend(ui, s, area.y + area.h - 2, area.x + 2, area.x + area.w);
+}
+
+/* All of the screen, which is cleared, or beside the parameters that are edited. */
+static Area room(Ui *ui)
+{
+    Area all = { 1, 0, ui->term->rows - 3, ui->term->cols }, editor;
+
+    term_fill(ui->term, all, ' ', (Style){ 0 });
+    if (!ui_has(ui, &params_layer))
+        return all;
+    editor = params_area(ui);
+    all.x = editor.x ? 0 : editor.w;
+    all.w -= editor.w;
+    return all;
+}
+
+static void span_draw(Ui *ui)
+{
+    Pane *pane = compare_focus(ui);
+    char  title[160], name[128] = "";
+    Area  area;
+
+    if (!pane)
+        return;
+    area = room(ui);
+    if (pane_view(pane))
+        pane_title(ui, pane, ui->compare.focus + 1, name, sizeof(name));
+    snprintf(title, sizeof(title), "what a query sees, on the image: %s", name);
+    term_frame(ui->term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    draw_picture(ui, pane, area);
+}
+
+const Layer span_layer = { .mode = "IMAGE", .scope = IN_SPAN, .draw = span_draw };
+
+void span_close(Ui *ui)
+{
+    forget(&ui->spanning);
+    arena_free(ui->spanning.arena);
+    ui->spanning.arena = NULL;
+}
+
+/* ---- actions ---------------------------------------------------------------- */
+
+/* Why there is no picture, before a layer is opened for it; NULL: there is one. */
+static const char *obstacle(const Pane *pane, const View *view)
+{
+    if (strcmp(view->rows, "query") != 0 || strcmp(view->cols, "key") != 0)
+        return "this view is not of queries and keys; v takes the next view";
+    if (!picture_width(pane->result))
+        return "the input is no image, and this mechanism reads it as none";
+    return NULL;
+}
+
+void action_span(Ui *ui)
+{
+    Pane       *pane = seen_pane(ui);
+    const char *why = pane ? obstacle(pane, pane_view(pane)) : "no matrix is shown";
+
+    if (why) {
+        ui_say(ui, ROLE_DIM, "%s", why);
+        return;
+    }
+    forget(&ui->spanning);
+    ui->spanning.problem[0] = '\0';
+    ui_push(ui, &span_layer);
+}
+
+static void move(Ui *ui, int64_t rows, int64_t cols)
+{
+    Pane   *pane = compare_focus(ui);
+    int64_t width = pane && pane->result ? picture_width(pane->result) : 0, q, k, to;
+
+    if (!width || !pane_view(pane))
+        return;
+    pane_cursor(pane, &q, &k);
+    to = q + rows * width + cols;
+    if (to >= 0 && to < view_rows(pane_view(pane)) &&
+        (rows || to / width == q / width)) /* not around the edge of the image */
+        go_to_cell(ui, pane, to, k);
+}
+
+void action_span_up(Ui *ui)
+{
+    move(ui, -1, 0);
+}
+void action_span_down(Ui *ui)
+{
+    move(ui, 1, 0);
+}
+void action_span_left(Ui *ui)
+{
+    move(ui, 0, -1);
+}
+void action_span_right(Ui *ui)
+{
+    move(ui, 0, 1);
+}
+
+void action_span_command(Ui *ui)
+{
+    Pane          *pane = compare_focus(ui);
+    PictureOptions o = { .head = pane ? pane->head : 0 };
+    PanelChoice    choice;
+    Text           line = { 0 };
+    char           query[32];
+
+    if (!pane || !pane->result || !pane_view(pane))
+        return;
+    snprintf(query, sizeof(query), "%lld", (long long)query_of(pane));
+    choice = (PanelChoice){ .result = pane->result, .view = pane_view(pane)->name, .head = -1 };
+    o.span = query;
+    text_add(&line, "attnscope ");
+    picture_command(ui->session, &choice, 1, &o, &line);
+    term_copy(ui->term, text_str(&line));
+    ui_say(ui, ROLE_GOOD, "copied: %s", text_str(&line));
+    text_free(&line);
+}

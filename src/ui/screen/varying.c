@@ -1,0 +1,428 @@
+/* varying.c -- one parameter of a pane at several values, run in the background.
+ *
+ * The points are jobs of the session, one after the other and only while nothing else
+ * waits, so panes stay live; each is on the screen as soon as it is there.  Panes beside the
+ * focused one are lines of the same plots.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/screen/compare.h"
+#include "ui/shell/actions.h"
+#include "ui/state/saved.h"
+
+#define USUAL_GOAL ((SweepGoal){ .quantity = SWEEP_MASS, .bound = 0.95 })
+
+static bool is_open(const Varying *v)
+{
+    return v->sweep.count > 0;
+}
+
+static void forget(Varying *v)
+{
+    job_free(v->job);
+    sweep_free(&v->sweep);
+    *v = (Varying){ .sweep = { .count = 0 } };
+}
+
+void vary_close(Ui *ui)
+{
+    forget(&ui->varying);
+}
+
+/* The pane it began on, while it is still that. */
+Pane *vary_pane(Ui *ui)
+{
+    const Varying *v = &ui->varying;
+    Pane          *pane = v->pane < ui->compare.count ? &ui->compare.panes[v->pane] : NULL;
+
+    return pane && !strcmp(pane->request.mechanism, v->sweep.lines[v->main].request.mechanism)
+               ? pane
+               : NULL;
+}
+
+/* Cursor to a point. */
+static void point_at(Varying *v, int point)
+{
+    int order[VARY_MOST];
+
+    sweep_order(&v->sweep, order);
+    for (int i = 0; i < v->sweep.vary.count; i++)
+        if (order[i] == point)
+            v->cursor = i;
+}
+
+/* ---- beginning -------------------------------------------------------------- */
+
+static bool add_panes(Ui *ui, Varying *v, const Pane *first, Error *err)
+{
+    if (!sweep_add(&v->sweep, &first->request, err))
+        return false;
+    v->main = v->sweep.count - 1;
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Request *request = &ui->compare.panes[i].request;
+        bool           there = false;
+
+        for (int k = 0; k < v->sweep.count; k++)
+            there = there || request_same(&v->sweep.lines[k].request, request);
+        if (!there && !request_same(request, &first->request) && !request->above &&
+            !sweep_add(&v->sweep, request, err))
+            return false;
+    }
+    return true;
+}
+
+/* Some value is one that the parameter can have; else why the first is none. */
+static bool any_value(Ui *ui, const Varying *v, Error *err)
+{
+    Request request;
+
+    for (int i = 0; i < v->sweep.vary.count; i++) {
+        Error own = ERROR_INIT;
+
+        if (sweep_request(&v->sweep, ui->session, v->main, i, &request, &own)) {
+            bool can = saved_check_request(&request, &own);
+
+            request_free(&request);
+            if (can)
+                return true;
+        }
+        if (i == 0)
+            *err = own;
+    }
+    return false;
+}
+
+static bool begin(Ui *ui, Pane *pane, const char *range, Error *err)
+{
+    Varying *v = &ui->varying;
+
+    if (pane->request.above)
+        return error_set(err, ERR_USAGE, "a stack of layers has no one parameter to vary");
+    if (!sweep_open(&v->sweep, range, &pane->request, err))
+        return false;
+    if (!sweep_varies(&pane->request, v->sweep.vary.name))
+        return error_set(err, ERR_PARAM, "%s has no parameter %s", pane->request.mechanism,
+                         v->sweep.vary.name);
+    v->pane = (int)(pane - ui->compare.panes);
+    v->input = session_input(ui->session);
+    v->cost = SWEEP_FLOPS;
+    if (!add_panes(ui, v, pane, err) || !any_value(ui, v, err))
+        return false;
+    for (int i = 0; i < v->sweep.vary.count; i++)
+        if (sweep_x(&v->sweep, i) == vary_now(ui))
+            point_at(v, i);
+    return true;
+}
+
+/* goal: what is sought; NULL: only the plots.  What cannot begin leaves what was there. */
+static bool start(Ui *ui, Pane *pane, const char *range, const SweepGoal *goal)
+{
+    Varying *v = &ui->varying, before = *v;
+    Error    err = ERROR_INIT;
+
+    if (!pane) {
+        ui_say(ui, ROLE_WARN, "no pane is open");
+        return false;
+    }
+    *v = (Varying){ .sweep = { .count = 0 } };
+    if (!begin(ui, pane, range, &err)) {
+        forget(v);
+        *v = before;
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        return false;
+    }
+    forget(&before);
+    v->seeks = goal != NULL;
+    v->goal = goal ? *goal : USUAL_GOAL;
+    v->loss = goal ? goal->quantity : SWEEP_ERROR;
+    if (!ui_has(ui, &vary_layer))
+        ui_push(ui, &vary_layer);
+    vary_poll(ui);
+    return true;
+}
+
+static void trim(const char *text, char *out, size_t size)
+{
+    size_t length;
+
+    text += strspn(text, " ");
+    snprintf(out, size, "%s", text);
+    for (length = strlen(out); length && out[length - 1] == ' '; length--)
+        out[length - 1] = '\0';
+}
+
+void vary_enter(Ui *ui, const char *range)
+{
+    char text[512];
+
+    trim(range, text, sizeof(text));
+    start(ui, compare_focus(ui), text, NULL);
+}
+
+void vary_enter_goal(Ui *ui, const char *line)
+{
+    SweepGoal goal = USUAL_GOAL;
+    Error     err = ERROR_INIT;
+    char      text[512], *share;
+
+    trim(line, text, sizeof(text));
+    share = strrchr(text, ' ');
+    if (share && !goal_parse(share + 1, &goal, &err)) {
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        return;
+    }
+    text[strcspn(text, " ")] = '\0';
+    start(ui, compare_focus(ui), text, &goal);
+}
+
+bool vary_param(Ui *ui, int at, const Param *param, bool seek)
+{
+    Pane             *pane = at < ui->compare.count ? &ui->compare.panes[at] : NULL;
+    const Assignment *given = pane ? assignments_find(&pane->request.given, param->name) : NULL;
+    const Input      *input = session_input(ui->session);
+    SweepGoal         goal = USUAL_GOAL;
+    Text              range = { 0 }, now = { 0 };
+    bool              ok;
+
+    if (given)
+        text_add(&now, given->text);
+    else
+        params_print(param, NULL, &now);
+    ok = vary_usual(param, text_str(&now), input ? input->n : 1, seek, &range);
+    if (ok) {
+        ok = start(ui, pane, text_str(&range), seek ? &goal : NULL);
+        ui->varying.closes_in = ok && seek;
+    } else {
+        ui_say(ui, ROLE_DIM, "%s has no usual range; :vary %s=VALUES names one", param->name,
+               param->name);
+    }
+    text_free(&range);
+    text_free(&now);
+    return ok;
+}
+
+/* The first parameter that is a number: what most mechanisms are tuned by. */
+static const Param *first_number(const Pane *pane)
+{
+    const Mechanism *m = mechanism_find(pane->request.mechanism);
+
+    for (const Param *p = m->params; p && p->name; p++)
+        if (p->type == PARAM_TYPE_INT)
+            return p;
+    return NULL;
+}
+
+static void vary_first(Ui *ui, bool seek)
+{
+    Pane        *pane = compare_focus(ui);
+    const Param *param = pane ? first_number(pane) : NULL;
+
+    if (!pane)
+        ui_say(ui, ROLE_WARN, "no pane is open");
+    else if (!param)
+        ui_say(ui, ROLE_DIM, "%s has no number to vary; :vary NAME=VALUES names a parameter",
+               pane->request.mechanism);
+    else
+        vary_param(ui, ui->compare.focus, param, seek);
+}
+
+/* Of this pane and input, still to be looked at. */
+static bool is_of(Ui *ui, const Pane *pane)
+{
+    const Varying *v = &ui->varying;
+
+    return pane && is_open(v) && v->pane == ui->compare.focus &&
+           v->input == session_input(ui->session) &&
+           !strcmp(v->sweep.lines[v->main].request.mechanism, pane->request.mechanism);
+}
+
+void action_vary(Ui *ui)
+{
+    if (is_of(ui, compare_focus(ui)))
+        ui_push(ui, &vary_layer);
+    else
+        vary_first(ui, false);
+}
+
+/* ---- running ---------------------------------------------------------------- */
+
+static void submit(Ui *ui)
+{
+    Varying *v = &ui->varying;
+    Error    err = ERROR_INIT;
+    Request  request;
+
+    if (sweep_request(&v->sweep, ui->session, v->line, v->point, &request, &err)) {
+        v->job = session_submit(ui->session, &request, &err);
+        request_free(&request);
+    }
+    if (!v->job)
+        sweep_refuse(&v->sweep, v->line, v->point, &err);
+}
+
+static void take_job(Ui *ui, JobState state)
+{
+    Varying *v = &ui->varying;
+    Result  *result = job_result(v->job);
+
+    if (result)
+        sweep_take(&v->sweep, v->line, v->point, result);
+    else if (state == JOB_FAILED)
+        sweep_refuse(&v->sweep, v->line, v->point, job_error(v->job));
+    else
+        v->stopped = true;
+    result_release(result);
+    job_free(v->job);
+    v->job = NULL;
+}
+
+static void set_value(Ui *ui, int point)
+{
+    Varying    *v = &ui->varying;
+    Pane       *pane = vary_pane(ui);
+    Error       err = ERROR_INIT;
+    const char *value = v->sweep.vary.values[point];
+    char        assignment[320];
+
+    if (!pane) {
+        ui_say(ui, ROLE_WARN, "the pane of %s is closed", v->sweep.lines[v->main].name);
+        return;
+    }
+    snprintf(assignment, sizeof(assignment), "%s=%s", v->sweep.vary.name, value);
+    history_note(ui);
+    if (!request_set(ui->session, &pane->request, assignment, &err)) {
+        history_drop(ui);
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        return;
+    }
+    compare_run(ui, pane);
+    ui_say(ui, ROLE_GOOD, "%s; u undoes", assignment);
+}
+
+static void answer(Ui *ui)
+{
+    Varying *v = &ui->varying;
+    int      at = sweep_smallest(&v->sweep, v->main, &v->goal);
+    Text     text = { 0 };
+
+    v->seeks = false;
+    sweep_answer(&v->sweep, v->main, &v->goal, &text);
+    if (at >= 0) {
+        point_at(v, at);
+        set_value(ui, at);
+    }
+    ui_say(ui, at >= 0 ? ROLE_GOOD : ROLE_WARN, "%s%s", text_str(&text),
+           at >= 0 ? "; u undoes" : "");
+    text_free(&text);
+}
+
+/* A value between the last that fails and the first that does; true: it is run next. */
+static bool closes_in(Ui *ui)
+{
+    Varying *v = &ui->varying;
+    Error    ignored = ERROR_INIT;
+
+    v->told = !sweep_refine(&v->sweep, v->main, &v->goal, &ignored);
+    return !v->told;
+}
+
+static void finish(Ui *ui)
+{
+    Varying *v = &ui->varying;
+
+    v->told = true;
+    if (v->seeks && v->closes_in && closes_in(ui))
+        return;
+    if (v->seeks)
+        answer(ui);
+    else if (!ui_has(ui, &vary_layer))
+        ui_say(ui, ROLE_GOOD, "%s over %s is there: A shows it", v->sweep.lines[v->main].name,
+               v->sweep.vary.name);
+}
+
+bool vary_poll(Ui *ui)
+{
+    Varying *v = &ui->varying;
+    JobState state = v->job ? job_state(v->job) : JOB_DONE;
+    bool     changed = false;
+
+    if (!is_open(v) || state == JOB_WAITING || state == JOB_RUNNING)
+        return false;
+    if (v->job) {
+        take_job(ui, state);
+        changed = true;
+    }
+    if (v->input != session_input(ui->session))
+        v->stopped = true;
+    while (!v->stopped && !v->job && !session_busy(ui->session) &&
+           sweep_next(&v->sweep, &v->line, &v->point))
+        submit(ui);
+    if (!v->stopped && !v->told && !v->job && !sweep_next(&v->sweep, &v->line, &v->point)) {
+        finish(ui);
+        changed = true;
+        if (!v->told)
+            vary_poll(ui);
+    }
+    return changed;
+}
+
+bool vary_cancel(Ui *ui)
+{
+    Varying *v = &ui->varying;
+    int      line, point;
+    bool     runs = is_open(v) && !v->stopped && sweep_next(&v->sweep, &line, &point);
+
+    if (!runs)
+        return false;
+    if (v->job)
+        job_cancel(v->job);
+    else
+        v->stopped = true;
+    v->seeks = false;
+    return true;
+}
+
+bool vary_progress(const Ui *ui, char *text, size_t size)
+{
+    const Varying   *v = &ui->varying;
+    const SweepLine *line = &v->sweep.lines[v->line];
+    int              all, done = is_open(v) ? sweep_done(&v->sweep, &all) : 0;
+
+    if (!is_open(v) || !v->job)
+        return false;
+    snprintf(text, size, "%s: %d of %d, %s%s%s", v->sweep.vary.name, done + 1, all, line->name,
+             line->fixed ? "" : " at ", line->fixed ? "" : v->sweep.vary.values[v->point]);
+    return true;
+}
+
+/* ---- actions ---------------------------------------------------------------- */
+
+void action_vary_set(Ui *ui)
+{
+    int order[VARY_MOST];
+
+    if (!is_open(&ui->varying))
+        return;
+    sweep_order(&ui->varying.sweep, order);
+    set_value(ui, order[ui->varying.cursor]);
+    ui_pop(ui);
+}
+
+void action_smallest(Ui *ui)
+{
+    vary_first(ui, true);
+}
+
+void action_vary_smallest(Ui *ui)
+{
+    Varying *v = &ui->varying;
+
+    v->goal = USUAL_GOAL;
+    v->seeks = true;
+    v->loss = SWEEP_MASS;
+    v->closes_in = true;
+    v->stopped = v->told = false;
+    vary_poll(ui);
+}

@@ -1,0 +1,408 @@
+/* command_line.c -- what a typed line does: a command of the program, an action of
+ * the screen, or a mechanism to open.
+ *
+ * A command runs on the worker in a session of its own on the same input, so a
+ * long one does not hold up the screen; its progress stands in the message line,
+ * its result opens as a text.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/preset.h"
+#include "ui/screen/profile.h"
+#include "ui/shell/actions.h"
+#include "ui/shell/completion.h"
+#include "ui/shell/console.h"
+#include "ui/shell/messages.h"
+#include "ui/state/journal.h"
+#include "ui/state/saving.h"
+
+struct CommandWork {
+    Job        *job;
+    Text        out, storage;
+    char        line[512];
+    char       *spec; /* of the input; NULL: none */
+    InputChoice choice;
+    const char *words[CALL_MAX_WORDS]; /* in storage */
+    int         count, columns;
+    pthread_mutex_t lock; /* of progress, which the worker tells */
+    char        progress[160];
+    bool        told; /* progress is new */
+};
+
+static void take_progress(void *context, const char *text)
+{
+    struct CommandWork *w = context;
+
+    pthread_mutex_lock(&w->lock);
+    snprintf(w->progress, sizeof(w->progress), "%s", text);
+    w->told = true;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* False: nothing new. */
+static bool show_progress(Ui *ui, struct CommandWork *w)
+{
+    bool told;
+
+    pthread_mutex_lock(&w->lock);
+    told = w->told;
+    if (told)
+        ui_say(ui, ROLE_DIM, "%s; Ctrl-C stops it", w->progress);
+    w->told = false;
+    pthread_mutex_unlock(&w->lock);
+    return told;
+}
+
+static bool run_command(void *context, const atomic_bool *cancel, Error *err)
+{
+    struct CommandWork *w = context;
+    Session            *s = session_new(err);
+    bool                ok = s != NULL;
+
+    if (ok) {
+        session_on_stop(s, cancel, NULL);
+        session_on_progress(s, take_progress, w);
+    }
+    if (ok && w->spec)
+        ok = session_load(s, w->spec, &w->choice, err);
+    if (ok && atomic_load(cancel))
+        ok = error_set(err, ERR_CANCELLED, "cancelled");
+    if (ok) /* the pager shows characters, no colours */
+        ok = command_run(s, w->words, w->count, false, w->columns, &w->out, err);
+    session_free(s);
+    return ok;
+}
+
+static void work_free(struct CommandWork *w)
+{
+    job_free(w->job);
+    text_free(&w->out);
+    text_free(&w->storage);
+    pthread_mutex_destroy(&w->lock);
+    free(w->spec);
+    free(w);
+}
+
+static void start_command(Ui *ui, const char *line)
+{
+    struct CommandWork *w = calloc(1, sizeof(*w));
+    Error               err = ERROR_INIT;
+    const char         *spec = session_input_spec(ui->session);
+
+    if (!w)
+        return;
+    if (ui->command.work) {
+        ui_say(ui, ROLE_WARN, "a command is running: Ctrl-C cancels it");
+        free(w);
+        return;
+    }
+    pthread_mutex_init(&w->lock, NULL);
+    snprintf(w->line, sizeof(w->line), "%s", line);
+    w->columns = ui->term->cols - 5;
+    w->spec = spec ? strdup(spec) : NULL;
+    w->choice = *session_choice(ui->session);
+    if (call_split(line, w->words, CALL_MAX_WORDS, &w->count, &w->storage, &err))
+        w->job = session_submit_work(ui->draughtsman.session, run_command, w, &err);
+    if (!w->job) {
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+        work_free(w);
+        return;
+    }
+    ui->command.work = w;
+    ui_say(ui, ROLE_DIM, "running: %s", line);
+}
+
+bool command_poll(Ui *ui)
+{
+    struct CommandWork *w = ui->command.work;
+    JobState            state = w ? job_state(w->job) : JOB_WAITING;
+
+    if (state == JOB_WAITING || state == JOB_RUNNING)
+        return w && show_progress(ui, w);
+    ui->command.work = NULL;
+    ui->message[0] = '\0';
+    if (state == JOB_DONE)
+        journal_command(ui, w->line);
+    if (state == JOB_DONE)
+        pager_open(ui, w->line, text_str(&w->out), false);
+    else
+        ui_say(ui, ROLE_ERROR, "%s",
+               *job_error(w->job)->text ? job_error(w->job)->text : "cancelled");
+    work_free(w);
+    return true;
+}
+
+bool command_cancel(Ui *ui)
+{
+    if (ui->command.work)
+        job_cancel(ui->command.work->job);
+    return ui->command.work != NULL;
+}
+
+void command_close(Ui *ui)
+{
+    if (!ui->command.work)
+        return;
+    job_cancel(ui->command.work->job);
+    work_free(ui->command.work);
+    ui->command.work = NULL;
+}
+
+/* With a name it opens here what `figure --preset` draws; alone it is the command. */
+#define PRESET_WORD "preset"
+
+/* ---- what words of the explorer's own complete to ----------------------------- */
+
+/* What the focused pane's mechanism can be varied by. */
+static void consider_params(Ui *ui, Found *f)
+{
+    const Pane      *pane = compare_focus(ui);
+    const Mechanism *m = pane ? mechanism_find(pane->request.mechanism) : NULL;
+    char             name[72];
+
+    for (const Param *p = m ? m->params : NULL; p && p->name; p++) {
+        snprintf(name, sizeof(name), "%s=", p->name);
+        if (p->type != PARAM_TYPE_TENSOR)
+            found_add(f, name);
+    }
+}
+
+/* What v goes through. */
+static void consider_views(Ui *ui, Found *f)
+{
+    const Pane *pane = compare_focus(ui);
+
+    for (int at = 0; pane && pane_offers(pane, at); at++)
+        if (*pane_offers(pane, at))
+            found_add(f, pane_offers(pane, at));
+}
+
+static void consider_presets(Ui *ui, Found *f)
+{
+    (void)ui;
+    for (size_t i = 0; preset_at(i); i++)
+        found_add(f, preset_at(i)->id);
+}
+
+static void consider_sessions(Ui *ui, Found *f)
+{
+    (void)ui;
+    saving_names(found_add, f);
+}
+
+static void consider_lessons(Ui *ui, Found *f)
+{
+    (void)ui;
+    lessons_names(found_add, f);
+}
+
+static void consider_stop(Ui *ui, Found *f)
+{
+    (void)ui;
+    found_add(f, "stop");
+}
+
+static void consider_keep(Ui *ui, Found *f)
+{
+    (void)ui;
+    found_add(f, "keep");
+    found_add(f, "drop");
+}
+
+static void consider_themes(Ui *ui, Found *f)
+{
+    (void)ui;
+    for (int i = 0; i < THEME_COUNT; i++)
+        found_add(f, theme_name((Theme)i));
+}
+
+static void consider_glyphs(Ui *ui, Found *f)
+{
+    (void)ui;
+    for (int i = 0; i < GLYPHS_COUNT; i++)
+        found_add(f, glyphs_name((Glyphs)i));
+}
+
+/* ---- words of the explorer's own -------------------------------------------- */
+
+static void theme_typed(Ui *ui, const char *name)
+{
+    Error err = ERROR_INIT;
+
+    if (theme_parse(name, &ui->theme, &err))
+        ui_say(ui, ROLE_DIM, "theme: %s", theme_name(ui->theme));
+    else
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+static void glyphs_typed(Ui *ui, const char *name)
+{
+    Error err = ERROR_INIT;
+
+    if (glyphs_parse(name, &ui->glyphs, &err))
+        say_glyphs(ui);
+    else
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+}
+
+/* What takes a rest of the line that no action can take. */
+typedef struct Typed {
+    const char *word;
+    bool        alone; /* also without a rest; else that is the command or action */
+    void (*run)(Ui *ui, const char *rest);
+    void (*complete)(Ui *ui, Found *found); /* NULL: nothing to complete */
+} Typed;
+
+static const Typed typed[] = {
+    { PRESET_WORD, false, compare_open_preset, consider_presets },
+    { "view", true, compare_typed_view, consider_views },
+    { "vary", false, vary_enter, consider_params },
+    { "smallest", false, vary_enter_goal, consider_params },
+    { "save", true, saving_typed_save, consider_sessions },
+    { "restore", true, saving_typed_restore, consider_sessions },
+    { "lesson", true, lessons_typed, consider_lessons },
+    { "record", true, journal_typed_record, consider_stop },
+    { "history", false, journal_typed_history, NULL },
+    { "messages", false, messages_typed, consider_keep },
+    { "script", false, console_typed_script, NULL },
+    { "theme", false, theme_typed, consider_themes },
+    { "glyphs", false, glyphs_typed, consider_glyphs },
+};
+#define TYPED_COUNT (sizeof(typed) / sizeof(*typed))
+
+static const Typed *typed_find(const char *word, size_t length)
+{
+    for (size_t i = 0; i < TYPED_COUNT; i++)
+        if (strlen(typed[i].word) == length && !strncmp(typed[i].word, word, length))
+            return &typed[i];
+    return NULL;
+}
+
+/* False: the line is for something else. */
+static bool run_typed(Ui *ui, const char *line)
+{
+    const Typed *t = typed_find(line, strcspn(line, " "));
+    char         rest[512];
+
+    if (!t)
+        return false;
+    line += strcspn(line, " ");
+    if (!*line && !t->alone)
+        return false;
+    snprintf(rest, sizeof(rest), "%s", line + strspn(line, " "));
+    for (size_t end = strlen(rest); end && rest[end - 1] == ' ';)
+        rest[--end] = '\0';
+    t->run(ui, rest);
+    return true;
+}
+
+void command_enter(Ui *ui, const char *line)
+{
+    size_t         length = strcspn(line, " (:@");
+    char           word[64];
+    const Command *command;
+    const Action  *action;
+
+    if (run_typed(ui, line))
+        return;
+    snprintf(word, sizeof(word), "%.*s", (int)(length < 60 ? length : 60), line);
+    command = command_find(word);
+    action = action_find(word);
+    if (command && line[length] != '(') {
+        if (command->run)
+            start_command(ui, line);
+        else
+            ui_say(ui, ROLE_WARN, "%s runs from the shell only%s", word,
+                   strcmp(word, "lua") ? "" : "; here :script FILE does, and ; is a console");
+    } else if (action) {
+        action->run(ui);
+    } else if (mechanism_find(word)) {
+        history_note(ui);
+        if (ui->screen != SCREEN_COMPARE)
+            compare_clear(ui);
+        if (compare_open(ui, line) && !profile_take(ui, compare_focus(ui))) {
+            ui->screen = SCREEN_COMPARE;
+            compare_ask(ui);
+        }
+    } else {
+        ui_say(ui, ROLE_ERROR, "'%s' is no command, action or mechanism; Ctrl-P lists everything",
+               word);
+    }
+}
+
+/* ---- completing a line ------------------------------------------------------ */
+
+/* The word of the explorer's own that the stem belongs to, or a --preset before it. */
+static const Typed *typed_of(const char *text, const char *stem)
+{
+    size_t length = strlen(PRESET_WORD);
+
+    if (stem == text)
+        return NULL;
+    while (stem > text && stem[-1] == ' ')
+        stem--;
+    if ((size_t)(stem - text) >= length && !strncmp(stem - length, PRESET_WORD, length))
+        return typed_find(PRESET_WORD, length);
+    return typed_find(text, strcspn(text, " "));
+}
+
+static void consider_all(Found *f, bool first_word)
+{
+    const Command   *command;
+    const Mechanism *mechanism;
+    const Action    *action;
+
+    for (size_t i = 0; first_word && (command = command_at(i)); i++)
+        if (command->run)
+            found_add(f, command->name);
+    for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
+        found_add(f, mechanism->id);
+    for (size_t i = 0; first_word && (action = action_at(i)); i++)
+        if (action->scope & IN_SCREENS && !command_find(action->id))
+            found_add(f, action->id);
+}
+
+static void complete_usual(Found *f, const char *line)
+{
+    char           word[64];
+    const Command *command;
+
+    snprintf(word, sizeof(word), "%.*s", (int)(strcspn(line, " ") % sizeof(word)), line);
+    command = f->stem > line ? command_find(word) : NULL;
+    if (!found_in_layer(f) && !(command && found_in_call(f, command, line)))
+        consider_all(f, f->stem == line);
+}
+
+void command_complete(Ui *ui, Field *field, char *choices, size_t size)
+{
+    const char *stem = field->text + field->cursor;
+    Found       f = { 0 };
+    const Typed *own;
+    bool         inside; /* of parentheses: a comma or the end is to come, no blank */
+
+    while (stem > field->text && stem[-1] != ' ')
+        stem--;
+    f.stem = stem;
+    f.stem_length = (size_t)(field->text + field->cursor - stem);
+    own = typed_of(field->text, stem);
+    if (own && own->complete)
+        own->complete(ui, &f);
+    else if (!own)
+        complete_usual(&f, field->text);
+    inside = f.stem != stem;
+    choices[0] = '\0';
+    if (f.count > 0) {
+        char rest[64];
+
+        snprintf(rest, sizeof(rest), "%s", f.common + f.stem_length);
+        field_insert(field, rest);
+        if (f.count == 1 && f.common[strlen(f.common) - 1] != '=' && !inside)
+            field_insert(field, " ");
+        if (f.count > 1)
+            snprintf(choices, size, "%.500s", text_str(&f.all));
+    }
+    text_free(&f.all);
+}

@@ -1,0 +1,400 @@
+/* console.c -- see console.h. */
+#include "ui/shell/console.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/shell/actions.h"
+#include "ui/shell/control.h"
+#include "ui/term/keys.h"
+
+#define KEYS_MOST 64
+#define PAST_MOST 64
+#define LONG_SCRIPT 0.5 /* seconds after which a script is said to run */
+
+typedef struct MappedKey {
+    unsigned      scope;
+    uint32_t      key;
+    const Action *action; /* NULL: a function of the script */
+    int           function;
+} MappedKey;
+
+struct Console {
+    Interpreter *interpreter;
+    Control        control;
+    bool         opened; /* the interpreter is; that takes a while, so only when it is needed */
+    Field        field;
+    Text         code;   /* lines typed before, of a statement that goes on */
+    char         past[PAST_MOST][256];
+    int          past_count, past_at;
+    int          back;   /* lines above the last one */
+    char         choices[512];
+    MappedKey    keys[KEYS_MOST];
+    int          key_count;
+    double       since; /* scripts have run from then on; 0: none does */
+};
+
+void console_begin(Ui *ui, Interpreter *interpreter)
+{
+    ui->console = interpreter ? calloc(1, sizeof(*ui->console)) : NULL;
+    if (!ui->console)
+        return;
+    ui->console->interpreter = interpreter;
+    control_fill(ui, &ui->console->control);
+}
+
+void console_end(Ui *ui)
+{
+    Console *c = ui->console;
+
+    if (!c)
+        return;
+    if (c->opened)
+        c->interpreter->close(c->interpreter->host);
+    text_free(&c->code);
+    free(c);
+    ui->console = NULL;
+}
+
+/* False with a message. */
+static bool open_interpreter(Ui *ui)
+{
+    Console *c = ui->console;
+    Error    err = ERROR_INIT;
+
+    if (!c)
+        error_set(&err, ERR_NOMEM, "not enough memory for scripts");
+    else if (!c->opened)
+        c->opened = c->interpreter->open(c->interpreter->host, &c->control, &err);
+    if (err.code)
+        ui_say(ui, ROLE_ERROR, "%s", err.text);
+    return err.code == ERR_NONE;
+}
+
+bool console_file(Ui *ui, const char *path)
+{
+    Error err = ERROR_INIT;
+
+    if (!open_interpreter(ui))
+        return false;
+    if (ui->console->interpreter->file(ui->console->interpreter->host, path, &err))
+        return true;
+    ui_say(ui, ROLE_ERROR, "%s", err.text);
+    return false;
+}
+
+void console_typed_script(Ui *ui, const char *path)
+{
+    if (console_file(ui, path))
+        ui_say(ui, ROLE_DIM, "script: %s; Ctrl-C stops it, ; shows what it prints", path);
+}
+
+bool console_tick(Ui *ui)
+{
+    Console *c = ui->console;
+    bool     done = c && c->opened && c->interpreter->tick(c->interpreter->host);
+
+    if (c && console_deadline(ui) < 0)
+        c->since = 0;
+    else if (c && c->since == 0)
+        c->since = ui_now();
+    return done;
+}
+
+bool console_runs(const Ui *ui)
+{
+    const Console *c = ui->console;
+
+    return c && c->since > 0 && ui_now() - c->since > LONG_SCRIPT;
+}
+
+const char *console_doing(const Ui *ui)
+{
+    const Console *c = ui->console;
+
+    return c && c->opened ? c->interpreter->doing(c->interpreter->host) : NULL;
+}
+
+double console_deadline(const Ui *ui)
+{
+    const Console *c = ui->console;
+
+    return c && c->opened ? c->interpreter->deadline(c->interpreter->host) : -1;
+}
+
+bool console_stop(Ui *ui)
+{
+    Console *c = ui->console;
+
+    return c && c->opened && c->interpreter->stop(c->interpreter->host);
+}
+
+void console_answer(Ui *ui, const char *text)
+{
+    Console *c = ui->console;
+
+    if (c && c->opened)
+        c->interpreter->answer(c->interpreter->host, text);
+}
+
+/* ---- keys of scripts -------------------------------------------------------- */
+
+static unsigned scope_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        unsigned    scope;
+    } places[] = {
+        { "all", IN_SCREENS | IN_INSPECT }, { "browse", IN_BROWSE },   { "compare", IN_MATRIX },
+        { "step", IN_STEP },                { "profile", IN_PROFILE },
+    };
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+        if (!strcmp(places[i].name, name))
+            return places[i].scope;
+    return 0;
+}
+
+bool console_map(Ui *ui, const char *where, const char *key, const char *action, int function,
+                 Error *err)
+{
+    Console  *c = ui->console;
+    MappedKey mapped = { .scope = scope_named(where), .key = key_parse(key, strlen(key)),
+                         .action = action ? action_find(action) : NULL, .function = function };
+
+    if (!mapped.scope)
+        return error_set(err, ERR_USAGE, "map: '%.40s' is none of all, browse, compare, step, "
+                         "profile", where);
+    if (!mapped.key)
+        return error_set(err, ERR_USAGE, "map: '%.40s' is no key; like j, F1, C-p, S-Tab", key);
+    if (action && !mapped.action)
+        return error_set(err, ERR_USAGE, "there is no action '%.60s'; Ctrl-P lists them", action);
+    for (int i = 0; i < c->key_count; i++)
+        if (c->keys[i].key == mapped.key && c->keys[i].scope == mapped.scope) {
+            c->keys[i] = mapped;
+            return true;
+        }
+    if (c->key_count == KEYS_MOST)
+        return error_set(err, ERR_UNSUPPORTED, "map: at most %d keys", KEYS_MOST);
+    c->keys[c->key_count++] = mapped;
+    return true;
+}
+
+bool console_key(Ui *ui, uint32_t key)
+{
+    Console *c = ui->console;
+
+    for (int i = c ? c->key_count - 1 : -1; i >= 0; i--) {
+        MappedKey *mapped = &c->keys[i];
+
+        if (mapped->key != key || !(mapped->scope & ui_scope(ui)))
+            continue;
+        if (mapped->action)
+            mapped->action->run(ui);
+        else
+            c->interpreter->call(c->interpreter->host, mapped->function);
+        return true;
+    }
+    return false;
+}
+
+/* ---- the docked prompt ------------------------------------------------------ */
+
+int console_height(const Ui *ui)
+{
+    int third = ui->term->rows / 3;
+
+    return ui_has(ui, &console_layer) ? third < 6 ? 6 : third : 0;
+}
+
+/* The line `back` lines before the end of the text; *end: where it ends. */
+static const char *line_before(const char *text, const char **end, int back)
+{
+    const char *at = text + strlen(text);
+
+    if (at > text && at[-1] == '\n')
+        at--;
+    for (*end = at;; back--) {
+        while (at > text && at[-1] != '\n')
+            at--;
+        if (back == 0)
+            return at;
+        if (at == text)
+            return NULL;
+        *end = --at;
+    }
+}
+
+static void draw_output(Ui *ui, Area area)
+{
+    Console    *c = ui->console;
+    const char *text = text_str(c->interpreter->output(c->interpreter->host));
+
+    for (int i = 0; i < area.h && *text; i++) {
+        const char *end, *line = line_before(text, &end, c->back + i);
+        char        copy[512];
+
+        if (!line)
+            break;
+        snprintf(copy, sizeof(copy), "%.*s", (int)(end - line < 500 ? end - line : 500), line);
+        for (char *tab = copy; (tab = strchr(tab, '\t'));)
+            *tab = ' ';
+        term_text(ui->term, area.y + area.h - 1 - i, area.x, area.w, copy,
+                  ui_style(ui, ROLE_TEXT));
+    }
+}
+
+static void console_draw(Ui *ui)
+{
+    Console *c = ui->console;
+    Term    *term = ui->term;
+    int      height = console_height(ui);
+    Area     area = { term->rows - 2 - height, 0, height, term->cols };
+
+    term_fill(term, area, ' ', (Style){ 0 });
+    term_fill(term, (Area){ area.y, 0, 1, area.w }, term->utf8 ? 0x2500 : '-',
+              ui_style(ui, ROLE_DIM));
+    term_text(term, area.y, 2, area.w - 4, c->back ? " Lua, earlier lines " : " Lua ",
+              ui_style(ui, ROLE_TITLE));
+    draw_output(ui, (Area){ area.y + 1, 1, height - 2, area.w - 2 });
+    term_text(term, area.y + height - 1, 1, 3, c->code.length ? ">>" : ">",
+              ui_style(ui, ROLE_KEY));
+    field_draw(&c->field, term, area.y + height - 1, 4, area.w - 6, ui_style(ui, ROLE_FIELD));
+    if (c->choices[0]) {
+        term_fill(term, (Area){ area.y + height - 2, 0, 1, area.w }, ' ', (Style){ 0 });
+        term_text(term, area.y + height - 2, 1, area.w - 2, c->choices, ui_style(ui, ROLE_DIM));
+    }
+}
+
+static bool console_typed(Ui *ui, uint32_t key)
+{
+    if (!field_key(&ui->console->field, key))
+        return false;
+    ui->console->choices[0] = '\0';
+    return true;
+}
+
+const Layer console_layer = {
+    .mode = "LUA",
+    .scope = IN_CONSOLE,
+    .draw = console_draw,
+    .key = console_typed,
+};
+
+void action_console(Ui *ui)
+{
+    if (!open_interpreter(ui))
+        return;
+    ui->console->choices[0] = '\0';
+    ui_push(ui, &console_layer);
+}
+
+static void remember(Console *c, const char *line)
+{
+    if (c->past_count == PAST_MOST) {
+        memmove(c->past[0], c->past[1], (PAST_MOST - 1) * sizeof(*c->past));
+        c->past_count--;
+    }
+    snprintf(c->past[c->past_count++], sizeof(*c->past), "%.250s", line);
+    c->past_at = c->past_count;
+}
+
+void action_console_run(Ui *ui)
+{
+    Console *c = ui->console;
+
+    c->choices[0] = '\0';
+    c->back = 0;
+    if (c->field.length)
+        remember(c, c->field.text);
+    else if (!c->code.length)
+        return;
+    text_addf(&c->code, "%s%s", c->code.length ? "\n" : "", c->field.text);
+    field_set(&c->field, "");
+    if (c->interpreter->type(c->interpreter->host, text_str(&c->code)) != TYPED_UNFINISHED)
+        text_clear(&c->code);
+}
+
+static void recall(Ui *ui, int by)
+{
+    Console *c = ui->console;
+    int      at = c->past_at + by;
+
+    if (at < 0 || at > c->past_count)
+        return;
+    c->past_at = at;
+    field_set(&c->field, at == c->past_count ? "" : c->past[at]);
+}
+
+void action_console_older(Ui *ui)
+{
+    recall(ui, -1);
+}
+void action_console_newer(Ui *ui)
+{
+    recall(ui, 1);
+}
+
+static void scroll(Ui *ui, int by)
+{
+    Console    *c = ui->console;
+    const char *text = text_str(c->interpreter->output(c->interpreter->host));
+    int         lines = 0;
+
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    c->back += by;
+    c->back = c->back > lines - 1 ? lines - 1 : c->back;
+    c->back = c->back < 0 ? 0 : c->back;
+}
+
+void action_console_page_up(Ui *ui)
+{
+    scroll(ui, console_height(ui) - 3);
+}
+void action_console_page_down(Ui *ui)
+{
+    scroll(ui, 3 - console_height(ui));
+}
+
+/* ---- completing a name ------------------------------------------------------ */
+
+typedef struct NamesFound {
+    char  common[256]; /* what all begin with */
+    char *list;
+    size_t room;
+    int   count;
+} NamesFound;
+
+static void add_name(void *context, const char *name)
+{
+    NamesFound *f = context;
+    size_t      same = 0, used = strlen(f->list);
+    const char *last = strrchr(name, '.');
+
+    if (!f->count++)
+        snprintf(f->common, sizeof(f->common), "%s", name);
+    while (f->common[same] && f->common[same] == name[same])
+        same++;
+    f->common[same] = '\0';
+    snprintf(f->list + used, f->room - used, "%s ", last ? last + 1 : name);
+}
+
+void action_console_complete(Ui *ui)
+{
+    Console    *c = ui->console;
+    NamesFound  f = { .list = c->choices, .room = sizeof(c->choices) };
+    const char *word = c->field.text + c->field.cursor;
+    char        stem[256];
+
+    while (word > c->field.text && !strchr(" \t\"'=;,+-*/%^~#{}()[]|&<>", word[-1]))
+        word--;
+    snprintf(stem, sizeof(stem), "%.*s", (int)(c->field.text + c->field.cursor - word), word);
+    c->choices[0] = '\0';
+    c->interpreter->complete(c->interpreter->host, stem, add_name, &f);
+    if (f.count && strlen(f.common) >= strlen(stem))
+        field_insert(&c->field, f.common + strlen(stem));
+    if (f.count < 2)
+        c->choices[0] = '\0';
+}

@@ -1,0 +1,273 @@
+/* help.c -- what works here, or everything by name: a list to filter and run. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "app/command/preset.h"
+#include "ui/shell/actions.h"
+#include "ui/shell/explorer.h"
+#include "ui/term/keys.h"
+
+#define CHOICES_MOST 512
+#define ROOMY        90 /* columns from which the longest name of a mechanism fits beside words */
+
+typedef struct Choice {
+    const Action    *action; /* or */
+    const Mechanism *mechanism;
+    const Command   *command;
+    const Preset    *preset;
+} Choice;
+
+typedef struct Choices {
+    Choice items[CHOICES_MOST];
+    int    count;
+    bool   elsewhere; /* no key here is called so: what can be opened or run by name */
+} Choices;
+
+/* What the layer below this one allows. */
+static unsigned scope_below(const Ui *ui)
+{
+    return ui->layer_count > 1 ? ui->layers[ui->layer_count - 2]->scope : ui_screen_scope(ui);
+}
+
+static void choice_text(const Choice *c, char *keys, size_t keys_size, char *text, size_t size)
+{
+    keys[0] = '\0';
+    if (c->action) {
+        action_keys(c->action, keys, keys_size);
+        snprintf(text, size, "%s", c->action->help);
+    } else if (c->mechanism) {
+        snprintf(keys, keys_size, "%s", c->mechanism->id);
+        snprintf(text, size, "open %s", c->mechanism->title);
+    } else if (c->preset) {
+        snprintf(keys, keys_size, "%s", c->preset->id);
+        snprintf(text, size, "open %s (%s)", c->preset->title, c->preset->source);
+    } else {
+        snprintf(keys, keys_size, ":%s", c->command->name);
+        snprintf(text, size, "%s", c->command->help);
+    }
+}
+
+static void add(const Ui *ui, Choices *list, Choice choice)
+{
+    const char *wanted = ui->help.filter.text;
+    char        keys[128], text[256];
+
+    choice_text(&choice, keys, sizeof(keys), text, sizeof(text));
+    if (list->count == CHOICES_MOST ||
+        (*wanted && !strcasestr(text, wanted) && !strcasestr(keys, wanted) &&
+         !(choice.action && strcasestr(choice.action->id, wanted))))
+        return;
+    list->items[list->count++] = choice;
+}
+
+static void add_mechanisms(const Ui *ui, Choices *list)
+{
+    const Mechanism *mechanism;
+
+    for (size_t i = 0; (mechanism = mechanism_at(i)); i++)
+        add(ui, list, (Choice){ .mechanism = mechanism });
+}
+
+static void add_others(const Ui *ui, Choices *list)
+{
+    const Command *command;
+
+    for (size_t i = 0; preset_at(i); i++)
+        add(ui, list, (Choice){ .preset = preset_at(i) });
+    for (size_t i = 0; (command = command_at(i)); i++)
+        if (command->run)
+            add(ui, list, (Choice){ .command = command });
+}
+
+static void make_choices(const Ui *ui, Choices *list)
+{
+    const Action *action;
+    unsigned      scope = scope_below(ui);
+
+    *list = (Choices){ 0 };
+    if (ui->help.palette)
+        add_mechanisms(ui, list);
+    for (size_t i = 0; !ui->compare.adding && (action = action_at(i)); i++)
+        if (action->scope & scope)
+            add(ui, list, (Choice){ .action = action });
+    if (ui->help.palette && !ui->compare.adding)
+        add_others(ui, list);
+    if (ui->help.palette || list->count)
+        return;
+    list->elsewhere = true;
+    add_mechanisms(ui, list);
+    add_others(ui, list);
+}
+
+static Area help_area(const Ui *ui)
+{
+    int width = ui->term->cols - 4 < 100 ? ui->term->cols - 4 : 100;
+
+    return (Area){ 2, (ui->term->cols - width) / 2, ui->term->rows - 5, width };
+}
+
+/* What its line cuts off stands whole below the list. */
+static void draw_whole(Ui *ui, const char *text, int room)
+{
+    Area below = { ui->term->rows - 3, 1, 2, ui->term->cols - 2 };
+
+    if (term_width(text) <= room || ui->message[0])
+        return;
+    term_fill(ui->term, (Area){ below.y, 0, below.h, ui->term->cols }, ' ', (Style){ 0 });
+    term_paragraph(ui->term, below, text, ui_style(ui, ROLE_TEXT));
+}
+
+static void help_draw(Ui *ui)
+{
+    Help   *h = &ui->help;
+    Term   *term = ui->term;
+    Choices list;
+    Area    area = help_area(ui);
+    int     keys_width;
+    int     room = area.h - 4;
+    char    title[96];
+
+    make_choices(ui, &list);
+    keys_width = !h->palette && !list.elsewhere ? 14 : area.w >= ROOMY ? 30 : 20;
+    h->line = h->line >= list.count ? list.count - 1 : h->line;
+    h->line = h->line < 0 ? 0 : h->line;
+    h->top = h->line < h->top ? h->line : h->line >= h->top + room ? h->line - room + 1 : h->top;
+    snprintf(title, sizeof(title), "%s  %d-%d/%d",
+             ui->compare.adding ? "Add a pane"
+             : h->palette       ? "Everything"
+             : list.elsewhere   ? "No key for it here, but"
+                                : "What works here",
+             list.count ? h->top + 1 : 0, h->top + room < list.count ? h->top + room : list.count,
+             list.count);
+    term_fill(term, area, ' ', (Style){ 0 });
+    term_frame(term, area, title, true, ui_style(ui, ROLE_FOCUS), ui_style(ui, ROLE_TITLE));
+    term_text(term, area.y + 1, area.x + 2, 8, "filter", ui_style(ui, ROLE_DIM));
+    field_draw(&h->filter, term, area.y + 1, area.x + 9, area.w - 12, ui_style(ui, ROLE_FIELD));
+    if (!list.count)
+        term_text(term, area.y + 3, area.x + 2, area.w - 4,
+                  "nothing is called so or does that; : runs commands", ui_style(ui, ROLE_DIM));
+    for (int i = 0; i < room && h->top + i < list.count; i++) {
+        bool  here = h->top + i == h->line;
+        Style style = ui_style(ui, here ? ROLE_SELECT : ROLE_TEXT);
+        char  keys[128], text[256];
+        int   y = area.y + 3 + i;
+
+        choice_text(&list.items[h->top + i], keys, sizeof(keys), text, sizeof(text));
+        if (here)
+            term_fill(term, (Area){ y, area.x + 1, 1, area.w - 2 }, ' ', style);
+        term_text(term, y, area.x + 2, keys_width, keys, here ? style : ui_style(ui, ROLE_KEY));
+        term_text(term, y, area.x + 3 + keys_width, area.w - keys_width - 5, text, style);
+        if (here)
+            draw_whole(ui, text, area.w - keys_width - 5);
+    }
+}
+
+static bool help_key(Ui *ui, uint32_t key)
+{
+    if (!ui->help.filter.length && key == '?') {
+        action_close(ui);
+        return true;
+    }
+    if (key == K_ARROW_LEFT || key == K_ARROW_RIGHT || !field_key(&ui->help.filter, key))
+        return false;
+    ui->help.line = ui->help.top = 0;
+    return true;
+}
+
+/* The first click chooses a line, the second does it, as in the list of mechanisms. */
+static void help_press(Ui *ui, const Event *event)
+{
+    Area area = help_area(ui);
+    int  line = ui->help.top + event->y - area.y - 3;
+
+    if (event->y < area.y + 3 || event->y >= area.y + area.h - 1 || event->x <= area.x ||
+        event->x >= area.x + area.w - 1)
+        return;
+    if (line == ui->help.line)
+        action_choice_run(ui);
+    else
+        ui->help.line = line;
+}
+
+static void help_leave(Ui *ui)
+{
+    ui->compare.adding = false;
+}
+
+const Layer help_layer = {
+    .mode = "HELP",
+    .scope = IN_LIST,
+    .draw = help_draw,
+    .key = help_key,
+    .leave = help_leave,
+    .press = help_press,
+};
+
+void help_open(Ui *ui, bool palette)
+{
+    ui->help = (Help){ .palette = palette };
+    ui_push(ui, &help_layer);
+}
+
+void action_help(Ui *ui)
+{
+    help_open(ui, false);
+}
+
+void action_palette(Ui *ui)
+{
+    help_open(ui, true);
+}
+
+void action_choice_up(Ui *ui)
+{
+    ui->help.line--;
+}
+void action_choice_down(Ui *ui)
+{
+    ui->help.line++;
+}
+void action_choice_page_up(Ui *ui)
+{
+    ui->help.line -= ui->term->rows - 9;
+}
+void action_choice_page_down(Ui *ui)
+{
+    ui->help.line += ui->term->rows - 9;
+}
+
+static void open_mechanism(Ui *ui, const Mechanism *m, bool adding)
+{
+    history_note(ui);
+    if (!adding)
+        compare_clear(ui);
+    if (compare_pick(ui, m)) {
+        ui->screen = SCREEN_COMPARE;
+        compare_ask(ui);
+    }
+}
+
+void action_choice_run(Ui *ui)
+{
+    Choices list;
+    Choice  choice;
+    bool    adding = ui->compare.adding;
+
+    make_choices(ui, &list);
+    if (ui->help.line < 0 || ui->help.line >= list.count)
+        return;
+    choice = list.items[ui->help.line];
+    action_close(ui);
+    if (choice.action)
+        choice.action->run(ui);
+    else if (choice.mechanism)
+        open_mechanism(ui, choice.mechanism, adding || ui->screen == SCREEN_COMPARE);
+    else if (choice.preset)
+        compare_open_preset(ui, choice.preset->id);
+    else {
+        prompt_open(ui, PROMPT_COMMAND);
+        field_set(&ui->prompt.field, choice.command->name);
+        field_insert(&ui->prompt.field, " ");
+    }
+}

@@ -1,0 +1,155 @@
+/* prompt.c -- the line at the bottom where commands and searches are typed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/shell/actions.h"
+#include "ui/shell/console.h"
+#include "ui/shell/explorer.h"
+
+static void prompt_draw(Ui *ui)
+{
+    Prompt *p = &ui->prompt;
+    int     y = ui->term->rows - 2;
+
+    term_fill(ui->term, (Area){ y, 0, 1, ui->term->cols }, ' ', (Style){ 0 });
+    term_char(ui->term, y, 1, p->kind == PROMPT_SEARCH ? '/' : p->kind == PROMPT_ASK ? '?' : ':',
+              ui_style(ui, ROLE_KEY));
+    field_draw(&p->field, ui->term, y, 2, ui->term->cols - 4, ui_style(ui, ROLE_TEXT));
+    if (p->choices[0]) {
+        term_fill(ui->term, (Area){ y - 1, 0, 1, ui->term->cols }, ' ', (Style){ 0 });
+        term_text(ui->term, y - 1, 1, ui->term->cols - 2, p->choices, ui_style(ui, ROLE_DIM));
+    }
+}
+
+static bool prompt_key(Ui *ui, uint32_t key)
+{
+    if (!field_key(&ui->prompt.field, key))
+        return false;
+    if (ui->prompt.kind != PROMPT_ASK)
+        ui->prompt.choices[0] = '\0';
+    return true;
+}
+
+static void ask_leave(Ui *ui)
+{
+    console_answer(ui, NULL);
+}
+
+const Layer prompt_layer = {
+    .mode = "COMMAND",
+    .scope = IN_PROMPT,
+    .draw = prompt_draw,
+    .key = prompt_key,
+};
+
+const Layer search_layer = {
+    .mode = "FIND",
+    .scope = IN_SEARCH,
+    .draw = prompt_draw,
+    .key = prompt_key,
+};
+
+const Layer ask_layer = {
+    .mode = "ASKED",
+    .scope = IN_SEARCH,
+    .draw = prompt_draw,
+    .key = prompt_key,
+    .leave = ask_leave,
+    .escape = "no answer",
+};
+
+void prompt_ask(Ui *ui, const char *question)
+{
+    prompt_open(ui, PROMPT_ASK);
+    snprintf(ui->prompt.choices, sizeof(ui->prompt.choices), "%s", question);
+}
+
+void prompt_open(Ui *ui, PromptKind kind)
+{
+    Prompt *p = &ui->prompt;
+
+    p->kind = kind;
+    field_set(&p->field, "");
+    p->choices[0] = '\0';
+    p->past_at = p->past_count;
+    ui->message[0] = '\0';
+    ui_push(ui, kind == PROMPT_SEARCH ? &search_layer
+                : kind == PROMPT_ASK  ? &ask_layer
+                                      : &prompt_layer);
+}
+
+void action_command(Ui *ui)
+{
+    prompt_open(ui, PROMPT_COMMAND);
+}
+
+void action_search(Ui *ui)
+{
+    if (ui->screen == SCREEN_BROWSE && !ui_has(ui, &pager_layer))
+        browse_filter(ui);
+    else
+        prompt_open(ui, PROMPT_SEARCH);
+}
+
+static void remember(Prompt *p, const char *line)
+{
+    int most = sizeof(p->past) / sizeof(*p->past);
+
+    if (p->past_count == most) {
+        memmove(p->past[0], p->past[1], (size_t)(most - 1) * sizeof(*p->past));
+        p->past_count--;
+    }
+    snprintf(p->past[p->past_count++], sizeof(*p->past), "%.250s", line);
+}
+
+void action_prompt_run(Ui *ui)
+{
+    Prompt *p = &ui->prompt;
+    char    line[512];
+
+    snprintf(line, sizeof(line), "%s", p->field.text);
+    ui_pop(ui);
+    if (p->kind == PROMPT_SEARCH) {
+        if (ui_has(ui, &pager_layer))
+            pager_search(ui, line);
+        else
+            compare_search(ui, line);
+        return;
+    }
+    if (p->kind == PROMPT_ASK) {
+        console_answer(ui, line);
+        return;
+    }
+    if (!line[0])
+        return;
+    remember(p, line);
+    command_enter(ui, line);
+}
+
+static void recall(Ui *ui, int by)
+{
+    Prompt *p = &ui->prompt;
+    int     at = p->past_at + by;
+
+    if (p->kind != PROMPT_COMMAND || at < 0 || at > p->past_count)
+        return;
+    p->past_at = at;
+    field_set(&p->field, at == p->past_count ? "" : p->past[at]);
+}
+
+void action_prompt_older(Ui *ui)
+{
+    recall(ui, -1);
+}
+void action_prompt_newer(Ui *ui)
+{
+    recall(ui, 1);
+}
+
+void action_prompt_complete(Ui *ui)
+{
+    Prompt *p = &ui->prompt;
+
+    if (p->kind == PROMPT_COMMAND)
+        command_complete(ui, &p->field, p->choices, sizeof(p->choices));
+}

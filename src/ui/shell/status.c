@@ -1,0 +1,387 @@
+/* status.c -- the first line, the message line and the line of keys. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/shell/actions.h"
+#include "ui/shell/console.h"
+#include "ui/shell/explorer.h"
+#include "ui/shell/messages.h"
+#include "ui/state/journal.h"
+#include "ui/term/capability.h"
+#include "ui/term/keys.h"
+
+#define LEAST_ROWS 16
+#define LEAST_COLS 60
+#define LONG_RUN   3 /* seconds: from then on it is told how many */
+#define NAME_FROM  100 /* columns from which the first line has the program's name */
+
+static const struct {
+    Screen      screen;
+    const char *name, *mode, *action;
+} tabs[] = {
+    { SCREEN_BROWSE, "1 Browse", "BROWSE", "screen_browse" },
+    { SCREEN_COMPARE, "2 Compare", "VIEW", "screen_compare" },
+    { SCREEN_STEP, "3 Step", "STEP", "screen_step" },
+    { SCREEN_PROFILE, "4 Profile", "PROFILE", "screen_profile" },
+    { SCREEN_LESSONS, "5 Lessons", "LESSONS", "screen_lessons" },
+};
+
+static void add_hit(Ui *ui, int y, int x, int width, const Action *action)
+{
+    if (action && ui->hit_count < HITS_MOST)
+        ui->hits[ui->hit_count++] = (Hit){ .y = y, .x = x, .width = width, .action = action };
+}
+
+static int draw_tabs(Ui *ui)
+{
+    Term *term = ui->term;
+    int   x = 1;
+
+    if (term->cols >= NAME_FROM)
+        x += term_text(term, 0, x, 12, "attnscope", ui_style(ui, ROLE_TITLE)) + 2;
+    for (size_t i = 0; i < sizeof(tabs) / sizeof(*tabs); i++) {
+        int width = term_text(term, 0, x, 20, tabs[i].name,
+                              ui_style(ui, tabs[i].screen == ui->screen ? ROLE_TAB : ROLE_BAR));
+
+        add_hit(ui, 0, x, width, action_find(tabs[i].action));
+        x += width + 2;
+    }
+    return x;
+}
+
+/* What the first line says of the input: whole fields, of which those that come first here
+ * are left out last. */
+typedef enum InputField { FIELD_N, FIELD_PLACE, FIELD_NAME, FIELD_M, FIELD_CAUSAL, FIELD_D,
+                          FIELD_HEADS, FIELD_COUNT } InputField;
+
+/* whole: with its folder's, its generator's and its ending's words. */
+static void add_input_name(const Input *input, bool whole, Text *out)
+{
+    bool        made = !strncmp(input->name, "synthetic:", 10);
+    const char *name = made && !whole ? input->name + 10 : input_short_name(input);
+
+    text_addf(out, "%.*s", (int)strcspn(name, whole ? "" : ".("), name);
+}
+
+static void add_input_field(const Ui *ui, const Input *input, InputField field, bool whole,
+                            Text *out)
+{
+    const Compare *c = &ui->compare;
+    const Request *request = c->count ? &c->panes[c->focus].request : &ui->defaults;
+
+    switch (field) {
+    case FIELD_N: text_addf(out, "n=%lld", (long long)input->n); break;
+    case FIELD_NAME: add_input_name(input, whole, out); break;
+    case FIELD_PLACE: /* the CPU is not told */
+        if (request->ops)
+            request_place(request, out);
+        break;
+    case FIELD_M:
+        if (input->m != input->n)
+            text_addf(out, "m=%lld", (long long)input->m);
+        break;
+    case FIELD_CAUSAL: text_add(out, input->causal == 1 ? "causal" : ""); break;
+    case FIELD_D: text_addf(out, "d=%lld", (long long)input->d); break;
+    default:
+        if (input->heads > 1)
+            text_addf(out, "h=%lld", (long long)input->heads);
+    }
+}
+
+/* The `count` most important fields, in the order in which they are read. */
+static void describe_input(const Ui *ui, const Input *input, int count, bool whole, Text *out)
+{
+    static const InputField order[] = { FIELD_PLACE, FIELD_NAME, FIELD_N, FIELD_M, FIELD_D,
+                                        FIELD_HEADS, FIELD_CAUSAL };
+
+    text_clear(out);
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        Text field = { 0 };
+
+        if ((int)order[i] < count)
+            add_input_field(ui, input, order[i], whole, &field);
+        if (field.length)
+            text_addf(out, "%s%s", !out->length                                   ? ""
+                                   : order[i] == FIELD_N || order[i] == FIELD_NAME ? "  "
+                                                                                   : " ",
+                      text_str(&field));
+        text_free(&field);
+    }
+}
+
+/* As much as there is room for: all, with a shorter name, then with fewer fields. */
+static void fit_input(const Ui *ui, int room, Text *out)
+{
+    const Input *input = session_input(ui->session);
+
+    if (!input)
+        return;
+    describe_input(ui, input, FIELD_COUNT, true, out);
+    for (int count = FIELD_COUNT; count > 0 && term_width(text_str(out)) > room; count--)
+        describe_input(ui, input, count, false, out);
+    if (term_width(text_str(out)) > room)
+        text_clear(out);
+}
+
+static void draw_first_line(Ui *ui)
+{
+    Term       *term = ui->term;
+    Text        input = { 0 };
+    char        mode[24];
+    int         left = draw_tabs(ui), width, mode_x;
+    const char *name = ui->layer_count       ? ui->layers[ui->layer_count - 1]->mode
+                       : lessons_focused(ui) ? "LESSON"
+                                             : tabs[ui->screen].mode;
+
+    snprintf(mode, sizeof(mode), "%s[%s]", journal_records(ui) ? "REC " : "", name);
+    if (left + (int)strlen(mode) > term->cols && journal_records(ui))
+        snprintf(mode, sizeof(mode), "[REC]"); /* where one is, the tabs say too */
+    mode_x = term->cols - (int)strlen(mode) - 1;
+    term_text(term, 0, mode_x, 20, mode, ui_style(ui, ROLE_TITLE));
+    fit_input(ui, mode_x - left - 2, &input);
+    width = term_width(text_str(&input));
+    term_text(term, 0, mode_x - width - 2, width, text_str(&input), ui_style(ui, ROLE_BAR));
+    text_free(&input);
+}
+
+/* Columns the words of an action take, with the blanks after them. */
+static int hint_width(const Action *action, char *key, size_t size)
+{
+    if (action->words[0] == '=') {
+        key[0] = '\0';
+        return term_width(action->words + 1) + 2;
+    }
+    key_label(key_parse(action->keys, strcspn(action->keys, " ")), key, size);
+    return term_width(key) + 1 + term_width(action->words) + 2;
+}
+
+static const char *escape_words(const Ui *ui)
+{
+    const Layer *top = ui->layer_count ? ui->layers[ui->layer_count - 1] : NULL;
+
+    if (top)
+        return top->escape ? top->escape : "close";
+    return ui_scope(ui) == IN_FILTER ? "clear" : NULL;
+}
+
+/* Some keys work only with what is in the focused pane. */
+static bool hint_applies(Ui *ui, const Action *action)
+{
+    Pane *pane = compare_focus(ui);
+
+    if (!strcmp(action->id, "sorted"))
+        return pane && pane_has_order(pane);
+    if (!strcmp(action->id, "round_next"))
+        return pane && pane_shows_reach(pane);
+    if (!strcmp(action->id, "span"))
+        return pane && pane->result && picture_width(pane->result) > 0;
+    return true;
+}
+
+static void draw_last_line(Ui *ui)
+{
+    Term         *term = ui->term;
+    unsigned      scope = ui_scope(ui);
+    int           y = term->rows - 1, x = 1, reserve = 0;
+    char          key[32];
+    const char   *escape = escape_words(ui);
+    const Action *action, *help = action_find("help"), *leave = action_find("leave");
+
+    /* The way to help and out always fits. */
+    if (help->scope & scope)
+        reserve = hint_width(help, key, sizeof(key)) + hint_width(leave, key, sizeof(key));
+    for (size_t i = 0; (action = action_at(i)); i++) {
+        bool last = action == help || action == leave;
+        int  width = hint_width(action, key, sizeof(key));
+
+        if (!(action->scope & scope) || !action->words[0] || !hint_applies(ui, action) ||
+            x + width - 1 > term->cols - (last ? 0 : reserve))
+            continue;
+        if (key[0]) {
+            add_hit(ui, y, x, width - 2, action);
+            x += term_text(term, y, x, 24, key, ui_style(ui, ROLE_KEY)) + 1;
+            x += term_text(term, y, x, 40, action->words, ui_style(ui, ROLE_TEXT)) + 2;
+        } else {
+            x += term_text(term, y, x, 40, action->words + 1, ui_style(ui, ROLE_TEXT)) + 2;
+        }
+        if (last)
+            reserve -= width;
+    }
+    if (escape && x + 10 < term->cols && !(leave->scope & scope)) {
+        add_hit(ui, y, x, 4 + term_width(escape), action_find("close"));
+        x += term_text(term, y, x, 4, "Esc", ui_style(ui, ROLE_KEY)) + 1;
+        term_text(term, y, x, term->cols - x, escape, ui_style(ui, ROLE_TEXT));
+    }
+}
+
+/* The run under way; NULL: none. */
+static const Job *running_job(const Ui *ui, const Pane **which)
+{
+    for (int i = 0; i < ui->compare.count; i++) {
+        const Pane *pane = &ui->compare.panes[i];
+        const Job  *job = pane->job ? pane->job : pane->measuring;
+
+        if (job && job_state(job) == JOB_RUNNING) {
+            *which = pane;
+            return job;
+        }
+    }
+    return NULL;
+}
+
+#define TYPED_AT_BOTTOM (IN_PROMPT | IN_SEARCH | IN_CONSOLE) /* where the message would be */
+#define BAR_CELLS 16
+
+/* ", ######.......... 38 %" where the share is known. */
+static void share_text(const Ui *ui, Number share, char *text, size_t size)
+{
+    const char *full = ui->term->utf8 ? "\xe2\x96\x88" : "#";
+    const char *rest = ui->term->utf8 ? "\xe2\x96\x91" : ".";
+    size_t      at = 0;
+
+    text[0] = '\0';
+    if (!share.valid)
+        return;
+    for (int c = 0; c < BAR_CELLS && at < size; c++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", c ? "" : ", ",
+                               c < BAR_CELLS * share.value ? full : rest);
+    if (at < size)
+        snprintf(text + at, size - at, " %.0f %%", floor(100 * share.value));
+}
+
+/* "running reformer: combine, 5 s, ########........ 53 %   Ctrl-C cancels" */
+static void draw_running(Ui *ui, int y, const Pane *pane, const Job *job)
+{
+    const char *stage = pane->job ? job_stage(job) : "measuring";
+    double      seconds = job_seconds(job);
+    char        since[32] = "", share[96] = "";
+
+    if (seconds >= LONG_RUN) {
+        snprintf(since, sizeof(since), ", %.0f s", floor(seconds));
+        share_text(ui, job_share(job), share, sizeof(share));
+    }
+    term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
+               "running %s%s%s%s%s   Ctrl-C cancels", pane->request.mechanism,
+               *stage ? ": " : "", stage, since, share);
+}
+
+/* False: no script is at work for long. */
+static bool draw_script(Ui *ui, int y)
+{
+    const char *doing = console_doing(ui);
+
+    if (!doing && !(ui_has(ui, &console_layer) && console_runs(ui)))
+        return false;
+    term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
+               "a script runs%s%s   Ctrl-C stops it", doing ? ": " : "", doing ? doing : "");
+    return true;
+}
+
+bool status_tells(const Ui *ui)
+{
+    const Pane *pane;
+    char        progress[160];
+
+    return ui->message[0] || console_doing(ui) || running_job(ui, &pane) ||
+           vary_progress(ui, progress, sizeof(progress));
+}
+
+static void draw_message(Ui *ui)
+{
+    const Pane *pane = NULL;
+    const Job  *job = running_job(ui, &pane);
+    int         y = ui->term->rows - 2;
+    char        progress[160];
+
+    if (lessons_docked(ui) && ui_has(ui, &params_layer) && lesson_line_now(ui, y))
+        return;
+    if (ui->message[0]) {
+        term_text(ui->term, y, 1, ui->term->cols - 2, ui->message, ui_style(ui, ui->message_role));
+        return;
+    }
+    if (!job && vary_progress(ui, progress, sizeof(progress)))
+        term_textf(ui->term, y, 1, ui->term->cols - 2, ui_style(ui, ROLE_WARN),
+                   "%s   %s", progress, ui_has(ui, &vary_layer) ? "Esc stops" : "Ctrl-C cancels");
+    else if (job)
+        draw_running(ui, y, pane, job);
+    else if (!draw_script(ui, y) && ui->screen == SCREEN_COMPARE && !ui_has(ui, &vary_layer))
+        inspect_line(ui, y);
+}
+
+#define MESSAGE_LINES 6
+
+void status_draw_long(Ui *ui)
+{
+    Term *term = ui->term;
+    Area  area = { term->rows - 1, 1, MESSAGE_LINES, term->cols - 2 };
+
+    if (!ui->message[0] || term_width(ui->message) <= area.w || ui_scope(ui) & TYPED_AT_BOTTOM)
+        return;
+    area.h = term_paragraph(NULL, area, ui->message, (Style){ 0 });
+    area.y -= area.h;
+    term_fill(term, (Area){ area.y, 0, area.h, term->cols }, ' ', (Style){ 0 });
+    term_paragraph(term, area, ui->message, ui_style(ui, ui->message_role));
+}
+
+/* Wrapped, as what is too small is often the width. */
+static void draw_too_small(Ui *ui)
+{
+    Term *term = ui->term;
+    char  text[96];
+
+    snprintf(text, sizeof(text), "Terminal too small: %dx%d, needs %dx%d. q quits.", term->cols,
+             term->rows, LEAST_COLS, LEAST_ROWS);
+    term_paragraph(term, (Area){ term->rows / 3, 0, term->rows - term->rows / 3, term->cols }, text,
+                   ui_style(ui, ROLE_WARN));
+}
+
+bool status_fits(const Ui *ui)
+{
+    return ui->term->rows >= LEAST_ROWS && ui->term->cols >= LEAST_COLS;
+}
+
+bool status_draw(Ui *ui)
+{
+    Term *term = ui->term;
+
+    ui->hit_count = 0;
+    if (!status_fits(ui)) {
+        term_clear(term, (Style){ 0 });
+        draw_too_small(ui);
+        return false;
+    }
+    draw_first_line(ui);
+    draw_message(ui);
+    draw_last_line(ui);
+    return true;
+}
+
+/* ---- messages --------------------------------------------------------------- */
+
+static void put_message(Ui *ui, Role role, const char *fmt, va_list args)
+{
+    vsnprintf(ui->message, sizeof(ui->message), fmt, args);
+    ui->message_role = role;
+    ui->dirty = true;
+}
+
+void ui_say(Ui *ui, Role role, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    put_message(ui, role, fmt, args);
+    va_end(args);
+    messages_add(ui);
+}
+
+void ui_hint(Ui *ui, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    put_message(ui, ROLE_DIM, fmt, args);
+    va_end(args);
+}

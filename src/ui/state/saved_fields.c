@@ -1,0 +1,325 @@
+/* saved_fields.c -- what a saved pane and the rest of a session have, by name; see saved.h.
+ *
+ * One table serves both directions, files and scripts.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/shell/browse.h"
+#include "ui/state/saved.h"
+
+typedef enum FieldKind {
+    FIELD_WHOLE,  /* int64_t */
+    FIELD_INT,    /* int */
+    FIELD_SEED,   /* uint64_t */
+    FIELD_YES,    /* bool */
+    FIELD_CAUSAL, /* int: -1 input, 0 no, 1 yes */
+    FIELD_CHOICE, /* int: index of a name; -1: left out */
+    FIELD_TEXT,   /* char[most] */
+    FIELD_NOTES,  /* the same, as draw/grid/note.h says */
+    FIELD_LAYOUT, /* the same, ROWSxCOLS */
+} FieldKind;
+
+typedef struct FieldOf {
+    const char *name;
+    FieldKind   kind;
+    size_t      offset;
+    int64_t     least, most; /* numbers; most: size of a text, count of choices */
+    int64_t     usual;       /* not written */
+    const char *(*choice)(int index);
+} FieldOf;
+
+/* ---- names of choices ------------------------------------------------------- */
+
+static const char *screen_word(int i)
+{
+    static const char *const words[] = { "browse", "compare", "step", "profile", "lessons" };
+
+    _Static_assert(sizeof(words) / sizeof(*words) == SCREEN_COUNT, "a word for each screen");
+    return words[i];
+}
+
+static const char *order_word(int i)
+{
+    static const char *const words[BROWSE_ORDERS] = { "class", "year", "cost" };
+
+    return words[i];
+}
+
+static const char *theme_word(int i)
+{
+    return theme_name((Theme)i);
+}
+static const char *glyphs_word(int i)
+{
+    return glyphs_name((Glyphs)i);
+}
+static const char *pool_word(int i)
+{
+    return pool_name((Pool)i);
+}
+static const char *scale_word(int i)
+{
+    return scale_name((Scale)i);
+}
+static const char *strips_word(int i)
+{
+    return margin_name((MarginKind)i);
+}
+static const char *map_word(int i)
+{
+    return colour_map_name((ColourMap)i);
+}
+
+/* ---- the tables ------------------------------------------------------------- */
+
+#define FAR     (INT64_C(1) << 40)
+enum { IS_EMPTY, IS_NONE, IS_CPU, IS_F32 }; /* usual, of a text */
+static const char *const usual_texts[] = { "", "none", "cpu", "f32" };
+
+#define OF(S, field) offsetof(S, field)
+static const FieldOf of_session[] = {
+    { "sha256", FIELD_TEXT, OF(Saved, sha256), 0, 65, 0, NULL },
+    { "layer", FIELD_WHOLE, OF(Saved, choice.layer), 0, FAR, -1, NULL },
+    { "n", FIELD_WHOLE, OF(Saved, choice.n), 0, FAR, 0, NULL },
+    { "d", FIELD_WHOLE, OF(Saved, choice.d), 0, FAR, 0, NULL },
+    { "heads", FIELD_WHOLE, OF(Saved, choice.heads), 0, FAR, 0, NULL },
+    { "input-seed", FIELD_SEED, OF(Saved, choice.seed), 0, 0, 0, NULL },
+    { "causal", FIELD_CAUSAL, OF(Saved, defaults.causal), 0, 0, -1, NULL },
+    { "seed", FIELD_SEED, OF(Saved, defaults.seed), 0, 0, 0, NULL },
+    { "device", FIELD_TEXT, OF(Saved, defaults.device), 0, sizeof(((Request *)0)->device), IS_CPU,
+      NULL },
+    { "precision", FIELD_TEXT, OF(Saved, defaults.precision), 0,
+      sizeof(((Request *)0)->precision), IS_F32, NULL },
+    { "screen", FIELD_CHOICE, OF(Saved, screen), 0, SCREEN_COUNT, -2, screen_word },
+    { "theme", FIELD_CHOICE, OF(Saved, theme), 0, THEME_COUNT, -2, theme_word },
+    { "glyphs", FIELD_CHOICE, OF(Saved, glyphs), 0, GLYPHS_COUNT, -2, glyphs_word },
+    { "order", FIELD_CHOICE, OF(Saved, order), 0, BROWSE_ORDERS, -2, order_word },
+    { "filter", FIELD_TEXT, OF(Saved, filter), 0, sizeof(((Saved *)0)->filter), 0, NULL },
+    { "focus", FIELD_WHOLE, OF(Saved, focus), 1, PANES_MOST, -2, NULL },
+    { "linked", FIELD_YES, OF(Saved, linked), 0, 0, -2, NULL },
+    { "alone", FIELD_YES, OF(Saved, alone), 0, 0, 0, NULL },
+    { "difference", FIELD_YES, OF(Saved, difference), 0, 0, 0, NULL },
+    { "labels", FIELD_YES, OF(Saved, labels), 0, 0, 0, NULL },
+    { "strips", FIELD_CHOICE, OF(Saved, strips), 0, MARGIN_KINDS, MARGIN_NONE, strips_word },
+    { "effect", FIELD_YES, OF(Saved, effect), 0, 0, 0, NULL },
+    { "layout", FIELD_LAYOUT, OF(Saved, layout), 0, sizeof(((Saved *)0)->layout), IS_EMPTY, NULL },
+    { .name = NULL },
+};
+
+static const FieldOf of_pane[] = {
+    { "position", FIELD_TEXT, OF(PaneState, request.position), 0,
+      sizeof(((Request *)0)->position), IS_NONE, NULL },
+    { "causal", FIELD_CAUSAL, OF(PaneState, request.causal), 0, 0, -1, NULL },
+    { "seed", FIELD_SEED, OF(PaneState, request.seed), 0, 0, 0, NULL },
+    { "fit", FIELD_YES, OF(PaneState, request.fit), 0, 0, 0, NULL },
+    { "device", FIELD_TEXT, OF(PaneState, request.device), 0, sizeof(((Request *)0)->device),
+      IS_CPU, NULL },
+    { "precision", FIELD_TEXT, OF(PaneState, request.precision), 0,
+      sizeof(((Request *)0)->precision), IS_F32, NULL },
+    { "keys", FIELD_INT, OF(PaneState, request.keys), 0, MISSED_MOST, 0, NULL },
+    { "view", FIELD_TEXT, OF(PaneState, view), 0, sizeof(((PaneState *)0)->view), 0, NULL },
+    { "head", FIELD_WHOLE, OF(PaneState, head), 0, FAR, 0, NULL },
+    { "round", FIELD_WHOLE, OF(PaneState, round), 0, FAR, 0, NULL },
+    { "pool", FIELD_CHOICE, OF(PaneState, pool), 0, POOL_COUNT, -1, pool_word },
+    { "scale", FIELD_CHOICE, OF(PaneState, scale), 0, SCALE_COUNT, -1, scale_word },
+    { "colours", FIELD_CHOICE, OF(PaneState, map), 0, MAP_DIVERGING, -1, map_word },
+    { "layers", FIELD_INT, OF(PaneState, reach.layers), 0, REACH_MOST, 0, NULL },
+    { "exactly", FIELD_YES, OF(PaneState, reach.strict), 0, 0, 0, NULL },
+    { "sorted", FIELD_YES, OF(PaneState, sorted), 0, 0, 0, NULL },
+    { "differs", FIELD_YES, OF(PaneState, differs), 0, 0, 0, NULL },
+    { "excludes", FIELD_YES, OF(PaneState, excludes), 0, 0, 0, NULL },
+    { "excluded", FIELD_WHOLE, OF(PaneState, excluded), 0, FAR, 0, NULL },
+    { "notes", FIELD_NOTES, OF(PaneState, notes), 0, sizeof(((PaneState *)0)->notes), IS_EMPTY,
+      NULL },
+    { "zoom", FIELD_INT, OF(PaneState, lens.zoom), -FAR, FAR, 0, NULL },
+    { "top", FIELD_WHOLE, OF(PaneState, lens.row0), 0, FAR, 0, NULL },
+    { "left", FIELD_WHOLE, OF(PaneState, lens.col0), 0, FAR, 0, NULL },
+    { "query", FIELD_WHOLE, OF(PaneState, lens.q), 0, FAR, 0, NULL },
+    { "key", FIELD_WHOLE, OF(PaneState, lens.k), 0, FAR, 0, NULL },
+    { .name = NULL },
+};
+
+/* ---- writing ---------------------------------------------------------------- */
+
+static int64_t number_at(const FieldOf *f, const void *at)
+{
+    return f->kind == FIELD_WHOLE ? *(const int64_t *)at
+           : f->kind == FIELD_YES ? *(const bool *)at
+                                  : *(const int *)at;
+}
+
+static bool is_text(const FieldOf *f)
+{
+    return f->kind == FIELD_TEXT || f->kind == FIELD_NOTES || f->kind == FIELD_LAYOUT;
+}
+
+static void write_field(const FieldOf *f, const void *base, const char *indent, Text *out)
+{
+    const char *at = (const char *)base + f->offset;
+    int64_t     number;
+
+    if (is_text(f) || f->kind == FIELD_SEED) {
+        uint64_t seed = f->kind == FIELD_SEED ? *(const uint64_t *)at : 0;
+
+        if (seed)
+            text_addf(out, "%s%s %llu\n", indent, f->name, (unsigned long long)seed);
+        else if (is_text(f) && *at && strcmp(at, usual_texts[f->usual]) != 0)
+            text_addf(out, "%s%s %s\n", indent, f->name, at);
+        return;
+    }
+    number = number_at(f, at);
+    if (number == f->usual)
+        return;
+    text_addf(out, "%s%s ", indent, f->name);
+    if (f->kind == FIELD_CHOICE)
+        text_add(out, f->choice((int)number));
+    else if (f->kind == FIELD_YES || f->kind == FIELD_CAUSAL)
+        text_add(out, number ? "yes" : "no");
+    else
+        text_addf(out, "%lld", (long long)number);
+    text_add(out, "\n");
+}
+
+static void write_fields(const FieldOf *f, const void *base, const char *indent, Text *out)
+{
+    for (; f->name; f++)
+        write_field(f, base, indent, out);
+}
+
+void saved_write_pane_fields(const PaneState *pane, const char *indent, Text *out)
+{
+    write_fields(of_pane, pane, indent, out);
+}
+
+void saved_write_session_fields(const Saved *saved, Text *out)
+{
+    write_fields(of_session, saved, "", out);
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+static bool read_number(const FieldOf *f, void *at, const char *value, Error *err)
+{
+    char     *end;
+    long long number;
+
+    errno = 0;
+    number = strtoll(value, &end, 10);
+    if (errno || *end || end == value || number < f->least || number > f->most)
+        return error_set(err, ERR_PARAM, "%s: '%.40s' is not a whole number from %lld to %lld",
+                         f->name, value, (long long)f->least, (long long)f->most);
+    if (f->kind == FIELD_WHOLE)
+        *(int64_t *)at = number;
+    else
+        *(int *)at = (int)(number > INT32_MAX ? INT32_MAX : number);
+    return true;
+}
+
+static bool read_seed(const FieldOf *f, void *at, const char *value, Error *err)
+{
+    char *end;
+
+    errno = 0;
+    *(uint64_t *)at = strtoull(value, &end, 10);
+    return (!errno && !*end && end != value && *value != '-') ||
+           error_set(err, ERR_PARAM, "%s: '%.40s' is not a whole number from 0", f->name, value);
+}
+
+static bool read_choice(const FieldOf *f, void *at, const char *value, Error *err)
+{
+    Text names = { 0 };
+
+    for (int i = 0; i < f->most; i++) {
+        text_addf(&names, "%s%s", i ? ", " : "", f->choice(i));
+        if (!strcmp(f->choice(i), value)) {
+            *(int *)at = i;
+            text_free(&names);
+            return true;
+        }
+    }
+    error_set(err, ERR_PARAM, "%s: '%.40s' is none of %s", f->name, value, text_str(&names));
+    text_free(&names);
+    return false;
+}
+
+static bool read_yes(const FieldOf *f, void *at, const char *value, Error *err)
+{
+    bool yes = !strcmp(value, "yes");
+
+    if (!yes && strcmp(value, "no") != 0)
+        return error_set(err, ERR_PARAM, "%s: '%.40s' is not yes or no", f->name, value);
+    if (f->kind == FIELD_YES)
+        *(bool *)at = yes;
+    else
+        *(int *)at = yes;
+    return true;
+}
+
+/* What it says must be understood before it is kept. */
+static bool check_text(const FieldOf *f, const char *value, Error *err)
+{
+    PanelNote notes[PANEL_NOTES];
+    int       rows, cols, end = 0;
+
+    if (f->kind == FIELD_NOTES)
+        return notes_parse(value, notes, &rows, err);
+    if (f->kind != FIELD_LAYOUT || !*value)
+        return true;
+    return (sscanf(value, "%dx%d%n", &rows, &cols, &end) == 2 && !value[end] && rows >= 1 &&
+            cols >= 1 && rows <= PANES_MOST && cols <= PANES_MOST) ||
+           error_set(err, ERR_PARAM, "%s: expected ROWSxCOLS up to %d, as in 2x2, got '%.20s'",
+                     f->name, PANES_MOST, value);
+}
+
+static bool read_field(const FieldOf *f, void *base, const char *value, Error *err)
+{
+    char *at = (char *)base + f->offset;
+
+    switch (f->kind) {
+    case FIELD_WHOLE:
+    case FIELD_INT: return read_number(f, at, value, err);
+    case FIELD_SEED: return read_seed(f, at, value, err);
+    case FIELD_CHOICE: return read_choice(f, at, value, err);
+    case FIELD_YES:
+    case FIELD_CAUSAL: return read_yes(f, at, value, err);
+    default:
+        if ((int64_t)strlen(value) >= f->most)
+            return error_set(err, ERR_PARAM, "%s: the text is too long", f->name);
+        if (!check_text(f, value, err))
+            return false;
+        snprintf(at, (size_t)f->most, "%s", value);
+        return true;
+    }
+}
+
+static bool set(const FieldOf *f, void *base, const char *whose, const char *name,
+                const char *value, Error *err)
+{
+    for (; f->name; f++)
+        if (!strcmp(f->name, name))
+            return read_field(f, base, value, err);
+    return error_set(err, ERR_PARAM, "'%.40s' is nothing a %s has", name, whose);
+}
+
+bool saved_set_pane(PaneState *pane, const char *name, const char *value, Error *err)
+{
+    return set(of_pane, pane, "pane", name, value, err);
+}
+
+bool saved_set_session(Saved *saved, const char *name, const char *value, Error *err)
+{
+    return set(of_session, saved, "session", name, value, err);
+}
+
+bool saved_pane_has(const char *name)
+{
+    const FieldOf *f = of_pane;
+
+    while (f->name && strcmp(f->name, name) != 0)
+        f++;
+    return f->name != NULL;
+}

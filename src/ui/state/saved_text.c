@@ -1,0 +1,265 @@
+/* saved_text.c -- a state as lines a person can read and edit, and back; see saved.h.
+ *
+ *     attnscope session 1
+ *     input /home/me/qkv.npz
+ *     linked yes
+ *     pane bigbird(window=5)
+ *       position rope
+ *       view weights
+ *
+ * A line is a name and its value; # begins a comment.  What stands below `pane` belongs
+ * to that pane.  What is left out is as in a new one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/place.h"
+#include "ui/shell/browse.h"
+#include "ui/state/saved.h"
+
+#define HEAD    "attnscope session "
+#define VERSION 1
+#define SHIPPED "shipped:" /* as sessions of old say "sample:" */
+
+/* ---- writing ---------------------------------------------------------------- */
+
+/* A path stays good whatever the next folder is the program is started in. */
+static void write_input(const Saved *saved, Text *out)
+{
+    const char *spec = saved->spec;
+
+    text_add(out, "input ");
+    if (!strncmp(spec, "synthetic:", 10) || !strncmp(spec, "sample:", 7) || !strcmp(spec, "-"))
+        text_add(out, spec);
+    else
+        place_absolute(spec, out);
+    text_add(out, "\n");
+}
+
+/* Files of tensor parameters by absolute paths; false: no memory. */
+static bool absolute_tensors(Request *request)
+{
+    for (; request; request = request->above)
+        for (int i = 0; i < request->given.count; i++) {
+            Assignment *a = &request->given.items[i];
+            Text        path = { 0 };
+
+            if (*a->text != '@')
+                continue;
+            text_add(&path, "@");
+            place_absolute(a->text + 1, &path);
+            if (!text_ok(&path))
+                return false;
+            free(a->text);
+            a->text = path.data;
+        }
+    return true;
+}
+
+static void write_pane(const PaneState *pane, Text *out)
+{
+    Request copy;
+
+    text_add(out, "\npane ");
+    if (request_copy(&copy, &pane->request, NULL)) {
+        out->failed |= !absolute_tensors(&copy);
+        request_text(&copy, out);
+        request_free(&copy);
+    }
+    text_add(out, "\n");
+    saved_write_pane_fields(pane, "  ", out);
+}
+
+void saved_write(const Saved *saved, Text *out)
+{
+    text_addf(out, HEAD "%d\n# a line is a name and its value; what is left out is as usual\n\n",
+              VERSION);
+    if (saved->spec)
+        write_input(saved, out);
+    saved_write_session_fields(saved, out);
+    for (size_t i = 0; mechanism_at(i) && i < MARKS_MOST; i++)
+        if (saved->marked[i])
+            text_addf(out, "mark %s\n", mechanism_at(i)->id);
+    for (int i = 0; i < saved->count; i++)
+        write_pane(&saved->panes[i], out);
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+typedef struct Reader {
+    Ui    *ui;
+    Saved *saved;
+    char   pane_text[2048]; /* of the pane being read; run through the parser at its end */
+    int    line, pane_line; /* 0: no pane yet */
+} Reader;
+
+bool saved_check_request(const Request *request, Error *err)
+{
+    const Position *position;
+
+    for (; request; request = request->above) {
+        const Mechanism *m = mechanism_find(request->mechanism);
+        void            *values = calloc(1, m->params_size + 1);
+        bool ok = values && params_bind(m->params, values, &request->given, err);
+
+        free(values);
+        for (int i = 0; ok && i < request->given.count; i++) {
+            const char *name = request->given.items[i].name;
+
+            if (!m->free_tensors && strncmp(name, "pos_", 4) != 0 &&
+                !mechanism_param(m, &request->given, name))
+                ok = error_set(err, ERR_PARAM, "%s has no parameter '%s'", m->id, name);
+        }
+        if (!ok || (strcmp(request->position, "none") != 0 &&
+                    !position_parse(request->position, &position, err)))
+            return false;
+    }
+    return true;
+}
+
+/* Where it runs; on the CPU where the GPU it was saved with is not there. */
+static bool settle(Reader *r, Request *request, Error *err)
+{
+    Error why = ERROR_INIT;
+
+    if (request_device(r->ui->session, request, request->device, request->precision, &why))
+        return true;
+    if (why.code != ERR_UNSUPPORTED) {
+        *err = why;
+        return false;
+    }
+    ui_say(r->ui, ROLE_WARN, "on the CPU now: %s", why.text);
+    return request_device(r->ui->session, request, "cpu", NULL, err);
+}
+
+/* What the layers of a stack share must be known before they are parsed. */
+static bool finish_pane(Reader *r, Error *err)
+{
+    Request *request;
+
+    if (!r->pane_line)
+        return true;
+    r->line = r->pane_line; /* where the fault is */
+    request = &r->saved->panes[r->saved->count - 1].request;
+    return settle(r, request, err) &&
+           request_parse(r->ui->session, request, r->pane_text, err) &&
+           saved_check_request(request, err);
+}
+
+static bool begin_pane(Reader *r, const char *text, Error *err)
+{
+    int line = r->line;
+
+    if (!finish_pane(r, err))
+        return false;
+    r->line = r->pane_line = line;
+    if (r->saved->count == PANES_MOST)
+        return error_set(err, ERR_PARAM, "more than %d panes", PANES_MOST);
+    if (strlen(text) >= sizeof(r->pane_text))
+        return error_set(err, ERR_PARAM, "pane: the text is too long");
+    snprintf(r->pane_text, sizeof(r->pane_text), "%s", text);
+    r->saved->panes[r->saved->count++] =
+        (PaneState){ .request = REQUEST_INIT, .pool = -1, .scale = -1, .map = -1 };
+    return true;
+}
+
+static bool read_input(Reader *r, const char *value, Error *err)
+{
+    bool old = !strncmp(value, SHIPPED, strlen(SHIPPED));
+    Text spec = { 0 };
+
+    text_addf(&spec, "%s%s", old ? "sample:" : "", value + (old ? strlen(SHIPPED) : 0));
+    free(r->saved->spec);
+    r->saved->spec = spec.data;
+    r->saved->input_line = r->line;
+    return text_ok(&spec) || error_set(err, ERR_NOMEM, "not enough memory for a path");
+}
+
+static bool read_mark(Reader *r, const char *id, Error *err)
+{
+    const Mechanism *m;
+
+    for (size_t i = 0; (m = mechanism_at(i)) && i < MARKS_MOST; i++)
+        if (m == mechanism_find(id)) {
+            r->saved->marked[i] = true;
+            return true;
+        }
+    return mechanism_parse(id, &m, err);
+}
+
+static bool read_line(Reader *r, char *line, Error *err)
+{
+    char *name = line + strspn(line, " \t"), *value;
+
+    if (!*name || *name == '#')
+        return true;
+    value = name + strcspn(name, " \t");
+    if (*value)
+        *value++ = '\0';
+    value += strspn(value, " \t");
+    for (size_t end = strlen(value); end && strchr(" \t\r", value[end - 1]);)
+        value[--end] = '\0';
+    if (!strcmp(name, "pane"))
+        return begin_pane(r, value, err);
+    if (!r->pane_line && !strcmp(name, "input"))
+        return read_input(r, value, err);
+    if (!r->pane_line && !strcmp(name, "mark"))
+        return read_mark(r, value, err);
+    return r->pane_line
+               ? saved_set_pane(&r->saved->panes[r->saved->count - 1], name, value, err)
+               : saved_set_session(r->saved, name, value, err);
+}
+
+static bool read_head(const char *line, Error *err)
+{
+    char     *end;
+    long long version;
+
+    if (strncmp(line, HEAD, strlen(HEAD)) != 0)
+        return error_set(err, ERR_FILE, "not a saved session: it should begin '" HEAD "%d'",
+                         VERSION);
+    version = strtoll(line + strlen(HEAD), &end, 10);
+    if (end == line + strlen(HEAD) || version < 1 || end[strspn(end, " \t\r")])
+        return error_set(err, ERR_FILE, "'%.40s' is no version", line + strlen(HEAD));
+    return version <= VERSION ||
+           error_set(err, ERR_FILE,
+                     "version %lld is newer than this program, which reads up to %d", version,
+                     VERSION);
+}
+
+static bool read_all(Reader *r, const char *text, Error *err)
+{
+    char line[4096];
+
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+
+        r->line++;
+        if (length >= sizeof(line))
+            return error_set(err, ERR_PARAM, "the line is too long");
+        snprintf(line, sizeof(line), "%.*s", (int)length, text);
+        if (r->line == 1 ? !read_head(line, err) : !read_line(r, line, err))
+            return false;
+        text += length + (text[length] == '\n');
+    }
+    if (r->line == 0 && !read_head("", err))
+        return false;
+    return finish_pane(r, err) && settle(r, &r->saved->defaults, err);
+}
+
+bool saved_read(Ui *ui, const char *name, const char *text, Saved *out, Error *err)
+{
+    Reader reader = { .ui = ui, .saved = out };
+
+    saved_init(out);
+    out->theme = (int)ui->theme;
+    out->glyphs = (int)ui->glyphs;
+    out->linked = true;
+    if (read_all(&reader, text, err))
+        return true;
+    error_prefix(err, "%s:%d", name, reader.line > 0 ? reader.line : 1);
+    saved_free(out);
+    return false;
+}

@@ -1,0 +1,362 @@
+/* curses.c -- the terminal through ncurses: opening, closing, colours, sending.
+ *
+ * ncurses compares screens and sends little, which beats writing escapes by
+ * hand.  Direct colour needs a terminal entry Debian does not install, so two
+ * are embedded and given to newterm through TERMINFO (base64 form).  Mouse
+ * reports are asked for and decoded (curses_input.c) by hand, because the
+ * entries of tmux and screen promise an older protocol than the terminal speaks.
+ */
+#include "ui/term/curses_device.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "terminfo_direct.h"
+#include "ui/term/capability.h"
+#include "ui/term/signals.h"
+
+#define PAIR_SLOTS  131072 /* power of two, at least twice the pairs */
+#define MOUSE_ON    "\033[?1002;1006h"
+#define MOUSE_OFF   "\033[?1002;1006l"
+#define RESET_BYTES MOUSE_OFF "\033[?1l\033>\033[0m\033[?25h\033[?1049l\r\n"
+
+typedef struct PairSlot {
+    int fg, bg;
+    int pair; /* 0: free */
+} PairSlot;
+
+static void write_all(const char *text)
+{
+    size_t length = strlen(text);
+
+    while (length > 0) {
+        ssize_t done = write(STDOUT_FILENO, text, length);
+
+        if (done < 0 && errno != EINTR)
+            return;
+        text += done > 0 ? done : 0;
+        length -= done > 0 ? (size_t)done : 0;
+    }
+}
+
+/* ---- opening ---------------------------------------------------------------- */
+
+static SCREEN *open_direct(const Capability *can)
+{
+    const char *entry = can->tmux ? terminfo_tmux : terminfo_xterm;
+    char       *before = getenv("TERMINFO"), *kept = before ? strdup(before) : NULL;
+    Text        value = { 0 };
+    SCREEN     *screen = NULL;
+
+    text_addf(&value, "b64:%s", entry);
+    if (text_ok(&value) && setenv("TERMINFO", text_str(&value), 1) == 0)
+        screen = newterm(can->tmux ? "attn-tmux" : "attn-xterm", stdout, stdin);
+    if (kept)
+        setenv("TERMINFO", kept, 1);
+    else
+        unsetenv("TERMINFO");
+    free(kept);
+    text_free(&value);
+    return screen;
+}
+
+static TermColours colours_there_are(TermColours wanted)
+{
+    if (COLORS < 8)
+        return TERM_MONO;
+    if (wanted == TERM_TRUE && COLORS > 256)
+        return TERM_TRUE;
+    if (wanted >= TERM_256 && COLORS >= 256)
+        return TERM_256;
+    return wanted >= TERM_16 && COLORS >= 16 ? TERM_16 : TERM_8;
+}
+
+static void set_modes(void)
+{
+    raw();
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    leaveok(stdscr, TRUE);
+    if (!getenv("ESCDELAY"))
+        set_escdelay(25);
+    curs_set(0);
+    define_key("\033[<", MOUSE_CODE);
+}
+
+bool device_allocate(Term *term)
+{
+    struct TermDevice *d = term->device;
+    size_t             count = (size_t)LINES * (size_t)COLS;
+
+    free(term->cells);
+    free(d->sent);
+    free(d->line);
+    term->rows = LINES;
+    term->cols = COLS;
+    term->cells = calloc(count + 1, sizeof(*term->cells));
+    d->sent = calloc(count + 1, sizeof(*d->sent));
+    d->line = calloc((size_t)COLS + 1, sizeof(*d->line));
+    d->send_all = true;
+    return term->cells && d->sent && d->line;
+}
+
+static void pairs_forget(struct TermDevice *d)
+{
+    memset(d->pairs, 0, PAIR_SLOTS * sizeof(*d->pairs));
+    d->pair_count = 0;
+    d->send_all = true;
+}
+
+Term *term_open(const TermOptions *options, Error *err)
+{
+    Term       *term = calloc(1, sizeof(*term));
+    Capability  can = capability_find(options);
+    const char *name = getenv("TERM");
+
+    if (term)
+        term->device = calloc(1, sizeof(*term->device));
+    if (!term || !term->device || !(term->device->pairs = calloc(PAIR_SLOTS, sizeof(PairSlot)))) {
+        error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
+        goto fail;
+    }
+    if (!signals_install(RESET_BYTES)) {
+        error_set(err, ERR_INTERNAL, "opening the terminal: no pipe for signals");
+        goto fail;
+    }
+    if (can.wanted == TERM_TRUE)
+        term->device->screen = open_direct(&can);
+    if (!term->device->screen)
+        term->device->screen = newterm(NULL, stdout, stdin);
+    if (!term->device->screen) {
+        signals_restore();
+        error_set(err, ERR_UNSUPPORTED,
+                  "the terminal '%.60s' is not known here; set TERM, for example to xterm-256color",
+                  name ? name : "");
+        goto fail;
+    }
+    if (!tigetstr("cup")) {
+        endwin();
+        delscreen(term->device->screen);
+        signals_restore();
+        error_set(err, ERR_UNSUPPORTED,
+                  "the terminal '%.60s' cannot place its cursor; set TERM, for example to "
+                  "xterm-256color, or use the commands: attnscope --help",
+                  name ? name : "");
+        goto fail;
+    }
+    set_modes();
+    term->utf8 = can.utf8;
+    term->half_block = can.half_block;
+    if (can.wanted != TERM_MONO && has_colors()) {
+        start_color();
+        use_default_colors();
+        term->device->pair_most = (COLOR_PAIRS < 65536 ? COLOR_PAIRS : 65536) - 1;
+        term->colours = colours_there_are(can.wanted);
+    }
+    if (!device_allocate(term)) {
+        error_set(err, ERR_NOMEM, "opening the terminal: out of memory");
+        term_close(term);
+        return NULL;
+    }
+    term_mouse(term, options->mouse);
+    return term;
+fail:
+    if (term && term->device)
+        free(term->device->pairs);
+    free(term ? term->device : NULL);
+    free(term);
+    return NULL;
+}
+
+/* The cursor is shown once more after the alternate screen is left: some terminals bring
+ * back with it what they kept when a scroll saved the cursor, and then it was hidden. */
+static void leave_screen(void)
+{
+    const char *show = tigetstr("cnorm");
+
+    if (!tigetstr("smcup")) { /* no other screen comes back: the shell's is not to lie over ours */
+        erase();
+        clearok(stdscr, TRUE);
+        refresh();
+    }
+    endwin();
+    if (show && strstr(show, "\033[?25h"))
+        write_all("\033[?25h");
+}
+
+void term_close(Term *term)
+{
+    if (!term)
+        return;
+    term_mouse(term, false);
+    leave_screen();
+    signals_restore();
+    delscreen(term->device->screen);
+    free(term->device->pairs);
+    free(term->device->sent);
+    free(term->device->line);
+    free(term->device);
+    free(term->cells);
+    free(term);
+}
+
+/* The escape is written past curses, so a terminal that knows no mouse must not
+ * be asked: the plain ones are told by having no colours and no cursor keys. */
+void term_mouse(Term *term, bool on)
+{
+    if (term->mouse == on || (on && !tigetstr("kcuu1")))
+        return;
+    term->mouse = on;
+    write_all(on ? MOUSE_ON : MOUSE_OFF);
+}
+
+void term_redraw(Term *term)
+{
+    clearok(curscr, TRUE);
+    term->device->send_all = true;
+}
+
+void term_suspend(Term *term)
+{
+    bool mouse = term->mouse;
+
+    term_mouse(term, false);
+    leave_screen();
+    /* The rest of the group too: a make or script that waits for us stops with us. */
+    kill(0, SIGTSTP);
+    raise(SIGSTOP);
+    signals_take_stop();
+    refresh();
+    term_mouse(term, mouse);
+    term_redraw(term);
+}
+
+void term_copy(Term *term, const char *text)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    Text              out = { 0 };
+    size_t            length = strlen(text);
+
+    text_add(&out, "\033]52;c;");
+    for (size_t i = 0; i < length; i += 3) {
+        size_t   left = length - i < 3 ? length - i : 3;
+        unsigned bits = 0;
+        char     four[5] = "====";
+
+        for (size_t k = 0; k < left; k++)
+            bits |= (unsigned)(unsigned char)text[i + k] << (16 - 8 * k);
+        for (size_t k = 0; k <= left; k++)
+            four[k] = digits[bits >> (18 - 6 * k) & 63];
+        text_add(&out, four);
+    }
+    text_add(&out, "\a");
+    if (text_ok(&out) && term->colours != TERM_MONO)
+        write_all(text_str(&out));
+    text_free(&out);
+}
+
+/* ---- colours ---------------------------------------------------------------- */
+
+/* Channels near the strongest one make one of the eight colours. */
+static int ansi_of(Ink ink)
+{
+    int r = ink >> 16 & 255, g = ink >> 8 & 255, b = ink & 255;
+    int most = r > g ? r : g;
+
+    most = most > b ? most : b;
+    if (most < 40)
+        return 0;
+    return (r * 100 > most * 65 ? 1 : 0) | (g * 100 > most * 65 ? 2 : 0) |
+           (b * 100 > most * 65 ? 4 : 0);
+}
+
+static int colour_number(const Term *term, Ink ink)
+{
+    int rgb = (int)(ink & 0xFFFFFF);
+
+    if (ink == INK_NONE)
+        return -1;
+    switch (term->colours) {
+    case TERM_TRUE:
+        return rgb == 0 ? 0 : rgb < 8 ? 8 : rgb; /* 1 to 7 mean the eight colours there */
+    case TERM_256: return (int)(ink >> 24);
+    default: return ansi_of(ink);
+    }
+}
+
+static int pair_of(Term *term, Ink fg_ink, Ink bg_ink)
+{
+    struct TermDevice *d = term->device;
+    int                fg = colour_number(term, fg_ink), bg = colour_number(term, bg_ink);
+    uint32_t           at = ((uint32_t)fg * 2654435761u ^ (uint32_t)bg * 2246822519u) >> 7;
+
+    if (fg < 0 && bg < 0)
+        return 0;
+    for (at &= PAIR_SLOTS - 1; d->pairs[at].pair; at = (at + 1) & (PAIR_SLOTS - 1))
+        if (d->pairs[at].fg == fg && d->pairs[at].bg == bg)
+            return d->pairs[at].pair;
+    if (d->pair_count >= d->pair_most)
+        return -1;
+    d->pairs[at] = (PairSlot){ .fg = fg, .bg = bg, .pair = ++d->pair_count };
+    init_extended_pair(d->pair_count, fg, bg);
+    return d->pair_count;
+}
+
+/* ---- sending ---------------------------------------------------------------- */
+
+static attr_t attributes_of(unsigned attr)
+{
+    return (attr & ATTR_BOLD ? A_BOLD : 0) | (attr & ATTR_DIM ? A_DIM : 0) |
+           (attr & ATTR_REVERSE ? A_REVERSE : 0) | (attr & ATTR_UNDERLINE ? A_UNDERLINE : 0);
+}
+
+/* False: the pairs ran out. */
+static bool send_row(Term *term, int y)
+{
+    struct TermDevice *d = term->device;
+    const TermCell    *cells = term->cells + y * term->cols;
+    int                count = 0;
+
+    for (int x = 0; x < term->cols; x++) {
+        wchar_t text[2] = { (wchar_t)cells[x].ch, 0 };
+        int     pair = 0;
+
+        if (cells[x].ch == 0 && x > 0)
+            continue;
+        if (term->colours != TERM_MONO)
+            pair = pair_of(term, cells[x].style.fg, cells[x].style.bg);
+        if (pair < 0)
+            return false;
+        setcchar(&d->line[count++], text[0] ? text : L" ", attributes_of(cells[x].style.attr), 0,
+                 &pair);
+    }
+    mvadd_wchnstr(y, 0, d->line, count);
+    return true;
+}
+
+void term_flush(Term *term)
+{
+    struct TermDevice *d = term->device;
+    size_t             row = (size_t)term->cols * sizeof(*term->cells);
+
+    for (int pass = 0, y = 0; y < term->rows; y++) {
+        TermCell *now = term->cells + y * term->cols, *sent = d->sent + y * term->cols;
+
+        if (!d->send_all && memcmp(now, sent, row) == 0)
+            continue;
+        if (!send_row(term, y) && pass++ == 0) {
+            pairs_forget(d);
+            clearok(curscr, TRUE);
+            y = -1;
+            continue;
+        }
+        memcpy(sent, now, row);
+    }
+    d->send_all = false;
+    refresh();
+}

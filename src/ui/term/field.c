@@ -1,0 +1,122 @@
+/* field.c -- see field.h. */
+#include "ui/term/field.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/term/keys.h"
+
+void field_set(Field *f, const char *text)
+{
+    snprintf(f->text, sizeof(f->text), "%s", text);
+    f->length = f->cursor = (int)strlen(f->text);
+}
+
+void field_insert(Field *f, const char *text)
+{
+    int length = (int)strlen(text);
+
+    if (f->length + length >= (int)sizeof(f->text))
+        return;
+    memmove(f->text + f->cursor + length, f->text + f->cursor, (size_t)(f->length - f->cursor) + 1);
+    memcpy(f->text + f->cursor, text, (size_t)length);
+    f->cursor += length;
+    f->length += length;
+}
+
+static void insert_character(Field *f, uint32_t ch)
+{
+    char utf8[5] = { 0 };
+
+    if (ch < 0x80) {
+        utf8[0] = (char)ch;
+    } else if (ch < 0x800) {
+        utf8[0] = (char)(0xC0 | ch >> 6);
+        utf8[1] = (char)(0x80 | (ch & 63));
+    } else if (ch < 0x10000) {
+        utf8[0] = (char)(0xE0 | ch >> 12);
+        utf8[1] = (char)(0x80 | (ch >> 6 & 63));
+        utf8[2] = (char)(0x80 | (ch & 63));
+    } else {
+        utf8[0] = (char)(0xF0 | ch >> 18);
+        utf8[1] = (char)(0x80 | (ch >> 12 & 63));
+        utf8[2] = (char)(0x80 | (ch >> 6 & 63));
+        utf8[3] = (char)(0x80 | (ch & 63));
+    }
+    field_insert(f, utf8);
+}
+
+static bool inside_character(const Field *f, int at)
+{
+    return at > 0 && at < f->length && ((unsigned char)f->text[at] & 0xC0) == 0x80;
+}
+
+static int step(const Field *f, int at, int direction)
+{
+    do
+        at += direction;
+    while (inside_character(f, at));
+    return at < 0 ? 0 : at > f->length ? f->length : at;
+}
+
+static void cut(Field *f, int from, int to)
+{
+    memmove(f->text + from, f->text + to, (size_t)(f->length - to) + 1);
+    f->length -= to - from;
+    f->cursor = from;
+}
+
+static int word_before(const Field *f)
+{
+    int at = f->cursor;
+
+    while (at > 0 && f->text[at - 1] == ' ')
+        at--;
+    while (at > 0 && f->text[at - 1] != ' ')
+        at--;
+    return at;
+}
+
+bool field_key(Field *f, uint32_t key)
+{
+    switch (key) {
+    case K_ARROW_LEFT: f->cursor = step(f, f->cursor, -1); return true;
+    case K_ARROW_RIGHT: f->cursor = step(f, f->cursor, 1); return true;
+    case K_LINE_HOME:
+    case K_CONTROL('A'): f->cursor = 0; return true;
+    case K_LINE_END:
+    case K_CONTROL('E'): f->cursor = f->length; return true;
+    case K_BACK: cut(f, step(f, f->cursor, -1), f->cursor); return true;
+    case K_DELETE: cut(f, f->cursor, step(f, f->cursor, 1)); return true;
+    case K_CONTROL('U'): cut(f, 0, f->cursor); return true;
+    case K_CONTROL('K'): cut(f, f->cursor, f->length); return true;
+    case K_CONTROL('W'): cut(f, word_before(f), f->cursor); return true;
+    default:
+        if (key < 32 || (key >= 127 && key < 160) || key >= 0x110000)
+            return false;
+        insert_character(f, key);
+        return true;
+    }
+}
+
+void field_draw(const Field *f, Term *term, int y, int x, int width, Style style)
+{
+    char        before[sizeof(f->text)];
+    const char *from = f->text;
+    int         column;
+
+    snprintf(before, sizeof(before), "%.*s", f->cursor, f->text);
+    column = term_width(before);
+    /* Scrolled by whole characters so that the cursor stays in sight. */
+    while (column >= width && *from) {
+        from++;
+        while (((unsigned char)*from & 0xC0) == 0x80)
+            from++;
+        snprintf(before, sizeof(before), "%.*s", (int)(f->text + f->cursor - from), from);
+        column = term_width(before);
+    }
+    term_fill(term, (Area){ y, x, 1, width }, ' ', style);
+    term_text(term, y, x, width, from, style);
+    if (column < width && y >= 0 && y < term->rows && x + column < term->cols)
+        term->cells[y * term->cols + x + column].style.attr |= ATTR_REVERSE;
+}

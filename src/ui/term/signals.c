@@ -1,0 +1,143 @@
+/* signals.c -- see signals.h.
+ *
+ * The flags and the wake-up pipe are the only mutable globals of the program's
+ * front end: a handler has no other way to speak.  A crash handler may use
+ * nothing but write, tcsetattr and raise; it runs on a stack of its own so that
+ * it also works after a stack overflow.
+ */
+#include "ui/term/signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#define CRASH_STACK 65536
+
+static volatile sig_atomic_t ending, stop_asked, resized;
+static int                   wake_pipe[2] = { -1, -1 };
+static const char           *reset;
+static size_t                reset_length;
+static struct termios        modes;
+static bool                  modes_known;
+static void                 *crash_stack;
+
+static const int notes[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGPIPE };
+static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+#define NOTE_COUNT  (sizeof(notes) / sizeof(*notes))
+#define CRASH_COUNT (sizeof(crashes) / sizeof(*crashes))
+static struct sigaction before_notes[NOTE_COUNT], before_crashes[CRASH_COUNT];
+
+static void on_note(int number)
+{
+    int     kept = errno;
+    ssize_t ignored;
+
+    if (number == SIGTSTP)
+        stop_asked = 1;
+    else if (number == SIGWINCH)
+        resized = 1;
+    else if (number != SIGPIPE)
+        ending = number;
+    ignored = write(wake_pipe[1], "s", 1);
+    (void)ignored;
+    errno = kept;
+}
+
+static void on_crash(int number)
+{
+    ssize_t ignored = write(STDOUT_FILENO, reset, reset_length);
+
+    (void)ignored;
+    if (modes_known)
+        tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void catch_all(const int *list, size_t count, void (*handler)(int), int flags,
+                      struct sigaction *before)
+{
+    struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < count; i++)
+        sigaction(list[i], &action, &before[i]);
+}
+
+bool signals_install(const char *reset_bytes)
+{
+    stack_t stack = { .ss_size = CRASH_STACK };
+
+    reset = reset_bytes;
+    reset_length = strlen(reset_bytes);
+    modes_known = tcgetattr(STDIN_FILENO, &modes) == 0;
+    if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        return false;
+    stack.ss_sp = crash_stack = malloc(CRASH_STACK);
+    if (crash_stack)
+        sigaltstack(&stack, NULL);
+    catch_all(notes, NOTE_COUNT, on_note, 0, before_notes);
+    catch_all(crashes, CRASH_COUNT, on_crash, SA_ONSTACK | (int)SA_RESETHAND, before_crashes);
+    return true;
+}
+
+void signals_restore(void)
+{
+    stack_t off = { .ss_flags = SS_DISABLE };
+
+    for (size_t i = 0; i < NOTE_COUNT; i++)
+        sigaction(notes[i], &before_notes[i], NULL);
+    for (size_t i = 0; i < CRASH_COUNT; i++)
+        sigaction(crashes[i], &before_crashes[i], NULL);
+    sigaltstack(&off, NULL);
+    free(crash_stack);
+    crash_stack = NULL;
+    close(wake_pipe[0]);
+    close(wake_pipe[1]);
+    wake_pipe[0] = wake_pipe[1] = -1;
+}
+
+int signals_wake_fd(void)
+{
+    return wake_pipe[0];
+}
+
+void signals_drain(void)
+{
+    char bytes[64];
+
+    while (read(wake_pipe[0], bytes, sizeof(bytes)) > 0)
+        ;
+}
+
+int signals_ending(void)
+{
+    return ending;
+}
+
+bool signals_take_stop(void)
+{
+    bool asked = stop_asked;
+
+    stop_asked = 0;
+    return asked;
+}
+
+bool signals_take_resize(void)
+{
+    bool asked = resized;
+
+    resized = 0;
+    return asked;
+}
+
+void signals_raise(int number)
+{
+    signal(number, SIG_DFL);
+    raise(number);
+}
