@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
-#include "input/element.h"
+#include "input/store.h"
 
 /* Bytes of the valid UTF-8 sequence at text, or 0 (size 0 included). */
 int labels_utf8(const uint8_t *text, int64_t size);
@@ -31,5 +31,25 @@ char **labels_of(Arena *arena, ElementType type, const uint8_t *src, int64_t cou
 bool labels_parse(const char *text, size_t length, double *out);
 /* Shortest text that reads back; returns text. */
 char *labels_number(double value, char *text, size_t size);
+
+/* What a file says about its arrays.
+ *
+ * Keys: layout ("n,h,d"), causal (1, 0, true, false), scale (a number above
+ * 0), width (of a raster, in pixels), model (text), tokens (a JSON list of
+ * texts or ids).  tokens, q_tokens and k_tokens may also be arrays of text or
+ * of integers.  A value that is not understood is an error, never ignored.
+ */
+
+/* The layout as letters ("nhd"), empty when the file has none. */
+bool metadata_layout(const Store *store, char letters[STORE_MAX_RANK + 1], Error *err);
+
+/* causal, scale, width and model of `in`. */
+bool metadata_scalars(Input *in, const Store *store, Error *err);
+
+/* The labels of `in`, whose n and m are the file's. */
+bool metadata_tokens(Input *in, Store *store, Error *err);
+
+/* The array `segments` of `in`: one whole number a position. */
+bool metadata_segments(Input *in, Store *store, Error *err);
 
 #endif

@@ -6,8 +6,8 @@
 #ifndef INPUT_LOAD_H
 #define INPUT_LOAD_H
 
+#include "core/error.h"
 #include "input/input.h"
-#include "input/mapped.h"
 #include "input/store.h"
 
 /* By content, then by extension. */
@@ -45,5 +45,20 @@ bool    load_no_memory(Error *err, const char *what, int64_t bytes, const InputC
 int64_t load_limit(const InputChoice *choice);
 /* False, with ERR_CANCELLED, when nobody waits for the input any more. */
 bool    load_goes_on(const InputChoice *choice, Error *err);
+
+/* Why pickles are refused, and what to do instead.
+ *
+ * A pickle is a program for the Python that opens it.  Files of that kind are
+ * recognised only so that the message can name the conversion.
+ */
+
+static inline bool pickle_refuse(Error *err)
+{
+    return error_set(err, ERR_UNSUPPORTED,
+                     "is a Python pickle, which is never opened here; convert it: python3 -c "
+                     "\"import sys,torch;from safetensors.torch import save_file as s;"
+                     "s({k:v.float().contiguous() for k,v in torch.load(sys.argv[1],'cpu',"
+                     "weights_only=True).items()},sys.argv[2])\" IN OUT.safetensors");
+}
 
 #endif

@@ -1,9 +1,18 @@
 /* store.c -- see store.h. */
-#include "input/store.h"
-
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sha256.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "input/load.h"
+#include "input/store.h"
 
 void store_drop(StoreEntry *entry)
 {
@@ -220,4 +229,342 @@ char *store_shape_text(const StoreEntry *entry, char *text, size_t size)
     }
     snprintf(text + length, size - length, "%s", entry->info.rank ? ")" : "()");
     return text;
+}
+
+/* See store.h. */
+
+#define PIECE (4ll << 20) /* bytes between looks at a flag */
+
+static const uint8_t no_bytes[1];
+
+bool mapped_open(const char *path, Mapped *out, Error *err)
+{
+    /* O_NONBLOCK: a named pipe must be refused, not waited for. */
+    int         file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    void       *data;
+    bool        ok = false;
+
+    *out = (Mapped){ .data = no_bytes };
+    if (file < 0 || fstat(file, &status) != 0) {
+        error_set(err, ERR_FILE, "cannot be opened: %s", strerror(errno));
+        goto out;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        error_set(err, ERR_FILE, "is not a regular file%s",
+                  S_ISDIR(status.st_mode) ? " but a directory; name a file in it" : "");
+        goto out;
+    }
+    ok = true;
+    if (status.st_size == 0)
+        goto out;
+    data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (data == MAP_FAILED) {
+        ok = error_set(err, ERR_FILE, "cannot be mapped: %s", strerror(errno));
+        goto out;
+    }
+    *out = (Mapped){ .data = data, .size = status.st_size, .owned = true };
+out:
+    if (file >= 0)
+        close(file);
+    return ok;
+}
+
+void mapped_close(Mapped *mapped)
+{
+    union {
+        const uint8_t *read_only;
+        void          *plain;
+    } data = { .read_only = mapped->data };
+
+    if (mapped->owned)
+        munmap(data.plain, (size_t)mapped->size);
+    *mapped = (Mapped){ .data = no_bytes };
+}
+
+Mapped mapped_text(Mapped bytes)
+{
+    if (bytes.size < 3 || memcmp(bytes.data, "\xef\xbb\xbf", 3) != 0)
+        return bytes;
+    return (Mapped){ .data = bytes.data + 3, .size = bytes.size - 3 };
+}
+
+bool mapped_sha256_unless(const atomic_bool *cancel, const Mapped *parts, int64_t count,
+                          char hex[65])
+{
+    SHA256_CTX context;
+    uint8_t    digest[SHA256_DIGEST_LENGTH];
+
+    SHA256_Init(&context);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t at = 0; at < parts[i].size; at += PIECE) {
+            int64_t left = parts[i].size - at;
+
+            if (cancel && atomic_load(cancel))
+                return false;
+            SHA256_Update(&context, parts[i].data + at, (size_t)(left < PIECE ? left : PIECE));
+        }
+    SHA256_Final(digest, &context);
+    for (size_t i = 0; i < sizeof(digest); i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    return true;
+}
+
+void mapped_sha256(const Mapped *parts, int64_t count, char hex[65])
+{
+    mapped_sha256_unless(NULL, parts, count, hex);
+}
+
+/* See store.h. */
+
+bool element_is_number(ElementType type)
+{
+    return type.kind >= ELEMENT_BOOL && type.kind <= ELEMENT_E5M2;
+}
+
+bool element_is_text(ElementType type)
+{
+    return type.kind == ELEMENT_BYTES || type.kind == ELEMENT_UCS4;
+}
+
+DType element_dtype(ElementType type)
+{
+    switch (type.kind) {
+    case ELEMENT_BOOL: return DT_U8;
+    case ELEMENT_INT: return type.size <= 4 ? DT_I32 : DT_I64;
+    case ELEMENT_UINT: return type.size == 1 ? DT_U8 : type.size == 2 ? DT_I32 : DT_I64;
+    case ELEMENT_FLOAT: return type.size == 8 ? DT_F64 : DT_F32;
+    default: return DT_F32;
+    }
+}
+
+static uint64_t load_bits(ElementType type, const uint8_t *src)
+{
+    uint16_t half;
+    uint32_t word;
+    uint64_t wide;
+
+    switch (type.size) {
+    case 1:
+        return *src;
+    case 2:
+        memcpy(&half, src, 2);
+        return type.swapped ? __builtin_bswap16(half) : half;
+    case 4:
+        memcpy(&word, src, 4);
+        return type.swapped ? __builtin_bswap32(word) : word;
+    default:
+        memcpy(&wide, src, 8);
+        return type.swapped ? __builtin_bswap64(wide) : wide;
+    }
+}
+
+static float float_of_bits(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+static double double_of_bits(uint64_t bits)
+{
+    double value;
+
+    memcpy(&value, &bits, 8);
+    return value;
+}
+
+/* binary16: 1 sign, 5 exponent (bias 15), 10 fraction. */
+static float half_to_float(uint32_t bits)
+{
+    uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 31, fraction = bits & 1023;
+    float    magnitude;
+
+    if (exponent == 31)
+        return float_of_bits(sign | 0x7f800000u | fraction << 13);
+    if (exponent)
+        return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+    magnitude = (float)fraction * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+}
+
+/* OCP E4M3: 1 sign, 4 exponent (bias 7), 3 fraction; all ones is NaN. */
+static float e4m3_to_float(uint32_t bits)
+{
+    int   exponent = (int)(bits >> 3 & 15), fraction = (int)(bits & 7);
+    float magnitude;
+
+    if (exponent == 15 && fraction == 7)
+        return NAN;
+    magnitude = exponent ? ldexpf((float)(8 + fraction), exponent - 10)
+                         : ldexpf((float)fraction, -9);
+    return bits & 0x80 ? -magnitude : magnitude;
+}
+
+static int64_t signed_bits(ElementType type, uint64_t bits)
+{
+    int shift = 64 - 8 * (int)type.size;
+
+    return (int64_t)(bits << shift) >> shift;
+}
+
+int64_t element_to_i64(ElementType type, const uint8_t *src)
+{
+    uint64_t bits = load_bits(type, src);
+
+    if (type.kind == ELEMENT_BOOL)
+        return bits != 0;
+    return type.kind == ELEMENT_INT ? signed_bits(type, bits) : (int64_t)bits;
+}
+
+static inline double to_real(ElementType type, const uint8_t *src)
+{
+    uint64_t bits = load_bits(type, src);
+
+    switch (type.kind) {
+    case ELEMENT_BOOL: return bits != 0;
+    case ELEMENT_INT: return (double)signed_bits(type, bits);
+    case ELEMENT_UINT: return (double)bits;
+    case ELEMENT_BFLOAT: return (double)float_of_bits((uint32_t)bits << 16);
+    case ELEMENT_E4M3: return (double)e4m3_to_float((uint32_t)bits);
+    case ELEMENT_E5M2: return (double)half_to_float((uint32_t)bits << 8);
+    case ELEMENT_FLOAT:
+        if (type.size == 2)
+            return (double)half_to_float((uint32_t)bits);
+        return type.size == 4 ? (double)float_of_bits((uint32_t)bits) : double_of_bits(bits);
+    default: return (double)NAN;
+    }
+}
+
+static bool is_native(ElementType type, int64_t step, int64_t size)
+{
+    return type.kind == ELEMENT_FLOAT && type.size == size && step == size && !type.swapped;
+}
+
+void element_to_f32(ElementType type, const uint8_t *src, int64_t step, int64_t count, float *out)
+{
+    if (count > 0 && is_native(type, step, 4)) {
+        memcpy(out, src, (size_t)count * 4);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (float)to_real(type, src + i * step);
+}
+
+void element_to_f64(ElementType type, const uint8_t *src, int64_t step, int64_t count, double *out)
+{
+    if (count > 0 && is_native(type, step, 8)) {
+        memcpy(out, src, (size_t)count * 8);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        out[i] = to_real(type, src + i * step);
+}
+
+/* Which array of a file is which: "layer.npz[q=query,k=key,v=value]".
+ *
+ * Files of other programs name their arrays as they like.  What is in brackets behind the path
+ * says which are q, k, v, x, attn, segments and the tokens; the others are found by their own
+ * names, as without brackets.  A file that really has such a name is that file.
+ */
+
+static const char *const roles[] = { "q", "k", "v", "x", "attn", "segments", "tokens", "q_tokens",
+                                     "k_tokens", NULL };
+
+size_t load_path_length(const char *spec)
+{
+    size_t      length = strlen(spec);
+    const char *open = length && spec[length - 1] == ']' ? strrchr(spec, '[') : NULL;
+
+    return open && open > spec && access(spec, F_OK) != 0 ? (size_t)(open - spec) : length;
+}
+
+static const char *role_at(const char *text, size_t length)
+{
+    for (int i = 0; roles[i]; i++)
+        if (strlen(roles[i]) == length && !strncmp(roles[i], text, length))
+            return roles[i];
+    return NULL;
+}
+
+static bool no_array(const Store *store, const char *name, Error *err)
+{
+    Meant nearest = { name, NULL, ANY_SLIPS };
+
+    for (int64_t i = 0; i < store->count; i++)
+        meant_offer(&nearest, store->entries[i].info.name);
+    return error_set(err, ERR_DATA, "holds no array '%.80s'%s%.80s%s", name,
+                     nearest.name ? "; did you mean '" : "", nearest.name ? nearest.name : "",
+                     nearest.name ? "'?" : "");
+}
+
+/* Which array is to have the role; none is taken away from what is said after it. */
+typedef struct Naming {
+    const char *role;
+    int64_t     entry;
+} Naming;
+
+/* "q=query" of so many bytes. */
+static bool read_one(const Store *store, const char *item, size_t length, Naming *out, Error *err)
+{
+    const char *equal = memchr(item, '=', length), *role;
+    StoreEntry *entry;
+    char        name[sizeof(store->entries->info.name)];
+    size_t      size = equal ? length - (size_t)(equal + 1 - item) : 0;
+
+    role = equal ? role_at(item, (size_t)(equal - item)) : NULL;
+    if (!role || size == 0 || size >= sizeof(name))
+        return error_set(err, ERR_USAGE, "'%.*s' in brackets: expected ROLE=ARRAY, where the role "
+                         "is q, k, v, x, attn, segments, tokens, q_tokens or k_tokens",
+                         (int)(length < 80 ? length : 80), item);
+    memcpy(name, equal + 1, size);
+    name[size] = '\0';
+    entry = store_find(store, name);
+    if (!entry)
+        return no_array(store, name, err);
+    *out = (Naming){ role, entry - store->entries };
+    return true;
+}
+
+/* A further entry of the same array has the role's name, so that one array may have several; what
+ * was called so before has no name. */
+static bool give_role(Store *store, const Naming *naming, Error *err)
+{
+    StoreEntry *copy = store_add(store, naming->role, strlen(naming->role), err);
+
+    if (!copy)
+        return false;
+    *copy = store->entries[naming->entry];
+    copy->owned = NULL;
+    strcpy(copy->info.name, naming->role);
+    return true;
+}
+
+bool load_name_arrays(Store *store, const char *brackets, Error *err)
+{
+    Naming      namings[sizeof(roles) / sizeof(*roles)];
+    size_t      most = sizeof(namings) / sizeof(*namings), count = 0, length;
+    StoreEntry *before;
+
+    if (!*brackets)
+        return true;
+    for (const char *at = brackets + 1; *at; at += length + 1) {
+        length = strcspn(at, ",]");
+        if (count == most)
+            return error_set(err, ERR_USAGE, "more arrays in brackets than there are roles");
+        if (!read_one(store, at, length, &namings[count], err))
+            return false;
+        for (size_t i = 0; i < count; i++)
+            if (namings[i].role == namings[count].role)
+                return error_set(err, ERR_USAGE, "%s is named twice in brackets", namings[i].role);
+        count++;
+    }
+    for (size_t i = 0; i < count; i++)
+        if ((before = store_find(store, namings[i].role)))
+            before->info.name[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (!give_role(store, &namings[i], err))
+            return false;
+    return true;
 }

@@ -11,9 +11,82 @@
 #ifndef INPUT_STORE_H
 #define INPUT_STORE_H
 
-#include "input/element.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/tensor.h"
 #include "input/input.h"
-#include "input/mapped.h"
+
+/* The number formats found in files, and their conversion.
+ *
+ * An ElementType says how one element lies in a file: its kind, its size in
+ * bytes, and whether its bytes stand in the other order than this machine's.
+ * Conversions read unaligned bytes at a constant step and never fail; what may
+ * not be converted (text, Python objects) is refused before, by kind.
+ *
+ * 16-bit and 8-bit floats are decoded by hand: IEEE 754 binary16, bfloat16
+ * (the upper half of binary32), and the two OCP 8-bit formats E4M3 (no
+ * infinities, bias 7) and E5M2 (the upper half of binary16).
+ */
+
+typedef enum ElementKind {
+    ELEMENT_UNKNOWN, /* listed, but cannot be read */
+    ELEMENT_BOOL,
+    ELEMENT_INT,     /* signed, 1 to 8 bytes */
+    ELEMENT_UINT,
+    ELEMENT_FLOAT,   /* 2, 4 or 8 bytes */
+    ELEMENT_BFLOAT,  /* 2 bytes */
+    ELEMENT_E4M3,    /* 1 byte */
+    ELEMENT_E5M2,    /* 1 byte */
+    ELEMENT_BYTES,   /* text: `size` bytes, zero padded */
+    ELEMENT_UCS4     /* text: size / 4 code points, zero padded */
+} ElementKind;
+
+typedef struct ElementType {
+    ElementKind kind;
+    int64_t     size;    /* bytes of one element */
+    bool        swapped; /* the other byte order */
+} ElementType;
+
+bool element_is_number(ElementType type);
+bool element_is_text(ElementType type);
+
+/* Our dtype that holds every value of a number type (f32 for the short floats,
+ * u8 for bool and u8, i32 for other integers that fit it, i64 for the rest). */
+DType element_dtype(ElementType type);
+
+/* `count` elements, `step` bytes apart, to contiguous out. */
+void element_to_f32(ElementType type, const uint8_t *src, int64_t step, int64_t count, float *out);
+void element_to_f64(ElementType type, const uint8_t *src, int64_t step, int64_t count, double *out);
+int64_t element_to_i64(ElementType type, const uint8_t *src); /* integers and bool only */
+
+/* A file's bytes in memory, and their fingerprint.
+ *
+ * The bytes are mapped, not read: a large file costs address space until it is
+ * looked at.  A file that another program shortens meanwhile is outside what a
+ * mapping can guard against.
+ */
+
+typedef struct Mapped {
+    const uint8_t *data; /* size bytes; never NULL after success */
+    int64_t        size;
+    bool           owned; /* to be unmapped */
+} Mapped;
+
+/* Regular files only.  The message names no path: the caller puts it before. */
+bool mapped_open(const char *path, Mapped *out, Error *err);
+void mapped_close(Mapped *mapped);
+
+/* The text after the byte order mark that some programs put before UTF-8; not to be closed. */
+Mapped mapped_text(Mapped bytes);
+
+/* Hex of the SHA-256 of all parts, one after the other. */
+void mapped_sha256(const Mapped *parts, int64_t count, char hex[65]);
+/* The same, but false, with no more to it, soon after *cancel was set; NULL: never. */
+bool mapped_sha256_unless(const atomic_bool *cancel, const Mapped *parts, int64_t count,
+                          char hex[65]);
 
 #define STORE_MAX_RANK 8
 #define STORE_MAX_ENTRIES (1 << 20)

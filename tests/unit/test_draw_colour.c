@@ -12,7 +12,7 @@
 
 #include "attn/pattern.h"
 #include "draw/colour/colour.h"
-#include "draw/text/utf8.h"
+#include "draw/text/unicode.h"
 
 static double linear(uint8_t c)
 {

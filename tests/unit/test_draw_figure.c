@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "draw/figure/scene.h"
-#include "draw/text/utf8.h"
+#include "draw/text/unicode.h"
 
 typedef struct Scenery { /* a window + global + random pattern over n tokens */
     Arena   *arena;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "input/generate.h"
+#include "input/generators.h"
 
 static Input *make(const char *spec)
 {

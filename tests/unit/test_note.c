@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "draw/grid/note.h"
+#include "draw/grid/annotation.h"
 
 static void test_text(void **state)
 {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "draw/text/shape.h"
+#include "draw/text/unicode.h"
 
 static bool has_all(const void *context, uint32_t code)
 {

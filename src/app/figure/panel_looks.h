@@ -25,7 +25,7 @@ typedef struct PanelLooks {
     int64_t   round;    /* from 1, of a view that has several planes a head; 0: not said */
     int       layers;   /* of reach; 0: not said */
     bool      strict;   /* reach without residual connections */
-    char      notes[NOTES_BYTES]; /* marked cells: draw/grid/note.h */
+    char      notes[NOTES_BYTES]; /* marked cells: draw/grid/annotation.h */
 } PanelLooks;
 
 /* text: what stands between the braces. */

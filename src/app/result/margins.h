@@ -8,7 +8,7 @@
 
 #include "app/session/session.h"
 #include "draw/figure/figure.h"
-#include "draw/grid/margin.h"
+#include "draw/grid/annotation.h"
 
 #define MARGIN_QUERIES_MOST 64
 

@@ -11,7 +11,7 @@
 
 #include "app/command/command_parts.h"
 #include "app/study/campaign.h"
-#include "input/mapped.h"
+#include "input/store.h"
 
 typedef struct Planner {
     Session            *session;

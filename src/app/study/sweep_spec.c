@@ -12,7 +12,7 @@
 #include "app/study/result_table.h"
 #include "app/study/system_words.h"
 #include "input/input.h"
-#include "input/mapped.h"
+#include "input/store.h"
 
 void campaign_spec_free(CampaignSpec *spec)
 {

@@ -4,13 +4,12 @@
  * chosen so that lightness never falls along them, which nearest-colour
  * quantisation of a map does not guarantee.
  */
-#include "draw/colour/colour.h"
-
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "draw/colour/colour_maps.h"
+#include "draw/colour/colour.h"
+#include "draw/plot/plot.h"
 
 static const char *const map_names[MAP_COUNT] = {
     [MAP_VIRIDIS] = "viridis", [MAP_CIVIDIS] = "cividis",     [MAP_MAGMA] = "magma",
@@ -289,4 +288,242 @@ uint8_t colour_nearest_256(Rgb rgb)
             best = index;
     }
     return (uint8_t)best;
+}
+
+/* The value maps: anchor colours and interpolation.
+ *
+ * Viridis, magma (van der Walt, Smith 2015) and cividis (Nunez, Anderton,
+ * Renslow 2018) are sampled at 52 points of their published 256; linear steps
+ * between them stay within 4/255 of the originals.  The diverging map runs
+ * from purple over a neutral grey to orange; its lightness falls linearly and
+ * equally on both sides, so +x and -x look equally strong.
+ */
+
+static const Rgb viridis[] = {
+    { 68, 1, 84 }, { 70, 8, 92 }, { 71, 16, 99 }, { 72, 23, 105 }, { 72, 29, 111 },
+    { 72, 36, 117 }, { 71, 42, 122 }, { 70, 48, 126 }, { 69, 55, 129 }, { 67, 61, 132 },
+    { 65, 66, 135 }, { 63, 72, 137 }, { 61, 78, 138 }, { 58, 83, 139 }, { 56, 89, 140 },
+    { 53, 94, 141 }, { 51, 99, 141 }, { 49, 104, 142 }, { 46, 109, 142 }, { 44, 113, 142 },
+    { 42, 118, 142 }, { 41, 123, 142 }, { 39, 128, 142 }, { 37, 132, 142 }, { 35, 137, 142 },
+    { 33, 142, 141 }, { 32, 146, 140 }, { 31, 151, 139 }, { 30, 156, 137 }, { 31, 161, 136 },
+    { 33, 165, 133 }, { 36, 170, 131 }, { 40, 174, 128 }, { 46, 179, 124 }, { 53, 183, 121 },
+    { 61, 188, 116 }, { 70, 192, 111 }, { 80, 196, 106 }, { 90, 200, 100 }, { 101, 203, 94 },
+    { 112, 207, 87 }, { 124, 210, 80 }, { 137, 213, 72 }, { 149, 216, 64 }, { 162, 218, 55 },
+    { 176, 221, 47 }, { 189, 223, 38 }, { 202, 225, 31 }, { 216, 226, 25 }, { 229, 228, 25 },
+    { 241, 229, 29 }, { 253, 231, 37 },
+};
+
+static const Rgb cividis[] = {
+    { 0, 34, 78 }, { 0, 38, 86 }, { 0, 42, 95 }, { 0, 45, 104 }, { 0, 48, 112 },
+    { 8, 51, 112 }, { 22, 55, 112 }, { 32, 58, 111 }, { 39, 62, 110 }, { 46, 65, 109 },
+    { 52, 69, 108 }, { 58, 72, 108 }, { 63, 76, 108 }, { 68, 79, 108 }, { 73, 83, 108 },
+    { 78, 86, 108 }, { 83, 90, 109 }, { 87, 93, 109 }, { 92, 97, 110 }, { 96, 100, 111 },
+    { 101, 104, 112 }, { 105, 107, 113 }, { 109, 111, 114 }, { 114, 114, 116 }, { 118, 118, 118 },
+    { 122, 122, 120 }, { 126, 125, 120 }, { 131, 129, 121 }, { 136, 133, 120 }, { 141, 136, 120 },
+    { 146, 140, 120 }, { 150, 144, 119 }, { 155, 148, 118 }, { 160, 152, 117 }, { 165, 156, 116 },
+    { 170, 160, 115 }, { 175, 164, 113 }, { 181, 168, 111 }, { 186, 172, 109 }, { 191, 176, 107 },
+    { 196, 180, 104 }, { 201, 185, 101 }, { 207, 189, 98 }, { 212, 193, 95 }, { 218, 198, 91 },
+    { 223, 202, 87 }, { 229, 207, 82 }, { 234, 211, 76 }, { 240, 216, 70 }, { 246, 221, 63 },
+    { 252, 226, 54 }, { 254, 232, 56 },
+};
+
+static const Rgb magma[] = {
+    { 0, 0, 4 }, { 2, 2, 11 }, { 5, 4, 22 }, { 9, 7, 32 }, { 14, 11, 43 },
+    { 20, 14, 54 }, { 26, 16, 66 }, { 33, 17, 78 }, { 41, 17, 90 }, { 49, 17, 101 },
+    { 57, 15, 110 }, { 66, 15, 117 }, { 74, 16, 121 }, { 82, 19, 124 }, { 90, 22, 126 },
+    { 98, 25, 128 }, { 106, 28, 129 }, { 114, 31, 129 }, { 121, 34, 130 }, { 129, 37, 129 },
+    { 137, 40, 129 }, { 145, 43, 129 }, { 153, 45, 128 }, { 161, 48, 126 }, { 170, 51, 125 },
+    { 178, 53, 123 }, { 186, 56, 120 }, { 194, 59, 117 }, { 202, 62, 114 }, { 210, 66, 111 },
+    { 217, 70, 107 }, { 224, 76, 103 }, { 231, 82, 99 }, { 236, 88, 96 }, { 241, 96, 93 },
+    { 244, 105, 92 }, { 247, 114, 92 }, { 249, 123, 93 }, { 251, 133, 96 }, { 252, 142, 100 },
+    { 253, 152, 105 }, { 254, 161, 110 }, { 254, 170, 116 }, { 254, 180, 123 }, { 254, 189, 130 },
+    { 254, 198, 138 }, { 254, 207, 146 }, { 254, 216, 154 }, { 253, 226, 163 }, { 253, 235, 172 },
+    { 252, 244, 182 }, { 252, 253, 191 },
+};
+
+static const Rgb diverging[] = {
+    { 83, 57, 126 }, { 93, 66, 141 }, { 103, 75, 155 }, { 113, 85, 169 }, { 123, 95, 181 },
+    { 133, 106, 193 }, { 144, 117, 203 }, { 154, 129, 213 }, { 164, 141, 221 }, { 174, 153, 228 },
+    { 185, 166, 234 }, { 195, 179, 239 }, { 205, 192, 242 }, { 216, 205, 245 }, { 226, 219, 246 },
+    { 236, 233, 247 }, { 246, 246, 246 }, { 249, 232, 215 }, { 249, 217, 186 }, { 248, 202, 159 },
+    { 245, 188, 133 }, { 241, 174, 110 }, { 236, 159, 88 }, { 229, 146, 69 }, { 222, 132, 51 },
+    { 213, 119, 35 }, { 203, 106, 19 }, { 193, 93, 3 }, { 182, 81, 0 }, { 169, 70, 0 },
+    { 157, 60, 0 }, { 143, 50, 0 }, { 129, 41, 0 },
+};
+
+/* Neither end is a paper's colour, dark or white: what is there is seen to be there. */
+static const Rgb grey[] = { { 52, 52, 52 }, { 222, 222, 222 } };
+
+/* For print: the paper stays white where nothing is allowed, ink is where weight is. */
+static const Rgb ink[] = { { 222, 222, 222 }, { 0, 0, 0 } };
+
+static const struct {
+    const Rgb *anchors;
+    int        count;
+} maps[MAP_COUNT] = {
+    [MAP_VIRIDIS] = { viridis, sizeof(viridis) / sizeof(*viridis) },
+    [MAP_CIVIDIS] = { cividis, sizeof(cividis) / sizeof(*cividis) },
+    [MAP_MAGMA] = { magma, sizeof(magma) / sizeof(*magma) },
+    [MAP_GREY] = { grey, sizeof(grey) / sizeof(*grey) },
+    [MAP_DIVERGING] = { diverging, sizeof(diverging) / sizeof(*diverging) },
+    [MAP_INK] = { ink, sizeof(ink) / sizeof(*ink) },
+};
+
+Rgb colour_mix(Rgb a, Rgb b, double share)
+{
+    return (Rgb){ (uint8_t)lround(a.r + share * (b.r - a.r)),
+                  (uint8_t)lround(a.g + share * (b.g - a.g)),
+                  (uint8_t)lround(a.b + share * (b.b - a.b)) };
+}
+
+Rgb colour_of_value(ColourMap map, double t)
+{
+    int    last = maps[map].count - 1, index;
+    double place;
+
+    if (isnan(t))
+        return colour_odd();
+    place = fmin(fmax(t, 0), 1) * last;
+    index = (int)place < last ? (int)place : last - 1;
+    return colour_mix(maps[map].anchors[index], maps[map].anchors[index + 1], place - index);
+}
+
+/* Hues for a printer without colours, apart in lightness, and for dark paper.
+ *
+ * A hue keeps its meaning and is darkened or lightened until its luminance is the one its place
+ * in a table asks for: causes stand at least nine L* apart from each other and from the paper,
+ * those that meet most often (window, global, random) about twenty.
+ */
+
+#define MISSED_LIGHTNESS 13
+#define FOUND_LIGHTNESS  50 /* found, by whatever */
+
+static double to_linear(uint8_t channel)
+{
+    double x = channel / 255.0;
+
+    return x <= 0.04045 ? x / 12.92 : pow((x + 0.055) / 1.055, 2.4);
+}
+
+static uint8_t from_linear(double x)
+{
+    double v = x <= 0.0031308 ? 12.92 * x : 1.055 * pow(x, 1 / 2.4) - 0.055;
+
+    return (uint8_t)lround(255 * fmax(0, fmin(1, v)));
+}
+
+static double luminance(const double channels[3])
+{
+    return 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2];
+}
+
+double colour_lightness(Rgb rgb)
+{
+    double y = luminance((double[]){ to_linear(rgb.r), to_linear(rgb.g), to_linear(rgb.b) });
+
+    return y > 216.0 / 24389 ? 116 * cbrt(y) - 16 : y * 24389 / 27;
+}
+
+/* Light is added or taken away, as ink and paper do. */
+Rgb colour_at_lightness(Rgb hue, double lightness)
+{
+    double in[3] = { to_linear(hue.r), to_linear(hue.g), to_linear(hue.b) };
+    double wanted = pow((lightness + 16) / 116, 3), own = luminance(in);
+    double white = wanted > own ? (wanted - own) / (1 - own) : 0;
+    double share = wanted > own ? 1 - white : wanted / own;
+
+    return (Rgb){ from_linear(white + share * in[0]), from_linear(white + share * in[1]),
+                  from_linear(white + share * in[2]) };
+}
+
+static double component_lightness(uint8_t bit)
+{
+    switch (bit) {
+    case COMPONENT_CLUSTER: return 13;
+    case COMPONENT_WINDOW: return 24;
+    case COMPONENT_GLOBAL: return 45;
+    case COMPONENT_STRIDED: return 55;
+    case COMPONENT_RANDOM: return 65;
+    case COMPONENT_BUCKET: return 75;
+    case COMPONENT_BLOCK: return 86;
+    default: return 35;
+    }
+}
+
+#define LEAST_ON_DARK 44 /* L*: a contrast of 3 with the dark paper, as lines and areas need */
+
+Rgb colour_on_dark(Rgb rgb)
+{
+    return colour_lightness(rgb) < LEAST_ON_DARK ? colour_at_lightness(rgb, LEAST_ON_DARK) : rgb;
+}
+
+Rgb component_colour_in(Hues hues, uint8_t bit)
+{
+    static const Rgb bright_cluster = { 0xB8, 0x3A, 0x78 }; /* lighter and no greyer */
+    Rgb              rgb = colour_of_component(bit);
+
+    if (hues == HUES_DARK)
+        return bit == COMPONENT_CLUSTER ? bright_cluster : colour_on_dark(rgb);
+    return hues == HUES_PRINT ? colour_at_lightness(rgb, component_lightness(bit)) : rgb;
+}
+
+/* Of views that tell what found a cell: rounds from dark to light, what was missed darkest. */
+static double found_lightness(const View *view, uint8_t bit)
+{
+    int round = cause_round(view, bit);
+
+    if (round >= 0)
+        return view->found->rounds == 1 ? FOUND_LIGHTNESS : 29 + 9.2 * round;
+    if (bit == COMPONENT_CLUSTER)
+        return component_lightness(0); /* that of "other", which is missed here */
+    return bit == COMPONENT_OTHER ? MISSED_LIGHTNESS : component_lightness(bit);
+}
+
+Rgb cause_colour_in(Hues hues, const View *view, uint8_t bit)
+{
+    Rgb rgb = cause_colour(view, bit);
+
+    if (hues == HUES_DARK && view->found)
+        return colour_on_dark(rgb);
+    if (hues != HUES_PRINT && hues != HUES_DARK)
+        return rgb;
+    return view->found ? colour_at_lightness(rgb, found_lightness(view, bit))
+                       : component_colour_in(hues, bit);
+}
+
+/* Neighbours in number are neighbours in the picture: they are far apart. */
+static double category_lightness(int64_t category)
+{
+    int at = (int)(category % CATEGORY_HUES);
+
+    return 14 + 6.4 * (at / 2 + at % 2 * 6);
+}
+
+Rgb category_colour_in(Hues hues, int64_t category)
+{
+    static const Rgb indigo = { 0x4F, 0x5B, 0xD5 }; /* for the one nearest to black */
+
+    if (hues == HUES_SAFE)
+        return colour_of_category_safe(category);
+    if (hues == HUES_DARK && category >= 0)
+        return category % CATEGORY_HUES == 7 ? indigo
+                                             : colour_on_dark(colour_of_category(category));
+    if (hues == HUES_DARK || hues == HUES_USUAL || category < 0)
+        return colour_of_category(category);
+    return colour_at_lightness(colour_of_category(category), category_lightness(category));
+}
+
+Rgb lost_colour_in(Hues hues)
+{
+    Rgb rgb = hues == HUES_DARK ? colour_on_dark(colour_lost()) : colour_lost();
+
+    return hues == HUES_PRINT ? colour_at_lightness(rgb, MISSED_LIGHTNESS) : rgb;
+}
+
+/* Lines are thin: none is light, and marks tell them apart as well. */
+Rgb plot_colour_printed(int series)
+{
+    static const double lightness[] = { 16, 49, 27, 60, 38, 71 };
+
+    return colour_at_lightness(plot_colour(series, false), lightness[series % 6]);
 }

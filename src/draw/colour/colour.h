@@ -67,4 +67,16 @@ double      colour_lightness(Rgb rgb);
 /* The palette entry nearest in a perceptual sense, for anything else. */
 uint8_t colour_nearest_256(Rgb rgb);
 
+/* Helpers shared by the colour files; private to draw. */
+
+/* a at share 0, b at share 1. */
+Rgb colour_mix(Rgb a, Rgb b, double share);
+
+/* The hue with light added or taken away until its L* is this. */
+Rgb colour_at_lightness(Rgb hue, double lightness);
+/* The hue itself where dark paper lets it be seen, else lighter. */
+Rgb colour_on_dark(Rgb rgb);
+/* 0..6 of a bit that stands for a round; -1: it does not. */
+int cause_round(const View *view, uint8_t bit);
+
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draw/colour/colour_maps.h"
+#include "draw/colour/colour.h"
 #include "draw/figure/scene.h"
 
 bool panel_shows_hops(const Panel *panel)

@@ -14,9 +14,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "draw/colour/colour.h"
+#include "draw/grid/annotation.h"
 #include "draw/grid/grid.h"
-#include "draw/grid/margin.h"
-#include "draw/grid/note.h"
 #include "draw/plot/plot.h"
 
 #define PANEL_OVERLAYS 7

@@ -45,7 +45,7 @@ void panel_settle(Panel *panel, const Grid *grid);
 #define CATEGORY_LETTERS 26
 /* The letter of a category: its name's first, or one by its number. */
 char category_letter(const View *view, int64_t category);
-/* Colour and letter of a hop count, and of cells without one; hops.c. */
+/* Colour and letter of a hop count, and of cells without one; category.c. */
 void schedule_paint(Paint *paint, const GridCell *cell, Hues hues, bool dark_background);
 void hops_paint(Paint *paint, ColourMap map, double hops, bool dark_background);
 Rgb  hops_background(bool dark);

@@ -1,12 +1,13 @@
 /* metadata.c -- writing it, and finding it in lines and in XML; see metadata.h. */
-#include "draw/file/metadata.h"
-
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/text/utf8.h"
+#include "draw/figure/figure.h"
+#include "draw/file/metadata.h"
+#include "draw/text/unicode.h"
 
 /* Nothing that a line or XML cannot hold. */
 static bool is_plain(const char *value)
@@ -197,4 +198,184 @@ char *metadata_in_xml(const char *bytes, size_t length, const char *key)
             undo_xml(value);
     }
     return value;
+}
+
+/* The metadata of any figure file: which kind it is, where to look.
+ *
+ * A PDF's keywords are one string of its information dictionary, in brackets or as
+ * UTF-16 in hexadecimal digits; the canvas writes it without compression.
+ */
+
+#define LARGEST (256 << 20) /* of a file that is read whole */
+#define TAIL (1 << 20)      /* where the lines of a text are */
+
+/* ---- PDF -------------------------------------------------------------------- */
+
+static int hex_value(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static void add_utf8(Text *out, uint32_t code)
+{
+    char bytes[4] = { (char)code };
+    int  length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+    for (int k = length - 1; k > 0; k--, code >>= 6)
+        bytes[k] = (char)(0x80 | (code & 0x3F));
+    if (length > 1)
+        bytes[0] = (char)((0xF00 >> length & 0xFF) | code);
+    text_add_bytes(out, bytes, (size_t)length);
+}
+
+/* <FEFF....>: UTF-16, high byte first. */
+static void read_hex_string(const char *at, const char *end, Text *out)
+{
+    uint32_t unit = 0, high = 0;
+    int      digits = 0;
+
+    for (; at < end && *at != '>'; at++) {
+        if (hex_value(*at) < 0)
+            continue;
+        unit = unit << 4 | (uint32_t)hex_value(*at);
+        if (++digits % 4)
+            continue;
+        if (unit >= 0xD800 && unit < 0xDC00)
+            high = unit;
+        else if (unit >= 0xDC00 && unit < 0xE000)
+            add_utf8(out, 0x10000 + ((high & 0x3FF) << 10) + (unit & 0x3FF));
+        else if (unit != 0xFEFF)
+            add_utf8(out, unit);
+        unit = 0;
+    }
+}
+
+/* (....) with backslashes. */
+static void read_plain_string(const char *at, const char *end, Text *out)
+{
+    int depth = 0;
+
+    for (; at < end && (*at != ')' || depth > 0); at++) {
+        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+        if (*at == '\\' && at + 1 < end) {
+            at++;
+            text_add_bytes(out, *at == 'n' ? "\n" : at, 1);
+        } else {
+            text_add_bytes(out, at, 1);
+        }
+    }
+}
+
+static char *metadata_in_pdf(const char *bytes, size_t length, const char *key)
+{
+    static const char name[] = "/Keywords";
+    const char *at = memmem(bytes, length, name, sizeof(name) - 1), *end = bytes + length;
+    Text        lines = { 0 };
+    char       *value = NULL;
+
+    if (!at)
+        return NULL;
+    for (at += sizeof(name) - 1; at < end && *at == ' '; at++)
+        ;
+    if (at < end && *at == '<')
+        read_hex_string(at + 1, end, &lines);
+    else if (at < end && *at == '(')
+        read_plain_string(at + 1, end, &lines);
+    if (lines.length && text_ok(&lines))
+        value = metadata_in_lines(lines.data, lines.length, "", key);
+    text_free(&lines);
+    return value;
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+/* `length` bytes from `from`. */
+static bool read_part(FILE *file, long from, long length, Text *out)
+{
+    char   block[65536];
+    size_t got = 1;
+
+    if (fseek(file, from, SEEK_SET) != 0)
+        return false;
+    while (length > 0 && got > 0) {
+        got = fread(block, 1, (size_t)(length < (long)sizeof(block) ? length : (long)sizeof(block)),
+                    file);
+        text_add_bytes(out, block, got);
+        length -= (long)got;
+    }
+    return !ferror(file) && text_ok(out) && out->data;
+}
+
+typedef char *Finder(const char *bytes, size_t length, const char *key);
+
+static char *find_in_text(const char *bytes, size_t length, const char *key)
+{
+    return metadata_in_lines(bytes, length, METADATA_TEXT_MARK, key);
+}
+
+static bool begins(const char *head, size_t length, const char *with)
+{
+    return length >= strlen(with) && !memcmp(head, with, strlen(with));
+}
+
+#define HEAD 4096 /* bytes that tell kinds apart */
+
+static const char *kind_of(const char *head, size_t got)
+{
+    if (begins(head, got, "\x89PNG"))
+        return "png";
+    if (begins(head, got, "%PDF-"))
+        return "pdf";
+    if (begins(head, got, "<?xml") || begins(head, got, "<svg"))
+        return "svg";
+    if (!got || memchr(head, '\0', got))
+        return NULL;
+    return memchr(head, '\033', got) ? "ans" : "txt";
+}
+
+const char *figure_kind(const char *path)
+{
+    FILE  *file = fopen(path, "rb");
+    char   head[HEAD];
+    size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
+
+    if (file)
+        fclose(file);
+    return kind_of(head, got);
+}
+
+static char *find(const char *path, const char *kind, const char *key)
+{
+    bool    pdf = !strcmp(kind, "pdf"), svg = !strcmp(kind, "svg");
+    Finder *finder = pdf ? metadata_in_pdf : svg ? metadata_in_xml : find_in_text;
+    FILE   *file = fopen(path, "rb");
+    long    size = -1, from = 0;
+    Text    bytes = { 0 };
+    char   *value = NULL;
+
+    if (file && fseek(file, 0, SEEK_END) == 0)
+        size = ftell(file);
+    if (!pdf && !svg && size > TAIL)
+        from = size - TAIL;
+    if (size >= 0 && size - from <= LARGEST && read_part(file, from, size - from, &bytes))
+        value = finder(bytes.data, bytes.length, key);
+    if (file)
+        fclose(file);
+    text_free(&bytes);
+    return value;
+}
+
+char *figure_metadata(const char *path, const char *key, Error *err)
+{
+    const char *kind = figure_kind(path);
+    FILE       *file = kind ? NULL : fopen(path, "rb");
+
+    if (kind)
+        return strcmp(kind, "png") ? find(path, kind, key) : figure_png_metadata(path, key, err);
+    if (file)
+        fclose(file);
+    else
+        error_set(err, ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    return NULL;
 }

@@ -9,7 +9,7 @@
 
 #include "draw/file/metadata.h"
 #include "draw/file/png.h"
-#include "draw/text/utf8.h"
+#include "draw/text/unicode.h"
 
 #define GLYPHS_MOST 65536
 #define CELL_PIXELS 16 /* a side at most */

@@ -34,7 +34,7 @@ void   pens_guides(Pens *p);
 /* Words beside the points; what finds no room is left out. */
 void   pens_labels(Pens *p);
 
-/* Of a plot with rows: widest name, and all of it drawn; sheet_rows.c. */
+/* Of a plot with rows: widest name, and all of it drawn; plot.c. */
 double sheet_rows_gutter(const Sheet *sheet, const Plot *plot);
 int    sheet_rows_height(const Sheet *sheet, const Plot *plot);
 void   sheet_rows(Pens *p);

@@ -7,6 +7,7 @@
 #ifndef DRAW_PAGE_SHEET_H
 #define DRAW_PAGE_SHEET_H
 
+#include "draw/colour/colour.h"
 #include "draw/figure/scene.h"
 #include "draw/page/canvas.h"
 #include "draw/page/layout.h"
@@ -71,18 +72,18 @@ void sheet_wrap(Canvas *canvas, const char *text, double font, double room, Line
 /* Every word of the panels' titles fits its column, as no word may be cut that another
  * arrangement would show whole. */
 bool sheet_words_fit(const Sheet *sheet);
-/* The figure's and panels' words as lines that fit the layout; sheet_words.c. */
+/* The figure's and panels' words as lines that fit the layout; plan.c. */
 void   sheet_words(Sheet *sheet);
 /* Height of lines with the small distance beside them; 0: there are none. */
 int    sheet_lines_height(const Lines *lines, double font, int space);
-/* Pixels that the bars of rows or columns need across; 0: there are none; sheet_load.c. */
+/* Pixels that the bars of rows or columns need across; 0: there are none; matrix.c. */
 int    sheet_load_extent(const Sheet *sheet, int panel, bool rows);
 void   sheet_load(Sheet *sheet, int panel, bool rows);
 /* Crosses and rings in the marked cells. */
 void   sheet_marks(Sheet *sheet, int panel);
 void   sheet_notes(Sheet *sheet, int panel); /* marked cells with their words */
 /* A plot: width of the numbers beside it, heights of what stands under and over it, and
- * all of it drawn; sheet_plot.c. */
+ * all of it drawn; plot.c. */
 int  sheet_plot_gutter(const Sheet *sheet, int panel);
 int  sheet_plot_below(const Sheet *sheet);
 int  sheet_plot_key(const Sheet *sheet, int panel);
@@ -97,5 +98,20 @@ int  sheet_bar_ticks(const Panel *panel, int most, double *places, char (*texts)
 void sheet_bar(Sheet *sheet, int panel);
 /* What the bar's numbers are. */
 const char *sheet_bar_name(const Sheet *sheet, int panel);
+
+/* How a figure looks for where it is shown; private to draw. */
+
+typedef struct PageTheme {
+    const char *name;
+    bool        dark;
+    Rgb         paper, ink, muted, rule; /* background, text, secondary text, cell grid */
+    double      type;      /* size of letters and lines, 1 as on paper */
+    double      one, page; /* usual width in inches of one panel, of several */
+    ColourMap   values;    /* in place of the usual map */
+    Hues        hues;      /* of causes, categories and curves */
+} PageTheme;
+
+/* NULL: the first, light.  An unknown name is light too; see figure_theme_check. */
+const PageTheme *page_theme(const char *name);
 
 #endif

@@ -1,10 +1,10 @@
 /* plot.c -- see plot.h. */
-#include "draw/plot/plot.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "draw/plot/plot.h"
 
 #define DECADES_MOST 9 /* that a logarithmic axis shows below its top */
 
@@ -351,4 +351,244 @@ void plot_caption(const Plot *plot, char *text, size_t size)
                                  plot->y.lo);
     if (plot->left_out && used < size)
         snprintf(text + used, size - used, "; %lld series more", (long long)plot->left_out);
+}
+
+/* Rows, words and lines of a plot; its copy; see plot.h. */
+
+bool plot_label(PlotSeries *series)
+{
+    size_t count = (size_t)(series->count > 0 ? series->count : 1);
+
+    series->labels = calloc(count, sizeof(*series->labels));
+    return series->labels != NULL;
+}
+
+PlotSeries *plot_line(Plot *plot, const char *name, int hue, const double *x, const double *y,
+                      int count)
+{
+    PlotSeries *s = plot_add(plot, name, CURVE_LINE, count, false);
+
+    if (!s)
+        return NULL;
+    s->guide = true;
+    s->hue = hue;
+    memcpy(s->x, x, (size_t)count * sizeof(*x));
+    memcpy(s->y, y, (size_t)count * sizeof(*y));
+    return s;
+}
+
+bool plot_rows(Plot *plot, int count, Error *err)
+{
+    if (count < 1 || count > PLOT_ROWS_MOST)
+        return error_set(err, ERR_USAGE, "a plot has 1 to %d rows, not %d", PLOT_ROWS_MOST, count);
+    plot->rows = calloc((size_t)count, sizeof(*plot->rows));
+    plot->row_count = count;
+    return plot->rows || error_set(err, ERR_NOMEM, "a plot: out of memory");
+}
+
+int plot_named(const Plot *plot)
+{
+    int count = 0;
+
+    for (int k = 0; k < plot->count; k++)
+        count += !plot->series[k].guide;
+    return count;
+}
+
+#define LEAST_BAR 0.1 /* of the room, that words leave to what they stand beside */
+
+PlotAxis plot_rows_axis(const Plot *plot, double room, double gap,
+                        double (*width)(const void *context, const char *text),
+                        const void *context)
+{
+    PlotAxis axis = plot->x;
+
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++) {
+            double end = s->high && isfinite(s->high[i]) ? fmax(s->x[i], s->high[i]) : s->x[i];
+            double left = room - width(context, s->labels[i]) - gap;
+
+            if (isfinite(end) && left > LEAST_BAR * room)
+                axis.hi = fmax(axis.hi, axis.lo + (end - axis.lo) * room / left);
+        }
+    }
+    return axis;
+}
+
+/* ---- a copy ----------------------------------------------------------------- */
+
+static bool copy_series(Plot *to, const PlotSeries *from)
+{
+    size_t      size = (size_t)from->count * sizeof(double);
+    PlotSeries *s = plot_add(to, from->name, from->mark, from->count, from->low != NULL);
+
+    if (!s || (from->labels && !plot_label(s)))
+        return false;
+    memcpy(s->x, from->x, size);
+    memcpy(s->y, from->y, size);
+    if (s->low) {
+        memcpy(s->low, from->low, size);
+        memcpy(s->high, from->high, size);
+    }
+    if (s->labels)
+        memcpy(s->labels, from->labels, (size_t)from->count * sizeof(*s->labels));
+    s->whiskers = from->whiskers;
+    s->guide = from->guide;
+    s->hue = from->hue;
+    return true;
+}
+
+/* Those of the axis are the original's as yet. */
+static bool copy_names(Plot *copy, Error *err)
+{
+    const PlotName *names = copy->x.names;
+    size_t          size = (size_t)copy->x.name_count * sizeof(*names);
+
+    if (!names)
+        return true;
+    copy->x.names = malloc(size ? size : 1);
+    if (!copy->x.names)
+        return error_set(err, ERR_NOMEM, "a plot: out of memory");
+    memcpy(copy->x.names, names, size);
+    return true;
+}
+
+Plot *plot_copy(const Plot *plot, Error *err)
+{
+    Plot *copy = plot_new(err);
+    bool  ok = copy != NULL;
+
+    if (!ok)
+        return NULL;
+    *copy = *plot;
+    copy->count = 0;
+    copy->rows = NULL;
+    ok = copy_names(copy, err) && (!plot->rows || plot_rows(copy, plot->row_count, err));
+    if (ok && plot->rows)
+        memcpy(copy->rows, plot->rows, (size_t)plot->row_count * sizeof(*copy->rows));
+    for (int k = 0; ok && k < plot->count; k++)
+        ok = copy_series(copy, &plot->series[k]) ||
+             error_set(err, ERR_NOMEM, "a plot: out of memory");
+    if (ok)
+        return copy;
+    plot_free(copy);
+    return NULL;
+}
+
+/* Numbers and names along the axes of a plot; see plot.h. */
+
+static bool is_bytes(const PlotAxis *axis)
+{
+    return strstr(axis->name, "(bytes)") != NULL;
+}
+
+static void with_prefix(double value, double base, const char *const *prefixes, int count,
+                        char *text, size_t size)
+{
+    int k = 0;
+
+    while (k + 1 < count && fabs(value) >= base * 0.9999) {
+        value /= base;
+        k++;
+    }
+    snprintf(text, size, "%.4g%s", value, prefixes[k]);
+}
+
+void plot_number(const PlotAxis *axis, double value, char *text, size_t size)
+{
+    static const char *const binary[] = { "", "Ki", "Mi", "Gi", "Ti" };
+    static const char *const decimal[] = { "", "k", "M", "G", "T" };
+    double                   size_of = fabs(value);
+
+    if (is_bytes(axis))
+        with_prefix(value, 1024, binary, 5, text, size);
+    else if (size_of >= 1e4 && size_of < 1e15)
+        with_prefix(value, 1000, decimal, 5, text, size);
+    else
+        snprintf(text, size, "%.4g", value);
+}
+
+/* A step of 1, 2, 5 times a power of ten (of two, for bytes) with at most `most` steps. */
+static double tick_step(const PlotAxis *axis, int most)
+{
+    double range = axis->hi - axis->lo, power, step;
+
+    if (is_bytes(axis) && range > 1024) {
+        for (power = 1; range / power > most; power *= 2)
+            ;
+        return power;
+    }
+    power = pow(10, floor(log10(range / most)));
+    for (step = power; range / step > most;)
+        step *= step < 1.5 * power || step > 4 * power ? 2 : 2.5;
+    return axis->whole && step < 1 ? 1 : step;
+}
+
+static int linear_ticks(const PlotAxis *axis, int most, PlotTick *out)
+{
+    double step = tick_step(axis, most), slack = 1e-9 * (axis->hi - axis->lo);
+    int    count = 0;
+
+    for (double k = ceil((axis->lo - slack) / step); k * step <= axis->hi + slack && count < most;
+         k++) {
+        out[count].place = plot_place(axis, k * step);
+        plot_number(axis, k * step + 0.0, out[count++].text, sizeof(out->text));
+    }
+    return count;
+}
+
+/* Whole decades, or 1, 2, 5 of each where there are few; powers of two of bytes. */
+static int log_ticks(const PlotAxis *axis, int most, PlotTick *out)
+{
+    double base = is_bytes(axis) ? 4 : 10, span = log(axis->hi / axis->lo) / log(base);
+    int    every = (int)ceil((floor(span + 1e-9) + 1) / most), count = 0;
+    bool   halves = span < most / 3.0;
+    static const double within[] = { 1, 2, 5 };
+
+    for (double k = floor(log(axis->lo) / log(base)); k <= ceil(log(axis->hi) / log(base)); k++)
+        for (int f = 0; f < (halves ? 3 : 1) && count < most; f++) {
+            double value = pow(base, k) * (halves && base < 5 ? f + 1 : within[f]);
+
+            if (value < axis->lo * 0.9999 || value > axis->hi * 1.0001 ||
+                (!halves && fmod(fabs(k), every) > 0.5))
+                continue;
+            out[count].place = plot_place(axis, value);
+            plot_number(axis, value, out[count++].text, sizeof(out->text));
+        }
+    return count;
+}
+
+static int named_ticks(const PlotAxis *axis, PlotTick *out)
+{
+    int every = (axis->name_count + PLOT_TICKS_MOST - 1) / PLOT_TICKS_MOST, count = 0;
+
+    for (int k = 0; k < axis->name_count; k += every) {
+        out[count].place = plot_place(axis, axis->names[k].at);
+        snprintf(out[count++].text, sizeof(out->text), "%s", axis->names[k].text);
+    }
+    return count;
+}
+
+int plot_ticks(const PlotAxis *axis, int most, PlotTick *out)
+{
+    int count;
+
+    if (axis->names)
+        return named_ticks(axis, out);
+    most = most > PLOT_TICKS_MOST ? PLOT_TICKS_MOST : most < 2 ? 2 : most;
+    count = axis->log ? log_ticks(axis, most, out) : linear_ticks(axis, most, out);
+    if (count >= 2)
+        return count;
+    for (int k = 0; k < 2; k++) { /* no round numbers inside: the ends */
+        double end = k ? axis->hi : axis->lo;
+
+        out[k].place = k;
+        if (fabs(end) >= 1e4)
+            plot_number(axis, end, out[k].text, sizeof(out->text));
+        else
+            snprintf(out[k].text, sizeof(out->text), "%.3g", end);
+    }
+    return 2;
 }

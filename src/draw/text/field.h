@@ -43,7 +43,7 @@ void      cells_x_axis(Field *f);
 /* Lines that the names of the series take. */
 int       cells_legend_lines(const Plot *plot, int width);
 
-/* What the curves are held against, and words beside points; plot_cells_words.c. */
+/* What the curves are held against, and words beside points; plot_words.c. */
 void      cells_take_points(Field *f); /* nor guide lines: words stand elsewhere */
 void      cells_guides(Field *f);
 void      cells_guide_line(Field *f, const PlotSeries *s);
@@ -54,7 +54,7 @@ void      cells_dot(Field *f, int dot_y, int dot_x, int ink);
 /* False: the point has no place. */
 bool      cells_dot_of(const Field *f, double x, double y, int *dot_x, int *dot_y);
 
-/* What stands in the place of a name, 0: itself; plot_cells_key.c. */
+/* What stands in the place of a name, 0: itself; plot_words.c. */
 int       cells_key_number(const Field *f, const PlotSeries *s, int64_t point);
 /* False: it cannot take the name. */
 bool      cells_key_take(Field *f, const PlotSeries *s, int64_t point);
@@ -62,7 +62,7 @@ bool      cells_key_grow(NameKey *key); /* by what is wanted; false: nothing is 
 /* Its lines, from there down. */
 int       cells_key(const Field *f, int top, bool draw);
 
-/* The plot with rows in the whole of f->out, below `top`; plot_cells_rows.c. */
+/* The plot with rows in the whole of f->out, below `top`; plot_cells.c. */
 void      cells_rows(Field *f, int top);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draw/text/utf8.h"
+#include "draw/text/unicode.h"
 
 #define DOT " \xC2\xB7 " /* between a mechanism and its view */
 

@@ -1,7 +1,7 @@
 /* notes_draw.c -- marked cells of a pane and their words, over its matrix. */
 #include <string.h>
 
-#include "draw/text/utf8.h"
+#include "draw/text/unicode.h"
 #include "ui/screen/compare.h"
 
 /* Character at a pixel of the canvas. */

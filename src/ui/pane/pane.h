@@ -36,7 +36,7 @@ typedef struct Pane {
     int         pool, scale, map; /* -1: the kind's own */
     ReachOptions reach;   /* of the view of that name */
     bool        sorted;
-    char        notes[NOTES_BYTES]; /* marked cells: draw/grid/note.h */
+    char        notes[NOTES_BYTES]; /* marked cells: draw/grid/annotation.h */
     bool        excludes;         /* the key below counts in no range and no sum */
     int64_t     excluded;
     bool        differs; /* shown as a difference to pane 1, whatever the others are */

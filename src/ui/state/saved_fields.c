@@ -19,7 +19,7 @@ typedef enum FieldKind {
     FIELD_CAUSAL, /* int: -1 input, 0 no, 1 yes */
     FIELD_CHOICE, /* int: index of a name; -1: left out */
     FIELD_TEXT,   /* char[most] */
-    FIELD_NOTES,  /* the same, as draw/grid/note.h says */
+    FIELD_NOTES,  /* the same, as draw/grid/annotation.h says */
     FIELD_LAYOUT, /* the same, ROWSxCOLS */
 } FieldKind;
 

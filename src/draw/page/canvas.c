@@ -1,0 +1,482 @@
+/* canvas.c -- the canvas drawn by Cairo, or written by svg.h; see canvas.h.
+ *
+ * Fonts come from memory through FreeType, with hinting and subpixel
+ * rendering off.  Cairo may keep a font face alive in its caches after the
+ * canvas is gone; the face therefore owns its FreeType library, and both end
+ * when Cairo lets go of it.  Widths of texts are Cairo's also for an SVG, so every
+ * file of a figure has the same layout.
+ */
+#include <cairo-ft.h>
+#include <cairo-pdf.h>
+#include <cairo.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/file/metadata.h"
+#include "draw/file/svg.h"
+#include "draw/page/canvas.h"
+#include "draw/text/unicode.h"
+
+extern const unsigned char font_sans_start[], font_sans_end[]; /* DejaVu Sans, TrueType */
+extern const unsigned char font_mono_start[], font_mono_end[]; /* DejaVu Sans Mono */
+
+#define SIDE_MOST 32767 /* pixels; a page may have no more either */
+
+struct Canvas {
+    cairo_surface_t   *surface;
+    cairo_t           *cairo;
+    cairo_font_face_t *fonts[FONT_COUNT];
+    CanvasKind         kind;
+    Svg               *svg; /* of CANVAS_SVG; Cairo measures only */
+    Text               pdf; /* of CANVAS_PDF */
+    bool               opaque;
+    Rgb                paper;
+    int                right, down; /* where images begin; the rest is moved by Cairo */
+    bool               failed;      /* an image could not be written */
+};
+
+typedef struct Face {
+    FT_Library library;
+    FT_Face    face;
+} Face;
+
+static const cairo_user_data_key_t face_key;
+
+static void face_free(void *opaque)
+{
+    Face *face = opaque;
+
+    if (face->face)
+        FT_Done_Face(face->face);
+    if (face->library)
+        FT_Done_FreeType(face->library);
+    free(face);
+}
+
+static cairo_font_face_t *font_open(const unsigned char *start, const unsigned char *end)
+{
+    Face              *face = calloc(1, sizeof(*face));
+    cairo_font_face_t *font;
+
+    if (!face)
+        return NULL;
+    if (FT_Init_FreeType(&face->library) != 0 ||
+        FT_New_Memory_Face(face->library, start, (FT_Long)(end - start), 0, &face->face) != 0) {
+        face_free(face);
+        return NULL;
+    }
+    font = cairo_ft_font_face_create_for_ft_face(face->face, FT_LOAD_NO_HINTING);
+    if (cairo_font_face_set_user_data(font, &face_key, face, face_free) == CAIRO_STATUS_SUCCESS)
+        return font;
+    cairo_font_face_destroy(font);
+    face_free(face);
+    return NULL;
+}
+
+static void set_font_options(cairo_t *cairo)
+{
+    cairo_font_options_t *options = cairo_font_options_create();
+
+    cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
+    cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
+    cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
+    cairo_set_font_options(cairo, options);
+    cairo_font_options_destroy(options);
+}
+
+static void set_colour(Canvas *c, Rgb rgb, double alpha)
+{
+    cairo_set_source_rgba(c->cairo, rgb.r / 255.0, rgb.g / 255.0, rgb.b / 255.0, alpha);
+}
+
+static cairo_status_t add_to_pdf(void *text, const unsigned char *bytes, unsigned length)
+{
+    text_add_bytes(text, bytes, length);
+    return text_ok(text) ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_NO_MEMORY;
+}
+
+/* Older readers, and no compressed objects: the keywords stay readable. */
+static cairo_surface_t *pdf_surface(Text *out, double width, double height)
+{
+    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(add_to_pdf, out, width, height);
+
+    cairo_pdf_surface_restrict_to_version(surface, CAIRO_PDF_VERSION_1_4);
+    return surface;
+}
+
+static bool open_surface(Canvas *c, int width, int height, int dpi)
+{
+    double point = 72.0 / dpi;
+
+    if (c->kind == CANVAS_PDF)
+        c->surface = pdf_surface(&c->pdf, width * point, height * point);
+    else if (c->kind == CANVAS_SVG)
+        c->surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, 1, 1);
+    else
+        c->surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height);
+    c->cairo = cairo_create(c->surface);
+    if (c->kind == CANVAS_PDF)
+        cairo_scale(c->cairo, point, point);
+    if (c->kind == CANVAS_SVG)
+        c->svg = svg_new(width, height, dpi);
+    c->fonts[FONT_SANS] = font_open(font_sans_start, font_sans_end);
+    c->fonts[FONT_MONO] = font_open(font_mono_start, font_mono_end);
+    return (c->svg || c->kind != CANVAS_SVG) && c->fonts[FONT_SANS] && c->fonts[FONT_MONO];
+}
+
+static void paint_paper(Canvas *c, int width, int height, Rgb paper)
+{
+    c->opaque = true;
+    c->paper = paper;
+    if (c->svg) {
+        svg_rect(c->svg, 0, 0, width, height, paper);
+        return;
+    }
+    set_colour(c, paper, 1);
+    cairo_paint(c->cairo);
+}
+
+Canvas *canvas_new(CanvasKind kind, int width, int height, int dpi, const Rgb *background,
+                   Error *err)
+{
+    Canvas *c = calloc(1, sizeof(*c));
+
+    if (!c) {
+        error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+        return NULL;
+    }
+    c->kind = kind;
+    if (!open_surface(c, width, height, dpi)) {
+        error_set(err, ERR_NOMEM, "drawing a figure: the built-in fonts cannot be opened");
+        canvas_free(c);
+        return NULL;
+    }
+    if (width > SIDE_MOST || height > SIDE_MOST ? !error_set(err, ERR_DATA, "too large")
+                                                : !canvas_ok(c, err)) {
+        error_prefix(err, "a figure of %d x %d pixels", width, height);
+        canvas_free(c);
+        return NULL;
+    }
+    set_font_options(c->cairo);
+    if (background)
+        paint_paper(c, width, height, *background);
+    return c;
+}
+
+Canvas *canvas_new_image(int width, int height, const Rgb *background, Error *err)
+{
+    return canvas_new(CANVAS_PIXELS, width, height, 72, background, err);
+}
+
+void canvas_free(Canvas *c)
+{
+    if (!c)
+        return;
+    cairo_destroy(c->cairo);
+    cairo_surface_destroy(c->surface);
+    for (int k = 0; k < FONT_COUNT; k++)
+        if (c->fonts[k])
+            cairo_font_face_destroy(c->fonts[k]);
+    svg_free(c->svg);
+    text_free(&c->pdf);
+    free(c);
+}
+
+bool canvas_ok(const Canvas *c, Error *err)
+{
+    cairo_status_t status = cairo_status(c->cairo);
+
+    if (c->failed)
+        return error_set(err, ERR_NOMEM, "drawing failed: out of memory");
+    if (status == CAIRO_STATUS_SUCCESS)
+        return true;
+    return error_set(err, status == CAIRO_STATUS_NO_MEMORY ? ERR_NOMEM : ERR_DATA,
+                     "drawing failed: %s", cairo_status_to_string(status));
+}
+
+void canvas_shift(Canvas *c, int right, int down)
+{
+    c->right += right;
+    c->down += down;
+    cairo_translate(c->cairo, right, down);
+}
+
+bool canvas_is_vector(const Canvas *c)
+{
+    return c->kind != CANVAS_PIXELS;
+}
+
+void canvas_rect(Canvas *c, double x, double y, double width, double height, Rgb rgb)
+{
+    if (c->svg) {
+        svg_rect(c->svg, x + c->right, y + c->down, width, height, rgb);
+        return;
+    }
+    set_colour(c, rgb, 1);
+    cairo_rectangle(c->cairo, x, y, width, height);
+    cairo_fill(c->cairo);
+}
+
+void canvas_line(Canvas *c, double x0, double y0, double x1, double y1, double width, Rgb rgb,
+                 double alpha)
+{
+    bool upright = fabs(x1 - x0) < 1e-9 || fabs(y1 - y0) < 1e-9;
+
+    if (c->svg) {
+        svg_line(c->svg, x0 + c->right, y0 + c->down, x1 + c->right, y1 + c->down, width, rgb,
+                 alpha);
+        return;
+    }
+    set_colour(c, rgb, alpha);
+    /* Where a curve bends its strokes meet without a notch, however large it is seen. */
+    cairo_set_line_cap(c->cairo, c->kind == CANVAS_PDF && !upright ? CAIRO_LINE_CAP_ROUND
+                                                                   : CAIRO_LINE_CAP_BUTT);
+    cairo_set_line_width(c->cairo, width);
+    cairo_move_to(c->cairo, x0, y0);
+    cairo_line_to(c->cairo, x1, y1);
+    cairo_stroke(c->cairo);
+}
+
+void canvas_polygon(Canvas *c, const double (*points)[2], int count, Rgb rgb, double alpha)
+{
+    if (c->svg) {
+        svg_polygon(c->svg, points, count, rgb, alpha);
+        return;
+    }
+    set_colour(c, rgb, alpha);
+    for (int k = 0; k < count; k++)
+        cairo_line_to(c->cairo, points[k][0], points[k][1]);
+    cairo_close_path(c->cairo);
+    cairo_fill(c->cairo);
+}
+
+static bool font_has(const void *opaque, uint32_t code)
+{
+    const Face *face = opaque;
+
+    return FT_Get_Char_Index(face->face, code) != 0;
+}
+
+static const Face *face_of(const Canvas *c, CanvasFont font)
+{
+    return cairo_font_face_get_user_data(c->fonts[font], &face_key);
+}
+
+#define TEXT_BYTES 1024
+
+/* A text as it is read, and as its signs stand from left to right. */
+typedef struct CleanText {
+    char read[TEXT_BYTES], shown[TEXT_BYTES];
+} CleanText;
+
+static double text_start(Canvas *c, const char *text, CanvasFont font, CleanText *clean)
+{
+    cairo_text_extents_t extents;
+
+    utf8_escape(text, font_has, face_of(c, font), clean->read, TEXT_BYTES);
+    shape_text(clean->read, font_has, face_of(c, font), clean->shown, TEXT_BYTES);
+    cairo_text_extents(c->cairo, clean->shown, &extents);
+    return extents.x_advance;
+}
+
+void canvas_text(Canvas *c, double x, double y, const char *text, CanvasText style)
+{
+    CleanText clean;
+    double    width, back;
+
+    cairo_set_font_face(c->cairo, c->fonts[style.font]);
+    cairo_set_font_size(c->cairo, style.size);
+    width = text_start(c, text, style.font, &clean);
+    back = style.align == ALIGN_LEFT ? 0 : style.align == ALIGN_RIGHT ? width : width / 2;
+    if (c->svg) {
+        svg_text(c->svg, x + c->right - (style.upward ? 0 : back),
+                 y + c->down + (style.upward ? back : 0), clean.read, clean.shown,
+                 face_of(c, style.font)->face, style);
+        return;
+    }
+    set_colour(c, style.rgb, 1);
+    cairo_save(c->cairo);
+    cairo_translate(c->cairo, x, y);
+    if (style.upward)
+        cairo_rotate(c->cairo, -M_PI / 2);
+    cairo_move_to(c->cairo, -back, 0);
+    cairo_show_text(c->cairo, clean.shown);
+    cairo_restore(c->cairo);
+}
+
+double canvas_text_width(Canvas *c, const char *text, CanvasFont font, double size)
+{
+    CleanText clean;
+
+    cairo_set_font_face(c->cairo, c->fonts[font]);
+    cairo_set_font_size(c->cairo, size);
+    return text_start(c, text, font, &clean);
+}
+
+/* ---- images ------------------------------------------------------------------- */
+
+static void fill_pixels(uint8_t *row, Rgb rgb, int count)
+{
+    uint32_t pixel = 0xFF000000u | (uint32_t)rgb.r << 16 | (uint32_t)rgb.g << 8 | rgb.b;
+
+    for (int k = 0; k < count; k++)
+        memcpy(row + 4 * k, &pixel, sizeof(pixel));
+}
+
+/* Whole pixels written straight into the surface: exact colours, sharp edges. */
+static void image_as_pixels(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip,
+                            int64_t cols, int64_t rows, int cell_w, int cell_h)
+{
+    int      stride = cairo_image_surface_get_stride(c->surface);
+    int      width = cairo_image_surface_get_width(c->surface);
+    int      height = cairo_image_surface_get_height(c->surface);
+    uint8_t *data;
+
+    if (x < 0 || y < 0 || x + cols * cell_w > width || y + rows * cell_h > height)
+        return;
+    cairo_surface_flush(c->surface);
+    data = cairo_image_surface_get_data(c->surface);
+    for (int64_t r = 0; data && r < rows * cell_h; r++) {
+        const Rgb     *line = cells + r / cell_h * cols;
+        const uint8_t *left = skip ? skip + r / cell_h * cols : NULL;
+        uint8_t       *row = data + (y + r) * stride + 4 * (int64_t)x;
+
+        for (int64_t k = 0; k < cols; k++)
+            if (!left || !left[k])
+                fill_pixels(row + 4 * k * cell_w, line[k], cell_w);
+    }
+    cairo_surface_mark_dirty(c->surface);
+}
+
+/* A pixel each: Cairo's or red, green, blue, alpha.  On paper all are opaque, which every
+ * reader scales well. */
+static uint8_t *image_bytes(const Canvas *c, const Rgb *cells, const uint8_t *skip, int64_t count)
+{
+    uint8_t *bytes = malloc((size_t)count * 4);
+
+    for (int64_t k = 0; bytes && k < count; k++) {
+        bool    left = skip && skip[k];
+        Rgb     rgb = left ? c->paper : cells[k];
+        uint8_t alpha = left && !c->opaque ? 0 : 255;
+        uint8_t plain[4] = { rgb.r, rgb.g, rgb.b, alpha };
+
+        memcpy(bytes + 4 * k, plain, 4);
+        if (c->kind == CANVAS_PDF && alpha)
+            fill_pixels(bytes + 4 * k, rgb, 1);
+        else if (c->kind == CANVAS_PDF)
+            memset(bytes + 4 * k, 0, 4);
+    }
+    return bytes;
+}
+
+static void image_in_pdf(Canvas *c, int x, int y, uint8_t *bytes, int cols, int rows, int cell_w,
+                         int cell_h)
+{
+    cairo_surface_t *image = cairo_image_surface_create_for_data(bytes, CAIRO_FORMAT_ARGB32, cols,
+                                                                 rows, 4 * cols);
+
+    cairo_save(c->cairo);
+    cairo_translate(c->cairo, x, y);
+    cairo_scale(c->cairo, cell_w, cell_h);
+    cairo_set_source_surface(c->cairo, image, 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(c->cairo), CAIRO_FILTER_NEAREST);
+    cairo_rectangle(c->cairo, 0, 0, cols, rows);
+    cairo_fill(c->cairo);
+    cairo_restore(c->cairo);
+    cairo_surface_finish(image); /* Cairo has copied what it still needs */
+    cairo_surface_destroy(image);
+}
+
+void canvas_image(Canvas *c, int x, int y, const Rgb *cells, const uint8_t *skip, int64_t cols,
+                  int64_t rows, int cell_w, int cell_h)
+{
+    uint8_t *bytes;
+
+    if (c->kind == CANVAS_PIXELS) {
+        image_as_pixels(c, x + c->right, y + c->down, cells, skip, cols, rows, cell_w, cell_h);
+        return;
+    }
+    bytes = image_bytes(c, cells, skip, cols * rows);
+    if (!bytes)
+        c->failed = true;
+    else if (c->svg)
+        c->failed |= !svg_image(c->svg, x + c->right, y + c->down, bytes, (int)cols, (int)rows,
+                                cell_w, cell_h, NULL);
+    else
+        image_in_pdf(c, x, y, bytes, (int)cols, (int)rows, cell_w, cell_h);
+    free(bytes);
+}
+
+/* ---- the file ------------------------------------------------------------------- */
+
+/* A date of its own would make every file another one. */
+#define PDF_DATE "2000-01-01T00:00:00Z"
+
+static bool finish_pdf(Canvas *c, const char *title, const char *const *metadata, Text *out,
+                       Error *err)
+{
+    Text lines = { 0 };
+    bool ok;
+
+    metadata_write_lines(metadata, "", &lines);
+    cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_CREATE_DATE, PDF_DATE);
+    cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_MOD_DATE, PDF_DATE);
+    cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_CREATOR,
+                                   "attnscope " ATTNSCOPE_VERSION);
+    if (*title)
+        cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_TITLE, title);
+    if (lines.length)
+        cairo_pdf_surface_set_metadata(c->surface, CAIRO_PDF_METADATA_KEYWORDS, text_str(&lines));
+    cairo_show_page(c->cairo);
+    cairo_surface_finish(c->surface);
+    ok = text_ok(&lines) && cairo_surface_status(c->surface) == CAIRO_STATUS_SUCCESS &&
+         c->pdf.length;
+    if (ok)
+        text_add_bytes(out, c->pdf.data, c->pdf.length);
+    text_free(&lines);
+    return (ok && text_ok(out)) || error_set(err, ERR_NOMEM, "a figure as PDF: %s",
+                                             cairo_status_to_string(
+                                                 cairo_surface_status(c->surface)));
+}
+
+bool canvas_finish(Canvas *c, const char *title, const char *const *metadata, Text *out, Error *err)
+{
+    char clean[TEXT_BYTES];
+
+    utf8_escape(title, NULL, NULL, clean, sizeof(clean));
+    return canvas_ok(c, err) && (c->svg ? svg_finish(c->svg, clean, metadata, out, err)
+                                        : finish_pdf(c, clean, metadata, out, err));
+}
+
+static void straight(const uint8_t *in, uint8_t *out)
+{
+    uint32_t pixel, alpha;
+
+    memcpy(&pixel, in, sizeof(pixel));
+    alpha = pixel >> 24;
+    for (int k = 0; k < 3; k++) {
+        uint32_t value = pixel >> (16 - 8 * k) & 0xFF;
+
+        out[k] = (uint8_t)(alpha == 255 ? value : alpha ? (value * 255 + alpha / 2) / alpha : 0);
+    }
+    out[3] = (uint8_t)alpha;
+}
+
+uint8_t *canvas_pixels(Canvas *c, int *width, int *height)
+{
+    int            stride = cairo_image_surface_get_stride(c->surface);
+    const uint8_t *data;
+    uint8_t       *pixels;
+
+    *width = cairo_image_surface_get_width(c->surface);
+    *height = cairo_image_surface_get_height(c->surface);
+    cairo_surface_flush(c->surface);
+    data = cairo_image_surface_get_data(c->surface);
+    pixels = data ? malloc((size_t)*width * (size_t)*height * 4) : NULL;
+    for (int r = 0; pixels && r < *height; r++)
+        for (int k = 0; k < *width; k++)
+            straight(data + (int64_t)r * stride + 4 * k,
+                     pixels + 4 * ((int64_t)r * *width + k));
+    return pixels;
+}

@@ -1,0 +1,345 @@
+/* page.c -- the themes: paper, print in black, a dark screen or slide, colour-blind readers.
+ *
+ * Components have the colours of Okabe and Ito in all of them, and differences run from
+ * purple to orange, which colour-blind readers tell apart; so what the theme for them
+ * changes is the map of values (cividis looks the same to them) and the categories.  In print
+ * the same hues are lighter and darker than each other, for a printer that has no colours; on
+ * dark paper none is too dark to be seen.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/figure/figure.h"
+#include "draw/file/metadata.h"
+#include "draw/file/png.h"
+#include "draw/page/sheet.h"
+
+#define COLUMN_INCH 3.25 /* one column of a two-column paper */
+#define PAGE_INCH 6.75   /* its text width */
+#define HALF_SLIDE 6.5   /* of a slide of 13.33 inches */
+#define WHOLE_SLIDE 12.5
+
+#define WHITE { 255, 255, 255 }
+#define ON_PAPER .type = 1, .one = COLUMN_INCH, .page = PAGE_INCH
+#define DARK                                                                                       \
+    .dark = true, .paper = { 18, 18, 18 }, .ink = { 235, 235, 235 }, .muted = { 165, 165, 165 },   \
+    .rule = { 60, 60, 60 }, .hues = HUES_DARK
+#define LIGHT                                                                                      \
+    .paper = WHITE, .ink = { 20, 20, 20 }, .muted = { 90, 90, 90 }, .rule = { 216, 216, 216 }
+
+static const PageTheme themes[] = {
+    { .name = "light", LIGHT, ON_PAPER, .values = MAP_VIRIDIS },
+    { .name = "dark", DARK, ON_PAPER, .values = MAP_VIRIDIS },
+    { .name = "print", .paper = WHITE, .ink = { 0, 0, 0 }, .muted = { 50, 50, 50 },
+      .rule = { 200, 200, 200 }, ON_PAPER, .values = MAP_INK,
+      .hues = HUES_PRINT },
+    { .name = "slide", DARK, .type = 1.9, .one = HALF_SLIDE, .page = WHOLE_SLIDE,
+      .values = MAP_VIRIDIS },
+    { .name = "colour-blind", LIGHT, ON_PAPER, .values = MAP_CIVIDIS, .hues = HUES_SAFE },
+};
+
+static const PageTheme *find(const char *name)
+{
+    for (size_t k = 0; k < sizeof(themes) / sizeof(*themes); k++)
+        if (!strcmp(name, themes[k].name))
+            return &themes[k];
+    return NULL;
+}
+
+const PageTheme *page_theme(const char *name)
+{
+    const PageTheme *theme = name ? find(name) : NULL;
+
+    return theme ? theme : &themes[0];
+}
+
+double figure_width(const char *text)
+{
+    static const struct {
+        const char *name;
+        double      inches;
+    } units[] = { { "", 1 }, { "in", 1 }, { "cm", 1 / 2.54 }, { "mm", 1 / 25.4 },
+                  { "pt", 1 / 72.27 } };
+    char  *end;
+    double value = strtod(text, &end);
+
+    for (size_t i = 0; end != text && i < sizeof(units) / sizeof(*units); i++)
+        if (!strcmp(end, units[i].name))
+            return value * units[i].inches;
+    return (double)NAN;
+}
+
+bool figure_theme_check(const char *name, Error *err)
+{
+    return !name || find(name) ||
+           error_set(err, ERR_USAGE, "there is no theme '%.40s'; choose light, dark, print, slide "
+                     "or colour-blind", name);
+}
+
+/* A figure as the bytes of a file of any kind; see figure.h.
+ *
+ * PNG, SVG and PDF are one drawing on three canvases; a text is laid out for columns.
+ * Numbered frames and animations stand on pages of one size, and what is of the same
+ * quantity has one range of colours in all of them.
+ */
+
+#define TEXT_COLUMNS 100 /* of a text in a file */
+#define DPI 300
+
+/* ---- kinds of files --------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    FigureFormat format;
+} formats[] = {
+    { "png", FORMAT_PNG_FILE }, { "svg", FORMAT_SVG_FILE },   { "pdf", FORMAT_PDF_FILE },
+    { "txt", FORMAT_TEXT_FILE }, { "ans", FORMAT_ANSI_FILE }, { "apng", FORMAT_APNG_FILE },
+};
+
+bool figure_format(const char *path, const PngOptions *options, FigureFormat *out, Error *err)
+{
+    const char *given = options ? options->format : NULL, *ending = strrchr(path, '.');
+    const char *name = given ? given : !strcmp(path, "-") ? "png" : ending ? ending + 1 : "";
+
+    for (size_t k = 0; k < sizeof(formats) / sizeof(*formats); k++)
+        if (!strcmp(name, formats[k].name)) {
+            *out = formats[k].format;
+            return true;
+        }
+    if (given)
+        return error_set(err, ERR_USAGE, "there is no kind of file '%.40s'; choose png, svg, pdf, "
+                         "txt, ans or apng", given);
+    return error_set(err, ERR_USAGE, "%s: the ending says what to write: .png or .txt, .svg, .pdf, "
+                     ".ans, for steps .apng", path);
+}
+
+/* ---- pages ------------------------------------------------------------------ */
+
+static const PngOptions usual = { .dpi = DPI };
+
+static int sheet_width(const Figure *figure, const PngOptions *options, int dpi)
+{
+    const PageTheme *theme = page_theme(options->theme);
+    double           inch = options->width_inch;
+    int              rows, cols;
+
+    figure_arrange(figure, &rows, &cols);
+    if (!(inch > 0))
+        inch = cols > 1 ? theme->page : theme->one;
+    return (int)lround(fmin(inch, 200) * dpi);
+}
+
+static bool plan(Sheet *sheet, const Figure *figure, const PngOptions *options, Error *err)
+{
+    *sheet = (Sheet){ .figure = figure, .style = sheet_style(options) };
+    sheet->free_width = !(options->width_inch > 0);
+    sheet->width = sheet_width(figure, options, sheet->style.dpi);
+    return sheet_plan(sheet, err);
+}
+
+/* Draws the sheet in the middle of a page of this size. */
+static bool draw(Sheet *sheet, CanvasKind kind, int width, int height, const PngOptions *options,
+                 Error *err)
+{
+    canvas_free(sheet->canvas);
+    sheet->canvas = canvas_new(kind, width, height, sheet->style.dpi,
+                               options->transparent ? NULL : &sheet->style.paper, err);
+    if (!sheet->canvas)
+        return false;
+    canvas_shift(sheet->canvas, (width - sheet->layout.width) / 2, 0);
+    sheet_draw(sheet);
+    return canvas_ok(sheet->canvas, err);
+}
+
+CanvasKind sheet_canvas(FigureFormat format)
+{
+    return format == FORMAT_SVG_FILE   ? CANVAS_SVG
+           : format == FORMAT_PDF_FILE ? CANVAS_PDF
+                                       : CANVAS_PIXELS;
+}
+
+bool sheet_finish(Canvas *canvas, CanvasKind kind, int dpi, const char *title,
+                  const PngOptions *options, Text *bytes, Error *err)
+{
+    int      width, height;
+    uint8_t *pixels;
+    bool     ok;
+
+    if (kind != CANVAS_PIXELS)
+        return canvas_finish(canvas, title, options->metadata, bytes, err);
+    pixels = canvas_pixels(canvas, &width, &height);
+    ok = pixels ? png_encode(pixels, width, height, dpi, options->metadata, bytes, err)
+                : error_set(err, ERR_NOMEM, "a figure of %d x %d pixels: out of memory", width,
+                            height);
+    free(pixels);
+    return ok;
+}
+
+static bool write_page(Sheet *sheet, FigureFormat format, int width, int height,
+                       const PngOptions *options, Text *bytes, Error *err)
+{
+    CanvasKind kind = sheet_canvas(format);
+
+    return draw(sheet, kind, width, height, options, err) &&
+           sheet_finish(sheet->canvas, kind, sheet->style.dpi, sheet->figure->title, options,
+                        bytes, err);
+}
+
+static bool write_text(const Figure *figure, bool colours, const PngOptions *options, Text *bytes,
+                       Error *err)
+{
+    TextOptions text = { .width = TEXT_COLUMNS, .utf8 = true };
+
+    if (colours)
+        text.colours = options->colours ? options->colours : 24;
+    if (!figure_text(figure, &text, bytes, err))
+        return false;
+    if (options->metadata && options->metadata[0])
+        text_add(bytes, "\n");
+    metadata_write_lines(options->metadata, METADATA_TEXT_MARK, bytes);
+    return text_ok(bytes) || error_set(err, ERR_NOMEM, "a figure as text: out of memory");
+}
+
+bool figure_file(const Figure *figure, FigureFormat format, const PngOptions *options, Text *bytes,
+                 Error *err)
+{
+    Sheet sheet = { 0 };
+    bool  ok;
+
+    options = options ? options : &usual;
+    if (figure->count < 1)
+        return error_set(err, ERR_USAGE, "the figure has no panel");
+    if (!figure_theme_check(options->theme, err))
+        return false;
+    if (format == FORMAT_APNG_FILE)
+        return error_set(err, ERR_USAGE, "an animation is of the steps of a mechanism: "
+                                         "attnscope step MECH -o FILE.apng");
+    if (format == FORMAT_TEXT_FILE || format == FORMAT_ANSI_FILE)
+        return write_text(figure, format == FORMAT_ANSI_FILE, options, bytes, err);
+    ok = plan(&sheet, figure, options, err) &&
+         write_page(&sheet, format, sheet.layout.width, sheet.layout.height, options, bytes, err);
+    sheet_free(&sheet);
+    return ok;
+}
+
+bool figure_png(const Figure *figure, const PngOptions *options, Text *bytes, Error *err)
+{
+    return figure_file(figure, FORMAT_PNG_FILE, options, bytes, err);
+}
+
+/* ---- frames ----------------------------------------------------------------- */
+
+#define SETTLE_CELLS 256 /* a side, when ranges are looked for */
+
+typedef struct Frames {
+    Figure   *each;   /* owned; one panel of `panels` each */
+    Panel    *panels; /* owned; with their ranges */
+    Sheet    *sheets; /* owned */
+    uint8_t **pixels; /* owned, and each of them */
+    int       count, width, height;
+} Frames;
+
+static void frames_free(Frames *f)
+{
+    for (int k = 0; k < f->count; k++) {
+        if (f->sheets)
+            sheet_free(&f->sheets[k]);
+        if (f->pixels)
+            free(f->pixels[k]);
+    }
+    free(f->each);
+    free(f->panels);
+    free(f->sheets);
+    free(f->pixels);
+}
+
+/* Ranges of values that all panels of one quantity share. */
+static bool settle(const Figure *all, Panel *panels, Error *err)
+{
+    Figure     figure = *all;
+    Scene      scene;
+    CellCount *cells = calloc((size_t)all->count, sizeof(*cells));
+    bool       ok;
+
+    figure.shared_scale = true;
+    for (int k = 0; cells && k < all->count; k++)
+        cells[k] = (CellCount){ SETTLE_CELLS, SETTLE_CELLS };
+    ok = cells ? scene_make(&scene, &figure, cells, err)
+               : error_set(err, ERR_NOMEM, "drawing frames: out of memory");
+    for (int k = 0; ok && k < all->count; k++) {
+        panels[k] = all->panels[k];
+        if (panel_style(&panels[k]) == STYLE_VALUE) {
+            panels[k].lo = scene.panels[k].lo;
+            panels[k].hi = scene.panels[k].hi;
+        }
+    }
+    if (ok)
+        scene_free(&scene);
+    free(cells);
+    return ok;
+}
+
+static bool frames_plan(Frames *f, const Figure *all, const PngOptions *options, Error *err)
+{
+    size_t count = (size_t)all->count;
+    bool   ok;
+
+    *f = (Frames){ .count = all->count, .each = calloc(count, sizeof(*f->each)),
+                   .panels = calloc(count, sizeof(*f->panels)),
+                   .sheets = calloc(count, sizeof(*f->sheets)),
+                   .pixels = calloc(count, sizeof(*f->pixels)) };
+    ok = (f->each && f->panels && f->sheets && f->pixels) ||
+         error_set(err, ERR_NOMEM, "drawing frames: out of memory");
+    ok = ok && settle(all, f->panels, err);
+    for (int k = 0; ok && k < f->count; k++) {
+        f->each[k] = *all;
+        f->each[k].panels = &f->panels[k];
+        f->each[k].count = 1;
+        f->each[k].rows = f->each[k].cols = 1;
+        ok = plan(&f->sheets[k], &f->each[k], options, err);
+        f->width = (int)fmax(f->width, f->sheets[k].layout.width);
+        f->height = (int)fmax(f->height, f->sheets[k].layout.height);
+    }
+    return ok;
+}
+
+static bool animate(Frames *f, const PngOptions *options, Text *bytes, Error *err)
+{
+    int  width, height;
+    bool ok = true;
+
+    for (int k = 0; ok && k < f->count; k++) {
+        ok = draw(&f->sheets[k], CANVAS_PIXELS, f->width, f->height, options, err);
+        f->pixels[k] = ok ? canvas_pixels(f->sheets[k].canvas, &width, &height) : NULL;
+        if (ok && !f->pixels[k])
+            ok = error_set(err, ERR_NOMEM, "%d frames of %d x %d pixels: out of memory", f->count,
+                           f->width, f->height);
+    }
+    return ok && apng_encode(f->pixels, f->count, f->width, f->height, f->sheets[0].style.dpi,
+                             options->delay > 0 ? options->delay : 1, options->metadata, bytes,
+                             err);
+}
+
+bool figure_frames(const Figure *all, int only, FigureFormat format, const PngOptions *options,
+                   Text *bytes, Error *err)
+{
+    Frames f;
+    bool   ok;
+
+    options = options ? options : &usual;
+    if (all->count < 1 || only >= all->count)
+        return error_set(err, ERR_USAGE, "frame %d: there are %d", only + 1, all->count);
+    if (!figure_theme_check(options->theme, err))
+        return false;
+    ok = frames_plan(&f, all, options, err);
+    if (ok && only < 0)
+        ok = animate(&f, options, bytes, err);
+    else if (ok && (format == FORMAT_TEXT_FILE || format == FORMAT_ANSI_FILE))
+        ok = write_text(&f.each[only], format == FORMAT_ANSI_FILE, options, bytes, err);
+    else
+        ok = ok && write_page(&f.sheets[only], format, f.width, f.height, options, bytes, err);
+    frames_free(&f);
+    return ok;
+}

@@ -1,0 +1,583 @@
+/* plan.c -- titles and captions of a sheet, broken into lines; see sheet.h.
+ *
+ * Panels' titles get two lines each and one size for all of them: the largest
+ * in which every title fits, down to four fifths of the usual one.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/page/pens.h"
+#include "draw/page/sheet.h"
+#include "draw/text/unicode.h"
+
+#define HEAD_LINES 3
+#define SMALLEST 0.8
+#define STEPS 4 /* sizes of titles tried */
+
+typedef struct Ruler {
+    Canvas *canvas;
+    double  font;
+} Ruler;
+
+static double ruler_width(void *context, const char *text)
+{
+    const Ruler *ruler = context;
+
+    return canvas_text_width(ruler->canvas, text, FONT_SANS, ruler->font);
+}
+
+static WrapRule rule_of(Ruler *ruler, double room)
+{
+    return (WrapRule){ .width = ruler_width, .context = ruler, .room = room };
+}
+
+void sheet_fit(Canvas *canvas, const char *text, double font, double room, char *out, size_t size)
+{
+    Ruler    ruler = { canvas, font };
+    WrapRule rule = rule_of(&ruler, room);
+
+    wrap_cut(text, &rule, out, size);
+}
+
+void sheet_wrap(Canvas *canvas, const char *text, double font, double room, Lines *out)
+{
+    Ruler    ruler = { canvas, font };
+    WrapRule rule = rule_of(&ruler, room);
+
+    wrap_text(text, &rule, WRAP_LINES, out);
+}
+
+int sheet_lines_height(const Lines *lines, double font, int space)
+{
+    return lines->count ? (int)ceil(lines->count * font * SHEET_LINE) + space : 0;
+}
+
+/* A panel's title with its letter. */
+static void sheet_title(const Sheet *sheet, int panel, char *text, size_t size)
+{
+    const char *title = sheet->figure->panels[panel].title;
+    char        letter[4];
+
+    panel_letter(panel, letter, sizeof(letter));
+    if (sheet->figure->count > 1)
+        snprintf(text, size, "(%s) %s", letter, title);
+    else
+        snprintf(text, size, "%s", title);
+}
+
+/* The widest word of a title in the smallest size that titles take; wrap.h breaks after the
+ * signs too. */
+static double widest_word(const Sheet *sheet, const char *title)
+{
+    double widest = 0;
+    char   word[160];
+
+    while (*title) {
+        size_t length = strcspn(title, " ,+");
+
+        length += title[length] == ',' || title[length] == '+';
+        snprintf(word, sizeof(word), "%.*s", (int)length, title);
+        widest = fmax(widest, canvas_text_width(sheet->canvas, word, FONT_SANS,
+                                                SMALLEST * sheet->style.title));
+        title += length + strspn(title + length, " ");
+    }
+    return widest;
+}
+
+bool sheet_words_fit(const Sheet *sheet)
+{
+    for (int k = 0; k < sheet->figure->count; k++) {
+        double wide = widest_word(sheet, sheet->figure->panels[k].title);
+
+        /* Beside another panel the longest have no room in any arrangement. */
+        if (wide > sheet->layout.panels[k].title.w && wide < 0.4 * sheet->width)
+            return false;
+    }
+    return true;
+}
+
+static bool panel_titles(Sheet *sheet, bool cut)
+{
+    Ruler ruler = { sheet->canvas, sheet->title_font };
+    char  title[160];
+    bool  all = true;
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].title.w);
+        Lines   *lines = &sheet->panels[k].title;
+
+        lines->count = 0;
+        sheet_title(sheet, k, title, sizeof(title));
+        if (!*sheet->figure->panels[k].title || wrap_title(title, &rule, lines))
+            continue;
+        all = false;
+        if (cut)
+            wrap_title_cut(title, &rule, lines);
+    }
+    return all;
+}
+
+#define NARROWEST  0.7 /* of the room there is */
+#define STEP_ROOM  0.05
+#define SHORT_LINE 0.28 /* a last line that stands alone */
+
+static bool is_cut(const Lines *lines)
+{
+    const char *last = lines->count ? lines->text[lines->count - 1] : "";
+    size_t      length = strlen(last);
+
+    return length >= 3 && !strcmp(last + length - 3, "\xE2\x80\xA6");
+}
+
+static bool ends_short(const Lines *lines, const WrapRule *rule, double room)
+{
+    return lines->count > 1 &&
+           rule->width(rule->context, lines->text[lines->count - 1]) < SHORT_LINE * room;
+}
+
+/* In as few lines as there must be; where a word or two would stand alone below, of more even
+ * length. */
+static void wrap_evenly(const char *text, WrapRule rule, Lines *out)
+{
+    double room = rule.room;
+    Lines  tried;
+
+    wrap_text(text, &rule, WRAP_LINES, out);
+    for (double share = 1 - STEP_ROOM; ends_short(out, &rule, room) && share > NARROWEST;
+         share -= STEP_ROOM) {
+        rule.room = share * room;
+        wrap_text(text, &rule, WRAP_LINES, &tried);
+        if (tried.count > out->count || is_cut(&tried))
+            return;
+        *out = tried;
+    }
+}
+
+static void panel_captions(Sheet *sheet)
+{
+    Ruler ruler = { sheet->canvas, sheet->style.small };
+    char  text[256];
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        double   gap = sheet->cols > 1 ? 2 * sheet->style.space : 0; /* to the next one's words */
+        WrapRule rule = rule_of(&ruler, sheet->layout.panels[k].column_w - gap);
+
+        snprintf(text, sizeof(text), "%s", sheet->figure->panels[k].caption);
+        if (!*text && sheet->scene.plots[k])
+            plot_caption(sheet->scene.plots[k], text, sizeof(text));
+        else if (!*text)
+            panel_caption(&sheet->figure->panels[k], &sheet->scene.grids[k], text, sizeof(text));
+        wrap_evenly(text, rule, &sheet->panels[k].caption);
+    }
+}
+
+void sheet_words(Sheet *sheet)
+{
+    const SheetStyle *s = &sheet->style;
+    Ruler             head = { sheet->canvas, s->head }, legend = { sheet->canvas, s->legend };
+    WrapRule          title = rule_of(&head, sheet->layout.title.w);
+    WrapRule          caption = rule_of(&legend, sheet->layout.caption.w);
+    bool              fits = false;
+
+    for (int k = 0; k < STEPS && !fits; k++) {
+        sheet->title_font = s->title * (1 - (1 - SMALLEST) * k / (STEPS - 1));
+        fits = panel_titles(sheet, k + 1 == STEPS);
+    }
+    panel_captions(sheet);
+    wrap_text(sheet->figure->title, &title, HEAD_LINES, &sheet->title);
+    wrap_evenly(sheet->figure->caption, caption, &sheet->caption);
+}
+
+/* Measuring, laying out and reducing a figure; see sheet.h.
+ *
+ * The number of cells depends on the room, words depend on the cells and on the
+ * width of the panels, and the height depends on the words.  So the layout is
+ * made once without words to learn the cells, again when the numbers of the
+ * colour bars are known, and last with the words, which changes heights only.
+ */
+
+#define LABEL_SHARE 0.22 /* of a panel's width that token labels may take */
+
+double sheet_points(const SheetStyle *style, double points)
+{
+    return points * style->dpi / 72.0 * style->theme->type;
+}
+
+SheetStyle sheet_style(const PngOptions *options)
+{
+    const PageTheme *theme = page_theme(options->theme);
+    SheetStyle       s = { .dpi = options->dpi > 0 ? options->dpi : 300, .theme = theme };
+
+    s.dark = theme->dark;
+    s.hues = theme->hues;
+    s.paper = theme->paper;
+    s.ink = theme->ink;
+    s.muted = theme->muted;
+    s.rule = theme->rule;
+    s.head = sheet_points(&s, 9);
+    s.title = sheet_points(&s, 8);
+    s.axis = sheet_points(&s, 7);
+    s.tick = sheet_points(&s, 6);
+    s.small = sheet_points(&s, 5.5);
+    s.legend = sheet_points(&s, 6.5);
+    s.hair = fmax(1, floor(sheet_points(&s, 0.25)));
+    s.frame = fmax(1, round(sheet_points(&s, 0.5)));
+    s.tick_length = (int)ceil(sheet_points(&s, 1.8));
+    s.space = (int)ceil(sheet_points(&s, 2.2));
+    return s;
+}
+
+void sheet_label(const Sheet *sheet, int panel, bool rows, int64_t at, char *text, size_t size)
+{
+    const Panel   *p = &sheet->figure->panels[panel];
+    Region         region = panel_region(p);
+    bool           tokens = rows ? sheet->panels[panel].row_tokens
+                                 : sheet->panels[panel].col_tokens;
+    const int32_t *order = rows ? p->row_order : p->col_order;
+
+    at += rows ? region.row0 : region.col0;
+    if (tokens)
+        utf8_token((rows ? p->row_labels : p->col_labels)[order ? order[at] : at], false, text,
+                   size);
+    else
+        snprintf(text, size, "%lld", (long long)at);
+}
+
+/* Room of an upright axis name, in font sizes: its descenders end before the numbers. */
+#define AXIS_NAME 1.5
+
+/* Pixels that the labels of one axis need across it. */
+static int labels_extent(const Sheet *sheet, int panel, bool rows)
+{
+    const SheetStyle *s = &sheet->style;
+    const PanelNeed  *need = &sheet->needs[panel];
+    int64_t           count = rows ? need->rows : need->cols;
+    double            widest = 0, most = LABEL_SHARE * sheet->width / sheet->cols;
+    bool tokens = rows ? sheet->panels[panel].row_tokens : sheet->panels[panel].col_tokens;
+    char text[256];
+
+    if (!tokens && !rows)
+        return (int)ceil(s->tick) + s->tick_length;
+    for (int64_t at = tokens ? 0 : count - 1; at < count; at++) {
+        sheet_label(sheet, panel, rows, at, text, sizeof(text));
+        widest = fmax(widest, canvas_text_width(sheet->canvas, text, FONT_SANS, s->tick));
+    }
+    return (int)ceil(fmin(widest, most)) + s->tick_length + s->space / 2;
+}
+
+static const char *axis_name(const Panel *panel, bool rows)
+{
+    const char *name = rows ? panel->view->rows : panel->view->cols;
+
+    return name ? name : "";
+}
+
+static bool is_reordered(const Panel *panel, bool rows)
+{
+    return (rows ? panel->row_order : panel->col_order) != NULL;
+}
+
+/* Names are written once per row and column of panels while they agree. */
+static bool names_axis(const Sheet *sheet, int panel, bool rows)
+{
+    const Figure *f = sheet->figure;
+    int           before = rows ? panel - 1 : panel - sheet->cols;
+    const char   *name = axis_name(&f->panels[panel], rows);
+
+    if (!*name)
+        return false;
+    if ((rows ? panel % sheet->cols == 0 : panel < sheet->cols) || f->panels[before].plot)
+        return true;
+    return strcmp(axis_name(&f->panels[before], rows), name) != 0 ||
+           is_reordered(&f->panels[before], rows) != is_reordered(&f->panels[panel], rows);
+}
+
+/* Before the values are known the numbers of a bar get room for seven signs;
+ * afterwards no more than they need. */
+static double bar_numbers(const Sheet *sheet, int panel)
+{
+    double font = sheet->style.tick, widest = 0, places[SHEET_TICKS];
+    double most = canvas_text_width(sheet->canvas, "0.00000", FONT_SANS, font);
+    char   texts[SHEET_TICKS][16];
+    int    count;
+
+    if (!sheet->scene.count)
+        return most;
+    count = sheet_bar_ticks(&sheet->scene.panels[panel], 6, places, texts);
+    for (int k = 0; k < count; k++)
+        widest = fmax(widest, canvas_text_width(sheet->canvas, texts[k], FONT_SANS, font));
+    return fmin(widest, most);
+}
+
+/* With a shared scale the last panel of a row and quantity has the bar. */
+static bool has_bar(const Sheet *sheet, int panel)
+{
+    const Figure *f = sheet->figure;
+    int           end = (panel / sheet->cols + 1) * sheet->cols;
+
+    for (int k = panel + 1; f->shared_scale && k < end && k < f->count; k++)
+        if (panels_share_range(&f->panels[panel], &f->panels[k]))
+            return false;
+    return panel_style(&f->panels[panel]) == STYLE_VALUE;
+}
+
+static int bar_extent(const Sheet *sheet, int panel)
+{
+    const SheetStyle *s = &sheet->style;
+    double            name, numbers;
+
+    if (!has_bar(sheet, panel))
+        return 0;
+    name = canvas_text_width(sheet->canvas, sheet_bar_name(sheet, panel), FONT_SANS, s->tick);
+    numbers = sheet_points(s, 5) + s->tick_length + s->space + bar_numbers(sheet, panel);
+    return 2 * s->space + (int)ceil(fmax(name, numbers));
+}
+
+static void measure_plot(Sheet *sheet, int k)
+{
+    const SheetStyle *s = &sheet->style;
+    PanelNeed        *need = &sheet->needs[k];
+    const Plot       *made = sheet->figure->panels[k].made;
+
+    *need = (PanelNeed){ .plot = true, .rows = 1, .cols = 1 };
+    if (made && made->rows)
+        need->plot_h = sheet_rows_height(sheet, made);
+    need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
+    need->row_axis_w = made && made->rows ? 0 : (int)ceil(s->axis * AXIS_NAME);
+    need->row_labels_w = sheet_plot_gutter(sheet, k);
+    need->col_labels_h = sheet_plot_key(sheet, k);
+    need->bar_w = s->space; /* half of the last tick's number */
+    need->caption_h = sheet_plot_below(sheet) +
+                      sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
+}
+
+static void measure_panel(Sheet *sheet, int k)
+{
+    const SheetStyle *s = &sheet->style;
+    PanelNeed        *need = &sheet->needs[k];
+    const Panel      *panel = &sheet->figure->panels[k];
+    Region            region = panel_region(panel);
+
+    *need = (PanelNeed){ .rows = region.row1 - region.row0, .cols = region.col1 - region.col0 };
+    need->rows = need->rows > 0 ? need->rows : 1;
+    need->cols = need->cols > 0 ? need->cols : 1;
+    if (sheet->scene.count) {
+        need->row_cells = sheet->scene.grids[k].rows;
+        need->col_cells = sheet->scene.grids[k].cols;
+    }
+    need->title_h = sheet_lines_height(&sheet->panels[k].title, sheet->title_font, s->space);
+    need->row_axis_w = names_axis(sheet, k, true) ? (int)ceil(s->axis * AXIS_NAME) : 0;
+    need->col_axis_h = names_axis(sheet, k, false) ? (int)ceil(s->axis * 1.35) : 0;
+    need->row_labels_w = labels_extent(sheet, k, true);
+    need->col_labels_h = labels_extent(sheet, k, false);
+    need->bar_w = bar_extent(sheet, k);
+    need->load_h = sheet_load_extent(sheet, k, false);
+    need->load_w = sheet_load_extent(sheet, k, true);
+    if (need->bar_w && !need->col_labels_h) /* its name stands above it */
+        need->col_labels_h = (int)ceil(1.3 * s->tick) + s->tick_length;
+    need->caption_h = sheet_lines_height(&sheet->panels[k].caption, s->small, s->space);
+}
+
+static bool make_layout(Sheet *sheet, Error *err)
+{
+    const SheetStyle *s = &sheet->style;
+    LayoutNeed        need = {
+        .width = sheet->width,
+        .margin = (int)ceil(sheet_points(s, 3)),
+        .gap = (int)ceil(sheet_points(s, 9)),
+        .fine = s->dpi >= 150 ? (s->dpi + 75) / 150 : 1,
+        .strip = (int)ceil(sheet_points(s, 10)),
+        .rows = sheet->rows,
+        .cols = sheet->cols,
+        .count = sheet->figure->count,
+        .panels = sheet->needs,
+        .title_h = sheet_lines_height(&sheet->title, s->head, s->space),
+        .caption_h = sheet_lines_height(&sheet->caption, s->legend, s->space),
+    };
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        if (sheet->figure->panels[k].plot)
+            measure_plot(sheet, k);
+        else
+            measure_panel(sheet, k);
+    need.footer_h = sheet_legend(sheet, 0, 0, need.width - 2 * need.margin, false);
+    if (need.caption_h && !need.footer_h) /* it would touch the panels */
+        need.footer_h = s->space;
+    layout_free(&sheet->layout);
+    return layout_make(&need, &sheet->layout, err);
+}
+
+/* Token labels need cells large enough to set type in. */
+static bool drop_small_tokens(Sheet *sheet)
+{
+    double least = sheet_points(&sheet->style, 4.4); /* smaller type is not read */
+    bool   dropped = false;
+
+    for (int k = 0; k < sheet->figure->count; k++) {
+        SheetPanel       *panel = &sheet->panels[k];
+        const PanelBoxes *boxes = &sheet->layout.panels[k];
+
+        if (panel->row_tokens && boxes->cell_h < least)
+            dropped = !(panel->row_tokens = false);
+        if (panel->col_tokens && boxes->cell_w < least)
+            dropped = !(panel->col_tokens = false);
+    }
+    return dropped;
+}
+
+/* Whole pixels may leave much of the room empty (512 entries in 900 pixels).  A
+ * sheet whose width is ours to choose then grows to the next whole pixel, if it
+ * stays near a column's width, or shrinks to what is used. */
+static bool adjust_width(Sheet *sheet)
+{
+    int widest = 0, grown, limit = (int)sheet_points(&sheet->style, 72 * 4.6);
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        if (sheet->layout.panels[k].matrix.w > sheet->layout.panels[widest].matrix.w)
+            widest = k;
+    grown = (int)sheet->layout.panels[widest].cols * (sheet->layout.panels[widest].cell_w + 1);
+    grown -= sheet->layout.room;
+    widest = sheet->layout.panels[widest].matrix.w;
+    if (!sheet->free_width || widest >= 0.8 * sheet->layout.room)
+        return false;
+    if (sheet->cols == 1 && sheet->width + grown <= limit)
+        sheet->width += grown;
+    else
+        sheet->width -= (sheet->layout.room - widest) * sheet->cols;
+    return true;
+}
+
+/* Its map in place of the usual one, unless somebody chose a map. */
+static void apply_theme(Scene *scene, const PageTheme *theme)
+{
+    for (int k = 0; k < scene->count; k++) {
+        Panel *panel = &scene->panels[k];
+
+        if (!panel->map_given && panel->map == MAP_VIRIDIS)
+            panel->map = theme->values;
+        panel->hues = theme->hues;
+    }
+}
+
+static bool reduce(Sheet *sheet, Error *err)
+{
+    int        count = sheet->figure->count;
+    CellCount *cells = calloc((size_t)(count > 0 ? count : 1), sizeof(*cells));
+    bool       ok;
+
+    for (int k = 0; cells && k < count; k++)
+        cells[k] = (CellCount){ sheet->layout.panels[k].rows, sheet->layout.panels[k].cols };
+    ok = cells ? scene_make(&sheet->scene, sheet->figure, cells, err)
+               : error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    if (ok)
+        apply_theme(&sheet->scene, sheet->style.theme);
+    free(cells);
+    return ok;
+}
+
+/* A panel narrower than this cannot be read: six ticks' numbers for a matrix, four where it has
+ * few columns, for a plot some words more, which it goes without before a given grid is left. */
+static double least_room(const Sheet *sheet)
+{
+    bool plots = false;
+
+    for (int k = 0; k < sheet->figure->count; k++)
+        plots = plots || sheet->figure->panels[k].plot;
+    return (plots && !sheet->figure->loose ? 9 : sheet->layout.narrow ? 4 : 6) *
+           sheet->style.tick;
+}
+
+#define NAME_SHARE 0.75 /* of a name: the room grows when the bars' numbers are known */
+
+/* Names of columns stand above the room of the matrix itself. */
+static bool axis_names_fit(const Sheet *sheet)
+{
+    for (int k = 0; k < sheet->figure->count; k++) {
+        const Panel *panel = &sheet->figure->panels[k];
+        double       font = sheet->style.axis;
+
+        if (!panel->plot && names_axis(sheet, k, false) &&
+            NAME_SHARE * canvas_text_width(sheet->canvas, axis_name(panel, false), FONT_SANS,
+                                           font) > sheet->layout.room)
+            return false;
+    }
+    return true;
+}
+
+static bool is_readable(const Sheet *sheet)
+{
+    return sheet->layout.room >= least_room(sheet) && sheet_words_fit(sheet) &&
+           axis_names_fit(sheet);
+}
+
+/* The usual arrangement, and one that is given loosely, has fewer columns where they get too
+ * narrow for their words. */
+static bool arrange(Sheet *sheet, Error *err)
+{
+    const Figure *f = sheet->figure;
+    bool          given = f->rows > 0 || f->cols > 0, bound = given && !f->loose;
+
+    figure_arrange(f, &sheet->rows, &sheet->cols);
+    if (!given)
+        sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
+    for (;;) {
+        Error own = ERROR_INIT;
+        bool  ok = make_layout(sheet, &own);
+
+        if (bound || sheet->cols <= 1 || (ok && is_readable(sheet))) {
+            if (!ok && err)
+                *err = own;
+            return ok;
+        }
+        if (given || f->count % sheet->cols == 0)
+            sheet->cols = layout_fewer_columns(sheet->cols);
+        else /* rows that are not full need not stay so */
+            sheet->cols--;
+        sheet->rows = (f->count + sheet->cols - 1) / sheet->cols;
+    }
+}
+
+bool sheet_plan(Sheet *sheet, Error *err)
+{
+    const Figure *f = sheet->figure;
+    size_t        count = (size_t)(f->count > 0 ? f->count : 1);
+
+    sheet->cols = 1; /* until the panels are known */
+    sheet->needs = calloc(count, sizeof(*sheet->needs));
+    sheet->panels = calloc(count, sizeof(*sheet->panels));
+    sheet->canvas = canvas_new_image(1, 1, NULL, err);
+    if (!sheet->canvas)
+        return false;
+    if (!sheet->needs || !sheet->panels)
+        return error_set(err, ERR_NOMEM, "drawing a figure: out of memory");
+    for (int k = 0; k < f->count; k++) {
+        Region region = panel_region(&f->panels[k]);
+
+        sheet->panels[k].row_tokens =
+            f->panels[k].row_labels && region.row1 - region.row0 <= SHEET_TOKENS_MOST;
+        sheet->panels[k].col_tokens =
+            f->panels[k].col_labels && region.col1 - region.col0 <= SHEET_TOKENS_MOST;
+    }
+    if (!arrange(sheet, err) || (drop_small_tokens(sheet) && !make_layout(sheet, err)))
+        return false;
+    if ((adjust_width(sheet) && !make_layout(sheet, err)) || !reduce(sheet, err))
+        return false;
+    if (sheet->figure->legend)
+        sheet->item_count = scene_legend(&sheet->scene, sheet->style.dark, sheet->items,
+                                         SHEET_ITEMS);
+    if (!make_layout(sheet, err))
+        return false;
+    sheet_words(sheet);
+    return make_layout(sheet, err);
+}
+
+void sheet_free(Sheet *sheet)
+{
+    canvas_free(sheet->canvas);
+    layout_free(&sheet->layout);
+    scene_free(&sheet->scene);
+    free(sheet->needs);
+    free(sheet->panels);
+}

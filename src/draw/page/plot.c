@@ -1,0 +1,604 @@
+/* plot.c -- strokes, marks and words of a plot on a page; see pens.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/page/pens.h"
+
+double pens_x(const Pens *p, double x)
+{
+    return p->box.x + plot_place(&p->axis, x) * p->box.w;
+}
+
+double pens_y(const Pens *p, double y)
+{
+    return p->box.y + (1 - plot_place(&p->plot->y, y)) * p->box.h;
+}
+
+void pens_line(const Pens *p, double x0, double y0, double x1, double y1, double width, Rgb rgb,
+               double alpha)
+{
+    if (isfinite(x0) && isfinite(y0) && isfinite(x1) && isfinite(y1))
+        canvas_line(p->sheet->canvas, x0, y0, x1, y1, width, rgb, alpha);
+}
+
+void pens_dashes(const Pens *p, double x0, double y0, double x1, double y1, Rgb rgb)
+{
+    double dash = sheet_points(p->s, 2.5), length = hypot(x1 - x0, y1 - y0);
+
+    if (!(length > 0))
+        return;
+    for (double d = 0; d < length; d += 2 * dash) {
+        double from = d / length, to = fmin((d + dash) / length, 1);
+
+        pens_line(p, x0 + from * (x1 - x0), y0 + from * (y1 - y0), x0 + to * (x1 - x0),
+                  y0 + to * (y1 - y0), p->s->frame, rgb, 1);
+    }
+}
+
+void pens_mark(const Pens *p, int hue, double x, double y, double r, Rgb rgb)
+{
+    static const double strokes[][4][4] = {
+        { { -1, -1, 1, 1 }, { -1, 1, 1, -1 } },                                 /* cross */
+        { { 0, -1.3, 1.2, 0.9 }, { 1.2, 0.9, -1.2, 0.9 }, { -1.2, 0.9, 0, -1.3 } },
+        { { 0, -1.4, 1.4, 0 }, { 1.4, 0, 0, 1.4 }, { 0, 1.4, -1.4, 0 }, { -1.4, 0, 0, -1.4 } },
+        { { -1.3, 0, 1.3, 0 }, { 0, -1.3, 0, 1.3 } },                           /* plus */
+        { { -1.3, 0, 1.3, 0 } },
+    };
+    int count = (int)(sizeof(strokes) / sizeof(*strokes)) + 1, shape = plot_mark(hue) % count;
+
+    if (!isfinite(x) || !isfinite(y))
+        return;
+    if (shape == 0) {
+        canvas_rect(p->sheet->canvas, x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r, rgb);
+        return;
+    }
+    for (int k = 0; k < 4; k++) {
+        const double *l = strokes[shape - 1][k];
+
+        if (l[0] < 0 || l[0] > 0 || l[1] < 0 || l[1] > 0)
+            pens_line(p, x + l[0] * r, y + l[1] * r, x + l[2] * r, y + l[3] * r, 0.7 * r, rgb, 1);
+    }
+}
+
+Rgb pens_colour(const Pens *p, int hue)
+{
+    if (hue < 0)
+        return p->s->muted;
+    return p->s->hues == HUES_PRINT ? plot_colour_printed(hue) : plot_colour(hue, p->s->dark);
+}
+
+double pens_width(const Pens *p, const char *text)
+{
+    return canvas_text_width(p->sheet->canvas, text, FONT_SANS, p->s->tick);
+}
+
+void pens_text(const Pens *p, double x, double y, const char *text, Rgb rgb)
+{
+    canvas_text(p->sheet->canvas, x, y, text, (CanvasText){ .size = p->s->tick, .rgb = rgb });
+}
+
+/* A plot on the canvas: curves, bands, marks, axes, legend; see sheet.h. */
+
+#define MARKED_POINTS 40 /* up to which each point has its mark */
+#define KEY_LINES     6
+
+/* Between points i and i + 1, as an area. */
+static void fill_band(const Pens *p, const PlotSeries *s, int64_t i)
+{
+    double points[4][2] = { { pens_x(p, s->x[i]), pens_y(p, s->high[i]) },
+                            { pens_x(p, s->x[i + 1]), pens_y(p, s->high[i + 1]) },
+                            { pens_x(p, s->x[i + 1]), pens_y(p, s->low[i + 1]) },
+                            { pens_x(p, s->x[i]), pens_y(p, s->low[i]) } };
+
+    for (int k = 0; k < 4; k++)
+        if (!isfinite(points[k][0]) || !isfinite(points[k][1]))
+            return;
+    canvas_polygon(p->sheet->canvas, points, 4, pens_colour(p, s->hue), 0.22);
+}
+
+/* A column of one pixel at a time, between two points. */
+static void draw_band(const Pens *p, const PlotSeries *s)
+{
+    for (int64_t i = 0; s->low && !s->whiskers && i + 1 < s->count; i++) {
+        double x0 = pens_x(p, s->x[i]), x1 = pens_x(p, s->x[i + 1]);
+        double lo0 = pens_y(p, s->low[i]), lo1 = pens_y(p, s->low[i + 1]);
+        double hi0 = pens_y(p, s->high[i]), hi1 = pens_y(p, s->high[i + 1]);
+
+        if (canvas_is_vector(p->sheet->canvas)) {
+            fill_band(p, s, i);
+            continue;
+        }
+        for (double x = floor(x0) + 0.5; isfinite(x1) && x < floor(x1); x++) {
+            double t = x1 > x0 ? fmax(0, fmin(1, (x - x0) / (x1 - x0))) : 0;
+
+            pens_line(p, x, lo0 + t * (lo1 - lo0), x, hi0 + t * (hi1 - hi0), 1,
+                      pens_colour(p, s->hue), 0.22);
+        }
+    }
+}
+
+static void draw_whiskers(const Pens *p, const PlotSeries *s)
+{
+    double end = sheet_points(p->s, 1.5);
+    Rgb    rgb = pens_colour(p, s->hue);
+
+    for (int64_t i = 0; i < s->count; i++) {
+        double x = pens_x(p, s->x[i]), low = pens_y(p, s->low[i]), high = pens_y(p, s->high[i]);
+
+        pens_line(p, x, low, x, high, p->s->frame, rgb, 1);
+        pens_line(p, x - end, low, x + end, low, p->s->frame, rgb, 1);
+        pens_line(p, x - end, high, x + end, high, p->s->frame, rgb, 1);
+    }
+}
+
+static void draw_bars(const Pens *p, const PlotSeries *s)
+{
+    double step = s->count > 1 ? fabs(s->x[1] - s->x[0]) : 1;
+    double zero = p->plot->y.log ? p->box.y + p->box.h : pens_y(p, fmax(0, p->plot->y.lo));
+
+    for (int64_t i = 0; i < s->count; i++) {
+        double left = pens_x(p, s->x[i] - 0.4 * step), right = pens_x(p, s->x[i] + 0.4 * step);
+        double top = pens_y(p, s->y[i]);
+
+        if (isfinite(top) && isfinite(left) && isfinite(right))
+            canvas_rect(p->sheet->canvas, left, fmin(top, zero), fmax(right - left, 1),
+                        fabs(zero - top), pens_colour(p, s->hue));
+    }
+}
+
+static void draw_series(const Pens *p, const PlotSeries *s, int series)
+{
+    double  width = 2 * p->s->frame, radius = sheet_points(p->s, 1.5);
+    Rgb     rgb = pens_colour(p, s->hue);
+    int64_t every = s->count <= MARKED_POINTS ? 1 : s->count / 8;
+    bool    marks = s->mark == CURVE_POINTS || plot_named(p->plot) > 1 || s->count <= MARKED_POINTS;
+
+    for (int64_t i = 0; i + 1 < s->count && s->mark != CURVE_POINTS; i++) {
+        double x0 = pens_x(p, s->x[i]), y0 = pens_y(p, s->y[i]);
+        double x1 = pens_x(p, s->x[i + 1]), y1 = pens_y(p, s->y[i + 1]);
+
+        if (s->mark == CURVE_STEPS) {
+            pens_line(p, x0, y0, x1, y0, width, rgb, 1);
+            pens_line(p, x1, y0, x1, y1, width, rgb, 1);
+        } else {
+            pens_line(p, x0, y0, x1, y1, width, rgb, 1);
+        }
+    }
+    if (s->mark == CURVE_POINTS)
+        every = 1;
+    for (int64_t i = every > 1 ? series * every / p->plot->count : 0; marks && i < s->count;
+         i += every)
+        pens_mark(p, s->hue, pens_x(p, s->x[i]), pens_y(p, s->y[i]), radius, rgb);
+}
+
+/* ---- axes ------------------------------------------------------------------- */
+
+static int y_ticks(const Sheet *sheet, const Plot *plot, int height, PlotTick *ticks)
+{
+    double most = height / (2.6 * sheet->style.tick);
+
+    return plot_ticks(&plot->y, most > 8 ? 8 : (int)most, ticks);
+}
+
+int sheet_plot_gutter(const Sheet *sheet, int panel)
+{
+    const SheetStyle *s = &sheet->style;
+    const Plot       *plot = sheet->scene.count ? sheet->scene.plots[panel] : NULL;
+    const Plot       *made = sheet->figure->panels[panel].made;
+    PlotTick          ticks[PLOT_TICKS_MOST];
+    double            widest = canvas_text_width(sheet->canvas, "00.00k", FONT_SANS, s->tick);
+    int               count = 0;
+
+    if (made && made->rows)
+        return (int)ceil(sheet_rows_gutter(sheet, made)) + s->space;
+    if (plot) {
+        widest = 0;
+        count = y_ticks(sheet, plot, sheet->layout.panels[panel].matrix.h, ticks);
+    }
+    for (int k = 0; k < count; k++)
+        widest = fmax(widest, canvas_text_width(sheet->canvas, ticks[k].text, FONT_SANS, s->tick));
+    return (int)ceil(widest) + s->tick_length + s->space / 2;
+}
+
+int sheet_plot_below(const Sheet *sheet)
+{
+    const SheetStyle *s = &sheet->style;
+
+    return (int)ceil(s->tick + 1.4 * s->axis) + s->tick_length + s->space;
+}
+
+/* Words have each the room there is; numbers are never cut. */
+static void fit_tick(const Pens *p, const PlotTick *tick, int count, char *text, size_t size)
+{
+    double room = (double)p->box.w / (count > 0 ? count : 1) - p->s->space;
+
+    if (p->axis.words)
+        sheet_fit(p->sheet->canvas, tick->text, p->s->tick, room, text, size);
+    else
+        snprintf(text, size, "%s", tick->text);
+}
+
+#define NAME_SMALLEST 0.8 /* of the usual size, before it is cut */
+
+/* Below the field, inside the panel's column: smaller, then cut, where it is too long. */
+static void draw_x_name(const Pens *p, double y)
+{
+    const char *name = p->plot->x.name;
+    Canvas     *canvas = p->sheet->canvas;
+    double      wide = canvas_text_width(canvas, name, FONT_SANS, p->s->axis), room = p->column.w;
+    double      font = p->s->axis * fmax(NAME_SMALLEST, fmin(1, room / fmax(wide, 1))), middle;
+    char        text[128];
+
+    sheet_fit(canvas, name, font, room, text, sizeof(text));
+    wide = canvas_text_width(canvas, text, FONT_SANS, font);
+    middle = fmax(p->box.x + p->box.w / 2.0, p->column.x + wide / 2);
+    canvas_text(canvas, fmin(middle, p->column.x + p->column.w - wide / 2), y, text,
+                (CanvasText){ .align = ALIGN_CENTRE, .size = font, .rgb = p->s->muted });
+}
+
+void pens_x_axis(const Pens *p)
+{
+    const SheetStyle *s = p->s;
+    PlotTick          ticks[PLOT_TICKS_MOST];
+    double            bottom = p->box.y + p->box.h, end = 0;
+    double each = 1.9 * canvas_text_width(p->sheet->canvas, "00.0k", FONT_SANS, s->tick);
+    int    count = plot_ticks(&p->axis, (int)fmin(8, p->box.w / each), ticks);
+
+    for (int k = 0; k < count; k++) {
+        double x = p->box.x + ticks[k].place * p->box.w, wide, middle;
+        char   text[32];
+
+        fit_tick(p, &ticks[k], count, text, sizeof(text));
+        wide = pens_width(p, text);
+        middle = fmin(x, p->sheet->width - s->space - wide / 2);
+        if (middle - wide / 2 < end)
+            continue;
+        end = middle + wide / 2 + s->space;
+        pens_line(p, x, bottom, x, bottom + s->tick_length, s->frame, s->ink, 1);
+        canvas_text(p->sheet->canvas, middle, bottom + s->tick_length + 1.1 * s->tick, text,
+                    (CanvasText){ .align = ALIGN_CENTRE, .size = s->tick, .rgb = s->ink });
+    }
+    draw_x_name(p, bottom + s->tick_length + 1.2 * s->tick + 1.2 * s->axis);
+}
+
+static void draw_y_axis(const Pens *p, int panel)
+{
+    const SheetStyle *s = p->s;
+    PlotTick          ticks[PLOT_TICKS_MOST];
+    int               count = y_ticks(p->sheet, p->plot, p->box.h, ticks);
+
+    for (int k = 0; k < count; k++) {
+        double y = p->box.y + (1 - ticks[k].place) * p->box.h;
+
+        pens_line(p, p->box.x, y, p->box.x + p->box.w, y, s->hair, s->rule, 1);
+        pens_line(p, p->box.x - s->tick_length, y, p->box.x, y, s->frame, s->ink, 1);
+        canvas_text(p->sheet->canvas, p->box.x - s->tick_length - s->space / 2.0,
+                    y + 0.36 * s->tick, ticks[k].text,
+                    (CanvasText){ .align = ALIGN_RIGHT, .size = s->tick, .rgb = s->ink });
+    }
+    sheet_upright(p->sheet, panel, p->plot->y.name);
+}
+
+/* ---- legend ----------------------------------------------------------------- */
+
+static void key_sign(const Pens *p, const PlotSeries *s, double x, double middle)
+{
+    double wide = 1.6 * p->s->tick, half = 0.4 * p->s->tick;
+    Rgb    rgb = pens_colour(p, s->hue);
+
+    if (s->mark == CURVE_BARS || s->mark == CURVE_SPANS) {
+        canvas_rect(p->sheet->canvas, x + wide / 2 - half, middle - half, 2 * half, 2 * half, rgb);
+    } else if (p->plot->rows && s->low) {
+        pens_line(p, x, middle, x + wide, middle, 2 * half, rgb, 0.22);
+        pens_line(p, x + wide / 2, middle - half, x + wide / 2, middle + half, 2 * p->s->frame,
+                  rgb, 1);
+    } else {
+        pens_line(p, x, middle, x + wide, middle, 2 * p->s->frame, rgb,
+                  s->mark == CURVE_POINTS ? 0 : 1);
+        pens_mark(p, s->hue, x + wide / 2, middle, sheet_points(p->s, 1.5), rgb);
+    }
+}
+
+#define KEY_SIGN 2.2 /* room of a series' sign, in font sizes */
+
+static double key_width(const Sheet *sheet, const PlotSeries *series)
+{
+    double font = sheet->style.tick;
+
+    return KEY_SIGN * font + canvas_text_width(sheet->canvas, series->name, FONT_SANS, font);
+}
+
+/* The names stand above the field, unless one would leave the panel's column: then they have
+ * all of it but what the axis' name takes, and `wraps` is set. */
+static Box key_area(const Sheet *sheet, const Plot *plot, int panel, bool *wraps)
+{
+    Box field = sheet->layout.panels[panel].matrix, column = sheet->layout.panels[panel].caption;
+    int name = sheet->layout.panels[panel].row_axis.w; /* of the axis */
+
+    *wraps = false;
+    for (int k = 0; k < plot->count; k++)
+        *wraps = *wraps || (!plot->series[k].guide &&
+                            field.x + key_width(sheet, &plot->series[k]) > column.x + column.w);
+    column.x += name;
+    column.w -= name;
+    return *wraps ? column : field;
+}
+
+/* Lines of one name, its first around `middle`; drawn when pens is not NULL. */
+static int key_name(const Sheet *sheet, const PlotSeries *series, double room, const Pens *pens,
+                    double x, double middle)
+{
+    const SheetStyle *s = &sheet->style;
+    Lines             lines;
+
+    sheet_wrap(sheet->canvas, series->name, s->tick, room - KEY_SIGN * s->tick, &lines);
+    if (pens)
+        key_sign(pens, series, x, middle);
+    for (int k = 0; pens && k < lines.count; k++)
+        canvas_text(sheet->canvas, x + KEY_SIGN * s->tick, middle + (1.4 * k + 0.36) * s->tick,
+                    lines.text[k], (CanvasText){ .size = s->tick, .rgb = s->ink });
+    return lines.count > 0 ? lines.count : 1;
+}
+
+/* Lines the names take; drawn from y on when pens is not NULL. */
+static int key_lines(const Sheet *sheet, const Plot *plot, int panel, const Pens *pens, int y)
+{
+    const SheetStyle *s = &sheet->style;
+    bool              wraps;
+    Box               area = key_area(sheet, plot, panel, &wraps);
+    double            x = 0, endless = 1e6;
+    int               lines = 1, own = 1;
+
+    for (int k = 0; k < plot->count; k++) {
+        double wide = key_width(sheet, &plot->series[k]);
+
+        if (plot->series[k].guide)
+            continue;
+        if (x > 0 && x + wide > area.w) {
+            if (lines >= KEY_LINES)
+                return lines + own - 1;
+            lines += own;
+            x = 0;
+        }
+        own = key_name(sheet, &plot->series[k], wraps ? area.w : endless, pens, area.x + x,
+                       y + (lines - 0.5) * 1.4 * s->tick);
+        x += wide + 2.5 * s->space;
+    }
+    return lines + own - 1;
+}
+
+int sheet_plot_key(const Sheet *sheet, int panel)
+{
+    const Plot *plot = sheet->scene.count ? sheet->scene.plots[panel] : NULL;
+
+    if (!plot || plot_named(plot) < 2)
+        return 0;
+    return (int)ceil(1.4 * sheet->style.tick * key_lines(sheet, plot, panel, NULL, 0)) +
+           sheet->style.space;
+}
+
+static void draw_curves(Pens *p)
+{
+    const Plot *plot = p->plot;
+
+    for (int k = 0; k < plot->count; k++)
+        draw_band(p, &plot->series[k]);
+    for (int k = 0; k < plot->count; k++)
+        if (plot->series[k].mark == CURVE_BARS)
+            draw_bars(p, &plot->series[k]);
+    pens_take_points(p);
+    pens_labels(p); /* beside their points; names of guides have all of their lines */
+    pens_guides(p);
+    for (int k = 0; k < plot->count; k++) {
+        const PlotSeries *s = &plot->series[k];
+
+        if (s->mark != CURVE_BARS && !s->guide)
+            draw_series(p, s, k);
+        if (s->low && s->whiskers)
+            draw_whiskers(p, s);
+    }
+}
+
+void sheet_plot(Sheet *sheet, int panel)
+{
+    const PanelBoxes *b = &sheet->layout.panels[panel];
+    const Plot       *plot = sheet->scene.plots[panel];
+    Pens              p = { .sheet = sheet, .plot = plot, .s = &sheet->style, .box = b->matrix,
+                           .column = b->caption, .axis = plot->x };
+
+    p.places.frame = (LabelBox){ b->matrix.x, b->matrix.y, b->matrix.w, b->matrix.h };
+    if (plot->rows) {
+        sheet_rows(&p);
+    } else {
+        pens_x_axis(&p);
+        draw_y_axis(&p, panel);
+        draw_curves(&p);
+    }
+    if (plot_named(plot) > 1)
+        key_lines(sheet, plot, panel, &p, b->col_labels.y);
+}
+
+/* A plot with rows on a page: names, lying bars, whiskers, draws; see plot.h. */
+
+#define NAMES_SHARE 0.42 /* of the room that names take at most */
+#define BAR         0.62 /* of a row's height */
+
+static int bars_of(const Plot *plot)
+{
+    int count = 0;
+
+    for (int k = 0; k < plot->count; k++)
+        count += plot->series[k].mark == CURVE_BARS;
+    return count;
+}
+
+double sheet_rows_gutter(const Sheet *sheet, const Plot *plot)
+{
+    double widest = 0, most = NAMES_SHARE * sheet->width / sheet->cols;
+
+    for (int r = 0; r < plot->row_count; r++)
+        widest = fmax(widest, canvas_text_width(sheet->canvas, plot->rows[r], FONT_SANS,
+                                                sheet->style.tick));
+    return ceil(fmin(widest, most)) + sheet->style.tick_length;
+}
+
+int sheet_rows_height(const Sheet *sheet, const Plot *plot)
+{
+    int bars = bars_of(plot);
+
+    return (int)ceil(plot->row_count * (1.1 + 1.4 * (bars > 1 ? bars : 1)) * sheet->style.tick);
+}
+
+/* ---- one row ---------------------------------------------------------------- */
+
+static double middle_of(const Pens *p, double row)
+{
+    return p->box.y + (row + 0.5) * p->box.h / p->plot->row_count;
+}
+
+/* Words to the right of x; false: there is no room. */
+static bool write_beside(const Pens *p, double x, double middle, const char *text, Rgb rgb)
+{
+    double wide = pens_width(p, text), gap = p->s->space;
+
+    if (x + gap + wide > p->box.x + p->box.w)
+        return false;
+    pens_text(p, x + gap, middle + 0.36 * p->s->tick, text, rgb);
+    return true;
+}
+
+static int brightness(Rgb c)
+{
+    return 3 * c.r + 6 * c.g + c.b;
+}
+
+/* The second choice: at the end of the bar from `zero` to x, a gap from both; left out where it
+ * does not hold them. */
+static void write_inside(const Pens *p, double zero, double x, double middle, const char *text,
+                         Rgb bar)
+{
+    double wide = pens_width(p, text), gap = p->s->space;
+    bool   dark = abs(brightness(bar) - brightness(p->s->ink)) >
+                abs(brightness(bar) - brightness(p->s->paper));
+
+    if (zero + gap + wide + gap <= x)
+        pens_text(p, x - gap - wide, middle + 0.36 * p->s->tick, text,
+                  dark ? p->s->ink : p->s->paper);
+}
+
+static void draw_whisker(const Pens *p, double low, double high, double middle, double half)
+{
+    pens_line(p, low, middle, high, middle, p->s->frame, p->s->ink, 1);
+    pens_line(p, low, middle - half, low, middle + half, p->s->frame, p->s->ink, 1);
+    pens_line(p, high, middle - half, high, middle + half, p->s->frame, p->s->ink, 1);
+}
+
+static void draw_bar(const Pens *p, const PlotSeries *s, int64_t i, double middle, double high)
+{
+    double zero = pens_x(p, fmax(0, p->plot->x.lo)), end = pens_x(p, s->x[i]), after = end;
+    double inside = end;
+
+    if (isfinite(end))
+        canvas_rect(p->sheet->canvas, fmin(zero, end), middle - high / 2, fabs(end - zero), high,
+                    pens_colour(p, s->hue));
+    if (isfinite(end) && s->low && isfinite(s->low[i]) && isfinite(s->high[i])) {
+        draw_whisker(p, pens_x(p, s->low[i]), pens_x(p, s->high[i]), middle, 0.25 * high);
+        after = fmax(after, pens_x(p, s->high[i]));
+        inside = fmin(inside, pens_x(p, s->low[i]));
+    }
+    if (s->labels && s->labels[i][0] &&
+        !write_beside(p, isfinite(after) ? after : zero, middle, s->labels[i],
+                      isfinite(end) ? p->s->ink : p->s->muted))
+        write_inside(p, zero, inside, middle, s->labels[i], pens_colour(p, s->hue));
+}
+
+/* A band with the mean as a stroke; its words beyond the largest. */
+static void draw_spread(const Pens *p, const PlotSeries *s, int64_t i, double middle, double high)
+{
+    double x = pens_x(p, s->x[i]), after = x;
+
+    if (isfinite(x) && s->low && isfinite(s->low[i]) && isfinite(s->high[i])) {
+        after = pens_x(p, s->high[i]);
+        pens_line(p, pens_x(p, s->low[i]), middle, after, middle, high, pens_colour(p, s->hue),
+                  0.22);
+    }
+    pens_line(p, x, middle - high / 2, x, middle + high / 2, 2 * p->s->frame,
+              pens_colour(p, s->hue), 1);
+    if (s->labels && s->labels[i][0])
+        write_beside(p, isfinite(after) ? after + sheet_points(p->s, 1.5) : p->box.x,
+                     middle, s->labels[i], isfinite(x) ? p->s->ink : p->s->muted);
+}
+
+/* As wide as a hair at least. */
+static void draw_span(const Pens *p, const PlotSeries *s, int64_t i, double middle, double high)
+{
+    double from = pens_x(p, s->low[i]), wide = pens_x(p, s->high[i]) - from;
+
+    canvas_rect(p->sheet->canvas, from, middle - high / 2, fmax(wide, p->s->hair), high,
+                pens_colour(p, s->hue));
+}
+
+static void draw_names(const Pens *p, const Box *gutter)
+{
+    char name[PLOT_ROW + 4];
+
+    for (int r = 0; r < p->plot->row_count; r++) {
+        double room = gutter->w - p->s->space - p->s->tick_length;
+
+        sheet_fit(p->sheet->canvas, p->plot->rows[r], p->s->tick, room, name, sizeof(name));
+        canvas_text(p->sheet->canvas, p->box.x - p->s->space - p->s->tick_length,
+                    middle_of(p, r) + 0.36 * p->s->tick, name,
+                    (CanvasText){ .align = ALIGN_RIGHT, .size = p->s->tick, .rgb = p->s->ink });
+    }
+}
+
+static void draw_grid(const Pens *p)
+{
+    PlotTick ticks[PLOT_TICKS_MOST];
+    int      count = plot_ticks(&p->axis, 8, ticks);
+
+    for (int k = 0; k < count; k++) {
+        double x = p->box.x + ticks[k].place * p->box.w;
+
+        pens_line(p, x, p->box.y, x, p->box.y + p->box.h, p->s->hair, p->s->rule, 1);
+    }
+}
+
+static double width_of(const void *context, const char *text)
+{
+    return pens_width(context, text);
+}
+
+void sheet_rows(Pens *p)
+{
+    double each = p->box.h / (double)p->plot->row_count, radius = sheet_points(p->s, 1.3);
+    int    bars = bars_of(p->plot), at = 0;
+    Box    gutter = { .w = (int)sheet_rows_gutter(p->sheet, p->plot) + p->s->space };
+
+    p->axis = plot_rows_axis(p->plot, p->box.w, 3 * p->s->space, width_of, p);
+    draw_grid(p);
+    pens_x_axis(p);
+    draw_names(p, &gutter);
+    pens_guides(p);
+    for (int k = 0; k < p->plot->count; k++) {
+        const PlotSeries *s = &p->plot->series[k];
+        double            high = BAR * each / (s->mark == CURVE_BARS ? bars : 1);
+        double            off = s->mark == CURVE_BARS ? (at - (bars - 1) / 2.0) * high : 0;
+
+        for (int64_t i = 0; i < s->count; i++) {
+            double middle = middle_of(p, s->y[i]) + off;
+
+            if (s->mark == CURVE_BARS)
+                draw_bar(p, s, i, middle, 0.92 * high);
+            else if (s->mark == CURVE_SPANS)
+                draw_span(p, s, i, middle, high);
+            else if (s->low || s->labels)
+                draw_spread(p, s, i, middle, high);
+            else
+                pens_mark(p, s->hue, pens_x(p, s->x[i]), middle, radius, pens_colour(p, s->hue));
+        }
+        at += s->mark == CURVE_BARS;
+    }
+}

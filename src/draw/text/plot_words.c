@@ -1,0 +1,420 @@
+/* plot_words.c -- guides of a plot as characters, and words beside points. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/text/field.h"
+
+#define NAME_STEPS 8 /* places that the name of a line tries */
+#define NAME_LINES 6 /* that names of upright guides may take */
+
+static LabelBox box_of(int y, int x, int width)
+{
+    return (LabelBox){ x, y, width, 1 };
+}
+
+static void name_upright(Field *f, const PlotGuide *g, int at)
+{
+    int length = cells_width(g->name), most = f->h / 2 < NAME_LINES ? f->h / 2 : NAME_LINES;
+
+    for (int k = 0; k < 2 * most && length; k++) /* clear of the curves first */
+        for (int left = 0; left < 2; left++) {
+            int line = k % most, x = f->x + (left ? at - length - 1 : at + 2);
+
+            if (label_fits(&f->places, box_of(f->y + line, x - 1, length + 2), k < most)) {
+                cells_text(f->out, f->y + line, x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
+                return;
+            }
+        }
+}
+
+/* Column or line of a guide, from the field's corner; false: it is out of sight. */
+static bool guide_at(const Field *f, const PlotGuide *g, int *at)
+{
+    double place = plot_place(g->vertical ? &f->axis : &f->plot->y, g->at);
+    int    down = f->plot->rows ? f->h : f->h - 1;
+
+    if (isnan(place))
+        return false;
+    *at = g->vertical ? (int)lround(place * (f->w - 1)) : (int)lround((1 - place) * down);
+    return true;
+}
+
+static void put_guide(Field *f, const PlotGuide *g)
+{
+    uint32_t stroke = g->vertical ? (f->utf8 ? 0x250A : ':') : (f->utf8 ? 0x2504 : '-');
+    int      at;
+
+    if (!guide_at(f, g, &at))
+        return;
+    for (int i = 0; i < (g->vertical ? f->h : f->w); i++)
+        cells_put(f->out, g->vertical ? f->y + i : f->y + at, g->vertical ? f->x + at : f->x + i,
+                  stroke, PLOT_INK_GUIDE);
+}
+
+/* The name of a level guide: at its right end, or before an upright one that would cut it. */
+static void name_level(Field *f, const PlotGuide *g)
+{
+    int length = cells_width(g->name), x = f->w - length - 1, at, upright;
+
+    if (!guide_at(f, g, &at))
+        return;
+    for (int tries = 0; tries < f->plot->guide_count; tries++)
+        for (int k = 0; k < f->plot->guide_count; k++) {
+            const PlotGuide *other = &f->plot->guides[k];
+
+            if (other->vertical && guide_at(f, other, &upright) && upright >= x - 1 &&
+                upright <= x + length && upright > length)
+                x = upright - length - 1;
+        }
+    label_take(&f->places, box_of(f->y + at, f->x + x, length));
+    cells_text(f->out, f->y + at, f->x + x, f->w, g->name, PLOT_INK_GUIDE, f->utf8);
+}
+
+/* Names of upright guides come upon the curves. */
+void cells_name_guides(Field *f)
+{
+    for (int k = 0; k < f->plot->guide_count; k++) {
+        const PlotGuide *g = &f->plot->guides[k];
+        double           place = plot_place(&f->axis, g->at);
+
+        if (g->vertical && !isnan(place))
+            name_upright(f, g, (int)lround(place * (f->w - 1)));
+    }
+}
+
+void cells_guides(Field *f)
+{
+    for (int k = 0; k < f->plot->guide_count; k++)
+        put_guide(f, &f->plot->guides[k]);
+    for (int k = 0; k < f->plot->guide_count; k++)
+        if (!f->plot->guides[k].vertical)
+            name_level(f, &f->plot->guides[k]);
+}
+
+/* ---- lines ------------------------------------------------------------------ */
+
+/* Dots from the top where a line ends; false: it is not level, or out of sight. */
+static bool level_at(const Field *f, const PlotSeries *s, int *dot_y)
+{
+    int from[2], to[2], down = f->utf8 ? 4 : 1;
+
+    if (!s->guide || s->count < 2 || !cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) ||
+        !cells_dot_of(f, s->x[s->count - 1], s->y[s->count - 1], &to[0], &to[1]))
+        return false;
+    *dot_y = to[1];
+    return abs(to[1] - from[1]) < 2 * down;
+}
+
+/* No other level line is nearer to line y of the screen than the one at so many dots. */
+static bool is_own(const Field *f, int y, int dot_y)
+{
+    int down = f->utf8 ? 4 : 1, middle = 2 * down * (y - f->y) + down - 1, other;
+
+    for (int k = 0; k < f->plot->count; k++)
+        if (level_at(f, &f->plot->series[k], &other) &&
+            abs(middle - 2 * other) < abs(middle - 2 * dot_y))
+            return false;
+    return true;
+}
+
+/* The number that the name has in the key, else the name. */
+static const char *word_of(const Field *f, const PlotSeries *s, int64_t point, char text[8])
+{
+    int number = cells_key_number(f, s, point);
+
+    snprintf(text, 8, "%d", number);
+    return number ? text : point < 0 ? s->name : s->labels[point];
+}
+
+/* Where the line ends, in characters; level ones are named above that. */
+static void name_line(Field *f, const PlotSeries *s, const int *from, const int *to, int ink)
+{
+    char        text[8];
+    const char *name = word_of(f, s, -1, text);
+    int         across = f->utf8 ? 2 : 1, down = f->utf8 ? 4 : 1, length = cells_width(name);
+    bool        level = abs(to[1] - from[1]) < 2 * down;
+
+    for (int k = level ? 0 : 2 * NAME_STEPS; k < 4 * NAME_STEPS; k++) {
+        int    step = k % NAME_STEPS;
+        double t = level ? 1 : 0.4 + 0.5 * step / NAME_STEPS;
+        int    x = f->x + (int)lround(from[0] + t * (to[0] - from[0])) / across;
+        int    y = f->y + (int)lround(from[1] + t * (to[1] - from[1])) / down;
+
+        x = level ? x - length : x + 3;
+        y = level ? y + (step % 2 ? 1 : -1) * (1 + step / 2) : y + 1;
+        if (k < 2 * NAME_STEPS && !is_own(f, y, to[1]))
+            continue;
+        if (label_fits(&f->places, box_of(y, x - 1, length + 2), k / NAME_STEPS % 2 == 0)) {
+            cells_text(f->out, y, x, length, name, ink, f->utf8);
+            return;
+        }
+    }
+    if (name == s->name)
+        cells_key_take(f, s, -1);
+}
+
+/* Every other pair of dots. */
+static void put_dashes(Field *f, const int *from, const int *to, int ink)
+{
+    int dx = abs(to[0] - from[0]), dy = abs(to[1] - from[1]), steps = dx > dy ? dx : dy;
+
+    for (int k = 0; k <= steps; k++)
+        if (k % 4 < 2 || !f->utf8)
+            cells_dot(f, from[1] + (int)lround((double)k * (to[1] - from[1]) / (steps ? steps : 1)),
+                      from[0] + (int)lround((double)k * (to[0] - from[0]) / (steps ? steps : 1)),
+                      ink);
+}
+
+void cells_guide_line(Field *f, const PlotSeries *s)
+{
+    int from[2], to[2], ink = s->hue < 0 ? PLOT_INK_GUIDE : s->hue;
+
+    if (s->count < 2 || !cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]))
+        return;
+    for (int64_t i = 1; i < s->count; i++) {
+        if (!cells_dot_of(f, s->x[i], s->y[i], &to[0], &to[1]))
+            return;
+        put_dashes(f, from, to, ink);
+        from[0] = to[0];
+        from[1] = to[1];
+    }
+}
+
+static void name_one(Field *f, const PlotSeries *s)
+{
+    int64_t last = s->count - 1;
+    int     from[2], to[2];
+
+    if (s->guide && last > 0 && *s->name &&
+        cells_dot_of(f, s->x[0], s->y[0], &from[0], &from[1]) &&
+        cells_dot_of(f, s->x[last], s->y[last], &to[0], &to[1]))
+        name_line(f, s, from, to, s->hue < 0 ? PLOT_INK_GUIDE : s->hue);
+}
+
+/* Names of lines come upon the curves.  Those of level ones from the top down, each of which has
+ * then its place above or under it; the others find one anywhere along their line. */
+static void name_lines(Field *f)
+{
+    const Plot *plot = f->plot;
+    int         dot_y, above = -1;
+
+    for (int named = 0; named < plot->count; named++) {
+        int next = -1, best = 0;
+
+        for (int k = 0; k < plot->count; k++)
+            if (level_at(f, &plot->series[k], &dot_y) && (next < 0 || dot_y < best) &&
+                dot_y > above) {
+                next = k;
+                best = dot_y;
+            }
+        if (next < 0)
+            break;
+        above = best;
+        for (int k = 0; k < plot->count; k++)
+            if (level_at(f, &plot->series[k], &dot_y) && dot_y == best)
+                name_one(f, &plot->series[k]);
+    }
+    for (int k = 0; k < plot->count; k++)
+        if (!level_at(f, &plot->series[k], &dot_y))
+            name_one(f, &plot->series[k]);
+}
+
+/* ---- words beside points ---------------------------------------------------- */
+
+typedef struct Points {
+    const Field      *f;
+    const PlotSeries *s;
+} Points;
+
+static bool point_at(const void *context, int64_t point, double *x, double *y)
+{
+    const Points *of = context;
+    const Field  *f = of->f;
+    int           dot_x, dot_y;
+
+    if (!cells_dot_of(f, of->s->x[point], of->s->y[point], &dot_x, &dot_y))
+        return false;
+    *x = f->x + (dot_x + 0.5) / (f->utf8 ? 2 : 1);
+    *y = f->y + (dot_y + 0.5) / (f->utf8 ? 4 : 1);
+    return true;
+}
+
+static void take_guide(Field *f, const PlotGuide *g)
+{
+    int at;
+
+    if (!guide_at(f, g, &at))
+        return;
+    if (g->vertical)
+        label_take_guide(&f->places, f->x + at + 0.5, f->y, f->x + at + 0.5, f->y + f->h);
+    else
+        label_take_guide(&f->places, f->x, f->y + at + 0.5, f->x + f->w, f->y + at + 0.5);
+}
+
+void cells_take_points(Field *f)
+{
+    int x, y;
+
+    for (int k = 0; k < f->plot->guide_count; k++)
+        take_guide(f, &f->plot->guides[k]);
+    for (int k = 0; k < f->plot->count; k++)
+        label_take_series(&f->places, &f->plot->series[k], point_at,
+                          &(Points){ f, &f->plot->series[k] });
+
+    for (int k = 0; k < f->plot->count; k++) {
+        const PlotSeries *s = &f->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++)
+            if (cells_dot_of(f, s->x[i], s->y[i], &x, &y))
+                label_take(&f->places,
+                           box_of(f->y + y / (f->utf8 ? 4 : 1), f->x + x / (f->utf8 ? 2 : 1), 1));
+    }
+}
+
+/* Squared, of a point's character from a box; lines are twice as far apart as columns. */
+static double distance(const LabelBox *box, int x, int y)
+{
+    double dx = fmax(fmax(box->x - x - 0.5, x + 0.5 - box->x - box->w), 0);
+    double dy = 2 * fmax(fmax(box->y - y - 0.5, y + 0.5 - box->y - box->h), 0);
+
+    return dx * dx + dy * dy;
+}
+
+/* The words would be taken for another point's. */
+static bool is_astray(const Field *f, const LabelBox *box, int x, int y)
+{
+    double own = distance(box, x, y);
+    int    other_x, other_y;
+
+    for (int k = 0; k < f->plot->count; k++) {
+        const PlotSeries *s = &f->plot->series[k];
+
+        for (int64_t i = 0; s->labels && i < s->count; i++)
+            if (s->labels[i][0] && /* the same again has none */
+                cells_dot_of(f, s->x[i], s->y[i], &other_x, &other_y) &&
+                distance(box, f->x + other_x / (f->utf8 ? 2 : 1),
+                         f->y + other_y / (f->utf8 ? 4 : 1)) < own - 1e-9)
+                return true;
+    }
+    return false;
+}
+
+static void put_label(Field *f, const PlotSeries *s, int64_t i)
+{
+    char        text[8];
+    const char *word = word_of(f, s, i, text);
+    bool        whole = word != text;
+    int         x, y, length = cells_width(word);
+    LabelBox    box;
+
+    if (!length || !cells_dot_of(f, s->x[i], s->y[i], &x, &y))
+        return;
+    x = f->x + x / (f->utf8 ? 2 : 1);
+    y = f->y + y / (f->utf8 ? 4 : 1);
+    if (!label_place(&f->places, x + 0.5, y + 0.5, whole ? 1.5 : 0.5, 0.5, length, 1, &box)) {
+        if (whole) /* a blank lies between */
+            cells_key_take(f, s, i);
+    } else if (whole && is_astray(f, &box, x, y) && cells_key_take(f, s, i)) {
+        f->places.count--;
+    } else {
+        cells_text(f->out, (int)lround(box.y), (int)lround(box.x), length, word,
+                   s->hue < 0 ? PLOT_INK_TEXT : s->hue, f->utf8);
+    }
+}
+
+void cells_labels(Field *f)
+{
+    cells_name_guides(f);
+    name_lines(f);
+    for (int k = 0; k < f->plot->count; k++)
+        for (int64_t i = 0; f->plot->series[k].labels && i < f->plot->series[k].count; i++)
+            put_label(f, &f->plot->series[k], i);
+}
+
+/* Names for which a small plot has no place among its points: they have a
+ * number there, and stand with it in a key below. */
+
+/* Those of the same series, then of the same point, come first. */
+static bool is_before(const NameKey *key, int at, int series, int64_t point)
+{
+    return key->items[at].series < series ||
+           (key->items[at].series == series && key->items[at].point < point);
+}
+
+int cells_key_number(const Field *f, const PlotSeries *s, int64_t point)
+{
+    int series = (int)(s - f->plot->series);
+
+    for (int k = 0; f->key && k < f->key->count; k++)
+        if (f->key->items[k].series == series && f->key->items[k].point == point)
+            return k + 1;
+    return 0;
+}
+
+bool cells_key_take(Field *f, const PlotSeries *s, int64_t point)
+{
+    NameKey *key = f->key;
+
+    if (!key || key->full || key->wanted + key->count >= NAMES_MOST)
+        return false;
+    key->want[key->wanted].series = (int)(s - f->plot->series);
+    key->want[key->wanted++].point = point;
+    return true;
+}
+
+bool cells_key_grow(NameKey *key)
+{
+    bool grew = key->wanted > 0;
+
+    for (int k = 0; k < key->wanted; k++) {
+        int at = key->count;
+
+        for (; at > 0 && !is_before(key, at - 1, key->want[k].series, key->want[k].point); at--)
+            key->items[at] = key->items[at - 1];
+        key->items[at] = key->want[k];
+        key->count++;
+    }
+    key->wanted = 0;
+    return grew;
+}
+
+/* "o1 attend"; a line, which has no letter: "2 sgemm 24 GFLOP/s". */
+static int put_item(const Field *f, int at, int y, int x, bool draw)
+{
+    const PlotSeries *s = &f->plot->series[f->key->items[at].series];
+    int64_t           point = f->key->items[at].point;
+    const char       *name = point < 0 ? s->name : s->labels[point];
+    char              number[16];
+    int               length, letter = point < 0 ? 0 : 1;
+
+    snprintf(number, sizeof(number), "%d ", at + 1);
+    length = (int)strlen(number);
+    if (draw && letter)
+        cells_put(f->out, y, x, (uint32_t)plot_letter(s->hue), s->hue);
+    if (draw) {
+        cells_text(f->out, y, x + letter, length, number, s->hue < 0 ? PLOT_INK_TEXT : s->hue,
+                   f->utf8);
+        cells_cut(f->out, y, x + letter + length, f->out->width - x - letter - length, name,
+                  PLOT_INK_TEXT, f->utf8);
+    }
+    return letter + length + cells_width(name);
+}
+
+int cells_key(const Field *f, int top, bool draw)
+{
+    int x = 0, line = 0;
+
+    for (int k = 0; k < f->key->count; k++) {
+        int width = put_item(f, k, 0, 0, false);
+
+        if (x && x + width > f->out->width) {
+            x = 0;
+            line++;
+        }
+        put_item(f, k, top + line, x, draw);
+        x += width + 2;
+    }
+    return f->key->count ? line + 1 : 0;
+}

@@ -1,0 +1,445 @@
+/* unicode.c -- see unicode.h.  A malformed byte is one character on its own, so any
+ * bytes (a token cut in the middle of a letter) can be shown. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/text/unicode.h"
+
+#define REPLACEMENT 0xFFFDu
+#define OPEN_BOX "\xE2\x90\xA3"
+
+/* One character or UTF8_MALFORMED; *length bytes were used. */
+static uint32_t decode_any(const unsigned char *s, int *length)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    int      need = s[0] < 0x80 ? 1 : s[0] >= 0xF8 ? 0 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3
+                  : s[0] >= 0xC0 ? 2 : 0;
+    uint32_t code = need == 1 ? s[0] : need ? s[0] & (0xFFu >> (need + 1)) : UTF8_MALFORMED;
+
+    *length = 1;
+    for (int k = 1; k < need; k++) {
+        if ((s[k] & 0xC0) != 0x80)
+            return UTF8_MALFORMED;
+        code = code << 6 | (s[k] & 0x3F);
+    }
+    if (need && (code < least[need] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)))
+        return UTF8_MALFORMED;
+    *length = need ? need : 1;
+    return code;
+}
+
+uint32_t utf8_next(const char **text)
+{
+    int      length;
+    uint32_t code = decode_any((const unsigned char *)*text, &length);
+
+    *text += length;
+    return code;
+}
+
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0);
+}
+
+/* One character that can be shown. */
+static uint32_t decode(const unsigned char *s, int *length)
+{
+    uint32_t code = decode_any(s, length);
+
+    return code == UTF8_MALFORMED || is_control(code) ? REPLACEMENT : code;
+}
+
+static int columns_of(uint32_t c)
+{
+    if ((c >= 0x300 && c < 0x370) || (c >= 0x200B && c <= 0x200F) || (c >= 0xFE00 && c <= 0xFE0F))
+        return 0;
+    return (c >= 0x1100 && c < 0x1160) || (c >= 0x2E80 && c < 0xA4D0) ||
+                   (c >= 0xAC00 && c < 0xD7A4) || (c >= 0xF900 && c < 0xFB00) ||
+                   (c >= 0xFE30 && c < 0xFE70) || (c >= 0xFF00 && c < 0xFF61) ||
+                   (c >= 0x1F300 && c < 0x1FB00) || (c >= 0x20000 && c < 0x3FFFE)
+               ? 2
+               : 1;
+}
+
+int utf8_columns(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    int                  columns = 0, length;
+
+    for (; *s; s += length)
+        columns += columns_of(decode(s, &length));
+    return columns;
+}
+
+static size_t put(char *out, size_t at, size_t size, const char *bytes, size_t length)
+{
+    if (at + length >= size)
+        return at;
+    memcpy(out + at, bytes, length);
+    return at + length;
+}
+
+/* Columns for a sign beyond ASCII. */
+static const char *ascii_of(uint32_t c, int width)
+{
+    if (c == 0xB7)
+        return "-";
+    if (c == 0x2026)
+        return ".";
+    return width > 1 ? "??" : "?";
+}
+
+void utf8_fit(const char *text, int columns, bool ascii, char *out, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    bool   cut = utf8_columns(text) > columns;
+    int    used = 0, length, room = cut ? columns - 1 : columns;
+    size_t at = 0;
+
+    for (; *s; s += length) {
+        uint32_t c = decode(s, &length);
+        int      width = columns_of(c);
+
+        if (used + width > room)
+            break;
+        used += width;
+        if (ascii && c >= 0x80)
+            at = put(out, at, size, ascii_of(c, width), (size_t)width);
+        else if (c == REPLACEMENT)
+            at = put(out, at, size, "\xEF\xBF\xBD", 3);
+        else
+            at = put(out, at, size, (const char *)s, (size_t)length);
+    }
+    if (cut && columns > 0)
+        at = ascii ? put(out, at, size, ".", 1) : put(out, at, size, "\xE2\x80\xA6", 3);
+    out[at] = '\0';
+}
+
+/* Marks of direction, joiners and other signs without a picture of their own. */
+static bool is_invisible(uint32_t c)
+{
+    return c == 0xAD || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
+           (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;
+}
+
+static void escape_of(uint32_t code, const unsigned char *bytes, char *text, size_t size)
+{
+    static const struct {
+        uint32_t    code;
+        const char *text;
+    } usual[] = { { '\n', "\\n" }, { '\t', "\\t" }, { '\r', "\\r" }, { 0x1B, "\\e" } };
+
+    for (size_t k = 0; k < sizeof(usual) / sizeof(*usual); k++)
+        if (usual[k].code == code) {
+            snprintf(text, size, "%s", usual[k].text);
+            return;
+        }
+    if (code == UTF8_MALFORMED || code < 0x80)
+        snprintf(text, size, "\\x%02X", bytes[0]);
+    else
+        snprintf(text, size, "\\u%04X", (unsigned)code);
+}
+
+void utf8_escape(const char *text, bool (*has)(const void *context, uint32_t code),
+                 const void *context, char *out, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t at = 0;
+    int    length;
+
+    for (; *s; s += length) {
+        uint32_t code = decode_any(s, &length);
+        char     escape[16];
+
+        if (code != UTF8_MALFORMED && !is_control(code) && !is_invisible(code) &&
+            (!has || has(context, code))) {
+            at = put(out, at, size, (const char *)s, (size_t)length);
+            continue;
+        }
+        escape_of(code, s, escape, sizeof(escape));
+        at = put(out, at, size, escape, strlen(escape));
+    }
+    out[at] = '\0';
+}
+
+static bool in_ascii(const void *context, uint32_t code)
+{
+    (void)context;
+    return code < 0x80;
+}
+
+void utf8_token(const char *token, bool ascii, char *out, size_t size)
+{
+    const char *box = ascii ? "_" : OPEN_BOX;
+    size_t      at = 0;
+
+    if (*token && !token[strspn(token, " ")]) {
+        for (; *token; token++)
+            at = put(out, at, size, box, strlen(box));
+        out[at] = '\0';
+        return;
+    }
+    utf8_escape(token, ascii ? in_ascii : NULL, NULL, out, size);
+}
+
+/* See unicode.h.
+ *
+ * A letter has one, two or four forms, in this order: alone, at the end of a word, at its
+ * beginning, within.  One with two joins the letter before it only.  A run from the right
+ * begins at such a letter and ends before the next one from the left; what stands between
+ * (blanks, signs) belongs to it, and so does a number after it.  (Unicode, chapter 9.2 and
+ * annex 9, as far as a label of one line needs them.)
+ */
+
+typedef struct Letter {
+    uint16_t code, form; /* its first form; the others follow */
+    uint8_t  forms;      /* 0: joins on both sides, and looks the same */
+} Letter;
+
+/* In the order of their codes. */
+static const Letter letters[] = {
+    { 0x0621, 0xFE80, 1 }, { 0x0622, 0xFE81, 2 }, { 0x0623, 0xFE83, 2 }, { 0x0624, 0xFE85, 2 },
+    { 0x0625, 0xFE87, 2 }, { 0x0626, 0xFE89, 4 }, { 0x0627, 0xFE8D, 2 }, { 0x0628, 0xFE8F, 4 },
+    { 0x0629, 0xFE93, 2 }, { 0x062A, 0xFE95, 4 }, { 0x062B, 0xFE99, 4 }, { 0x062C, 0xFE9D, 4 },
+    { 0x062D, 0xFEA1, 4 }, { 0x062E, 0xFEA5, 4 }, { 0x062F, 0xFEA9, 2 }, { 0x0630, 0xFEAB, 2 },
+    { 0x0631, 0xFEAD, 2 }, { 0x0632, 0xFEAF, 2 }, { 0x0633, 0xFEB1, 4 }, { 0x0634, 0xFEB5, 4 },
+    { 0x0635, 0xFEB9, 4 }, { 0x0636, 0xFEBD, 4 }, { 0x0637, 0xFEC1, 4 }, { 0x0638, 0xFEC5, 4 },
+    { 0x0639, 0xFEC9, 4 }, { 0x063A, 0xFECD, 4 }, { 0x0640, 0x0640, 0 }, { 0x0641, 0xFED1, 4 },
+    { 0x0642, 0xFED5, 4 }, { 0x0643, 0xFED9, 4 }, { 0x0644, 0xFEDD, 4 }, { 0x0645, 0xFEE1, 4 },
+    { 0x0646, 0xFEE5, 4 }, { 0x0647, 0xFEE9, 4 }, { 0x0648, 0xFEED, 2 }, { 0x0649, 0xFEEF, 2 },
+    { 0x064A, 0xFEF1, 4 }, { 0x0679, 0xFB66, 4 }, { 0x067E, 0xFB56, 4 }, { 0x0686, 0xFB7A, 4 },
+    { 0x0688, 0xFB88, 2 }, { 0x0691, 0xFB8C, 2 }, { 0x0698, 0xFB8A, 2 }, { 0x06A9, 0xFB8E, 4 },
+    { 0x06AF, 0xFB92, 4 }, { 0x06BA, 0xFB9E, 2 }, { 0x06BE, 0xFBAA, 4 }, { 0x06CC, 0xFBFC, 4 },
+};
+#define LETTERS (sizeof(letters) / sizeof(*letters))
+
+#define LAM 0x0644
+
+/* Lam and alef are one sign, of two forms; 0: they are not these. */
+static uint32_t ligature(uint32_t first, uint32_t second)
+{
+    if (first != LAM)
+        return 0;
+    return second == 0x0622 ? 0xFEF5 : second == 0x0623 ? 0xFEF7 : second == 0x0625 ? 0xFEF9
+           : second == 0x0627 ? 0xFEFB : 0;
+}
+
+static int by_code(const void *key, const void *letter)
+{
+    uint32_t code = *(const uint32_t *)key, own = ((const Letter *)letter)->code;
+
+    return (code > own) - (code < own);
+}
+
+static const Letter *letter_of(uint32_t code)
+{
+    return bsearch(&code, letters, LETTERS, sizeof(*letters), by_code);
+}
+
+static bool within(uint32_t code, uint32_t from, uint32_t to)
+{
+    return code >= from && code <= to;
+}
+
+/* A mark above or below a letter: it neither joins nor parts. */
+static bool is_mark(uint32_t code)
+{
+    return within(code, 0x0591, 0x05BD) || within(code, 0x05BF, 0x05C7) ||
+           within(code, 0x0610, 0x061A) || within(code, 0x064B, 0x065F) || code == 0x0670 ||
+           within(code, 0x06D6, 0x06DC) || within(code, 0x06DF, 0x06E8) ||
+           within(code, 0x06EA, 0x06ED) || within(code, 0x07EB, 0x07F3);
+}
+
+static bool is_digit(uint32_t code)
+{
+    return within(code, '0', '9') || within(code, 0x0660, 0x0669) || within(code, 0x06F0, 0x06F9);
+}
+
+static bool from_right(uint32_t code)
+{
+    return !is_digit(code) && (within(code, 0x0590, 0x07FF) || within(code, 0xFB1D, 0xFDFF) ||
+                               within(code, 0xFE70, 0xFEFC));
+}
+
+/* Neither direction of its own: blanks and signs. */
+static bool is_neutral(uint32_t code)
+{
+    return code < 0x80 ? !(within(code | 0x20, 'a', 'z') || is_digit(code))
+                       : code == 0xA0 || within(code, 0x2000, 0x2BFF);
+}
+
+/* ---- joining ---------------------------------------------------------------- */
+
+typedef struct Codes {
+    uint32_t code[SHAPE_MOST];
+    int      count;
+} Codes;
+
+typedef struct Font {
+    bool (*has)(const void *context, uint32_t code);
+    const void *context;
+} Font;
+
+/* The letter next to `at` over marks; NULL: none that joins. */
+static const Letter *neighbour(const Codes *c, int at, int step)
+{
+    do
+        at += step;
+    while (at >= 0 && at < c->count && is_mark(c->code[at]));
+    return at >= 0 && at < c->count ? letter_of(c->code[at]) : NULL;
+}
+
+static bool joins_next(const Letter *letter)
+{
+    return letter && (letter->forms == 4 || !letter->forms);
+}
+
+static bool joins_last(const Letter *letter)
+{
+    return letter && letter->forms != 1;
+}
+
+static uint32_t form_of(const Codes *c, int at, const Letter *own)
+{
+    bool before = joins_next(neighbour(c, at, -1)) && joins_last(own);
+    bool after = joins_last(neighbour(c, at, 1)) && joins_next(own);
+
+    return own->form + (uint32_t)(after ? (before ? 3 : 2) : before ? 1 : 0);
+}
+
+static void join(const Codes *in, const Font *font, Codes *out)
+{
+    out->count = 0;
+    for (int at = 0; at < in->count; at++) {
+        const Letter *own = letter_of(in->code[at]);
+        uint32_t      both = at + 1 < in->count ? ligature(in->code[at], in->code[at + 1]) : 0;
+        uint32_t      form = own && own->forms ? form_of(in, at, own) : in->code[at];
+
+        if (both) /* its end stands for the join with the letter before */
+            both += joins_next(neighbour(in, at, -1));
+        if (both && font->has(font->context, both)) {
+            out->code[out->count++] = both;
+            at++;
+        } else {
+            out->code[out->count++] = font->has(font->context, form) ? form : in->code[at];
+        }
+    }
+}
+
+/* ---- order ------------------------------------------------------------------ */
+
+static int run_end(const Codes *c, int from)
+{
+    int end = from;
+
+    for (int at = from; at < c->count; at++) {
+        if (from_right(c->code[at]) || is_digit(c->code[at]))
+            end = at + 1;
+        else if (!is_neutral(c->code[at]))
+            break;
+    }
+    return end;
+}
+
+/* A digit, or a sign between two. */
+static bool goes_on(const Codes *c, int at, int end)
+{
+    uint32_t code = c->code[at];
+    bool     sign = code == '.' || code == ',' || code == ':' || code == '/';
+
+    return is_digit(code) || (sign && at + 1 < end && is_digit(c->code[at + 1]));
+}
+
+/* What stays as it is when a run is turned: a letter with its marks, a number. */
+static int piece_end(const Codes *c, int at, int end)
+{
+    bool number = is_digit(c->code[at]);
+
+    for (at++; at < end; at++)
+        if (!is_mark(c->code[at]) && !(number && goes_on(c, at, end)))
+            break;
+    return at;
+}
+
+static uint32_t mirrored(uint32_t code)
+{
+    static const char pairs[] = "()[]{}<>";
+    const char       *at = code && code < 0x80 ? strchr(pairs, (int)code) : NULL;
+
+    return at ? (uint32_t)pairs[(at - pairs) ^ 1] : code;
+}
+
+static void turn(const Codes *in, int from, int end, Codes *out)
+{
+    int to = end;
+
+    for (int at = from, next; at < end; at = next) {
+        next = piece_end(in, at, end);
+        to -= next - at;
+        memcpy(out->code + to, in->code + at, (size_t)(next - at) * sizeof(*in->code));
+        out->code[to] = mirrored(out->code[to]);
+    }
+}
+
+/* ---- the whole -------------------------------------------------------------- */
+
+static bool code_points(const char *text, Codes *out)
+{
+    bool any = false;
+
+    out->count = 0;
+    while (*text && out->count < SHAPE_MOST) {
+        uint32_t code = utf8_next(&text);
+
+        if (code == UTF8_MALFORMED)
+            return false;
+        out->code[out->count++] = code;
+        any = any || from_right(code);
+    }
+    return any && !*text;
+}
+
+static size_t encode(uint32_t code, char *bytes)
+{
+    int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+    bytes[0] = (char)code;
+    for (int k = length - 1; k > 0; k--, code >>= 6)
+        bytes[k] = (char)(0x80 | (code & 0x3F));
+    if (length > 1)
+        bytes[0] = (char)((0xF00 >> length & 0xFF) | code);
+    return (size_t)length;
+}
+
+void shape_text(const char *text, bool (*has)(const void *context, uint32_t code),
+                const void *context, char *out, size_t size)
+{
+    Codes  given, joined, seen;
+    size_t used = 0;
+    char   bytes[4];
+
+    if (!code_points(text, &given)) {
+        used = strnlen(text, size - 1);
+        memcpy(out, text, used);
+        out[used] = '\0';
+        return;
+    }
+    join(&given, &(Font){ has, context }, &joined);
+    seen = joined;
+    for (int at = 0; at < joined.count; at++)
+        if (from_right(joined.code[at])) {
+            int end = run_end(&joined, at);
+
+            turn(&joined, at, end, &seen);
+            at = end - 1;
+        }
+    for (int at = 0; at < seen.count && used + sizeof(bytes) < size; at++) {
+        size_t length = encode(seen.code[at], bytes);
+
+        memcpy(out + used, bytes, length);
+        used += length;
+    }
+    out[used] = '\0';
+}
