@@ -2,7 +2,7 @@
 --
 -- Embedded in the program and run once at start with the module, the classes'
 -- method tables, and a function that makes a text harmless to terminals.  Each
--- function here is a row of the registration table (src/script/api/lua_module.c),
+-- function here is a row of the registration table (src/script/api/module.c),
 -- which describes it; misuse raises, the world's failures give nil, message, code.
 -- prelude_define.lua, prelude_records.lua, prelude_text.lua and prelude_ui.lua go on in the same
 -- chunk (mk/script.mk).
@@ -11,7 +11,7 @@ local attn, classes, clean, sweeping = ...
 local Tensor, Job = classes.Tensor, classes.Job
 local io, os = io, os -- a script may lack them
 
--- The place that is put before the message becomes the caller's (src/script/host/lua_caller.c).
+-- The place that is put before the message becomes the caller's (src/script/host/class.c).
 local function raise(format, ...)
   error(string.format(format, ...))
 end

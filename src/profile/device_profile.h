@@ -10,11 +10,26 @@
 #ifndef PROFILE_DEVICE_PROFILE_H
 #define PROFILE_DEVICE_PROFILE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "attn/cuda/profiling.h"
 #include "core/text.h"
-#include "profile/number.h"
+
+/* A measured number, or none: "not measured" is never 0. */
+
+typedef struct Number {
+    double value;
+    bool   valid;
+} Number;
+
+static inline Number number_of(double value)
+{
+    return (Number){ .value = value, .valid = true };
+}
+
+#define NUMBER_NONE ((Number){ .valid = false })
 
 typedef enum DeviceTier { TIER_EVENTS, TIER_ACTIVITY, TIER_COUNTERS, DEVICE_TIERS } DeviceTier;
 
@@ -114,5 +129,20 @@ const char *device_size_text(const int32_t size[3], char *text, size_t room);
 void device_kernels_text(const DeviceProfile *profile, int width, int most,
                          const char *(*stage_name)(const void *context, int stage),
                          const void *context, Text *out);
+
+/* A trace's records and ranges' counters, summed up by stage. */
+
+/* Kernels, copies, allocations of the whole run and of each stage; false: no memory.
+ * first[i]: the first stage of the name of stage i, whose rows of kernels it shares. */
+bool device_sum_trace(const DeviceTrace *trace, const int *first, DeviceProfile *out);
+/* stage_of[i]: the stage range i lies in, -1 before the first. */
+void device_sum_counts(const DeviceRange *ranges, const int *stage_of, int count, int passes,
+                       DeviceProfile *out);
+
+/* A kernel's name as its source has it. */
+
+/* "_Z10attend_f32ILb0EEvPKf" -> "attend_f32<false>": the name with its template arguments, as
+ * far as they are numbers, truths and plain types; what is no mangled name stays. */
+void kernel_name_text(const char *mangled, char *text, size_t size);
 
 #endif

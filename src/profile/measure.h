@@ -10,6 +10,8 @@
 #ifndef PROFILE_MEASURE_H
 #define PROFILE_MEASURE_H
 
+#include "attn/run.h"
+#include "profile/device_profile.h"
 #include "profile/record.h"
 
 typedef struct MeasurePlan {
@@ -84,5 +86,43 @@ double stats_quantile(const double *values, int count, double q);
  * where no two of them are that far apart. */
 bool   stats_median_ranks(int count, int *low, int *high);
 void   timing_summarise(Timing *timing); /* from samples */
+
+/* The processor's own counters, through perf events.
+ *
+ * What the hardware retired, against what the ops counted: floating point
+ * operations where the processor counts them (Intel: FP_ARITH_INST_RETIRED by
+ * width; AMD Zen: retired SSE/AVX FLOPs), cycles, instructions, last level misses.
+ * User code only, every thread the process has when they are opened.  Many virtual
+ * machines and containers show no counters: then the reason is text.
+ */
+
+typedef struct Counters Counters;
+
+/* Stopped, at zero.  NULL: none can be had; `why` (not NULL) says why, in words. */
+Counters *counters_open(char *why, size_t size);
+void      counters_start(Counters *counters);
+/* Counts since counters_start; what was not counted stays not valid.  Events that had
+ * to share a counter are scaled by the time they had it. */
+void counters_stop(Counters *counters, HardwareCounts *out);
+void counters_close(Counters *counters);
+
+/* For tests: one raw reading (value, enabled, running: perf_event_open(2)) scaled; not
+ * valid when the event never ran. */
+Number counter_scaled(const uint64_t reading[3]);
+
+/* How far two runs are from each other. */
+
+typedef struct Difference {
+    double max_abs, mean_abs; /* of the outputs */
+    double rel_l2;            /* norm of the difference, relative to b's */
+    Number total_variation;   /* of the weights, mean over rows */
+    Number kl;                /* mean over rows of KL(a's weights || b's), in nats */
+    const char *kl_lacks;     /* why there is none, static; NULL: there is */
+} Difference;
+
+/* False: outputs of different shapes (ERR_USAGE), no memory, or cancelled.  Against exact
+ * attention total_variation and kl are those of quality_measure. */
+bool runs_differ(const Run *a, const Run *b, const atomic_bool *cancel, Difference *out,
+                 Error *err);
 
 #endif

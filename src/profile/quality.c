@@ -10,14 +10,13 @@
  * holds some rows and nothing n x n exists.  Rows without a key do not count.
  * Per-row results are kept and summed in order: threads change no bit.
  */
-#include "profile/measure.h"
-
-#include "attn/row_weights.h"
-#include "profile/reference.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "attn/row_weights.h"
+#include "profile/measure.h"
+#include "profile/reference.h"
 
 #define ROWS_MOST 32 /* of an item of work; fewer where they are long */
 #define LINES_BYTES (4 << 20) /* of a worker, if more than a row's */
@@ -383,4 +382,148 @@ bool quality_measure(const Run *run, Quality *out, Error *err)
     }
     reference_free(&exact);
     return ok || error_prefix(err, "quality of %s", run->mechanism->id);
+}
+
+/* The spread of quality over seeds: a lucky draw is not a result. */
+
+bool run_is_drawn(const Run *run)
+{
+    for (int i = 0; i < run->tensor_count; i++)
+        if (run->tensors[i].origin != ORIGIN_FILE) /* a fit starts from what is drawn */
+            return true;
+    return false;
+}
+
+/* A seed without the number leaves the band without meaning. */
+static void band_add(SeedBand *band, int before, Number value)
+{
+    if (!before) {
+        *band = (SeedBand){ value, value, value };
+        return;
+    }
+    if (!value.valid || !band->mean.valid) {
+        *band = (SeedBand){ .mean = NUMBER_NONE, .min = NUMBER_NONE, .max = NUMBER_NONE };
+        return;
+    }
+    band->mean.value += (value.value - band->mean.value) / (before + 1);
+    band->min.value = fmin(band->min.value, value.value);
+    band->max.value = fmax(band->max.value, value.value);
+}
+
+static double value_of(Number number)
+{
+    return number.valid ? number.value : (double)NAN;
+}
+
+void seeds_add(SeedSpread *spread, const Quality *quality)
+{
+    band_add(&spread->mass, spread->count, quality->mass_mean);
+    band_add(&spread->output_error, spread->count, quality->output_error);
+    if (spread->kept < SEED_DRAWS_MOST) {
+        spread->mass_draws[spread->kept] = value_of(quality->mass_mean);
+        spread->output_error_draws[spread->kept++] = value_of(quality->output_error);
+    }
+    spread->count++;
+}
+
+/* Two runs against each other; see measure.h. */
+
+/* Weights of queries on keys; NULL: none of that size. */
+static const View *weights_of(const Run *run)
+{
+    const View *view = run_view(run, "weights");
+
+    if (!view || view->rank < 2 || view_rows(view) != run->n || view_cols(view) != run->m)
+        return NULL;
+    return view_planes(view) == run->h || view_planes(view) == 1 ? view : NULL;
+}
+
+static void read_weights(const View *view, int64_t head, int64_t q, float *out)
+{
+    view_read(view, view_planes(view) > 1 ? head : 0, q, 0, view_cols(view), 1, out);
+}
+
+static void compare_outputs(const Tensor *a, const Tensor *b, Difference *out)
+{
+    int64_t count = tensor_count(a);
+    double  squares = 0, norm = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        double x = (double)tensor_f32(a)[i], y = (double)tensor_f32(b)[i], diff = fabs(x - y);
+
+        out->mean_abs += diff;
+        squares += diff * diff;
+        norm += y * y;
+        if (!(diff <= out->max_abs))
+            out->max_abs = diff;
+    }
+    out->mean_abs /= count ? (double)count : 1;
+    out->rel_l2 = norm > 0 ? sqrt(squares / norm) : squares > 0 ? (double)INFINITY : 0;
+}
+
+typedef struct Rows {
+    const View *a, *b;
+    int64_t     heads, n, m;
+    float      *x, *y;
+} Rows;
+
+/* Half the sum of |a - b| over all rows, and KL where every row has one. */
+static bool differ_rows(const Rows *rows, const atomic_bool *cancel, Difference *out)
+{
+    double  distance = 0, kl = 0;
+    int64_t count = 0;
+
+    for (int64_t r = 0; r < rows->heads * rows->n; r++) {
+        double row;
+
+        if (cancel && atomic_load(cancel))
+            return false;
+        read_weights(rows->a, r / rows->n, r % rows->n, rows->x);
+        read_weights(rows->b, r / rows->n, r % rows->n, rows->y);
+        distance += row_distance(rows->x, rows->y, 1, rows->m);
+        row = out->kl_lacks ? (double)NAN
+                            : row_divergence(rows->x, row_sum(rows->x, rows->m), rows->y,
+                                             row_sum(rows->y, rows->m), rows->m, &out->kl_lacks);
+        kl += isnan(row) ? 0 : row;
+        count += !isnan(row);
+    }
+    out->total_variation = number_of(distance / 2 / (double)(rows->heads * rows->n));
+    if (count && !out->kl_lacks)
+        out->kl = number_of(kl / (double)count);
+    return true;
+}
+
+static bool differ_weights(const Run *a, const Run *b, const atomic_bool *cancel, Difference *out,
+                            Error *err)
+{
+    Rows rows = { .a = weights_of(a), .b = weights_of(b), .heads = a->h, .n = a->n, .m = a->m };
+    bool ok;
+
+    if (!rows.a || !rows.b || a->m != b->m) {
+        out->kl_lacks = rows.a && rows.b ? "the runs have different numbers of keys"
+                                         : "one of the runs shows no weights of queries on keys";
+        return true;
+    }
+    rows.x = malloc(2 * (size_t)rows.m * sizeof(*rows.x));
+    if (!rows.x)
+        return error_set(err, ERR_NOMEM, "not enough memory for two rows of %lld keys",
+                         (long long)rows.m);
+    rows.y = rows.x + rows.m;
+    ok = differ_rows(&rows, cancel, out) || error_set(err, ERR_CANCELLED, "interrupted");
+    free(rows.x);
+    return ok;
+}
+
+bool runs_differ(const Run *a, const Run *b, const atomic_bool *cancel, Difference *out,
+                 Error *err)
+{
+    char text[2][80];
+
+    *out = (Difference){ .max_abs = 0 };
+    if (!tensor_same_shape(&a->out, &b->out))
+        return error_set(err, ERR_USAGE, "the outputs have shapes %s and %s",
+                         tensor_shape_text(&a->out, text[0], sizeof(text[0])),
+                         tensor_shape_text(&b->out, text[1], sizeof(text[1])));
+    compare_outputs(&a->out, &b->out, out);
+    return differ_weights(a, b, cancel, out, err);
 }

@@ -20,14 +20,14 @@
 #define PROFILE_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "attn/run.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "profile/device_profile.h"
-#include "profile/memory_trace.h"
-#include "profile/number.h"
+#include "profile/memory.h"
 
 typedef enum RecordStatus {
     RECORD_OK,
@@ -60,7 +60,7 @@ typedef struct StageRecord {
     Number arena_peak;  /* bytes since the run began */
 } StageRecord;
 
-/* By the processor's counters: counters.h; of a run on a GPU by the GPU's, flops alone. */
+/* By the processor's counters: measure.h; of a run on a GPU by the GPU's, flops alone. */
 typedef struct HardwareCounts {
     Number flops, cycles, instructions, cache_misses;
 } HardwareCounts;
@@ -169,5 +169,26 @@ void environment_json(Json *out);
 void environment_cpu(char *text, size_t size);
 /* NULL, or a warning when OpenBLAS runs a kernel too old for this CPU. */
 const char *environment_blas_warning(void);
+
+/* Shared by the files that write a Record; private to them. */
+
+/* null where it was not measured; whole numbers without an exponent. */
+void record_key_number(Json *j, const char *key, Number number);
+/* An empty text is null. */
+void record_key_string(Json *j, const char *key, const char *value);
+
+/* "12.3 us", "1.234 ms", "-". */
+const char *record_ms_text(Number ms, char *text, size_t size);
+const char *record_bytes_text(Number bytes, char *text, size_t size);
+const char *record_count_text(Number count, char *text, size_t size); /* "-": unknown */
+
+/* What every number means, for those who must trust it. */
+
+typedef struct Convention {
+    const char *number; /* "counted FLOPs" */
+    const char *text;   /* plain sentences, one line */
+} Convention;
+
+const Convention *convention_at(size_t index); /* NULL past the end */
 
 #endif

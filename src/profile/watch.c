@@ -3,14 +3,19 @@
  * Time before the first stage (checks, binding) belongs to no stage.  A stage
  * that is entered again (the last one of a very long iteration) adds up.
  */
-#include "profile/watch.h"
-
 #include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "attn/cuda/library.h"
+#include "profile/device_profile.h"
 #include "profile/measure.h"
-#include "profile/rss.h"
+#include "profile/memory.h"
+#include "profile/watch.h"
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -109,4 +114,355 @@ Run *watch_run(Watch *w, const RunSpec *spec, Arena *arena)
         w->rss = rss ? rss_peak() : -1;
     }
     return run;
+}
+
+/* The two clocks of the profiler; see measure.h.
+ *
+ * Wall time is the monotonic clock: never set back, about 20 ns to read.  CPU
+ * time is that of the whole process, so it counts every worker of a pool; it
+ * is a system call and therefore read once per run, never per stage.
+ */
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t = { 0 };
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double clock_wall(void)
+{
+    return seconds(CLOCK_MONOTONIC);
+}
+
+double clock_cpu(void)
+{
+    return seconds(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+int64_t clock_switches(void)
+{
+    struct rusage usage = { 0 };
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nivcsw;
+}
+
+/* See watch.h.
+ *
+ * A run is a row of pieces: before its first stage, each stage as it is entered, and what is
+ * set aside as preparation.  Marks stand between pieces; a region of the trace is a stage; a
+ * range of the counters is a piece, by its number, because names must be unique.
+ */
+
+#define PASSES_MOST 64
+#define PREPARING (-2) /* instead of a stage */
+#define BEFORE (-1)
+
+typedef enum Mode { MODE_OFF, MODE_MARKS, MODE_TRACE, MODE_COUNT } Mode;
+
+struct DeviceWatch {
+    Device               *device;
+    const DeviceProfiler *api;
+    RunObserver           next;
+    void                 *next_context;
+    Mode                  mode;
+    bool                  refused;      /* in this mode, in this run */
+    char                  lacks[DEVICE_TIERS][256];
+    int                   stage;        /* that goes on */
+    /* marks */
+    int                   pieces;
+    int                   piece[DEVICE_MARKS]; /* stage that begins at the mark */
+    double                stage_ms[RUN_MAX_STAGES], total_ms; /* of the last run */
+    bool                  spans;        /* they are good */
+    double               *samples;      /* [sample][stages + 1], the total last; owned */
+    int                   sample_count, capacity, stages;
+    /* counters */
+    int                   entered;      /* stages entered in this run */
+    int                   entries;      /* in the last run with marks, and one for before */
+    int                  *entry_stage;  /* [entries]; owned; NULL but while counting */
+    bool                  in_range;
+};
+
+DeviceWatch *device_watch_new(const Ops *ops, RunObserver next, void *context)
+{
+    Device               *device = device_of(ops);
+    const DeviceApi      *api = device ? device_api(device) : NULL;
+    const DeviceProfiler *profiler = api && api->profiler ? api->profiler() : NULL;
+    DeviceWatch          *w = profiler ? calloc(1, sizeof(*w)) : NULL;
+
+    if (!w)
+        return NULL;
+    w->device = device;
+    w->api = profiler;
+    w->next = next;
+    w->next_context = context;
+    return w;
+}
+
+void device_watch_free(DeviceWatch *w)
+{
+    if (w)
+        free(w->samples);
+    free(w);
+}
+
+/* ---- refusals --------------------------------------------------------------------- */
+
+static void refuse(DeviceWatch *w, DeviceTier tier, const char *why)
+{
+    w->refused = true;
+    if (!w->lacks[tier][0])
+        snprintf(w->lacks[tier], sizeof(w->lacks[tier]), "%s", why);
+}
+
+/* Whether the tier still works; asks why it does not. */
+static bool done(DeviceWatch *w, DeviceTier tier, int code)
+{
+    if (code)
+        refuse(w, tier, w->api->why());
+    return !code;
+}
+
+/* ---- pieces ----------------------------------------------------------------------- */
+
+static void mark(DeviceWatch *w, int piece)
+{
+    if (w->refused)
+        return;
+    if (w->pieces == DEVICE_MARKS)
+        refuse(w, TIER_EVENTS, "the run has more stages than there are marks");
+    else if (done(w, TIER_EVENTS, w->api->mark(w->pieces)))
+        w->piece[w->pieces++] = piece;
+}
+
+static void next_range(DeviceWatch *w, int stage, bool last)
+{
+    if (w->in_range && !w->refused)
+        done(w, TIER_COUNTERS, w->api->range_end());
+    w->in_range = false;
+    if (last || w->refused)
+        return;
+    if (w->entered >= w->entries) {
+        refuse(w, TIER_COUNTERS, "the run had other stages than before");
+        return;
+    }
+    w->entry_stage[w->entered] = stage;
+    w->in_range = done(w, TIER_COUNTERS, w->api->range_begin(w->entered));
+}
+
+static void next_region(DeviceWatch *w, int stage)
+{
+    if (w->stage >= 0 && !w->refused)
+        done(w, TIER_ACTIVITY, w->api->trace_leave());
+    if (stage >= 0 && !w->refused)
+        done(w, TIER_ACTIVITY, w->api->trace_enter(stage));
+}
+
+void device_watch_stage(void *context, const Run *run, const Stage *stage)
+{
+    DeviceWatch *w = context;
+    int          index = stage ? (int)(stage - run->stages) : BEFORE;
+
+    w->entered++;
+    if (w->mode == MODE_MARKS)
+        mark(w, index);
+    else if (w->mode == MODE_TRACE)
+        next_region(w, index);
+    else if (w->mode == MODE_COUNT)
+        next_range(w, index, !stage);
+    w->stage = index;
+    if (w->next)
+        w->next(w->next_context, run, stage);
+}
+
+void device_watch_preparing(void *context, bool begins)
+{
+    DeviceWatch *w = context;
+
+    if (w->mode == MODE_MARKS)
+        mark(w, begins ? PREPARING : w->stage);
+}
+
+/* ---- timed runs --------------------------------------------------------------------- */
+
+static void start(DeviceWatch *w, Mode mode)
+{
+    w->mode = mode;
+    w->refused = false;
+    w->stage = BEFORE;
+    w->entered = 0;
+    w->pieces = 0;
+    w->in_range = false;
+}
+
+void device_watch_begin(DeviceWatch *w)
+{
+    if (!w)
+        return;
+    start(w, MODE_MARKS);
+    w->spans = false;
+    mark(w, BEFORE);
+}
+
+static void read_marks(DeviceWatch *w)
+{
+    memset(w->stage_ms, 0, sizeof(w->stage_ms));
+    w->total_ms = 0;
+    for (int i = 0; i + 1 < w->pieces && !w->refused; i++) {
+        double ms = 0;
+
+        if (!done(w, TIER_EVENTS, w->api->between(i, i + 1, &ms)) || w->piece[i] == PREPARING)
+            continue;
+        w->total_ms += ms;
+        if (w->piece[i] >= 0)
+            w->stage_ms[w->piece[i]] += ms;
+    }
+    w->spans = !w->refused && w->pieces > 1;
+}
+
+/* The last entry was the end of the run, so there are as many pieces as entries. */
+void device_watch_end(DeviceWatch *w)
+{
+    if (!w || w->mode != MODE_MARKS)
+        return;
+    read_marks(w);
+    w->entries = w->entered > 0 ? w->entered : 1;
+    w->mode = MODE_OFF;
+}
+
+void device_watch_keep(DeviceWatch *w)
+{
+    double *grown;
+    int     more;
+
+    if (!w || !w->spans)
+        return;
+    if (!w->samples)
+        w->stages = w->entries < RUN_MAX_STAGES ? w->entries : RUN_MAX_STAGES;
+    if (w->sample_count == w->capacity) {
+        more = w->capacity ? 2 * w->capacity : 16;
+        grown = realloc(w->samples, (size_t)more * (size_t)(w->stages + 1) * sizeof(*grown));
+        if (!grown)
+            return;
+        w->samples = grown;
+        w->capacity = more;
+    }
+    grown = w->samples + (int64_t)w->sample_count++ * (w->stages + 1);
+    memcpy(grown, w->stage_ms, (size_t)w->stages * sizeof(*grown));
+    grown[w->stages] = w->total_ms;
+}
+
+double device_watch_stage_ms(const DeviceWatch *w, int stage)
+{
+    return w && w->spans ? w->stage_ms[stage] : (double)NAN;
+}
+
+static Number median_of(const DeviceWatch *w, int column)
+{
+    double *values = malloc((size_t)(w->sample_count + 1) * sizeof(*values));
+    Number  median = NUMBER_NONE;
+
+    for (int i = 0; values && i < w->sample_count; i++)
+        values[i] = w->samples[(int64_t)i * (w->stages + 1) + column];
+    if (values && w->sample_count)
+        median = number_of(stats_quantile(values, w->sample_count, 0.5));
+    free(values);
+    return median;
+}
+
+void device_watch_summarise(DeviceWatch *w, DeviceProfile *out)
+{
+    snprintf(out->name, sizeof(out->name), "%s", device_info(w->device)->name);
+    snprintf(out->source, sizeof(out->source), "%s", w->api->source());
+    if (w->sample_count)
+        out->span_ms = median_of(w, w->stages);
+    for (int i = 0; w->sample_count && i < out->stage_count && i < w->stages; i++)
+        out->stages[i].span_ms = median_of(w, i);
+    for (int tier = 0; tier < DEVICE_TIERS; tier++)
+        memcpy(out->lacks[tier], w->lacks[tier], sizeof(out->lacks[tier]));
+    if (!out->span_ms.valid && !out->lacks[TIER_EVENTS][0])
+        snprintf(out->lacks[TIER_EVENTS], sizeof(out->lacks[0]), "no run was timed");
+}
+
+/* ---- the traced run ----------------------------------------------------------------- */
+
+void device_watch_trace(DeviceWatch *w, DeviceRerun *rerun, void *context, const int *first,
+                        DeviceProfile *out)
+{
+    DeviceTrace trace = { 0 };
+    bool        ran;
+
+    start(w, MODE_TRACE);
+    if (!done(w, TIER_ACTIVITY, w->api->trace_begin())) {
+        w->mode = MODE_OFF;
+        return;
+    }
+    ran = rerun(context);
+    w->mode = MODE_OFF;
+    done(w, TIER_ACTIVITY, w->api->trace_end(&trace));
+    if (!ran)
+        refuse(w, TIER_ACTIVITY, "the traced run failed");
+    if (!w->refused && !device_sum_trace(&trace, first, out))
+        refuse(w, TIER_ACTIVITY, "not enough memory to keep the trace");
+    w->api->trace_free(&trace);
+}
+
+/* ---- counted runs ------------------------------------------------------------------- */
+
+/* One run as a pass; *more: another one is needed. */
+static bool pass(DeviceWatch *w, DeviceRerun *rerun, void *context, bool *more)
+{
+    start(w, MODE_COUNT);
+    if (!done(w, TIER_COUNTERS, w->api->pass_begin()))
+        return false;
+    w->in_range = done(w, TIER_COUNTERS, w->api->range_begin(0));
+    w->entry_stage[0] = BEFORE;
+    if (!rerun(context)) {
+        refuse(w, TIER_COUNTERS, "a run under the counters failed");
+        return false;
+    }
+    return !w->refused && done(w, TIER_COUNTERS, w->api->pass_end(more));
+}
+
+static bool all_passes(DeviceWatch *w, DeviceRerun *rerun,
+                       bool (*may_go_on)(const void *context), void *context, int *passes)
+{
+    bool more = true;
+
+    for (*passes = 0; more && *passes < PASSES_MOST; (*passes)++) {
+        if (*passes && !may_go_on(context)) {
+            refuse(w, TIER_COUNTERS, "no time left for all passes");
+            return false;
+        }
+        if (!pass(w, rerun, context, &more))
+            return false;
+    }
+    return true;
+}
+
+void device_watch_count(DeviceWatch *w, DeviceRerun *rerun,
+                        bool (*may_go_on)(const void *context), void *context,
+                        DeviceProfile *out)
+{
+    int          entries = w->entries, passes = 0;
+    DeviceRange *ranges = calloc((size_t)entries + 1, sizeof(*ranges));
+    bool         all;
+
+    start(w, MODE_COUNT);
+    w->entry_stage = calloc((size_t)entries + 1, sizeof(*w->entry_stage));
+    if (!ranges || !w->entry_stage) {
+        refuse(w, TIER_COUNTERS, "not enough memory for the counters");
+    } else if (done(w, TIER_COUNTERS, w->api->count_begin(entries))) {
+        all = all_passes(w, rerun, may_go_on, context, &passes);
+        if (!w->api->count_end(ranges) && all)
+            device_sum_counts(ranges, w->entry_stage, entries, passes, out);
+        else if (all)
+            refuse(w, TIER_COUNTERS, w->api->why());
+    }
+    w->mode = MODE_OFF;
+    free(ranges);
+    free(w->entry_stage);
+    w->entry_stage = NULL;
 }

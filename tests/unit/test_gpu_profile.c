@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "attn/cuda/gpu.h"
-#include "profile/device_sums.h"
-#include "profile/kernel_name.h"
+#include "profile/device_profile.h"
 
 #define PLAN ((MeasurePlan){ .repeats = 3, .most = 3, .max_seconds = 30, .width = 1 })
 

@@ -6,7 +6,7 @@
 #include "app/call.h"
 #include "app/figure/picture.h"
 #include "app/result/missed.h"
-#include "profile/strongest.h"
+#include "profile/reference.h"
 #include "session_fixture.h"
 
 #define N 29

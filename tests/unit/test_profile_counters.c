@@ -1,7 +1,7 @@
 /* test_profile_counters.c -- hardware counters, or the reason why there are none. */
 #include "profile_fixture.h"
 
-#include "profile/counters.h"
+#include "profile/measure.h"
 
 /* An event that shared its counter had it for running of enabled nanoseconds. */
 static void shared_counters_are_scaled(void **state)

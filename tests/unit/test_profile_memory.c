@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "profile/memory_trace.h"
+#include "profile/memory.h"
 
 #define MIB (1 << 20)
 

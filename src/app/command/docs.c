@@ -3,7 +3,7 @@
 #include "app/command/command_parts.h"
 #include "app/command/preset.h"
 #include "app/figure/plots.h"
-#include "profile/conventions.h"
+#include "profile/record.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "app/place.h"
 #include "app/session/device.h"
 #include "attn/cuda/ways.h"
-#include "profile/counters.h"
+#include "profile/measure.h"
 
 #include <langinfo.h>
 #include <stdlib.h>

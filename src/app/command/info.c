@@ -6,7 +6,7 @@
 #include "app/result/missed.h"
 #include "app/result/reach.h"
 #include "app/session/inputs.h"
-#include "profile/conventions.h"
+#include "profile/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

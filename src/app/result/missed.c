@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/strongest.h"
+#include "profile/reference.h"
 
 #define SOON 4e6       /* exact weights that are read at once when someone waits */
 #define ROUNDS_MOST 64

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "script/api/define.h"
-#include "script/tensor/lua_walk.h"
+#include "script/tensor/tensor.h"
 
 /* ---- what the function is given --------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <time.h>
 
-#include "script/console/lua_console.h"
-#include "script/host/lua_work.h"
+#include "script/console/console.h"
+#include "script/host/work.h"
 
 typedef struct LuaJob {
     Job   *job;  /* NULL: closed, or its result was fetched */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "attn/pattern_listed.h"
-#include "script/api/lua_figure.h"
-#include "script/host/lua_work.h"
+#include "script/api/figure.h"
+#include "script/host/work.h"
 
 typedef struct LuaPattern {
     Keep          *keep; /* of its arena; NULL: closed */

@@ -1,12 +1,12 @@
 /* vary.c -- attn.vary: one parameter at several values, as numbers and as a figure. */
-#include "script/api/lua_figure.h"
+#include "script/api/figure.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "app/study/sweep.h"
-#include "script/console/lua_console.h"
-#include "script/host/lua_work.h"
+#include "script/console/console.h"
+#include "script/host/work.h"
 
 #define USUAL_PLOT "error,flops"
 

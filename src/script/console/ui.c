@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "script/console/lua_console.h"
+#include "script/console/console.h"
 
 #define PAIRS_MOST 64
 

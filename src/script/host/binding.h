@@ -32,7 +32,7 @@
 #include "core/text.h"
 #include "draw/grid/grid.h"
 
-/* ---- registration tables (lua_class.c) -------------------------------------- */
+/* ---- registration tables (class.c) -------------------------------------- */
 
 typedef struct Member {
     const char   *name;
@@ -78,7 +78,7 @@ void *class_test(lua_State *L, int arg, const Class *class); /* NULL: something 
 const char *class_nearest(const Class *class, const char *name);
 bool        class_has(const Class *class, const char *name);
 
-/* ---- our own Lua (lua_caller.c) ----------------------------------------------- */
+/* ---- our own Lua (class.c) ----------------------------------------------- */
 
 #define OWN_CHUNK "[attnscope]" /* what its chunks are called */
 
@@ -86,7 +86,7 @@ bool        class_has(const Class *class, const char *name);
  * called them, for those of them that are written in Lua.  [-0, +0, m] */
 void caller_names(lua_State *L, int table, const Class *class);
 
-/* ---- option tables (lua_util.c) --------------------------------------------- */
+/* ---- option tables (class.c) --------------------------------------------- */
 
 /* Puts an empty table for a missing argument; raises on unknown keys. [-0, +0, v] */
 void options_check(lua_State *L, int arg, const Class *class);
@@ -105,7 +105,7 @@ const char *check_word(lua_State *L, int arg);
 int64_t check_index(lua_State *L, int arg, int64_t count, const char *what);
 void    push_strings(lua_State *L, char *const *texts, int64_t count); /* [-0, +1, m] */
 
-/* ---- further names (lua_names.c) ------------------------------------------------- */
+/* ---- further names (record.c) ------------------------------------------------- */
 
 typedef struct Alias {
     const char *name, *of;
@@ -116,7 +116,7 @@ void names_set(lua_State *L, const Alias *aliases);
 void names_set_record(lua_State *L);
 int  names_of_record(lua_State *L); /* the record that it is called with */
 
-/* ---- failures and owners (lua_util.c) --------------------------------------- */
+/* ---- failures and owners (class.c) --------------------------------------- */
 
 /* nil, message, code; raises when the request itself was not valid. [-0, +3, v] */
 int failure(lua_State *L, const Error *err);
@@ -143,7 +143,7 @@ void  keep_release(Keep *keep); /* NULL is fine */
 /* Tells the collector of memory outside Lua.  [-0, +0, e] */
 void account(lua_State *L, int64_t bytes);
 
-/* ---- the running script (lua_state.c, lua_coroutine.c) --------------------------------------- */
+/* ---- the running script (state.c, state.c) --------------------------------------- */
 
 typedef struct Script {
     Keep       *session;  /* for attn.command only */
@@ -154,8 +154,8 @@ typedef struct Script {
     int64_t     bytes, peak, limit; /* of Lua's own memory */
     int64_t     limit_most; /* that the script may set */
     lua_State  *state, *caller; /* the latter: of callbacks, NULL before the first */
-    pthread_mutex_t lock;  /* whoever runs Lua holds it; see lua_lock.c */
-    struct Defined *defined; /* mechanisms of the script; lua_define.c */
+    pthread_mutex_t lock;  /* whoever runs Lua holds it; see state.c */
+    struct Defined *defined; /* mechanisms of the script; define.c */
     Arena      *names;     /* of stages, which outlive their runs */
     const struct Control *control; /* the explorer; NULL: there is none */
     struct Console *console;   /* its scripts; NULL: none */

@@ -7,7 +7,7 @@
  * limits bound memory, time and output.  So a hole in the first fence leads
  * nowhere.
  */
-#include "script/host/safe.h"
+#include "script/host/state.h"
 
 #include <errno.h>
 #include <fcntl.h>

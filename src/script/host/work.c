@@ -1,12 +1,12 @@
-/* work.c -- see lua_work.h. */
-#include "script/host/lua_work.h"
+/* work.c -- see work.h. */
+#include "script/host/work.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "script/api/lua_figure.h"
-#include "script/console/lua_console.h"
+#include "script/api/figure.h"
+#include "script/console/console.h"
 
 #define WORK "attnscope.awaited"
 #define LEFT "attnscope.left" /* works that nobody waits for, as keys, until the worker is done */

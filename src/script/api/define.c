@@ -1,0 +1,460 @@
+/* define.c -- see define.h. */
+#include <string.h>
+
+#include "app/scripting.h"
+#include "script/api/define.h"
+
+#define SLOT       128  /* bytes of a bound parameter: the largest is a Tensor */
+#define LOOK_EVERY 1000 /* instructions between looks at the cancel flag */
+
+_Static_assert(sizeof(Tensor) <= SLOT, "a parameter fits its slot");
+
+/* ---- calls from a run ------------------------------------------------------- */
+
+Callback *define_callback(lua_State *L)
+{
+    return lua_touserdata(L, 1);
+}
+
+static void look_hook(lua_State *L, lua_Debug *unused)
+{
+    const Script *script = script_of(L);
+
+    (void)unused;
+    if (script->run && (script->closing || run_failed(script->run)))
+        luaL_error(L, "interrupted");
+    script_hand_over(script_of(L));
+}
+
+static void call_in(Script *script, Run *r, lua_State *L, Callback *callback, lua_CFunction body)
+{
+    bool gave_way = script->gives_way;
+
+    script->run = script->computing = r;
+    script->gives_way = false; /* the run waits for it */
+    script->charge = FLOP_OVERHEAD;
+    script->uncharged = false;
+    lua_sethook(L, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
+    lua_settop(L, 0);
+    lua_pushcfunction(L, body);
+    lua_pushlightuserdata(L, callback);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        run_fail(r, ERR_SCRIPT, "%s: %.400s", r->mechanism->id,
+                 lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "the script failed");
+    lua_settop(L, 0);
+    script->gives_way = gave_way;
+    script->run = script->computing = NULL;
+}
+
+/* The thread of callbacks is made beforehand: making one may raise, and here nothing would
+ * catch that. */
+void define_call(Callback *callback, lua_CFunction body)
+{
+    Script    *script = callback->defined->script;
+    Run       *r = callback->run;
+    lua_State *L;
+
+    if (run_failed(r))
+        return;
+    if (!script_enter_run(script, r))
+        return;
+    L = script->caller;
+    if (!L || script->run || script->closing)
+        run_fail(r, ERR_UNSUPPORTED, "%s: %s", r->mechanism->id,
+                 L && !script->closing ? "another mechanism of the script is running"
+                                       : "its script has ended");
+    else
+        call_in(script, r, L, callback, body);
+    script_leave(script);
+}
+
+static void push_tensor_copy(lua_State *L, const Tensor *t)
+{
+    if (t->data)
+        tensor_push_copy(L, t, t->dtype);
+    else
+        lua_pushnil(L);
+}
+
+void define_push_params(lua_State *L, const Callback *callback)
+{
+    const char *values = callback->params;
+
+    lua_newtable(L);
+    for (const Param *p = callback->defined->m.params; p && p->name; p++) {
+        const void *value = values + p->offset;
+
+        switch (p->type) {
+        case PARAM_TYPE_INT: lua_pushinteger(L, *(const int64_t *)value); break;
+        case PARAM_TYPE_FLOAT: lua_pushnumber(L, *(const double *)value); break;
+        case PARAM_TYPE_BOOL: lua_pushboolean(L, *(const bool *)value); break;
+        case PARAM_TYPE_ENUM: lua_pushstring(L, p->choices[*(const int *)value]); break;
+        case PARAM_TYPE_TEXT: lua_pushstring(L, *(const char *const *)value); break;
+        default: push_tensor_copy(L, value); break;
+        }
+        lua_setfield(L, -2, p->name);
+    }
+}
+
+/* ---- the descriptor --------------------------------------------------------- */
+
+static void *need(lua_State *L, void *memory)
+{
+    if (!memory)
+        luaL_error(L, "not enough memory for a mechanism");
+    return memory;
+}
+
+/* A text of the table at absolute index t, kept. */
+static const char *kept(lua_State *L, Defined *d, int t, const char *key, const char *fallback)
+{
+    const char *text = option_string(L, t, key, fallback);
+
+    return text ? need(L, arena_strdup(d->arena, text)) : NULL;
+}
+
+static bool is_name(const char *text)
+{
+    size_t length =
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+    return length > 0 && length < 40 && !text[length];
+}
+
+/* List `key` of the table at t: its length, with it at the top.  [-0, +1, v] */
+static int open_list(lua_State *L, int t, const char *key)
+{
+    int type = lua_getfield(L, t, key);
+
+    if (type != LUA_TNIL && type != LUA_TTABLE)
+        luaL_error(L, "%s: expected a list of tables, got %s", key, luaL_typename(L, -1));
+    return type == LUA_TNIL ? 0 : (int)lua_rawlen(L, -1);
+}
+
+static const char *const *read_choices(lua_State *L, Defined *d, int t)
+{
+    int          count = open_list(L, t, "values");
+    const char **choices = need(L, arena_zalloc(d->arena, count + 1, sizeof(*choices)));
+
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(L, -1, i + 1);
+        if (lua_type(L, -1) != LUA_TSTRING)
+            luaL_error(L, "values: expected a list of texts");
+        choices[i] = need(L, arena_strdup(d->arena, lua_tostring(L, -1)));
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    if (!count)
+        luaL_error(L, "a choice needs its values: values = { \"a\", \"b\" }");
+    return choices;
+}
+
+static double default_choice(lua_State *L, int t, const Param *p)
+{
+    const char *name = option_string(L, t, "default", p->choices[0]);
+
+    for (int i = 0; p->choices[i]; i++)
+        if (!strcmp(p->choices[i], name))
+            return i;
+    return luaL_error(L, "parameter %s: its default '%s' is none of its values", p->name, name);
+}
+
+static ParamType read_type(lua_State *L, int t)
+{
+    static const struct {
+        const char *name;
+        ParamType   type;
+    } types[] = {
+        { "int", PARAM_TYPE_INT },   { "float", PARAM_TYPE_FLOAT },
+        { "bool", PARAM_TYPE_BOOL }, { "choice", PARAM_TYPE_ENUM },
+        { "text", PARAM_TYPE_TEXT }, { "tensor", PARAM_TYPE_TENSOR },
+        { "enum", PARAM_TYPE_ENUM }, /* as attn.info calls a choice */
+    };
+    const char *name = option_string(L, t, "type", "int");
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+        if (!strcmp(types[i].name, name))
+            return types[i].type;
+    luaL_error(L, "type '%s': expected int, float, bool, choice, text or tensor", name);
+    return PARAM_TYPE_INT;
+}
+
+static void read_default(lua_State *L, Defined *d, int t, Param *p)
+{
+    switch (p->type) {
+    case PARAM_TYPE_INT:
+        p->lo = (double)option_integer(L, t, "min", -(1ll << 52), -(1ll << 52), 1ll << 52);
+        p->hi = (double)option_integer(L, t, "max", 1ll << 52, -(1ll << 52), 1ll << 52);
+        p->fallback = (double)option_integer(L, t, "default", (int64_t)(p->lo > 0 ? p->lo : 0),
+                                             (int64_t)p->lo, (int64_t)p->hi);
+        break;
+    case PARAM_TYPE_FLOAT:
+        p->lo = option_number(L, t, "min", -1e30);
+        p->hi = option_number(L, t, "max", 1e30);
+        p->fallback = option_number(L, t, "default", p->lo > 0 ? p->lo : 0);
+        if (!(p->fallback >= p->lo && p->fallback <= p->hi))
+            luaL_error(L, "parameter %s: its default is outside its range", p->name);
+        break;
+    case PARAM_TYPE_BOOL:
+        p->hi = 1;
+        p->fallback = option_bool(L, t, "default", false);
+        break;
+    case PARAM_TYPE_ENUM:
+        p->choices = read_choices(L, d, t);
+        p->fallback = default_choice(L, t, p);
+        break;
+    case PARAM_TYPE_TEXT:
+        p->optional = true;
+        p->word = kept(L, d, t, "default", NULL);
+        break;
+    default: p->shape = kept(L, d, t, "shape", "any"); break;
+    }
+}
+
+/* The table at the top.  [-0, +0, v] */
+static void read_param(lua_State *L, Defined *d, Param *p, int index)
+{
+    int t = lua_gettop(L);
+
+    options_check(L, t, &class_param_options);
+    p->name = kept(L, d, t, "name", "");
+    if (!is_name(p->name))
+        luaL_error(L, "parameter %d: name '%s': expected letters, digits, _ and -", index + 1,
+                   p->name);
+    if (class_has(&class_run_options, p->name))
+        luaL_error(L, "parameter %s: every run has an option of that name", p->name);
+    p->type = read_type(L, t);
+    p->offset = (size_t)index * SLOT;
+    p->help = kept(L, d, t, "help", option_string(L, t, "doc", ""));
+    read_default(L, d, t, p);
+}
+
+static void read_params(lua_State *L, Defined *d)
+{
+    int    count = open_list(L, 1, "params");
+    Param *params = need(L, arena_zalloc(d->arena, count + 1, sizeof(*params)));
+
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(L, -1, i + 1);
+        read_param(L, d, &params[i], i);
+        if (params_find(params, params[i].name) != &params[i])
+            luaL_error(L, "parameter %s is there twice", params[i].name);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    d->m.params = params;
+    d->m.params_size = (size_t)(count ? count : 1) * SLOT;
+}
+
+static unsigned read_class(lua_State *L, const char *name)
+{
+    for (unsigned bit = CLASS_FP; bit <= CLASS_LAB; bit <<= 1)
+        if (!strcmp(class_name(bit), name))
+            return bit;
+    return (unsigned)luaL_error(L,
+                                "class: unknown '%s'; expected one of the surveys' like FP, LP, "
+                                "LR, KR, or LAB",
+                                name);
+}
+
+static void read_texts(lua_State *L, Defined *d)
+{
+    Mechanism *m = &d->m;
+
+    m->id = kept(L, d, 1, "id", "");
+    if (!is_name(m->id))
+        luaL_error(L, "id '%s': expected letters, digits, _ and -, 39 at most", m->id);
+    m->title = kept(L, d, 1, "title", m->id);
+    m->authors = kept(L, d, 1, "authors", "you");
+    m->year = (int)option_integer(L, 1, "year", 0, 0, 9999);
+    m->arxiv = kept(L, d, 1, "arxiv", NULL);
+    m->source = kept(L, d, 1, "source", "a script");
+    m->formula = kept(L, d, 1, "formula", "as its script computes it");
+    m->teaches = kept(L, d, 1, "teaches", "");
+    m->example = kept(L, d, 1, "example", NULL);
+    m->claim_time = kept(L, d, 1, "time", "not stated");
+    m->claim_memory = kept(L, d, 1, "memory", "not stated");
+    m->claim_decode = "not stated";
+    m->claim_exponent = option_number(L, 1, "exponent", 0);
+    m->causal = option_bool(L, 1, "causal", true);
+    m->no_causal = m->causal ? NULL : "its script says so";
+    m->cross = option_bool(L, 1, "cross", false);
+}
+
+static void drop_defined(void *arena)
+{
+    arena_free(arena);
+}
+
+Defined *define_read(lua_State *L, const Class *class)
+{
+    Arena     *arena;
+    Defined   *d;
+    LuaTensor *holder;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    options_check(L, 1, class);
+    lua_settop(L, 1);
+    holder = tensor_push_closed(L); /* frees the arena on a raise */
+    arena = need(L, arena_new());
+    holder->keep = keep_new(arena, drop_defined, NULL);
+    need(L, holder->keep);
+    d = need(L, arena_zalloc(arena, 1, sizeof(*d)));
+    d->arena = arena;
+    d->script = script_of(L);
+    d->function = d->flops = d->weights = LUA_NOREF;
+    read_texts(L, d);
+    read_params(L, d);
+    d->m.classes = read_class(L, option_string(L, 1, "class", "LAB"));
+    return d;
+}
+
+int define_function_of(lua_State *L, const char *key, const char *same)
+{
+    int first = define_function(L, key, false), second;
+
+    lua_getfield(L, 1, same);
+    second = lua_isnil(L, -1) ? LUA_NOREF : define_function(L, same, true);
+    lua_settop(L, 2);
+    if (first != LUA_NOREF && second != LUA_NOREF)
+        luaL_error(L, "%s and %s are the same: give one", key, same);
+    return first != LUA_NOREF ? first : second != LUA_NOREF ? second
+                                                            : define_function(L, key, true);
+}
+
+int define_function(lua_State *L, const char *key, bool needed)
+{
+    int type = lua_getfield(L, 1, key);
+
+    if (type != LUA_TFUNCTION && (needed || type != LUA_TNIL))
+        luaL_error(L, "%s: expected a function, got %s", key, luaL_typename(L, -1));
+    if (type == LUA_TFUNCTION)
+        return luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pop(L, 1);
+    return LUA_NOREF;
+}
+
+static void open_caller(lua_State *L, Script *script)
+{
+    if (script->caller)
+        return;
+    script->caller = lua_newthread(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &script->caller);
+    if (!lua_checkstack(script->caller, LUA_MINSTACK))
+        luaL_error(L, "not enough memory for a mechanism");
+}
+
+int define_add(lua_State *L, Defined *d)
+{
+    Script    *script = d->script;
+    LuaTensor *holder = class_check(L, 2, &class_tensor);
+    Error      err = ERROR_INIT;
+
+    open_caller(L, script);
+    lua_pushstring(L, d->m.id);
+    if (!mechanism_add(&d->m, &err))
+        return failure(L, &err);
+    d->next = script->defined;
+    script->defined = d;
+    keep_retain(holder->keep); /* released with the script */
+    d->keep = holder->keep;
+    return 1;
+}
+
+void script_forget(Script *script)
+{
+    Defined *next;
+
+    mechanism_forget();
+    for (Defined *d = script->defined; d; d = next) {
+        next = d->next;
+        keep_release(d->keep);
+    }
+    script->defined = NULL;
+    arena_free(script->names);
+    script->names = NULL;
+}
+
+static const Member param_members[] = {
+    { "name", NULL, NULL, "string", "as it is given: window" },
+    { "type", NULL, NULL, "string", "int (default), float, bool, choice, text or tensor" },
+    { "default", NULL, NULL, "any", "value when it is not given" },
+    { "min", NULL, NULL, "number", "smallest value" },
+    { "max", NULL, NULL, "number", "largest value" },
+    { "values", NULL, NULL, "string[]", "of a choice" },
+    { "shape", NULL, NULL, "string", "of a tensor, for readers" },
+    { "help", NULL, NULL, "string", "one line" },
+    { "doc", NULL, NULL, "string", "the same as help" },
+    MEMBER_END,
+};
+const Class class_param_options = { .name = "Param",
+                                    .help = "A parameter of a mechanism.",
+                                    .members = param_members };
+
+/* A script's file once more: what it defines takes the place of what was. */
+
+/* The same id was defined again behind it. */
+static bool is_replaced(const Defined *newest, const Defined *d)
+{
+    for (; newest != d; newest = newest->next)
+        if (!strcmp(newest->m.id, d->m.id))
+            return true;
+    return false;
+}
+
+/* A list of the ids that were defined after `before`, oldest first.  In the explorer they are
+ * drawn anew.  [-0, +1, v] */
+static void push_defined_since(lua_State *L, const Defined *before)
+{
+    const Script *script = script_of(L);
+    lua_Integer   at = 0;
+
+    for (const Defined *d = script->defined; d != before; d = d->next)
+        at += !is_replaced(script->defined, d);
+    lua_createtable(L, (int)at, 0);
+    for (const Defined *d = script->defined; d != before; d = d->next) {
+        if (is_replaced(script->defined, d))
+            continue;
+        lua_pushstring(L, d->m.id);
+        lua_rawseti(L, -2, at--);
+        if (script->control)
+            script->control->redefined(script->control->ui, d->m.id);
+    }
+}
+
+/* The file has run, or raised.  [-0, +1 or 3, v] */
+static int reloaded(lua_State *L, int status, lua_KContext before)
+{
+    Error err = ERROR_INIT;
+
+    if (status == LUA_OK || status == LUA_YIELD) {
+        push_defined_since(L, (const Defined *)before);
+        return 1;
+    }
+    error_set(&err, ERR_SCRIPT, "%.400s",
+              lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "the script failed");
+    return failure(L, &err);
+}
+
+/* [-0, +1 or 3, v] */
+int attn_reload(lua_State *L)
+{
+    const char  *name = check_text(L, 1);
+    lua_KContext before = (lua_KContext)script_of(L)->defined;
+    Error        err = ERROR_INIT;
+
+    if (script_of(L)->run)
+        return luaL_error(L, "a mechanism cannot reload scripts while it runs");
+    lua_settop(L, 1);
+    script_push_file(L, name);
+    if (!*lua_tostring(L, -1)) {
+        error_set(&err, ERR_FILE, "%s: no such script, neither here nor among the user's and the "
+                  "shipped ones", name);
+        return failure(L, &err);
+    }
+    if (luaL_loadfilex(L, lua_tostring(L, -1), "t") != LUA_OK) {
+        error_set(&err, ERR_SCRIPT, "%.400s", lua_tostring(L, -1));
+        return failure(L, &err);
+    }
+    return reloaded(L, lua_pcallk(L, 0, 0, 0, before, reloaded), before);
+}

@@ -1,0 +1,514 @@
+/* figure.c -- figures in Lua: panels of results and of plain tensors.
+ *
+ * A Figure borrows what its panels show; the object keeps those owners.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command_parts.h"
+#include "app/command/preset.h"
+#include "app/figure/figure_run.h"
+#include "app/figure/picture_plot.h"
+#include "script/api/figure.h"
+#include "script/host/work.h"
+
+/* ---- the object ------------------------------------------------------------- */
+
+LuaFigure *figure_at(lua_State *L, int at)
+{
+    const FigureBox *box = class_check(L, at, &class_figure);
+
+    return box->keep ? box->keep->thing : NULL;
+}
+
+LuaFigure *figure_check(lua_State *L)
+{
+    LuaFigure *figure = figure_at(L, 1);
+
+    if (!figure || !figure->figure)
+        luaL_argerror(L, 1, "the figure is closed");
+    return figure;
+}
+
+static void drop_figure(void *thing)
+{
+    LuaFigure *figure = thing;
+
+    figure_free(figure->figure);
+    for (int i = 0; i < figure->keep_count; i++)
+        keep_release(figure->keeps[i]);
+    arena_free(figure->arena);
+    free(figure);
+}
+
+/* [-0, +0, -] */
+static int figure_close(lua_State *L)
+{
+    FigureBox *box = class_check(L, 1, &class_figure);
+    Keep      *keep = box->keep;
+
+    box->keep = NULL;
+    keep_release(keep);
+    return 0;
+}
+
+/* [-0, +1, m] */
+static int figure_describe(lua_State *L)
+{
+    const LuaFigure *figure = figure_at(L, 1);
+
+    if (!figure || !figure->figure)
+        lua_pushliteral(L, "Figure (closed)");
+    else
+        lua_pushfstring(L, "Figure of %d panel%s", figure->figure->count,
+                        figure->figure->count == 1 ? "" : "s");
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int figure_length(lua_State *L)
+{
+    lua_pushinteger(L, figure_check(L)->figure->count);
+    return 1;
+}
+
+LuaFigure *figure_push_closed(lua_State *L, int panels)
+{
+    FigureBox *box = class_push(L, &class_figure, sizeof(*box), 0);
+    LuaFigure *out = calloc(1, sizeof(*out));
+
+    box->keep = out ? keep_new(out, drop_figure, NULL) : NULL;
+    if (!box->keep)
+        luaL_error(L, "not enough memory for a figure");
+    out->arena = arena_new();
+    if (out->arena) {
+        out->keeps = arena_zalloc(out->arena, (2 + PANEL_OVERLAYS) * panels, sizeof(*out->keeps));
+        out->views = arena_zalloc(out->arena, panels, sizeof(*out->views));
+        out->results = arena_zalloc(out->arena, panels, sizeof(*out->results));
+    }
+    if (!out->arena || !out->keeps || !out->views || !out->results)
+        luaL_error(L, "not enough memory for a figure");
+    return out;
+}
+
+/* A figure of `count` empty panels.  [-0, +1, v] */
+static LuaFigure *push_figure(lua_State *L, int count)
+{
+    LuaFigure *out = figure_push_closed(L, count);
+    Error      err = ERROR_INIT;
+
+    out->figure = figure_new(count, &err);
+    if (!out->figure)
+        luaL_error(L, "%s", err.text);
+    return out;
+}
+
+/* ---- the whole --------------------------------------------------------------- */
+
+/* "2x3" or rows= and cols=. */
+static void set_layout(lua_State *L, Figure *figure)
+{
+    const char *layout = option_string(L, 1, "layout", NULL);
+
+    figure->rows = (int)option_integer(L, 1, "rows", figure->rows, 1, 1000);
+    figure->cols = (int)option_integer(L, 1, "cols", figure->cols, 1, 1000);
+    if (layout && !picture_grid(layout, &figure->rows, &figure->cols, &figure->loose))
+        luaL_error(L, "layout: expected ROWSxCOLS like 2x3, or 2x3~ for fewer columns where they "
+                   "get narrow, got '%s'", layout);
+    if (figure->rows && figure->cols && figure->rows * figure->cols < figure->count)
+        luaL_error(L, "%d panels do not fit %d x %d", figure->count, figure->rows, figure->cols);
+}
+
+/* Words and looks of the options at 1.  [-0, +0, v] */
+void figure_set_words(lua_State *L, Figure *figure)
+{
+    const char *title = option_string(L, 1, "title", NULL);
+    const char *caption = option_string(L, 1, "caption", NULL);
+
+    if (title)
+        snprintf(figure->title, sizeof(figure->title), "%s", title);
+    if (caption)
+        snprintf(figure->caption, sizeof(figure->caption), "%s", caption);
+    else if (!*figure->caption)
+        picture_say_measured(figure);
+    figure->shared_scale = option_bool(L, 1, "shared_scale", figure->shared_scale);
+    figure->legend = option_bool(L, 1, "legend", true);
+    set_layout(L, figure);
+}
+
+/* [-0, +1, v] */
+static LuaFigure *push_panels(lua_State *L)
+{
+    LuaFigure *out;
+    int64_t    count;
+    int        panels;
+
+    if (lua_getfield(L, 1, "panels") != LUA_TTABLE)
+        luaL_error(L, "panels: expected a list, got %s", luaL_typename(L, -1));
+    panels = lua_gettop(L);
+    count = (int64_t)lua_rawlen(L, panels);
+    if (count < 1 || count > 1000)
+        luaL_error(L, "panels: expected 1 to 1000, got %I", (lua_Integer)count);
+    out = push_figure(L, (int)count);
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(L, panels, i + 1);
+        panel_set(L, out, i);
+        lua_pop(L, 1);
+    }
+    return out;
+}
+
+/* With the options at 1, and what the machine can do at most known where it is shown. */
+static int push_whole(lua_State *L, int status, lua_KContext at)
+{
+    LuaFigure *out;
+
+    (void)status;
+    (void)at;
+    out = push_panels(L);
+    figure_set_words(L, out->figure);
+    figure_set_page(L, out);
+    figure_tell(L, out);
+    return 1; /* the figure, which these left at the top */
+}
+
+/* [-0, +1 or 3, v] */
+int attn_figure(lua_State *L)
+{
+    int count;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    options_check(L, 1, &class_figure_options);
+    count = figure_push_drawn(L, 1);
+    if (count > 0)
+        return count;
+    lua_settop(L, 1);
+    return plot_await_ceilings(L, push_whole);
+}
+
+/* ---- surfaces --------------------------------------------------------------- */
+
+typedef struct Printing {
+    const LuaFigure *figure;
+    TextOptions      options;
+    Text            *out; /* on the stack */
+} Printing;
+
+static bool print_figure(void *context, const atomic_bool *cancel, Error *err)
+{
+    Printing *p = context;
+
+    (void)cancel;
+    return figure_text(p->figure->figure, &p->options, p->out, err) &&
+           (text_ok(p->out) || error_set(err, ERR_NOMEM, "not enough memory for the figure"));
+}
+
+static int push_printed(lua_State *L, int status, lua_KContext at)
+{
+    Error err;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    text_box_push(L, ((Printing *)work_context(L, at))->out);
+    return 1;
+}
+
+/* [-0, +1 or 3, v] */
+static int figure_as_text(lua_State *L)
+{
+    const LuaFigure *figure = figure_check(L);
+    Printing        *p;
+    int64_t          colours;
+    Text            *text;
+
+    lua_settop(L, 2);
+    options_check(L, 2, &class_text_options);
+    text = text_box(L);
+    p = lua_newuserdatauv(L, sizeof(*p), 0);
+    *p = (Printing){ .figure = figure, .out = text };
+    p->options.width = (int)option_integer(L, 2, "width", 80, 20, 10000);
+    p->options.height = (int)option_integer(L, 2, "height", 0, 1, 10000);
+    p->options.utf8 = option_bool(L, 2, "utf8", true);
+    colours = option_integer(L, 2, "colours", 0, 0, 256);
+    luaL_argcheck(L, colours == 0 || colours == 24 || colours == 256, 2,
+                  "colours: expected 0, 256 or 24");
+    p->options.colours = (int)colours;
+    return work_await(L, script_of(L)->session->thing, "drawing a figure as text", print_figure,
+                      push_printed);
+}
+
+/* ---- tables ----------------------------------------------------------------- */
+
+static const luaL_Reg figure_meta[] = {
+    { "__gc", figure_close }, { "__close", figure_close }, { "__tostring", figure_describe },
+    { "__len", figure_length }, { NULL, NULL },
+};
+
+static const Member figure_members[] = {
+    { "save", figure_save, "path: string, options?: attnscope.SaveOptions",
+      "true?, string?, string?", "Writes .png, .svg, .pdf, .txt or .ans." },
+    { "text", figure_as_text, "options?: attnscope.TextOptions", "string?, string?, string?",
+      "The figure as lines of text." },
+    { "close", figure_close, "", "", "Lets go of what it shows." },
+    MEMBER_END,
+};
+
+const Class class_figure = {
+    .name = "Figure",
+    .help = "Panels side by side, for a file or the terminal.",
+    .members = figure_members,
+    .meta = figure_meta,
+    .operators = "---@operator len: integer\n",
+    .instead = "attn.figure{ ... } takes a figure's settings, f:save(path, { ... }) a file's",
+};
+
+static const Member panel_members[] = {
+    { "result", NULL, NULL, "attnscope.Result", "what to show" },
+    { "pattern", NULL, NULL, "attnscope.Pattern", "or these cells" },
+    { "tensor", NULL, NULL, "attnscope.Tensor", "or this matrix" },
+    { "kind", NULL, NULL, "string", "what a tensor's cell is: weights, signed, pattern, ..." },
+    { "curve", NULL, NULL, "attnscope.Curve|boolean", "a tensor as a plot: a series each column" },
+    { "with", NULL, NULL, "attnscope.Result[]", "the same curve of these, in the same plot" },
+    { "scaling", NULL, NULL, "attnscope.Scaling[]", "or costs over n, with the slopes claimed" },
+    { "measured", NULL, NULL, "string|attnscope.Record[]|attnscope.Result[]",
+      "of scaling: on what, in words or as the records that were; without it where the curves' "
+      "records were, and of curves without records this machine's CPU" },
+    { "sweep", NULL, NULL, "attnscope.Sweep", "or the same of a sweep's records" },
+    { "x", NULL, NULL, "string", "of a sweep: the number along (default n), like \"window\"; of "
+      "scaling: its name" },
+    { "y", NULL, NULL, "string", "of a sweep: the number up (default time_ms), like \"flops\", "
+      "\"mem\", \"quality.mass_mean\"; of scaling: its name with its unit (default \"time "
+      "(ms)\")" },
+    { "log", NULL, NULL, "string",
+      "of both: axes with decades: \"xy\" (default), \"x\", \"y\" or \"\"" },
+    { "cost", NULL, NULL, "string",
+      "of a sweep, or of scaling's records: the number up, when y is to be its name" },
+    { "view", NULL, NULL, "string", "default: the most telling one" },
+    { "head", NULL, NULL, "integer", "counted from 0" },
+    { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }", "{q0, q1, k0, k1}" },
+    { "minus", NULL, NULL, "attnscope.Result", "show the difference from the same view of this" },
+    { "layers", NULL, NULL, "integer", "of the view reach: 1 to 254" },
+    { "residual", NULL, NULL, "boolean", "of the view reach: default true" },
+    { "sorted", NULL, NULL, "boolean", "tokens in the mechanism's own order" },
+    { "span", NULL, NULL, "integer|string",
+      "what this query sees, on the image; or \"row,column\"" },
+    { "exclude", NULL, NULL, "integer", "a key that counts in no range of colours and no strip" },
+    { "strips", NULL, NULL, "string", "bars beside the matrix: sums, entropy or kept" },
+    { "queries", NULL, NULL, "integer[]", "the bars of columns are the sum of these queries" },
+    { "notes", NULL, NULL, "string",
+      "marked cells with a few words: \"5:3:near itself\"; a star for all of a row or column, bars "
+      "between several" },
+    { "pool", NULL, NULL, "string", "max, mean, mass, cover, count or min" },
+    { "scale", NULL, NULL, "string", "linear, log or row" },
+    { "cmap", NULL, NULL, "string", "viridis, cividis, magma, grey, diverging or ink" },
+    { "lo", NULL, NULL, "number", "value of the map's beginning" },
+    { "hi", NULL, NULL, "number", "value of the map's end" },
+    { "title", NULL, NULL, "string", "above the panel" },
+    { "caption", NULL, NULL, "string", "below the panel" },
+    MEMBER_END,
+};
+static const Member curve_members[] = {
+    { "x", NULL, NULL, "string", "what the points are along, with its unit" },
+    { "y", NULL, NULL, "string", "what is shown, with its unit" },
+    { "series", NULL, NULL, "string", "their names with bars between: \"plain|reversible\"" },
+    { "mark", NULL, NULL, "string", "line (default), steps, bars or points" },
+    { "log_x", NULL, NULL, "boolean", "decades along" },
+    { "log_y", NULL, NULL, "boolean", "decades up" },
+    { "first", NULL, NULL, "number", "x of the first point; they are 1 apart" },
+    MEMBER_END,
+};
+const Class class_curve = { .name = "Curve", .help = "How a tensor is drawn as a plot.",
+                            .members = curve_members };
+
+const Class class_panel = { .name = "Panel", .help = "One picture of a figure.",
+                            .members = panel_members };
+
+static const Member figure_options[] = {
+    { "panels", NULL, NULL, "(attnscope.Result|attnscope.Panel)[]", "what to show" },
+    { "preset", NULL, NULL, "string", "instead: a published picture; see attn.presets" },
+    { "command", NULL, NULL, "string",
+      "instead: words of the figure command, like \"full bigbird -n 32 --diff\"" },
+    { "position_effect", NULL, NULL, "attnscope.Result",
+      "instead: its weights without and with its position, their difference, its bias" },
+    { "head", NULL, NULL, "integer", "of position_effect, counted from 0" },
+    { "title", NULL, NULL, "string", "above all panels" },
+    { "caption", NULL, NULL, "string", "below all panels" },
+    { "layout", NULL, NULL, "string",
+      "ROWSxCOLS like 2x4; 2x4~: fewer columns where they get narrow" },
+    { "rows", NULL, NULL, "integer", "rows of panels" },
+    { "cols", NULL, NULL, "integer", "columns of panels" },
+    { "legend", NULL, NULL, "boolean", "default true" },
+    { "region", NULL, NULL, "integer[]|{ q: integer[], k: integer[] }",
+      "of every panel that has none of its own and shows a matrix" },
+    { "width", NULL, NULL, "number|string",
+      "of files: inches, \"6.75in\", \"8.5cm\" or \"900px\"; also of save" },
+    { "dpi", NULL, NULL, "integer", "of files: dots an inch (default 300); also of save" },
+    { "shared_scale", NULL, NULL, "boolean", "one range of values for the panels of one quantity" },
+    MEMBER_END,
+};
+const Class class_figure_options = { .name = "FigureOptions", .help = "What attn.figure takes.",
+                                     .members = figure_options };
+
+static const Member text_options[] = {
+    { "width", NULL, NULL, "integer", "columns (default 80)" },
+    { "height", NULL, NULL, "integer", "lines (default: as needed)" },
+    { "utf8", NULL, NULL, "boolean", "half blocks instead of ASCII (default true)" },
+    { "colours", NULL, NULL, "integer", "0 none, 256, or 24 for true colour" },
+    MEMBER_END,
+};
+const Class class_text_options = { .name = "TextOptions", .help = "How to write text.",
+                                   .members = text_options };
+
+/* Figures that the program draws from words: a preset, a command,
+ * what a position does to a result. */
+
+/* All that stays while the figure does. */
+typedef struct Drawn {
+    Session   *session; /* owned; NULL: another one's */
+    PresetCall made;
+    Drawing    drawing;
+} Drawn;
+
+static void drop_drawn(void *thing)
+{
+    Drawn *drawn = thing;
+
+    drawing_free(&drawn->drawing);
+    preset_call_free(&drawn->made);
+    session_free(drawn->session);
+    free(drawn);
+}
+
+/* Nothing in here raises. */
+static Figure *draw_line(Drawn *drawn, const char *line, Error *err)
+{
+    if (!preset_expand(line, &drawn->made, err))
+        return NULL;
+    drawn->session = session_new(err);
+    if (!drawn->session ||
+        !drawing_make(drawn->session, &drawn->made.call, false, &drawn->drawing, err))
+        return NULL;
+    return drawing_figure(drawn->session, &drawn->made.call, &drawn->drawing, err);
+}
+
+static Figure *draw_effect(Drawn *drawn, const LuaResult *with, int64_t head, Error *err)
+{
+    static const Call none = { 0 };
+
+    if (!drawing_effect(with->session, with->result, head, &drawn->drawing, err))
+        return NULL;
+    return drawing_figure(with->session, &none, &drawn->drawing, err);
+}
+
+/* What is drawn on the worker; the object keeps `drawn`. */
+typedef struct Work {
+    LuaFigure       *out;
+    Drawn           *drawn;
+    const char      *line; /* on the stack; NULL: what a position does to: */
+    const LuaResult *with;
+    int64_t          head;
+} Work;
+
+static bool draw(void *context, const atomic_bool *cancel, Error *err)
+{
+    Work *w = context;
+
+    (void)cancel;
+    w->out->figure = w->line ? draw_line(w->drawn, w->line, err)
+                             : draw_effect(w->drawn, w->with, w->head, err);
+    return w->out->figure != NULL;
+}
+
+static void add_option(Text *line, const char *flag, const char *value)
+{
+    if (!value)
+        return;
+    text_addf(line, " --%s ", flag);
+    word_quote(line, value);
+}
+
+/* "figure ..." of the options, what else they say among its words, so that the line
+ * draws just this; NULL: they name neither a preset nor a command.  [-0, +1, v] */
+static const char *push_line(lua_State *L, int t)
+{
+    const char *preset = option_string(L, t, "preset", NULL);
+    const char *command = option_string(L, t, "command", NULL);
+    const char *title = option_string(L, t, "title", NULL);
+    const char *caption = option_string(L, t, "caption", NULL);
+    bool        shared = option_bool(L, t, "shared_scale", false);
+    Text       *line = text_box(L);
+
+    if (preset && command)
+        luaL_error(L, "choose one of preset and command; command may hold --preset");
+    text_addf(line, "figure %s", command ? command : "");
+    add_option(line, "preset", preset);
+    add_option(line, "title", title);
+    add_option(line, "caption", caption);
+    add_option(line, "grid", option_string(L, t, "layout", NULL));
+    text_add(line, shared ? " --shared-scale" : "");
+    return preset || command ? text_str(line) : NULL;
+}
+
+/* [-0, +1, v] */
+static const LuaResult *push_effect(lua_State *L, int t)
+{
+    if (lua_getfield(L, t, "position_effect") == LUA_TNIL)
+        return NULL;
+    if (!class_test(L, -1, &class_result))
+        luaL_error(L, "position_effect: expected a Result, got %s", luaL_typename(L, -1));
+    return result_check(L, lua_gettop(L));
+}
+
+/* [-0, +1 or 3, v] */
+static int push_drawn(lua_State *L, int status, lua_KContext at)
+{
+    Work        *w = work_context(L, at);
+    LuaFigure   *out = w->out;
+    const Drawn *drawn = w->drawn;
+    Error        err;
+    int          rows, cols;
+
+    (void)status;
+    if (!work_ended(L, at, &err))
+        return failure(L, &err);
+    for (int i = 0; i < drawn->drawing.count; i++)
+        out->results[out->result_count++] = drawn->drawing.results[i];
+    if (drawn->made.line.length)
+        out->line = arena_printf(out->arena, "%s", text_str(&drawn->made.line));
+    rows = out->figure->rows;
+    cols = out->figure->cols;
+    figure_set_words(L, out->figure);
+    figure_set_page(L, out);
+    if (out->figure->rows != rows || out->figure->cols != cols || !out->figure->legend)
+        out->line = NULL; /* it would draw another figure */
+    lua_pushvalue(L, (int)at - 2);
+    return 1;
+}
+
+int figure_push_drawn(lua_State *L, int t)
+{
+    const char      *line = push_line(L, t);
+    const LuaResult *with = push_effect(L, t);
+    int64_t          head = option_integer(L, t, "head", 0, 0, INT32_MAX);
+    LuaFigure       *out;
+    Drawn           *drawn;
+    Work            *w;
+
+    if (!line && !with)
+        return 0;
+    if (line && with)
+        luaL_error(L, "choose one of position_effect, preset and command");
+    out = figure_push_closed(L, FIGURE_PLAN_MOST);
+    drawn = calloc(1, sizeof(*drawn));
+    if (drawn)
+        out->keeps[0] = keep_new(drawn, drop_drawn, with ? with->keep : NULL);
+    if (!out->keeps[0])
+        return luaL_error(L, "not enough memory for a figure");
+    out->keep_count = 1;
+    w = lua_newuserdatauv(L, sizeof(*w), 0);
+    *w = (Work){ .out = out, .drawn = drawn, .line = line, .with = with, .head = head };
+    return work_await(L, script_of(L)->session->thing, "drawing a figure", draw, push_drawn);
+}

@@ -1,0 +1,65 @@
+/* script/api/figure.h -- the Figure object; for its own files. */
+#ifndef SCRIPT_API_FIGURE_H
+#define SCRIPT_API_FIGURE_H
+
+#include "app/result/margins.h"
+#include "draw/figure/figure.h"
+#include "script/host/binding.h"
+
+/* The userdata: what closes it lets go, which a worker may keep longer. */
+typedef struct FigureBox {
+    Keep *keep; /* of a LuaFigure; NULL: closed */
+} FigureBox;
+
+typedef struct LuaFigure {
+    Figure  *figure;  /* NULL: not drawn yet */
+    Arena   *arena;   /* of the arrays below */
+    Keep   **keeps;   /* owners of what is shown, of the panels and what is subtracted */
+    int      keep_count;
+    View    *views;   /* of tensor panels; one a panel */
+    Result **results; /* shown; borrowed from the keeps */
+    int      result_count;
+    double   width;   /* inches and dots an inch of files, unless they are told; 0: as usual */
+    int      dpi;
+    char    *line;    /* the command that draws it; arena's; NULL: the script's own line */
+} LuaFigure;
+
+/* Without a figure yet, with room for this many panels.  [-0, +1, v] */
+LuaFigure *figure_push_closed(lua_State *L, int panels);
+/* The panel whose description is at the top (panel.c).  [-0, +0, v] */
+void panel_set(lua_State *L, LuaFigure *figure, int index);
+/* Bars of the panel at t: strips = "sums", queries = { 3, 17 }.  [-0, +0, v] */
+void panel_strips(lua_State *L, int t, MarginChoice *out);
+/* The figure of the panels in the options at 1 becomes the one that a command draws, with that
+ * line, where there is such a command (figure_file.c).  [-0, +0, v] */
+void figure_tell(lua_State *L, LuaFigure *figure);
+/* Words and looks of the options at 1.  [-0, +0, v] */
+void figure_set_words(lua_State *L, Figure *figure);
+/* A figure of the options' preset or command, or of what a position does; 0: they ask for
+ * panels; else to be returned from attn.figure.  [-0, +1 or 3, v] */
+int figure_push_drawn(lua_State *L, int options);
+
+LuaFigure *figure_check(lua_State *L); /* at 1.  [-0, +0, v] */
+LuaFigure *figure_at(lua_State *L, int at); /* NULL: closed.  [-0, +0, v] */
+int        figure_save(lua_State *L);  /* [-0, +1 or 3, v] */
+/* Size of its files, from the options at 1.  [-0, +0, v] */
+void figure_set_page(lua_State *L, LuaFigure *figure);
+/* How to write a file, of the table at t (or none).  [-0, +0, v] */
+PngOptions save_options_check(lua_State *L, int t);
+/* The same as options of a command. */
+void       save_options_line(const PngOptions *options, const char *path, Text *out);
+
+/* Panels of figures that are plots of measured numbers; for figure.c. */
+
+/* view = "plot(time)": the result, which the figure keeps already, and those of `with` in the
+ * table at t (0: none), become the panel; false: the view is no plot.  [-0, +0, v] */
+bool plot_panel(lua_State *L, int t, Result *result, Session *s, const char *view,
+                LuaFigure *figure, Panel *panel);
+/* scaling = { { name=, n=, cost=, claim= }, ... }, the list at `at`.  [-0, +0, v] */
+void scaling_panel(lua_State *L, int t, int at, Panel *panel);
+/* Measures, where it takes a worker, what the machine can do at most for the panels of the options
+ * at 1 that show it; then goes on in `then`, or gives a failure's values.  To be returned from a C
+ * function.  [-0, +?, v] */
+int plot_await_ceilings(lua_State *L, lua_KFunction then);
+
+#endif

@@ -1,0 +1,509 @@
+/* figure_file.c -- figures and steps as files: what Lua's save and save_steps take. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command/command_parts.h"
+#include "app/figure/picture.h"
+#include "app/figure/picture_plot.h"
+#include "app/figure/step_figure.h"
+#include "script/api/figure.h"
+#include "script/host/work.h"
+
+#define USUAL_DPI 300
+
+/* width = 6.75, "6.75in" or the like (figure_width), or "900px", as inches; 0: not said.
+ * [-0, +0, v] */
+static double check_width(lua_State *L, int t, int dpi)
+{
+    double      width = 0;
+    const char *text;
+    char       *end;
+
+    if (lua_getfield(L, t, "width") == LUA_TSTRING) {
+        text = option_string(L, t, "width", "");
+        width = strtod(text, &end);
+        if (!strcmp(end, "px"))
+            width /= dpi ? dpi : USUAL_DPI;
+        else if (isnan(width = figure_width(text)))
+            luaL_error(L, "width: expected inches as 6.75 or \"6.75in\", or as \"8.5cm\", "
+                       "\"85mm\", \"246pt\" or \"900px\", got '%s'", text);
+    } else {
+        width = option_number(L, t, "width", 0);
+    }
+    if (!(width >= 0 && width <= 100))
+        luaL_error(L, "width: expected inches from 0 to 100, got %f", width);
+    lua_pop(L, 1);
+    return width;
+}
+
+void figure_set_page(lua_State *L, LuaFigure *figure)
+{
+    figure->dpi = (int)option_integer(L, 1, "dpi", 0, 1, 4800);
+    figure->width = check_width(L, 1, figure->dpi);
+}
+
+PngOptions save_options_check(lua_State *L, int t)
+{
+    PngOptions o = { 0 };
+
+    options_check(L, t, &class_save_options);
+    o.dpi = (int)option_integer(L, t, "dpi", 0, 1, 4800);
+    o.width_inch = check_width(L, t, o.dpi);
+    o.theme = option_string(L, t, "theme", NULL);
+    o.format = option_string(L, t, "format", NULL);
+    o.colours = (int)option_integer(L, t, "colours", 0, 0, 256);
+    luaL_argcheck(L, o.colours == 0 || o.colours == 24 || o.colours == 256, t,
+                  "colours: expected 24 or 256");
+    o.transparent = option_bool(L, t, "transparent", false);
+    o.delay = option_number(L, t, "delay", 0);
+    luaL_argcheck(L, o.delay >= 0 && o.delay <= 60, t, "delay: expected seconds from 0 to 60");
+    return o;
+}
+
+/* 0: not said */
+static void add_number(Text *out, const char *flag, double value)
+{
+    Json number;
+
+    if (!(value > 0))
+        return;
+    text_addf(out, " --%s ", flag);
+    number = jsonw_to(out);
+    jsonw_number(&number, value);
+}
+
+void save_options_line(const PngOptions *o, const char *path, Text *out)
+{
+    add_number(out, "width", o->width_inch);
+    if (o->dpi)
+        text_addf(out, " --dpi %d", o->dpi);
+    if (o->theme)
+        text_addf(out, " --theme %s", o->theme);
+    if (o->format)
+        text_addf(out, " --format %s", o->format);
+    add_number(out, "delay", o->delay);
+    text_add(out, o->colours == 256 ? " --color 256" : "");
+    text_addf(out, "%s -o ", o->transparent ? " --transparent" : "");
+    word_quote(out, path);
+}
+
+/* "step ..." that writes the same. */
+static void steps_line(Session *s, const Result *result, const PictureOptions *picture,
+                       const PngOptions *png, const char *path, Text *out)
+{
+    Text command = { 0 };
+
+    request_command(s, &result->request, "step", &command);
+    text_add(out, text_str(&command) + strlen("attnscope "));
+    text_free(&command);
+    if (picture->head > 0)
+        text_addf(out, " --head %lld", (long long)picture->head);
+    text_add(out, picture->sorted ? " --sorted" : "");
+    save_options_line(png, path, out);
+}
+
+/* What it points to lies on the stack. */
+typedef struct Saving {
+    Session         *session;
+    const LuaFigure *figure; /* or steps of: */
+    Result          *result;
+    PictureOptions   picture;
+    PngOptions       png;
+    const char      *path;
+    Text            *line;
+} Saving;
+
+static bool save(void *context, const atomic_bool *cancel, Error *err)
+{
+    Saving          *s = context;
+    const LuaFigure *f = s->figure;
+
+    (void)cancel;
+    if (f)
+        return picture_save(s->session, f->figure, f->results, f->result_count, text_str(s->line),
+                            &s->png, s->path, err);
+    return steps_save(s->session, s->result, 0, result_steps(s->result), &s->picture, NULL,
+                      text_str(s->line), &s->png, s->path, err);
+}
+
+/* A key of metadata as all kinds of file can hold it, and none of our own.  [-0, +0, v] */
+static void check_key(lua_State *L, int at)
+{
+    const char *key = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "";
+    size_t      length = strlen(key);
+
+    if (!length || length > 60 || length != lua_rawlen(L, at) || !strcmp(key, "Software") ||
+        strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != length)
+        luaL_error(L, "metadata: a key has letters, digits, _ . and -, 60 at most, and is not "
+                   "Software");
+}
+
+/* metadata = { author = "me", run = 3 } of the options at 3 as key, value, ..., NULL, which lies
+ * on the stack with what it points to; NULL: none.  [-0, +1, v] */
+static const char *const *push_metadata(lua_State *L)
+{
+    const char **pairs;
+    int          count = 0, texts, table;
+
+    if (lua_getfield(L, 3, "metadata") == LUA_TNIL)
+        return NULL;
+    if (!lua_istable(L, -1))
+        luaL_error(L, "metadata: expected a table of keys and texts, got %s", luaL_typename(L, -1));
+    table = lua_gettop(L);
+    pairs = lua_newuserdatauv(L, (2 * METADATA_OWN_MOST + 1) * sizeof(*pairs), 1);
+    lua_newtable(L);
+    texts = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+        check_key(L, -2);
+        if (count == METADATA_OWN_MOST)
+            luaL_error(L, "metadata: %d keys at most", METADATA_OWN_MOST);
+        pairs[2 * count] = lua_tostring(L, -2);
+        pairs[2 * count + 1] = luaL_tolstring(L, -1, NULL);
+        if (strlen(pairs[2 * count + 1]) != lua_rawlen(L, -1))
+            luaL_error(L, "metadata: there is a zero byte in %s", pairs[2 * count]);
+        lua_rawseti(L, texts, 2 * count + 2);
+        lua_pushvalue(L, -2);
+        lua_rawseti(L, texts, 2 * count++ + 1);
+    }
+    pairs[2 * count] = NULL;
+    lua_setiuservalue(L, -2, 1);
+    lua_remove(L, table);
+    return pairs;
+}
+
+/* The object at 1, path and options at 2 and 3.  [-0, +3, v] */
+static Saving *push_saving(lua_State *L)
+{
+    const char *path = check_text(L, 2);
+    PngOptions  png = (lua_settop(L, 3), save_options_check(L, 3));
+    Text       *line = (png.metadata = push_metadata(L), text_box(L));
+    Saving     *s = lua_newuserdatauv(L, sizeof(*s), 0);
+
+    *s = (Saving){ .path = path, .png = png, .line = line };
+    return s;
+}
+
+/* [-0, +1 or 3, v] */
+int figure_save(lua_State *L)
+{
+    const LuaFigure *figure = figure_check(L);
+    Saving          *s = push_saving(L);
+
+    s->figure = figure;
+    s->png.dpi = s->png.dpi ? s->png.dpi : figure->dpi;
+    s->png.width_inch = s->png.width_inch > 0 ? s->png.width_inch : figure->width;
+    s->session = script_of(L)->session->thing;
+    text_add(s->line, figure->line ? figure->line : script_of(L)->line);
+    if (figure->line) /* the line that makes the file again: the figure's own, or the script's */
+        save_options_line(&s->png, s->path, s->line);
+    return work_await(L, s->session, "writing a picture", save, work_push_true);
+}
+
+/* [-0, +1 or 3, v] */
+int result_save_steps(lua_State *L)
+{
+    const LuaResult *result = result_check(L, 1);
+    Saving          *s = push_saving(L);
+
+    s->result = result->result;
+    s->session = result->session;
+    s->picture.head = option_integer(L, 3, "head", -1, 0, s->result->run->h - 1);
+    s->picture.sorted = option_bool(L, 3, "sorted", false);
+    steps_line(s->session, s->result, &s->picture, &s->png, s->path, s->line);
+    return work_await(L, s->session, "writing a picture", save, work_push_true);
+}
+
+static const Member save_options[] = {
+    { "width", NULL, NULL, "number|string",
+      "inches, like 3.25 or \"6.75in\"; or \"8.5cm\", \"85mm\", \"246pt\", \"900px\"" },
+    { "dpi", NULL, NULL, "integer", "dots an inch (default 300)" },
+    { "theme", NULL, NULL, "string", "light, dark, print, slide or colour-blind" },
+    { "format", NULL, NULL, "string", "png, svg, pdf, txt or ans, whatever the ending" },
+    { "colours", NULL, NULL, "integer", "of .ans: 24 for true colour (default), or 256" },
+    { "metadata", NULL, NULL, "table<string, any>",
+      "to be put into the file as well: { author = \"me\" }" },
+    { "transparent", NULL, NULL, "boolean", "no background" },
+    { "delay", NULL, NULL, "number", "seconds each frame of .apng stands (default 1)" },
+    { "head", NULL, NULL, "integer", "of save_steps, counted from 0" },
+    { "sorted", NULL, NULL, "boolean", "of save_steps: tokens in the mechanism's own order" },
+    MEMBER_END,
+};
+const Class class_save_options = { .name = "SaveOptions", .help = "How to write a picture.",
+                                   .members = save_options };
+
+/* A figure of panels as the figure command that draws the same.
+ *
+ * Then the file holds that command and `rerender` makes it again.  What only the script has (its
+ * own tensors, mechanisms, captions of single panels) stays as the script made it.
+ */
+
+typedef struct Told {
+    LuaFigure     *figure;
+    PanelChoice   *choices; /* of the figure's arena */
+    PanelLooks    *looks;
+    int            count, panels;
+    PictureOptions options;
+    Session       *session; /* of all results */
+    Text          *titles;  /* "first|second" */
+    bool           titled;
+    const char    *why;     /* no command draws it; static; NULL: one does */
+} Told;
+
+/* A text that lives as long as the figure.  [-0, +0, v] */
+static const char *kept(lua_State *L, Told *told, const char *text)
+{
+    const char *copy = text ? arena_printf(told->figure->arena, "%s", text) : NULL;
+
+    if (text && !copy)
+        luaL_error(L, "not enough memory for a figure");
+    return copy;
+}
+
+/* The field as text; NULL: it is not there.  [-0, +0, v] */
+static const char *field(lua_State *L, int t, const char *key, Told *told)
+{
+    const char *text = NULL;
+    int         top = lua_gettop(L);
+
+    if (t && lua_getfield(L, t, key) != LUA_TNIL)
+        text = kept(L, told, luaL_tolstring(L, -1, NULL));
+    lua_settop(L, top);
+    return text;
+}
+
+/* The result there keeps itself; a choice more of it.  [-0, +0, v] */
+static PanelChoice *add_choice(Told *told, const LuaResult *result)
+{
+    PanelChoice *choice = &told->choices[told->count++];
+
+    if (told->session && told->session != result->session)
+        told->why = "the panels are of different inputs";
+    told->session = result->session;
+    *choice = (PanelChoice){ .result = result->result, .head = -1 };
+    return choice;
+}
+
+/* ---- one panel ------------------------------------------------------------------- */
+
+/* What is no option of one panel must be the same in all. */
+static void tell_shared(lua_State *L, int t, int index, Told *told)
+{
+    PictureOptions *o = &told->options;
+    const char     *span = field(L, t, "span", told);
+    MarginChoice    strips = { .kind = MARGIN_NONE };
+
+    if (t)
+        panel_strips(L, t, &strips);
+    if (index == 0) {
+        o->span = span;
+        o->strips = strips;
+    } else if (!span != !o->span || (span && strcmp(span, o->span) != 0)) {
+        told->why = "the panels show different spans";
+    } else if (strips.kind != o->strips.kind || strips.query_count != o->strips.query_count ||
+               memcmp(strips.queries, o->strips.queries,
+                      (size_t)strips.query_count * sizeof(*strips.queries)) != 0) {
+        told->why = "the panels have different strips";
+    }
+}
+
+static void tell_looks(lua_State *L, int t, const Panel *panel, Told *told, PanelLooks *out)
+{
+    *out = (PanelLooks){ .pooled = field(L, t, "pool", told) != NULL, .pool = panel->pool,
+                         .scaled = field(L, t, "scale", told) != NULL, .scale = panel->scale,
+                         .mapped = field(L, t, "cmap", told) != NULL, .map = panel->map,
+                         .excludes = panel->excludes, .excluded = panel->excluded };
+    if (field(L, t, "region", told))
+        out->region = panel->region;
+    out->ranged = panel->lo < panel->hi &&
+                  (field(L, t, "lo", told) || field(L, t, "hi", told));
+    out->lo = panel->lo;
+    out->hi = panel->hi;
+    if (panel->view->kind == VIEW_HOPS && field(L, t, "layers", told))
+        out->layers = reach_view_depth(panel->view);
+    out->strict = panel->view->kind == VIEW_HOPS && reach_view_strict(panel->view);
+    if (panel->note_count)
+        snprintf(out->notes, sizeof(out->notes), "%s", field(L, t, "notes", told));
+}
+
+static void tell_title(lua_State *L, int t, int index, Told *told, PanelChoice *choice)
+{
+    choice->title = field(L, t, "title", told);
+    told->titled |= choice->title != NULL;
+    if (choice->title && strchr(choice->title, '|'))
+        told->why = "a panel's title has a bar in it";
+    text_addf(told->titles, "%s%s", index ? "|" : "", choice->title ? choice->title : "");
+}
+
+/* The curves of `with` join the plot of the choice.  [-0, +0, v] */
+static void tell_joined(lua_State *L, int t, Told *told, const char *view)
+{
+    if (lua_getfield(L, t, "with") == LUA_TTABLE)
+        for (lua_Integer k = 1; k <= luaL_len(L, -1); k++) {
+            PanelChoice *choice;
+
+            lua_geti(L, -1, k);
+            choice = add_choice(told, result_check(L, lua_gettop(L)));
+            choice->view = view;
+            choice->joins = true;
+            lua_pop(L, 1);
+        }
+    lua_settop(L, t);
+}
+
+/* The panel described at the top, a table with a result.  [-0, +0, v] */
+static void tell_table(lua_State *L, int index, Told *told)
+{
+    const Panel *panel = &told->figure->figure->panels[index];
+    PanelChoice *choice;
+    int          t = lua_gettop(L);
+
+    if (lua_getfield(L, t, "result") == LUA_TNIL) {
+        told->why = "a panel shows numbers of the script";
+        return;
+    }
+    choice = add_choice(told, result_check(L, t + 1));
+    lua_settop(L, t);
+    choice->view = field(L, t, "view", told);
+    choice->head = option_integer(L, t, "head", -1, 0, INT32_MAX);
+    choice->sorted = option_bool(L, t, "sorted", false);
+    if (lua_getfield(L, t, "minus") != LUA_TNIL) {
+        choice->minus = result_check(L, t + 1)->result;
+        choice->view = choice->view ? choice->view : kept(L, told, panel->view->name);
+    }
+    lua_settop(L, t);
+    if (!panel->plot)
+        tell_looks(L, t, panel, told, &told->looks[index]);
+    choice->looks = panel->plot ? NULL : &told->looks[index];
+    tell_title(L, t, index, told, choice);
+    tell_shared(L, t, index, told);
+    tell_joined(L, t, told, choice->view);
+    if (field(L, t, "caption", told))
+        told->why = "a panel has a caption of its own";
+}
+
+static void tell_panel(lua_State *L, int index, Told *told)
+{
+    int t = lua_gettop(L);
+
+    if (class_test(L, t, &class_result)) {
+        add_choice(told, result_check(L, t));
+        text_add(told->titles, index ? "|" : "");
+        tell_shared(L, 0, index, told);
+    } else {
+        tell_table(L, index, told);
+    }
+    lua_settop(L, t);
+}
+
+/* ---- the whole --------------------------------------------------------------------- */
+
+static void tell_options(lua_State *L, Told *told)
+{
+    const Figure   *figure = told->figure->figure;
+    PictureOptions *o = &told->options;
+    int             panels = told->panels;
+
+    o->head = -1;
+    o->title = field(L, 1, "title", told);
+    o->caption = field(L, 1, "caption", told);
+    o->shared_scale = figure->shared_scale;
+    o->rows = figure->rows;
+    o->cols = figure->cols;
+    o->loose = figure->loose;
+    if (o->rows > 0 && o->cols <= 0)
+        o->cols = (panels + o->rows - 1) / o->rows;
+    if (o->cols > 0 && o->rows <= 0)
+        o->rows = (panels + o->cols - 1) / o->cols;
+    if (!figure->legend)
+        told->why = "there is no option that leaves out the legend";
+}
+
+/* Rooflines stand under what the machine can do. */
+static bool add_ceilings(Told *told, Error *err)
+{
+    PlotKind kind;
+
+    for (int i = 0; i < told->count; i++)
+        if (plot_word(told->choices[i].view, &kind, NULL) && kind == PLOT_ROOFLINE) {
+            told->choices[i].ceilings =
+                session_ceilings(told->session, told->choices[i].result->request.ops,
+                                 told->choices[i].result->request.threads, err);
+            if (!told->choices[i].ceilings)
+                return false;
+        }
+    return true;
+}
+
+static void add_option(Text *line, const char *flag, const char *value)
+{
+    if (!value)
+        return;
+    text_addf(line, " --%s ", flag);
+    word_quote(line, value);
+}
+
+static void tell_line(Told *told, Text *line)
+{
+    picture_command(told->session, told->choices, told->count, &told->options, line);
+    add_option(line, "title", told->options.title);
+    add_option(line, "titles", told->titled ? text_str(told->titles) : NULL);
+    add_option(line, "caption", told->options.caption);
+}
+
+/* The file tells of every result that is shown, as the command does. */
+static bool take_results(Told *told)
+{
+    Result **results = arena_zalloc(told->figure->arena, told->count, sizeof(Result *));
+
+    for (int i = 0; results && i < told->count; i++)
+        results[i] = told->choices[i].result;
+    told->figure->results = results ? results : told->figure->results;
+    told->figure->result_count = results ? told->count : told->figure->result_count;
+    return results != NULL;
+}
+
+/* Room for the choices of `panels` panels; false: none.  */
+static bool prepare(Told *told)
+{
+    Arena *arena = told->figure->arena;
+
+    told->choices = arena_zalloc(arena, (int64_t)told->panels * (1 + PANEL_OVERLAYS),
+                                 sizeof(*told->choices));
+    told->looks = arena_zalloc(arena, told->panels, sizeof(*told->looks));
+    return told->choices && told->looks;
+}
+
+void figure_tell(lua_State *L, LuaFigure *figure)
+{
+    Told    told = { .figure = figure, .panels = figure->figure->count };
+    Figure *same;
+    Text   *line;
+    Error   err = ERROR_INIT;
+    int     top = lua_gettop(L), panels;
+
+    told.titles = text_box(L);
+    line = text_box(L);
+    if (!prepare(&told))
+        luaL_error(L, "not enough memory for a figure");
+    tell_options(L, &told);
+    lua_settop(L, top + 2);
+    lua_getfield(L, 1, "panels");
+    panels = lua_gettop(L);
+    for (int i = 0; i < told.panels && !told.why; i++) {
+        lua_geti(L, panels, i + 1);
+        tell_panel(L, i, &told);
+        lua_settop(L, panels);
+    }
+    if (!told.why)
+        told.why = picture_untold(told.session, told.choices, told.count);
+    if (!told.why && take_results(&told) && add_ceilings(&told, &err) &&
+        (same = picture_of_panels(told.choices, told.count, &told.options, &err))) {
+        figure_free(figure->figure);
+        figure->figure = same;
+        tell_line(&told, line);
+        figure->line = arena_printf(figure->arena, "%s", text_str(line));
+    }
+    lua_settop(L, top);
+}

@@ -1,0 +1,650 @@
+/* input.c -- inputs in Lua: loaded, generated, or made of tensors.
+ *
+ * Each input has a Session of its own, so that several can be held at once and
+ * each gives its memory back when the script lets go of it.  Inputs a run asks
+ * for by name are remembered as long as somebody holds them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/scripting.h"
+#include "script/host/work.h"
+
+/* ---- the object ------------------------------------------------------------- */
+
+LuaInput *input_check(lua_State *L, int arg)
+{
+    LuaInput *input = class_check(L, arg, &class_input);
+
+    if (!input->keep)
+        luaL_argerror(L, arg, "the input is closed");
+    return input;
+}
+
+static const Input *check(lua_State *L)
+{
+    return input_check(L, 1)->input;
+}
+
+/* [-0, +0, -] */
+static int input_close(lua_State *L)
+{
+    LuaInput *input = class_check(L, 1, &class_input);
+    Keep     *keep = input->keep;
+
+    *input = (LuaInput){ 0 };
+    keep_release(keep);
+    return 0;
+}
+
+/* [-0, +1, m] */
+static int input_describe(lua_State *L)
+{
+    const LuaInput *input = class_check(L, 1, &class_input);
+    const Input    *in = input->input;
+
+    if (!input->keep)
+        lua_pushliteral(L, "Input (closed)");
+    else
+        lua_pushfstring(L, "Input %s n=%I m=%I d=%I heads=%I", in->name, (lua_Integer)in->n,
+                        (lua_Integer)in->m, (lua_Integer)in->d, (lua_Integer)in->heads);
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int input_length(lua_State *L)
+{
+    lua_pushinteger(L, check(L)->n);
+    return 1;
+}
+
+/* A mechanism of the script may be running in it, which needs the state to end. */
+static void drop_session(void *session)
+{
+    int     held;
+    Script *script = script_step_aside(&held);
+
+    session_free(session);
+    if (script)
+        script_resume(script, held);
+}
+
+LuaInput *input_push_empty(lua_State *L)
+{
+    LuaInput *input = class_push(L, &class_input, sizeof(*input), 0);
+    Error     err = ERROR_INIT;
+
+    input->session = session_new(&err);
+    if (!input->session)
+        luaL_error(L, "%s", err.text);
+    input->keep = keep_new(input->session, drop_session, NULL);
+    if (!input->keep)
+        luaL_error(L, "not enough memory");
+    return input;
+}
+
+/* The input at the top has its content now.  [-0, +0 or 3, v] */
+static int finish(lua_State *L, LuaInput *input, bool ok, const Error *err)
+{
+    const Input *in = ok ? session_input(input->session) : NULL;
+
+    if (!ok) {
+        keep_release(input->keep);
+        *input = (LuaInput){ 0 };
+        return failure(L, err);
+    }
+    input->input = in;
+    account(L, arena_used(in->arena));
+    return 1;
+}
+
+int input_push_worked(lua_State *L, int status, lua_KContext at)
+{
+    LuaInput *input = class_check(L, (int)at - 2, &class_input);
+    Error     err;
+    bool      ok = work_ended(L, at, &err);
+
+    (void)status;
+    lua_pushvalue(L, (int)at - 2);
+    return finish(L, input, ok, &err);
+}
+
+/* ---- of tensors ------------------------------------------------------------- */
+
+/* It stays on the stack, so that nobody frees it.  [-0, +1, v] */
+static const Tensor *push_tensor_field(lua_State *L, const char *key)
+{
+    const Tensor *t = NULL;
+
+    if (lua_getfield(L, 1, key) != LUA_TNIL) {
+        if (!class_test(L, -1, &class_tensor))
+            luaL_error(L, "%s: expected a Tensor, got %s", key, luaL_typename(L, -1));
+        t = tensor_check(L, lua_gettop(L));
+    }
+    return t;
+}
+
+/* The token list as texts, which stay whatever becomes of the list; on the stack.  [-0, +1, v] */
+static const char **push_tokens(lua_State *L, int64_t count)
+{
+    const char **texts;
+    int          list;
+
+    if (lua_getfield(L, 1, "tokens") == LUA_TNIL)
+        return NULL;
+    luaL_checktype(L, -1, LUA_TTABLE);
+    list = lua_gettop(L);
+    if ((int64_t)lua_rawlen(L, list) != count)
+        luaL_error(L, "tokens: expected %I, one a key, got %I", (lua_Integer)count,
+                   (lua_Integer)lua_rawlen(L, list));
+    texts = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof(*texts), 1);
+    lua_createtable(L, (int)count, 0);
+    for (int64_t i = 0; i < count; i++) {
+        if (lua_rawgeti(L, list, i + 1) != LUA_TSTRING)
+            luaL_error(L, "tokens: item %I is no string", (lua_Integer)i + 1);
+        texts[i] = lua_tostring(L, -1);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setiuservalue(L, -2, 1);
+    lua_replace(L, list);
+    return texts;
+}
+
+/* What attn.input is given; it lies on the stack. */
+typedef struct Joining {
+    LuaInput     *input;
+    Tensor        part[5]; /* q, k, v, x, segments; no data: not given */
+    const char  **tokens, *name;
+    int           causal;
+} Joining;
+
+static bool join(void *context, const atomic_bool *cancel, Error *err)
+{
+    Joining      *j = context;
+    const Tensor *part[5];
+    Input        *in;
+
+    (void)cancel; /* at most the memory's bytes are copied and hashed */
+    for (int i = 0; i < 5; i++)
+        part[i] = j->part[i].data ? &j->part[i] : NULL;
+    in = input_from_tensors(part[0], part[1], part[2], part[3], j->tokens, err);
+    if (in && part[4] && !input_set_segments(in, part[4], err)) {
+        input_free(in);
+        return false;
+    }
+    if (in)
+        in->causal = j->causal;
+    return in && session_set_input(j->input->session, in, j->name, err);
+}
+
+#define LONG_BYTES (4 << 20) /* that are joined in no time */
+
+/* [-0, +1 or 3, v] */
+int attn_input(lua_State *L)
+{
+    static const char *const names[] = { "q", "k", "v", "x", "segments" };
+    const Tensor *part[5], *v, *x;
+    Joining       all = { 0 }, *j;
+    int64_t       bytes = 0;
+
+    luaL_checktype(L, 1, LUA_TTABLE);
+    options_check(L, 1, &class_tensors);
+    lua_settop(L, 1);
+    for (int i = 0; i < 5; i++) {
+        part[i] = push_tensor_field(L, names[i]);
+        all.part[i] = part[i] ? *part[i] : (Tensor){ 0 };
+        bytes += part[i] ? tensor_bytes(part[i]) : 0;
+    }
+    v = part[2];
+    x = part[3];
+    if ((!v && (!x || part[0] || part[1])) || (part[1] && !part[0]))
+        luaL_error(L, "input: needs q, k and v, or x, or v without k; %s is missing",
+                   !v ? "v" : "q");
+    all.name = lua_pushstring(L, option_string(L, 1, "name", "tensors"));
+    all.causal = option_tristate(L, 1, "causal");
+    all.tokens = push_tokens(L, v ? v->shape[v->rank - 2 < 0 ? 0 : v->rank - 2] : x->shape[0]);
+    all.input = input_push_empty(L);
+    j = lua_newuserdatauv(L, sizeof(*j), 0);
+    *j = all;
+    return work_await(L, script_of(L)->session->thing, bytes < LONG_BYTES ? NULL : "an input",
+                      join, input_push_worked);
+}
+
+/* ---- fields ----------------------------------------------------------------- */
+
+/* Each [-0, +1, v]. */
+#define INTEGER_FIELD(field)                                                                     \
+    static int input_##field(lua_State *L)                                                       \
+    {                                                                                            \
+        lua_pushinteger(L, check(L)->field);                                                     \
+        return 1;                                                                                \
+    }
+#define TEXT_FIELD(field)                                                                        \
+    static int input_##field(lua_State *L)                                                       \
+    {                                                                                            \
+        lua_pushstring(L, check(L)->field);                                                      \
+        return 1;                                                                                \
+    }
+#define TENSOR_FIELD(field)                                                                      \
+    static int input_##field(lua_State *L)                                                       \
+    {                                                                                            \
+        const LuaInput *input = input_check(L, 1);                                               \
+                                                                                                 \
+        if (input->input->field.data)                                                            \
+            tensor_push_shared(L, input->input->field, input->keep, true);                       \
+        else                                                                                     \
+            lua_pushnil(L);                                                                      \
+        return 1;                                                                                \
+    }
+
+INTEGER_FIELD(n)
+INTEGER_FIELD(m)
+INTEGER_FIELD(d)
+INTEGER_FIELD(e)
+INTEGER_FIELD(heads)
+INTEGER_FIELD(layer)
+INTEGER_FIELD(layers)
+INTEGER_FIELD(width)
+
+/* [-0, +1, m] */
+static int input_held(lua_State *L)
+{
+    const Input *in = check(L);
+
+    lua_createtable(L, (int)in->layers, 0);
+    for (int64_t i = 0; i < in->layers; i++) {
+        lua_pushinteger(L, (lua_Integer)input_layer_number(in, i));
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+TEXT_FIELD(name)
+TEXT_FIELD(kind)
+TEXT_FIELD(model)
+TEXT_FIELD(note)
+TEXT_FIELD(sha256)
+TENSOR_FIELD(q)
+TENSOR_FIELD(k)
+TENSOR_FIELD(v)
+TENSOR_FIELD(x)
+TENSOR_FIELD(attn)
+TENSOR_FIELD(segments)
+
+/* [-0, +1, v] */
+static int input_causal(lua_State *L)
+{
+    int causal = check(L)->causal;
+
+    if (causal < 0)
+        lua_pushnil(L);
+    else
+        lua_pushboolean(L, causal);
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int input_tokens(lua_State *L)
+{
+    const Input *in = check(L);
+
+    if (in->k_tokens)
+        push_strings(L, in->k_tokens, in->m);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* [-0, +1, v] */
+static int input_token(lua_State *L)
+{
+    const Input *in = check(L);
+    int64_t      j = check_index(L, 2, in->m, "token");
+
+    lua_pushstring(L, in->k_tokens ? in->k_tokens[j] : NULL);
+    return 1;
+}
+
+/* ---- saving ----------------------------------------------------------------- */
+
+static void tokens_json(const Input *in, Text *out)
+{
+    Json j = jsonw_to(out);
+
+    jsonw_open(&j, '[');
+    for (int64_t i = 0; i < in->m; i++)
+        jsonw_string(&j, in->k_tokens[i]);
+    jsonw_close(&j, ']');
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t length = strlen(path), size = strlen(ending);
+
+    return length >= size && !strcmp(path + length - size, ending);
+}
+
+/* The input at 1, the path at 2. */
+typedef struct Saving {
+    const Input *in;
+    const char  *path;
+    bool         safetensors;
+} Saving;
+
+static bool save(void *context, const atomic_bool *cancel, Error *err)
+{
+    const Saving *s = context;
+    const Input  *in = s->in;
+    const char   *metadata[5] = { NULL };
+    NamedTensor   all[] = { { "q", in->q }, { "k", in->k }, { "v", in->v }, { "x", in->x },
+                            { "attn", in->attn }, { "segments", in->segments } }, items[6];
+    Text          tokens = { 0 };
+    int           count = 0, words = 0;
+    bool          ok;
+
+    (void)cancel;
+    for (int i = 0; i < 6; i++)
+        if (all[i].tensor.data)
+            items[count++] = all[i];
+    if (in->k_tokens) {
+        tokens_json(in, &tokens);
+        metadata[words++] = "tokens";
+        metadata[words++] = text_str(&tokens);
+    }
+    if (in->causal >= 0) {
+        metadata[words++] = "causal";
+        metadata[words] = in->causal ? "true" : "false";
+    }
+    ok = s->safetensors ? input_write_safetensors(s->path, items, count, metadata, err)
+                        : input_write_npz(s->path, items, count, err);
+    text_free(&tokens);
+    return ok;
+}
+
+/* [-0, +1 or 3, v] */
+static int input_save(lua_State *L)
+{
+    const LuaInput *input = input_check(L, 1);
+    const char     *path = check_text(L, 2);
+    Saving         *s;
+
+    luaL_argcheck(L, has_ending(path, ".safetensors") || has_ending(path, ".npz"), 2,
+                  "expected a path ending in .npz or .safetensors");
+    s = lua_newuserdatauv(L, sizeof(*s), 0);
+    *s = (Saving){ .in = input->input, .path = path,
+                   .safetensors = has_ending(path, ".safetensors") };
+    return work_await(L, script_of(L)->session->thing, "writing an input", save, work_push_true);
+}
+
+/* ---- tables ----------------------------------------------------------------- */
+
+static const luaL_Reg input_meta[] = {
+    { "__gc", input_close }, { "__close", input_close }, { "__tostring", input_describe },
+    { "__len", input_length }, { NULL, NULL },
+};
+
+static const Member input_members[] = {
+    { "n", input_n, NULL, "integer", "queries" },
+    { "m", input_m, NULL, "integer", "keys" },
+    { "d", input_d, NULL, "integer", "size of a query and a key" },
+    { "e", input_e, NULL, "integer", "size of a value" },
+    { "heads", input_heads, NULL, "integer", "query heads" },
+    { "layer", input_layer, NULL, "integer", "which layer of the file this is" },
+    { "layers", input_layers, NULL, "integer", "how many layers the file holds" },
+    { "held", input_held, NULL, "integer[]", "the numbers of these, ascending" },
+    { "width", input_width, NULL, "integer", "pixels of a line of an image; 0: no image" },
+    { "causal", input_causal, NULL, "boolean?", "as the file says; nil: it does not" },
+    { "name", input_name, NULL, "string", "path or generator" },
+    { "kind", input_kind, NULL, "string", "npz, safetensors, text, image, synthetic, tensors" },
+    { "model", input_model, NULL, "string?", "the model it came from" },
+    { "note", input_note, NULL, "string?", "how q, k and v came to be" },
+    { "sha256", input_sha256, NULL, "string", "fingerprint of the content" },
+    { "q", input_q, NULL, "attnscope.Tensor?", "[h,n,d], read only" },
+    { "k", input_k, NULL, "attnscope.Tensor?", "[h,m,d], read only" },
+    { "v", input_v, NULL, "attnscope.Tensor?", "[h,m,e], read only" },
+    { "x", input_x, NULL, "attnscope.Tensor?", "the layer's own input [n,dm], read only" },
+    { "attn", input_attn, NULL, "attnscope.Tensor?", "finished weights [h,n,m], read only" },
+    { "segments", input_segments, NULL, "attnscope.Tensor?",
+      "document of each position [n]: $segments of patterns; read only" },
+    { "tokens", input_tokens, NULL, "string[]?", "labels of the keys" },
+    { "token", input_token, "j: integer", "string?", "Label of key j, counted from 0." },
+    { "save", input_save, "path: string", "true?, string?, string?",
+      "Writes .npz, or .safetensors with the tokens." },
+    { "close", input_close, "", "", "Lets go of it now; runs made on it stay." },
+    MEMBER_END,
+};
+
+const Class class_input = {
+    .name = "Input",
+    .help = "One layer of one sequence: what mechanisms are run on.",
+    .members = input_members,
+    .meta = input_meta,
+    .operators = "---@operator len: integer\n",
+    .instead = "attn.input{ ... } makes another",
+};
+
+static const Member tensors_members[] = {
+    { "q", NULL, NULL, "attnscope.Tensor", "[n,d] or [h,n,d]" },
+    { "k", NULL, NULL, "attnscope.Tensor", "[m,d] or [h,m,d]" },
+    { "v", NULL, NULL, "attnscope.Tensor", "[m,e] or [h,m,e]" },
+    { "x", NULL, NULL, "attnscope.Tensor", "the layer's own input [n,dm]" },
+    { "segments", NULL, NULL, "attnscope.Tensor", "[n] whole numbers: $segments of patterns" },
+    { "tokens", NULL, NULL, "string[]", "one label a key" },
+    { "causal", NULL, NULL, "boolean", "queries see no later key" },
+    { "name", NULL, NULL, "string", "for messages and figures" },
+    MEMBER_END,
+};
+const Class class_tensors = { .name = "Tensors", .help = "What attn.input is made of.",
+                              .members = tensors_members };
+
+static const Member options_members[] = {
+    { "layer", NULL, NULL, "integer", "layer of the file; else the first it holds" },
+    { "n", NULL, NULL, "integer", "length: cuts a file, sizes a generator" },
+    { "d", NULL, NULL, "integer", "head size of generated q, k, v" },
+    { "heads", NULL, NULL, "integer", "heads of generated q, k, v" },
+    { "seed", NULL, NULL, "integer", "of generated q, k, v" },
+    { "q", NULL, NULL, "string", "name of the file's array that is q, where it is another" },
+    { "k", NULL, NULL, "string", "of k" },
+    { "v", NULL, NULL, "string", "of v" },
+    { "x", NULL, NULL, "string", "of x" },
+    { "attn", NULL, NULL, "string", "of finished weights" },
+    { "tokens", NULL, NULL, "string", "of the tokens' labels" },
+    { "segments", NULL, NULL, "string", "of the positions' documents" },
+    MEMBER_END,
+};
+const Class class_input_options = { .name = "InputOptions", .help = "What to take of a source.",
+                                    .members = options_members };
+
+static const Member random_members[] = {
+    { "n", NULL, NULL, "integer", "length" },
+    { "d", NULL, NULL, "integer", "head size" },
+    { "heads", NULL, NULL, "integer", "heads" },
+    { "seed", NULL, NULL, "integer", "of the draw" },
+    { "structure", NULL, NULL, "string", "a generator's name (default normal)" },
+    { "dist", NULL, NULL, "string", "the same as structure" },
+    { "m", NULL, NULL, "integer", "keys, where there are others than queries: of normal numbers" },
+    { "dv", NULL, NULL, "integer", "size of a value, where it is another: of normal numbers" },
+    MEMBER_END,
+};
+const Class class_random_options = {
+    .name = "RandomOptions",
+    .help = "Sizes and structure; other keys are the generator's own arguments.",
+    .members = random_members,
+    .open = true,
+};
+
+/* Inputs by name: read from a file or generated, by a worker.
+ *
+ * Those that a run asks for are remembered as long as somebody holds them.
+ */
+
+static InputChoice choice_of(lua_State *L, int t)
+{
+    return (InputChoice){
+        .layer = option_integer(L, t, "layer", -1, 0, 100000),
+        .n = option_integer(L, t, "n", 0, 1, INT64_C(1) << 40),
+        .d = option_integer(L, t, "d", 0, 1, 65536),
+        .heads = option_integer(L, t, "heads", 0, 1, 65536),
+        .seed = (uint64_t)option_integer(L, t, "seed", (int64_t)script_of(L)->seed, 0, INT64_MAX),
+    };
+}
+
+/* ---- one that nobody else has yet ----------------------------------------------- */
+
+typedef struct Loading {
+    LuaInput     *input; /* below it on the stack, as the spec is */
+    const char   *spec;  /* NULL: as the shell would load it, by: */
+    const Call   *options;
+    InputChoice   choice;
+    lua_KFunction then;
+    int           top;   /* of the stack before */
+    char          doing[80];
+} Loading;
+
+static bool read_input(void *context, const atomic_bool *cancel, Error *err)
+{
+    Loading *l = context;
+    Session *s = l->input->session;
+
+    l->choice.cancel = cancel;
+    return l->spec ? session_load(s, l->spec, &l->choice, err)
+                   : call_load_input(s, l->options, err);
+}
+
+/* The spec is at the top or NULL.  [-0, +?, v] */
+static int load(lua_State *L, const char *spec, const InputChoice *choice, int top,
+                lua_KFunction then, lua_KFunction loaded)
+{
+    LuaInput *input = input_push_empty(L);
+    Loading  *l = lua_newuserdatauv(L, sizeof(*l), 0);
+
+    *l = (Loading){ .input = input, .spec = spec, .options = &script_of(L)->options,
+                    .choice = *choice, .then = then, .top = top };
+    snprintf(l->doing, sizeof(l->doing), "loading %.60s", spec ? spec : "the input");
+    return work_await(L, script_of(L)->session->thing, l->doing, read_input, loaded);
+}
+
+/* The spec at 1 with the names of arrays that the table at 2 gives: FILE[q=query,k=key].
+ * [-0, +0 or 1, v] */
+static const char *push_named(lua_State *L, const char *spec)
+{
+    static const char *const roles[] = { "q", "k", "v", "x", "attn", "tokens", "segments", NULL };
+    const char              *whole = spec;
+
+    for (int i = 0; roles[i]; i++) {
+        const char *name = option_string(L, 2, roles[i], NULL);
+
+        if (!name)
+            continue;
+        if (!*name || strpbrk(name, ",]"))
+            luaL_error(L, "%s: '%s' cannot be the name of an array here; attn.read and attn.input "
+                       "take any", roles[i], name);
+        whole = lua_pushfstring(L, "%s%s%s=%s", whole, whole == spec ? "[" : ",", roles[i], name);
+    }
+    return whole == spec ? spec : lua_pushfstring(L, "%s]", whole);
+}
+
+/* [-0, +1 or 3, v] */
+int attn_load(lua_State *L)
+{
+    const char *spec = check_text(L, 1);
+    InputChoice choice;
+
+    lua_settop(L, 2);
+    options_check(L, 2, &class_input_options);
+    choice = choice_of(L, 2);
+    spec = push_named(L, spec);
+    return load(L, spec, &choice, 2, NULL, input_push_worked);
+}
+
+/* ---- those of runs ------------------------------------------------------------- */
+
+/* The table of inputs by name; its values are weak.  [-0, +1, m] */
+static void push_known(lua_State *L)
+{
+    if (luaL_getsubtable(L, LUA_REGISTRYINDEX, "attnscope.inputs"))
+        return;
+    lua_newtable(L);
+    lua_pushliteral(L, "v");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+}
+
+/* A known one that was closed meanwhile is loaded again. */
+static bool is_open(lua_State *L)
+{
+    const LuaInput *input = class_test(L, -1, &class_input);
+
+    return input && input->keep;
+}
+
+/* The key of what was loaded lies above the old top, the input below the Loading. */
+static int go_on_loaded(lua_State *L, int status, lua_KContext at)
+{
+    Loading      *l = work_context(L, at);
+    lua_KFunction then = l->then;
+    int           top = l->top;
+
+    if (input_push_worked(L, status, at) != 1)
+        return 3;
+    push_known(L);
+    lua_pushvalue(L, top + 1);
+    lua_pushvalue(L, (int)at - 2);
+    lua_rawset(L, -3);
+    lua_pushvalue(L, (int)at - 2); /* below lies what is still to be closed */
+    return then(L, LUA_OK, 0);
+}
+
+/* What the explorer shows, where nothing else is asked for; it lies on the stack.  [-0, +1, m] */
+static const char *push_spec(lua_State *L, const char *spec, InputChoice *choice)
+{
+    const Control *control = script_of(L)->control;
+    bool           chosen = choice->n || choice->d || choice->heads || choice->layer >= 0;
+    InputChoice    shown;
+
+    if (control && !spec && !chosen) {
+        spec = control->input(control->ui, &shown);
+        *choice = spec ? shown : *choice;
+    }
+    return lua_pushstring(L, spec);
+}
+
+static int await_named(lua_State *L, const char *spec, InputChoice choice, lua_KFunction then)
+{
+    const char *given = script_of(L)->options.values[OPT_INPUT];
+    int         top = lua_gettop(L);
+
+    spec = push_spec(L, spec, &choice);
+    lua_pushfstring(L, "%s|%I|%I|%I|%I|%I", spec ? spec : "", (lua_Integer)choice.layer,
+                    (lua_Integer)choice.n, (lua_Integer)choice.d, (lua_Integer)choice.heads,
+                    (lua_Integer)choice.seed);
+    lua_insert(L, top + 1);
+    push_known(L);
+    lua_pushvalue(L, top + 1);
+    lua_rawget(L, -2);
+    if (is_open(L)) {
+        lua_replace(L, top + 1);
+        lua_settop(L, top + 1);
+        return then(L, LUA_OK, 0);
+    }
+    if (!spec && (choice.n || choice.d || choice.heads || choice.layer >= 0))
+        spec = given ? given : "synthetic:normal";
+    return load(L, spec, &choice, top, then, go_on_loaded);
+}
+
+int input_await(lua_State *L, int t, lua_KFunction then)
+{
+    InputChoice choice = choice_of(L, t);
+
+    if (lua_getfield(L, t, "input") == LUA_TUSERDATA) {
+        if (!class_test(L, -1, &class_input))
+            luaL_error(L, "input: expected an Input or its name, got %s", luaL_typename(L, -1));
+        if (choice.n || choice.d || choice.heads || choice.layer >= 0)
+            luaL_error(L, "n, d, heads and layer choose while loading; the input here is loaded");
+        if (!is_open(L))
+            luaL_error(L, "input: it is closed");
+        return then(L, LUA_OK, 0);
+    }
+    lua_pop(L, 1);
+    return await_named(L, option_string(L, t, "input", NULL), choice, then);
+}

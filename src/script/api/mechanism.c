@@ -1,0 +1,543 @@
+/* mechanism.c -- mechanisms of a script: attn.mechanism, and the calls of its functions.
+ *
+ * The function computes on tensors of Lua; what they compute is charged to the
+ * stage it named, so FLOPs are counted as for every other mechanism.
+ */
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#include "attn/runs.h"
+#include "script/api/define.h"
+#include "script/tensor/tensor.h"
+
+/* ---- running ---------------------------------------------------------------- */
+
+static void push_context(lua_State *L, const Callback *callback)
+{
+    LuaContext *context = class_push(L, &class_context, sizeof(*context), 1);
+
+    *context = (LuaContext){ .run = callback->run, .defined = callback->defined };
+    lua_newtable(L);
+    define_push_params(L, callback);
+    lua_setfield(L, -2, "params");
+    lua_setiuservalue(L, -2, 1);
+}
+
+/* The view of that name by a function of its own, which costs nothing where nobody looks: the
+ * context is at 2.  [-0, +0, v] */
+static void show_weights(lua_State *L, int function)
+{
+    LuaContext *context = lua_touserdata(L, 2);
+    Run        *r = context->run;
+
+    run_prepare(r, true); /* it is not the mechanism's work */
+    script_of(L)->uncharged = true; /* until the next call of a run, if this raises */
+    lua_pushcfunction(L, context_view);
+    lua_pushvalue(L, 2);
+    lua_pushliteral(L, "weights");
+    lua_rawgeti(L, LUA_REGISTRYINDEX, function);
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 1);
+    lua_call(L, 3, 0);
+    script_of(L)->uncharged = false;
+    run_prepare(r, false);
+}
+
+/* Under define_call. */
+static int compute(lua_State *L)
+{
+    Callback     *callback = define_callback(L);
+    Run          *r = callback->run;
+    const Tensor *t;
+    char          text[80];
+
+    push_context(L, callback);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
+    lua_pushvalue(L, 2);
+    lua_call(L, 1, 1);
+    if (callback->defined->weights != LUA_NOREF && run_wants_views(r))
+        show_weights(L, callback->defined->weights);
+    ((LuaContext *)lua_touserdata(L, 2))->run = NULL;
+    if (!class_test(L, -1, &class_tensor))
+        return luaL_error(L, "run: the function must return a Tensor, got %s",
+                          luaL_typename(L, -1));
+    t = tensor_check(L, -1);
+    if (t->rank != 3 || t->shape[0] != r->h || t->shape[1] != r->n || t->shape[2] != r->e)
+        return luaL_error(L, "run: the output must be [%I,%I,%I], got %s", (lua_Integer)r->h,
+                          (lua_Integer)r->n, (lua_Integer)r->e,
+                          tensor_shape_text(t, text, sizeof(text)));
+    r->out = context_kept(r, tensor_push_copy(L, t, DT_F32));
+    return 0;
+}
+
+static void mechanism_run(Run *r, const void *params)
+{
+    Callback callback = { .defined = (Defined *)(uintptr_t)r->mechanism,
+                          .run = r,
+                          .params = params };
+
+    run_stage(r, "run");
+    define_call(&callback, compute);
+}
+
+static double flops_field(lua_State *L, const char *key)
+{
+    double value;
+
+    lua_getfield(L, -1, key);
+    value = luaL_optnumber(L, -1, 0);
+    lua_pop(L, 1);
+    return value;
+}
+
+/* Under define_call. */
+static int closed_form(lua_State *L)
+{
+    Callback *callback = define_callback(L);
+    Flops    *flops = callback->out;
+
+    push_context(L, callback);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->flops);
+    lua_pushvalue(L, 2);
+    lua_getfield(L, 2, "params");
+    lua_call(L, 2, 1);
+    if (lua_type(L, -1) == LUA_TNUMBER) {
+        *flops = (Flops){ .overhead = lua_tonumber(L, -1) };
+        return 0;
+    }
+    if (!lua_istable(L, -1))
+        return luaL_error(L, "flops: expected a number, or a table of score, mix and overhead, got "
+                          "%s", luaL_typename(L, -1));
+    *flops = (Flops){ .score = flops_field(L, "score"),
+                      .mix = flops_field(L, "mix"),
+                      .overhead = flops_field(L, "overhead") };
+    return 0;
+}
+
+static Flops mechanism_flops(Run *r, const void *params)
+{
+    Flops    flops = { 0 };
+    Callback callback = {
+        .defined = (Defined *)(uintptr_t)r->mechanism, .run = r, .params = params, .out = &flops
+    };
+
+    define_call(&callback, closed_form);
+    return flops;
+}
+
+/* ---- attn.mechanism --------------------------------------------------------- */
+
+static ViewKind check_kind(lua_State *L, int t, const char *name)
+{
+    const char *kind = option_string(L, t, "kind", NULL);
+
+    for (int i = 0; i < VIEW_KIND_COUNT; i++)
+        if (!strcasecmp(view_kind_name((ViewKind)i), kind ? kind : name))
+            return (ViewKind)i;
+    if (kind)
+        luaL_error(L, "view %s: unknown kind '%s'; see attn.info(\"bigbird\").views", name, kind);
+    return VIEW_TENSOR;
+}
+
+static void *need(lua_State *L, void *memory)
+{
+    if (!memory)
+        luaL_error(L, "not enough memory for a mechanism");
+    return memory;
+}
+
+static void read_views(lua_State *L, Defined *d)
+{
+    int          count = lua_getfield(L, 1, "views") == LUA_TTABLE ? (int)lua_rawlen(L, -1) : 0;
+    ViewPromise *views = need(L, arena_zalloc(d->arena, count + 2, sizeof(*views)));
+    bool         weights = d->weights == LUA_NOREF;
+
+    for (int i = 0; i < count; i++) {
+        int t = lua_gettop(L) + 1;
+
+        if (lua_rawgeti(L, -1, i + 1) == LUA_TSTRING) { /* a name alone */
+            lua_createtable(L, 0, 1);
+            lua_insert(L, t);
+            lua_setfield(L, t, "name");
+        }
+        luaL_checktype(L, t, LUA_TTABLE);
+        options_check(L, t, &class_view_options);
+        views[i].name = need(L, arena_strdup(d->arena, option_string(L, t, "name", "view")));
+        views[i].help = option_string(L, t, "help", option_string(L, t, "doc", ""));
+        views[i].help = need(L, arena_strdup(d->arena, views[i].help));
+        views[i].maybe = option_bool(L, t, "maybe", false);
+        views[i].kind = check_kind(L, t, views[i].name);
+        weights |= !strcmp(views[i].name, "weights");
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    if (!weights)
+        views[count] = (ViewPromise){ .name = "weights", .kind = VIEW_WEIGHTS,
+                                      .help = "attention weights" };
+    d->m.views = views;
+}
+
+/* [-1, +1 or 3, v] */
+int attn_mechanism(lua_State *L)
+{
+    Defined *d = define_read(L, &class_mechanism_options);
+
+    d->weights = define_function(L, "weights", false);
+    read_views(L, d);
+    if (d->m.views->name)
+        d->m.picture = d->m.views->name;
+    d->m.run = mechanism_run;
+    d->function = define_function_of(L, "run", "forward");
+    d->flops = define_function(L, "flops", false);
+    if (d->flops != LUA_NOREF)
+        d->m.flops = mechanism_flops;
+    return define_add(L, d);
+}
+
+static const Member view_members[] = {
+    { "name", NULL, NULL, "string", "weights: those that make the output of V" },
+    { "kind", NULL, NULL, "string", "default: the kind of that name, else tensor" },
+    { "help", NULL, NULL, "string", "one line" },
+    { "doc", NULL, NULL, "string", "the same as help" },
+    { "maybe", NULL, NULL, "boolean", "shown under some parameters only" },
+    MEMBER_END,
+};
+const Class class_view_options = { .name = "ViewPromise",
+                                   .help = "What a mechanism shows.",
+                                   .members = view_members };
+
+static const Member mechanism_members[] = {
+    { "run", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
+      "computes the output [h,n,e]" },
+    { "forward", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor", "the same as run" },
+    { "flops", NULL, NULL, "fun(ctx: attnscope.Context, params: table): table|number",
+      "closed form: score, mix and overhead, or their sum; ctx has n, m, d, e and heads" },
+    { "weights", NULL, NULL, "fun(ctx: attnscope.Context): attnscope.Tensor",
+      "its weights [h,n,m], asked for after run where somebody wants to see them, which is not "
+      "part of its time and FLOPs" },
+    { "views", NULL, NULL, "(attnscope.ViewPromise|string)[]",
+      "what it shows; the first is its picture" },
+#include "script/api/card.def"
+    MEMBER_END,
+};
+const Class class_mechanism_options = { .name = "MechanismOptions",
+                                        .help = "A mechanism of one's own.",
+                                        .members = mechanism_members };
+
+/* Patterns of a script: a function that says each row's keys.
+ *
+ * The rows are asked for before the attention runs, query by query, and kept as
+ * arithmetic runs, so the picture and the kernel see what the script said and
+ * the script is not called again.  Like a drawn tensor they are prepared, not
+ * part of the mechanism's time.
+ */
+
+typedef struct LuaRow {
+    PatternRow row; /* of the query asked for */
+    PatternRow all; /* of those before */
+    Run       *run; /* NULL: the script kept it beyond its use */
+    int64_t    head, query;
+} LuaRow;
+
+/* ---- what the function is given --------------------------------------------- */
+
+static LuaRow *check_row(lua_State *L)
+{
+    LuaRow *row = class_check(L, 1, &class_row);
+
+    if (!row->run)
+        luaL_error(L, "a row is there only while its function runs");
+    return row;
+}
+
+static uint8_t check_component(lua_State *L, int arg)
+{
+    static const char *const names[] = { "window", "global", "random", "strided",
+                                         "block",  "other",  NULL };
+
+    return (uint8_t)(1 << luaL_checkoption(L, arg, "other", names));
+}
+
+static void add_run(lua_State *L, LuaRow *row, int64_t start, int64_t count, int64_t step,
+                    uint8_t bits)
+{
+    int64_t before = row->row.count;
+
+    if (count <= 0)
+        return;
+    runs_push(&row->row, start, count, count == 1 ? 1 : step, bits);
+    runs_union(&row->row, 0, before);
+    if (row->row.failed)
+        luaL_error(L, "not enough memory for a row");
+}
+
+/* Whole numbers, though they may be written as floats, in a range that sums stay in. */
+static int64_t check_key(lua_State *L, int arg)
+{
+    double x = luaL_checknumber(L, arg);
+
+    luaL_argcheck(L, x > -9e15 && x < 9e15 && x == (double)(int64_t)x, arg,
+                  "expected a whole number");
+    return (int64_t)x;
+}
+
+/* [-0, +0, v] */
+static int row_add(lua_State *L)
+{
+    LuaRow *row = check_row(L);
+    int64_t j = check_key(L, 2);
+    uint8_t bits = check_component(L, 3);
+
+    if (j >= 0 && j < row->run->m)
+        add_run(L, row, j, 1, 1, bits);
+    return 0;
+}
+
+/* [-0, +0, v] */
+static int row_range(lua_State *L)
+{
+    LuaRow *row = check_row(L);
+    int64_t lo = check_key(L, 2), hi = check_key(L, 3), step;
+    uint8_t bits = check_component(L, 4);
+
+    step = lua_isnoneornil(L, 5) ? 1 : check_key(L, 5);
+    luaL_argcheck(L, step >= 1, 5, "expected a step of 1 or more");
+    if (lo < 0)
+        lo = (step - -lo % step) % step;
+    if (hi >= row->run->m)
+        hi = row->run->m - 1;
+    if (lo <= hi)
+        add_run(L, row, lo, (hi - lo) / step + 1, step, bits);
+    return 0;
+}
+
+static int row_n(lua_State *L)
+{
+    lua_pushinteger(L, check_row(L)->run->n);
+    return 1;
+}
+
+static int row_m(lua_State *L)
+{
+    lua_pushinteger(L, check_row(L)->run->m);
+    return 1;
+}
+
+static int row_head(lua_State *L)
+{
+    lua_pushinteger(L, check_row(L)->head);
+    return 1;
+}
+
+static int row_heads(lua_State *L)
+{
+    lua_pushinteger(L, check_row(L)->run->h);
+    return 1;
+}
+
+static int row_causal(lua_State *L)
+{
+    lua_pushboolean(L, check_row(L)->run->causal);
+    return 1;
+}
+
+static int row_close(lua_State *L)
+{
+    LuaRow *row = class_check(L, 1, &class_row);
+
+    pattern_row_free(&row->row);
+    pattern_row_free(&row->all);
+    row->run = NULL;
+    return 0;
+}
+
+/* [-0, +1, m] */
+static int row_describe(lua_State *L)
+{
+    const LuaRow *row = class_check(L, 1, &class_row);
+
+    if (row->run)
+        lua_pushfstring(L, "Row of query %I", (lua_Integer)row->query);
+    else
+        lua_pushliteral(L, "Row (closed)");
+    return 1;
+}
+
+static const luaL_Reg row_meta[] = {
+    { "__gc", row_close }, { "__close", row_close }, { "__tostring", row_describe },
+    { "__len", row_m }, { NULL, NULL },
+};
+
+static const Member row_members[] = {
+    { "n", row_n, NULL, "integer", "queries" },
+    { "m", row_m, NULL, "integer", "keys" },
+    { "head", row_head, NULL, "integer", "head, 0 unless the pattern is said per head" },
+    { "heads", row_heads, NULL, "integer", "heads" },
+    { "causal", row_causal, NULL, "boolean", "later keys are cut off afterwards" },
+    { "add", row_add, "j: number, component?: string", "",
+      "Allows key j.  Keys outside 0..m-1 are passed over.  The component (its colour): window, "
+      "global, random, strided, block or other." },
+    { "range", row_range, "from: number, to: number, component?: string, step?: integer", "",
+      "Allows the keys from, from + step, ... up to `to`, which is one of them." },
+    MEMBER_END,
+};
+const Class class_row = { .name = "Row",
+                          .help = "The keys that one query may see.",
+                          .members = row_members,
+                          .meta = row_meta,
+                          .operators = "---@operator len: integer\n",
+                          .instead = "row:add(key) and row:range(from, to) say what the "
+                                     "query sees" };
+
+/* ---- building --------------------------------------------------------------- */
+
+typedef struct Built {
+    int64_t    *offset; /* [heads n + 1] */
+    PatternRun *runs;
+    int64_t     heads;
+} Built;
+
+/* Neighbours that are in become one run. */
+static void ask_cells(lua_State *L, const Callback *callback, LuaRow *row)
+{
+    int64_t first = -1;
+
+    for (int64_t j = 0; j <= row->run->m; j++) {
+        bool in = false;
+
+        if (j < row->run->m) {
+            lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
+            lua_pushinteger(L, row->query);
+            lua_pushinteger(L, j);
+            lua_pushvalue(L, 3);
+            lua_call(L, 3, 1);
+            in = lua_toboolean(L, -1);
+            lua_pop(L, 1);
+        }
+        if (in && first < 0)
+            first = j;
+        if (!in && first >= 0) {
+            add_run(L, row, first, j - first, 1, COMPONENT_OTHER);
+            first = -1;
+        }
+    }
+}
+
+/* The function for one query; its runs go behind the others'. */
+static int64_t ask_row(lua_State *L, const Callback *callback, LuaRow *row)
+{
+    row->row.count = 0;
+    if (callback->defined->by_cells) {
+        ask_cells(L, callback, row);
+    } else {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, callback->defined->function);
+        lua_pushinteger(L, row->query);
+        lua_pushvalue(L, 2);
+        lua_pushvalue(L, 3);
+        lua_call(L, 3, 0);
+    }
+    runs_tidy(&row->row, 0);
+    for (int64_t c = 0; c < row->row.count; c++) {
+        PatternRun run = row->row.runs[c];
+
+        runs_push(&row->all, run.start, run.count, run.step, run.bits);
+    }
+    if (row->all.failed)
+        luaL_error(L, "not enough memory for a pattern");
+    return row->all.count;
+}
+
+/* Under define_call: the row at 2, the parameters at 3. */
+static int build_rows(lua_State *L)
+{
+    Callback *callback = define_callback(L);
+    Run      *r = callback->run;
+    Built    *built = callback->out;
+    LuaRow   *row = class_push(L, &class_row, sizeof(*row), 0);
+
+    row->run = r;
+    define_push_params(L, callback);
+    for (row->head = 0; row->head < built->heads; row->head++)
+        for (row->query = 0; row->query < r->n; row->query++)
+            built->offset[row->head * r->n + row->query + 1] = ask_row(L, callback, row);
+    built->runs = run_alloc(r, row->all.count + 1, sizeof(*built->runs));
+    if (built->runs && row->all.count)
+        memcpy(built->runs, row->all.runs, (size_t)row->all.count * sizeof(*built->runs));
+    lua_settop(L, 2);
+    return row_close((lua_remove(L, 1), L));
+}
+
+static const Pattern *make_pattern(Run *r, const void *params)
+{
+    Defined     *d = (Defined *)(uintptr_t)r->mechanism;
+    PatternShape s = {
+        .heads = r->h, .n = r->n, .m = r->m, .causal = r->causal, .q_offset = r->q_offset
+    };
+    Built    built = { .heads = d->per_head ? r->h : 1 };
+    Callback callback = { .defined = d, .run = r, .params = params, .out = &built };
+    Pattern *pattern;
+
+    built.offset = run_alloc(r, built.heads * r->n + 1, sizeof(*built.offset));
+    if (!built.offset)
+        return NULL;
+    built.offset[0] = 0;
+    run_prepare(r, true);
+    define_call(&callback, build_rows);
+    run_prepare(r, false);
+    if (run_failed(r))
+        return NULL;
+    pattern = pattern_stored(r->arena, s, built.offset, built.runs, d->per_head);
+    return pattern_finish(r->arena, s, pattern, r->causal);
+}
+
+static void pattern_run(Run *r, const void *params)
+{
+    run_stage(r, "pattern");
+    run_pattern_attention(r, 0, make_pattern(r, params));
+}
+
+static Flops pattern_flops(Run *r, const void *params)
+{
+    const Pattern *cells = make_pattern(r, params);
+
+    return run_pattern_flops(r, cells ? (double)pattern_count(cells) : 0);
+}
+
+/* ---- attn.pattern ----------------------------------------------------------- */
+
+/* [-1, +1 or 3, v] */
+int attn_pattern(lua_State *L)
+{
+    static const ViewPromise views[] = { VIEWS_OF_PATTERN, VIEW_PROMISE_END };
+    Defined                 *d = define_read(L, &class_pattern_options);
+
+    d->per_head = option_bool(L, 1, "per_head", false);
+    d->m.views = views;
+    d->m.positions = POSITIONS_ALL;
+    d->m.run = pattern_run;
+    d->m.flops = pattern_flops;
+    d->m.flops_works = true;
+    if (!lua_getfield(L, 1, "class"))
+        d->m.classes = CLASS_FP;
+    lua_pop(L, 1);
+    d->function = define_function(L, "cell", false);
+    d->by_cells = d->function != LUA_NOREF;
+    if (!d->by_cells)
+        d->function = define_function(L, "row", true);
+    return define_add(L, d);
+}
+
+static const Member pattern_members[] = {
+    { "row", NULL, NULL, "fun(i: integer, row: attnscope.Row, params: table)",
+      "says which keys query i may see" },
+    { "cell", NULL, NULL, "fun(i: integer, j: integer, params: table): boolean",
+      "instead of row: whether query i may see key j; asked for all n x m pairs, so for short "
+      "inputs" },
+    { "per_head", NULL, NULL, "boolean", "asks for each head (row.head); default: once for all" },
+#include "script/api/card.def"
+    MEMBER_END,
+};
+const Class class_pattern_options = { .name = "PatternOptions",
+                                      .help = "A pattern of one's own.",
+                                      .members = pattern_members };

@@ -1,0 +1,430 @@
+/* module.c -- the table of the module `attnscope`, and its odds and ends. */
+#include <string.h>
+
+#include "script/host/binding.h"
+#include "script/script.h"
+
+/* [-0, +1, -] */
+int attn_interrupted(lua_State *L)
+{
+    lua_pushboolean(L, script_interrupted());
+    return 1;
+}
+
+/* [-0, +1, v] */
+int attn_memory(lua_State *L)
+{
+    Script     *script = script_of(L);
+    lua_Integer limit = luaL_optinteger(L, 1, script->limit);
+
+    luaL_argcheck(L, limit > script->bytes, 1, "the limit is below what is in use");
+    luaL_argcheck(L, !script->limit_most || limit <= script->limit_most, 1,
+                  "--safe allows no more than it gave");
+    script->limit = limit;
+    lua_newtable(L);
+    lua_pushinteger(L, script->bytes);
+    lua_setfield(L, -2, "bytes");
+    lua_pushinteger(L, script->peak);
+    lua_setfield(L, -2, "peak");
+    lua_pushinteger(L, script->limit);
+    lua_setfield(L, -2, "limit");
+    return 1;
+}
+
+/* ---- the table -------------------------------------------------------------- */
+
+#define RUNNABLE "mechanism: string|attnscope.Pattern, options?: attnscope.RunOptions"
+#define OR_FAILURE "?, string?, string?"
+
+static const Member attn_members[] = {
+    { "version", NULL, NULL, "string", "of attnscope" },
+    { "has_ui", NULL, NULL, "boolean", "the interactive program is there" },
+    { "ui", NULL, NULL, "attnscope.ui", "the explorer; also the global ui" },
+    { "null", NULL, NULL, "any", "JSON's null in a list" },
+    { "object", NULL, NULL, "table", "metatable of a table that JSON writes as {} when empty" },
+    { "args", NULL, NULL, "string[]", "words after FILE; [0] is FILE" },
+    { "mechanisms", attn_mechanisms, "filter?: attnscope.Filter", "string[]",
+      "Ids of the mechanisms, in the order of the catalogue." },
+    { "info", attn_info, "id: string", "attnscope.Card",
+      "Card of a mechanism: id, title, authors, year, arxiv, source, formula, teaches, class, "
+      "classes, claim, causal, cross, needs_x, needs_attn, needs_none, own_rows, fit, example, "
+      "sketch, params, views, notes." },
+    { "positions", attn_positions, "", "table[]", "The positional modifiers." },
+    { "presets", attn_presets, "", "table[]",
+      "Published pictures: id, title, source, help and the command each one is." },
+    { "lessons", NULL, "", "table[]" OR_FAILURE,
+      "The lessons, with what is done of each: id, title, summary, minutes, steps, done, at, and "
+      "file of one that does not come with the program." },
+    { "generators", attn_generators, "", "table[]", "The synthetic inputs." },
+    { "load", attn_load, "spec: string, options?: attnscope.InputOptions",
+      "attnscope.Input" OR_FAILURE, "A file, synthetic:NAME(arguments), or sample:NAME.  "
+      "Of a file with other names "
+      "attn.load(path, { q = \"query\", k = \"key\", v = \"value\" })." },
+    { "synthetic", NULL, "spec: string, options?: attnscope.InputOptions",
+      "attnscope.Input" OR_FAILURE, "attn.load of a generator: \"induction(period=4)\"." },
+    { "random", NULL, "options?: attnscope.RandomOptions", "attnscope.Input" OR_FAILURE,
+      "Normal numbers, or a structure to be found: attn.random{ n = 64, d = 16, heads = 2 }." },
+    { "input", attn_input, "tensors: attnscope.Tensors", "attnscope.Input" OR_FAILURE,
+      "An input made of tensors, which are copied." },
+    { "tensor", attn_tensor, "shape: integer[]|number[][], dtype?: string", "attnscope.Tensor",
+      "Zeros of a shape, or the numbers of nested lists; dtype f32 unless given." },
+    { "vector", attn_vector, "values: number[], dtype?: string", "attnscope.Tensor",
+      "A tensor with one axis." },
+    { "read", attn_read, "path: string, name?: string", "attnscope.Tensor" OR_FAILURE,
+      "The array of a .npy or .csv file, or that of a name in a .npz, .safetensors or .json file: "
+      "attn.read(\"layer.npz\", \"query\")." },
+    { "write_npz", attn_write_npz, "path: string, tensors: table<string, attnscope.Tensor>",
+      "true" OR_FAILURE, "Tensors by name as one .npz file: numpy.load reads it." },
+    { "pattern", attn_pattern, "definition: attnscope.PatternOptions", "string" OR_FAILURE,
+      "Adds a pattern to the catalogue: attn.pattern{ id = \"near\", row = function(i, row) "
+      "row:range(i - 2, i + 2, \"window\") end }.  Its id then runs like any other." },
+    { "mechanism", attn_mechanism, "definition: attnscope.MechanismOptions", "string" OR_FAILURE,
+      "Adds a mechanism to the catalogue; its function computes the output with tensors." },
+    { "register", NULL, "definition: table", "string|string[]" OR_FAILURE,
+      "Adds what a table says: a pattern if it has row or cell, a mechanism if it has run or "
+      "forward, or a list of both.  attn.pattern and attn.mechanism do so at once." },
+    { "reload", attn_reload, "file: string", "string[]" OR_FAILURE,
+      "Runs a script's file again; the patterns and mechanisms that it defines, whose ids it "
+      "gives, take the place of those before, and the explorer's panes show them." },
+    { "check", NULL, "mechanism: string, options?: attnscope.CheckOptions|string",
+      "attnscope.Report",
+      "Tries a mechanism at several sizes: shape, finite numbers, the same twice, no look ahead "
+      "when causal, weights @ V = output, counted FLOPs as declared; and how far it is from full "
+      "attention or another reference, which may be said alone: attn.check(\"mine\", \"window\").  "
+      "ok, and cases of name, ok and text." },
+    { "run", attn_run, RUNNABLE,
+      "attnscope.Result" OR_FAILURE ", attnscope.Record?",
+      "Runs a mechanism: \"bigbird\" or \"bigbird(window=5)\".  A run that failed gives its "
+      "record as a fourth value." },
+    { "start", attn_start, RUNNABLE,
+      "attnscope.Job" OR_FAILURE, "As run, but goes on at once; runs of one input wait for each "
+      "other." },
+    { "run_async", attn_start, RUNNABLE,
+      "attnscope.Job" OR_FAILURE, "The same as start." },
+    { "profile", attn_profile,
+      RUNNABLE ", plan?: attnscope.ProfileOptions",
+      "attnscope.Record" OR_FAILURE ", attnscope.Record?",
+      "Measures a mechanism; its record, with nnz and density." },
+    { "compare", NULL, "options: table", "attnscope.Record[]",
+      "Records with quality: attn.compare{\"full\", \"bigbird\", n=512, reps=5}; a point that "
+      "failed is a record too." },
+    { "vary", attn_vary,
+      "mechanisms: string|string[], range: string, options?: attnscope.VaryOptions",
+      "table" OR_FAILURE,
+      "One parameter at several values: attn.vary(\"performer\", \"features=16:512:x2\").  "
+      "parameter, values, exact (the costs of full attention), lines of points (value, error, "
+      "mass, tv, flops, time, memory, each with _low and _high where there is a band, or problem; "
+      "with `keep` a line's smallest), and figure." },
+    { "figure", attn_figure, "options: attnscope.FigureOptions", "attnscope.Figure" OR_FAILURE,
+      "A figure of panels, of a preset, of a command's words, or of what a position does." },
+    { "text", NULL, "figure: attnscope.Figure, options?: attnscope.TextOptions",
+      "string" OR_FAILURE, "A figure as lines of text." },
+    { "fit", attn_fit, "xs: number[], ys: number[], options?: attnscope.FitOptions",
+      "attnscope.Growth",
+      "y = c x^alpha by least squares of the logarithms: alpha, its 95 % interval lo and hi (from "
+      "resampled points; three different x at least), stderr, c, r2, count; best: the nearest of "
+      "1, log n, n, n log n, n^1.5 and n^2, models: the deviation that each leaves; slopes: "
+      "between neighbours." },
+    { "sweep", NULL, "options: attnscope.SweepOptions", "attnscope.Sweep" OR_FAILURE,
+      "Records of all combinations, as the command sweep makes them: "
+      "attn.sweep{\"full\", \"bigbird\", n=\"256:4096:x2\", out=\"cost.jsonl\", resume=true}, or "
+      "with lists attn.sweep{mech={\"window\"}, n={256, 512}, grid={window={3, 5}}, seeds={0, 1}}; "
+      "a point that failed is a record too.  What the functions `row` and `progress` raise is "
+      "raised when the sweep has ended in order: its file holds whole records, and resume goes "
+      "on." },
+    { "read_sweep", NULL, "path: string", "attnscope.Sweep" OR_FAILURE,
+      "Records of a file that a sweep wrote (.jsonl); a half-written last line is passed over." },
+    { "pivot", NULL, "rows: table[], down: string, across: string, value: string",
+      "table[], string[]",
+      "Rows with one column for each value of `across`, and the columns' names: "
+      "attn.pivot(records, \"n\", \"mechanism\", \"time_ms.median\").  Of a group that is named "
+      "the number that tells most: time_ms is its median." },
+    { "roofline", NULL, "options?: attnscope.RooflineOptions", "attnscope.Roofline" OR_FAILURE,
+      "Stages under what this machine can do at most: attn.roofline{\"full\", \"linear\", n=512}.  "
+      "A mechanism may say its device: \"full(device=cuda)\" stands under the GPU's ceilings." },
+    { "csv", NULL, "target: string|file*, rows: table[], columns?: string[]", "true" OR_FAILURE,
+      "Rows as CSV; a column \"time_ms.median\" looks inside a table." },
+    { "json", NULL, "value: any, indent?: integer", "string",
+      "JSON with sorted keys; an empty table is [] unless its metatable is attn.object." },
+    { "from_json", attn_from_json, "text: string", "any" OR_FAILURE,
+      "An object's nulls are absent; a list's are attn.null." },
+    { "command", attn_command, "...: string", "string" OR_FAILURE,
+      "Any command as in the shell: attn.command(\"run\", \"full\", \"-n\", \"64\")." },
+    { "log", NULL, "level: string, format: string, ...: any", "",
+      "A line on standard error: debug (if ATTNSCOPE_DEBUG is set), info, warning or error." },
+    { "interrupted", attn_interrupted, "", "boolean", "Ctrl-C was pressed." },
+    { "memory", attn_memory, "limit?: integer", "table",
+      "Of Lua's own objects: bytes, peak, limit; sets the limit." },
+    { "environment", attn_environment, "", "table", "The machine, as in every record." },
+    MEMBER_END,
+};
+
+const Class class_attn = {
+    .name = "attn",
+    .help = "The module: `local attn = require \"attnscope\"`; also the global attn.",
+    .members = attn_members,
+};
+
+/* The Lua interface as a manual: Markdown, and a section of the man page. */
+
+/* "attn.run", "result:row", "ui.open" */
+static void add_name(const Class *class, const Member *m, Text *out)
+{
+    bool module = class == &class_attn || class == &class_ui;
+
+    for (const char *c = class->name; *c; c++)
+        text_addf(out, "%c", *c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+    text_addf(out, "%s%s", m->args && !module ? ":" : ".", m->name);
+}
+
+/* Types without the name of the program before them. */
+static void add_type(const char *type, Text *out)
+{
+    static const char prefix[] = "attnscope.";
+
+    for (const char *at = type; *at;) {
+        size_t skip = strncmp(at, prefix, sizeof(prefix) - 1) ? 0 : sizeof(prefix) - 1;
+
+        at += skip;
+        if (*at)
+            text_addf(out, "%c", *at++);
+    }
+}
+
+static void add_signature(const Class *class, const Member *m, Text *out)
+{
+    add_name(class, m, out);
+    if (!m->args) {
+        text_add(out, ": ");
+        add_type(m->type, out);
+        return;
+    }
+    text_add(out, "(");
+    add_type(m->args, out);
+    text_add(out, *m->type ? ") -> " : ")");
+    add_type(m->type, out);
+}
+
+static bool has_functions(const Class *class)
+{
+    return class->meta || class == &class_attn || class == &class_ui;
+}
+
+/* ---- Markdown --------------------------------------------------------------- */
+
+static void add_cell(const char *text, Text *out)
+{
+    for (; *text; text++)
+        text_addf(out, *text == '|' ? "\\%c" : "%c", *text);
+}
+
+static void markdown_fields(const Class *class, Text *out)
+{
+    bool any = false;
+
+    for (const Member *m = class->members; m->name; m++) {
+        if (m->args)
+            continue;
+        if (!any)
+            text_add(out, "| field | type | meaning |\n| --- | --- | --- |\n");
+        any = true;
+        text_addf(out, "| `%s` | ", m->name);
+        if (m->type) {
+            Text type = { 0 };
+
+            add_type(m->type, &type);
+            add_cell(text_str(&type), out);
+            text_free(&type);
+        }
+        text_add(out, " | ");
+        add_cell(m->help, out);
+        text_add(out, " |\n");
+    }
+    text_add(out, any ? "\n" : "");
+}
+
+static void markdown_class(const Class *class, Text *out)
+{
+    text_addf(out, "## %s\n\n%s\n\n", class->name, class->help);
+    markdown_fields(class, out);
+    for (const Member *m = class->members; m->name; m++) {
+        if (!m->args)
+            continue;
+        text_add(out, "    ");
+        add_signature(class, m, out);
+        text_addf(out, "\n\n%s\n\n", m->help);
+    }
+}
+
+bool script_reference(Text *out)
+{
+    text_add(out, "# Lua, function by function\n\nMade by `attnscope docs lua`; do not edit.\n\n"
+                  "[lua.md](lua.md) begins with examples. Tokens, heads and axes count from 0, Lua "
+                  "lists from 1. Misuse raises;\nwhat the world refuses gives nil, message, code. "
+                  "`name?` may be left out; `?` behind a type: may be nil.\n\n");
+    for (int pass = 0; pass < 2; pass++) /* objects before tables of options and results */
+        for (int i = 0; script_classes[i]; i++)
+            if (has_functions(script_classes[i]) == !pass)
+                markdown_class(script_classes[i], out);
+    return text_ok(out);
+}
+
+/* ---- man page --------------------------------------------------------------- */
+
+static void add_roff(const char *text, Text *out)
+{
+    for (bool start = true; *text; start = *text++ == '\n') {
+        if (start && (*text == '.' || *text == '\''))
+            text_add(out, "\\&");
+        text_addf(out, *text == '-' || *text == '\\' ? "\\%c" : "%c", *text);
+    }
+}
+
+bool script_man(Text *out)
+{
+    text_add(out, ".SH LUA\nFunctions of scripts; fields and options are in docs/lua\\-api.md.\n");
+    for (int i = 0; script_classes[i]; i++) {
+        const Class *class = script_classes[i];
+
+        if (!has_functions(class))
+            continue;
+        text_addf(out, ".SS %s\n", class->name);
+        add_roff(class->help, out);
+        text_add(out, "\n");
+        for (const Member *m = class->members; m->name; m++) {
+            Text signature = { 0 };
+
+            if (!m->args)
+                continue;
+            add_signature(class, m, &signature);
+            text_add(out, ".TP\n.B ");
+            add_roff(text_str(&signature), out);
+            text_add(out, "\n");
+            add_roff(m->help, out);
+            text_add(out, "\n");
+            out->failed |= !text_ok(&signature);
+            text_free(&signature);
+        }
+    }
+    return text_ok(out);
+}
+
+/* The Lua interface as definitions for the Lua language server.
+ *
+ * One class per registration table; arguments are written "name: type" or
+ * "name?: type" in the rows and split here.
+ */
+
+static bool is_object(const Class *class)
+{
+    return class->meta || class == &class_attn || class == &class_ui;
+}
+
+/* Length up to a comma outside brackets, and of the name before the colon. */
+static size_t argument_length(const char *args, size_t *name)
+{
+    size_t length;
+    int    depth = 0;
+
+    *name = 0;
+    for (length = 0; args[length] && !(args[length] == ',' && !depth); length++) {
+        char c = args[length];
+
+        depth += (strchr("({[<", c) != NULL) - (strchr(")}]>", c) != NULL);
+        if (c == ':' && !depth && !*name)
+            *name = length;
+    }
+    return length;
+}
+
+static const char *next_argument(const char *args, size_t length)
+{
+    args += length;
+    return *args ? args + 2 : args; /* ", " */
+}
+
+static void add_params(const char *args, Text *out)
+{
+    size_t name, length;
+
+    for (; *args; args = next_argument(args, length)) {
+        length = argument_length(args, &name);
+        text_addf(out, "---@param %.*s %.*s\n", (int)name, args, (int)(length - name - 2),
+                  args + name + 2);
+    }
+}
+
+static void add_names(const char *args, Text *out)
+{
+    const char *comma = "";
+    size_t      name, length;
+
+    for (; *args; args = next_argument(args, length)) {
+        length = argument_length(args, &name);
+        if (name && args[name - 1] == '?')
+            name--;
+        text_addf(out, "%s%.*s", comma, (int)name, args);
+        comma = ", ";
+    }
+}
+
+static void add_returns(const char *types, Text *out)
+{
+    size_t name, length;
+
+    for (; *types; types = next_argument(types, length)) {
+        length = argument_length(types, &name);
+        text_addf(out, "---@return %.*s\n", (int)length, types);
+    }
+}
+
+static void add_fields(const Class *class, Text *out)
+{
+    for (const Member *m = class->members; m->name; m++)
+        if (!m->args)
+            text_addf(out, "---@field %s%s %s %s\n", m->name, is_object(class) ? "" : "?",
+                      m->type, m->help);
+}
+
+static void add_functions(const Class *class, Text *out)
+{
+    const char *owner = class == &class_attn ? "attn." : class->name;
+
+    for (const Member *m = class->members; m->name; m++) {
+        if (!m->args)
+            continue;
+        text_addf(out, "\n---%s\n", m->help);
+        add_params(m->args, out);
+        add_returns(m->type, out);
+        text_addf(out, "function %s%s%s(", owner,
+                  class == &class_attn ? "" : class == &class_ui ? "." : ":", m->name);
+        add_names(m->args, out);
+        text_add(out, ") end\n");
+    }
+}
+
+static void add_class(const Class *class, Text *out)
+{
+    text_addf(out, "\n---%s\n---@class attnscope.%s%s\n", class->help, class->name,
+              class->open ? ": { [string]: any }" : "");
+    add_fields(class, out);
+    if (class->operators)
+        text_add(out, class->operators);
+    if (!is_object(class))
+        return;
+    text_addf(out, "local %s = {}\n", class == &class_attn ? "attn" : class->name);
+    add_functions(class, out);
+}
+
+bool script_stubs(Text *out)
+{
+    text_add(out, "---@meta attnscope\n"
+                  "-- Made by `attnscope docs luals`; do not edit.\n"
+                  "-- Indices of tokens, heads and axes count from 0; Lua lists from 1.\n"
+                  "-- Misuse raises; what the world refuses gives nil, message, code.\n");
+    for (int i = 1; script_classes[i]; i++)
+        add_class(script_classes[i], out);
+    add_class(&class_attn, out);
+    text_add(out, "\n_G.attn = attn\n_G.ui = ui\nreturn attn\n");
+    return text_ok(out);
+}

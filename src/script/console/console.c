@@ -1,0 +1,609 @@
+/* console.c -- see console.h.
+ *
+ * The explorer's thread owns the state; every script is a coroutine.  A turn ends when
+ * the script waits or, by a hook, after some milliseconds, so that not even an endless
+ * loop holds up the screen.  What cannot be left in the middle (a comparison of
+ * table.sort, a metamethod) has some seconds.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attn/run.h"
+#include "script/console/console.h"
+#include "script/host/state.h"
+#include "script/script.h"
+
+#define LOOK_EVERY   10000 /* instructions between looks at the clock */
+#define TURN_SECONDS 0.02
+#define MOST_SECONDS 5.0     /* of a turn that cannot be left */
+#define LONG_WAIT    0.5     /* seconds after which it is said what a script waits for */
+
+double console_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- tasks ------------------------------------------------------------------ */
+
+static Task *new_task(Console *c)
+{
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (!c->tasks[i].thread)
+            return &c->tasks[i];
+    return NULL;
+}
+
+/* The function at the top as a task.  [-1, +0, v] */
+static void begin_task(lua_State *L, Console *c)
+{
+    Task *task = new_task(c);
+
+    if (!task)
+        luaL_error(L, "%d scripts run already: Ctrl-C stops them", TASKS_MOST);
+    task->thread = lua_newthread(L);
+    task->anchor = luaL_ref(L, LUA_REGISTRYINDEX);
+    task->wait = TASK_READY;
+    task->given = 0;
+    lua_xmove(L, task->thread, 1);
+}
+
+static void end_task(lua_State *L, Task *task)
+{
+    lua_State *thread = task->thread;
+    int        anchor = task->anchor;
+
+    *task = (Task){ 0 };
+    lua_sethook(thread, NULL, 0, 0);
+    lua_resetthread(thread);
+    luaL_unref(L, LUA_REGISTRYINDEX, anchor);
+}
+
+static void look_hook(lua_State *L, lua_Debug *unused)
+{
+    Console *c = script_of(L)->console;
+    double   spent = c && c->now ? console_seconds() - c->began : 0;
+
+    (void)unused;
+    if (spent < TURN_SECONDS)
+        return;
+    if (coroutine_gives_way(L))
+        coroutine_give_way(L, 0, NULL);
+    else if (spent > MOST_SECONDS)
+        luaL_error(L, "this takes too long where a script cannot be interrupted");
+}
+
+bool console_look(lua_State *L)
+{
+    const Script  *script = script_of(L);
+    const Console *c = script->console;
+    double         spent = c && c->now ? console_seconds() - c->began : 0;
+
+    coroutine_stop_here(L);
+    if (script->run && (script->closing || run_failed(script->run)))
+        luaL_error(L, "interrupted");
+    if (spent < TURN_SECONDS)
+        return false;
+    if (!coroutine_gives_way(L) && spent > MOST_SECONDS)
+        luaL_error(L, "this takes too long where a script cannot be interrupted");
+    return coroutine_gives_way(L);
+}
+
+int console_wait(lua_State *L, TaskWait wait, double due, lua_KContext context,
+                 lua_KFunction then)
+{
+    Console *c = script_of(L)->console;
+
+    if (!console_can_wait(L))
+        return luaL_error(L, "a script can wait here only outside of comparisons and metamethods");
+    c->now->wait = wait;
+    c->now->due = due;
+    return coroutine_give_way(L, context, then);
+}
+
+bool console_can_wait(lua_State *L)
+{
+    const Console *c = script_of(L)->console;
+
+    return c && c->now && coroutine_gives_way(L);
+}
+
+void console_tell(lua_State *L, double began, const char *fmt, ...)
+{
+    Console *c = script_of(L)->console;
+    va_list  args;
+
+    if (!c || !c->now || console_seconds() - began < LONG_WAIT)
+        return;
+    va_start(args, fmt);
+    vsnprintf(c->now->doing, sizeof(c->now->doing), fmt, args);
+    va_end(args);
+}
+
+static bool is_due(const Console *c, const Task *task)
+{
+    switch (task->wait) {
+    case TASK_READY: return true;
+    case TASK_SLEEPS: return console_seconds() >= task->due;
+    case TASK_SETTLES: return !c->control->busy(c->control->ui);
+    default: return false;
+    }
+}
+
+static void show_values(lua_State *L, Task *task, int count)
+{
+    if (!count)
+        return;
+    lua_pushcfunction(L, console_print);
+    lua_xmove(task->thread, L, count);
+    lua_call(L, count, 0);
+}
+
+static void show_error(lua_State *L, Console *c, Task *task)
+{
+    const char *message = luaL_tolstring(task->thread, -1, NULL);
+
+    if (!strcmp(message, "left"))
+        return;
+    luaL_traceback(L, task->thread, message, 0);
+    console_add(c, lua_tostring(L, -1));
+    console_add(c, "\n");
+    lua_pop(L, 1);
+    c->control->say(c->control->ui, message);
+}
+
+/* A turn of a task.  [-0, +0, v] */
+static void go_on(lua_State *L, Console *c, Task *task)
+{
+    int given = task->given, count = 0, status;
+
+    task->wait = TASK_READY;
+    task->given = 0;
+    task->doing[0] = '\0';
+    c->now = task;
+    c->began = console_seconds();
+    lua_sethook(task->thread, look_hook, LUA_MASKCOUNT, LOOK_EVERY);
+    script_of(L)->gives_way = true;
+    script_of(L)->turn_over = false;
+    status = lua_resume(task->thread, L, given, &count);
+    script_of(L)->gives_way = script_of(L)->turn_over = false;
+    c->now = NULL;
+    if (status == LUA_YIELD) {
+        lua_pop(task->thread, count);
+        return;
+    }
+    if (status == LUA_OK)
+        show_values(L, task, count);
+    else
+        show_error(L, c, task);
+    end_task(L, task);
+}
+
+/* ---- under pcall ------------------------------------------------------------ */
+
+typedef struct Ask {
+    Console    *console;
+    const char *text;     /* code, path, answer */
+    int         function; /* of a key */
+    TypedState  state;
+    bool        done;
+} Ask;
+
+static int protected_tick(lua_State *L)
+{
+    Ask     *ask = lua_touserdata(L, 1);
+    Console *c = ask->console;
+
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (c->tasks[i].thread && is_due(c, &c->tasks[i])) {
+            ask->done = true;
+            go_on(L, c, &c->tasks[i]);
+        }
+    return 0;
+}
+
+static int protected_type(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+    int  status = statement_load(L, ask->text);
+
+    ask->state = TYPED_UNFINISHED;
+    if (statement_unfinished(L, status))
+        return 0;
+    ask->state = TYPED_REFUSED;
+    console_add(ask->console, "> ");
+    console_add(ask->console, ask->text);
+    console_add(ask->console, "\n");
+    if (status != LUA_OK)
+        return lua_error(L);
+    begin_task(L, ask->console);
+    ask->state = TYPED_DONE;
+    return 0;
+}
+
+static int protected_file(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+
+    script_push_file(L, ask->text);
+    if (!*lua_tostring(L, -1))
+        return luaL_error(L, "%s: no such script, neither here nor among the user's and the "
+                          "shipped ones", ask->text);
+    script_set_path(L, lua_tostring(L, -1));
+    if (luaL_loadfilex(L, lua_tostring(L, -1), "t") != LUA_OK)
+        return lua_error(L);
+    begin_task(L, ask->console);
+    return 0;
+}
+
+static int protected_call(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, ask->function);
+    begin_task(L, ask->console);
+    return 0;
+}
+
+static int protected_answer(lua_State *L)
+{
+    Ask *ask = lua_touserdata(L, 1);
+
+    for (int i = 0; i < TASKS_MOST; i++) {
+        Task *task = &ask->console->tasks[i];
+
+        if (!task->thread || task->wait != TASK_ASKS)
+            continue;
+        lua_pushstring(L, ask->text); /* NULL: nil */
+        lua_xmove(L, task->thread, 1);
+        task->given = 1;
+        task->wait = TASK_READY;
+    }
+    return 0;
+}
+
+static int protected_install(lua_State *L)
+{
+    console_install(L);
+    return 0;
+}
+
+/* False: it raised, which the console shows; *err (or NULL) has it too. */
+static bool protect(Console *c, lua_CFunction body, Ask *ask, Error *err)
+{
+    Script    *script = &c->start->script;
+    lua_State *L = script->state;
+    bool       ok;
+
+    ask->console = c;
+    script_enter(script);
+    lua_pushcfunction(L, body);
+    lua_pushlightuserdata(L, ask);
+    ok = lua_pcall(L, 1, 0, 0) == LUA_OK;
+    if (!ok) {
+        const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "it failed";
+
+        console_add(c, message);
+        console_add(c, "\n");
+        if (err)
+            error_set(err, ERR_SCRIPT, "%.400s", message);
+    }
+    lua_settop(L, 0);
+    script_leave(script);
+    return ok;
+}
+
+/* ---- the interpreter -------------------------------------------------------- */
+
+static bool console_open(void *host, const Control *control, Error *err)
+{
+    Console *c = host;
+    Ask      ask = { 0 };
+
+    if (!start_open(c->start, err))
+        return false;
+    c->control = c->start->script.control = control;
+    c->start->script.console = c;
+    if (protect(c, protected_install, &ask, err))
+        return true;
+    c->control = c->start->script.control = NULL;
+    return false;
+}
+
+static bool stop(void *host)
+{
+    Console *c = host;
+    bool     any = false;
+
+    script_enter(&c->start->script);
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (c->tasks[i].thread && &c->tasks[i] != c->now) {
+            end_task(c->start->script.state, &c->tasks[i]);
+            any = true;
+        }
+    script_leave(&c->start->script);
+    if (any)
+        console_add(c, "stopped\n");
+    return any;
+}
+
+static void console_close(void *host)
+{
+    Console *c = host;
+
+    stop(c);
+    c->control = c->start->script.control = NULL;
+}
+
+static TypedState console_type(void *host, const char *code)
+{
+    Ask ask = { .text = code };
+
+    protect(host, protected_type, &ask, NULL);
+    return ask.state;
+}
+
+static bool console_file(void *host, const char *path, Error *err)
+{
+    Ask ask = { .text = path };
+
+    return protect(host, protected_file, &ask, err);
+}
+
+static bool console_tick(void *host)
+{
+    Ask ask = { 0 };
+
+    protect(host, protected_tick, &ask, NULL);
+    return ask.done;
+}
+
+static double console_deadline(void *host)
+{
+    Console *c = host;
+    double   soonest = -1;
+
+    for (int i = 0; i < TASKS_MOST; i++) {
+        Task  *task = &c->tasks[i];
+        double left = task->wait == TASK_SLEEPS    ? task->due - console_seconds()
+                      : task->wait == TASK_SETTLES ? 0.02
+                                                   : 0;
+
+        if (task->thread && task->wait != TASK_ASKS && (soonest < 0 || left < soonest))
+            soonest = left > 0 ? left : 0;
+    }
+    return soonest;
+}
+
+static const char *console_doing(void *host)
+{
+    const Console *c = host;
+
+    for (int i = 0; i < TASKS_MOST; i++)
+        if (c->tasks[i].thread && c->tasks[i].doing[0])
+            return c->tasks[i].doing;
+    return NULL;
+}
+
+static void console_call(void *host, int function)
+{
+    Ask ask = { .function = function };
+
+    protect(host, protected_call, &ask, NULL);
+}
+
+static void console_answer(void *host, const char *text)
+{
+    Ask ask = { .text = text };
+
+    protect(host, protected_answer, &ask, NULL);
+}
+
+static void console_complete(void *host, const char *word,
+                             void (*add)(void *context, const char *name), void *context)
+{
+    Console *c = host;
+
+    script_enter(&c->start->script);
+    complete_names(c->start->script.state, word, add, context);
+    script_leave(&c->start->script);
+}
+
+static const Text *console_output(void *host)
+{
+    return &((Console *)host)->output;
+}
+
+void console_fill(Console *c, Start *start, Interpreter *interpreter)
+{
+    c->start = start;
+    *interpreter = (Interpreter){
+        .host = c,
+        .open = console_open,
+        .close = console_close,
+        .type = console_type,
+        .file = console_file,
+        .tick = console_tick,
+        .deadline = console_deadline,
+        .stop = stop,
+        .doing = console_doing,
+        .call = console_call,
+        .answer = console_answer,
+        .complete = console_complete,
+        .output = console_output,
+    };
+}
+
+void console_free(Console *c)
+{
+    text_free(&c->output);
+}
+
+/* Scripts that come before the explorer or a command; see script.h. */
+
+#define INIT_FILE "attnscope/init.lua"
+
+struct ScriptHost {
+    Start       start;
+    Console     console;
+    Interpreter interpreter;
+};
+
+/* $XDG_CONFIG_HOME/attnscope/init.lua; empty: there is none. */
+static void find_init(Text *path)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+    if (config && *config == '/')
+        text_addf(path, "%s/" INIT_FILE, config);
+    else if (home && *home == '/')
+        text_addf(path, "%s/.config/" INIT_FILE, home);
+    if (path->length && access(text_str(path), R_OK) != 0)
+        text_clear(path);
+}
+
+/* The value of `--lua FILE` or `--lua=FILE` at argv[i] and how many words it takes. */
+static const char *lua_option(int argc, char **argv, int i, int *words)
+{
+    *words = 1;
+    if (!strncmp(argv[i], "--lua=", 6))
+        return argv[i] + 6;
+    if (strcmp(argv[i], "--lua") != 0)
+        return NULL;
+    *words = 2;
+    return i + 1 < argc ? argv[i + 1] : "";
+}
+
+bool start_open(Start *start, Error *err)
+{
+    Script    *script = &start->script;
+    lua_State *L;
+    bool       ok = true;
+
+    if (!script->session && !start_open_session(start, err))
+        return false;
+    if (!script->state && !script_state_new(script))
+        return error_set(err, ERR_NOMEM, "not enough memory for Lua");
+    if (start->opened)
+        return true;
+    L = script->state;
+    script_enter(script);
+    start->prompt = true; /* the module only */
+    lua_pushcfunction(L, script_run_all);
+    lua_pushlightuserdata(L, start);
+    ok = lua_pcall(L, 1, 0, 0) == LUA_OK ||
+         error_set(err, ERR_SCRIPT, "%.500s", luaL_tolstring(L, -1, NULL));
+    lua_settop(L, 0);
+    start->prompt = false;
+    start->opened = ok;
+    script_leave(script);
+    return ok;
+}
+
+static bool host_run(ScriptHost *host, const char *file, Error *err)
+{
+    Script    *script = &host->start.script;
+    lua_State *L;
+    int        status;
+
+    if (!*file)
+        return error_set(err, ERR_USAGE, "--lua: which script? --lua FILE.lua");
+    if (!start_open(&host->start, err))
+        return false;
+    L = script->state;
+    host->start.file = file;
+    script_enter(script);
+    lua_pushcfunction(L, script_add_traceback);
+    lua_pushcfunction(L, script_run_all);
+    lua_pushlightuserdata(L, &host->start);
+    status = lua_pcall(L, 1, 0, 1);
+    if (status != LUA_OK)
+        error_set(err, ERR_SCRIPT, "%.500s", luaL_tolstring(L, -1, NULL));
+    lua_settop(L, 0);
+    script_leave(script);
+    return status == LUA_OK;
+}
+
+/* Runs the files of the options and takes them out; what is after `--` is left. */
+static bool run_options(ScriptHost *host, int *argc, char **argv, Error *err)
+{
+    int  kept = 1, words;
+    bool ok = true, options = true;
+
+    for (int i = 1; i < *argc; i += words) {
+        const char *file = options ? lua_option(*argc, argv, i, &words) : NULL;
+
+        if (file) {
+            ok = ok && host_run(host, file, err);
+            continue;
+        }
+        words = 1;
+        options = options && strcmp(argv[i], "--") != 0;
+        argv[kept++] = argv[i];
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+    return ok;
+}
+
+static ScriptHost *host_new(void)
+{
+    ScriptHost *host = calloc(1, sizeof(*host));
+
+    if (!host)
+        return NULL;
+    host->start.script.limit = LUA_MEMORY_LIMIT;
+    host->start.script.line = "attnscope --lua";
+    host->start.file = "attnscope";
+    pthread_mutex_init(&host->start.script.lock, NULL);
+    console_fill(&host->console, &host->start, &host->interpreter);
+    return host;
+}
+
+ScriptHost *script_load(int *argc, char **argv, Error *err)
+{
+    ScriptHost *host = host_new();
+    Text        init = { 0 };
+    bool        ok;
+
+    if (!host) {
+        error_set(err, ERR_NOMEM, "not enough memory for scripts");
+        return NULL;
+    }
+    find_init(&init);
+    ok = (!init.length || host_run(host, text_str(&init), err)) &&
+         run_options(host, argc, argv, err);
+    text_free(&init);
+    if (ok && host->start.script.state)
+        return host;
+    script_unload(host);
+    return NULL;
+}
+
+Interpreter *script_interpreter(ScriptHost **host)
+{
+    if (!*host)
+        *host = host_new();
+    return *host ? &(*host)->interpreter : NULL;
+}
+
+void script_unload(ScriptHost *host)
+{
+    if (!host)
+        return;
+    script_end_callbacks(&host->start.script);
+    host->start.script.caller = NULL;
+    if (host->start.script.state)
+        lua_close(host->start.script.state);
+    console_free(&host->console);
+    keep_release(host->start.script.session);
+    script_forget(&host->start.script);
+    pthread_mutex_destroy(&host->start.script.lock);
+    free(host);
+}

@@ -1,0 +1,531 @@
+/* reader.c -- lessons are Lua files, read and called in a fenced state.
+ *
+ * A lesson may come from a stranger: its state has no files, no program, no loading of
+ * code, little memory, and a function that does not end is stopped.
+ */
+#include <lualib.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/figure/picture.h"
+#include "core/text.h"
+#include "script/lesson/lesson.h"
+#include "script/script.h"
+
+#define MEMORY_LIMIT (64ll << 20)
+#define INSTRUCTIONS 20000000 /* of one call; a fifth of a second */
+
+typedef struct Fenced {
+    Script     script; /* its memory is counted by */
+    lua_State *L;
+} Fenced;
+
+static void close_state(void *state)
+{
+    Fenced *fenced = state;
+
+    if (fenced->L)
+        lua_close(fenced->L);
+    free(fenced);
+}
+
+static void stop(lua_State *L, lua_Debug *unused)
+{
+    (void)unused;
+    luaL_error(L, "it takes too long: is there an endless loop?");
+}
+
+/* ---- what a lesson may use -------------------------------------------------------------- */
+
+/* percent(0.123): "12.3 %"; three digits, or as many as nearly all needs to be less than all.
+ * [-0, +1, v] */
+static int fence_percent(lua_State *L)
+{
+    double value = 100 * luaL_checknumber(L, 1);
+    bool   whole = value == 0 || !(fabs(value) < 999.5) || fabs(value - 100) < 5e-4;
+    char   text[400]; /* of the largest double there is */
+    size_t length;
+    int    digits = 3;
+
+    do
+        length = (size_t)snprintf(text, sizeof(text), whole ? "%.*f" : "%#.*g",
+                                  whole ? 0 : digits, value);
+    while (value < 100 && !strncmp(text, "100", 3) && digits++ < 6);
+    if (text[length - 1] == '.')
+        text[length - 1] = '\0';
+    lua_pushfstring(L, "%s %%", text);
+    return 1;
+}
+
+/* count(12345678): "12.3 M"  [-0, +1, v] */
+static int fence_count(lua_State *L)
+{
+    char text[48];
+
+    lua_pushstring(L, format_count(luaL_checknumber(L, 1), text, sizeof(text)));
+    return 1;
+}
+
+/* bytes(65536): "64 KiB"  [-0, +1, v] */
+static int fence_bytes(lua_State *L)
+{
+    char text[48];
+
+    lua_pushstring(L, format_bytes((int64_t)luaL_checknumber(L, 1), text, sizeof(text)));
+    return 1;
+}
+
+/* The environment of the file.  [-0, +1, m] */
+static void push_fence(lua_State *L)
+{
+    static const char *const allowed[] = { "assert", "error", "ipairs", "pairs", "next", "select",
+                                           "tonumber", "tostring", "type", "math", "string",
+                                           "table", "utf8", NULL };
+    static const luaL_Reg    own[] = { { "percent", fence_percent }, { "count", fence_count },
+                                       { "bytes", fence_bytes }, { NULL, NULL } };
+
+    lua_newtable(L);
+    for (int i = 0; allowed[i]; i++) {
+        lua_getglobal(L, allowed[i]);
+        lua_setfield(L, -2, allowed[i]);
+    }
+    luaL_setfuncs(L, own, 0);
+}
+
+static void open_libraries(lua_State *L)
+{
+    static const luaL_Reg libraries[] = {
+        { LUA_GNAME, luaopen_base },       { LUA_TABLIBNAME, luaopen_table },
+        { LUA_STRLIBNAME, luaopen_string }, { LUA_MATHLIBNAME, luaopen_math },
+        { LUA_UTF8LIBNAME, luaopen_utf8 }, { NULL, NULL },
+    };
+
+    for (const luaL_Reg *library = libraries; library->func; library++) {
+        luaL_requiref(L, library->name, library->func, 1);
+        lua_pop(L, 1);
+    }
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+typedef struct Source {
+    Lesson     *lesson;
+    const char *name, *text;
+    size_t      length;
+} Source;
+
+/* Argument 1: the Source. */
+static int read_all(lua_State *L)
+{
+    Source *source = lua_touserdata(L, 1);
+    int     status;
+
+    luaL_checkversion(L);
+    open_libraries(L);
+    lua_pushfstring(L, "=%s", source->name);
+    status = luaL_loadbufferx(L, source->text, source->length, lua_tostring(L, -1), "t");
+    if (status != LUA_OK)
+        return lua_error(L);
+    push_fence(L);
+    lua_setupvalue(L, -2, 1);
+    lua_sethook(L, stop, LUA_MASKCOUNT, INSTRUCTIONS);
+    lua_call(L, 0, 1);
+    lua_sethook(L, NULL, 0, 0);
+    lesson_table_read(L, source->lesson);
+    return 0;
+}
+
+/* The message on top, with the file's name before it unless Lua put it there. */
+static bool fail(lua_State *L, const char *name, Error *err)
+{
+    const char *message = lua_tostring(L, -1);
+
+    if (!message)
+        message = "an error without words";
+    error_set(err, ERR_FORMAT, "%.400s", message);
+    lua_settop(L, 0);
+    if (name && strncmp(err->text, name, strlen(name)) != 0)
+        error_prefix(err, "%s", name);
+    return false;
+}
+
+static bool read_lesson(Lesson *lesson, const char *name, const char *text, size_t length,
+                        Error *err)
+{
+    Fenced *fenced = calloc(1, sizeof(*fenced));
+    Source  source = { lesson, name, text, length };
+
+    if (!fenced)
+        return error_set(err, ERR_NOMEM, "%s: not enough memory", name);
+    fenced->script.limit = MEMORY_LIMIT;
+    lesson->state = fenced;
+    fenced->L = script_state_new(&fenced->script);
+    if (!fenced->L)
+        return error_set(err, ERR_NOMEM, "%s: not enough memory for Lua", name);
+    lua_pushcfunction(fenced->L, read_all);
+    lua_pushlightuserdata(fenced->L, &source);
+    return lua_pcall(fenced->L, 1, 0, 0) == LUA_OK || fail(fenced->L, name, err);
+}
+
+/* ---- calling ------------------------------------------------------------------------------ */
+
+/* Arguments: the function's number, the facts. */
+static int call_function(lua_State *L)
+{
+    const LessonFacts *facts = lua_touserdata(L, 2);
+
+    lua_rawgeti(L, LUA_REGISTRYINDEX, lua_tointeger(L, 1));
+    lesson_facts_push(L, facts);
+    lua_sethook(L, stop, LUA_MASKCOUNT, INSTRUCTIONS);
+    lua_call(L, 1, 1);
+    lua_sethook(L, NULL, 0, 0);
+    return 1;
+}
+
+static bool take_value(lua_State *L, LessonValue *out, Error *err)
+{
+    switch (lua_type(L, -1)) {
+    case LUA_TNIL: out->kind = LESSON_NIL; return true;
+    case LUA_TBOOLEAN:
+        out->kind = LESSON_TRUTH;
+        out->truth = lua_toboolean(L, -1);
+        return true;
+    case LUA_TNUMBER:
+        out->kind = LESSON_NUMBER;
+        out->number = lua_tonumber(L, -1);
+        return true;
+    case LUA_TSTRING:
+        out->kind = LESSON_STRING;
+        text_add(&out->text, lua_tostring(L, -1));
+        return text_ok(&out->text) || error_set(err, ERR_NOMEM, "not enough memory");
+    default:
+        return error_set(err, ERR_DATA, "the function returned a %s", luaL_typename(L, -1));
+    }
+}
+
+static bool call_lesson(const Lesson *lesson, int function, const LessonFacts *facts,
+                        LessonValue *out, Error *err)
+{
+    lua_State *L = ((Fenced *)lesson->state)->L;
+    bool       ok;
+
+    lua_settop(L, 0);
+    lua_pushcfunction(L, call_function);
+    lua_pushinteger(L, function);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)facts);
+    ok = lua_pcall(L, 2, 1, 0) == LUA_OK ? take_value(L, out, err) : fail(L, NULL, err);
+    lua_sethook(L, NULL, 0, 0);
+    lua_settop(L, 0);
+    lesson_facts_forget(L);
+    return ok;
+}
+
+const LessonReader script_lessons = { .read = read_lesson, .call = call_lesson,
+                                      .close = close_state };
+
+/* What the functions of a lesson are told of the panes and runs. */
+
+#define FACTS_BOX  "attnscope.lesson facts"
+#define FACT_CLASS "attnscope.lesson fact"
+
+static void set_number(lua_State *L, const char *name, Number number)
+{
+    if (!number.valid)
+        return;
+    lua_pushnumber(L, number.value);
+    lua_setfield(L, -2, name);
+}
+
+static void set_integer(lua_State *L, const char *name, int64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, name);
+}
+
+static void set_text(lua_State *L, const char *name, const char *value)
+{
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, name);
+}
+
+/* ---- looking into views --------------------------------------------------------------- */
+
+/* The result that a function of the table belongs to; its first upvalue is the box of the
+ * facts, its second which of them. */
+static Result *result_of(lua_State *L)
+{
+    const LessonFacts **box = lua_touserdata(L, lua_upvalueindex(1));
+
+    if (!*box)
+        luaL_error(L, "runs can be looked into only while the function is called");
+    return (*box)->items[lua_tointeger(L, lua_upvalueindex(2))].result;
+}
+
+/* The view named first; reach over as many layers as there may be, however many the pane
+ * shows.  [-0, +0, v] */
+static const View *view_named(lua_State *L)
+{
+    static const ReachOptions deepest = { .layers = REACH_MOST };
+    Result                   *result = result_of(L);
+    const char               *name;
+    Error                     err = ERROR_INIT;
+    const View               *view;
+
+    if (lua_istable(L, 1))
+        luaL_error(L, "value, row and size are called with a dot: s[1].value(\"weights\", 0, 0)");
+    name = luaL_checkstring(L, 1);
+    view = !strcmp(name, REACH_VIEW) ? result_reach(result, &deepest, &err)
+                                     : result_view(result, name, &err);
+    if (!view)
+        luaL_argerror(L, 1, err.text);
+    return view;
+}
+
+/* And the row named second.  [-0, +0, v] */
+static const View *view_at(lua_State *L, int64_t *row)
+{
+    const View *view = view_named(L);
+
+    *row = check_index(L, 2, view_rows(view), "row");
+    return view;
+}
+
+static int64_t plane_at(lua_State *L, int arg, const View *view)
+{
+    int64_t planes = view_planes(view);
+
+    if (planes == 1 && lua_isinteger(L, arg) && lua_tointeger(L, arg) > 0)
+        luaL_argerror(L, arg, "the view has one plane, which all heads share: leave the plane out");
+    return lua_isnoneornil(L, arg) ? 0 : check_index(L, arg, planes, "plane");
+}
+
+/* value(view, row, column [, plane])  [-0, +1, v] */
+static int fact_value(lua_State *L)
+{
+    int64_t     row, col;
+    const View *view = view_at(L, &row);
+    float       value;
+
+    col = check_index(L, 3, view_cols(view), "column");
+    view_read(view, plane_at(L, 4, view), row, col, 1, 1, &value);
+    lua_pushnumber(L, (double)value);
+    return 1;
+}
+
+/* row(view, row [, plane])  [-0, +1, v] */
+static int fact_row(lua_State *L)
+{
+    int64_t     row, plane, cols;
+    const View *view = view_at(L, &row);
+    float      *values;
+
+    plane = plane_at(L, 3, view);
+    cols = view_cols(view);
+    values = lua_newuserdatauv(L, (size_t)cols * sizeof(*values), 0);
+    view_read(view, plane, row, 0, cols, 1, values);
+    lua_createtable(L, (int)cols, 0);
+    for (int64_t j = 0; j < cols; j++) {
+        lua_pushnumber(L, (double)values[j]);
+        lua_rawseti(L, -2, (lua_Integer)j + 1);
+    }
+    return 1;
+}
+
+/* size(view): rows, columns, planes  [-0, +3, v] */
+static int fact_size(lua_State *L)
+{
+    const View *view = view_named(L);
+
+    lua_pushinteger(L, (lua_Integer)view_rows(view));
+    lua_pushinteger(L, (lua_Integer)view_cols(view));
+    lua_pushinteger(L, (lua_Integer)view_planes(view));
+    return 3;
+}
+
+static void set_functions(lua_State *L, int box, int index)
+{
+    static const luaL_Reg functions[] = {
+        { "value", fact_value }, { "row", fact_row }, { "size", fact_size }, { NULL, NULL }
+    };
+
+    for (const luaL_Reg *f = functions; f->name; f++) {
+        lua_pushvalue(L, box);
+        lua_pushinteger(L, index);
+        lua_pushcclosure(L, f->func, 2);
+        lua_setfield(L, -2, f->name);
+    }
+}
+
+/* ---- one fact ------------------------------------------------------------------------- */
+
+/* Pairs that a head allows, on average, and their share of all. */
+static void set_pairs(lua_State *L, const Run *run)
+{
+    const View *view = run_view(run, "connectivity");
+    double      all = (double)run->n * (double)run->m, pairs;
+
+    if (!view || !view->support || !(all > 0))
+        return;
+    pairs = (double)pattern_count(view->support) / (double)pattern_heads(view->support);
+    lua_pushnumber(L, pairs);
+    lua_setfield(L, -2, "pairs");
+    lua_pushnumber(L, pairs / all);
+    lua_setfield(L, -2, "density");
+}
+
+static void set_figures(lua_State *L, const Run *run)
+{
+    lua_newtable(L);
+    for (int i = 0; i < run->figure_count; i++) {
+        lua_pushnumber(L, run->figures[i].value);
+        lua_setfield(L, -2, run->figures[i].name);
+    }
+    lua_setfield(L, -2, "figures");
+}
+
+static void set_stages(lua_State *L, const Record *record)
+{
+    lua_createtable(L, record->stage_count, 0);
+    for (int i = 0; i < record->stage_count; i++) {
+        lua_createtable(L, 0, 4);
+        set_text(L, "name", record->stages[i].name);
+        lua_pushnumber(L, flops_total(record->stages[i].flops));
+        lua_setfield(L, -2, "flops");
+        set_number(L, "time", record->stages[i].time_ms);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "stages");
+}
+
+static void set_costs(lua_State *L, const LessonFact *fact)
+{
+    const Record *record = &fact->result->record;
+    const Record *measured = fact->measured;
+
+    lua_pushnumber(L, flops_total(record->counted));
+    lua_setfield(L, -2, "flops");
+    lua_pushnumber(L, record->bytes.read + record->bytes.written);
+    lua_setfield(L, -2, "bytes");
+    set_number(L, "time", measured ? measured->time.median : NUMBER_NONE);
+    set_number(L, "memory", measured ? measured->arena_peak : NUMBER_NONE);
+    set_stages(L, measured ? measured : record);
+}
+
+static void set_quality(lua_State *L, const Quality *quality)
+{
+    set_number(L, "mass", quality->mass_mean);
+    set_number(L, "mass_min", quality->mass_min);
+    set_number(L, "error", quality->output_error);
+    set_number(L, "variation", quality->total_variation);
+}
+
+static void set_params(lua_State *L, const Record *record)
+{
+    if (record->params && json_push_text(L, record->params, strlen(record->params)) == 1)
+        lua_setfield(L, -2, "params");
+}
+
+static void set_place(lua_State *L, const LessonFact *fact)
+{
+    set_text(L, "view", fact->view ? fact->view : "");
+    set_integer(L, "head", fact->head);
+    lua_pushboolean(L, fact->sorted);
+    lua_setfield(L, -2, "sorted");
+    if (fact->query >= 0)
+        set_integer(L, "query", fact->query);
+    if (fact->key >= 0)
+        set_integer(L, "key", fact->key);
+}
+
+/* A name that no pane and no run has is a slip; one that only this one lacks is nil.
+ * __index(fact, name)  [-0, +1, v] */
+static int fact_missing(lua_State *L)
+{
+    static const char *const known[] = {
+        "mechanism", "params", "n", "m", "d", "heads", "causal", "position", "device",
+        "precision", "flops", "bytes", "stages", "pairs", "density", "mass", "mass_min", "error",
+        "variation", "time", "memory", "figures", "view", "head", "sorted", "query", "key",
+        "value", "row", "size", NULL
+    };
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    const char *nearest = known[0];
+
+    for (int i = 0; known[i]; i++) {
+        if (!strcmp(name, known[i]))
+            return 0;
+        if (text_distance(name, known[i]) < text_distance(name, nearest))
+            nearest = known[i];
+    }
+    return luaL_error(L, "a pane or run has no field '%s'; did you mean '%s'?",
+                      luaL_tolstring(L, 2, NULL), nearest);
+}
+
+static void guard_names(lua_State *L)
+{
+    if (luaL_newmetatable(L, FACT_CLASS)) {
+        lua_pushcfunction(L, fact_missing);
+        lua_setfield(L, -2, "__index");
+    }
+    lua_setmetatable(L, -2);
+}
+
+/* Where it ran. */
+static void set_device(lua_State *L, const Request *request)
+{
+    set_text(L, "device", request->ops ? request->device : "cpu");
+    set_text(L, "precision", request->ops ? request->precision : "f32");
+}
+
+static void push_fact(lua_State *L, const LessonFact *fact, int box, int index)
+{
+    const Run *run = fact->result->run;
+
+    lua_newtable(L);
+    set_text(L, "mechanism", fact->result->request.mechanism);
+    set_text(L, "position", fact->result->request.position);
+    set_device(L, &fact->result->request);
+    set_integer(L, "n", run->n);
+    set_integer(L, "m", run->m);
+    set_integer(L, "d", run->d);
+    set_integer(L, "heads", run->h);
+    lua_pushboolean(L, run->causal);
+    lua_setfield(L, -2, "causal");
+    set_params(L, &fact->result->record);
+    set_pairs(L, run);
+    set_figures(L, run);
+    set_costs(L, fact);
+    set_quality(L, &fact->result->record.quality);
+    if (!fact->name)
+        set_place(L, fact);
+    set_functions(L, box, index);
+    guard_names(L);
+}
+
+void lesson_facts_push(lua_State *L, const LessonFacts *facts)
+{
+    const LessonFacts **box = lua_newuserdatauv(L, sizeof(*box), 0);
+    int                 at = lua_gettop(L);
+    lua_Integer         panes = 0;
+
+    *box = facts;
+    lua_pushvalue(L, at);
+    lua_setfield(L, LUA_REGISTRYINDEX, FACTS_BOX);
+    lua_newtable(L);
+    for (int i = 0; i < facts->count; i++) {
+        push_fact(L, &facts->items[i], at, i);
+        if (facts->items[i].name)
+            lua_setfield(L, -2, facts->items[i].name);
+        else
+            lua_rawseti(L, -2, ++panes);
+    }
+    lua_remove(L, at);
+}
+
+void lesson_facts_forget(lua_State *L)
+{
+    if (lua_getfield(L, LUA_REGISTRYINDEX, FACTS_BOX) == LUA_TUSERDATA)
+        *(const LessonFacts **)lua_touserdata(L, -1) = NULL;
+    lua_pop(L, 1);
+}

@@ -1,0 +1,147 @@
+/* script/tensor/tensor.h -- visiting the elements of a strided tensor in row-major
+ * order; shared by the tensor bindings. */
+#ifndef SCRIPT_TENSOR_TENSOR_H
+#define SCRIPT_TENSOR_TENSOR_H
+
+#include "script/host/binding.h"
+#include "script/host/work.h"
+
+typedef struct Walk {
+    const Tensor *t;
+    int64_t       index[TENSOR_MAX_RANK];
+    int64_t       at; /* offset of the element, in elements */
+} Walk;
+
+static inline Walk walk_begin(const Tensor *t)
+{
+    return (Walk){ .t = t };
+}
+
+static inline void walk_next(Walk *w)
+{
+    const Tensor *t = w->t;
+
+    for (int i = t->rank - 1; i >= 0; i--) {
+        w->at += t->stride[i];
+        if (++w->index[i] < t->shape[i])
+            return;
+        w->at -= t->shape[i] * t->stride[i];
+        w->index[i] = 0;
+    }
+}
+
+static inline double element_number(const Tensor *t, int64_t at)
+{
+    switch (t->dtype) {
+    case DT_F32: return (double)((const float *)t->data)[at];
+    case DT_F64: return ((const double *)t->data)[at];
+    case DT_I32: return ((const int32_t *)t->data)[at];
+    case DT_I64: return (double)((const int64_t *)t->data)[at];
+    case DT_U8: return ((const uint8_t *)t->data)[at];
+    }
+    return 0;
+}
+
+/* Of the floating types only. */
+static inline void element_set(Tensor *t, int64_t at, double value)
+{
+    if (t->dtype == DT_F32)
+        ((float *)t->data)[at] = (float)value;
+    else
+        ((double *)t->data)[at] = value;
+}
+
+/* Of what is computed with a and b; NULL: with numbers. */
+static inline DType tensor_result_dtype(const Tensor *a, const Tensor *b)
+{
+    bool narrow = (!a || a->dtype == DT_F32 || a->dtype == DT_U8) &&
+                  (!b || b->dtype == DT_F32 || b->dtype == DT_U8);
+
+    return narrow ? DT_F32 : DT_F64;
+}
+
+static inline bool dtype_is_float(DType dtype)
+{
+    return dtype == DT_F32 || dtype == DT_F64;
+}
+
+/* An axis argument, counted from 0; -1 when absent.  [-0, +0, v] */
+static inline int check_axis(lua_State *L, int arg, const Tensor *t)
+{
+    return lua_isnoneornil(L, arg) ? -1 : (int)check_index(L, arg, t->rank, "axis");
+}
+
+/* A Lua value as an element: whole numbers in range for the integer types.
+ * [-0, +0, v] */
+void element_store(lua_State *L, Tensor *t, int64_t at, int value);
+/* [-0, +1, m] */
+void element_push(lua_State *L, const Tensor *t, int64_t at);
+
+/* The nested lists at 1 as a tensor of this shape; to be returned from a C function.
+ * [-0, +1, v] */
+int tensor_of_lists(lua_State *L, DType dtype, int rank, const int64_t *shape);
+
+/* Operators and methods of math.c, make.c and others. */
+int tensor_totable(lua_State *L);
+int tensor_add(lua_State *L);
+int tensor_sub(lua_State *L);
+int tensor_mul(lua_State *L);
+int tensor_div(lua_State *L);
+int tensor_negate(lua_State *L);
+int tensor_map(lua_State *L);
+int tensor_matmul(lua_State *L);
+int tensor_allclose(lua_State *L);
+int tensor_softmax(lua_State *L);
+int tensor_reshape(lua_State *L);
+int tensor_copy(lua_State *L);
+int tensor_write(lua_State *L);
+int tensor_cumsum(lua_State *L);
+int tensor_sort_desc(lua_State *L);
+int tensor_sum(lua_State *L);
+int tensor_mean(lua_State *L);
+int tensor_min(lua_State *L);
+int tensor_max(lua_State *L);
+int tensor_argmax(lua_State *L);
+int tensor_nnz(lua_State *L);
+
+/* What tensors compute: at once, or by the worker where it takes long.
+ *
+ * A body reads copies of its operands, whose bytes nobody can free meanwhile, writes tensors that
+ * no script has yet, and knows no Lua.
+ */
+
+typedef struct TensorWork TensorWork;
+struct TensorWork {
+    void        (*run)(TensorWork *w);
+    int         (*push)(lua_State *L, const TensorWork *w); /* the results, if no tensors are */
+    Tensor        a, b;      /* no data: the number x or y instead, or none */
+    double        x, y;
+    Tensor        out, more; /* results */
+    int           first, count; /* where they are on the stack */
+    int           op, axis;
+    int64_t       ahead;
+    double      (*f)(double);
+    double        number[TENSOR_MAX_RANK];
+    bool          yes;
+    const char   *path;
+    Error         err;       /* of a file */
+    const atomic_bool *cancel;
+};
+
+/* Zeroed, at the top.  [-0, +1, m] */
+TensorWork *tensor_work_push(lua_State *L);
+/* Runs the body that is at the top: by the worker where it takes so many steps that the explorer
+ * would stand still.  To be returned from a C function.  [-0, +?, v] */
+int tensor_work_run(lua_State *L, double steps, const char *doing);
+/* In a body's loop: nobody waits for it any more. */
+static inline bool tensor_work_over(const TensorWork *w, int64_t i)
+{
+    return !(i & 0xffff) && atomic_load(w->cancel);
+}
+
+/* Into the tensor at the top, which shows the bytes of `to`.  [-0, +?, v] */
+int tensor_copy_to(lua_State *L, const Tensor *from, const Tensor *to);
+/* The numbers of `from` into a contiguous tensor of its shape, of its dtype or a floating one. */
+void tensor_work_copy(const TensorWork *w, const Tensor *from, Tensor *to);
+
+#endif
